@@ -3,7 +3,7 @@
 #   docker build -f docker/cpu.Dockerfile -t stepvalue-cpu:0.1.0 .
 #   docker run --rm --shm-size 2g -v "$PWD/data:/data" stepvalue-cpu:0.1.0 label data=sample run_dir=/data/run
 #
-# /data must be writable for user 10001.
+# /data must be writable for user 10001: `sudo install -d -o 10001 data`.
 FROM python:3.11.15-slim
 
 # vLLM's CPU backend links libnuma; tini passes signals on and reaps the processes that an engine leaves behind.

@@ -1,8 +1,9 @@
 #!/bin/bash
 # Not yet run on Slurm; tests/test_slurm.py runs it with stand-ins for srun, scontrol and ray.
 #
-# One labelling job on Slurm, on one node or on several. The words after the script are those after `python -m pipeline`:
+# One job on Slurm, on one node or on several. The words after the script are those after `python -m pipeline`:
 #
+#   sbatch --nodes=1 docker/slurm.sh doctor policy.model=NAME run_dir=/shared/runs/math
 #   sbatch --nodes=1 docker/slurm.sh label data.path=/shared/my.jsonl policy.model=NAME run_dir=/shared/runs/math
 #   sbatch --nodes=4 docker/slurm.sh label data.path=/shared/my.jsonl policy.model=NAME run_dir=/shared/runs/math
 #
@@ -26,19 +27,30 @@ export HF_HOME="${HF_HOME:-$local_cache/huggingface}"
 export VLLM_CACHE_ROOT="${VLLM_CACHE_ROOT:-$local_cache/vllm}"
 export TRITON_CACHE_DIR="${TRITON_CACHE_DIR:-$local_cache/triton}"
 
+# With Ray's default of 15, which engines inherit, they wait for everything else that a node does.
+export RAY_worker_niceness="${RAY_worker_niceness:-0}"
+
 # The pipeline runs on this node, the first one, in either case: it leaves its number here, for the signal below.
 STEPVALUE_PID_FILE=$(mktemp)
 export STEPVALUE_PID_FILE
 # The variables are those of the inner shell.
 # shellcheck disable=SC2016
 pipeline='echo $$ > "$STEPVALUE_PID_FILE"; exec python -m pipeline "$@"'
-if [ "$SLURM_JOB_NUM_NODES" -eq 1 ]; then
+# These commands take cluster.address. Any other one needs no Ray, and runs here alone.
+case "${1:-}" in
+  doctor | plan | label) nodes=$SLURM_JOB_NUM_NODES ;;
+  *) nodes=1 ;;
+esac
+if [ "$nodes" -eq 1 ]; then
   bash -c "$pipeline" pipeline "$@" &
 else
   head=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
   # Seconds that the head waits for the others, and they for it: 30 by default, too few for a cold file system.
   export RAY_SYMMETRIC_RUN_CLUSTER_WAIT_TIMEOUT=600
-  srun ray symmetric-run --address "$head:6379" --min-nodes "$SLURM_JOB_NUM_NODES" -- \
+  # srun gives a task one CPU, and since Slurm 22.05 it does not take over --cpus-per-task from sbatch. Without that option
+  # a node's Ray gets all CPUs that the job has on the first node.
+  srun --cpus-per-task="${SLURM_CPUS_PER_TASK:-$SLURM_CPUS_ON_NODE}" \
+    ray symmetric-run --address "$head:6379" --min-nodes "$nodes" -- \
     bash -c "$pipeline" pipeline "$@" cluster.address=auto &
 fi
 job=$!

@@ -15,6 +15,7 @@ from omegaconf import OmegaConf
 
 from pipeline.config.label import LabelConfig
 from pipeline.engines.settings import HfConfig
+from pipeline.runtime.cluster import PRIVATE_RAY
 from tests.test_docker import DOCKER, PINNED
 
 JOB = {
@@ -195,6 +196,13 @@ def test_workers_go_to_tainted_gpu_nodes_and_may_download_gated_models() -> None
         assert secret["optional"] is True
         text = (DOCKER / "rayjob.yaml").read_text("utf-8")
         assert f"create secret generic {secret['name']} --from-literal={secret['key']}=" in text
+
+
+def test_no_pod_runs_engines_at_a_lower_priority() -> None:
+    name = "RAY_worker_niceness"
+    for pod in _pods():
+        (container,) = pod["containers"]
+        assert [entry["value"] for entry in container["env"] if entry["name"] == name] == [PRIVATE_RAY[name]]
 
 
 def test_caches_of_the_image_lie_on_storage_of_the_node_and_shared_memory_fits_the_pod() -> None:

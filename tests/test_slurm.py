@@ -1,5 +1,6 @@
 """`docker/slurm.sh` without Slurm: stand-ins for srun, scontrol and ray show what it starts and how it ends."""
 
+import dataclasses
 import os
 import shlex
 import shutil
@@ -12,17 +13,21 @@ from pathlib import Path
 import pytest
 
 from pipeline.__main__ import main
+from pipeline.cli import COMMANDS
 from tests.conftest import ROOT
 
 SCRIPT = ROOT / "docker" / "slurm.sh"
 WORDS = ["label", "data=sample", "run_dir=/shared/runs/one run"]
 SECONDS = 30
+CHOSEN = {"HF_HOME", "VLLM_CACHE_ROOT", "TRITON_CACHE_DIR", "RAY_worker_niceness", "SLURM_CPUS_PER_TASK"}
+"""Variables of a user that the script keeps."""
 
 STAND_INS = {
-    "srun": 'echo "srun $*" >> "$LOG"; exec "$@"',
+    "srun": 'echo "srun $*" >> "$LOG"; while [[ "$1" == --* ]]; do shift; done; exec "$@"',
     "scontrol": 'echo "scontrol $*" >> "$LOG"; [ "$1" = show ] && printf "node1\\nnode2\\n"; exit 0',
     # What the head does with it: its own options, then the command, whose exit code is passed on.
-    "ray": 'echo "ray $*" >> "$LOG"; while [ "$1" != -- ]; do shift; done; shift; "$@"',
+    "ray": 'echo "ray $*" >> "$LOG"; echo "niceness $RAY_worker_niceness" >> "$LOG"\n'
+    'while [ "$1" != -- ]; do shift; done; shift; "$@"',
     "python": 'echo "python $*" >> "$LOG"; echo "cache $HF_HOME $VLLM_CACHE_ROOT $TRITON_CACHE_DIR" >> "$LOG"\n'
     "trap 'echo signal >> \"$LOG\"; exit 75' TERM\n"
     'touch "$LOG.under-way"; for _ in $(seq "${TENTHS:-0}"); do sleep 0.1; done; exit "${CODE:-0}"',
@@ -39,10 +44,10 @@ class Slurm:
     def log(self) -> Path:
         return self.folder / "log"
 
-    def start(self, nodes: int, **environment: str) -> "subprocess.Popen[str]":
-        own = {name: value for name, value in os.environ.items() if name not in ("HF_HOME", "VLLM_CACHE_ROOT")}
+    def start(self, nodes: int, *words: str, **environment: str) -> "subprocess.Popen[str]":
+        own = {name: value for name, value in os.environ.items() if name not in CHOSEN}
         return subprocess.Popen(
-            ["bash", str(SCRIPT), *WORDS],
+            ["bash", str(SCRIPT), *(words or WORDS)],
             env={
                 **own,
                 "PATH": f"{self.folder}:{os.environ['PATH']}",
@@ -51,6 +56,7 @@ class Slurm:
                 "SLURM_JOB_NUM_NODES": str(nodes),
                 "SLURM_JOB_NODELIST": "node[1-2]",
                 "SLURM_JOB_ID": "42",
+                "SLURM_CPUS_ON_NODE": "64",
                 **environment,
             },
             text=True,
@@ -86,11 +92,34 @@ def test_one_node_runs_the_pipeline_alone(slurm: Slurm) -> None:
 
 def test_several_nodes_run_it_on_the_first_beside_ray_on_all(slurm: Slurm) -> None:
     assert slurm.start(2).wait(SECONDS) == 0
-    asked, run, ray, python, _ = slurm.lines()
+    asked, run, ray, niceness, python, _ = slurm.lines()
     assert asked == "scontrol show hostnames node[1-2]"
-    assert run.startswith("srun ray symmetric-run ")
+    assert run.startswith("srun --cpus-per-task=64 ray symmetric-run ")
     assert ray.startswith("ray symmetric-run --address node1:6379 --min-nodes 2 -- ")
+    assert niceness == "niceness 0"
     assert python == "python -m pipeline " + " ".join(WORDS) + " cluster.address=auto"
+
+
+def test_what_the_user_has_set_is_kept(slurm: Slurm) -> None:
+    assert slurm.start(2, SLURM_CPUS_PER_TASK="16", RAY_worker_niceness="5", HF_HOME="/models").wait(SECONDS) == 0
+    _, run, _, niceness, _, cache = slurm.lines()
+    assert run.startswith("srun --cpus-per-task=16 ray symmetric-run ")
+    assert niceness == "niceness 5"
+    assert cache.startswith("cache /models ")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_commands_with_a_cluster_run_on_all_nodes_and_others_on_the_first(slurm: Slurm, command: str) -> None:
+    joins = any(each.name == "cluster" for each in dataclasses.fields(COMMANDS[command].schema))
+    assert slurm.start(2, command, "run_dir=/shared/run").wait(SECONDS) == 0
+    assert any(line.startswith("srun ") for line in slurm.lines()) == joins
+    python = f"python -m pipeline {command} run_dir=/shared/run" + " cluster.address=auto" * joins
+    assert python in slurm.lines()
+
+
+@pytest.mark.parametrize(("nodes", "code"), [(1, 0), (1, 1), (2, 1)])
+def test_doctor_passes_its_exit_code_on(slurm: Slurm, nodes: int, code: int) -> None:
+    assert slurm.start(nodes, "doctor", CODE=str(code)).wait(SECONDS) == code
 
 
 def test_the_installed_ray_reads_the_options_as_meant(slurm: Slurm) -> None:
@@ -123,9 +152,9 @@ def test_other_ends_are_final(slurm: Slurm, code: int) -> None:
 
 
 def test_the_example_commands_are_accepted(capsys: pytest.CaptureFixture[str]) -> None:
-    examples = [
-        line.split("slurm.sh ", 1)[1] for line in SCRIPT.read_text("utf-8").splitlines() if "docker/slurm.sh " in line
-    ]
-    assert len(examples) == 2
+    readme = (SCRIPT.parent / "README.md").read_text("utf-8").replace("\\\n", "")
+    lines = [*SCRIPT.read_text("utf-8").splitlines(), *readme.splitlines()]
+    examples = [line.split("slurm.sh ", 1)[1] for line in lines if "sbatch --nodes=" in line]
+    assert len(examples) == 6
     for example in examples:
-        assert main([*shlex.split(example), "--cfg", "job"]) == 0, capsys.readouterr().err
+        assert main([*shlex.split(example, comments=True), "--cfg", "job"]) == 0, capsys.readouterr().err
