@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator
 from typing import IO
 
+from pipeline.core.json_size import MAX_VALUES, has_too_many_values
 from pipeline.core.records import RejectReason
 
 MAX_LINE_BYTES = 64 * 2**20
@@ -36,6 +37,9 @@ def parse_object(line: bytes | None) -> dict[str, object]:
     """The JSON object on a line. Raises UnusableLineError for any other line, also for None."""
     if line is None:
         detail = f"The line is longer than {MAX_LINE_BYTES:,} bytes; shorten or split it."
+        raise UnusableLineError(RejectReason.TOO_LARGE, detail)
+    if has_too_many_values(line):
+        detail = f"The line holds more than {MAX_VALUES:,} values; shorten or split it."
         raise UnusableLineError(RejectReason.TOO_LARGE, detail)
     try:
         value = json.loads(line.rstrip(b"\r\n").decode("utf-8"))

@@ -11,19 +11,21 @@ import glob
 import hashlib
 import io
 import json
-from collections.abc import Callable, Iterator
+import os
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from typing import IO, Literal, TypeVar, cast
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from pipeline.core.errors import InputError
+from pipeline.core.json_size import MAX_VALUES, has_too_many_values
 from pipeline.core.records import Reject, RejectReason, RowLocation
 from pipeline.data.hub import PREFIX, Row, hub_commit, hub_rows
 from pipeline.data.jsonl import BYTE_ORDER_MARK, UnusableLineError, as_object, numbered_lines, parse_object
+from pipeline.data.parquet import OversizedRow, ParquetReader, UnreadableFileError
 
 SAMPLE = Path(__file__).parent / "sample.jsonl"
 SUFFIXES = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".json", ".parquet")
@@ -31,7 +33,6 @@ MAX_ARRAY_BYTES = 64 * 2**20
 """A larger JSON array is refused, because an array is read at once."""
 T = TypeVar("T")
 _SETTING = "data.path"
-_PARQUET_BATCH_ROWS = 64
 _CHUNK_BYTES = 2**20
 _COMPRESSION: dict[str, Literal["gzip", "zstd"]] = {".gz": "gzip", ".zst": "zstd"}
 
@@ -45,7 +46,7 @@ def read_rows(data_path: str, limit: int | None, setting: str = _SETTING) -> Ite
     if data_path.startswith(PREFIX):
         return islice(hub_rows(data_path, setting), limit)
     files = input_files(data_path, setting)
-    return islice(chain.from_iterable(_file_rows(file, setting) for file in files), limit)
+    return islice(_rows_of(files, setting), limit)
 
 
 def input_files(data_path: str, setting: str = _SETTING) -> list[Path]:
@@ -58,10 +59,8 @@ def input_files(data_path: str, setting: str = _SETTING) -> list[Path]:
         if not files:
             raise InputError(f"{setting}: the folder {path} contains no file that ends in {' '.join(SUFFIXES)}")
         return files
-    if path.is_file():
-        files = [path]
-    else:
-        files = sorted(Path(name) for name in glob.glob(data_path, recursive=True) if Path(name).is_file())
+    named = [path] if path.is_file() else map(Path, _matches(data_path))
+    files = sorted({file for file in named if file.is_file()})
     if not files:
         raise InputError(f"{setting}: there is no file or folder {path}; check the path (working folder: {Path.cwd()})")
     for file in files:
@@ -85,6 +84,28 @@ def input_digest(data_path: str) -> str:
     return digest.hexdigest()
 
 
+def _matches(pattern: str) -> Iterator[str]:
+    """The paths of a glob. `**` stands for any number of folders that are neither hidden nor links: links may form loops, in
+    which `glob` itself would go round up to 40 times each."""
+    before, recursive, after = _at_recursion(pattern)
+    if not recursive:
+        yield from glob.glob(pattern)
+        return
+    for top in glob.glob(before) if before else [os.curdir]:
+        for folder, inner, _ in os.walk(top):
+            inner[:] = [name for name in inner if not name.startswith(".")]
+            yield from _matches(os.path.normpath(os.path.join(glob.escape(folder), after)))
+
+
+def _at_recursion(pattern: str) -> tuple[str, bool, str]:
+    """What stands before and after the first `**` of a glob, and whether there is one."""
+    parts = pattern.split("/")
+    if "**" not in parts:
+        return pattern, False, ""
+    at = parts.index("**")
+    return "/".join(parts[:at]) or ("/" if pattern.startswith("/") else ""), True, "/".join(parts[at + 1 :]) or "*"
+
+
 def _is_input(path: Path) -> bool:
     return path.name.lower().endswith(SUFFIXES)
 
@@ -101,10 +122,16 @@ def blame(setting: str, path: Path | str) -> Iterator[None]:
         ) from error
 
 
-def _file_rows(path: Path, setting: str) -> Iterator[tuple[RowLocation, Row | Reject]]:
+def _rows_of(files: Sequence[Path], setting: str) -> Iterator[tuple[RowLocation, Row | Reject]]:
+    with ParquetReader() as parquet:
+        for file in files:
+            yield from _file_rows(file, setting, parquet)
+
+
+def _file_rows(path: Path, setting: str, parquet: ParquetReader) -> Iterator[tuple[RowLocation, Row | Reject]]:
     with blame(setting, path):
         if path.suffix.lower() == ".parquet":
-            yield from _parquet_rows(path)
+            yield from _parquet_rows(path, setting, parquet)
         elif path.suffix.lower() == ".json" and _is_array(path):
             yield from _array_rows(path, setting)
         else:
@@ -152,8 +179,13 @@ def _array_rows(path: Path, setting: str) -> Iterator[tuple[RowLocation, Row | R
         raise InputError(
             f"{setting}: {path} is a JSON array of more than {limit}; convert it to JSONL: jq -c '.[]' {path}"
         )
+    content = path.read_bytes().removeprefix(BYTE_ORDER_MARK)
+    if has_too_many_values(content):
+        raise InputError(
+            f"{setting}: {path} is a JSON array of more than {MAX_VALUES:,} values; convert it to JSONL: jq -c '.[]' {path}"
+        )
     try:
-        values = json.loads(path.read_bytes().removeprefix(BYTE_ORDER_MARK).decode("utf-8"))
+        values = json.loads(content.decode("utf-8"))
     except (ValueError, RecursionError) as error:
         raise InputError(
             f"{setting}: {path} begins like a JSON array but is not valid JSON: {error}; repair it"
@@ -163,22 +195,26 @@ def _array_rows(path: Path, setting: str) -> Iterator[tuple[RowLocation, Row | R
         yield location, _row(as_object, value, location)
 
 
-def _parquet_rows(path: Path) -> Iterator[tuple[RowLocation, Row | Reject]]:
-    number = 0
-    with pq.ParquetFile(path, page_checksum_verification=True) as file:
-        for batch in file.iter_batches(batch_size=_PARQUET_BATCH_ROWS):
-            for index in range(batch.num_rows):
-                number += 1
-                location = _location(path, number)
-                yield location, _parquet_row(batch.slice(index, 1), location)
-
-
-def _parquet_row(row: pa.RecordBatch, location: RowLocation) -> Row | Reject:
+def _parquet_rows(path: Path, setting: str, parquet: ParquetReader) -> Iterator[tuple[RowLocation, Row | Reject]]:
     try:
-        return cast(Row, row.to_pylist()[0])
-    except UnicodeDecodeError as error:
-        detail = f"A text of the row is not UTF-8 at byte {error.start}, counted from 0; write the file again as UTF-8."
-        return Reject(location=location, reason=RejectReason.NOT_UTF8, detail=detail)
-    except (ValueError, OverflowError, pa.ArrowException) as error:
-        detail = f"A value of the row cannot be read ({error}); remove its column from the file."
-        return Reject(location=location, reason=RejectReason.NOT_A_ROW, detail=detail)
+        for number, row in enumerate(parquet.rows(path), start=1):
+            location = _location(path, number)
+            yield location, row if isinstance(row, dict) else _parquet_reject(row, location)
+    except UnreadableFileError as error:
+        raise InputError(
+            f"{setting}: {path} cannot be read: {error}; write it again with shorter rows, smaller row groups and only the "
+            "columns that are needed"
+        ) from error
+
+
+def _parquet_reject(row: OversizedRow | Exception, location: RowLocation) -> Reject:
+    match row:
+        case OversizedRow(size=size):
+            reason, detail = RejectReason.TOO_LARGE, f"The row takes {size:,} bytes of memory; shorten or split it."
+        case UnicodeDecodeError(start=start):
+            reason = RejectReason.NOT_UTF8
+            detail = f"A text of the row is not UTF-8 at byte {start}, counted from 0; write the file again as UTF-8."
+        case _:
+            reason = RejectReason.NOT_A_ROW
+            detail = f"A value of the row cannot be read ({row}); remove its column from the file."
+    return Reject(location=location, reason=reason, detail=detail)

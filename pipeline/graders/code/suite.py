@@ -19,6 +19,8 @@ import sys
 from dataclasses import dataclass
 from typing import Any
 
+from pipeline.core.json_size import has_too_many_values
+
 MAX_GOLD_CHARS = 32_000_000
 MAX_TESTS = 2_000
 """A suite with more tests is over the limit."""
@@ -81,12 +83,12 @@ class UnreadableSuiteError(Exception):
 
 
 class OversizedSuiteError(Exception):
-    """The gold exceeds `MAX_GOLD_CHARS` or `MAX_TESTS`."""
+    """The gold exceeds `MAX_GOLD_CHARS`, `MAX_TESTS` or `json_size.MAX_VALUES`."""
 
 
 def read_suite(gold: str) -> Suite:
     """The suite of a gold. Raises only UnreadableSuiteError and OversizedSuiteError."""
-    if len(gold) > MAX_GOLD_CHARS:
+    if len(gold) > MAX_GOLD_CHARS or has_too_many_values(gold):
         raise OversizedSuiteError
     value = _json(gold)
     try:
