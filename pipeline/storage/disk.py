@@ -4,17 +4,23 @@ import contextlib
 import os
 from collections.abc import Iterator
 from pathlib import Path, PurePath
-from typing import Protocol
+from typing import IO, Protocol
 
 from pipeline.core.errors import StoreError
 from pipeline.core.failpoints import failpoint
+
+SHARED = 0o666
+PRIVATE = 0o600
 
 
 class Disk(Protocol):
     """Calls of a POSIX file system. Each raises OSError as the kernel does."""
 
-    def write(self, path: str, data: bytes) -> None:
-        """Create a file whose content is on disk on return. Its name may not be. A failed call may leave a partial file."""
+    def write(self, path: str, data: bytes, mode: int = SHARED) -> None:
+        """Create a file whose content is on disk on return. Its name may not be. A failed call may leave a partial file.
+
+        `mode`: its permissions, less those that the umask of the process takes away.
+        """
         ...
 
     def link(self, path: str, new_path: str) -> None:
@@ -45,10 +51,10 @@ class Disk(Protocol):
 class OsDisk:
     """The file system of this machine."""
 
-    def write(self, path: str, data: bytes) -> None:
+    def write(self, path: str, data: bytes, mode: int = SHARED) -> None:
         # One descriptor for write and fsync: after a failed fsync, a second fsync on the file may report success.
         failpoint("disk.write")
-        with open(path, "xb") as file:
+        with _created(path, mode) as file:
             file.write(data)
             file.flush()
             failpoint("disk.sync")
@@ -93,8 +99,8 @@ class OsDisk:
 class NonDurableDisk(OsDisk):
     """For files without durability: a file appears whole but may be lost in a crash. No call waits for the disk."""
 
-    def write(self, path: str, data: bytes) -> None:
-        with open(path, "xb") as file:
+    def write(self, path: str, data: bytes, mode: int = SHARED) -> None:
+        with _created(path, mode) as file:
             file.write(data)
 
     def rename(self, path: str, new_path: str) -> None:
@@ -105,6 +111,10 @@ class NonDurableDisk(OsDisk):
 
     def sync_folder(self, path: str) -> None:
         """Does nothing: the system writes the folder later."""
+
+
+def _created(path: str, mode: int) -> IO[bytes]:
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode), "wb")
 
 
 @contextlib.contextmanager

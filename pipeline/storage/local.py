@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 from pipeline.core.errors import Absent, StoreError
-from pipeline.storage.disk import Disk, OsDisk, os_errors
+from pipeline.storage.disk import PRIVATE, SHARED, Disk, OsDisk, os_errors
 from pipeline.storage.storage import PASSING_NAME
 
 _TEMPORARY = ".tmp"
@@ -48,9 +48,9 @@ class LocalStorage:
             self._disk.sync_folder(str(path.parent))
             return won
 
-    def replace(self, name: str, data: bytes) -> None:
+    def replace(self, name: str, data: bytes, *, private: bool = False) -> None:
         path = self._folder / name
-        with self._temporary(path, data) as temporary:
+        with self._temporary(path, data, private=private) as temporary:
             self._disk.rename(temporary, str(path))
             self._disk.sync_folder(str(path.parent))
 
@@ -97,12 +97,12 @@ class LocalStorage:
             raise StoreError(f"{path} cannot be listed: {error.strerror or error}") from error
 
     @contextlib.contextmanager
-    def _temporary(self, path: PurePosixPath, data: bytes) -> Iterator[str]:
+    def _temporary(self, path: PurePosixPath, data: bytes, *, private: bool = False) -> Iterator[str]:
         temporary = str(path.with_name(f".{path.name}.{secrets.token_hex(6)}{_TEMPORARY}"))
         try:
             with os_errors(path):
                 self._disk.make_folder(str(path.parent))
-                self._disk.write(temporary, data)
+                self._disk.write(temporary, data, PRIVATE if private else SHARED)
                 if self._disk.read(temporary) != data:
                     raise StoreError(f"{path} reads back differently from what was written: check the disk")
                 yield temporary

@@ -76,7 +76,7 @@ class ObjectStorage:
                 )
             return True
 
-    def replace(self, name: str, data: bytes) -> None:
+    def replace(self, name: str, data: bytes, *, private: bool = False) -> None:
         with self._blame(name, "written"):
             self._files.pipe_file(self._path(name), data)
 

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from pipeline.core.errors import Absent
+from pipeline.core.errors import Absent, StoreError
 from pipeline.core.ids import ID_DIGITS, record_name, record_parts
 from pipeline.core.progress import Load, Status, Verdicts
 from pipeline.storage.objects import each
@@ -137,9 +137,12 @@ def new_start_id(began_at: float) -> str:
 
 
 def write_start(storage: Storage, start: Start) -> None:
-    """Write the file of a start, replacing its earlier content. Raises StoreError."""
+    """Write the file of a start, replacing its earlier content. It states why a start failed, so only its owner may read it.
+
+    Raises StoreError.
+    """
     data = json.dumps(asdict(start), ensure_ascii=False).encode("utf-8", "replace")
-    storage.replace(f"{FOLDER}/{record_name(_KIND, start.start_id, 0)}", data)
+    storage.replace(f"{FOLDER}/{record_name(_KIND, start.start_id, 0)}", data, private=True)
 
 
 def read_starts(storage: Storage) -> Starts:
@@ -159,11 +162,16 @@ def _is_start(name: str) -> bool:
 
 
 def _start(storage: Storage, name: str) -> Start | str | None:
-    """A start, or the name of a file that is not a valid start. None where the file was removed meanwhile."""
+    """A start, or the name of a file that is not a valid start or belongs to somebody else. None where the file was removed
+    meanwhile."""
     try:
         return _decoded(storage.read(name))
     except Absent:
         return None
+    except StoreError as error:
+        if isinstance(error.__cause__, PermissionError):
+            return name
+        raise
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return name
 

@@ -26,8 +26,9 @@ class Storage(Protocol):
         """
         ...
 
-    def replace(self, name: str, data: bytes) -> None:
-        """Publish `data` under `name` in place of the old content. A reader sees either the old or the new content."""
+    def replace(self, name: str, data: bytes, *, private: bool = False) -> None:
+        """Publish `data` under `name` in place of the old content. A reader sees either the old or the new content. A `private`
+        file can be read by its owner alone, where the storage has owners of files."""
         ...
 
     def read(self, name: str) -> bytes:

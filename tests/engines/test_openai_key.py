@@ -1,9 +1,13 @@
 """The API key of `policy=openai` goes to the server, and into no message."""
 
+import json
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pipeline.core.errors import EngineDied, PolicyError
-from pipeline.engines.openai.http import key_from
+from pipeline.engines.openai.http import SECRET_CHARACTERS, Key, key_from
 from tests.engines.openai_engines import drained, engine, requests, run, running
 from tests.engines.served import Act, Server, served
 
@@ -44,6 +48,36 @@ def test_the_key_goes_to_the_server_and_nowhere_else(
     assert all(KEY not in text for text in (*shown, printed.out, printed.err, caplog.text))
     assert "authorised by Bearer ***" in shown[0]
     assert "WelcomeBearer ***" in shown[1]
+
+
+def escaped(text: str, ways: list[int]) -> str:
+    """The content of a JSON text, with each character written in the way of its turn."""
+    forms = [
+        lambda c: json.dumps(c)[1:-1],
+        lambda c: f"\\u{ord(c):04x}",
+        lambda c: f"\\u{ord(c):04X}",
+    ]
+    return "".join(forms[ways[at % len(ways)]](character) for at, character in enumerate(text))
+
+
+@given(
+    st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=SECRET_CHARACTERS, max_size=24),
+    st.lists(st.integers(0, 2), min_size=1, max_size=5),
+    st.integers(0, 2),
+)
+def test_a_key_is_masked_however_json_writes_it(value: str, ways: list[int], levels: int) -> None:
+    said = f'"before {escaped(value, ways)} after"'
+    for _ in range(levels):
+        said = json.dumps(said)
+    masked = Key(value).redact(said.encode()).decode()
+    for _ in range(levels + 1):
+        masked = json.loads(masked)
+    assert masked == "before *** after"
+
+
+def test_texts_without_the_key_stay_as_they_are() -> None:
+    said = json.dumps(["sk-Very", "\\u0073k", "é\n" * 100_000]).encode()
+    assert Key(KEY).redact(said) == said
 
 
 @pytest.mark.parametrize("placeholder", ["1", "text", "EMPTY"])

@@ -63,7 +63,7 @@ class FakeDisk:
         self._folders: dict[str, _Folder] = {}
         self.on_sync: Callable[[str], None] = lambda folder: None
 
-    def write(self, path: str, data: bytes) -> None:
+    def write(self, path: str, data: bytes, mode: int = 0o666) -> None:
         folder, name = self._at(path)
         if name in folder.names:
             raise _os_error(errno.EEXIST, path)
@@ -185,7 +185,7 @@ class ProcessDisk:
         self._disk = disk
         self._gate = gate
 
-    def write(self, path: str, data: bytes) -> None:
+    def write(self, path: str, data: bytes, mode: int = 0o666) -> None:
         strike = self._gate.enter("write", path)
         if strike is Strike.LIE:
             data = flipped(data, self._gate.rng)

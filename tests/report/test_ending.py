@@ -24,7 +24,7 @@ def run_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 class Full(LocalStorage):
     """Is too full for a page."""
 
-    def replace(self, name: str, data: bytes) -> None:
+    def replace(self, name: str, data: bytes, *, private: bool = False) -> None:
         raise StoreError(f"{self.run_dir}/{name} cannot be written: no space left\x1b[31m")
 
 

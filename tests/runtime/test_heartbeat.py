@@ -125,7 +125,7 @@ def test_nothing_is_written_until_it_is_known_that_something_is_owed(tmp_path: P
 class Deaf(LocalStorage):
     """A slow store that accepts no file."""
 
-    def replace(self, name: str, data: bytes) -> None:
+    def replace(self, name: str, data: bytes, *, private: bool = False) -> None:
         time.sleep(0.3)
         raise StoreError("no space")
 

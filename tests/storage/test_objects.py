@@ -285,7 +285,7 @@ class Overtaken:
     def __getattr__(self, name: str) -> object:
         return getattr(self._storage, name)
 
-    def replace(self, name: str, data: bytes) -> None:
+    def replace(self, name: str, data: bytes, *, private: bool = False) -> None:
         self._both.wait()
         self._storage.replace(name, data)
         self._both.wait()

@@ -12,8 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline.core.errors import StoreError
 from pipeline.core.progress import Load, Status, Verdicts
 from pipeline.storage import starts
+from pipeline.storage.disk import OsDisk
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.starts import (
     FOLDER,
@@ -66,6 +68,21 @@ def test_a_start_is_replaced_by_what_it_reports_later(tmp_path: Path) -> None:
     write_start(storage, replace(shown, ended="done"))
     (found,) = read_starts(storage).starts
     assert found.ended == "done"
+
+
+def test_a_start_is_for_its_owner_alone_and_others_see_that_it_is_there(tmp_path: Path) -> None:
+    """It states why it failed. Nobody is refused as root, so the refusal is made here."""
+    storage = LocalStorage(tmp_path)
+    write_start(storage, start())
+    (file,) = (tmp_path / FOLDER).iterdir()
+    assert file.stat().st_mode & 0o777 == 0o600
+    with patch.object(OsDisk, "read", side_effect=PermissionError(13, "Permission denied")):
+        assert read_starts(storage) == Starts(starts=(), damaged=(f"{FOLDER}/{file.name}",))
+    with (
+        patch.object(OsDisk, "read", side_effect=OSError(5, "Input/output error")),
+        pytest.raises(StoreError, match="cannot be read"),
+    ):
+        read_starts(storage)
 
 
 def test_of_very_many_starts_the_last_ones_are_read(tmp_path: Path) -> None:

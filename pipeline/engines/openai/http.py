@@ -4,6 +4,7 @@ The key is sent in one header and appears nowhere else. Redirects are not follow
 cookies are not kept, and reading stops at a limit.
 """
 
+import re
 import time
 from collections.abc import Mapping, Sequence
 
@@ -19,15 +20,19 @@ IDLE_SECONDS = 4.0
 SECRET_CHARACTERS = 16
 """Keys of at least this length count as secret. They do not occur in a text by chance."""
 _MAX_COMPLAINT_BYTES = 64 * 1024
+_MASK = b"***"
+_MOST_BACKSLASHES = 32
+"""Texts within texts double them at each level."""
 
 
 class Key:
     """An API key (or an empty one) whose value is never printed."""
 
-    __slots__ = ("_value",)
+    __slots__ = ("_escaped", "_value")
 
     def __init__(self, value: str) -> None:
         self._value = value
+        self._escaped = re.compile(b"".join(map(_written, value.encode())))
 
     def __repr__(self) -> str:
         return "Key(***)"
@@ -36,12 +41,24 @@ class Key:
         return {"Authorization": f"Bearer {self._value}"} if self._value else {}
 
     def redact(self, content: bytes) -> bytes:
-        """A server's answer with the key masked, since the server may repeat it."""
-        return content.replace(self._value.encode(), b"***") if self._value else content
+        """A server's answer with the key masked, since the server may repeat it, also in the escapes of JSON and of JSON within
+        a text of JSON."""
+        if not self._value:
+            return content
+        content = content.replace(self._value.encode(), _MASK)
+        return self._escaped.sub(_MASK, content) if b"\\" in content else content
 
     def redact_if_secret(self, content: bytes) -> bytes:
         """Like `redact`, for an answer that is parsed. A short key, such as EMPTY, may occur by chance and is not masked."""
         return self.redact(content) if len(self._value) >= SECRET_CHARACTERS else content
+
+
+def _written(byte: int) -> bytes:
+    """A pattern for the ways in which JSON writes a character of ASCII. Texts within texts have several backslashes."""
+    escape = rb"\\{1,%d}u00(?i:%02x)" % (_MOST_BACKSLASHES, byte)
+    plain = re.escape(bytes([byte]))
+    own = rb"\\{0,%d}" % _MOST_BACKSLASHES if byte in b'/"\\' else b""
+    return b"(?:" + own + plain + b"|" + escape + b")"
 
 
 def key_from(environment: Mapping[str, str], variable: str) -> Key:

@@ -132,7 +132,7 @@ def on_a_virtual_clock(work: Coroutine[Any, Any, None]) -> None:
 class QuickDisk(OsDisk):
     """Flushes nothing, so that real time is not spent on waiting for the disk."""
 
-    def write(self, path: str, data: bytes) -> None:
+    def write(self, path: str, data: bytes, mode: int = 0o666) -> None:
         Path(path).write_bytes(data)
 
     def sync_folder(self, path: str) -> None:
@@ -142,9 +142,9 @@ class QuickDisk(OsDisk):
 class _FarDisk(QuickDisk):
     """Takes its time on the virtual clock."""
 
-    def write(self, path: str, data: bytes) -> None:
+    def write(self, path: str, data: bytes, mode: int = 0o666) -> None:
         pause(DISK_SECONDS)
-        super().write(path, data)
+        super().write(path, data, mode)
 
     def read(self, path: str) -> bytes:
         pause(DISK_SECONDS)
