@@ -23,7 +23,7 @@ from pipeline.core.errors import EngineDied, PlaceError, StepvalueError, WorkerL
 from pipeline.core.failpoints import failpoint
 from pipeline.core.formatting import format_unfinished
 from pipeline.core.hardware import Throughput
-from pipeline.core.progress import Load, Status
+from pipeline.core.progress import Load, Status, replaced_worker
 from pipeline.engines.roofline import Effort, throughput
 from pipeline.runtime.starting import NextStart, WorkerStarts
 from pipeline.runtime.worker import LearnedState, Receipt, Snapshot
@@ -234,8 +234,8 @@ class Scheduler:
         ending = free_device(slot) if isinstance(error, PlaceError) else end_worker(slot)
         slot.ending = self._spawn(ending, partial(self._replace, slot, error))
         if slot.starting is None:
-            self._starts.warn(f"a worker was replaced: {error}")
-        self._show(f"replacing a worker ({error})")
+            self._starts.warn(replaced_worker(str(error)))
+        self._show("replacing a worker")
 
     def _replace(self, slot: WorkerSlot, error: StepvalueError, _: "asyncio.Task[Any]") -> None:
         jobs = list(slot.jobs.values())

@@ -20,6 +20,7 @@ from enum import Enum
 from pipeline.config.label import RunConfig
 from pipeline.core.errors import ClusterError, EngineDied, PlaceError, StepvalueError
 from pipeline.core.formatting import format_count
+from pipeline.core.progress import failed_start
 from pipeline.runtime.worker_handle import StartPhase, WorkerHandle, WorkerLocation, WorkerPool, WorkerSlot
 
 RESERVED_SECONDS = 10.0
@@ -90,8 +91,7 @@ class WorkerStarts:
             self._reserve(slot, own=True)
         rest = f"; the run goes on with {workers} of {format_count(self._pool.workers, 'worker')}"
         self.warn(
-            f"a worker{_at(slot.location)} could not start ({error}): {follows.value}"
-            + (rest if follows is NextStart.NEVER else "")
+            failed_start(_at(slot.location), str(error), follows.value + (rest if follows is NextStart.NEVER else ""))
         )
         return follows
 
