@@ -17,7 +17,7 @@ from pipeline.analysis.current_labels import current_labels, label_rule
 from pipeline.core.errors import Absent, StoreError
 from pipeline.core.forecast import Forecast, Range, decode_forecast
 from pipeline.core.formatting import format_count, format_number, format_range, printable, status_items
-from pipeline.core.progress import Pace, pace
+from pipeline.core.progress import Pace, pace, repeats
 from pipeline.core.records import Totals
 from pipeline.storage.commits import (
     INPUT,
@@ -349,7 +349,8 @@ def _now(status: RunStatus) -> Iterator[str]:
     if last.workers:
         yield _line("", f"{'workers':<9} {last.workers:,}")
     for warning in last.warnings:
-        yield _line("warning", printable(warning))
+        if not repeats(warning, seen.start.message):
+            yield _line("warning", printable(warning))
 
 
 def _cost(status: RunStatus) -> Iterator[str]:

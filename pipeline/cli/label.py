@@ -17,12 +17,22 @@ if TYPE_CHECKING:
     from pipeline.runtime.worker_handle import WorkerPool
 
 
-def check_ending(config: LabelConfig) -> None:
-    """Raise UsageError if sampling.stop_at_answer is set but the policy and the grader do not support it."""
+def check_contradictions(config: LabelConfig) -> None:
+    """Raise UsageError for settings that contradict each other: sampling.stop_at_answer where the policy and the grader do not
+    support it, and cluster.gpus_per_worker that is too small for the policy."""
     if config.sampling.stop_at_answer:
         from pipeline.runtime.answer_ending import stops_at_answer
 
         stops_at_answer(config)
+    if config.cluster.gpus_per_worker is not None:
+        from pipeline.engines.registry import policy_for
+        from pipeline.runtime.placement import check_settings
+
+        check_settings(config.cluster, policy_for(config.policy))
+
+
+check_ending = check_contradictions
+"""The name that the command `doctor` imports."""
 
 
 def _label(config: LabelConfig) -> int:
@@ -111,6 +121,6 @@ LABEL = Command(
         "grader",
     ),
     schema=LabelConfig,
-    check=check_ending,
+    check=check_contradictions,
     run=_label,
 )

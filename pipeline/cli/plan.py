@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path
 
 from pipeline.cli.command import Command
-from pipeline.cli.label import check_ending, set_up_ray
+from pipeline.cli.label import check_contradictions, set_up_ray
 from pipeline.config.label import LabelConfig
 from pipeline.core.errors import Interrupted, UsageError
 from pipeline.core.forecast import MARK, encode_forecast
@@ -71,6 +71,6 @@ on plan.completion_tokens, plan.success_rate and plan.tokens_per_second.
         "plan.out",
     ),
     schema=LabelConfig,
-    check=check_ending,
+    check=check_contradictions,
     run=_plan,
 )

@@ -37,9 +37,13 @@ class RunConfig(Settings):
     flush_seconds: Annotated[float, Range(gt=0, le=86_400)] = 30.0
     """Longest time until finished rollouts are committed; a crash loses at most the rollouts of this time."""
     attempts: Annotated[int, Ge(1)] = 3
-    """How often the worker of a unit may fail before the unit is split to find the request that kills the engine."""
+    """How often the worker of a unit may fail before the unit is split to find the request that kills the engine.
+
+    Also how often in a row a worker may fail to start before the run goes on without it."""
     max_failures: Annotated[int, Ge(1)] = 100
-    """How many workers may fail, and how many requests may stay unanswered, before the run stops."""
+    """How many workers may fail after their start, and how many requests may stay unanswered, before the run stops.
+
+    Failed starts do not count: run.attempts limits them."""
     lock: bool = True
     """false: take no lock, for a file system without `flock`. Two drivers then give correct results, but do the work twice.
 

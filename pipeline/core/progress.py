@@ -3,6 +3,7 @@
 They are shown to users; no later step of the pipeline reads them.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from typing import Protocol
@@ -11,6 +12,9 @@ from pipeline.core.hardware import Throughput
 from pipeline.core.records import Totals
 
 SECONDS_PER_HOUR = 3600.0
+_WORKER_ERROR = re.compile(
+    r"a worker(?:.*? could not start \((?P<start>.+)\): .*| was replaced: (?P<work>.+))", re.DOTALL
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +113,22 @@ def new_warnings(before: Sequence[str], now: Sequence[str]) -> Sequence[str]:
         len(before) - cut for cut in range(len(before) + 1) if tuple(now[: len(before) - cut]) == tuple(before[cut:])
     )
     return now[known:]
+
+
+def failed_start(at: str, error: str, follows: str) -> str:
+    """The warning that a worker could not start. `at`: its place with a preposition, or empty. `follows`: what is done."""
+    return f"a worker{at} could not start ({error}): {follows}"
+
+
+def replaced_worker(error: str) -> str:
+    """The warning that a worker has failed at work."""
+    return f"a worker was replaced: {error}"
+
+
+def repeats(warning: str, message: str) -> bool:
+    """Whether a warning is one of the two above and `message`, with which the run ended, names the same error."""
+    found = _WORKER_ERROR.fullmatch(warning)
+    return found is not None and (found["start"] or found["work"]) in message
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,7 +29,16 @@ from pipeline.core.hardware import hides_gpus
 from pipeline.core.output import capture_output
 from pipeline.core.progress import Status
 from pipeline.engines.base import Policy
-from pipeline.runtime.placement import Node, Share, demand, resources_of, share_of, unused_gpus, uses_gpus
+from pipeline.runtime.placement import (
+    Node,
+    Share,
+    cpus_and_gpus,
+    demand,
+    resources_of,
+    share_of,
+    unused_gpus,
+    uses_gpus,
+)
 
 OBJECT_STORE_BYTES = 100 * 1024 * 1024
 """Object store of a private Ray in bytes. It only carries receipts, so it is little more than Ray's own minimum."""
@@ -189,7 +198,7 @@ def wanted_and_there(taken: Share) -> str:
     have, free = ray.cluster_resources(), ray.available_resources()
     names = ("CPU", "GPU") if taken.gpus else ("CPU",)
     there = " and ".join(f"{free.get(name, 0.0):g} of {have.get(name, 0.0):g} {name}s" for name in names)
-    needs = f"{taken.cpus:g} CPUs and {taken.gpus:g} GPUs" if taken.gpus else f"{taken.cpus:g} CPUs"
+    needs = cpus_and_gpus(taken.cpus, taken.gpus)
     return f"each needs {needs} of one node, and {there} of {format_count(len(_nodes()), 'node')} are free"
 
 

@@ -39,13 +39,9 @@ def share_of(nodes: Sequence[Node], config: ClusterConfig, policy: Policy) -> Sh
     Raises ClusterError if the workers do not fit on the cluster, or the model does not fit on any node, which more or other
     nodes would change, and UsageError for settings that exclude each other.
     """
+    check_settings(config, policy)
     gpus, parts = config.gpus_per_worker, policy.given_tensor_parallel()
     on_gpus = uses_gpus(nodes, config, policy)
-    if gpus and parts is not None and parts > gpus:
-        raise UsageError(
-            f"policy.tensor_parallel={parts} spreads the model over more GPUs than a worker has with "
-            f"cluster.gpus_per_worker={gpus:g}: set cluster.gpus_per_worker={parts}, or leave it out"
-        )
     if parts is None and gpus is not None:
         parts = max(1, int(gpus))
     elif parts is None:
@@ -53,17 +49,30 @@ def share_of(nodes: Sequence[Node], config: ClusterConfig, policy: Policy) -> Sh
         parts = policy.choose_tensor_parallel(most, _memory(nodes)) if on_gpus and most else 1
     if gpus is None:
         gpus = float(parts) if on_gpus else 0.0
-    policy.check_gpus(gpus)
+        policy.check_gpus(gpus)
     cpus = config.cpus_per_worker
     workers = config.workers or (max(1, _fitting(nodes, cpus or 1.0, gpus)) if gpus else 1)
     if cpus is None:
         cpus = 1.0 if gpus or not policy.loads_model else _cpus_of_one(nodes, workers)
     if (fitting := _fitting(nodes, cpus, gpus)) < workers:
         raise ClusterError(
-            f"{workers} workers of {cpus:g} CPUs and {gpus:g} GPUs each do not fit: the cluster's nodes can hold "
-            f"{fitting} ({resources_of(nodes)}); lower cluster.workers, cluster.cpus_per_worker or cluster.gpus_per_worker"
+            f"{format_count(workers, 'worker')} of {cpus_and_gpus(cpus, gpus)} {'each do' if workers > 1 else 'does'} not fit: "
+            f"the cluster's nodes can hold {fitting} ({resources_of(nodes)}); {_remedy(nodes, workers, cpus, gpus)}"
         )
     return Share(workers=workers, cpus=cpus, gpus=gpus, tensor_parallel=parts)
+
+
+def check_settings(config: ClusterConfig, policy: Policy) -> None:
+    """Raise UsageError where the GPUs per worker that the settings give are too few for the policy, on any nodes."""
+    gpus, parts = config.gpus_per_worker, policy.given_tensor_parallel()
+    if gpus is None:
+        return
+    if gpus and parts is not None and parts > gpus:
+        raise UsageError(
+            f"policy.tensor_parallel={parts} spreads the model over more GPUs than a worker has with "
+            f"cluster.gpus_per_worker={gpus:g}: set cluster.gpus_per_worker={parts}, or leave it out"
+        )
+    policy.check_gpus(gpus)
 
 
 def uses_gpus(nodes: Sequence[Node], config: ClusterConfig, policy: Policy) -> bool:
@@ -86,7 +95,14 @@ def demand(config: ClusterConfig, policy: Policy, nodes: Sequence[Node]) -> tupl
 def resources_of(nodes: Sequence[Node]) -> str:
     """The CPUs, GPUs and nodes of a cluster, as a phrase."""
     cpus, gpus = (sum(node.get(name, 0.0) for node in nodes) for name in ("CPU", "GPU"))
-    return f"{cpus:g} CPUs and {gpus:g} GPUs on {format_count(len(nodes), 'node')}"
+    return f"{cpus_and_gpus(cpus, gpus)} on {format_count(len(nodes), 'node')}"
+
+
+def cpus_and_gpus(cpus: float, gpus: float) -> str:
+    """Numbers of CPUs and GPUs, which may have fractions, as a phrase."""
+    return " and ".join(
+        f"{count:g} {name if count == 1 else name + 's'}" for count, name in ((cpus, "CPU"), (gpus, "GPU"))
+    )
 
 
 def unused_gpus(nodes: Sequence[Node], taken: Share, config: ClusterConfig) -> str:
@@ -96,8 +112,8 @@ def unused_gpus(nodes: Sequence[Node], taken: Share, config: ClusterConfig) -> s
     if not taken.gpus or config.workers is not None or there - used < 1:
         return ""
     return (
-        f"{taken.workers} workers use {used:g} of the cluster's {there:g} GPUs: each needs {taken.cpus:g} CPUs and "
-        f"{taken.gpus:g} GPUs of one node ({resources_of(nodes)})"
+        f"{format_count(taken.workers, 'worker')} {'uses' if taken.workers == 1 else 'use'} {used:g} of the cluster's "
+        f"{there:g} GPUs: each needs {cpus_and_gpus(taken.cpus, taken.gpus)} of one node ({resources_of(nodes)})"
     )
 
 
@@ -122,6 +138,20 @@ def _fitting(nodes: Sequence[Node], cpus: float, gpus: float) -> int:
     """Number of workers that fit on the nodes if nothing else runs there."""
     needs = [(name, need) for name, need in (("CPU", cpus), ("GPU", gpus)) if need]
     return sum(min(_held(node.get(name, 0.0), need) for name, need in needs) for node in nodes)
+
+
+def _remedy(nodes: Sequence[Node], workers: int, cpus: float, gpus: float) -> str:
+    """What helps where the workers do not fit: less of what is too little by itself, as far as a worker can do with less."""
+    too_much = {
+        "cluster.workers": _fitting(nodes, cpus, gpus) > 0,
+        "cluster.cpus_per_worker": _fitting(nodes, cpus, 0.0) < workers and any(node.get("CPU") for node in nodes),
+        "cluster.gpus_per_worker": gpus > 0 and _fitting(nodes, 0.0, gpus) < workers,
+    }
+    lower = [name for name, helps in too_much.items() if helps]
+    if not lower:
+        return "use larger nodes"
+    *others, last = lower
+    return f"lower {', '.join(others)}{' or ' if others else ''}{last}, or use more or larger nodes"
 
 
 def _held(have: float, need: float) -> int:

@@ -23,7 +23,7 @@ from pipeline.core.errors import EngineDied, PlaceError, StepvalueError, WorkerL
 from pipeline.core.failpoints import failpoint
 from pipeline.core.formatting import format_unfinished
 from pipeline.core.hardware import Throughput
-from pipeline.core.progress import Load, Status
+from pipeline.core.progress import Load, Status, replaced_worker
 from pipeline.engines.roofline import Effort, throughput
 from pipeline.runtime.starting import NextStart, WorkerStarts
 from pipeline.runtime.worker import LearnedState, Receipt, Snapshot
@@ -136,7 +136,7 @@ class Scheduler:
         slot = WorkerSlot(handle=self._pool.hire(attempt), moved_at=self._now(), attempt=attempt)
         if after is not None:
             slot.failed_starts = after.failed_starts
-            slot.reserved = after.handle if reserve else None
+            slot.reserved = (*after.reserved, *([after.handle] if reserve else []))
         self._slots[slot] = None
         slot.starting = self._spawn(self._starts.start(slot), partial(self._started, slot))
 
@@ -234,23 +234,23 @@ class Scheduler:
         ending = free_device(slot) if isinstance(error, PlaceError) else end_worker(slot)
         slot.ending = self._spawn(ending, partial(self._replace, slot, error))
         if slot.starting is None:
-            self._starts.warn(f"a worker was replaced: {error}")
-        self._show(f"replacing a worker ({error})")
+            self._starts.warn(replaced_worker(str(error)))
+        self._show("replacing a worker")
 
     def _replace(self, slot: WorkerSlot, error: StepvalueError, _: "asyncio.Task[Any]") -> None:
         jobs = list(slot.jobs.values())
-        self._leave(slot)
-        # Its units begin again later and are counted then.
-        begun = max(0, slot.snapshot.begun - len(jobs))
-        self._past += replace(slot.snapshot, load=Load(), begun=begun)
         if isinstance(error, WorkerLost):
             self._lost_in_a_row += 1
-        else:
+        elif slot.starting is None:
             self._charge(jobs, error, exclusive=slot.exclusive)
         if self._lost_in_a_row >= LOST_IN_A_ROW:
             self._stop_trying(
                 f"{LOST_IN_A_ROW} workers in a row were lost with their machines and no unit was finished; last error: {error}"
             )
+        self._leave(slot)
+        # Its units begin again later and are counted then.
+        begun = max(0, slot.snapshot.begun - len(jobs))
+        self._past += replace(slot.snapshot, load=Load(), begun=begun)
         for job in reversed(jobs):
             suspect = job.failures >= self._config.attempts
             (self._suspects if suspect else self._waiting).appendleft(job)
@@ -283,6 +283,7 @@ class Scheduler:
         return 0.0 if slot.placed_at is None else self._now() - slot.placed_at
 
     def _charge(self, jobs: list[Job], error: StepvalueError, *, exclusive: bool) -> None:
+        """Count the failure of a worker that had started, and of its jobs. Raises EngineDied after too many."""
         self._failures += 1
         for job in jobs:
             job.failures += 1

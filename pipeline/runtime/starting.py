@@ -20,6 +20,7 @@ from enum import Enum
 from pipeline.config.label import RunConfig
 from pipeline.core.errors import ClusterError, EngineDied, PlaceError, StepvalueError
 from pipeline.core.formatting import format_count
+from pipeline.core.progress import failed_start
 from pipeline.runtime.worker_handle import StartPhase, WorkerHandle, WorkerLocation, WorkerPool, WorkerSlot
 
 RESERVED_SECONDS = 10.0
@@ -90,8 +91,7 @@ class WorkerStarts:
             self._reserve(slot, own=True)
         rest = f"; the run goes on with {workers} of {format_count(self._pool.workers, 'worker')}"
         self.warn(
-            f"a worker{_at(slot.location)} could not start ({error}): {follows.value}"
-            + (rest if follows is NextStart.NEVER else "")
+            failed_start(_at(slot.location), str(error), follows.value + (rest if follows is NextStart.NEVER else ""))
         )
         return follows
 
@@ -140,8 +140,9 @@ class WorkerStarts:
         waiting = [slot for slot in slots if slot.phase is StartPhase.RESOURCES and slot.ending is None]
         for slot in waiting:
             if slot.reserved and _now() - slot.moved_at > RESERVED_SECONDS * 2 ** max(0, slot.failed_starts - 1):
-                slot.reserved.kill()
-                slot.reserved = None
+                for handle in slot.reserved:
+                    handle.kill()
+                slot.reserved = ()
         limit = self._pool.wait_seconds
         late = [slot for slot in waiting if _now() - slot.moved_at > limit]
         if late and len(late) == len(slots):
@@ -180,10 +181,9 @@ class WorkerStarts:
         return self._turns.setdefault(location, asyncio.Lock()) if location.shared else nullcontext()
 
     def _reserve(self, slot: WorkerSlot, *, own: bool = False) -> None:
-        """Reserve, until the run ends, the failed place of a slot's earlier worker, and that of its `own`."""
-        handles = [slot.reserved, slot.handle if own else None]
-        self._reserved += [handle for handle in handles if handle is not None]
-        slot.reserved = None
+        """Reserve, until the run ends, the failed places of a slot's earlier workers, and that of its `own`."""
+        self._reserved += [*slot.reserved, *([slot.handle] if own else [])]
+        slot.reserved = ()
 
 
 def _enter(slot: WorkerSlot, phase: StartPhase) -> None:

@@ -155,7 +155,7 @@ class WorkerSlot:
     """A worker slot: its current worker, the jobs of that worker, and when the worker last made progress.
 
     `starting`: set until the worker has started; `phase` says how far it is. `failed_starts`: of this slot, in a row.
-    `reserved`: an earlier worker of the slot that keeps a failed place. The worker has its `location` since `placed_at`.
+    `reserved`: earlier workers of the slot that keep failed places. The worker has its `location` since `placed_at`.
     `asking`: set while the driver waits for the worker to have capacity for another unit. `ending`: set once the worker is
     given up. `begun`: number of units given to it so far.
     """
@@ -165,7 +165,7 @@ class WorkerSlot:
     attempt: int = 1
     phase: StartPhase | None = StartPhase.RESOURCES
     failed_starts: int = 0
-    reserved: WorkerHandle | None = None
+    reserved: tuple[WorkerHandle, ...] = ()
     location: WorkerLocation | None = None
     placed_at: float | None = None
     starting: "asyncio.Task[Any] | None" = None

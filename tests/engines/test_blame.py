@@ -68,6 +68,12 @@ OUTER = "Engine core initialization failed. See root cause above. Failed core pr
             "lower policy.memory_share, or raise policy.tensor_parallel",
         ),
         ("RuntimeError: No CUDA GPUs are available", "No CUDA GPUs", "policy.tensor_parallel"),
+        ("RuntimeError: Cannot find any model weights with `/models/x`", "/models/x", "complete on every node"),
+        (
+            "TypeError: AsyncEngineArgs.__init__() got an unexpected keyword argument 'max_sequences'",
+            "'max_sequences'",
+            "the same versions of stepvalue and vLLM",
+        ),
     ],
 )
 def test_the_cause_and_the_remedy_are_reported(printed: str, cause: str, remedy: str) -> None:

@@ -36,6 +36,15 @@ PLACE = [
     "We couldn't connect to 'https://huggingface.co' to load the files, and couldn't find them in the cached files.",
     "('Connection aborted.', ConnectionResetError(104, 'Connection reset by peer'))",
 ]
+OF_ONE_NODE = [
+    "Cannot find any model weights with `/models/x`",
+    "/models/x does not appear to have a file named config.json. Checkout 'https://huggingface.co//models/x/tree/main'",
+    "No model weights found in: `/models/x`",
+    "Can't load tokenizer for '/models/x'. Make sure '/models/x' is the correct path to a directory containing all relevant "
+    "files for a Qwen2TokenizerFast tokenizer.",
+    "AsyncEngineArgs.__init__() got an unexpected keyword argument 'max_sequences'",
+]
+"""A folder that was copied to a node in part, and another version of a library there."""
 UNKNOWN = [
     "Bfloat16 is only supported on GPUs with compute capability of at least 8.0. Your Tesla T4 GPU has compute capability 7.5.",
     KILLED,
@@ -46,15 +55,12 @@ MODEL = [
     "Model architectures ['GlmOcrNewForCausalLM'] are not supported for now. Supported architectures: dict_keys(['Afmoe'])",
     "The checkpoint you are trying to load has model type `qwen9` but Transformers does not recognize this architecture.",
     "Unrecognized model in /models/x. Should have a `model_type` key in its config.json.",
-    "Cannot find any model weights with `/models/x`",
-    "org/name does not appear to have a file named config.json. Checkout 'https://huggingface.co/org/name/tree/main'",
     "org/nme is not a local folder and is not a valid model identifier listed on 'https://huggingface.co/models'",
     "Repo id must be in the form 'repo_name' or 'namespace/repo_name': '/models/one/two'. Use `repo_type` argument if needed.",
     "401 Client Error. (Request ID: Root=1-66)\n\nCannot access gated repo for url https://huggingface.co/meta-llama/x",
     "404 Client Error. (Request ID: Root=1-66)\n\nRepository Not Found for url: https://huggingface.co/api/models/org/nme.",
     "User-specified max_model_len (100000) is greater than the derived max_model_len (max_position_embeddings=8192.0)",
     "max_num_batched_tokens (64) must be greater than or equal to max_num_seqs (128).",
-    "AsyncEngineArgs.__init__() got an unexpected keyword argument 'max_sequences'",
     "Unknown quantization method: fp5. Must be one of ['awq', 'fp8'].",
     "Total number of attention heads (14) must be divisible by tensor parallel size (4).",
     "1 validation error for ModelConfig\n  Value error, dtype must be one of: 'half', 'float16'",
@@ -63,8 +69,8 @@ MODEL = [
 ]
 
 
-@pytest.mark.parametrize("cause", [*PLACE, *UNKNOWN])
-def test_devices_networks_deaths_and_unknown_causes_are_the_places(cause: str) -> None:
+@pytest.mark.parametrize("cause", [*PLACE, *OF_ONE_NODE, *UNKNOWN])
+def test_devices_networks_folders_deaths_and_unknown_causes_are_the_places(cause: str) -> None:
     assert not blames_model(cause)
 
 
@@ -90,13 +96,23 @@ def test_a_sign_of_the_place_outweighs_a_hint_at_a_setting(place: str, model: st
     assert not blames_model(f"{model} {place}")
 
 
+@pytest.mark.parametrize(
+    "refused", ["404 Client Error. Entry Not Found for url: x", "401 Client Error. x", "Repository Not Found"]
+)
+def test_a_file_that_the_hub_refuses_is_missing_for_every_node(refused: str) -> None:
+    assert blames_model(f"org/name does not appear to have a file named config.json. {refused}")
+
+
 @given(st.text())
 def test_any_text_has_an_answer_and_what_says_nothing_blames_nobody(text: str) -> None:
     assert blames_model(text) in (True, False)
     assert not blames_model("".join(each for each in text if not each.isalpha() and not each.isdigit()))
 
 
-@pytest.mark.parametrize(("cause", "of_the_place"), [*((one, True) for one in PLACE), *((one, False) for one in MODEL)])
+@pytest.mark.parametrize(
+    ("cause", "of_the_place"),
+    [*((one, True) for one in (*PLACE, *OF_ONE_NODE)), *((one, False) for one in MODEL)],
+)
 def test_the_error_that_the_engine_raises_says_who_is_to_blame(cause: str, of_the_place: bool) -> None:
     in_a_child = f"(EngineCore pid=1) ERROR [core.py:708] ValueError: {cause}\nRuntimeError: {OUTER}\n"
     ours, childs = load_error("some/model", cause, ""), load_error("some/model", OUTER, in_a_child)

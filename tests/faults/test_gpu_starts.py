@@ -225,7 +225,7 @@ def test_a_cluster_whose_gpus_are_taken_is_reported_with_what_helps(run: Callabl
     second.start("cluster.workers=1", "cluster.gpus_per_worker=1", "cluster.wait_seconds=5")
     assert second.wait() == 1
     assert (
-        "no worker got its resources within cluster.wait_seconds=5: each needs 1 CPUs and 1 GPUs of one node, and 0 of 8 CPUs "
+        "no worker got its resources within cluster.wait_seconds=5: each needs 1 CPU and 1 GPU of one node, and 0 of 8 CPUs "
         "and 0 of 8 GPUs of 2 nodes are free; free them, add nodes, or lower cluster.workers"
     ) in second.output
 
@@ -238,7 +238,7 @@ def test_nodes_that_join_late_are_waited_for(run: Callable[[str], Run], nodes: R
     until(lambda: "nodes to join" in label.output, SECONDS)
     waits = next(line for line in label.output.splitlines() if "nodes to join" in line)
     assert waits.startswith(
-        "stepvalue: waiting up to 300 s (cluster.wait_seconds) for nodes to join: 12 workers of 1 CPUs"
+        "stepvalue: waiting up to 300 s (cluster.wait_seconds) for nodes to join: 12 workers of 1 CPU"
     )
     assert "can hold 8 (8 CPUs and 8 GPUs on 2 nodes)" in waits
     nodes.grow(2)
@@ -251,5 +251,5 @@ def test_nodes_that_never_join_end_the_wait(run: Callable[[str], Run]) -> None:
     began = time.monotonic()
     label.start("cluster.workers=99", "cluster.gpus_per_worker=1", "cluster.wait_seconds=3")
     assert label.wait() == 1
-    assert "99 workers of 1 CPUs and 1 GPUs each do not fit" in label.output.splitlines()[-1]
+    assert "99 workers of 1 CPU and 1 GPU each do not fit" in label.output.splitlines()[-1]
     assert time.monotonic() - began > 3

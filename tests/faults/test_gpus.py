@@ -68,4 +68,4 @@ def test_more_workers_than_nodes_hold_are_refused(nodes: Raylets, scenes: Callab
     asked = command(scenes(), nodes, "cluster.gpus_per_worker=5", "cluster.workers=1", "cluster.wait_seconds=2")
     done = run_stepvalue(asked, environment=TOKEN)
     assert done.returncode == 1
-    assert "1 workers of 1 CPUs and 5 GPUs each do not fit: the cluster's nodes can hold 0" in done.stderr
+    assert "1 worker of 1 CPU and 5 GPUs does not fit: the cluster's nodes can hold 0" in done.stderr

@@ -1,12 +1,16 @@
 """One panel in a terminal, lines in a log. Other output does not disturb either, and both fit."""
 
 import io
+from dataclasses import replace
+from itertools import pairwise
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
+from pipeline.analysis.report import terminal
 from pipeline.analysis.report.terminal import LiveView, panel
 from pipeline.core.progress import Load, Pace, Status, Verdicts
 
@@ -120,6 +124,53 @@ def test_each_warning_is_printed_once_and_cannot_write_to_the_terminal(capsys: p
     assert first == "stepvalue: warning: one"
     assert second.startswith("stepvalue: warning: two")
     assert second.isprintable()
+
+
+def lines_of_a_start(monkeypatch: pytest.MonkeyPatch, *shown: tuple[int, Status]) -> list[str]:
+    """What a log gets of statuses at these seconds; each is shown again every 5 seconds until the next one."""
+    clock = SimpleNamespace(now=0.0)
+    clock.monotonic = lambda: clock.now
+    monkeypatch.setattr(terminal, "time", clock)
+    output = console(terminal=False)
+    with LiveView(output) as view:
+        for (begin, status), (end, _) in pairwise(shown):
+            for seconds in range(begin, end, 5):
+                clock.now = float(seconds)
+                view(status)
+    return printed(output).splitlines()
+
+
+def test_a_log_of_a_long_start_gets_a_line_per_stage_and_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    stages = ["loading the policy", "waiting for resources", "downloading the model", "loading the policy", "labelling"]
+    loads, waits, downloads, loads_again, labels = (Status(stage=stage) for stage in stages)
+    end = (1000, labels)
+    lines = lines_of_a_start(
+        monkeypatch, (0, loads), (5, waits), (30, downloads), (170, loads_again), (235, replace(labels, workers=1)), end
+    )
+    assert lines[:7] == [
+        "loading the policy 0:00:00",
+        "waiting for resources 0:00:00",
+        "downloading the model 0:00:00",
+        "downloading the model 0:01:00",
+        "downloading the model 0:02:00",
+        "loading the policy 0:00:00",
+        "loading the policy 0:01:00",
+    ]
+    assert lines[7:9] == ["labelling 0:00:00", "labelling 0:01:00"]
+
+
+def test_a_log_of_a_short_start_has_one_line_per_stage(monkeypatch: pytest.MonkeyPatch) -> None:
+    loads, labels = Status(stage="loading the policy"), Status(stage="labelling", workers=1)
+    assert lines_of_a_start(monkeypatch, (0, loads), (55, labels), (60, labels)) == [
+        "loading the policy 0:00:00",
+        "labelling 0:00:00",
+    ]
+
+
+def test_a_stage_that_begins_again_after_the_start_goes_on_with_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    labels, replaces = Status(stage="labelling", workers=1), Status(stage="replacing a worker")
+    lines = lines_of_a_start(monkeypatch, (0, labels), (30, replaces), (40, labels), (45, labels))
+    assert lines == ["labelling 0:00:00", "replacing a worker 0:00:00", "labelling 0:00:40"]
 
 
 def test_a_log_gets_plain_lines() -> None:

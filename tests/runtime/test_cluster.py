@@ -79,7 +79,7 @@ def test_hidden_or_missing_gpus_are_explained(
     asked = ClusterConfig(address=address, gpus_per_worker=1, wait_seconds=0.01)
     with pytest.raises(ClusterError) as caught:
         cluster.share(asked, policy_for(policy_settings("oracle")))
-    assert "1 workers of 1 CPUs and 1 GPUs each do not fit" in str(caught.value)
+    assert "1 worker of 1 CPU and 1 GPU does not fit" in str(caught.value)
     assert remedy in str(caught.value)
 
 
@@ -97,10 +97,10 @@ def test_a_wait_for_nodes_shows_each_change_once_and_asks_for_what_is_missing(
     assert asked == [([{"CPU": 1.0, "GPU": 1.0}] * 2, "SPREAD"), None]
     first, second = capsys.readouterr().err.splitlines()
     assert first.startswith(
-        "stepvalue: waiting up to 600 s (cluster.wait_seconds) for nodes to join: 2 workers of 1 CPUs and 1 GPUs"
+        "stepvalue: waiting up to 600 s (cluster.wait_seconds) for nodes to join: 2 workers of 1 CPU and 1 GPU"
     )
     assert "(16 CPUs and 0 GPUs on 1 node)" in first
-    assert "can hold 1 (16 CPUs and 1 GPUs on 1 node)" in second
+    assert "can hold 1 (16 CPUs and 1 GPU on 1 node)" in second
 
 
 def test_a_signal_ends_the_wait_for_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,9 +122,7 @@ def test_the_gpus_that_are_used_are_reported_where_more_nodes_may_join(
     monkeypatch.setattr("ray.nodes", lambda: [{"Alive": True, "Resources": {"CPU": 2.0, "GPU": 8.0}}])
     cluster.share(ClusterConfig(address=ADDRESS, gpus_per_worker=1), policy_for(policy_settings("oracle")))
     unused, used = capsys.readouterr().err.splitlines()
-    assert unused.startswith(
-        "stepvalue: warning: 2 workers use 2 of the cluster's 8 GPUs: each needs 1 CPUs and 1 GPUs"
-    )
+    assert unused.startswith("stepvalue: warning: 2 workers use 2 of the cluster's 8 GPUs: each needs 1 CPU and 1 GPU")
     assert used.startswith("stepvalue: 2 workers on 2 CPUs and 8 GPUs on 1 node; nodes that join later are not used")
 
 

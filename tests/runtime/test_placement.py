@@ -1,11 +1,13 @@
 """The resources of workers on clusters with and without GPUs."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline.__main__ import main
 from pipeline.config.label import ClusterConfig, PolicyConfig
 from pipeline.core.errors import ClusterError, UsageError
 from pipeline.core.hardware import Architecture
@@ -104,15 +106,60 @@ def test_few_processors_leave_gpus_empty() -> None:
     few: Node = {"CPU": 4.0, "GPU": 8.0}
     assert share(few).workers == 4
     assert share(few, cpus=2.0).workers == 2
-    with pytest.raises(ClusterError, match=r"8 workers of 1 CPUs and 1 GPUs each do not fit: .* can hold 4"):
+    with pytest.raises(ClusterError, match=r"8 workers of 1 CPU and 1 GPU each do not fit: .* can hold 4"):
         share(few, workers=8)
 
 
 def test_without_gpus_a_model_has_all_processors_of_a_node() -> None:
     assert share(HEAD) == Share(workers=1, cpus=4.0, gpus=0.0, tensor_parallel=1)
     assert share(HEAD, HEAD, workers=4) == Share(workers=4, cpus=2.0, gpus=0.0, tensor_parallel=1)
-    with pytest.raises(ClusterError, match="1 workers of 8 CPUs and 0 GPUs"):
+    with pytest.raises(ClusterError, match="1 worker of 8 CPUs and 0 GPUs does not fit"):
         share(HEAD, cpus=8.0)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "wanted", "remedy"),
+    [
+        ([H100], {"workers": 9}, "lower cluster.workers or cluster.gpus_per_worker, or use more or larger nodes"),
+        ([H100], {"gpus": 16.0}, "lower cluster.gpus_per_worker, or use more or larger nodes"),
+        ([HEAD], {"cpus": 8.0}, "lower cluster.cpus_per_worker, or use more or larger nodes"),
+        ([HEAD], {"cpus": 8.0, "workers": 2}, "lower cluster.cpus_per_worker, or use more or larger nodes"),
+        ([HEAD], {"workers": 5}, "lower cluster.workers or cluster.cpus_per_worker, or use more or larger nodes"),
+        (
+            [{"CPU": 4.0, "GPU": 8.0}],
+            {"workers": 9},
+            "lower cluster.workers, cluster.cpus_per_worker or cluster.gpus_per_worker, or use more or larger nodes",
+        ),
+        ([{"CPU": 0.0}], {}, "use larger nodes"),
+        ([{"CPU": 8.0}, {"CPU": 1.0, "GPU": 1.0}], {"cpus": 2.0, "gpus": 1.0}, "use larger nodes"),
+    ],
+)
+def test_only_what_helps_is_to_be_lowered(nodes: list[Node], wanted: dict[str, Any], remedy: str) -> None:
+    with pytest.raises(ClusterError) as caught:
+        share(*nodes, **wanted)
+    assert str(caught.value).endswith(f"; {remedy}")
+
+
+@pytest.mark.parametrize("command", ["label", "plan", "doctor"])
+@pytest.mark.parametrize(
+    ("settings", "fault"),
+    [
+        (
+            ["policy.tensor_parallel=4", "cluster.gpus_per_worker=2"],
+            "policy.tensor_parallel=4 spreads the model over more",
+        ),
+        (["policy.memory_share=0.9", "cluster.gpus_per_worker=0.5"], "policy.memory_share=0.9 is more of a GPU"),
+    ],
+)
+def test_gpus_that_contradict_the_policy_are_refused_before_the_command_runs(
+    command: str, settings: list[str], fault: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = [command, "data=sample", "policy=hf", "policy.model=org/name", f"run_dir={tmp_path / 'run'}", *settings]
+    assert main(line) == 2
+    printed = capsys.readouterr()
+    assert fault in printed.err
+    assert printed.out == ""
+    assert not (tmp_path / "run").exists()
 
 
 def test_the_oracle_takes_no_gpu_and_one_processor() -> None:
@@ -150,7 +197,9 @@ def test_gpus_that_the_installed_vllm_cannot_use_are_left_alone(
 
 
 def test_settings_decide_about_gpus_and_not_those_that_are_there_at_the_first_look() -> None:
-    with pytest.raises(ClusterError, match=r"1 workers of 1 CPUs and 1 GPUs each .* 0 \(4 CPUs and 0 GPUs on 1 node"):
+    with pytest.raises(
+        ClusterError, match=r"1 worker of 1 CPU and 1 GPU does not fit.* 0 \(4 CPUs and 0 GPUs on 1 node"
+    ):
         share(HEAD, needs_gpus=True)
     assert share(HEAD, H100, needs_gpus=True).workers == 8
     assert share(HEAD, H100, needs_gpus=False).gpus == 0.0
@@ -203,7 +252,7 @@ def test_memory_for_more_than_the_share_of_a_gpu_is_refused() -> None:
 
 def test_gpus_that_nobody_gets_are_reported_unless_that_was_asked_for() -> None:
     few: Node = {"CPU": 4.0, "GPU": 8.0}
-    assert "4 workers use 4 of the cluster's 8 GPUs: each needs 1 CPUs" in unused_gpus(
+    assert "4 workers use 4 of the cluster's 8 GPUs: each needs 1 CPU" in unused_gpus(
         [few], share(few), ClusterConfig()
     )
     three: Node = {"CPU": 64.0, "GPU": 3.0}

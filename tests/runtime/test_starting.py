@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -9,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.config.label import RunConfig
-from pipeline.core.errors import ClusterError, EngineDied, PlaceError, PolicyError, StepvalueError
+from pipeline.core.errors import ClusterError, EngineDied, PlaceError, PolicyError, StepvalueError, WorkerLost
 from pipeline.core.progress import EngineWork, Status, new_warnings
 from pipeline.core.records import UnitTarget
 from pipeline.runtime.scheduler import Scheduler
-from pipeline.runtime.starting import NextStart, next_start
+from pipeline.runtime.starting import RESERVED_SECONDS, NextStart, next_start
 from pipeline.runtime.worker import Receipt, Snapshot, UnitTask
 from pipeline.runtime.worker_handle import Job, WorkerLocation, WorkerPool
 from pipeline.storage.shards import ShardRecord
@@ -23,6 +24,10 @@ from tests.bench.scale.run import on_a_virtual_clock
 SHARD = ShardRecord(table="inputs", file="f", sha256="0", rows=1)
 UNITS = 64
 FOREVER = 1e9
+LOOKS = 8.0
+"""How much later than it should a place is given up: the driver looks every 5 seconds, and a start fails within 1."""
+FULL = PlaceError("the policy m cannot be loaded: Free memory on device cuda:0 (3.12/79.11 GiB)")
+DEAD = EngineDied("a worker died: its process was killed")
 
 
 @dataclass
@@ -37,9 +42,15 @@ class Gpus:
     faults: dict[int, list[Exception | float]] = field(default_factory=dict)
     downloads: list[float] = field(default_factory=list)
     """Seconds that the first downloads take; later ones take none."""
+    dead_waiting: list[Exception] = field(default_factory=list)
+    """Why the first workers that wait for a GPU die."""
+    dead_labelling: int = 0
+    """How many workers die with their first unit."""
     taken: dict[int, int] = field(default_factory=dict)
     freed: asyncio.Event = field(default_factory=asyncio.Event)
     starts: list[int] = field(default_factory=list)
+    moments: dict[int, list[float]] = field(default_factory=dict)
+    """By GPU, the seconds of the starts on it."""
     loading: dict[int, int] = field(default_factory=dict)
     together: int = 0
     """The most engines that loaded on one GPU at a time."""
@@ -53,6 +64,9 @@ class Gpus:
                 if self.taken.get(gpu, 0) < self.engines:
                     self.taken[gpu] = self.taken.get(gpu, 0) + 1
                     return gpu
+            if self.dead_waiting:
+                await asyncio.sleep(0.01)
+                raise self.dead_waiting.pop(0)
             self.freed.clear()
             await self.freed.wait()
 
@@ -87,6 +101,7 @@ class GpuWorker:
         gpus, gpu = self._gpus, self._gpu
         assert gpu is not None
         gpus.starts.append(gpu)
+        gpus.moments.setdefault(gpu, []).append(asyncio.get_running_loop().time())
         gpus.loading[gpu] = gpus.loading.get(gpu, 0) + 1
         gpus.together = max(gpus.together, gpus.loading[gpu])
         self._loading = True
@@ -113,6 +128,9 @@ class GpuWorker:
     async def label_unit(self, task: UnitTask) -> Receipt:
         assert self._gpu is not None
         await asyncio.sleep(5.0)
+        if self._gpus.dead_labelling:
+            self._gpus.dead_labelling -= 1
+            raise DEAD
         self._gpus.labelled[self._gpu] = self._gpus.labelled.get(self._gpu, 0) + 1
         return Receipt(unit_id=task.unit.unit_id, whole=True)
 
@@ -180,10 +198,6 @@ def run(gpus: Gpus, workers: int, wait_seconds: float = 600.0, **limits: float) 
     return Ended(shown=shown, error=error)
 
 
-FULL = PlaceError("the policy m cannot be loaded: Free memory on device cuda:0 (3.12/79.11 GiB)")
-DEAD = EngineDied("a worker died: its process was killed")
-
-
 @pytest.mark.parametrize("fault", [FULL, DEAD])
 def test_eight_workers_with_one_bad_gpu_label_everything_with_seven(fault: Exception) -> None:
     gpus = Gpus(count=8, faults={3: [fault]})
@@ -208,6 +222,49 @@ def test_another_place_is_tried_before_the_bad_one() -> None:
     assert ended.error is None
     assert set(gpus.labelled) == {1, 2}
     assert gpus.starts.count(0) == 1
+
+
+def test_a_bad_place_is_tried_again_after_twice_the_time_each_time() -> None:
+    gpus = Gpus(count=2, faults={1: [FULL]})
+    run(gpus, 2, attempts=4)
+    gaps = [after - before for before, after in pairwise(gpus.moments[1])]
+    for gap, factor in zip(gaps, (1, 2, 4), strict=True):
+        assert 0 <= gap - factor * RESERVED_SECONDS < LOOKS
+
+
+def test_a_bad_place_stays_reserved_although_a_worker_dies_that_waits_for_another() -> None:
+    gpus = Gpus(count=2, faults={1: [FULL, 1.0]}, dead_waiting=[DEAD])
+    ended = run(gpus, 2)
+    assert ended.error is None
+    assert gpus.starts == [0, 1, 1]
+    before, after = gpus.moments[1]
+    assert 0 <= after - before - 2 * RESERVED_SECONDS < LOOKS, "the slot has failed twice"
+
+
+def test_a_reserved_place_is_free_after_a_run_that_ended_while_workers_waited_for_another() -> None:
+    gpus = Gpus(count=2, faults={1: [FULL]}, dead_waiting=[WorkerLost("its node died")] * 100)
+    ended = run(gpus, 2)
+    assert "100 workers in a row were lost" in str(ended.error)
+
+
+def test_a_start_that_succeeds_forgets_the_failed_ones_before() -> None:
+    gpus = Gpus(count=1, faults={0: [DEAD, DEAD, 1.0, DEAD, DEAD, 1.0]}, dead_labelling=1)
+    ended = run(gpus, 1, attempts=3)
+    assert ended.error is None
+    assert gpus.starts == [0] * 6
+
+
+def test_failed_starts_do_not_count_as_failures_of_the_run() -> None:
+    """Half of the GPUs are bad, each for `run.attempts` starts."""
+    gpus = Gpus(count=8, faults={0: [DEAD], 1: [FULL], 2: [DEAD], 3: [FULL]})
+    ended = run(gpus, 8, max_failures=1)
+    assert ended.error is None
+    assert set(gpus.labelled) == {4, 5, 6, 7}
+
+
+def test_a_worker_that_dies_after_its_start_counts_as_a_failure_of_the_run() -> None:
+    ended = run(Gpus(count=1, dead_labelling=2), 1, max_failures=2)
+    assert "workers failed 2 times (run.max_failures)" in str(ended.error)
 
 
 def test_all_places_bad_before_any_start_end_the_run_with_the_first_cause_and_no_second_try() -> None:
@@ -279,7 +336,8 @@ def test_workers_without_resources_are_reported_and_the_others_go_on() -> None:
     """Three workers for two GPUs."""
     ended = run(Gpus(count=2), 3, wait_seconds=30)
     assert ended.error is None
-    assert any("1 worker of 3 still got no resources within cluster.wait_seconds=30" in one for one in ended.warnings)
+    (warning,) = ended.warnings
+    assert "1 worker of 3 still got no resources within cluster.wait_seconds=30" in warning
 
 
 def test_a_run_that_gets_no_resources_ends_with_what_is_there() -> None:

@@ -24,12 +24,13 @@ from pipeline.config.changes import RelabelConfig
 from pipeline.config.choices import LabelRule
 from pipeline.core.errors import UsageError
 from pipeline.core.forecast import Cost, Forecast, Limit, Pilot, PlannedWork, Range, encode_forecast
-from pipeline.core.progress import Load, Status, Verdicts
+from pipeline.core.progress import Load, Status, Verdicts, replaced_worker
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.objects import ObjectStorage
-from pipeline.storage.starts import FOLDER, PLAN, SpeedSample, Start, read_starts, this_process, write_start
+from pipeline.storage.starts import FAILED, FOLDER, PLAN, SpeedSample, Start, read_starts, this_process, write_start
 from tests.audit.runs import config, files, labelled
 from tests.runtime.in_process import label_in_process
+from tests.runtime.test_starting import FULL, Gpus, run
 from tests.settings import EstimatorChange
 
 FINISHED = """\
@@ -152,6 +153,21 @@ def test_warnings_of_the_last_start_are_reported(run_dir: Path) -> None:
     report(run_dir, ended="", process=this_process(), pid=os.getpid(), status=warned, samples=COURSE)
     text = printed(run_dir)
     assert "warning   a worker on m, GPU 3 could not start\nwarning   two\n" in text
+
+
+def test_the_error_that_ended_a_run_is_printed_once(run_dir: Path) -> None:
+    owe_a_unit(run_dir)
+    gpus = Gpus(count=3, faults={gpu: [FULL] for gpu in range(3)}, downloads=[0.0, 20.0, 40.0])
+    ended = run(gpus, 3)
+    warnings = ended.shown[-1].warnings
+    assert [str(FULL) in warning for warning in warnings] == [True, True]
+    shown = replace(ended.shown[-1], warnings=(*warnings, replaced_worker(str(FULL)), replaced_worker("another error")))
+    report(run_dir, ended=FAILED, message=str(ended.error), status=shown)
+    text = printed(run_dir)
+    assert text.count(str(FULL)) == 1
+    assert f"state     failed: {FULL} (and 2 other workers could not start either)\n" in text
+    assert "at last   replacing a worker\n" in text
+    assert "warning   a worker was replaced: another error\n" in text
 
 
 def test_a_start_on_another_machine_is_known_by_its_signs_of_life(run_dir: Path) -> None:

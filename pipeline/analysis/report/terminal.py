@@ -3,6 +3,9 @@ for rejected rows, and its speed compared with what the hardware allows.
 
 The panel has at most `PANEL_WIDTH` columns, so that its lines rarely break when the terminal gets narrower. It is drawn once a
 second. Other output, such as warnings, appears above it.
+
+A log gets a line when the stage changes, one for each status with rollouts, and one a minute while nothing else happens, such
+as while a large model is downloaded and loaded.
 """
 
 import sys
@@ -40,6 +43,8 @@ _LINE_WIDTH = 80
 """Of explanations that are wrapped; also in a log, where no terminal wraps them."""
 BAR = 40
 REFRESHES_PER_SECOND = 1.0
+SILENT_SECONDS = 60.0
+"""How long a log stays without a line while statuses come."""
 
 
 class LiveView:
@@ -54,6 +59,8 @@ class LiveView:
         self._stage = ""
         self._began: dict[str, float] = {}
         self._start = time.monotonic()
+        self._printed = self._start
+        self._any_started = False
         self._course = ProgressHistory()
         self._status: Status | None = None
         self._live: Live | None = None
@@ -82,13 +89,18 @@ class LiveView:
         changed, self._stage = status.stage != self._stage, status.stage
         for warning in new_warnings(self._status.warnings if self._status else (), status.warnings):
             sys.stderr.write(f"stepvalue: warning: {printable(warning)}\n")
-        # A stage that begins again keeps its first start.
+        self._any_started |= status.workers > 0
+        # A stage that begins again keeps its first start, but for those before the first worker: "loading the policy" is shown
+        # before it is known that the model is downloaded first.
+        if changed and not self._any_started:
+            self._began[status.stage] = now
         self._began.setdefault(status.stage, now)
         self._course.take(status, now - self._start)
         self._status = status
         if self._live and changed:
             self._live.refresh()
-        elif self._live is None and (changed or status.rollouts or status.load.running or status.load.waiting):
+        elif self._live is None and (changed or _at_work(status) or now - self._printed >= SILENT_SECONDS):
+            self._printed = now
             self._console.print(Text(status_line(status, self._pace(), self._seconds(), self._price)), soft_wrap=True)
 
     def _pace(self) -> Pace:
@@ -101,6 +113,10 @@ class LiveView:
         if self._status is None:
             return Text()
         return panel(self._status, self._pace(), self._seconds(), self._price, width=self._console.width)
+
+
+def _at_work(status: Status) -> bool:
+    return bool(status.rollouts or status.load.running or status.load.waiting)
 
 
 def panel(status: Status, pace: Pace, seconds: float, price: float | None, *, width: int) -> RenderableType:

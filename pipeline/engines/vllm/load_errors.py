@@ -25,6 +25,14 @@ _REMEDIES = (
         "give policy.model a local folder or a Hugging Face name that this machine can reach",
     ),
     (
+        ("model weights", "does not appear to have a file", "can't load tokenizer"),
+        "check that policy.model has all its files: a local folder must be complete on every node",
+    ),
+    (
+        ("unexpected keyword argument",),
+        "check that every node has the same versions of stepvalue and vLLM",
+    ),
+    (
         ("memory on device", "out of memory", "memory error"),
         "the GPU is full or too small: end other processes on it (see nvidia-smi), lower policy.memory_share, or raise "
         "policy.tensor_parallel",

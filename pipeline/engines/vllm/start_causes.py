@@ -1,9 +1,10 @@
 """Determines whether the model or a setting made a start of vLLM fail, or the place where it was tried. Pure.
 
 Only a cause that is the same on every machine counts as the model's or a setting's: an architecture that vLLM does not know, a
-file that the model lacks, an argument out of range. Everything else counts as the place's, so that the run tries another place
-and goes on with the workers that did start: full or broken devices, processes that were killed, networks, and every text that
-is not known here. Nothing is lost by that, because a cause that all places share makes all of them fail, which ends the run.
+model that the Hub refuses, an argument out of range. Everything else counts as the place's, so that the run tries another place
+and goes on with the workers that did start: full or broken devices, processes that were killed, networks, a folder that was
+copied in part, another version of a library on one node, and every text that is not known here. Nothing is lost by that,
+because a cause that all places share makes all of them fail, which ends the run.
 
 How much memory the KV cache gets is measured on the device, so it is the place's too.
 """
@@ -26,13 +27,12 @@ _OF_THE_MODEL = re.compile(
     # The name of the model, and access to it.
     r"not a valid model identifier|is not a local folder|repo id must|repository not found|repositorynotfound|revisionnotfound"
     r"|invalid repository|gated repo|40[134] client|entry not found"
-    # Its files and its architecture.
+    # Its architecture.
     r"|model architectures|does not recognize this architecture|unrecognized model|unrecognized configuration"
     r"|unsupported architecture|model_type|invalid json|custom code|trust_remote_code"
-    r"|cannot find any model weights|does not appear to have a file|no model weights|can't load tokenizer"
     # Settings that vLLM checks before it uses a device.
     r"|validation errors? for|max_model_len|max_position_embeddings|max_num_batched_tokens|max_num_seqs"
-    r"|unexpected keyword argument|unrecognized arguments|unknown quantization|quantization method|unknown dtype"
+    r"|unrecognized arguments|unknown quantization|quantization method|unknown dtype"
     r"|must be divisible by|speculative|draft model|load_format|load format"
 )
 
