@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pipeline.cli.command import Command, interruptible, write_out
-from pipeline.cli.label import check_ending, set_up_ray
+from pipeline.cli.label import check_contradictions, set_up_ray
 from pipeline.config.label import LabelConfig
 from pipeline.core.formatting import printable
 
@@ -68,6 +68,6 @@ alone. Exit code 1: a check has failed, and `label` would fail too.
         "run_dir",
     ),
     schema=LabelConfig,
-    check=check_ending,
+    check=check_contradictions,
     run=_doctor,
 )

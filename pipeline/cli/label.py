@@ -31,10 +31,6 @@ def check_contradictions(config: LabelConfig) -> None:
         check_settings(config.cluster, policy_for(config.policy))
 
 
-check_ending = check_contradictions
-"""The name that the command `doctor` imports."""
-
-
 def _label(config: LabelConfig) -> int:
     set_up_ray(config.cluster.address)
     from rich.console import Console

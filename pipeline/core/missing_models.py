@@ -9,10 +9,15 @@ _LOOKS_LIKE_A_PATH = ("/", ".", "~")
 
 
 def refuse_missing_folder(setting: str, name: str) -> None:
-    """Raise UsageError for a path to a folder that does not exist. A Hugging Face name (NAME or OWNER/NAME) is no path."""
-    is_path = name.startswith(_LOOKS_LIKE_A_PATH) or name.count("/") > 1
-    if is_path and not Path(name).expanduser().is_dir():
+    """Raise UsageError for a path to a folder that does not exist."""
+    if is_missing_folder(name):
         raise UsageError(f"the folder {setting}={name} does not exist: give a folder or a Hugging Face name")
+
+
+def is_missing_folder(name: str) -> bool:
+    """Whether a name is a path to a folder that does not exist here. A Hugging Face name (NAME or OWNER/NAME) is no path."""
+    is_path = name.startswith(_LOOKS_LIKE_A_PATH) or name.count("/") > 1
+    return is_path and not Path(name).expanduser().is_dir()
 
 
 def load_failure(error: BaseException) -> str:

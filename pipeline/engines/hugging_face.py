@@ -10,7 +10,7 @@ from typing import Any
 from pipeline.core.errors import PlaceError, PolicyError, UsageError
 from pipeline.core.hardware import Architecture
 from pipeline.core.ids import content_id
-from pipeline.core.missing_models import load_failure, refuse_missing_folder
+from pipeline.core.missing_models import is_missing_folder, load_failure, refuse_missing_folder
 from pipeline.engines.architectures import UnknownArchitecture, architecture_of
 from pipeline.engines.settings import VllmConfig
 
@@ -126,10 +126,15 @@ def fetch_model(model: str, revision: str | None, *, weights: bool) -> None:
 
     Processes of one machine that call it at once download each file once. If the Hub cannot be reached, nothing is raised: the
     engine finds the files in the cache, or reports what is missing. Raises PolicyError if the Hub refuses the model, and
-    PlaceError if the cache cannot be written.
+    PlaceError if the cache cannot be written or a folder is missing here.
     """
     if Path(model).expanduser().is_dir():
         return
+    if is_missing_folder(model):
+        # The driver has seen it, so it is this machine that lacks it.
+        raise PlaceError(
+            f"the policy {model} cannot be loaded: this folder does not exist on this machine; use one that all nodes see"
+        )
     from huggingface_hub import HfApi, errors, snapshot_download
 
     try:

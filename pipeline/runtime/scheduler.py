@@ -21,7 +21,7 @@ from typing import Any
 from pipeline.config.label import RunConfig
 from pipeline.core.errors import EngineDied, PlaceError, StepvalueError, WorkerLost
 from pipeline.core.failpoints import failpoint
-from pipeline.core.formatting import format_unfinished
+from pipeline.core.formatting import format_count, format_unfinished
 from pipeline.core.hardware import Throughput
 from pipeline.core.progress import Load, Status, replaced_worker
 from pipeline.engines.roofline import Effort, throughput
@@ -290,7 +290,9 @@ class Scheduler:
             if exclusive:
                 job.fail_group()
         if self._failures >= self._config.max_failures:
-            self._stop_trying(f"workers failed {self._failures} times (run.max_failures); last error: {error}")
+            self._stop_trying(
+                f"workers failed {format_count(self._failures, 'time')} (run.max_failures); last error: {error}"
+            )
 
     def _stop_trying(self, reason: str) -> None:
         raise EngineDied(

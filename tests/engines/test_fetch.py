@@ -95,3 +95,9 @@ def test_without_the_hub_the_engine_looks_into_its_cache(fetching: Callable[...,
     noted = fetching(error)
     fetch_model("org/name", None, weights=True)
     assert len(noted) == 1
+
+
+def test_a_folder_that_this_machine_lacks_is_the_machines_fault(tmp_path: Path) -> None:
+    """Another node may have it: the run goes on there."""
+    with pytest.raises(PlaceError, match="this folder does not exist on this machine; use one that all nodes see"):
+        fetch_model(str(tmp_path / "none"), None, weights=True)

@@ -131,7 +131,7 @@ def test_a_killed_actor_is_charged(cluster: Raylets, scenes: Scenes, label: Labe
     until(at_work(scene, job), SECONDS)
     cluster.actors()[0].kill()
     assert job.wait(SECONDS) == 1
-    assert "workers failed 1 times (run.max_failures)" in job.output
+    assert "workers failed 1 time (run.max_failures)" in job.output
     assert "Traceback" not in job.output
 
 

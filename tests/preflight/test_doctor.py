@@ -130,12 +130,20 @@ def test_doctor_says_which_workers_the_run_would_have() -> None:
             "policy.tensor_parallel=2 spreads the model over more",
         ),
         (["cluster.gpus_per_worker=0.5", "policy.memory_share=0.9"], "policy.memory_share=0.9 is more of a GPU"),
-        (["cluster.gpus_per_worker=1", "cluster.workers=9"], "hold 8"),
     ],
 )
-def test_doctor_refuses_what_label_refuses(settings: list[str], text: str) -> None:
-    finding = doctor(*settings, nodes=[node(*[H100] * 8)])["workers"]
-    assert (finding.level, text in finding.text) == (Level.FAILED, True), finding.text
+def test_settings_that_exclude_each_other_are_refused_before_anything_is_looked_at(
+    settings: list[str], text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["doctor", "data=sample", *settings]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert text in printed.err
+
+
+def test_doctor_refuses_workers_that_do_not_fit() -> None:
+    finding = doctor("cluster.gpus_per_worker=1", "cluster.workers=9", nodes=[node(*[H100] * 8)])["workers"]
+    assert (finding.level, "can hold 8" in finding.text) == (Level.FAILED, True), finding.text
 
 
 def test_nodes_that_may_still_join_are_a_warning() -> None:
