@@ -15,7 +15,7 @@ from omegaconf import OmegaConf
 
 from pipeline.config.label import LabelConfig
 from pipeline.engines.settings import HfConfig
-from pipeline.runtime.cluster import PRIVATE_RAY
+from pipeline.runtime.connection import PRIVATE_RAY
 from tests.test_docker import DOCKER, PINNED
 
 JOB = {

@@ -37,7 +37,7 @@ def _look_at_nodes(config: LabelConfig) -> "LookAtNodes":
 
     if config.cluster.address is None:
         return this_machine
-    from pipeline.runtime.cluster import cluster
+    from pipeline.runtime.connection import cluster
 
     def look(paths: tuple[str, ...]) -> Sequence["Machine"]:
         with cluster(config.cluster):

@@ -1,4 +1,4 @@
-"""Workers as Ray actors. Only this file and `cluster` import ray.
+"""Workers as Ray actors. Only this file, `cluster`, `connection` and `metrics` import ray.
 
 Ray's own retries are off: the driver decides what is retried, and on which worker.
 """
@@ -21,8 +21,10 @@ from pipeline.core.errors import EngineDied, PlaceError, StepvalueError, WorkerL
 from pipeline.core.failpoints import arm
 from pipeline.engines.base import Surroundings
 from pipeline.engines.registry import policy_for
-from pipeline.runtime.cluster import RunMetrics, cluster, has_free_device, share, wanted_and_there
+from pipeline.runtime.cluster import has_free_device, share, wanted_and_there
+from pipeline.runtime.connection import cluster
 from pipeline.runtime.environment import forwarded, without_secrets
+from pipeline.runtime.metrics import RunMetrics
 from pipeline.runtime.placement import Share
 from pipeline.runtime.worker import Receipt, Snapshot, UnitTask, Worker, engine_for
 from pipeline.runtime.worker_handle import WorkerHandle, WorkerLocation, WorkerPool, no_watcher

@@ -19,7 +19,7 @@ import re, sys, time
 from urllib.request import urlopen
 import ray
 from pipeline.core.progress import Load, Status, Verdicts
-from pipeline.runtime.cluster import RunMetrics
+from pipeline.runtime.metrics import RunMetrics
 
 ray.init(address=sys.argv[1], log_to_driver=False, logging_level="ERROR")
 (node,) = [each for each in ray.nodes() if each["Alive"]]

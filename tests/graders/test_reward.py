@@ -184,7 +184,7 @@ ACTOR = """
 import asyncio
 import ray
 from pipeline.config.label import ClusterConfig
-from pipeline.runtime.cluster import cluster
+from pipeline.runtime.connection import cluster
 
 @ray.remote(num_cpus=0)
 class RewardLoop:

@@ -47,7 +47,8 @@ from pipeline.cli.label import set_up_ray
 set_up_ray(None)
 from pipeline.config.label import ClusterConfig
 from pipeline.preflight.machine import look
-from pipeline.runtime.cluster import cluster, on_every_node
+from pipeline.runtime.cluster import on_every_node
+from pipeline.runtime.connection import cluster
 with cluster(ClusterConfig()):
     (answer,) = on_every_node(look, (sys.argv[1], sys.argv[1] + "/none"), variables={"HF_HUB_CACHE": sys.argv[1]})
 machine = answer.result

@@ -22,7 +22,7 @@ ONE_GPU = [{"Alive": True, "Resources": {"CPU": 16.0, "GPU": 1.0}}]
 def join(body: str) -> "subprocess.CompletedProcess[str]":
     """A process of its own that does `body` while it joins a cluster."""
     block = textwrap.indent(textwrap.dedent(body), "    ")
-    code = f"import os\nfrom pipeline.runtime.cluster import _joining\nwith _joining({ADDRESS!r}):\n{block}"
+    code = f"import os\nfrom pipeline.runtime.connection import _joining\nwith _joining({ADDRESS!r}):\n{block}"
     return subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
     )
