@@ -13,10 +13,10 @@ from pipeline.config.label import LabelConfig
 from pipeline.core.errors import ClusterError, StepvalueError, UsageError
 from pipeline.core.formatting import format_count
 from pipeline.engines.base import Policy
+from pipeline.engines.hub import hub_asked_once, hub_is_off, hub_name
 from pipeline.engines.registry import policy_for
 from pipeline.preflight.checks import Needs, judge, judge_disks
 from pipeline.preflight.findings import Finding, Level, failed, ok, warning
-from pipeline.preflight.hub import hub_finding, without_hub
 from pipeline.preflight.machine import Machine
 from pipeline.runtime.placement import ROUNDING, share_of, unused_gpus, uses_gpus
 from pipeline.storage.location import folder_at, storage_at
@@ -42,10 +42,7 @@ def preflight(config: LabelConfig, look_at_nodes: LookAtNodes) -> Iterator[Findi
     yield from about_run_dir
     with contextlib.ExitStack() as stack:
         if policy.needs(1.0).hub:
-            reached = hub_finding()
-            yield reached
-            if reached.level is not Level.OK:
-                stack.enter_context(without_hub())
+            yield _hub(stack.enter_context(hub_asked_once()))
         found = _model(policy, config)
         yield found
         if found.level is Level.OK:
@@ -112,6 +109,16 @@ def _workers(config: LabelConfig, policy: Policy, machines: Sequence[Machine]) -
 
 def _named(finding: Finding, mark: str, run_dir: str) -> Finding:
     return replace(finding, text=finding.text.replace(mark, run_dir))
+
+
+def _hub(unreachable: str) -> Finding:
+    if unreachable:
+        return warning(
+            "Hub",
+            f"{hub_name()} cannot be reached ({unreachable}): only models that lie in the cache can be loaded",
+            "check the network, HTTPS_PROXY and HF_ENDPOINT; set HF_HUB_OFFLINE=1 where the cache has the model",
+        )
+    return ok("Hub", "HF_HUB_OFFLINE is set: models come from the caches" if hub_is_off() else f"{hub_name()} answers")
 
 
 def _model(policy: Policy, config: LabelConfig) -> Finding:

@@ -35,6 +35,11 @@ SPARE_CALLS = 5
 GC_THRESHOLDS = (100_000, 20, 50)
 """Thresholds of the garbage collector for the three generations, see `gc.set_threshold`."""
 _CAUSE_CHARS = 300
+_OTHER_PACKAGE = ("No module named 'pipeline", "from 'pipeline", "module 'pipeline")
+_NOT_OURS = (
+    "the worker's machine has no stepvalue, or its Python finds another package `pipeline` first: install stepvalue there, and "
+    "look at PYTHONPATH of its `ray start`"
+)
 _TAKEN_AWAY = ("its node has died", "node was terminated", "node is dead", "receives a SIGTERM")
 """Phrases in Ray 2.60's messages about an actor that was lost with its node. Until Ray declares the node dead, the actor is
 unavailable."""
@@ -131,7 +136,7 @@ def ray_workers(config: LabelConfig, check: Callable[[], None] = lambda: None) -
 
     Raises ClusterError, UsageError, and what `check` raises.
     """
-    with cluster(config.cluster):
+    with cluster(config.cluster, check):
         policy = policy_for(config.policy)
         taken = share(config.cluster, policy, check)
         variables = forwarded(os.environ)
@@ -199,4 +204,5 @@ def was_taken_away(error: RayActorError) -> bool:
 def _cause(error: RayError) -> str:
     """The last line of Ray's message. The lines before it are the same for every death and list the names of the actor."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[-1][:_CAUSE_CHARS] if lines else type(error).__name__
+    cause = lines[-1][:_CAUSE_CHARS] if lines else type(error).__name__
+    return f"{cause}; {_NOT_OURS}" if any(words in cause for words in _OTHER_PACKAGE) else cause

@@ -3,23 +3,42 @@ ray."""
 
 import contextlib
 import os
+import shutil
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import ray
+from ray.job_config import JobConfig
 
+import pipeline
 from pipeline.config.label import ClusterConfig
-from pipeline.core.errors import ClusterError
+from pipeline.core.errors import ClusterError, Interrupted
+from pipeline.core.formatting import printable
 from pipeline.core.output import capture_output
 
 OBJECT_STORE_BYTES = 100 * 1024 * 1024
 """Object store of a private Ray in bytes. It only carries receipts, so it is little more than Ray's own minimum."""
 LOOPBACK = "127.0.0.1"
 CONNECT_SECONDS = 10.0
+JOIN_SECONDS = 120.0
+"""How long a cluster may take to let this process in."""
+POLL_SECONDS = 0.1
+MAX_REASON_CHARACTERS = 200
+RAY_JOB_CONFIG = "RAY_JOB_CONFIG_JSON_ENV_VAR"
+"""Set where `ray job submit` has started this process, and distributes the code."""
+_RAY_ERRORS = (ConnectionError, RuntimeError, ValueError, TimeoutError)
+# The connection preface of RFC 9113 (3.4): a fixed text and a frame of SETTINGS without content. A server answers with its own
+# frame of SETTINGS at once: three bytes of length, the type 4, a byte of flags.
+_HTTP2_HELLO = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
+_LENGTH_BYTES = 3
+_HTTP2_SETTINGS = bytes([4, 0])
 PRIVATE_RAY = {
     # With Ray's default of 15, an engine waits for everything else that the machine does.
     "RAY_worker_niceness": "0",
@@ -49,36 +68,127 @@ if path and end != joined:
 
 
 @contextmanager
-def cluster(config: ClusterConfig) -> Iterator[None]:
-    """Join the given cluster, or start a private one on the loopback interface. Raises ClusterError."""
+def cluster(config: ClusterConfig, check: Callable[[], None] = lambda: None) -> Iterator[None]:
+    """Join the given cluster, or start a private one on the loopback interface. `check` is called while it joins.
+
+    Raises ClusterError, and what `check` raises.
+    """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-    reached = _check_answers(config.address)
-    try:
-        if config.address is None:
-            for name, value in PRIVATE_RAY.items():
-                os.environ.setdefault(name, value)
+    with _private_ray() if config.address is None else _joined(config.address, check):
+        yield
+
+
+@contextmanager
+def _private_ray() -> Iterator[None]:
+    for name, value in PRIVATE_RAY.items():
+        os.environ.setdefault(name, value)
+    with _private_folder() as folder:
+        try:
             ray.init(
                 address="local",
                 include_dashboard=False,
                 log_to_driver=False,
                 logging_level="ERROR",
                 object_store_memory=OBJECT_STORE_BYTES,
+                job_config=_job_config(),
+                _temp_dir=folder,
             )
+        except _RAY_ERRORS as error:
+            raise ClusterError(f"Ray cannot start on this machine: {_short(error)}") from error
+        try:
             _check_loopback()
-        else:
-            with _joining(config.address):
-                ray.init(address=config.address, log_to_driver=False, logging_level="ERROR")
-    except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
-        raise ClusterError(_no_cluster(config.address, str(error), reached=reached)) from error
+            yield
+        finally:
+            ray.shutdown()
+
+
+@contextmanager
+def _private_folder() -> Iterator[str]:
+    """The folder of a private Ray's logs and sockets, for this account alone. A start that failed leaves it for its logs."""
+    # Ray's sockets lie in it, and their paths may have 107 bytes at most.
+    folder = tempfile.mkdtemp(prefix="stepvalue-ray-", dir=os.environ.get("RAY_TMPDIR", "/tmp"))
+    try:
+        yield folder
+    except (Interrupted, KeyboardInterrupt):
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _joined(asked: str, check: Callable[[], None]) -> Iterator[None]:
+    address = _resolved(asked)
+    _check_answers(asked, address)
+    _join(asked, address, check)
+    sys.stderr.write(f"stepvalue: joined the Ray cluster at {printable(address)}\n")
     try:
         yield
     finally:
         ray.shutdown()
 
 
+def _join(asked: str, address: str, check: Callable[[], None]) -> None:
+    """Raises ClusterError, also where Ray is not in after JOIN_SECONDS, and what `check` raises.
+
+    Ray joins in C++ code that hears no signal and has no limit of its own, so it does this in a thread of its own. Where that
+    never ends, the process can still end.
+    """
+    failures: list[BaseException] = []
+
+    def join() -> None:
+        try:
+            ray.init(address=address, log_to_driver=False, logging_level="ERROR", job_config=_job_config())
+        except BaseException as error:  # noqa: BLE001  it is raised again below
+            failures.append(error)
+
+    thread = threading.Thread(target=join, name="join the Ray cluster", daemon=True)
+    deadline = time.monotonic() + JOIN_SECONDS
+    with _quiet_unless_ended(address):
+        thread.start()
+        while thread.is_alive():
+            check()
+            if time.monotonic() >= deadline:
+                raise ClusterError(
+                    f"the Ray cluster at {_named(asked, address)} answers, but has not let this process in after "
+                    f"{JOIN_SECONDS:g} s: check `ray status` on its head, that it runs this version of Ray, and that all its "
+                    "ports are open to this machine"
+                )
+            thread.join(POLL_SECONDS)
+    for error in failures:
+        if isinstance(error, _RAY_ERRORS):
+            raise ClusterError(
+                f"the Ray cluster at {_named(asked, address)} answers, but refuses this client or does not run this version of "
+                "Ray: set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN to the cluster's token (on its head: `ray get-auth-token`) "
+                f"({_short(error)})"
+            ) from error
+        raise error
+
+
+def _job_config() -> JobConfig | None:
+    """Has workers import this package from where the driver has it. None where Ray itself distributes the code.
+
+    Ray puts the working folder first on their path, also where the driver does not look there: another package of the same name
+    in that folder would be taken for this one.
+    """
+    if RAY_JOB_CONFIG in os.environ:
+        return None
+    root = str(Path(pipeline.__file__).resolve().parent.parent)
+    own = ["", os.getcwd()]
+    return JobConfig(
+        _py_driver_sys_path=_Fixed([*([os.getcwd()] if any(path in own for path in sys.path) else []), root])
+    )
+
+
+class _Fixed(list[str]):
+    """A list that Ray does not extend. The last entry goes first on the path of workers."""
+
+    def extend(self, more: Iterable[str]) -> None:
+        """Ray adds the working folder and that of the script."""
+
+
 @contextmanager
-def _joining(address: str) -> Iterator[None]:
+def _quiet_unless_ended(address: str) -> Iterator[None]:
     """Hide what Ray writes to standard error in the block, unless this process ends there.
 
     If a cluster refuses the connection, Ray writes a line per second, bypassing Python's logging, before it gives up; its
@@ -109,42 +219,48 @@ def _check_loopback() -> None:
         )
 
 
-def _check_answers(address: str | None) -> bool:
-    """Whether an address is given. Raises ClusterError if nothing listens there; Ray itself would try for minutes."""
-    named = _host_and_port(_running_cluster() if address == "auto" else address)
-    if named is None:
-        return False
-    try:
-        socket.create_connection(named, timeout=CONNECT_SECONDS).close()
-    except OSError as error:
-        raise ClusterError(_no_cluster(address, str(error), reached=False)) from error
-    return True
-
-
-def _running_cluster() -> str | None:
-    """The address that `auto` means: the one in the environment, else that of the last `ray start` on this machine."""
+def _resolved(asked: str) -> str:
+    """The address of a cluster. `auto` means the one in the environment, else that of the last `ray start` on this machine."""
+    if asked != "auto":
+        return asked
     if address := os.environ.get("RAY_ADDRESS"):
         return address
     with contextlib.suppress(OSError):
-        return (Path(os.environ.get("RAY_TMPDIR", "/tmp")) / "ray" / "ray_current_cluster").read_text().strip()
-    return None
+        if address := (Path(os.environ.get("RAY_TMPDIR", "/tmp")) / "ray" / "ray_current_cluster").read_text().strip():
+            return address
+    raise ClusterError(
+        _no_cluster("cluster.address=auto", "no `ray start` on this machine, and RAY_ADDRESS is not set")
+    )
 
 
-def _host_and_port(address: str | None) -> tuple[str, int] | None:
-    host, colon, port = (address or "").rpartition(":")
-    return (host, int(port)) if colon and "/" not in host and port.isdecimal() else None
+def _check_answers(asked: str, address: str) -> None:
+    """Raise ClusterError unless a server of HTTP/2, which Ray's are, listens there. Ray itself would try for minutes."""
+    host, colon, port = address.rpartition(":")
+    if not colon or "/" in host or not port.isdecimal():
+        return
+    try:
+        with socket.create_connection((host, int(port)), timeout=CONNECT_SECONDS) as connection:
+            if os.environ.get("RAY_USE_TLS", "0") not in ("", "0"):
+                return  # a server of TLS says nothing to the text below
+            connection.sendall(_HTTP2_HELLO)
+            said = connection.recv(len(_HTTP2_SETTINGS) + _LENGTH_BYTES)
+    except (OSError, OverflowError) as error:
+        raise ClusterError(_no_cluster(_named(asked, address), _short(error))) from error
+    if said[_LENGTH_BYTES:] != _HTTP2_SETTINGS:
+        raise ClusterError(_no_cluster(_named(asked, address), "something else than Ray listens there"))
 
 
-def _no_cluster(address: str | None, error: str, *, reached: bool) -> str:
-    reason = " ".join(error.split())[:200]
-    if address is None:
-        return f"Ray cannot start on this machine: {reason}"
-    if reached:
-        return (
-            f"cluster.address={address} answers, but refuses this client or does not run this version of Ray: set "
-            f"RAY_AUTH_MODE=token and RAY_AUTH_TOKEN to the cluster's token (on its head: `ray get-auth-token`) ({reason})"
-        )
+def _named(asked: str, address: str) -> str:
+    """How a message names the address."""
+    return printable(f"cluster.address={asked}" + (f" ({address})" if address != asked else ""))
+
+
+def _short(error: BaseException) -> str:
+    return printable(" ".join(str(error).split()))[:MAX_REASON_CHARACTERS]
+
+
+def _no_cluster(named: str, reason: str) -> str:
     return (
-        f"no Ray cluster answers at cluster.address={address}: start one with `ray start --head`, give its address, "
-        f"or leave cluster.address out to use this machine alone ({reason})"
+        f"no Ray cluster answers at {named}: start one with `ray start --head`, give its address, or leave cluster.address out "
+        f"to use this machine alone ({reason})"
     )

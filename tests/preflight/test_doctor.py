@@ -174,11 +174,11 @@ class _Hub(BaseHTTPRequestHandler):
         return
 
 
-def with_hub(endpoint: str, folder: Path) -> "subprocess.CompletedProcess[str]":
+def with_hub(endpoint: str, folder: Path, command: str = "doctor") -> "subprocess.CompletedProcess[str]":
     hidden = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy")
     environment = {name: value for name, value in os.environ.items() if name not in hidden}
     return subprocess.run(
-        [sys.executable, "-m", "pipeline", "doctor", "policy.model=no/such-model", f"run_dir={folder}"],
+        [sys.executable, "-m", "pipeline", command, "data=sample", "policy.model=no/such-model", f"run_dir={folder}"],
         cwd=ROOT,
         env={**environment, "HF_ENDPOINT": endpoint, "HF_HOME": str(folder)},
         capture_output=True,
@@ -190,12 +190,16 @@ def with_hub(endpoint: str, folder: Path) -> "subprocess.CompletedProcess[str]":
 def test_a_hub_that_does_not_answer_is_asked_once(tmp_path: Path) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]  # nobody listens there
-        done = with_hub(f"http://127.0.0.1:{port}", tmp_path)
+        nobody = f"http://127.0.0.1:{free.getsockname()[1]}"
+        done, planned = with_hub(nobody, tmp_path), with_hub(nobody, tmp_path, "plan")
     assert done.returncode == 1
     assert "warning  Hub             127.0.0.1 cannot be reached" in done.stdout
     assert "failed   policy          the tokenizer no/such-model cannot be loaded" in done.stdout
     assert "Retrying" not in done.stderr + done.stdout
+    (line,) = planned.stderr.splitlines()
+    assert line.startswith(
+        "stepvalue: the tokenizer no/such-model cannot be loaded: there is no such folder here, and the Hug"
+    )
 
 
 def test_a_hub_that_answers_is_reported(tmp_path: Path) -> None:

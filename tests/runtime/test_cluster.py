@@ -1,8 +1,14 @@
 """Joining a Ray cluster."""
 
+import signal
+import socket
 import subprocess
 import sys
 import textwrap
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -10,7 +16,7 @@ import pytest
 from pipeline.config.label import ClusterConfig
 from pipeline.core.errors import ClusterError, Interrupted
 from pipeline.engines.registry import policy_for
-from pipeline.runtime import cluster
+from pipeline.runtime import cluster, connection
 from tests.conftest import ROOT, run_stepvalue
 from tests.settings import policy_settings
 
@@ -22,7 +28,8 @@ ONE_GPU = [{"Alive": True, "Resources": {"CPU": 16.0, "GPU": 1.0}}]
 def join(body: str) -> "subprocess.CompletedProcess[str]":
     """A process of its own that does `body` while it joins a cluster."""
     block = textwrap.indent(textwrap.dedent(body), "    ")
-    code = f"import os\nfrom pipeline.runtime.connection import _joining\nwith _joining({ADDRESS!r}):\n{block}"
+    name = "_quiet_unless_ended"
+    code = f"import os\nfrom pipeline.runtime.connection import {name}\nwith {name}({ADDRESS!r}):\n{block}"
     return subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
     )
@@ -51,6 +58,133 @@ def test_what_ray_writes_before_it_is_in_or_refused_is_kept_away() -> None:
     assert refused.stderr.count("ConnectionError") == 1
     assert "one retry" not in refused.stderr
     assert "was ended while" not in refused.stderr
+
+
+@contextmanager
+def listening(says: bytes) -> Iterator[int]:
+    """The port of a server that says this to everybody, and nothing else."""
+    open_connections = []
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            with suppress(OSError):
+                while True:
+                    connection, _ = server.accept()
+                    open_connections.append(connection)
+                    connection.sendall(says)
+
+        threading.Thread(target=serve, daemon=True).start()
+        yield server.getsockname()[1]
+
+
+HTTP2 = bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
+
+
+@pytest.mark.parametrize(
+    ("says", "reason"),
+    [(b"HTTP/1.1 400 Bad Request\r\n\r\n", "something else than Ray listens there"), (b"", "timed out")],
+)
+def test_a_stranger_at_the_address_is_noticed_at_once(
+    says: bytes, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "CONNECT_SECONDS", 0.5)
+    with (
+        listening(says) as port,
+        pytest.raises(ClusterError, match=rf"no Ray cluster answers at cluster.address=127.0.0.1:{port}: .*{reason}"),
+        connection.cluster(ClusterConfig(address=f"127.0.0.1:{port}")),
+    ):
+        raise AssertionError("joined")
+
+
+def test_auto_is_resolved_and_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(connection, "CONNECT_SECONDS", 0.5)
+    monkeypatch.setenv("RAY_TMPDIR", str(tmp_path))
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    with pytest.raises(ClusterError, match="no `ray start` on this machine, and RAY_ADDRESS is not set"):
+        connection._resolved("auto")
+    with listening(b"") as port:
+        (tmp_path / "ray").mkdir()
+        (tmp_path / "ray" / "ray_current_cluster").write_text(f"127.0.0.1:{port}\n")
+        with (
+            pytest.raises(ClusterError, match=rf"cluster.address=auto \(127.0.0.1:{port}\)"),
+            connection.cluster(ClusterConfig(address="auto")),
+        ):
+            raise AssertionError("joined")
+        monkeypatch.setenv("RAY_ADDRESS", "10.0.0.1:6379")
+        assert connection._resolved("auto") == "10.0.0.1:6379"
+    assert connection._resolved("head:6379") == "head:6379"
+
+
+JOIN = """
+import sys
+from pipeline.cli.label import set_up_ray
+set_up_ray(sys.argv[1])
+from pipeline.config.label import ClusterConfig
+from pipeline.core.errors import ClusterError, Interrupted
+from pipeline.runtime import connection
+from pipeline.runtime.stop import StopSignal
+connection.JOIN_SECONDS = float(sys.argv[2])
+stop = StopSignal()
+stop.listen()
+print("joining", flush=True)
+try:
+    with connection.cluster(ClusterConfig(address=sys.argv[1]), stop.check):
+        print("joined")
+except (ClusterError, Interrupted) as error:
+    print(type(error).__name__, error)
+"""
+
+
+def joining(port: int, seconds: float) -> "subprocess.Popen[str]":
+    process = subprocess.Popen(
+        [sys.executable, "-c", JOIN, f"127.0.0.1:{port}", str(seconds)], cwd=ROOT, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "joining\n"
+    return process
+
+
+def test_a_server_that_never_lets_this_process_in_is_given_up() -> None:
+    with listening(HTTP2) as port:
+        said, _ = joining(port, 3.0).communicate(timeout=60)
+    assert said.startswith("ClusterError the Ray cluster at cluster.address=127.0.0.1:")
+    assert "has not let this process in after 3 s: check `ray status`" in said
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signals_end_the_wait_for_a_cluster(number: signal.Signals) -> None:
+    with listening(HTTP2) as port:
+        process = joining(port, 600.0)
+        time.sleep(2.0)  # it is in Ray's code now
+        process.send_signal(number)
+        said, _ = process.communicate(timeout=60)
+    assert said.startswith("Interrupted")
+
+
+def test_workers_load_the_package_of_the_driver_in_a_folder_with_another_one(tmp_path: Path) -> None:
+    """As `stepvalue label` does, whose path does not begin with the working folder."""
+    (tmp_path / "pipeline").mkdir()
+    (tmp_path / "pipeline" / "__init__.py").write_text("raise RuntimeError('a stranger')\n")
+    code = (
+        f"import sys; sys.path = [{str(ROOT)!r}, *(path for path in sys.path if path)]\n"
+        "from pipeline.__main__ import main\n"
+        "sys.exit(main(['label', 'data=sample', 'data.limit=1', 'policy=oracle', 'run_dir=run']))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_private_ray_has_a_folder_of_its_own_that_it_removes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("RAY_TMPDIR", str(tmp_path))
+    for error, left in ((None, 0), (Interrupted("stop"), 0), (ClusterError("no"), 1)):
+        with suppress(Interrupted, ClusterError), connection._private_folder() as folder:
+            assert Path(folder).parent == tmp_path
+            assert Path(folder).stat().st_mode & 0o777 == 0o700
+            if error is not None:
+                raise error
+        assert Path(folder).exists() == bool(left)
 
 
 @pytest.mark.parametrize(

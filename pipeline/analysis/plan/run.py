@@ -7,6 +7,7 @@ import asyncio
 import math
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,7 @@ from pipeline.core.records import InputRow
 from pipeline.data.prompts import root_id
 from pipeline.data.rows import input_digest
 from pipeline.engines.base import PolicyFacts
+from pipeline.engines.hub import hub_asked_once
 from pipeline.engines.registry import policy_for
 from pipeline.estimators.base import Estimator
 from pipeline.estimators.registry import ESTIMATORS, estimator_for
@@ -73,10 +75,12 @@ def plan(config: LabelConfig, hiring: Hiring, watch: Watcher, stop: StopSignal, 
     If the policy cannot be loaded here, the cost rests on assumptions. Raises InputError, Interrupted, PolicyError if not even
     the tokenizer can be loaded, and UsageError if there is no pilot but the policy would have to draw chains.
     """
-    fingerprint = policy_for(config.policy).fingerprint()
+    asked = policy_for(config.policy)
+    fingerprint = asked.fingerprint()
     identity_of_run = identity(config, input_digest(config.data.path), fingerprint)
     staged_id = str(identity_of_run[STAGED_INPUT])
-    policy = asyncio.run(policy_for(config.policy).facts(config.sampling))
+    with hub_asked_once() if asked.needs(1.0).hub else nullcontext():
+        policy = asyncio.run(asked.facts(config.sampling))
     survey = survey_input(config, policy, staged_id, ROLLOUTS, watch, stop)
     rng = np.random.default_rng(config.plan.seed)
     pilot: PilotResult | None = None
