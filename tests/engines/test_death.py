@@ -31,6 +31,23 @@ WORKER = "(Worker_TP1 pid=9) ERROR 11-23 19:24:41 [multiproc_executor.py:1063] "
             "KeyError: 'block 7'",
         ),
         (
+            f"{WORKER}WorkerProc hit an exception.\n{WORKER}Traceback (most recent call last):\n"
+            f'{WORKER}  File "/x/vllm/v1/worker.py", line 7, in step\n{WORKER}    self.run()\n'
+            f'{WORKER}  File "/x/vllm/attention.py", line 31, in forward\n{WORKER}    assert out is not None\n'
+            f"{WORKER}AssertionError\n"
+            f"{FATAL}EngineCore encountered a fatal error.\n{FATAL}TimeoutError: RPC call to execute_model timed out.\n",
+            "AssertionError in forward (attention.py, line 31)",
+        ),
+        (
+            f"\x1b[0;36m{FATAL}\x1b[0;0mEngineCore encountered a fatal error.\n"
+            f"\x1b[0;36m{FATAL}\x1b[0;0mKeyError: 'block 7'\n",
+            "KeyError: 'block 7'",
+        ),
+        (
+            f"{FATAL}EngineCore failed to start.\n/x/python: symbol lookup error: /x/_C.so: undefined symbol: _ZN3c10\n",
+            "symbol lookup error: /x/_C.so: undefined symbol: _ZN3c10",
+        ),
+        (
             "terminate called after throwing an instance of 'c10::AcceleratorError'\n"
             "  what():  CUDA error: an illegal memory access was encountered\n",
             "CUDA error: an illegal memory access was encountered",
@@ -63,6 +80,13 @@ def test_the_first_error_of_the_death_is_the_cause(printed: str, cause: str) -> 
 )
 def test_without_an_error_the_end_of_a_process_is_the_cause(ended: dict[str, int], cause: str) -> None:
     assert death_cause("(EngineCore pid=7) INFO all is well\n", ended).startswith(cause)
+
+
+def test_without_a_known_error_the_last_line_is_quoted() -> None:
+    printed = "(EngineCore pid=7) INFO loading\nlibfoo: device 3 has fallen off\n(EngineCore pid=7) INFO 11-23 bye\n"
+    assert death_cause(printed, {"EngineCore": 134}) == (
+        "its process EngineCore ended with exit code 134, and printed last: libfoo: device 3 has fallen off"
+    )
 
 
 @given(st.text(), st.dictionaries(st.text(), st.integers(-130, 255)))

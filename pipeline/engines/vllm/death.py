@@ -15,19 +15,24 @@ _BEGINS = re.compile(
     r"terminate called|Fatal Python error)",
     re.MULTILINE,
 )
-# An exception's line stands alone in a traceback, behind vLLM's prefix of its processes.
+# vLLM's prefix of its processes, then that of its log.
+_PREFIX = r"^(?:\([^)\n]*\) )?(?:[A-Z]+ \d\d-\d\d [\d:]+ \[[^\]\n]*\] )?"
+# An exception's line stands alone in a traceback. Without a message it is a name.
 _CAUSES = (
     re.compile(
-        r"^(?:\([^)\n]*\) )?(?:[A-Z]+ \d\d-\d\d [\d:]+ \[[^\]\n]*\] )?"
-        r"(?P<cause>(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?:Error|Exception|Interrupt|Exit): .+)$",
+        _PREFIX + r"(?P<cause>(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?:Error|Exception|Interrupt|Exit)(?:: .+)?)$",
         re.MULTILINE,
     ),
     re.compile(r"what\(\):\s*(?P<cause>.+)$", re.MULTILINE),
     re.compile(r"(?P<cause>Fatal Python error: .+)$", re.MULTILINE),
+    re.compile(r"(?P<cause>(?:symbol lookup error|error while loading shared libraries): .+)$", re.MULTILINE),
 )
+_PLACE = re.compile(r'File "[^"\n]*?(?P<file>[^"/\n]+)", line (?P<line>\d+), in (?P<function>\S+)')
+_SURVIVED = re.compile(_PREFIX + r"(?:INFO|WARNING|DEBUG)?\s*$|\b(?:INFO|WARNING|DEBUG) ")
+_COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 # What the other processes say about the death of the first one.
 _CONSEQUENCE = re.compile(
-    r"See (?:stack trace|root cause) |Worker failed with error|EngineDeadError|cancelled|^SystemExit"
+    r"See (?:stack trace|root cause) |Worker failed with error|EngineDeadError|cancelled|^SystemExit|RPC call to .* timed out"
 )
 _EXIT = re.compile(r"[Pp]roc (?P<name>[\w.-]+) died unexpectedly \(exit code: (?P<code>-?\d+)\)")
 _TOKEN = re.compile(r"\bhf_[A-Za-z0-9]{8,}")
@@ -39,19 +44,37 @@ def death_cause(printed: str, ended: Mapping[str, int]) -> str:
     `ended`: exit codes of processes that have ended, by name; -N is signal N. Control characters and access tokens are
     replaced.
     """
+    printed = without_colours(printed)
     dying = dying_words(printed)
     found = sorted(
-        ((match.start("cause"), match["cause"]) for pattern in _CAUSES for match in pattern.finditer(dying)),
-        key=lambda place_and_cause: place_and_cause[0],
+        (match for pattern in _CAUSES for match in pattern.finditer(dying)), key=lambda match: match.start("cause")
     )
-    causes = [cause for _, cause in found if not _CONSEQUENCE.search(cause)]
+    causes = [match for match in found if not _CONSEQUENCE.search(match["cause"])]
     if causes:
-        return _bounded(causes[0])
+        return _bounded(causes[0]["cause"] + _where(causes[0], dying))
     codes = {match["name"]: int(match["code"]) for match in _EXIT.finditer(printed)} or dict(ended)
     for name, code in codes.items():
         if code:
-            return _bounded(f"its process {name} {_end(code)}, and printed no error")
-    return "its processes printed no error"
+            return _bounded(f"its process {name} {_end(code)}, and {_last_words(printed)}")
+    return _bounded(f"its processes {_last_words(printed)}")
+
+
+def _where(cause: "re.Match[str]", dying: str) -> str:
+    """Where an exception without a message was raised: the last place of the traceback before it."""
+    places = [] if ": " in cause["cause"] else list(_PLACE.finditer(dying, 0, cause.start()))
+    return f" in {places[-1]['function']} ({places[-1]['file']}, line {places[-1]['line']})" if places else ""
+
+
+def _last_words(printed: str) -> str:
+    """What was printed last, but for messages of work and consequences of the death."""
+    others = (_BEGINS, _CONSEQUENCE, _SURVIVED)
+    lines = [line for line in printed.splitlines() if line.strip() and not any(each.search(line) for each in others)]
+    return f"printed last: {lines[-1].strip()}" if lines else "printed no error"
+
+
+def without_colours(text: str) -> str:
+    """The text without the escape sequences for colours."""
+    return _COLOUR.sub("", text)
 
 
 def dying_words(printed: str) -> str:

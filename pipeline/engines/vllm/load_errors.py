@@ -4,7 +4,7 @@ remedy. Its type says whether the model, a setting or the place is to blame (see
 import re
 
 from pipeline.core.errors import PlaceError, PolicyError
-from pipeline.engines.vllm.death import death_cause, dying_words, shortened, without_tokens
+from pipeline.engines.vllm.death import death_cause, dying_words, shortened, without_colours, without_tokens
 from pipeline.engines.vllm.start_causes import blames_model
 
 MAX_CAUSE_CHARACTERS = 300
@@ -69,6 +69,7 @@ def load_error(model: str, error: str, printed: str, kept: str = "") -> PolicyEr
 
 def _cause(error: str, printed: str) -> str:
     """The innermost reported cause, without line breaks and access tokens. What stands before the failure was survived."""
+    printed = without_colours(printed)
     causes = [cause for cause in _CAUSE.findall(dying_words(printed) or printed) if not _NO_CAUSE.search(cause)]
     if causes:
         cause = causes[0]

@@ -19,6 +19,8 @@ _OF_THE_PLACE = re.compile(
     # Devices, their driver, and the links between them.
     r"|cuda (?:driver )?(?:error|failure|initialization)|cudaerror|cuda_error|cublas|cudnn|no cuda gpus|nvidia driver"
     r"|\becc\b|\bxid\b|nvml|device-side assert|illegal memory access|fallen off the bus|\bnccl|\bgloo\b|world size"
+    # What differs between the machines of a cluster: GPUs, the memory that is left, libraries.
+    r"|current gpu|cache blocks|failed to be inspected|undefined symbol"
     # The network and other processes.
     r"|couldn't connect|connection|timed out|time-?out|temporary failure|50[0234] server|429 client|errno"
     r"|address already in use"
