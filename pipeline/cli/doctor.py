@@ -1,6 +1,5 @@
 """The command `doctor`: checks the machines, the model and the run directory before a run."""
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pipeline.cli.command import Command, interruptible, write_out
@@ -9,7 +8,7 @@ from pipeline.config.label import LabelConfig
 from pipeline.core.formatting import printable
 
 if TYPE_CHECKING:
-    from pipeline.preflight.machine import Machine
+    from pipeline.preflight.nodes import Nodes
     from pipeline.preflight.run import LookAtNodes
 
 _WIDTH = 15
@@ -39,9 +38,9 @@ def _look_at_nodes(config: LabelConfig) -> "LookAtNodes":
         return this_machine
     from pipeline.runtime.connection import cluster
 
-    def look(paths: tuple[str, ...]) -> Sequence["Machine"]:
+    def look(paths: tuple[str, ...], models: tuple[str, ...]) -> "Nodes":
         with cluster(config.cluster):
-            return joined_nodes(paths)
+            return joined_nodes(paths, models)
 
     return look
 
@@ -59,7 +58,8 @@ DOCTOR = Command(
     ),
     notes="""\
 Its settings are those of `label`. It loads no model and changes nothing. Without cluster.address it looks at this machine
-alone. Exit code 1: a check has failed, and `label` would fail too.
+alone. A check fails where no place is left that can do the work; where some can, it is a warning. Exit code 1: a check has
+failed.
 """,
     most_used=(
         "policy.model",

@@ -185,11 +185,11 @@ class Surroundings:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineNeeds:
     """What an engine needs of its machine. `memory_share`: the share of a GPU's memory that it takes, if it has GPUs. `folder`:
-    the model's folder, if it is one. `hub`: whether the model's files may come from the Hugging Face Hub."""
+    the model's folder, if it is one. `hub_names`: models of which files come from the Hugging Face Hub."""
 
     memory_share: float = 0.9
     folder: str | None = None
-    hub: bool = False
+    hub_names: tuple[str, ...] = ()
 
 
 class Policy(Protocol):
@@ -255,7 +255,8 @@ class Policy(Protocol):
         return EngineNeeds()
 
     def download_bytes(self) -> float:
-        """The size of the model that each machine downloads. 0: none is downloaded, or its size is unknown."""
+        """The size of the weights that each machine downloads, in bytes, unless it has them. 0: there are none, or it is
+        unknown."""
         return 0.0
 
     def uses_gpus(self) -> bool | None:

@@ -5,7 +5,7 @@ GPUs an older driver can load the newer CUDA's compatibility libraries, if the m
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pipeline.core.formatting import format_count
@@ -45,7 +45,7 @@ def judge(machines: Sequence[Machine], needs: Needs) -> Iterator[Finding]:
     silent = [machine.host for machine in machines if not machine.answers]
     machines = [machine for machine in machines if machine.answers]
     if silent:
-        yield _silent(silent)
+        yield _silent(silent, others=bool(machines))
     if not machines:
         return
     yield _versions(machines)
@@ -57,45 +57,62 @@ def judge(machines: Sequence[Machine], needs: Needs) -> Iterator[Finding]:
             yield _memory(with_gpus, needs.share)
             yield _shared(with_gpus, needs.parts)
             yield _compilers(with_gpus, filtered=needs.filtered)
-    elif needs.unasked_cpus and (idle := [machine.host for machine in machines if machine.gpus]):
+    elif needs.unasked_cpus and (idle := _hosts(machine for machine in machines if machine.gpus)):
         yield _unused(idle)
     for what, path in needs.paths.items():
         yield _path(machines, what, path)
 
 
 def judge_disks(machines: Sequence[Machine], *, gpus: bool, download: float) -> Finding:
-    """Whether the caches have space for `download` bytes of the model, and with `gpus` for compiled kernels."""
-    machines = [machine for machine in machines if machine.answers]
-    wanted = {"models": download, "compiled kernels": float(KERNEL_BYTES) if gpus else 0.0}
-    little = [
-        f"{machine.host}: {free / _GB:,.1f} GB free in {folder}, and {name} need {wanted[name] / _GB:,.1f} GB"
-        for machine in machines
-        for name, (folder, free) in machine.caches.items()
-        if free < wanted.get(name, 0.0)
-    ]
+    """Whether the caches have space for `download` bytes of weights, unless they have them, and with `gpus` for kernels."""
+    machines = [machine for machine in machines if machine.answers and (machine.gpus or not gpus)]
+    little, short = list[str](), set[str]()
+    for machine in machines:
+        wanted = {
+            "models": 0.0 if machine.has_models else download,
+            "compiled kernels": float(KERNEL_BYTES) if gpus else 0.0,
+        }
+        for name, (folder, free) in machine.caches.items():
+            if free < wanted.get(name, 0.0):
+                short.add(machine.host)
+                little.append(
+                    f"{machine.host}: {free / _GB:,.1f} GB free in {folder}, and {name} need {wanted[name] / _GB:,.1f} GB"
+                )
     if little:
-        return failed(
+        return _problem(
             "disk",
             "; ".join(little),
             "free space, or move the caches to a larger disk of the node (HF_HOME: models, VLLM_CACHE_ROOT: kernels)",
+            others=any(machine.host not in short for machine in machines),
         )
     least = min((free for machine in machines for _, free in machine.caches.values()), default=0)
     return ok("disk", f"at least {least / _GB:,.0f} GB free for caches{_on_all(machines)}")
 
 
-def _unused(hosts: Sequence[str]) -> Finding:
+def _problem(check: str, text: str, remedy: str, *, others: bool) -> Finding:
+    """A warning where `others` can do the work: a run goes on without a place that fails. Else a failed check."""
+    return (warning if others else failed)(check, text, remedy)
+
+
+def _hosts(machines: Iterable[Machine]) -> str:
+    """Their names. Several nodes may be on one host."""
+    return ", ".join(dict.fromkeys(machine.host for machine in machines))
+
+
+def _unused(hosts: str) -> Finding:
     return warning(
         "GPUs",
-        f"{', '.join(hosts)} has GPUs, but the installed build of vLLM runs on CPUs",
+        f"{hosts} has GPUs, but the installed build of vLLM runs on CPUs",
         "install the gpu extra in an environment of its own, or set cluster.gpus_per_worker=0 if CPUs are meant",
     )
 
 
-def _silent(hosts: Sequence[str]) -> Finding:
-    return failed(
+def _silent(hosts: Sequence[str], *, others: bool) -> Finding:
+    return _problem(
         "nodes",
-        f"no answer from {', '.join(hosts)}",
+        f"no answer from {', '.join(dict.fromkeys(hosts))}",
         "check `ray status`, and that this package and its environment are installed there",
+        others=others,
     )
 
 
@@ -132,39 +149,44 @@ def _clocks(machines: Sequence[Machine]) -> Finding:
 
 
 def _drivers(machines: Sequence[Machine]) -> Finding:
-    problems = []
-    for machine in machines:
-        least = LEAST_DRIVER.get(int((machine.torch_cuda or "0").split(".")[0]))
-        driver = int((machine.driver or "0").split(".")[0])
-        if machine.torch_cuda is None:
-            problems.append(f"{machine.host}: torch is built for CPUs")
-        elif least is not None and driver < least:
-            problems.append(
-                f"{machine.host}: driver {machine.driver}, and CUDA {machine.torch_cuda} of torch needs {least}"
-            )
-    if problems:
-        compatible = all(machine.compatibility for machine in machines)
-        judged = warning if compatible else failed
-        return judged(
+    if for_cpus := [machine for machine in machines if machine.torch_cuda is None]:
+        return _problem(
             "driver",
-            "; ".join(problems) + (f", or the libraries that {COMPATIBILITY}=1 loads" if compatible else ""),
-            "install a newer NVIDIA driver, and the gpu extra in an environment of its own. Data centre GPUs can keep "
-            "an older driver with the package cuda-compat and VLLM_ENABLE_CUDA_COMPATIBILITY=1",
+            f"torch is built for CPUs on {_hosts(for_cpus)}",
+            "install the gpu extra there, in an environment of its own",
+            others=len(for_cpus) < len(machines),
+        )
+    old = [machine for machine in machines if _major(machine.driver) < LEAST_DRIVER.get(_major(machine.torch_cuda), 0)]
+    if old:
+        compatible = all(machine.compatibility for machine in old)
+        needed = "; ".join(
+            f"{machine.host}: driver {machine.driver}, and CUDA {machine.torch_cuda} of torch needs "
+            f"{LEAST_DRIVER[_major(machine.torch_cuda)]}"
+            for machine in old
+        )
+        return _problem(
+            "driver",
+            needed + (f", or the libraries that {COMPATIBILITY}=1 loads" if compatible else ""),
+            "install a newer NVIDIA driver. Data centre GPUs can keep an older one with the package cuda-compat and "
+            f"{COMPATIBILITY}=1",
+            others=compatible or len(old) < len(machines),
         )
     drivers = sorted({machine.driver for machine in machines if machine.driver})
     cudas = sorted({machine.torch_cuda for machine in machines if machine.torch_cuda})
-    return ok(
-        "driver",
-        f"driver {', '.join(drivers) or '-'}, CUDA {', '.join(cudas) or '-'} of torch",
-    )
+    return ok("driver", f"driver {', '.join(drivers) or '-'}, CUDA {', '.join(cudas) or '-'} of torch")
+
+
+def _major(version: str | None) -> int:
+    number = (version or "").split(".")[0]
+    return int(number) if number.isdecimal() else 0
 
 
 def _devices(machines: Sequence[Machine], parts: int) -> Finding:
     if not any(machine.gpus for machine in machines):
-        if hidden := [machine.host for machine in machines if machine.hidden]:
+        if hidden := _hosts(machine for machine in machines if machine.hidden):
             return failed(
                 "GPUs",
-                f"{DEVICES} hides all GPUs of {', '.join(hidden)}",
+                f"{DEVICES} hides all GPUs of {hidden}",
                 f"unset {DEVICES} there, and start Ray again",
             )
         return failed(
@@ -173,11 +195,26 @@ def _devices(machines: Sequence[Machine], parts: int) -> Finding:
             "check `nvidia-smi`; in a container give --gpus all, in a pod request nvidia.com/gpu. Without GPUs install "
             "the cpu extra, or set cluster.gpus_per_worker=0",
         )
-    sliced = [machine.host for machine in machines if any(gpu.sliced for gpu in machine.gpus)]
+    lost = [
+        machine
+        for machine in machines
+        if not _slices(machine) and machine.resources.get("GPU", 0.0) > len(machine.gpus)
+    ]
+    if lost:
+        counts = (
+            f"{machine.resources['GPU']:g} on {machine.host}, nvidia-smi finds {len(machine.gpus)}" for machine in lost
+        )
+        return _problem(
+            "GPUs",
+            f"Ray counts more GPUs than there are: {'; '.join(counts)}",
+            "check `nvidia-smi` there (a GPU that the driver has lost, a driver that is not loaded), then start Ray again",
+            others=len(lost) < len(machines),
+        )
+    sliced = _hosts(machine for machine in machines if _slices(machine))
     if sliced:
         return warning(
             "GPUs",
-            f"{', '.join(sliced)}: GPUs are divided by MIG, and an engine gets one slice",
+            f"{sliced}: GPUs are divided by MIG, and an engine gets one slice",
             "set policy.device.memory to a slice's memory, or disable MIG (`nvidia-smi -mig 0`)",
         )
     if all(len(machine.gpus) < parts for machine in machines):
@@ -188,6 +225,10 @@ def _devices(machines: Sequence[Machine], parts: int) -> Finding:
         )
     kinds = _grouped([machine for machine in machines if machine.gpus], _kinds)
     return ok("GPUs", _by_value(kinds))
+
+
+def _slices(machine: Machine) -> bool:
+    return any(gpu.sliced for gpu in machine.gpus)
 
 
 def _kinds(machine: Machine) -> str:
@@ -209,10 +250,11 @@ def _memory(machines: Sequence[Machine], share: float) -> Finding:
         if free < share * memory
     ]
     if full:
-        return failed(
+        return _problem(
             "GPU memory",
             f"{'; '.join(full)}; engines take {share:.0%}",
             "end other processes there (see nvidia-smi), hide these GPUs from Ray, or lower policy.memory_share",
+            others=len(full) < len(known),
         )
     if len(known) < sum(len(machine.gpus) for machine in machines):
         return ok("GPU memory", f"not known for all GPUs; where it is, the {share:.0%} that engines take are free")
@@ -226,28 +268,31 @@ def _shared(machines: Sequence[Machine], parts: int) -> Finding:
         if machine.shared < wanted:
             little.append(f"{machine.host}: {machine.shared / _GB:,.2f} of {wanted / _GB:,.1f} GB")
     if little:
-        return failed(
+        return _problem(
             "shared memory",
             f"/dev/shm is too small on {'; '.join(little)}",
             "in a container give --shm-size (docker), or mount an emptyDir of medium Memory at /dev/shm (Kubernetes)",
+            others=len(little) < len(machines),
         )
     return ok("shared memory", "enough on every node with GPUs")
 
 
 def _compilers(machines: Sequence[Machine], *, filtered: bool) -> Finding:
-    without = [machine.host for machine in machines if not machine.c_compiler]
+    without = [machine for machine in machines if not machine.c_compiler]
     if without:
-        return failed(
+        return _problem(
             "compiler",
-            f"no C compiler on {', '.join(without)}: Triton compiles its kernels' launchers when vLLM starts",
+            f"no C compiler on {_hosts(without)}: Triton compiles its kernels' launchers when vLLM starts",
             "install gcc there (Debian: apt install gcc)",
+            others=len(without) < len(machines),
         )
-    without = [machine.host for machine in machines if not machine.python_headers]
+    without = [machine for machine in machines if not machine.python_headers]
     if without:
-        return failed(
+        return _problem(
             "compiler",
-            f"no Python.h on {', '.join(without)}: Triton compiles with Python's headers when vLLM starts",
+            f"no Python.h on {_hosts(without)}: Triton compiles with Python's headers when vLLM starts",
             "install the headers of that Python there (Debian: apt install python3-dev), or use uv's Python, which has them",
+            others=len(without) < len(machines),
         )
     if filtered and not all(machine.cuda_compiler for machine in machines):
         return ok(
@@ -258,11 +303,11 @@ def _compilers(machines: Sequence[Machine], *, filtered: bool) -> Finding:
 
 
 def _path(machines: Sequence[Machine], what: str, path: str) -> Finding:
-    blind = [machine.host for machine in machines if not machine.sees.get(path)]
+    blind = _hosts(machine for machine in machines if not machine.sees.get(path))
     if blind:
         return failed(
             what,
-            f"{path} does not exist on {', '.join(blind)}",
+            f"{path} does not exist on {blind}",
             "use a path that all nodes mount under the same name"
             + ("" if what == "model" else ", or the URL of a bucket (s3://, gs://)"),
         )
@@ -273,7 +318,8 @@ def _grouped(machines: Sequence[Machine], of: Callable[[Machine], str]) -> Mappi
     """Value -> the hosts that have it."""
     found: dict[str, list[str]] = defaultdict(list)
     for machine in machines:
-        found[of(machine)].append(machine.host)
+        if machine.host not in found[of(machine)]:
+            found[of(machine)].append(machine.host)
     return found
 
 

@@ -28,12 +28,14 @@ SHARED_MEMORY = Path("/dev/shm")
 _QUERY = "name,driver_version,memory.total,memory.free,mig.mode.current,uuid"
 _QUERY_SECONDS = 10.0
 _MIB = 2**20
+_MODELS = "models"
 _CACHES = {
-    "models": (("HF_HUB_CACHE", ""), ("HF_HOME", "hub"), ("XDG_CACHE_HOME", "huggingface/hub")),
+    _MODELS: (("HF_HUB_CACHE", ""), ("HF_HOME", "hub"), ("XDG_CACHE_HOME", "huggingface/hub")),
     "compiled kernels": (("VLLM_CACHE_ROOT", ""), ("XDG_CACHE_HOME", "vllm")),
 }
 """Cache -> the environment variables that name its folder or a parent of it, and where it is there. The first that is set
 counts. Without any, the folder is that in ~/.cache."""
+_WEIGHTS = (".safetensors", ".bin", ".pt")
 _CUDA = re.compile(r"^cuda\b[^=\n]*=\s*'(?P<version>[\d.]+)'", re.MULTILINE)
 
 
@@ -57,6 +59,7 @@ class Machine:
     `python_headers`: whether Python.h is there. `shared`: bytes of shared memory. `caches`: for each cache its folder and the
     free bytes there. `answers`: false if it could not be looked at. `clock`: how far its clock is ahead of the driver's, in
     seconds. `sees`: for each path that was asked for, whether it exists here. `resources`: what Ray has or would have there.
+    `has_models`: whether the cache holds the weights of all models that were asked for.
     """
 
     host: str
@@ -76,10 +79,11 @@ class Machine:
     clock: float = 0.0
     sees: Mapping[str, bool] = field(default_factory=dict)
     resources: Mapping[str, float] = field(default_factory=dict)
+    has_models: bool = False
 
 
-def look(paths: tuple[str, ...]) -> Machine:
-    """This machine. `paths`: files and folders that a run needs here."""
+def look(paths: tuple[str, ...], models: tuple[str, ...] = ()) -> Machine:
+    """This machine. `paths`: files and folders that a run needs here. `models`: those that it needs from the Hub."""
     driver, there = _gpus()
     gpus = visible_gpus(there, os.environ.get(DEVICES))
     return Machine(
@@ -95,10 +99,11 @@ def look(paths: tuple[str, ...]) -> Machine:
         python_headers=(Path(sysconfig.get_paths()["include"]) / "Python.h").exists(),
         cuda_compiler=has_cuda_compiler(),
         shared=shutil.disk_usage(SHARED_MEMORY).total if SHARED_MEMORY.exists() else 0,
-        caches={name: _cache(places) for name, places in _CACHES.items()},
+        caches={name: (str(_cache(name)), _free(_cache(name))) for name in _CACHES},
         clock=time.time(),  # who asks subtracts its own
         sees={path: Path(path).exists() for path in paths},
         resources={"CPU": float(len(os.sched_getaffinity(0))), "GPU": float(len(gpus)), **_accelerators(gpus)},
+        has_models=all(_has_weights(_cache(_MODELS), model) for model in models),
     )
 
 
@@ -178,10 +183,18 @@ def _torch_cuda() -> str | None:
     return None
 
 
-def _cache(places: Sequence[tuple[str, str]]) -> tuple[str, int]:
+def _cache(name: str) -> Path:
+    """The folder of a cache."""
+    places = _CACHES[name]
     named = (Path(parent, folder) for variable, folder in places if (parent := os.environ.get(variable)))
-    folder = next(named, Path("~/.cache", places[-1][1])).expanduser()
-    return str(folder), _free(folder)
+    return next(named, Path("~/.cache", places[-1][1])).expanduser()
+
+
+def _has_weights(cache: Path, model: str) -> bool:
+    """Whether a cache of the Hub holds weights of a model, and no download that was broken off."""
+    folder = cache / f"models--{model.replace('/', '--')}"
+    weights = (file for suffix in _WEIGHTS for file in folder.glob(f"snapshots/*/*{suffix}"))
+    return any(file.exists() for file in weights) and not any(folder.glob("blobs/*.incomplete"))
 
 
 def _free(folder: Path) -> int:

@@ -10,21 +10,23 @@ from dataclasses import replace
 from pathlib import Path
 
 from pipeline.config.label import LabelConfig
-from pipeline.core.errors import ClusterError, StepvalueError, UsageError
+from pipeline.core.errors import ClusterError, InputError, StepvalueError, UsageError
 from pipeline.core.formatting import format_count
+from pipeline.data.rows import input_files
 from pipeline.engines.base import Policy
 from pipeline.engines.hub import hub_asked_once, hub_is_off, hub_name
 from pipeline.engines.registry import policy_for
 from pipeline.preflight.checks import Needs, judge, judge_disks
 from pipeline.preflight.findings import Finding, Level, failed, ok, warning
 from pipeline.preflight.machine import Machine
+from pipeline.preflight.nodes import Nodes
 from pipeline.runtime.placement import ROUNDING, share_of, unused_gpus, uses_gpus
 from pipeline.storage.location import folder_at, storage_at
 from pipeline.storage.objects import SCHEME_END
 
 _FOLDER_SCHEME = "file:"
-LookAtNodes = Callable[[tuple[str, ...]], Sequence[Machine]]
-"""Looks at every node for these paths."""
+LookAtNodes = Callable[[tuple[str, ...], tuple[str, ...]], Nodes]
+"""Looks at every node for these paths, and for these models of the Hub."""
 
 
 def preflight(config: LabelConfig, look_at_nodes: LookAtNodes) -> Iterator[Finding]:
@@ -35,19 +37,21 @@ def preflight(config: LabelConfig, look_at_nodes: LookAtNodes) -> Iterator[Findi
     policy = policy_for(config.policy)
     with _marked(config.run_dir) as (mark, about_run_dir):
         paths = _paths(policy, None if mark is None else str(mark))
-        machines = look_at_nodes(tuple(paths.values()))
+        nodes = look_at_nodes(tuple(paths.values()), policy.needs(1.0).hub_names)
+    machines = nodes.machines
     needs = _needs(config, policy, machines, paths)
     for finding in judge(machines, needs):
         yield finding if mark is None else _named(finding, str(mark), str(config.run_dir))
     yield from about_run_dir
+    yield _data(config.data.path)
     with contextlib.ExitStack() as stack:
-        if policy.needs(1.0).hub:
+        if policy.needs(1.0).hub_names:
             yield _hub(stack.enter_context(hub_asked_once()))
         found = _model(policy, config)
         yield found
         if found.level is Level.OK:
             # What follows asks for the sizes of the model.
-            yield _workers(config, policy, machines)
+            yield _workers(config, policy, nodes)
             yield judge_disks(machines, gpus=needs.gpus, download=policy.download_bytes())
 
 
@@ -57,7 +61,7 @@ def node_warnings(config: LabelConfig, look_at_nodes: LookAtNodes) -> Iterator[s
     policy = policy_for(config.policy)
     shared = config.run_dir is not None and not _is_bucket(config.run_dir)
     paths = _paths(policy, str(folder_at(str(config.run_dir))) if shared else None)
-    machines = look_at_nodes(tuple(paths.values()))
+    machines = look_at_nodes(tuple(paths.values()), ()).machines
     needs = _needs(config, policy, machines, paths)
     for finding in (*judge(machines, needs), judge_disks(machines, gpus=needs.gpus, download=0.0)):
         if finding.level is not Level.OK:
@@ -85,11 +89,19 @@ def _needs(config: LabelConfig, policy: Policy, machines: Sequence[Machine], pat
     )
 
 
-def _workers(config: LabelConfig, policy: Policy, machines: Sequence[Machine]) -> Finding:
-    """The workers that the run would have now, as `label` decides it."""
-    nodes = [machine.resources for machine in machines]
+def _data(path: str) -> Finding:
     try:
-        taken = share_of(nodes, config.cluster, policy)
+        files = input_files(path)
+    except InputError as error:
+        return failed("data", str(error))
+    return ok("data", format_count(len(files), "file") if files else f"{path} is read from the Hub")
+
+
+def _workers(config: LabelConfig, policy: Policy, nodes: Nodes) -> Finding:
+    """The workers that the run would have now, as `label` decides it."""
+    resources = [machine.resources for machine in nodes.machines]
+    try:
+        taken = share_of(resources, config.cluster, policy)
     except ClusterError as error:
         if config.cluster.address is not None and config.cluster.wait_seconds:
             wait = f"`label` waits up to {config.cluster.wait_seconds:g} s for nodes to join (cluster.wait_seconds)"
@@ -97,7 +109,14 @@ def _workers(config: LabelConfig, policy: Policy, machines: Sequence[Machine]) -
         return failed("workers", str(error))
     except UsageError as error:
         return failed("workers", str(error))
-    if unused := unused_gpus(nodes, taken, config.cluster):
+    if nodes.free_gpus is not None and nodes.free_gpus < taken.workers * taken.gpus:
+        return warning(
+            "workers",
+            f"{taken.workers * taken.gpus:g} GPUs are needed, and others use all but {nodes.free_gpus:g} of the cluster's",
+            "end what uses them (`ray status`), or lower cluster.workers; `label` waits up to "
+            f"{config.cluster.wait_seconds:g} s for resources (cluster.wait_seconds)",
+        )
+    if unused := unused_gpus(resources, taken, config.cluster):
         return warning("workers", unused, "set cluster.workers, cluster.cpus_per_worker or cluster.gpus_per_worker")
     has = [
         f"{have:g} {noun}{'' if have == 1 else 's'}"
@@ -126,7 +145,8 @@ def _model(policy: Policy, config: LabelConfig) -> Finding:
         facts = asyncio.run(policy.facts(config.sampling))
     except StepvalueError as error:
         return failed("policy", str(error))
-    return ok("policy", f"its tokenizer loads; a context of {facts.max_model_len:,} tokens")
+    loads = "its tokenizer loads; " if policy.loads_model or policy.needs(1.0).hub_names else ""
+    return ok("policy", f"{loads}a context of {facts.max_model_len:,} tokens")
 
 
 @contextmanager

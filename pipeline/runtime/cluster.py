@@ -109,6 +109,11 @@ def has_free_device(taken: Share) -> bool:
     return taken.gpus > 0 and bool(ray.available_resources().get("GPU", 0.0) >= taken.gpus)
 
 
+def free_gpus() -> float:
+    """The number of GPUs of the cluster that no worker has."""
+    return float(ray.available_resources().get("GPU", 0.0))
+
+
 def wanted_and_there(taken: Share) -> str:
     """A clause that says what a worker needs and what the cluster has, for a worker that waits."""
     have, free = ray.cluster_resources(), ray.available_resources()

@@ -1,13 +1,36 @@
 """vLLM's arguments per device, and the name of the policy."""
 
+import os
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline.engines.vllm import engine
 from pipeline.engines.vllm.arguments import EMBEDDED, defaults_for, engine_arguments, policy_name, request_seed
 from tests.settings import policy_settings
 
 SEED = 7
+
+
+@pytest.mark.parametrize(
+    ("has_nvcc", "has_kernels", "own", "sampler"),
+    [
+        (False, False, None, "0"),
+        (True, False, None, None),
+        (False, True, None, None),
+        (False, False, "1", "1"),
+    ],
+)
+def test_flashinfer_does_not_sample_where_it_would_need_a_compiler_that_is_missing(
+    has_nvcc: bool, has_kernels: bool, own: str | None, sampler: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "has_cuda_compiler", lambda: has_nvcc)
+    monkeypatch.setattr(engine, "find_spec", lambda name: object() if has_kernels else None)
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setattr("os.environ", {} if own is None else {"VLLM_USE_FLASHINFER_SAMPLER": own})
+        engine._set_environment(1)
+        assert os.environ.get("VLLM_USE_FLASHINFER_SAMPLER") == sampler
 
 
 def arguments(device: str, **settings: object) -> dict[str, object]:

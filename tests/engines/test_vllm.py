@@ -137,6 +137,13 @@ def prompted(request: Request, number: int, prompt_ids: tuple[int, ...]) -> Requ
     )
 
 
+def test_environment_variables_are_looked_up_once_while_it_runs(tiny: Started) -> None:
+    """Half of the front end's time per token goes into looking them up."""
+    from vllm import envs
+
+    assert envs._is_envs_cache_enabled()
+
+
 def test_what_it_runs_on(tiny: Started) -> None:
     """The tiny policy, and this processor as it was measured."""
     hardware = tiny.engine.hardware

@@ -41,47 +41,86 @@ def test_good_nodes_have_no_remedy() -> None:
     assert list(counted(list(findings.values()))) == []
 
 
-@pytest.mark.parametrize(
-    ("changed", "check", "text", "remedy"),
-    [
-        (
-            {"driver": "570.86.10"},
-            "driver",
-            "b: driver 570.86.10, and CUDA 13.0 of torch needs 580",
-            "newer NVIDIA driver",
-        ),
-        ({"torch_cuda": None}, "driver", "b: torch is built for CPUs", "gpu extra"),
-        (
-            {"gpus": (H100, replace(H100, number=1, free=70 * GB))},
-            "GPU memory",
-            "b, GPU 1: 70.0 of 80.0 GB free",
-            "nvidia-smi",
-        ),
-        ({"shared": 64 * 2**20}, "shared memory", "/dev/shm is too small on b: 0.07 of 2.1 GB", "--shm-size"),
-        ({"c_compiler": False}, "compiler", "no C compiler on b", "gcc"),
-        ({"python_headers": False}, "compiler", "no Python.h on b", "python3-dev"),
-        ({"python": "3.11.9"}, "versions", "Python 3.12.3 on a, 3.11.9 on b", "same packages on all nodes"),
-        ({"packages": {"ray": "2.59.0"}}, "versions", "ray 2.60.0 on a, 2.59.0 on b", "same packages on all nodes"),
-        (
-            {"caches": {"models": ("/cache", 3 * GB)}},
-            "disk",
-            "b: 3.0 GB free in /cache, and models need 16.0 GB",
-            "HF_HOME",
-        ),
-        ({"sees": {"/models/m": True}}, "run_dir", "/shared/run does not exist on b", "s3://"),
-        ({"sees": {"/shared/run": True}}, "model", "/models/m does not exist on b", "mount under the same name"),
-        ({"answers": False}, "nodes", "no answer from b", "ray status"),
-    ],
-)
-def test_what_is_wrong_on_one_node_is_named_with_its_host(
+OF_A_PLACE = [
+    ({"driver": "570.86.10"}, "driver", "b: driver 570.86.10, and CUDA 13.0 of torch needs 580", "newer NVIDIA driver"),
+    ({"torch_cuda": None}, "driver", "torch is built for CPUs on b", "install the gpu extra"),
+    (
+        {"resources": {"GPU": 3.0}},
+        "GPUs",
+        "Ray counts more GPUs than there are: 3 on b, nvidia-smi finds 2",
+        "nvidia-smi",
+    ),
+    (
+        {"gpus": (replace(H100, free=70 * GB), replace(H100, number=1, free=70 * GB))},
+        "GPU memory",
+        "b, GPU 1: 70.0 of 80.0 GB free",
+        "nvidia-smi",
+    ),
+    ({"shared": 64 * 2**20}, "shared memory", "/dev/shm is too small on b: 0.07 of 2.1 GB", "--shm-size"),
+    ({"c_compiler": False}, "compiler", "no C compiler on b", "gcc"),
+    ({"python_headers": False}, "compiler", "no Python.h on b", "python3-dev"),
+    (
+        {"caches": {"models": ("/cache", 3 * GB)}},
+        "disk",
+        "b: 3.0 GB free in /cache, and models need 16.0 GB",
+        "HF_HOME",
+    ),
+    ({"answers": False}, "nodes", "no answer from b", "ray status"),
+]
+OF_THE_RUN = [
+    ({"python": "3.11.9"}, "versions", "Python 3.12.3 on a, 3.11.9 on b", "same packages on all nodes"),
+    ({"packages": {"ray": "2.59.0"}}, "versions", "ray 2.60.0 on a, 2.59.0 on b", "same packages on all nodes"),
+    ({"sees": {"/models/m": True}}, "run_dir", "/shared/run does not exist on b", "s3://"),
+    ({"sees": {"/shared/run": True}}, "model", "/models/m does not exist on b", "mount under the same name"),
+]
+
+
+@pytest.mark.parametrize(("changed", "check", "text", "remedy"), OF_A_PLACE)
+def test_a_place_that_fails_is_a_warning_beside_others_and_a_failure_alone(
     changed: dict[str, Any], check: str, text: str, remedy: str
 ) -> None:
+    bad = replace(NODE, host="b", **changed)
+    for findings, level, counts in (
+        (found(NODE, bad), Level.WARNING, "1 warning"),
+        (found(bad), Level.FAILED, "1 failed"),
+    ):
+        assert findings[check].level is level
+        assert text in findings[check].text
+        assert remedy in findings[check].remedy
+        if findings.keys() != {check, "disk"}:  # a node that does not answer has no other findings
+            assert [each.check for each in findings.values() if each.level is not Level.OK] == [check]
+            assert list(counted(list(findings.values()))) == [counts]
+
+
+@pytest.mark.parametrize(("changed", "check", "text", "remedy"), OF_THE_RUN)
+def test_nodes_that_do_not_fit_together_fail(changed: dict[str, Any], check: str, text: str, remedy: str) -> None:
     findings = found(NODE, replace(NODE, host="b", **changed))
     assert findings[check].level is Level.FAILED
     assert text in findings[check].text
     assert remedy in findings[check].remedy
     assert [finding.check for finding in findings.values() if finding.level is not Level.OK] == [check]
-    assert list(counted(list(findings.values()))) == ["1 failed"]
+
+
+def test_one_full_gpu_of_several_is_a_warning() -> None:
+    full = replace(NODE, gpus=(H100, replace(H100, number=1, free=GB)))
+    assert found(full)["GPU memory"].level is Level.WARNING
+
+
+def test_a_node_that_gets_no_worker_needs_no_disk() -> None:
+    head = replace(NODE, host="head", gpus=(), caches={"models": ("/cache", 0)})
+    assert found(NODE, head)["disk"].level is Level.OK
+
+
+def test_a_model_that_is_in_the_cache_needs_no_space() -> None:
+    little = replace(NODE, caches={"models": ("/cache", 3 * GB)}, has_models=True)
+    assert found(little)["disk"].level is Level.OK
+    assert found(replace(little, has_models=False))["disk"].level is Level.FAILED
+
+
+def test_several_nodes_of_a_host_are_named_once() -> None:
+    bare = replace(NODE, c_compiler=False)
+    assert "no C compiler on a:" in found(bare, bare)["compiler"].text
+    assert found(NODE, NODE)["GPUs"].text == "2 x NVIDIA H100 80GB HBM3 on a"
 
 
 @pytest.mark.parametrize(

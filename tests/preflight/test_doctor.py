@@ -9,13 +9,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pipeline.__main__ import compose_label, main
+from pipeline.engines import hub
+from pipeline.engines.registry import policy_for
 from pipeline.preflight.findings import Finding, Level
-from pipeline.preflight.machine import Gpu, Machine
-from pipeline.preflight.nodes import this_machine
+from pipeline.preflight.machine import Gpu, Machine, look
+from pipeline.preflight.nodes import Nodes, this_machine
 from pipeline.preflight.run import node_warnings, preflight
 from tests.checkout import ROOT
 
@@ -42,18 +45,20 @@ def test_a_model_that_is_not_there_and_a_folder_that_cannot_be_written_fail(
 
 
 SCRIPT = """
-import sys
+import os, sys
 from pipeline.cli.label import set_up_ray
 set_up_ray(None)
 from pipeline.config.label import ClusterConfig
-from pipeline.preflight.machine import look
-from pipeline.runtime.cluster import on_every_node
+from pipeline.preflight.nodes import joined_nodes, this_machine
 from pipeline.runtime.connection import cluster
+here = this_machine(()).machines[0]
 with cluster(ClusterConfig()):
-    (answer,) = on_every_node(look, (sys.argv[1], sys.argv[1] + "/none"), variables={"HF_HUB_CACHE": sys.argv[1]})
-machine = answer.result
-print(answer.host == machine.host, sorted(machine.sees.values()), abs(machine.clock - answer.arrived) < 60)
-print(machine.caches["models"][0] == sys.argv[1], answer.resources["CPU"] == machine.resources["CPU"])
+    os.environ["HF_HUB_CACHE"] = sys.argv[1]  # the nodes do not have it, so it is sent
+    nodes = joined_nodes((sys.argv[1], sys.argv[1] + "/none"), ("a/b",))
+(machine,) = nodes.machines
+print(machine.host == here.host, sorted(machine.sees.values()), abs(machine.clock) < 60)
+print(machine.caches["models"][0] == sys.argv[1], machine.resources["CPU"] == here.resources["CPU"])
+print(machine.has_models, nodes.free_gpus)
 """
 
 
@@ -62,19 +67,19 @@ def test_every_node_of_a_cluster_is_looked_at(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT, str(tmp_path)], cwd=ROOT, capture_output=True, text=True, check=False
     )
-    assert done.stdout == "True [False, True] True\nTrue True\n", done.stderr
+    assert done.stdout == "True [False, True] True\nTrue True\nFalse 0.0\n", done.stderr
 
 
 def test_a_run_that_begins_prints_what_is_wrong_with_its_nodes(tmp_path: Path) -> None:
     run_dir = tmp_path / "run"
     run_dir.mkdir()
     config = compose_label(["data=sample", f"policy.model={tmp_path}", f"run_dir={run_dir}"])
-    here = this_machine(())[0]
+    here = this_machine(()).machines[0]
     nodes = [
         replace(here, sees={str(tmp_path): True, str(run_dir): True}),
         replace(here, host="far", packages={"ray": "2.0"}, clock=99.0, caches={"compiled kernels": ("/k", 0)}),
     ]
-    lines = list(node_warnings(config, lambda paths: nodes))
+    lines = list(node_warnings(config, lambda *_: Nodes(machines=nodes)))
     assert [line.partition(":")[0] for line in lines] == ["versions", "clocks", "model", "run_dir"]
     assert f"{tmp_path} does not exist on far; use a path that all nodes mount" in lines[2]
     assert f"{run_dir} does not exist on far" in lines[3]
@@ -97,8 +102,10 @@ def node(*gpus: Gpu) -> Machine:
     )
 
 
-def doctor(*settings: str, nodes: Sequence[Machine]) -> dict[str, Finding]:
-    return {finding.check: finding for finding in preflight(compose_label(["data=sample", *settings]), lambda _: nodes)}
+def doctor(*settings: str, nodes: Sequence[Machine], free_gpus: float | None = None) -> dict[str, Finding]:
+    seen = Nodes(machines=nodes, free_gpus=free_gpus)
+    findings = preflight(compose_label(["data=sample", *settings]), lambda *_: seen)
+    return {finding.check: finding for finding in findings}
 
 
 @pytest.mark.parametrize(
@@ -145,6 +152,55 @@ def test_settings_that_exclude_each_other_are_refused_before_anything_is_looked_
 def test_doctor_refuses_workers_that_do_not_fit() -> None:
     finding = doctor("cluster.gpus_per_worker=1", "cluster.workers=9", nodes=[node(*[H100] * 8)])["workers"]
     assert (finding.level, "can hold 8" in finding.text) == (Level.FAILED, True), finding.text
+
+
+def test_gpus_that_others_use_are_a_warning() -> None:
+    taken = doctor("cluster.gpus_per_worker=1", nodes=[node(*[H100] * 8)], free_gpus=2.0)["workers"]
+    assert (taken.level, taken.text) == (Level.WARNING, "8 GPUs are needed, and others use all but 2 of the cluster's")
+    assert doctor("cluster.gpus_per_worker=1", nodes=[node(*[H100] * 8)], free_gpus=8.0)["workers"].level is Level.OK
+
+
+def test_an_input_that_is_not_there_fails(tmp_path: Path) -> None:
+    finding = doctor(f"data.path={tmp_path}/none.jsonl", "policy=oracle", nodes=[node()])["data"]
+    assert (finding.level, "there is no file or folder" in finding.text) == (Level.FAILED, True)
+    assert doctor("policy=oracle", nodes=[node()])["data"].text == "1 file"
+
+
+def test_a_model_of_the_hub_is_found_in_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    snapshot = tmp_path / "models--org--name" / "snapshots" / "abc"
+    snapshot.mkdir(parents=True)
+    assert not look((), ("org/name",)).has_models
+    (snapshot / "model.safetensors").write_bytes(b"")
+    assert look((), ("org/name",)).has_models
+    assert not look((), ("org/name", "org/other")).has_models
+    blobs = tmp_path / "models--org--name" / "blobs"
+    blobs.mkdir()
+    (blobs / "abc.incomplete").write_bytes(b"")
+    assert not look((), ("org/name",)).has_models
+
+
+def test_the_download_is_what_lies_in_the_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not what vLLM makes of it: `quantization=fp8` halves the memory alone."""
+    asked: list[tuple[str, Any]] = []
+
+    def planned(name: str, revision: str | None, **how: Any) -> None:
+        asked.append((name, how["quantization"]))
+
+    monkeypatch.setattr("pipeline.engines.vllm.policies.planned_architecture", planned)
+    settings = ["policy=hf", "policy.model=org/name", "policy.quantization=fp8", "policy.speculative_model=org/draft"]
+    policy = policy_for(compose_label(["data=sample", *settings, "policy.speculative_tokens=2"]).policy)
+    assert policy.download_bytes() == 0
+    assert asked == [("org/name", None), ("org/draft", None)]
+
+
+def test_a_hub_that_is_off_for_a_while_is_on_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hub, "_unreachable", lambda: "ConnectError")
+    before = hub.hub_is_off()
+    with hub.hub_asked_once() as reason:
+        assert reason == "ConnectError" or before
+        assert hub.hub_is_off()
+    assert hub.hub_is_off() == before
 
 
 def test_nodes_that_may_still_join_are_a_warning() -> None:

@@ -79,7 +79,7 @@ def plan(config: LabelConfig, hiring: Hiring, watch: Watcher, stop: StopSignal, 
     fingerprint = asked.fingerprint()
     identity_of_run = identity(config, input_digest(config.data.path), fingerprint)
     staged_id = str(identity_of_run[STAGED_INPUT])
-    with hub_asked_once() if asked.needs(1.0).hub else nullcontext():
+    with hub_asked_once() if asked.needs(1.0).hub_names else nullcontext():
         policy = asyncio.run(asked.facts(config.sampling))
     survey = survey_input(config, policy, staged_id, ROLLOUTS, watch, stop)
     rng = np.random.default_rng(config.plan.seed)

@@ -34,8 +34,8 @@ class Servers(Policy):
         )
 
     def needs(self, gpus: float) -> EngineNeeds:
-        tokenizer = Path(self.settings.tokenizer or self.settings.model).expanduser()
-        return EngineNeeds(hub=not tokenizer.is_dir())
+        tokenizer = self.settings.tokenizer or self.settings.model
+        return EngineNeeds(hub_names=() if Path(tokenizer).expanduser().is_dir() else (tokenizer,))
 
     def devices(self) -> int | None:
         return len(self.settings.openai.urls)

@@ -1,6 +1,7 @@
 """The policies that vLLM serves in this process: the embedded model and any other. vLLM is imported when an engine is made."""
 
 import asyncio
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -118,14 +119,21 @@ class VllmPolicy(Policy):
         return EngineNeeds(
             memory_share=self.settings.memory_share or GPU_MEMORY_SHARE * min(1.0, gpus),
             folder=str(folder.resolve()) if folder.is_dir() else None,
-            hub=not folder.is_dir(),
+            hub_names=tuple(self._hub_models()),
         )
 
+    def _hub_models(self) -> Iterator[str]:
+        names = (self.model(), self.settings.speculative_model)
+        return (name for name in names if name and not Path(name).expanduser().is_dir())
+
     def download_bytes(self) -> float:
-        if Path(self.model()).expanduser().is_dir():
-            return 0.0
-        architecture = self.architecture()
-        return 0.0 if architecture is None else weight_bytes(architecture)
+        # What vLLM quantizes itself has its full size in the files.
+        revisions = {self.model(): self.settings.revision}
+        stored = (
+            planned_architecture(name, revisions.get(name), dtype="auto", quantization=None, kv_dtype="auto")
+            for name in self._hub_models()
+        )
+        return sum(weight_bytes(each) for each in stored if each is not None)
 
     def uses_gpus(self) -> bool | None:
         return on_gpu_build()
