@@ -118,7 +118,8 @@ def test_a_child_of_an_owner_outlives_it_and_its_guard_only_until_the_next_one_s
         return process, psutil.Process(int(process.stdout.readline()))
 
     owner, orphan = start()
-    guard = next(child for child in psutil.Process(owner.pid).children() if child.pid != orphan.pid)
+    mark = process_marks()[orphan.pid]
+    (guard,) = (process for process in psutil.process_iter(["cmdline"]) if mark in (process.info["cmdline"] or []))
     guard.kill()
     owner.kill()
     owner.communicate()

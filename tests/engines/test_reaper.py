@@ -1,11 +1,27 @@
 """Processes of an engine end with their owner, however the owner ends."""
 
+import os
+import secrets
+import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
-from pipeline.engines.vllm.reaper import MARK, marked_processes
+import psutil
+import pytest
+
+from pipeline.engines.vllm import reaper
+from pipeline.engines.vllm.guard import end_orphans
+from pipeline.engines.vllm.reaper import (
+    MARK,
+    NAMES,
+    SHARED_MEMORY,
+    marked_processes,
+    names_kept_in,
+    remove_shared_memory,
+)
 
 # Stands in for vLLM: a child in a session of its own, which would outlive its parent.
 OWNER = """
@@ -13,9 +29,11 @@ import os, subprocess, sys, time
 from pipeline.engines.vllm.guard import EngineGuard
 from pipeline.engines.vllm.reaper import MARK
 guard = EngineGuard()
-child = [sys.executable, "-c", "import time; time.sleep(300)"]
-subprocess.Popen(child, start_new_session=True)
-time.sleep(0.3)
+child = [sys.executable, "-c", sys.argv[2]]
+made = subprocess.Popen(child, start_new_session=True, stdout=subprocess.PIPE)
+made.stdout.readline()
+if sys.argv[1] == "all":
+    time.sleep(1.0)  # the guard looks at them
 print(os.environ[MARK], flush=True)
 if sys.argv[1] == "release":
     guard.release()
@@ -23,10 +41,28 @@ time.sleep(300)
 """
 
 
-def owner(tmp_path: Path, then: str) -> tuple["subprocess.Popen[str]", str]:
+# It maps shared memory, and nobody removes it when it is killed.
+CHILD = """
+import mmap, time
+with open({path!r}, "wb") as file:
+    file.write(bytes(4096))
+with open({path!r}, "r+b") as file:
+    mapped = mmap.mmap(file.fileno(), 4096)
+print("mapped", flush=True)
+time.sleep(300)
+"""
+
+
+def shared_memory() -> Path:
+    """A name of its own."""
+    return SHARED_MEMORY / f"psm_test_{secrets.token_hex(8)}"
+
+
+def owner(tmp_path: Path, then: str, path: Path | None = None) -> tuple["subprocess.Popen[str]", str]:
     script = tmp_path / "owner.py"
     script.write_text(OWNER)
-    process = subprocess.Popen([sys.executable, str(script), then], stdout=subprocess.PIPE, text=True)
+    child = CHILD.format(path=str(path)) if path else "import time; print('up', flush=True); time.sleep(300)"
+    process = subprocess.Popen([sys.executable, str(script), then, child], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     return process, process.stdout.readline().strip()
 
@@ -36,6 +72,27 @@ def none_left(token: str, seconds: float = 15) -> bool:
     while marked_processes(token) and time.monotonic() < deadline:
         time.sleep(0.05)
     return not marked_processes(token)
+
+
+def guards(token: str) -> list[int]:
+    """The guard processes of a mark, which is their argument."""
+    return [process.pid for process in psutil.process_iter() if token in _arguments(process)]
+
+
+def _arguments(process: psutil.Process) -> list[str]:
+    with suppress(psutil.Error):
+        return list(process.cmdline())
+    return []
+
+
+def test_the_guard_is_no_child_of_its_owner(tmp_path: Path) -> None:
+    """A worker of Ray that ends kills its children."""
+    process, token = owner(tmp_path, "wait")
+    (guard,) = guards(token)
+    assert guard not in {child.pid for child in psutil.Process(process.pid).children(recursive=True)}
+    process.kill()
+    process.communicate()
+    assert none_left(token)
 
 
 def test_children_end_when_their_owner_is_killed(tmp_path: Path) -> None:
@@ -52,6 +109,66 @@ def test_release_ends_them_and_leaves_the_owner(tmp_path: Path) -> None:
     assert process.poll() is None
     process.kill()
     process.communicate()
+
+
+def gone(path: Path, seconds: float = 15) -> bool:
+    deadline = time.monotonic() + seconds
+    while path.exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return not path.exists()
+
+
+def test_their_shared_memory_goes_with_them(tmp_path: Path) -> None:
+    path, other = shared_memory(), shared_memory()
+    other.write_bytes(b"of somebody else")
+    process, token = owner(tmp_path, "wait", path)
+    assert path.exists()
+    process.kill()
+    process.communicate()
+    assert none_left(token)
+    assert gone(path)
+    assert gone(SHARED_MEMORY / f"{NAMES}{token}")
+    assert other.exists()
+    other.unlink()
+
+
+def test_shared_memory_that_outlived_everything_is_removed_by_the_next_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Owner, engine and guard are killed at once, after the guard has looked."""
+    path = shared_memory()
+    script = tmp_path / "reaper.py"
+    script.write_text(Path(reaper.__file__).read_text().replace("_LEARN_SECONDS = 5.0", "_LEARN_SECONDS = 0.1"))
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    process, token = owner(tmp_path, "all", path)
+    guard = subprocess.Popen(
+        [sys.executable, "-I", str(script), token], stdin=subprocess.PIPE, start_new_session=True, env={}
+    )
+    kept = SHARED_MEMORY / f"{NAMES}{token}"
+    deadline = time.monotonic() + 15
+    while not kept.exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert kept.stat().st_mode & 0o777 == 0o600
+    for each in (*guards(token), process.pid, *marked_processes(token)):
+        os.kill(each, signal.SIGKILL)
+    process.communicate()
+    guard.communicate()
+    assert path.exists()
+    end_orphans()
+    assert not path.exists()
+    assert not kept.exists()
+
+
+def test_only_shared_memory_of_this_user_is_removed(tmp_path: Path) -> None:
+    outside = tmp_path / "file"
+    outside.write_text("kept")
+    link = shared_memory()
+    link.symlink_to(outside)
+    remove_shared_memory([f"../..{outside}", link.name, "no-such-name", ""])
+    assert outside.exists()
+    assert link.is_symlink()
+    assert names_kept_in(link) == []
+    link.unlink()
 
 
 def test_the_mark_is_looked_up_whole() -> None:

@@ -13,6 +13,7 @@ import contextlib
 import os
 import re
 import secrets
+import select
 import signal
 import subprocess
 import sys
@@ -50,18 +51,21 @@ class EngineGuard:
         self._process = subprocess.Popen(
             [sys.executable, "-I", reaper.__file__, mark],
             stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,  # nothing is written to it: it closes when the guard process ends
             start_new_session=True,
             env={},
             close_fds=True,
         )
+        self._process.wait()  # it has left the guard process, which is nobody's child
 
     def release(self) -> None:
         """Kill the remaining processes of the engine and wait for their end."""
         os.environ.pop(reaper.MARK, None)
-        if self._process.stdin is not None:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        if not self._process.stdin.closed:
             self._process.stdin.close()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(_WAIT_SECONDS)
+            select.select([self._process.stdout], [], [], _WAIT_SECONDS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +83,8 @@ def mark_of_this_process() -> str:
 
 
 def end_orphans(seconds: float = END_SECONDS) -> None:
-    """Kill every process of this user that carries the mark of a dead owner, and wait for their end.
+    """Kill every process of this user that carries the mark of a dead owner, wait for their end, and remove what shared memory
+    the engines of dead owners have left.
 
     Raises PlaceError, which names the processes that still exist after `seconds`.
     """
@@ -94,6 +99,7 @@ def end_orphans(seconds: float = END_SECONDS) -> None:
         killed.update(found)
         left = sorted(process.pid for process in killed if _lives(process))
         if not found and not left:
+            _remove_shared_memory()
             return
         if time.monotonic() > deadline:
             raise PlaceError(
@@ -108,11 +114,21 @@ def _orphans() -> Iterator[ProcessName]:
     for pid, mark in found.items():
         named = _MARK.fullmatch(mark)
         if named and int(named["namespace"]) == _pid_namespace() and mark != found.get(os.getpid()):
-            owner = ProcessName(pid=int(named["pid"]), started=int(named["started"]))
             with contextlib.suppress(*_GONE):
                 process = _living(pid)
-                if not _lives(owner):
+                if not _lives(_owner(named)):
                     yield process
+
+
+def _remove_shared_memory() -> None:
+    for path in reaper.SHARED_MEMORY.glob(f"{reaper.NAMES}*"):
+        named = _MARK.fullmatch(path.name.removeprefix(reaper.NAMES))
+        if named and int(named["namespace"]) == _pid_namespace() and not _lives(_owner(named)):
+            reaper.remove_shared_memory([*reaper.names_kept_in(path), path.name])
+
+
+def _owner(named: "re.Match[str]") -> ProcessName:
+    return ProcessName(pid=int(named["pid"]), started=int(named["started"]))
 
 
 def _lives(process: ProcessName) -> bool:
