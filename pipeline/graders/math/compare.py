@@ -1,7 +1,8 @@
 r"""Compares answers without algebra: equal spelling, number, words or polynomial, item by item. Pure and exact.
 
 Rules:
-- Numbers must be exactly equal, never as floats: 1/3 is not 0.333333 unless a relative tolerance is set.
+- Numbers must be exactly equal, never as floats: 1/3 is not 0.333333 unless a relative tolerance is set. A decimal that is long
+  enough may be the rounding of an exact number: see `rounding`.
 - "50%" equals "50" (the sign is often left out) and "0.5" (the same number), but "50%" never equals "0.5%".
 - A unit after a number is ignored, unless both sides name different known units. Then one is converted to the other.
 - Answers of different kinds are different: a set is not a pair, and an open interval is not a closed one.
@@ -27,7 +28,7 @@ from pipeline.graders.math.exact import (
     trailing_unit,
     without_unit,
 )
-from pipeline.graders.math.expression import Expression, close, equal, expression
+from pipeline.graders.math.expression import Expression, close, equal, expression, rounds_to
 from pipeline.graders.math.extract import unwrap
 from pipeline.graders.math.forms import Form, FormKind, is_label, read_form
 from pipeline.graders.math.normal import normal_form
@@ -45,6 +46,7 @@ from pipeline.graders.math.phrases import (
     words,
 )
 from pipeline.graders.math.ratio import constant
+from pipeline.graders.math.rounding import is_long, is_rounding
 from pipeline.graders.math.structure import Leaf, same_form
 
 # The error of a decimal in binary floating point: 326.5 becomes 326.50000000000006. Far smaller than any rounding by people.
@@ -187,12 +189,21 @@ def same_expression(wanted: str, given: str, tolerance: float) -> bool | None:
     left, other = _expression_of(wanted, right), _expression_of(given, number)
     if left and other:
         same_value = equal(left, other)
+        decimal = long_decimal(right, given) or long_decimal(number, wanted)
+        if decimal is not None and not same_value:
+            return rounds_to(other if right else left, decimal)
         if tolerance and not same_value and ((right and right.decimal) or (number and number.decimal)):
             return close(left, other, tolerance) or same_value
         return same_value
     # Words on one side and a number or expression on the other differ. Two letters may be a product, so they stay open.
     spoken = (phrase if number or other else None) or (said if right or left else None)
     return False if spoken and len(spoken) > LONGEST_PRODUCT else None
+
+
+def long_decimal(number: Exact | None, other: str) -> Fraction | None:
+    """The value of a long decimal if the other side is written without a decimal point, else None."""
+    rounded = number and number.decimal and not number.percent and "." not in other
+    return number.value if number and rounded and is_long(number.value) else None
 
 
 def _expression_of(normal: str, number: Exact | None) -> Expression | None:
@@ -229,6 +240,10 @@ def _same_number(right: Exact, number: Exact, tolerance: float) -> bool:
         wanted |= {right.value / 100} if right.percent else set()
     if given & wanted:
         return True
+    if right.decimal != number.decimal and not (right.percent or number.percent):
+        decimal, exact = (right, number) if right.decimal else (number, right)
+        if is_rounding(decimal.value, exact.value):
+            return True
     limit = Fraction(tolerance) if tolerance and (right.decimal or number.decimal) else Fraction(0)
     if (right.decimal and _is_float_noise(number)) or (number.decimal and _is_float_noise(right)):
         limit = max(limit, FLOAT_NOISE)
