@@ -8,6 +8,7 @@ from itertools import pairwise
 
 from pipeline.graders.math.expression import Expression, expression, same_zeros, scale_sign
 from pipeline.graders.math.forms import Form, FormKind, flip_operator, interval_of, is_label, read_form, split_label
+from pipeline.graders.math.labels import are_roots, differ, plain_label
 
 Leaf = Callable[[str, str], bool | None]
 
@@ -95,11 +96,19 @@ def _lists(wanted: Sequence[Form], given: Sequence[Form], leaf: Leaf) -> bool | 
         and {_named(wanted), _named(given)} <= {True, False}
     ):
         return _ordered(wanted, given, leaf)
-    table = [[same_form(left, right, leaf) for right in given] for left in wanted]
+    table = [[_same_item(left, right, leaf) for right in given] for left in wanted]
     lines = [*table, *zip(*table, strict=True)]
     if any(all(cell is False for cell in line) for line in lines):
         return False
     return True if all(True in line for line in lines) else None
+
+
+def _same_item(wanted: Form, given: Form, leaf: Leaf) -> bool | None:
+    """Compare two items of lists. The roots x_1 and x_2 of an equation may change places."""
+    left, right = split_label(wanted), split_label(given)
+    if left and right and are_roots(plain_label(left[0]), plain_label(right[0])):
+        return same_form(_value(wanted), _value(given), leaf)
+    return same_form(wanted, given, leaf)
 
 
 def _named(items: Sequence[Form]) -> bool | None:
@@ -192,7 +201,7 @@ def _equated(relation: Form, leaf: Leaf) -> Form | bool | None:
 
 def _two_relations(wanted: Form, given: Form, leaf: Leaf) -> bool | None:
     left, right = split_label(wanted), split_label(given)
-    if left and right and _plain(left[0]) == _plain(right[0]):
+    if left and right and plain_label(left[0]) == plain_label(right[0]):
         return same_form(read_form(left[1]), read_form(right[1]), leaf)
     if len(wanted.items) == len(given.items) == 2:
         moved = _moved(wanted), _moved(given)
@@ -203,23 +212,12 @@ def _two_relations(wanted: Form, given: Form, leaf: Leaf) -> bool | None:
     if left and right:
         return (
             False
-            if _differ(_plain(left[0]), _plain(right[0]))
+            if differ(plain_label(left[0]), plain_label(right[0]))
             else same_form(read_form(left[1]), read_form(right[1]), leaf)
         )
     if len(wanted.items) == len(given.items):
         return _chains(wanted, given, leaf)
     return None
-
-
-def _differ(label: str, other: str) -> bool:
-    """Whether two labels certainly name different things: x and y, AB and BC, f and f'. Area and S may be the same."""
-    both = label, other
-    primes = {name.count("'") for name in both}
-    return len(primes) > 1 or all(len(name) == 1 for name in both) or all(name.strip("|").isupper() for name in both)
-
-
-def _plain(label: str) -> str:
-    return label.replace("{", "").replace("}", "").replace(" ", "")
 
 
 def _moved(relation: Form) -> Expression | None:
