@@ -16,7 +16,6 @@ REQUIRED = {
     "answers_by_hand": Bar(accuracy=99.85, false_positives=0.03),
     "outputs": Bar(accuracy=99.4, false_positives=1.0),
     "outputs_by_hand": Bar(accuracy=99.4, false_positives=0.0),
-    "answers_near_misses": Bar(accuracy=100.0, false_positives=0.0),
     "adversarial": Bar(accuracy=99.85, false_positives=0.0),
     "gaps": Bar(accuracy=63.0, false_positives=6.5),
 }

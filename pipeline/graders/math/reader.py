@@ -158,7 +158,7 @@ class _Reader:
         return result
 
     def _opens_power(self, token: str) -> bool:
-        """Whether a power of a number follows a power, as in 2^{3}5^{2}. Elsewhere two numbers side by side have two meanings."""
+        """Whether a power of a number follows a power, as in 2^{3}5^{2}. Other numbers side by side have two meanings."""
         if not (self._after_power and token.isdigit()):
             return False
         return self._tokens[self._at + 1 : self._at + 2] == ["^"] and self._tokens[self._at + 2 : self._at + 3] != [

@@ -29,7 +29,7 @@ MADE: dict[str, tuple[Callable[[random.Random], Iterator[Row]], ...]] = {
     "adversarial": (adversarial,),
 }
 """The files that are made, and of what."""
-WRITTEN = ("answers_by_hand", "outputs_by_hand", "answers_near_misses", "gaps")
+WRITTEN = ("answers_by_hand", "outputs_by_hand", "gaps")
 FILES = (*MADE, *WRITTEN)
 
 
