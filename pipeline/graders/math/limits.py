@@ -7,6 +7,8 @@ within the limits can still be slow, so `pool` also has a deadline.
 import math
 import re
 
+from pipeline.graders.math.towers import shorten
+
 MAX_CHARS = 512
 MAX_DEPTH = 20
 MAX_DIGITS = 200
@@ -47,6 +49,7 @@ def exceeded_limit(answer: str) -> str | None:
     if _SCIENTIFIC.search(answer) and any(_above(digits, MAX_SCIENTIFIC) for digits in _SCIENTIFIC.findall(answer)):
         return "exponent"
     if "^" in answer or "**" in answer or "!" in answer:
+        answer = shorten(answer)
         return _powers_exceeded("".join(answer.split()), _BLANKS.sub("", answer))
     return None
 

@@ -6,6 +6,8 @@ The result is LaTeX with the same meaning. Equal results mean equal answers. Dif
 import re
 import unicodedata
 
+from pipeline.graders.math.towers import shorten
+
 _SYMBOLS = str.maketrans(
     {
         "−": "-", "–": "-", "—": "-", "‐": "-", "‑": "-", "﹣": "-", "×": r"\times ", "⋅": r"\cdot ", "·": r"\cdot ",
@@ -62,7 +64,7 @@ def normal_form(answer: str) -> str:
     """The answer in its normal spelling: ASCII, LaTeX commands for symbols, no layout commands, no unnecessary spaces."""
     if answer.isascii() and answer.isalnum() and not any(name in answer for name in _BARE_SYMBOLS):
         return answer
-    text = answer if answer.isascii() else _ascii(answer)
+    text = shorten(answer if answer.isascii() else _ascii(answer))
     if not text.isprintable():
         text = "".join(mark for mark in text if mark.isprintable() or mark.isspace())
     if "\\" in text or "{,}" in text or "{:}" in text:
