@@ -20,9 +20,11 @@ from operator import itemgetter
 
 from pipeline.config.choices import Fallback
 from pipeline.graders.math.fallback_answer import MAX_BARE, MAX_SCAN, TAIL, closing_statement, last_number
+from pipeline.graders.math.long_integers import is_long_integer
 
 MAX_STATEMENT = 2_000
 MAX_MENTIONS = 500
+CUT = "…"
 MAX_BOXES = 8
 MAX_ANSWER_WORDS = 6
 MAX_STATED_WORDS = 2
@@ -31,6 +33,7 @@ MAX_STATED_WORDS_WITH_NUMBER = 4
 """For an answer with a digit in a growing text: "27 shells in all". A LaTeX formula may be longer."""
 
 _BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
+_LONG_INTEGER = re.compile(r"[\s$*#(\\\[]{0,12}[-+]?[\d,]{1000,40000}")
 _BARE_BOX = re.compile(r"\s*(-?[\w.,/]{1,100})")
 _JOINT = re.compile(
     r"[\s$.]*(?:\\[()\[\]])*[\s$]*(?:,|;|and|or|,\s*and|\\quad|\\text\s*\{\s*,?\s*(?:and|or)\s*\}|\\[()\[\]]|[\s$]|[A-Za-z](?:_(?:\w|\{\w{1,4}\}))?\s{0,2}=)*",
@@ -147,7 +150,7 @@ def _last_statement(text: str, start: int) -> str | None:
     """The last statement in words or after hashes that begins at or after `start`."""
     hashes = text.rfind("####", start)
     if hashes >= 0:
-        line = text[hashes + 4 : hashes + 4 + MAX_STATEMENT].lstrip("# \t")
+        line = _chunk(text, hashes + 4).lstrip("# \t")
         stop = line.find("\n")
         payload = line if stop < 0 else line[:stop]
         # "#### Step 3: check" is a heading if text follows below it.
@@ -195,7 +198,7 @@ def _heading(text: str, found: int) -> re.Match[str] | None:
 
 def _payload(text: str, start: int) -> str:
     """The text after the words "the answer is": the formula that begins there, or all up to the end of the sentence."""
-    chunk = text[start : start + MAX_STATEMENT]
+    chunk = _chunk(text, start)
     opening = _OPENING.match(chunk)
     chunk = chunk[opening.end() :] if opening else chunk
     closer = _CLOSERS.get(chunk[:2])
@@ -206,6 +209,12 @@ def _payload(text: str, start: int) -> str:
     stop = _SENTENCE_END.search(chunk)
     # In prose the mark after "42!" is punctuation, not a factorial.
     return unwrap((chunk[: stop.start()] if stop else chunk).rstrip("! "))
+
+
+def _chunk(text: str, start: int) -> str:
+    """The text that may hold a statement: `MAX_STATEMENT` characters, or all of a longer integer and what follows it."""
+    integer = _LONG_INTEGER.match(text, start)
+    return text[start : (integer.end() if integer else start) + MAX_STATEMENT]
 
 
 def _box_at(text: str, box: int) -> tuple[str | None, int]:
@@ -252,7 +261,10 @@ def unwrap(answer: str) -> str:
     """An answer without the wrappers that carry no meaning: `**`, quotes, `$`, `\\(`, a trailing full stop."""
     if _PLAIN.fullmatch(answer):
         return answer
-    answer = _DOLLAR.sub("", answer[:MAX_STATEMENT]).replace('\\"', '"').strip()
+    if len(answer) > MAX_STATEMENT and not is_long_integer(answer):
+        # The mark keeps the beginning of a longer text from being read as an answer.
+        answer = answer[:MAX_STATEMENT] + CUT
+    answer = _DOLLAR.sub("", answer).replace('\\"', '"').strip()
     if answer.endswith(("и", ">")):
         answer = _TAGS.sub("", answer)
     if "\\" in answer:

@@ -77,7 +77,11 @@ def closing_statement(text: str) -> str | None:
     short = after.count(" ") <= MAX_WORDS_AFTER and "\n\n" not in after
     if formula is not None and short and not _DIGIT.search(after):
         return formula
-    line = _CALCULATOR.sub("", tail[tail.rfind("\n") + 1 :])[-MAX_LINE:]
+    line = _CALCULATOR.sub("", tail[tail.rfind("\n") + 1 :])
+    if line[-MAX_LINE - 1 : 1 - MAX_LINE].isdigit() and len(line) > MAX_LINE:
+        # The cut would leave a part of a number.
+        return None
+    line = line[-MAX_LINE:]
     choice = _CHOICE_END.search(line)
     if choice:
         return next(letter for letter in choice.groups() if letter)
