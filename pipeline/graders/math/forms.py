@@ -107,7 +107,7 @@ def read_form(normal: str, *, thousands: bool = True) -> Form:
 
 def is_label(text: str) -> bool:
     """Whether the left side of an equation only names its right side: x, f(x), AB, (x,y), Area."""
-    return bool(_LABEL.fullmatch(text)) and text not in _NOT_NAMES
+    return bool(_LABEL.fullmatch(text.replace(", ", ","))) and text not in _NOT_NAMES
 
 
 def split_label(form: Form) -> tuple[str, str] | None:

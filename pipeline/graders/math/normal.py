@@ -48,7 +48,10 @@ _SYNONYM = {
     "cdotp": r"\cdot", "langle": "(", "rangle": ")", "to": r"\rightarrow", "land": r"\wedge", "lor": r"\vee",
 }  # fmt: skip
 _SYNONYMS = re.compile(rf"\\({'|'.join(_SYNONYM)})(?![A-Za-z])")
-_LOOSE_SPACE = re.compile(r" (?![A-Za-z0-9.])|(?<![A-Za-z0-9,.%}]) |(?<=,) (?!\d{3}(?!\d))")
+# The blank in "3, 5" stays, because it tells two values from the decimal 3,5.
+_LOOSE_SPACE = re.compile(
+    r" (?![A-Za-z0-9.])|(?<![A-Za-z0-9,.%}]) |(?<=,) (?!\d{3}(?!\d))(?!(?:(?<=\d, )|(?<=\d , ))\d)"
+)
 _BARE_SYMBOLS = ("pi", "inf", "sqrt")
 _BARE_FUNCTION = re.compile(
     r"(?<![A-Za-z\\])(?:(pi|inf|infty|infinity)(?![A-Za-z])|sqrt ?(?:\(([^()]*)\)|(\d+))|sqrt(?![A-Za-z]))"
