@@ -36,6 +36,7 @@ from pipeline.graders.math.phrases import (
     choice,
     choice_with_text,
     is_phrase,
+    is_time,
     ratio_as_fraction,
     same_letters,
     same_literal,
@@ -45,6 +46,7 @@ from pipeline.graders.math.phrases import (
     same_words,
     words,
 )
+from pipeline.graders.math.proportions import is_ratio, proportional
 from pipeline.graders.math.ratio import constant
 from pipeline.graders.math.rounding import is_long, is_rounding
 from pipeline.graders.math.structure import Leaf, same_form
@@ -128,7 +130,9 @@ def is_plain(gold: str) -> bool:
 
 def _is_read(form: Form) -> bool:
     if form.kind is FormKind.EXPRESSION:
-        return bool(exact_value(form.text) or expression(without_unit(form.text)) or is_phrase(form.text))
+        return bool(
+            exact_value(form.text) or expression(without_unit(form.text)) or is_phrase(form.text) or is_ratio(form.text)
+        )
     return all(_is_read(item) for item in form.items if not is_label(item.text)) and bool(
         form.items or form.kind is FormKind.SET
     )
@@ -176,6 +180,10 @@ def same_expression(wanted: str, given: str, tolerance: float) -> bool | None:
     over, under = ratio_as_fraction(wanted) or wanted, ratio_as_fraction(given) or given
     if (over, under) != (wanted, given):
         return same_expression(over, under, tolerance)
+    if (":" in wanted or ":" in given) and not (is_time(wanted) or is_time(given)):
+        same_parts = proportional(wanted, given)
+        if same_parts is not None:
+            return same_parts
     phrase, said = words(wanted), words(given)
     if phrase and said:
         return same_words(phrase, said)

@@ -50,7 +50,7 @@ _MATRIX = re.compile(
 _NAME = r"(?:\\[A-Za-z]+ ?)?[A-Za-z][A-Za-z' ]*(?:_(?:\w|\{\w+\}))?'*"
 _LABEL = re.compile(
     rf"(?:{_NAME}|\\(?:theta|alpha|beta|gamma|lambda|mu|phi|omega|delta)(?:_(?:\w|\{{\w+\}}))?)"
-    rf"(?:\^\{{-1\}})?(?:\([A-Za-z0-9,]+\))?|\|[A-Z]{{2}}\||[A-Z]:[A-Z]|\({_NAME}(?:,{_NAME})+\)"
+    rf"(?:\^\{{-1\}})?(?:\([A-Za-z0-9,]+\))?|\|[A-Z]{{2}}\||{_NAME}(?::{_NAME}){{1,5}}|\({_NAME}(?:,{_NAME})+\)"
     r"|\\(?:overline|angle|vec|mathbf) ?\{?[A-Za-z]+\}?"
 )
 _NOT_NAMES = frozenset({"and", "or"})

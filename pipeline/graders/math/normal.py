@@ -45,10 +45,10 @@ _DEGREES = re.compile(r"\s*(?:(?:\^\s*|(?<=\d)\s*)\{?\s*\\circ\s*\}?|\\degrees?(
 _TYPED_DEGREES = re.compile(r"(?<=\d) ?\^(?:o(?![A-Za-z0-9_^])|\{o\})")
 _SYNONYM = {
     "leq": r"\le", "geq": r"\ge", "neq": r"\ne", "lt": "<", "gt": ">", "varnothing": r"\emptyset", "infin": r"\infty",
-    "cdotp": r"\cdot", "langle": "(", "rangle": ")", "to": r"\rightarrow", "land": r"\wedge", "lor": r"\vee",
+    "cdotp": r"\cdot", "colon": ":", "langle": "(", "rangle": ")", "to": r"\rightarrow", "land": r"\wedge", "lor": r"\vee",
 }  # fmt: skip
 _SYNONYMS = re.compile(rf"\\({'|'.join(_SYNONYM)})(?![A-Za-z])")
-# The blank in "3, 5" stays, because it tells two values from the decimal 3,5.
+# The blank in "3, 5" stays, because 3,5 may be a decimal.
 _LOOSE_SPACE = re.compile(
     r" (?![A-Za-z0-9.])|(?<![A-Za-z0-9,.%}]) |(?<=,) (?!\d{3}(?!\d))(?!(?:(?<=\d, )|(?<=\d , ))\d)"
 )

@@ -160,6 +160,11 @@ def same_time(wanted: str, given: str) -> bool | None:
     return left[0] == right[0] and (left[1] == right[1] or "" in (left[1], right[1]))
 
 
+def is_time(normal: str) -> bool:
+    """Whether an answer is a time of day."""
+    return _time(normal) is not None
+
+
 def _time(normal: str) -> tuple[int, str] | None:
     """Seconds since midnight or noon, and "a" or "p" (am, pm), or "" if that is not known. None if it is not a time of day."""
     match = _CLOCK.fullmatch(_NAMED_TIMES.get(normal.lower(), normal))

@@ -9,6 +9,7 @@ from itertools import pairwise
 from pipeline.graders.math.expression import Expression, expression, same_zeros, scale_sign
 from pipeline.graders.math.forms import Form, FormKind, flip_operator, interval_of, is_label, read_form, split_label
 from pipeline.graders.math.labels import are_roots, differ, plain_label
+from pipeline.graders.math.proportions import in_order_of, names_parts
 
 Leaf = Callable[[str, str], bool | None]
 
@@ -209,6 +210,9 @@ def _two_relations(wanted: Form, given: Form, leaf: Leaf) -> bool | None:
             same = _same_relation(wanted.marks[0], moved[0], given.marks[0], moved[1])
             if same or not (left and right):
                 return same
+    if left and right and ":" in left[1] and (names_parts(left[0]) or names_parts(right[0])):
+        ordered = in_order_of(left[0], right[0], right[1])
+        return False if ordered is None else leaf(left[1], ordered)
     if left and right:
         return (
             False
