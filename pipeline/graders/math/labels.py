@@ -5,6 +5,7 @@ differ, and so do f and its inverse, f(2) and f(3), x and y, a_1 and a_2, P(A) a
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 _LABEL = re.compile(
@@ -14,6 +15,13 @@ _FIGURE = re.compile(r"(\\(?:angle|overline|vec|mathbf))([A-Za-z]+)")
 # Letters that name functions even without an argument.
 _FUNCTION_LETTERS = frozenset("fghFGH")
 
+_GREEK = tuple(
+    f"\\{name}"
+    for name in (
+        "alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa", "lambda", "mu", "nu", "xi",
+        "rho", "sigma", "tau", "upsilon", "phi", "chi", "psi", "omega",
+    )
+)  # fmt: skip
 _UNKNOWNS = frozenset({"x", "y", "z", "t", "r", "u", "w", "\\lambda"})
 
 
@@ -53,6 +61,28 @@ def are_roots(label: str, other: str) -> bool:
     """Whether two plain labels are an unknown with an index, as the roots x_1 and x_2 of an equation are."""
     base, index, _ = label.partition("_")
     return bool(index) and base in _UNKNOWNS and other.startswith(f"{base}_")
+
+
+def natural_order(labels: Sequence[str]) -> list[int] | None:
+    """The positions of plain labels in alphabetical order: of letters of one case or of Greek letters, or by their indices.
+
+    None if they have no such order, as words.
+    """
+    names = [_parsed(label) for label in labels]
+    keys = [_key(name) for name in names if name is not None]
+    if None in keys or len(keys) != len(labels) or len({key[0] for key in keys if key}) != 1:
+        return None
+    return sorted(range(len(labels)), key=lambda position: keys[position] or ("", 0, 0))
+
+
+def _key(name: _Name) -> tuple[str, int, int] | None:
+    """The alphabet of a letter, its place there, and its index."""
+    if name.inverse or name.arguments or (name.index and not (name.index.isdecimal() and name.index.isascii())):
+        return None
+    index = int(name.index[:9]) if name.index else -1
+    if len(name.base) == 1:
+        return "A" if name.base.isupper() else "a", ord(name.base), index
+    return ("greek", _GREEK.index(name.base), index) if name.base in _GREEK else None
 
 
 def _parsed(label: str) -> _Name | None:
