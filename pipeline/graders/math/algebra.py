@@ -24,10 +24,19 @@ from math_verify.grader import should_treat_as_complex
 from mpmath import mp
 
 from pipeline.core.records import Verdict
-from pipeline.graders.math.compare import for_grammar, long_decimal, same_answer, same_expression, without_algebra
+from pipeline.graders.math.compare import (
+    for_grammar,
+    long_decimal,
+    of_all,
+    same_answer,
+    same_expression,
+    without_algebra,
+)
 from pipeline.graders.math.exact import exact_value, without_unit
 from pipeline.graders.math.expression import expression, rounds_to
+from pipeline.graders.math.extract import unwrap
 from pipeline.graders.math.normal import normal_form
+from pipeline.graders.math.parts import may_have_parts, paired
 from pipeline.graders.math.ratio import IMAGINARY, evaluate
 from pipeline.graders.math.reader import PI, Numbers, UnreadableError, read_expression
 from pipeline.graders.math.rounding import is_rounding
@@ -235,6 +244,9 @@ def _numbers(turn: int) -> Numbers:
 
 def judge(gold: str, answer: str, tolerance: float) -> Verdict:
     """The verdict on one pair. An unreadable answer is UNPARSEABLE, but an answer in plain words is INCORRECT."""
+    pairs = paired(unwrap(gold), answer) if may_have_parts(gold, answer) else None
+    if pairs is not None:
+        return of_all([judge(*pair, tolerance) for pair in pairs]) or Verdict.UNPARSEABLE
     wanted, given = normal_form(gold), normal_form(answer)
     if wanted == given:
         return Verdict.CORRECT

@@ -14,6 +14,7 @@ Such texts are not passed to it.
 """
 
 import re
+from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
 
@@ -32,6 +33,7 @@ from pipeline.graders.math.expression import Expression, close, equal, expressio
 from pipeline.graders.math.extract import unwrap
 from pipeline.graders.math.forms import Form, FormKind, is_label, read_form
 from pipeline.graders.math.normal import normal_form
+from pipeline.graders.math.parts import may_have_parts, paired
 from pipeline.graders.math.phrases import (
     choice,
     choice_with_text,
@@ -103,6 +105,9 @@ def quick_verdict(gold: str, answer: str, *, relative_tolerance: float = 0.0) ->
     plain = verdict_by_spelling(gold, answer)
     if plain is not None:
         return plain
+    pairs = paired(unwrap(gold), answer) if may_have_parts(gold, answer) else None
+    if pairs is not None:
+        return of_all([quick_verdict(*pair, relative_tolerance=relative_tolerance) for pair in pairs])
     wanted, given = gold_form(gold), normal_form(answer)
     if wanted == given:
         return Verdict.CORRECT if wanted else None
@@ -113,6 +118,13 @@ def quick_verdict(gold: str, answer: str, *, relative_tolerance: float = 0.0) ->
         by_value = expression(without_unit(wanted)) and expression(without_unit(given))
         return None if by_value else without_algebra(wanted, given)
     return Verdict.CORRECT if right else Verdict.INCORRECT
+
+
+def of_all(verdicts: Sequence[Verdict | None]) -> Verdict | None:
+    """The verdict on an answer whose parts have these verdicts. It is CORRECT if all are, and INCORRECT if there are none."""
+    if not verdicts or Verdict.INCORRECT in verdicts:
+        return Verdict.INCORRECT
+    return next((verdict for verdict in verdicts if verdict is not Verdict.CORRECT), Verdict.CORRECT)
 
 
 # All rollouts of a problem are compared with the same gold.

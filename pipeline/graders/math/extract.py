@@ -21,6 +21,7 @@ from operator import itemgetter
 from pipeline.config.choices import Fallback
 from pipeline.graders.math.fallback_answer import MAX_BARE, MAX_SCAN, TAIL, closing_statement, last_number
 from pipeline.graders.math.long_integers import is_long_integer
+from pipeline.graders.math.part_labels import are_consecutive
 
 MAX_STATEMENT = 2_000
 MAX_MENTIONS = 500
@@ -34,6 +35,11 @@ MAX_STATED_WORDS_WITH_NUMBER = 4
 
 _BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
 _LONG_INTEGER = re.compile(r"[\s$*#(\\\[]{0,12}[-+]?[\d,]{1000,40000}")
+_BOXES = ("\\boxed", "\\fbox")
+# The label of a part at the beginning of a line: (a), a), **Part (a)**, Part 1:
+_PART = re.compile(
+    r"(?:^|[\n,])[ \t#*>-]{0,8}(?:[Pp]art\s{0,2}\(?([a-h]|[1-8]|i{1,3}|iv|vi?)[).:]|\(?([a-h]|i{1,3}|iv|vi?)\))"
+)
 _BARE_BOX = re.compile(r"\s*(-?[\w.,/]{1,100})")
 _JOINT = re.compile(
     r"[\s$.]*(?:\\[()\[\]])*[\s$]*(?:,|;|and|or|,\s*and|\\quad|\\text\s*\{\s*,?\s*(?:and|or)\s*\}|\\[()\[\]]|[\s$]|[A-Za-z](?:_(?:\w|\{\w{1,4}\}))?\s{0,2}=)*",
@@ -139,7 +145,9 @@ def _stated_plainly(text: str) -> str | None:
         # "\\boxed{5}. The answer is given as an integer" does not replace the boxed answer.
         if said is not None and (content is None or not _DIGIT.search(content) or _ANSWER.match(said)):
             return said
-        return None if content is None else _join_boxes(text, box, content)
+        if content is None:
+            return None
+        return _boxes_of_parts(text) or _join_boxes(text, box, content)
     said = _last_statement(text, 0)
     if said is None and len(text) <= MAX_BARE and _BARE_ANSWER.fullmatch(text.strip()):
         return unwrap(text) or None
@@ -236,6 +244,27 @@ def _box_at(text: str, box: int) -> tuple[str | None, int]:
             if depth == 0:
                 return text[opened + 1 : brace.start()], brace.end()
     return None, start
+
+
+def _boxes_of_parts(text: str) -> str | None:
+    """All boxes with their labels, if each box belongs to a part of its own: (a), (b), and so on. None for other texts."""
+    if text.count(_BOXES[0]) + text.count(_BOXES[1]) < 2 or not _PART.search(text):
+        return None
+    labels, contents, start = [], [], 0
+    while (box := min((at for at in (text.find(mark, start) for mark in _BOXES) if at >= 0), default=-1)) >= 0:
+        content, end = _box_at(text, box)
+        found = _PART.findall(text, start, box)
+        if len(found) != 1 or content is None or len(labels) == MAX_BOXES:
+            return None
+        labels.append(next(label for label in found[0] if label))
+        contents.append(content)
+        start = end
+    parts = len(labels) > 1 and are_consecutive(labels)
+    if not parts or _PART.search(text, start) or _RETRACTION.search(text, text.find(contents[0])):
+        return None
+    # The parts 1, 2 become a, b.
+    names = "abcdefgh" if labels[0] == "1" else labels
+    return ", ".join(f"({label}) \\boxed{{{content}}}" for label, content in zip(names, contents, strict=False))
 
 
 def _join_boxes(text: str, box: int, content: str) -> str | None:

@@ -23,6 +23,7 @@ from pipeline.graders.base import MAX_ANSWER_KEPT, of_any
 from pipeline.graders.math import compare, extract, limits
 from pipeline.graders.math.long_integers import is_long_integer, same_long_integer
 from pipeline.graders.math.normal import normal_form
+from pipeline.graders.math.parts import split_parts
 from pipeline.graders.process_pool import PooledChecker, VerdictCache
 from pipeline.graders.settings import MathConfig
 
@@ -184,6 +185,9 @@ class MathChecker(PooledChecker[_Child]):
         """Whether answers can be compared with `gold`: a number, words, a letter, or LaTeX that can be parsed completely."""
         if is_long_integer(gold):
             return True
+        parts = split_parts(extract.unwrap(gold))
+        if parts is not None:
+            return all(self.parses(part) for _, part in parts)
         if not compare.gold_form(gold) or limits.exceeded_limit(gold):
             return False
         return compare.is_plain(gold) or self._ask({"parse": gold}) is Verdict.CORRECT
