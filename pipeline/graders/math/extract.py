@@ -22,6 +22,7 @@ from pipeline.config.choices import Fallback
 from pipeline.graders.math.fallback_answer import MAX_BARE, MAX_SCAN, TAIL, closing_statement, last_number
 from pipeline.graders.math.long_integers import is_long_integer
 from pipeline.graders.math.part_labels import are_consecutive
+from pipeline.graders.math.turns import first_turn
 
 MAX_STATEMENT = 2_000
 MAX_MENTIONS = 500
@@ -71,6 +72,13 @@ _DOLLAR = re.compile(r"(?<!\\)\$")
 _WRAP = ' \t\r\n\f\v*`"“”‘'
 _TAGS = re.compile(r"(?:\s*(?:ки|<[|/][a-z_|]{1,20}>))+$")
 _PLAIN = re.compile(r"-?\d+(?:\.\d+)?|[A-Za-z]")
+# A sentence that begins with "the" and states a value after a verb.
+_SENTENCE = re.compile(
+    r"[Tt]he (?:[^\W\d_]{1,20}[,']? |\d{1,9},? |\$[^$\n]{1,40}\$,? ){1,30}?(?:is|are|equals|is equal to) (?=[^A-Za-z])"
+)
+_DENIED = re.compile(r"\b(?:not|no|never|cannot|if|than|unless|without|except|between|at least|at most)\b|n't\b")
+_VALUE = re.compile(r"[-+$*\\(\d.]")
+_SECOND = re.compile(r"[A-Za-z]{2,} .*\d|\b(?:and|or)\b")
 _HEADING = re.compile(r"nswer\s{0,4}\*{0,2}\s{0,8}\n\s{0,40}")
 _BARE_ANSWER = re.compile(r"(?:[$£€]|\\\(|\\\[|[-+]?\.?\d)[^\n ]*(?: [^\n ]+){0,3}")
 _DIGIT = re.compile(r"\d")
@@ -93,7 +101,7 @@ _TAGGED = re.compile(r"<answer>(.{1,2000}?)(?:</answer>|$)", re.DOTALL)
 def final_answer(
     text: str, *, pattern: re.Pattern[str] | None = None, fallback: Fallback = Fallback.none
 ) -> str | None:
-    """The answer that `text` states last, without wrappers, or None.
+    """The answer that `text` states last, without wrappers, or None. The text ends at its first mark of an end of turn.
 
     The first group of the last match of `pattern` takes precedence over all built-in markers. The running time of `pattern` is
     not limited here.
@@ -102,6 +110,7 @@ def final_answer(
         matches = list(pattern.finditer(text))
         if matches and matches[-1].group(1):
             return unwrap(matches[-1].group(1)) or None
+    text = first_turn(text)
     thought = text.rfind(_THINKING_ENDS)
     if thought >= 0:
         text = text[thought + len(_THINKING_ENDS) :]
@@ -186,11 +195,20 @@ def _in_words(text: str, start: int) -> str | None:
             return None
         match = _STATEMENT.match(text, found) or _heading(text, found)
         if match and not _CHECKING.search(text, max(0, found - 40), found):
-            payload = _payload(text, match.end())
+            payload = _value_of_sentence(_payload(text, match.end()))
             if payload and not _NO_PAYLOAD.fullmatch(payload) and not _is_prose(payload):
                 return payload
         mentions[mark] = text.rfind(mark, start, found)
     return None
+
+
+def _value_of_sentence(payload: str) -> str:
+    """The value that a sentence after a heading states, as 12 in "The number of ways is 12". Else the payload."""
+    sentence = _SENTENCE.match(payload)
+    if sentence is None or _DENIED.search(sentence.group()) or not _VALUE.match(payload, sentence.end()):
+        return payload
+    value = payload[sentence.end() :]
+    return payload if _SECOND.search(value) else unwrap(value)
 
 
 def _is_prose(payload: str) -> bool:
