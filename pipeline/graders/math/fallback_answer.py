@@ -9,6 +9,7 @@ import re
 from operator import itemgetter
 
 from pipeline.graders.math.limits import MAX_CHARS
+from pipeline.graders.math.result_sentences import result_of_sentence
 
 TAIL = 4_000
 MAX_SCAN = 100_000
@@ -53,6 +54,10 @@ _HEDGE = re.compile(
     r"|=[^=\n]{1,40}(?:\band\b|\bor\b|,)\s{0,3}[A-Za-z]\w?\s{0,3}=",  # two values: the last one alone is not the answer
     re.IGNORECASE,
 )
+# A condition, a question or a plan states nothing.
+_CONDITION = re.compile(
+    r"\s{0,4}(?:[Ii]f|[Ss]uppose|[Aa]ssume|[Ww]hether)\b(?![^.]*\bthen\b)|.{0,400}\b(?:must|have to|need to) check\b"
+)
 _CALCULATOR = re.compile(r"<<[^<>\n]{1,200}>>")
 _WORD = re.compile(r"[A-Za-z]{2,}")
 _LONG_WORD = re.compile(r"[A-Za-z]{3,}")
@@ -88,6 +93,11 @@ def closing_statement(text: str) -> str | None:
     bold = _BOLD_END.search(line)
     if bold:
         return bold.group(1)
+    if line.endswith("?") or _CONDITION.match(line):
+        return None
+    counted = result_of_sentence(line)
+    if counted:
+        return counted
     if _DENIAL.search(line.rstrip(". ")):
         return None
     return _stated_number(line) or _lone_number(line)
