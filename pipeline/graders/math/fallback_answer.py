@@ -8,6 +8,7 @@ do not count in a line that negates or compares ("more than 3").
 import re
 from operator import itemgetter
 
+from pipeline.graders.math.choices import ends_with_choices
 from pipeline.graders.math.limits import MAX_CHARS
 from pipeline.graders.math.result_sentences import result_of_sentence
 
@@ -77,6 +78,8 @@ def last_number(text: str) -> str | None:
 def closing_statement(text: str) -> str | None:
     """The result that the end of a text states, or None if it states no formula, choice, bold words, number or short phrase."""
     tail = text[-TAIL:].rstrip()
+    if ends_with_choices(tail):
+        return None
     formula, end = _last_formula(tail)
     after = tail[end:]
     short = after.count(" ") <= MAX_WORDS_AFTER and "\n\n" not in after
