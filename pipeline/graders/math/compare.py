@@ -25,8 +25,10 @@ from pipeline.graders.math.exact import (
     convert_unit,
     decimal_comma,
     exact_value,
+    is_money,
     number_before_letter,
     trailing_unit,
+    with_point,
     without_unit,
 )
 from pipeline.graders.math.expression import Expression, close, equal, expression, rounds_to
@@ -156,6 +158,12 @@ def same_answer(wanted: str, given: str, tolerance: float, leaf: Leaf | None = N
     1,234 is read as one number and then as two; 0,5 is read as two numbers and then as one. The second reading is used if the
     first one does not match.
     """
+    pointed, given = with_point(wanted), with_point(given)
+    if pointed != wanted:
+        as_number = same_answer(pointed, given, tolerance, leaf)
+        # "3,5 cm" may also be a list. An amount of money is none.
+        if as_number or is_money(pointed):
+            return as_number
     right, number = exact_value(wanted), exact_value(given)
     if right and number:
         return _same_number(right, number, tolerance)

@@ -38,6 +38,9 @@ _EUROPEAN = re.compile(r"[+-]?[1-9]\d{0,2}(?:(?:[. ]\d{3})+,\d+|(?:\.\d{3}){2,})
 _TO_POINT = str.maketrans({".": "", " ": "", ",": "."})
 _COMMA_DECIMAL = re.compile(r"[+-]?(?:0|[1-9]\d*),\d+")
 _SURE_COMMA_DECIMAL = re.compile(r"[+-]?0,\d{2,}")
+_COMMA_WITH_UNIT = re.compile(
+    r"(?P<before>[$€£¥₹]? ?)[+-]?(?:0|[1-9]\d{0,20}),(?P<places>\d{1,20})(?P<after> ?[^\d.,;]{0,40})"
+)
 _CURRENCY = re.compile(r"^([+-]?)\s*(?:US)?[$£€¥₹]\s*|^([+-]?)\s*(?:Rs\.?|USD|EUR|GBP)\s*(?=\d)")
 _NEGATIVE = re.compile(r"^(?:negative|minus)\s+(?=[\d.\\])", re.IGNORECASE)
 _LETTERS = re.compile(r"[A-Za-z]+(?:[ -][A-Za-z]+)*")
@@ -95,8 +98,8 @@ _CANONICAL = {name: unit for unit, names in _UNIT_NAMES.items() for name in name
 _SIZE_OF = {unit: (quantity, size) for quantity, sizes in _SIZES.items() for unit, size in sizes.items()}
 _GLUED = re.compile(r"\d+(?:\.\d+)?[mgshL]")
 _SCALE_OF_DEGREES = re.compile(r"\^\\circ ?([CF])")
-# A degree sign, a currency sign or a remark such as "(seven)" after a number is ignored.
-_REMARK = re.compile(r"^\^\\circ$|^ ?[€£¥₹$]$| ?\([A-Za-z][A-Za-z -]*\)$")
+# A degree sign or a remark such as "(seven)" after a number is ignored.
+_REMARK = re.compile(r"^\^\\circ$| ?\([A-Za-z][A-Za-z -]*\)$")
 _UNIT_WORDS = re.compile(
     r"(?:(square|sq|cubic|cu) )?([A-Za-z]+)(?:\^\{?([23])\}?)?(?: ?(?:/| per ) ?([A-Za-z]+)(?:\^\{?([23])\}?)?)?",
     re.IGNORECASE,
@@ -160,6 +163,8 @@ def exact_value(normal: str) -> Exact | None:
     degrees = _SCALE_OF_DEGREES.fullmatch(rest)
     if degrees:
         return Exact(value, unit=f"degree {degrees.group(1)}", decimal=decimal)
+    if (sign := rest.strip()) in _MONEY_UNITS:
+        return Exact(value, unit=_MONEY_UNITS[sign], decimal=decimal)
     rest = _REMARK.sub("", rest)
     if not rest.strip():
         return Exact(value, decimal=decimal)
@@ -254,6 +259,25 @@ def decimal_comma(normal: str, *, sure: bool) -> Fraction | None:
     ):
         return None
     return Fraction(normal.replace(",", "."))
+
+
+def with_point(normal: str) -> str:
+    """A number with a decimal comma and a known unit or currency, as 3,50 EUR, with a decimal point. Other texts as they are.
+
+    3,500 EUR stays, because its comma separates thousands, and so does 3, 50 EUR.
+    """
+    match = _COMMA_WITH_UNIT.fullmatch(normal)
+    if match is None or len(match["places"]) == 3 or not (match["before"] or match["after"].strip()):
+        return normal
+    pointed = normal.replace(",", ".")
+    number = exact_value(pointed)
+    return pointed if number and number.unit and not number.unit.startswith(COUNTED) else normal
+
+
+def is_money(normal: str) -> bool:
+    """Whether a text is an amount of money."""
+    number = exact_value(normal)
+    return number is not None and (number.unit == "cent" or number.unit in _MONEY_UNITS.values())
 
 
 def convert_unit(number: Exact, unit: str) -> Fraction | None:
