@@ -10,6 +10,7 @@ from operator import itemgetter
 
 from pipeline.graders.math.choices import ends_with_choices
 from pipeline.graders.math.limits import MAX_CHARS
+from pipeline.graders.math.refusals import refuses
 from pipeline.graders.math.result_sentences import result_of_sentence
 
 TAIL = 4_000
@@ -78,7 +79,7 @@ def last_number(text: str) -> str | None:
 def closing_statement(text: str) -> str | None:
     """The result that the end of a text states, or None if it states no formula, choice, bold words, number or short phrase."""
     tail = text[-TAIL:].rstrip()
-    if ends_with_choices(tail):
+    if ends_with_choices(tail) or refuses(tail):
         return None
     formula, end = _last_formula(tail)
     after = tail[end:]
