@@ -19,8 +19,10 @@ from fractions import Fraction
 from functools import lru_cache
 
 from pipeline.core.records import Verdict
+from pipeline.graders.math.angles import same_angle
 from pipeline.graders.math.exact import (
     COUNTED,
+    DEGREE,
     Exact,
     convert_unit,
     decimal_comma,
@@ -71,7 +73,6 @@ _STATEMENT = re.compile(
 )
 _NEGATION = re.compile(r"\b(?:not|no|never|cannot|or|if|than|neither|without|except)\b|n't\b", re.IGNORECASE)
 LONGEST_PRODUCT = 2
-_DEGREES = "^\\circ"
 
 _COMMAND = re.compile(r"\\[A-Za-z]+")
 _WORD = re.compile(r"[A-Za-z]{3,}")
@@ -207,10 +208,9 @@ def same_expression(wanted: str, given: str, tolerance: float) -> bool | None:
     phrase, said = words(wanted), words(given)
     if phrase and said:
         return same_words(phrase, said)
-    if _DEGREES in wanted or _DEGREES in given:
-        angles = _same_angle(wanted, given)
-        if angles is not None:
-            return angles
+    angles = same_angle(wanted, given)
+    if angles is not None:
+        return angles
     units = trailing_unit(wanted), trailing_unit(given)
     if all(units) and units[0] != units[1]:
         return False
@@ -238,17 +238,6 @@ def _expression_of(normal: str, number: Exact | None) -> Expression | None:
     if number and not number.percent:
         return Expression(constant(number.value), {})
     return expression(without_unit(normal))
-
-
-def _same_angle(wanted: str, given: str) -> bool | None:
-    """Compare an angle in degrees with one in radians: 90 degrees and pi/2."""
-    degrees, radians = (wanted, given) if _DEGREES in wanted else (given, wanted)
-    left, right = expression(degrees.replace(_DEGREES, "").strip()), expression(radians)
-    if left is None or right is None or _DEGREES in radians or "\\pi" not in radians:
-        return None
-    half_turn = expression("\\frac{\\pi}{180}")
-    assert half_turn is not None
-    return equal(Expression(left.ratio * half_turn.ratio, left.values | half_turn.values), right)
 
 
 def _number_of_sentence(given: str) -> Exact | None:
@@ -280,6 +269,9 @@ def _same_number(right: Exact, number: Exact, tolerance: float) -> bool:
 
 def _are_comparable(unit: str, other: str) -> bool:
     """Whether two units are both known, or both count things whose names share no word: apples and oranges."""
+    if DEGREE in (unit, other) and unit.startswith(DEGREE) and other.startswith(DEGREE):
+        # The scale of a temperature may be left out.
+        return False
     counted = [name.startswith(COUNTED) for name in (unit, other)]
     if all(counted):
         return set(unit.split()) & set(other.split()) == {COUNTED}

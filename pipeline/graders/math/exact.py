@@ -14,6 +14,7 @@ from pipeline.graders.math.limits import MAX_DIGITS
 
 MAX_POWER = 400
 COUNTED = "of"
+DEGREE = "degree"
 MAX_UNIT_WORDS = 4
 MAX_NUMBER_WORDS = 12
 
@@ -75,7 +76,7 @@ _UNIT_NAMES = {
     "l": "l L liter liters litre litres", "ml": "ml mL milliliter milliliters millilitre millilitres",
     "mph": "mph", "dollar": "dollar dollars USD",
     "cent": "cent cents", "euro": "euro euros EUR",
-    "degree": "degree degrees", "radian": "rad radian radians",
+    DEGREE: "degree degrees", "radian": "rad radian radians",
     "J": "J joule joules", "kJ": "kJ kilojoule kilojoules", "N": "N newton newtons",
     "W": "W watt watts", "kW": "kW kilowatt kilowatts", "V": "V volt volts",
     "Hz": "Hz hertz", "Pa": "Pa pascal pascals", "kPa": "kPa kilopascal kilopascals",
@@ -98,8 +99,8 @@ _CANONICAL = {name: unit for unit, names in _UNIT_NAMES.items() for name in name
 _SIZE_OF = {unit: (quantity, size) for quantity, sizes in _SIZES.items() for unit, size in sizes.items()}
 _GLUED = re.compile(r"\d+(?:\.\d+)?[mgshL]")
 _SCALE_OF_DEGREES = re.compile(r"\^\\circ ?([CF])")
-# A degree sign or a remark such as "(seven)" after a number is ignored.
-_REMARK = re.compile(r"^\^\\circ$| ?\([A-Za-z][A-Za-z -]*\)$")
+# A remark such as "(seven)" after a number is ignored.
+_REMARK = re.compile(r" ?\([A-Za-z][A-Za-z -]*\)$")
 _UNIT_WORDS = re.compile(
     r"(?:(square|sq|cubic|cu) )?([A-Za-z]+)(?:\^\{?([23])\}?)?(?: ?(?:/| per ) ?([A-Za-z]+)(?:\^\{?([23])\}?)?)?",
     re.IGNORECASE,
@@ -162,7 +163,9 @@ def exact_value(normal: str) -> Exact | None:
         value, rest = value * _SCALES[scale.group(1).lower()], rest[scale.end() :]
     degrees = _SCALE_OF_DEGREES.fullmatch(rest)
     if degrees:
-        return Exact(value, unit=f"degree {degrees.group(1)}", decimal=decimal)
+        return Exact(value, unit=f"{DEGREE} {degrees.group(1)}", decimal=decimal)
+    if rest == "^\\circ":
+        return Exact(value, unit=DEGREE, decimal=decimal)
     if (sign := rest.strip()) in _MONEY_UNITS:
         return Exact(value, unit=_MONEY_UNITS[sign], decimal=decimal)
     rest = _REMARK.sub("", rest)
