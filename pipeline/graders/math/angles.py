@@ -13,7 +13,7 @@ from pipeline.graders.math.expression import Expression, equal, expression
 _DEGREES = re.compile(r"\^\\circ$| ?degrees?$")
 _RADIANS = re.compile(r" ?(?:radians?|rad)$")
 _FUNCTION = re.compile(r"\\(?:sin|cos|tan|cot|sec|csc|arc|angle)")
-_MARKS = ("\\circ", "deg", "rad")
+_UNITS = ("\\circ", "degree", "degrees", "radian", "radians", "rad")
 
 
 class _Unit(Enum):
@@ -30,7 +30,7 @@ class _Angle:
 
 def same_angle(wanted: str, given: str) -> bool | None:
     """Whether two normal forms are the same angle. None if neither names a unit of angles, or if it cannot be decided."""
-    if not any(mark in wanted or mark in given for mark in _MARKS):
+    if not (wanted.endswith(_UNITS) or given.endswith(_UNITS)):
         return None
     left, right = _angle(wanted), _angle(given)
     if left is None or right is None or (left.unit is None and right.unit is None):

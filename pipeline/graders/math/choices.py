@@ -3,8 +3,11 @@
 import re
 from itertools import pairwise
 
+MAX_CHOICES = 1_000
+"""The last two choices are within this number of characters at the end of a text."""
+
 _AT_BEGINNING = re.compile(r"[ \t*#>-]{0,8}\(?([A-J])[ *]{0,3}[).:]")
-_INSIDE = re.compile(r"(?:^|[\s,;\d}$])[ *]{0,3}(?:\(([A-J])\)|([A-J])[).:])")
+_INSIDE = re.compile(r"(?:(?<=[\s,;\d}$*])|^)(?:\(([A-J])\)|([A-J])[).:])")
 
 
 def has_more_choices(text: str) -> bool:
@@ -14,14 +17,13 @@ def has_more_choices(text: str) -> bool:
 
 def ends_with_choices(text: str) -> bool:
     """Whether the last line is the last of several choices, in one line or in a line each."""
-    lines = [line for line in text[-4_000:].rstrip().split("\n") if line.strip()][-2:]
-    if not lines:
-        return False
-    inside = [mark[1] or mark[2] for mark in _INSIDE.finditer(lines[-1])]
+    above, _, last = text[-MAX_CHOICES:].rstrip().rpartition("\n")
+    inside = [mark[1] or mark[2] for mark in _INSIDE.finditer(last)]
     if len(inside) > 1 and _follow(inside):
         return True
-    firsts = [mark[1] for line in lines if (mark := _AT_BEGINNING.match(line))]
-    return len(firsts) == 2 and _follow(firsts)
+    first = _AT_BEGINNING.match(last)
+    before = _AT_BEGINNING.match(above.rstrip().rpartition("\n")[2]) if first else None
+    return first is not None and before is not None and _follow([before[1], first[1]])
 
 
 def _follow(letters: list[str]) -> bool:

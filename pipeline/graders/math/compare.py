@@ -159,7 +159,9 @@ def same_answer(wanted: str, given: str, tolerance: float, leaf: Leaf | None = N
     1,234 is read as one number and then as two; 0,5 is read as two numbers and then as one. The second reading is used if the
     first one does not match.
     """
-    pointed, given = with_point(wanted), with_point(given)
+    pointed = with_point(wanted) if "," in wanted else wanted
+    if "," in given:
+        given = with_point(given)
     if pointed != wanted:
         as_number = same_answer(pointed, given, tolerance, leaf)
         # "3,5 cm" may also be a list. An amount of money is none.

@@ -37,6 +37,8 @@ MAX_STATED_WORDS_WITH_NUMBER = 4
 _BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
 _LONG_INTEGER = re.compile(r"[\s$*#(\\\[]{0,12}[-+]?[\d,]{1000,40000}")
 _BOXES = ("\\boxed", "\\fbox")
+# One of these is in every text with parts. They are quicker to look for.
+_PART_MARKS = ("a)", "i)", "art ", "art(", "art\n")
 # The label of a part at the beginning of a line: (a), a), **Part (a)**, Part 1:
 _PART = re.compile(
     r"(?:^|[\n,])[ \t#*>-]{0,8}(?:[Pp]art\s{0,2}\(?([a-h]|[1-8]|i{1,3}|iv|vi?)[).:]|\(?([a-h]|i{1,3}|iv|vi?)\))"
@@ -110,7 +112,8 @@ def final_answer(
         matches = list(pattern.finditer(text))
         if matches and matches[-1].group(1):
             return unwrap(matches[-1].group(1)) or None
-    text = first_turn(text)
+    if "<" in text:
+        text = first_turn(text)
     thought = text.rfind(_THINKING_ENDS)
     if thought >= 0:
         text = text[thought + len(_THINKING_ENDS) :]
@@ -156,7 +159,8 @@ def _stated_plainly(text: str) -> str | None:
             return said
         if content is None:
             return None
-        return _boxes_of_parts(text) or _join_boxes(text, box, content)
+        several = text.find("\\boxed", 0, box) >= 0
+        return (_boxes_of_parts(text) if several else None) or _join_boxes(text, box, content)
     said = _last_statement(text, 0)
     if said is None and len(text) <= MAX_BARE and _BARE_ANSWER.fullmatch(text.strip()):
         return unwrap(text) or None
@@ -204,7 +208,7 @@ def _in_words(text: str, start: int) -> str | None:
 
 def _value_of_sentence(payload: str) -> str:
     """The value that a sentence after a heading states, as 12 in "The number of ways is 12". Else the payload."""
-    sentence = _SENTENCE.match(payload)
+    sentence = _SENTENCE.match(payload) if payload[:4] in ("The ", "the ") else None
     if sentence is None or _DENIED.search(sentence.group()) or not _VALUE.match(payload, sentence.end()):
         return payload
     value = payload[sentence.end() :]
@@ -239,6 +243,8 @@ def _payload(text: str, start: int) -> str:
 
 def _chunk(text: str, start: int) -> str:
     """The text that may hold a statement: `MAX_STATEMENT` characters, or all of a longer integer and what follows it."""
+    if len(text) - start <= MAX_STATEMENT:
+        return text[start:]
     integer = _LONG_INTEGER.match(text, start)
     return text[start : (integer.end() if integer else start) + MAX_STATEMENT]
 
@@ -266,7 +272,7 @@ def _box_at(text: str, box: int) -> tuple[str | None, int]:
 
 def _boxes_of_parts(text: str) -> str | None:
     """All boxes with their labels, if each box belongs to a part of its own: (a), (b), and so on. None for other texts."""
-    if text.count(_BOXES[0]) + text.count(_BOXES[1]) < 2 or not _PART.search(text):
+    if not any(mark in text for mark in _PART_MARKS) or not _PART.search(text):
         return None
     labels, contents, start = [], [], 0
     while (box := min((at for at in (text.find(mark, start) for mark in _BOXES) if at >= 0), default=-1)) >= 0:

@@ -67,7 +67,9 @@ def normal_form(answer: str) -> str:
     """The answer in its normal spelling: ASCII, LaTeX commands for symbols, no layout commands, no unnecessary spaces."""
     if answer.isascii() and answer.isalnum() and not any(name in answer for name in _BARE_SYMBOLS):
         return answer
-    text = shorten(answer if answer.isascii() else _ascii(answer))
+    text = answer if answer.isascii() else _ascii(answer)
+    if "^" in text or "**" in text:
+        text = shorten(text)
     if not text.isprintable():
         text = "".join(mark for mark in text if mark.isprintable() or mark.isspace())
     if "\\" in text or "{,}" in text or "{:}" in text:

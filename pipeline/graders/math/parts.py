@@ -15,13 +15,14 @@ MAX_PART_CHARS = 2_000
 _BLANK = re.compile(r"\\(?:q?quad(?![A-Za-z])|[ ,;:])|~")
 _LABEL = re.compile(r"(?:^|[\s,;])\s?(?:Part |part )?(?:\(([a-h]|i{1,3}|iv|vi?)\)|([a-h]|i{1,3}|iv|vi?)[).])(?=\s)")
 _FIRST = re.compile(r"[\s$]*(?:Part |part )?\(?[ai][).]")
+_BEGINNINGS = frozenset("ai(Pp$ \n\t")
 _BOXED = re.compile(r"\\boxed\{(.*)\}", re.DOTALL)
 
 
 def may_have_parts(gold: str, answer: str) -> bool:
     """Whether one of two texts may have parts. Quick, and false for most texts."""
-    return any(")" in text or ". " in text for text in (gold, answer)) and any(
-        _FIRST.match(text) for text in (gold, answer)
+    return bool(
+        (gold[:1] in _BEGINNINGS and _FIRST.match(gold)) or (answer[:1] in _BEGINNINGS and _FIRST.match(answer))
     )
 
 

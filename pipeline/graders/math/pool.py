@@ -214,9 +214,10 @@ class MathChecker(PooledChecker[_Child]):
         return None if verdict is None else self._remember(key, verdict, began)
 
     def _quick_verdict(self, golds: tuple[str, ...], answer: str) -> Verdict | None:
-        long = [same_long_integer(gold, answer) for gold in golds]
-        if True in long or None not in long:
-            return Verdict.CORRECT if True in long else Verdict.INCORRECT
+        if len(answer) > limits.MAX_DIGITS:
+            long = [same_long_integer(gold, answer) for gold in golds]
+            if True in long or None not in long:
+                return Verdict.CORRECT if True in long else Verdict.INCORRECT
         if limits.exceeded_limit(answer):
             return Verdict.OVER_LIMIT
         tolerance = self._config.relative_tolerance

@@ -30,9 +30,15 @@ _GOES_ON = re.compile(r"\b(?:so|thus|hence|therefore|instead|but),? we\b|\bwe (?
 _GUESS = re.compile(r"\b(?:guess\w*|perhaps|maybe|sorry)\b", re.IGNORECASE)
 
 
+# Every refusal contains one of these. They are quicker to look for.
+_HINTS = ("ot ", "n't ", "nable to", "nsufficient ", "too little ", "give up", "mpossible for", "no idea")
+
+
 def refuses(text: str) -> bool:
     """Whether the end of a text says that it has no answer, and no conclusion follows."""
     tail = text[-MAX_TAIL:].replace("\u2019", "'")
+    if not any(hint in tail for hint in _HINTS):
+        return False
     refusals = list(_REFUSAL.finditer(tail))
     if not refusals or _QUALIFIED.match(tail, refusals[-1].end()):
         return False

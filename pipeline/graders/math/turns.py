@@ -3,8 +3,8 @@
 import re
 
 _END = re.compile(
-    r"<\|(?:im_end|eot_id|eom_id|endoftext|end_of_text|end_of_turn|end|eot|return|end▁of▁sentence)\|>"
-    r"|<｜(?:end▁of▁sentence|end_of_sentence|User)｜>|<(?:end_of_turn|eos|EOS)>|</s>"
+    r"<(?:\|(?:im_end|eot_id|eom_id|endoftext|end_of_text|end_of_turn|end|eot|return|end▁of▁sentence)\|"
+    r"|｜(?:end▁of▁sentence|end_of_sentence|User)｜|end_of_turn|eos|EOS|/s)>"
 )
 _STRUCK = "<s>"
 _SAME_TURN = "<|start|>assistant"
@@ -13,8 +13,6 @@ _SAME_TURN = "<|start|>assistant"
 
 def first_turn(text: str) -> str:
     """The text before its first mark of an end of turn. Marks at the very beginning are skipped."""
-    if "<" not in text:
-        return text
     start = 0
     for mark in _END.finditer(text):
         if text.startswith(_SAME_TURN, mark.end()):
