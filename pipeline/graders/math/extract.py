@@ -274,7 +274,9 @@ def _boxes_of_parts(text: str) -> str | None:
     """All boxes with their labels, if each box belongs to a part of its own: (a), (b), and so on. None for other texts."""
     if not any(mark in text for mark in _PART_MARKS) or not _PART.search(text):
         return None
-    labels, contents, start = [], [], 0
+    labels: list[str] = []
+    contents: list[str] = []
+    start = 0
     while (box := min((at for at in (text.find(mark, start) for mark in _BOXES) if at >= 0), default=-1)) >= 0:
         content, end = _box_at(text, box)
         found = _PART.findall(text, start, box)

@@ -58,7 +58,8 @@ _HEDGE = re.compile(
 )
 # A condition, a question or a plan states nothing.
 _CONDITION = re.compile(
-    r"\s{0,4}(?:[Ii]f|[Ss]uppose|[Aa]ssume|[Ww]hether)\b(?![^.]*\bthen\b)|.{0,400}\b(?:must|have to|need to) check\b"
+    r"\s{0,4}(?:[Ii]f|[Ss]uppose|[Aa]ssume|[Ww]hether)\b(?![^.]*\b(?:then|we get|we find|we obtain)\b)"
+    r"|.{0,400}\b(?:must|have to|need to) check\b"
 )
 _CALCULATOR = re.compile(r"<<[^<>\n]{1,200}>>")
 _WORD = re.compile(r"[A-Za-z]{2,}")
