@@ -271,6 +271,14 @@ def _tokens(chance: random.Random) -> str:
     return "".join(chance.choices(_TOKENS, k=chance.randint(2, 25)))
 
 
+def _new_form(chance: random.Random) -> str:
+    """Texts for the readers of towers, long integers, ratios, parts, labels, units, choices and angles."""
+    text = chance.choice(_FORMS)
+    while "#" in text:
+        text = text.replace("#", str(chance.choice([0, 1, _small(chance), _huge(chance)])), 1)
+    return text * chance.choice([1, 1, 1, 2, 40]) if chance.random() < 0.9 else "7919"[: chance.randint(1, 3)] + text
+
+
 def _soup(chance: random.Random) -> str:
     text = chance.choice(_ATOMS)
     for _ in range(chance.randint(1, 6)):
@@ -287,6 +295,32 @@ def _long(chance: random.Random) -> str:
     return (piece * (LONG_CHARS // len(piece) + 1))[:LONG_CHARS]
 
 
+_FORMS = (
+    "1^{#^{#^#}}",
+    "0^{#^{#^{#}}}",
+    "#^{0^{#^#}}",
+    "1^#^#^#",
+    "#^{1^{#^{#",
+    "2^# 3^# ",
+    "#^{#}#^{#}",
+    "#:#:#",
+    "a : b = #:#",
+    "f_#(#) = #",
+    "g^{-1}(#) = #",
+    "a) # b) #",
+    "(a) \\boxed{#}, (b) \\boxed{#}, ",
+    "A) # B) # C) # ",
+    "x=#, y=#, x=#",
+    "(z,y,x)=(#,#,#)",
+    "#,# EUR",
+    "#, #, ",
+    "#.### kg ",
+    "#^\\circ ",
+    "\\frac{\\pi}{#} radians",
+    "0.#########",
+    "<|im_end|>#</s>",
+    "there are # ways ",
+)
 # Weight of each kind. An answer that needs algebra takes milliseconds, and one that stalls algebra takes the deadline.
 _KINDS: dict[str, tuple[float, Maker]] = {
     "tower": (22, _tower),
@@ -303,6 +337,7 @@ _KINDS: dict[str, tuple[float, Maker]] = {
     "unbalanced": (1, _unbalanced),
     "tokens": (1, _tokens),
     "soup": (1, _soup),
+    "new form": (6, _new_form),
     "bounds": (0.5, _bounds),
     "near limit": (0.1, _near_limit),
     "stall": (0.01, _stall),

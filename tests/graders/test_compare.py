@@ -38,10 +38,8 @@ def test_a_number_equals_itself_in_every_spelling(
     number: int, left: Callable[[int], str], right: Callable[[int], str]
 ) -> None:
     # Two known units are not the same unit, even at the same number.
-    if {exact.unit for exact in map(exact_value, map(normal_form, (left(number), right(number)))) if exact} >= {
-        "cm",
-        "dollar",
-    }:
+    units = {exact.unit for exact in map(exact_value, map(normal_form, (left(number), right(number)))) if exact}
+    if len(units - {None}) > 1:
         return
     assert quick_verdict(left(number), right(number)) is Verdict.CORRECT
 

@@ -51,8 +51,10 @@ def test_a_verdict_for_whatever_is_asked(gold: Any, prediction: Any, extracts: b
     assert found.ms >= 0
 
 
-def test_a_number_too_long_for_str_is_over_the_limit() -> None:
-    assert grade("72", 10**5000, extracts=False).verdict is Verdict.OVER_LIMIT
+def test_a_number_too_long_for_str_is_compared_up_to_a_limit() -> None:
+    assert grade("72", 10**5000, extracts=False).verdict is Verdict.INCORRECT
+    assert grade("1" + "0" * 5000, 10**5000, extracts=False).verdict is Verdict.CORRECT
+    assert grade("72", 10**30_000, extracts=False).verdict is Verdict.OVER_LIMIT
 
 
 anything = st.recursive(

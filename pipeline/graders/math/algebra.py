@@ -24,11 +24,22 @@ from math_verify.grader import should_treat_as_complex
 from mpmath import mp
 
 from pipeline.core.records import Verdict
-from pipeline.graders.math.compare import for_grammar, same_answer, same_expression, without_algebra
-from pipeline.graders.math.exact import without_unit
+from pipeline.graders.math.compare import (
+    for_grammar,
+    long_decimal,
+    of_all,
+    same_answer,
+    same_expression,
+    without_algebra,
+)
+from pipeline.graders.math.exact import exact_value, without_unit
+from pipeline.graders.math.expression import expression, rounds_to
+from pipeline.graders.math.extract import unwrap
 from pipeline.graders.math.normal import normal_form
+from pipeline.graders.math.parts import may_have_parts, paired
 from pipeline.graders.math.ratio import IMAGINARY, evaluate
 from pipeline.graders.math.reader import PI, Numbers, UnreadableError, read_expression
+from pipeline.graders.math.rounding import is_rounding
 
 PRECISION = 60
 AGREEMENT = sympy.Rational(1, 10**30)
@@ -191,6 +202,25 @@ def same_value(left: str, right: str) -> bool | None:
     return True
 
 
+def _is_rounded(left: str, right: str) -> bool:
+    """Whether one normal form is a long decimal, and the other one an irrational number that rounds to it."""
+    for decimal_text, text in ((left, right), (right, left)):
+        decimal = long_decimal(exact_value(decimal_text), text)
+        side = expression(without_unit(text)) if decimal is not None else None
+        if decimal is None or side is None or rounds_to(side, decimal) is False:
+            continue
+        with mp.workdps(PRECISION):
+            ratio, generators = read_expression(without_unit(text), _numbers(0))
+            value, scale = evaluate(ratio, generators, _exact)
+            if mp.isfinite(value) and abs(value.imag) <= AGREEMENT_BY_VALUE * scale:
+                return bool(is_rounding(decimal, _fraction(value.real), _fraction(AGREEMENT_BY_VALUE * scale)))
+    return False
+
+
+def _fraction(number: Any) -> Fraction:
+    return Fraction(str(number))
+
+
 def _exact(number: Any) -> Any:
     fraction = Fraction(number)
     return mp.mpc(mp.mpf(fraction.numerator) / fraction.denominator)
@@ -214,6 +244,9 @@ def _numbers(turn: int) -> Numbers:
 
 def judge(gold: str, answer: str, tolerance: float) -> Verdict:
     """The verdict on one pair. An unreadable answer is UNPARSEABLE, but an answer in plain words is INCORRECT."""
+    pairs = paired(unwrap(gold), answer) if may_have_parts(gold, answer) else None
+    if pairs is not None:
+        return of_all([judge(*pair, tolerance) for pair in pairs]) or Verdict.UNPARSEABLE
     wanted, given = normal_form(gold), normal_form(answer)
     if wanted == given:
         return Verdict.CORRECT
@@ -222,6 +255,7 @@ def judge(gold: str, answer: str, tolerance: float) -> Verdict:
         decided = same_expression(one, other, tolerance)
         if decided is None:
             decided = same_value(without_unit(one), without_unit(other))
+            decided = _is_rounded(one, other) if decided is False else decided
         if decided is None:
             if without_algebra(one, other) is not None:
                 return None

@@ -1,7 +1,8 @@
 r"""Compares answers without algebra: equal spelling, number, words or polynomial, item by item. Pure and exact.
 
 Rules:
-- Numbers must be exactly equal, never as floats: 1/3 is not 0.333333 unless a relative tolerance is set.
+- Numbers must be exactly equal, never as floats: 1/3 is not 0.333333 unless a relative tolerance is set. A decimal that is long
+  enough may be the rounding of an exact number: see `rounding`.
 - "50%" equals "50" (the sign is often left out) and "0.5" (the same number), but "50%" never equals "0.5%".
 - A unit after a number is ignored, unless both sides name different known units. Then one is converted to the other.
 - Answers of different kinds are different: a set is not a pair, and an open interval is not a closed one.
@@ -13,28 +14,35 @@ Such texts are not passed to it.
 """
 
 import re
+from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
 
 from pipeline.core.records import Verdict
+from pipeline.graders.math.angles import same_angle
 from pipeline.graders.math.exact import (
     COUNTED,
+    DEGREE,
     Exact,
     convert_unit,
     decimal_comma,
     exact_value,
+    is_money,
     number_before_letter,
     trailing_unit,
+    with_point,
     without_unit,
 )
-from pipeline.graders.math.expression import Expression, close, equal, expression
+from pipeline.graders.math.expression import Expression, close, equal, expression, rounds_to
 from pipeline.graders.math.extract import unwrap
 from pipeline.graders.math.forms import Form, FormKind, is_label, read_form
 from pipeline.graders.math.normal import normal_form
+from pipeline.graders.math.parts import may_have_parts, paired
 from pipeline.graders.math.phrases import (
     choice,
     choice_with_text,
     is_phrase,
+    is_time,
     ratio_as_fraction,
     same_letters,
     same_literal,
@@ -44,7 +52,9 @@ from pipeline.graders.math.phrases import (
     same_words,
     words,
 )
+from pipeline.graders.math.proportions import is_ratio, proportional
 from pipeline.graders.math.ratio import constant
+from pipeline.graders.math.rounding import is_long, is_rounding
 from pipeline.graders.math.structure import Leaf, same_form
 
 # The error of a decimal in binary floating point: 326.5 becomes 326.50000000000006. Far smaller than any rounding by people.
@@ -63,7 +73,6 @@ _STATEMENT = re.compile(
 )
 _NEGATION = re.compile(r"\b(?:not|no|never|cannot|or|if|than|neither|without|except)\b|n't\b", re.IGNORECASE)
 LONGEST_PRODUCT = 2
-_DEGREES = "^\\circ"
 
 _COMMAND = re.compile(r"\\[A-Za-z]+")
 _WORD = re.compile(r"[A-Za-z]{3,}")
@@ -99,6 +108,9 @@ def quick_verdict(gold: str, answer: str, *, relative_tolerance: float = 0.0) ->
     plain = verdict_by_spelling(gold, answer)
     if plain is not None:
         return plain
+    pairs = paired(unwrap(gold), answer) if may_have_parts(gold, answer) else None
+    if pairs is not None:
+        return of_all([quick_verdict(*pair, relative_tolerance=relative_tolerance) for pair in pairs])
     wanted, given = gold_form(gold), normal_form(answer)
     if wanted == given:
         return Verdict.CORRECT if wanted else None
@@ -109,6 +121,13 @@ def quick_verdict(gold: str, answer: str, *, relative_tolerance: float = 0.0) ->
         by_value = expression(without_unit(wanted)) and expression(without_unit(given))
         return None if by_value else without_algebra(wanted, given)
     return Verdict.CORRECT if right else Verdict.INCORRECT
+
+
+def of_all(verdicts: Sequence[Verdict | None]) -> Verdict | None:
+    """The verdict on an answer whose parts have these verdicts. It is CORRECT if all are, and INCORRECT if there are none."""
+    if not verdicts or Verdict.INCORRECT in verdicts:
+        return Verdict.INCORRECT
+    return next((verdict for verdict in verdicts if verdict is not Verdict.CORRECT), Verdict.CORRECT)
 
 
 # All rollouts of a problem are compared with the same gold.
@@ -126,7 +145,9 @@ def is_plain(gold: str) -> bool:
 
 def _is_read(form: Form) -> bool:
     if form.kind is FormKind.EXPRESSION:
-        return bool(exact_value(form.text) or expression(without_unit(form.text)) or is_phrase(form.text))
+        return bool(
+            exact_value(form.text) or expression(without_unit(form.text)) or is_phrase(form.text) or is_ratio(form.text)
+        )
     return all(_is_read(item) for item in form.items if not is_label(item.text)) and bool(
         form.items or form.kind is FormKind.SET
     )
@@ -138,6 +159,14 @@ def same_answer(wanted: str, given: str, tolerance: float, leaf: Leaf | None = N
     1,234 is read as one number and then as two; 0,5 is read as two numbers and then as one. The second reading is used if the
     first one does not match.
     """
+    pointed = with_point(wanted) if "," in wanted else wanted
+    if "," in given:
+        given = with_point(given)
+    if pointed != wanted:
+        as_number = same_answer(pointed, given, tolerance, leaf)
+        # "3,5 cm" may also be a list. An amount of money is none.
+        if as_number or is_money(pointed):
+            return as_number
     right, number = exact_value(wanted), exact_value(given)
     if right and number:
         return _same_number(right, number, tolerance)
@@ -174,19 +203,25 @@ def same_expression(wanted: str, given: str, tolerance: float) -> bool | None:
     over, under = ratio_as_fraction(wanted) or wanted, ratio_as_fraction(given) or given
     if (over, under) != (wanted, given):
         return same_expression(over, under, tolerance)
+    if (":" in wanted or ":" in given) and not (is_time(wanted) or is_time(given)):
+        same_parts = proportional(wanted, given)
+        if same_parts is not None:
+            return same_parts
     phrase, said = words(wanted), words(given)
     if phrase and said:
         return same_words(phrase, said)
-    if _DEGREES in wanted or _DEGREES in given:
-        angles = _same_angle(wanted, given)
-        if angles is not None:
-            return angles
+    angles = same_angle(wanted, given)
+    if angles is not None:
+        return angles
     units = trailing_unit(wanted), trailing_unit(given)
     if all(units) and units[0] != units[1]:
         return False
     left, other = _expression_of(wanted, right), _expression_of(given, number)
     if left and other:
         same_value = equal(left, other)
+        decimal = long_decimal(right, given) or long_decimal(number, wanted)
+        if decimal is not None and not same_value:
+            return rounds_to(other if right else left, decimal)
         if tolerance and not same_value and ((right and right.decimal) or (number and number.decimal)):
             return close(left, other, tolerance) or same_value
         return same_value
@@ -195,21 +230,16 @@ def same_expression(wanted: str, given: str, tolerance: float) -> bool | None:
     return False if spoken and len(spoken) > LONGEST_PRODUCT else None
 
 
+def long_decimal(number: Exact | None, other: str) -> Fraction | None:
+    """The value of a long decimal if the other side is written without a decimal point, else None."""
+    rounded = number and number.decimal and not number.percent and "." not in other
+    return number.value if number and rounded and is_long(number.value) else None
+
+
 def _expression_of(normal: str, number: Exact | None) -> Expression | None:
     if number and not number.percent:
         return Expression(constant(number.value), {})
     return expression(without_unit(normal))
-
-
-def _same_angle(wanted: str, given: str) -> bool | None:
-    """Compare an angle in degrees with one in radians: 90 degrees and pi/2."""
-    degrees, radians = (wanted, given) if _DEGREES in wanted else (given, wanted)
-    left, right = expression(degrees.replace(_DEGREES, "").strip()), expression(radians)
-    if left is None or right is None or _DEGREES in radians or "\\pi" not in radians:
-        return None
-    half_turn = expression("\\frac{\\pi}{180}")
-    assert half_turn is not None
-    return equal(Expression(left.ratio * half_turn.ratio, left.values | half_turn.values), right)
 
 
 def _number_of_sentence(given: str) -> Exact | None:
@@ -229,6 +259,10 @@ def _same_number(right: Exact, number: Exact, tolerance: float) -> bool:
         wanted |= {right.value / 100} if right.percent else set()
     if given & wanted:
         return True
+    if right.decimal != number.decimal and not (right.percent or number.percent):
+        decimal, exact = (right, number) if right.decimal else (number, right)
+        if is_rounding(decimal.value, exact.value):
+            return True
     limit = Fraction(tolerance) if tolerance and (right.decimal or number.decimal) else Fraction(0)
     if (right.decimal and _is_float_noise(number)) or (number.decimal and _is_float_noise(right)):
         limit = max(limit, FLOAT_NOISE)
@@ -237,6 +271,9 @@ def _same_number(right: Exact, number: Exact, tolerance: float) -> bool:
 
 def _are_comparable(unit: str, other: str) -> bool:
     """Whether two units are both known, or both count things whose names share no word: apples and oranges."""
+    if DEGREE in (unit, other) and unit.startswith(DEGREE) and other.startswith(DEGREE):
+        # The scale of a temperature may be left out.
+        return False
     counted = [name.startswith(COUNTED) for name in (unit, other)]
     if all(counted):
         return set(unit.split()) & set(other.split()) == {COUNTED}

@@ -14,6 +14,7 @@ from pipeline.graders.math.limits import MAX_DIGITS
 
 MAX_POWER = 400
 COUNTED = "of"
+DEGREE = "degree"
 MAX_UNIT_WORDS = 4
 MAX_NUMBER_WORDS = 12
 
@@ -38,6 +39,9 @@ _EUROPEAN = re.compile(r"[+-]?[1-9]\d{0,2}(?:(?:[. ]\d{3})+,\d+|(?:\.\d{3}){2,})
 _TO_POINT = str.maketrans({".": "", " ": "", ",": "."})
 _COMMA_DECIMAL = re.compile(r"[+-]?(?:0|[1-9]\d*),\d+")
 _SURE_COMMA_DECIMAL = re.compile(r"[+-]?0,\d{2,}")
+_COMMA_WITH_UNIT = re.compile(
+    r"(?P<before>[$€£¥₹]? ?)[+-]?(?:0|[1-9]\d{0,20}),(?P<places>\d{1,20})(?P<after> ?[^\d.,;]{0,40})"
+)
 _CURRENCY = re.compile(r"^([+-]?)\s*(?:US)?[$£€¥₹]\s*|^([+-]?)\s*(?:Rs\.?|USD|EUR|GBP)\s*(?=\d)")
 _NEGATIVE = re.compile(r"^(?:negative|minus)\s+(?=[\d.\\])", re.IGNORECASE)
 _LETTERS = re.compile(r"[A-Za-z]+(?:[ -][A-Za-z]+)*")
@@ -72,7 +76,7 @@ _UNIT_NAMES = {
     "l": "l L liter liters litre litres", "ml": "ml mL milliliter milliliters millilitre millilitres",
     "mph": "mph", "dollar": "dollar dollars USD",
     "cent": "cent cents", "euro": "euro euros EUR",
-    "degree": "degree degrees", "radian": "rad radian radians",
+    DEGREE: "degree degrees", "radian": "rad radian radians",
     "J": "J joule joules", "kJ": "kJ kilojoule kilojoules", "N": "N newton newtons",
     "W": "W watt watts", "kW": "kW kilowatt kilowatts", "V": "V volt volts",
     "Hz": "Hz hertz", "Pa": "Pa pascal pascals", "kPa": "kPa kilopascal kilopascals",
@@ -95,8 +99,8 @@ _CANONICAL = {name: unit for unit, names in _UNIT_NAMES.items() for name in name
 _SIZE_OF = {unit: (quantity, size) for quantity, sizes in _SIZES.items() for unit, size in sizes.items()}
 _GLUED = re.compile(r"\d+(?:\.\d+)?[mgshL]")
 _SCALE_OF_DEGREES = re.compile(r"\^\\circ ?([CF])")
-# A degree sign, a currency sign or a remark such as "(seven)" after a number is ignored.
-_REMARK = re.compile(r"^\^\\circ$|^ ?[€£¥₹$]$| ?\([A-Za-z][A-Za-z -]*\)$")
+# A remark such as "(seven)" after a number is ignored.
+_REMARK = re.compile(r" ?\([A-Za-z][A-Za-z -]*\)$")
 _UNIT_WORDS = re.compile(
     r"(?:(square|sq|cubic|cu) )?([A-Za-z]+)(?:\^\{?([23])\}?)?(?: ?(?:/| per ) ?([A-Za-z]+)(?:\^\{?([23])\}?)?)?",
     re.IGNORECASE,
@@ -159,7 +163,11 @@ def exact_value(normal: str) -> Exact | None:
         value, rest = value * _SCALES[scale.group(1).lower()], rest[scale.end() :]
     degrees = _SCALE_OF_DEGREES.fullmatch(rest)
     if degrees:
-        return Exact(value, unit=f"degree {degrees.group(1)}", decimal=decimal)
+        return Exact(value, unit=f"{DEGREE} {degrees.group(1)}", decimal=decimal)
+    if rest == "^\\circ":
+        return Exact(value, unit=DEGREE, decimal=decimal)
+    if (sign := rest.strip()) in _MONEY_UNITS:
+        return Exact(value, unit=_MONEY_UNITS[sign], decimal=decimal)
     rest = _REMARK.sub("", rest)
     if not rest.strip():
         return Exact(value, decimal=decimal)
@@ -254,6 +262,25 @@ def decimal_comma(normal: str, *, sure: bool) -> Fraction | None:
     ):
         return None
     return Fraction(normal.replace(",", "."))
+
+
+def with_point(normal: str) -> str:
+    """A number with a decimal comma and a known unit or currency, as 3,50 EUR, with a decimal point. Other texts as they are.
+
+    3,500 EUR stays, because its comma separates thousands, and so does 3, 50 EUR.
+    """
+    match = _COMMA_WITH_UNIT.fullmatch(normal)
+    if match is None or len(match["places"]) == 3 or not (match["before"] or match["after"].strip()):
+        return normal
+    pointed = normal.replace(",", ".")
+    number = exact_value(pointed)
+    return pointed if number and number.unit and not number.unit.startswith(COUNTED) else normal
+
+
+def is_money(normal: str) -> bool:
+    """Whether a text is an amount of money."""
+    number = exact_value(normal)
+    return number is not None and (number.unit == "cent" or number.unit in _MONEY_UNITS.values())
 
 
 def convert_unit(number: Exact, unit: str) -> Fraction | None:

@@ -19,10 +19,15 @@ from pipeline.graders.math.ratio import (
     same,
 )
 from pipeline.graders.math.reader import OPAQUE, PI, Numbers, UnreadableError, read_expression
+from pipeline.graders.math.rounding import is_rounding
 
 INFINITY = "\\infty"
 LARGEST_VALUE = 1e200
+FLOAT_ERROR = 1e-14
+"""The error of a value in floating point, relative to its scale: far more than a few operations lose."""
 
+# The name of a root that is not expanded, as `reader` begins it.
+_ROOT = f"{OPAQUE}power"
 _CONSTANTS: dict[str, complex] = {PI: complex(math.pi), "e": complex(math.e), IMAGINARY: 1j}
 _FLOATS = Numbers(
     exact=lambda number: complex(float(number)),
@@ -118,6 +123,22 @@ def close(left: Expression, right: Expression, tolerance: float) -> bool | None:
     if a is None or b is None or not (math.isfinite(a) and math.isfinite(b)):
         return None
     return abs(a - b) <= tolerance * max(abs(a), abs(b))
+
+
+def rounds_to(side: Expression, decimal: Fraction) -> bool | None:
+    """Whether a long decimal is the rounding of a rational number or of roots of such numbers. None if it is not decided here.
+
+    A number with pi, e or a function has no roundings: who asks for it asks for the exact form.
+    """
+    rational = side.ratio.rational()
+    if rational is not None:
+        return is_rounding(decimal, rational)
+    found = _value(side) if all(name.startswith(_ROOT) for name in side.values) else None
+    if found is None:
+        return False
+    value, scale = found
+    error = FLOAT_ERROR * scale
+    return abs(value.imag) <= error and is_rounding(decimal, Fraction(value.real), Fraction(error))
 
 
 def _in_variables(side: Expression) -> dict[tuple[tuple[str, int | Fraction], ...], Polynomial]:

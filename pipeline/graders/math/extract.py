@@ -20,9 +20,13 @@ from operator import itemgetter
 
 from pipeline.config.choices import Fallback
 from pipeline.graders.math.fallback_answer import MAX_BARE, MAX_SCAN, TAIL, closing_statement, last_number
+from pipeline.graders.math.long_integers import is_long_integer
+from pipeline.graders.math.part_labels import are_consecutive
+from pipeline.graders.math.turns import first_turn
 
 MAX_STATEMENT = 2_000
 MAX_MENTIONS = 500
+CUT = "…"
 MAX_BOXES = 8
 MAX_ANSWER_WORDS = 6
 MAX_STATED_WORDS = 2
@@ -31,6 +35,14 @@ MAX_STATED_WORDS_WITH_NUMBER = 4
 """For an answer with a digit in a growing text: "27 shells in all". A LaTeX formula may be longer."""
 
 _BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
+_LONG_INTEGER = re.compile(r"[\s$*#(\\\[]{0,12}[-+]?[\d,]{1000,40000}")
+_BOXES = ("\\boxed", "\\fbox")
+# One of these is in every text with parts. They are quicker to look for.
+_PART_MARKS = ("a)", "i)", "art ", "art(", "art\n")
+# The label of a part at the beginning of a line: (a), a), **Part (a)**, Part 1:
+_PART = re.compile(
+    r"(?:^|[\n,])[ \t#*>-]{0,8}(?:[Pp]art\s{0,2}\(?([a-h]|[1-8]|i{1,3}|iv|vi?)[).:]|\(?([a-h]|i{1,3}|iv|vi?)\))"
+)
 _BARE_BOX = re.compile(r"\s*(-?[\w.,/]{1,100})")
 _JOINT = re.compile(
     r"[\s$.]*(?:\\[()\[\]])*[\s$]*(?:,|;|and|or|,\s*and|\\quad|\\text\s*\{\s*,?\s*(?:and|or)\s*\}|\\[()\[\]]|[\s$]|[A-Za-z](?:_(?:\w|\{\w{1,4}\}))?\s{0,2}=)*",
@@ -62,6 +74,13 @@ _DOLLAR = re.compile(r"(?<!\\)\$")
 _WRAP = ' \t\r\n\f\v*`"“”‘'
 _TAGS = re.compile(r"(?:\s*(?:ки|<[|/][a-z_|]{1,20}>))+$")
 _PLAIN = re.compile(r"-?\d+(?:\.\d+)?|[A-Za-z]")
+# A sentence that begins with "the" and states a value after a verb.
+_SENTENCE = re.compile(
+    r"[Tt]he (?:[^\W\d_]{1,20}[,']? |\d{1,9},? |\$[^$\n]{1,40}\$,? ){1,30}?(?:is|are|equals|is equal to) (?=[^A-Za-z])"
+)
+_DENIED = re.compile(r"\b(?:not|no|never|cannot|if|than|unless|without|except|between|at least|at most)\b|n't\b")
+_VALUE = re.compile(r"[-+$*\\(\d.]")
+_SECOND = re.compile(r"[A-Za-z]{2,} .*\d|\b(?:and|or)\b")
 _HEADING = re.compile(r"nswer\s{0,4}\*{0,2}\s{0,8}\n\s{0,40}")
 _BARE_ANSWER = re.compile(r"(?:[$£€]|\\\(|\\\[|[-+]?\.?\d)[^\n ]*(?: [^\n ]+){0,3}")
 _DIGIT = re.compile(r"\d")
@@ -84,7 +103,7 @@ _TAGGED = re.compile(r"<answer>(.{1,2000}?)(?:</answer>|$)", re.DOTALL)
 def final_answer(
     text: str, *, pattern: re.Pattern[str] | None = None, fallback: Fallback = Fallback.none
 ) -> str | None:
-    """The answer that `text` states last, without wrappers, or None.
+    """The answer that `text` states last, without wrappers, or None. The text ends at its first mark of an end of turn.
 
     The first group of the last match of `pattern` takes precedence over all built-in markers. The running time of `pattern` is
     not limited here.
@@ -93,6 +112,8 @@ def final_answer(
         matches = list(pattern.finditer(text))
         if matches and matches[-1].group(1):
             return unwrap(matches[-1].group(1)) or None
+    if "<" in text:
+        text = first_turn(text)
     thought = text.rfind(_THINKING_ENDS)
     if thought >= 0:
         text = text[thought + len(_THINKING_ENDS) :]
@@ -136,7 +157,10 @@ def _stated_plainly(text: str) -> str | None:
         # "\\boxed{5}. The answer is given as an integer" does not replace the boxed answer.
         if said is not None and (content is None or not _DIGIT.search(content) or _ANSWER.match(said)):
             return said
-        return None if content is None else _join_boxes(text, box, content)
+        if content is None:
+            return None
+        several = text.find("\\boxed", 0, box) >= 0
+        return (_boxes_of_parts(text) if several else None) or _join_boxes(text, box, content)
     said = _last_statement(text, 0)
     if said is None and len(text) <= MAX_BARE and _BARE_ANSWER.fullmatch(text.strip()):
         return unwrap(text) or None
@@ -147,7 +171,7 @@ def _last_statement(text: str, start: int) -> str | None:
     """The last statement in words or after hashes that begins at or after `start`."""
     hashes = text.rfind("####", start)
     if hashes >= 0:
-        line = text[hashes + 4 : hashes + 4 + MAX_STATEMENT].lstrip("# \t")
+        line = _chunk(text, hashes + 4).lstrip("# \t")
         stop = line.find("\n")
         payload = line if stop < 0 else line[:stop]
         # "#### Step 3: check" is a heading if text follows below it.
@@ -175,11 +199,20 @@ def _in_words(text: str, start: int) -> str | None:
             return None
         match = _STATEMENT.match(text, found) or _heading(text, found)
         if match and not _CHECKING.search(text, max(0, found - 40), found):
-            payload = _payload(text, match.end())
+            payload = _value_of_sentence(_payload(text, match.end()))
             if payload and not _NO_PAYLOAD.fullmatch(payload) and not _is_prose(payload):
                 return payload
         mentions[mark] = text.rfind(mark, start, found)
     return None
+
+
+def _value_of_sentence(payload: str) -> str:
+    """The value that a sentence after a heading states, as 12 in "The number of ways is 12". Else the payload."""
+    sentence = _SENTENCE.match(payload) if payload[:4] in ("The ", "the ") else None
+    if sentence is None or _DENIED.search(sentence.group()) or not _VALUE.match(payload, sentence.end()):
+        return payload
+    value = payload[sentence.end() :]
+    return payload if _SECOND.search(value) else unwrap(value)
 
 
 def _is_prose(payload: str) -> bool:
@@ -195,7 +228,7 @@ def _heading(text: str, found: int) -> re.Match[str] | None:
 
 def _payload(text: str, start: int) -> str:
     """The text after the words "the answer is": the formula that begins there, or all up to the end of the sentence."""
-    chunk = text[start : start + MAX_STATEMENT]
+    chunk = _chunk(text, start)
     opening = _OPENING.match(chunk)
     chunk = chunk[opening.end() :] if opening else chunk
     closer = _CLOSERS.get(chunk[:2])
@@ -206,6 +239,14 @@ def _payload(text: str, start: int) -> str:
     stop = _SENTENCE_END.search(chunk)
     # In prose the mark after "42!" is punctuation, not a factorial.
     return unwrap((chunk[: stop.start()] if stop else chunk).rstrip("! "))
+
+
+def _chunk(text: str, start: int) -> str:
+    """The text that may hold a statement: `MAX_STATEMENT` characters, or all of a longer integer and what follows it."""
+    if len(text) - start <= MAX_STATEMENT:
+        return text[start:]
+    integer = _LONG_INTEGER.match(text, start)
+    return text[start : (integer.end() if integer else start) + MAX_STATEMENT]
 
 
 def _box_at(text: str, box: int) -> tuple[str | None, int]:
@@ -227,6 +268,29 @@ def _box_at(text: str, box: int) -> tuple[str | None, int]:
             if depth == 0:
                 return text[opened + 1 : brace.start()], brace.end()
     return None, start
+
+
+def _boxes_of_parts(text: str) -> str | None:
+    """All boxes with their labels, if each box belongs to a part of its own: (a), (b), and so on. None for other texts."""
+    if not any(mark in text for mark in _PART_MARKS) or not _PART.search(text):
+        return None
+    labels: list[str] = []
+    contents: list[str] = []
+    start = 0
+    while (box := min((at for at in (text.find(mark, start) for mark in _BOXES) if at >= 0), default=-1)) >= 0:
+        content, end = _box_at(text, box)
+        found = _PART.findall(text, start, box)
+        if len(found) != 1 or content is None or len(labels) == MAX_BOXES:
+            return None
+        labels.append(next(label for label in found[0] if label))
+        contents.append(content)
+        start = end
+    parts = len(labels) > 1 and are_consecutive(labels)
+    if not parts or _PART.search(text, start) or _RETRACTION.search(text, text.find(contents[0])):
+        return None
+    # The parts 1, 2 become a, b.
+    names = "abcdefgh" if labels[0] == "1" else labels
+    return ", ".join(f"({label}) \\boxed{{{content}}}" for label, content in zip(names, contents, strict=False))
 
 
 def _join_boxes(text: str, box: int, content: str) -> str | None:
@@ -252,7 +316,10 @@ def unwrap(answer: str) -> str:
     """An answer without the wrappers that carry no meaning: `**`, quotes, `$`, `\\(`, a trailing full stop."""
     if _PLAIN.fullmatch(answer):
         return answer
-    answer = _DOLLAR.sub("", answer[:MAX_STATEMENT]).replace('\\"', '"').strip()
+    if len(answer) > MAX_STATEMENT and not is_long_integer(answer):
+        # The mark keeps the beginning of a longer text from being read as an answer.
+        answer = answer[:MAX_STATEMENT] + CUT
+    answer = _DOLLAR.sub("", answer).replace('\\"', '"').strip()
     if answer.endswith(("и", ">")):
         answer = _TAGS.sub("", answer)
     if "\\" in answer:

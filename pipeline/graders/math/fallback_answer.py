@@ -8,7 +8,10 @@ do not count in a line that negates or compares ("more than 3").
 import re
 from operator import itemgetter
 
+from pipeline.graders.math.choices import ends_with_choices
 from pipeline.graders.math.limits import MAX_CHARS
+from pipeline.graders.math.refusals import refuses
+from pipeline.graders.math.result_sentences import result_of_sentence
 
 TAIL = 4_000
 MAX_SCAN = 100_000
@@ -53,6 +56,11 @@ _HEDGE = re.compile(
     r"|=[^=\n]{1,40}(?:\band\b|\bor\b|,)\s{0,3}[A-Za-z]\w?\s{0,3}=",  # two values: the last one alone is not the answer
     re.IGNORECASE,
 )
+# A condition, a question or a plan states nothing.
+_CONDITION = re.compile(
+    r"\s{0,4}(?:[Ii]f|[Ss]uppose|[Aa]ssume|[Ww]hether)\b(?![^.]*\b(?:then|we get|we find|we obtain)\b)"
+    r"|.{0,400}\b(?:must|have to|need to) check\b"
+)
 _CALCULATOR = re.compile(r"<<[^<>\n]{1,200}>>")
 _WORD = re.compile(r"[A-Za-z]{2,}")
 _LONG_WORD = re.compile(r"[A-Za-z]{3,}")
@@ -72,18 +80,29 @@ def last_number(text: str) -> str | None:
 def closing_statement(text: str) -> str | None:
     """The result that the end of a text states, or None if it states no formula, choice, bold words, number or short phrase."""
     tail = text[-TAIL:].rstrip()
+    if ends_with_choices(tail) or refuses(tail):
+        return None
     formula, end = _last_formula(tail)
     after = tail[end:]
     short = after.count(" ") <= MAX_WORDS_AFTER and "\n\n" not in after
     if formula is not None and short and not _DIGIT.search(after):
         return formula
-    line = _CALCULATOR.sub("", tail[tail.rfind("\n") + 1 :])[-MAX_LINE:]
+    line = _CALCULATOR.sub("", tail[tail.rfind("\n") + 1 :])
+    if line[-MAX_LINE - 1 : 1 - MAX_LINE].isdigit() and len(line) > MAX_LINE:
+        # The cut would leave a part of a number.
+        return None
+    line = line[-MAX_LINE:]
     choice = _CHOICE_END.search(line)
     if choice:
         return next(letter for letter in choice.groups() if letter)
     bold = _BOLD_END.search(line)
     if bold:
         return bold.group(1)
+    if line.endswith("?") or _CONDITION.match(line):
+        return None
+    counted = result_of_sentence(line)
+    if counted:
+        return counted
     if _DENIAL.search(line.rstrip(". ")):
         return None
     return _stated_number(line) or _lone_number(line)

@@ -50,7 +50,7 @@ _MATRIX = re.compile(
 _NAME = r"(?:\\[A-Za-z]+ ?)?[A-Za-z][A-Za-z' ]*(?:_(?:\w|\{\w+\}))?'*"
 _LABEL = re.compile(
     rf"(?:{_NAME}|\\(?:theta|alpha|beta|gamma|lambda|mu|phi|omega|delta)(?:_(?:\w|\{{\w+\}}))?)"
-    rf"(?:\^\{{-1\}})?(?:\([A-Za-z0-9,]+\))?|\|[A-Z]{{2}}\||[A-Z]:[A-Z]|\({_NAME}(?:,{_NAME})+\)"
+    rf"(?:\^\{{-1\}})?(?:\([A-Za-z0-9,]+\))?|\|[A-Z]{{2}}\||{_NAME}(?::{_NAME}){{1,5}}|\({_NAME}(?:,{_NAME})+\)"
     r"|\\(?:overline|angle|vec|mathbf) ?\{?[A-Za-z]+\}?"
 )
 _NOT_NAMES = frozenset({"and", "or"})
@@ -107,7 +107,7 @@ def read_form(normal: str, *, thousands: bool = True) -> Form:
 
 def is_label(text: str) -> bool:
     """Whether the left side of an equation only names its right side: x, f(x), AB, (x,y), Area."""
-    return bool(_LABEL.fullmatch(text)) and text not in _NOT_NAMES
+    return bool(_LABEL.fullmatch(text.replace(", ", ","))) and text not in _NOT_NAMES
 
 
 def split_label(form: Form) -> tuple[str, str] | None:

@@ -7,6 +7,8 @@ within the limits can still be slow, so `pool` also has a deadline.
 import math
 import re
 
+from pipeline.graders.math.towers import shorten
+
 MAX_CHARS = 512
 MAX_DEPTH = 20
 MAX_DIGITS = 200
@@ -29,6 +31,8 @@ _SCIENTIFIC = re.compile(r"[\d.][eE][+-]?0*(\d+)")
 _FACTORIAL = re.compile(r"(\d+)[})]*!")
 _EXPONENT_FACTORIAL = re.compile(r"(?:\^|\*\*)[{(+-]*(\d+)[})]*!")
 _FACTORIAL_OF_EXPRESSION = re.compile(r"[})!]!")
+# A blank between two digits stays, because 3^2 2^3 is no tower.
+_BLANKS = re.compile(r"(?<!\d)\s+|\s+(?!\s|\d)")
 _BRACKETS = re.compile(r"[{(\[]|[})\]]")
 
 
@@ -45,18 +49,20 @@ def exceeded_limit(answer: str) -> str | None:
     if _SCIENTIFIC.search(answer) and any(_above(digits, MAX_SCIENTIFIC) for digits in _SCIENTIFIC.findall(answer)):
         return "exponent"
     if "^" in answer or "**" in answer or "!" in answer:
-        return _powers_exceeded("".join(answer.split()))
+        answer = shorten(answer)
+        return _powers_exceeded("".join(answer.split()), _BLANKS.sub("", answer))
     return None
 
 
-def _powers_exceeded(dense: str) -> str | None:
+def _powers_exceeded(dense: str, spaced: str) -> str | None:
+    """The limit that the powers of an answer without blanks exceed. In `spaced` the blanks between two digits are kept."""
     if dense.count("^") + dense.count("**") > MAX_POWERS:
         return "powers"
     if any(_above(digits, MAX_EXPONENT) for digits in _EXPONENT.findall(dense)):
         return "exponent"
     # Each level of a tower overlaps the next, so the search restarts one character after each match.
     position = 0
-    while match := _TOWER.search(dense, position):
+    while match := _TOWER.search(spaced, position):
         base, exponent = match.groups()
         if int(base) > 1 and int(exponent) * math.log10(int(base)) > math.log10(MAX_EXPONENT):
             return "tower"

@@ -6,6 +6,8 @@ The result is LaTeX with the same meaning. Equal results mean equal answers. Dif
 import re
 import unicodedata
 
+from pipeline.graders.math.towers import shorten
+
 _SYMBOLS = str.maketrans(
     {
         "−": "-", "–": "-", "—": "-", "‐": "-", "‑": "-", "﹣": "-", "×": r"\times ", "⋅": r"\cdot ", "·": r"\cdot ",
@@ -43,10 +45,13 @@ _DEGREES = re.compile(r"\s*(?:(?:\^\s*|(?<=\d)\s*)\{?\s*\\circ\s*\}?|\\degrees?(
 _TYPED_DEGREES = re.compile(r"(?<=\d) ?\^(?:o(?![A-Za-z0-9_^])|\{o\})")
 _SYNONYM = {
     "leq": r"\le", "geq": r"\ge", "neq": r"\ne", "lt": "<", "gt": ">", "varnothing": r"\emptyset", "infin": r"\infty",
-    "cdotp": r"\cdot", "langle": "(", "rangle": ")", "to": r"\rightarrow", "land": r"\wedge", "lor": r"\vee",
+    "cdotp": r"\cdot", "colon": ":", "langle": "(", "rangle": ")", "to": r"\rightarrow", "land": r"\wedge", "lor": r"\vee",
 }  # fmt: skip
 _SYNONYMS = re.compile(rf"\\({'|'.join(_SYNONYM)})(?![A-Za-z])")
-_LOOSE_SPACE = re.compile(r" (?![A-Za-z0-9.])|(?<![A-Za-z0-9,.%}]) |(?<=,) (?!\d{3}(?!\d))")
+# The blank in "3, 5" stays, because 3,5 may be a decimal.
+_LOOSE_SPACE = re.compile(
+    r" (?![A-Za-z0-9.])|(?<![A-Za-z0-9,.%}]) |(?<=,) (?!\d{3}(?!\d))(?!(?:(?<=\d, )|(?<=\d , ))\d)"
+)
 _BARE_SYMBOLS = ("pi", "inf", "sqrt")
 _BARE_FUNCTION = re.compile(
     r"(?<![A-Za-z\\])(?:(pi|inf|infty|infinity)(?![A-Za-z])|sqrt ?(?:\(([^()]*)\)|(\d+))|sqrt(?![A-Za-z]))"
@@ -63,6 +68,8 @@ def normal_form(answer: str) -> str:
     if answer.isascii() and answer.isalnum() and not any(name in answer for name in _BARE_SYMBOLS):
         return answer
     text = answer if answer.isascii() else _ascii(answer)
+    if "^" in text or "**" in text:
+        text = shorten(text)
     if not text.isprintable():
         text = "".join(mark for mark in text if mark.isprintable() or mark.isspace())
     if "\\" in text or "{,}" in text or "{:}" in text:

@@ -7,6 +7,8 @@ certain, and None if the answers are not of its kind.
 import re
 from functools import lru_cache
 
+from pipeline.graders.math.choices import has_more_choices
+
 _CHOICE = re.compile(
     r"(?:(?:[Tt]he )?(?:correct )?(?:[Oo]ption|[Cc]hoice|[Aa]nswer)(?: is)?:?(?: |(?=\()))?\(?([A-Ja-j])\)?"
 )
@@ -88,6 +90,8 @@ def choice(normal: str) -> str | None:
 def choice_with_text(normal: str) -> tuple[str, str] | None:
     """The letter and text of a choice such as "(B) 12" or "B. the second", or None."""
     match = _CHOICE_WITH_TEXT.fullmatch(normal)
+    if match and has_more_choices(match.group(3)):
+        return None
     return ((match.group(1) or match.group(2)), match.group(3)) if match else None
 
 
@@ -158,6 +162,11 @@ def same_time(wanted: str, given: str) -> bool | None:
     if left is None or right is None:
         return None
     return left[0] == right[0] and (left[1] == right[1] or "" in (left[1], right[1]))
+
+
+def is_time(normal: str) -> bool:
+    """Whether an answer is a time of day."""
+    return _time(normal) is not None
 
 
 def _time(normal: str) -> tuple[int, str] | None:

@@ -21,7 +21,9 @@ from pipeline.core.errors import StepvalueError
 from pipeline.core.records import Grade, Verdict
 from pipeline.graders.base import MAX_ANSWER_KEPT, of_any
 from pipeline.graders.math import compare, extract, limits
+from pipeline.graders.math.long_integers import is_long_integer, same_long_integer
 from pipeline.graders.math.normal import normal_form
+from pipeline.graders.math.parts import split_parts
 from pipeline.graders.process_pool import PooledChecker, VerdictCache
 from pipeline.graders.settings import MathConfig
 
@@ -181,6 +183,11 @@ class MathChecker(PooledChecker[_Child]):
 
     def parses(self, gold: str) -> bool:
         """Whether answers can be compared with `gold`: a number, words, a letter, or LaTeX that can be parsed completely."""
+        if is_long_integer(gold):
+            return True
+        parts = split_parts(extract.unwrap(gold))
+        if parts is not None:
+            return all(self.parses(part) for _, part in parts)
         if not compare.gold_form(gold) or limits.exceeded_limit(gold):
             return False
         return compare.is_plain(gold) or self._ask({"parse": gold}) is Verdict.CORRECT
@@ -207,6 +214,10 @@ class MathChecker(PooledChecker[_Child]):
         return None if verdict is None else self._remember(key, verdict, began)
 
     def _quick_verdict(self, golds: tuple[str, ...], answer: str) -> Verdict | None:
+        if len(answer) > limits.MAX_DIGITS:
+            long = [same_long_integer(gold, answer) for gold in golds]
+            if True in long or None not in long:
+                return Verdict.CORRECT if True in long else Verdict.INCORRECT
         if limits.exceeded_limit(answer):
             return Verdict.OVER_LIMIT
         tolerance = self._config.relative_tolerance

@@ -1,8 +1,8 @@
 r"""Parses LaTeX arithmetic. A text is parsed completely or not at all. Pure.
 
-It reads + - * / ^ and products by juxtaposition of numbers, letters with subscripts, `\pi`, \frac, \sqrt[n], brackets, |x|,
-small factorials and binomials, and elementary functions, with exact values of trigonometric functions at multiples of 30 and 45
-degrees. It does not read text with two meanings: a/bc, 2\frac12, x2, f(x), words.
+It reads + - * / ^ and products by juxtaposition of numbers, letters with subscripts, powers (2^{3}5^{2}), `\pi`, \frac,
+\sqrt[n], brackets, |x|, small factorials and binomials, and elementary functions, with exact values of trigonometric functions
+at multiples of 30 and 45 degrees. It does not read text with two meanings: a/bc, 2\frac12, x2, f(x), words.
 """
 
 import math
@@ -96,6 +96,7 @@ class _Reader:
         self._numbers = numbers
         self._values: dict[str, Any] = {}
         self._angles = 0
+        self._after_power = False
 
     def whole(self) -> tuple[Ratio, dict[str, Any]]:
         ratio = self._sum()
@@ -143,7 +144,7 @@ class _Reader:
                 # a/(b)c has one meaning, a/bc has two.
                 divided = self._peek() != "("
                 result /= self._signed_factor()
-            elif self._opens_factor(token):
+            elif self._opens_factor(token) or self._opens_power(token):
                 if divided:
                     raise UnreadableError
                 before = self._tokens[self._at - 1]
@@ -155,6 +156,14 @@ class _Reader:
             else:
                 break
         return result
+
+    def _opens_power(self, token: str) -> bool:
+        """Whether a power of a number follows a power, as in 2^{3}5^{2}. Other numbers side by side have two meanings."""
+        if not (self._after_power and token.isdigit()):
+            return False
+        return self._tokens[self._at + 1 : self._at + 2] == ["^"] and self._tokens[self._at + 2 : self._at + 3] != [
+            "\\circ"
+        ]
 
     def _signed_factor(self) -> Ratio:
         if self._peek() in ("+", "-"):
@@ -170,6 +179,7 @@ class _Reader:
 
     def _factor(self) -> Ratio:
         base = self._base()
+        self._after_power = False
         while token := self._peek():
             if token == "^":
                 self._take()
@@ -180,12 +190,14 @@ class _Reader:
                     base *= self._named(PI) / constant(180)
                 else:
                     base = self._power(base, self._exponent())
+                    self._after_power = True
                     if self._peek() == "^":
                         # 2^2^3 may mean 2^(2^3) or (2^2)^3.
                         raise UnreadableError
             elif token == "!":
                 self._take()
                 base = constant(math.factorial(_natural(base)))
+                self._after_power = False
             else:
                 break
         return base

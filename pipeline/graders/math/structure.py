@@ -8,6 +8,8 @@ from itertools import pairwise
 
 from pipeline.graders.math.expression import Expression, expression, same_zeros, scale_sign
 from pipeline.graders.math.forms import Form, FormKind, flip_operator, interval_of, is_label, read_form, split_label
+from pipeline.graders.math.labels import are_roots, differ, natural_order, plain_label
+from pipeline.graders.math.proportions import in_order_of, names_parts
 
 Leaf = Callable[[str, str], bool | None]
 
@@ -36,8 +38,7 @@ def same_form(wanted: Form, given: Form, leaf: Leaf) -> bool | None:
         pair, values = (given, wanted) if given.kind is FormKind.TUPLE else (wanted, given)
         if any(item.kind is FormKind.RELATION and not split_label(item) for item in values.items):
             return None
-        in_any_order = pair.marks == ("[", "]")
-        return (_lists if in_any_order else _ordered)(wanted.items, given.items, leaf)
+        return _tuple_and_values(pair, values, leaf, swapped=pair is given)
     if FormKind.EXPRESSION in kinds:
         plain, other = (wanted, given) if wanted.kind is FormKind.EXPRESSION else (given, wanted)
         if other.kind in _UNORDERED and other.text.count(plain.text) > 1 and "," in other.text:
@@ -52,6 +53,22 @@ def same_form(wanted: Form, given: Form, leaf: Leaf) -> bool | None:
             return _lists(wanted.items or (wanted,), given.items or (given,), leaf)
         return None if expression(plain.text) is None else False
     return False
+
+
+def _tuple_and_values(pair: Form, values: Form, leaf: Leaf, *, swapped: bool) -> bool | None:
+    """Compare a tuple with a list of values. Names put the values into their natural order: y=3, x=2 is (2,3)."""
+    labels = [plain_label(found[0]) for item in values.items if (found := split_label(item))]
+    items: Sequence[Form] = values.items
+    if labels and len(labels) == len(items):
+        if len(set(labels)) < len(labels):
+            # Two values of one unknown are not a pair.
+            return False
+        order = natural_order(labels)
+        if order is not None:
+            items = [items[position] for position in order]
+            return _ordered(items, pair.items, leaf) if swapped else _ordered(pair.items, items, leaf)
+    compare = _lists if pair.marks == ("[", "]") else _ordered
+    return compare(items, pair.items, leaf) if swapped else compare(pair.items, items, leaf)
 
 
 def _unwrapped(form: Form) -> Form:
@@ -80,7 +97,17 @@ def _ordered(wanted: Sequence[Form], given: Sequence[Form], leaf: Leaf) -> bool 
 
 def _value(form: Form) -> Form:
     pair = split_label(form)
-    return read_form(pair[1]) if pair else form
+    return _labelled(*pair) if pair else form
+
+
+def _labelled(label: str, value: str) -> Form:
+    """The value of a label. The value of a label with several names, as (y,x), is put into the natural order of the names."""
+    form = read_form(value)
+    names = label[1:-1].split(",") if label.startswith("(") and form.kind is FormKind.TUPLE else []
+    order = natural_order(names) if len(names) > 1 and len(names) == len(form.items) else None
+    if order is None or order == sorted(order):
+        return form
+    return Form(form.kind, form.text, tuple(form.items[position] for position in order), form.marks)
 
 
 def _lists(wanted: Sequence[Form], given: Sequence[Form], leaf: Leaf) -> bool | None:
@@ -95,11 +122,19 @@ def _lists(wanted: Sequence[Form], given: Sequence[Form], leaf: Leaf) -> bool | 
         and {_named(wanted), _named(given)} <= {True, False}
     ):
         return _ordered(wanted, given, leaf)
-    table = [[same_form(left, right, leaf) for right in given] for left in wanted]
+    table = [[_same_item(left, right, leaf) for right in given] for left in wanted]
     lines = [*table, *zip(*table, strict=True)]
     if any(all(cell is False for cell in line) for line in lines):
         return False
     return True if all(True in line for line in lines) else None
+
+
+def _same_item(wanted: Form, given: Form, leaf: Leaf) -> bool | None:
+    """Compare two items of lists. The roots x_1 and x_2 of an equation may change places."""
+    left, right = split_label(wanted), split_label(given)
+    if left and right and are_roots(plain_label(left[0]), plain_label(right[0])):
+        return same_form(_value(wanted), _value(given), leaf)
+    return same_form(wanted, given, leaf)
 
 
 def _named(items: Sequence[Form]) -> bool | None:
@@ -180,7 +215,7 @@ def _equated(relation: Form, leaf: Leaf) -> Form | bool | None:
     sides = [item.text for item in relation.items]
     pair = split_label(relation)
     if pair and len(sides) == 2:
-        return read_form(pair[1])
+        return _labelled(*pair)
     values = [side for side in sides if not is_label(side)]
     if not values:
         return read_form(sides[-1])
@@ -192,34 +227,26 @@ def _equated(relation: Form, leaf: Leaf) -> Form | bool | None:
 
 def _two_relations(wanted: Form, given: Form, leaf: Leaf) -> bool | None:
     left, right = split_label(wanted), split_label(given)
-    if left and right and _plain(left[0]) == _plain(right[0]):
-        return same_form(read_form(left[1]), read_form(right[1]), leaf)
+    if left and right and plain_label(left[0]) == plain_label(right[0]):
+        return same_form(_labelled(*left), _labelled(*right), leaf)
     if len(wanted.items) == len(given.items) == 2:
         moved = _moved(wanted), _moved(given)
         if moved[0] and moved[1]:
             same = _same_relation(wanted.marks[0], moved[0], given.marks[0], moved[1])
             if same or not (left and right):
                 return same
+    if left and right and ":" in left[1] and (names_parts(left[0]) or names_parts(right[0])):
+        ordered = in_order_of(left[0], right[0], right[1])
+        return False if ordered is None else leaf(left[1], ordered)
     if left and right:
         return (
             False
-            if _differ(_plain(left[0]), _plain(right[0]))
-            else same_form(read_form(left[1]), read_form(right[1]), leaf)
+            if differ(plain_label(left[0]), plain_label(right[0]))
+            else same_form(_labelled(*left), _labelled(*right), leaf)
         )
     if len(wanted.items) == len(given.items):
         return _chains(wanted, given, leaf)
     return None
-
-
-def _differ(label: str, other: str) -> bool:
-    """Whether two labels certainly name different things: x and y, AB and BC, f and f'. Area and S may be the same."""
-    both = label, other
-    primes = {name.count("'") for name in both}
-    return len(primes) > 1 or all(len(name) == 1 for name in both) or all(name.strip("|").isupper() for name in both)
-
-
-def _plain(label: str) -> str:
-    return label.replace("{", "").replace("}", "").replace(" ", "")
 
 
 def _moved(relation: Form) -> Expression | None:

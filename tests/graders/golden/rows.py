@@ -82,9 +82,9 @@ def text_of(rows: Iterable[Row]) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def read(name: str) -> list[Row]:
-    """The rows of one file of the set."""
-    rows = map(json.loads, (FOLDER / f"{name}.jsonl").read_text(encoding="utf-8").splitlines())
+def read(name: str, folder: Path = FOLDER) -> list[Row]:
+    """The rows of one file of the set, or of another folder with files of this form."""
+    rows = map(json.loads, (folder / f"{name}.jsonl").read_text(encoding="utf-8").splitlines())
     return [
         Row(
             kind=line["kind"],

@@ -1,0 +1,66 @@
+r"""Compares ratios of numbers and expressions: 3:4, 1.5:2, 1:\sqrt{2}. Pure.
+
+Ratios are equal if they are proportional. The ratio of two parts is also their quotient. A ratio may name its parts, as in
+boys:girls = 3:4, and then the names decide the order.
+"""
+
+import re
+
+from pipeline.graders.math.expression import Expression, equal, expression
+
+MAX_PARTS = 6
+
+_NAMES = re.compile(r" ?: ?| to ")
+
+
+def is_ratio(normal: str) -> bool:
+    """Whether a normal form is a ratio that can be compared."""
+    return _parts(normal) is not None
+
+
+def proportional(wanted: str, given: str) -> bool | None:
+    """Whether two normal forms are the same ratio. None if neither is a ratio or a part cannot be compared."""
+    left, right = _parts(wanted), _parts(given)
+    if left is None or right is None:
+        return _is_quotient(left or right, given if left else wanted)
+    if len(left) != len(right):
+        return False
+    results = [
+        equal(_product(one, right[0]), _product(two, left[0])) for one, two in zip(left[1:], right[1:], strict=True)
+    ]
+    if False in results:
+        return False
+    return None if None in results else True
+
+
+def in_order_of(names: str, other_names: str, ratio: str) -> str | None:
+    """The ratio of the other names in the order of these names. None if it has no such order, as for other names."""
+    wanted, given, parts = _NAMES.split(names), _NAMES.split(other_names), ratio.split(":")
+    if len(wanted) < 2 or sorted(wanted) != sorted(given) or len(set(given)) != len(given) or len(parts) != len(given):
+        return None
+    named = dict(zip(given, parts, strict=True))
+    return ":".join(named[name] for name in wanted)
+
+
+def names_parts(label: str) -> bool:
+    """Whether a label names the parts of a ratio: boys:girls, boys to girls."""
+    return len(_NAMES.split(label)) > 1
+
+
+def _parts(normal: str) -> list[Expression] | None:
+    if ":" not in normal:
+        return None
+    texts = normal.split(":")
+    if not 2 <= len(texts) <= MAX_PARTS:
+        return None
+    parts = [read for text in texts if (read := expression(text)) is not None and read.ratio.top]
+    return parts if len(parts) == len(texts) else None
+
+
+def _is_quotient(parts: list[Expression] | None, other: str) -> bool | None:
+    quotient = expression(other) if parts and len(parts) == 2 and ":" not in other else None
+    return None if parts is None or quotient is None else equal(parts[0], _product(quotient, parts[1]))
+
+
+def _product(one: Expression, two: Expression) -> Expression:
+    return Expression(one.ratio * two.ratio, one.values | two.values)

@@ -1,0 +1,59 @@
+"""Decides whether a long decimal is the rounding of an exact number: 0.2857142857 of 2/7. Pure.
+
+A long decimal has at least `LEAST_DIGITS` significant digits and at least `LEAST_PLACES` digits after the point. Zeros at the
+end do not count. It is correctly rounded at its last digit, or it is the floating point number nearest to the exact number.
+A number with a finite decimal form has no roundings: 0.12345678912 is not 0.1234567891.
+"""
+
+from fractions import Fraction
+
+LEAST_DIGITS = 10
+LEAST_PLACES = 6
+FLOAT_DIGITS = (16, 17)
+"""A program prints a floating point number with 16 or 17 digits, and the last one may be off."""
+MOST_PLACES = 60
+LARGEST = 10**30
+# The error of a value must be far below one unit of the last digit before floating point numbers are compared.
+_FAR_BELOW = 10**6
+
+
+def is_long(decimal: Fraction) -> bool:
+    """Whether a decimal has enough digits to be recognized as a rounding."""
+    places = decimal_places(decimal)
+    if places is None or not LEAST_PLACES <= places <= MOST_PLACES or abs(decimal) > LARGEST:
+        return False
+    return _digits(decimal, places) >= LEAST_DIGITS
+
+
+def is_rounding(decimal: Fraction, value: Fraction, error: Fraction | None = None) -> bool | None:
+    """Whether a decimal is the rounding of a number. None if the error of the number is too large to decide it.
+
+    `error` is None for a rational number, else the largest error of `value`, which is then close to an irrational number.
+    """
+    places = decimal_places(decimal)
+    if places is None or not is_long(decimal) or (error is None and decimal_places(value) is not None):
+        return False
+    distance, half, margin = abs(decimal - value), Fraction(1, 2 * 10**places), error or Fraction(0)
+    if distance + margin <= half:
+        return True
+    if distance - margin <= half:
+        return None
+    if _digits(decimal, places) not in FLOAT_DIGITS or distance > 4 * half + margin:
+        return False
+    return None if margin * _FAR_BELOW > half else float(decimal) == float(value)
+
+
+def decimal_places(value: Fraction) -> int | None:
+    """The number of digits after the point of a number, or None if its decimal form is infinite."""
+    rest = value.denominator
+    twos = (rest & -rest).bit_length() - 1
+    rest >>= twos
+    fives = 0
+    while rest % 5 == 0:
+        rest //= 5
+        fives += 1
+    return max(twos, fives) if rest == 1 else None
+
+
+def _digits(decimal: Fraction, places: int) -> int:
+    return len(str(abs(int(decimal * 10**places))))
