@@ -5,7 +5,8 @@
   memory, processor time, output, threads or files.
 - TIMEOUT: the wall time ran out before the processor time (the program slept or was blocked, or the machine is busy), or
   `grader.suite_seconds` ran out.
-- CRASHED: the program was killed from outside. NO_ANSWER: the text has no program.
+- CRASHED: the program was killed from outside, or the machine hides whether it keeps its limits.
+- NO_ANSWER: the text has no program.
 - OVER_LIMIT: the program or the suite is too large. UNPARSEABLE: the suite cannot be read.
 
 Covered: no code of a program or a suite runs in this process. A program never shares a process with its tests or the expected
@@ -174,8 +175,8 @@ def _fault(report: ProgramReport | None, *, serves: bool = False) -> Verdict | N
         return Verdict.INCORRECT
     if report.late:
         return Verdict.TIMEOUT
-    if report.status == _SIGKILL:
-        # The filter of system calls keeps a program from sending this signal, even to itself.
+    if report.unseen or report.status == _SIGKILL:
+        # Another process sent it: the filter of system calls keeps a program from sending this signal, even to itself.
         return Verdict.CRASHED
     ended_well = report.status == 0 or (serves and report.status is None)
     return None if ended_well else Verdict.INCORRECT

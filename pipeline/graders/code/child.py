@@ -6,7 +6,8 @@ the child ends and removes its folder. Not covered: SIGKILL of the child. Its ru
 folder.
 
 The child watches wall time, processor time (more finely than the kernel's limit in whole seconds), the number of threads and
-the content of the working folder. Before it reports a run, it ends every process that the run started, also in other sessions.
+the content of the working folder. It looks at each limit by itself, and ends a run whose limit it cannot see. Before it reports
+a run, it ends every process that the run started, also in other sessions.
 Not covered: events between two checks, `TICK_SECONDS` apart; files that are removed but still open. The kernel limits their
 number and size.
 """
@@ -25,6 +26,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
 
@@ -47,6 +49,7 @@ MAX_THREADS = 64
 MAX_FILES = 64
 MAX_FOLDER_BYTES = 64 * 2**20
 TICK_SECONDS = 0.02
+BLIND_SECONDS = 1.0
 LAST_WORDS_SECONDS = 1.0
 END_SECONDS = 10.0
 
@@ -197,12 +200,13 @@ def watch(task: ProgramTask, processes: list[Watched], folder: str, control: int
     poller.register(control, 0)
     for process in processes:
         poller.register(process.handle, select.POLLIN)
+    looks = _Looks(task, program, folder)
     exhausted = late = False
-    while not (last.has_ended() or exhausted or late):
+    while not (last.has_ended() or exhausted or late or looks.blind):
         events = poller.poll(TICK_SECONDS * 1000)
         if program.status is None and program.has_ended():
             poller.unregister(program.handle) if program is not last else None
-        exhausted = program.status is None and _exhausts(task, program, folder)
+        exhausted = program.status is None and looks.exhausts()
         late = time.monotonic() >= deadline or any(descriptor == control for descriptor, _ in events)
     if last.status == OTHER_SIDE_ENDED:
         program.has_ended(LAST_WORDS_SECONDS)
@@ -210,7 +214,8 @@ def watch(task: ProgramTask, processes: list[Watched], folder: str, control: int
     _end(processes)
     if program.cpu_seconds >= task.cpu_seconds:
         exhausted = True
-    return ProgramReport(began=_begun(ready) == len(processes), status=status, exhausted=exhausted, late=late)
+    began = _begun(ready) == len(processes)
+    return ProgramReport(began=began, status=status, exhausted=exhausted, late=late, unseen=looks.blind)
 
 
 def _readable(descriptor: int, seconds: float) -> bool:
@@ -219,21 +224,59 @@ def _readable(descriptor: int, seconds: float) -> bool:
     return bool(poller.poll(seconds * 1000))
 
 
-def _exhausts(task: ProgramTask, program: Watched, folder: str) -> bool:
-    try:
+class _Looks:
+    """The looks at a running program's limits. Each is taken by itself: one that fails leaves the others in force.
+
+    A look fails if the program has just ended, or if the machine hides what is looked at. `blind` says that one has failed for
+    `BLIND_SECONDS` without a break, so that the run has to end: a limit that cannot be seen is not held.
+    """
+
+    def __init__(self, task: ProgramTask, program: Watched, folder: str) -> None:
+        self._task = task
+        self._pid = program.pid
+        self._folder = folder
+        self._looks = (self._computes_too_long, self._has_too_many_threads, self._fills_its_folder)
+        self._failing_since: dict[int, float] = {}
+        self.blind = False
+
+    def exhausts(self) -> bool:
+        """Whether the program exceeds a limit."""
+        exceeded = False
+        for number, look in enumerate(self._looks):
+            try:
+                exceeded = look() or exceeded
+            except OSError:
+                since = self._failing_since.setdefault(number, time.monotonic())
+                self.blind = self.blind or time.monotonic() - since >= BLIND_SECONDS
+            else:
+                self._failing_since.pop(number, None)
+        return exceeded
+
+    def _computes_too_long(self) -> bool:
         # The number of the processor clock of another process, computed like clock_getcpuclockid(3).
-        cpu_seconds = time.clock_gettime((~program.pid << 3) | 2)
-        threads = len(os.listdir(f"/proc/{program.pid}/task"))
-        with os.scandir(folder) as entries:
-            sizes = [entry.stat(follow_symlinks=False).st_size for entry in entries]
-    except OSError:
-        return False  # the process has just ended, or a file has just been removed
-    return (
-        cpu_seconds >= task.cpu_seconds
-        or threads > MAX_THREADS
-        or len(sizes) > MAX_FILES
-        or sum(sizes) > MAX_FOLDER_BYTES
-    )
+        return time.clock_gettime((~self._pid << 3) | 2) >= self._task.cpu_seconds
+
+    def _has_too_many_threads(self) -> bool:
+        return count_threads(self._pid) > MAX_THREADS
+
+    def _fills_its_folder(self) -> bool:
+        """Stops at the first file too many, because a program may add files faster than they are listed."""
+        files = size = 0
+        with os.scandir(self._folder) as entries:
+            for entry in entries:
+                files += 1
+                with suppress(FileNotFoundError):  # removed or renamed since it was listed; it counts as a file
+                    size += entry.stat(follow_symlinks=False).st_size
+                if files > MAX_FILES or size > MAX_FOLDER_BYTES:
+                    return True
+        return False
+
+
+def count_threads(pid: int) -> int:
+    """The number of threads of a process. Unlike the list in its `task` folder, the kernel's count misses none that churn."""
+    with open(f"/proc/{pid}/stat", "rb") as stream:
+        # The name in parentheses may contain any character, including a parenthesis.
+        return int(stream.read().rpartition(b")")[2].split()[17])
 
 
 def _end(processes: list[Watched]) -> None:

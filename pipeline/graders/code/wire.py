@@ -92,6 +92,7 @@ class ProgramReport:
     status: int | None
     exhausted: bool
     late: bool
+    unseen: bool
 
 
 class OtherSideEndedError(BaseException):
