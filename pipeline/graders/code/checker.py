@@ -9,7 +9,8 @@
 - NO_ANSWER: the text has no program.
 - OVER_LIMIT: the program or the suite is too large. UNPARSEABLE: the suite cannot be read.
 
-Covered: no code of a program or a suite runs in this process. A program never shares a process with its tests or the expected
+Covered: no code of a program or a suite runs in this process. Outputs of more than `AT_ONCE_BYTES` are compared in a confined
+process. A program never shares a process with its tests or the expected
 results (`runs`, `wire`), so it cannot read or replace them or claim that it passed. `sandbox` lists what it cannot access.
 Usable from any thread, with `grader.processes` runs at once. A child that is late is killed.
 Not covered: decisions inside the program's own process. The `__eq__` and `__bool__` of its classes decide whether its objects
@@ -19,16 +20,18 @@ only the standard library, and they see the arguments of their calls.
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import lru_cache
+from itertools import chain
 from typing import Any
 
 from pipeline.core.ids import content_id
 from pipeline.core.records import Grade, Verdict
 from pipeline.graders.base import MAX_ANSWER_KEPT, of_any
-from pipeline.graders.code.child_process import ChildProcess, memory_file, read_memory_file
-from pipeline.graders.code.output import same_output
+from pipeline.graders.code.child_process import ChildProcess, memory_file, read_note, size_of
+from pipeline.graders.code.output import pieces, same_output
 from pipeline.graders.code.program import MAX_PROGRAM_CHARS, program_in
 from pipeline.graders.code.suite import (
     Assertions,
@@ -38,11 +41,15 @@ from pipeline.graders.code.suite import (
     UnreadableSuiteError,
     read_suite,
 )
-from pipeline.graders.code.wire import ProgramReport, ProgramTask, Statement, TaskKind
+from pipeline.graders.code.wire import ProgramReport, ProgramTask, Statement, TaskKind, text_pieces
 from pipeline.graders.process_pool import PooledChecker, VerdictCache
 from pipeline.graders.settings import CodeConfig
 
 SUITES_KEPT = 16
+AT_ONCE_BYTES = 2**18
+"""Longer outputs are compared in a confined process."""
+COMPARISON_SECONDS = 120.0
+COMPARISON_MEMORY_BYTES = 2**30
 _SIGKILL = -9
 # The machine may have caused these verdicts, so they are not cached.
 _PASSING = frozenset({Verdict.TIMEOUT, Verdict.CRASHED})
@@ -125,19 +132,37 @@ class CodeChecker(PooledChecker[ChildProcess]):
 
     def _streamed(self, child: ChildProcess, suite: Streams, program: str) -> Verdict:
         """The verdict of tests on standard input and output. Each test is one run. Stops at the first test that fails."""
-        tolerance, deadline = self._config.relative_tolerance, time.monotonic() + self._config.suite_seconds
+        deadline = time.monotonic() + self._config.suite_seconds
         with _content({"program": program}) as content:
             for test in suite.tests:
                 if time.monotonic() >= deadline:
                     return Verdict.TIMEOUT
-                with memory_file(test.given.encode("utf-8", "surrogatepass")) as given, memory_file() as output:
+                with memory_file(_encoded(test.given)) as given, memory_file() as output:
                     report = child.run(self._task(TaskKind.SCRIPT), [content, given, output])
                     fault = _fault(report)
                     if fault is not None:
                         return fault
-                    if not same_output(test.wanted, read_memory_file(output), tolerance=tolerance):
-                        return Verdict.INCORRECT
+                    verdict = self._compared(child, test.wanted, output)
+                    if verdict is not Verdict.CORRECT:
+                        return verdict
         return Verdict.CORRECT
+
+    def _compared(self, child: ChildProcess, wanted: str, output: int) -> Verdict:
+        """The verdict on the output of one test."""
+        tolerance = self._config.relative_tolerance
+        if size_of(output) <= AT_ONCE_BYTES:
+            same = same_output(pieces(wanted), text_pieces(output), tolerance=tolerance)
+            return Verdict.CORRECT if same else Verdict.INCORRECT
+        head = json.dumps({"tolerance": tolerance}).encode() + b"\n"
+        task = replace(
+            self._task(TaskKind.OUTPUT), wall_seconds=COMPARISON_SECONDS, memory_bytes=COMPARISON_MEMORY_BYTES
+        )
+        with memory_file(chain((head,), _encoded(wanted))) as content, memory_file() as statement:
+            report = child.run(task, [content, output, statement])
+            stated = _stated(statement)
+        if stated is None:
+            return Verdict.TIMEOUT if report is not None and report.late else Verdict.CRASHED
+        return Verdict.CORRECT if stated is Statement.PASSED else Verdict.INCORRECT
 
     def _called(self, child: ChildProcess, suite: Assertions | Calls, program: str) -> Verdict:
         """The verdict of tests that call the functions of the program, in one run of two processes."""
@@ -191,13 +216,17 @@ def _tests(suite: Assertions | Calls, tolerance: float) -> dict[str, Any]:
 
 @contextmanager
 def _content(value: dict[str, Any]) -> Iterator[int]:
-    with memory_file(json.dumps(value).encode()) as descriptor:
+    with memory_file([json.dumps(value).encode()]) as descriptor:
         yield descriptor
+
+
+def _encoded(text: str) -> Iterable[bytes]:
+    return (piece.encode("utf-8", "surrogatepass") for piece in pieces(text))
 
 
 def _stated(descriptor: int) -> Statement | None:
     """What the process of the tests has stated. None if it ended before, or wrote something else."""
     try:
-        return Statement(read_memory_file(descriptor))
+        return Statement(read_note(descriptor))
     except ValueError:
         return None

@@ -33,6 +33,7 @@ from functools import partial
 from pipeline.graders.code.runs import (
     OTHER_SIDE_ENDED,
     Descriptor,
+    compare_output,
     probe,
     read_tests,
     run_program,
@@ -65,6 +66,7 @@ Role = Callable[[], None]
 _ROLES: dict[TaskKind, tuple[Role, ...]] = {
     TaskKind.SCRIPT: (run_program,),
     TaskKind.SUITE: (serve_program, run_tests),
+    TaskKind.OUTPUT: (compare_output,),
     TaskKind.TESTS: (read_tests,),
     TaskKind.PROBE: (probe,),
 }
@@ -133,6 +135,9 @@ def _descriptors(role: Role, given: list[int], announce: int, wires: list[int]) 
             Descriptor.READING: wires[0],
             Descriptor.WRITING: wires[3],
         }
+    if role is compare_output:
+        content, output, statement = given
+        return {0: output, Descriptor.CONTENT: content, Descriptor.READY: announce, Descriptor.STATEMENT: statement}
     content, statement = given[-2:]
     tests: dict[int, int] = {Descriptor.CONTENT: content, Descriptor.READY: announce, Descriptor.STATEMENT: statement}
     return tests | ({Descriptor.READING: wires[2], Descriptor.WRITING: wires[1]} if role is run_tests else {})

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -18,13 +18,15 @@ from pathlib import Path
 import pipeline
 from pipeline.config.choices import Sandbox
 from pipeline.core.errors import StepvalueError
-from pipeline.graders.code.wire import MAX_OUTPUT_BYTES, ProgramReport, ProgramTask, TaskKind
+from pipeline.graders.code.wire import ProgramReport, ProgramTask, TaskKind
 from pipeline.graders.settings import CodeConfig
 
 START_SECONDS = 60.0
 GRACE_SECONDS = 30.0
 """If no report arrives for this long after the wall time of a run, the process is killed."""
 REMOVAL_ATTEMPTS = 50
+MAX_NOTE_BYTES = 4096
+"""Limit of what is read of the last words of a process."""
 
 _PACKAGE_ROOT = str(Path(pipeline.__file__).resolve().parent.parent)
 _INHERITED = ("LD_LIBRARY_PATH",)
@@ -82,7 +84,7 @@ class ChildProcess:
             theirs.close()
             if not self._heard(START_SECONDS):
                 self.kill()
-                last = read_memory_file(errors).strip().rpartition("\n")[2] or "it prints no error"
+                last = read_note(errors).strip().rpartition("\n")[2] or "it prints no error"
                 raise StepvalueError(
                     f"the process that runs programs does not start: {last}"
                     f" (grader.memory_mib={self._config.memory_mib}, Python {sys.executable})"
@@ -135,12 +137,12 @@ class ChildProcess:
         task = ProgramTask(
             kind=TaskKind.PROBE, cpu_seconds=START_SECONDS, wall_seconds=START_SECONDS, memory_bytes=memory_bytes
         )
-        with memory_file(b"{}") as content, memory_file() as statement:
+        with memory_file([b"{}"]) as content, memory_file() as statement:
             if self._run(task, [content, statement]) is None:
                 raise StepvalueError(
                     "the process that runs programs failed at its first task: it needs Linux 5.3 or newer"
                 )
-            found = read_memory_file(statement).split()
+            found = read_note(statement).split()
         missing = [_MISSING[name] for name in required if name not in found]
         if missing:
             self.kill()
@@ -148,14 +150,15 @@ class ChildProcess:
 
 
 @contextmanager
-def memory_file(content: bytes | None = None) -> Iterator[int]:
-    """An open file without a name. It is empty and writable, or it contains `content` and cannot be changed."""
+def memory_file(content: Iterable[bytes] | None = None) -> Iterator[int]:
+    """An open file without a name. It is empty and writable, or it contains the pieces `content` and cannot be changed."""
     descriptor = os.memfd_create("stepvalue", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     try:
         if content is not None:
-            view = memoryview(content)
-            while view:
-                view = view[os.write(descriptor, view) :]
+            for piece in content:
+                view = memoryview(piece)
+                while view:
+                    view = view[os.write(descriptor, view) :]
             fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, _SEALS)
             os.lseek(descriptor, 0, os.SEEK_SET)
         yield descriptor
@@ -163,9 +166,15 @@ def memory_file(content: bytes | None = None) -> Iterator[int]:
         os.close(descriptor)
 
 
-def read_memory_file(descriptor: int) -> str:
-    """The text of a memory file, at most `MAX_OUTPUT_BYTES`. Bytes that are not UTF-8 are replaced."""
-    return os.pread(descriptor, MAX_OUTPUT_BYTES, 0).decode("utf-8", "replace")
+def read_note(descriptor: int) -> str:
+    """The last `MAX_NOTE_BYTES` of a memory file. Bytes that are not UTF-8 are replaced."""
+    start = max(0, size_of(descriptor) - MAX_NOTE_BYTES)
+    return os.pread(descriptor, MAX_NOTE_BYTES, start).decode("utf-8", "replace")
+
+
+def size_of(descriptor: int) -> int:
+    """The size of an open file in bytes."""
+    return os.fstat(descriptor).st_size
 
 
 def _remove(folder: str) -> None:

@@ -10,11 +10,12 @@ arguments; the class of an exception that the other process defines, which arriv
 """
 
 import builtins
+import codecs
 import json
 import operator
 import os
 from collections import Counter, OrderedDict, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum, StrEnum
@@ -55,6 +56,8 @@ class TaskKind(StrEnum):
     """Run a program alone. Files: content, standard input, standard output."""
     SUITE = "suite"
     """Run tests against a program. Files: content of the program, content of the tests, statement of the tests."""
+    OUTPUT = "output"
+    """Compare the output of a program. Files: tolerance and expected output, output of the program, statement."""
     TESTS = "tests"
     """Check whether tests can be read. Files: content of the tests, statement."""
     PROBE = "probe"
@@ -62,7 +65,7 @@ class TaskKind(StrEnum):
 
 
 class Statement(StrEnum):
-    """The result that the process of the tests states at its end."""
+    """The result that the process of the tests, or of a comparison, states at its end."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -93,6 +96,15 @@ class ProgramReport:
     exhausted: bool
     late: bool
     unseen: bool
+
+
+def text_pieces(descriptor: int, start: int = 0, *, errors: str = "replace") -> Iterator[str]:
+    """The UTF-8 text of an open file in pieces, from the byte `start` on."""
+    decoder = codecs.getincrementaldecoder("utf-8")(errors)
+    while data := os.pread(descriptor, _READ_BYTES, start):
+        start += len(data)
+        yield decoder.decode(data)
+    yield decoder.decode(b"", final=True)
 
 
 class OtherSideEndedError(BaseException):
