@@ -48,7 +48,7 @@ class Sandbox(Enum):
     """What the machine must be able to block before programs are run. Everything else that it can block is blocked too."""
 
     full = "full"
-    """Network access, new processes, and files outside a temporary folder."""
+    """Network access, new processes, files outside a temporary folder, and a 65th thread at any moment."""
     standard = "standard"
     """Network access and new processes."""
     limits = "limits"

@@ -5,9 +5,10 @@ searches its own memory finds only itself. The child reports facts, and the pare
 the child ends and removes its folder. Not covered: SIGKILL of the child. Its runs end with it, and the parent removes the
 folder.
 
-The child watches wall time, processor time (more finely than the kernel's limit in whole seconds), the number of threads and
-the content of the working folder. It looks at each limit by itself, and ends a run whose limit it cannot see. Before it reports
-a run, it ends every process that the run started, also in other sessions.
+The child answers the kernel's questions whether a process may start another thread (`thread_limit`). It watches wall time,
+processor time (more finely than the kernel's limit in whole seconds), the number of threads and the content of the working
+folder. It looks at each limit by itself, and ends a run whose limit it cannot see. Before it reports a run, it ends
+every process that the run started, also in other sessions.
 Not covered: events between two checks, `TICK_SECONDS` apart; files that are removed but still open. The kernel limits their
 number and size.
 """
@@ -40,13 +41,13 @@ from pipeline.graders.code.runs import (
     run_tests,
     serve_program,
 )
-from pipeline.graders.code.sandbox import Confinement, Limits, confine
+from pipeline.graders.code.sandbox import PROTECTIONS, Confinement, Limits, confine
+from pipeline.graders.code.thread_limit import MAX_THREADS, PATIENCE_SECONDS, ThreadLimit, count_threads
 from pipeline.graders.code.wire import MAX_OUTPUT_BYTES, ProgramReport, ProgramTask, TaskKind
 
 MAX_TASK_BYTES = 4096
 MAX_GIVEN = 3
 PARENT_CHECK_SECONDS = 10
-MAX_THREADS = 64
 MAX_FILES = 64
 MAX_FOLDER_BYTES = 64 * 2**20
 TICK_SECONDS = 0.02
@@ -89,13 +90,16 @@ def serve(control: socket.socket, folder: str, required: Confinement) -> Role | 
         wires = [*os.pipe(), *os.pipe()]
         watched = []
         for role in _ROLES[task.kind]:
+            asked, asking = (end.detach() for end in socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET))
             pid = os.fork()
             if pid == 0:
                 # `_lay_out` reuses the descriptor number, so the socket object must not close it later.
                 control.detach()
-                _lay_out(_descriptors(role, given, announce, wires))
+                _lay_out({**_descriptors(role, given, announce, wires), Descriptor.WIRE: asking})
                 return partial(_be, role, task, work, own, required)
-            watched.append(Watched(pid))
+            os.close(asking)
+            patience = 0.0 if role is probe else PATIENCE_SECONDS
+            watched.append(Watched(pid, ThreadLimit(pid, asked, patience_seconds=patience)))
         for descriptor in (*given, announce, *wires):
             os.close(descriptor)
         report = watch(task, watched, work, control.fileno(), ready)
@@ -168,18 +172,20 @@ def _be(role: Role, task: ProgramTask, work: str, parent: int, required: Confine
         cpu_seconds=math.ceil(task.cpu_seconds if program else task.wall_seconds),
         file_bytes=MAX_OUTPUT_BYTES,
         folder=work if program else None,
+        wire=Descriptor.WIRE,
     )
     done = confine(limits, parent)
-    if role is probe or (done.system_calls >= required.system_calls and done.files >= required.files):
+    if role is probe or all(getattr(done, name) for name in PROTECTIONS if getattr(required, name)):
         role()
 
 
 class Watched:
-    """A forked process. `status` is None until it has been waited for."""
+    """A forked process. `status` is None until it has been waited for. `threads` is None if its threads begin without limit."""
 
-    def __init__(self, pid: int) -> None:
+    def __init__(self, pid: int, threads: ThreadLimit | None = None) -> None:
         self.pid = pid
         self.handle = os.pidfd_open(pid)
+        self.threads = threads
         self.status: int | None = None
         self.cpu_seconds = 0.0
 
@@ -189,6 +195,8 @@ class Watched:
         self.status = os.waitstatus_to_exitcode(status)
         self.cpu_seconds = usage.ru_utime + usage.ru_stime
         os.close(self.handle)
+        if self.threads is not None:
+            self.threads.close()
 
     def has_ended(self, seconds: float = 0.0) -> bool:
         """Whether the process has ended. Waits at most `seconds`."""
@@ -205,13 +213,19 @@ def watch(task: ProgramTask, processes: list[Watched], folder: str, control: int
     poller.register(control, 0)
     for process in processes:
         poller.register(process.handle, select.POLLIN)
+    requests = _Requests(poller, processes)
     looks = _Looks(task, program, folder)
+    next_look = time.monotonic() + TICK_SECONDS
     exhausted = late = False
     while not (last.has_ended() or exhausted or late or looks.blind):
-        events = poller.poll(TICK_SECONDS * 1000)
+        events = poller.poll(max(0.0, next_look - time.monotonic()) * 1000)
+        requests.serve(events)
         if program.status is None and program.has_ended():
             poller.unregister(program.handle) if program is not last else None
-        exhausted = program.status is None and looks.exhausts()
+        exhausted = task.kind != TaskKind.PROBE and program.threads is not None and program.threads.exceeded
+        if time.monotonic() >= next_look:
+            exhausted = exhausted or (program.status is None and looks.exhausts())
+            next_look = time.monotonic() + TICK_SECONDS
         late = time.monotonic() >= deadline or any(descriptor == control for descriptor, _ in events)
     if last.status == OTHER_SIDE_ENDED:
         program.has_ended(LAST_WORDS_SECONDS)
@@ -227,6 +241,44 @@ def _readable(descriptor: int, seconds: float) -> bool:
     poller = select.poll()
     poller.register(descriptor, select.POLLIN)
     return bool(poller.poll(seconds * 1000))
+
+
+class _Requests:
+    """Serves the requests for new threads of all processes of a run."""
+
+    def __init__(self, poller: select.poll, processes: list[Watched]) -> None:
+        self._poller = poller
+        self._limits: dict[int, ThreadLimit] = {}
+        for process in processes:
+            if process.threads is not None:
+                self._wait_for(process.threads)
+
+    def serve(self, events: list[tuple[int, int]]) -> None:
+        """Receive what has come at these descriptors, one request at each, and answer all that can be answered now."""
+        ours = [(descriptor, event) for descriptor, event in events if descriptor in self._limits]
+        for descriptor, event in ours:
+            if (
+                not event & select.POLLIN
+            ):  # the process has ended; the number of the descriptor may soon be that of another
+                self._forget(descriptor)
+        for descriptor, event in ours:
+            if event & select.POLLIN:
+                limit = self._limits[descriptor]
+                limit.receive()
+                if limit.descriptor != descriptor:
+                    self._forget(descriptor)
+                    self._wait_for(limit)
+        for limit in self._limits.values():
+            limit.answer()
+
+    def _forget(self, descriptor: int) -> None:
+        self._poller.unregister(descriptor)
+        del self._limits[descriptor]
+
+    def _wait_for(self, limit: ThreadLimit) -> None:
+        if limit.descriptor is not None:
+            self._poller.register(limit.descriptor, select.POLLIN)
+            self._limits[limit.descriptor] = limit
 
 
 class _Looks:
@@ -275,13 +327,6 @@ class _Looks:
                 if files > MAX_FILES or size > MAX_FOLDER_BYTES:
                     return True
         return False
-
-
-def count_threads(pid: int) -> int:
-    """The number of threads of a process. Unlike the list in its `task` folder, the kernel's count misses none that churn."""
-    with open(f"/proc/{pid}/stat", "rb") as stream:
-        # The name in parentheses may contain any character, including a parenthesis.
-        return int(stream.read().rpartition(b")")[2].split()[17])
 
 
 def _end(processes: list[Watched]) -> None:
@@ -338,9 +383,11 @@ def _prepare() -> None:
 
 def main(arguments: list[str]) -> Role | None:
     """Serve the inherited socket. Arguments: its descriptor, the folder for runs, and the required protections."""
+    if not os.access("/proc/1/stat", os.R_OK):
+        raise SystemExit("/proc hides other processes (hidepid), so that no limit of a program can be watched")
     descriptor, folder, *required = arguments
     _prepare()
-    confinement = Confinement(system_calls="system_calls" in required, files="files" in required)
+    confinement = Confinement(**{name: name in required for name in PROTECTIONS})
     return serve(socket.socket(fileno=int(descriptor)), folder, confinement)
 
 

@@ -29,10 +29,11 @@ MAX_NOTE_BYTES = 4096
 """Limit of what is read of the last words of a process."""
 
 _PACKAGE_ROOT = str(Path(pipeline.__file__).resolve().parent.parent)
+_CHILD = "pipeline.graders.code.child"
 _INHERITED = ("LD_LIBRARY_PATH",)
 _SEALS = fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE
 _REQUIRED: dict[Sandbox, tuple[str, ...]] = {
-    Sandbox.full: ("system_calls", "files"),
+    Sandbox.full: ("system_calls", "files", "threads"),
     Sandbox.standard: ("system_calls",),
     Sandbox.limits: (),
 }
@@ -42,6 +43,9 @@ _MISSING = {
     "without it",
     "files": "Landlock, which keeps programs from reading files, is not available. Use Linux 5.13 or newer, booted with "
     "Landlock; or set grader.sandbox=standard to run programs without it",
+    "threads": "a kernel that asks before each new thread of a program, so that no program has more than 64 at any moment, is "
+    "not available. Use Linux 5.5 or newer, and a container whose runtime does not listen to system calls itself; or set "
+    "grader.sandbox=standard, where threads are counted only now and then",
 }
 
 
@@ -70,7 +74,7 @@ class ChildProcess:
             # A fixed hash seed makes verdicts reproducible. -s, -S and -B: no user's folder, no site packages, no bytecode.
             self.process = subprocess.Popen(
                 [
-                    sys.executable, "-P", "-s", "-S", "-B", "-X", "utf8", "-m", "pipeline.graders.code.child",
+                    sys.executable, "-P", "-s", "-S", "-B", "-X", "utf8", "-m", _CHILD,
                     str(theirs.fileno()), self._folder, *required,
                 ],
                 stdin=subprocess.DEVNULL,

@@ -19,7 +19,7 @@ from types import ModuleType
 from typing import Any, NoReturn
 
 from pipeline.graders.code.output import same_output, same_value
-from pipeline.graders.code.sandbox import effective
+from pipeline.graders.code.sandbox import PROTECTIONS, effective
 from pipeline.graders.code.suite import holds_tests, names_used
 from pipeline.graders.code.wire import Peer, Remote, Statement, text_pieces
 
@@ -32,6 +32,8 @@ class Descriptor(IntEnum):
     READING = 5
     WRITING = 6
     STATEMENT = 7
+    WIRE = 8
+    """Of `thread_limit`. It is closed before a role begins."""
 
 
 OTHER_SIDE_ENDED = 1
@@ -52,7 +54,7 @@ def probe() -> None:
     """State which protections are in effect in this confined process."""
     _announce()
     found = effective()
-    _state(" ".join(name for name in ("system_calls", "files") if getattr(found, name)))
+    _state(" ".join(name for name in PROTECTIONS if getattr(found, name)))
 
 
 def run_program() -> None:
