@@ -55,6 +55,15 @@ class Sandbox(Enum):
     """Nothing. Memory, time and size are limited, but a program can do everything that the account can do."""
 
 
+class TimeoutIs(Enum):
+    """The verdict on an answer that does not end in time, or that crashes its checker, also when it is graded once more."""
+
+    wrong = "wrong"
+    """Incorrect, unless the machine may be the cause."""
+    ungraded = "ungraded"
+    """Not graded."""
+
+
 class ValueColumn(Enum):
     """The column of `labels` that is used as the value of a step."""
 

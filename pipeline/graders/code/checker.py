@@ -5,7 +5,9 @@
   memory, processor time, output, threads or files.
 - TIMEOUT: the wall time ran out before the processor time (the program slept or was blocked, or the machine is busy), or
   `grader.suite_seconds` ran out.
-- CRASHED: the program was killed from outside, or the machine hides whether it keeps its limits.
+- CRASHED: the program or its tests were killed from outside, the process of the tests died, or the machine hides whether the
+  program keeps its limits. `Grade.by_machine` says of TIMEOUT and CRASHED whether a busy machine, or one without memory, may
+  be the cause.
 - NO_ANSWER: the text has no program.
 - OVER_LIMIT: the program or the suite is too large. UNPARSEABLE: the suite cannot be read.
 
@@ -50,9 +52,13 @@ AT_ONCE_BYTES = 2**18
 """Longer outputs are compared in a confined process."""
 COMPARISON_SECONDS = 120.0
 COMPARISON_MEMORY_BYTES = 2**30
+BUSY_SHARE, DEPRIVED_SHARE = 0.5, 0.25
+"""A late run that could compute for less of its wall time, or was kept from it for less, is late by itself."""
 _SIGKILL = -9
 # The machine may have caused these verdicts, so they are not cached.
 _PASSING = frozenset({Verdict.TIMEOUT, Verdict.CRASHED})
+
+_Runs = list[ProgramReport | None]
 
 
 class CodeChecker(PooledChecker[ChildProcess]):
@@ -90,13 +96,20 @@ class CodeChecker(PooledChecker[ChildProcess]):
         if known is not None:
             return known
         began = time.perf_counter()
-        verdicts = set()
+        verdicts: dict[Verdict, bool] = {}
         for gold in golds:
-            verdicts.add(self._verdict(gold, answer))
-            if Verdict.CORRECT in verdicts:
+            runs: _Runs = []
+            verdict = self._verdict(gold, answer, runs)
+            verdicts[verdict] = verdicts.get(verdict, False) or _is_by_machine(verdict, runs)
+            if verdict is Verdict.CORRECT:
                 break
         final = of_any(verdicts)
-        grade = Grade(verdict=final, answer=answer[:MAX_ANSWER_KEPT], ms=(time.perf_counter() - began) * 1000)
+        grade = Grade(
+            verdict=final,
+            answer=answer[:MAX_ANSWER_KEPT],
+            ms=(time.perf_counter() - began) * 1000,
+            by_machine=verdicts.get(final, False),
+        )
         if final not in _PASSING:
             self._cache.keep(self._key(golds, answer), grade)
         return grade
@@ -116,7 +129,8 @@ class CodeChecker(PooledChecker[ChildProcess]):
     def _key(self, golds: tuple[str, ...], answer: str) -> str:
         return content_id(self._golds_id(golds), answer)
 
-    def _verdict(self, gold: str, program: str) -> Verdict:
+    def _verdict(self, gold: str, program: str, runs: _Runs) -> Verdict:
+        """The verdict of one suite. Adds the report of each run to `runs`."""
         try:
             suite = self._suite(gold)
         except UnreadableSuiteError:
@@ -125,12 +139,12 @@ class CodeChecker(PooledChecker[ChildProcess]):
             return Verdict.OVER_LIMIT
         with self._child() as child:
             return (
-                self._streamed(child, suite, program)
+                self._streamed(child, suite, program, runs)
                 if isinstance(suite, Streams)
-                else self._called(child, suite, program)
+                else self._called(child, suite, program, runs)
             )
 
-    def _streamed(self, child: ChildProcess, suite: Streams, program: str) -> Verdict:
+    def _streamed(self, child: ChildProcess, suite: Streams, program: str, runs: _Runs) -> Verdict:
         """The verdict of tests on standard input and output. Each test is one run. Stops at the first test that fails."""
         deadline = time.monotonic() + self._config.suite_seconds
         with _content({"program": program}) as content:
@@ -139,15 +153,16 @@ class CodeChecker(PooledChecker[ChildProcess]):
                     return Verdict.TIMEOUT
                 with memory_file(_encoded(test.given)) as given, memory_file() as output:
                     report = child.run(self._task(TaskKind.SCRIPT), [content, given, output])
+                    runs.append(report)
                     fault = _fault(report)
                     if fault is not None:
                         return fault
-                    verdict = self._compared(child, test.wanted, output)
+                    verdict = self._compared(child, test.wanted, output, runs)
                     if verdict is not Verdict.CORRECT:
                         return verdict
         return Verdict.CORRECT
 
-    def _compared(self, child: ChildProcess, wanted: str, output: int) -> Verdict:
+    def _compared(self, child: ChildProcess, wanted: str, output: int, runs: _Runs) -> Verdict:
         """The verdict on the output of one test."""
         tolerance = self._config.relative_tolerance
         if size_of(output) <= AT_ONCE_BYTES:
@@ -159,12 +174,13 @@ class CodeChecker(PooledChecker[ChildProcess]):
         )
         with memory_file(chain((head,), _encoded(wanted))) as content, memory_file() as statement:
             report = child.run(task, [content, output, statement])
+            runs.append(report)
             stated = _stated(statement)
         if stated is None:
             return Verdict.TIMEOUT if report is not None and report.late else Verdict.CRASHED
         return Verdict.CORRECT if stated is Statement.PASSED else Verdict.INCORRECT
 
-    def _called(self, child: ChildProcess, suite: Assertions | Calls, program: str) -> Verdict:
+    def _called(self, child: ChildProcess, suite: Assertions | Calls, program: str, runs: _Runs) -> Verdict:
         """The verdict of tests that call the functions of the program, in one run of two processes."""
         with (
             _content({"program": program, "prelude": suite.prelude}) as content,
@@ -172,6 +188,7 @@ class CodeChecker(PooledChecker[ChildProcess]):
             memory_file() as statement,
         ):
             report = child.run(self._task(TaskKind.SUITE), [content, tests, statement])
+            runs.append(report)
             stated = _stated(statement)
         if stated is Statement.PASSED:
             return Verdict.CORRECT
@@ -205,6 +222,26 @@ def _fault(report: ProgramReport | None, *, serves: bool = False) -> Verdict | N
         return Verdict.CRASHED
     ended_well = report.status == 0 or (serves and report.status is None)
     return None if ended_well else Verdict.INCORRECT
+
+
+def _is_by_machine(verdict: Verdict, runs: _Runs) -> bool:
+    """Whether the machine may have caused a TIMEOUT or CRASHED.
+
+    A run that is late because others had the processor could have computed for most of the time, and was kept from it for much
+    of it. A process that is killed from outside may be a victim of a machine without memory; no limit of its own kills it so.
+    """
+    last = runs[-1] if runs else None
+    if verdict is Verdict.CRASHED:
+        return last is None or not last.began or last.unseen or _SIGKILL in (last.status, last.last_status)
+    if verdict is not Verdict.TIMEOUT:
+        return False
+    counted = [run for run in ([last] if last is None or last.late else runs) if run is not None]
+    wall = sum(run.wall_seconds for run in counted)
+    busy = [run.busy_seconds for run in counted if run.busy_seconds is not None]
+    deprived = [run.deprived_seconds for run in counted if run.deprived_seconds is not None]
+    if len(busy) < len(counted):
+        return True
+    return sum(busy) >= BUSY_SHARE * wall and sum(deprived) >= DEPRIVED_SHARE * wall
 
 
 def _tests(suite: Assertions | Calls, tolerance: float) -> dict[str, Any]:

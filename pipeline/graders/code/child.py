@@ -31,6 +31,7 @@ from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
 
+from pipeline.graders.code.processor_time import Counts, counts_of, processor_time
 from pipeline.graders.code.runs import (
     OTHER_SIDE_ENDED,
     Descriptor,
@@ -188,15 +189,22 @@ class Watched:
         self.threads = threads
         self.status: int | None = None
         self.cpu_seconds = 0.0
+        self.counts: Counts | None = None
 
     def reap(self) -> None:
         """Wait until the process ends, and record its status and processor time."""
+        self.measure()
         _, status, usage = os.wait4(self.pid, 0)
         self.status = os.waitstatus_to_exitcode(status)
         self.cpu_seconds = usage.ru_utime + usage.ru_stime
         os.close(self.handle)
         if self.threads is not None:
             self.threads.close()
+
+    def measure(self) -> None:
+        """Record how long the process computed and waited so far, unless it has ended."""
+        if self.status is None:
+            self.counts = counts_of(self.pid)
 
     def has_ended(self, seconds: float = 0.0) -> bool:
         """Whether the process has ended. Waits at most `seconds`."""
@@ -208,7 +216,8 @@ class Watched:
 def watch(task: ProgramTask, processes: list[Watched], folder: str, control: int, ready: int) -> ProgramReport:
     """Wait until the last process ends or a limit is reached, then end all processes. The first process is the program."""
     program, last = processes[0], processes[-1]
-    deadline = time.monotonic() + task.wall_seconds
+    began_at = time.monotonic()
+    deadline = began_at + task.wall_seconds
     poller = select.poll()
     poller.register(control, 0)
     for process in processes:
@@ -229,12 +238,26 @@ def watch(task: ProgramTask, processes: list[Watched], folder: str, control: int
         late = time.monotonic() >= deadline or any(descriptor == control for descriptor, _ in events)
     if last.status == OTHER_SIDE_ENDED:
         program.has_ended(LAST_WORDS_SECONDS)
-    status = program.status
+    status, last_status, wall_seconds = program.status, last.status, time.monotonic() - began_at
+    for process in processes:
+        process.measure()
+    counts = [process.counts for process in processes if process.counts is not None]
+    times = processor_time(counts) if len(counts) == len(processes) else None
     _end(processes)
     if program.cpu_seconds >= task.cpu_seconds:
         exhausted = True
     began = _begun(ready) == len(processes)
-    return ProgramReport(began=began, status=status, exhausted=exhausted, late=late, unseen=looks.blind)
+    return ProgramReport(
+        began=began,
+        status=status,
+        exhausted=exhausted,
+        late=late,
+        unseen=looks.blind,
+        last_status=last_status,
+        wall_seconds=wall_seconds,
+        busy_seconds=None if times is None else times.busy_seconds,
+        deprived_seconds=None if times is None else times.deprived_seconds,
+    )
 
 
 def _readable(descriptor: int, seconds: float) -> bool:

@@ -84,11 +84,13 @@ class ProgramTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgramReport:
-    """How a run ended.
+    """How a run ended. Seconds are those of wall time.
 
     `began` is false if the sandbox could not be set up. `status` is the exit code of the program, negative for a signal, None
     if the child ended it. `exhausted`: the program exceeded its limit of processor time, threads or files. `late`: the run
-    exceeded its wall time.
+    exceeded its wall time. `unseen`: the machine did not show whether the program keeps a limit, so the run was ended.
+    `last_status` is like `status`, of the process that ends the run. `busy_seconds`: how long the run could compute, of that
+    `deprived_seconds` while others had the processor, see `processor_time`. None: the kernel does not count this.
     """
 
     began: bool
@@ -96,6 +98,10 @@ class ProgramReport:
     exhausted: bool
     late: bool
     unseen: bool
+    last_status: int | None
+    wall_seconds: float
+    busy_seconds: float | None
+    deprived_seconds: float | None
 
 
 def text_pieces(descriptor: int, start: int = 0, *, errors: str = "replace") -> Iterator[str]:
