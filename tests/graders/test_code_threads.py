@@ -15,7 +15,7 @@ import pytest
 from pipeline.config.choices import Sandbox
 from pipeline.core.errors import StepvalueError
 from pipeline.core.records import Verdict
-from pipeline.graders.code import child_process
+from pipeline.graders.code import child_process, thread_limit
 from pipeline.graders.code.checker import CodeChecker
 from pipeline.graders.code.thread_limit import MAX_THREADS, listen
 from tests.graders.conftest import code_config
@@ -170,6 +170,7 @@ def test_one_thread_more_is_refused_and_the_program_incorrect(code_checker: Code
 @pytest.mark.parametrize("release", ["5.4.0-150-generic", "4.18.0-553.el8.x86_64", "4.4.0", "unknown"])
 def test_a_kernel_that_does_not_ask_is_recognized(monkeypatch: pytest.MonkeyPatch, release: str) -> None:
     monkeypatch.setattr(platform, "release", lambda: release)
+    monkeypatch.setattr(thread_limit, "prepare", thread_limit.prepare.__wrapped__)
     ours, theirs = socket.socketpair()
     with ours, theirs:
         assert not listen(theirs.fileno())

@@ -166,7 +166,8 @@ class CodeChecker(PooledChecker[ChildProcess]):
         """The verdict on the output of one test."""
         tolerance = self._config.relative_tolerance
         if size_of(output) <= AT_ONCE_BYTES:
-            same = same_output(pieces(wanted), text_pieces(output), tolerance=tolerance)
+            same = len(wanted) <= AT_ONCE_BYTES and wanted.rstrip() == "".join(text_pieces(output)).rstrip()
+            same = same or same_output(pieces(wanted), text_pieces(output), tolerance=tolerance)
             return Verdict.CORRECT if same else Verdict.INCORRECT
         head = json.dumps({"tolerance": tolerance}).encode() + b"\n"
         task = replace(

@@ -43,7 +43,7 @@ from pipeline.graders.code.runs import (
     serve_program,
 )
 from pipeline.graders.code.sandbox import PROTECTIONS, Confinement, Limits, confine
-from pipeline.graders.code.thread_limit import MAX_THREADS, PATIENCE_SECONDS, ThreadLimit, count_threads
+from pipeline.graders.code.thread_limit import MAX_THREADS, PATIENCE_SECONDS, ThreadLimit, count_threads, prepare
 from pipeline.graders.code.wire import MAX_OUTPUT_BYTES, ProgramReport, ProgramTask, TaskKind
 
 MAX_TASK_BYTES = 4096
@@ -396,6 +396,7 @@ def _prepare() -> None:
     """Prepare what forked processes inherit: common modules are loaded, and only the standard library can be imported."""
     for name in _WARM:
         importlib.import_module(name)
+    prepare()
     ours = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     sys.path[:] = [path for path in sys.path if path not in ours]
     # The parent may ignore SIGINT. Programs start with the default.

@@ -11,7 +11,7 @@ Not covered: problems with several correct outputs. They need a special checker.
 import math
 import re
 from collections.abc import Iterable, Iterator
-from itertools import zip_longest
+from itertools import repeat, zip_longest
 from typing import Any
 
 PIECE_CHARS = 2**16
@@ -49,13 +49,13 @@ def _lines(text: Iterable[str]) -> Iterator[str]:
     empty = 0
     for line in _whole_lines(text):
         stripped = line.rstrip()
-        if not stripped:
+        if stripped:
+            if empty:
+                yield from repeat("", empty)
+                empty = 0
+            yield stripped
+        else:
             empty += 1
-            continue
-        for _ in range(empty):
-            yield ""
-        empty = 0
-        yield stripped
 
 
 def _whole_lines(text: Iterable[str]) -> Iterator[str]:
@@ -64,12 +64,16 @@ def _whole_lines(text: Iterable[str]) -> Iterator[str]:
     for piece in text:
         joined = carried + piece
         carried = "\r" if joined.endswith("\r") else ""
-        for line in joined.removesuffix("\r").splitlines(keepends=True):
-            if line[-1].splitlines() == [""]:
-                yield "".join((*begun, line))
-                begun.clear()
-            else:
-                begun.append(line)
+        joined = joined.removesuffix("\r")
+        lines = joined.splitlines()
+        if not lines:
+            continue
+        unfinished = lines.pop() if joined[-1].splitlines() != [""] else ""
+        if lines:
+            lines[0] = "".join((*begun, lines[0]))
+            begun.clear()
+            yield from lines
+        begun.append(unfinished)
     yield "".join(begun)
 
 

@@ -18,6 +18,7 @@ import struct
 import time
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 
 from pipeline.graders.code.syscalls import ARCHITECTURES, listening_program
 
@@ -47,15 +48,13 @@ def listen(wire: int) -> bool:
 
     `wire` is one end of a socket pair, over which the listening descriptor is sent. Returns whether the kernel can do this.
     """
-    machine = platform.machine()
-    if machine not in ARCHITECTURES or not _is_supported(_SECCOMP[ARCHITECTURES.index(machine)]):
+    prepared = prepare()
+    if prepared is None:
         return False
-    code = listening_program(machine)
+    number, code = prepared
     buffer = ctypes.create_string_buffer(code, len(code))
     program = ctypes.create_string_buffer(struct.pack("@HP", len(code) // _STEP_BYTES, ctypes.addressof(buffer)))
-    listener = _seccomp(
-        _SECCOMP[ARCHITECTURES.index(machine)], _SET_MODE_FILTER, _NEW_LISTENER, ctypes.addressof(program)
-    )
+    listener = _seccomp(number, _SET_MODE_FILTER, _NEW_LISTENER, ctypes.addressof(program))
     if listener < 0:
         return False
     # From here on new threads wait for an answer, so an error that follows must end the process: it is not caught.
@@ -64,6 +63,15 @@ def listen(wire: int) -> bool:
     end.detach()
     os.close(listener)
     return True
+
+
+@cache
+def prepare() -> tuple[int, bytes] | None:
+    """What `listen` needs, found once: the number of the system call and the filter. None if the kernel cannot do this."""
+    machine = platform.machine()
+    if machine not in ARCHITECTURES or not _is_supported(_SECCOMP[ARCHITECTURES.index(machine)]):
+        return None
+    return _SECCOMP[ARCHITECTURES.index(machine)], listening_program(machine)
 
 
 def count_threads(pid: int) -> int:
