@@ -48,11 +48,20 @@ class Sandbox(Enum):
     """What the machine must be able to block before programs are run. Everything else that it can block is blocked too."""
 
     full = "full"
-    """Network access, new processes, and files outside a temporary folder."""
+    """Network access, new processes, files outside a temporary folder, and a 65th thread at any moment."""
     standard = "standard"
     """Network access and new processes."""
     limits = "limits"
     """Nothing. Memory, time and size are limited, but a program can do everything that the account can do."""
+
+
+class TimeoutIs(Enum):
+    """The verdict on an answer that does not end in time, or that crashes its checker, also when it is graded once more."""
+
+    wrong = "wrong"
+    """Incorrect, unless the machine may be the cause."""
+    ungraded = "ungraded"
+    """Not graded."""
 
 
 class ValueColumn(Enum):

@@ -22,9 +22,10 @@ from pipeline.config.choices import (
     Layout,
     PromptStyle,
     Splitter,
+    TimeoutIs,
     Tracker,
 )
-from pipeline.config.fields import BY_GROUP, FREE, RELABEL, ChosenSettings, Settings, check
+from pipeline.config.fields import BY_GROUP, FREE, RELABEL, ChosenSettings, Formerly, Settings, check
 
 
 @dataclass(kw_only=True, slots=True)
@@ -299,6 +300,9 @@ class GraderConfig(ChosenSettings):
     """Memory limit of a grading process in MiB."""
     processes: Annotated[int, Range(ge=1, le=256), FREE, RELABEL] = 1
     """Number of grading processes of each worker."""
+    timeout_is: Annotated[TimeoutIs, RELABEL, Formerly(TimeoutIs.ungraded)] = TimeoutIs.ungraded
+    """The verdict on an answer that does not end in time or crashes its checker, twice. wrong: incorrect, unless the machine
+    was busy or out of memory. ungraded: timeout or crashed."""
 
 
 @dataclass(kw_only=True, slots=True)

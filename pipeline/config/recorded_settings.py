@@ -121,13 +121,13 @@ def _shown(value: object) -> str:
 
 
 def settings_section(settings: Settings, name: str, schema: type[T], ignored: Collection[str] = ()) -> T:
-    """A section without inner sections, with defaults for settings that are not recorded.
+    """A section without inner sections, with defaults for settings that are not recorded, or what they were `Formerly`.
 
     Settings in `ignored` are skipped if the schema does not have them. Raises ValueError for other unknown settings and for
     invalid values.
     """
     kinds = get_type_hints(schema)
-    values = {}
+    values = {each.name: each.former.value for each in describe_settings(schema) if each.former is not None}
     for key, value in current_settings("", settings).items():
         at, _, setting = key.rpartition(".")
         if at == name:

@@ -159,11 +159,15 @@ class Completion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grade:
-    """A verdict, the answer that was graded (empty if none was found) and the grading time in milliseconds."""
+    """A verdict, the answer that was graded (empty if none was found) and the grading time in milliseconds.
+
+    `by_machine`, of a timeout or a crash: a busy machine, or one without memory, may have caused it. It is not stored.
+    """
 
     verdict: Verdict
     answer: str
     ms: float
+    by_machine: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

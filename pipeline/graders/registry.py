@@ -7,11 +7,13 @@ from time import perf_counter
 from typing import Any
 
 from pipeline import __version__
+from pipeline.config.choices import TimeoutIs
 from pipeline.config.label import GraderConfig
 from pipeline.config.recorded_settings import complete_settings
 from pipeline.core.records import Grade, Verdict
 from pipeline.core.registry import Registry
 from pipeline.graders.base import MAX_ANSWER_KEPT, Checker, Grader
+from pipeline.graders.decided import DecidedChecker
 
 GRADERS: Registry[type[Checker] | type[Grader]] = Registry(
     "graders",
@@ -37,9 +39,10 @@ def checker_for(config: GraderConfig) -> Checker:
     Raises StepvalueError if the machine cannot do what the settings demand, and UsageError if no checker has that name.
     """
     found: Any = GRADERS.load(config.kind)
-    made = GRADERS.create(config.kind, complete_settings(config, GRADERS))
+    config = complete_settings(config, GRADERS)
+    made = GRADERS.create(config.kind, config)
     checker: Checker = made if hasattr(found, "quick") else _Adapted(made)
-    return checker
+    return DecidedChecker(checker) if config.timeout_is is TimeoutIs.wrong else checker
 
 
 def grader_type(config: GraderConfig) -> Any:

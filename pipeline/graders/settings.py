@@ -7,8 +7,8 @@ from typing import Annotated
 from annotated_types import Ge
 from annotated_types import Interval as Range
 
-from pipeline.config.choices import Fallback, Sandbox
-from pipeline.config.fields import FREE, RELABEL, check
+from pipeline.config.choices import Fallback, Sandbox, TimeoutIs
+from pipeline.config.fields import FREE, RELABEL, Formerly, check
 from pipeline.config.label import GraderConfig
 
 
@@ -47,5 +47,8 @@ class CodeConfig(GraderConfig):
     """Processor time limit of a program, per test on standard input or per suite of calls or assertions."""
     suite_seconds: Annotated[float, Range(gt=0, le=3600), RELABEL] = 60.0
     """Wall time after which no further test of a suite on standard input is started. The verdict is then timeout."""
+    timeout_is: Annotated[TimeoutIs, RELABEL, Formerly(TimeoutIs.ungraded)] = TimeoutIs.wrong
+    """The verdict on a program that sleeps, stops itself or crashes its tests, twice. wrong: incorrect, unless the machine was
+    busy or out of memory. ungraded: timeout or crashed, which a policy can learn to choose."""
     sandbox: Annotated[Sandbox, FREE, RELABEL] = Sandbox.standard
     """The protection that the machine must provide. If it cannot, no program is run."""

@@ -29,8 +29,8 @@ def grade(gold: object, prediction: object, *, extracts: bool = True, config: Gr
     `gold` is a text, a number, or a list of these, any of which is correct. If it is blank or of another type, the verdict is
     `unparseable`. `prediction` is a text, a number or None; if it is of another type, the verdict is `no_answer`. With
     `extracts` it is a whole model output that states its final answer, otherwise it is the bare answer. Waits at most
-    `config.deadline_seconds` per gold, and about one second more if a child process has to be started. Usable from any thread.
-    Raises StepvalueError only if no child process can be started.
+    `config.deadline_seconds` per gold, twice that with `timeout_is=wrong`, and a second to start a child.
+    Usable from any thread. Raises StepvalueError only if no child process can be started.
     """
     return in_time(shared_checker(config), question(gold, prediction, extracts=extracts))
 

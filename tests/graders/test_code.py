@@ -17,6 +17,8 @@ from pipeline.core.records import Verdict
 from pipeline.graders.code import child_process
 from pipeline.graders.code.checker import CodeChecker
 from pipeline.graders.code.program import MAX_PROGRAM_CHARS
+from pipeline.graders.decided import DecidedChecker
+from pipeline.graders.math.pool import MathChecker
 from pipeline.graders.registry import checker_for
 from tests.graders.conftest import CPU_SECONDS, code_config
 from tests.settings import grader_settings
@@ -275,6 +277,7 @@ def test_a_child_that_does_not_start_is_reported(temporary: Path, monkeypatch: p
 
 def test_the_settings_choose_the_checker(code_checker: CodeChecker) -> None:
     with checker_for(code_config(kind="code")) as checker:
-        assert isinstance(checker, CodeChecker)
+        assert isinstance(checker, DecidedChecker)
+        assert isinstance(checker.checker, CodeChecker)
     with checker_for(grader_settings("math")) as checker:
-        assert not isinstance(checker, CodeChecker)
+        assert isinstance(checker, MathChecker)

@@ -5,12 +5,14 @@ import platform
 import struct
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import psutil
 import pytest
 
-from pipeline.graders.code.syscalls import ARCHITECTURES, filter_program
+from pipeline.graders.code.syscalls import ARCHITECTURES, filter_program, listening_program
 from tests.graders.conftest import HAS_LANDLOCK
 
 CONFINED = """
@@ -186,10 +188,18 @@ def test_a_confined_process_has_no_privileges_and_an_empty_environment(tmp_path:
 
 
 @pytest.mark.parametrize("machine", ARCHITECTURES)
-@pytest.mark.parametrize("writing", [True, False])
-def test_filters_are_well_formed(machine: str, writing: bool) -> None:
+@pytest.mark.parametrize(
+    "make",
+    [
+        partial(filter_program, pid=4711, writing=True),
+        partial(filter_program, pid=4711, writing=False),
+        listening_program,
+    ],
+    ids=["writing", "reading", "listening"],
+)
+def test_filters_are_well_formed(machine: str, make: Callable[[str], bytes]) -> None:
     """The kernel demands of a filter that all jumps stay inside it and that every path ends in a verdict."""
-    code = list(struct.iter_unpack("=HBBI", filter_program(machine, 4711, writing=writing)))
+    code = list(struct.iter_unpack("=HBBI", make(machine)))
     jumps, returns = (0x15, 0x35, 0x45), 0x06
     assert len(code) < 4096
     assert code[-1][0] == returns

@@ -62,7 +62,7 @@ OLD = {
             name="programs",
             settings=(
                 f"{ORDERLY} data.path=programs.jsonl data.answer_is_suite=true data.splitter=whole grader=code "
-                "estimator=fixed sampling.rollouts=2"
+                "grader.timeout_is=ungraded estimator=fixed sampling.rollouts=2"
             ),
             compared=True,
         ),

@@ -1,5 +1,6 @@
 """Verdicts of `regrade` equal those of a run with the same settings."""
 
+import json
 from pathlib import Path
 from unittest.mock import patch
 
@@ -10,7 +11,7 @@ from pipeline.analysis.audit.run import audit
 from pipeline.analysis.relabel import regrade, relabel
 from pipeline.analysis.report.run_data import first_chains
 from pipeline.config.changes import AuditConfig, RegradeConfig, RelabelConfig
-from pipeline.config.choices import Fallback, LabelRule
+from pipeline.config.choices import Fallback, LabelRule, TimeoutIs
 from pipeline.core.errors import StepvalueError, StoreError
 from pipeline.core.progress import RelabelResult
 from pipeline.core.records import Grade
@@ -157,6 +158,34 @@ def test_a_failure_half_way_changes_nothing(run_dir: Path) -> None:
     assert labels(run_dir) == own
     assert sound(run_dir)
     assert regraded(run_dir).number == 0
+
+
+@pytest.mark.slow
+def test_programs_that_choose_to_be_late_become_wrong(tmp_path: Path) -> None:
+    """A run from before the setting has no `grader.timeout_is`; it is the same as one with `ungraded`."""
+    try:
+        checker_for(grader_settings("code")).close()
+    except StepvalueError as error:
+        pytest.skip(str(error))
+    texts = ["import time\ntime.sleep(60)", "def square(x):\n    return x * x"]
+    rows: list[dict[str, object]] = [
+        {"problem": "Square?", "answer": "assert square(2) == 4", "solution": f"```python\n{text}\n```"}
+        for text in texts
+    ]
+    write_rows(tmp_path / "rows.jsonl", rows)
+    late = ["grader=code", "grader.deadline_seconds=1", "grader.timeout_is=ungraded"]
+    run_dir = labelled(tmp_path, *late)
+    assert "grader.timeout_is" not in json.loads((run_dir / "run.json").read_text())
+    assert {label["outcome"] for label in first_chains(LocalStorage(run_dir), 9)} == {None, True}
+    regraded(run_dir, GraderChange(deadline_seconds=1.5))
+    assert {label["outcome"] for label in first_chains(LocalStorage(run_dir), 9)} == {None, True}
+    regraded(run_dir, GraderChange(timeout_is=TimeoutIs.wrong))
+    assert {label["outcome"] for label in first_chains(LocalStorage(run_dir), 9)} == {False, True}
+    assert sound(run_dir)
+    assert regraded(run_dir, GraderChange(timeout_is=TimeoutIs.wrong)).number is None
+    regraded(run_dir, GraderChange(timeout_is=TimeoutIs.ungraded))
+    assert {label["outcome"] for label in first_chains(LocalStorage(run_dir), 9)} == {None, True}
+    assert sound(run_dir)
 
 
 def test_programs_are_run_again(tmp_path: Path) -> None:

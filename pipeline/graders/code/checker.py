@@ -5,10 +5,14 @@
   memory, processor time, output, threads or files.
 - TIMEOUT: the wall time ran out before the processor time (the program slept or was blocked, or the machine is busy), or
   `grader.suite_seconds` ran out.
-- CRASHED: the program was killed from outside. NO_ANSWER: the text has no program.
+- CRASHED: the program or its tests were killed from outside, the process of the tests died, or the machine hides whether the
+  program keeps its limits. `Grade.by_machine` says of TIMEOUT and CRASHED whether a busy machine, or one without memory, may
+  be the cause.
+- NO_ANSWER: the text has no program.
 - OVER_LIMIT: the program or the suite is too large. UNPARSEABLE: the suite cannot be read.
 
-Covered: no code of a program or a suite runs in this process. A program never shares a process with its tests or the expected
+Covered: no code of a program or a suite runs in this process. Outputs of more than `AT_ONCE_BYTES` are compared in a confined
+process. A program never shares a process with its tests or the expected
 results (`runs`, `wire`), so it cannot read or replace them or claim that it passed. `sandbox` lists what it cannot access.
 Usable from any thread, with `grader.processes` runs at once. A child that is late is killed.
 Not covered: decisions inside the program's own process. The `__eq__` and `__bool__` of its classes decide whether its objects
@@ -18,16 +22,18 @@ only the standard library, and they see the arguments of their calls.
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import lru_cache
+from itertools import chain
 from typing import Any
 
 from pipeline.core.ids import content_id
 from pipeline.core.records import Grade, Verdict
 from pipeline.graders.base import MAX_ANSWER_KEPT, of_any
-from pipeline.graders.code.child_process import ChildProcess, memory_file, read_memory_file
-from pipeline.graders.code.output import same_output
+from pipeline.graders.code.child_process import ChildProcess, memory_file, read_note, size_of
+from pipeline.graders.code.output import pieces, same_output
 from pipeline.graders.code.program import MAX_PROGRAM_CHARS, program_in
 from pipeline.graders.code.suite import (
     Assertions,
@@ -37,14 +43,22 @@ from pipeline.graders.code.suite import (
     UnreadableSuiteError,
     read_suite,
 )
-from pipeline.graders.code.wire import ProgramReport, ProgramTask, Statement, TaskKind
+from pipeline.graders.code.wire import ProgramReport, ProgramTask, Statement, TaskKind, text_pieces
 from pipeline.graders.process_pool import PooledChecker, VerdictCache
 from pipeline.graders.settings import CodeConfig
 
 SUITES_KEPT = 16
+AT_ONCE_BYTES = 2**18
+"""Longer outputs are compared in a confined process."""
+COMPARISON_SECONDS = 120.0
+COMPARISON_MEMORY_BYTES = 2**30
+BUSY_SHARE, DEPRIVED_SHARE = 0.5, 0.25
+"""A late run that could compute for less of its wall time, or was kept from it for less, is late by itself."""
 _SIGKILL = -9
 # The machine may have caused these verdicts, so they are not cached.
 _PASSING = frozenset({Verdict.TIMEOUT, Verdict.CRASHED})
+
+_Runs = list[ProgramReport | None]
 
 
 class CodeChecker(PooledChecker[ChildProcess]):
@@ -82,13 +96,20 @@ class CodeChecker(PooledChecker[ChildProcess]):
         if known is not None:
             return known
         began = time.perf_counter()
-        verdicts = set()
+        verdicts: dict[Verdict, bool] = {}
         for gold in golds:
-            verdicts.add(self._verdict(gold, answer))
-            if Verdict.CORRECT in verdicts:
+            runs: _Runs = []
+            verdict = self._verdict(gold, answer, runs)
+            verdicts[verdict] = verdicts.get(verdict, False) or _is_by_machine(verdict, runs)
+            if verdict is Verdict.CORRECT:
                 break
         final = of_any(verdicts)
-        grade = Grade(verdict=final, answer=answer[:MAX_ANSWER_KEPT], ms=(time.perf_counter() - began) * 1000)
+        grade = Grade(
+            verdict=final,
+            answer=answer[:MAX_ANSWER_KEPT],
+            ms=(time.perf_counter() - began) * 1000,
+            by_machine=verdicts.get(final, False),
+        )
         if final not in _PASSING:
             self._cache.keep(self._key(golds, answer), grade)
         return grade
@@ -108,7 +129,8 @@ class CodeChecker(PooledChecker[ChildProcess]):
     def _key(self, golds: tuple[str, ...], answer: str) -> str:
         return content_id(self._golds_id(golds), answer)
 
-    def _verdict(self, gold: str, program: str) -> Verdict:
+    def _verdict(self, gold: str, program: str, runs: _Runs) -> Verdict:
+        """The verdict of one suite. Adds the report of each run to `runs`."""
         try:
             suite = self._suite(gold)
         except UnreadableSuiteError:
@@ -117,28 +139,49 @@ class CodeChecker(PooledChecker[ChildProcess]):
             return Verdict.OVER_LIMIT
         with self._child() as child:
             return (
-                self._streamed(child, suite, program)
+                self._streamed(child, suite, program, runs)
                 if isinstance(suite, Streams)
-                else self._called(child, suite, program)
+                else self._called(child, suite, program, runs)
             )
 
-    def _streamed(self, child: ChildProcess, suite: Streams, program: str) -> Verdict:
+    def _streamed(self, child: ChildProcess, suite: Streams, program: str, runs: _Runs) -> Verdict:
         """The verdict of tests on standard input and output. Each test is one run. Stops at the first test that fails."""
-        tolerance, deadline = self._config.relative_tolerance, time.monotonic() + self._config.suite_seconds
+        deadline = time.monotonic() + self._config.suite_seconds
         with _content({"program": program}) as content:
             for test in suite.tests:
                 if time.monotonic() >= deadline:
                     return Verdict.TIMEOUT
-                with memory_file(test.given.encode("utf-8", "surrogatepass")) as given, memory_file() as output:
+                with memory_file(_encoded(test.given)) as given, memory_file() as output:
                     report = child.run(self._task(TaskKind.SCRIPT), [content, given, output])
+                    runs.append(report)
                     fault = _fault(report)
                     if fault is not None:
                         return fault
-                    if not same_output(test.wanted, read_memory_file(output), tolerance=tolerance):
-                        return Verdict.INCORRECT
+                    verdict = self._compared(child, test.wanted, output, runs)
+                    if verdict is not Verdict.CORRECT:
+                        return verdict
         return Verdict.CORRECT
 
-    def _called(self, child: ChildProcess, suite: Assertions | Calls, program: str) -> Verdict:
+    def _compared(self, child: ChildProcess, wanted: str, output: int, runs: _Runs) -> Verdict:
+        """The verdict on the output of one test."""
+        tolerance = self._config.relative_tolerance
+        if size_of(output) <= AT_ONCE_BYTES:
+            same = len(wanted) <= AT_ONCE_BYTES and wanted.rstrip() == "".join(text_pieces(output)).rstrip()
+            same = same or same_output(pieces(wanted), text_pieces(output), tolerance=tolerance)
+            return Verdict.CORRECT if same else Verdict.INCORRECT
+        head = json.dumps({"tolerance": tolerance}).encode() + b"\n"
+        task = replace(
+            self._task(TaskKind.OUTPUT), wall_seconds=COMPARISON_SECONDS, memory_bytes=COMPARISON_MEMORY_BYTES
+        )
+        with memory_file(chain((head,), _encoded(wanted))) as content, memory_file() as statement:
+            report = child.run(task, [content, output, statement])
+            runs.append(report)
+            stated = _stated(statement)
+        if stated is None:
+            return Verdict.TIMEOUT if report is not None and report.late else Verdict.CRASHED
+        return Verdict.CORRECT if stated is Statement.PASSED else Verdict.INCORRECT
+
+    def _called(self, child: ChildProcess, suite: Assertions | Calls, program: str, runs: _Runs) -> Verdict:
         """The verdict of tests that call the functions of the program, in one run of two processes."""
         with (
             _content({"program": program, "prelude": suite.prelude}) as content,
@@ -146,6 +189,7 @@ class CodeChecker(PooledChecker[ChildProcess]):
             memory_file() as statement,
         ):
             report = child.run(self._task(TaskKind.SUITE), [content, tests, statement])
+            runs.append(report)
             stated = _stated(statement)
         if stated is Statement.PASSED:
             return Verdict.CORRECT
@@ -174,11 +218,31 @@ def _fault(report: ProgramReport | None, *, serves: bool = False) -> Verdict | N
         return Verdict.INCORRECT
     if report.late:
         return Verdict.TIMEOUT
-    if report.status == _SIGKILL:
-        # The filter of system calls keeps a program from sending this signal, even to itself.
+    if report.unseen or report.status == _SIGKILL:
+        # Another process sent it: the filter of system calls keeps a program from sending this signal, even to itself.
         return Verdict.CRASHED
     ended_well = report.status == 0 or (serves and report.status is None)
     return None if ended_well else Verdict.INCORRECT
+
+
+def _is_by_machine(verdict: Verdict, runs: _Runs) -> bool:
+    """Whether the machine may have caused a TIMEOUT or CRASHED.
+
+    A run that is late because others had the processor could have computed for most of the time, and was kept from it for much
+    of it. A process that is killed from outside may be a victim of a machine without memory; no limit of its own kills it so.
+    """
+    last = runs[-1] if runs else None
+    if verdict is Verdict.CRASHED:
+        return last is None or not last.began or last.unseen or _SIGKILL in (last.status, last.last_status)
+    if verdict is not Verdict.TIMEOUT:
+        return False
+    counted = [run for run in ([last] if last is None or last.late else runs) if run is not None]
+    wall = sum(run.wall_seconds for run in counted)
+    busy = [run.busy_seconds for run in counted if run.busy_seconds is not None]
+    deprived = [run.deprived_seconds for run in counted if run.deprived_seconds is not None]
+    if len(busy) < len(counted):
+        return True
+    return sum(busy) >= BUSY_SHARE * wall and sum(deprived) >= DEPRIVED_SHARE * wall
 
 
 def _tests(suite: Assertions | Calls, tolerance: float) -> dict[str, Any]:
@@ -190,13 +254,17 @@ def _tests(suite: Assertions | Calls, tolerance: float) -> dict[str, Any]:
 
 @contextmanager
 def _content(value: dict[str, Any]) -> Iterator[int]:
-    with memory_file(json.dumps(value).encode()) as descriptor:
+    with memory_file([json.dumps(value).encode()]) as descriptor:
         yield descriptor
+
+
+def _encoded(text: str) -> Iterable[bytes]:
+    return (piece.encode("utf-8", "surrogatepass") for piece in pieces(text))
 
 
 def _stated(descriptor: int) -> Statement | None:
     """What the process of the tests has stated. None if it ended before, or wrote something else."""
     try:
-        return Statement(read_memory_file(descriptor))
+        return Statement(read_note(descriptor))
     except ValueError:
         return None

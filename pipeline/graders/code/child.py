@@ -5,8 +5,10 @@ searches its own memory finds only itself. The child reports facts, and the pare
 the child ends and removes its folder. Not covered: SIGKILL of the child. Its runs end with it, and the parent removes the
 folder.
 
-The child watches wall time, processor time (more finely than the kernel's limit in whole seconds), the number of threads and
-the content of the working folder. Before it reports a run, it ends every process that the run started, also in other sessions.
+The child answers the kernel's questions whether a process may start another thread (`thread_limit`). It watches wall time,
+processor time (more finely than the kernel's limit in whole seconds), the number of threads and the content of the working
+folder. It looks at each limit by itself, and ends a run whose limit it cannot see. Before it reports a run, it ends
+every process that the run started, also in other sessions.
 Not covered: events between two checks, `TICK_SECONDS` apart; files that are removed but still open. The kernel limits their
 number and size.
 """
@@ -25,28 +27,32 @@ import socket
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
 
+from pipeline.graders.code.processor_time import Counts, counts_of, processor_time
 from pipeline.graders.code.runs import (
     OTHER_SIDE_ENDED,
     Descriptor,
+    compare_output,
     probe,
     read_tests,
     run_program,
     run_tests,
     serve_program,
 )
-from pipeline.graders.code.sandbox import Confinement, Limits, confine
+from pipeline.graders.code.sandbox import PROTECTIONS, Confinement, Limits, confine
+from pipeline.graders.code.thread_limit import MAX_THREADS, PATIENCE_SECONDS, ThreadLimit, count_threads, prepare
 from pipeline.graders.code.wire import MAX_OUTPUT_BYTES, ProgramReport, ProgramTask, TaskKind
 
 MAX_TASK_BYTES = 4096
 MAX_GIVEN = 3
 PARENT_CHECK_SECONDS = 10
-MAX_THREADS = 64
 MAX_FILES = 64
 MAX_FOLDER_BYTES = 64 * 2**20
 TICK_SECONDS = 0.02
+BLIND_SECONDS = 1.0
 LAST_WORDS_SECONDS = 1.0
 END_SECONDS = 10.0
 
@@ -62,6 +68,7 @@ Role = Callable[[], None]
 _ROLES: dict[TaskKind, tuple[Role, ...]] = {
     TaskKind.SCRIPT: (run_program,),
     TaskKind.SUITE: (serve_program, run_tests),
+    TaskKind.OUTPUT: (compare_output,),
     TaskKind.TESTS: (read_tests,),
     TaskKind.PROBE: (probe,),
 }
@@ -84,13 +91,16 @@ def serve(control: socket.socket, folder: str, required: Confinement) -> Role | 
         wires = [*os.pipe(), *os.pipe()]
         watched = []
         for role in _ROLES[task.kind]:
+            asked, asking = (end.detach() for end in socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET))
             pid = os.fork()
             if pid == 0:
                 # `_lay_out` reuses the descriptor number, so the socket object must not close it later.
                 control.detach()
-                _lay_out(_descriptors(role, given, announce, wires))
+                _lay_out({**_descriptors(role, given, announce, wires), Descriptor.WIRE: asking})
                 return partial(_be, role, task, work, own, required)
-            watched.append(Watched(pid))
+            os.close(asking)
+            patience = 0.0 if role is probe else PATIENCE_SECONDS
+            watched.append(Watched(pid, ThreadLimit(pid, asked, patience_seconds=patience)))
         for descriptor in (*given, announce, *wires):
             os.close(descriptor)
         report = watch(task, watched, work, control.fileno(), ready)
@@ -130,6 +140,9 @@ def _descriptors(role: Role, given: list[int], announce: int, wires: list[int]) 
             Descriptor.READING: wires[0],
             Descriptor.WRITING: wires[3],
         }
+    if role is compare_output:
+        content, output, statement = given
+        return {0: output, Descriptor.CONTENT: content, Descriptor.READY: announce, Descriptor.STATEMENT: statement}
     content, statement = given[-2:]
     tests: dict[int, int] = {Descriptor.CONTENT: content, Descriptor.READY: announce, Descriptor.STATEMENT: statement}
     return tests | ({Descriptor.READING: wires[2], Descriptor.WRITING: wires[1]} if role is run_tests else {})
@@ -160,27 +173,38 @@ def _be(role: Role, task: ProgramTask, work: str, parent: int, required: Confine
         cpu_seconds=math.ceil(task.cpu_seconds if program else task.wall_seconds),
         file_bytes=MAX_OUTPUT_BYTES,
         folder=work if program else None,
+        wire=Descriptor.WIRE,
     )
     done = confine(limits, parent)
-    if role is probe or (done.system_calls >= required.system_calls and done.files >= required.files):
+    if role is probe or all(getattr(done, name) for name in PROTECTIONS if getattr(required, name)):
         role()
 
 
 class Watched:
-    """A forked process. `status` is None until it has been waited for."""
+    """A forked process. `status` is None until it has been waited for. `threads` is None if its threads begin without limit."""
 
-    def __init__(self, pid: int) -> None:
+    def __init__(self, pid: int, threads: ThreadLimit | None = None) -> None:
         self.pid = pid
         self.handle = os.pidfd_open(pid)
+        self.threads = threads
         self.status: int | None = None
         self.cpu_seconds = 0.0
+        self.counts: Counts | None = None
 
     def reap(self) -> None:
         """Wait until the process ends, and record its status and processor time."""
+        self.measure()
         _, status, usage = os.wait4(self.pid, 0)
         self.status = os.waitstatus_to_exitcode(status)
         self.cpu_seconds = usage.ru_utime + usage.ru_stime
         os.close(self.handle)
+        if self.threads is not None:
+            self.threads.close()
+
+    def measure(self) -> None:
+        """Record how long the process computed and waited so far, unless it has ended."""
+        if self.status is None:
+            self.counts = counts_of(self.pid)
 
     def has_ended(self, seconds: float = 0.0) -> bool:
         """Whether the process has ended. Waits at most `seconds`."""
@@ -192,25 +216,48 @@ class Watched:
 def watch(task: ProgramTask, processes: list[Watched], folder: str, control: int, ready: int) -> ProgramReport:
     """Wait until the last process ends or a limit is reached, then end all processes. The first process is the program."""
     program, last = processes[0], processes[-1]
-    deadline = time.monotonic() + task.wall_seconds
+    began_at = time.monotonic()
+    deadline = began_at + task.wall_seconds
     poller = select.poll()
     poller.register(control, 0)
     for process in processes:
         poller.register(process.handle, select.POLLIN)
+    requests = _Requests(poller, processes)
+    looks = _Looks(task, program, folder)
+    next_look = time.monotonic() + TICK_SECONDS
     exhausted = late = False
-    while not (last.has_ended() or exhausted or late):
-        events = poller.poll(TICK_SECONDS * 1000)
+    while not (last.has_ended() or exhausted or late or looks.blind):
+        events = poller.poll(max(0.0, next_look - time.monotonic()) * 1000)
+        requests.serve(events)
         if program.status is None and program.has_ended():
             poller.unregister(program.handle) if program is not last else None
-        exhausted = program.status is None and _exhausts(task, program, folder)
+        exhausted = task.kind != TaskKind.PROBE and program.threads is not None and program.threads.exceeded
+        if time.monotonic() >= next_look:
+            exhausted = exhausted or (program.status is None and looks.exhausts())
+            next_look = time.monotonic() + TICK_SECONDS
         late = time.monotonic() >= deadline or any(descriptor == control for descriptor, _ in events)
     if last.status == OTHER_SIDE_ENDED:
         program.has_ended(LAST_WORDS_SECONDS)
-    status = program.status
+    status, last_status, wall_seconds = program.status, last.status, time.monotonic() - began_at
+    for process in processes:
+        process.measure()
+    counts = [process.counts for process in processes if process.counts is not None]
+    times = processor_time(counts) if len(counts) == len(processes) else None
     _end(processes)
     if program.cpu_seconds >= task.cpu_seconds:
         exhausted = True
-    return ProgramReport(began=_begun(ready) == len(processes), status=status, exhausted=exhausted, late=late)
+    began = _begun(ready) == len(processes)
+    return ProgramReport(
+        began=began,
+        status=status,
+        exhausted=exhausted,
+        late=late,
+        unseen=looks.blind,
+        last_status=last_status,
+        wall_seconds=wall_seconds,
+        busy_seconds=None if times is None else times.busy_seconds,
+        deprived_seconds=None if times is None else times.deprived_seconds,
+    )
 
 
 def _readable(descriptor: int, seconds: float) -> bool:
@@ -219,21 +266,90 @@ def _readable(descriptor: int, seconds: float) -> bool:
     return bool(poller.poll(seconds * 1000))
 
 
-def _exhausts(task: ProgramTask, program: Watched, folder: str) -> bool:
-    try:
+class _Requests:
+    """Serves the requests for new threads of all processes of a run."""
+
+    def __init__(self, poller: select.poll, processes: list[Watched]) -> None:
+        self._poller = poller
+        self._limits: dict[int, ThreadLimit] = {}
+        for process in processes:
+            if process.threads is not None:
+                self._wait_for(process.threads)
+
+    def serve(self, events: list[tuple[int, int]]) -> None:
+        """Receive what has come at these descriptors, one request at each, and answer all that can be answered now."""
+        ours = [(descriptor, event) for descriptor, event in events if descriptor in self._limits]
+        for descriptor, event in ours:
+            if (
+                not event & select.POLLIN
+            ):  # the process has ended; the number of the descriptor may soon be that of another
+                self._forget(descriptor)
+        for descriptor, event in ours:
+            if event & select.POLLIN:
+                limit = self._limits[descriptor]
+                limit.receive()
+                if limit.descriptor != descriptor:
+                    self._forget(descriptor)
+                    self._wait_for(limit)
+        for limit in self._limits.values():
+            limit.answer()
+
+    def _forget(self, descriptor: int) -> None:
+        self._poller.unregister(descriptor)
+        del self._limits[descriptor]
+
+    def _wait_for(self, limit: ThreadLimit) -> None:
+        if limit.descriptor is not None:
+            self._poller.register(limit.descriptor, select.POLLIN)
+            self._limits[limit.descriptor] = limit
+
+
+class _Looks:
+    """The looks at a running program's limits. Each is taken by itself: one that fails leaves the others in force.
+
+    A look fails if the program has just ended, or if the machine hides what is looked at. `blind` says that one has failed for
+    `BLIND_SECONDS` without a break, so that the run has to end: a limit that cannot be seen is not held.
+    """
+
+    def __init__(self, task: ProgramTask, program: Watched, folder: str) -> None:
+        self._task = task
+        self._pid = program.pid
+        self._folder = folder
+        self._looks = (self._computes_too_long, self._has_too_many_threads, self._fills_its_folder)
+        self._failing_since: dict[int, float] = {}
+        self.blind = False
+
+    def exhausts(self) -> bool:
+        """Whether the program exceeds a limit."""
+        exceeded = False
+        for number, look in enumerate(self._looks):
+            try:
+                exceeded = look() or exceeded
+            except OSError:
+                since = self._failing_since.setdefault(number, time.monotonic())
+                self.blind = self.blind or time.monotonic() - since >= BLIND_SECONDS
+            else:
+                self._failing_since.pop(number, None)
+        return exceeded
+
+    def _computes_too_long(self) -> bool:
         # The number of the processor clock of another process, computed like clock_getcpuclockid(3).
-        cpu_seconds = time.clock_gettime((~program.pid << 3) | 2)
-        threads = len(os.listdir(f"/proc/{program.pid}/task"))
-        with os.scandir(folder) as entries:
-            sizes = [entry.stat(follow_symlinks=False).st_size for entry in entries]
-    except OSError:
-        return False  # the process has just ended, or a file has just been removed
-    return (
-        cpu_seconds >= task.cpu_seconds
-        or threads > MAX_THREADS
-        or len(sizes) > MAX_FILES
-        or sum(sizes) > MAX_FOLDER_BYTES
-    )
+        return time.clock_gettime((~self._pid << 3) | 2) >= self._task.cpu_seconds
+
+    def _has_too_many_threads(self) -> bool:
+        return count_threads(self._pid) > MAX_THREADS
+
+    def _fills_its_folder(self) -> bool:
+        """Stops at the first file too many, because a program may add files faster than they are listed."""
+        files = size = 0
+        with os.scandir(self._folder) as entries:
+            for entry in entries:
+                files += 1
+                with suppress(FileNotFoundError):  # removed or renamed since it was listed; it counts as a file
+                    size += entry.stat(follow_symlinks=False).st_size
+                if files > MAX_FILES or size > MAX_FOLDER_BYTES:
+                    return True
+        return False
 
 
 def _end(processes: list[Watched]) -> None:
@@ -280,6 +396,7 @@ def _prepare() -> None:
     """Prepare what forked processes inherit: common modules are loaded, and only the standard library can be imported."""
     for name in _WARM:
         importlib.import_module(name)
+    prepare()
     ours = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     sys.path[:] = [path for path in sys.path if path not in ours]
     # The parent may ignore SIGINT. Programs start with the default.
@@ -290,9 +407,11 @@ def _prepare() -> None:
 
 def main(arguments: list[str]) -> Role | None:
     """Serve the inherited socket. Arguments: its descriptor, the folder for runs, and the required protections."""
+    if not os.access("/proc/1/stat", os.R_OK):
+        raise SystemExit("/proc hides other processes (hidepid), so that no limit of a program can be watched")
     descriptor, folder, *required = arguments
     _prepare()
-    confinement = Confinement(system_calls="system_calls" in required, files="files" in required)
+    confinement = Confinement(**{name: name in required for name in PROTECTIONS})
     return serve(socket.socket(fileno=int(descriptor)), folder, confinement)
 
 

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -18,19 +18,22 @@ from pathlib import Path
 import pipeline
 from pipeline.config.choices import Sandbox
 from pipeline.core.errors import StepvalueError
-from pipeline.graders.code.wire import MAX_OUTPUT_BYTES, ProgramReport, ProgramTask, TaskKind
+from pipeline.graders.code.wire import ProgramReport, ProgramTask, TaskKind
 from pipeline.graders.settings import CodeConfig
 
 START_SECONDS = 60.0
 GRACE_SECONDS = 30.0
 """If no report arrives for this long after the wall time of a run, the process is killed."""
 REMOVAL_ATTEMPTS = 50
+MAX_NOTE_BYTES = 4096
+"""Limit of what is read of the last words of a process."""
 
 _PACKAGE_ROOT = str(Path(pipeline.__file__).resolve().parent.parent)
+_CHILD = "pipeline.graders.code.child"
 _INHERITED = ("LD_LIBRARY_PATH",)
 _SEALS = fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE
 _REQUIRED: dict[Sandbox, tuple[str, ...]] = {
-    Sandbox.full: ("system_calls", "files"),
+    Sandbox.full: ("system_calls", "files", "threads"),
     Sandbox.standard: ("system_calls",),
     Sandbox.limits: (),
 }
@@ -40,6 +43,9 @@ _MISSING = {
     "without it",
     "files": "Landlock, which keeps programs from reading files, is not available. Use Linux 5.13 or newer, booted with "
     "Landlock; or set grader.sandbox=standard to run programs without it",
+    "threads": "a kernel that asks before each new thread of a program, so that no program has more than 64 at any moment, is "
+    "not available. Use Linux 5.5 or newer, and a container whose runtime does not listen to system calls itself; or set "
+    "grader.sandbox=standard, where threads are counted only now and then",
 }
 
 
@@ -68,7 +74,7 @@ class ChildProcess:
             # A fixed hash seed makes verdicts reproducible. -s, -S and -B: no user's folder, no site packages, no bytecode.
             self.process = subprocess.Popen(
                 [
-                    sys.executable, "-P", "-s", "-S", "-B", "-X", "utf8", "-m", "pipeline.graders.code.child",
+                    sys.executable, "-P", "-s", "-S", "-B", "-X", "utf8", "-m", _CHILD,
                     str(theirs.fileno()), self._folder, *required,
                 ],
                 stdin=subprocess.DEVNULL,
@@ -82,7 +88,7 @@ class ChildProcess:
             theirs.close()
             if not self._heard(START_SECONDS):
                 self.kill()
-                last = read_memory_file(errors).strip().rpartition("\n")[2] or "it prints no error"
+                last = read_note(errors).strip().rpartition("\n")[2] or "it prints no error"
                 raise StepvalueError(
                     f"the process that runs programs does not start: {last}"
                     f" (grader.memory_mib={self._config.memory_mib}, Python {sys.executable})"
@@ -135,12 +141,12 @@ class ChildProcess:
         task = ProgramTask(
             kind=TaskKind.PROBE, cpu_seconds=START_SECONDS, wall_seconds=START_SECONDS, memory_bytes=memory_bytes
         )
-        with memory_file(b"{}") as content, memory_file() as statement:
+        with memory_file([b"{}"]) as content, memory_file() as statement:
             if self._run(task, [content, statement]) is None:
                 raise StepvalueError(
                     "the process that runs programs failed at its first task: it needs Linux 5.3 or newer"
                 )
-            found = read_memory_file(statement).split()
+            found = read_note(statement).split()
         missing = [_MISSING[name] for name in required if name not in found]
         if missing:
             self.kill()
@@ -148,14 +154,15 @@ class ChildProcess:
 
 
 @contextmanager
-def memory_file(content: bytes | None = None) -> Iterator[int]:
-    """An open file without a name. It is empty and writable, or it contains `content` and cannot be changed."""
+def memory_file(content: Iterable[bytes] | None = None) -> Iterator[int]:
+    """An open file without a name. It is empty and writable, or it contains the pieces `content` and cannot be changed."""
     descriptor = os.memfd_create("stepvalue", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     try:
         if content is not None:
-            view = memoryview(content)
-            while view:
-                view = view[os.write(descriptor, view) :]
+            for piece in content:
+                view = memoryview(piece)
+                while view:
+                    view = view[os.write(descriptor, view) :]
             fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, _SEALS)
             os.lseek(descriptor, 0, os.SEEK_SET)
         yield descriptor
@@ -163,9 +170,15 @@ def memory_file(content: bytes | None = None) -> Iterator[int]:
         os.close(descriptor)
 
 
-def read_memory_file(descriptor: int) -> str:
-    """The text of a memory file, at most `MAX_OUTPUT_BYTES`. Bytes that are not UTF-8 are replaced."""
-    return os.pread(descriptor, MAX_OUTPUT_BYTES, 0).decode("utf-8", "replace")
+def read_note(descriptor: int) -> str:
+    """The last `MAX_NOTE_BYTES` of a memory file. Bytes that are not UTF-8 are replaced."""
+    start = max(0, size_of(descriptor) - MAX_NOTE_BYTES)
+    return os.pread(descriptor, MAX_NOTE_BYTES, start).decode("utf-8", "replace")
+
+
+def size_of(descriptor: int) -> int:
+    """The size of an open file in bytes."""
+    return os.fstat(descriptor).st_size
 
 
 def _remove(folder: str) -> None:

@@ -1,5 +1,7 @@
 """Compares the output of a program with the expected output, by the usual rules of programming judges.
 
+The texts come in pieces and are compared line by line, so that the memory does not grow with their length, but with that of
+their longest line.
 Covered: trailing spaces, blank lines at the end and the kind of line ends are ignored. A line of numbers is compared number by
 number, whatever white space separates them. A number that the test writes as a decimal may differ by the tolerance (relative,
 and absolute below 1). Everything else must be the same text.
@@ -8,19 +10,28 @@ Not covered: problems with several correct outputs. They need a special checker.
 
 import math
 import re
+from collections.abc import Iterable, Iterator
+from itertools import repeat, zip_longest
 from typing import Any
 
+PIECE_CHARS = 2**16
+"""The length of the pieces of a text."""
+_WORD = re.compile(r"\S+")
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 MAX_NUMBER_CHARS = 400
 
 
-def same_output(wanted: str, found: str, *, tolerance: float) -> bool:
-    """Whether an output is the expected one. Takes linear time and never raises."""
-    wanted_lines, found_lines = _lines(wanted), _lines(found)
-    return len(wanted_lines) == len(found_lines) and all(
-        want == got or _same_numbers(want.split(), got.split(), tolerance)
-        for want, got in zip(wanted_lines, found_lines, strict=True)
+def same_output(wanted: Iterable[str], found: Iterable[str], *, tolerance: float) -> bool:
+    """Whether an output is the expected one; both are texts in pieces. Takes linear time, and ends at the first difference."""
+    return all(
+        want == got or (want is not None and got is not None and _same_numbers(want, got, tolerance))
+        for want, got in zip_longest(_lines(wanted), _lines(found))
     )
+
+
+def pieces(text: str) -> Iterator[str]:
+    """A text in pieces of `PIECE_CHARS`."""
+    return (text[start : start + PIECE_CHARS] for start in range(0, len(text), PIECE_CHARS))
 
 
 def same_value(wanted: Any, found: Any, *, tolerance: float) -> bool:
@@ -33,14 +44,48 @@ def same_value(wanted: Any, found: Any, *, tolerance: float) -> bool:
     return _same(wanted, found, tolerance) or (wrapped and _same(wanted[0], found, tolerance))
 
 
-def _lines(text: str) -> list[str]:
-    return "\n".join(line.rstrip() for line in text.splitlines()).rstrip("\n").split("\n")
+def _lines(text: Iterable[str]) -> Iterator[str]:
+    """The lines of a text without the blanks at their ends and without the empty lines at its end."""
+    empty = 0
+    for line in _whole_lines(text):
+        stripped = line.rstrip()
+        if stripped:
+            if empty:
+                yield from repeat("", empty)
+                empty = 0
+            yield stripped
+        else:
+            empty += 1
 
 
-def _same_numbers(wanted: list[str], found: list[str], tolerance: float) -> bool:
-    return len(wanted) == len(found) and all(
-        _same_number(want, got, tolerance) for want, got in zip(wanted, found, strict=True)
+def _whole_lines(text: Iterable[str]) -> Iterator[str]:
+    begun: list[str] = []  # the parts of a line whose end has not come yet
+    carried = ""  # a carriage return at the end of a piece, which the next piece may continue
+    for piece in text:
+        joined = carried + piece
+        carried = "\r" if joined.endswith("\r") else ""
+        joined = joined.removesuffix("\r")
+        lines = joined.splitlines()
+        if not lines:
+            continue
+        unfinished = lines.pop() if joined[-1].splitlines() != [""] else ""
+        if lines:
+            lines[0] = "".join((*begun, lines[0]))
+            begun.clear()
+            yield from lines
+        begun.append(unfinished)
+    yield "".join(begun)
+
+
+def _same_numbers(wanted: str, found: str, tolerance: float) -> bool:
+    return all(
+        want is not None and got is not None and _same_number(want, got, tolerance)
+        for want, got in zip_longest(_words(wanted), _words(found))
     )
+
+
+def _words(line: str) -> Iterable[str]:
+    return line.split() if len(line) <= PIECE_CHARS else (match[0] for match in _WORD.finditer(line))
 
 
 def _same_number(wanted: str, found: str, tolerance: float) -> bool:

@@ -1,4 +1,4 @@
-"""The roles of the confined processes of a code problem: run the program, serve its functions, run the tests.
+"""The roles of the confined processes of a code problem: run the program, serve its functions, run the tests, compare outputs.
 
 Each role has fixed descriptors. The program never sees the tests: it gets standard input, or calls with plain arguments. Only
 the process of the tests has the descriptor to which their result is written.
@@ -18,10 +18,10 @@ from enum import IntEnum
 from types import ModuleType
 from typing import Any, NoReturn
 
-from pipeline.graders.code.output import same_value
-from pipeline.graders.code.sandbox import effective
+from pipeline.graders.code.output import same_output, same_value
+from pipeline.graders.code.sandbox import PROTECTIONS, effective
 from pipeline.graders.code.suite import holds_tests, names_used
-from pipeline.graders.code.wire import Peer, Remote, Statement
+from pipeline.graders.code.wire import Peer, Remote, Statement, text_pieces
 
 
 class Descriptor(IntEnum):
@@ -32,6 +32,8 @@ class Descriptor(IntEnum):
     READING = 5
     WRITING = 6
     STATEMENT = 7
+    WIRE = 8
+    """Of `thread_limit`. It is closed before a role begins."""
 
 
 OTHER_SIDE_ENDED = 1
@@ -39,6 +41,9 @@ OTHER_SIDE_ENDED = 1
 
 FLUSH_FAILED = 120
 """The exit code that the Python interpreter uses if output could not be written."""
+
+MAX_HEAD_BYTES = 256
+"""Limit of the first line of what a comparison reads."""
 
 _PROGRAM = "program.py"
 _SERVED_TO_PROGRAMS = frozenset({"call", "iter", "next", "len", "str", "repr", "bool", "same"})
@@ -49,7 +54,7 @@ def probe() -> None:
     """State which protections are in effect in this confined process."""
     _announce()
     found = effective()
-    _state(" ".join(name for name in ("system_calls", "files") if getattr(found, name)))
+    _state(" ".join(name for name in PROTECTIONS if getattr(found, name)))
 
 
 def run_program() -> None:
@@ -105,6 +110,18 @@ def read_tests() -> None:
     except _UnreadableError:
         _state(Statement.UNREADABLE)
     _state(Statement.PASSED)
+
+
+def compare_output() -> None:
+    """State whether the output of a program, in the standard input, is the expected one: PASSED or FAILED."""
+    head = os.pread(Descriptor.CONTENT, MAX_HEAD_BYTES, 0).partition(b"\n")[0]
+    _announce()
+    same = same_output(
+        text_pieces(Descriptor.CONTENT, len(head) + 1, errors="surrogatepass"),
+        text_pieces(0),
+        tolerance=json.loads(head)["tolerance"],
+    )
+    _state(Statement.PASSED if same else Statement.FAILED)
 
 
 class _UnreadableError(Exception):

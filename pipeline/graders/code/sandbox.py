@@ -2,9 +2,9 @@
 
 Always enforced: limits on memory, processor time, size and number of files, and core dumps (rlimits); an empty environment; no
 other descriptors; no capabilities, no new privileges, and death when the parent dies. With seccomp (`syscalls`): no network,
-no new processes, no other programs, no signals to other processes, and no kernel interfaces that computing does not need. With
-Landlock: files can be read only where Python and the system's libraries are installed, and written only in the given folder,
-without subfolders.
+no new processes, no other programs, no signals to other processes, and no kernel interfaces that computing does not need. Where
+the kernel asks before each new thread (`thread_limit`), the parent decides about it. With Landlock: files are read only where
+Python and the system's libraries are installed, and written only in the given folder, without subfolders.
 If Landlock is missing or too old to prevent truncation, seccomp refuses all writing. If Landlock is missing, the program can
 read everything that the account can read, including the memory of the account's other processes in /proc.
 Not covered: bugs of the kernel; side channels such as time and load; names, sizes and dates of all files, which stay visible;
@@ -20,17 +20,20 @@ import signal
 import socket
 import struct
 import sys
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline.graders.code.syscalls import ARCHITECTURES, filter_program
+from pipeline.graders.code.thread_limit import MAX_THREADS, listen
 
 MAX_DESCRIPTORS = 32
 LANDLOCK_WITH_TRUNCATION = 3
 READABLE = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/usr/share/zoneinfo", "/etc/ld.so.cache",
             "/etc/localtime", "/dev/null", "/dev/zero", "/dev/urandom", "/dev/random")  # fmt: skip
 
+_SMALL_STACK_BYTES = 2**16
 _OPEN_TO_ALL = "/proc/self/stat"
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _LIBC.syscall.restype = ctypes.c_long
@@ -48,12 +51,20 @@ _NETWORK_RIGHTS, _SCOPES = 0b11, 0b11
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """The limits of one process. `folder` is its working folder, the only one where it may write. None: no folder."""
+    """The limits of one process. `folder` is its working folder, the only one where it may write. None: no folder.
+
+    `wire` is a socket whose other end belongs to the `ThreadLimit` of the process; it is closed. None: no such limit.
+    """
 
     memory_bytes: int
     cpu_seconds: int
     file_bytes: int
     folder: str | None
+    wire: int | None = None
+
+
+PROTECTIONS = ("system_calls", "files", "threads")
+"""The fields of `Confinement`, as settings and messages name them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +73,7 @@ class Confinement:
 
     system_calls: bool
     files: bool
+    threads: bool
 
 
 def confine(limits: Limits, parent: int) -> Confinement:
@@ -81,16 +93,44 @@ def confine(limits: Limits, parent: int) -> Confinement:
     files = version > 0 and _restrict_files(version, limits.folder)
     _drop_capabilities()
     writing = limits.folder is not None and files and version >= LANDLOCK_WITH_TRUNCATION
+    threads = limits.wire is not None and listen(limits.wire)
+    if limits.wire is not None:
+        os.close(limits.wire)
     filtered = platform.machine() in ARCHITECTURES and _filter_calls(writing=writing)
     if not filtered:
         # This limit counts all processes and threads of the account, so the only useful value is 0. Root is exempt.
         _limit(resource.RLIMIT_NPROC, 0)
-    return Confinement(system_calls=filtered, files=files)
+    return Confinement(system_calls=filtered, files=files, threads=filtered and threads)
 
 
 def effective() -> Confinement:
-    """The protections in effect, found by trying to open a socket, to fork, and to read a file that anyone may read."""
-    return Confinement(system_calls=_refused(socket.socket) and _refused(_fork), files=_refused(_read))
+    """The protections in effect, found by trying to open a socket, to fork, to read a file that anyone may read, and to start
+    as many threads as possible."""
+    return Confinement(
+        system_calls=_refused(socket.socket) and _refused(_fork),
+        files=_refused(_read),
+        threads=_count_startable_threads() == MAX_THREADS - 1,
+    )
+
+
+def _count_startable_threads() -> int:
+    """The number of threads that can live beside this one, at most `MAX_THREADS`."""
+    end = threading.Event()
+    started: list[threading.Thread] = []
+    before = threading.stack_size(_SMALL_STACK_BYTES)
+    try:
+        while len(started) < MAX_THREADS:
+            thread = threading.Thread(target=end.wait)
+            thread.start()
+            started.append(thread)
+    except RuntimeError:
+        pass
+    finally:
+        threading.stack_size(before)
+        end.set()
+    for thread in started:
+        thread.join()
+    return len(started)
 
 
 def _refused(attempt: Callable[[], object]) -> bool:

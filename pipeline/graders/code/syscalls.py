@@ -48,6 +48,7 @@ _CHANGING_FILES: dict[str, tuple[int, int | None]] = {
     "renameat2": (316, 276),
 }  # fmt: skip
 
+_CLONE = (56, 220)
 _CLONE_THREAD = 0x10000
 _SIGKILL = 9
 _AF_UNIX = 1
@@ -63,7 +64,7 @@ _WRITING_FLAGS = 0o1 | 0o2 | 0o100 | 0o1000
 """O_WRONLY, O_RDWR, O_CREAT, O_TRUNC."""
 
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _AND, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x54, 0x06
-_ALLOW, _KILL = 0x7FFF0000, 0x80000000
+_ALLOW, _KILL, _ASK = 0x7FFF0000, 0x80000000, 0x7FC00000
 _NUMBER_OFFSET, _ARCH_OFFSET, _ARGUMENTS_OFFSET = 0, 4, 16
 
 _Code = list[tuple[int, int, int, int]]
@@ -107,7 +108,7 @@ def _not(index: int, value: int) -> _Code:
 def _guarded(pid: int, *, writing: bool) -> list[_Guarded]:
     return [
         _Guarded(numbers=(257, 56), checks=() if writing else (_none_of_bits(2, _WRITING_FLAGS),)),  # openat
-        _Guarded(numbers=(56, 220), checks=(_some_bit(0, _CLONE_THREAD),)),  # clone
+        _Guarded(numbers=_CLONE, checks=(_some_bit(0, _CLONE_THREAD),)),  # clone
         _Guarded(numbers=(62, 129), checks=(_one_of(0, (pid,)), _not(1, _SIGKILL))),  # kill
         _Guarded(numbers=(234, 131), checks=(_one_of(0, (pid,)), _not(2, _SIGKILL))),  # tgkill
         _Guarded(numbers=(157, 167), checks=(_one_of(0, _PRCTL),)),  # prctl
@@ -145,4 +146,26 @@ def filter_program(machine: str, pid: int, *, writing: bool) -> bytes:
         block = [*(step for check in call.checks for step in check), (_RETURN, 0, 0, _ALLOW)]
         code += [(_EQUAL, 0, len(block), call.numbers[which]), *block]
     code += [(_AT_LEAST, 0, 1, _FIRST_RECENT), _refuse(errno.ENOSYS), _refuse(errno.EPERM)]
+    return _packed(code)
+
+
+def listening_program(machine: str) -> bytes:
+    """A filter that asks its listener before each `clone`, and leaves all else to `filter_program`, whose refusals come first.
+
+    Raises ValueError like `filter_program`.
+    """
+    which = ARCHITECTURES.index(machine)
+    return _packed(
+        [
+            (_LOAD, 0, 0, _ARCH_OFFSET),
+            (_EQUAL, 0, 3, _AUDIT_ARCH[which]),
+            (_LOAD, 0, 0, _NUMBER_OFFSET),
+            (_EQUAL, 0, 1, _CLONE[which]),
+            (_RETURN, 0, 0, _ASK),
+            (_RETURN, 0, 0, _ALLOW),
+        ]
+    )
+
+
+def _packed(code: _Code) -> bytes:
     return b"".join(struct.pack("=HBBI", *step) for step in code)

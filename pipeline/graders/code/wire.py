@@ -10,11 +10,12 @@ arguments; the class of an exception that the other process defines, which arriv
 """
 
 import builtins
+import codecs
 import json
 import operator
 import os
 from collections import Counter, OrderedDict, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum, StrEnum
@@ -55,6 +56,8 @@ class TaskKind(StrEnum):
     """Run a program alone. Files: content, standard input, standard output."""
     SUITE = "suite"
     """Run tests against a program. Files: content of the program, content of the tests, statement of the tests."""
+    OUTPUT = "output"
+    """Compare the output of a program. Files: tolerance and expected output, output of the program, statement."""
     TESTS = "tests"
     """Check whether tests can be read. Files: content of the tests, statement."""
     PROBE = "probe"
@@ -62,7 +65,7 @@ class TaskKind(StrEnum):
 
 
 class Statement(StrEnum):
-    """The result that the process of the tests states at its end."""
+    """The result that the process of the tests, or of a comparison, states at its end."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -81,17 +84,33 @@ class ProgramTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgramReport:
-    """How a run ended.
+    """How a run ended. Seconds are those of wall time.
 
     `began` is false if the sandbox could not be set up. `status` is the exit code of the program, negative for a signal, None
     if the child ended it. `exhausted`: the program exceeded its limit of processor time, threads or files. `late`: the run
-    exceeded its wall time.
+    exceeded its wall time. `unseen`: the machine did not show whether the program keeps a limit, so the run was ended.
+    `last_status` is like `status`, of the process that ends the run. `busy_seconds`: how long the run could compute, of that
+    `deprived_seconds` while others had the processor, see `processor_time`. None: the kernel does not count this.
     """
 
     began: bool
     status: int | None
     exhausted: bool
     late: bool
+    unseen: bool
+    last_status: int | None
+    wall_seconds: float
+    busy_seconds: float | None
+    deprived_seconds: float | None
+
+
+def text_pieces(descriptor: int, start: int = 0, *, errors: str = "replace") -> Iterator[str]:
+    """The UTF-8 text of an open file in pieces, from the byte `start` on."""
+    decoder = codecs.getincrementaldecoder("utf-8")(errors)
+    while data := os.pread(descriptor, _READ_BYTES, start):
+        start += len(data)
+        yield decoder.decode(data)
+    yield decoder.decode(b"", final=True)
 
 
 class OtherSideEndedError(BaseException):

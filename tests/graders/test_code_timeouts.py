@@ -1,0 +1,231 @@
+"""Programs that choose to be late are incorrect, and programs that a busy machine makes late are not graded."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+
+import pytest
+
+from pipeline.config.choices import TimeoutIs
+from pipeline.config.fields import identity_settings
+from pipeline.config.label import GraderConfig
+from pipeline.config.recorded_settings import chosen_settings
+from pipeline.core.records import Grade, Verdict
+from pipeline.graders.base import Checker
+from pipeline.graders.code.checker import CodeChecker, _is_by_machine
+from pipeline.graders.code.processor_time import Counts, processor_time
+from pipeline.graders.code.wire import ProgramReport
+from pipeline.graders.decided import DecidedChecker
+from pipeline.graders.registry import GRADERS, checker_for
+from tests.graders.conftest import code_config
+from tests.settings import grader_settings
+
+pytestmark = pytest.mark.slow
+
+Maker = Callable[..., CodeChecker]
+
+SQUARE = "assert f(2) == 4\nassert f(3) == 9"
+PRINTS = json.dumps({"inputs": [""], "outputs": ["1"]})
+MANY = json.dumps({"inputs": [""] * 20, "outputs": ["1"] * 20})
+CHOSEN = {
+    "sleeps": (PRINTS, "import time\ntime.sleep(60)"),
+    "sleeps when called": (SQUARE, "import time\ndef f(x): time.sleep(60)"),
+    "stops itself": (PRINTS, "import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)"),
+    "waits for ever": (PRINTS, "import threading\nthreading.Lock().acquire() and threading.Event().wait()"),
+    "sleeps a little in each test": (MANY, "import time\ntime.sleep(0.3)\nprint(1)"),
+    "makes its tests end": ("import os\nassert f(1) == 1 and os.abort()", "def f(x): return 1"),
+}
+LATE = {"deadline_seconds": 1.0, "suite_seconds": 1.0}
+
+
+@pytest.fixture(scope="module")
+def decided(code_checker: CodeChecker) -> Iterator[Checker]:
+    with checker_for(code_config(**LATE)) as checker:
+        yield checker
+
+
+@pytest.mark.parametrize("name", CHOSEN)
+def test_a_program_cannot_choose_to_be_ungraded(decided: Checker, name: str) -> None:
+    gold, program = CHOSEN[name]
+    assert decided.quick_answer((gold,), program) is None
+    assert decided.grade_answer((gold,), program).verdict is Verdict.INCORRECT
+    known = decided.quick_answer((gold,), program)
+    assert known is not None
+    assert known.verdict is Verdict.INCORRECT
+
+
+def test_hashes_that_collide_in_the_tests_are_no_excuse(decided: Checker) -> None:
+    """The tests compute all the time. Where other programs compute too, they may be the cause."""
+    program = "def f(x):\n    return [n * (2**61 - 1) for n in range(200_000)]"
+    grade = decided.grade_answer(("assert len(set(f(1))) == 0",), program)
+    assert grade.verdict is Verdict.INCORRECT or (grade.verdict is Verdict.TIMEOUT and grade.by_machine)
+
+
+def test_it_stays_ungraded_on_demand(code_checker: CodeChecker) -> None:
+    with checker_for(code_config(**LATE, timeout_is=TimeoutIs.ungraded)) as checker:
+        grade = checker.grade_answer((PRINTS,), CHOSEN["sleeps"][1])
+    assert (grade.verdict, grade.by_machine) == (Verdict.TIMEOUT, False)
+
+
+def test_who_passes_at_the_second_try_passes() -> None:
+    grades = [Grade(verdict=verdict, answer="a", ms=1.0) for verdict in (Verdict.TIMEOUT, Verdict.CORRECT)]
+    checker = DecidedChecker(Canned(grades))
+    assert checker.grade_answer(("g",), "a") == replace(grades[1], ms=2.0)
+
+
+@contextmanager
+def busy_core(checker: CodeChecker, spinners: int = 6) -> Iterator[None]:
+    """Confines the checker's child to one processor, on which others compute all the time."""
+    process = checker._children[0].process
+    assert process is not None
+    core = min(os.sched_getaffinity(process.pid))
+    os.sched_setaffinity(process.pid, {core})
+    spins = f"import os\nos.sched_setaffinity(0, {{{core}}})\nwhile True: pass"
+    others = [subprocess.Popen([sys.executable, "-c", spins], start_new_session=True) for _ in range(spinners)]
+    try:
+        yield
+    finally:
+        for other in others:
+            other.kill()
+            other.wait()
+
+
+@pytest.mark.parametrize("gold", [PRINTS, "assert f(1) == 1"], ids=["streams", "calls"])
+def test_a_program_that_is_late_on_a_busy_machine_is_not_graded(own_checker: Maker, gold: str) -> None:
+    checker = own_checker(deadline_seconds=2.0)
+    program = "import time\ndef f(x):\n    while time.process_time() < 0.8: pass\n    return x\nprint(f(1))"
+    with busy_core(checker):
+        grade = DecidedChecker(checker).grade_answer((gold,), program)
+        assert (grade.verdict, grade.by_machine) == (Verdict.TIMEOUT, True)
+        sleeps = DecidedChecker(checker).grade_answer((gold,), CHOSEN["sleeps"][1])
+        assert sleeps.verdict is Verdict.INCORRECT
+
+
+SPINS_TOGETHER = """
+import threading, time
+threading.stack_size(2**16)
+def spin():
+    while time.monotonic() % 0.1 > 0.002: time.sleep(0.001)
+    end = time.monotonic() + 0.0005
+    while time.monotonic() < end: pass
+def work():
+    while True: spin()
+for _ in range(60): threading.Thread(target=work, daemon=True).start()
+time.sleep(60)
+"""
+
+
+def test_threads_that_take_the_processor_from_each_other_are_no_excuse(own_checker: Maker) -> None:
+    checker = own_checker(deadline_seconds=2.0, cpu_seconds=2.0)
+    assert DecidedChecker(checker).grade_answer((PRINTS,), SPINS_TOGETHER).verdict is Verdict.INCORRECT
+
+
+@pytest.mark.parametrize(
+    ("processes", "busy", "deprived"),
+    [
+        ([([(1.0, 3.0)], 1.0)], 4.0, 3.0),
+        ([([(0.1, 0.0)], 0.1)], 0.1, 0.0),
+        ([([(0.1, 2.0), (2.0, 0.0)], 2.1)], 2.0, 0.0),
+        ([([(0.1, 2.0)], 2.1)], 0.1, 0.0),
+        ([([(1.0, 3.0)], 1.0), ([(0.5, 2.0)], 0.5)], 3.5 + 1.5, 2.5 + 1.0),
+        ([([(0.5, 8.0)], 0.5), ([(8.0, 0.0)], 8.0)], 8.5, 0.0),
+        ([([], 0.0)], 0.0, 0.0),
+    ],
+    ids=["others", "sleeps", "own thread", "ended thread", "both kept waiting", "tests compute", "nothing"],
+)
+def test_what_threads_take_from_each_other_is_not_taken_by_others(
+    processes: Sequence[tuple[list[tuple[float, float]], float]], busy: float, deprived: float
+) -> None:
+    found = processor_time([Counts(threads=threads, computed=computed) for threads, computed in processes])
+    assert (found.busy_seconds, found.deprived_seconds) == pytest.approx((busy, deprived))
+
+
+LATE_RUN = ProgramReport(
+    began=True, status=None, exhausted=False, late=True, unseen=False, last_status=None,
+    wall_seconds=10.0, busy_seconds=9.0, deprived_seconds=6.0,
+)  # fmt: skip
+FAST = replace(LATE_RUN, late=False, wall_seconds=1.0, busy_seconds=1.0, deprived_seconds=0.0)
+CRASH = replace(LATE_RUN, late=False, last_status=-6)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "runs", "by_machine"),
+    [
+        (Verdict.TIMEOUT, [LATE_RUN], True),
+        (Verdict.TIMEOUT, [FAST] * 99 + [LATE_RUN], True),
+        (Verdict.TIMEOUT, [replace(LATE_RUN, busy_seconds=4.0, deprived_seconds=4.0)], False),
+        (Verdict.TIMEOUT, [replace(LATE_RUN, deprived_seconds=1.0)], False),
+        (Verdict.TIMEOUT, [replace(LATE_RUN, busy_seconds=None, deprived_seconds=None)], True),
+        (Verdict.TIMEOUT, [FAST] * 9, False),
+        (Verdict.TIMEOUT, [replace(FAST, deprived_seconds=0.6)] * 9, True),
+        (Verdict.CRASHED, [CRASH], False),
+        (Verdict.CRASHED, [replace(CRASH, last_status=-9)], True),
+        (Verdict.CRASHED, [replace(CRASH, status=-9)], True),
+        (Verdict.CRASHED, [replace(CRASH, began=False)], True),
+        (Verdict.CRASHED, [replace(CRASH, unseen=True)], True),
+        (Verdict.CRASHED, [None], True),
+        (Verdict.INCORRECT, [LATE_RUN], False),
+    ],
+)
+def test_when_the_machine_may_be_the_cause(
+    verdict: Verdict, runs: list[ProgramReport | None], by_machine: bool
+) -> None:
+    assert _is_by_machine(verdict, runs) is by_machine
+
+
+class Canned(Checker):
+    """A checker that gives these grades one after the other."""
+
+    def __init__(self, grades: list[Grade]) -> None:
+        self.grades = list(grades)
+
+    def final_answer(self, text: str, *, complete: bool = True) -> str | None:
+        return text
+
+    def quick_answer(self, golds: tuple[str, ...], answer: str | None) -> Grade | None:
+        return None
+
+    def grade_answer(self, golds: tuple[str, ...], answer: str) -> Grade:
+        return self.grades.pop(0)
+
+    def parses(self, gold: str) -> bool:
+        return True
+
+    def close(self) -> None:
+        self.grades.clear()
+
+
+@pytest.mark.parametrize("verdict", [Verdict.TIMEOUT, Verdict.CRASHED])
+@pytest.mark.parametrize("by_machine", [True, False])
+def test_what_happens_twice_is_wrong_unless_the_machine_may_be_the_cause(verdict: Verdict, by_machine: bool) -> None:
+    lost = Grade(verdict=verdict, answer="a", ms=1.0, by_machine=by_machine)
+    inner = Canned([lost] * 4)
+    checker = DecidedChecker(inner)
+    wanted = verdict if by_machine else Verdict.INCORRECT
+    assert [checker.grade(("g",), "a").verdict for _ in range(2)] == [wanted] * 2
+    assert len(inner.grades) == (0 if by_machine else 2)
+    assert (checker.quick(("g",), "a") is None) is by_machine
+    assert checker.quick(("h",), "a") is None
+
+
+@pytest.mark.parametrize("kind", ["math", "code"])
+def test_runs_of_earlier_versions_keep_their_names_and_their_meaning(kind: str) -> None:
+    before = grader_settings(kind, timeout_is=TimeoutIs.ungraded)
+    assert "timeout_is" not in identity_settings(before)
+    assert identity_settings(grader_settings(kind, timeout_is=TimeoutIs.wrong))["timeout_is"] is TimeoutIs.wrong
+    assert chosen_settings({"grader.kind": kind}, GraderConfig, GRADERS) == before
+    recorded = {"grader.kind": kind, "grader.timeout_is": "wrong"}
+    assert chosen_settings(recorded, GraderConfig, GRADERS).timeout_is is TimeoutIs.wrong
+
+
+def test_the_default_depends_on_what_can_choose() -> None:
+    assert grader_settings("code").timeout_is is TimeoutIs.wrong
+    assert grader_settings("math").timeout_is is TimeoutIs.ungraded
+    with checker_for(grader_settings("math")) as checker:
+        assert not isinstance(checker, DecidedChecker)
+    with checker_for(grader_settings("math", timeout_is=TimeoutIs.wrong)) as checker:
+        assert isinstance(checker, DecidedChecker)
