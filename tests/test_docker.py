@@ -44,6 +44,11 @@ def test_image_does_not_run_as_root(path: Path) -> None:
     assert all(int(user.partition(":")[0]) > 0 for user in users), "a number, so that runAsNonRoot can check it"
 
 
+def test_the_gpu_image_loads_libraries_for_older_drivers() -> None:
+    settings = [rest for word, rest in _instructions(DOCKER / "gpu.Dockerfile") if word == "ENV"]
+    assert "VLLM_ENABLE_CUDA_COMPATIBILITY=1" in " ".join(settings).split()
+
+
 @every_dockerfile
 def test_what_is_copied_exists_and_the_entrypoint_is_ours(path: Path) -> None:
     instructions = _instructions(path)

@@ -42,6 +42,7 @@ CONTAINER = {
     "securityContext", "lifecycle", "livenessProbe", "readinessProbe",
 }  # fmt: skip
 TOLERATION = {"key", "operator", "value", "effect", "tolerationSeconds"}
+DAY = 24 * 60 * 60
 MODES = {"K8sJobMode", "HTTPMode", "InteractiveMode", "SidecarMode"}
 _QUANTITY = re.compile(r"\d+(?:\.\d+)?(?:m|[KMGTP]i?)?")
 _GIB = re.compile(r"(\d+)Gi")
@@ -168,6 +169,7 @@ def test_fields_have_the_types_that_kuberay_reads() -> None:
     for name in ("activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished"):
         assert isinstance(spec[name], int), name
         assert spec[name] > 0, name
+    assert spec["activeDeadlineSeconds"] == DAY
     cluster = spec["rayClusterSpec"]
     for group in (cluster["headGroupSpec"], *cluster["workerGroupSpecs"]):
         assert all(isinstance(value, str) for value in group["rayStartParams"].values()), "a map of strings"
