@@ -16,27 +16,48 @@
 #SBATCH --exclusive
 #SBATCH --mem=0
 #SBATCH --time=04:00:00
-#SBATCH --signal=B:TERM@300
+#SBATCH --signal=B:USR1@300
 #SBATCH --requeue
 #SBATCH --open-mode=append
 set -u
+
+# Five minutes before the time limit Slurm sends SIGUSR1, to this shell alone: the run commits what it has, ends with 75, and the
+# job goes back into the queue. SIGTERM is the end of the job (scancel): the run commits, and the job stays ended.
+# The pipeline leaves its number in the first file. The second one is there once it must stop: a signal may come before the number.
+STEPVALUE_PID_FILE=$(mktemp)
+export STEPVALUE_PID_FILE
+requeue=
+signals=0
+stop() {
+  signals=$((signals + 1))
+  touch "$STEPVALUE_PID_FILE.stop"
+  if [ -s "$STEPVALUE_PID_FILE" ]; then
+    kill -TERM "$(cat "$STEPVALUE_PID_FILE")" 2>/dev/null
+  fi
+}
+trap 'requeue=${requeue:-yes}; stop' USR1
+trap 'requeue=no; stop' TERM
+
 cd "$SLURM_SUBMIT_DIR" || exit 2
 
-# Models and compiled kernels on the node's own disk: one download and one compilation per node.
+# Models and compiled kernels on the node's own disk: one download and one compilation per node. HF_HOME stays where it is, because
+# the token of `hf auth login` lies in it.
 local_cache="${STEPVALUE_NODE_CACHE:-/tmp/stepvalue-$(id -u)}"
-export HF_HOME="${HF_HOME:-$local_cache/huggingface}"
+models="${HF_HOME:-$local_cache/huggingface}"
+export HF_HUB_CACHE="${HF_HUB_CACHE:-${HUGGINGFACE_HUB_CACHE:-$models/hub}}"
+export HF_XET_CACHE="${HF_XET_CACHE:-$models/xet}"
 export VLLM_CACHE_ROOT="${VLLM_CACHE_ROOT:-$local_cache/vllm}"
 export TRITON_CACHE_DIR="${TRITON_CACHE_DIR:-$local_cache/triton}"
 
 # With Ray's default of 15, which engines inherit, they wait for everything else that a node does.
 export RAY_worker_niceness="${RAY_worker_niceness:-0}"
 
-# The pipeline runs on this node, the first one, in either case: it leaves its number here, for the signal below.
-STEPVALUE_PID_FILE=$(mktemp)
-export STEPVALUE_PID_FILE
+# The pipeline runs on this node, the first one, in either case. Where it must stop by then, it does not begin.
 # The variables are those of the inner shell.
 # shellcheck disable=SC2016
-pipeline='echo $$ > "$STEPVALUE_PID_FILE"; exec python -m pipeline "$@"'
+pipeline='trap "exit 75" TERM; echo $$ > "$STEPVALUE_PID_FILE"; '
+# shellcheck disable=SC2016
+pipeline+='[ ! -e "$STEPVALUE_PID_FILE.stop" ] || exit 75; exec python -m pipeline "$@"'
 # These commands take cluster.address. Any other one needs no Ray, and runs here alone.
 case "${1:-}" in
   doctor | plan | label) nodes=$SLURM_JOB_NUM_NODES ;;
@@ -47,7 +68,7 @@ if [ "$nodes" -eq 1 ]; then
 else
   head=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
   # Seconds that the head waits for the others, and they for it: 30 by default, too few for a cold file system.
-  export RAY_SYMMETRIC_RUN_CLUSTER_WAIT_TIMEOUT=600
+  export RAY_SYMMETRIC_RUN_CLUSTER_WAIT_TIMEOUT="${RAY_SYMMETRIC_RUN_CLUSTER_WAIT_TIMEOUT:-600}"
   # srun gives a task one CPU, and since Slurm 22.05 it does not take over --cpus-per-task from sbatch. Without that option
   # a node's Ray gets all CPUs that the job has on the first node.
   srun --cpus-per-task="${SLURM_CPUS_PER_TASK:-$SLURM_CPUS_ON_NODE}" \
@@ -56,16 +77,12 @@ else
 fi
 job=$!
 
-# Slurm sends SIGTERM five minutes before the time limit, to this shell alone. The run commits what it has and ends with 75.
-trap 'kill -TERM "$(cat "$STEPVALUE_PID_FILE")"' TERM
-wait "$job"
-status=$?
-while kill -0 "$job" 2>/dev/null; do # the signal has ended `wait`, not the job
-  wait "$job"
-  status=$?
+while seen=$signals; wait "$job"; status=$?; [ "$signals" -ne "$seen" ]; do
+  : # a signal has ended `wait`, not the job
 done
-rm -f "$STEPVALUE_PID_FILE"
-if [ "$status" -eq 75 ]; then
-  scontrol requeue "$SLURM_JOB_ID"
-fi
+rm -f "$STEPVALUE_PID_FILE" "$STEPVALUE_PID_FILE.stop"
+# 143, or 241 through Ray: the signal reached Python before it could listen.
+case "$requeue $status" in
+  "yes 75" | "yes 143" | "yes 241") scontrol requeue "$SLURM_JOB_ID" ;;
+esac
 exit "$status"

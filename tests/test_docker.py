@@ -44,6 +44,11 @@ def test_image_does_not_run_as_root(path: Path) -> None:
     assert all(int(user.partition(":")[0]) > 0 for user in users), "a number, so that runAsNonRoot can check it"
 
 
+def test_the_gpu_image_loads_libraries_for_older_drivers() -> None:
+    settings = [rest for word, rest in _instructions(DOCKER / "gpu.Dockerfile") if word == "ENV"]
+    assert "VLLM_ENABLE_CUDA_COMPATIBILITY=1" in " ".join(settings).split()
+
+
 @every_dockerfile
 def test_what_is_copied_exists_and_the_entrypoint_is_ours(path: Path) -> None:
     instructions = _instructions(path)
@@ -82,14 +87,14 @@ def test_entrypoint_passes_its_words_on(tmp_path: Path, arguments: list[str], ex
     assert output.split() == [*expected.split(), str(child.pid)], "the same process: signals reach it"
 
 
-def _commands() -> list[str]:
+def readme_commands() -> list[str]:
     """The lines of code of the README, with continued lines joined."""
     blocks = re.findall(r"(?ms)^```\n(.*?)^```$", (DOCKER / "README.md").read_text("utf-8"))
     return [line for block in blocks for line in block.replace("\\\n", "").splitlines()]
 
 
 def test_the_commands_of_containers_are_accepted(capsys: pytest.CaptureFixture[str]) -> None:
-    runs = [shlex.split(line, comments=True) for line in _commands() if line.startswith("docker run ")]
+    runs = [shlex.split(line, comments=True) for line in readme_commands() if line.startswith("docker run ")]
     words = [each[next(at for at, word in enumerate(each) if PINNED.fullmatch(word)) + 1 :] for each in runs]
     ours = [each for each in words if each[0] not in ("python", "bench-gpu")]
     assert {each[0] for each in ours} == {"doctor", "label"}
@@ -98,12 +103,12 @@ def test_the_commands_of_containers_are_accepted(capsys: pytest.CaptureFixture[s
 
 
 def test_the_data_folder_belongs_to_the_user_of_the_images() -> None:
-    (made,) = {line.split("#")[0].strip() for line in _commands() if "install -d" in line}
+    (made,) = {line.split("#")[0].strip() for line in readme_commands() if "install -d" in line}
     user = re.escape(made.split()[-2])
     assert all(re.search(rf"(?m)^USER {user}:{user}$", path.read_text("utf-8")) for path in DOCKERFILES)
 
 
 def test_ray_is_started_so_that_its_workers_keep_their_priority() -> None:
-    starts = [line for line in _commands() if "ray start " in line]
+    starts = [line for line in readme_commands() if "ray start " in line]
     assert len(starts) == 2
     assert all(line.startswith("RAY_worker_niceness=0 ray start ") for line in starts)

@@ -1,4 +1,4 @@
-"""What can be said of `docker/rayjob.yaml` without Kubernetes: fields that KubeRay and Kubernetes know, and figures that fit.
+"""What can be said of `rayjob.yaml` and `claim.yaml` without Kubernetes: known fields, and figures that fit.
 
 The names of fields are those of KubeRay's API `ray.io/v1` (RayJobSpec, RayClusterSpec, HeadGroupSpec, WorkerGroupSpec) and of
 Kubernetes' core `v1`. Both servers drop or refuse a field that they do not know, so a misspelt one would be lost.
@@ -7,16 +7,18 @@ Kubernetes' core `v1`. Both servers drop or refuse a field that they do not know
 import dataclasses
 import re
 import shlex
+import subprocess
 from collections.abc import Iterator
 from typing import Any, get_type_hints
 
 import pytest
 from omegaconf import OmegaConf
 
+from pipeline.__main__ import main
 from pipeline.config.label import LabelConfig
 from pipeline.engines.settings import HfConfig
 from pipeline.runtime.connection import PRIVATE_RAY
-from tests.test_docker import DOCKER, PINNED
+from tests.test_docker import DOCKER, PINNED, readme_commands
 
 JOB = {
     "entrypoint", "submissionMode", "activeDeadlineSeconds", "backoffLimit", "shutdownAfterJobFinishes", "suspend",
@@ -42,17 +44,26 @@ CONTAINER = {
     "securityContext", "lifecycle", "livenessProbe", "readinessProbe",
 }  # fmt: skip
 TOLERATION = {"key", "operator", "value", "effect", "tolerationSeconds"}
+DAY = 24 * 60 * 60
 MODES = {"K8sJobMode", "HTTPMode", "InteractiveMode", "SidecarMode"}
 _QUANTITY = re.compile(r"\d+(?:\.\d+)?(?:m|[KMGTP]i?)?")
 _GIB = re.compile(r"(\d+)Gi")
 
 
-def _documents() -> list[dict[str, Any]]:
-    texts = (DOCKER / "rayjob.yaml").read_text("utf-8").split("\n---\n")
-    documents = [OmegaConf.to_container(OmegaConf.create(text)) for text in texts]
+def _parsed(text: str) -> list[dict[str, Any]]:
+    documents = [OmegaConf.to_container(OmegaConf.create(part)) for part in text.split("\n---\n")]
     return [
         {str(key): value for key, value in document.items()} for document in documents if isinstance(document, dict)
     ]
+
+
+def _documents() -> list[dict[str, Any]]:
+    return [each for name in ("claim.yaml", "rayjob.yaml") for each in _parsed((DOCKER / name).read_text("utf-8"))]
+
+
+def _files_pod() -> dict[str, Any]:
+    (pod,) = (document for document in _documents() if document["kind"] == "Pod")
+    return pod
 
 
 def _ray_job() -> dict[str, Any]:
@@ -124,6 +135,77 @@ def test_pods_are_pinned_unprivileged_and_share_the_claimed_volume() -> None:
             assert container["resources"]["limits"].keys() >= {"cpu", "memory"}
 
 
+def test_the_pod_for_files_mounts_the_claim_as_the_user_of_the_job() -> None:
+    pod = _files_pod()
+    assert pod["apiVersion"] == "v1"
+    spec = pod["spec"]
+    assert spec["securityContext"] == _pods()[0]["securityContext"]
+    assert spec["automountServiceAccountToken"] is False
+    (container,) = spec["containers"]
+    assert PINNED.fullmatch(container["image"])
+    assert container["securityContext"] == _pods()[0]["containers"][0]["securityContext"]
+    assert container["volumeMounts"] == [{"name": "data", "mountPath": "/data"}]
+    (claim,) = (document for document in _documents() if document["kind"] == "PersistentVolumeClaim")
+    assert spec["volumes"] == [{"name": "data", "persistentVolumeClaim": {"claimName": claim["metadata"]["name"]}}]
+    _known(spec, POD)
+    _known(container, CONTAINER)
+
+
+def test_deleting_the_job_leaves_the_run_directory() -> None:
+    assert [each["kind"] for each in _parsed((DOCKER / "rayjob.yaml").read_text("utf-8"))] == ["RayJob"]
+
+
+def _at(commands: list[str], *words: str) -> int:
+    (found,) = [at for at, line in enumerate(commands) if all(word in line for word in words)]
+    return found
+
+
+def test_the_steps_copy_the_problems_and_look_before_the_job_starts() -> None:
+    commands = readme_commands()
+    steps = [
+        _at(commands, "kubectl create secret"),
+        _at(commands, "kubectl apply -f docker/claim.yaml"),
+        _at(commands, f"kubectl wait --for=condition=Ready pod/{_files_pod()['metadata']['name']}"),
+        _at(commands, "kubectl cp problems.jsonl"),
+        _at(commands, "sed ", "kubectl apply -f -"),
+        _at(commands, "kubectl delete rayjob stepvalue-doctor"),
+        _at(commands, "kubectl apply -f docker/rayjob.yaml"),
+        _at(commands, "report.html"),
+    ]
+    assert steps == sorted(steps)
+    settings = dict(word.split("=", 1) for word in shlex.split(_ray_job()["spec"]["entrypoint"])[4:])
+    name = _files_pod()["metadata"]["name"]
+    assert f" {name}:{settings['data.path']}" in commands[_at(commands, "kubectl cp problems.jsonl")]
+    assert f" {name}:{settings['run_dir']}/report.html " in commands[_at(commands, "report.html")]
+
+
+def test_doctor_runs_on_the_pods_and_with_the_settings_of_the_job(capsys: pytest.CaptureFixture[str]) -> None:
+    commands = readme_commands()
+    edit = commands[_at(commands, "sed ", "kubectl apply -f -")].partition("|")[0]
+    edited = subprocess.run(shlex.split(edit), cwd=DOCKER.parent, capture_output=True, text=True, check=True).stdout
+    (doctor,) = _parsed(edited)
+    job = _ray_job()
+    words = shlex.split(doctor["spec"]["entrypoint"])
+    assert words[:4] == ["python", "-m", "pipeline", "doctor"]
+    assert main([*words[3:], "--cfg", "job"]) == 0, capsys.readouterr().err
+    assert doctor["metadata"].pop("name") == "stepvalue-doctor"
+    assert job["metadata"].pop("name") == "stepvalue-label"
+    assert doctor["spec"].pop("backoffLimit") == 0, "a fault that doctor finds stays in another cluster"
+    job["spec"].pop("backoffLimit")
+    job["spec"]["entrypoint"] = job["spec"]["entrypoint"].replace(" label ", " doctor ")
+    assert doctor == job
+
+
+def test_ray_has_the_command_that_shows_the_lines_of_a_job() -> None:
+    cli = pytest.importorskip("ray.dashboard.modules.job.cli")
+    commands = readme_commands()
+    words = shlex.split(commands[_at(commands, "ray job logs --address http://127.0.0.1:8265 --follow")])
+    known = {name for parameter in cli.logs.params for name in parameter.opts}
+    assert {word for word in words[words.index("logs") :] if word.startswith("--")} <= known
+    (ports,) = (each["ports"] for pod in _pods() for each in pod["containers"] if "ports" in each)
+    assert {"name": "dashboard", "containerPort": 8265} in ports
+
+
 def _known(fields: dict[str, Any], names: set[str]) -> None:
     assert fields.keys() <= names, fields.keys() - names
 
@@ -168,6 +250,7 @@ def test_fields_have_the_types_that_kuberay_reads() -> None:
     for name in ("activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished"):
         assert isinstance(spec[name], int), name
         assert spec[name] > 0, name
+    assert spec["activeDeadlineSeconds"] == DAY
     cluster = spec["rayClusterSpec"]
     for group in (cluster["headGroupSpec"], *cluster["workerGroupSpecs"]):
         assert all(isinstance(value, str) for value in group["rayStartParams"].values()), "a map of strings"

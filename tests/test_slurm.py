@@ -6,7 +6,9 @@ import shlex
 import shutil
 import signal
 import subprocess
+import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,16 +21,29 @@ from tests.conftest import ROOT
 SCRIPT = ROOT / "docker" / "slurm.sh"
 WORDS = ["label", "data=sample", "run_dir=/shared/runs/one run"]
 SECONDS = 30
-CHOSEN = {"HF_HOME", "VLLM_CACHE_ROOT", "TRITON_CACHE_DIR", "RAY_worker_niceness", "SLURM_CPUS_PER_TASK"}
+CHOSEN = {
+    "HF_HOME",
+    "HF_HUB_CACHE",
+    "HUGGINGFACE_HUB_CACHE",
+    "HF_XET_CACHE",
+    "VLLM_CACHE_ROOT",
+    "TRITON_CACHE_DIR",
+    "RAY_worker_niceness",
+    "RAY_SYMMETRIC_RUN_CLUSTER_WAIT_TIMEOUT",
+    "SLURM_CPUS_PER_TASK",
+}
 """Variables of a user that the script keeps."""
 
 STAND_INS = {
     "srun": 'echo "srun $*" >> "$LOG"; while [[ "$1" == --* ]]; do shift; done; exec "$@"',
-    "scontrol": 'echo "scontrol $*" >> "$LOG"; [ "$1" = show ] && printf "node1\\nnode2\\n"; exit 0',
+    "scontrol": 'echo "scontrol $*" >> "$LOG"; [ "$1" = show ] && sleep "${SHOW:-0}" && printf "node1\\nnode2\\n"; exit 0',
     # What the head does with it: its own options, then the command, whose exit code is passed on.
-    "ray": 'echo "ray $*" >> "$LOG"; echo "niceness $RAY_worker_niceness" >> "$LOG"\n'
-    'while [ "$1" != -- ]; do shift; done; shift; "$@"',
-    "python": 'echo "python $*" >> "$LOG"; echo "cache $HF_HOME $VLLM_CACHE_ROOT $TRITON_CACHE_DIR" >> "$LOG"\n'
+    "ray": 'echo "ray $*" >> "$LOG"\n'
+    'echo "niceness $RAY_worker_niceness, wait $RAY_SYMMETRIC_RUN_CLUSTER_WAIT_TIMEOUT" >> "$LOG"\n'
+    'while [ "$1" != -- ]; do shift; done; shift; sleep "${JOIN:-0}"; "$@"',
+    "python": 'echo "python $*" >> "$LOG"\n'
+    'echo "cache $HF_HUB_CACHE $HF_XET_CACHE $VLLM_CACHE_ROOT $TRITON_CACHE_DIR" >> "$LOG"\n'
+    'echo "home ${HF_HOME:-}" >> "$LOG"; [ -z "${DEAF:-}" ] || { touch "$LOG.under-way"; exec sleep 20; }\n'
     "trap 'echo signal >> \"$LOG\"; exit 75' TERM\n"
     'touch "$LOG.under-way"; for _ in $(seq "${TENTHS:-0}"); do sleep 0.1; done; exit "${CODE:-0}"',
 }
@@ -85,27 +100,67 @@ def test_the_script_is_sound() -> None:
 
 def test_one_node_runs_the_pipeline_alone(slurm: Slurm) -> None:
     assert slurm.start(1).wait(SECONDS) == 0
-    first, cache = slurm.lines()
+    first, cache, home = slurm.lines()
     assert first == "python -m pipeline " + " ".join(WORDS)
     assert all(part.startswith("/tmp/stepvalue-") for part in cache.split()[1:])
+    assert home == "home ", "the token of `hf auth login` lies there"
 
 
 def test_several_nodes_run_it_on_the_first_beside_ray_on_all(slurm: Slurm) -> None:
     assert slurm.start(2).wait(SECONDS) == 0
-    asked, run, ray, niceness, python, _ = slurm.lines()
+    asked, run, ray, settings, python, *_ = slurm.lines()
     assert asked == "scontrol show hostnames node[1-2]"
     assert run.startswith("srun --cpus-per-task=64 ray symmetric-run ")
     assert ray.startswith("ray symmetric-run --address node1:6379 --min-nodes 2 -- ")
-    assert niceness == "niceness 0"
+    assert settings == "niceness 0, wait 600"
     assert python == "python -m pipeline " + " ".join(WORDS) + " cluster.address=auto"
 
 
 def test_what_the_user_has_set_is_kept(slurm: Slurm) -> None:
-    assert slurm.start(2, SLURM_CPUS_PER_TASK="16", RAY_worker_niceness="5", HF_HOME="/models").wait(SECONDS) == 0
-    _, run, _, niceness, _, cache = slurm.lines()
+    user = {
+        "SLURM_CPUS_PER_TASK": "16",
+        "RAY_worker_niceness": "5",
+        "RAY_SYMMETRIC_RUN_CLUSTER_WAIT_TIMEOUT": "1800",
+        "HF_HOME": "/models",
+        "HF_XET_CACHE": "/chunks",
+        "VLLM_CACHE_ROOT": "/kernels",
+        "TRITON_CACHE_DIR": "/triton",
+    }
+    assert slurm.start(2, **user).wait(SECONDS) == 0
+    _, run, _, settings, _, cache, home = slurm.lines()
     assert run.startswith("srun --cpus-per-task=16 ray symmetric-run ")
-    assert niceness == "niceness 5"
-    assert cache.startswith("cache /models ")
+    assert settings == "niceness 5, wait 1800"
+    assert cache == "cache /models/hub /chunks /kernels /triton"
+    assert home == "home /models"
+
+
+@pytest.mark.parametrize("name", ["HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"])
+def test_a_cache_of_models_that_the_user_has_set_is_kept(slurm: Slurm, name: str) -> None:
+    assert slurm.start(1, HF_HOME="/home/me/hf", **{name: "/models"}).wait(SECONDS) == 0
+    _, cache, home = slurm.lines()
+    assert cache.startswith("cache /models /home/me/hf/xet ")
+    assert home == "home /home/me/hf"
+
+
+def test_a_login_is_found_and_models_lie_on_the_disk_of_the_node(slurm: Slurm) -> None:
+    """The installed huggingface_hub reads the variables as the script means them."""
+    pytest.importorskip("huggingface_hub")
+    (slurm.folder / ".cache" / "huggingface").mkdir(parents=True)
+    (slurm.folder / ".cache" / "huggingface" / "token").write_text("hf_of_a_login")
+    code = (
+        "import huggingface_hub as hub; from huggingface_hub import constants as c; "
+        "print(hub.get_token(), c.HF_HUB_CACHE, c.HF_XET_CACHE)"
+    )
+    (slurm.folder / "python").write_text(f"#!/bin/bash\nexec {sys.executable} -c '{code}'\n")
+    process = slurm.start(
+        1,
+        HOME=str(slurm.folder),
+        XDG_CACHE_HOME=str(slurm.folder / ".cache"),
+        HF_TOKEN="",
+        STEPVALUE_NODE_CACHE="/local",
+    )
+    out, _ = process.communicate(timeout=SECONDS)
+    assert out.split() == ["hf_of_a_login", "/local/huggingface/hub", "/local/huggingface/xet"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -130,19 +185,74 @@ def test_the_installed_ray_reads_the_options_as_meant(slurm: Slurm) -> None:
     assert (context.params["address"], context.params["min_nodes"]) == ("node1:6379", 2)
     assert module.curate_and_validate_ray_start_args(words[: words.index("--")]) == []
     assert "RAY_SYMMETRIC_RUN_CLUSTER_WAIT_TIMEOUT" in Path(module.__file__).read_text("utf-8")
-    assert "RAY_SYMMETRIC_RUN_CLUSTER_WAIT_TIMEOUT=" in SCRIPT.read_text("utf-8")
+    assert 'export RAY_SYMMETRIC_RUN_CLUSTER_WAIT_TIMEOUT="' in SCRIPT.read_text("utf-8")
+
+
+def under_way(slurm: Slurm) -> bool:
+    return Path(f"{slurm.log}.under-way").exists()
+
+
+def until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + SECONDS
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def logs(slurm: Slurm, start: str) -> Callable[[], bool]:
+    """Whether the log has a line that starts so."""
+    return lambda: slurm.log.exists() and any(line.startswith(start) for line in slurm.lines())
+
+
+def test_slurm_sends_the_signal_after_which_the_job_goes_back_into_the_queue() -> None:
+    assert "\n#SBATCH --signal=B:USR1@300\n" in SCRIPT.read_text("utf-8")
 
 
 @pytest.mark.parametrize("nodes", [1, 2])
-def test_a_signal_reaches_the_pipeline_and_the_job_goes_back_into_the_queue(slurm: Slurm, nodes: int) -> None:
+def test_a_time_limit_reaches_the_pipeline_and_the_job_goes_back_into_the_queue(slurm: Slurm, nodes: int) -> None:
     process = slurm.start(nodes, TENTHS="200")
-    deadline = time.monotonic() + SECONDS
-    while not Path(f"{slurm.log}.under-way").exists():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    process.send_signal(signal.SIGTERM)
+    until(lambda: under_way(slurm))
+    process.send_signal(signal.SIGUSR1)
     assert process.wait(SECONDS) == 75
     assert slurm.lines()[-2:] == ["signal", "scontrol requeue 42"]
+
+
+@pytest.mark.parametrize("nodes", [1, 2])
+@pytest.mark.parametrize("before", [(), (signal.SIGUSR1,)])
+def test_a_cancelled_job_commits_and_stays_ended(slurm: Slurm, nodes: int, before: tuple[signal.Signals, ...]) -> None:
+    process = slurm.start(nodes, TENTHS="200")
+    until(lambda: under_way(slurm))
+    for number in (*before, signal.SIGTERM):
+        process.send_signal(number)
+    assert process.wait(SECONDS) == 75
+    assert "signal" in slurm.lines()
+    assert not any("requeue" in line for line in slurm.lines())
+
+
+@pytest.mark.parametrize(("number", "again"), [(signal.SIGUSR1, True), (signal.SIGTERM, False)])
+@pytest.mark.parametrize("moment", [{"SHOW": "1"}, {"JOIN": "1"}], ids=["before Ray starts", "while Ray starts"])
+def test_a_signal_before_the_pipeline_starts_is_kept(
+    slurm: Slurm, number: signal.Signals, again: bool, moment: dict[str, str]
+) -> None:
+    process = slurm.start(2, TENTHS="200", **moment)
+    until(logs(slurm, "scontrol show" if "SHOW" in moment else "ray "))
+    process.send_signal(number)
+    assert process.wait(SECONDS) == 75
+    assert not logs(slurm, "python")()
+    assert logs(slurm, "scontrol requeue 42")() == again
+
+
+def test_a_signal_before_python_listens_is_kept(slurm: Slurm) -> None:
+    process = slurm.start(1, DEAF="1")
+    until(lambda: under_way(slurm))
+    process.send_signal(signal.SIGUSR1)
+    assert process.wait(SECONDS) == 128 + signal.SIGTERM
+    assert slurm.lines()[-1] == "scontrol requeue 42"
+
+
+def test_an_interruption_without_a_signal_of_slurm_is_final(slurm: Slurm) -> None:
+    assert slurm.start(1, CODE="75").wait(SECONDS) == 75
+    assert not logs(slurm, "scontrol requeue")()
 
 
 @pytest.mark.parametrize("code", [0, 1, 2])

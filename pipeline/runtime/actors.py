@@ -40,6 +40,7 @@ _NOT_OURS = (
     "the worker's machine has no stepvalue, or its Python finds another package `pipeline` first: install stepvalue there, and "
     "look at PYTHONPATH of its `ray start`"
 )
+_HUB_TOKEN = "HF_TOKEN"
 _TAKEN_AWAY = ("its node has died", "node was terminated", "node is dead", "receives a SIGTERM")
 """Phrases in Ray 2.60's messages about an actor that was lost with its node. Until Ray declares the node dead, the actor is
 unavailable."""
@@ -142,7 +143,7 @@ def ray_workers(config: LabelConfig, check: Callable[[], None] = lambda: None) -
         variables = forwarded(os.environ)
         # The nodes of a private Ray have the environment of this process already.
         elsewhere = config.cluster.address is not None
-        sent = variables.secret if elsewhere else {}
+        sent = {**variables.secret, **_login()} if elsewhere else {}
         actor_class: Any = ray.remote(_Actor).options(
             runtime_env={"env_vars": dict(variables.plain)} if elsewhere and variables.plain else None,
             num_cpus=taken.cpus,
@@ -153,7 +154,7 @@ def ray_workers(config: LabelConfig, check: Callable[[], None] = lambda: None) -
             # All GPUs of an actor are on one node in any case. Several actors share the CPUs of a node only if they must.
             scheduling_strategy="SPREAD",
         )
-        secrets = tuple(variables.secret.values())
+        secrets = (*variables.secret.values(), *sent.values())
         placed = replace(config, policy=policy.with_tensor_parallel(taken.tensor_parallel))
 
         def hire(attempt: int) -> WorkerHandle:
@@ -170,6 +171,19 @@ def ray_workers(config: LabelConfig, check: Callable[[], None] = lambda: None) -
             # A private Ray does not export metrics.
             watch=RunMetrics(last_part(config.run_dir or "")) if config.cluster.address is not None else no_watcher,
         )
+
+
+def _login() -> Mapping[str, str]:
+    """`HF_TOKEN` with the token of `hf auth login`, where the environment has none: it lies in a file of this machine."""
+    if os.environ.get(_HUB_TOKEN):
+        return {}
+    try:
+        from huggingface_hub import get_token
+
+        token = get_token()
+    except Exception:  # noqa: BLE001  most models need no token, and a worker that needs one says so
+        return {}
+    return {_HUB_TOKEN: token} if token else {}
 
 
 def _devices(elsewhere: int | None, stated: int | None, taken: Share) -> float:

@@ -11,12 +11,30 @@ from dataclasses import dataclass, field
 PREFIXES = ("HF_", "HUGGING_FACE_", "TRANSFORMERS_", "VLLM_", "NCCL_")
 PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
 """In capital or small letters."""
-OF_ONE_MACHINE = ("VLLM_HOST_IP", "VLLM_PORT", "VLLM_RPC_BASE_PATH", "VLLM_CPU_OMP_THREADS_BIND")
-"""Variables that are wrong on any other machine: addresses, ports, sockets and cores."""
+OF_ONE_MACHINE = (
+    "VLLM_RPC_BASE_PATH",
+    "VLLM_CPU_OMP_THREADS_BIND",
+    "VLLM_DP_RANK",
+    "VLLM_DP_RANK_LOCAL",
+    "VLLM_DP_SIZE",
+    "VLLM_RAY_BUNDLE_INDICES",
+    "VLLM_GPU_NIC_PCIE_MAPPING",
+    "VLLM_OBJECT_STORAGE_SHM_BUFFER_NAME",
+    "NCCL_HOSTID",
+    "NCCL_COMM_ID",
+    "NCCL_RAS_ADDR",
+    "NCCL_TOPO_FILE",
+    "NCCL_GRAPH_FILE",
+)
+"""Variables that are wrong on any other machine, as are all addresses and ports: sockets, cores, devices, and the place of a
+process among others."""
 HIDDEN = "***"
 LEAST_SECRET = 6
 """Shorter values are not hidden in messages: they would blot out parts of words."""
-_SECRET_NAME = re.compile(r"TOKEN|KEY|SECRET|PASSW|CREDENTIAL|AUTH")
+_ADDRESS_OR_PORT = re.compile(r"_(?:IPS?|HOST|PORT)$")
+_SECRET_NAME = re.compile(r"KEY|SECRET|PASSW|CREDENTIAL|AUTH")
+_TOKEN_NAME = re.compile(r"TOKEN(?!S|IZ)")
+_NUMBER = re.compile(r"\s*[+-]?[0-9]+(?:\.[0-9]*)?\s*")
 _USER_AND_PASSWORD = re.compile(r"//[^/@\s]+@|^[^/@\s]+:[^/@\s]+@")
 
 
@@ -39,8 +57,13 @@ def forwarded(environment: Mapping[str, str]) -> ForwardedVariables:
 
 
 def is_secret(name: str, value: str) -> bool:
-    """Whether a variable may hold a secret: by its name, or because its value is an address with a user or a password."""
-    return bool(_SECRET_NAME.search(name.upper()) or _USER_AND_PASSWORD.search(value))
+    """Whether a variable may hold a secret: by its name, or because its value is an address with a user or a password.
+
+    A number of tokens is a limit. A password may be a number.
+    """
+    name = name.upper()
+    is_token = bool(_TOKEN_NAME.search(name)) and not _NUMBER.fullmatch(value)
+    return is_token or bool(_SECRET_NAME.search(name) or _USER_AND_PASSWORD.search(value))
 
 
 def without_secrets(text: str, secrets: Iterable[str]) -> str:
@@ -62,4 +85,6 @@ def _parts(secret: str) -> Iterator[str]:
 
 
 def _is_needed(name: str) -> bool:
-    return (name.startswith(PREFIXES) and name not in OF_ONE_MACHINE) or name.upper() in PROXIES
+    if name.upper() in PROXIES:
+        return True
+    return name.startswith(PREFIXES) and name not in OF_ONE_MACHINE and not _ADDRESS_OR_PORT.search(name)

@@ -30,6 +30,7 @@ ROLLOUTS = 4
 PREFIXES = 3
 """The empty one and those of two steps, which state no answer yet."""
 SECRET = "hf_secret0123456789"  # of nobody
+LOGIN = "hf_login0123456789"  # of nobody
 SHELL = {"HF_TOKEN": SECRET, "HF_HOME": "/shared/hf", "VLLM_HOST_IP": "10.9.8.7", "MY_KEY": "of another service"}
 
 
@@ -174,6 +175,22 @@ def test_a_full_gpu_of_eight_costs_one_worker_and_no_rollout_and_no_secret_is_wr
     assert any("raylet" in path.name for path in files)
     assert not [path for path in files if SECRET.encode() in path.read_bytes()]
     assert SECRET not in label.output
+
+
+def test_the_token_of_a_login_reaches_workers_and_is_not_written(
+    run: Callable[[str], Run], nodes: Raylets, tmp_path: Path
+) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "token").write_text(LOGIN)
+    label = run("login")
+    label.start("cluster.workers=1", "cluster.gpus_per_worker=1", shell={"HF_HOME": str(home), "HF_TOKEN": ""})
+    label.assert_whole()
+    (one,) = label.started
+    assert one["variables"]["HF_TOKEN"] == LOGIN
+    written = [*label.folder.rglob("run/**/*"), *nodes.folder.rglob("*.log"), *nodes.folder.rglob("*.out")]
+    assert not [path for path in written if path.is_file() and LOGIN.encode() in path.read_bytes()]
+    assert LOGIN not in label.output
 
 
 def test_a_gpu_on_which_engines_die_costs_one_worker_and_no_rollout(run: Callable[[str], Run], nodes: Raylets) -> None:

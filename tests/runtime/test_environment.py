@@ -1,7 +1,11 @@
 """Which variables of the driver's shell reach workers on other nodes, and that no secret among them is ever written."""
 
+import importlib.util
+import re
 import string
+from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -42,6 +46,83 @@ def test_engines_get_what_they_need_and_nothing_else() -> None:
     }
     secrets = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "VLLM_API_KEY", "HTTP_PROXY", "all_proxy")
     assert found.secret == {name: SHELL[name] for name in secrets}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "VLLM_HOST_IP",
+        "VLLM_LOOPBACK_IP",
+        "VLLM_PORT",
+        "VLLM_DP_MASTER_IP",
+        "VLLM_DP_MASTER_PORT",
+        "VLLM_DP_RANK",
+        "VLLM_DP_RANK_LOCAL",
+        "VLLM_DP_SIZE",
+        "VLLM_NIXL_SIDE_CHANNEL_HOST",
+        "VLLM_NIXL_SIDE_CHANNEL_PORT",
+        "VLLM_EC_SIDE_CHANNEL_HOST",
+        "VLLM_P2P_SIDE_CHANNEL_PORT",
+        "VLLM_MOONCAKE_BOOTSTRAP_PORT",
+        "VLLM_RAY_DP_PLACEMENT_NODE_IPS",
+        "VLLM_RAY_BUNDLE_INDICES",
+        "VLLM_GPU_NIC_PCIE_MAPPING",
+        "VLLM_OBJECT_STORAGE_SHM_BUFFER_NAME",
+        "NCCL_HOSTID",
+        "NCCL_COMM_ID",
+        "NCCL_RAS_ADDR",
+        "NCCL_TOPO_FILE",
+        "NCCL_GRAPH_FILE",
+    ],
+)
+def test_what_is_true_of_one_machine_stays_there(name: str) -> None:
+    found = forwarded({name: "10.0.0.1", "VLLM_ATTENTION_BACKEND": "FLASH_ATTN"})
+    assert {**found.plain, **found.secret} == {"VLLM_ATTENTION_BACKEND": "FLASH_ATTN"}
+
+
+def test_no_address_or_port_of_the_installed_vllm_is_forwarded() -> None:
+    vllm = importlib.util.find_spec("vllm")
+    if vllm is None or vllm.origin is None:
+        pytest.skip("no vLLM")
+    text = (Path(vllm.origin).parent / "envs.py").read_text("utf-8")
+    known = set(re.findall(r'^    "(VLLM_\w+)":', text, re.MULTILINE))
+    assert len(known) > 100
+    local = {name for name in known if re.search("_(IPS?|HOST|PORT|RANK|RANK_LOCAL|BIND|INDICES|BASE_PATH)$", name)}
+    assert {"VLLM_HOST_IP", "VLLM_DP_RANK", "VLLM_EC_SIDE_CHANNEL_PORT"} <= local
+    found = forwarded(dict.fromkeys(known, "1"))
+    assert not local & {*found.plain, *found.secret}
+
+
+LIMITS = ("VLLM_MAX_TOKENS_PER_EXPERT_FP4_MOE", "VLLM_MULTI_STREAM_GEMM_TOKEN_THRESHOLD")
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_a_number_of_tokens_is_a_limit(name: str) -> None:
+    found = forwarded({name: "163840"})
+    assert found.plain == {name: "163840"}
+    assert "163840 tokens" in without_secrets("max 163840 tokens", found.secret.values())
+
+
+@pytest.mark.parametrize(("name", "value"), [("HF_X_TOKENS", "left"), ("VLLM_TOKENIZER_MODE", "mistral")])
+def test_tokens_of_a_text_are_no_secret(name: str, value: str) -> None:
+    assert not is_secret(name, value)
+
+
+@pytest.mark.parametrize("name", ["VLLM_API_KEY", "HF_PASSWORD", "HF_SECRET", "NCCL_AUTH", "HF_CREDENTIALS"])
+def test_a_password_may_be_a_number(name: str) -> None:
+    assert is_secret(name, "31415926")
+
+
+@given(
+    st.sampled_from(["HF_", "VLLM_"]),
+    st.sampled_from(["TOKEN", "HUB_TOKEN", "TOKEN_", "API_KEY", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "AUTH"]),
+    st.sampled_from(["", "_OF_A_HUB", "_2"]),
+    st.text(string.ascii_letters, min_size=1),
+)
+def test_what_a_name_calls_secret_is_never_plain(start: str, word: str, end: str, value: str) -> None:
+    found = forwarded({start + word + end: value})
+    assert found.secret == {start + word + end: value}
+    assert found.plain == {}
 
 
 names = st.builds(

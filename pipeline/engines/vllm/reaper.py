@@ -4,8 +4,8 @@ It waits until its owner's end of a pipe closes, which the kernel guarantees, an
 in its environment and removes their shared memory. It is run as a file, in an interpreter that sees no other module of this
 package. Linux only.
 
-Shared memory outlives the processes that made it: 160 MiB for an engine on a CPU. Its names are read from the processes while they
-live, and kept in a file beside it, so that the next engine can remove it where this process was killed too.
+Shared memory outlives the processes that made it: 160 MiB for an engine on a CPU. Its names are read from the processes while
+they live, and kept in a file beside it, so that the next engine can remove it where this process was killed too.
 """
 
 import contextlib
