@@ -13,6 +13,7 @@ from pipeline.cli.label import LABEL
 from pipeline.config.label import LabelConfig
 from pipeline.core.errors import Interrupted, StepvalueError, UsageError
 from pipeline.core.failpoints import arm
+from pipeline.core.formatting import plain_lines
 from pipeline.core.suggestions import choice_hint
 
 
@@ -95,7 +96,7 @@ def _print_error(line: str) -> None:
     # Not at the top: shells wait for the answers of `__complete`, which has no use for it.
     from rich.console import Console
 
-    Console(stderr=True, soft_wrap=True, highlight=False, markup=False).print(line)
+    Console(stderr=True, soft_wrap=True, highlight=False, markup=False).print(plain_lines(line))
 
 
 def _parse(command: Command, arguments: Sequence[str]) -> Invocation:

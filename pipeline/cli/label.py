@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pipeline.cli.command import Command, interruptible
 from pipeline.config.label import LabelConfig
-from pipeline.core.formatting import printable
+from pipeline.core.output import say
 
 if TYPE_CHECKING:
     from pipeline.runtime.worker_handle import WorkerPool
@@ -73,7 +73,7 @@ def _checked_workers(config: LabelConfig, check: Callable[[], None]) -> Iterator
     with ray_workers(config, check=check) as pool:
         look = this_machine if config.cluster.address is None else partial(joined_nodes, check=check)
         for warning in node_warnings(config, look):
-            sys.stderr.write(f"stepvalue: warning: {printable(warning)}\n")
+            say(f"warning: {warning}")
         yield pool
 
 

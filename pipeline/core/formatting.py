@@ -103,6 +103,11 @@ def format_percent(share: float) -> str:
     return f"{100 * share:.0f} %" if share >= 0.0995 else f"{100 * share:.1f} %"
 
 
+def plain_lines(text: str) -> str:
+    """The text without the control characters that a terminal would execute, but for line ends."""
+    return "".join(character if character.isprintable() or character == "\n" else "�" for character in text)
+
+
 def printable(text: str) -> str:
     """The text as one line, without the control characters that a terminal would execute."""
     return "".join(character if character.isprintable() else "�" for character in " ".join(text.split()))

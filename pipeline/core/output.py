@@ -1,4 +1,4 @@
-"""What this process, and processes that it starts, write to standard output and standard error, sent to a file."""
+"""Lines for the user on standard error; and what this process, and processes that it starts, write, sent to a file."""
 
 import contextlib
 import os
@@ -6,6 +6,8 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+
+from pipeline.core.formatting import printable
 
 
 @contextlib.contextmanager
@@ -41,3 +43,8 @@ def capture_output(descriptors: Sequence[int] = (1, 2)) -> Iterator[Path]:
 def _flush() -> None:
     sys.stdout.flush()
     sys.stderr.flush()
+
+
+def say(line: str) -> None:
+    """Write a line for the user to standard error. Names and messages in it may hold anything."""
+    sys.stderr.write(f"stepvalue: {printable(line)}\n")

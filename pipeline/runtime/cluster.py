@@ -3,7 +3,6 @@ import ray."""
 
 import contextlib
 import os
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,6 +18,7 @@ from pipeline.config.label import ClusterConfig
 from pipeline.core.errors import ClusterError
 from pipeline.core.formatting import format_count
 from pipeline.core.hardware import hides_gpus
+from pipeline.core.output import say
 from pipeline.engines.base import Policy
 from pipeline.runtime.placement import (
     Node,
@@ -59,13 +59,13 @@ def share(config: ClusterConfig, policy: Policy, check: Callable[[], None] = lam
                 if not shown:
                     asked.enter_context(_asked_for(*demand(config, policy, nodes)))
                 if shown != (shown := resources_of(nodes)):
-                    _print(f"waiting up to {config.wait_seconds:g} s (cluster.wait_seconds) for nodes to join: {error}")
+                    say(f"waiting up to {config.wait_seconds:g} s (cluster.wait_seconds) for nodes to join: {error}")
             check()
             time.sleep(POLL_SECONDS)
     if unused := unused_gpus(nodes, found, config):
-        _print(f"warning: {unused}")
+        say(f"warning: {unused}")
     if config.address is not None and found.gpus and config.workers is None:
-        _print(
+        say(
             f"{format_count(found.workers, 'worker')} on {resources_of(nodes)}; nodes that join later are not used: set "
             "cluster.workers to wait for them"
         )
@@ -98,10 +98,6 @@ def _why_no_gpu(nodes: Sequence[Node], config: ClusterConfig, policy: Policy) ->
         f". Ray sees no GPU on {where}: check `nvidia-smi` and {_VISIBLE} there. To run on CPUs, install the cpu extra or set "
         "cluster.gpus_per_worker=0"
     )
-
-
-def _print(line: str) -> None:
-    sys.stderr.write(f"stepvalue: {line}\n")
 
 
 def has_free_device(taken: Share) -> bool:

@@ -21,7 +21,7 @@ import pipeline
 from pipeline.config.label import ClusterConfig
 from pipeline.core.errors import ClusterError, Interrupted
 from pipeline.core.formatting import printable
-from pipeline.core.output import capture_output
+from pipeline.core.output import capture_output, say
 
 OBJECT_STORE_BYTES = 100 * 1024 * 1024
 """Object store of a private Ray in bytes. It only carries receipts, so it is little more than Ray's own minimum."""
@@ -121,7 +121,7 @@ def _joined(asked: str, check: Callable[[], None]) -> Iterator[None]:
     address = _resolved(asked)
     _check_answers(asked, address)
     _join(asked, address, check)
-    sys.stderr.write(f"stepvalue: joined the Ray cluster at {printable(address)}\n")
+    say(f"joined the Ray cluster at {address}")
     try:
         yield
     finally:

@@ -4,7 +4,6 @@ The driver does not handle rollouts or labels; workers write them.
 """
 
 import asyncio
-import sys
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
@@ -17,6 +16,7 @@ from pipeline.core.errors import Interrupted, RunConflict, StoreError
 from pipeline.core.failpoints import failpoint
 from pipeline.core.forecast import Limit, encode_forecast
 from pipeline.core.formatting import first_of, format_unfinished
+from pipeline.core.output import say
 from pipeline.core.progress import Status, Summary
 from pipeline.core.records import Totals, UnitTarget
 from pipeline.data.rows import input_digest
@@ -167,9 +167,9 @@ def _limited(
         return watch, config
     starts = read_starts(storage)
     if starts.damaged and limit.device_hours is not None:
-        sys.stderr.write(
-            f"stepvalue: {first_of(starts.damaged)} cannot be read, so the limit of {limit.device_hours:g} device hours "
-            "does not count the hours of these starts; lower limit.device_hours in the plan by those that you know of\n"
+        say(
+            f"{first_of(starts.damaged)} cannot be read, so the limit of {limit.device_hours:g} device hours does not count "
+            "the hours of these starts; lower limit.device_hours in the plan by those that you know of"
         )
     hours = sum(start.status.device_hours for start in starts.starts)
     tokens = before.logged.tokens + before.logged.solution_tokens

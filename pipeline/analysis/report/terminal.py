@@ -25,11 +25,13 @@ from pipeline.core.formatting import (
     format_count,
     format_duration,
     format_percent,
+    plain_lines,
     printable,
     status_items,
     status_line,
 )
 from pipeline.core.hardware import Hardware, Throughput
+from pipeline.core.output import say
 from pipeline.core.progress import Pace, RelabelResult, Status, Summary, new_warnings, pace
 from pipeline.core.records import Totals
 from pipeline.storage.starts import ProgressHistory
@@ -88,7 +90,7 @@ class LiveView:
         now = time.monotonic()
         changed, self._stage = status.stage != self._stage, status.stage
         for warning in new_warnings(self._status.warnings if self._status else (), status.warnings):
-            sys.stderr.write(f"stepvalue: warning: {printable(warning)}\n")
+            say(f"warning: {warning}")
         self._any_started |= status.workers > 0
         # A stage that begins again keeps its first start, but for those before the first worker: "loading the policy" is shown
         # before it is known that the model is downloaded first.
@@ -144,15 +146,15 @@ def print_chains(console: Console, chains: Sequence[Mapping[str, Any]]) -> None:
         if chain["problem_id"] != problem:
             problem = chain["problem_id"]
             console.print()
-            console.print(Text(_plain(chain["problem"]), style="bold"))
+            console.print(Text(plain_lines(chain["problem"]), style="bold"))
             root = _estimate(chain["root_value"], chain["root_low"], chain["root_high"])
             console.print(
-                Text(f"answer {_plain(chain['gold_answer'])}; value before step 1: {root}, ")
+                Text(f"answer {plain_lines(chain['gold_answer'])}; value before step 1: {root}, ")
                 + Text(_counts(chain["root_n_correct"], chain["root_n_rollouts"]))
             )
         outcome = {True: "right", False: "wrong", None: "open"}[chain["outcome"]]
         table = Table(
-            title=Text(_plain(f"{chain['source_id'] or chain['chain_id']} ({outcome})")),
+            title=Text(plain_lines(f"{chain['source_id'] or chain['chain_id']} ({outcome})")),
             title_justify="left",
             box=None,
             pad_edge=False,
@@ -167,7 +169,7 @@ def print_chains(console: Console, chains: Sequence[Mapping[str, Any]]) -> None:
             mark, colour = _RULES[label]
             table.add_row(
                 str(index),
-                Text(_plain(text)),
+                Text(plain_lines(text)),
                 Text(_bar(value)),
                 Text("" if low is None or origin == "terminal" else f"{low:.2f}-{high:.2f}"),
                 Text(origin if origin in _WITHOUT_COUNTS else _counts(correct, rollouts)),
@@ -180,7 +182,7 @@ def print_summary(console: Console, summary: Summary) -> None:
     """Print the totals of the run, and the time and the speed of this start."""
 
     def line(text: str) -> None:
-        console.print(Text(text), soft_wrap=True)
+        console.print(Text(plain_lines(text)), soft_wrap=True)
 
     totals = summary.totals
     if summary.units_done_now == 0:
@@ -244,7 +246,7 @@ def print_new_labels(console: Console, edited: RelabelResult) -> None:
     """Print what `relabel` or `regrade` changed."""
 
     def line(text: str) -> None:
-        console.print(Text(text), soft_wrap=True)
+        console.print(Text(plain_lines(text)), soft_wrap=True)
 
     if edited.number is None:
         line("Nothing to do: the labels already have these settings.")
@@ -262,7 +264,7 @@ def print_new_labels(console: Console, edited: RelabelResult) -> None:
 def print_lines(console: Console, lines: Sequence[str]) -> None:
     """Print lines without control characters and without wrapping."""
     for line in lines:
-        console.print(Text(_plain(line)), soft_wrap=True)
+        console.print(Text(plain_lines(line)), soft_wrap=True)
 
 
 def print_rejects(console: Console, counts: Mapping[str, int]) -> None:
@@ -304,11 +306,6 @@ def _wrapped(text: str) -> list[str]:
 def _progress_bar(share: float, *, cells: int) -> str:
     full = round(min(1.0, share) * cells)
     return f"{'█' * full}{'·' * (cells - full)} {format_percent(share)}"
-
-
-def _plain(text: str) -> str:
-    """The text with its control characters replaced, because a terminal would execute them."""
-    return "".join(character if character.isprintable() or character == "\n" else "�" for character in text)
 
 
 def _estimate(value: float | None, low: float | None, high: float | None) -> str:

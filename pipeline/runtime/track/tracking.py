@@ -4,7 +4,6 @@ Only the newest status is kept for sending. A tracker that fails is reported onc
 Counts cover all starts; shares, speeds and costs cover this start.
 """
 
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -17,6 +16,7 @@ from pipeline.config.choices import Tracker
 from pipeline.config.label import LabelConfig
 from pipeline.config.recorded_settings import flatten_settings
 from pipeline.core.errors import UsageError
+from pipeline.core.output import say
 from pipeline.core.progress import Pace, Status, pace
 from pipeline.storage.location import last_part
 from pipeline.storage.objects import SCHEME_END
@@ -135,9 +135,7 @@ class _Tracking:
             self._sink.end()
         except Exception as error:  # noqa: BLE001  # no error of a tracker may stop the run
             reason = " ".join(str(error).split()) or type(error).__name__
-            sys.stderr.write(
-                f"stepvalue: run.track={self._config.run.track.value} failed and is off, the run continues: {reason}\n"
-            )
+            say(f"run.track={self._config.run.track.value} failed and is off, the run continues: {reason}")
 
     def _send(self, sent: int) -> int:
         """Send the newest status if its step is beyond `sent`. Returns the last step that was sent."""
