@@ -136,3 +136,17 @@ def test_it_is_always_one_line_of_bounded_length(model: str, error: str, printed
     line = load_failure(model, error, printed)
     assert len(line) < 600 + len(model)
     assert "\n" not in line.removeprefix(f"the policy {model}")
+
+
+def test_weights_that_could_run_code_get_our_remedy_and_not_torchs_advice() -> None:
+    said = (
+        "_pickle.UnpicklingError: Weights only load failed. In PyTorch 2.6, we changed the default value of the `weights_only` "
+        "argument in `torch.load` from `False` to `True`. Re-running `torch.load` with `weights_only` set to `False` will "
+        "likely succeed, but it can result in arbitrary code execution."
+    )
+    for error, printed in ((OUTER, f"(EngineCore pid=1) ERROR EngineCore failed to start.\n{said}\n"), (said, "")):
+        found = load_error("m", error, printed)
+        assert "its weights are a pickle that holds more than tensors" in str(found)
+        assert "choose a model whose weights are safetensors" in str(found)
+        assert "weights_only" not in str(found)
+        assert not isinstance(found, PlaceError), "the same on every machine"

@@ -17,6 +17,10 @@ _NO_CAUSE = re.compile(rf"{_ENDED}|\d+ validation errors? for ")
 # Words in the cause and the remedy, most specific first.
 _REMEDIES = (
     (
+        ("could run code",),
+        "choose a model whose weights are safetensors; this protection is always on",
+    ),
+    (
         ("ended at the start",),
         "look at the machine: `dmesg` for memory and devices, nvidia-smi for the GPU",
     ),
@@ -57,6 +61,9 @@ _REMEDIES = (
         "check that as many GPUs as policy.tensor_parallel requests exist and are free",
     ),
 )
+# What torch says of weights that it refuses. It goes on to say how to switch this protection off.
+_REFUSED_WEIGHTS = "weights only load failed"
+_REFUSED = "its weights are a pickle that holds more than tensors, which could run code when it is loaded"
 _OTHERWISE = "check policy.model and the other policy settings"
 
 
@@ -77,6 +84,8 @@ def _cause(error: str, printed: str) -> str:
         cause = f"vLLM's processes ended at the start: {death_cause(printed, {})}"
     else:
         cause = error
+    if _REFUSED_WEIGHTS in cause.lower():
+        cause = _REFUSED
     return without_tokens(" ".join(cause.split()))
 
 

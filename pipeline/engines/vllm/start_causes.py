@@ -32,6 +32,7 @@ _OF_THE_MODEL = re.compile(
     # Its architecture.
     r"|model architectures|does not recognize this architecture|unrecognized model|unrecognized configuration"
     r"|unsupported architecture|model_type|invalid json|custom code|trust_remote_code"
+    r"|pickle that holds more than tensors"
     # Settings that vLLM checks before it uses a device.
     r"|validation errors? for|max_model_len|max_position_embeddings|max_num_batched_tokens|max_num_seqs"
     r"|unrecognized arguments|unknown quantization|quantization method|unknown dtype"
