@@ -22,6 +22,7 @@ from pipeline.config.label import ClusterConfig
 from pipeline.core.errors import ClusterError, Interrupted
 from pipeline.core.formatting import printable
 from pipeline.core.output import capture_output, say
+from pipeline.engines.vllm.engine_log import holds_wanted_logs
 
 OBJECT_STORE_BYTES = 100 * 1024 * 1024
 """Object store of a private Ray in bytes. It only carries receipts, so it is little more than Ray's own minimum."""
@@ -105,7 +106,7 @@ def _private_ray() -> Iterator[None]:
 
 @contextmanager
 def _private_folder() -> Iterator[str]:
-    """The folder of a private Ray's logs and sockets, for this account alone. A start that failed leaves it for its logs."""
+    """The folder of a private Ray's logs and sockets, for this account alone. It stays after a failure or an engine's death."""
     # Ray's sockets lie in it, and their paths may have 107 bytes at most.
     folder = tempfile.mkdtemp(prefix="stepvalue-ray-", dir=os.environ.get("RAY_TMPDIR", "/tmp"))
     try:
@@ -113,7 +114,8 @@ def _private_folder() -> Iterator[str]:
     except (Interrupted, KeyboardInterrupt):
         shutil.rmtree(folder, ignore_errors=True)
         raise
-    shutil.rmtree(folder, ignore_errors=True)
+    if not holds_wanted_logs(Path(folder)):
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager

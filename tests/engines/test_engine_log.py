@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.engines.vllm.engine_log import EngineLog
+from pipeline.engines.vllm.engine_log import CLOSED, EngineLog, holds_wanted_logs
 
 
 def test_processes_of_the_engine_write_to_it_also_after_the_start(
@@ -45,6 +45,19 @@ def test_text_begins_at_the_mark_and_ends_with_the_end(tmp_path: Path, size: int
     log.close()
 
 
+def test_logs_are_wanted_of_engines_that_died_or_that_a_message_names(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+    closed, named = EngineLog(tmp_path / "a"), EngineLog(tmp_path / "b")
+    assert holds_wanted_logs(tmp_path), "an engine that is killed does not close its log"
+    closed.close()
+    assert not holds_wanted_logs(tmp_path / "a")
+    assert named.named() == named.path
+    named.close()
+    assert holds_wanted_logs(tmp_path)
+    assert not holds_wanted_logs(tmp_path / "none")
+
+
 def test_without_a_folder_it_goes_with_the_engine() -> None:
     log = EngineLog(None)
     assert not log.is_kept
@@ -61,5 +74,5 @@ def test_vllm_s_logger_writes_to_it_alone_until_it_is_closed(tmp_path: Path, mon
     logger.error("the engine stops")
     log.close()
     logger.error("later")
-    assert log.path.read_text() == "the engine stops\n"
+    assert log.path.read_bytes() == b"the engine stops\n" + CLOSED
     assert logger.handlers == []

@@ -320,7 +320,7 @@ class VllmEngine:
 
 def _kept(log: EngineLog) -> str:
     """A clause that says where the output of an engine's processes is. Empty if it goes with the engine."""
-    return f"; its output is in {log.path} on {socket.gethostname()}" if log.is_kept else ""
+    return f"; its output is in {log.named()} on {socket.gethostname()}" if log.is_kept else ""
 
 
 def _ended(engine: Any) -> Mapping[str, int]:

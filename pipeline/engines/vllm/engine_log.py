@@ -13,6 +13,8 @@ from pathlib import Path
 
 from pipeline.core.output import send_output
 
+PATTERN = "engine-*.log"
+CLOSED = b"stepvalue: the engine was closed, and no message names this file\n"
 _LOGGER = "vllm"
 _READ_BYTES = 2 * 1024 * 1024
 """The end of the file that is read. A traceback of every process of a large model fits into it."""
@@ -26,9 +28,12 @@ class EngineLog:
 
     def __init__(self, folder: Path | None) -> None:
         self.is_kept = folder is not None
-        self.path = (folder or Path(tempfile.gettempdir())) / f"engine-{os.getpid()}-{secrets.token_hex(4)}.log"
+        self.path = (folder or Path(tempfile.gettempdir())) / PATTERN.replace(
+            "*", f"{os.getpid()}-{secrets.token_hex(4)}"
+        )
         self._descriptor = os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC, 0o600)
         self._since = 0
+        self._is_named = False
         self._handler: logging.Handler | None = None
 
     def capture(self) -> AbstractContextManager[None]:
@@ -42,6 +47,11 @@ class EngineLog:
         if logger.handlers:
             own.setFormatter(logger.handlers[0].formatter)
         logger.handlers[:] = [own]
+
+    def named(self) -> Path:
+        """The file's path for a message. Its readers want to find it."""
+        self._is_named = True
+        return self.path
 
     def mark(self) -> None:
         """`text` leaves out what was written before."""
@@ -60,6 +70,8 @@ class EngineLog:
         """Safe to call twice."""
         if self._descriptor < 0:
             return
+        if not self._is_named:
+            os.write(self._descriptor, CLOSED)
         os.close(self._descriptor)
         self._descriptor = -1
         if self._handler is not None:
@@ -67,3 +79,13 @@ class EngineLog:
             self._handler.close()
         if not self.is_kept:
             self.path.unlink(missing_ok=True)
+
+
+def holds_wanted_logs(folder: Path) -> bool:
+    """Whether a folder holds the log of an engine that died, or that a message names."""
+    for path in folder.rglob(PATTERN):
+        with contextlib.suppress(OSError), path.open("rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - len(CLOSED)))
+            if file.read() != CLOSED:
+                return True
+    return False
