@@ -83,7 +83,11 @@ def test_without_an_error_the_end_of_a_process_is_the_cause(ended: dict[str, int
 
 
 def test_without_a_known_error_the_last_line_is_quoted() -> None:
-    printed = "(EngineCore pid=7) INFO loading\nlibfoo: device 3 has fallen off\n(EngineCore pid=7) INFO 11-23 bye\n"
+    printed = (
+        "(EngineCore pid=7) INFO loading\nlibfoo: device 3 has fallen off\n(EngineCore pid=7) INFO 11-23 bye\n"
+        "(MainProcess pid=9) ERROR 11-23 23:51:50 [async_llm.py:906] raise self._format_exception(outputs) from None\n"
+        "ERROR 11-23 23:51:50 [core_client.py:605] Engine core proc EngineCore died, shutting down client.\n"
+    )
     assert death_cause(printed, {"EngineCore": 134}) == (
         "its process EngineCore ended with exit code 134, and printed last: libfoo: device 3 has fallen off"
     )

@@ -28,7 +28,7 @@ _CAUSES = (
     re.compile(r"(?P<cause>(?:symbol lookup error|error while loading shared libraries): .+)$", re.MULTILINE),
 )
 _PLACE = re.compile(r'File "[^"\n]*?(?P<file>[^"/\n]+)", line (?P<line>\d+), in (?P<function>\S+)')
-_SURVIVED = re.compile(_PREFIX + r"(?:INFO|WARNING|DEBUG)?\s*$|\b(?:INFO|WARNING|DEBUG) ")
+_LOGGED = re.compile(r"^\([^)\n]*\) |^(?:INFO|WARNING|ERROR|DEBUG) \d\d-\d\d ")
 _COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 # What the other processes say about the death of the first one.
 _CONSEQUENCE = re.compile(
@@ -66,8 +66,8 @@ def _where(cause: "re.Match[str]", dying: str) -> str:
 
 
 def _last_words(printed: str) -> str:
-    """What was printed last, but for messages of work and consequences of the death."""
-    others = (_BEGINS, _CONSEQUENCE, _SURVIVED)
+    """What was printed last past vLLM's log: by a library, or the system. The log itself ends with consequences."""
+    others = (_BEGINS, _CONSEQUENCE, _LOGGED)
     lines = [line for line in printed.splitlines() if line.strip() and not any(each.search(line) for each in others)]
     return f"printed last: {lines[-1].strip()}" if lines else "printed no error"
 
