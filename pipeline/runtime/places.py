@@ -1,8 +1,8 @@
 """The places of a run's workers: which of them let their workers die at work, and where a unit goes after such a death.
 
 A broken device may load the model and then fail at every unit. Its place (a machine, or devices of one) is given up after
-`run.attempts` deaths in a row, if another place is good or free. A unit that killed an engine elsewhere before explains a
-death, which then does not count against the place. A run that knows one place only tries a free one, whatever the cause.
+`run.attempts` deaths in a row, if another place is good or free. A suspect unit, or one that killed an engine elsewhere before,
+explains a death, which then does not count against the place.
 
 A unit whose worker died goes next to another place, one without deaths in a row, while there is one. So broken places cannot
 make a unit fail again and again, and a unit that kills every engine makes no place look broken.
@@ -41,7 +41,7 @@ class WorkerPlaces:
     def died(self, place: WorkerLocation, jobs: Collection[Job], error: StepvalueError) -> bool:
         """Note that a worker died there with these jobs. Returns whether that is a failure of the run."""
         self._errors[place] = error
-        if all(job.died_at in (None, place) for job in jobs):
+        if all(job.died_at in (None, place) and job.failures < self._attempts for job in jobs):
             self._deaths[place] = self._deaths.get(place, 0) + 1
         for job in jobs:
             job.died_at = place

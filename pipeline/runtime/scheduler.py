@@ -176,9 +176,10 @@ class Scheduler:
         self._fill(slot)
 
     def _next(self, jobs: "deque[Job]", slot: WorkerSlot) -> Job | None:
-        """The first of the jobs that the worker may have."""
+        """The first of the jobs that the worker may have, those without a death first."""
         places, now = self._starts.places, self._now()
-        return next((job for job in jobs if places.may_take(slot, job, self._slots, now)), None)
+        fresh = next((job for job in jobs if job.died_at is None), None)
+        return fresh or next((job for job in jobs if places.may_take(slot, job, self._slots, now)), None)
 
     def _begin(self, slot: WorkerSlot, job: Job, work: Coroutine[Any, Any, Receipt]) -> None:
         if not slot.jobs:

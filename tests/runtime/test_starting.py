@@ -334,7 +334,8 @@ def test_the_only_place_is_not_given_up() -> None:
 
 
 def test_no_place_is_given_up_where_all_die() -> None:
-    gpus = Gpus(count=4, dead_at_work=frozenset(range(4)))
+    """They die at different moments, so that no GPU looks free."""
+    gpus = Gpus(count=4, dead_at_work=frozenset(range(4)), faults={gpu: [1.0 + gpu / 10] for gpu in range(4)})
     ended = run(gpus, 4, max_failures=40)
     assert "workers failed 40 times (run.max_failures)" in str(ended.error)
     assert all(gpus.starts.count(gpu) >= 9 for gpu in range(4)), "side by side until the end"
