@@ -40,11 +40,12 @@ class RunConfig(Settings):
     attempts: Annotated[int, Ge(1)] = 3
     """How often the worker of a unit may fail before the unit is split to find the request that kills the engine.
 
-    Also how often in a row a worker may fail to start before the run goes on without it."""
+    Also how often in a row a worker may fail to start before the run goes on without it, and how often in a row workers may
+    die at work on a GPU, or on a machine without GPUs, before the run goes on without that place."""
     max_failures: Annotated[int, Ge(1)] = 100
     """How many workers may fail after their start, and how many requests may stay unanswered, before the run stops.
 
-    Failed starts do not count: run.attempts limits them."""
+    Failed starts, and deaths at a place after it is given up, do not count: run.attempts limits them."""
     lock: bool = True
     """false: take no lock, for a file system without `flock`. Two drivers then give correct results, but do the work twice.
 

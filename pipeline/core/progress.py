@@ -125,6 +125,11 @@ def replaced_worker(error: str) -> str:
     return f"a worker was replaced: {error}"
 
 
+def given_up_place(place: str, deaths: int, error: str) -> str:
+    """The warning that the run goes on without a place because workers died there at work. `error`: of the last one."""
+    return f"workers died at work {deaths} times in a row on {place} ({error}): the run goes on without this place"
+
+
 def repeats(warning: str, message: str) -> bool:
     """Whether a warning is one of the two above and `message`, with which the run ended, names the same error."""
     found = _WORKER_ERROR.fullmatch(warning)

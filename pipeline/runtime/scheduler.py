@@ -2,9 +2,9 @@
 
 A worker signals when it has capacity for another unit, so that its engine always has enough requests. The last units of the
 input are given out longest first. A worker that dies, hangs or gives wrong answers is replaced, and its units go back to the
-queue. `starting` decides whether a worker that cannot start is replaced. A unit that has failed `run.attempts` times is a
-suspect: it gets a worker of its own and is split (`worker_handle`). The loss of a worker with its machine does not count as a
-failure of its units.
+queue. `starting` decides whether a worker that cannot start is replaced, `places` where the units go next. A unit that has
+failed `run.attempts` times is a suspect: it gets a worker of its own and is split (`worker_handle`). The loss of a worker with
+its machine does not count as a failure of its units.
 
 The work for each receipt does not depend on the number of workers and units. The clock is that of the event loop. This module
 does not depend on Ray.
@@ -156,24 +156,30 @@ class Scheduler:
         """Give a worker without work a suspect unit, or wait until a worker has capacity for another unit."""
         if slot.ending is not None or slot.starting is not None or slot.exclusive:
             return
-        if not slot.jobs and self._suspects:
-            job = self._suspects.popleft()
+        if not slot.jobs and (job := self._next(self._suspects, slot)):
+            self._suspects.remove(job)
             slot.exclusive = True
             self._begin(slot, job, self._take_apart(slot.handle, job))
-        elif self._waiting and slot.asking is None and len(slot.jobs) < self._config.units_in_flight:
+        elif slot.asking is None and len(slot.jobs) < self._config.units_in_flight and self._next(self._waiting, slot):
             slot.asking = self._spawn(slot.handle.wait_for_capacity(slot.begun), partial(self._take_more, slot))
 
     def _take_more(self, slot: WorkerSlot, task: "asyncio.Task[Any]") -> None:
         if not self._is_well(slot, task):
             return
         slot.asking = None
-        if self._waiting and not slot.exclusive:
-            job = self._waiting.popleft()
+        if not slot.exclusive and (job := self._next(self._waiting, slot)):
+            self._waiting.remove(job)
             slot.begun += 1
             self._begin(slot, job, slot.handle.label_unit(job.task(self._learned)))
             if not self._waiting and self.at_end_of_input is None:
                 self._look_around()
         self._fill(slot)
+
+    def _next(self, jobs: "deque[Job]", slot: WorkerSlot) -> Job | None:
+        """The first of the jobs that the worker may have, those without a death first."""
+        places, now = self._starts.places, self._now()
+        fresh = next((job for job in jobs if job.died_at is None), None)
+        return fresh or next((job for job in jobs if places.may_take(slot, job, self._slots, now)), None)
 
     def _begin(self, slot: WorkerSlot, job: Job, work: Coroutine[Any, Any, Receipt]) -> None:
         if not slot.jobs:
@@ -215,6 +221,7 @@ class Scheduler:
         slot.moved_at = self._now()
         slot.exclusive = False
         self._lost_in_a_row = 0
+        self._starts.places.finished(slot.place)
         if receipt.whole:
             self._take_receipt(receipt)
         else:
@@ -241,8 +248,9 @@ class Scheduler:
         jobs = list(slot.jobs.values())
         if isinstance(error, WorkerLost):
             self._lost_in_a_row += 1
+            self._starts.places.lost(slot.location)
         elif slot.starting is None:
-            self._charge(jobs, error, exclusive=slot.exclusive)
+            self._charge(slot, error)
         if self._lost_in_a_row >= LOST_IN_A_ROW:
             self._stop_trying(
                 f"{LOST_IN_A_ROW} workers in a row were lost with their machines and no unit was finished; last error: {error}"
@@ -282,13 +290,14 @@ class Scheduler:
     def _seconds_of(self, slot: WorkerSlot) -> float:
         return 0.0 if slot.placed_at is None else self._now() - slot.placed_at
 
-    def _charge(self, jobs: list[Job], error: StepvalueError, *, exclusive: bool) -> None:
+    def _charge(self, slot: WorkerSlot, error: StepvalueError) -> None:
         """Count the failure of a worker that had started, and of its jobs. Raises EngineDied after too many."""
-        self._failures += 1
-        for job in jobs:
+        places = self._starts.places
+        self._failures += places.died(slot.place, slot.jobs.values(), error)
+        for job in slot.jobs.values():
             job.failures += 1
-            if exclusive:
-                job.fail_group()
+            if slot.exclusive:
+                job.fail_group(slot.place, has_others=places.has_others(slot.place))
         if self._failures >= self._config.max_failures:
             self._stop_trying(
                 f"workers failed {format_count(self._failures, 'time')} (run.max_failures); last error: {error}"
@@ -317,6 +326,8 @@ class Scheduler:
         for slot, error in list(self._starts.late(self._slots)):
             self._give_up_on(slot, error)
         self._starts.check_resources(self._slots)
+        for slot in self._slots:
+            self._fill(slot)
         self._show("labelling" if self.seconds_starting else self._starts.stage(self._slots))
 
     async def _take_stock(self) -> None:

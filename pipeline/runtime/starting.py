@@ -8,6 +8,7 @@ or a setting is to blame (PolicyError), no worker can start and the run ends. An
   cause is common to them and the first error is raised.
 - A failed place stays reserved for a while, so that the next worker gets another one. If no other is free, it is tried again.
 - A worker that died or was late is started again. After `run.attempts` failures in a row the run goes on without it.
+- A worker that gets a place which `places` gives up keeps it idle until the run ends, and another worker takes its slot.
 
 This module decides and keeps the warnings. `scheduler` carries it out.
 """
@@ -21,10 +22,9 @@ from pipeline.config.label import RunConfig
 from pipeline.core.errors import ClusterError, EngineDied, PlaceError, StepvalueError
 from pipeline.core.formatting import format_count
 from pipeline.core.progress import failed_start
+from pipeline.runtime.places import RESERVED_SECONDS, WorkerPlaces
 from pipeline.runtime.worker_handle import StartPhase, WorkerHandle, WorkerLocation, WorkerPool, WorkerSlot
 
-RESERVED_SECONDS = 10.0
-"""How long a worker waits for another place than the failed one before it may get that one again. Doubles with each failure."""
 WARNINGS = 20
 """The last ones that are kept. The terminal has shown all of them."""
 
@@ -45,7 +45,10 @@ def next_start(error: StepvalueError, *, failed: int, attempts: int, any_started
 
 
 class WorkerStarts:
-    """The starts of a run's workers, see the module. `warnings`: what users should know, the oldest first."""
+    """The starts of a run's workers, see the module. `places`: those of the workers that have started.
+
+    `warnings`: what users should know, the oldest first.
+    """
 
     def __init__(self, config: RunConfig, pool: WorkerPool) -> None:
         self._config = config
@@ -55,12 +58,21 @@ class WorkerStarts:
         self._errors: list[StepvalueError] = []
         self._reserved: list[WorkerHandle] = []
         self._waiting_shown = 0
+        self.places = WorkerPlaces(config.attempts)
         self.any_started = False
         self.warnings: tuple[str, ...] = ()
 
     async def start(self, slot: WorkerSlot) -> None:
         """Start a worker through all phases. Raises PolicyError and EngineDied."""
-        slot.location = await slot.handle.location()
+        place = await slot.handle.location()
+        while warning := self.places.give_up(place, self._pool.has_free_device):
+            self._reserved.append(slot.handle)
+            if warning not in self.warnings:
+                self.warn(warning)
+            slot.handle = self._pool.hire(slot.attempt)
+            slot.moved_at = _now()
+            place = await slot.handle.location()
+        slot.location = place
         slot.placed_at = _now()
         self._reserve(slot)
         _enter(slot, StartPhase.DOWNLOAD)
@@ -74,6 +86,7 @@ class WorkerStarts:
         """Note that a worker has started. Returns the failed ones that can be started again now."""
         slot.phase = None
         slot.failed_starts = 0
+        self.places.started(slot.place)
         self.any_started = True
         again, self._failed = self._failed, []
         return again
@@ -89,6 +102,7 @@ class WorkerStarts:
             self._failed.append(slot)
         elif follows is NextStart.NEVER:
             self._reserve(slot, own=True)
+            self.places.lost(slot.location)
         rest = f"; the run goes on with {workers} of {format_count(self._pool.workers, 'worker')}"
         self.warn(
             failed_start(_at(slot.location), str(error), follows.value + (rest if follows is NextStart.NEVER else ""))

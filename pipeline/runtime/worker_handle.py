@@ -114,14 +114,17 @@ class WorkerPool:
 class Job:
     """A unit that needs work.
 
-    `groups`: for a suspect unit, the groups of request ids that are still to be tried; the next group is the last one.
+    `died_at`: where its last worker died. `groups`: for a suspect unit, the groups of request ids that are still to be tried;
+    the next group is the last one. `alone_at`: where an engine died from the next group, if that is a single request.
     """
 
     unit: UnitRef
     known_length: int
     unit_target: UnitTarget
     failures: int = 0
+    died_at: WorkerLocation | None = None
     groups: list[Sequence[str]] = field(default_factory=list)
+    alone_at: WorkerLocation | None = None
     written_off: set[str] = field(default_factory=set)
 
     def task(self, learned: LearnedState | None = None) -> UnitTask:
@@ -136,16 +139,24 @@ class Job:
     def pass_group(self) -> None:
         """Note that the engine has answered the next group."""
         self.groups.pop()
+        self.alone_at = None
 
-    def fail_group(self) -> None:
-        """Note that the engine has died from the next group. The group is split in half; a single request is written off."""
+    def fail_group(self, place: WorkerLocation, *, has_others: bool) -> None:
+        """Note that an engine has died from the next group. The group is split in half; a single request is written off.
+
+        `has_others`: whether there are other places. A single request is then tried at a second one first.
+        """
         if not self.groups:
             return
         group = self.groups.pop()
         if len(group) > 1:
             middle = len(group) // 2
             self.groups += [group[middle:], group[:middle]]
+        elif group and has_others and self.alone_at in (None, place):
+            self.alone_at = place
+            self.groups.append(group)
         elif group:
+            self.alone_at = None
             self.written_off.add(group[0])
             self.groups.append([])
 
@@ -175,6 +186,12 @@ class WorkerSlot:
     begun: int = 0
     exclusive: bool = False
     snapshot: Snapshot = field(default_factory=Snapshot)
+
+    @property
+    def place(self) -> WorkerLocation:
+        """The location of a worker that has started."""
+        assert self.location is not None
+        return self.location
 
     @property
     def under_way(self) -> "list[asyncio.Task[Any]]":

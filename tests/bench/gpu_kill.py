@@ -15,6 +15,7 @@ from pathlib import Path
 import polars as pl
 import psutil
 
+from pipeline.core.progress import replaced_worker
 from tests.checkout import ROOT
 
 START_SECONDS = 240.0
@@ -26,8 +27,8 @@ SETTLE_SECONDS = 5.0
 _UNDER_WAY = re.compile(r"rollouts [1-9]")
 _READY = re.compile(r"^labelling", re.MULTILINE)
 _TAG = "STEPVALUE_BENCH_RUN"
-_CAUSE = re.compile(r"replacing a worker \(.*?\)(?=\s+[\d:]+ \||$)", re.MULTILINE)
-"""What the run says of the dead engine, up to the progress on the same line."""
+_CAUSE = re.compile(rf"warning: ({re.escape(replaced_worker(''))}.+)$", re.MULTILINE)
+"""The run's warning of the dead engine."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,12 +109,17 @@ def killed_engine(words: Sequence[str], folder: Path, *, gpu: bool) -> Killed:
     return Killed(
         memory=memory,
         gone=gone,
-        cause=" / ".join(_CAUSE.findall(text)),
+        cause=causes(text),
         code=code,
         again=again.returncode,
         rollouts=len(stored),
         distinct=stored.n_unique(),
     )
+
+
+def causes(output: str) -> str:
+    """Why workers were replaced at work, as the output of `label` says it. Empty if it does not."""
+    return " / ".join(_CAUSE.findall(output))
 
 
 def memory_in_use() -> float:

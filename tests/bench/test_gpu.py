@@ -14,9 +14,12 @@ from pathlib import Path
 
 import psutil
 import pytest
+from rich.console import Console
 
+from pipeline.analysis.report.terminal import LiveView
+from pipeline.core.progress import Status, replaced_worker
 from tests.bench.gpu import ended, isolated, one_gpu
-from tests.bench.gpu_kill import _CAUSE, Killed
+from tests.bench.gpu_kill import Killed, causes
 from tests.bench.gpu_parts import PARTS, Found, Part, Unusual, bound, result_of
 from tests.bench.gpu_table import JSON, TEXT, Result, State, table, write
 from tests.bench.gpu_work import ARCHITECTURES, ON_CPU, ON_GPU, Job, job
@@ -28,7 +31,7 @@ MINUTES = 40
 KILLED = Killed(
     memory=(70_000.0, 900.0),
     gone=True,
-    cause="replacing a worker (EngineDied)",
+    cause=replaced_worker("vLLM stopped working"),
     code=0,
     again=0,
     rollouts=9,
@@ -160,9 +163,14 @@ def test_each_fault_after_a_kill_is_seen(changed: dict[str, object], fault: str)
     assert fault in found
 
 
-def test_the_cause_ends_before_the_progress_on_its_line() -> None:
-    text = "a\nreplacing a worker (EngineDied: see (above).) 0:00:09 | units 0 of 1\nreplacing a worker (again)\n"
-    assert _CAUSE.findall(text) == ["replacing a worker (EngineDied: see (above).)", "replacing a worker (again)"]
+def test_the_causes_are_those_of_the_warnings_that_label_shows(capsys: pytest.CaptureFixture[str]) -> None:
+    warnings = (replaced_worker("vLLM stopped working: EngineDeadError (see above)."), replaced_worker("again"))
+    with LiveView(Console(force_terminal=False, width=80)) as show:
+        for kept in range(3):
+            show(Status(stage="replacing a worker", units=1, warnings=("another warning", *warnings[:kept])))
+    shown = capsys.readouterr()
+    assert causes(shown.out + shown.err) == " / ".join(warnings)
+    assert causes(shown.out) == ""
 
 
 @pytest.mark.parametrize(("before", "after"), [(None, "0"), ("2,3", "2"), ("5", "5")])

@@ -201,6 +201,22 @@ def test_a_gpu_on_which_engines_die_costs_one_worker_and_no_rollout(run: Callabl
     assert any(DIED_SAYING in path.read_text(errors="replace") for path in nodes.folder.rglob("*.err"))
 
 
+def test_a_gpu_on_which_engines_die_at_work_is_given_up_and_costs_no_rollout(run: Callable[[str], Run]) -> None:
+    """Ray gives a new worker the free GPU with the lowest number, the one of the dead worker."""
+    label = run("dies at work")
+    label.start(
+        "cluster.workers=2", "cluster.gpus_per_worker=1", "policy.rehearsal.pause=1.5", faults={"0": "dies at work"}
+    )
+    label.assert_whole()
+    assert [one["gpu"] for one in label.started].count("0") == 3, "run.attempts"
+    assert {one["gpu"] for one in label.started} == {"0", "1", "2"}
+    (warning,) = (warning for warning in label.recorded_warnings if "without this place" in warning)
+    assert "workers died at work 3 times in a row on " in warning
+    assert "GPU 0 (a worker died: " in warning
+    rollouts = pl.read_parquet(label.folder / "run" / "rollouts" / "*.parquet")
+    assert set(rollouts["finish"].cast(pl.String)) == {"stop"}
+
+
 def test_all_gpus_full_ends_the_run_with_place_and_cause(run: Callable[[str], Run]) -> None:
     label = run("none")
     label.start(*EIGHT, faults={"any": "full"})

@@ -15,6 +15,7 @@ import psutil
 import pytest
 
 from pipeline.core.ids import content_id, rollout_id
+from pipeline.core.progress import replaced_worker
 from pipeline.engines.vllm.reaper import MARK
 from tests.conftest import ROOT
 
@@ -139,6 +140,9 @@ def test_a_killed_engine_is_replaced_and_every_rollout_is_there_once(job: Job) -
     process.wait()
     assert process.returncode == 0, job.text()
     assert "replacing a worker" in job.text()
+    causes = [line.partition(replaced_worker(""))[2] for line in job.text().splitlines() if replaced_worker("") in line]
+    assert causes, job.text()
+    assert all("vLLM died: its process EngineCore" in cause and "was killed by SIGKILL" in cause for cause in causes)
     assert_complete(job)
 
 

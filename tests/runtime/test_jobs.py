@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.core.records import UnitTarget
-from pipeline.runtime.worker_handle import Job
+from pipeline.runtime.worker_handle import Job, WorkerLocation
 from pipeline.storage.shards import ShardRecord
 from pipeline.storage.units import UnitRef
 
@@ -24,7 +24,7 @@ def test_exactly_the_deadly_requests_are_written_off(numbers: set[int], data: st
         assert probe is not None
         if probe.only & deadly:
             deaths += 1
-            job.fail_group()
+            job.fail_group(WorkerLocation(), has_others=False)
         else:
             answered |= probe.only
             written_off = probe.failed
@@ -37,6 +37,19 @@ def test_exactly_the_deadly_requests_are_written_off(numbers: set[int], data: st
 
 def test_a_failure_without_a_group_takes_nothing_apart() -> None:
     job = Job(unit=UNIT, known_length=3, unit_target=BAR)
-    job.fail_group()
+    job.fail_group(WorkerLocation(), has_others=False)
     assert (job.groups, job.written_off) == ([], set())
     assert job.task().probe is None
+
+
+def test_a_single_request_is_written_off_after_the_second_place() -> None:
+    here, there = WorkerLocation(machine="a"), WorkerLocation(machine="b")
+    suspect = Job(unit=UNIT, known_length=0, unit_target=BAR, groups=[["r"]])
+    suspect.fail_group(here, has_others=True)
+    suspect.fail_group(here, has_others=True)
+    assert not suspect.written_off
+    suspect.fail_group(there, has_others=True)
+    assert suspect.written_off == {"r"}
+    suspect.groups.append(["s"])
+    suspect.fail_group(here, has_others=False)
+    assert suspect.written_off == {"r", "s"}

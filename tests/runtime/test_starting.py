@@ -13,8 +13,9 @@ from pipeline.config.label import RunConfig
 from pipeline.core.errors import ClusterError, EngineDied, PlaceError, PolicyError, StepvalueError, WorkerLost
 from pipeline.core.progress import EngineWork, Status, new_warnings
 from pipeline.core.records import UnitTarget
+from pipeline.runtime.places import RESERVED_SECONDS
 from pipeline.runtime.scheduler import Scheduler
-from pipeline.runtime.starting import RESERVED_SECONDS, NextStart, next_start
+from pipeline.runtime.starting import NextStart, next_start
 from pipeline.runtime.worker import Receipt, Snapshot, UnitTask
 from pipeline.runtime.worker_handle import Job, WorkerLocation, WorkerPool
 from pipeline.storage.shards import ShardRecord
@@ -23,6 +24,8 @@ from tests.bench.scale.run import on_a_virtual_clock
 
 SHARD = ShardRecord(table="inputs", file="f", sha256="0", rows=1)
 UNITS = 64
+REQUESTS = 4
+"""Of each unit."""
 FOREVER = 1e9
 LOOKS = 8.0
 """How much later than it should a place is given up: the driver looks every 5 seconds, and a start fails within 1."""
@@ -46,6 +49,14 @@ class Gpus:
     """Why the first workers that wait for a GPU die."""
     dead_labelling: int = 0
     """How many workers die with their first unit."""
+    dead_at_work: frozenset[int] = frozenset()
+    """GPUs where each worker dies with its first unit."""
+    deadly: frozenset[str] = frozenset()
+    """Requests that kill every engine: `u3-1` is of unit `u3`."""
+    work_seconds: float = 5.0
+    owed: dict[str, set[str]] = field(default_factory=dict)
+    """By unit, its requests that are not answered."""
+    written_off: set[str] = field(default_factory=set)
     taken: dict[int, int] = field(default_factory=dict)
     freed: asyncio.Event = field(default_factory=asyncio.Event)
     starts: list[int] = field(default_factory=list)
@@ -83,6 +94,7 @@ class GpuWorker:
         self._gpu: int | None = None
         self._killed = False
         self._loading = False
+        self._dead = False
         gpus.alive += 1
 
     async def location(self) -> WorkerLocation:
@@ -127,15 +139,27 @@ class GpuWorker:
 
     async def label_unit(self, task: UnitTask) -> Receipt:
         assert self._gpu is not None
-        await asyncio.sleep(5.0)
-        if self._gpus.dead_labelling:
-            self._gpus.dead_labelling -= 1
+        gpus, unit = self._gpus, task.unit.unit_id
+        await asyncio.sleep(gpus.work_seconds)
+        if self._dead:
             raise DEAD
-        self._gpus.labelled[self._gpu] = self._gpus.labelled.get(self._gpu, 0) + 1
-        return Receipt(unit_id=task.unit.unit_id, whole=True)
+        if gpus.dead_labelling:
+            gpus.dead_labelling -= 1
+            raise DEAD
+        only, failed = (task.probe.only, task.probe.failed) if task.probe else (gpus.owed[unit], frozenset())
+        gpus.owed[unit] -= failed
+        gpus.written_off |= failed
+        asked = gpus.owed[unit] & only
+        if self._gpu in gpus.dead_at_work or asked & gpus.deadly:
+            self._dead = True
+            raise DEAD
+        gpus.owed[unit] -= asked
+        if whole := not gpus.owed[unit]:
+            gpus.labelled[self._gpu] = gpus.labelled.get(self._gpu, 0) + 1
+        return Receipt(unit_id=unit, whole=whole, engine_failed=len(failed))
 
     async def missing_requests(self, task: UnitTask) -> list[str]:
-        raise AssertionError(f"{task.unit.unit_id} is no suspect")
+        return sorted(self._gpus.owed[task.unit.unit_id])
 
     async def snapshot(self) -> Snapshot:
         return Snapshot(work=EngineWork())
@@ -170,12 +194,13 @@ class Ended:
         return found
 
 
-def run(gpus: Gpus, workers: int, wait_seconds: float = 600.0, **limits: float) -> Ended:
-    """A run of `UNITS` units on a virtual clock. Nothing of it is left at its end, also if it failed."""
+def run(gpus: Gpus, workers: int, wait_seconds: float = 600.0, units: int = UNITS, **limits: float) -> Ended:
+    """A run on a virtual clock. Nothing of it is left at its end, also if it failed."""
     shown: list[Status] = []
+    gpus.owed = {f"u{unit}": {f"u{unit}-{request}" for request in range(REQUESTS)} for unit in range(units)}
     jobs = [
         Job(unit=UnitRef(unit_id=f"u{unit}", shard=SHARD, group=0), known_length=0, unit_target=UnitTarget(rollouts=1))
-        for unit in range(UNITS)
+        for unit in range(units)
     ]
     pool = WorkerPool(
         hire=lambda _: GpuWorker(gpus),
@@ -185,7 +210,7 @@ def run(gpus: Gpus, workers: int, wait_seconds: float = 600.0, **limits: float) 
         has_free_device=lambda: any(gpus.taken.get(gpu, 0) < gpus.engines for gpu in range(gpus.count)),
     )
     config: dict[str, Any] = {"units_in_flight": 1, **limits}
-    scheduler = Scheduler(RunConfig(**config), pool, jobs=jobs, units=UNITS, watch=shown.append)
+    scheduler = Scheduler(RunConfig(**config), pool, jobs=jobs, units=units, watch=shown.append)
     error = None
     try:
         on_a_virtual_clock(scheduler.work_off())
@@ -194,7 +219,8 @@ def run(gpus: Gpus, workers: int, wait_seconds: float = 600.0, **limits: float) 
     assert gpus.alive == 0
     assert not any(gpus.taken.values())
     if error is None:
-        assert sum(gpus.labelled.values()) == UNITS
+        assert sum(gpus.labelled.values()) == units
+        assert not any(gpus.owed.values())
     return Ended(shown=shown, error=error)
 
 
@@ -265,6 +291,108 @@ def test_failed_starts_do_not_count_as_failures_of_the_run() -> None:
 def test_a_worker_that_dies_after_its_start_counts_as_a_failure_of_the_run() -> None:
     ended = run(Gpus(count=1, dead_labelling=2), 1, max_failures=2)
     assert "workers failed 2 times (run.max_failures)" in str(ended.error)
+
+
+def given_up(gpu: int) -> str:
+    return f"workers died at work 3 times in a row on m, GPU {gpu} ({DEAD}): the run goes on without this place"
+
+
+@pytest.mark.parametrize("loading", [1.0, 100.0])
+@pytest.mark.parametrize("in_flight", [1, 8])
+def test_a_gpu_that_dies_at_work_is_given_up_and_nothing_is_lost(loading: float, in_flight: int) -> None:
+    gpus = Gpus(count=8, faults={gpu: [loading] for gpu in range(8)}, dead_at_work=frozenset({3}), work_seconds=60.0)
+    ended = run(gpus, 8, units=2000, units_in_flight=in_flight)
+    assert ended.error is None
+    assert gpus.written_off == set()
+    assert set(gpus.labelled) == {0, 1, 2, 4, 5, 6, 7}
+    assert gpus.starts.count(3) == 3, "run.attempts"
+    assert ended.warnings.count(given_up(3)) == 1
+    assert ended.shown[-1].workers == 7
+
+
+def test_deaths_of_a_place_that_is_given_up_are_few_failures_of_the_run() -> None:
+    gpus = Gpus(count=8, dead_at_work=frozenset({1, 3, 6}), work_seconds=60.0)
+    ended = run(gpus, 8, units=400, max_failures=13)
+    assert ended.error is None
+    assert gpus.written_off == set()
+    assert {given_up(1), given_up(3), given_up(6)} <= set(ended.warnings)
+
+
+def test_a_worker_of_a_place_that_is_given_up_goes_to_a_free_one() -> None:
+    """A run with one worker, which never was at another place before."""
+    gpus = Gpus(count=2, dead_at_work=frozenset({0}))
+    ended = run(gpus, 1)
+    assert ended.error is None
+    assert gpus.starts == [0, 0, 0, 1]
+    assert gpus.written_off == set()
+
+
+def test_the_only_place_is_not_given_up() -> None:
+    ended = run(Gpus(count=1, dead_at_work=frozenset({0})), 1, max_failures=7)
+    assert "workers failed 7 times (run.max_failures)" in str(ended.error)
+    assert given_up(0) not in ended.warnings
+
+
+def test_no_place_is_given_up_where_all_die() -> None:
+    """They die at different moments, so that no GPU looks free."""
+    gpus = Gpus(count=4, dead_at_work=frozenset(range(4)), faults={gpu: [1.0 + gpu / 10] for gpu in range(4)})
+    ended = run(gpus, 4, max_failures=40)
+    assert "workers failed 40 times (run.max_failures)" in str(ended.error)
+    assert all(gpus.starts.count(gpu) >= 9 for gpu in range(4)), "side by side until the end"
+
+
+@pytest.mark.parametrize("count", [1, 2, 8])
+@pytest.mark.parametrize("loading", [0.1, 100.0])
+def test_a_request_that_kills_every_engine_is_written_off_and_costs_no_place(count: int, loading: float) -> None:
+    deadly = frozenset({"u5-2", "u40-0"})
+    gpus = Gpus(count=count, deadly=deadly, faults={gpu: [loading] for gpu in range(count)})
+    ended = run(gpus, count)
+    assert ended.error is None
+    assert gpus.written_off == deadly
+    assert not any("without this place" in warning for warning in ended.warnings)
+
+
+def test_a_deadly_request_among_gpus_that_die_at_work_is_the_only_one_written_off() -> None:
+    gpus = Gpus(count=4, deadly=frozenset({"u5-2"}), dead_at_work=frozenset({0}))
+    ended = run(gpus, 4)
+    assert ended.error is None
+    assert gpus.written_off == {"u5-2"}
+
+
+def test_two_workers_for_one_gpu_write_a_deadly_request_off() -> None:
+    gpus = Gpus(count=1, deadly=frozenset({"u5-2"}))
+    ended = run(gpus, 2)
+    assert ended.error is None
+    assert gpus.written_off == {"u5-2"}
+
+
+@settings(max_examples=40)
+@given(
+    st.integers(1, 4),
+    st.integers(1, 4),
+    st.sets(st.integers(0, 3)),
+    st.sets(st.sampled_from(["u0-0", "u5-2", "u5-3", "u63-1"])),
+    st.sampled_from([1, 2]),
+    st.sampled_from([1, 8]),
+    st.sampled_from([0.1, 7.0, 100.0]),
+)
+def test_a_run_never_hangs_and_ends_well_where_a_gpu_does_not_die_at_work(
+    count: int, workers: int, dead: set[int], deadly: set[str], engines: int, in_flight: int, loading: float
+) -> None:
+    gpus = Gpus(
+        count=count,
+        engines=engines,
+        dead_at_work=frozenset(dead),
+        deadly=frozenset(deadly),
+        faults={gpu: [loading] for gpu in range(count)},
+    )
+    ended = run(gpus, workers, wait_seconds=300, units_in_flight=in_flight)
+    if not set(range(count)) <= dead:
+        assert ended.error is None
+        assert gpus.written_off >= deadly
+        assert len(dead) > 1 or gpus.written_off == deadly
+    if not dead and workers >= count * engines:
+        assert not any("without this place" in warning for warning in ended.warnings)
 
 
 def test_all_places_bad_before_any_start_end_the_run_with_the_first_cause_and_no_second_try() -> None:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, NoReturn
 
 from pipeline.config.fields import BY_GROUP, FREE, Settings
 from pipeline.config.label import PolicyConfig, SamplingConfig
@@ -44,15 +44,12 @@ class RehearsalEngine(BatchEngine):
         self._around = around
 
     async def start(self) -> None:
-        gpu = os.environ.get("CUDA_VISIBLE_DEVICES", "")
-        faults: dict[str, Any] = json.loads((self._folder / "faults.json").read_text())
-        began = time.time()
-        match faults.get(gpu, faults.get("any", "")):
+        gpu, began = _gpu(), time.time()
+        match self._fault():
             case "full":
                 raise PlaceError(f"Free memory on device cuda:0 (3.12/79.11 GiB) {os.environ.get('HF_TOKEN', '')}")
             case "dies":
-                print(DIED_SAYING, file=sys.stderr, flush=True)
-                os._exit(1)
+                _die()
             case "hangs once" if not (hung := self._folder / "hung").exists():
                 hung.touch()
                 await asyncio.Event().wait()
@@ -69,11 +66,26 @@ class RehearsalEngine(BatchEngine):
 
     async def complete(self, requests: Sequence[Request]) -> list[Completion]:
         await asyncio.sleep(self._pause)
+        if self._fault() == "dies at work":
+            _die()
         texts = [f"The answer is {request.problem.golds[0]}." for request in requests]
         return [
             Completion(request=request, text=text, finish=Finish.STOP, n_tokens=len(text))
             for request, text in zip(requests, texts, strict=True)
         ]
+
+    def _fault(self) -> Any:
+        faults: dict[str, Any] = json.loads((self._folder / "faults.json").read_text())
+        return faults.get(_gpu(), faults.get("any", ""))
+
+
+def _gpu() -> str:
+    return os.environ.get("CUDA_VISIBLE_DEVICES", "")
+
+
+def _die() -> NoReturn:
+    print(DIED_SAYING, file=sys.stderr, flush=True)
+    os._exit(1)
 
 
 class Rehearsal(Policy):

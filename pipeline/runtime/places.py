@@ -1,0 +1,90 @@
+"""The places of a run's workers: which of them let their workers die at work, and where a unit goes after such a death.
+
+A broken device may load the model and then fail at every unit. Its place (a machine, or devices of one) is given up after
+`run.attempts` deaths in a row, if another place is good or free. A suspect unit, or one that killed an engine elsewhere before,
+explains a death, which then does not count against the place.
+
+A unit whose worker died goes next to another place, one without deaths in a row, while there is one. So broken places cannot
+make a unit fail again and again, and a unit that kills every engine makes no place look broken.
+
+This module decides. `starting` keeps the places that are given up, `scheduler` gives out the units.
+"""
+
+from collections.abc import Callable, Collection, Iterable
+
+from pipeline.core.errors import StepvalueError
+from pipeline.core.progress import given_up_place
+from pipeline.runtime.worker_handle import Job, WorkerLocation, WorkerSlot
+
+RESERVED_SECONDS = 10.0
+"""How long a worker waits for another place than a failed one before it may get that one again. Doubles with each failure."""
+
+
+class WorkerPlaces:
+    """The places where a worker of the run has started, each with its deaths in a row; see the module."""
+
+    def __init__(self, attempts: int) -> None:
+        self._attempts = attempts
+        self._deaths: dict[WorkerLocation, int] = {}
+        self._errors: dict[WorkerLocation, StepvalueError] = {}
+        self._given_up: set[WorkerLocation] = set()
+
+    def started(self, place: WorkerLocation) -> None:
+        """Note that a worker has loaded its model there."""
+        self._deaths.setdefault(place, 0)
+
+    def finished(self, place: WorkerLocation) -> None:
+        """Note that a worker there has finished a unit, or a part of one."""
+        self._deaths[place] = 0
+        self._given_up.discard(place)
+
+    def died(self, place: WorkerLocation, jobs: Collection[Job], error: StepvalueError) -> bool:
+        """Note that a worker died there with these jobs. Returns whether that is a failure of the run."""
+        self._errors[place] = error
+        if all(job.died_at in (None, place) and job.failures < self._attempts for job in jobs):
+            self._deaths[place] = self._deaths.get(place, 0) + 1
+        for job in jobs:
+            job.died_at = place
+        return place not in self._given_up
+
+    def lost(self, place: WorkerLocation | None) -> None:
+        """Note that no worker can be there any more."""
+        if place is not None:
+            self._deaths.pop(place, None)
+
+    def has_others(self, place: WorkerLocation) -> bool:
+        """Whether a worker has started at another place that is not given up."""
+        return any(other != place and other not in self._given_up for other in self._deaths)
+
+    def give_up(self, place: WorkerLocation, has_free_device: Callable[[], bool]) -> str | None:
+        """Decide whether a worker that got this place leaves it unused. Returns the warning of it, or None.
+
+        Where all places die, none is to blame.
+        """
+        deaths = self._deaths.get(place, 0)
+        good = any(not died for other, died in self._deaths.items() if other != place and other not in self._given_up)
+        if deaths >= self._attempts and (good or has_free_device()):
+            self._given_up.add(place)
+            return given_up_place(str(place), deaths, str(self._errors[place]))
+        self._given_up.discard(place)
+        return None
+
+    def may_take(self, slot: WorkerSlot, job: Job, slots: Iterable[WorkerSlot], now: float) -> bool:
+        """Whether a worker, one of `slots`, may have a job. After a death of the job, that depends on who else is there."""
+        if job.died_at is None:
+            return True
+        elsewhere = slot.location != job.died_at
+        if elsewhere and self._is_good(slot.location):
+            return True
+        others = [
+            other for other in slots if other is not slot and _is_there(other, now) and other.location != job.died_at
+        ]
+        return not any(self._is_good(other.location) for other in others) and (elsewhere or not others)
+
+    def _is_good(self, place: WorkerLocation | None) -> bool:
+        return place is None or not self._deaths.get(place)
+
+
+def _is_there(slot: WorkerSlot, now: float) -> bool:
+    """A worker without a place may still get one, for a while."""
+    return slot.location is not None or now - slot.moved_at <= RESERVED_SECONDS
