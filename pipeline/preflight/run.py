@@ -20,7 +20,7 @@ from pipeline.preflight.checks import Needs, judge, judge_disks
 from pipeline.preflight.findings import Finding, Level, failed, ok, warning
 from pipeline.preflight.machine import Machine
 from pipeline.preflight.nodes import Nodes
-from pipeline.runtime.placement import ROUNDING, share_of, unused_gpus, uses_gpus
+from pipeline.runtime.placement import ROUNDING, cpus_and_gpus, share_of, unused_gpus, uses_gpus
 from pipeline.storage.location import folder_at, storage_at
 from pipeline.storage.objects import SCHEME_END
 
@@ -118,12 +118,7 @@ def _workers(config: LabelConfig, policy: Policy, nodes: Nodes) -> Finding:
         )
     if unused := unused_gpus(resources, taken, config.cluster):
         return warning("workers", unused, "set cluster.workers, cluster.cpus_per_worker or cluster.gpus_per_worker")
-    has = [
-        f"{have:g} {noun}{'' if have == 1 else 's'}"
-        for have, noun in ((taken.cpus, "CPU"), (taken.gpus, "GPU"))
-        if have
-    ]
-    return ok("workers", f"{format_count(taken.workers, 'worker')}, each with {' and '.join(has)}")
+    return ok("workers", f"{format_count(taken.workers, 'worker')}, each with {cpus_and_gpus(taken.cpus, taken.gpus)}")
 
 
 def _named(finding: Finding, mark: str, run_dir: str) -> Finding:

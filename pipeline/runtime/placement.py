@@ -95,14 +95,16 @@ def demand(config: ClusterConfig, policy: Policy, nodes: Sequence[Node]) -> tupl
 def resources_of(nodes: Sequence[Node]) -> str:
     """The CPUs, GPUs and nodes of a cluster, as a phrase."""
     cpus, gpus = (sum(node.get(name, 0.0) for node in nodes) for name in ("CPU", "GPU"))
-    return f"{cpus_and_gpus(cpus, gpus)} on {format_count(len(nodes), 'node')}"
+    return f"{_amount(cpus, 'CPU')} and {_amount(gpus, 'GPU')} on {format_count(len(nodes), 'node')}"
 
 
 def cpus_and_gpus(cpus: float, gpus: float) -> str:
-    """Numbers of CPUs and GPUs, which may have fractions, as a phrase."""
-    return " and ".join(
-        f"{count:g} {name if count == 1 else name + 's'}" for count, name in ((cpus, "CPU"), (gpus, "GPU"))
-    )
+    """What a worker has, as a phrase. Numbers may have fractions; a worker without GPUs has CPUs alone."""
+    return f"{_amount(cpus, 'CPU')} and {_amount(gpus, 'GPU')}" if gpus else _amount(cpus, "CPU")
+
+
+def _amount(number: float, name: str) -> str:
+    return f"{number:g} {name if number == 1 else name + 's'}"
 
 
 def unused_gpus(nodes: Sequence[Node], taken: Share, config: ClusterConfig) -> str:

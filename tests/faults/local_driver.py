@@ -95,6 +95,8 @@ def _label(plan: Plan) -> int:
 
 
 def _print_status(status: Status) -> None:
+    for warning in status.warnings:
+        print(f"warning: {warning}")
     print(f"{status.stage}: {status.units_done} of {status.units} units, {status.rollouts} rollouts")
 
 

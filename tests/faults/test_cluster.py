@@ -189,10 +189,8 @@ def test_a_run_that_gets_no_worker_ends_and_says_why(
     until(lambda: len(cluster.actors()) == WORKERS, SECONDS)
     late = label(other, cluster, "cluster.wait_seconds=3")
     assert late.wait() == 1, late.output
-    assert (
-        "no worker got its resources within cluster.wait_seconds=3: each needs 1 CPUs of one node, and 0 of"
-        in late.output
-    )
+    why = "no worker got its resources within cluster.wait_seconds=3: each needs 1 CPU of one node, and 0 of"
+    assert why in late.output, late.output
     assert "Traceback" not in late.output
     job.process.kill()
     until(lambda: not cluster.actors(), SECONDS)

@@ -113,7 +113,7 @@ def test_few_processors_leave_gpus_empty() -> None:
 def test_without_gpus_a_model_has_all_processors_of_a_node() -> None:
     assert share(HEAD) == Share(workers=1, cpus=4.0, gpus=0.0, tensor_parallel=1)
     assert share(HEAD, HEAD, workers=4) == Share(workers=4, cpus=2.0, gpus=0.0, tensor_parallel=1)
-    with pytest.raises(ClusterError, match="1 worker of 8 CPUs and 0 GPUs does not fit"):
+    with pytest.raises(ClusterError, match="1 worker of 8 CPUs does not fit"):
         share(HEAD, cpus=8.0)
 
 

@@ -6,6 +6,7 @@ Not covered: errors of the algebra itself. A verdict other than CORRECT and INCO
 converted to one of these.
 """
 
+import contextlib
 import json
 import os
 import re
@@ -28,6 +29,7 @@ from pipeline.graders.process_pool import PooledChecker, VerdictCache
 from pipeline.graders.settings import MathConfig
 
 START_SECONDS = 120.0
+START_TRIES = 3
 TASKS_PER_CHILD = 5_000
 
 NO_ANSWER = Grade(verdict=Verdict.NO_ANSWER, answer="", ms=0.0)
@@ -69,11 +71,11 @@ class _Child:
         return Verdict(json.loads(reply)["verdict"])
 
     def _start_again(self) -> subprocess.Popen[bytes]:
-        """Start a child. Try a second time if the first one ends before it is ready, for example for lack of memory."""
-        try:
-            return self._start()
-        except StepvalueError:
-            return self._start()
+        """Start a child. Try again if it ends before it is ready, for example for lack of memory."""
+        for _ in range(START_TRIES - 1):
+            with contextlib.suppress(StepvalueError):
+                return self._start()
+        return self._start()
 
     def _start(self) -> subprocess.Popen[bytes]:
         config = self._config
