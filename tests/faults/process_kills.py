@@ -75,7 +75,7 @@ def main(times: int, *, embedded: bool) -> int:
 
 
 def _one(tally: Kills, settings: Sequence[str], run_dir: Path, words: str, commits: int) -> None:
-    """One run: killed once when it has so many commits, then started until it is whole."""
+    """One run: killed once at this number of commits, then started until it is whole."""
     process = _start(settings, run_dir)
     while process.poll() is None and _commits(run_dir) < commits:
         time.sleep(POLL_SECONDS)
