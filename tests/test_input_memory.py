@@ -1,6 +1,7 @@
 """Small files that stand for much memory are refused with the row that is at fault, and cost little."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -138,6 +139,31 @@ def test_a_reader_that_is_killed_is_an_error_and_the_rows_before_it_are_there(
     monkeypatch.setattr(parquet, "CHILD_BYTES", 1)  # not even pyarrow can be loaded
     with pytest.raises(InputError, match="from row 1 on it takes more than 1 bytes"):
         list(read_rows(str(path), None))
+
+
+def test_a_reader_that_is_killed_within_a_row_is_started_again_and_no_row_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.parquet"
+    texts = [f"{number}" * 500_000 for number in range(9)]
+    pq.write_table(pa.table({"problem": texts}), path)
+    with parquet.ParquetReader() as reader:
+        rows = reader.rows(path)
+        first = next(rows)
+        assert reader._process is not None
+        reader._process.kill()
+        assert [first, *rows] == [{"problem": text} for text in texts]
+
+
+def test_maps_and_names_that_are_not_utf8_are_read(tmp_path: Path) -> None:
+    kind = pa.map_(pa.string(), pa.list_(pa.int64()))
+    pairs = [[("a", [1, 2]), ("b", None)], [], None]
+    path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff.parquet"))
+    table = columns(pairs=pa.array(pairs, kind), lists=pa.array([[pair] for pair in pairs], pa.list_(kind)))
+    with path.open("wb") as file:
+        pq.write_table(table, file)
+    with parquet.ParquetReader() as reader:
+        assert [row["pairs"] for row in reader.rows(path) if isinstance(row, dict)] == pairs
 
 
 def test_no_process_is_left_when_rows_are_not_read_to_the_end(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from pipeline.__main__ import main
 from pipeline.core.formatting import plain_lines
 from pipeline.core.output import say
+from tests.conftest import run_stepvalue
 
 HOSTILE = "red\x1b[31m\x07\x9b2J"
 
@@ -20,14 +21,20 @@ def test_an_error_that_names_a_hostile_path_is_plain(capsys: pytest.CaptureFixtu
     assert not set("\x1b\x07\x9b") & set(printed.err + printed.out)
 
 
-def test_the_summary_of_a_hostile_run_dir_is_plain(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    settings = ["data=sample", "data.limit=1", "policy=oracle", f"run_dir='{tmp_path / HOSTILE}'"]
-    assert main(["label", *settings]) == 0
-    for command in (["status"], ["audit"], ["relabel", "estimator.threshold=0.2"]):
-        assert main([*command, settings[-1]]) == 0
-    printed = capsys.readouterr()
-    assert "labels    " in printed.out
-    assert not set("\x1b\x07\x9b") & set(printed.err + printed.out)
+@pytest.mark.ray
+def test_the_summary_of_a_hostile_run_dir_is_plain(tmp_path: Path) -> None:
+    run_dir = f"run_dir='{tmp_path / HOSTILE}'"
+    commands = (
+        ["label", "data=sample", "data.limit=1", "policy=oracle"],
+        ["status"],
+        ["audit"],
+        ["relabel", "estimator.threshold=0.2"],
+    )
+    for command in commands:
+        done = run_stepvalue([*command, run_dir])
+        assert done.returncode == 0, done.stderr
+        assert "red\N{REPLACEMENT CHARACTER}[31m" in done.stdout or command != commands[0]
+        assert not set("\x1b\x07\x9b") & set(done.stderr + done.stdout)
 
 
 def test_a_line_for_the_user_stays_a_line(capsys: pytest.CaptureFixture[str]) -> None:

@@ -43,6 +43,10 @@ class _Died(Exception):
     """The reading process has ended."""
 
 
+class _Refused(Exception):
+    """The reading process says what is wrong with the file."""
+
+
 class ParquetReader:
     """Reads files one after the other, with a process that is started for the first one. A context that ends the process."""
 
@@ -81,7 +85,9 @@ class ParquetReader:
             _check(process.stdout.readline())
             yield from _batched_rows(pa.ipc.open_stream(pa.PythonFile(cast(IOBase, process.stdout), mode="r")))
             _check(process.stdout.readline())
-        except (BrokenPipeError, EOFError, pa.ArrowInvalid) as error:
+        except _Refused as error:
+            raise OSError(str(error)) from error
+        except (OSError, EOFError, pa.ArrowInvalid) as error:  # a message has no end
             raise _Died from error
 
     def _started(self) -> "subprocess.Popen[bytes]":
@@ -89,7 +95,7 @@ class ParquetReader:
             # Arrow's other pools reserve more than they use, which counts against the limit.
             environment = {**os.environ, "ARROW_DEFAULT_MEMORY_POOL": "system"}
             self._process = subprocess.Popen(
-                [sys.executable, "-I", str(parquet_child.__file__), str(CHILD_BYTES)],
+                [sys.executable, "-P", str(parquet_child.__file__), str(CHILD_BYTES)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
@@ -109,7 +115,7 @@ def _check(answer: bytes) -> None:
         raise EOFError
     error = json.loads(answer)["error"]
     if error is not None:
-        raise OSError(error)
+        raise _Refused(error)
 
 
 def _batched_rows(stream: Any) -> Iterator[ParquetRow]:

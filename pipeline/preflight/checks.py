@@ -22,6 +22,8 @@ CLOCK_SECONDS = 5.0
 """Clocks that differ by more make times in a run's files hard to read."""
 KERNEL_BYTES = 5 * 2**30
 """Free space for compiled kernels and CUDA graphs."""
+MODEL = "model"
+"""The model's folder among the paths that nodes must see."""
 _GB = 1e9
 
 
@@ -195,6 +197,12 @@ def _devices(machines: Sequence[Machine], parts: int) -> Finding:
             "check `nvidia-smi`; in a container give --gpus all, in a pod request nvidia.com/gpu. Without GPUs install "
             "the cpu extra, or set cluster.gpus_per_worker=0",
         )
+    if all(len(machine.gpus) < parts for machine in machines):
+        return failed(
+            "GPUs",
+            f"a model needs {parts} GPUs of one node, and no node has as many",
+            "lower policy.tensor_parallel, or quantize the model (policy.quantization=fp8)",
+        )
     lost = [
         machine
         for machine in machines
@@ -202,13 +210,14 @@ def _devices(machines: Sequence[Machine], parts: int) -> Finding:
     ]
     if lost:
         counts = (
-            f"{machine.resources['GPU']:g} on {machine.host}, nvidia-smi finds {len(machine.gpus)}" for machine in lost
+            f"{machine.resources['GPU']:g} on {machine.host}, and {len(machine.gpus)} can be seen there"
+            for machine in lost
         )
-        return _problem(
+        return warning(
             "GPUs",
             f"Ray counts more GPUs than there are: {'; '.join(counts)}",
-            "check `nvidia-smi` there (a GPU that the driver has lost, a driver that is not loaded), then start Ray again",
-            others=len(lost) < len(machines),
+            f"check `nvidia-smi` and {DEVICES} there (a GPU that the driver has lost, a driver that is not loaded), then start "
+            "Ray again",
         )
     sliced = _hosts(machine for machine in machines if _slices(machine))
     if sliced:
@@ -216,12 +225,6 @@ def _devices(machines: Sequence[Machine], parts: int) -> Finding:
             "GPUs",
             f"{sliced}: GPUs are divided by MIG, and an engine gets one slice",
             "set policy.device.memory to a slice's memory, or disable MIG (`nvidia-smi -mig 0`)",
-        )
-    if all(len(machine.gpus) < parts for machine in machines):
-        return failed(
-            "GPUs",
-            f"a model needs {parts} GPUs of one node, and no node has as many",
-            "lower policy.tensor_parallel, or quantize the model (policy.quantization=fp8)",
         )
     kinds = _grouped([machine for machine in machines if machine.gpus], _kinds)
     return ok("GPUs", _by_value(kinds))
@@ -305,11 +308,13 @@ def _compilers(machines: Sequence[Machine], *, filtered: bool) -> Finding:
 def _path(machines: Sequence[Machine], what: str, path: str) -> Finding:
     blind = _hosts(machine for machine in machines if not machine.sees.get(path))
     if blind:
-        return failed(
+        # A worker without the model goes elsewhere; one without the run directory would write where nobody reads.
+        others = what == MODEL and any(machine.sees.get(path) for machine in machines)
+        return (warning if others else failed)(
             what,
             f"{path} does not exist on {blind}",
             "use a path that all nodes mount under the same name"
-            + ("" if what == "model" else ", or the URL of a bucket (s3://, gs://)"),
+            + ("" if what == MODEL else ", or the URL of a bucket (s3://, gs://)"),
         )
     return ok(what, f"{path} is seen{_on_all(machines) or ' here'}")
 

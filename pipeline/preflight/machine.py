@@ -1,6 +1,7 @@
 """What a machine has, as far as a run needs it. Every node is looked at by `look`, which loads neither torch nor vLLM."""
 
 import csv
+import json
 import os
 import platform
 import re
@@ -30,12 +31,17 @@ _QUERY_SECONDS = 10.0
 _MIB = 2**20
 _MODELS = "models"
 _CACHES = {
-    _MODELS: (("HF_HUB_CACHE", ""), ("HF_HOME", "hub"), ("XDG_CACHE_HOME", "huggingface/hub")),
+    _MODELS: (
+        ("HF_HUB_CACHE", ""),
+        ("HUGGINGFACE_HUB_CACHE", ""),
+        ("HF_HOME", "hub"),
+        ("XDG_CACHE_HOME", "huggingface/hub"),
+    ),
     "compiled kernels": (("VLLM_CACHE_ROOT", ""), ("XDG_CACHE_HOME", "vllm")),
 }
 """Cache -> the environment variables that name its folder or a parent of it, and where it is there. The first that is set
 counts. Without any, the folder is that in ~/.cache."""
-_WEIGHTS = (".safetensors", ".bin", ".pt")
+_WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 _CUDA = re.compile(r"^cuda\b[^=\n]*=\s*'(?P<version>[\d.]+)'", re.MULTILINE)
 
 
@@ -187,14 +193,24 @@ def _cache(name: str) -> Path:
     """The folder of a cache."""
     places = _CACHES[name]
     named = (Path(parent, folder) for variable, folder in places if (parent := os.environ.get(variable)))
-    return next(named, Path("~/.cache", places[-1][1])).expanduser()
+    found = next(named, Path("~/.cache", places[-1][1]))
+    return Path(os.path.expandvars(found)).expanduser()
 
 
 def _has_weights(cache: Path, model: str) -> bool:
-    """Whether a cache of the Hub holds weights of a model, and no download that was broken off."""
-    folder = cache / f"models--{model.replace('/', '--')}"
-    weights = (file for suffix in _WEIGHTS for file in folder.glob(f"snapshots/*/*{suffix}"))
-    return any(file.exists() for file in weights) and not any(folder.glob("blobs/*.incomplete"))
+    """Whether a snapshot of a model in a cache of the Hub has all its weights. A file stands there when it is whole."""
+    snapshots = cache.glob(f"models--{model.replace('/', '--')}/snapshots/*")
+    return any(_is_whole(snapshot) for snapshot in snapshots)
+
+
+def _is_whole(snapshot: Path) -> bool:
+    for index in snapshot.glob("*.index.json"):
+        with suppress(OSError, ValueError, KeyError, AttributeError):
+            files = set(json.loads(index.read_bytes())["weight_map"].values())
+            if all((snapshot / file).exists() for file in files):
+                return True
+    parts = any(snapshot.glob("*.index.json"))
+    return not parts and any(file.exists() for pattern in _WEIGHTS for file in snapshot.glob(pattern))
 
 
 def _free(folder: Path) -> int:

@@ -16,7 +16,7 @@ from pipeline.data.rows import input_files
 from pipeline.engines.base import Policy
 from pipeline.engines.hub import hub_asked_once, hub_is_off, hub_name
 from pipeline.engines.registry import policy_for
-from pipeline.preflight.checks import Needs, judge, judge_disks
+from pipeline.preflight.checks import MODEL, Needs, judge, judge_disks
 from pipeline.preflight.findings import Finding, Level, failed, ok, warning
 from pipeline.preflight.machine import Machine
 from pipeline.preflight.nodes import Nodes
@@ -70,7 +70,7 @@ def node_warnings(config: LabelConfig, look_at_nodes: LookAtNodes) -> Iterator[s
 
 def _paths(policy: Policy, run_dir: str | None) -> Mapping[str, str]:
     """What all nodes must see: what it is -> its path."""
-    paths = {"model": policy.needs(1.0).folder, "run_dir": run_dir}
+    paths = {MODEL: policy.needs(1.0).folder, "run_dir": run_dir}
     return {what: path for what, path in paths.items() if path is not None}
 
 

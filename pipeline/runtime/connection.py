@@ -241,11 +241,14 @@ def _check_answers(asked: str, address: str) -> None:
     if not colon or "/" in host or not port.isdecimal():
         return
     try:
-        with socket.create_connection((host, int(port)), timeout=CONNECT_SECONDS) as connection:
+        # An address of IPv6 stands in brackets.
+        with socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_SECONDS) as connection:
             if os.environ.get("RAY_USE_TLS", "0") not in ("", "0"):
                 return  # a server of TLS says nothing to the text below
             connection.sendall(_HTTP2_HELLO)
-            said = connection.recv(len(_HTTP2_SETTINGS) + _LENGTH_BYTES)
+            said = b""
+            while len(said) < _LENGTH_BYTES + len(_HTTP2_SETTINGS) and (more := connection.recv(1)):
+                said += more
     except (OSError, OverflowError) as error:
         raise ClusterError(_no_cluster(_named(asked, address), _short(error))) from error
     if said[_LENGTH_BYTES:] != _HTTP2_SETTINGS:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-PREFIXES = ("HF_", "HUGGING_FACE_", "TRANSFORMERS_", "VLLM_", "NCCL_")
+PREFIXES = ("HF_", "HUGGING_FACE_", "HUGGINGFACE_HUB_", "TRANSFORMERS_", "VLLM_", "NCCL_")
 PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
 """In capital or small letters."""
 OF_ONE_MACHINE = (

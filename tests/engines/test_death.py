@@ -48,6 +48,15 @@ WORKER = "(Worker_TP1 pid=9) ERROR 11-23 19:24:41 [multiproc_executor.py:1063] "
             "symbol lookup error: /x/_C.so: undefined symbol: _ZN3c10",
         ),
         (
+            f"{FATAL}EngineCore encountered a fatal error.\n{WORKER}asyncio.exceptions.CancelledError\n"
+            f"{FATAL}RuntimeError: CUDA error: operation was cancelled by the driver\n",
+            "RuntimeError: CUDA error: operation was cancelled by the driver",
+        ),
+        (
+            f"{FATAL}EngineCore encountered a fatal error.\n{FATAL}RuntimeError: Worker failed with error 'CUDA OOM'\n",
+            "RuntimeError: Worker failed with error 'CUDA OOM'",
+        ),
+        (
             "terminate called after throwing an instance of 'c10::AcceleratorError'\n"
             "  what():  CUDA error: an illegal memory access was encountered\n",
             "CUDA error: an illegal memory access was encountered",

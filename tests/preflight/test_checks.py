@@ -45,12 +45,6 @@ OF_A_PLACE = [
     ({"driver": "570.86.10"}, "driver", "b: driver 570.86.10, and CUDA 13.0 of torch needs 580", "newer NVIDIA driver"),
     ({"torch_cuda": None}, "driver", "torch is built for CPUs on b", "install the gpu extra"),
     (
-        {"resources": {"GPU": 3.0}},
-        "GPUs",
-        "Ray counts more GPUs than there are: 3 on b, nvidia-smi finds 2",
-        "nvidia-smi",
-    ),
-    (
         {"gpus": (replace(H100, free=70 * GB), replace(H100, number=1, free=70 * GB))},
         "GPU memory",
         "b, GPU 1: 70.0 of 80.0 GB free",
@@ -67,11 +61,13 @@ OF_A_PLACE = [
     ),
     ({"answers": False}, "nodes", "no answer from b", "ray status"),
 ]
+OF_A_PLACE.append(
+    ({"sees": {"/shared/run": True}}, "model", "/models/m does not exist on b", "mount under the same name")
+)
 OF_THE_RUN = [
     ({"python": "3.11.9"}, "versions", "Python 3.12.3 on a, 3.11.9 on b", "same packages on all nodes"),
     ({"packages": {"ray": "2.59.0"}}, "versions", "ray 2.60.0 on a, 2.59.0 on b", "same packages on all nodes"),
     ({"sees": {"/models/m": True}}, "run_dir", "/shared/run does not exist on b", "s3://"),
-    ({"sees": {"/shared/run": True}}, "model", "/models/m does not exist on b", "mount under the same name"),
 ]
 
 
@@ -99,6 +95,15 @@ def test_nodes_that_do_not_fit_together_fail(changed: dict[str, Any], check: str
     assert text in findings[check].text
     assert remedy in findings[check].remedy
     assert [finding.check for finding in findings.values() if finding.level is not Level.OK] == [check]
+
+
+def test_gpus_that_ray_counts_and_nobody_sees_are_a_warning_unless_too_few_are_left() -> None:
+    lost = replace(NODE, host="b", resources={"GPU": 3.0})
+    finding = found(lost)["GPUs"]
+    assert finding.level is Level.WARNING
+    assert "Ray counts more GPUs than there are: 3 on b, and 2 can be seen there" in finding.text
+    assert "nvidia-smi" in finding.remedy
+    assert found(lost, needs=replace(NEEDS, parts=3))["GPUs"].level is Level.FAILED
 
 
 def test_one_full_gpu_of_several_is_a_warning() -> None:

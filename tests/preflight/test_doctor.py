@@ -1,5 +1,6 @@
 """`doctor` on this machine and on a Ray cluster."""
 
+import json
 import os
 import socket
 import subprocess
@@ -174,10 +175,11 @@ def test_a_model_of_the_hub_is_found_in_the_cache(tmp_path: Path, monkeypatch: p
     (snapshot / "model.safetensors").write_bytes(b"")
     assert look((), ("org/name",)).has_models
     assert not look((), ("org/name", "org/other")).has_models
-    blobs = tmp_path / "models--org--name" / "blobs"
-    blobs.mkdir()
-    (blobs / "abc.incomplete").write_bytes(b"")
-    assert not look((), ("org/name",)).has_models
+    (snapshot / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {"a": "1", "b": "2"}}))
+    (snapshot / "1").write_bytes(b"")
+    assert not look((), ("org/name",)).has_models, "one part of two"
+    (snapshot / "2").write_bytes(b"")
+    assert look((), ("org/name",)).has_models
 
 
 def test_the_download_is_what_lies_in_the_files(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,7 +32,8 @@ _LOGGED = re.compile(r"^\([^)\n]*\) |^(?:INFO|WARNING|ERROR|DEBUG) \d\d-\d\d ")
 _COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 # What the other processes say about the death of the first one.
 _CONSEQUENCE = re.compile(
-    r"See (?:stack trace|root cause) |Worker failed with error|EngineDeadError|cancelled|^SystemExit|RPC call to .* timed out"
+    r"See (?:stack trace|root cause) |Worker failed with error|EngineDeadError|: cancelled$|CancelledError$|^SystemExit"
+    r"|RPC call to .* timed out"
 )
 _EXIT = re.compile(r"[Pp]roc (?P<name>[\w.-]+) died unexpectedly \(exit code: (?P<code>-?\d+)\)")
 _TOKEN = re.compile(r"\bhf_[A-Za-z0-9]{8,}")
@@ -56,6 +57,8 @@ def death_cause(printed: str, ended: Mapping[str, int]) -> str:
     for name, code in codes.items():
         if code:
             return _bounded(f"its process {name} {_end(code)}, and {_last_words(printed)}")
+    if found:
+        return _bounded(found[0]["cause"])
     return _bounded(f"its processes {_last_words(printed)}")
 
 
