@@ -98,7 +98,7 @@ class WorkerPool:
 
     `watch`: a further watcher that receives each status, such as the metrics of the cluster. `wait_seconds`: how long workers
     may wait for resources; `resources` says in a clause what a worker needs and what is there. `has_free_device`: whether
-    another device is free for a worker now; asked only when no worker is left.
+    another device is free for a worker now; asked when no worker is left, or before a place is given up.
     """
 
     hire: StartWorker
