@@ -45,8 +45,9 @@ class Key:
         a text of JSON."""
         if not self._value:
             return content
-        content = content.replace(self._value.encode(), _MASK)
-        return self._escaped.sub(_MASK, content) if b"\\" in content else content
+        if b"\\" in content:
+            return self._escaped.sub(_MASK, content)
+        return content.replace(self._value.encode(), _MASK)
 
     def redact_if_secret(self, content: bytes) -> bytes:
         """Like `redact`, for an answer that is parsed. A short key, such as EMPTY, may occur by chance and is not masked."""
@@ -58,7 +59,7 @@ def _written(byte: int) -> bytes:
     escape = rb"\\{1,%d}u00(?i:%02x)" % (_MOST_BACKSLASHES, byte)
     plain = re.escape(bytes([byte]))
     own = rb"\\{0,%d}" % _MOST_BACKSLASHES if byte in b'/"\\' else b""
-    return b"(?:" + own + plain + b"|" + escape + b")"
+    return b"(?:" + escape + b"|" + own + plain + b")"
 
 
 def key_from(environment: Mapping[str, str], variable: str) -> Key:
