@@ -151,6 +151,9 @@ def _plain(name: str) -> str:
     return re.sub(r"[-_\s]+", " ", name).upper()
 
 
+VISIBLE_DEVICES = "CUDA_VISIBLE_DEVICES"
+
+
 def hides_gpus(visible: str) -> bool:
     """Whether this value of CUDA_VISIBLE_DEVICES names no GPU."""
     return visible.strip() in ("", "-1")

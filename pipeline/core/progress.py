@@ -131,7 +131,7 @@ def given_up_place(place: str, deaths: int, error: str) -> str:
 
 
 def repeats(warning: str, message: str) -> bool:
-    """Whether a warning is one of the two above and `message`, with which the run ended, names the same error."""
+    """Whether a warning is of `failed_start` or `replaced_worker`, and `message`, with which the run ended, names its error."""
     found = _WORKER_ERROR.fullmatch(warning)
     return found is not None and (found["start"] or found["work"]) in message
 

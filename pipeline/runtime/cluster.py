@@ -17,7 +17,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from pipeline.config.label import ClusterConfig
 from pipeline.core.errors import ClusterError
 from pipeline.core.formatting import format_count
-from pipeline.core.hardware import hides_gpus
+from pipeline.core.hardware import VISIBLE_DEVICES, hides_gpus
 from pipeline.core.output import say
 from pipeline.engines.base import Policy
 from pipeline.runtime.placement import (
@@ -36,7 +36,6 @@ NODE_SECONDS = 60.0
 T = TypeVar("T")
 POLL_SECONDS = 0.5
 """Time between two looks at the nodes, while they are too few."""
-_VISIBLE = "CUDA_VISIBLE_DEVICES"
 
 
 def share(config: ClusterConfig, policy: Policy, check: Callable[[], None] = lambda: None) -> Share:
@@ -91,18 +90,18 @@ def _why_no_gpu(nodes: Sequence[Node], config: ClusterConfig, policy: Policy) ->
     """What explains that Ray sees no GPU although workers need some, as the rest of a sentence. Empty if it sees some."""
     if any(node.get("GPU") for node in nodes) or not uses_gpus(nodes, config, policy):
         return ""
-    if config.address is None and hides_gpus(os.environ.get(_VISIBLE, "all")):
-        return f". {_VISIBLE}={os.environ[_VISIBLE]!r} hides the GPUs of this machine: unset it"
+    if config.address is None and hides_gpus(os.environ.get(VISIBLE_DEVICES, "all")):
+        return f". {VISIBLE_DEVICES}={os.environ[VISIBLE_DEVICES]!r} hides the GPUs of this machine: unset it"
     where = "this machine" if config.address is None else "any node"
     return (
-        f". Ray sees no GPU on {where}: check `nvidia-smi` and {_VISIBLE} there. To run on CPUs, install the cpu extra or set "
-        "cluster.gpus_per_worker=0"
+        f". Ray sees no GPU on {where}: check `nvidia-smi` and {VISIBLE_DEVICES} there. To run on CPUs, install the cpu extra "
+        "or set cluster.gpus_per_worker=0"
     )
 
 
 def has_free_device(taken: Share) -> bool:
     """Whether the cluster has a GPU, or the share of one, that is free for another worker. False where workers use none."""
-    return taken.gpus > 0 and bool(ray.available_resources().get("GPU", 0.0) >= taken.gpus)
+    return 0 < taken.gpus <= free_gpus()
 
 
 def free_gpus() -> float:

@@ -175,11 +175,8 @@ def _job_config() -> JobConfig | None:
     """
     if RAY_JOB_CONFIG in os.environ:
         return None
-    root = str(Path(pipeline.__file__).resolve().parent.parent)
-    own = ["", os.getcwd()]
-    return JobConfig(
-        _py_driver_sys_path=_Fixed([*([os.getcwd()] if any(path in own for path in sys.path) else []), root])
-    )
+    root, here = str(Path(pipeline.__file__).resolve().parent.parent), os.getcwd()
+    return JobConfig(_py_driver_sys_path=_Fixed([here, root] if {"", here} & set(sys.path) else [root]))
 
 
 class _Fixed(list[str]):
@@ -214,7 +211,6 @@ def _quiet_unless_ended(address: str) -> Iterator[None]:
 def _check_loopback() -> None:
     address = ray.util.get_node_ip_address()
     if address != LOOPBACK:
-        ray.shutdown()
         raise ClusterError(
             f"the private Ray would listen on {address} instead of only {LOOPBACK}: start the run through the command line, or "
             "name a cluster with cluster.address"
@@ -261,7 +257,7 @@ def _named(asked: str, address: str) -> str:
 
 
 def _short(error: BaseException) -> str:
-    return printable(" ".join(str(error).split()))[:MAX_REASON_CHARACTERS]
+    return printable(str(error))[:MAX_REASON_CHARACTERS]
 
 
 def _no_cluster(named: str, reason: str) -> str:

@@ -19,9 +19,14 @@ def storage_at(run_dir: str) -> Storage:
     """
     if run_dir.startswith(_FOLDER_SCHEME) and not run_dir.startswith(_FOLDER_URL):
         raise UsageError(f"run_dir={run_dir} is not the URL of a folder: write {_FOLDER_URL}PATH, or the path alone")
-    if SCHEME_END in run_dir and not run_dir.startswith(_FOLDER_URL):
+    if is_bucket(run_dir):
         return object_storage(run_dir)
     return LocalStorage(folder_at(run_dir))
+
+
+def is_bucket(run_dir: str) -> bool:
+    """Whether a run directory lies in an object store."""
+    return SCHEME_END in run_dir and not run_dir.startswith(_FOLDER_SCHEME)
 
 
 def last_part(run_dir: str) -> str:

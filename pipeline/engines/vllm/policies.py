@@ -115,23 +115,25 @@ class VllmPolicy(Policy):
         return parts
 
     def needs(self, gpus: float) -> EngineNeeds:
-        folder = Path(self.model()).expanduser()
+        model = self.model()
+        folder = Path(model).expanduser()
         return EngineNeeds(
             memory_share=self.settings.memory_share or GPU_MEMORY_SHARE * min(1.0, gpus),
             folder=str(folder.resolve()) if folder.is_dir() else None,
-            hub_names=tuple(self._hub_models()),
+            hub_names=tuple(self._hub_models(model)),
         )
 
-    def _hub_models(self) -> Iterator[str]:
-        names = (self.model(), self.settings.speculative_model)
+    def _hub_models(self, model: str) -> Iterator[str]:
+        names = (model, self.settings.speculative_model)
         return (name for name in names if name and not Path(name).expanduser().is_dir())
 
     def download_bytes(self) -> float:
         # What vLLM quantizes itself has its full size in the files.
-        revisions = {self.model(): self.settings.revision}
+        model = self.model()
+        revisions = {model: self.settings.revision}
         stored = (
             planned_architecture(name, revisions.get(name), dtype="auto", quantization=None, kv_dtype="auto")
-            for name in self._hub_models()
+            for name in self._hub_models(model)
         )
         return sum(weight_bytes(each) for each in stored if each is not None)
 
