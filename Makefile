@@ -13,10 +13,11 @@ CHAINS  ?= short
 LOOP_DIR ?= runs/loop-$(CHAINS)
 RUN_DIR ?= runs/demo-$(LIMIT)
 
-UV_VERSION := 0.13.9
 BIN    := $(VENV)/bin
 GPU_PYTHON ?= $(BIN)/python
 UV     := $(BIN)/uv
+# As the lock pins it, by hash.
+INSTALL_UV = $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r <(awk '/^[a-z]/ {uv = /^uv==/} uv' $(LOCK))
 LOCK   := requirements.lock
 # What GPU machines and the GPU image install, for both Pythons below; its vLLM is the image's, and the one of LOCK.
 GPU_LOCK := requirements-gpu.lock
@@ -36,6 +37,17 @@ TORCH = $$(for folder in $$($(BIN)/python -m pip config get global.find-links 2>
 # Without the machine's own index settings and folders of wheels, so that the lock names what everybody gets.
 GPU_COMPILE = env -u UV_INDEX -u UV_FIND_LINKS $(UV) pip compile pyproject.toml --extra gpu --extra s3 --extra gcs --group image --quiet --no-header --no-annotate
 
+# The CPU build of torch, with the hashes that PyTorch's index gives its wheels for Linux on x86-64 and Python 3.11 to 3.14.
+# `make lock` copies this into LOCK, because a folder of wheels knows the hashes of its own files only.
+define TORCH_PIN
+torch==2.13.0+cpu \
+    --hash=sha256:3fbf9c9d1f3c10c2d59d04aca426dee9ccc6ceb32d255c61e93acc3b4f75fae6 \
+    --hash=sha256:4ca4a9394b0c771238a4f73590fdbbc4debad85ed0fa63d026ae1b085da7d6e2 \
+    --hash=sha256:6746dbcbeb526eb61330b76b41ff1b4eb848951103a892eeb080dfa2b264667b \
+    --hash=sha256:d20fa53ee744502fa4c69818a720b05ca0d37abd055d4f6e66cae155114bc691
+endef
+export TORCH_PIN
+
 .DEFAULT_GOAL := help
 .PHONY: help setup demo loop bench-loop check test faults simulate kills tiny-policy tiny-truth lint format bench bench-all bench-gpu bench-estimators bench-scale contract lock wheel clean
 
@@ -46,8 +58,8 @@ setup: $(STAMP)  ## environment in .venv: locked packages, the project, the defa
 
 $(STAMP): $(LOCK) $(CONSUMERS) pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	test -x $(UV) || $(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
-	$(UV) pip sync --quiet --python $(BIN)/python $(TORCH) $(LOCK)
+	test -x $(UV) || $(INSTALL_UV)
+	$(UV) pip sync --quiet --python $(BIN)/python --require-hashes $(TORCH) $(LOCK)
 	$(UV) pip install --quiet --python $(BIN)/python --no-deps --require-hashes -r $(CONSUMERS)
 	$(UV) pip install --quiet --python $(BIN)/python --no-deps --editable .
 	# Writes the bytecode of what a first start loads, which some machines are told not to keep: it halves every later start.
@@ -117,10 +129,10 @@ contract: setup  ## fetch the Python of GPU wheels of vLLM, and say what we use 
 	$(BIN)/python -m tests.contract $(VLLM)
 
 lock:  ## choose package versions again and pin them by hash
-	test -x $(UV) || ($(PYTHON) -m venv $(VENV) && $(BIN)/python -m pip install --quiet uv==$(UV_VERSION))
-	echo 'torch==2.13.0+cpu' | $(UV) pip compile pyproject.toml --extra cpu --extra dev --constraint - --python-platform x86_64-manylinux_2_28 \
+	test -x $(UV) || ($(PYTHON) -m venv $(VENV) && $(INSTALL_UV))
+	echo "$$TORCH_PIN" | sed 's/ .*//;/^$$/d' | $(UV) pip compile pyproject.toml --extra cpu --extra dev --constraint - --python-platform x86_64-manylinux_2_28 \
 	    --python-version 3.11 --generate-hashes --upgrade --quiet $(TORCH) --no-annotate --no-header \
-	  | awk '/^[a-z]/ {torch = /^torch==/} torch {if (/^torch==/) {sub(/ *\\$$/, ""); print} next} {print}' > $(LOCK).new
+	  | awk '/^[a-z]/ {torch = /^torch==/; if (torch) {pin = ENVIRON["TORCH_PIN"]; gsub(/ --hash/, " \\\n    --hash", pin); print pin}} !torch' > $(LOCK).new
 	mv $(LOCK).new $(LOCK)
 	# First one version of each package that suits both Pythons, then their hashes for either, which must be the same file.
 	# (vLLM wants setuptools below 81, but says so for Python 3.12 alone.)

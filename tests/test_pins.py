@@ -16,6 +16,7 @@ from tests.conftest import ROOT
 
 GPU_LOCK = ROOT / "requirements-gpu.lock"
 PYTHONS = ("3.11", "3.12")
+TORCH_PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 SECONDS = 250
 UNREACHABLE = (
     "error sending request",
@@ -67,12 +68,27 @@ def test_both_locks_have_the_same_ray_and_transformers() -> None:
     assert (gpu["ray"], gpu["transformers"]) == (cpu["ray"], cpu["transformers"])
 
 
-def test_every_pin_has_hashes_and_names_no_index() -> None:
-    text = GPU_LOCK.read_text("utf-8")
+@pytest.mark.parametrize("name", ["requirements.lock", "requirements-gpu.lock"])
+def test_every_pin_has_hashes_and_names_no_index(name: str) -> None:
+    text = (ROOT / name).read_text("utf-8")
     found = re.split(r"^(?=[a-z0-9])", text, flags=re.MULTILINE)[1:]
     assert len(found) == len(pins(text)) > 100
     assert all(_PIN.match(block) and _HASH.search(block) for block in found)
     assert not re.search(r"https?:|file:|--(?:extra-)?index|--find-links", text)
+
+
+def test_the_makefile_installs_by_hash_and_has_the_torch_of_the_lock() -> None:
+    makefile = (ROOT / "Makefile").read_text("utf-8")
+    block = re.search(r"^define TORCH_PIN\n(.*?)^endef$", makefile, re.MULTILINE | re.DOTALL)
+    assert block
+    assert len(_HASH.findall(block[1])) == len(TORCH_PYTHONS)
+    assert block[1] in (ROOT / "requirements.lock").read_text("utf-8")
+    # All that `make setup` installs but the project itself.
+    installs = [
+        line for line in makefile.splitlines() if re.search(r"pip (sync|install)", line) and "--editable ." not in line
+    ]
+    assert len(installs) == 3
+    assert all("--require-hashes" in line for line in installs)
 
 
 def test_the_image_gets_no_development_package() -> None:

@@ -1,12 +1,14 @@
-"""SIGKILL to one process of a real `label` with its private Ray, at a number of commits, for every kind of process.
+"""SIGKILL, or SIGSTOP for a while, to processes of a real `label` with its private Ray, at a number of commits.
 
-    python -m tests.faults.process_kills 30 [embedded]
+    python -m tests.faults.process_kills 30 [--stop] [KIND ...]
 
-Each run is started as a user starts it, loses one process in the middle of its work, is started again until it is whole, and is
-compared with a run that lost nothing. `embedded` adds the kind "engine core" and labels with the embedded model, whose rollouts
-no two runs share: there, only what was committed before the kill is compared.
+Each run is started as a user starts it. One of its processes is killed every few commits, up to `KILLS_EACH` times; where the
+run ends of it, it is started again, at once. In the end it is compared with a run that lost nothing. The kinds of process are
+the keys of `KINDS`. Rollouts of the embedded model differ between runs: there, only what was committed before a kill is
+compared.
 """
 
+import argparse
 import json
 import os
 import random
@@ -15,124 +17,270 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 import psutil
 
 from tests.checkout import ROOT
+from tests.faults import programs
 from tests.faults.runs import Found, found, logged
 
-KINDS = {
-    "driver": "-m pipeline label",
-    "worker": "ray::_Actor",
-    "raylet": "/raylet/raylet ",
-    "GCS": "gcs_server",
-    "grader child": "pipeline.graders.math.child",
-}
-"""A kind of process -> what its command line holds."""
-ENGINE_CORE = {"engine core": "EngineCore"}
-ORACLE = ("policy=oracle", "policy.oracle.tokens_per_second=4000", "sampling.rollouts=24")
-EMBEDDED = ("sampling.rollouts=2", "sampling.max_tokens=16", "data.limit=12")
-COMMON = ("data=sample", "estimator=fixed", "run.flush_seconds=0.2", "run.unit_problems=1", "run.report=false")
-MOST_STARTS = 6
-END_SECONDS = 150.0
+AT_ONCE = 2
+KILLS_EACH = 5
+FEWEST_COMMITS, MOST_COMMITS = 1, 12
+"""Between two kills."""
+MOST_STARTS = 12
+END_SECONDS = 200.0
+"""Of a run that lost a process, and between two commits."""
 GONE_SECONDS = 90.0
 """Ray's own agents end a minute after a driver that was killed."""
+STOPPED_SECONDS = 1.0, 30.0
 POLL_SECONDS = 0.02
+PROBLEMS = 60
+COMMON = ("estimator=fixed", "run.flush_seconds=0.2", "run.unit_problems=1", "run.report=false")
 
 
 @dataclass(slots=True)
 class Kills:
-    """Of one kind: kills that met a directory with commits, starts after them, and what was wrong afterwards. `survivors`:
-    processes of a start that ended, and stayed."""
+    """Of one kind: signals that met a directory with commits, starts, and what was wrong afterwards. `survivors`: processes of
+    a start that ended, and stayed."""
 
     kills: int = 0
     starts: int = 0
+    directories: int = 0
     lost: int = 0
     doubled: int = 0
     changed: int = 0
     survivors: int = 0
 
-
-def main(times: int, *, embedded: bool) -> int:
-    settings = (*COMMON, *(EMBEDDED if embedded else ORACLE))
-    kinds = {**KINDS, **(ENGINE_CORE if embedded else {})}
-    wrong = 0
-    with tempfile.TemporaryDirectory(prefix="stepvalue-kills-") as name:
-        calm = Path(name) / "calm"
-        _finish(settings, calm)
-        expected, commits = found(calm), _commits(calm)
-        for kind, words in kinds.items():
-            tally, luck = Kills(), random.Random(kind)
-            while tally.kills < times:
-                run_dir = Path(name) / f"{kind}-{tally.starts}"
-                _one(tally, settings, run_dir, words, luck.randint(2, max(2, commits - 2)))
-                _compare(tally, run_dir, expected, exact=not embedded)
-            print(f"{kind:<13} {json.dumps(asdict(tally))}", flush=True)
-            wrong += tally.lost + tally.doubled + tally.changed + tally.survivors
-    return int(bool(wrong))
+    @property
+    def wrong(self) -> int:
+        return self.lost + self.doubled + self.changed + self.survivors
 
 
-def _one(tally: Kills, settings: Sequence[str], run_dir: Path, words: str, commits: int) -> None:
-    """One run: killed once at this number of commits, then started until it is whole."""
-    process = _start(settings, run_dir)
-    while process.poll() is None and _commits(run_dir) < commits:
-        time.sleep(POLL_SECONDS)
-    family = _family(process)
-    victims = [each for each in family if words in _command(each)]
-    if process.poll() is None and victims:
-        before = {row[0] for row in logged(run_dir)}
-        victims[0].send_signal(signal.SIGKILL)
-        tally.kills += 1
-        _end(process)
-        left = psutil.wait_procs(family, GONE_SECONDS)[1]
-        tally.survivors += len(left)
-        for each in left:
+@dataclass(frozen=True, kw_only=True)
+class Work:
+    """What is labelled. `exact`: two runs of it are the same."""
+
+    folder: Path
+    settings: Sequence[str]
+    exact: bool = True
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def expected(self) -> Found:
+        """What it comes to."""
+        calm = Run(work=self, run_dir=self.folder / "calm")
+        calm.finish()
+        return found(calm.run_dir)
+
+
+def oracle(folder: Path) -> Work:
+    settings = ("data=sample", "policy=oracle", "policy.oracle.tokens_per_second=20000", "sampling.rollouts=24")
+    return Work(folder=folder, settings=settings)
+
+
+def code(folder: Path) -> Work:
+    data = programs.problems(folder / "rows.jsonl", PROBLEMS)
+    site = programs.offered(folder / "site")
+    settings = (f"data.path={data}", "data.answer_is_suite=true", "grader=code", "policy=programs", "sampling.rollouts=4")
+    return Work(folder=folder, settings=settings, environment={"PYTHONPATH": str(site)})
+
+
+def embedded(folder: Path) -> Work:
+    settings = ("data=sample", "data.limit=12", "sampling.rollouts=2", "sampling.max_tokens=16")
+    return Work(folder=folder, settings=settings, exact=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of process: what its command line holds, and the work that it does."""
+
+    words: str
+    work: str
+
+
+WORKS = {"oracle": oracle, "code": code, "embedded": embedded}
+KINDS = {
+    "driver": Kind("-m pipeline label", "oracle"),
+    "worker": Kind("ray::_Actor", "oracle"),
+    "raylet": Kind("/raylet/raylet ", "oracle"),
+    "gcs": Kind("gcs_server", "oracle"),
+    "grader": Kind("pipeline.graders.math.child", "oracle"),
+    "sandbox": Kind("pipeline.graders.code.child", "code"),
+    "engine": Kind("EngineCore", "embedded"),
+    "embedded-driver": Kind("-m pipeline label", "embedded"),
+    "embedded-worker": Kind("ray::_Actor", "embedded"),
+    "embedded-raylet": Kind("/raylet/raylet ", "embedded"),
+    "embedded-gcs": Kind("gcs_server", "embedded"),
+    "embedded-grader": Kind("pipeline.graders.math.child", "embedded"),
+}
+
+
+@dataclass(slots=True, kw_only=True)
+class Run:
+    """A run directory, on which `label` is started again and again."""
+
+    work: Work
+    run_dir: Path
+    starts: int = 0
+    process: "subprocess.Popen[bytes] | None" = None
+    families: list[psutil.Process] = field(default_factory=list)
+    """Processes of all starts."""
+
+    def start(self) -> None:
+        if self.starts == MOST_STARTS:
+            raise AssertionError(f"not done after {MOST_STARTS} starts: {self.said()}")
+        self.starts += 1
+        with self.run_dir.with_suffix(".log").open("ab") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "pipeline", "label", *COMMON, *self.work.settings, f"run_dir={self.run_dir}"],
+                cwd=ROOT,
+                env={**os.environ, **self.work.environment},
+                stdout=log,
+                stderr=log,
+            )
+
+    def finish(self) -> None:
+        """Start it until it is done."""
+        while True:
+            if self.process is None:
+                self.start()
+            assert self.process is not None
+            self.wait(commits=sys.maxsize)
+            if self.process.returncode == 0:
+                return
+            self.process = None
+
+    def wait(self, *, commits: int) -> bool:
+        """Until it has so many, or it ends. Whether it still runs."""
+        assert self.process is not None
+        seen, since = -1, time.monotonic()
+        while self.process.poll() is None:
+            if (now := self.commits()) >= commits:
+                return True
+            if now != seen:
+                seen, since = now, time.monotonic()
+            if time.monotonic() - since > END_SECONDS:
+                self.process.kill()
+                raise AssertionError(f"no commit and no end within {END_SECONDS:g} s: {self.said()}")
+            time.sleep(POLL_SECONDS)
+        return False
+
+    def family(self) -> list[psutil.Process]:
+        assert self.process is not None
+        try:
+            top = psutil.Process(self.process.pid)
+            return [top, *top.children(recursive=True)]
+        except psutil.Error:
+            return []
+
+    def commits(self) -> int:
+        return sum(1 for path in (self.run_dir / "commits").glob("*.json") if not path.name.startswith("."))
+
+    def rows(self) -> dict[object, tuple[object, ...]]:
+        return {row[0]: row for row in logged(self.run_dir)}
+
+    def said(self) -> str:
+        return self.run_dir.with_suffix(".log").read_text()[-3000:]
+
+
+class Blows:
+    """Signals to processes of one kind until there were enough of them."""
+
+    def __init__(self, name: str, work: Work, times: int, *, stop: bool) -> None:
+        self.name = name
+        self.tally = Kills()
+        self._work, self._times, self._stop = work, times, stop
+        self._luck = random.Random(name)
+
+    def go(self) -> None:
+        while self.tally.kills < self._times:
+            run = Run(work=self._work, run_dir=self._work.folder / f"{self.name}-{self.tally.directories}")
+            self.tally.directories += 1
+            self._directory(run)
+            self._compare(run)
+            print(f"{self.name:<16} {json.dumps(asdict(self.tally))}", flush=True)
+
+    def _directory(self, run: Run) -> None:
+        kills = 0
+        while kills < KILLS_EACH and self.tally.kills < self._times:
+            if run.process is None:
+                run.start()
+            assert run.process is not None
+            if not run.wait(commits=run.commits() + self._luck.randint(FEWEST_COMMITS, MOST_COMMITS)):
+                if run.process.returncode == 0:
+                    break
+                run.process = None
+                continue
+            if self._strike(run):
+                kills += 1
+                self.tally.kills += 1
+        run.finish()
+        self.tally.starts += run.starts
+
+    def _strike(self, run: Run) -> bool:
+        family = run.family()
+        victims = [each for each in family if KINDS[self.name].words in _command(each)]
+        if not victims:
+            time.sleep(POLL_SECONDS)
+            return False
+        before = run.rows()
+        victim = self._luck.choice(victims)
+        try:
+            if self._stop:
+                victim.send_signal(signal.SIGSTOP)
+                time.sleep(self._luck.uniform(*STOPPED_SECONDS))
+                victim.send_signal(signal.SIGCONT)
+            else:
+                victim.kill()
+        except psutil.NoSuchProcess:
+            return False
+        run.families += family
+        after = run.rows()
+        self.tally.lost += len(before.keys() - after.keys())
+        self.tally.changed += sum(after[row] != before[row] for row in before.keys() & after.keys())
+        return True
+
+    def _compare(self, run: Run) -> None:
+        there = found(run.run_dir)
+        self.tally.doubled += len(there.doubled)
+        if self._work.exact:
+            expected = self._work.expected
+            self.tally.lost += len(expected.log.keys() - there.log.keys())
+            self.tally.doubled += len(there.log.keys() - expected.log.keys())
+            shared = there.log.keys() & expected.log.keys()
+            self.tally.changed += sum(there.log[row] != expected.log[row] for row in shared)
+            self.tally.changed += not there.labels.equals(expected.labels)
+        for each in psutil.wait_procs(run.families, GONE_SECONDS)[1]:
+            self.tally.survivors += 1
             print(f"survived: {_command(each)[:200]}", flush=True)
             each.kill()
-        tally.lost += len(before - {row[0] for row in logged(run_dir)})
-    else:
-        _end(process)
-    tally.starts += 1 + (0 if process.returncode == 0 else _finish(settings, run_dir))
 
 
-def _finish(settings: Sequence[str], run_dir: Path) -> int:
-    """Start the same command until it is done. Returns the number of starts."""
-    for number in range(1, MOST_STARTS + 1):
-        process = _start(settings, run_dir)
-        _end(process)
-        if process.returncode == 0:
-            return number
-    raise AssertionError(f"not done after {MOST_STARTS} starts: {run_dir.with_suffix('.log').read_text()[-2000:]}")
-
-
-def _start(settings: Sequence[str], run_dir: Path) -> "subprocess.Popen[bytes]":
-    with run_dir.with_suffix(".log").open("ab") as log:
-        return subprocess.Popen(
-            [sys.executable, "-m", "pipeline", "label", *settings, f"run_dir={run_dir}"],
-            cwd=ROOT,
-            stdout=log,
-            stderr=log,
-        )
-
-
-def _end(process: "subprocess.Popen[bytes]") -> None:
-    try:
-        process.wait(END_SECONDS)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
-        raise AssertionError(f"it does not end within {END_SECONDS:g} s") from None
-
-
-def _family(process: "subprocess.Popen[bytes]") -> list[psutil.Process]:
-    try:
-        top = psutil.Process(process.pid)
-        return [top, *top.children(recursive=True)]
-    except psutil.Error:
-        return []
+def main(words: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.faults.process_kills")
+    parser.add_argument("times", type=int, help="signals to each kind")
+    parser.add_argument("kinds", nargs="*", metavar="KIND", choices=[*KINDS, []], help=", ".join(KINDS))
+    parser.add_argument("--stop", action="store_true", help="SIGSTOP and later SIGCONT instead of SIGKILL")
+    asked = parser.parse_args(words)
+    with tempfile.TemporaryDirectory(prefix="stepvalue-kills-") as name:
+        works: dict[str, Work] = {}
+        for kind in asked.kinds or KINDS:
+            if (work := KINDS[kind].work) not in works:
+                (folder := Path(name) / work).mkdir()
+                works[work] = WORKS[work](folder)
+                _ = works[work].expected
+        blows = [Blows(kind, works[KINDS[kind].work], asked.times, stop=asked.stop) for kind in asked.kinds or KINDS]
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            for done in [pool.submit(each.go) for each in blows]:
+                done.result()
+    print(f"{sum(each.tally.kills for each in blows)} signals, {sum(each.tally.wrong for each in blows)} wrong")
+    return int(any(each.tally.wrong for each in blows))
 
 
 def _command(process: psutil.Process) -> str:
@@ -142,21 +290,7 @@ def _command(process: psutil.Process) -> str:
         return ""
 
 
-def _commits(run_dir: Path) -> int:
-    return sum(1 for path in (run_dir / "commits").glob("*.json") if not path.name.startswith("."))
-
-
-def _compare(tally: Kills, run_dir: Path, expected: Found, *, exact: bool) -> None:
-    there = found(run_dir)
-    tally.doubled += len(there.doubled)
-    if exact:
-        tally.lost += len(expected.log.keys() - there.log.keys())
-        tally.doubled += len(there.log.keys() - expected.log.keys())
-        tally.changed += sum(there.log[row] != expected.log[row] for row in there.log.keys() & expected.log.keys())
-        tally.changed += not there.labels.equals(expected.labels)
-
-
 if __name__ == "__main__":
-    code = main(int(sys.argv[1]), embedded="embedded" in sys.argv[2:])
+    exit_code = main(sys.argv[1:])
     sys.stdout.flush()
-    os._exit(code)
+    os._exit(exit_code)
