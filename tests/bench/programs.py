@@ -14,7 +14,7 @@ from tests.settings import grader_settings
 
 SUITES = 300
 STREAMS = 100
-HOSTILE_ROUNDS = 40
+HOSTILE_ROUNDS = 92
 SQUARE = "assert square(2) == 4\nassert square(3) == 9\nassert square(-1) == 1"
 
 
@@ -44,13 +44,15 @@ def _measure(folder: Path) -> None:
         process = checker._children[0].process
         assert process is not None
         child = psutil.Process(process.pid)
-        before, counted = child.memory_info().rss, 0
+        caller = psutil.Process()
+        before, caller_before, counted = child.memory_info().rss, caller.memory_info().rss, 0
         for number in range(HOSTILE_ROUNDS):
             for program in FORGERIES.values():
                 counted += checker.grade_answer((SQUARE,), f"{program}\n# {number}").verdict is Verdict.CORRECT
         grown = (child.memory_info().rss - before) / 2**20
+        caller_grown = (caller.memory_info().rss - caller_before) / 2**20
         left = len(child.children(recursive=True)), sum(1 for _ in (folder / next(folder.iterdir())).iterdir())
         total = HOSTILE_ROUNDS * len(FORGERIES)
         print(f"  {total} hostile programs: {counted} called right, {left[0]} processes and {left[1]} files left, "
-              f"child grown by {grown:.1f} MiB")  # fmt: skip
+              f"child grown by {grown:.1f} MiB, caller by {caller_grown:.1f} MiB")  # fmt: skip
     print(f"  after closing: {sum(1 for _ in folder.iterdir())} folders left")

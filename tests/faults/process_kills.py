@@ -1,6 +1,6 @@
 """SIGKILL, or SIGSTOP for a while, to processes of a real `label` with its private Ray, at a number of commits.
 
-    python -m tests.faults.process_kills 30 [--stop] [KIND ...]
+    python -m tests.faults.process_kills 30 [--stop] [--at-once 2] [KIND ...]
 
 Each run is started as a user starts it. One of its processes is killed every few commits, up to `KILLS_EACH` times; where the
 run ends of it, it is started again, at once. In the end it is compared with a run that lost nothing. The kinds of process are
@@ -19,17 +19,16 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
 import psutil
 
 from tests.checkout import ROOT
-from tests.faults import programs
+from tests.faults.answers import code_problems, offered, sums
 from tests.faults.runs import Found, found, logged
 
-AT_ONCE = 2
 KILLS_EACH = 5
 FEWEST_COMMITS, MOST_COMMITS = 1, 12
 """Between two kills."""
@@ -64,31 +63,43 @@ class Kills:
 
 @dataclass(frozen=True, kw_only=True)
 class Work:
-    """What is labelled. `exact`: two runs of it are the same."""
+    """What is labelled. `exact`: two runs of it are the same. `quick`: settings that change nothing but the time it takes."""
 
     folder: Path
     settings: Sequence[str]
+    quick: Sequence[str] = ()
     exact: bool = True
     environment: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def expected(self) -> Found:
         """What it comes to."""
-        calm = Run(work=self, run_dir=self.folder / "calm")
+        quick = replace(self, settings=(*self.settings, *self.quick))
+        calm = Run(work=quick, run_dir=self.folder / "calm")
         calm.finish()
         return found(calm.run_dir)
 
 
-def oracle(folder: Path) -> Work:
-    settings = ("data=sample", "policy=oracle", "policy.oracle.tokens_per_second=20000", "sampling.rollouts=24")
-    return Work(folder=folder, settings=settings)
+def oracle(folder: Path, tokens_per_second: int = 20_000) -> Work:
+    speed = f"policy.oracle.tokens_per_second={tokens_per_second}"
+    settings = ("data=sample", "policy=oracle", speed, "sampling.rollouts=24")
+    return Work(folder=folder, settings=settings, quick=("policy.oracle.tokens_per_second=0",))
+
+
+def slow_oracle(folder: Path) -> Work:
+    """For deaths that are noticed late: the workers go on writing for half a minute."""
+    return oracle(folder, 1000)
+
+
+def algebra(folder: Path) -> Work:
+    settings = (f"data.path={sums(folder / 'rows.jsonl', PROBLEMS)}", "policy=answers", "sampling.rollouts=16")
+    return Work(folder=folder, settings=settings, environment={"PYTHONPATH": str(offered(folder / "site"))})
 
 
 def code(folder: Path) -> Work:
-    data = programs.problems(folder / "rows.jsonl", PROBLEMS)
-    site = programs.offered(folder / "site")
-    settings = (f"data.path={data}", "data.answer_is_suite=true", "grader=code", "policy=programs", "sampling.rollouts=4")
-    return Work(folder=folder, settings=settings, environment={"PYTHONPATH": str(site)})
+    data = (f"data.path={code_problems(folder / 'rows.jsonl', PROBLEMS)}", "data.answer_is_suite=true", "grader=code")
+    settings = (*data, "policy=answers", "sampling.rollouts=4")
+    return Work(folder=folder, settings=settings, environment={"PYTHONPATH": str(offered(folder / "site"))})
 
 
 def embedded(folder: Path) -> Work:
@@ -97,27 +108,26 @@ def embedded(folder: Path) -> Work:
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
-    """A kind of process: what its command line holds, and the work that it does."""
+class Victim:
+    """A process to send a signal to: what its command line holds, and the work that it does."""
 
     words: str
     work: str
 
 
-WORKS = {"oracle": oracle, "code": code, "embedded": embedded}
+WORKS = {"oracle": oracle, "slow-oracle": slow_oracle, "algebra": algebra, "code": code, "embedded": embedded}
 KINDS = {
-    "driver": Kind("-m pipeline label", "oracle"),
-    "worker": Kind("ray::_Actor", "oracle"),
-    "raylet": Kind("/raylet/raylet ", "oracle"),
-    "gcs": Kind("gcs_server", "oracle"),
-    "grader": Kind("pipeline.graders.math.child", "oracle"),
-    "sandbox": Kind("pipeline.graders.code.child", "code"),
-    "engine": Kind("EngineCore", "embedded"),
-    "embedded-driver": Kind("-m pipeline label", "embedded"),
-    "embedded-worker": Kind("ray::_Actor", "embedded"),
-    "embedded-raylet": Kind("/raylet/raylet ", "embedded"),
-    "embedded-gcs": Kind("gcs_server", "embedded"),
-    "embedded-grader": Kind("pipeline.graders.math.child", "embedded"),
+    "driver": Victim("-m pipeline label", "oracle"),
+    "worker": Victim("ray::_Actor", "oracle"),
+    "raylet": Victim("/raylet/raylet ", "slow-oracle"),
+    "gcs": Victim("gcs_server", "slow-oracle"),
+    "grader": Victim("pipeline.graders.math.child", "algebra"),
+    "sandbox": Victim("pipeline.graders.code.child", "code"),
+    "engine": Victim("EngineCore", "embedded"),
+    "embedded-driver": Victim("-m pipeline label", "embedded"),
+    "embedded-worker": Victim("ray::_Actor", "embedded"),
+    "embedded-raylet": Victim("/raylet/raylet ", "embedded"),
+    "embedded-gcs": Victim("gcs_server", "embedded"),
 }
 
 
@@ -157,7 +167,7 @@ class Run:
             self.process = None
 
     def wait(self, *, commits: int) -> bool:
-        """Until it has so many, or it ends. Whether it still runs."""
+        """Until it has this number of commits, or ends. Whether it still runs."""
         assert self.process is not None
         seen, since = -1, time.monotonic()
         while self.process.poll() is None:
@@ -196,7 +206,7 @@ class Blows:
         self.name = name
         self.tally = Kills()
         self._work, self._times, self._stop = work, times, stop
-        self._luck = random.Random(name)
+        self._luck = random.Random()
 
     def go(self) -> None:
         while self.tally.kills < self._times:
@@ -266,6 +276,7 @@ def main(words: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.faults.process_kills")
     parser.add_argument("times", type=int, help="signals to each kind")
     parser.add_argument("kinds", nargs="*", metavar="KIND", choices=[*KINDS, []], help=", ".join(KINDS))
+    parser.add_argument("--at-once", type=int, default=2, help="runs at the same time (2)")
     parser.add_argument("--stop", action="store_true", help="SIGSTOP and later SIGCONT instead of SIGKILL")
     asked = parser.parse_args(words)
     with tempfile.TemporaryDirectory(prefix="stepvalue-kills-") as name:
@@ -276,7 +287,7 @@ def main(words: Sequence[str]) -> int:
                 works[work] = WORKS[work](folder)
                 _ = works[work].expected
         blows = [Blows(kind, works[KINDS[kind].work], asked.times, stop=asked.stop) for kind in asked.kinds or KINDS]
-        with ThreadPoolExecutor(AT_ONCE) as pool:
+        with ThreadPoolExecutor(asked.at_once) as pool:
             for done in [pool.submit(each.go) for each in blows]:
                 done.result()
     print(f"{sum(each.tally.kills for each in blows)} signals, {sum(each.tally.wrong for each in blows)} wrong")
