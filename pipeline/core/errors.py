@@ -43,7 +43,7 @@ class WorkerLost(EngineDied):
 
 
 class ClusterError(StepvalueError):
-    """There is no Ray cluster at the given address, or the cluster lacks the requested resources."""
+    """There is no Ray cluster at the given address, it lacks the requested resources, or this machine's part of it died."""
 
 
 class Interrupted(StepvalueError):

@@ -17,7 +17,7 @@ import ray
 from ray.exceptions import ActorUnavailableError, RayActorError, RayError, RayTaskError
 
 from pipeline.config.label import LabelConfig
-from pipeline.core.errors import EngineDied, PlaceError, StepvalueError, WorkerLost
+from pipeline.core.errors import ClusterError, EngineDied, PlaceError, StepvalueError, WorkerLost
 from pipeline.core.failpoints import arm
 from pipeline.engines.base import Surroundings
 from pipeline.engines.registry import policy_for
@@ -44,6 +44,10 @@ _HUB_TOKEN = "HF_TOKEN"
 _TAKEN_AWAY = ("its node has died", "node was terminated", "node is dead", "receives a SIGTERM")
 """Phrases in Ray 2.60's messages about an actor that was lost with its node. Until Ray declares the node dead, the actor is
 unavailable."""
+
+
+_OWNER_DIED = "its owner has died"
+"""A phrase in Ray 2.60's messages about an actor whose driver was taken for dead, as it is where its node died."""
 
 
 class _Actor(Worker):
@@ -205,6 +209,11 @@ async def _result(reference: Any, secrets: Collection[str]) -> Any:
         raise
     except RayActorError as error:
         cause = without_secrets(_cause(error), secrets)
+        if is_cut_off(error):
+            raise ClusterError(
+                "Ray's process on this machine (raylet) has died, and this command can reach no worker without it: start the "
+                f"same command again ({cause})"
+            ) from error
         raise (WorkerLost if was_taken_away(error) else EngineDied)(f"a worker died: {cause}") from error
 
 
@@ -213,6 +222,11 @@ def was_taken_away(error: RayActorError) -> bool:
     return (
         error.preempted or isinstance(error, ActorUnavailableError) or any(words in str(error) for words in _TAKEN_AWAY)
     )
+
+
+def is_cut_off(error: RayActorError) -> bool:
+    """Whether an actor was ended because the node of this process has died. No new one can be created then."""
+    return _OWNER_DIED in str(error)
 
 
 def _cause(error: RayError) -> str:

@@ -3,7 +3,7 @@
 import pytest
 from ray.exceptions import ActorDiedError, ActorUnavailableError, RayActorError
 
-from pipeline.runtime.actors import was_taken_away
+from pipeline.runtime.actors import is_cut_off, was_taken_away
 
 DIED = "The actor died unexpectedly before finishing this task.\n\tclass_name: _Actor\n\tpid: 8754\n"
 
@@ -43,3 +43,9 @@ def test_an_actor_that_was_reported_to_go(words: str) -> None:
 )
 def test_an_actor_that_died_of_its_work_is_charged(error: RayActorError) -> None:
     assert not was_taken_away(error)
+
+
+def test_an_actor_whose_driver_lost_its_node() -> None:
+    words = "Worker exit type: SYSTEM_ERROR Worker exit detail: Owner's node has crashed."
+    assert is_cut_off(RayActorError(error_msg=f"The actor is dead because its owner has died. Owner Id: 01. {words}"))
+    assert not is_cut_off(RayActorError(error_msg=DIED + "The actor died because its node has died."))

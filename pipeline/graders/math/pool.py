@@ -30,6 +30,8 @@ from pipeline.graders.settings import MathConfig
 
 START_SECONDS = 120.0
 START_TRIES = 3
+ASK_TRIES = 2
+"""A child that ends without a reply may have been killed by the system, for lack of memory, or by a person."""
 TASKS_PER_CHILD = 5_000
 
 NO_ANSWER = Grade(verdict=Verdict.NO_ANSWER, answer="", ms=0.0)
@@ -47,28 +49,29 @@ class _Child:
         self.process: subprocess.Popen[bytes] | None = None
 
     def ask(self, task: dict[str, str]) -> Verdict:
-        """The child's verdict on one task. TIMEOUT if it is late, CRASHED if it ends without a reply.
+        """The child's verdict on one task. TIMEOUT if it is late, CRASHED if `ASK_TRIES` children end without a reply.
 
         Raises StepvalueError if no child can be started.
         """
-        process = self.process
-        if process is None or process.poll() is not None or self._tasks >= TASKS_PER_CHILD:
+        for _ in range(ASK_TRIES):
+            process = self.process
+            if process is None or process.poll() is not None or self._tasks >= TASKS_PER_CHILD:
+                self.kill()
+                process = self._start_again()
+            self._tasks += 1
+            try:
+                assert process.stdin is not None
+                process.stdin.write(json.dumps(task).encode() + b"\n")
+                reply = _read_line(process, self._config.deadline_seconds)
+            except TimeoutError:
+                self.kill()
+                return Verdict.TIMEOUT
+            except (OSError, ValueError):
+                reply = b""
+            if reply:
+                return Verdict(json.loads(reply)["verdict"])
             self.kill()
-            process = self._start_again()
-        self._tasks += 1
-        try:
-            assert process.stdin is not None
-            process.stdin.write(json.dumps(task).encode() + b"\n")
-            reply = _read_line(process, self._config.deadline_seconds)
-        except TimeoutError:
-            self.kill()
-            return Verdict.TIMEOUT
-        except (OSError, ValueError):
-            reply = b""
-        if not reply:
-            self.kill()
-            return Verdict.CRASHED
-        return Verdict(json.loads(reply)["verdict"])
+        return Verdict.CRASHED
 
     def _start_again(self) -> subprocess.Popen[bytes]:
         """Start a child. Try again if it ends before it is ready, for example for lack of memory."""
