@@ -14,7 +14,8 @@ from pipeline.config.label import LabelConfig
 from pipeline.core.output import say
 
 if TYPE_CHECKING:
-    from pipeline.runtime.worker_handle import WorkerPool
+    from pipeline.core.progress import Summary
+    from pipeline.runtime.worker_handle import Watcher, WorkerPool
 
 
 def check_contradictions(config: LabelConfig) -> None:
@@ -31,6 +32,23 @@ def check_contradictions(config: LabelConfig) -> None:
         check_settings(config.cluster, policy_for(config.policy))
 
 
+def label_run(config: LabelConfig, watch: "Watcher") -> "Summary":
+    """Label with this machine's own Ray, or the cluster of the settings, until it is done or a signal comes.
+
+    Raises what `pipeline.runtime.driver.label` raises.
+    """
+    set_up_ray(config.cluster.address)
+    from pipeline.runtime.driver import label
+    from pipeline.runtime.stop import StopSignal
+
+    stop = StopSignal()
+    stop.listen()
+    try:
+        return label(config, partial(_checked_workers, check=stop.check), watch, stop)
+    finally:
+        stop.release()
+
+
 def _label(config: LabelConfig) -> int:
     set_up_ray(config.cluster.address)
     from rich.console import Console
@@ -38,18 +56,11 @@ def _label(config: LabelConfig) -> int:
     from pipeline.analysis.report.run_data import first_chains, reject_counts
     from pipeline.analysis.report.run_report import end_with_report
     from pipeline.analysis.report.terminal import LiveView, print_chains, print_rejects, print_summary
-    from pipeline.runtime.driver import label
-    from pipeline.runtime.stop import StopSignal
     from pipeline.storage.location import storage_at
 
     console = Console(highlight=False)
-    stop = StopSignal()
-    stop.listen()
-    try:
-        with LiveView(console, config.plan.gpu_hour_price) as view:
-            summary = label(config, partial(_checked_workers, check=stop.check), view, stop)
-    finally:
-        stop.release()
+    with LiveView(console, config.plan.gpu_hour_price) as view:
+        summary = label_run(config, view)
     storage = storage_at(summary.run_dir)
     if summary.totals.rejected:
         print_rejects(console, reject_counts(storage))

@@ -107,7 +107,7 @@ def open_keys(schema: type) -> set[str]:
 
 def quote(text: str) -> str:
     """A text quoted for Hydra's grammar: quotes in it, and backslashes before a quote or at the end, are escaped."""
-    return "'" + re.sub(r"(\\*)('|$)", lambda found: found[1] * 2 + ("\\'" if found[2] else ""), text) + "'"
+    return "'" + re.sub(r"(\\*)('|\Z)", lambda found: found[1] * 2 + ("\\'" if found[2] else ""), text) + "'"
 
 
 def _keys_of(schema: type, wanted: Callable[[Any], bool], prefix: str = "") -> set[str]:

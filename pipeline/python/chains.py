@@ -1,0 +1,121 @@
+"""Chains of labelled steps for a reader: text in a terminal, HTML coloured by value in a notebook, and which chains to show."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from io import StringIO
+from typing import Any
+
+import polars as pl
+
+from pipeline.core.errors import UsageError, first_line
+from pipeline.core.suggestions import choice_hint
+
+COLUMNS = {
+    "drop": "the largest fall of the value from one step to the next",
+    "rise": "the largest rise of the value from one step to the next",
+    "lowest": "the lowest value of a step",
+    "n_steps": "the number of steps",
+    "root_value": "the value before the first step",
+    "outcome": "whether the chain's answer is correct",
+    "p_outcome": "how likely the value before the last step makes the outcome",
+    "source_id": "your own id of the row",
+    "problem": "the problem's text",
+    "solution": "the chain's text",
+    "final_answer": "the chain's answer",
+}
+"""What a condition on chains may name."""
+_WIDTH = 120
+_LIGHTNESS = 85
+
+
+@dataclass(frozen=True, slots=True)
+class Chains:
+    """Rows of `labels`. `str()` is text as in the terminal. A notebook colours the steps by value: red for 0, green for 1."""
+
+    rows: Sequence[dict[str, Any]]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __str__(self) -> str:
+        from rich.console import Console
+
+        from pipeline.analysis.report.terminal import print_chains
+
+        if not self.rows:
+            return "no chain"
+        console = Console(file=StringIO(), width=_WIDTH, highlight=False)
+        print_chains(console, self.rows)
+        assert isinstance(console.file, StringIO)
+        return console.file.getvalue().strip("\n")
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return "".join(map(_chain, self.rows)) or "no chain"
+
+
+def chosen(labels: pl.DataFrame, count: int, where: str | pl.Expr | None) -> Chains:
+    """The first `count` of the chains for which `where` is true: a condition on `COLUMNS` and the columns of `labels`, as an
+    expression of polars or as SQL.
+
+    Raises UsageError for a condition that cannot be evaluated.
+    """
+    if where is not None:
+        known = measured(labels)
+        try:
+            condition = pl.sql_expr(where) if isinstance(where, str) else where
+            for name in condition.meta.root_names():
+                if name not in known.columns:
+                    raise UsageError(f"where={where}: there is no column {name}: {choice_hint(name, [*COLUMNS])}")
+            labels = known.filter(condition).select(labels.columns)
+        except (pl.exceptions.PolarsError, TypeError) as error:
+            raise UsageError(
+                f"where={where} cannot be evaluated ({first_line(error)}): write for example drop > 0.5 AND outcome"
+            ) from error
+    return Chains(labels.head(count).to_dicts())
+
+
+def measured(labels: pl.DataFrame) -> pl.DataFrame:
+    """The labels with those of `COLUMNS` that they lack."""
+    steps = pl.concat_list(pl.col("root_value"), pl.col("value"))
+    change = steps.list.diff()
+    made = {
+        "drop": pl.max_horizontal(-change.list.min(), pl.lit(0.0)),
+        "rise": pl.max_horizontal(change.list.max(), pl.lit(0.0)),
+        "lowest": pl.col("value").list.min(),
+        "n_steps": pl.col("steps").list.len(),
+    }
+    return labels.with_columns(**{name: expression for name, expression in made.items() if name not in labels.columns})
+
+
+def _chain(row: dict[str, Any]) -> str:
+    outcome = {True: "right", False: "wrong", None: "outcome unknown"}[row["outcome"]]
+    steps = "".join(
+        f'<div style="background:{_colour(value)};color:#000;padding:1px 6px;margin:1px 0;white-space:pre-wrap" '
+        f'title="{escape(_said(value, correct, rollouts))}">'
+        f"<code>{_number(value)}</code> {escape(text)}</div>"
+        for text, value, correct, rollouts in zip(
+            row["steps"], row["value"], row["n_correct"], row["n_rollouts"], strict=True
+        )
+    )
+    return (
+        f'<div style="margin:0 0 1em 0"><div style="white-space:pre-wrap"><b>{escape(row["problem"])}</b></div>'
+        f"<div>answer {escape(str(row['gold_answer']))}; value before step 1: {_number(row['root_value'])}; chain "
+        f"{escape(str(row['source_id'] or row['chain_id']))} ({outcome})</div>{steps}</div>"
+    )
+
+
+def _said(value: float | None, correct: int | None, rollouts: int | None) -> str:
+    counted = f", {correct} of {rollouts} rollouts correct" if rollouts else ""
+    return "no value" if value is None else f"value {value:.3f}{counted}"
+
+
+def _number(value: float | None) -> str:
+    return "  - " if value is None else f"{value:.2f}"
+
+
+def _colour(value: float | None) -> str:
+    """From red (0) over yellow to green (1); grey without a value."""
+    return "#eee" if value is None else f"hsl({120 * min(1.0, max(0.0, value)):.0f} 80% {_LIGHTNESS}%)"

@@ -1,0 +1,74 @@
+"""The process that labels for a Python call. The caller's process loads neither Ray nor an engine, and keeps its event loop,
+signal handlers and environment.
+
+    python -m pipeline.python.child DESCRIPTOR
+
+The descriptor is a connection. A list of overrides comes in. Each `Status` goes out, and at the end an `Outcome`. Where the
+caller's end closes, the run stops as at SIGTERM, and can be continued.
+"""
+
+import os
+import signal
+import sys
+import threading
+import traceback
+from multiprocessing.connection import Connection
+from typing import Any
+
+from pipeline.core.errors import StepvalueError
+from pipeline.core.output import say
+from pipeline.core.progress import Status, Summary
+from pipeline.python.outcome import Outcome
+
+
+def main(descriptor: int) -> None:
+    """Label once."""
+    connection: Connection[Any, Any] = Connection(descriptor)
+    overrides: list[str] = connection.recv()
+    threading.Thread(target=_end_with, args=(connection,), daemon=True).start()
+    connection.send(_outcome(overrides, connection))
+
+
+def _outcome(overrides: list[str], connection: "Connection[Any, Any]") -> Outcome:
+    def send(status: Status) -> None:
+        connection.send(status)
+
+    try:
+        from pipeline.cli.compose import compose
+        from pipeline.cli.label import LABEL, label_run
+
+        composed = compose(LABEL, overrides)
+        for remark in composed.remarks:
+            say(remark)
+        config = composed.settings()
+        summary = label_run(config, send)
+        _write_page(summary, wanted=config.run.report)
+        return Outcome(summary=summary)
+    except StepvalueError as error:
+        return Outcome(error=type(error).__name__, message=str(error))
+    except KeyboardInterrupt:
+        return Outcome(error="Interrupted", message="interrupted before the run began")
+    except Exception:  # noqa: BLE001  the caller's process shows it
+        return Outcome(error="", message=traceback.format_exc())
+
+
+def _write_page(summary: Summary, *, wanted: bool) -> None:
+    from rich.console import Console
+
+    from pipeline.analysis.report.run_report import end_with_report
+    from pipeline.storage.location import storage_at
+
+    # The caller has the figures as objects; what goes wrong with the page is printed by it all the same.
+    end_with_report(Console(quiet=True), storage_at(summary.run_dir), page=wanted, changed=summary.units_done_now > 0)
+
+
+def _end_with(connection: "Connection[Any, Any]") -> None:
+    """Stop this process in order when the caller's is gone."""
+    try:
+        connection.recv()
+    except (EOFError, OSError):
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

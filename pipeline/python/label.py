@@ -1,0 +1,76 @@
+"""`label` and `open_run`, the functions that Python users begin with."""
+
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pipeline.core.errors import UsageError
+from pipeline.python.overrides import overrides_of, policy_overrides
+from pipeline.python.process import label_elsewhere
+from pipeline.python.rows import Rows, is_path, write_input
+from pipeline.python.run import Run
+from pipeline.python.views import progress_view
+
+_GROUPS = ("estimator", "grader")
+
+
+def label(
+    rows: Rows | str | Path | None = None,
+    *,
+    policy: str | Path | Mapping[str, Any] | None = None,
+    estimator: str | Mapping[str, Any] | None = None,
+    grader: str | Mapping[str, Any] | None = None,
+    run_dir: str | Path | None = None,
+    progress: bool = True,
+    **settings: Any,
+) -> Run:
+    """Label the steps of reasoning chains: sample completions from every step prefix, and check their answers.
+
+    Args:
+        rows: Problems with known answers, and chains if there are any: the path of files, an `hf://` address, dicts, or a table
+            of polars, pandas, PyArrow or the package `datasets`. Left out where `data` names a data set, as in `data="sample"`.
+        policy: The model that completes the chains: its name on the Hugging Face Hub, its folder, or one of the policies
+            `embedded`, `hf`, `openai` and `oracle`; or a dict of settings of the policy. Default: the small embedded model.
+        estimator: Its name, or a dict of its settings.
+        grader: Its name, or a dict of its settings.
+        run_dir: Where the run is stored. The same call with the same `run_dir` continues it. Default: a folder below `runs`.
+        progress: Whether to show the progress.
+        **settings: All other settings of the command `label`, by dotted key or as nested dicts:
+            `**{"sampling.temperature": 0.8}` or `sampling={"temperature": 0.8}`. conf/README.md lists them.
+
+    The run is a process of its own, so it works inside a notebook's event loop, and several may run at a time on different
+    directories. Ctrl-C, an interrupted cell or a kernel that restarts leave it resumable.
+
+    Raises UsageError and InputError for what was asked wrongly, Interrupted after Ctrl-C, and the other errors of
+    `pipeline.core.errors`, with the sentences of the command line. Committed work is always kept.
+    """
+    if isinstance(rows, str | Path) and "data.path" in settings:
+        raise UsageError("the input is given twice: as the first argument and as data.path")
+    with tempfile.TemporaryDirectory(prefix="stepvalue-rows-") as folder:
+        asked: dict[str, Any] = {}
+        if rows is not None:
+            asked["data.path"] = rows if is_path(rows) else write_input(rows, Path(folder))
+        asked |= policy_overrides(policy, policies())
+        asked |= {name: value for name, value in zip(_GROUPS, (estimator, grader), strict=True) if value is not None}
+        if run_dir is not None:
+            asked["run_dir"] = run_dir
+        overrides = overrides_of({**asked, **settings})
+        with progress_view(shown=progress) as watch:
+            summary = label_elsewhere(overrides, watch)
+    return Run(summary.run_dir, summary)
+
+
+def open_run(run_dir: str | Path) -> Run:
+    """A run directory that `label` has written, from Python or the command line, also an unfinished one.
+
+    Raises UsageError where there is no run, and StoreError for a damaged one.
+    """
+    return Run(run_dir)
+
+
+def policies() -> list[str]:
+    """The names of all policies, those of installed plug-ins too."""
+    from pipeline.engines.registry import ENGINES
+
+    return ENGINES.names()

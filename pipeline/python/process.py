@@ -1,0 +1,110 @@
+"""Runs `label` in a process of its own, passes on what it reports, and stops it when the caller is interrupted."""
+
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import pipeline
+from pipeline.core.errors import Interrupted
+from pipeline.core.progress import Status, Summary
+from pipeline.python.outcome import Outcome
+
+_PACKAGE_ROOT = str(Path(pipeline.__file__).resolve().parent.parent)
+_LAST_LINES = 10
+_RELAY_SECONDS = 2.0
+
+
+def label_elsewhere(overrides: Sequence[str], watch: Callable[[Status], None]) -> Summary:
+    """Label with these settings, and call `watch` with each status.
+
+    Raises what `pipeline.runtime.driver.label` raises, UsageError for settings that are wrong, and Interrupted after Ctrl-C,
+    once the process has stored its work. A second Ctrl-C ends it at once.
+    """
+    ours, theirs = Pipe()
+    with ours:
+        with theirs:
+            process = _started(theirs)
+        said = _Relay(process)
+        ours.send(list(overrides))
+        outcome = _heard(ours, process, watch)
+        process.wait()
+        said.finish()
+    if outcome is None:
+        outcome = Outcome(
+            error="Interrupted" if process.returncode == Interrupted.exit_code else "", message=said.last()
+        )
+    return outcome.result()
+
+
+def _started(theirs: "Connection[Any, Any]") -> "subprocess.Popen[str]":
+    paths = [_PACKAGE_ROOT, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+    return subprocess.Popen(
+        # -P: no file in the working directory can replace a library, as a folder `pipeline` would.
+        [sys.executable, "-P", "-m", "pipeline.python.child", str(theirs.fileno())],
+        pass_fds=(theirs.fileno(),),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+        # Ctrl-C reaches the caller alone, which passes it on.
+        start_new_session=True,
+    )
+
+
+def _heard(
+    ours: "Connection[Any, Any]", process: "subprocess.Popen[str]", watch: Callable[[Status], None]
+) -> Outcome | None:
+    """The outcome; None where the process ended without one."""
+    events: queue.SimpleQueue[Status | Outcome | None] = queue.SimpleQueue()
+    # A message must not be torn by Ctrl-C, so another thread reads them.
+    threading.Thread(target=_read, args=(ours, events), daemon=True).start()
+    while True:
+        try:
+            event = events.get()
+            if event is None or isinstance(event, Outcome):
+                return event
+            watch(event)
+        except KeyboardInterrupt:
+            process.send_signal(signal.SIGINT)
+
+
+def _read(ours: "Connection[Any, Any]", events: "queue.SimpleQueue[Status | Outcome | None]") -> None:
+    try:
+        while True:
+            events.put(ours.recv())
+    except (EOFError, OSError):
+        events.put(None)
+
+
+class _Relay:
+    """Prints what a process prints to this one's standard error, which a notebook shows."""
+
+    def __init__(self, process: "subprocess.Popen[str]") -> None:
+        self._process = process
+        self._lines: list[str] = []
+        self._thread = threading.Thread(target=self._relay, daemon=True)
+        self._thread.start()
+
+    def finish(self) -> None:
+        # What the run started may hold its output open for longer.
+        self._thread.join(_RELAY_SECONDS)
+
+    def last(self) -> str:
+        """Its exit code, and the last lines that it printed."""
+        return f"exit code {self._process.returncode}\n{''.join(self._lines)}"
+
+    def _relay(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            self._lines = [*self._lines[1 - _LAST_LINES :], line]
+            sys.stderr.write(line)

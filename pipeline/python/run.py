@@ -1,0 +1,166 @@
+"""A run directory in Python: its labels, rollouts and rejects as frames, and the commands that read it."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, overload
+
+import polars as pl
+
+from pipeline.cli.command import Command
+from pipeline.core.errors import UsageError
+from pipeline.core.progress import RelabelResult, Summary
+from pipeline.core.schemas import REJECTS, ROLLOUTS
+from pipeline.python.chains import Chains, chosen
+from pipeline.python.overrides import overrides_of
+from pipeline.storage.location import storage_at
+from pipeline.storage.shards import ShardRecord, read_shard
+from pipeline.storage.stored_run import StoredRun, stored_run
+
+if TYPE_CHECKING:
+    from pipeline.analysis.agree.run import Agreement
+    from pipeline.export.result import ExportResult
+
+SCHEMAS = {"rollouts": ROLLOUTS, "rejects": REJECTS}
+
+
+class Run:
+    """A run directory that `label` has written. Each call reads the directory again, so it shows what is there now.
+
+    Every method raises UsageError where there is no run, and StoreError where a file of it is missing or damaged.
+    """
+
+    def __init__(self, run_dir: str | Path, summary: Summary | None = None) -> None:
+        """`summary`: of the `label` call that made this object, if one did."""
+        self._storage = storage_at(str(run_dir))
+        self.summary = summary
+        self._stored()
+
+    @property
+    def run_dir(self) -> str:
+        """Path or address of the directory."""
+        return self._storage.run_dir
+
+    @property
+    def settings(self) -> dict[str, object]:
+        """What makes the run what it is, by dotted key: its settings, and the identity of its input, policy and versions."""
+        run = self._stored()
+        return {**run.identity, **run.settings}
+
+    @property
+    def finished(self) -> bool:
+        """Whether all of the input is labelled. `label` with the same `run_dir` continues an unfinished run."""
+        return not self._stored().incomplete
+
+    @overload
+    def labels(self, *, lazy: Literal[False] = False) -> pl.DataFrame: ...
+    @overload
+    def labels(self, *, lazy: Literal[True]) -> pl.LazyFrame: ...
+    def labels(self, *, lazy: bool = False) -> pl.DataFrame | pl.LazyFrame:
+        """The current labels, one row per chain, in the order of the input; see pipeline/storage/README.md for the columns.
+
+        `lazy`: a frame that polars reads when it is collected, and only the columns that are needed.
+        """
+        from pipeline.storage.editions import current_shards
+        from pipeline.storage.stored_labels import frames_of
+
+        run = self._stored()
+        current = current_shards(run.wholes, run.edition)
+        shards = [shard for unit in run.units for shard in current.get(unit.unit_id, ())]
+        if not shards:
+            raise UsageError(f"{self.run_dir}: no chain is labelled yet: start `label` on it again")
+        return self._scan(shards) if lazy else pl.concat(frames_of(self._storage, run))
+
+    @overload
+    def rollouts(self, *, lazy: Literal[False] = False) -> pl.DataFrame: ...
+    @overload
+    def rollouts(self, *, lazy: Literal[True]) -> pl.LazyFrame: ...
+    def rollouts(self, *, lazy: bool = False) -> pl.DataFrame | pl.LazyFrame:
+        """The log: one row per completion that is committed, those of unfinished units too. Verdicts are those of `label`;
+        `regrade` keeps its own beside them."""
+        return self._tables("rollouts", list(self._logged("rollouts")), lazy=lazy)
+
+    @overload
+    def rejects(self, *, lazy: Literal[False] = False) -> pl.DataFrame: ...
+    @overload
+    def rejects(self, *, lazy: Literal[True]) -> pl.LazyFrame: ...
+    def rejects(self, *, lazy: bool = False) -> pl.DataFrame | pl.LazyFrame:
+        """Rows of the input, and prefixes, that could not be used, each with a reason. Empty where all could."""
+        return self._tables("rejects", [*self._staged("rejects"), *self._logged("rejects")], lazy=lazy)
+
+    def show(self, count: int = 4, *, where: str | pl.Expr | None = None) -> Chains:
+        """The first `count` chains for which `where` is true, for reading: `run.show(3, where="drop > 0.5 AND NOT outcome")`.
+
+        `where` may name the columns of `labels` and those of `pipeline.python.chains.COLUMNS`. Raises UsageError for any other.
+        """
+        return chosen(self.labels(), count, where)
+
+    def report(self, **settings: Any) -> str:
+        """Write the page of the run, `report.html`, and return its path. Settings as for the command `report`."""
+        from pipeline.cli.report import REPORT
+
+        self._command(REPORT, settings)
+        return f"{self.run_dir}/report.html"
+
+    def export(self, format: str, out: str | Path, **settings: Any) -> "ExportResult":
+        """Write the labels in the format of a trainer, into the folder `out`. Settings as for the command `export`."""
+        from pipeline.cli.export import EXPORT
+        from pipeline.export.run import export
+
+        return export(self._composed(EXPORT, {"format": format, "out": out, **settings}))
+
+    def relabel(self, **settings: Any) -> RelabelResult:
+        """Make other labels from the stored rollouts: `run.relabel(**{"estimator.rule": "threshold"})`. No model is needed."""
+        from pipeline.analysis.relabel import relabel
+        from pipeline.cli.stored import RELABEL
+
+        return relabel(self._composed(RELABEL, settings))
+
+    def agree(self, path: str | Path, **settings: Any) -> "Agreement":
+        """Compare the labels with human labels in a file. Settings as for the command `agree`."""
+        from pipeline.analysis.agree.run import agree
+        from pipeline.cli.agree import AGREE
+
+        return agree(self._composed(AGREE, {"data.path": path, **settings}))
+
+    def __repr__(self) -> str:
+        run = self._stored()
+        done = "finished" if not run.incomplete else f"{run.incomplete} of {len(run.units)} units unfinished"
+        return f"Run({self.run_dir!r}, {done})"
+
+    def _stored(self) -> StoredRun:
+        return stored_run(self._storage)
+
+    def _composed(self, command: Command, settings: dict[str, Any]) -> Any:
+        from pipeline.cli.compose import compose
+
+        return compose(command, overrides_of({"run_dir": self.run_dir, **settings})).settings()
+
+    def _command(self, command: Command, settings: dict[str, Any]) -> None:
+        command.run(self._composed(command, settings))
+
+    def _logged(self, table: str) -> Iterator[ShardRecord]:
+        from pipeline.storage.commits import UNIT, record_sequences, resolve
+
+        for found in record_sequences(self._storage, UNIT):
+            yield from (shard for shard in resolve(found).log if shard.table == table)
+
+    def _staged(self, table: str) -> Iterator[ShardRecord]:
+        from pipeline.storage.commits import INPUT, record_sequence, resolve
+        from pipeline.storage.run_record import STAGED_INPUT
+
+        whole = resolve(record_sequence(self._storage, INPUT, str(self._stored().identity[STAGED_INPUT]))).whole
+        yield from (shard for shard in (whole.shards if whole else ()) if shard.table == table)
+
+    def _tables(self, table: str, shards: Sequence[ShardRecord], *, lazy: bool) -> pl.DataFrame | pl.LazyFrame:
+        if not shards:
+            empty = pl.DataFrame(SCHEMAS[table].empty_table())
+            return empty.lazy() if lazy else empty
+        return self._scan(shards) if lazy else pl.concat(self._read(shard) for shard in shards)
+
+    def _read(self, shard: ShardRecord) -> pl.DataFrame:
+        found = pl.from_arrow(read_shard(self._storage, shard))
+        assert isinstance(found, pl.DataFrame)
+        return found
+
+    def _scan(self, shards: Sequence[ShardRecord]) -> pl.LazyFrame:
+        return pl.scan_parquet([f"{self.run_dir}/{shard.file}" for shard in shards])

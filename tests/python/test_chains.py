@@ -1,0 +1,116 @@
+"""Which chains are shown, and how: text in a terminal, HTML in a notebook."""
+
+from html.parser import HTMLParser
+from itertools import pairwise
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.core.errors import UsageError
+from pipeline.python.chains import Chains, chosen, measured
+
+HOSTILE = ["<script>alert(1)</script>", "' onmouseover='x", "&amp;", '"><img src=x onerror=y>']
+
+
+def chain(values: list[float | None], **more: Any) -> dict[str, Any]:
+    return {
+        "chain_id": "c",
+        "source_id": "s",
+        "problem": "2 + 3?",
+        "gold_answer": "5",
+        "outcome": True,
+        "root_value": 0.5,
+        "steps": [f"step {number}" for number in range(len(values))],
+        "value": values,
+        "n_correct": [1] * len(values),
+        "n_rollouts": [2] * len(values),
+        **more,
+    }
+
+
+def frame(*chains: dict[str, Any]) -> pl.DataFrame:
+    return pl.DataFrame(list(chains), schema_overrides={"value": pl.List(pl.Float64)})
+
+
+def sources(chains: Chains) -> list[str]:
+    return [row["source_id"] for row in chains.rows]
+
+
+class Texts(HTMLParser):
+    """The texts and tags of a page."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.texts: list[str] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        self.tags.append(tag)
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+
+
+@given(root=st.floats(0, 1), values=st.lists(st.floats(0, 1), min_size=1, max_size=6))
+def test_a_drop_is_the_largest_fall_from_one_step_to_the_next(root: float, values: list[float]) -> None:
+    path = [root, *values]
+    falls = [before - after for before, after in pairwise(path)]
+    row = measured(frame(chain([*values], root_value=root))).to_dicts()[0]
+    assert row["drop"] == pytest.approx(max(0.0, *falls))
+    assert row["rise"] == pytest.approx(max(0.0, *(-fall for fall in falls)))
+    assert (row["lowest"], row["n_steps"]) == (min(values), len(values))
+
+
+def test_steps_without_a_value_are_passed_over() -> None:
+    row = measured(frame(chain([None, 0.2, None]), chain([None]))).to_dicts()
+    assert [each["drop"] for each in row] == [0.0, 0.0]
+
+
+LABELS = frame(
+    chain([0.5, 0.0], source_id="falls", outcome=False),
+    chain([0.6, 1.0], source_id="rises"),
+    chain([0.5], source_id="unknown", outcome=None),
+)
+
+
+@pytest.mark.parametrize(("where", "expected"), [
+    (None, ["falls", "rises", "unknown"]),
+    ("drop >= 0.5", ["falls"]),
+    ("rise > 0.3 AND outcome", ["rises"]),
+    ("outcome IS NULL", ["unknown"]),
+    ("n_steps = 2 AND root_value < 0.9", ["falls", "rises"]),
+    ("source_id LIKE 'r%'", ["rises"]),
+    (pl.col("lowest") > 0.55, ["rises"]),
+])  # fmt: skip
+def test_a_condition_chooses_chains(where: str | pl.Expr | None, expected: list[str]) -> None:
+    assert sources(chosen(LABELS, 10, where)) == expected
+    assert sources(chosen(LABELS, 1, where)) == expected[:1]
+
+
+@pytest.mark.parametrize(("where", "words"), [
+    ("dropp > 0.5", "there is no column dropp: did you mean drop"),
+    ("drop >", "cannot be evaluated"),
+    ("drop", "cannot be evaluated"),
+    ("problem > 5", "cannot be evaluated"),
+])  # fmt: skip
+def test_a_condition_that_is_none_is_refused(where: str, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        chosen(LABELS, 1, where)
+
+
+def test_a_notebook_shows_each_step_in_the_colour_of_its_value_and_no_tag_of_a_text() -> None:
+    texts = dict(zip(("problem", "gold_answer", "source_id"), HOSTILE, strict=False))
+    page = Chains([chain([0.0, 1.0, None, 0.5], steps=HOSTILE, **texts)])._repr_html_()
+    found = Texts(page)
+    assert set(found.tags) <= {"div", "b", "code"}
+    shown = "".join(found.texts)
+    assert all(text in shown for text in HOSTILE)
+    assert [page.count(colour) for colour in ("hsl(0 ", "hsl(120 ", "hsl(60 ", "#eee")] == [1, 1, 1, 1]
+
+
+def test_no_chain_is_said() -> None:
+    assert str(Chains([])) == Chains([])._repr_html_() == "no chain"

@@ -1,0 +1,197 @@
+"""`label` from Python, on a real run with the oracle: what it gives, refuses, and leaves where it is interrupted."""
+
+import asyncio
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+import pipeline
+import stepvalue
+from pipeline import Run, label, open_run
+from pipeline.core.errors import InputError, Interrupted, RunConflict, UsageError
+from tests.conftest import ROOT, run_stepvalue, write_rows
+from tests.faults.runs import until
+
+pytestmark = [pytest.mark.slow, pytest.mark.ray]
+
+ROWS: list[dict[str, Any]] = [
+    {"id": f"{n}-{kind}", "problem": f"What is {n} + {n} + 1?", "answer": str(2 * n + 1),
+     "steps": [f"{n} + {n} = {2 * n}.", f"{2 * n} + 1 = {last}.", f"The answer is {last}."]}
+    for n in range(3) for kind, last in (("right", 2 * n + 1), ("wrong", 2 * n + 3))
+]  # fmt: skip
+INPUT: list[dict[str, Any]] = [*ROWS, {"id": "bad", "problem": "No answer?"}]
+QUICK: dict[str, Any] = {"sampling": {"rollouts": 8}, "run.report": False}
+SLOW = "policy.oracle.tokens_per_second"
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    run_dir = tmp_path_factory.mktemp("python") / "run"
+    return label(INPUT, policy="oracle", estimator="fixed", run_dir=run_dir, progress=False, **QUICK)
+
+
+def test_the_frames_hold_what_the_run_made(run: Run) -> None:
+    assert run.summary is not None
+    totals = run.summary.totals
+    assert (len(run.labels()), len(run.rollouts()), len(run.rejects())) == (6, totals.rollouts, 1)
+    assert totals.rollouts == 8 * totals.prefixes
+    assert run.labels()["source_id"].to_list() == [row["id"] for row in ROWS]
+    assert run.rejects()["reason"].to_list() == ["missing_answer"]
+    assert run.finished
+    assert "finished" in repr(run)
+    assert run.settings["sampling.temperature"] == 1.0
+
+
+def test_lazy_frames_hold_the_same(run: Run) -> None:
+    for eager, lazy in (
+        (run.labels(), run.labels(lazy=True)),
+        (run.rollouts(), run.rollouts(lazy=True)),
+        (run.rejects(), run.rejects(lazy=True)),
+    ):
+        assert isinstance(lazy, pl.LazyFrame)
+        assert lazy.collect().to_dicts() == eager.to_dicts()
+
+
+def test_the_command_line_makes_the_same_labels(run: Run, tmp_path: Path) -> None:
+    data = write_rows(tmp_path / "rows.jsonl", INPUT)
+    settings = ["policy=oracle", "estimator=fixed", "sampling.rollouts=8", "run.report=false"]
+    done = run_stepvalue(["label", f"data.path={data}", f"run_dir={tmp_path / 'run'}", *settings])
+    assert done.returncode == 0, done.stderr
+    assert open_run(tmp_path / "run").labels().equals(run.labels())
+
+
+def test_the_same_call_again_has_nothing_to_do(run: Run) -> None:
+    again = label(INPUT, policy="oracle", estimator="fixed", run_dir=run.run_dir, progress=False, **QUICK)
+    assert again.summary is not None
+    assert again.summary.rollouts_now == 0
+    assert again.labels().equals(run.labels())
+
+
+def test_other_settings_on_the_same_directory_are_refused_as_on_the_command_line(run: Run) -> None:
+    with pytest.raises(RunConflict, match=r"sampling\.temperature was 1\.0, now 0\.5"):
+        label(INPUT, policy="oracle", estimator="fixed", run_dir=run.run_dir, progress=False,
+              **QUICK | {"sampling.temperature": 0.5})  # fmt: skip
+
+
+def test_chains_are_shown(run: Run) -> None:
+    assert len(run.show(2)) == 2
+    wrong = run.show(10, where="NOT outcome")
+    assert [row["source_id"] for row in wrong.rows] == ["0-wrong", "1-wrong", "2-wrong"]
+    assert "What is 1 + 1 + 1?" in str(wrong)
+    assert "The answer is 3." in wrong._repr_html_()
+
+
+def test_the_commands_that_read_a_run(run: Run, tmp_path: Path) -> None:
+    exported = run.export("trl", tmp_path / "trl")
+    assert exported.chains == 6
+    relabelled = run.relabel(**{"estimator.rule": "threshold", "estimator.threshold": 0.6})
+    assert relabelled.chains == 6
+    assert Path(run.report()).is_file()
+    run.relabel(**{"estimator.rule": "any"})
+
+
+def test_the_code_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    first, second = re.findall(r"```python\n(.*?)```", (ROOT / "pipeline/python/README.md").read_text(), re.DOTALL)
+    names: dict[str, Any] = {}
+    # The first block asks for the embedded model.
+    exec(first.partition("run = ")[0] + second, names)
+    assert len(names["run"].labels()) == 1
+    assert names["run"].settings["sampling.temperature"] == 0.8
+
+
+def test_it_works_inside_a_running_event_loop(tmp_path: Path) -> None:
+    """As in a cell of a notebook."""
+
+    async def cell() -> Run:
+        return label(ROWS[:2], policy="oracle", run_dir=tmp_path / "run", estimator="fixed", progress=False, **QUICK)
+
+    assert len(asyncio.run(cell()).labels()) == 2
+
+
+@pytest.mark.parametrize(("settings", "error", "words"), [
+    ({"sampling.temprature": 1}, UsageError, "did you mean sampling.temperature"),
+    ({"policy": "oracle", "policy.oracle.seed": "many"}, UsageError, "policy.oracle.seed"),
+    ({"rows": "nowhere.jsonl"}, InputError, "nowhere.jsonl"),
+    ({"rows": [{"problem": {1}}]}, InputError, "row 1, column 'problem'"),
+    ({"rows": "a.jsonl", "data.path": "b.jsonl"}, UsageError, "given twice"),
+])  # fmt: skip
+def test_what_is_asked_wrongly_is_an_exception_with_the_sentence(
+    tmp_path: Path, settings: dict[str, Any], error: type[Exception], words: str
+) -> None:
+    with pytest.raises(error, match=words):
+        label(**{"rows": ROWS, "policy": "oracle", "run_dir": tmp_path / "run", "progress": False, **settings})
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_generator_that_fails_half_way_starts_nothing(tmp_path: Path) -> None:
+    def rows() -> Iterator[dict[str, Any]]:
+        yield ROWS[0]
+        raise ConnectionError("half-way")
+
+    with pytest.raises(ConnectionError):
+        label(rows(), policy="oracle", run_dir=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="does not contain a run"):
+        open_run(tmp_path)
+
+
+def caller(run_dir: Path) -> "subprocess.Popen[str]":
+    """A program that labels slowly."""
+    code = (
+        "import sys\nfrom pipeline import label\nfrom tests.python.test_label import ROWS, QUICK, SLOW\n"
+        f"label(ROWS, policy='oracle', estimator='fixed', run_dir={str(run_dir)!r}, **QUICK, **{{SLOW: 60}})\n"
+    )
+    return subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stderr=subprocess.PIPE, text=True)
+
+
+def started(run_dir: Path) -> None:
+    until(lambda: any(run_dir.glob("commits/input-*.json")), 60)
+    time.sleep(1)
+
+
+def test_ctrl_c_leaves_a_run_that_goes_on(tmp_path: Path, run: Run) -> None:
+    process = caller(tmp_path / "run")
+    started(tmp_path / "run")
+    process.send_signal(signal.SIGINT)
+    assert Interrupted.__name__ in process.communicate(timeout=60)[1]
+    assert process.returncode == 1
+    finished = label(ROWS, policy="oracle", estimator="fixed", run_dir=tmp_path / "run", progress=False, **QUICK)
+    assert finished.labels().drop("solution").equals(run.labels().drop("solution"))
+
+
+def test_a_kernel_that_is_killed_leaves_no_process_and_a_run_that_goes_on(tmp_path: Path) -> None:
+    process = caller(tmp_path / "run")
+    started(tmp_path / "run")
+    (child,) = children(process.pid)
+    process.kill()
+    process.communicate()
+    until(lambda: not os.path.exists(f"/proc/{child}"), 60)
+    assert label(ROWS, policy="oracle", estimator="fixed", run_dir=tmp_path / "run", progress=False, **QUICK).finished
+
+
+def children(pid: int) -> list[int]:
+    listed = Path(f"/proc/{pid}/task").glob("*/children")
+    return [int(child) for file in listed for child in file.read_text().split()]
+
+
+def test_both_import_names_give_the_same_and_load_nothing_heavy() -> None:
+    assert stepvalue.label is pipeline.label
+    code = (
+        "import sys, time\nbegan = time.perf_counter()\nimport pipeline, stepvalue\nprint(time.perf_counter() - began)\n"
+        "assert not {'ray', 'torch', 'vllm', 'transformers', 'hydra'} & set(sys.modules)\n"
+        "from pipeline import label, grade, open_run\nassert not {'ray', 'torch', 'vllm', 'transformers'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, timeout=60)
