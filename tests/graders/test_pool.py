@@ -205,6 +205,13 @@ def test_a_child_without_memory_is_a_crash_and_the_next_answer_works() -> None:
         assert checker.grade_answer((identity(2)[0],), identity(2)[1]).verdict is Verdict.CORRECT
 
 
+def test_a_child_has_the_memory_limit_of_the_settings() -> None:
+    for memory_mib in (1024, 3072):
+        with MathChecker(grader_settings(memory_mib=memory_mib)) as checker:
+            limit, _ = resource.prlimit(child_of(checker).pid, resource.RLIMIT_AS)
+            assert limit == memory_mib * 2**20
+
+
 def child_of_new(checker: MathChecker) -> "subprocess.Popen[bytes]":
     assert checker.grade_answer((identity(3)[0],), identity(3)[1]).verdict is Verdict.CORRECT
     process = checker._children[0].process
