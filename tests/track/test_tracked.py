@@ -94,7 +94,7 @@ class Everything:
 
 def test_no_text_of_the_data_is_tracked(tmp_path: Path) -> None:
     """Neither of a row, nor of what is sampled, which states the known answer."""
-    rows = [
+    rows: list[dict[str, object]] = [
         {
             "id": f"zebra {number}",
             "problem": f"zebra {number}?",
