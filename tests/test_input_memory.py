@@ -178,6 +178,21 @@ def test_no_process_is_left_when_rows_are_not_read_to_the_end(tmp_path: Path) ->
     assert process.poll() is not None
 
 
+def test_the_reading_process_has_no_keys_and_tokens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HF_TOKEN", "OPENAI_API_KEY", "TEAM_KEY", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "sk-secret")
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    path = tmp_path / "a.parquet"
+    pq.write_table(columns(), path)
+    with parquet.ParquetReader() as reader:
+        next(iter(reader.rows(path)))
+        assert reader._process is not None
+        environment = Path(f"/proc/{reader._process.pid}/environ").read_bytes()
+    assert b"sk-secret" not in environment
+    assert f"TMPDIR={tmp_path}".encode() in environment
+    assert b"ARROW_DEFAULT_MEMORY_POOL=system" in environment
+
+
 def test_two_stars_do_not_follow_links_in_circles(tmp_path: Path) -> None:
     """Two links to their own folder would be 2**40 paths to each file."""
     inner = tmp_path / "a" / "b"

@@ -22,6 +22,11 @@ from pipeline.data.hub import Row
 CHILD_BYTES = 640 * 2**20
 """Memory of the reading process, which takes 60 MB before it reads anything."""
 BATCH_ROWS = 64
+_INHERITED = (
+    "PATH", "LD_LIBRARY_PATH", "TMPDIR", "TZ", "LANG", "LC_ALL", "LC_CTYPE",
+    "PYTHONHOME", "PYTHONPATH", "PYTHONPLATLIBDIR", "PYTHONUTF8", "PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX",
+)  # fmt: skip
+"""What the reading process needs of the environment. Keys and tokens stay away from what reads the files of others."""
 
 
 class UnreadableFileError(Exception):
@@ -92,14 +97,14 @@ class ParquetReader:
 
     def _started(self) -> "subprocess.Popen[bytes]":
         if self._process is None:
-            # Arrow's other pools reserve more than they use, which counts against the limit.
-            environment = {**os.environ, "ARROW_DEFAULT_MEMORY_POOL": "system"}
+            environment = {name: os.environ[name] for name in _INHERITED if name in os.environ}
             self._process = subprocess.Popen(
                 [sys.executable, "-P", str(parquet_child.__file__), str(CHILD_BYTES)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
-                env=environment,
+                # Arrow's other pools reserve more than they use, which counts against the limit.
+                env=environment | {"ARROW_DEFAULT_MEMORY_POOL": "system"},
             )
         return self._process
 

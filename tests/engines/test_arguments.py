@@ -6,6 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline.__main__ import compose_label
+from pipeline.core.errors import UsageError
 from pipeline.engines.vllm import engine
 from pipeline.engines.vllm.arguments import EMBEDDED, defaults_for, engine_arguments, policy_name, request_seed
 from tests.settings import policy_settings
@@ -69,6 +71,13 @@ def test_an_engine_gets_its_share_of_the_memory_of_a_gpu(share: float) -> None:
     stated = policy_settings("hf", model="m", memory_share=0.2)
     asked = engine_arguments(stated, model="m", dtype="bfloat16", device="", seed=SEED, gpu_share=share)
     assert asked["gpu_memory_utilization"] == 0.2, "who says so is believed"
+
+
+@pytest.mark.parametrize("device", ["", "cpu", "NVIDIA H100 80GB HBM3"])
+def test_an_engine_runs_no_code_of_a_model_and_no_setting_changes_that(device: str) -> None:
+    assert arguments(device)["trust_remote_code"] is False
+    with pytest.raises(UsageError, match="trust_remote_code"):
+        compose_label(["policy=hf", "policy.model=m", "policy.trust_remote_code=true"])
 
 
 def test_settings_come_before_the_device() -> None:

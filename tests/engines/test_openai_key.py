@@ -1,6 +1,9 @@
 """The API key of `policy=openai` goes to the server, and into no message."""
 
+import asyncio
 import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
 from hypothesis import given
@@ -48,6 +51,37 @@ def test_the_key_goes_to_the_server_and_nowhere_else(
     assert all(KEY not in text for text in (*shown, printed.out, printed.err, caplog.text))
     assert "authorised by Bearer ***" in shown[0]
     assert "WelcomeBearer ***" in shown[1]
+
+
+def test_no_proxy_of_the_environment_hears_of_a_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TEAM_KEY", KEY)
+
+    async def work() -> None:
+        async with connections_counted() as (proxy, heard), served(Server(key=KEY)) as server:
+            for name in ("http_proxy", "https_proxy", "all_proxy"):
+                monkeypatch.setenv(name, proxy)
+                monkeypatch.setenv(name.upper(), proxy)
+            for name in ("no_proxy", "NO_PROXY"):
+                monkeypatch.delenv(name, raising=False)
+            async with running(server, api_key_env="TEAM_KEY", patience_seconds=0.2) as made:
+                assert len(await drained(made, requests(2))) == 2
+            assert server.headers
+            assert heard == []
+
+    run(work())
+
+
+@asynccontextmanager
+async def connections_counted() -> AsyncIterator[tuple[str, list[object]]]:
+    """The address of a listener on the loopback interface, and who has connected to it."""
+    heard: list[object] = []
+
+    async def hang_up(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        heard.append(writer.get_extra_info("peername"))
+        writer.close()
+
+    async with await asyncio.start_server(hang_up, "127.0.0.1", 0) as listener:
+        yield f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}", heard
 
 
 def escaped(text: str, ways: list[int]) -> str:

@@ -12,7 +12,8 @@ from pipeline.__main__ import main
 from pipeline.core.errors import InputError, UsageError
 from pipeline.core.schemas import LABELS
 from pipeline.engines.embedded import embedded_model
-from pipeline.export.registry import EXPORTS
+from pipeline.export.base import LayoutExporter
+from pipeline.export.registry import EXPORTS, exporter_for
 from pipeline.export.result import CARD, LEFT_OUT, ExportResult
 from pipeline.export.run import export
 from pipeline.export.settings import (
@@ -30,6 +31,7 @@ from pipeline.storage.local import LocalStorage
 from pipeline.storage.run_record import claim
 from tests.audit.runs import copied
 from tests.conftest import write_rows
+from tests.export.rows import settings as own_settings
 from tests.runtime.adaptive import settings, sums
 from tests.runtime.in_process import label_in_process
 
@@ -156,6 +158,28 @@ def test_what_the_trainer_would_misread_stops_the_export_and_is_listed(run_dir: 
     kept = exported(run_dir, tmp_path / "kept", separator="Way 1", invalid=InvalidChains.keep)
     assert kept.kept["separator_in_step"].count == done.left_out["separator_in_step"].count
     assert kept.files["train.jsonl"].rows == 120
+
+
+MARKS = {
+    name: exporter.layout.marks.placeholder
+    for name in EXPORTS.ours
+    if isinstance(exporter := exporter_for(own_settings(name)), LayoutExporter) and exporter.layout.marks.placeholder
+}
+
+
+@pytest.mark.parametrize("layout", MARKS)
+def test_a_text_that_holds_the_mark_of_a_format_is_written_by_no_setting(layout: str, tmp_path: Path) -> None:
+    rows = sums(4, chains=1)
+    rows[0]["steps"][0] += f" {MARKS[layout]} +"
+    rows[1]["steps"][1] = f"So{MARKS[layout]}it is."
+    rows[2]["problem"] += f"{MARKS[layout]}?"
+    label_in_process(settings(tmp_path, rows, "estimator=fixed", "sampling.rollouts=2"))
+    for invalid in (InvalidChains.keep, InvalidChains.drop):
+        out = tmp_path / invalid.value
+        done = exported(tmp_path / "run", out, layout, invalid=invalid, file=FileType.jsonl, after_error=True)
+        assert done.left_out["mark_in_text"].count == 3
+        (written,) = (out / "train.jsonl").read_text().splitlines()
+        assert rows[3]["steps"][0] in written
 
 
 def test_chains_that_spell_out_control_tokens_are_reported_when_the_tokenizer_is_known(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Programs that try to leave the sandbox, to outlive their run, or to pass without solving the problem."""
 
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import pytest
 
 from pipeline.core.records import Verdict
 from pipeline.graders.code.checker import CodeChecker
+from pipeline.graders.code.runs import Descriptor
 from tests.graders.conftest import HAS_LANDLOCK
 from tests.graders.forgeries import FORGERIES
 
@@ -137,6 +139,31 @@ def test_no_files_but_its_own(code_checker: CodeChecker, tmp_path: Path) -> None
         assert prints(code_checker, shown(attempt), "PermissionError"), attempt
     assert secret.read_text() == "secret"
     assert prints(code_checker, "import os\nprint(len(os.environ), os.listdir('.'))", "0 []")
+
+
+HELD = """
+import os
+def held():
+    found = []
+    for number in range(64):
+        try: os.fstat(number)
+        except OSError: continue
+        found.append(number)
+    return found
+"""
+
+
+def test_no_descriptors_but_its_own(own_checker: Maker, tmp_path: Path) -> None:
+    """The standard streams, and the two ends of pipes to the tests that call a function of it."""
+    with (tmp_path / "foreign").open("w") as foreign:
+        os.set_inheritable(foreign.fileno(), True)
+        checker = own_checker()
+        wire = [Descriptor.READING.value, Descriptor.WRITING.value]
+        for turn in range(2):
+            program = f"{HELD}# {turn}\n"
+            assert prints(checker, f"{program}print(held())", "[0, 1, 2]")
+            gold = f"assert held() == {[0, 1, 2, *wire]}"
+            assert checker.grade_answer((gold,), program).verdict is Verdict.CORRECT
 
 
 def test_its_own_files_are_removed(own_checker: Maker, temporary: Path) -> None:

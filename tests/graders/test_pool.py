@@ -231,6 +231,13 @@ def test_a_child_without_memory_costs_one_more_try() -> None:
         assert checker.grade_answer((identity(2)[0],), identity(2)[1]).verdict is Verdict.CORRECT
 
 
+def test_a_child_has_the_memory_limit_of_the_settings() -> None:
+    for memory_mib in (1024, 3072):
+        with MathChecker(grader_settings(memory_mib=memory_mib)) as checker:
+            limit, _ = resource.prlimit(child_of(checker).pid, resource.RLIMIT_AS)
+            assert limit == memory_mib * 2**20
+
+
 def test_any_thread_may_ask() -> None:
     verdicts: list[Verdict] = []
     with MathChecker(grader_settings(processes=2, deadline_seconds=20.0)) as checker:

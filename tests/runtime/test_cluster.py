@@ -1,5 +1,6 @@
 """Joining a Ray cluster."""
 
+import os
 import signal
 import socket
 import subprocess
@@ -11,12 +12,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import psutil
 import pytest
 
 from pipeline.config.label import ClusterConfig
 from pipeline.core.errors import ClusterError, Interrupted
 from pipeline.engines.registry import policy_for
 from pipeline.runtime import cluster, connection
+from pipeline.runtime.connection import LOOPBACK
 from tests.conftest import ROOT, run_stepvalue
 from tests.settings import policy_settings
 
@@ -267,3 +270,64 @@ def test_a_hidden_gpu_is_reported_in_a_line_by_the_command(tmp_path: Path) -> No
     assert done.returncode == 1
     assert "Traceback" not in done.stderr
     assert done.stderr.splitlines()[-1].endswith("CUDA_VISIBLE_DEVICES='' hides the GPUs of this machine: unset it")
+
+
+STRANGER = """
+import sys
+from ray._raylet import GcsClient
+print(len(GcsClient(address=sys.argv[1]).get_all_node_info()))
+"""
+
+
+@pytest.mark.ray
+def test_a_private_ray_listens_on_the_loopback_interface_and_answers_nobody_without_its_token(tmp_path: Path) -> None:
+    words = ["label", "data=sample", "policy=oracle", "policy.oracle.tokens_per_second=100"]
+    plain = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pipeline", *words, f"run_dir={tmp_path / 'run'}"],
+        cwd=ROOT,
+        env=plain,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+    )
+    try:
+        deadline = time.monotonic() + 90
+        while "ray::_Actor" not in {name for name, _, _ in listening_under(process.pid)}:
+            assert process.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.2)
+        listens = listening_under(process.pid)
+        assert {"gcs_server", "raylet"} <= {name for name, _, _ in listens}
+        assert {address for _, address, _ in listens} <= {LOOPBACK, "::1"}
+        port = next(port for name, _, port in listens if name == "gcs_server")
+        guess = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "0" * 64}
+        for known, answered in ((token_of(process.pid), True), ({}, False), (guess, False)):
+            asked = subprocess.run(
+                [sys.executable, "-c", STRANGER, f"{LOOPBACK}:{port}"],
+                env=plain | known,
+                capture_output=True,
+                text=True,
+                timeout=60,
+                check=False,
+            )
+            assert (asked.returncode == 0) is answered, asked.stderr
+            assert answered or "InvalidAuthToken" in asked.stderr
+    finally:
+        process.terminate()
+        process.wait(60)
+
+
+def token_of(pid: int) -> dict[str, str]:
+    gcs = next(each for each in psutil.Process(pid).children(recursive=True) if each.name() == "gcs_server")
+    return {name: value for name, value in gcs.environ().items() if name.startswith("RAY_AUTH")}
+
+
+def listening_under(pid: int) -> list[tuple[str, str, int]]:
+    """The name of the process, the address and the port of each listening socket."""
+    listens = []
+    for each in (psutil.Process(pid), *psutil.Process(pid).children(recursive=True)):
+        with suppress(psutil.NoSuchProcess, psutil.ZombieProcess):
+            name, found = each.name(), each.net_connections("tcp")
+            addresses = [one.laddr for one in found if one.status == psutil.CONN_LISTEN]
+            listens += [(name, address.ip.removeprefix("::ffff:"), address.port) for address in addresses]
+    return listens

@@ -18,7 +18,9 @@ from pipeline.core.errors import UsageError
 from pipeline.core.progress import Load, Pace, Status, Verdicts
 from pipeline.runtime.track.tracking import folder_of, tracker_for, tracking, values_of
 from tests.audit.runs import config
+from tests.conftest import write_rows
 from tests.runtime.in_process import label_in_process
+from tests.runtime.test_worker import tables
 
 pytestmark = pytest.mark.slow
 
@@ -72,6 +74,44 @@ def test_a_sink_is_reported_the_newest_status_in_growing_steps(tmp_path: Path) -
     assert last[1] == 24
     assert isinstance(last[2], dict)
     assert last[2]["money"] == pytest.approx(0.04)
+
+
+class Everything:
+    """A sink that remembers all that it is given."""
+
+    def __init__(self) -> None:
+        self.given: list[object] = []
+
+    def start(self, *given: object) -> None:
+        self.given.append(given)
+
+    def log(self, step: int, values: Mapping[str, float]) -> None:
+        self.given.append((step, values))
+
+    def end(self) -> None:
+        self.given.append("end")
+
+
+def test_no_text_of_the_data_is_tracked(tmp_path: Path) -> None:
+    """Neither of a row, nor of what is sampled, which states the known answer."""
+    rows: list[dict[str, object]] = [
+        {
+            "id": f"zebra {number}",
+            "problem": f"zebra {number}?",
+            "answer": "zebra",
+            "steps": ["A zebra.", f"The answer is {answer}."],
+        }
+        for number, answer in enumerate(["zebra", "two zebras", "", "zebra"])
+    ]
+    write_rows(tmp_path / "rows.jsonl", [*rows, {"id": "zebra", "problem": "A zebra, alone?", "answer": "zebra"}])
+    sink = Everything()
+    with patch("pipeline.runtime.driver.tracker_for", lambda _: sink):
+        label_in_process(config(tmp_path, "run.track=tensorboard"))
+    assert any("zebra" in text for text in tables(tmp_path / "run", "rollouts")["text"])
+    assert len(sink.given) >= 3
+    assert sink.given[-1] == "end"
+    assert "policy.oracle.seed" in repr(sink.given)
+    assert "zebra" not in repr(sink.given)
 
 
 def test_a_start_without_work_is_not_tracked(tmp_path: Path) -> None:
