@@ -4,9 +4,8 @@
 
 Each run is started as a user starts it. One of its processes is killed every few commits, up to `KILLS_EACH` times; where the
 run ends of it, it is started again, at once. In the end it is compared with a run that lost nothing. The kinds of process are
-the keys of `KINDS`. A checker's child that is stopped is late, and `timeout` is then the verdict: with `--stop`, the kinds `grader`
-and `sandbox` change rows, as they should. Rollouts of the embedded model differ between runs: there, only what was committed before a kill is
-compared.
+the keys of `KINDS`. Rollouts of the embedded model differ between runs: there, only what was committed before a kill is
+compared. With `--stop`, the kinds `grader` and `sandbox` change rows, as they should: a checker that is stopped is late.
 """
 
 import argparse
