@@ -1,4 +1,4 @@
-"""Settings of the commands `status`, `report`, `select` and `agree`, which read the files of other commands. Pure."""
+"""Settings of the commands `status`, `chains`, `report`, `select` and `agree`, which read the files of other commands. Pure."""
 
 from dataclasses import dataclass, field
 from enum import Enum
@@ -24,6 +24,18 @@ class StatusConfig(Settings):
     """The run directory. The run may be in progress."""
     json: bool = False
     """Print one JSON object instead of text."""
+
+
+@dataclass(kw_only=True, slots=True)
+class ChainsConfig(Settings):
+    """All settings of `chains`."""
+
+    run_dir: str = "???"
+    """The run directory. The run may be in progress."""
+    where: str | None = None
+    """Which chains: a condition in SQL on drop, rise, lowest, n_steps and the columns of labels. null: all."""
+    limit: Annotated[int, Ge(1)] = 10
+    """How many chains are printed."""
 
 
 @dataclass(kw_only=True, slots=True)

@@ -4,6 +4,7 @@ A command imports its modules when it runs: Ray and the readers load slowly, and
 """
 
 from pipeline.cli.agree import AGREE
+from pipeline.cli.chains import CHAINS
 from pipeline.cli.command import Command
 from pipeline.cli.doctor import DOCTOR
 from pipeline.cli.export import EXPORT
@@ -23,6 +24,7 @@ COMMANDS: dict[str, Command] = {
         PLAN,
         LABEL,
         STATUS,
+        CHAINS,
         RELABEL,
         REGRADE,
         AUDIT,

@@ -22,8 +22,7 @@ _PLAIN = ("true", "false", "null")
 _PROGRAM_TEXT = """\
 stepvalue: Monte Carlo step values for process reward models.
 
-usage: python -m pipeline COMMAND [setting=value ...]
-       stepvalue COMMAND [setting=value ...]             (where it is installed)
+usage: python -m pipeline COMMAND [setting=value ...], installed: stepvalue ...
 
 {commands}
 COMMAND -h explains a command and its most used settings, COMMAND --help-all all

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 import polars as pl
 
+from pipeline.analysis.chains import Chains, chosen
 from pipeline.cli.command import Command
 from pipeline.core.errors import UsageError
 from pipeline.core.progress import RelabelResult, Summary
 from pipeline.core.schemas import REJECTS, ROLLOUTS
-from pipeline.python.chains import Chains, chosen
 from pipeline.python.overrides import overrides_of
 from pipeline.storage.location import storage_at
 from pipeline.storage.shards import ShardRecord, read_shard
@@ -90,7 +90,7 @@ class Run:
     def show(self, count: int = 4, *, where: str | pl.Expr | None = None) -> Chains:
         """The first `count` chains for which `where` is true, for reading: `run.show(3, where="drop > 0.5 AND NOT outcome")`.
 
-        `where` may name the columns of `labels` and those of `pipeline.python.chains.COLUMNS`. Raises UsageError for any other.
+        `where` may name the columns of `labels` and those of `pipeline.analysis.chains.COLUMNS`. Raises UsageError for others.
         """
         return chosen(self.labels(), count, where)
 

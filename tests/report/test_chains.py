@@ -1,7 +1,8 @@
-"""Which chains are shown, and how: text in a terminal, HTML in a notebook."""
+"""Which chains are shown, and how: by the command `chains`, as text in a terminal, as HTML in a notebook."""
 
 from html.parser import HTMLParser
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -9,8 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline.__main__ import main
+from pipeline.analysis.chains import Chains, chosen, measured
 from pipeline.core.errors import UsageError
-from pipeline.python.chains import Chains, chosen, measured
+from pipeline.storage.local import LocalStorage
+from pipeline.storage.stored_labels import label_frames
+from tests.audit.runs import labelled
 
 HOSTILE = ["<script>alert(1)</script>", "' onmouseover='x", "&amp;", '"><img src=x onerror=y>']
 
@@ -114,3 +119,36 @@ def test_a_notebook_shows_each_step_in_the_colour_of_its_value_and_no_tag_of_a_t
 
 def test_no_chain_is_said() -> None:
     assert str(Chains([])) == Chains([])._repr_html_() == "no chain"
+
+
+@pytest.fixture(scope="module")
+def run_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return labelled(tmp_path_factory.mktemp("chains"))
+
+
+def printed(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+    code = main(["chains", *words])
+    said = capsys.readouterr()
+    return code, said.out, said.err
+
+
+def test_the_command_prints_the_chains_that_it_is_asked_for(run_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    labels = pl.concat(label_frames(LocalStorage(run_dir)))
+    wrong = [row["source_id"] for row in labels.to_dicts() if row["outcome"] is False]
+    code, out, err = printed(capsys, f"run_dir={run_dir}", "where=NOT outcome", "limit=100")
+    assert (code, err) == (0, "")
+    assert all(f"{name} (wrong)" in out for name in wrong)
+    assert (out.count(" (wrong)"), out.count(" (right)")) == (len(wrong), 0)
+    code, out, err = printed(capsys, f"run_dir={run_dir}", "limit=1")
+    assert (code, err) == (0, f"stepvalue: 1 of {len(labels)} chains; limit={len(labels)} shows all\n")
+    assert out.count("step  text") == 1
+
+
+def test_the_command_says_that_no_chain_is_like_that(run_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert printed(capsys, f"run_dir={run_dir}", "where=drop > 2") == (0, "", "stepvalue: no chain has drop > 2\n")
+
+
+def test_the_command_refuses_a_condition_by_its_column(run_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = printed(capsys, f"run_dir={run_dir}", "where=dorp > 0.5")
+    assert (code, out) == (2, "")
+    assert "did you mean drop" in err

@@ -34,6 +34,8 @@ class Chains:
     """Rows of `labels`. `str()` is text as in the terminal. A notebook colours the steps by value: red for 0, green for 1."""
 
     rows: Sequence[dict[str, Any]]
+    total: int = 0
+    """How many chains the condition chose, those beyond the first ones too."""
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -74,7 +76,7 @@ def chosen(labels: pl.DataFrame, count: int, where: str | pl.Expr | None) -> Cha
             raise UsageError(
                 f"where={where} cannot be evaluated ({first_line(error)}): write for example drop > 0.5 AND outcome"
             ) from error
-    return Chains(labels.head(count).to_dicts())
+    return Chains(labels.head(count).to_dicts(), len(labels))
 
 
 def measured(labels: pl.DataFrame) -> pl.DataFrame:
