@@ -18,7 +18,7 @@ from urllib.parse import unquote, urlsplit
 from pipeline.__main__ import main
 from pipeline.cli import COMMANDS
 from pipeline.cli.complete import SHELLS
-from pipeline.cli.compose import REGISTRIES, groups
+from pipeline.cli.options import REGISTRIES, groups
 from pipeline.cli.reference import command_settings
 
 ROOT = Path(__file__).parents[1]

@@ -19,8 +19,8 @@ from typing import Any, Union, get_args, get_origin
 
 from pipeline.cli import COMMANDS
 from pipeline.cli.command import Command
-from pipeline.cli.compose import REGISTRIES, conf_folder, options_of, usual_options
 from pipeline.cli.defaults import Defaults, OtherDefault, defaults_of
+from pipeline.cli.options import REGISTRIES, conf_folder, options_of, usual_options
 from pipeline.config.changes import Change
 from pipeline.config.fields import FREE, RELABEL, Mark, SettingInfo, describe_settings
 
