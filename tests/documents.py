@@ -24,8 +24,8 @@ from pipeline.cli.reference import command_settings
 ROOT = Path(__file__).parents[1]
 HISTORY = "CHANGELOG.md"
 """Its commands and links are those of earlier versions."""
-PLACEHOLDERS = frozenset({"key", "group", "setting"})
-"""`key=value` and its like speak of no setting."""
+PLACEHOLDERS = frozenset({"key", "group", "setting", "experiment"})
+"""`key=value` and its like speak of no setting, `experiment=NAME` of a file of the user's own."""
 
 _FENCE = re.compile(r"^\s*(`{3,}|~{3,})(.*)$")
 _SPAN = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)", re.DOTALL)

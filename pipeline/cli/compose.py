@@ -46,6 +46,7 @@ from pipeline.cli.own_settings import (
     flat,
     implied_options,
     merged_options,
+    missing_option,
     nested,
     own_settings,
     placed,
@@ -66,6 +67,7 @@ from pipeline.config.fields import OWN, ChosenSettings, describe_settings
 from pipeline.config.renamed import current_overrides
 from pipeline.core.errors import UsageError, first_line
 from pipeline.core.registry import Registry
+from pipeline.core.suggestions import choice_hint
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -176,7 +178,9 @@ def read_yaml(file: Path) -> dict[str, Any]:
         if not isinstance(yaml.safe_load(text := file.read_text("utf-8")), dict | None):
             raise UsageError(f"{file}: this is no YAML mapping: settings are written `key: value`, one below the other")
         content = OmegaConf.to_container(OmegaConf.create(text), resolve=False)
-    except (OSError, UnicodeDecodeError, yaml.YAMLError, OmegaConfBaseException, RecursionError) as error:
+    except OmegaConfBaseException as error:
+        raise UsageError(f"{file}: {_cause(error)}") from error
+    except (OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError) as error:
         raise UsageError(f"{file}: this file cannot be read as YAML: {' '.join(str(error).split())}") from error
     refuse_targets(str(file), content)
     assert isinstance(content, dict)
@@ -206,7 +210,7 @@ def _used_options(command: Command, folder: Path, wanted: Mapping[str, str]) -> 
             f"{folder}: an option names itself in its defaults list: give your option another name"
         ) from error
     except HydraException as error:
-        raise UsageError(f"{folder}: {' '.join(str(error).partition('Available')[0].split())}") from error
+        raise UsageError(f"{folder}: {missing_option(str(error), known)}") from error
     paths = [(each.config_path, each.package or "") for each in found if each.config_path]
     return [_used(folder, path, package) for path, package in paths if path.partition("/")[0] in known]
 
@@ -229,11 +233,23 @@ def _packaged(content: Mapping[str, Any], package: str) -> dict[str, object]:
 
 
 def _implementation(section: str, used: Sequence[OwnSettings], typed: Mapping[str, str]) -> str:
-    """Which implementation a section is for: the one that is named last."""
-    base, _ = REGISTRIES[section]
+    """Which implementation a section is for: the one that is named last. Raises UsageError if a user's option names none, or
+    one that there is none of."""
+    base, registry = REGISTRIES[section]
     key = f"{section}.{base.CHOSEN_BY}"
-    names = [value for each in used if (value := each.values.get(key)) is not None]
-    return typed[key] if key in typed and not by_group(base) else str([base.usual(), *names][-1])
+    if key in typed and not by_group(base):
+        return typed[key]
+    of_section = [each for each in used if any(name.startswith(f"{section}.") for name in each.values)]
+    naming = [each for each in of_section if key in each.values]
+    places = [each.place for each in of_section if each.place]
+    if places and not naming:
+        raise UsageError(f"{places[-1]}: it does not say which {registry.noun} it is for: add {base.CHOSEN_BY}: NAME")
+    name = str(naming[-1].values[key]) if naming else base.usual()
+    if naming and naming[-1].place and name not in registry.names():
+        raise UsageError(
+            f"{naming[-1].place}: {key}={name}: there is no such name, {choice_hint(name, registry.names())}"
+        )
+    return name
 
 
 def _store(command: Command, schema: Any, chosen: Mapping[str, str]) -> None:
@@ -370,7 +386,11 @@ def _parsed(text: str, texts: Collection[str], either_kind: Collection[str]) -> 
 
 def _cause(error: BaseException) -> str:
     """The innermost error in one line, with the key that it refers to."""
-    while error.__cause__ is not None:
-        error = error.__cause__
+    from hydra.errors import ConfigCompositionException
+
+    while (
+        inner := error.__cause__ or (error.__context__ if isinstance(error, ConfigCompositionException) else None)
+    ) is not None:
+        error = inner
     key = getattr(error, "full_key", None)
     return f"{key}: {first_line(error)}" if key else first_line(error)

@@ -48,10 +48,10 @@ def command_help(command: Command) -> str:
     for written, meaning in shown:
         first, *rest = textwrap.wrap(meaning, COLUMNS - column - 2)
         lines += [f"  {written:<{column}}{first}", *(" " * (column + 2) + line for line in rest)]
-    flags = "".join(f"--{flag}, " for flag in command.flags)
-    valued = ", ".join(f"{option} {value}" for option, value in command.valued_options.items())
-    lines += ["", f"options: {flags}--cfg job (prints the values of all settings),", f"  {valued}"]
-    return "\n".join([*lines, "--help-all explains all settings; so does conf/README.md.", ""])
+    valued = [f"{option} {value}" for option, value in command.valued_options.items()]
+    options = f"options: {', '.join([*(f'--{flag}' for flag in command.flags), '--cfg job', *valued])}"
+    lines += ["", *textwrap.wrap(options, COLUMNS, break_on_hyphens=False)]
+    return "\n".join([*lines, "--help-all explains all settings; so does conf/README.md. --cfg job prints values.", ""])
 
 
 def full_help(command: Command) -> str:

@@ -209,6 +209,21 @@ def placed(message: str, own: Sequence[OwnSettings], typed: Mapping[str, str]) -
     return f"{places[-1]}: {message}" if places else message
 
 
+def missing_option(message: str, known: Mapping[str, Sequence[str]]) -> str:
+    """What Hydra says of a defaults list, in one line, with the remedy. `known`: group -> its options."""
+    said = re.split(
+        r"\.?\s*(?:Config search path|Available options|No match in|Did you mean)", " ".join(message.split())
+    )[0]
+    if found := re.search(r"Could not (?:load|find) '(\w+)/([^']*)'", message):
+        return f"{said}, {choice_hint(found[2], known.get(found[1], ()))}" if found[1] in known else said
+    if found := re.search(r"Could not override '(\w+)@", message):
+        return (
+            f"{said}: choose {found[1]} in an experiment; or begin the option with `# @package {_GLOBAL}` and write its "
+            "settings below the name of its section"
+        )
+    return said
+
+
 def _chosen_by(section: str) -> str:
     return f"{section}.{REGISTRIES[section][0].CHOSEN_BY}"
 
@@ -229,9 +244,9 @@ class _Folder:
     read: Reader
     experiments: bool
 
-    def settings(self, name: str, above: tuple[Path, ...] = ()) -> list[OwnSettings]:
+    def settings(self, path: str, above: tuple[Path, ...] = ()) -> list[OwnSettings]:
         """The settings of a file, with those of the files that its defaults list names before or after it."""
-        file = _file(self.path, name)
+        file = _file(self.path, path)
         if file in above:
             circle = " -> ".join(str(each) for each in (*above[above.index(file) :], file))
             raise UsageError(
@@ -248,7 +263,11 @@ class _Folder:
             raise UsageError(f"{file}: {_DEFAULTS} is a list, such as [override /policy: hf, {_SELF}]")
         chosen, before, after = self._defaults_of(file, entries)
         written = flat(content)
-        values = current_settings(self.command.name, written)
+        values: dict[str, object] = {}
+        for key, value in written.items():
+            ((name, now),) = current_settings(self.command.name, {key: value}).items()
+            # In records, null may stand for something else; a file means it.
+            values[name] = value if value is None else now
         options = choose_options(self.command, str(file), values, chosen, self.path)
         own = OwnSettings(
             place=str(file),
@@ -262,7 +281,7 @@ class _Folder:
         )
 
         def of(names: Sequence[str]) -> list[OwnSettings]:
-            return [each for path in names for each in self.settings(path, (*above, file))]
+            return [each for each_path in names for each in self.settings(each_path, (*above, file))]
 
         return [*of(before), own, *of(after)]
 
