@@ -48,10 +48,9 @@ def command_help(command: Command) -> str:
     for written, meaning in shown:
         first, *rest = textwrap.wrap(meaning, COLUMNS - column - 2)
         lines += [f"  {written:<{column}}{first}", *(" " * (column + 2) + line for line in rest)]
-    valued = [f"{option} {value}" for option, value in command.valued_options.items()]
-    options = f"options: {', '.join([*(f'--{flag}' for flag in command.flags), '--cfg job', *valued])}"
+    options = f"options: {', '.join([*(f'--{flag}' for flag in command.flags), '--cfg job', *command.valued_options])}"
     lines += ["", *textwrap.wrap(options, COLUMNS, break_on_hyphens=False)]
-    return "\n".join([*lines, "--help-all explains all settings; so does conf/README.md. --cfg job prints values.", ""])
+    return "\n".join([*lines, "--help-all and conf/README.md explain all settings, --cfg job prints them.", ""])
 
 
 def full_help(command: Command) -> str:
