@@ -5,10 +5,11 @@ import signal
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from pipeline import __version__
 from pipeline.cli import COMMANDS
-from pipeline.cli.command import Command, interrupt_on, write_out
+from pipeline.cli.command import AGAIN, FOLDER, NAME, SHORT, Command, interrupt_on, write_out
 from pipeline.cli.label import LABEL
 from pipeline.config.label import LabelConfig
 from pipeline.core.errors import Interrupted, StepvalueError, UsageError
@@ -19,9 +20,10 @@ from pipeline.core.suggestions import choice_hint
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Invocation:
-    """A parsed command line."""
+    """A parsed command line. `options`: name -> value, of those that take a value."""
 
     overrides: list[str]
+    options: dict[str, str]
     show_config: bool
     show_help: bool
     show_all: bool
@@ -74,6 +76,7 @@ def _dispatch(arguments: list[str]) -> int:
         raise UsageError(f"there is no command {name!r}: {choice_hint(name, known)} (-h explains them)")
     # Hydra is imported here because it loads slowly and the list of commands does not need it.
     from pipeline.cli.compose import compose
+    from pipeline.cli.own_settings import Given
 
     command = COMMANDS[name]
     invocation = _parse(command, rest)
@@ -82,7 +85,11 @@ def _dispatch(arguments: list[str]) -> int:
 
         write_out((full_help if invocation.show_all else command_help)(command))
         return 0
-    found = compose(command, invocation.overrides)
+    options = invocation.options
+    given = Given(
+        folder=Path(options[FOLDER]) if FOLDER in options else None, name=options.get(NAME), again=options.get(AGAIN)
+    )
+    found = compose(command, invocation.overrides, given)
     for remark in found.remarks:
         _print_error(f"stepvalue: {remark}")
     if invocation.show_config:
@@ -102,6 +109,8 @@ def _print_error(line: str) -> None:
 def _parse(command: Command, arguments: Sequence[str]) -> Invocation:
     options = {f"--{flag}": flag for flag in command.flags}
     overrides = []
+    takes = command.valued_options
+    values: dict[str, str] = {}
     show_config = show_help = show_all = False
     words = iter(arguments)
     for word in words:
@@ -115,14 +124,20 @@ def _parse(command: Command, arguments: Sequence[str]) -> Invocation:
             show_config = True
         elif word == "--cfg=job":
             show_config = True
+        elif (option := SHORT.get(name := word.partition("=")[0], name)) in takes:
+            values[option] = word.partition("=")[2] if "=" in word else next(words, "")
+            if not values[option] or values[option].startswith("-"):
+                raise UsageError(f"{option} takes a value: {option} {takes[option]}")
         elif word in options:
             overrides.append(f"{options[word]}=true")
         elif word.startswith("-"):
-            known = " and ".join([", ".join([*options, "-h", "--help-all"]), "--cfg job"])
+            known = " and ".join([", ".join([*options, *takes, "-h", "--help-all"]), "--cfg job"])
             raise UsageError(f"there is no option {word}: settings are written key=value, options are {known}")
         else:
             overrides.append(word)
-    return Invocation(overrides=overrides, show_config=show_config, show_help=show_help, show_all=show_all)
+    return Invocation(
+        overrides=overrides, options=values, show_config=show_config, show_help=show_help, show_all=show_all
+    )
 
 
 if __name__ == "__main__":

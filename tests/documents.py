@@ -18,14 +18,14 @@ from urllib.parse import unquote, urlsplit
 from pipeline.__main__ import main
 from pipeline.cli import COMMANDS
 from pipeline.cli.complete import SHELLS
-from pipeline.cli.compose import REGISTRIES, groups
+from pipeline.cli.options import REGISTRIES, groups
 from pipeline.cli.reference import command_settings
 
 ROOT = Path(__file__).parents[1]
 HISTORY = "CHANGELOG.md"
 """Its commands and links are those of earlier versions."""
-PLACEHOLDERS = frozenset({"key", "group", "setting"})
-"""`key=value` and its like speak of no setting."""
+PLACEHOLDERS = frozenset({"key", "group", "setting", "experiment"})
+"""`key=value` and its like speak of no setting, `experiment=NAME` of a file of the user's own."""
 
 _FENCE = re.compile(r"^\s*(`{3,}|~{3,})(.*)$")
 _SPAN = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)", re.DOTALL)

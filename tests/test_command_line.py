@@ -197,9 +197,18 @@ def test_naming_a_model_chooses_the_policy_that_serves_it() -> None:
         (["label", "word"], ["word", "settings are written key=value"]),
         (["label", "sampling.stop=["], ["settings are written key=value"]),
         (["label", "data.path=a\nb"], ["settings are written key=value"]),
-        (["label", "--multirun"], ["there is no option --multirun", "options are -h, --help-all and --cfg job"]),
+        (
+            ["label", "--multirun"],
+            ["there is no option --multirun", "--config-dir, --config-name, --again, -h, --help-all and --cfg job"],
+        ),
         (["label", "--prune"], ["there is no option --prune"]),
-        (["audit", "--purne"], ["there is no option --purne", "options are --prune, -h, --help-all and --cfg job"]),
+        (
+            ["audit", "--purne"],
+            [
+                "there is no option --purne",
+                "options are --prune, --config-dir, --config-name, -h, --help-all and --cfg job",
+            ],
+        ),
         (["audit", "prune=perhaps", "run_dir=x"], ["prune", "perhaps", "bool"]),
         (["audit"], ["run_dir is not set: give run_dir=..."]),
         (["relabel"], ["run_dir is not set: give run_dir=..."]),

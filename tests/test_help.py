@@ -8,8 +8,8 @@ import pytest
 
 from pipeline.__main__ import main
 from pipeline.cli import COMMANDS
-from pipeline.cli.compose import groups
 from pipeline.cli.help import MOST_SETTINGS
+from pipeline.cli.options import groups
 from pipeline.cli.reference import command_settings
 from tests.conftest import ROOT
 

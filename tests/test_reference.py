@@ -7,8 +7,8 @@ import yaml
 
 from pipeline.__main__ import main
 from pipeline.cli import COMMANDS
-from pipeline.cli.compose import groups
 from pipeline.cli.defaults import defaults_of
+from pipeline.cli.options import groups
 from pipeline.cli.reference import NO_DEFAULT, command_settings, pages, section_meanings
 from tests.conftest import ROOT
 from tests.documents import known

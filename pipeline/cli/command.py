@@ -15,6 +15,15 @@ from pipeline.core.registry import Registry
 
 IMPORT_PAUSE_SECONDS = 0.01
 _IMPORTING = "<frozen importlib"
+FOLDER, NAME, AGAIN = "--config-dir", "--config-name", "--again"
+"""The options that name settings of a user's own: a folder of files, a file in it, and a run whose settings are repeated."""
+SHORT = {"-cd": FOLDER, "-cn": NAME}
+_VALUES = {FOLDER: "FOLDER", NAME: "NAME", AGAIN: "RUN_DIR"}
+OPTION_MEANINGS = {
+    FOLDER: "your own options (FOLDER/policy/mine.yaml) and experiment=NAME",
+    NAME: "your own settings (FOLDER/NAME.yaml), such as --cfg job prints",
+    AGAIN: "the settings that this run records, for another one",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +53,13 @@ class Command:
     """Group -> the options that help and completion show, for a group whose other options make no sense here."""
     check: Callable[[Any], object] | None = None
     """Raises UsageError for settings that contradict each other."""
+    repeats: bool = False
+    """Its settings are those of a run, so AGAIN may name one."""
+
+    @property
+    def valued_options(self) -> dict[str, str]:
+        """The options that take a value -> what the value is."""
+        return {option: value for option, value in _VALUES.items() if option != AGAIN or self.repeats}
 
 
 def write_out(text: str) -> None:

@@ -12,8 +12,15 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.cli import COMMANDS
-from pipeline.cli.command import Command
-from pipeline.cli.compose import REGISTRIES, named_implementation, offered_groups, written_keys
+from pipeline.cli.command import FOLDER, NAME, OPTION_MEANINGS, SHORT, Command
+from pipeline.cli.options import (
+    EXPERIMENT,
+    REGISTRIES,
+    named_implementation,
+    offered_groups,
+    option_names,
+    written_keys,
+)
 from pipeline.cli.reference import Setting, settings
 from pipeline.config.changes import Change
 from pipeline.config.fields import BY_GROUP, RELABEL, describe_settings
@@ -110,20 +117,45 @@ def _of_command(command: Command, before: Sequence[str], word: str) -> Iterator[
     elif word.startswith("-"):
         yield from _OPTIONS.items()
         yield from ((f"--{flag}", f"{flag}=true") for flag in command.flags)
-    else:
+        yield from _valued(command, word, _folder(before))
+    elif not before or before[-1] not in (*command.valued_options, *SHORT):
         key, equals, _ = word.partition("=")
-        given = written_keys(before)
+        given, folder = written_keys(before), _folder(before)
         if equals:
-            yield from ((each if each == FILES else f"{key}={each}", "") for each in _values(command, key, given))
+            found = _values(command, key, given, folder)
+            yield from ((each if each == FILES else f"{key}={each}", "") for each in found)
         else:
-            yield from _keys(command, word, given)
+            yield from _keys(command, word, given, folder)
 
 
-def _keys(command: Command, word: str, given: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+def _folder(before: Sequence[str]) -> Path | None:
+    """The user's folder of settings, if the words before name one."""
+    pairs = ((word, following) for word, following in zip(before, [*before, ""][1:], strict=True))
+    for word, following in pairs:
+        name, equals, value = word.partition("=")
+        if SHORT.get(name, name) == FOLDER and (equals or following):
+            return Path(value if equals else following).expanduser()
+    return None
+
+
+def _valued(command: Command, word: str, folder: Path | None) -> Iterator[tuple[str, str]]:
+    """The options that take a value, or the values of one."""
+    option, equals, _ = word.partition("=")
+    if not equals:
+        yield from ((f"{name}=", OPTION_MEANINGS[name]) for name in command.valued_options)
+    elif option == NAME:
+        yield from ((f"{option}={name}", "") for name in (option_names(folder) if folder else ()))
+    elif option in command.valued_options:
+        yield FILES, ""
+
+
+def _keys(command: Command, word: str, given: Mapping[str, str], folder: Path | None) -> Iterator[tuple[str, str]]:
     """`key=` and `section.`. The settings of a section follow once its name is complete."""
     above = word[: word.rfind(".") + 1]
     if not above:
-        choices = {group: options for group, options in offered_groups(command).items() if len(options) > 1}
+        choices = {group: options for group, options in offered_groups(command, folder).items() if len(options) > 1}
+        if folder and (names := option_names(folder / EXPERIMENT)):
+            choices[EXPERIMENT] = names
         yield from ((f"{group}=", f"one of {', '.join(options)}") for group, options in choices.items())
         yield from ((f"{section}.", "settings") for section in _sections(command, given))
     seen = set()
@@ -136,8 +168,10 @@ def _keys(command: Command, word: str, given: Mapping[str, str]) -> Iterator[tup
                 yield found, "settings" if dot else first_sentence(setting.meaning)
 
 
-def _values(command: Command, key: str, given: Mapping[str, str]) -> Iterator[str]:
-    options = offered_groups(command)
+def _values(command: Command, key: str, given: Mapping[str, str], folder: Path | None) -> Iterator[str]:
+    options = offered_groups(command, folder)
+    if folder:
+        options[EXPERIMENT] = option_names(folder / EXPERIMENT)
     if key in options:
         yield from options[key]
         return

@@ -2,62 +2,79 @@
 
 This is the only file that uses Hydra, which is imported when settings are composed.
 
-Hydra composes files and overrides. The settings of a section such as `estimator` depend on its implementation
-(`estimator=pooled`). So the implementation is looked up first, and the rest is composed with its settings.
+Hydra composes files and overrides, also a user's own files (`own_settings`). The settings of a section such as `estimator`
+depend on its implementation (`estimator=pooled`). So the implementation is looked up first, and the rest is composed with its
+settings.
 """
 
 import dataclasses
-import json
-from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
-import pipeline
+from pipeline.cli.again import check_again, recorded_settings
 from pipeline.cli.command import Command
+from pipeline.cli.options import (
+    REGISTRIES,
+    YAML,
+    by_group,
+    choosing_settings,
+    conf_content,
+    conf_folder,
+    groups,
+    implementation_of,
+    plugins,
+    written_keys,
+)
 from pipeline.cli.overrides import (
-    Owner,
     Sections,
     check_overrides,
-    marks_of,
+    check_values,
     open_keys,
     quote,
     text_keys,
 )
-from pipeline.config.changes import Change, change_type
-from pipeline.config.fields import BY_GROUP, CHOOSES, OWN, REFUSED, ChosenSettings, Settings, describe_settings
-from pipeline.config.label import EstimatorConfig, GraderConfig, PolicyConfig
-from pipeline.config.recorded_settings import RUN_RECORD, flatten_settings, refuse_missing
+from pipeline.cli.own_settings import (
+    NOTHING,
+    Given,
+    OwnSettings,
+    experiment_of,
+    flat,
+    implied_options,
+    merged_options,
+    missing_option,
+    nested,
+    own_settings,
+    placed,
+    refuse_targets,
+    without_replaced,
+)
+from pipeline.cli.schema import (
+    ImplementationSettings,
+    chosen_implementation,
+    own_elsewhere,
+    refuse_missing_plugins,
+    schema_for,
+    sections_of,
+    settings_elsewhere,
+    texts_elsewhere,
+)
+from pipeline.config.fields import OWN, ChosenSettings, describe_settings
 from pipeline.config.renamed import current_overrides
 from pipeline.core.errors import UsageError, first_line
 from pipeline.core.registry import Registry
-from pipeline.engines.registry import ENGINES
-from pipeline.estimators.registry import ESTIMATORS
-from pipeline.graders.registry import GRADERS
+from pipeline.core.suggestions import choice_hint
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
 
-REGISTRIES: Mapping[str, tuple[type[ChosenSettings], Registry[Any]]] = {
-    "policy": (PolicyConfig, ENGINES),
-    "estimator": (EstimatorConfig, ESTIMATORS),
-    "grader": (GraderConfig, GRADERS),
-}
-"""The sections with a choice of implementations: the settings that all of them share, and their registry."""
-_PACKAGED_CONF = Path(pipeline.__file__).parent / "conf"
-_CHECKOUT_CONF = Path(pipeline.__file__).parents[1] / "conf"
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImplementationSettings:
-    """The settings of the implementation that a setting names: their `section` on the command line, and their dataclass."""
-
-    section: str
-    schema: type[Settings]
+_STORED = "stepvalue"
+"""Begins the names of what Hydra composes and no file has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,53 +105,214 @@ class ComposedSettings:
         return _static(found, self.schema, self.own)
 
 
-def compose(command: Command, overrides: Sequence[str]) -> ComposedSettings:
-    """Compose and check the settings of a command. Raises UsageError with one line that names the key and the remedy."""
-    from hydra import compose as hydra_compose
-    from hydra import initialize_config_dir
-    from hydra.core.config_store import ConfigStore
-    from hydra.errors import HydraException
+def compose(command: Command, overrides: Sequence[str], given: Given = NOTHING) -> ComposedSettings:
+    """Compose and check the settings of a command. Raises UsageError with one line that names the key, or the file and the key,
+    and the remedy."""
     from omegaconf import OmegaConf
-    from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
     overrides, hints = current_overrides(command.name, overrides)
-    sections = _sections(command, ChosenSettings)
-    written = written_keys(overrides)
-    _refuse_missing(written, sections)
-    chosen = {section: _chosen(command, section, written) for section in sections}
+    overrides, experiment = experiment_of(overrides)
+    sections = sections_of(command, ChosenSettings)
+    typed = written_keys(overrides)
+    found = own_settings(command, given, experiment, read_yaml)
+    if given.again is not None:
+        found = [recorded_settings(command, given.again, given.folder), *found]
+        hints = [*hints, *check_again(command, given.again, found, typed)]
+    options = merged_options(found, typed, sections)
+    written = {key: str(value) for each in found for key, value in each.values.items()} | options | typed
+    refuse_missing_plugins(written, sections)
+    used: list[OwnSettings] = []
+    if given.folder is None:
+        chosen = {section: chosen_implementation(command, section, written) for section in sections}
+    else:
+        used = _used_options(command, given.folder, {**implied_options(sections, typed), **options, **typed})
+        chosen = {section: _implementation(section, used, typed) for section in sections}
     for section, name in chosen.items():
         _refuse_unusable(REGISTRIES[section][1], name)
     own = _own(command, written)
-    schema = _schema(command, chosen, own)
-    elsewhere = {key: owner for section, name in chosen.items() for key, owner in _elsewhere(section, name).items()}
+    schema = schema_for(command, chosen, own)
+    elsewhere = {
+        key: owner for section, name in chosen.items() for key, owner in settings_elsewhere(section, name).items()
+    }
     everything = Sections(
         schema=schema,
-        elsewhere=elsewhere | _own_elsewhere(command, written),
-        groups=groups(command),
-        choosing={key: name for section in sections for key, name in _choosing(section).items()},
+        elsewhere=elsewhere | own_elsewhere(command, written),
+        groups=groups(command, given.folder),
+        choosing={
+            key: name
+            for section in sections
+            if section not in options
+            for key, name in choosing_settings(section).items()
+        },
     )
-    texts = text_keys(schema).union(*(_texts_elsewhere(section) for section in sections))
+    texts = text_keys(schema).union(*(texts_elsewhere(section) for section in sections))
     parsed = [_parsed(text, texts, open_keys(schema)) for text in overrides]
     checked, remarks = check_overrides(parsed, everything)
+
+    def implementation(section: str, option: str) -> str:
+        if given.folder is None:
+            return implementation_of(section, option)
+        return _implementation(section, _used_options(command, given.folder, {section: option}), {})
+
+    places = [check_values(each, everything) for each in without_replaced(found, typed, chosen, implementation)]
+    used = [check_values(each, everything, strict=True) for each in used if each.place]
+    remarks = [*(remark for each in (*used, *places) for remark in each.remarks), *remarks]
+    options = {group: option for group, option in options.items() if group in everything.groups}
+    with _as_usage_errors([*used, *places], typed):
+        _store(command, schema, chosen)
+        config = _composed(
+            command, given.folder, places, [*(f"{key}={name}" for key, name in options.items()), *checked]
+        )
+        made = OmegaConf.to_object(config)
+        if command.check is not None:
+            command.check(_static(made, command.schema, own))
+    return ComposedSettings(config=config, schema=command.schema, own=own, remarks=(*hints, *remarks))
+
+
+def read_yaml(file: Path) -> dict[str, Any]:
+    """The content of a user's file of settings. Raises UsageError, with its name, if it is no mapping of settings."""
+    from omegaconf import OmegaConf
+    from omegaconf.errors import OmegaConfBaseException
+
+    try:
+        if not isinstance(yaml.safe_load(text := file.read_text("utf-8")), dict | None):
+            raise UsageError(f"{file}: this is no YAML mapping: settings are written `key: value`, one below the other")
+        content = OmegaConf.to_container(OmegaConf.create(text), resolve=False)
+    except OmegaConfBaseException as error:
+        raise UsageError(f"{file}: {_cause(error)}") from error
+    except (OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError) as error:
+        raise UsageError(f"{file}: this file cannot be read as YAML: {' '.join(str(error).split())}") from error
+    refuse_targets(str(file), content)
+    assert isinstance(content, dict)
+    return {str(key): value for key, value in content.items()}
+
+
+def _used_options(command: Command, folder: Path, wanted: Mapping[str, str]) -> list[OwnSettings]:
+    """The files of options that Hydra would compose, with the implementations that they name, in order; those that are not the
+    user's own have no `place`. `wanted`: group -> option."""
+    from hydra.core.global_hydra import GlobalHydra
+    from hydra.errors import HydraException
+    from hydra.types import RunMode
+
+    known = groups(command, folder)
+    wanted = {group: option for group, option in wanted.items() if option in known.get(group, ())}
+    for group, option in wanted.items():
+        if (file := folder / group / f"{option}{YAML}").is_file():
+            read_yaml(file)
+    _store(command, {}, {})
+    try:
+        with _hydra(command, folder) as primary:
+            loader = GlobalHydra.instance().config_loader()
+            overrides = [f"{group}={option}" for group, option in wanted.items()]
+            found = loader.compute_defaults_list(primary, overrides, RunMode.RUN).defaults
+    except RecursionError as error:
+        raise UsageError(
+            f"{folder}: an option names itself in its defaults list: give your option another name"
+        ) from error
+    except HydraException as error:
+        raise UsageError(f"{folder}: {missing_option(str(error), known)}") from error
+    paths = [(each.config_path, each.package or "") for each in found if each.config_path]
+    return [_used(folder, path, package) for path, package in paths if path.partition("/")[0] in known]
+
+
+def _used(folder: Path, path: str, package: str) -> OwnSettings:
+    """An option of a group as the settings that it sets. `path`: its group and its name."""
+    own, ours = folder / f"{path}{YAML}", conf_folder() / f"{path}{YAML}"
+    if not own.is_file():
+        group, _, name = path.partition("/")
+        content = conf_content(ours) if ours.is_file() else {REGISTRIES[group][0].CHOSEN_BY: name}
+        return OwnSettings(place="", values=_packaged(content, package))
+    content = {key: value for key, value in read_yaml(own).items() if key != "defaults"}
+    remark = f"{own} takes the place of {path.replace('/', '=', 1)} of stepvalue"
+    return OwnSettings(place=str(own), values=_packaged(content, package), remarks=(remark,) if ours.is_file() else ())
+
+
+def _packaged(content: Mapping[str, Any], package: str) -> dict[str, object]:
+    """Dotted key -> value. `package`: the section that the settings belong to."""
+    return flat({package: content} if package and package != "_global_" else content)
+
+
+def _implementation(section: str, used: Sequence[OwnSettings], typed: Mapping[str, str]) -> str:
+    """Which implementation a section is for: the one that is named last. Raises UsageError if a user's option names none, or
+    one that there is none of."""
+    base, registry = REGISTRIES[section]
+    key = f"{section}.{base.CHOSEN_BY}"
+    if key in typed and not by_group(base):
+        return typed[key]
+    of_section = [each for each in used if any(name.startswith(f"{section}.") for name in each.values)]
+    naming = [each for each in of_section if key in each.values]
+    places = [each.place for each in of_section if each.place]
+    if places and not naming:
+        raise UsageError(f"{places[-1]}: it does not say which {registry.noun} it is for: add {base.CHOSEN_BY}: NAME")
+    name = str(naming[-1].values[key]) if naming else base.usual()
+    if naming and naming[-1].place and name not in registry.names():
+        raise UsageError(
+            f"{naming[-1].place}: {key}={name}: there is no such name, {choice_hint(name, registry.names())}"
+        )
+    return name
+
+
+def _store(command: Command, schema: Any, chosen: Mapping[str, str]) -> None:
+    """Give Hydra the schema of a command, and options for implementations without a file."""
+    from hydra.core.config_store import ConfigStore
+
     store = ConfigStore.instance()
     store.store(name=f"{command.name}_schema", node=schema)
-    for section, name in chosen.items():
-        if not (conf_folder() / section / f"{name}.yaml").is_file():
+    names = [(section, name) for section in REGISTRIES for name in plugins(section)]
+    for section, name in [*names, *chosen.items()]:
+        if not (conf_folder() / section / f"{name}{YAML}").is_file():
             store.store(group=section, name=name, node={REGISTRIES[section][0].CHOSEN_BY: name})
+
+
+@contextmanager
+def _hydra(command: Command, folder: Path | None) -> Iterator[str]:
+    """Hydra for `conf/`, with a user's folder in front of it. Yields the name of the file to compose."""
+    from hydra import initialize_config_dir
+    from hydra.core.config_store import ConfigStore
+
+    conf = conf_folder()
+    if folder is None:
+        with initialize_config_dir(str(conf), version_base="1.3"):
+            yield command.name
+        return
+    # In the user's folder a file may have the name of the command.
+    primary = f"{_STORED}_{command.name}"
+    searched = {"hydra": {"searchpath": [f"file://{conf}"]}}
+    ConfigStore.instance().store(name=primary, node={**conf_content(conf / f"{command.name}{YAML}"), **searched})
+    with initialize_config_dir(str(folder.resolve()), version_base="1.3"):
+        yield primary
+
+
+def _composed(
+    command: Command, folder: Path | None, own: Sequence[OwnSettings], overrides: Sequence[str]
+) -> "DictConfig":
+    """What Hydra composes: the files of `conf/` and of the folder, then the user's own settings in order, then overrides."""
+    from hydra import compose as hydra_compose
+    from hydra.core.config_store import ConfigStore
+
+    for number, each in enumerate(own):
+        ConfigStore.instance().store(
+            group=f"{_STORED}_{number}", name="own", node=nested(each.values), package="_global_"
+        )
+    added = [f"+{_STORED}_{number}=own" for number, _ in enumerate(own)]
+    with _hydra(command, folder) as primary:
+        return hydra_compose(primary, overrides=[*added, *overrides])
+
+
+@contextmanager
+def _as_usage_errors(own: Sequence[OwnSettings], typed: Mapping[str, str]) -> Iterator[None]:
+    """Turn errors of composition into UsageError, with the place of the setting if it is not the command line."""
+    from hydra.errors import HydraException
+    from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
+
     try:
-        with initialize_config_dir(str(conf_folder()), version_base="1.3"):
-            config = hydra_compose(command.name, overrides=checked)
-        if command.check is not None:
-            command.check(_static(OmegaConf.to_object(config), command.schema, own))
-        else:
-            OmegaConf.to_object(config)
+        yield
     except MissingMandatoryValue:
         pass
     except (HydraException, OmegaConfBaseException) as error:
-        raise UsageError(_cause(error)) from error
+        raise UsageError(placed(_cause(error), own, typed)) from error
     except ValueError as error:
-        raise UsageError(str(error)) from error
-    return ComposedSettings(config=config, schema=command.schema, own=own, remarks=(*hints, *remarks))
+        raise UsageError(placed(str(error), own, typed)) from error
 
 
 def _static(found: Any, schema: type, own: ImplementationSettings | None) -> Any:
@@ -144,62 +322,6 @@ def _static(found: Any, schema: type, own: ImplementationSettings | None) -> Any
         for field in dataclasses.fields(schema)
     }
     return schema(**values)
-
-
-def groups(command: Command) -> dict[str, list[str]]:
-    """Group -> its options, for the sections of the command's settings: files of `conf/` and installed plug-ins."""
-    sections = {section.name for section in dataclasses.fields(command.schema)}
-    return {
-        group.name: sorted({*(option.stem for option in group.glob("*.yaml")), *_plugins(group.name)})
-        for group in sorted(conf_folder().iterdir())
-        if group.is_dir() and group.name in sections
-    }
-
-
-def offered_groups(command: Command) -> dict[str, list[str]]:
-    """The groups with the options that make sense for the command, for help and completion."""
-    return {
-        group: [option for option in options if option in command.offers.get(group, options)]
-        for group, options in groups(command).items()
-    }
-
-
-def conf_folder() -> Path:
-    """The folder `conf/`: beside the package in a checkout, inside it in an installation."""
-    return (_PACKAGED_CONF if _PACKAGED_CONF.is_dir() else _CHECKOUT_CONF).resolve()
-
-
-def _plugins(section: str) -> list[str]:
-    if section not in REGISTRIES:
-        return []
-    registry = REGISTRIES[section][1]
-    return [name for name in registry.names() if name not in registry.ours]
-
-
-def _sections(command: Command, kind: type) -> list[str]:
-    """The sections of a command with a choice of implementations, or (kind Change) whose settings may be changed later."""
-    hints = get_type_hints(command.schema)
-    wanted = {section: (base if kind is ChosenSettings else kind) for section, (base, _) in REGISTRIES.items()}
-    return [section for section, base in wanted.items() if hints.get(section) is base]
-
-
-def written_keys(overrides: Sequence[str]) -> dict[str, str]:
-    """The value of each key, as it is written: enough to see which implementations are chosen."""
-    return {key: value.strip("'\" ") for key, _, value in (text.partition("=") for text in overrides)}
-
-
-def _refuse_missing(written: Mapping[str, str], sections: Collection[str]) -> None:
-    """Raise UsageError if an option names a plug-in that made the run directory but is not installed here."""
-    unknown = [section for section in sections if written.get(section, "") not in ("", *REGISTRIES[section][1].names())]
-    record = Path(written.get("run_dir", "")) / RUN_RECORD
-    if not unknown or not record.is_file():
-        return
-    with suppress(ValueError):  # a damaged record is reported when the run directory is opened
-        recorded = json.loads(record.read_text("utf-8"))
-        for section in unknown:
-            base, registry = REGISTRIES[section]
-            if recorded.get(f"{section}.{base.CHOSEN_BY}") == written[section]:
-                refuse_missing(recorded, base, registry)
 
 
 def _refuse_unusable(registry: Registry[Any], name: str) -> None:
@@ -218,71 +340,6 @@ def _refuse_unusable(registry: Registry[Any], name: str) -> None:
         ) from error
 
 
-def _chosen(command: Command, section: str, written: Mapping[str, str]) -> str:
-    """Which implementation a section is for: the one that is named, else the default."""
-    named = named_implementation(section, written)
-    return implementation_of(section, usual_options(command)[section]) if named is None else named
-
-
-def named_implementation(section: str, written: Mapping[str, str]) -> str | None:
-    """Which implementation a section is for: by its own key, the group's option or a setting that chooses; None: by none."""
-    base, _ = REGISTRIES[section]
-    if (key := f"{section}.{base.CHOSEN_BY}") in written and not _by_group(base):
-        return written[key]
-    if section in written:
-        return implementation_of(section, written[section])
-    choosing = _choosing(section)
-    return next((name for key, name in choosing.items() if key in written), None)
-
-
-def _by_group(base: type[ChosenSettings]) -> bool:
-    return any(each.name == base.CHOSEN_BY and BY_GROUP in each.marks for each in describe_settings(base))
-
-
-def _choosing(section: str) -> dict[str, str]:
-    """Dotted key -> implementation, for settings that choose an implementation when they are given."""
-    registry = REGISTRIES[section][1]
-    return {
-        f"{section}.{each.name}": name
-        for name, settings in registry.our_settings().items()
-        for each in describe_settings(settings)
-        if CHOOSES in each.marks
-    }
-
-
-def usual_options(command: Command) -> dict[str, str]:
-    """The option of each group that a command takes where none is named."""
-    defaults = _read(conf_folder() / f"{command.name}.yaml")["defaults"]
-    return {group: str(option) for each in defaults if isinstance(each, dict) for group, option in each.items()}
-
-
-def implementation_of(section: str, option: str) -> str:
-    """The implementation of a group's option. Its file names it; without a file, the option is the name of a plug-in."""
-    base, _ = REGISTRIES[section]
-    file = conf_folder() / section / f"{option}.yaml"
-    if not file.is_file():
-        return option if option in _plugins(section) else base.usual()
-    loaded = _read(file)
-    return str((loaded.get(section) or loaded).get(base.CHOSEN_BY) or base.usual())
-
-
-def options_of(file: Path, section: str) -> dict[str, object]:
-    """Dotted key -> value, for the settings that an option of a group sets."""
-    loaded = _read(file)
-    return {
-        key: value
-        for name, part in (loaded if section in loaded else {section: loaded}).items()
-        for key, value in flatten_settings(name, part).items()
-    }
-
-
-@cache
-def _read(file: Path) -> dict[str, Any]:
-    """The content of a settings file. PyYAML's C loader takes a tenth of the time of its Python loader."""
-    loaded = yaml.load(file.read_text("utf-8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    return loaded if isinstance(loaded, dict) else {}
-
-
 def _own(command: Command, written: Mapping[str, str]) -> ImplementationSettings | None:
     """The settings of the named implementation, if it has any. An unknown name is reported when the command runs."""
     if command.chooses is None:
@@ -299,55 +356,6 @@ def _own(command: Command, written: Mapping[str, str]) -> ImplementationSettings
             f"{schema.__name__} is empty or already the name of a setting of `{command.name}`"
         )
     return ImplementationSettings(section=schema.SECTION, schema=schema)
-
-
-def _own_elsewhere(command: Command, written: Mapping[str, str]) -> dict[str, Owner]:
-    """The settings of those of our implementations that the command line does not name."""
-    if command.chooses is None:
-        return {}
-    key, registry = command.chooses
-    chosen = written.get(key, "")
-    return {
-        setting: Owner(section=key, names=(name,), chosen=chosen, refused=False)
-        for name, settings in registry.our_settings(named=True).items()
-        if name != chosen
-        for setting in marks_of(settings, f"{settings.SECTION}.")
-    }
-
-
-def _schema(command: Command, chosen: Mapping[str, str], own: ImplementationSettings | None) -> type:
-    """The command's schema with the settings of the chosen implementations."""
-    kinds: dict[str, type] = {section: REGISTRIES[section][1].settings(name) for section, name in chosen.items()}
-    kinds |= {section: change_type(*REGISTRIES[section]) for section in _sections(command, Change)}
-    if own:
-        kinds[own.section] = own.schema
-    if not kinds:
-        return command.schema
-    fields = [(name, kind, dataclasses.field(default_factory=kind)) for name, kind in kinds.items()]
-    return dataclasses.make_dataclass(
-        command.schema.__name__, fields, bases=(command.schema,), kw_only=True, slots=True
-    )
-
-
-def _elsewhere(section: str, chosen: str) -> dict[str, Owner]:
-    """Settings that others of our implementations have, but not the chosen one."""
-    _, registry = REGISTRIES[section]
-    own = marks_of(registry.settings(chosen), f"{section}.")
-    found: dict[str, Owner] = {}
-    for name, settings in registry.our_settings().items():
-        for key, marks in marks_of(settings, f"{section}.").items():
-            if key not in own:
-                owner = found.get(key)
-                names = (*owner.names, name) if owner else (name,)
-                refused = REFUSED in marks or (owner is not None and owner.refused)
-                found[key] = Owner(section=section, names=names, chosen=chosen, refused=refused)
-    return found
-
-
-def _texts_elsewhere(section: str) -> set[str]:
-    """Keys of text settings of all our implementations."""
-    registry = REGISTRIES[section][1]
-    return {f"{section}.{key}" for settings in registry.our_settings().values() for key in text_keys(settings)}
 
 
 def _parsed(text: str, texts: Collection[str], either_kind: Collection[str]) -> Any:
@@ -378,7 +386,11 @@ def _parsed(text: str, texts: Collection[str], either_kind: Collection[str]) -> 
 
 def _cause(error: BaseException) -> str:
     """The innermost error in one line, with the key that it refers to."""
-    while error.__cause__ is not None:
-        error = error.__cause__
+    from hydra.errors import ConfigCompositionException
+
+    while (
+        inner := error.__cause__ or (error.__context__ if isinstance(error, ConfigCompositionException) else None)
+    ) is not None:
+        error = inner
     key = getattr(error, "full_key", None)
     return f"{key}: {first_line(error)}" if key else first_line(error)

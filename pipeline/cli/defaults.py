@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipeline.cli.command import Command
-from pipeline.cli.compose import REGISTRIES, conf_folder, implementation_of, offered_groups, options_of, usual_options
+from pipeline.cli.options import REGISTRIES, conf_folder, implementation_of, offered_groups, options_of, usual_options
 from pipeline.config.changes import Change
 from pipeline.config.fields import describe_settings
 from pipeline.config.recorded_settings import flatten_settings

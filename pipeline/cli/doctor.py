@@ -68,6 +68,7 @@ failed.
         "run_dir",
     ),
     schema=LabelConfig,
+    repeats=True,
     check=check_contradictions,
     run=_doctor,
 )

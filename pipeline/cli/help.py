@@ -7,9 +7,9 @@ import textwrap
 from collections.abc import Iterator
 
 from pipeline.cli import COMMANDS
-from pipeline.cli.command import Command
+from pipeline.cli.command import OPTION_MEANINGS, Command
 from pipeline.cli.complete import COMPLETION, SUMMARY
-from pipeline.cli.compose import offered_groups, usual_options
+from pipeline.cli.options import offered_groups, usual_options
 from pipeline.cli.reference import NO_DEFAULT, Setting, as_text, command_settings, section_meanings
 from pipeline.core.sentences import first_sentence
 
@@ -47,9 +47,9 @@ def command_help(command: Command) -> str:
     for written, meaning in shown:
         first, *rest = textwrap.wrap(meaning, COLUMNS - column - 2)
         lines += [f"  {written:<{column}}{first}", *(" " * (column + 2) + line for line in rest)]
-    flags = "".join(f"--{flag}, " for flag in command.flags)
-    lines += ["", f"options: {flags}--cfg job (prints the values of all settings)"]
-    return "\n".join([*lines, "--help-all explains all settings; so does conf/README.md.", ""])
+    options = f"options: {', '.join([*(f'--{flag}' for flag in command.flags), '--cfg job', *command.valued_options])}"
+    lines += ["", *textwrap.wrap(options, COLUMNS, break_on_hyphens=False)]
+    return "\n".join([*lines, "--help-all and conf/README.md explain all settings, --cfg job prints them.", ""])
 
 
 def full_help(command: Command) -> str:
@@ -58,8 +58,7 @@ def full_help(command: Command) -> str:
     parts = [textwrap.fill(command.about, COLUMNS), "\n".join(examples)]
     if command.notes:
         parts += [_filled(paragraph) for paragraph in command.notes.rstrip("\n").split("\n\n")]
-    if command.flags:
-        parts.append("\n".join(["options:", *(f"  --{flag}  {flag}=true" for flag in command.flags)]))
+    parts.append("\n".join(["options:", *_option_lines(command)]))
     choices = offered_groups(command)
     if command.chooses is not None:
         key, registry = command.chooses
@@ -68,6 +67,14 @@ def full_help(command: Command) -> str:
         rows = [f"  {name:<10} {' '.join(options)}" for name, options in choices.items()]
         parts.append("\n".join(["groups (choose with group=option):", *rows]))
     return "\n\n".join([*parts, as_text(command, COLUMNS)])
+
+
+def _option_lines(command: Command) -> Iterator[str]:
+    """The options of a command, with their meanings."""
+    options = {f"--{flag}": f"{flag}=true" for flag in command.flags}
+    options |= {f"{option} {value}": OPTION_MEANINGS[option] for option, value in command.valued_options.items()}
+    column = max(map(len, options))
+    yield from (f"  {option:<{column}}  {meaning}" for option, meaning in options.items())
 
 
 def _filled(paragraph: str) -> str:

@@ -128,6 +128,7 @@ LABEL = Command(
         "grader",
     ),
     schema=LabelConfig,
+    repeats=True,
     check=check_contradictions,
     run=_label,
 )

@@ -3,10 +3,11 @@
 import dataclasses
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import NoneType
 from typing import Any, get_args, get_origin
 
+from pipeline.cli.own_settings import OwnSettings
 from pipeline.config.fields import BY_GROUP, Mark, describe_settings
 from pipeline.core.errors import UsageError
 from pipeline.core.suggestions import choice_hint, nearest_keys
@@ -69,6 +70,42 @@ def check_overrides(parsed: Sequence[Any], known: Sections) -> tuple[list[str], 
     return [*lines, *(f"{section}={name}" for section, name in chosen.items() if section not in named)], remarks
 
 
+def check_values(found: OwnSettings, known: Sections, *, strict: bool = False) -> OwnSettings:
+    """The settings to compose, without those that have no effect, and remarks on these. `strict`: these are an error.
+
+    Raises UsageError, with the place of the settings, for keys that do not exist.
+    """
+    keys = marks_of(known.schema)
+    lists = _keys_of(known.schema, lambda kind: get_origin(kind) is list)
+    sections = {key[:end] for key in keys for end in range(len(key)) if key[end] == "."}
+    kept: dict[str, object] = {}
+    without: dict[Owner, list[str]] = {}
+    for key, value in found.values.items():
+        if key in known.elsewhere:
+            owner = known.elsewhere[key]
+            if value not in (None, "", []):
+                if owner.refused or strict:
+                    raise UsageError(f"{found.place}: {key}={value} is for {_said(owner)}: leave one of them out")
+                without.setdefault(owner, []).append(key)
+        elif key not in keys:
+            near = _nearest(key, [*keys, *known.elsewhere, *known.groups])
+            raise UsageError(f"{found.place}: there is no setting {key}{near}")
+        elif key in sections:
+            if value is not None:
+                raise UsageError(f"{found.place}: {key} is a section: give its settings below it, not {value}")
+        elif key in lists and value is not None and not isinstance(value, list) and "${" not in str(value):
+            raise UsageError(f"{found.place}: {key} is a list, write {key.rpartition('.')[2]}: [{value}]")
+        else:
+            kept[key] = value
+    lost = [f"{found.place}: without effect, for {_said(owner)}: {', '.join(each)}" for owner, each in without.items()]
+    return replace(found, values=kept, remarks=(*found.remarks, *lost))
+
+
+def _said(owner: Owner) -> str:
+    owners = " and ".join(f"{owner.section}={name}" for name in owner.names)
+    return f"{owners}, not for {owner.section}={owner.chosen}"
+
+
 def _check_option(group: str, option: str, options: Sequence[str]) -> None:
     if option not in options:
         raise UsageError(f"{group}={option}: there is no such option, {choice_hint(option, options)}")
@@ -79,7 +116,7 @@ def _without_effect(line: str, value: object, owner: Owner) -> list[str]:
     if isinstance(value, dict):
         raise UsageError(f"{line}: give the settings of a section one by one; this section belongs to {owners}")
     if owner.refused and value not in (None, "", []):
-        raise UsageError(f"{line} is for {owners}, not for {owner.section}={owner.chosen}: leave one of them out")
+        raise UsageError(f"{line} is for {_said(owner)}: leave one of them out")
     return [f"{line} has no effect: it is a setting of {owners}, not of {owner.section}={owner.chosen}"]
 
 

@@ -19,8 +19,8 @@ from typing import Any, Union, get_args, get_origin
 
 from pipeline.cli import COMMANDS
 from pipeline.cli.command import Command
-from pipeline.cli.compose import REGISTRIES, conf_folder, options_of, usual_options
 from pipeline.cli.defaults import Defaults, OtherDefault, defaults_of
+from pipeline.cli.options import REGISTRIES, conf_folder, options_of, usual_options
 from pipeline.config.changes import Change
 from pipeline.config.fields import FREE, RELABEL, Mark, SettingInfo, describe_settings
 
@@ -34,7 +34,8 @@ pipeline.cli.reference` generates these pages from the schemas. `python -m pipel
 one command, `python -m pipeline COMMAND --cfg job` the values that it would run with.
 
 A setting is written `key=value`. `group=option` sets all values of the file `group/option.yaml` in this folder. A setting with
-the default `???` is required.
+the default `???` is required. Options and files of settings of your own are in a folder of yours, see [Settings of your
+own](../pipeline/cli/README.md#settings-of-your-own).
 
 The column *default* has the value that a command uses where nothing is given: each group then has the option marked
 *(default)* on its page. Other options of a group may set other values; these follow with the option. A long value is cut

@@ -1,0 +1,137 @@
+"""What a command line chooses from: the groups of `conf/`, their options, and the implementations that these name."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+import pipeline
+from pipeline.cli.command import Command
+from pipeline.config.fields import BY_GROUP, CHOOSES, ChosenSettings, describe_settings
+from pipeline.config.label import EstimatorConfig, GraderConfig, PolicyConfig
+from pipeline.config.recorded_settings import flatten_settings
+from pipeline.core.registry import Registry
+from pipeline.engines.registry import ENGINES
+from pipeline.estimators.registry import ESTIMATORS
+from pipeline.graders.registry import GRADERS
+
+REGISTRIES: Mapping[str, tuple[type[ChosenSettings], Registry[Any]]] = {
+    "policy": (PolicyConfig, ENGINES),
+    "estimator": (EstimatorConfig, ESTIMATORS),
+    "grader": (GraderConfig, GRADERS),
+}
+"""The sections with a choice of implementations: the settings that all of them share, and their registry."""
+YAML = ".yaml"
+EXPERIMENT = "experiment"
+"""The folder, in that of `--config-dir`, of the files that `experiment=NAME` names."""
+_PACKAGED_CONF = Path(pipeline.__file__).parent / "conf"
+_CHECKOUT_CONF = Path(pipeline.__file__).parents[1] / "conf"
+
+
+def groups(command: Command, folder: Path | None = None) -> dict[str, list[str]]:
+    """Group -> its options, for the sections of the command's settings: files of `conf/` and installed plug-ins, and files in
+    a user's own folder."""
+    sections = {section.name for section in dataclasses.fields(command.schema)}
+    return {
+        group.name: sorted(
+            {*option_names(group), *plugins(group.name), *(option_names(folder / group.name) if folder else ())}
+        )
+        for group in sorted(conf_folder().iterdir())
+        if group.is_dir() and group.name in sections
+    }
+
+
+def offered_groups(command: Command, folder: Path | None = None) -> dict[str, list[str]]:
+    """The groups with the options that make sense for the command, for help and completion. All of a user's own folder do."""
+    return {
+        group: [
+            option
+            for option in options
+            if option in command.offers.get(group, options) or (folder and option in option_names(folder / group))
+        ]
+        for group, options in groups(command, folder).items()
+    }
+
+
+def conf_folder() -> Path:
+    """The folder `conf/`: beside the package in a checkout, inside it in an installation."""
+    return (_PACKAGED_CONF if _PACKAGED_CONF.is_dir() else _CHECKOUT_CONF).resolve()
+
+
+def usual_options(command: Command) -> dict[str, str]:
+    """The option of each group that a command takes where none is named."""
+    defaults = conf_content(conf_folder() / f"{command.name}.yaml")["defaults"]
+    return {group: str(option) for each in defaults if isinstance(each, dict) for group, option in each.items()}
+
+
+def implementation_of(section: str, option: str) -> str:
+    """The implementation of a group's option. Its file names it; without a file, the option is the name of a plug-in."""
+    base, _ = REGISTRIES[section]
+    file = conf_folder() / section / f"{option}.yaml"
+    if not file.is_file():
+        return option if option in plugins(section) else base.usual()
+    loaded = conf_content(file)
+    return str((loaded.get(section) or loaded).get(base.CHOSEN_BY) or base.usual())
+
+
+def options_of(file: Path, section: str) -> dict[str, object]:
+    """Dotted key -> value, for the settings that an option of a group sets."""
+    loaded = conf_content(file)
+    return {
+        key: value
+        for name, part in (loaded if section in loaded else {section: loaded}).items()
+        for key, value in flatten_settings(name, part).items()
+    }
+
+
+def written_keys(overrides: Sequence[str]) -> dict[str, str]:
+    """The value of each key, as it is written: enough to see which implementations are chosen."""
+    return {key: value.strip("'\" ") for key, _, value in (text.partition("=") for text in overrides)}
+
+
+def named_implementation(section: str, written: Mapping[str, str]) -> str | None:
+    """Which implementation a section is for: by its own key, the group's option or a setting that chooses; None: by none."""
+    base, _ = REGISTRIES[section]
+    if (key := f"{section}.{base.CHOSEN_BY}") in written and not by_group(base):
+        return written[key]
+    if section in written:
+        return implementation_of(section, written[section])
+    choosing = choosing_settings(section)
+    return next((name for key, name in choosing.items() if key in written), None)
+
+
+def choosing_settings(section: str) -> dict[str, str]:
+    """Dotted key -> implementation, for settings that choose an implementation when they are given."""
+    registry = REGISTRIES[section][1]
+    return {
+        f"{section}.{each.name}": name
+        for name, settings in registry.our_settings().items()
+        for each in describe_settings(settings)
+        if CHOOSES in each.marks
+    }
+
+
+def by_group(base: type[ChosenSettings]) -> bool:
+    return any(each.name == base.CHOSEN_BY and BY_GROUP in each.marks for each in describe_settings(base))
+
+
+def option_names(group: Path) -> list[str]:
+    """The names of the files in a folder of settings."""
+    return sorted(option.stem for option in group.glob(f"*{YAML}"))
+
+
+def plugins(section: str) -> list[str]:
+    if section not in REGISTRIES:
+        return []
+    registry = REGISTRIES[section][1]
+    return [name for name in registry.names() if name not in registry.ours]
+
+
+@cache
+def conf_content(file: Path) -> dict[str, Any]:
+    """The content of a file of `conf/`. PyYAML's C loader takes a tenth of the time of its Python loader."""
+    loaded = yaml.load(file.read_text("utf-8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    return loaded if isinstance(loaded, dict) else {}

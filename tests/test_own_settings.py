@@ -1,0 +1,413 @@
+"""Settings of a user's own: a folder of files, files in it, and the record of another run."""
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline.__main__ import compose_label, main
+from pipeline.cli.compose import compose
+from pipeline.cli.label import LABEL
+from pipeline.cli.own_settings import Given, flat, nested
+from pipeline.config.renamed import OLD_UNCERTAIN
+from pipeline.core.errors import UsageError
+from pipeline.runtime.state import identity
+from pipeline.storage.local import LocalStorage
+from pipeline.storage.run_record import claim
+from tests.conftest import ROOT
+
+Printed = pytest.CaptureFixture[str]
+OWN = ROOT / "tests" / "own"
+SERVER = "policy.openai.urls=[http://127.0.0.1:8000/v1]"
+
+
+def printed(capsys: Printed, *arguments: str) -> tuple[dict[str, Any], str]:
+    """The settings of a command line, and its remarks."""
+    assert main([*arguments, "--cfg", "job"]) == 0, capsys.readouterr().err
+    shown = capsys.readouterr()
+    found = yaml.safe_load(shown.out)
+    assert isinstance(found, dict)
+    return found, shown.err
+
+
+def refused(capsys: Printed, *arguments: str) -> str:
+    """The one line that a wrong command line is answered with."""
+    assert main([*arguments, "--cfg", "job"]) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.count("\n") == 1, shown.err
+    return shown.err
+
+
+def write(folder: Path, files: Mapping[str, str]) -> str:
+    """The option that names a folder with these files."""
+    for name, text in files.items():
+        file = folder / f"{name}.yaml"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    return f"--config-dir={folder}"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["label", "policy=oracle", "data.path=x", "sampling.temperature=0.3", "policy.oracle.seed=7"],
+        ["label", "policy=hf", "policy.model=a/b", "policy.dtype=float16", "sampling.stop=['a','b: c']"],
+        ["label", "policy=openai", "policy.model=m", SERVER, "policy.prompt.template='x {problem} \\n'"],
+        ["label", "data=sample", "policy=embedded", "sampling.temperature=0.1"],
+        ["label", "data=sample"],
+        ["label"],
+        *(["label", "data=gsm8k", "data.path=x", f"estimator={name}", "estimator.confidence=0.9"] for name in
+          ("bisect", "first_success", "fixed", "pooled")),
+        ["label", "data=sample", "grader=code"],
+        ["plan", "data=sample", "policy=oracle"],
+        ["doctor", "policy=oracle"],
+        ["export", "run_dir=x", "format=preference", "out=y", "preference.reader=step_dpo"],
+        ["export", "run_dir=x", "format=openrlhf", "out=y", "placeholder=ки"],
+        ["export"],
+        ["train", "run_dir=x", "out=y"],
+        ["score", "model=x", "out=y", "data.path=z"],
+        ["grade", "grader=code"],
+        ["relabel", "run_dir=x", "estimator.rule=any"],
+        ["regrade", "run_dir=x", "grader=code"],
+        ["agree", "run_dir=x", "data=prm800k"],
+        ["status", "run_dir=x"],
+        ["audit", "run_dir=x"],
+    ],
+    ids=" ".join,
+)  # fmt: skip
+def test_what_cfg_prints_is_a_file_of_settings(arguments: list[str], tmp_path: Path, capsys: Printed) -> None:
+    """Also under the name of the command, which is that of a file of ours."""
+    command = arguments[0]
+    assert main([*arguments, "--cfg", "job"]) == 0
+    text = capsys.readouterr().out
+    for name in ("my", command):
+        folder = write(tmp_path, {name: text})
+        assert main([command, folder, "--config-name", name, "--cfg", "job"]) == 0
+        shown = capsys.readouterr()
+        assert (shown.out, shown.err) == (text, "")
+
+
+@pytest.mark.parametrize("spelling", [["--config-dir", "{}"], ["--config-dir={}"], ["-cd", "{}"], ["-cd={}"]])
+def test_a_folder_adds_options_to_groups(spelling: list[str], tmp_path: Path, capsys: Printed) -> None:
+    write(
+        tmp_path,
+        {
+            "policy/mine": "defaults: [hf]\nmodel: a/b\nmax_model_len: 4096\n",
+            "estimator/quick": "name: fixed\nthreshold: 0.2\n",
+        },
+    )
+    words = ["label", *(word.format(tmp_path) for word in spelling), "policy=mine", "estimator=quick", "data.path=x"]
+    found, said = printed(capsys, *words, "policy.max_model_len=77")
+    wanted, _ = printed(
+        capsys,
+        *["label", "policy=hf", "policy.model=a/b", "policy.max_model_len=77", "data.path=x"],
+        *["estimator.name=fixed", "estimator.threshold=0.2"],
+    )
+    assert found["policy"] == wanted["policy"]
+    assert (found["estimator"]["name"], found["estimator"]["threshold"]) == ("fixed", 0.2)
+    assert said == ""
+
+
+def test_an_option_of_ours_is_replaced_by_one_of_the_same_name(tmp_path: Path, capsys: Printed) -> None:
+    folder = write(tmp_path, {"sampling/default": "rollouts: 31\n", "data/gsm8k": "path: mine.jsonl\n"})
+    found, said = printed(capsys, "label", folder)
+    assert found["sampling"]["rollouts"] == 31
+    assert said == f"stepvalue: {tmp_path}/sampling/default.yaml takes the place of sampling=default of stepvalue\n"
+    assert printed(capsys, "label")[0]["sampling"]["rollouts"] == 8
+
+
+@pytest.mark.parametrize("header", ["", "# @package _global_\n", "# A comment.\n# @package _global_\n\n"])
+@pytest.mark.parametrize("sign", ["", "+"])
+def test_an_experiment_changes_settings_and_options(header: str, sign: str, tmp_path: Path, capsys: Printed) -> None:
+    text = (
+        f"{header}defaults:\n  - override /policy: oracle\n  - override /estimator: fixed\nsampling: {{rollouts: 5}}\n"
+    )
+    folder = write(tmp_path, {"experiment/one": text})
+    found, said = printed(capsys, "label", folder, f"{sign}experiment=one", "data.path=x")
+    assert (
+        found == printed(capsys, "label", "policy=oracle", "estimator=fixed", "sampling.rollouts=5", "data.path=x")[0]
+    )
+    found, said = printed(
+        capsys, "label", folder, "experiment=one", "sampling.rollouts=6", "estimator=bisect", "data.path=x"
+    )
+    assert said == ""
+    assert found["sampling"]["rollouts"] == 6
+    assert found["estimator"]["name"] == "bisect"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "policy: hf\npolicy.model: q\n",
+        "policy: {kind: hf, model: q}\n",
+        "policy: {model: q}\n",
+        "policy.kind: hf\npolicy.model: q\n",
+        "defaults: [policy: hf, _self_]\npolicy: {model: q}\n",
+        "defaults: [override policy: hf]\npolicy: {model: q}\n",
+        "defaults: [label, override /policy: hf, _self_]\npolicy: {model: q}\n",
+        "defaults: [label_schema, /base]\npolicy: {model: q}\nsampling:\n",
+    ],
+)
+def test_a_file_chooses_a_policy_as_a_command_line_does(text: str, tmp_path: Path, capsys: Printed) -> None:
+    folder = write(tmp_path, {"my": text, "base": "policy: hf\n"})
+    found, said = printed(capsys, "label", folder, "-cn", "my", "data.path=x")
+    assert (found, said) == printed(capsys, "label", "policy=hf", "policy.model=q", "data.path=x")
+
+
+def test_files_name_other_files_and_later_ones_win(tmp_path: Path, capsys: Printed) -> None:
+    folder = write(
+        tmp_path,
+        {
+            "base": "sampling: {rollouts: 1, temperature: 0.1, top_p: 0.1, max_tokens: 1}\npolicy: oracle\n",
+            "my": "defaults: [base, _self_, experiment: e]\nsampling: {rollouts: 2, temperature: 0.2, top_p: 0.2}\n",
+            "experiment/e": "defaults: [more]\nsampling: {rollouts: 3, temperature: 0.3}\n",
+            "experiment/more": "sampling: {rollouts: 9, solutions: 7}\n",
+            "experiment/other": "sampling: {rollouts: 6}\n",
+        },
+    )
+    line = ["label", folder, "--config-name", "my", "data.path=x"]
+    found, _ = printed(capsys, *line, "sampling.rollouts=4")
+    sampling = found["sampling"]
+    assert [sampling[key] for key in ("rollouts", "temperature", "top_p", "max_tokens", "solutions")] == [
+        4,
+        0.3,
+        0.2,
+        1,
+        7,
+    ]
+    assert found["policy"]["kind"] == "oracle"
+    found, _ = printed(capsys, *line, "experiment=other")
+    assert [found["sampling"][key] for key in ("rollouts", "temperature", "solutions")] == [6, 0.2, 4]
+
+
+def test_another_implementation_leaves_out_the_settings_of_the_one_in_the_file(tmp_path: Path, capsys: Printed) -> None:
+    folder = write(
+        tmp_path, {"my": "policy: {kind: hf, model: q, max_model_len: 99}\nestimator: {name: pooled, target_sd: 0.2}\n"}
+    )
+    line = ["label", folder, "--config-name=my", "data.path=x"]
+    found, said = printed(capsys, *line, "policy=oracle", "estimator.name=fixed")
+    assert found["policy"] == printed(capsys, "label", "policy=oracle")[0]["policy"]
+    assert "target_sd" not in found["estimator"]
+    assert f"{tmp_path}/my.yaml: its settings of policy have no effect, for policy=oracle is chosen instead" in said
+    assert f"{tmp_path}/my.yaml: its settings of estimator have no effect, for estimator=fixed" in said
+    found, said = printed(capsys, *line, "policy=hf")
+    assert (found["policy"]["max_model_len"], said) == (99, "")
+
+
+def test_a_format_of_another_file_keeps_its_settings_out(tmp_path: Path, capsys: Printed) -> None:
+    folder = write(tmp_path, {"my": "format: preference\npreference: {margin: 0.5}\nrun_dir: x\nout: y\n"})
+    assert printed(capsys, "export", folder, "--config-name", "my")[0]["preference"]["margin"] == 0.5
+    found, said = printed(capsys, "export", folder, "--config-name", "my", "format=trl")
+    assert "preference" not in found
+    assert said.endswith("without effect, for format=preference, not for format=trl: preference.margin\n")
+
+
+def test_interpolations_are_resolved(tmp_path: Path, capsys: Printed, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PLACE", "there")
+    text = "run_dir: runs/${oc.env:PLACE}-${sampling.rollouts}\ndata: {path: '${run_dir}/x'}\npolicy: oracle\n"
+    folder = write(tmp_path, {"my": text})
+    found, _ = printed(capsys, "label", folder, "--config-name", "my", "sampling.rollouts=3")
+    assert found["run_dir"] == "runs/${oc.env:PLACE}-${sampling.rollouts}"
+    (tmp_path / "again.yaml").write_text(yaml.safe_dump(found))
+    assert printed(capsys, "label", folder, "--config-name", "again")[0] == found
+
+
+def test_an_old_name_in_a_file_is_accepted_with_a_hint(tmp_path: Path, capsys: Printed) -> None:
+    folder = write(tmp_path, {"my": f"{OLD_UNCERTAIN}: negative\nrun_dir: x\nout: y\nformat: trl\n"})
+    found, said = printed(capsys, "export", folder, "--config-name", "my")
+    assert found["uncertain"] == "negative"
+    assert f"my.yaml: {OLD_UNCERTAIN} is now called uncertain; the next version no longer accepts the old name" in said
+
+
+MISTAKES: list[tuple[dict[str, str], list[str], list[str]]] = [
+    ({"my": "sampling: {rolouts: 3}"}, [], ["my.yaml: there is no setting sampling.rolouts: did you mean sampling.rollouts?"]),
+    ({"my": "rollouts: 3"}, [], ["my.yaml: there is no setting rollouts: did you mean sampling.rollouts?"]),
+    ({"my": "- a"}, [], ["my.yaml: this is no YAML mapping"]),
+    ({"my": "text"}, [], ["my.yaml: this is no YAML mapping"]),
+    ({"my": "a: b: c"}, [], ["my.yaml: this file cannot be read as YAML"]),
+    ({"my": "sampling: {}\nsampling: {rollouts: 1}"}, [], ["my.yaml: ", "duplicate key sampling"]),
+    ({"my": "sampling: 5"}, [], ["my.yaml: sampling is a section: give its settings below it, not 5"]),
+    ({"my": "sampling: {stop: x}"}, [], ["my.yaml: sampling.stop is a list, write stop: [x]"]),
+    ({"my": "sampling: {rollouts: many}"}, [], ["my.yaml: sampling.rollouts: Value 'many'", "Integer"]),
+    ({"my": "sampling: {rollouts: 0}"}, [], ["my.yaml: sampling.rollouts=0 is out of range: it must be 1 to 99999"]),
+    ({"my": "sampling: {rollouts: 5}"}, ["sampling.rollouts=0"], ["stepvalue: sampling.rollouts=0 is out of range"]),
+    ({"my": "policy: {oracle: {_target_: os.system}}"}, [], ["my.yaml: _target_ names code to run"]),
+    ({"my": "policy: {prompt: {examples: [{_target_: os.system}]}}"}, [], ["my.yaml: _target_ names code to run"]),
+    ({"my": "policy._target_: os.system"}, [], ["my.yaml: _target_ names code to run"]),
+    ({"my": "policy: gpt"}, [], ["my.yaml: policy=gpt: there is no such option, choose from embedded, hf, "]),
+    ({"my": "policy: {kind: gpt}"}, [], ["my.yaml: policy.kind=gpt: there is no such name, choose from embedded, hf, "]),
+    ({"my": "policy: {kind: '${run_dir}'}"}, [], ["my.yaml: policy.kind: ${run_dir} is looked up before", "write the name"]),
+    ({"my": "run_dir: ${nothing}"}, [], ["my.yaml: run_dir: Interpolation key 'nothing' not found"]),
+    ({"my": "run_dir: ${nothing"}, [], ["my.yaml: run_dir: "]),
+    ({"my": "policy: {openai: {urls: [http://h/v1]}}"}, [], ["my.yaml: policy.openai.urls=", "is for policy=openai, not for"]),
+    ({"my": "defaults: [my]"}, [], ["my.yaml -> ", "my.yaml: each file names the next one in its defaults"]),
+    ({"my": "defaults: [base]"}, [], ["base.yaml: there is no such file, choose from my"]),
+    ({"my": "defaults: [override /polcy: hf]"}, [], ["my.yaml: defaults: there is no group polcy, did you mean policy?"]),
+    ({"my": "defaults: [override /policy: hff]"}, [], ["my.yaml: policy=hff: there is no such option, did you mean hf?"]),
+    ({"my": "defaults: [override /policy: hf]\npolicy: {kind: oracle}"}, [], ["policy.kind=oracle contradicts policy=hf"]),
+    ({"my": "defaults: [override /policy: [hf]]"}, [], ["my.yaml: defaults: override /policy: ['hf'] is not the name of an"]),
+    ({"my": "defaults: {policy: hf}"}, [], ["my.yaml: defaults is a list"]),
+    ({"my": "defaults: [[x]]"}, [], ["my.yaml: defaults: ['x'] is neither the name of a file nor"]),
+    ({"my": "# @package policy\nmodel: x"}, [], ["my.yaml: its first line makes it a part of policy"]),
+    ({"my": "hydra: {run: {dir: x}}"}, [], ["my.yaml: there is no setting hydra.run.dir"]),
+    ({"other": ""}, [], ["my.yaml: there is no such file, choose from other"]),
+    ({"my": "", "experiment/e": ""}, ["experiment=f"], ["experiment/f.yaml: there is no such file, choose from e"]),
+    ({"my": ""}, ["experiment=f"], ["experiment/f.yaml: there is no such file, nor any other *.yaml in "]),
+    ({"my": "", "experiment/e": ""}, ["experiment=e,e"], ["experiment=e,e: name one experiment"]),
+    ({"my": "", "experiment/e": "rollout: 1"}, ["experiment=e"], ["experiment/e.yaml: there is no setting rollout"]),
+    ({"my": "", "policy/mine": ""}, ["policy=min"], ["policy=min: there is no such option, did you mean mine?"]),
+    ({"my": "", "policy/p": "kind: hf\nmodell: m"}, ["policy=p"], ["policy/p.yaml: there is no setting policy.modell"]),
+    ({"my": "", "policy/p": "kind: oracle\nmodel: m"}, ["policy=p"], ["policy/p.yaml: policy.model=m is for policy=hf and"]),
+    ({"my": "", "policy/p": "kind: oracle\nenforce_eager: true"}, ["policy=p"], ["policy/p.yaml: policy.enforce_eager=True"]),
+    ({"my": "", "policy/p": "kind: gpt"}, ["policy=p"], ["policy/p.yaml: policy.kind=gpt: there is no such name"]),
+    ({"my": "", "policy/p": "max_model_len: 99"}, ["policy=p"], ["it does not say which policy", "add kind: NAME"]),
+    ({"my": "", "policy/p": "kind: oracle\nmax_model_len: x"}, ["policy=p"], ["p.yaml: policy.max_model_len: Value 'x'"]),
+    ({"my": "", "policy/p": "kind: {_target_: x}"}, ["policy=p"], ["policy/p.yaml: _target_ names code"]),
+    ({"my": "", "policy/p": "- a"}, ["policy=p"], ["policy/p.yaml: this is no YAML mapping"]),
+    ({"my": "", "policy/p": "defaults: [hff]"}, ["policy=p"], ["In 'policy/p': Could not load 'policy/hff', did you mean hf?"]),
+    ({"my": "", "policy/hf": "defaults: [hf]"}, ["policy=hf"], ["an option names itself in its defaults list"]),
+    ({"my": "", "policy/p": "defaults: [override /estimator: fixed]"}, ["policy=p"], ["choose estimator in an experiment"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("files", "words", "said"), MISTAKES, ids=lambda value: str(value)[:50])
+def test_a_mistake_in_a_file_is_one_line_with_its_name(
+    files: dict[str, str], words: list[str], said: list[str], tmp_path: Path, capsys: Printed
+) -> None:
+    line = refused(capsys, "label", write(tmp_path, files), "--config-name", "my", "data.path=x", *words)
+    assert all(part in line for part in said), line
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["label", "--config-dir", "nowhere"], "--config-dir nowhere: there is no such folder"),
+        (["label", "--config-name", "my"], "--config-name my needs the folder of the file too: --config-dir FOLDER"),
+        (["label", "experiment=e"], "experiment=e needs the folder of your settings: --config-dir FOLDER"),
+        (["label", "--config-dir"], "--config-dir takes a value: --config-dir FOLDER"),
+        (["label", "--config-dir="], "--config-dir takes a value: --config-dir FOLDER"),
+        (["label", "--again", "nowhere", "run_dir=x"], "--again takes a value"),
+        (["export", "--again", "x"], "there is no option --again"),
+    ],
+)
+def test_what_is_not_there_is_named(arguments: list[str], said: str, capsys: Printed) -> None:
+    if "nowhere" in arguments and "--again" in arguments:
+        assert main(arguments) != 0
+        assert "nowhere is not a run directory" in capsys.readouterr().err
+    else:
+        assert said in refused(capsys, *arguments)
+
+
+RUNS = [
+    ["policy=oracle", "policy.oracle.seed=5", "sampling.temperature=0.3", "estimator=fixed"],
+    ["policy=hf", "policy.model=a/b", "estimator=first_success", "sampling.stop=[x]", "run.unit_problems=7"],
+    ["policy=openai", "policy.model=m", SERVER, "estimator=bisect", "data.columns.problem=q"],
+    ["policy=embedded", "grader=code"],
+    ["policy=embedded", "grader=code", "grader.timeout_is=ungraded", "policy.prompt.style=plain"],
+    ["policy=hf", "policy.model=a/b", "policy.prompt.style=plain", "sampling.stop_at_answer=false"],
+    ["policy=hf", "policy.model=a/b", "policy.prompt.style=plain", "data=gsm8k"],
+]
+
+
+@pytest.mark.parametrize("run", RUNS, ids=" ".join)
+def test_the_settings_of_a_run_are_used_again(run: Sequence[str], tmp_path: Path, capsys: Printed) -> None:
+    recorded = identity(compose_label([*run, "data.path=x"]), "digest")
+    claim(LocalStorage(tmp_path), recorded)
+    servers = [word for word in run if word == SERVER]
+    line = ["label", "--again", str(tmp_path), "run_dir=new", "data.path=x", *servers]
+    found, said = printed(capsys, *line)
+    assert said.startswith(f"stepvalue: {tmp_path}/run.json does not record these settings, ")
+    assert "sampling.rollouts" in said
+    assert "run.* but run.unit_problems, cluster.*, plan.*" in said
+    assert found["run_dir"] == "new"
+    repeated = compose(LABEL, line[3:], Given(again=str(tmp_path))).settings()
+    assert identity(repeated, "digest") == recorded
+
+
+def test_the_command_line_wins_over_the_run_that_is_repeated(tmp_path: Path, capsys: Printed) -> None:
+    run = ["policy=oracle", "estimator=bisect", "sampling.temperature=0.3", "sampling.top_p=0.5"]
+    claim(LocalStorage(tmp_path / "old"), identity(compose_label([*run, "data.path=x"]), "digest"))
+    folder = write(tmp_path, {"experiment/e": "sampling: {top_p: 0.7}"})
+    line = ["label", f"--again={tmp_path}/old", "run_dir=new", "data=sample", folder, "experiment=e"]
+    found, said = printed(capsys, *line, "sampling.temperature=0.4", "sampling.rollouts=3", "estimator=fixed")
+    assert (found["sampling"]["temperature"], found["sampling"]["top_p"]) == (0.4, 0.7)
+    assert found["estimator"]["name"] == "fixed"
+    assert found["policy"]["kind"] == "oracle"
+    assert "sampling.rollouts" not in said
+    assert "its settings of estimator have no effect, for estimator=fixed is chosen instead" in said
+
+
+def test_a_run_that_is_repeated_needs_a_folder_and_its_input(tmp_path: Path, capsys: Printed) -> None:
+    claim(LocalStorage(tmp_path), identity(compose_label(["policy=oracle", "data.path=x"]), "digest"))
+    again = ["label", "--again", str(tmp_path)]
+    assert "makes another run: give its folder, run_dir=..." in refused(capsys, *again, "data.path=x")
+    assert "is the folder of the run that --again names" in refused(
+        capsys, *again, "data.path=x", f"run_dir={tmp_path}/"
+    )
+    assert "records a hash of the input and not data.path: give data.path=..." in refused(capsys, *again, "run_dir=new")
+
+
+keys = st.from_regex(re.compile(r"[a-z]{1,3}"), fullmatch=True)
+contents = st.recursive(
+    st.none() | st.integers() | st.text() | st.lists(st.integers()),
+    lambda inner: st.dictionaries(keys, inner, min_size=1),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=50)
+@given(st.dictionaries(keys, contents))
+def test_dotted_keys_hold_what_nested_ones_do(content: dict[str, Any]) -> None:
+    assert nested(flat(content)) == content
+
+
+@settings(max_examples=25)
+@given(
+    st.sampled_from([0.0, 0.25, 1.0]),
+    st.integers(1, 99_999),
+    st.sampled_from(["fixed", "bisect", "pooled", "first_success"]),
+    st.text(st.characters(exclude_categories=("Cs", "Cc"), exclude_characters="$\\"), min_size=1),
+)
+def test_any_settings_survive_a_file(
+    tmp_path_factory: pytest.TempPathFactory, temperature: float, rollouts: int, estimator: str, text: str
+) -> None:
+    folder = tmp_path_factory.mktemp("own")
+    content = {
+        "policy": {"kind": "oracle", "prompt": {"instruction": text}},
+        "sampling": {"temperature": temperature, "rollouts": rollouts},
+        "estimator": estimator,
+    }
+    (folder / "my.yaml").write_text(yaml.safe_dump(content, allow_unicode=True))
+    made = compose(LABEL, ["data.path=x"], Given(folder=folder, name="my")).settings()
+    assert made.policy.prompt.instruction == text
+    assert (made.sampling.temperature, made.sampling.rollouts) == (temperature, rollouts)
+    assert made.estimator.name == estimator
+
+
+def test_a_plain_command_reads_no_file_of_a_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    def read(file: Path) -> object:
+        raise AssertionError(f"{file} is read")
+
+    monkeypatch.setattr("pipeline.cli.compose.read_yaml", read)
+    assert compose_label(["policy=oracle", "data.path=x"]).policy.kind == "oracle"
+
+
+def test_the_example_of_the_document_composes(capsys: Printed) -> None:
+    text = (ROOT / "pipeline" / "cli" / "README.md").read_text("utf-8")
+    lines = [line for line in text.splitlines() if line.startswith("python -m pipeline label --config-dir tests/own")]
+    assert len(lines) >= 3
+    for line in lines:
+        found, _ = printed(capsys, *shlex.split(line.partition(" >")[0])[3:])
+        assert found["policy"]["model"] == "Qwen/Qwen2.5-Math-7B-Instruct"
+
+
+def test_an_experiment_without_a_name_is_refused() -> None:
+    with pytest.raises(UsageError, match="name one experiment"):
+        compose_label(["experiment="])
