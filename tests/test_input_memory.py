@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -214,3 +215,40 @@ def test_two_stars_begin_in_the_working_folder(tmp_path: Path, monkeypatch: pyte
     (tmp_path / "a[1]" / "rows.jsonl").write_text('{"id": "1"}\n')
     monkeypatch.chdir(tmp_path)
     assert input_files("**/*.jsonl") == [Path("a[1]/rows.jsonl")]
+
+
+JUDGE = """
+import sys
+from pipeline.config.label import DataConfig
+from pipeline.data.problems import read_row
+from pipeline.data.rows import read_rows
+for location, row in read_rows(sys.argv[1], None):
+    print(read_row(row, location, DataConfig(path=sys.argv[1]), lambda text: None).detail)
+print(next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM")) // 1024)
+"""
+EMOJI = "\N{GRINNING FACE}"
+"""With it, Python keeps a text with four bytes for each character."""
+
+
+def wide_problem(folder: Path) -> Path:
+    path = folder / "wide.parquet"
+    pq.write_table(pa.table({"problem": [f" {'a' * 100_000_000}{EMOJI} "], "answer": ["1"]}), path)
+    return path
+
+
+def wide_steps(folder: Path) -> Path:
+    path = folder / "wide.jsonl"
+    steps = ["a" * 24 + EMOJI] * 1_900_000
+    path.write_text(json.dumps({"problem": "p", "answer": "1", "steps": steps}, ensure_ascii=False), "utf-8")
+    return path
+
+
+@pytest.mark.parametrize("made", [wide_problem, wide_steps])
+def test_a_row_that_is_too_large_is_refused_before_it_is_copied(tmp_path: Path, made: Callable[[Path], Path]) -> None:
+    path = made(tmp_path)
+    done = subprocess.run(
+        [sys.executable, "-c", JUDGE, str(path)], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    detail, peak = done.stdout.splitlines()
+    assert "more than data.max_chars=100000" in detail
+    assert int(peak) < MOST_MIB

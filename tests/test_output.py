@@ -29,6 +29,7 @@ def test_the_summary_of_a_hostile_run_dir_is_plain(tmp_path: Path) -> None:
         ["status"],
         ["audit"],
         ["relabel", "estimator.threshold=0.2"],
+        ["export", "format=parquet", f"out='{tmp_path / HOSTILE}-export'", "columns=[problem,steps]"],
     )
     for command in commands:
         done = run_stepvalue([*command, run_dir])

@@ -4,13 +4,14 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
 
 from pipeline.core.errors import Interrupted
+from pipeline.core.formatting import printable
 from pipeline.core.registry import Registry
 
 IMPORT_PAUSE_SECONDS = 0.01
@@ -60,6 +61,11 @@ class Command:
     def valued_options(self) -> dict[str, str]:
         """The options that take a value -> what the value is."""
         return {option: value for option, value in _VALUES.items() if option != AGAIN or self.repeats}
+
+
+def write_lines(lines: Iterable[str]) -> None:
+    """Write lines to standard output as `write_out` does. Names in them may hold anything: control characters are replaced."""
+    write_out("".join(f"{printable(line)}\n" for line in lines))
 
 
 def write_out(text: str) -> None:

@@ -1,6 +1,6 @@
 """The command `export`: writes the labels of a run for a trainer and prints what was written."""
 
-from pipeline.cli.command import Command, interruptible, write_out
+from pipeline.cli.command import Command, interruptible, write_lines
 from pipeline.export.registry import EXPORTS
 from pipeline.export.settings import ExportConfig
 
@@ -11,7 +11,7 @@ def _export(config: ExportConfig) -> int:
 
     with interruptible():
         exported = export(config)
-    write_out("".join(f"{line}\n" for line in result_lines(exported)))
+    write_lines(result_lines(exported))
     return 0
 
 

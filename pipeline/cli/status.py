@@ -4,7 +4,7 @@ import json
 import time
 
 from pipeline.analysis.settings import StatusConfig
-from pipeline.cli.command import Command, interruptible, write_out
+from pipeline.cli.command import Command, interruptible, write_lines
 
 
 def _status(config: StatusConfig) -> int:
@@ -14,7 +14,7 @@ def _status(config: StatusConfig) -> int:
     with interruptible():
         status = run_status(storage_at(config.run_dir), time.time())
     written = [json.dumps(as_json(status))] if config.json else lines(status)
-    write_out("".join(f"{line}\n" for line in written))
+    write_lines(written)
     return 0
 
 

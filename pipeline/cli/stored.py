@@ -1,6 +1,6 @@
 """The commands `relabel`, `regrade` and `audit`, which work on the stored rollouts of a run."""
 
-from pipeline.cli.command import Command, interruptible, write_out
+from pipeline.cli.command import Command, interruptible, write_lines
 from pipeline.config.changes import AuditConfig, RegradeConfig, RelabelConfig
 
 
@@ -31,7 +31,7 @@ def _audit(config: AuditConfig) -> int:
 
     with interruptible():
         report = audit(config)
-    write_out("".join(f"{line}\n" for line in audit_lines(report)))
+    write_lines(audit_lines(report))
     return 0 if report.sound else 1
 
 

@@ -1,6 +1,6 @@
 """The commands `train` and `score`: train a process reward model on a run's labels, and score chains with it."""
 
-from pipeline.cli.command import Command, interruptible, write_out
+from pipeline.cli.command import Command, interruptible, write_lines
 from pipeline.core.errors import UsageError
 from pipeline.core.formatting import format_count
 from pipeline.core.missing_models import refuse_missing_folder
@@ -46,7 +46,7 @@ def _score(config: ScoreConfig) -> int:
 
 
 def _progress(line: str) -> None:
-    write_out(f"{line}\n")
+    write_lines([line])
 
 
 def _not_installed(error: ImportError) -> UsageError:

@@ -58,7 +58,7 @@ def _problem(fields: Fields, row: Mapping[str, object], data: DataConfig, final_
         raise UnusableRowError(
             RejectReason.MISSING_PROBLEM, _no_column(row, data.columns.problem, "problem", "the problem")
         )
-    if not isinstance(fields.problem, str) or not fields.problem.strip():
+    if not isinstance(fields.problem, str) or _is_blank(fields.problem):
         detail = f"The problem is {_kind(fields.problem)}; it must be a text that is not blank."
         raise UnusableRowError(RejectReason.MISSING_PROBLEM, detail)
     _check_text(fields.problem, "problem", data)
@@ -97,7 +97,7 @@ def _as_text(suite: object) -> object:
 def _gold(value: object, data: DataConfig, extract: Extract | None) -> str:
     if isinstance(value, int | float | Decimal) and not isinstance(value, bool):
         return _number(value)
-    if not isinstance(value, str) or not value.strip():
+    if not isinstance(value, str) or _is_blank(value):
         detail = f"The answer is {_kind(value)}; it must be a text or a number, or a list of those."
         raise UnusableRowError(RejectReason.MISSING_ANSWER, detail)
     _check_text(value, "answer", data)
@@ -127,7 +127,9 @@ def _number(value: int | float | Decimal) -> str:
 
 def _solution(fields: Fields, problem: Problem, source_id: str | None, data: DataConfig) -> Solution | None:
     if fields.steps is not None:
-        text, ends = join(_given_steps(fields.steps, data), data.separator)
+        steps = _given_steps(fields.steps, data)
+        _check_size(sum(map(len, steps)), "steps", data)  # before they are joined, which takes their memory once more
+        text, ends = join(steps, data.separator)
         _check_text(text, "steps", data)
     elif fields.solution is not None:
         text = _given_solution(fields.solution, data)
@@ -151,7 +153,7 @@ def _given_steps(steps: object, data: DataConfig) -> list[str]:
         raise UnusableRowError(RejectReason.NO_STEPS, detail)
     texts: list[str] = []
     for number, step in enumerate(steps, start=1):
-        if not isinstance(step, str) or not step.strip():
+        if not isinstance(step, str) or _is_blank(step):
             detail = f"Step {number} of {len(steps)} is {_kind(step)}; every step must be a text that is not blank."
             raise UnusableRowError(RejectReason.BAD_STEPS, detail)
         texts.append(step)
@@ -162,7 +164,7 @@ def _given_solution(solution: object, data: DataConfig) -> str:
     if not isinstance(solution, str):
         remedy = "it must be a text. For a list of steps, set data.columns.steps to the name of its column."
         raise UnusableRowError(RejectReason.BAD_STEPS, f"The solution is {_kind(solution)}; {remedy}")
-    if not solution.strip():
+    if _is_blank(solution):
         detail = "The solution is blank; for problems without solutions omit it or set data.columns.solution=''."
         raise UnusableRowError(RejectReason.NO_STEPS, detail)
     _check_text(solution, "solution", data)
@@ -178,10 +180,19 @@ def _source_id(value: object, data: DataConfig) -> str | None:
     return str(value) if isinstance(value, float) else None
 
 
-def _check_text(text: str, field: str, data: DataConfig) -> None:
-    if len(text) > data.max_chars:
-        size = f"{len(text):,} characters, more than data.max_chars={data.max_chars}"
+def _is_blank(text: str) -> bool:
+    """As `not text.strip()`, without a copy of the text."""
+    return not text or text.isspace()
+
+
+def _check_size(characters: int, field: str, data: DataConfig) -> None:
+    if characters > data.max_chars:
+        size = f"{characters:,} characters, more than data.max_chars={data.max_chars}"
         raise UnusableRowError(RejectReason.TOO_LARGE, f"The {field} has {size}; raise that limit to keep it.")
+
+
+def _check_text(text: str, field: str, data: DataConfig) -> None:
+    _check_size(len(text), field, data)
     if bad := _UNSTORABLE.search(text):
         name = "NUL" if bad.group() == "\x00" else f"half of a surrogate pair (U+{ord(bad.group()):04X})"
         detail = f"Character {bad.start()} of the {field}, counted from 0, is {name}; remove or repair it."
@@ -190,7 +201,7 @@ def _check_text(text: str, field: str, data: DataConfig) -> None:
 
 def _kind(value: object) -> str:
     if isinstance(value, str):
-        return "a text" if value.strip() else "blank"
+        return "blank" if _is_blank(value) else "a text"
     return "null" if value is None else f"of type {type(value).__name__}"
 
 

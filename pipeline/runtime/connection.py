@@ -121,7 +121,7 @@ def _private_folder() -> Iterator[str]:
 @contextmanager
 def _joined(asked: str, check: Callable[[], None]) -> Iterator[None]:
     address = _resolved(asked)
-    _check_answers(asked, address)
+    _check_answers(asked, address, check)
     _join(asked, address, check)
     say(f"joined the Ray cluster at {address}")
     try:
@@ -231,20 +231,29 @@ def _resolved(asked: str) -> str:
     )
 
 
-def _check_answers(asked: str, address: str) -> None:
-    """Raise ClusterError unless a server of HTTP/2, which Ray's are, listens there. Ray itself would try for minutes."""
+def _check_answers(asked: str, address: str, check: Callable[[], None]) -> None:
+    """Raise ClusterError unless a server of HTTP/2, which Ray's are, listens there and says so within CONNECT_SECONDS, and what
+    `check` raises. Ray itself would try for minutes."""
     host, colon, port = address.rpartition(":")
     if not colon or "/" in host or not port.isdecimal():
         return
+    deadline = time.monotonic() + CONNECT_SECONDS
     try:
         # An address of IPv6 stands in brackets.
         with socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_SECONDS) as connection:
             if os.environ.get("RAY_USE_TLS", "0") not in ("", "0"):
                 return  # a server of TLS says nothing to the text below
             connection.sendall(_HTTP2_HELLO)
+            connection.settimeout(POLL_SECONDS)
             said = b""
-            while len(said) < _LENGTH_BYTES + len(_HTTP2_SETTINGS) and (more := connection.recv(1)):
-                said += more
+            while len(said) < _LENGTH_BYTES + len(_HTTP2_SETTINGS):
+                check()
+                if time.monotonic() >= deadline:
+                    raise TimeoutError(f"no answer within {CONNECT_SECONDS:g} s")
+                with contextlib.suppress(TimeoutError):
+                    if not (more := connection.recv(1)):
+                        break
+                    said += more
     except (OSError, OverflowError) as error:
         raise ClusterError(_no_cluster(_named(asked, address), _short(error))) from error
     if said[_LENGTH_BYTES:] != _HTTP2_SETTINGS:

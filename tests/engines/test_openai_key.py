@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from pipeline.core.errors import EngineDied, PolicyError
 from pipeline.engines.openai.http import SECRET_CHARACTERS, Key, key_from
+from pipeline.engines.openai.wire import BadAnswer, contexts, error_text
 from tests.engines.openai_engines import drained, engine, requests, run, running
 from tests.engines.served import Act, Server, served
 
@@ -112,6 +113,20 @@ def test_a_key_is_masked_however_json_writes_it(value: str, ways: list[int], lev
 def test_texts_without_the_key_stay_as_they_are() -> None:
     said = json.dumps(["sk-Very", "\\u0073k", "é\n" * 100_000]).encode()
     assert Key(KEY).redact(said) == said
+
+
+@pytest.mark.parametrize(
+    "encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le", "utf-32-be", "utf-8-sig"]
+)
+def test_an_answer_in_another_encoding_shows_no_key(encoding: str) -> None:
+    """`json.loads` of bytes reads all of them."""
+    for document in ({"error": {"message": f"bad key {KEY}"}}, {"data": [{"id": KEY}]}, [KEY], KEY):
+        raw = json.dumps(document).encode(encoding)
+        shown = error_text(Key(KEY).redact(raw))
+        with pytest.raises(BadAnswer) as refused:
+            contexts(Key(KEY).redact_if_secret(raw))
+        for text in (shown, str(refused.value)):
+            assert KEY not in text.replace(" ", "")
 
 
 @pytest.mark.parametrize("placeholder", ["1", "text", "EMPTY"])

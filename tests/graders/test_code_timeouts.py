@@ -58,6 +58,35 @@ def test_a_program_cannot_choose_to_be_ungraded(decided: Checker, name: str) -> 
     assert known.verdict is Verdict.INCORRECT
 
 
+KILLED = {
+    "at once": (PRINTS, "import resource\nresource.setrlimit(resource.RLIMIT_CPU, (0, 0))\nwhile 1: pass"),
+    "when called": (SQUARE, "import resource\ndef f(x):\n resource.setrlimit(resource.RLIMIT_CPU, (0, 0))\n while 1: pass"),
+    "by another call": (
+        PRINTS, "import os, resource\nresource.prlimit(os.getpid(), resource.RLIMIT_CPU, (0, 0))\nwhile 1: pass"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", KILLED)
+def test_a_program_cannot_have_the_kernel_kill_it(code_checker: CodeChecker, name: str) -> None:
+    gold, program = KILLED[name]
+    with checker_for(code_config(cpu_seconds=1.0, deadline_seconds=60.0)) as checker:
+        assert checker.grade_answer((gold,), program).verdict is Verdict.INCORRECT
+
+
+def test_a_program_may_raise_the_limit_of_its_stack_and_no_other(code_checker: CodeChecker) -> None:
+    deep = (
+        "import resource, sys, threading\n"
+        "resource.setrlimit(resource.RLIMIT_STACK, (64 << 20, resource.getrlimit(resource.RLIMIT_STACK)[1]))\n"
+        "print(resource.getrlimit(resource.RLIMIT_STACK)[0] >> 20)\n"
+        "before = resource.getrlimit(resource.RLIMIT_NOFILE)\n"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (3, 3))\n"
+        "print(resource.getrlimit(resource.RLIMIT_NOFILE) == before)"
+    )
+    gold = json.dumps({"inputs": [""], "outputs": ["64\nTrue"]})
+    assert code_checker.grade_answer((gold,), deep).verdict is Verdict.CORRECT
+
+
 def test_hashes_that_collide_in_the_tests_are_no_excuse(decided: Checker) -> None:
     """The tests compute all the time. Where other programs compute too, they may be the cause."""
     program = "def f(x):\n    return [n * (2**61 - 1) for n in range(200_000)]"

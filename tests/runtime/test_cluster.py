@@ -80,12 +80,29 @@ def listening(says: bytes) -> Iterator[int]:
         yield server.getsockname()[1]
 
 
+@contextmanager
+def dripping(seconds: float) -> Iterator[int]:
+    """The port of a server that says one byte of HTTP/2 at a time."""
+    done = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            with suppress(OSError):
+                connection, _ = server.accept()
+                while not done.wait(seconds):
+                    connection.sendall(b"\0")
+
+        threading.Thread(target=serve, daemon=True).start()
+        yield server.getsockname()[1]
+        done.set()
+
+
 HTTP2 = bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
 
 
 @pytest.mark.parametrize(
     ("says", "reason"),
-    [(b"HTTP/1.1 400 Bad Request\r\n\r\n", "something else than Ray listens there"), (b"", "timed out")],
+    [(b"HTTP/1.1 400 Bad Request\r\n\r\n", "something else than Ray listens there"), (b"", "no answer within 0.5 s")],
 )
 def test_a_stranger_at_the_address_is_noticed_at_once(
     says: bytes, reason: str, monkeypatch: pytest.MonkeyPatch
@@ -162,6 +179,21 @@ def test_signals_end_the_wait_for_a_cluster(number: signal.Signals) -> None:
         process.send_signal(number)
         said, _ = process.communicate(timeout=60)
     assert said.startswith("Interrupted")
+
+
+def test_signals_end_the_wait_for_a_server_that_drips() -> None:
+    with dripping(4.0) as port:
+        process = joining(port, 600.0)
+        time.sleep(1.0)
+        process.send_signal(signal.SIGTERM)
+        said, _ = process.communicate(timeout=60)
+    assert said.startswith("Interrupted")
+
+
+def test_a_server_that_drips_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "CONNECT_SECONDS", 0.6)
+    with dripping(0.25) as port, pytest.raises(ClusterError, match=r"no answer within 0\.6 s"):
+        connection._check_answers("here", f"127.0.0.1:{port}", lambda: None)
 
 
 def test_workers_load_the_package_of_the_driver_in_a_folder_with_another_one(tmp_path: Path) -> None:

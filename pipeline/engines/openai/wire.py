@@ -173,12 +173,12 @@ def contexts(raw: bytes) -> dict[str, int | None]:
 def error_text(raw: bytes) -> str:
     """The message of an error response, in printable form. Empty where there is none."""
     try:
-        text: Any = json.loads(raw)
+        text: Any = _json(raw)
         for key in ("error", "message", "detail"):
             if isinstance(text, dict) and text.get(key):
                 text = text[key]
     except (ValueError, RecursionError):
-        text = raw.decode("utf-8", "replace")
+        return _begin(raw)
     return printable_value(text) if text else ""
 
 
@@ -223,12 +223,28 @@ def pause(failures: int, draw: float) -> float:
     return min(longest, LONGEST_PAUSE_SECONDS) * (0.5 + 0.5 * draw)
 
 
+def _json(raw: bytes) -> Any:
+    """As UTF-8, and as nothing else: the key is masked in UTF-8, and `json.loads` of bytes would read UTF-16 and UTF-32 too.
+
+    Raises ValueError.
+    """
+    return json.loads(raw.decode("utf-8"))
+
+
+def _begin(raw: bytes) -> str:
+    """The begin of an answer that is not JSON. Of other encodings than UTF-8, where no key is masked, nothing is shown."""
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError:
+        text = "\0"
+    return "text that is not UTF-8" if "\0" in text else printable_value(text[:_MAX_SHOWN_CHARACTERS])
+
+
 def _parsed(raw: bytes) -> object:
     try:
-        parsed: object = json.loads(raw)
+        parsed: object = _json(raw)
     except (ValueError, RecursionError) as error:
-        begin = printable_value(raw[:_MAX_SHOWN_CHARACTERS].decode("utf-8", "replace"))
-        raise BadAnswer(f"its answer is not JSON: {begin}") from error
+        raise BadAnswer(f"its answer is not JSON: {_begin(raw)}") from error
     return parsed
 
 

@@ -36,7 +36,7 @@ def counts_of(pid: int) -> Counts | None:
             try:
                 with open(f"/proc/{pid}/task/{thread}/schedstat", "rb") as stream:
                     computed, waited, _ = map(int, stream.read().split())
-            except ProcessLookupError:
+            except (ProcessLookupError, FileNotFoundError):
                 continue  # the thread has just ended
             threads.append((computed * _NANO, waited * _NANO))
         with open(f"/proc/{pid}/stat", "rb") as stream:

@@ -38,7 +38,7 @@ _ALLOWED: dict[str, tuple[int, int | None]] = {
     "getrusage": (98, 165), "sysinfo": (99, 179), "uname": (63, 160), "getpid": (39, 172), "getppid": (110, 173),
     "gettid": (186, 178), "getuid": (102, 174), "geteuid": (107, 175), "getgid": (104, 176), "getegid": (108, 177),
     "getgroups": (115, 158), "getpgid": (121, 155), "getpgrp": (111, None), "getsid": (124, 156),
-    "getresuid": (118, 148), "getresgid": (120, 150), "getrlimit": (97, 163), "setrlimit": (160, 164),
+    "getresuid": (118, 148), "getresgid": (120, 150), "getrlimit": (97, 163),
     "getcpu": (309, 168), "getrandom": (318, 278), "getpriority": (140, 141), "sched_getparam": (143, 121),
     "sched_getscheduler": (145, 120), "wait4": (61, 260), "waitid": (247, 95), "exit": (60, 93), "exit_group": (231, 94),
     "arch_prctl": (158, None), "sendto": (44, 206), "recvfrom": (45, 207), "shutdown": (48, 210),
@@ -51,6 +51,7 @@ _CHANGING_FILES: dict[str, tuple[int, int | None]] = {
 _CLONE = (56, 220)
 _CLONE_THREAD = 0x10000
 _SIGKILL = 9
+_RLIMIT_STACK = 3
 _AF_UNIX = 1
 _SOCK_STREAM = 1
 _SOCK_TYPE_MASK = 0xF
@@ -87,6 +88,11 @@ def _argument(index: int) -> tuple[int, int, int, int]:
     return (_LOAD, 0, 0, _ARGUMENTS_OFFSET + 8 * index)
 
 
+def _upper_half(index: int) -> tuple[int, int, int, int]:
+    """Load the high 32 bits of an argument, such as a pointer."""
+    return (_LOAD, 0, 0, _ARGUMENTS_OFFSET + 8 * index + 4)
+
+
 def _one_of(index: int, values: tuple[int, ...], mask: int | None = None) -> _Code:
     masked = [] if mask is None else [(_AND, 0, 0, mask)]
     tests = [(_EQUAL, len(values) - position, 0, value) for position, value in enumerate(values)]
@@ -105,6 +111,20 @@ def _not(index: int, value: int) -> _Code:
     return [_argument(index), (_EQUAL, 0, 1, value), _refuse(errno.EPERM)]
 
 
+def _only_the_stack(index: int, *, limit: int | None = None) -> _Code:
+    """Programs raise the limit of their stack to recurse deeply. Other limits stay as they are, and the call seems to succeed:
+    with a limit on its processor time a program could have the kernel kill it, and so choose its verdict. `limit`: the argument
+    that points to the new limit; where it is null, nothing is changed."""
+    if limit is None:
+        return [_argument(index), (_EQUAL, 1, 0, _RLIMIT_STACK), _refuse(0)]
+    return [
+        _argument(index), (_EQUAL, 5, 0, _RLIMIT_STACK),
+        _argument(limit), (_EQUAL, 0, 2, 0),
+        _upper_half(limit), (_EQUAL, 1, 0, 0),
+        _refuse(0),
+    ]  # fmt: skip
+
+
 def _guarded(pid: int, *, writing: bool) -> list[_Guarded]:
     return [
         _Guarded(numbers=(257, 56), checks=() if writing else (_none_of_bits(2, _WRITING_FLAGS),)),  # openat
@@ -114,7 +134,8 @@ def _guarded(pid: int, *, writing: bool) -> list[_Guarded]:
         _Guarded(numbers=(157, 167), checks=(_one_of(0, _PRCTL),)),  # prctl
         _Guarded(numbers=(72, 25), checks=(_one_of(1, _FCNTL),)),  # fcntl
         _Guarded(numbers=(16, 29), checks=(_one_of(1, _IOCTL),)),  # ioctl
-        _Guarded(numbers=(302, 261), checks=(_one_of(0, (0, pid)),)),  # prlimit64
+        _Guarded(numbers=(160, 164), checks=(_only_the_stack(0),)),  # setrlimit
+        _Guarded(numbers=(302, 261), checks=(_one_of(0, (0, pid)), _only_the_stack(1, limit=2))),  # prlimit64
         # asyncio needs a socket pair. Datagram sockets are refused, because they can send to the sockets of other processes.
         _Guarded(
             numbers=(53, 199), checks=(_one_of(0, (_AF_UNIX,)), _one_of(1, (_SOCK_STREAM,), _SOCK_TYPE_MASK))
