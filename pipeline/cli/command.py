@@ -11,7 +11,7 @@ from types import FrameType
 from typing import Any
 
 from pipeline.core.errors import Interrupted
-from pipeline.core.formatting import printable
+from pipeline.core.formatting import plain_lines
 from pipeline.core.registry import Registry
 
 IMPORT_PAUSE_SECONDS = 0.01
@@ -65,7 +65,7 @@ class Command:
 
 def write_lines(lines: Iterable[str]) -> None:
     """Write lines to standard output as `write_out` does. Names in them may hold anything: control characters are replaced."""
-    write_out("".join(f"{printable(line)}\n" for line in lines))
+    write_out("".join(f"{plain_lines(line)}\n" for line in lines))
 
 
 def write_out(text: str) -> None:

@@ -12,7 +12,7 @@ from pipeline.analysis.select.methods import AGAINST, Method, SizeResult, compar
 from pipeline.analysis.select.read import KnownAnswers, best_chain_lines, match_answers, read_scores
 from pipeline.analysis.settings import SelectConfig
 from pipeline.core.errors import UsageError
-from pipeline.core.formatting import format_count, printable
+from pipeline.core.formatting import format_count, plain_lines
 from pipeline.core.statistics import CONFIDENCE, RESAMPLES, Interval
 from pipeline.storage.location import folder_at
 from pipeline.storage.outputs import atomic_file, check_output_file, refuse_overwriting
@@ -34,21 +34,21 @@ def select(config: SelectConfig, console: Console) -> None:
     candidates = read_scores(config)
     if config.best is not None:
         _write(config.best, best_chain_lines(candidates))
-        console.print(Text(printable(f"chosen    {config.best}")), soft_wrap=True)
+        console.print(Text(plain_lines(f"chosen    {config.best}")), soft_wrap=True)
     if config.best is not None and config.out is None and not candidates.has_answers:
         console.print(Text("No problem has a known answer: there is nothing to compare."), soft_wrap=True)
         return
     found = match_answers(candidates, config)
     rows = compare_methods(found.contests, _sizes(config.n, max(found.counts)), config.seed)
     for line in remarks(candidates.model, found, rows):
-        console.print(Text(printable(line)), soft_wrap=True)
+        console.print(Text(plain_lines(line)), soft_wrap=True)
     console.print(f"\naccuracy of the choice among n candidates, with {CONFIDENCE:.0%} intervals", soft_wrap=True)
     console.print(accuracy_table(rows))
     console.print("\naccuracy of PRM best-of-n minus accuracy of each method", soft_wrap=True)
     console.print(lead_table(rows))
     if config.out is not None:
         _write(config.out, [f"{json.dumps(record(config, candidates.model, found, rows), indent=1)}\n".encode()])
-        console.print(Text(printable(f"figures   {config.out}")), soft_wrap=True)
+        console.print(Text(plain_lines(f"figures   {config.out}")), soft_wrap=True)
 
 
 def remarks(model: str, found: KnownAnswers, rows: Sequence[SizeResult]) -> list[str]:
