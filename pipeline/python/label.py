@@ -45,7 +45,7 @@ def label(
     Raises UsageError and InputError for what was asked wrongly, Interrupted after Ctrl-C, and the other errors of
     `pipeline.core.errors`, with the sentences of the command line. Committed work is always kept.
     """
-    if isinstance(rows, str | Path) and "data.path" in settings:
+    if is_path(rows) and "data.path" in settings:
         raise UsageError("the input is given twice: as the first argument and as data.path")
     with tempfile.TemporaryDirectory(prefix="stepvalue-rows-") as folder:
         asked: dict[str, Any] = {}

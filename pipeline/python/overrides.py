@@ -31,9 +31,8 @@ def policy_overrides(policy: object, options: Collection[str]) -> Mapping[str, o
     """
     if policy is None:
         return {}
-    if isinstance(policy, str) and policy in options:
-        return {"policy": policy}
-    return {"policy": policy} if isinstance(policy, Mapping) else {MODEL: policy}
+    is_model = not isinstance(policy, Mapping) and policy not in options
+    return {MODEL if is_model else "policy": policy}
 
 
 def written(key: str, value: object) -> str:

@@ -27,6 +27,7 @@ import psutil
 
 from tests.checkout import ROOT
 from tests.faults.answers import code_problems, offered, sums
+from tests.faults.kills import compared
 from tests.faults.runs import Found, found, logged
 
 KILLS_EACH = 5
@@ -258,14 +259,13 @@ class Blows:
 
     def _compare(self, run: Run) -> None:
         there = found(run.run_dir)
-        self.tally.doubled += len(there.doubled)
         if self._work.exact:
-            expected = self._work.expected
-            self.tally.lost += len(expected.log.keys() - there.log.keys())
-            self.tally.doubled += len(there.log.keys() - expected.log.keys())
-            shared = there.log.keys() & expected.log.keys()
-            self.tally.changed += sum(there.log[row] != expected.log[row] for row in shared)
-            self.tally.changed += not there.labels.equals(expected.labels)
+            against = compared(there, self._work.expected)
+            self.tally.lost += against.lost
+            self.tally.doubled += against.duplicated
+            self.tally.changed += against.changed
+        else:
+            self.tally.doubled += len(there.doubled)
         for each in psutil.wait_procs(run.families, GONE_SECONDS)[1]:
             self.tally.survivors += 1
             print(f"survived: {_command(each)[:200]}", flush=True)

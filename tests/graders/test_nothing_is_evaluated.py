@@ -21,8 +21,11 @@ SUITE = ("test_compare.py", "test_extract.py", "test_golden.py", "test_hostile.p
 ABOUT_PROCESSES = (
     "test_hostile.py::test_a_flood_outlives_its_processes",
     "test_pool.py::test_a_file_in_the_working_directory_is_not_imported",
-    "test_pool.py::test_a_stopped_child_is_a_timeout_and_a_killed_one_a_crash",
-    "test_pool.py::test_a_child_without_memory_is_a_crash_and_the_next_answer_works",
+    "test_pool.py::test_a_stopped_child_is_a_timeout",
+    "test_pool.py::test_an_answer_whose_child_is_killed_is_graded_by_another",
+    "test_pool.py::test_an_answer_of_which_two_children_die_is_a_crash",
+    "test_pool.py::test_a_child_without_memory_costs_one_more_try",
+    "test_pool.py::test_a_child_has_the_memory_limit_of_the_settings",
     "test_pool.py::test_any_thread_may_ask",
     "test_pool.py::test_closing_ends_the_children",
     "test_pool.py::test_a_child_ends_when_its_parent_dies",

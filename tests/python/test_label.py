@@ -3,6 +3,7 @@
 import asyncio
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -91,12 +92,13 @@ def test_chains_are_shown(run: Run) -> None:
 
 
 def test_the_commands_that_read_a_run(run: Run, tmp_path: Path) -> None:
-    exported = run.export("trl", tmp_path / "trl")
+    own = open_run(shutil.copytree(run.run_dir, tmp_path / "run"))
+    exported = own.export("trl", tmp_path / "trl")
     assert exported.chains == 6
-    relabelled = run.relabel(**{"estimator.rule": "threshold", "estimator.threshold": 0.6})
+    relabelled = own.relabel(**{"estimator.rule": "threshold", "estimator.threshold": 0.6})
     assert relabelled.chains == 6
-    assert Path(run.report()).is_file()
-    run.relabel(**{"estimator.rule": "any"})
+    assert own.labels()["p_above"].to_list() != run.labels()["p_above"].to_list()
+    assert Path(own.report()).is_file()
 
 
 def test_the_code_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
