@@ -76,6 +76,10 @@ class Checker(_Described, Protocol):
     def grade_answer(self, golds: tuple[str, ...], answer: str) -> Grade:
         """The grade of a bare answer. May wait for a child process."""
 
+    def grade_patiently(self, golds: tuple[str, ...], answer: str) -> Grade:
+        """Like `grade_answer`, for an answer that was late. May wait longer where it sees that the machine is busy."""
+        return self.grade_answer(golds, answer)
+
     def parses(self, gold: str) -> bool:
         """Whether answers can be compared with `gold`. Called while input is read, before any model is loaded."""
 

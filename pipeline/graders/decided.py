@@ -1,7 +1,7 @@
 """A checker that decides what does not end (`grader.timeout_is=wrong`), around one that reports it.
 
-An answer that is late, or that crashes its checker, is graded once more. If that happens again, it is incorrect, unless the
-machine may be the cause (`Grade.by_machine`). Otherwise a policy could learn to choose verdicts that do not count.
+An answer that is late, or that crashes its checker, is graded once more, patiently. If that happens again, it is incorrect,
+unless the machine may be the cause (`Grade.by_machine`). Otherwise a policy could learn to choose verdicts that do not count.
 """
 
 from dataclasses import replace
@@ -35,14 +35,14 @@ class DecidedChecker(Checker):
         return known if known is not None or answer is None else self._cache.get(content_id(*golds, answer))
 
     def grade_answer(self, golds: tuple[str, ...], answer: str) -> Grade:
-        """The grade of a bare answer. Takes up to twice as long as with `checker`."""
+        """The grade of a bare answer. Takes longer than with `checker` if it has to be asked twice."""
         known = self._cache.get(content_id(*golds, answer))
         if known is not None:
             return known
         first = self.checker.grade_answer(golds, answer)
         if first.verdict not in _WITHOUT_RESULT:
             return first
-        again = self.checker.grade_answer(golds, answer)
+        again = self.checker.grade_patiently(golds, answer)
         grade = replace(again, ms=first.ms + again.ms)
         if again.verdict in _WITHOUT_RESULT and not again.by_machine:
             grade = replace(grade, verdict=Verdict.INCORRECT)

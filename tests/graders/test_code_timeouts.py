@@ -16,9 +16,10 @@ from pipeline.config.label import GraderConfig
 from pipeline.config.recorded_settings import chosen_settings
 from pipeline.core.records import Grade, Verdict
 from pipeline.graders.base import Checker
-from pipeline.graders.code.checker import CodeChecker, _is_by_machine
-from pipeline.graders.code.processor_time import Counts, processor_time
-from pipeline.graders.code.wire import ProgramReport
+from pipeline.graders.code import checker as checker_module
+from pipeline.graders.code.checker import PATIENCE, CodeChecker, _is_by_machine, _Run
+from pipeline.graders.code.processor_time import Counts, deprived_seconds
+from pipeline.graders.code.wire import ProgramReport, ProgramTask, TaskKind
 from pipeline.graders.decided import DecidedChecker
 from pipeline.graders.registry import GRADERS, checker_for
 from tests.graders.conftest import code_config
@@ -87,11 +88,20 @@ def test_a_program_may_raise_the_limit_of_its_stack_and_no_other(code_checker: C
     assert code_checker.grade_answer((gold,), deep).verdict is Verdict.CORRECT
 
 
-def test_hashes_that_collide_in_the_tests_are_no_excuse(decided: Checker) -> None:
-    """The tests compute all the time. Where other programs compute too, they may be the cause."""
-    program = "def f(x):\n    return [n * (2**61 - 1) for n in range(200_000)]"
-    grade = decided.grade_answer(("assert len(set(f(1))) == 0",), program)
-    assert grade.verdict is Verdict.INCORRECT or (grade.verdict is Verdict.TIMEOUT and grade.by_machine)
+COLLIDES = ("assert len(set(f(1))) == 0", "def f(x):\n    return [n * (2**61 - 1) for n in range(200_000)]")
+
+
+@pytest.mark.parametrize("spinners", [0, 2], ids=["calm", "busy"])
+def test_hashes_that_collide_in_the_tests_are_no_excuse(
+    own_checker: Maker, monkeypatch: pytest.MonkeyPatch, spinners: int
+) -> None:
+    """The tests compute all the time, also on a machine that is busy with other programs."""
+    monkeypatch.setattr(checker_module, "PATIENCE", 30.0)
+    checker, (gold, program) = own_checker(**LATE), COLLIDES
+    with busy_core(checker, spinners):
+        first = checker.grade_answer((gold,), program)
+        assert (first.verdict, first.by_machine) == (Verdict.TIMEOUT, spinners > 0)
+        assert DecidedChecker(checker).grade_answer((gold,), program).verdict is Verdict.INCORRECT
 
 
 def test_it_stays_ungraded_on_demand(code_checker: CodeChecker) -> None:
@@ -104,6 +114,9 @@ def test_who_passes_at_the_second_try_passes() -> None:
     grades = [Grade(verdict=verdict, answer="a", ms=1.0) for verdict in (Verdict.TIMEOUT, Verdict.CORRECT)]
     checker = DecidedChecker(Canned(grades))
     assert checker.grade_answer(("g",), "a") == replace(grades[1], ms=2.0)
+
+
+COMPUTES = "import time\ndef f(x):\n    while time.process_time() < 0.8: pass\n    return x\nprint(f(1))"
 
 
 @contextmanager
@@ -124,11 +137,24 @@ def busy_core(checker: CodeChecker, spinners: int = 6) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("gold", [PRINTS, "assert f(1) == 1"], ids=["streams", "calls"])
-def test_a_program_that_is_late_on_a_busy_machine_is_not_graded(own_checker: Maker, gold: str) -> None:
+def test_a_program_that_is_late_on_a_busy_machine_gets_its_time(
+    own_checker: Maker, monkeypatch: pytest.MonkeyPatch, gold: str
+) -> None:
+    monkeypatch.setattr(checker_module, "PATIENCE", 30.0)
     checker = own_checker(deadline_seconds=2.0)
-    program = "import time\ndef f(x):\n    while time.process_time() < 0.8: pass\n    return x\nprint(f(1))"
     with busy_core(checker):
-        grade = DecidedChecker(checker).grade_answer((gold,), program)
+        assert checker.grade_answer((gold,), COMPUTES).verdict is Verdict.TIMEOUT
+        assert DecidedChecker(checker).grade_answer((gold,), COMPUTES).verdict is Verdict.CORRECT
+
+
+@pytest.mark.parametrize("gold", [PRINTS, "assert f(1) == 1"], ids=["streams", "calls"])
+def test_a_program_to_which_a_busy_machine_leaves_too_little_is_not_graded(
+    own_checker: Maker, monkeypatch: pytest.MonkeyPatch, gold: str
+) -> None:
+    monkeypatch.setattr(checker_module, "PATIENCE", 1.5)
+    checker = own_checker(deadline_seconds=2.0)
+    with busy_core(checker):
+        grade = DecidedChecker(checker).grade_answer((gold,), COMPUTES)
         assert (grade.verdict, grade.by_machine) == (Verdict.TIMEOUT, True)
         sleeps = DecidedChecker(checker).grade_answer((gold,), CHOSEN["sleeps"][1])
         assert sleeps.verdict is Verdict.INCORRECT
@@ -154,30 +180,30 @@ def test_threads_that_take_the_processor_from_each_other_are_no_excuse(own_check
 
 
 @pytest.mark.parametrize(
-    ("processes", "busy", "deprived"),
+    ("processes", "deprived"),
     [
-        ([([(1.0, 3.0)], 1.0)], 4.0, 3.0),
-        ([([(0.1, 0.0)], 0.1)], 0.1, 0.0),
-        ([([(0.1, 2.0), (2.0, 0.0)], 2.1)], 2.0, 0.0),
-        ([([(0.1, 2.0)], 2.1)], 0.1, 0.0),
-        ([([(1.0, 3.0)], 1.0), ([(0.5, 2.0)], 0.5)], 3.5 + 1.5, 2.5 + 1.0),
-        ([([(0.5, 8.0)], 0.5), ([(8.0, 0.0)], 8.0)], 8.5, 0.0),
-        ([([], 0.0)], 0.0, 0.0),
+        ([([(1.0, 3.0)], 1.0)], 3.0),
+        ([([(0.1, 0.0)], 0.1)], 0.0),
+        ([([(0.1, 2.0), (2.0, 0.0)], 2.1)], 0.0),
+        ([([(0.1, 2.0)], 2.1)], 0.0),
+        ([([(1.0, 3.0)], 1.0), ([(0.5, 2.0)], 0.5)], 2.5 + 1.0),
+        ([([(0.5, 8.0)], 0.5), ([(8.0, 0.0)], 8.0)], 0.0),
+        ([([], 0.0)], 0.0),
     ],
     ids=["others", "sleeps", "own thread", "ended thread", "both kept waiting", "tests compute", "nothing"],
 )
 def test_what_threads_take_from_each_other_is_not_taken_by_others(
-    processes: Sequence[tuple[list[tuple[float, float]], float]], busy: float, deprived: float
+    processes: Sequence[tuple[list[tuple[float, float]], float]], deprived: float
 ) -> None:
-    found = processor_time([Counts(threads=threads, computed=computed) for threads, computed in processes])
-    assert (found.busy_seconds, found.deprived_seconds) == pytest.approx((busy, deprived))
+    counts = [Counts(threads=threads, computed=computed) for threads, computed in processes]
+    assert deprived_seconds(counts) == pytest.approx(deprived)
 
 
 LATE_RUN = ProgramReport(
     began=True, status=None, exhausted=False, late=True, unseen=False, last_status=None,
-    wall_seconds=10.0, busy_seconds=9.0, deprived_seconds=6.0,
+    wall_seconds=40.0, deprived_seconds=31.0,
 )  # fmt: skip
-FAST = replace(LATE_RUN, late=False, wall_seconds=1.0, busy_seconds=1.0, deprived_seconds=0.0)
+FAST = replace(LATE_RUN, late=False, wall_seconds=1.0, deprived_seconds=0.0)
 CRASH = replace(LATE_RUN, late=False, last_status=-6)
 
 
@@ -186,11 +212,12 @@ CRASH = replace(LATE_RUN, late=False, last_status=-6)
     [
         (Verdict.TIMEOUT, [LATE_RUN], True),
         (Verdict.TIMEOUT, [FAST] * 99 + [LATE_RUN], True),
-        (Verdict.TIMEOUT, [replace(LATE_RUN, busy_seconds=4.0, deprived_seconds=4.0)], False),
-        (Verdict.TIMEOUT, [replace(LATE_RUN, deprived_seconds=1.0)], False),
-        (Verdict.TIMEOUT, [replace(LATE_RUN, busy_seconds=None, deprived_seconds=None)], True),
+        (Verdict.TIMEOUT, [replace(LATE_RUN, deprived_seconds=30.0)], False),
+        (Verdict.TIMEOUT, [replace(LATE_RUN, wall_seconds=10.1, deprived_seconds=2.0)], False),
+        (Verdict.TIMEOUT, [replace(LATE_RUN, deprived_seconds=None)], True),
         (Verdict.TIMEOUT, [FAST] * 9, False),
         (Verdict.TIMEOUT, [replace(FAST, deprived_seconds=0.6)] * 9, True),
+        (Verdict.TIMEOUT, [replace(FAST, deprived_seconds=0.6)] * 26, False),
         (Verdict.CRASHED, [CRASH], False),
         (Verdict.CRASHED, [replace(CRASH, last_status=-9)], True),
         (Verdict.CRASHED, [replace(CRASH, status=-9)], True),
@@ -203,7 +230,8 @@ CRASH = replace(LATE_RUN, late=False, last_status=-6)
 def test_when_the_machine_may_be_the_cause(
     verdict: Verdict, runs: list[ProgramReport | None], by_machine: bool
 ) -> None:
-    assert _is_by_machine(verdict, runs) is by_machine
+    task = ProgramTask(kind=TaskKind.SCRIPT, cpu_seconds=4.0, wall_seconds=10.0, memory_bytes=2**29, patience=PATIENCE)
+    assert _is_by_machine(verdict, [_Run(task, report) for report in runs], 10.0) is by_machine
 
 
 class Canned(Checker):

@@ -22,9 +22,9 @@ only the standard library, and they see the arguments of their calls.
 
 import json
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import chain
 from typing import Any
@@ -52,13 +52,26 @@ AT_ONCE_BYTES = 2**18
 """Longer outputs are compared in a confined process."""
 COMPARISON_SECONDS = 120.0
 COMPARISON_MEMORY_BYTES = 2**30
-BUSY_SHARE, DEPRIVED_SHARE = 0.5, 0.25
-"""A late run that could compute for less of its wall time, or was kept from it for less, is late by itself."""
+DEPRIVED_SHARE = 0.25
+"""A late run from which others took the processor for less of its wall time is late by itself."""
+PATIENCE = 4.0
+"""How many times as long a patient grade may take where others take the processor."""
 _SIGKILL = -9
 # The machine may have caused these verdicts, so they are not cached.
 _PASSING = frozenset({Verdict.TIMEOUT, Verdict.CRASHED})
 
-_Runs = list[ProgramReport | None]
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """A task and its report. None: the child was lost."""
+
+    task: ProgramTask
+    report: ProgramReport | None
+
+    @property
+    def own_seconds(self) -> float:
+        """Its wall time without the time for which others had the processor."""
+        return self.report.wall_seconds - (self.report.deprived_seconds or 0.0) if self.report else 0.0
 
 
 class CodeChecker(PooledChecker[ChildProcess]):
@@ -92,15 +105,24 @@ class CodeChecker(PooledChecker[ChildProcess]):
 
         Waits at most `grader.suite_seconds` per gold, plus one deadline.
         """
+        return self._grade(golds, answer, 1.0)
+
+    def grade_patiently(self, golds: tuple[str, ...], answer: str) -> Grade:
+        """Like `grade_answer`. Time for which others have the processor does not count, up to `PATIENCE` times the waits."""
+        return self._grade(golds, answer, PATIENCE)
+
+    def _grade(self, golds: tuple[str, ...], answer: str, patience: float) -> Grade:
         known = self.quick_answer(golds, answer)
         if known is not None:
             return known
         began = time.perf_counter()
         verdicts: dict[Verdict, bool] = {}
         for gold in golds:
-            runs: _Runs = []
-            verdict = self._verdict(gold, answer, runs)
-            verdicts[verdict] = verdicts.get(verdict, False) or _is_by_machine(verdict, runs)
+            runs: list[_Run] = []
+            verdict = self._verdict(gold, answer, runs, patience)
+            verdicts[verdict] = verdicts.get(verdict, False) or _is_by_machine(
+                verdict, runs, self._config.suite_seconds
+            )
             if verdict is Verdict.CORRECT:
                 break
         final = of_any(verdicts)
@@ -129,8 +151,8 @@ class CodeChecker(PooledChecker[ChildProcess]):
     def _key(self, golds: tuple[str, ...], answer: str) -> str:
         return content_id(self._golds_id(golds), answer)
 
-    def _verdict(self, gold: str, program: str, runs: _Runs) -> Verdict:
-        """The verdict of one suite. Adds the report of each run to `runs`."""
+    def _verdict(self, gold: str, program: str, runs: list[_Run], patience: float) -> Verdict:
+        """The verdict of one suite. Adds each run to `runs`."""
         try:
             suite = self._suite(gold)
         except UnreadableSuiteError:
@@ -139,30 +161,32 @@ class CodeChecker(PooledChecker[ChildProcess]):
             return Verdict.OVER_LIMIT
         with self._child() as child:
             return (
-                self._streamed(child, suite, program, runs)
+                self._streamed(child, suite, program, runs, patience)
                 if isinstance(suite, Streams)
-                else self._called(child, suite, program, runs)
+                else self._called(child, suite, program, runs, patience)
             )
 
-    def _streamed(self, child: ChildProcess, suite: Streams, program: str, runs: _Runs) -> Verdict:
+    def _streamed(
+        self, child: ChildProcess, suite: Streams, program: str, runs: list[_Run], patience: float
+    ) -> Verdict:
         """The verdict of tests on standard input and output. Each test is one run. Stops at the first test that fails."""
-        deadline = time.monotonic() + self._config.suite_seconds
+        began, allowed = time.monotonic(), self._config.suite_seconds
+        task = self._task(TaskKind.SCRIPT, patience)
         with _content({"program": program}) as content:
             for test in suite.tests:
-                if time.monotonic() >= deadline:
+                elapsed = time.monotonic() - began
+                if elapsed >= allowed * patience or (elapsed >= allowed <= sum(run.own_seconds for run in runs)):
                     return Verdict.TIMEOUT
                 with memory_file(_encoded(test.given)) as given, memory_file() as output:
-                    report = child.run(self._task(TaskKind.SCRIPT), [content, given, output])
-                    runs.append(report)
-                    fault = _fault(report)
+                    fault = _fault(_run(child, task, [content, given, output], runs))
                     if fault is not None:
                         return fault
-                    verdict = self._compared(child, test.wanted, output, runs)
+                    verdict = self._compared(child, test.wanted, output, runs, patience)
                     if verdict is not Verdict.CORRECT:
                         return verdict
         return Verdict.CORRECT
 
-    def _compared(self, child: ChildProcess, wanted: str, output: int, runs: _Runs) -> Verdict:
+    def _compared(self, child: ChildProcess, wanted: str, output: int, runs: list[_Run], patience: float) -> Verdict:
         """The verdict on the output of one test."""
         tolerance = self._config.relative_tolerance
         if size_of(output) <= AT_ONCE_BYTES:
@@ -171,25 +195,27 @@ class CodeChecker(PooledChecker[ChildProcess]):
             return Verdict.CORRECT if same else Verdict.INCORRECT
         head = json.dumps({"tolerance": tolerance}).encode() + b"\n"
         task = replace(
-            self._task(TaskKind.OUTPUT), wall_seconds=COMPARISON_SECONDS, memory_bytes=COMPARISON_MEMORY_BYTES
+            self._task(TaskKind.OUTPUT, patience),
+            wall_seconds=COMPARISON_SECONDS,
+            memory_bytes=COMPARISON_MEMORY_BYTES,
         )
         with memory_file(chain((head,), _encoded(wanted))) as content, memory_file() as statement:
-            report = child.run(task, [content, output, statement])
-            runs.append(report)
+            report = _run(child, task, [content, output, statement], runs)
             stated = _stated(statement)
         if stated is None:
             return Verdict.TIMEOUT if report is not None and report.late else Verdict.CRASHED
         return Verdict.CORRECT if stated is Statement.PASSED else Verdict.INCORRECT
 
-    def _called(self, child: ChildProcess, suite: Assertions | Calls, program: str, runs: _Runs) -> Verdict:
+    def _called(
+        self, child: ChildProcess, suite: Assertions | Calls, program: str, runs: list[_Run], patience: float
+    ) -> Verdict:
         """The verdict of tests that call the functions of the program, in one run of two processes."""
         with (
             _content({"program": program, "prelude": suite.prelude}) as content,
             _content(_tests(suite, self._config.relative_tolerance)) as tests,
             memory_file() as statement,
         ):
-            report = child.run(self._task(TaskKind.SUITE), [content, tests, statement])
-            runs.append(report)
+            report = _run(child, self._task(TaskKind.SUITE, patience), [content, tests, statement], runs)
             stated = _stated(statement)
         if stated is Statement.PASSED:
             return Verdict.CORRECT
@@ -200,14 +226,22 @@ class CodeChecker(PooledChecker[ChildProcess]):
             return fault
         return Verdict.INCORRECT if stated is Statement.FAILED else Verdict.CRASHED
 
-    def _task(self, kind: TaskKind) -> ProgramTask:
+    def _task(self, kind: TaskKind, patience: float = 1.0) -> ProgramTask:
         config = self._config
         return ProgramTask(
             kind=kind,
             cpu_seconds=config.cpu_seconds,
             wall_seconds=config.deadline_seconds,
             memory_bytes=config.memory_mib << 20,
+            patience=patience,
         )
+
+
+def _run(child: ChildProcess, task: ProgramTask, descriptors: Sequence[int], runs: list[_Run]) -> ProgramReport | None:
+    """Run a task, and add it to `runs`."""
+    report = child.run(task, descriptors)
+    runs.append(_Run(task, report))
+    return report
 
 
 def _fault(report: ProgramReport | None, *, serves: bool = False) -> Verdict | None:
@@ -225,24 +259,26 @@ def _fault(report: ProgramReport | None, *, serves: bool = False) -> Verdict | N
     return None if ended_well else Verdict.INCORRECT
 
 
-def _is_by_machine(verdict: Verdict, runs: _Runs) -> bool:
+def _is_by_machine(verdict: Verdict, runs: Sequence[_Run], suite_seconds: float) -> bool:
     """Whether the machine may have caused a TIMEOUT or CRASHED.
 
-    A run that is late because others had the processor could have computed for most of the time, and was kept from it for much
-    of it. A process that is killed from outside may be a victim of a machine without memory; no limit of its own kills it so.
+    A run that others made late had less than its time to itself. A process that is killed from outside may be a victim of a
+    machine without memory; no limit of its own kills it so.
     """
-    last = runs[-1] if runs else None
+    last = runs[-1].report if runs else None
     if verdict is Verdict.CRASHED:
         return last is None or not last.began or last.unseen or _SIGKILL in (last.status, last.last_status)
     if verdict is not Verdict.TIMEOUT:
         return False
-    counted = [run for run in ([last] if last is None or last.late else runs) if run is not None]
-    wall = sum(run.wall_seconds for run in counted)
-    busy = [run.busy_seconds for run in counted if run.busy_seconds is not None]
-    deprived = [run.deprived_seconds for run in counted if run.deprived_seconds is not None]
-    if len(busy) < len(counted):
+    # Without a late run, all runs together took longer than a suite may take.
+    late = last is None or last.late
+    counted, allowed = (runs[-1:], runs[-1].task.wall_seconds) if runs and late else (runs, suite_seconds)
+    reports = [run.report for run in counted if run.report is not None]
+    deprived = [report.deprived_seconds for report in reports if report.deprived_seconds is not None]
+    if not reports or len(deprived) < len(reports):
         return True
-    return sum(busy) >= BUSY_SHARE * wall and sum(deprived) >= DEPRIVED_SHARE * wall
+    wall = sum(report.wall_seconds for report in reports)
+    return sum(deprived) >= DEPRIVED_SHARE * wall and wall - sum(deprived) < allowed
 
 
 def _tests(suite: Assertions | Calls, tolerance: float) -> dict[str, Any]:

@@ -31,7 +31,7 @@ from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
 
-from pipeline.graders.code.processor_time import Counts, counts_of, processor_time
+from pipeline.graders.code.processor_time import Counts, counts_of, deprived_seconds
 from pipeline.graders.code.runs import (
     OTHER_SIDE_ENDED,
     Descriptor,
@@ -170,7 +170,7 @@ def _be(role: Role, task: ProgramTask, work: str, parent: int, required: Confine
     program = role in _OF_PROGRAMS
     limits = Limits(
         memory_bytes=task.memory_bytes,
-        cpu_seconds=math.ceil(task.cpu_seconds if program else task.wall_seconds),
+        cpu_seconds=math.ceil(task.cpu_seconds if program else task.longest_seconds),
         file_bytes=MAX_OUTPUT_BYTES,
         folder=work if program else None,
         wire=Descriptor.WIRE,
@@ -217,7 +217,7 @@ def watch(task: ProgramTask, processes: list[Watched], folder: str, control: int
     """Wait until the last process ends or a limit is reached, then end all processes. The first process is the program."""
     program, last = processes[0], processes[-1]
     began_at = time.monotonic()
-    deadline = began_at + task.wall_seconds
+    wall_time = _WallTime(task, processes, began_at)
     poller = select.poll()
     poller.register(control, 0)
     for process in processes:
@@ -234,15 +234,13 @@ def watch(task: ProgramTask, processes: list[Watched], folder: str, control: int
         exhausted = task.kind != TaskKind.PROBE and program.threads is not None and program.threads.exceeded
         if time.monotonic() >= next_look:
             exhausted = exhausted or (program.status is None and looks.exhausts())
+            late = wall_time.is_over()
             next_look = time.monotonic() + TICK_SECONDS
-        late = time.monotonic() >= deadline or any(descriptor == control for descriptor, _ in events)
+        late = late or any(descriptor == control for descriptor, _ in events)
     if last.status == OTHER_SIDE_ENDED:
         program.has_ended(LAST_WORDS_SECONDS)
     status, last_status, wall_seconds = program.status, last.status, time.monotonic() - began_at
-    for process in processes:
-        process.measure()
-    counts = [process.counts for process in processes if process.counts is not None]
-    times = processor_time(counts) if len(counts) == len(processes) else None
+    deprived = _deprived_seconds(processes)
     _end(processes)
     if program.cpu_seconds >= task.cpu_seconds:
         exhausted = True
@@ -255,9 +253,30 @@ def watch(task: ProgramTask, processes: list[Watched], folder: str, control: int
         unseen=looks.blind,
         last_status=last_status,
         wall_seconds=wall_seconds,
-        busy_seconds=None if times is None else times.busy_seconds,
-        deprived_seconds=None if times is None else times.deprived_seconds,
+        deprived_seconds=deprived,
     )
+
+
+def _deprived_seconds(processes: list[Watched]) -> float | None:
+    """The seconds that others took from a run so far. None if the kernel does not count them."""
+    for process in processes:
+        process.measure()
+    counts = [process.counts for process in processes if process.counts is not None]
+    return deprived_seconds(counts) if len(counts) == len(processes) else None
+
+
+class _WallTime:
+    """Whether the time of a run is over."""
+
+    def __init__(self, task: ProgramTask, processes: list[Watched], began_at: float) -> None:
+        self._task, self._processes, self._began_at = task, processes, began_at
+
+    def is_over(self) -> bool:
+        elapsed = time.monotonic() - self._began_at
+        if not self._task.wall_seconds <= elapsed < self._task.longest_seconds:
+            return elapsed >= self._task.wall_seconds
+        deprived = _deprived_seconds(self._processes)
+        return deprived is None or elapsed - deprived >= self._task.wall_seconds
 
 
 def _readable(descriptor: int, seconds: float) -> bool:

@@ -23,7 +23,7 @@ from pipeline.graders.settings import CodeConfig
 
 START_SECONDS = 60.0
 GRACE_SECONDS = 30.0
-"""If no report arrives for this long after the wall time of a run, the process is killed."""
+"""If no report arrives for this long after the longest time of a run, the process is killed."""
 REMOVAL_ATTEMPTS = 50
 MAX_NOTE_BYTES = 4096
 """Limit of what is read of the last words of a process."""
@@ -120,7 +120,7 @@ class ChildProcess:
         except OSError:
             reply = b""
         else:
-            reply = self._heard(task.wall_seconds + GRACE_SECONDS)
+            reply = self._heard(task.longest_seconds + GRACE_SECONDS)
         if not reply:
             self.kill()
             return None

@@ -1,4 +1,4 @@
-"""How long the processes of a run computed, and how long others kept them waiting for a processor, by the kernel's counts.
+"""How long others kept the processes of a run waiting for a processor, by the kernel's counts.
 
 A thread that can run and waits may wait for other threads of its own run: at most as long as these computed. What it waited
 beyond that, others had the processor. So a program cannot make itself look deprived, however many threads it starts.
@@ -18,14 +18,6 @@ class Counts:
 
     threads: Sequence[tuple[float, float]]
     computed: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProcessorTime:
-    """Of a run: the seconds in which it could compute, and of these the seconds that others took from it."""
-
-    busy_seconds: float
-    deprived_seconds: float
 
 
 def counts_of(pid: int) -> Counts | None:
@@ -48,13 +40,11 @@ def counts_of(pid: int) -> Counts | None:
     return Counts(threads=threads, computed=ticks / os.sysconf("SC_CLK_TCK"))
 
 
-def processor_time(processes: Sequence[Counts]) -> ProcessorTime:
-    """The times of a run of these processes: of each, the thread that was busy for longest."""
+def deprived_seconds(processes: Sequence[Counts]) -> float:
+    """The seconds that others took from a run of these processes: of each, from the thread that was busy for longest."""
     total = sum(max(each.computed, sum(computed for computed, _ in each.threads)) for each in processes)
-    busy = deprived = 0.0
+    deprived = 0.0
     for each in processes:
         threads = [(computed, max(0.0, waited - (total - computed))) for computed, waited in each.threads]
-        computed, taken = max(threads, key=sum, default=(0.0, 0.0))
-        busy += computed + taken
-        deprived += taken
-    return ProcessorTime(busy_seconds=busy, deprived_seconds=deprived)
+        deprived += max(threads, key=sum, default=(0.0, 0.0))[1]
+    return deprived

@@ -74,12 +74,22 @@ class Statement(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgramTask:
-    """One run and its limits."""
+    """One run and its limits.
+
+    `wall_seconds` may pass while the processes of the run have the processor or wait of their own accord. Time for which others
+    have the processor counts too, unless `patience` is above 1: then the run may take that many times as long.
+    """
 
     kind: TaskKind
     cpu_seconds: float
     wall_seconds: float
     memory_bytes: int
+    patience: float = 1.0
+
+    @property
+    def longest_seconds(self) -> float:
+        """The wall time after which the run is late in any case."""
+        return self.wall_seconds * self.patience
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,8 +99,8 @@ class ProgramReport:
     `began` is false if the sandbox could not be set up. `status` is the exit code of the program, negative for a signal, None
     if the child ended it. `exhausted`: the program exceeded its limit of processor time, threads or files. `late`: the run
     exceeded its wall time. `unseen`: the machine did not show whether the program keeps a limit, so the run was ended.
-    `last_status` is like `status`, of the process that ends the run. `busy_seconds`: how long the run could compute, of that
-    `deprived_seconds` while others had the processor, see `processor_time`. None: the kernel does not count this.
+    `last_status` is like `status`, of the process that ends the run. `deprived_seconds`: how long
+    others had the processor that the run could have used, see `processor_time`. None: the kernel does not count this.
     """
 
     began: bool
@@ -100,7 +110,6 @@ class ProgramReport:
     unseen: bool
     last_status: int | None
     wall_seconds: float
-    busy_seconds: float | None
     deprived_seconds: float | None
 
 
