@@ -14,22 +14,31 @@ BUGS = sorted((Path(__file__).parent / "bugs").glob("*.patch"))
 SEEDS = 150
 SECONDS = 200
 
-pytestmark = pytest.mark.faults
+of_each_bug = pytest.mark.parametrize("bug", BUGS, ids=[bug.stem for bug in BUGS])
 
 
-@pytest.mark.parametrize("bug", BUGS, ids=[bug.stem for bug in BUGS])
+@of_each_bug
+def test_a_bug_can_be_sown(bug: Path) -> None:
+    checked = subprocess.run(
+        ["git", "apply", "--check", str(bug)], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert checked.returncode == 0, (
+        f"{bug.name} does not fit the code any more: sow the bug by hand and write it again with "
+        f"`git diff pipeline > tests/faults/bugs/{bug.name}`\n{checked.stderr}"
+    )
+
+
+@pytest.mark.faults
+@of_each_bug
 def test_a_sown_bug_turns_the_tests_red(tmp_path: Path, bug: Path) -> None:
     _copy(tmp_path)
-    applied = subprocess.run(["git", "apply", str(bug)], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert applied.returncode == 0, (
-        f"{bug.name} does not fit the code any more: sow the bug by hand and write it again with "
-        f"`git diff pipeline > tests/faults/bugs/{bug.name}`\n{applied.stderr}"
-    )
+    subprocess.run(["git", "apply", str(bug)], cwd=tmp_path, check=True)
     red = _tested(tmp_path)
     assert red.returncode == 1, f"nothing noticed {bug.stem}\n{red.stdout}{red.stderr}"
     assert "AssertionError" in red.stdout
 
 
+@pytest.mark.faults
 def test_the_copy_without_a_bug_is_green(tmp_path: Path) -> None:
     _copy(tmp_path)
     green = _tested(tmp_path)

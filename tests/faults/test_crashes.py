@@ -50,7 +50,7 @@ def in_parallel(test: Callable[[Point], None], points: Sequence[Point]) -> None:
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
         failures = [failure for failure in pool.map(outcome, points) if failure]
-    assert failures == []
+    assert not failures, "\n".join(failures)
 
 
 def finished_and_damaged(scene: Scene) -> None:
@@ -114,7 +114,7 @@ def test_a_full_disk_at_every_write_ends_the_run_and_the_next_start_finishes_it(
         codes.append(code)
         # A worker's flush that fails while its unit is completed loses nothing: the completion writes the same rows again.
         assert code == 1 or (code == 0 and role == "worker"), start.output
-        assert code == 0 or "No space left on device; free space" in start.output, start.output
+        assert code == 0 or "No space left on device; free disk space" in start.output, start.output
         assert "Traceback" not in start.output, start.output
         scene.finish()
         assert_same(scene, reference)

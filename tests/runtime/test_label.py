@@ -124,7 +124,7 @@ def test_too_many_failures_end_the_run_and_what_was_done_is_kept(
     assert 0 < committed < 6
     healed = label(ray_cluster, data, tmp_path / "run", *settings)
     assert healed.returncode == 0, healed.stderr
-    assert "to label 384 rollouts" in healed.stdout  # 1,536 came in before the engine died
+    assert "to sample and grade 384 rollouts" in healed.stdout  # 1,536 came in before the engine died
     assert labels(tmp_path / "run").equals(labels(run_dir))
 
 
@@ -138,7 +138,7 @@ def test_more_rollouts_are_added_to_a_finished_run(
     before = pl.read_parquet(tmp_path / "run" / "rollouts" / "*.parquet")
     more = label(ray_cluster, data, tmp_path / "run", "run.unit_problems=10")
     assert more.returncode == 0, more.stderr
-    assert "to label 720 rollouts" in more.stdout  # 240 prefixes x 3
+    assert "to sample and grade 720 rollouts" in more.stdout  # 240 prefixes x 3
     after = pl.read_parquet(tmp_path / "run" / "rollouts" / "*.parquet")
     assert after["rollout_id"].n_unique() == after.height == before.height + 720
     assert before.join(after, on=before.columns, how="anti", nulls_equal=True).is_empty()
