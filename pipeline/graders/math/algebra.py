@@ -190,7 +190,7 @@ def same_value(left: str, right: str) -> bool | None:
             try:
                 values = []
                 for text in (left, right):
-                    ratio, generators = read_expression(text, numbers)
+                    ratio, generators, _ = read_expression(text, numbers)
                     values.append(evaluate(ratio, generators, numbers.exact))
                 (a, a_scale), (b, b_scale) = values
                 if not (mp.isfinite(a) and mp.isfinite(b)):
@@ -210,7 +210,7 @@ def _is_rounded(left: str, right: str) -> bool:
         if decimal is None or side is None or rounds_to(side, decimal) is False:
             continue
         with mp.workdps(PRECISION):
-            ratio, generators = read_expression(without_unit(text), _numbers(0))
+            ratio, generators, _ = read_expression(without_unit(text), _numbers(0))
             value, scale = evaluate(ratio, generators, _exact)
             if mp.isfinite(value) and abs(value.imag) <= AGREEMENT_BY_VALUE * scale:
                 return bool(is_rounding(decimal, _fraction(value.real), _fraction(AGREEMENT_BY_VALUE * scale)))

@@ -26,7 +26,9 @@ class FormKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A text and its parts. `marks`: brackets of a tuple, operators of a relation, or the number of columns of a matrix."""
+    """A text and its parts. `marks`: brackets of a tuple, operators of a relation, the number of columns of a matrix,
+    or "or" for a list of alternatives.
+    """
 
     kind: FormKind
     text: str
@@ -50,7 +52,7 @@ _MATRIX = re.compile(
 _NAME = r"(?:\\[A-Za-z]+ ?)?[A-Za-z][A-Za-z' ]*(?:_(?:\w|\{\w+\}))?'*"
 _LABEL = re.compile(
     rf"(?:{_NAME}|\\(?:theta|alpha|beta|gamma|lambda|mu|phi|omega|delta)(?:_(?:\w|\{{\w+\}}))?)"
-    rf"(?:\^\{{-1\}})?(?:\([A-Za-z0-9,]+\))?|\|[A-Z]{{2}}\||{_NAME}(?::{_NAME}){{1,5}}|\({_NAME}(?:,{_NAME})+\)"
+    rf"(?:\^\{{-1\}})?(?:\((?:\\[a-z]+(?![a-z])|[A-Za-z0-9,])+\))?|\|[A-Z]{{2}}\||{_NAME}(?::{_NAME}){{1,5}}|\({_NAME}(?:,{_NAME})+\)"
     r"|\\(?:overline|angle|vec|mathbf) ?\{?[A-Za-z]+\}?"
 )
 _NOT_NAMES = frozenset({"and", "or"})
@@ -101,7 +103,7 @@ def read_form(normal: str, *, thousands: bool = True) -> Form:
         return bracketed
     if "\\pm" in text or "\\mp" in text:
         both = (text.replace("\\pm", "+").replace("\\mp", "-"), text.replace("\\pm", "-").replace("\\mp", "+"))
-        return Form(FormKind.LIST, text, tuple(Form(FormKind.EXPRESSION, one) for one in both))
+        return Form(FormKind.LIST, text, tuple(Form(FormKind.EXPRESSION, one) for one in both), ("or",))
     return Form(FormKind.EXPRESSION, text)
 
 
@@ -202,7 +204,7 @@ def _list(text: str, parts: list[str], thousands: bool) -> Form:
         return _intersection(text, [interval for interval in intervals if interval])
     if all(intervals) and len(items) > 1 and " or " in f" {re.sub('[^a-z]', ' ', text)} ":
         return Form(FormKind.UNION, text, tuple(interval for interval in intervals if interval))
-    return Form(FormKind.LIST, text, tuple(items))
+    return Form(FormKind.LIST, text, tuple(items), ("or",) if " or " in f" {re.sub('[^a-z]', ' ', text)} " else ())
 
 
 def _intersection(text: str, intervals: list[Form]) -> Form:
