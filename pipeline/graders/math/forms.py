@@ -200,11 +200,21 @@ def _list(text: str, parts: list[str], thousands: bool) -> Form:
         # "\\pm 1, \\pm 2" is one list of four values.
         items += form.items if form.kind is FormKind.LIST else (form,)
     intervals = [interval_of(item) or (item if _is_interval(item) else None) for item in items]
-    if all(intervals) and len(items) == 2 and " and " in f" {re.sub('[^a-z]', ' ', text)} ":
+    if len({variable for item in items if (variable := _bounded(item))}) > 1:
+        # x<2 or y>5 is no set of numbers.
+        intervals = []
+    if intervals and all(intervals) and len(items) == 2 and " and " in f" {re.sub('[^a-z]', ' ', text)} ":
         return _intersection(text, [interval for interval in intervals if interval])
-    if all(intervals) and len(items) > 1 and " or " in f" {re.sub('[^a-z]', ' ', text)} ":
+    if intervals and all(intervals) and len(items) > 1 and " or " in f" {re.sub('[^a-z]', ' ', text)} ":
         return Form(FormKind.UNION, text, tuple(interval for interval in intervals if interval))
     return Form(FormKind.LIST, text, tuple(items), ("or",) if " or " in f" {re.sub('[^a-z]', ' ', text)} " else ())
+
+
+def _bounded(form: Form) -> str | None:
+    """The name of what a relation bounds: x of 1 < x."""
+    if form.kind is not FormKind.RELATION:
+        return None
+    return next((item.text for item in form.items if is_label(item.text)), None)
 
 
 def _intersection(text: str, intervals: list[Form]) -> Form:

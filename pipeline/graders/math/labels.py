@@ -25,6 +25,14 @@ _GREEK = tuple(
         "rho", "sigma", "tau", "upsilon", "phi", "chi", "psi", "omega",
     )
 )  # fmt: skip
+# Words for different things. Other words may be two names of one thing, such as cost and price.
+_QUANTITIES = frozenset(
+    {
+        "length", "width", "height", "depth", "area", "perimeter", "volume", "radius", "diameter", "circumference", "sum",
+        "product", "difference", "quotient", "remainder", "mean", "median", "mode", "variance", "speed", "time", "distance",
+        "slope", "minimum", "maximum", "min", "max", "hypotenuse", "numerator", "denominator", "gcd", "lcm", "domain", "range",
+    }
+)  # fmt: skip
 _VOWELS = frozenset("aeiou")
 # Names of arguments of a function that is constant. f(a) = 5 and f(b) = 5 are values at two points.
 _ARGUMENTS = frozenset("rstuvwxyz")
@@ -61,6 +69,8 @@ def differ(label: str, other: str) -> bool:
     if len({name.count("'") for name in both}) > 1 or all(len(name) == 1 for name in both):
         return True
     if all(name.strip("|").isupper() for name in both):
+        return True
+    if {name.lower() for name in both} <= _QUANTITIES:
         return True
     figures = [_FIGURE.fullmatch(name) for name in both]
     if figures[0] and figures[1]:

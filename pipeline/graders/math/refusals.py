@@ -31,10 +31,18 @@ _SOLVE = "(?:{}{{0,2}}{})".format(
     ),
 )
 _SOLVED = _one_of(
-    "solved, answered, determined, found, computed, calculated, evaluated, decided, established, known, deduced, inferred,"
-    " resolved, completed"
+    "solved, done, answered, determined, found, computed, calculated, evaluated, decided, established, known, deduced,"
+    " inferred, resolved, completed"
 )
 _BE = r"(?:'m|'re| am| are| was| were| remain| feel| got| get)"
+_KNOWN = (
+    _one_of(
+        _one_of(
+            "solv, answer, determin, comput, calculat, continu, proceed, finish, complet, progress, clue, solution, conclu"
+        )
+    )
+    + "[a-z]*"
+)
 _DETAILS = _one_of("information, data, details")
 _SUBJECT = re.compile(r"\b(?:i|we)\b")
 # What follows "I" or "we".
@@ -48,23 +56,30 @@ _INABILITY = re.compile(
     rf"{_before('the, some, more, enough, sufficient, further, additional')}"
     rf"(?:{_DETAILS}|{_one_of('info, time, tools, knowledge, help, context, a calculator, a computer')})"
     r"| (?:leave|left) (?:it|this|the [a-z]{1,12}) (?:open|unsolved|unfinished|here|there|blank|undone)"
+    rf"| (?:wasn't|weren't|isn't|aren't) able to {_SOLVE}|(?: have|'m having| had| am having) trouble"
+    r"| (?:doubt|(?:do not|don'?t) (?:think|believe)) (?:that )?(?:i|we|it|this|that)"
+    r"(?: [a-z]{1,12}){0,2} (?:can|could|will|is possible)"
+    rf"|(?: (?:have|had|did|do|could|am|are|was|were))?(?: not| never|n'?t|dn'?t) (?!need|have|want|use)[a-z' ]{{0,24}}{_KNOWN}"
     rf"|{_BE} (?:skipping|leaving) (?:this|it)| can no longer {_SOLVE}| (?:have|had) not been able to {_SOLVE}"
     rf"| {_one_of('have, had, got, found, see, know, know of, could find, can find, can see, can offer')} no "
     r"(?:idea|clue|answer|solution|way to|result|means|further)"
     rf"| {_one_of('failed, fail, was unable, were unable, struggle, struggled, have failed')} to {_SOLVE}"
     rf"|(?:{_one_of(' have to, must, will, shall')}|'ll)? "
-    rf"{_one_of('give up, gave up, surrender, pass on this, decline, refuse, skip (?:this|it)')}| stop here\.|{_BE} giving up"
+    rf"{_one_of('give up, gave up, surrender, quit, pass on this, decline, refuse, skip (?:this|it)')}"
+    rf"|(?: must| will|'ll)? stop here\.|{_BE} giving up"
     r")(?![a-z])"
 )
 # "I am not sure" and "I am stuck" end a text only if no other way follows.
 _DOUBT = re.compile(
     rf"(?:{_BE} {_before('still, just, simply, really, completely, totally, a bit, so, hopelessly, now')}"
-    rf"(?:not {_before('really, quite, entirely, completely, at all')}(?:sure|certain)"
-    rf"|{_one_of('unsure, uncertain, stuck, lost, confused, at a loss, out of ideas, clueless, in the dark')}|stumped|blocked)"
+    rf"(?:not {_before('really, quite, entirely, completely, at all')}(?:sure|certain|confident)"
+    rf"|{_one_of('unsure, uncertain, stuck, lost, confused, at a loss, clueless, in the dark, stumped, blocked')}"
+    r"|out of (?:ideas|time|options))"
     r"|(?: have| had)? (?:run|ran) out of (?:ideas|time|space))\b"
 )
 _PHRASE = re.compile(
-    r"\b(?:(?:must|have to|better) give up|unclear (?:how|what) to|draw(?:ing)? a blank"
+    r"\b(?:(?:must|have to|better) give up|(?:unclear|not clear) (?:how|what) to|over my head|let me stop here"
+    r"|draw(?:ing)? a blank"
     rf"|{_one_of('impossible, too hard, too difficult, too complex, too complicated, too much, too advanced')} for (?:me|us)"
     r"|(?:beyond|above|outside) (?:(?:me|us)|(?:my|our) "
     r"(?:abilit|capabilit|reach|skill|power|scope|knowledge|means|head)[a-z]*)"
@@ -78,15 +93,18 @@ _PHRASE = re.compile(
     r"(?:not (?:been )?(?:found|obtained|reached|available|known)|unknown|unclear|out of reach))\b"
 )
 _PHRASE_HINTS = (
-    "give up", " for me", " for us", "beyond", "above ", "outside ", "eludes", "escapes", "defeats", "beats", "puzzles",
-    "blank", "unclear", "progress", "no conclusion", "no answer", "no solution", "no result", "remain", " not ", "unknown",
-    "out of reach",
+    "give up", " for me", " for us", "beyond", "above ", "outside ", "eludes", "escapes", "defeats", "beats",
+    "puzzles", "blank", "clear", "over my head", "stop here", "progress", "no conclusion", "no answer", "no solution",
+    "no result", "remain", " not ", "unknown", "out of reach",
 )  # fmt: skip
 # A sentence without a subject: "Unable to solve."
 _ALONE = re.compile(
     rf"(?:^|[.!?:;\n*]\s{{0,3}})(?:{_one_of('sorry, unfortunately, apologies, sadly, alas')},? )?"
     rf"(?:(?:still )?(?:unable|not able|failed|impossible|no way) to {_SOLVE}|{_ABLE} {_SOLVE}|(?:have )?"
-    rf"(?:no (?:idea|clue)|{_one_of('not sure, unsure, stuck, skipped, skipping')}|don'?t know|giving up|gave up|give up))\b"
+    r"(?:no (?:idea|clue)"
+    r"|(?:pass|unsolved|unknown|n/a|idk|dunno|(?:it's |it is )?unclear|(?:hard|impossible) to say|time's up)(?=[.,;:!])"
+    rf"|not possible to {_SOLVE}"
+    rf"|{_one_of('not sure, unsure, stuck, skipped, skipping')}|don'?t know|giving up|gave up|give up))\b"
 )
 _IMPERSONAL = re.compile(
     rf"\b(?:{_ABLE} be {_before('uniquely, fully, reliably, exactly, definitely')}{_SOLVED}"
@@ -98,7 +116,7 @@ _IMPERSONAL = re.compile(
     rf"|{_DETAILS}(?: [a-z]{{1,12}}){{0,3}} (?:is|are) "
     r"(?:missing|insufficient|incomplete|lacking|not (?:enough|sufficient|given|available|provided))"
     rf"|(?:more|further|additional) {_DETAILS} (?:is|are|would be) (?:needed|required|necessary)"
-    rf"|(?:needs?|requires?) (?:more|further|additional) {_DETAILS})\b"
+    rf"|(?<!not )(?<!n't )(?:needs?|requires?) (?:more|further|additional) {_DETAILS})\b"
 )
 _IMPERSONAL_HINTS = (
     "be ",
@@ -165,7 +183,8 @@ _HINTS = (
     "nswer", "olution", "esult", "unsolv", "indeterm", "ncomplete", "issing", "information", "data", "details",
     "surrender", "decline", "refuse", "pass on", "struggle", "no means", "no further", "elude", "escape", "defeat",
     "beats", "puzzle", "nclear", "no more", "onclusion", "remain", "skip", "stop here", "leave", "left", "lack",
-    " need", "no longer", "blank",
+    " need", "no longer", "blank", "trouble", "doubt", "quit", "never", "my head", "pass", "unknown", "n/a", "idk",
+    "dunno", "to say", "time's up",
 )  # fmt: skip
 
 
@@ -207,7 +226,7 @@ def _gives_up(tail: str, subjects: list[int]) -> bool:
     if _METHOD.search(after):
         return False
     # "We" may go on where "I" has given up.
-    return not tail[:subject].endswith("we") or _GOES_ON.search(after) is None
+    return not tail[:subject].endswith("we") or not (_GOES_ON.search(after) or _RECOVERS.search(after))
 
 
 def _doubts(tail: str, subjects: list[int]) -> bool:

@@ -89,7 +89,10 @@ def _tuple_and_values(pair: Form, values: Form, leaf: Leaf, *, swapped: bool) ->
 
 
 def _unwrapped(form: Form) -> Form:
+    """The only item of a list or set. A set of a set is not that set."""
     while form.kind in _UNORDERED and len(form.items) == 1 and form.items[0].text != _NOTHING:
+        if form.kind is form.items[0].kind is FormKind.SET:
+            return form
         form = form.items[0]
     return form
 

@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 
 _END = (
-    r"<(?:\|(?:im_end|eot_id|eom_id|endoftext|end_of_text|end_of_turn|end|eot|return|end▁of▁sentence)\|"
+    r"<(?:\|(?:im_end|eot_id|eom_id|endoftext|end_of_text|end_of_turn|endofturn|turn_end|end_of_message|end|eot|return|end▁of▁sentence)\|"
     r"|｜(?:end▁of▁sentence|end_of_sentence)｜|end_of_turn|eos|EOS|/s)>"
 )
 _BEGIN = (
@@ -17,15 +17,16 @@ _BEGIN = (
     r"|(?:<s>\s{0,2})?\[(?P<inst>/?INST)\]|<\|(?P<role>user|assistant|system|begin_of_text)\|>|<｜(?P<wide>User|Assistant)｜>"
     r"|<\|start\|>(?P<harmony>user|system|developer)"
     r"|(?:^|(?<=\n))\#\#\#[ ]?(?P<heading>Human|User|Instruction|Assistant|Response):"
-    r"|(?:^|(?<=\n))(?P<speaker>Human|User|Assistant):[ \n]"
+    r"|(?:^|(?<=\n))<(?P<tag>human|user|bot|assistant)>:"
+    r"|(?:^|(?<=\n))(?:\*\*)?(?P<speaker>Human|HUMAN|User|USER|Assistant|ASSISTANT):(?:\*\*)?[ \n]"
 )
 _MARK = re.compile(rf"(?P<end>{_END})|{_BEGIN}")
 # One of these is in every text with a mark. They are quicker to look for.
-_TOKENS = ("<|", "<｜", "_turn>", "</s>", "<eos>", "<EOS>")
-_NAMES = ("INST]", "Human:", "User:", "Instruction:", "Assistant:")
+_TOKENS = ("<|", "<｜", "_turn>", "</s>", "<eos>", "<EOS>", "<human>:", "<user>:", "<bot>:")
+_NAMES = ("INST]", "Human:", "HUMAN:", "User:", "USER:", "Instruction:", "Assistant:")
 _OTHERS = frozenset({"user", "system", "human", "inst", "instruction", "developer", "tool", "ipython"})
 _STATES = re.compile(r"nswer|\\boxed|####")
-_ROLES = ("im", "header", "turn", "inst", "role", "wide", "harmony", "heading", "speaker")
+_ROLES = ("im", "header", "turn", "inst", "role", "wide", "harmony", "heading", "tag", "speaker")
 _REPLY = "reply"
 """The speaker after a line that begins a turn only after another speaker. Answers have such headings, too."""
 _STRUCK = "<s>"
@@ -77,13 +78,13 @@ class _Turn:
 
 def _marks(text: str) -> list[_Mark]:
     matches = list(_MARK.finditer(text))
-    found, replies = [], [match.start() for match in matches if match["speaker"] == "Assistant"]
+    found, replies = [], [match.start() for match in matches if (match["speaker"] or "").lower() == "assistant"]
     lines = _Lines.of(text, replies[-1] if replies else -1) if any(match["speaker"] for match in matches) else None
     for match in matches:
-        if lines and match["speaker"] and not lines.begins_turn(match.start(), match["speaker"]):
+        if lines and match["speaker"] and not lines.begins_turn(match.start(), match["speaker"].lower()):
             continue
         role = next((match[name] for name in _ROLES if match[name] is not None), "").lower()
-        if match["speaker"] == "Assistant" or role == "response":
+        if (match["speaker"] and role == "assistant") or role == "response":
             role = _REPLY
         found.append(_Mark(match.start(), match.end(), None if match["end"] else role))
     return found
@@ -105,14 +106,14 @@ class _Lines:
 
     def begins_turn(self, at: int, speaker: str) -> bool:
         """Whether a line with the name of a speaker begins a turn, as in a transcript."""
-        if speaker == "Assistant":
+        if speaker == "assistant":
             return True
         if at <= self.begin:
             return self.last_reply > at
         stated, apart = -1 < self.stated < at, self._is_apart(at)
         if self.last_reply > at:
             return stated or (apart and self._is_apart(self.last_reply))
-        return stated and apart and speaker == "Human"
+        return stated and apart and speaker == "human"
 
     def _is_apart(self, at: int) -> bool:
         return self.text.startswith("\n\n", at - 2)
