@@ -23,6 +23,7 @@ _PART_LINE = re.compile(rf"[ \t*#>-]{{0,8}}(?:{_LABEL}|(?P<point>[1-9])[.:][ *]{
 # Every part has one of these. They are quicker to look for.
 _ENDS_OF_LABELS = (") ", ". ", ": ", ")*", ".*", ":*")
 _WORD = re.compile(r"(?<![\\A-Za-z])[A-Za-z]{2,}")
+_VALUE = re.compile(r"[-+$\\(\[{|.\d∞π√]|[A-Za-z]\w? ?[=<>]|[A-Za-z]\b|(?:[Tt]rue|[Ff]alse|[Yy]es|[Nn]o|[Nn]one)\b")
 MAX_ITEM = 60
 MAX_ITEM_WORDS = 2
 
@@ -84,7 +85,9 @@ def _joined(labels: Sequence[str], items: Sequence[str]) -> str | None:
 
 
 def _is_short(item: str) -> bool:
-    return 0 < len(item) <= MAX_ITEM and len(_WORD.findall(item)) <= MAX_ITEM_WORDS
+    """Whether an item is a value with at most a unit or two, not the words between "From (1) and (2) we get"."""
+    words = len(_WORD.findall(item)) if 0 < len(item) <= MAX_ITEM else MAX_ITEM
+    return words <= MAX_ITEM_WORDS and _VALUE.match(item) is not None
 
 
 def _follow(letters: list[str]) -> bool:

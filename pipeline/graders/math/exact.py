@@ -62,7 +62,7 @@ _NOT_UNITS = frozenset(
         "dozens", "half", "halves", "third", "thirds", "quarter", "quarters", "fourth", "fourths", "fifth",
         "fifths", "tenth", "tenths", "th", "st", "nd", "rd", "not", "no", "less", "more", "than", "base",
         "squared", "cubed", "factorial", "choose", "remainder", "modulo", "tens", "hundreds", "thousands",
-        "millions", "billions",
+        "millions", "billions", "sixths", "sevenths", "eighths", "ninths", "hundredths", "thousandths",
     }
 )  # fmt: skip
 _UNIT_NAMES = {

@@ -9,7 +9,8 @@ MULTIPLIERS = {
 _MULTIPLIER = re.compile(rf"[$* ]{{0,4}}\b({'|'.join(MULTIPLIERS)})\b", re.IGNORECASE)
 _CHANGE = re.compile(
     r"[$* ]{0,4}\b(?:factorial|squared|cubed|times|plus|minus|choose|divided|multiplied|tens|dozens|hundreds|thousands|millions"
-    r"|billions|and a|to the power|per ?cent|percentage)\b",
+    r"|billions|and a|to the power|per ?cent|percentage|halves|thirds|fifths|sixths|sevenths|eighths|ninths|tenths|hundredths"
+    r"|thousandths)\b",
     re.IGNORECASE,
 )
 

@@ -50,6 +50,9 @@ def contradict(wanted: Form, given: Form) -> bool:
         # (x,y) = (2,3) names a pair.
         return False
     names = naming_of(_items(wanted)), naming_of(_items(given))
+    if names == (Naming.STATEMENTS, Naming.STATEMENTS) and _functions(wanted) != _functions(given):
+        # A condition for x says nothing of f(t).
+        return True
     if Naming.STATEMENTS in names or names == (Naming.NONE, Naming.NONE):
         return False
     if Naming.EACH in names and are_alternatives(wanted) != are_alternatives(given):
@@ -66,6 +69,10 @@ def contradict(wanted: Form, given: Form) -> bool:
 
 def _items(form: Form) -> Sequence[Form]:
     return form.items if form.kind in (FormKind.LIST, FormKind.SET) else (form,)
+
+
+def _functions(form: Form) -> set[str]:
+    return {label for label in labels_of(_items(form)) if label and label.endswith(")")}
 
 
 def _other_unknown(wanted: Form, given: Form) -> bool:
