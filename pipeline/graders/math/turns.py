@@ -18,12 +18,11 @@ _BEGIN = (
     r"|<\|start\|>(?P<harmony>user|system|developer)"
     r"|(?:^|(?<=\n))\#\#\#[ ]?(?P<heading>Human|User|Instruction|Assistant|Response):"
     r"|(?:^|(?<=\n))<(?P<tag>human|user|bot|assistant)>:"
-    r"|(?:^|(?<=\n))(?:\*\*)?(?P<speaker>Human|HUMAN|User|USER|Assistant|ASSISTANT):(?:\*\*)?[ \n]"
+    r"|(?:^|(?<=\n))(?:\*\*)?(?P<speaker>Human|User|USER|Assistant|ASSISTANT):(?:\*\*)?[ \n]"
 )
 _MARK = re.compile(rf"(?P<end>{_END})|{_BEGIN}")
-# One of these is in every text with a mark. They are quicker to look for.
-_TOKENS = ("<|", "<｜", "_turn>", "</s>", "<eos>", "<EOS>", "<human>:", "<user>:", "<bot>:")
-_NAMES = ("INST]", "Human:", "HUMAN:", "User:", "USER:", "Instruction:", "Assistant:")
+# Every mark begins with one of these, or has one of the names. They are quicker to look for.
+_TOKEN = re.compile(r"<(?:[|｜]|/s>|start_of_turn>|end_of_turn>|eos>|EOS>|human>:|user>:|bot>:)")
 _OTHERS = frozenset({"user", "system", "human", "inst", "instruction", "developer", "tool", "ipython"})
 _STATES = re.compile(r"nswer|\\boxed|####")
 _ROLES = ("im", "header", "turn", "inst", "role", "wide", "harmony", "heading", "tag", "speaker")
@@ -46,7 +45,7 @@ class _Mark:
 
 def first_turn(text: str) -> str:
     """The text of the first turn that is not a user's. Marks before any text are skipped."""
-    if not ("<" in text and any(token in text for token in _TOKENS)) and not any(name in text for name in _NAMES):
+    if not _may_have_marks(text):
         return text
     turn, ours = _Turn.at(text, 0), True
     for mark in _marks(text):
@@ -61,6 +60,18 @@ def first_turn(text: str) -> str:
             return text[turn.start : mark.start]
         turn, ours = _Turn.at(text, mark.end), ours if mark.speaker is None else mark.speaker not in _OTHERS
     return text[turn.start :] if ours else ""
+
+
+def _may_have_marks(text: str) -> bool:
+    """Whether a text contains what is in all texts with a mark that cuts. Quick, and false for most texts."""
+    return ("<" in text and _TOKEN.search(text) is not None) or (
+        "INST]" in text
+        or "Human:" in text
+        or "User:" in text
+        or "USER:" in text
+        or "### Assistant:" in text
+        or "Instruction:" in text
+    )
 
 
 @dataclass(frozen=True, slots=True)
