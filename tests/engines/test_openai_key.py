@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline.config.label import SamplingConfig
 from pipeline.core.errors import EngineDied, PolicyError
 from pipeline.engines.openai.http import SECRET_CHARACTERS, Key, key_from
-from pipeline.engines.openai.wire import BadAnswer, contexts, error_text
+from pipeline.engines.openai.wire import BadAnswer, Wire, contexts, error_text
 from tests.engines.openai_engines import drained, engine, requests, run, running
 from tests.engines.served import Act, Server, served
 
@@ -108,6 +109,48 @@ def test_a_key_is_masked_however_json_writes_it(value: str, ways: list[int], lev
     for _ in range(levels + 1):
         masked = json.loads(masked)
     assert masked == "before *** after"
+
+
+INVISIBLE = (
+    "\u200b",
+    "\u00ad",
+    "\ufeff",
+    "\ufe0f",
+    "\u2060",
+    "\u034f",
+    "\u202e",
+    "\U000e0100",
+    "\x00",
+    "\x1b",
+    "\x7f",
+    "\n",
+)
+
+
+@given(
+    st.lists(st.sampled_from(INVISIBLE), min_size=1, max_size=4), st.integers(1, 9), st.booleans(), st.integers(0, 2)
+)
+def test_a_key_that_is_broken_by_what_nobody_sees_is_masked(
+    inside: list[str], every: int, as_ascii: bool, levels: int
+) -> None:
+    parts = [KEY[at : at + every] for at in range(0, len(KEY), every)]
+    text = f"{''.join(inside)}before {''.join(inside).join(parts)} after\u200b"
+    said, masked = text, ""
+    for _ in range(levels + 1):
+        said = json.dumps(said, ensure_ascii=as_ascii)
+    masked = Key(KEY).redact_if_secret(said.encode()).decode()
+    for _ in range(levels + 1):
+        masked = json.loads(masked)
+    assert masked == f"{''.join(inside)}before *** after\u200b"
+    assert Key(KEY).redact(text.encode()).decode() == masked
+
+
+def test_a_broken_key_is_in_no_message_and_in_no_completion() -> None:
+    text = f"Bearer {chr(0x200B).join(KEY)}"
+    assert error_text(Key(KEY).redact(json.dumps({"error": {"message": text}}).encode())) == "Bearer ***"
+    raw = json.dumps({"choices": [{"text": text, "finish_reason": "stop"}], "model": "m"}).encode()
+    answer = Wire("m", SamplingConfig(max_tokens=16), extensions=False).answer(Key(KEY).redact_if_secret(raw), 1)
+    assert answer.choices[0].text == "Bearer ***"
 
 
 def test_texts_without_the_key_stay_as_they_are() -> None:

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from pipeline.graders.math.expression import close, equal, expression, same_zeros, scale_sign
+from pipeline.graders.math.equations import same_zeros, scale_sign
+from pipeline.graders.math.expression import close, equal, expression
 from pipeline.graders.math.ratio import rational_power
 
 SMALL = st.integers(-30, 30)
@@ -148,6 +149,37 @@ def test_equations_are_compared_up_to_a_factor() -> None:
     assert zeros("xy-1", "y-\\frac{1}{x}") is True
     assert zeros("x^2-4", "x-2") is False
     assert zeros("\\sin x", "2\\sin x") is None
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "same"),
+    [
+        ("xy", "x", False),
+        ("x^2", "x", True),
+        ("xy^2", "yx", True),
+        ("y-2", "xy-2x", False),
+        ("\\frac{x}{y}-1", "x-y", False),
+        ("\\frac{x-1}{x}", "x-1", True),
+        ("\\frac{x^2}{x}", "x", False),
+        ("y-\\frac{x}{x^2-1}", "y(x^2-1)-x", True),
+        ("y-\\frac{x-1}{x^2-1}", "y(x^2-1)-x+1", False),
+        ("\\frac{2}{x}+\\frac{1}{y}", "\\frac{4}{x}+\\frac{2}{y}", True),
+        ("x^{-1}y-1", "y-x", False),
+    ],
+)
+def test_a_factor_that_can_be_zero_changes_the_solutions(left: str, right: str, same: bool) -> None:
+    a, b = expression(left), expression(right)
+    assert a is not None
+    assert b is not None
+    assert same_zeros(a, b) is same
+    assert same_zeros(b, a) is same
+
+
+def test_a_power_of_a_variable_is_no_factor_of_an_inequality() -> None:
+    x, square = expression("x"), expression("x^2")
+    assert x
+    assert square
+    assert scale_sign(x, square) == 0
 
 
 def test_the_sign_of_a_factor_and_nearness() -> None:

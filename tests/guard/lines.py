@@ -12,6 +12,8 @@ from typing import Any
 import yaml
 
 from pipeline.__main__ import main
+from pipeline.cli import COMMANDS as CLI
+from pipeline.cli.reference import Setting, command_settings
 
 KEYS_A_LINE = 40
 
@@ -71,7 +73,8 @@ VALUES = {
     "layers": "4", "checkpoint_steps": "50", "warmup": "0.2", "aggregation": "min", "n": "[1,2,4]",
     "thresholds": "[0.1,0.5]", "column": "value", "scores": "t.parquet", "planned": "plan.json", "json": "true",
 }  # fmt: skip
-"""Values that are legal and not the default; of other settings, `_another` finds one."""
+"""Values that are legal and not the default; of other settings, `_another` finds one by what the reference says of them."""
+_OF_KIND = {"whole number": "3", "number": "0.5"}
 PER_COMMAND = {
     ("agree", "confidence"): "0.9",
     ("train", "target"): "outcome", ("agree", "neutral"): "bad", ("train", "weight"): "confidence",
@@ -270,7 +273,15 @@ def dotted(settings: Any, prefix: str = "") -> dict[str, Any]:
     return {name: value for key, inner in settings.items() for name, value in dotted(inner, f"{prefix}{key}.").items()}
 
 
-def _another(value: Any) -> str:
+def _another(value: Any, setting: Setting | None) -> str:
+    """A value other than the default. A default that is null says nothing of the kind of the setting."""
+    if setting and not isinstance(value, bool):
+        for choice in setting.choices:
+            if choice not in (str(value), "null"):
+                return choice
+        kind = setting.values.partition(",")[0]
+        if value is None and kind in _OF_KIND:
+            return _OF_KIND[kind]
     match value:
         case bool():
             return str(not value).lower()
@@ -297,10 +308,11 @@ def every_key(command: str) -> list[str]:
 def each_key(command: str) -> Iterator[str]:
     """Each setting of a command with a value that is not its default, as many in a line as go together."""
     by_context: dict[tuple[str, ...], list[str]] = {}
+    said = {setting.key: setting for _, found in command_settings(CLI[command]) for setting in found}
     for key, value in dotted(yaml.safe_load(_printed(f"{command} {REQUIRED[command]}"))).items():
         if key == "policy.kind":
             continue  # written as policy=...
-        given = PER_COMMAND.get((command, key)) or VALUES.get(key) or _another(value)
+        given = PER_COMMAND.get((command, key)) or VALUES.get(key) or _another(value, said.get(key))
         left_out = {key, "data.path"} if (command, key) == ("score", "run_dir") else {key}
         beside = [word for word in REQUIRED[command].split() if word.partition("=")[0] not in left_out]
         if command in ("label", "plan") or key == "data.splitter":

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from pipeline.config.renamed import current_overrides, current_settings
-from tests.guard.lines import COMMANDS, REQUIRED, composed, dotted, refusal
+from tests.guard.lines import COMMANDS, REQUIRED, composed, dotted, each_key, refusal
 from tests.guard.record import stored
 
 pytestmark = pytest.mark.slow
@@ -63,6 +63,13 @@ def test_a_command_line_is_accepted(kind: str, line: str) -> None:
             key, equals, value = word.partition("=")
             if equals and key not in NO_SETTINGS and "'" not in value and "[" not in value:
                 assert _same(dotted(settings)[key], value), word
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_setting_has_a_value_that_can_be_recorded(command: str) -> None:
+    for line in each_key(command):
+        code, _, said = composed(line)
+        assert code == 0, said
 
 
 @pytest.mark.parametrize("line", [f"{command} {REQUIRED[command]}" for command in COMMANDS])

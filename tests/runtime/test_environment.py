@@ -162,3 +162,10 @@ def test_a_password_is_hidden_without_its_address_too() -> None:
 
 def test_secrets_are_not_part_of_what_is_printed() -> None:
     assert "hf_abcdefghijkl" not in repr(forwarded(SHELL))
+
+
+def test_a_secret_that_is_broken_by_what_nobody_sees_is_hidden() -> None:
+    for inside in ("\u200b", "\u00ad", "\x00", "\ufe0f"):
+        assert (
+            without_secrets(f"bad {inside.join('hf_secret_1')}{inside}.", ["hf_secret_1"]) == f"bad {HIDDEN}{inside}."
+        )

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 import aiohttp
 
 from pipeline.core.errors import PolicyError
+from pipeline.core.invisible import in_json, in_utf8
 from pipeline.engines.openai.wire import ErrorKind, ServerError, error_kind, error_text, retry_after_seconds
 from pipeline.engines.settings import DEFAULT_KEY_VARIABLE
 
@@ -23,16 +24,20 @@ _MAX_COMPLAINT_BYTES = 64 * 1024
 _MASK = b"***"
 _MOST_BACKSLASHES = 32
 """Texts within texts double them at each level."""
+_BACKSLASHES = rb"\\{1,%d}" % _MOST_BACKSLASHES
+# Between two characters of a key. Lazy, because a key may hold a backslash.
+_INVISIBLE = b"(?:" + in_utf8() + b"|" + in_json(_BACKSLASHES) + b")*?"
+_VISIBLE = re.compile(rb"[ -\[\]-~]*")
 
 
 class Key:
     """An API key (or an empty one) whose value is never printed."""
 
-    __slots__ = ("_escaped", "_value")
+    __slots__ = ("_value", "_written")
 
     def __init__(self, value: str) -> None:
         self._value = value
-        self._escaped = re.compile(b"".join(map(_written, value.encode())))
+        self._written = re.compile(_INVISIBLE.join(map(_written, value.encode())))
 
     def __repr__(self) -> str:
         return "Key(***)"
@@ -42,12 +47,12 @@ class Key:
 
     def redact(self, content: bytes) -> bytes:
         """A server's answer with the key masked, since the server may repeat it, also in the escapes of JSON and of JSON within
-        a text of JSON."""
+        a text of JSON, and with invisible characters inside."""
         if not self._value:
             return content
-        if b"\\" in content:
-            return self._escaped.sub(_MASK, content)
-        return content.replace(self._value.encode(), _MASK)
+        if _VISIBLE.fullmatch(content):
+            return content.replace(self._value.encode(), _MASK)
+        return self._written.sub(_MASK, content)
 
     def redact_if_secret(self, content: bytes) -> bytes:
         """Like `redact`, for an answer that is parsed. A short key, such as EMPTY, may occur by chance and is not masked."""
@@ -56,7 +61,7 @@ class Key:
 
 def _written(byte: int) -> bytes:
     """A pattern for the ways in which JSON writes a character of ASCII. Texts within texts have several backslashes."""
-    escape = rb"\\{1,%d}u00(?i:%02x)" % (_MOST_BACKSLASHES, byte)
+    escape = _BACKSLASHES + rb"u00(?i:%02x)" % byte
     plain = re.escape(bytes([byte]))
     own = rb"\\{0,%d}" % _MOST_BACKSLASHES if byte in b'/"\\' else b""
     return b"(?:" + escape + b"|" + own + plain + b")"

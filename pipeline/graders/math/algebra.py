@@ -10,6 +10,7 @@ compares whole answers only if they have no parts that can be compared one by on
 """
 
 import contextlib
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
@@ -113,6 +114,8 @@ def equal(gold: Any, answer: Any, tolerance: float) -> bool:
             for order in permutations(answer.args)
         )
     try:
+        if isinstance(gold, sympy.Eq) and isinstance(answer, sympy.Eq):
+            return _proportional(gold.lhs - gold.rhs, answer.lhs - answer.rhs)
         if isinstance(gold, sympy.Expr) and isinstance(answer, sympy.Expr):
             identical = _identical(gold, answer, tolerance)
             if identical is not None:
@@ -155,16 +158,43 @@ def _identical(gold: sympy.Expr, answer: sympy.Expr, tolerance: float) -> bool |
         return None
     symbols = sorted(gold.free_symbols | answer.free_symbols, key=str)
     for round_, signs in enumerate(_SIGNS):
-        point = {
-            symbol: sympy.Rational(signs[position % len(signs)] * (31 + 7 * position + 13 * round_), 37)
-            for position, symbol in enumerate(symbols)
-        }
+        point = _point(symbols, round_, signs)
         near = _close(gold.xreplace(point), answer.xreplace(point), 0.0)
         if near is None or (not near and -1 in signs):
             return None
         if not near:
             return False
     return True
+
+
+def _proportional(gold: sympy.Expr, answer: sympy.Expr) -> bool:
+    """Whether one expression is a constant times the other one, at several points. Raises UnparseableError if unknown.
+
+    math-verify compares solutions for one unknown, and loses those with other unknowns.
+    """
+    gold, answer = gold.doit(), answer.doit()
+    symbols = sorted(gold.free_symbols | answer.free_symbols, key=str)
+    first: tuple[Any, Any] | None = None
+    for round_, signs in enumerate(_SIGNS):
+        point = _point(symbols, round_, signs)
+        values = gold.xreplace(point), answer.xreplace(point)
+        if first is None:
+            first = values
+            if any(_close(value, sympy.Integer(0), 0.0) is not False for value in values):
+                raise UnparseableError
+        near = _close(values[0] * first[1], values[1] * first[0], 0.0)
+        if not near:
+            if near is None or -1 in signs:
+                raise UnparseableError
+            return False
+    return True
+
+
+def _point(symbols: Sequence[Any], round_: int, signs: Sequence[int]) -> dict[Any, Any]:
+    return {
+        symbol: sympy.Rational(signs[position % len(signs)] * (31 + 7 * position + 13 * round_), 37)
+        for position, symbol in enumerate(symbols)
+    }
 
 
 def _close(gold: Any, answer: Any, tolerance: float) -> bool | None:
@@ -190,7 +220,7 @@ def same_value(left: str, right: str) -> bool | None:
             try:
                 values = []
                 for text in (left, right):
-                    ratio, generators = read_expression(text, numbers)
+                    ratio, generators, _ = read_expression(text, numbers)
                     values.append(evaluate(ratio, generators, numbers.exact))
                 (a, a_scale), (b, b_scale) = values
                 if not (mp.isfinite(a) and mp.isfinite(b)):
@@ -210,7 +240,7 @@ def _is_rounded(left: str, right: str) -> bool:
         if decimal is None or side is None or rounds_to(side, decimal) is False:
             continue
         with mp.workdps(PRECISION):
-            ratio, generators = read_expression(without_unit(text), _numbers(0))
+            ratio, generators, _ = read_expression(without_unit(text), _numbers(0))
             value, scale = evaluate(ratio, generators, _exact)
             if mp.isfinite(value) and abs(value.imag) <= AGREEMENT_BY_VALUE * scale:
                 return bool(is_rounding(decimal, _fraction(value.real), _fraction(AGREEMENT_BY_VALUE * scale)))

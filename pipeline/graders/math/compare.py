@@ -83,9 +83,10 @@ _FUNCTIONS = frozenset(
     }
 )  # fmt: skip
 _MISREAD = re.compile(
-    r"[<>].*\b(?:and|or)\b|\d \d|\d[eE][+-]?\d|\d_|:|'|\^(?:\{[^{}]*\}|\w)\^"
+    r"[<>].*\b(?:and|or)\b|\d \d|\d[eE][+-]?\d|\d_|:|'|\^-?(?:\d+|[A-Za-z]|\\[A-Za-z]+)\^"
     r"|\\(?:overline|triangle|angle|square|vec|hat|widehat|bar|overrightarrow|parallel|perp|cong|mathbb|neg|[lc]?dots)"
 )
+_BRACE = re.compile(r"\^?\{|\}")
 _MATHEMATICS = re.compile(r"[\d\\=^+*/<>]")
 _CHAIN = re.compile(r"\\approx|\\doteq|\\simeq")
 _SHORT_SCRIPT = re.compile(r"([_^])([A-Za-z0-9])(?![A-Za-z0-9])")
@@ -308,9 +309,28 @@ def _same_choice(wanted: str, given: str) -> bool | None:
 def for_grammar(normal: str) -> str | None:
     """The LaTeX of a normal form for the grammar of computer algebra, or None if the grammar would misread it."""
     text = without_unit(_CHAIN.split(normal)[0].strip()).removesuffix("%").strip()
-    if not text or "%" in text or _MISREAD.search(text) or (_has_words(text) and "\\begin{" not in text):
+    if (
+        not text
+        or "%" in text
+        or _MISREAD.search(text)
+        or _has_double_power(text)
+        or (_has_words(text) and "\\begin{" not in text)
+    ):
         return None
     return _SHORT_SCRIPT.sub(r"\1{\2}", text)
+
+
+def _has_double_power(text: str) -> bool:
+    """Whether a power follows an exponent in braces: 2^{3}^2 may mean two things."""
+    if "}^" not in text:
+        return False
+    opened: list[bool] = []
+    for brace in _BRACE.finditer(text):
+        if brace.group() != "}":
+            opened.append(brace.group() == "^{")
+        elif opened and opened.pop() and text.startswith("^", brace.end()):
+            return True
+    return False
 
 
 def without_algebra(wanted: str, given: str) -> Verdict | None:

@@ -11,6 +11,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 from pipeline.graders.math.limits import MAX_DIGITS
+from pipeline.graders.math.multipliers import MULTIPLIERS
 
 MAX_POWER = 400
 COUNTED = "of"
@@ -53,15 +54,15 @@ _UNIT = re.compile(r"^ ?(?P<name>[A-Za-z][A-Za-z'-]*(?:[ /][A-Za-z][A-Za-z'-]*)*
 _TRAILING_UNIT = re.compile(
     r"(?<=[\w})]) (?:[A-Za-z]{2,}(?:[ /][A-Za-z]+)*)(?:\^\{?[23]\}?)?$|(?<=[\d})])(?:cm|mm|km|ft|kg|mph)(?:\^\{?[23]\}?)?$"
 )
-_SCALE = re.compile(r"^ ?(thousand|million|billion|trillion)\b", re.IGNORECASE)
-_SCALES = {"thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
+_SCALE = re.compile(rf"^ ?({'|'.join(MULTIPLIERS)})\b", re.IGNORECASE)
 _NOT_UNITS = frozenset(
     {
         "and", "or", "to", "of", "out", "over", "under", "plus", "minus", "times", "divided", "by", "mod", "am",
         "pm", "is", "are", "if", "sin", "cos", "tan", "log", "ln", "pi", "infinity", "i", "e", "hundred", "dozen",
         "dozens", "half", "halves", "third", "thirds", "quarter", "quarters", "fourth", "fourths", "fifth",
         "fifths", "tenth", "tenths", "th", "st", "nd", "rd", "not", "no", "less", "more", "than", "base",
-        "squared", "cubed", "factorial", "choose", "remainder", "modulo",
+        "squared", "cubed", "factorial", "choose", "remainder", "modulo", "tens", "hundreds", "thousands",
+        "millions", "billions", "sixths", "sevenths", "eighths", "ninths", "hundredths", "thousandths",
     }
 )  # fmt: skip
 _UNIT_NAMES = {
@@ -160,7 +161,7 @@ def exact_value(normal: str) -> Exact | None:
         tail = rest[percent.end() :].strip()
         return None if tail and not _unit_words(" " + tail) else Exact(value, percent=True, decimal=decimal)
     if scale := _SCALE.match(rest):
-        value, rest = value * _SCALES[scale.group(1).lower()], rest[scale.end() :]
+        value, rest = value * MULTIPLIERS[scale.group(1).lower()], rest[scale.end() :]
     degrees = _SCALE_OF_DEGREES.fullmatch(rest)
     if degrees:
         return Exact(value, unit=f"{DEGREE} {degrees.group(1)}", decimal=decimal)

@@ -9,13 +9,10 @@ from functools import lru_cache
 from pipeline.graders.math.ratio import (
     IMAGINARY,
     ROUNDING,
-    Polynomial,
     Ratio,
     TooLargeError,
-    by_variables,
     evaluate,
     generator,
-    proportional,
     same,
 )
 from pipeline.graders.math.reader import OPAQUE, PI, Numbers, UnreadableError, read_expression
@@ -28,7 +25,7 @@ FLOAT_ERROR = 1e-14
 
 # The name of a root that is not expanded, as `reader` begins it.
 _ROOT = f"{OPAQUE}power"
-_CONSTANTS: dict[str, complex] = {PI: complex(math.pi), "e": complex(math.e), IMAGINARY: 1j}
+CONSTANTS: dict[str, complex] = {PI: complex(math.pi), "e": complex(math.e), IMAGINARY: 1j}
 _FLOATS = Numbers(
     exact=lambda number: complex(float(number)),
     functions={
@@ -39,17 +36,21 @@ _FLOATS = Numbers(
         "power": lambda base, exponent: base**exponent, "abs": lambda x: complex(abs(x)),
         "log": lambda base, x: cmath.log(x) / cmath.log(base),
     },
-    constants=_CONSTANTS,
+    constants=CONSTANTS,
     largest_angle=1e6,
 )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """The exact content of a text, and the value of each generator at one fixed point."""
+    """The exact content of a text, and the value of each generator at one fixed point.
+
+    `divisors`: what it divides by, also where that cancels, as x in x^2/x. It has no value where one of them is zero.
+    """
 
     ratio: Ratio
     values: dict[str, complex]
+    divisors: tuple[Ratio, ...] = ()
 
     @property
     def canonical(self) -> bool:
@@ -59,15 +60,23 @@ class Expression:
     @property
     def variables(self) -> frozenset[str]:
         """The variables in the expression, except those inside functions. `e`, `i` and pi are not variables."""
-        return frozenset(name for name in self.ratio.names() if not name[0].isdigit() and name not in _CONSTANTS)
+        return frozenset(name for name in self.ratio.names() if not name[0].isdigit() and name not in CONSTANTS)
+
+    def value(self) -> tuple[complex, float] | None:
+        """The value at the fixed point and the scale of its rounding error. None if it has none or is very large."""
+        try:
+            value, scale = evaluate(self.ratio, self.values, _FLOATS.exact)
+        except ArithmeticError:
+            return None
+        return (value, scale) if cmath.isfinite(value) and scale < LARGEST_VALUE else None
 
     def number(self) -> float | None:
         """The real value of an expression without variables as a float, which may be infinite. None if it has none."""
         if self.ratio.names() == {INFINITY}:
             return math.inf if next(iter(self.ratio.top.values())) > 0 else -math.inf
-        if any(name not in _CONSTANTS for name in self.values):
+        if any(name not in CONSTANTS for name in self.values):
             return None
-        value = _value(self)
+        value = self.value()
         return value[0].real if value and abs(value[0].imag) <= ROUNDING * value[1] else None
 
 
@@ -96,27 +105,6 @@ def equal(left: Expression, right: Expression) -> bool | None:
     return False if _apart(left, right) else None
 
 
-def same_zeros(left: Expression, right: Expression) -> bool | None:
-    """Whether left = 0 and right = 0 are one equation, up to a constant factor and powers of variables. None if unknown."""
-    if not (left.canonical and right.canonical):
-        return None
-    try:
-        return proportional(_in_variables(left), _in_variables(right))
-    except TooLargeError:
-        return None
-
-
-def scale_sign(left: Expression, right: Expression) -> int | None:
-    """The sign of the constant c with left = c * right: 1 or -1, 0 if there is no such constant, None if it is unknown."""
-    related = same_zeros(left, right)
-    if not related or left.ratio.names() != right.ratio.names():
-        return None if related is None else 0
-    quotient = _value(Expression(left.ratio / right.ratio, left.values | right.values)) if right.ratio.top else None
-    if quotient is None or abs(quotient[0].imag) > ROUNDING * quotient[1]:
-        return None
-    return 1 if quotient[0].real > 0 else -1
-
-
 def close(left: Expression, right: Expression, tolerance: float) -> bool | None:
     """Whether two numbers agree to a relative tolerance. None if one of them has no value."""
     a, b = left.number(), right.number()
@@ -133,7 +121,7 @@ def rounds_to(side: Expression, decimal: Fraction) -> bool | None:
     rational = side.ratio.rational()
     if rational is not None:
         return is_rounding(decimal, rational)
-    found = _value(side) if all(name.startswith(_ROOT) for name in side.values) else None
+    found = side.value() if all(name.startswith(_ROOT) for name in side.values) else None
     if found is None:
         return False
     value, scale = found
@@ -141,18 +129,6 @@ def rounds_to(side: Expression, decimal: Fraction) -> bool | None:
     return abs(value.imag) <= error and is_rounding(decimal, Fraction(value.real), Fraction(error))
 
 
-def _in_variables(side: Expression) -> dict[tuple[tuple[str, int | Fraction], ...], Polynomial]:
-    return by_variables(side.ratio.top, frozenset(_CONSTANTS))
-
-
 def _apart(left: Expression, right: Expression) -> bool:
-    a, b = _value(left), _value(right)
+    a, b = left.value(), right.value()
     return a is not None and b is not None and abs(a[0] - b[0]) > ROUNDING * max(a[1], b[1])
-
-
-def _value(side: Expression) -> tuple[complex, float] | None:
-    try:
-        value, scale = evaluate(side.ratio, side.values, _FLOATS.exact)
-    except ArithmeticError:
-        return None
-    return (value, scale) if cmath.isfinite(value) and scale < LARGEST_VALUE else None

@@ -21,6 +21,7 @@ from operator import itemgetter
 from pipeline.config.choices import Fallback
 from pipeline.graders.math.fallback_answer import MAX_BARE, MAX_SCAN, TAIL, closing_statement, last_number
 from pipeline.graders.math.long_integers import is_long_integer
+from pipeline.graders.math.multipliers import with_multiplier
 from pipeline.graders.math.part_labels import are_consecutive
 from pipeline.graders.math.turns import first_turn
 
@@ -38,10 +39,11 @@ _BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
 _LONG_INTEGER = re.compile(r"[\s$*#(\\\[]{0,12}[-+]?[\d,]{1000,40000}")
 _BOXES = ("\\boxed", "\\fbox")
 # One of these is in every text with parts. They are quicker to look for.
-_PART_MARKS = ("a)", "i)", "art ", "art(", "art\n")
-# The label of a part at the beginning of a line: (a), a), **Part (a)**, Part 1:
+_PART_MARKS = ("a)", "i)", "(1)", "art ", "art(", "art\n")
+# The label of a part at the beginning of a line or after a box: (a), a), (1), **Part (a)**, Part 1:
 _PART = re.compile(
-    r"(?:^|[\n,])[ \t#*>-]{0,8}(?:[Pp]art\s{0,2}\(?([a-h]|[1-8]|i{1,3}|iv|vi?)[).:]|\(?([a-h]|i{1,3}|iv|vi?)\))"
+    r"(?:^|[\n,;]|(?<=\})[$.]{0,3})[ \t#*>-]{0,8}"
+    r"(?:[Pp]art\s{0,2}\(?([a-h]|[1-8]|i{1,3}|iv|vi?)[).:]|\(?([a-h]|i{1,3}|iv|vi?)\)|\(([1-8])\))"
 )
 _BARE_BOX = re.compile(r"\s*(-?[\w.,/]{1,100})")
 _JOINT = re.compile(
@@ -68,6 +70,13 @@ _SENTENCE_END = re.compile(
     r",\s(?:it|they|he|she|we|not|rather)\s|\s(?:rather than|instead of|and not)\s"
     r"|[.。](?=\s|$|\*|\"|'|<|\$\s|\$$)|\n|(?:,|;|\s)\s{0,4}(?:because|since|which|so|as|where|with|but|when)\s"
 )
+# What ends a sentence that goes on after a clause: "The number which satisfies both is 12".
+_CLAUSES_END = re.compile(
+    r",\s(?:it|they|he|she|we|not|rather)\s|\s(?:rather than|instead of|and not)\s"
+    r"|[.。](?=\s|$|\*|\"|'|<|\$\s|\$$)|\n|(?:,|;|\s)\s{0,4}(?:because|since|so(?! that))\s"
+)
+_CLAUSES = re.compile(r"\b(?:which|where|with|when|but|as|so that)\b")
+_VALUE_INSIDE = re.compile(r"[\d\\$]")
 _CLOSERS = {"$$": "$$", "\\(": "\\)", "\\[": "\\]"}
 _DELIMITER = re.compile(r"(?<!\\)\\[()\[\]]")
 _DOLLAR = re.compile(r"(?<!\\)\$")
@@ -112,8 +121,7 @@ def final_answer(
         matches = list(pattern.finditer(text))
         if matches and matches[-1].group(1):
             return unwrap(matches[-1].group(1)) or None
-    if "<" in text:
-        text = first_turn(text)
+    text = first_turn(text)
     thought = text.rfind(_THINKING_ENDS)
     if thought >= 0:
         text = text[thought + len(_THINKING_ENDS) :]
@@ -212,7 +220,10 @@ def _value_of_sentence(payload: str) -> str:
     if sentence is None or _DENIED.search(sentence.group()) or not _VALUE.match(payload, sentence.end()):
         return payload
     value = payload[sentence.end() :]
-    return payload if _SECOND.search(value) else unwrap(value)
+    if _CLAUSES.search(sentence.group()):
+        stop = _SENTENCE_END.search(value)
+        value = value[: stop.start()] if stop else value
+    return payload if _SECOND.search(value) or _DENIED.search(value) else unwrap(value)
 
 
 def _is_prose(payload: str) -> bool:
@@ -235,8 +246,16 @@ def _payload(text: str, start: int) -> str:
     if closer:
         close = chunk.find(closer, 2)
         if close >= 0:
-            return unwrap(chunk[2:close])
+            value = unwrap(chunk[2:close])
+            return with_multiplier(value, chunk[close + 2 :]) or unwrap(chunk)
     stop = _SENTENCE_END.search(chunk)
+    if stop and chunk[:4] in ("The ", "the ") and not _VALUE_INSIDE.search(chunk, 0, stop.start()):
+        # "The number which satisfies both is 12" states its value after a clause.
+        end = _CLAUSES_END.search(chunk)
+        whole = unwrap((chunk[: end.start()] if end else chunk).rstrip("! "))
+        value = _value_of_sentence(whole)
+        if value != whole:
+            return value
     # In prose the mark after "42!" is punctuation, not a factorial.
     return unwrap((chunk[: stop.start()] if stop else chunk).rstrip("! "))
 

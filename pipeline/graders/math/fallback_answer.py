@@ -8,9 +8,10 @@ do not count in a line that negates or compares ("more than 3").
 import re
 from operator import itemgetter
 
-from pipeline.graders.math.choices import ends_with_choices
+from pipeline.graders.math.choices import ends_with_choices, parts_at_end
 from pipeline.graders.math.limits import MAX_CHARS
-from pipeline.graders.math.refusals import refuses
+from pipeline.graders.math.multipliers import with_multiplier
+from pipeline.graders.math.refusals import refuses, undetermined
 from pipeline.graders.math.result_sentences import result_of_sentence
 
 TAIL = 4_000
@@ -80,13 +81,18 @@ def last_number(text: str) -> str | None:
 def closing_statement(text: str) -> str | None:
     """The result that the end of a text states, or None if it states no formula, choice, bold words, number or short phrase."""
     tail = text[-TAIL:].rstrip()
-    if ends_with_choices(tail) or refuses(tail):
+    if ends_with_choices(tail):
         return None
+    if refuses(tail):
+        return undetermined(tail)
+    parts = parts_at_end(tail)
+    if parts is not None:
+        return parts
     formula, end = _last_formula(tail)
     after = tail[end:]
     short = after.count(" ") <= MAX_WORDS_AFTER and "\n\n" not in after
     if formula is not None and short and not _DIGIT.search(after):
-        return formula
+        return with_multiplier(formula, after)
     line = _CALCULATOR.sub("", tail[tail.rfind("\n") + 1 :])
     if line[-MAX_LINE - 1 : 1 - MAX_LINE].isdigit() and len(line) > MAX_LINE:
         # The cut would leave a part of a number.
@@ -110,8 +116,12 @@ def closing_statement(text: str) -> str | None:
 
 def _lone_number(line: str) -> str | None:
     """The number of a line that contains exactly one and does not negate or compare it."""
-    numbers = {number.rstrip(",.") for number in _NUMBER.findall(line)} - {""}
-    return numbers.pop() if len(numbers) == 1 and not _HEDGE.search(line) else None
+    matches = [(match.group().rstrip(",."), match.end()) for match in _NUMBER.finditer(line)]
+    numbers = {number for number, _ in matches} - {""}
+    if len(numbers) != 1 or _HEDGE.search(line):
+        return None
+    number, end = next(match for match in matches if match[0])
+    return with_multiplier(number, line[end:])
 
 
 def _stated_number(line: str) -> str | None:

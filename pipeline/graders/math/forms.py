@@ -26,7 +26,9 @@ class FormKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A text and its parts. `marks`: brackets of a tuple, operators of a relation, or the number of columns of a matrix."""
+    """A text and its parts. `marks`: brackets of a tuple, operators of a relation, the number of columns of a matrix,
+    or "or" for a list of alternatives.
+    """
 
     kind: FormKind
     text: str
@@ -50,7 +52,7 @@ _MATRIX = re.compile(
 _NAME = r"(?:\\[A-Za-z]+ ?)?[A-Za-z][A-Za-z' ]*(?:_(?:\w|\{\w+\}))?'*"
 _LABEL = re.compile(
     rf"(?:{_NAME}|\\(?:theta|alpha|beta|gamma|lambda|mu|phi|omega|delta)(?:_(?:\w|\{{\w+\}}))?)"
-    rf"(?:\^\{{-1\}})?(?:\([A-Za-z0-9,]+\))?|\|[A-Z]{{2}}\||{_NAME}(?::{_NAME}){{1,5}}|\({_NAME}(?:,{_NAME})+\)"
+    rf"(?:\^\{{-1\}})?(?:\((?:\\[a-z]+(?![a-z])|[A-Za-z0-9,])+\))?|\|[A-Z]{{2}}\||{_NAME}(?::{_NAME}){{1,5}}|\({_NAME}(?:,{_NAME})+\)"
     r"|\\(?:overline|angle|vec|mathbf) ?\{?[A-Za-z]+\}?"
 )
 _NOT_NAMES = frozenset({"and", "or"})
@@ -101,7 +103,7 @@ def read_form(normal: str, *, thousands: bool = True) -> Form:
         return bracketed
     if "\\pm" in text or "\\mp" in text:
         both = (text.replace("\\pm", "+").replace("\\mp", "-"), text.replace("\\pm", "-").replace("\\mp", "+"))
-        return Form(FormKind.LIST, text, tuple(Form(FormKind.EXPRESSION, one) for one in both))
+        return Form(FormKind.LIST, text, tuple(Form(FormKind.EXPRESSION, one) for one in both), ("or",))
     return Form(FormKind.EXPRESSION, text)
 
 
@@ -198,11 +200,21 @@ def _list(text: str, parts: list[str], thousands: bool) -> Form:
         # "\\pm 1, \\pm 2" is one list of four values.
         items += form.items if form.kind is FormKind.LIST else (form,)
     intervals = [interval_of(item) or (item if _is_interval(item) else None) for item in items]
-    if all(intervals) and len(items) == 2 and " and " in f" {re.sub('[^a-z]', ' ', text)} ":
+    if len({variable for item in items if (variable := _bounded(item))}) > 1:
+        # x<2 or y>5 is no set of numbers.
+        intervals = []
+    if intervals and all(intervals) and len(items) == 2 and " and " in f" {re.sub('[^a-z]', ' ', text)} ":
         return _intersection(text, [interval for interval in intervals if interval])
-    if all(intervals) and len(items) > 1 and " or " in f" {re.sub('[^a-z]', ' ', text)} ":
+    if intervals and all(intervals) and len(items) > 1 and " or " in f" {re.sub('[^a-z]', ' ', text)} ":
         return Form(FormKind.UNION, text, tuple(interval for interval in intervals if interval))
-    return Form(FormKind.LIST, text, tuple(items))
+    return Form(FormKind.LIST, text, tuple(items), ("or",) if " or " in f" {re.sub('[^a-z]', ' ', text)} " else ())
+
+
+def _bounded(form: Form) -> str | None:
+    """The name of what a relation bounds: x of 1 < x."""
+    if form.kind is not FormKind.RELATION:
+        return None
+    return next((item.text for item in form.items if is_label(item.text)), None)
 
 
 def _intersection(text: str, intervals: list[Form]) -> Form:

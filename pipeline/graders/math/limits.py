@@ -7,6 +7,7 @@ within the limits can still be slow, so `pool` also has a deadline.
 import math
 import re
 
+from pipeline.graders.math.powers import separate
 from pipeline.graders.math.towers import shorten
 
 MAX_CHARS = 512
@@ -49,7 +50,7 @@ def exceeded_limit(answer: str) -> str | None:
     if _SCIENTIFIC.search(answer) and any(_above(digits, MAX_SCIENTIFIC) for digits in _SCIENTIFIC.findall(answer)):
         return "exponent"
     if "^" in answer or "**" in answer or "!" in answer:
-        answer = shorten(answer)
+        answer = shorten(separate(answer))
         return _powers_exceeded("".join(answer.split()), _BLANKS.sub("", answer))
     return None
 

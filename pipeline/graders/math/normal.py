@@ -6,6 +6,7 @@ The result is LaTeX with the same meaning. Equal results mean equal answers. Dif
 import re
 import unicodedata
 
+from pipeline.graders.math.powers import separate
 from pipeline.graders.math.towers import shorten
 
 _SYMBOLS = str.maketrans(
@@ -69,7 +70,7 @@ def normal_form(answer: str) -> str:
         return answer
     text = answer if answer.isascii() else _ascii(answer)
     if "^" in text or "**" in text:
-        text = shorten(text)
+        text = shorten(separate(text))
     if not text.isprintable():
         text = "".join(mark for mark in text if mark.isprintable() or mark.isspace())
     if "\\" in text or "{,}" in text or "{:}" in text:

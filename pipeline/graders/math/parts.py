@@ -1,6 +1,7 @@
 r"""Splits an answer with several parts, such as "a) 3 b) 5", and pairs its parts with those of the gold. Pure, linear time.
 
-Parts have the labels a, b, c or i, ii, iii, each in brackets or before a bracket or point, in this order and without a gap.
+Parts have the labels a, b, c or i, ii, iii, each in brackets or before a bracket or point, or 1, 2, 3 in brackets or before a
+bracket, in this order and without a gap. The kind of label does not matter.
 Parts that an output states in one box each are written (a) \boxed{3}, (b) \boxed{5}.
 """
 
@@ -13,9 +14,11 @@ from pipeline.graders.math.part_labels import are_consecutive
 MAX_PART_CHARS = 2_000
 
 _BLANK = re.compile(r"\\(?:q?quad(?![A-Za-z])|[ ,;:])|~")
-_LABEL = re.compile(r"(?:^|[\s,;])\s?(?:Part |part )?(?:\(([a-h]|i{1,3}|iv|vi?)\)|([a-h]|i{1,3}|iv|vi?)[).])(?=\s)")
-_FIRST = re.compile(r"[\s$]*(?:Part |part )?\(?[ai][).]")
-_BEGINNINGS = frozenset("ai(Pp$ \n\t")
+_LABEL = re.compile(
+    r"(?:^|[\s,;])\s?(?:Part |part )?(?:\(([a-h]|[1-8]|i{1,3}|iv|vi?)\)|([a-h]|i{1,3}|iv|vi?)[).]|([1-8])\))(?=\s)"
+)
+_FIRST = re.compile(r"[\s$]*(?:Part |part )?(?:\(?[ai][).]|\(?1\))")
+_BEGINNINGS = frozenset("ai1(Pp$ \n\t")
 _BOXED = re.compile(r"\\boxed\{(.*)\}", re.DOTALL)
 
 
@@ -34,7 +37,7 @@ def split_parts(text: str) -> list[tuple[str, str]] | None:
     marks = list(_LABEL.finditer(spaced))
     if len(marks) < 2 or marks[0].start():
         return None
-    labels = [mark[1] or mark[2] for mark in marks]
+    labels = [mark[1] or mark[2] or mark[3] for mark in marks]
     ends = [*(mark.start() for mark in marks[1:]), len(spaced)]
     parts = [spaced[mark.end() : end].strip(" \n\t,;") for mark, end in zip(marks, ends, strict=True)]
     if not all(parts) or not are_consecutive(labels):
@@ -49,8 +52,11 @@ def paired(gold: str, answer: str) -> list[tuple[str, str]] | None:
         return None if wanted is None else []
     contents = [_content(text) for _, text in given]
     if wanted is not None:
-        same = [label for label, _ in wanted] == [label for label, _ in given]
-        return list(zip((_content(text) for _, text in wanted), contents, strict=True)) if same else []
+        return (
+            list(zip((_content(text) for _, text in wanted), contents, strict=True))
+            if len(wanted) == len(given)
+            else []
+        )
     if not all(_BOXED.fullmatch(text) for _, text in given):
         return []
     values = read_form(normal_form(gold))

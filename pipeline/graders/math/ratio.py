@@ -40,9 +40,9 @@ class Ratio:
 
     def __add__(self, other: "Ratio") -> "Ratio":
         if self.bottom == other.bottom:
-            return Ratio(_sum(self.top, other.top), self.bottom)
-        top = _sum(_product(self.top, other.bottom), _product(other.top, self.bottom))
-        return Ratio(top, _product(self.bottom, other.bottom))
+            return Ratio(added(self.top, other.top), self.bottom)
+        top = added(product(self.top, other.bottom), product(other.top, self.bottom))
+        return Ratio(top, product(self.bottom, other.bottom))
 
     def __neg__(self) -> "Ratio":
         return Ratio({term: -factor for term, factor in self.top.items()}, self.bottom)
@@ -51,17 +51,17 @@ class Ratio:
         return self + -other
 
     def __mul__(self, other: "Ratio") -> "Ratio":
-        return Ratio(_product(self.top, other.top), _product(self.bottom, other.bottom))
+        return Ratio(product(self.top, other.top), product(self.bottom, other.bottom))
 
     def __truediv__(self, other: "Ratio") -> "Ratio":
         """The quotient. Raises ZeroDivisionError."""
         if not other.top:
             raise ZeroDivisionError
         if len(other.top) > 1:
-            return Ratio(_product(self.top, other.bottom), _product(self.bottom, other.top))
+            return Ratio(product(self.top, other.bottom), product(self.bottom, other.top))
         ((term, factor),) = other.top.items()
         inverse, scale = _reduced({name: -power for name, power in term})
-        top = _product(_product(self.top, other.bottom), {inverse: Fraction(scale) / factor})
+        top = product(product(self.top, other.bottom), {inverse: Fraction(scale) / factor})
         return Ratio(top, self.bottom)
 
     def __pow__(self, power: int) -> "Ratio":
@@ -126,7 +126,7 @@ def rational_power(base: Fraction, power: Fraction) -> Ratio | None:
 
 def same(left: Ratio, right: Ratio) -> bool:
     """Whether two ratios are equal as functions of their generators."""
-    return _product(left.top, right.bottom) == _product(right.top, left.bottom)
+    return product(left.top, right.bottom) == product(right.top, left.bottom)
 
 
 def evaluate(ratio: Ratio, values: Mapping[str, Any], exact: Callable[[Any], Any]) -> tuple[Any, Any]:
@@ -143,33 +143,17 @@ def evaluate(ratio: Ratio, values: Mapping[str, Any], exact: Callable[[Any], Any
 
 
 def by_variables(polynomial: Polynomial, constants: frozenset[str]) -> dict[Monomial, Polynomial]:
-    """The polynomial as a polynomial in its variables, with coefficients that are polynomials in roots and `constants`.
-
-    It is divided by the lowest power of each variable, so that x*y - 1 and y - 1/x become equal.
-    """
+    """The polynomial as a polynomial in its variables, with coefficients that are polynomials in roots and `constants`."""
     grouped: dict[Monomial, Polynomial] = {}
     for term, factor in polynomial.items():
         fixed = tuple(part for part in term if part[0] in constants or part[0][0].isdigit())
         free = tuple(part for part in term if part not in fixed)
         grouped.setdefault(free, {})[fixed] = factor
-    names = {name for term in grouped for name, _ in term}
-    lowest = {name: min(dict(term).get(name, 0) for term in grouped) for name in names}
-    shifted = {}
-    for term, coefficient in grouped.items():
-        powers = dict(term)
-        shifted[_sorted({name: powers.get(name, 0) - lowest[name] for name in names})] = coefficient
-    return shifted
+    return grouped
 
 
-def proportional(left: dict[Monomial, Polynomial], right: dict[Monomial, Polynomial]) -> bool:
-    """Whether one polynomial is a constant times the other. Both come from `by_variables`."""
-    if left.keys() != right.keys() or not left:
-        return not left and not right
-    first = min(left)
-    return all(_product(left[term], right[first]) == _product(right[term], left[first]) for term in left)
-
-
-def _sum(left: Polynomial, right: Polynomial) -> Polynomial:
+def added(left: Polynomial, right: Polynomial) -> Polynomial:
+    """The sum of two polynomials. Raises TooLargeError."""
     result = dict(left)
     for term, factor in right.items():
         total = result.get(term, 0) + factor
@@ -182,7 +166,8 @@ def _sum(left: Polynomial, right: Polynomial) -> Polynomial:
     return result
 
 
-def _product(left: Polynomial, right: Polynomial) -> Polynomial:
+def product(left: Polynomial, right: Polynomial) -> Polynomial:
+    """The product of two polynomials. Raises TooLargeError."""
     if right == _ONE:
         return left
     if left == _ONE:

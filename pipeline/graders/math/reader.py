@@ -77,8 +77,8 @@ class Numbers:
         return self.exact(-point if self.negative else point)
 
 
-def read_expression(text: str, numbers: Numbers) -> tuple[Ratio, dict[str, Any]]:
-    """The exact content of a text, and the value of each generator in it.
+def read_expression(text: str, numbers: Numbers) -> tuple[Ratio, dict[str, Any], tuple[Ratio, ...]]:
+    """The exact content of a text, the value of each generator in it, and what the text divides by that is no number.
 
     Raises UnreadableError, ArithmeticError (division by zero, too large) and RecursionError.
     """
@@ -95,14 +95,15 @@ class _Reader:
         self._at = 0
         self._numbers = numbers
         self._values: dict[str, Any] = {}
+        self._divisors: list[Ratio] = []
         self._angles = 0
         self._after_power = False
 
-    def whole(self) -> tuple[Ratio, dict[str, Any]]:
+    def whole(self) -> tuple[Ratio, dict[str, Any], tuple[Ratio, ...]]:
         ratio = self._sum()
         if self._at != len(self._tokens):
             raise UnreadableError
-        return ratio, self._values
+        return ratio, self._values, tuple(self._divisors)
 
     def _peek(self) -> str:
         return self._tokens[self._at] if self._at < len(self._tokens) else ""
@@ -143,7 +144,7 @@ class _Reader:
                 self._take()
                 # a/(b)c has one meaning, a/bc has two.
                 divided = self._peek() != "("
-                result /= self._signed_factor()
+                result /= self._divisor(self._signed_factor())
             elif self._opens_factor(token) or self._opens_power(token):
                 if divided:
                     raise UnreadableError
@@ -228,7 +229,7 @@ class _Reader:
                 raise UnreadableError
             return self._named(token + self._subscript())
         if token == "\\frac":
-            return self._group("{") / self._group("{")
+            return self._group("{") / self._divisor(self._group("{"))
         if token == "\\sqrt":
             return self._root()
         if token == "\\binom":
@@ -238,6 +239,11 @@ class _Reader:
         if token in _FUNCTIONS:
             return self._function(token)
         raise UnreadableError
+
+    def _divisor(self, divisor: Ratio) -> Ratio:
+        if divisor.rational() is None:
+            self._divisors.append(divisor)
+        return divisor
 
     def _group(self, opener: str | None = None) -> Ratio:
         token = self._take()
@@ -287,6 +293,8 @@ class _Reader:
             if abs(power) > MAX_EXPONENT:
                 raise UnreadableError
             if power.denominator == 1:
+                if power < 0:
+                    self._divisor(base)
                 try:
                     return base ** int(power)
                 except TooLargeError:

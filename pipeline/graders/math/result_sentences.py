@@ -5,6 +5,8 @@ The sentence has one number alone, and no word that denies, compares, hedges or 
 
 import re
 
+from pipeline.graders.math.multipliers import with_multiplier
+
 _VALUE = r"(\$[^$\n]{1,60}\$|\d[\d,]{0,40}(?:[./]\d{1,40})?%?)"
 _OPENING = r"(?:(?:so|thus|hence|therefore|in all|in total|finally|we see that|we find that)[,:]? ){0,3}"
 _COUNT = re.compile(
@@ -30,4 +32,5 @@ def result_of_sentence(line: str) -> str | None:
     match = _COUNT.fullmatch(sentence) or _CHANCE.fullmatch(sentence)
     if match is None or _NOT_ALONE.search(sentence[: match.start(1)]) or _NOT_ALONE.search(sentence[match.end(1) :]):
         return None
-    return match.group(1).strip("$ ") or None
+    value = match.group(1).strip("$ ")
+    return with_multiplier(value, sentence[match.end(1) :]) if value else None

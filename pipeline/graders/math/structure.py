@@ -6,10 +6,20 @@ The result has three values. True and False are certain. None means that the res
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
-from pipeline.graders.math.expression import Expression, expression, same_zeros, scale_sign
+from pipeline.graders.math.equations import same_zeros, scale_sign
+from pipeline.graders.math.expression import Expression, expression
 from pipeline.graders.math.forms import Form, FormKind, flip_operator, interval_of, is_label, read_form, split_label
-from pipeline.graders.math.labels import are_roots, differ, natural_order, plain_label
+from pipeline.graders.math.labels import (
+    are_roots,
+    differ,
+    natural_order,
+    plain_label,
+    renamed_arguments,
+    spaced_product,
+)
+from pipeline.graders.math.naming import Naming, are_alternatives, contradict, labels_of, naming_of
 from pipeline.graders.math.proportions import in_order_of, names_parts
+from pipeline.graders.math.renaming import renamed
 
 Leaf = Callable[[str, str], bool | None]
 
@@ -33,6 +43,8 @@ def same_form(wanted: Form, given: Form, leaf: Leaf) -> bool | None:
     if kinds == {FormKind.MATRIX}:
         return wanted.marks == given.marks and _ordered(wanted.items, given.items, leaf)
     if kinds <= _UNORDERED:
+        if contradict(wanted, given):
+            return False
         return _lists(wanted.items, given.items, leaf)
     if kinds == {FormKind.LIST, FormKind.TUPLE}:
         pair, values = (given, wanted) if given.kind is FormKind.TUPLE else (wanted, given)
@@ -43,6 +55,8 @@ def same_form(wanted: Form, given: Form, leaf: Leaf) -> bool | None:
         plain, other = (wanted, given) if wanted.kind is FormKind.EXPRESSION else (given, wanted)
         if other.kind in _UNORDERED and other.text.count(plain.text) > 1 and "," in other.text:
             # The list 5,5 is not the value 5: it may mean 5.5.
+            return False
+        if other.kind is FormKind.LIST and contradict(wanted, given):
             return False
         if other.kind is FormKind.SET and not other.items:
             return leaf(*(_NOTHING if form is other else form.text for form in (wanted, given)))
@@ -57,11 +71,14 @@ def same_form(wanted: Form, given: Form, leaf: Leaf) -> bool | None:
 
 def _tuple_and_values(pair: Form, values: Form, leaf: Leaf, *, swapped: bool) -> bool | None:
     """Compare a tuple with a list of values. Names put the values into their natural order: y=3, x=2 is (2,3)."""
-    labels = [plain_label(found[0]) for item in values.items if (found := split_label(item))]
     items: Sequence[Form] = values.items
-    if labels and len(labels) == len(items):
-        if len(set(labels)) < len(labels):
-            # Two values of one unknown are not a pair.
+    naming = naming_of(items)
+    if are_alternatives(values) or naming is Naming.PARTLY:
+        return False
+    if naming is not Naming.NONE:
+        labels = [label for label in labels_of(items) if label]
+        if len(set(labels)) < len(items):
+            # Several values of one unknown are not a pair.
             return False
         order = natural_order(labels)
         if order is not None:
@@ -72,7 +89,10 @@ def _tuple_and_values(pair: Form, values: Form, leaf: Leaf, *, swapped: bool) ->
 
 
 def _unwrapped(form: Form) -> Form:
+    """The only item of a list or set. A set of a set is not that set."""
     while form.kind in _UNORDERED and len(form.items) == 1 and form.items[0].text != _NOTHING:
+        if form.kind is form.items[0].kind is FormKind.SET:
+            return form
         form = form.items[0]
     return form
 
@@ -198,6 +218,8 @@ def _number(text: str) -> float | None:
 def _relations(wanted: Form, given: Form, leaf: Leaf) -> bool | None:
     if wanted.kind is given.kind is FormKind.RELATION:
         return _two_relations(wanted, given, leaf)
+    if FormKind.LIST in (wanted.kind, given.kind) and contradict(wanted, given):
+        return False
     relation, other = (wanted, given) if wanted.kind is FormKind.RELATION else (given, wanted)
     interval = interval_of(relation)
     if interval:
@@ -229,9 +251,17 @@ def _two_relations(wanted: Form, given: Form, leaf: Leaf) -> bool | None:
     left, right = split_label(wanted), split_label(given)
     if left and right and plain_label(left[0]) == plain_label(right[0]):
         return same_form(_labelled(*left), _labelled(*right), leaf)
+    if left and right:
+        arguments = renamed_arguments(plain_label(left[0]), left[1], plain_label(right[0]), right[1])
+        if arguments:
+            bodies = renamed(left[1], arguments[0], right[1], arguments[1])
+            return bodies and same_form(read_form(bodies[0]), read_form(bodies[1]), leaf)
     if len(wanted.items) == len(given.items) == 2:
         moved = _moved(wanted), _moved(given)
         if moved[0] and moved[1]:
+            if not (moved[0].variables or moved[1].variables):
+                # 2+3=5 and 4+4=8 are both true, and do not say the same.
+                return _same_sides(wanted, given, leaf)
             same = _same_relation(wanted.marks[0], moved[0], given.marks[0], moved[1])
             if same or not (left and right):
                 return same
@@ -249,10 +279,21 @@ def _two_relations(wanted: Form, given: Form, leaf: Leaf) -> bool | None:
     return None
 
 
+def _same_sides(wanted: Form, given: Form, leaf: Leaf) -> bool | None:
+    """Compare relations without variables by their sides, read from either end."""
+    straight = wanted.marks == given.marks and _ordered(wanted.items, given.items, leaf)
+    turned = wanted.marks == _turned(given.marks) and _ordered(wanted.items, given.items[::-1], leaf)
+    return straight or turned or (None if None in (straight, turned) else False)
+
+
+def _turned(marks: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(flip_operator(mark) for mark in reversed(marks))
+
+
 def _moved(relation: Form) -> Expression | None:
     """The left side minus the right side of a relation."""
-    left, right = relation.items
-    return expression(f"({left.text})-({right.text})")
+    left, right = (spaced_product(side.text) for side in relation.items)
+    return expression(f"({left})-({right})")
 
 
 def _same_relation(wanted: str, left: Expression, given: str, right: Expression) -> bool | None:
@@ -268,5 +309,5 @@ def _chains(wanted: Form, given: Form, leaf: Leaf) -> bool | None:
     """Compare chains such as a < x < b, read from either end."""
     items, marks = given.items, given.marks
     if wanted.marks != marks:
-        items, marks = items[::-1], tuple(flip_operator(mark) for mark in reversed(marks))
+        items, marks = items[::-1], _turned(marks)
     return wanted.marks == marks and _ordered(wanted.items, items, leaf)

@@ -86,6 +86,9 @@ def _bare(text: str, at: int, base: int) -> _Tower | None:
         power = _POWER.match(text, end)
         if power is None:
             return _Tower(end, value)
+        if len(number.group()) > 1 and number.group()[1] != "0":
+            # LaTeX prints 1^99^9 as a product.
+            return None
         number = _NUMBER.match(text, power.end())
         if number is None or base == _MANY or value == 0 or int(number.group()) == 0:
             return None

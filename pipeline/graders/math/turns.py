@@ -1,26 +1,130 @@
-"""Cuts a text at its first mark of an end of turn, because what follows belongs to another turn. Pure, linear time."""
+"""Cuts a text at the end of the turn in which the answer is: at a mark of its end, or of the beginning of another turn.
+
+Pure, linear time. A mark is a token of a chat template, or a line that begins with the name of a speaker as templates in plain
+text have it. Such a line counts only where the whole text looks like a transcript, because stories have speakers, too.
+"""
 
 import re
+from dataclasses import dataclass
 
-_END = re.compile(
-    r"<(?:\|(?:im_end|eot_id|eom_id|endoftext|end_of_text|end_of_turn|end|eot|return|end▁of▁sentence)\|"
-    r"|｜(?:end▁of▁sentence|end_of_sentence|User)｜|end_of_turn|eos|EOS|/s)>"
+_END = (
+    r"<(?:\|(?:im_end|eot_id|eom_id|endoftext|end_of_text|end_of_turn|endofturn|turn_end|end_of_message|end|eot|return|end▁of▁sentence)\|"
+    r"|｜(?:end▁of▁sentence|end_of_sentence)｜|end_of_turn|eos|EOS|/s)>"
 )
+_BEGIN = (
+    r"<\|im_start\|>[ ]?(?P<im>\w{0,20})|<start_of_turn>(?P<turn>\w{0,20})"
+    r"|<\|start_header_id\|>(?P<header>\w{0,20})<\|end_header_id\|>"
+    r"|(?:<s>\s{0,2})?\[(?P<inst>/?INST)\]|<\|(?P<role>user|assistant|system|begin_of_text)\|>|<｜(?P<wide>User|Assistant)｜>"
+    r"|<\|start\|>(?P<harmony>user|system|developer)"
+    r"|(?:^|(?<=\n))\#\#\#[ ]?(?P<heading>Human|User|Instruction|Assistant|Response):"
+    r"|(?:^|(?<=\n))<(?P<tag>human|user|bot|assistant)>:"
+    r"|(?:^|(?<=\n))(?:\*\*)?(?P<speaker>Human|User|USER|Assistant|ASSISTANT):(?:\*\*)?[ \n]"
+)
+_MARK = re.compile(rf"(?P<end>{_END})|{_BEGIN}")
+# Every mark begins with one of these, or has one of the names. They are quicker to look for.
+_TOKEN = re.compile(r"<(?:[|｜]|/s>|start_of_turn>|end_of_turn>|eos>|EOS>|human>:|user>:|bot>:)")
+_OTHERS = frozenset({"user", "system", "human", "inst", "instruction", "developer", "tool", "ipython"})
+_STATES = re.compile(r"nswer|\\boxed|####")
+_ROLES = ("im", "header", "turn", "inst", "role", "wide", "harmony", "heading", "tag", "speaker")
+_REPLY = "reply"
+"""The speaker after a line that begins a turn only after another speaker. Answers have such headings, too."""
 _STRUCK = "<s>"
+_OPENING = re.compile(rf"\s*(?:{_STRUCK}\s*)?")
 _SAME_TURN = "<|start|>assistant"
 """After this, the final channel of the same turn follows."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Mark:
+    """Where a mark is, and who speaks after it: None after the end of a turn."""
+
+    start: int
+    end: int
+    speaker: str | None
+
+
 def first_turn(text: str) -> str:
-    """The text before its first mark of an end of turn. Marks at the very beginning are skipped."""
-    start = 0
-    for mark in _END.finditer(text):
-        if text.startswith(_SAME_TURN, mark.end()):
+    """The text of the first turn that is not a user's. Marks before any text are skipped."""
+    if not _may_have_marks(text):
+        return text
+    turn, ours = _Turn.at(text, 0), True
+    for mark in _marks(text):
+        if mark.speaker is None and text.startswith(_SAME_TURN, mark.end):
             continue
-        if mark.group() == "</s>" and _STRUCK in text[start : mark.start()].lstrip():
+        if text.startswith("</s>", mark.start) and text.find(_STRUCK, turn.start, mark.start) >= 0:
             # <s>5</s> strikes a text out, in the language of web pages.
             continue
-        if text[start : mark.start()].strip():
-            return text[start : mark.start()]
-        start = mark.end()
-    return text[start:]
+        if ours and mark.speaker == _REPLY:
+            continue
+        if ours and turn.said < mark.start:
+            return text[turn.start : mark.start]
+        turn, ours = _Turn.at(text, mark.end), ours if mark.speaker is None else mark.speaker not in _OTHERS
+    return text[turn.start :] if ours else ""
+
+
+def _may_have_marks(text: str) -> bool:
+    """Whether a text contains what is in all texts with a mark that cuts. Quick, and false for most texts."""
+    return ("<" in text and _TOKEN.search(text) is not None) or (
+        "INST]" in text
+        or "Human:" in text
+        or "User:" in text
+        or "USER:" in text
+        or "### Assistant:" in text
+        or "Instruction:" in text
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    """Where a turn starts, and where its words begin."""
+
+    start: int
+    said: int
+
+    @classmethod
+    def at(cls, text: str, start: int) -> "_Turn":
+        opening = _OPENING.match(text, start)
+        return cls(start, opening.end() if opening else start)
+
+
+def _marks(text: str) -> list[_Mark]:
+    matches = list(_MARK.finditer(text))
+    found, replies = [], [match.start() for match in matches if (match["speaker"] or "").lower() == "assistant"]
+    lines = _Lines.of(text, replies[-1] if replies else -1) if any(match["speaker"] for match in matches) else None
+    for match in matches:
+        if lines and match["speaker"] and not lines.begins_turn(match.start(), match["speaker"].lower()):
+            continue
+        role = next((match[name] for name in _ROLES if match[name] is not None), "").lower()
+        if (match["speaker"] and role == "assistant") or role == "response":
+            role = _REPLY
+        found.append(_Mark(match.start(), match.end(), None if match["end"] else role))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Lines:
+    """Where a text begins, first states an answer, and has its last line "Assistant:". -1 where it has none."""
+
+    text: str
+    begin: int
+    stated: int
+    last_reply: int
+
+    @classmethod
+    def of(cls, text: str, last_reply: int) -> "_Lines":
+        stated = _STATES.search(text)
+        return cls(text, len(text) - len(text.lstrip()), stated.start() if stated else -1, last_reply)
+
+    def begins_turn(self, at: int, speaker: str) -> bool:
+        """Whether a line with the name of a speaker begins a turn, as in a transcript."""
+        if speaker == "assistant":
+            return True
+        if at <= self.begin:
+            return self.last_reply > at
+        stated, apart = -1 < self.stated < at, self._is_apart(at)
+        if self.last_reply > at:
+            return stated or (apart and self._is_apart(self.last_reply))
+        return stated and apart and speaker == "human"
+
+    def _is_apart(self, at: int) -> bool:
+        return self.text.startswith("\n\n", at - 2)

@@ -1,0 +1,182 @@
+r"""Decides whether two equations or inequalities say the same, by their polynomials. Pure and exact.
+
+Each is given as its left side minus its right side. Two equations have the same solutions if one is the other times a factor
+that is never zero where both are defined. x = 0 lacks solutions of xy = 0, and \frac{x}{y} = 1 lacks (0,0), a solution of
+x = y. But y = \frac{1}{x} is xy = 1, because no solution of xy = 1 has x = 0.
+"""
+
+from dataclasses import dataclass
+from functools import reduce
+
+from pipeline.graders.math.expression import CONSTANTS, Expression
+from pipeline.graders.math.ratio import (
+    ROUNDING,
+    Monomial,
+    Polynomial,
+    TooLargeError,
+    added,
+    by_variables,
+    generator,
+    product,
+)
+
+MAX_DIVISIONS = 8
+MAX_REDUCTIONS = 40
+
+_CONSTANTS = frozenset(CONSTANTS)
+_MINUS_ONE: Polynomial = {(): -1}
+_NUMBER: Monomial = ()
+
+# A polynomial in the variables. The coefficients are polynomials in roots and constants, and none is empty.
+_Grouped = dict[Monomial, Polynomial]
+
+
+@dataclass(frozen=True, slots=True)
+class _Equation:
+    """The equation that `zeros` is zero or one of the `variables` is zero, but none of the `divisors`."""
+
+    zeros: _Grouped
+    variables: frozenset[str]
+    divisors: list[_Grouped]
+
+
+def same_zeros(left: Expression, right: Expression) -> bool | None:
+    """Whether left = 0 and right = 0 have the same solutions. None if it cannot be decided, as for functions.
+
+    False also if a power of a sum is compared with the sum, although (x-1)^2 = 0 has the solutions of x-1 = 0.
+    """
+    if not (left.canonical and right.canonical):
+        return None
+    try:
+        one, two = _equation(left), _equation(right)
+        return (
+            one.variables == two.variables
+            and _are_proportional(one.zeros, two.zeros)
+            and _same_divisors(one.divisors, two.divisors)
+        )
+    except TooLargeError:
+        return None
+
+
+def scale_sign(left: Expression, right: Expression) -> int | None:
+    """The sign of the constant c with left = c * right: 1 or -1, 0 if there is no such constant, None if it is unknown."""
+    if not (left.canonical and right.canonical):
+        return None
+    try:
+        ours = _grouped(product(left.ratio.top, right.ratio.bottom))
+        theirs = _grouped(product(right.ratio.top, left.ratio.bottom))
+        related = bool(ours) and _are_proportional(ours, theirs) and _same_divisors(_divisors(left), _divisors(right))
+    except TooLargeError:
+        return None
+    if not related:
+        return 0
+    quotient = Expression(left.ratio / right.ratio, left.values | right.values).value()
+    if quotient is None or abs(quotient[0].imag) > ROUNDING * quotient[1]:
+        return None
+    return 1 if quotient[0].real > 0 else -1
+
+
+def _grouped(polynomial: Polynomial) -> _Grouped:
+    return by_variables(polynomial, _CONSTANTS)
+
+
+def _equation(side: Expression) -> _Equation:
+    zeros, powers = _without_variables(_grouped(side.ratio.top))
+    divisors = _divisors(side)
+    excluded = {name for divisor in divisors if (name := _only_variable(divisor))}
+    variables = frozenset(name for name, power in powers.items() if power > 0) - excluded
+    whole = reduce(_times, (_grouped(generator(name).top) for name in sorted(variables)), zeros)
+    return _Equation(zeros, variables, [divisor for divisor in divisors if not _never_both_zero(whole, divisor)])
+
+
+def _divisors(side: Expression) -> list[_Grouped]:
+    """What must not be zero: variables and polynomials without a variable as a factor."""
+    found = []
+    for divisor in side.divisors:
+        rest, powers = _without_variables(_grouped(divisor.top))
+        found += [_grouped(generator(name).top) for name in sorted(powers) if powers[name] > 0]
+        if set(rest) != {_NUMBER}:
+            found.append(rest)
+    return found
+
+
+def _without_variables(polynomial: _Grouped) -> tuple[_Grouped, dict[str, int]]:
+    """The polynomial divided by the lowest power of each variable, and these powers."""
+    names = {name for term in polynomial for name, _ in term}
+    lowest = {name: int(min(dict(term).get(name, 0) for term in polynomial)) for name in names}
+    return {_shifted(term, lowest, -1): factor for term, factor in polynomial.items()}, lowest
+
+
+def _shifted(term: Monomial, by: dict[str, int], sign: int) -> Monomial:
+    powers = dict(term)
+    moved = {name: powers.get(name, 0) + sign * by.get(name, 0) for name in powers.keys() | by.keys()}
+    return tuple(sorted((name, power) for name, power in moved.items() if power))
+
+
+def _only_variable(polynomial: _Grouped) -> str | None:
+    """The variable that a polynomial consists of, else None."""
+    if len(polynomial) != 1:
+        return None
+    (term,) = polynomial
+    return term[0][0] if len(term) == 1 and term[0][1] == 1 else None
+
+
+def _times(left: _Grouped, variable: _Grouped) -> _Grouped:
+    name = _only_variable(variable)
+    assert name is not None
+    return {_shifted(term, {name: 1}, 1): factor for term, factor in left.items()}
+
+
+def _are_proportional(left: _Grouped, right: _Grouped) -> bool:
+    """Whether one polynomial is a constant times the other."""
+    if left.keys() != right.keys() or not left:
+        return not left and not right
+    first = min(left)
+    return all(product(left[term], right[first]) == product(right[term], left[first]) for term in left)
+
+
+def _same_divisors(left: list[_Grouped], right: list[_Grouped]) -> bool:
+    return all(any(_are_proportional(one, two) for two in right) for one in left) and all(
+        any(_are_proportional(one, two) for one in left) for two in right
+    )
+
+
+def _never_both_zero(left: _Grouped, right: _Grouped) -> bool:
+    """Whether two polynomials certainly have no common zero, not even a complex one: their remainders reach a number."""
+    for _ in range(MAX_DIVISIONS):
+        rest = _remainder(left, right)
+        if not rest:
+            return False
+        if set(rest) == {_NUMBER}:
+            return True
+        left, right = right, rest
+    return False
+
+
+def _remainder(left: _Grouped, right: _Grouped) -> _Grouped:
+    """The remainder of a division, times a constant. Raises TooLargeError."""
+    names = sorted({name for polynomial in (left, right) for term in polynomial for name, _ in term})
+
+    def order(term: Monomial) -> tuple[int, ...]:
+        powers = dict(term)
+        return tuple(int(powers.get(name, 0)) for name in names)
+
+    lead = max(right, key=order)
+    lowest = order(lead)
+    for _ in range(MAX_REDUCTIONS):
+        divisible = [term for term in left if all(a >= b for a, b in zip(order(term), lowest, strict=True))]
+        if not divisible:
+            return left
+        highest = max(divisible, key=order)
+        factor, quotient = left[highest], {name: int(power) for name, power in lead}
+        moved = _shifted(highest, quotient, -1)
+        result = {term: product(coefficient, right[lead]) for term, coefficient in left.items()}
+        for term, coefficient in right.items():
+            at = _shifted(term, {name: int(power) for name, power in moved}, 1)
+            total = added(result.get(at, {}), product(_MINUS_ONE, product(factor, coefficient)))
+            if total:
+                result[at] = total
+            else:
+                result.pop(at, None)
+        left = result
+    raise TooLargeError
