@@ -85,7 +85,7 @@ def _has_units(storage: Storage) -> bool:
 
 def with_input(identity: Mapping[str, object], start: Mapping[str, object]) -> dict[str, object]:
     """The identity of a run with the input of another start of it, as the record of a grown input copies it."""
-    return {**identity, **{key: start.get(key) for key in _OF_INPUT}}
+    return {**identity, **{key: start[key] for key in _OF_INPUT if key in start}}
 
 
 def has_input(

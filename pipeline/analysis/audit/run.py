@@ -41,7 +41,6 @@ from pipeline.storage.commits import (
     Commit,
     RecordSequence,
     commit_name,
-    record_sequence,
     record_sequences,
     resolve,
 )
@@ -216,7 +215,8 @@ class _Audit:
 
     def _prove_units(self, staged_id: str, units: dict[str, RecordSequence], basis: Basis) -> None:
         staged = self._staged(staged_id)
-        history = InputHistory(record_sequence(self._storage, INPUT, staged_id))
+        inputs = {found.sequence_id: found for found in record_sequences(self._storage, INPUT)}
+        history = InputHistory(inputs.get(staged_id) or RecordSequence(kind=INPUT, sequence_id=staged_id))
         for where, fault in history.record_faults():
             self._ledger.fault(Check.ROWS, where, fault, _MOVE_AWAY)
         intact = staged is not None
