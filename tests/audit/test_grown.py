@@ -19,6 +19,8 @@ from pipeline.storage.shards import ShardRecord, read_shard, write_shard
 from pipeline.storage.units import staged_rows, write_units
 from tests.runtime.growing import chains, label
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def grown(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -9,6 +9,8 @@ import pytest
 from pipeline.core.errors import InputError, RunConflict
 from tests.runtime.growing import Row, assert_sound, chains, files, label, labels
 
+pytestmark = pytest.mark.slow
+
 
 def test_appended_rows_open_new_units_and_old_ones_stay(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     first = label(tmp_path, chains(1, 2, 3, 4))

@@ -18,6 +18,8 @@ from tests.conftest import write_rows
 from tests.runtime.growing import assert_sound, audited, bare, chains, files, label, labels
 from tests.settings import EstimatorChange
 
+pytestmark = pytest.mark.slow
+
 OLD = chains(1, 2, 3, 4)
 GROWN = [*chains(9), *OLD, *chains(1, last=3), *chains(5, 6, 7)]
 
