@@ -3,6 +3,7 @@
 import itertools
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -18,6 +19,7 @@ from pipeline.core.ids import rollout_id
 from pipeline.core.records import (
     Chain,
     ChainValues,
+    ChangedRow,
     Completion,
     Counts,
     Finish,
@@ -34,8 +36,10 @@ from pipeline.core.records import (
     Solution,
     Verdict,
 )
-from pipeline.core.schemas import SCHEMAS
+from pipeline.core.schemas import LABELS_MARKED, SCHEMAS
 from pipeline.core.tables import (
+    changed_rows,
+    changes_table,
     input_rows,
     inputs_table,
     labels_table,
@@ -198,6 +202,23 @@ def test_labels_keep_what_is_unknown_apart_from_zero() -> None:
     )
 
 
+CHANGED = ChangedRow(
+    location=RowLocation(file="f", line=3), source_id=None, problem_id="a" * 20, chain_id=None, detail="gone \ud800"
+)
+
+
+def test_changed_rows_come_back_as_they_went_in() -> None:
+    assert changed_rows(changes_table([CHANGED])) == [replace(CHANGED, detail="gone ?")]
+    assert changed_rows(changes_table([])) == []
+
+
+def test_labels_have_marks_where_all_chains_have_them() -> None:
+    marked = labels([replace(labelled(), input_changed=True), replace(labelled(), input_changed=False)])
+    assert marked.schema.equals(LABELS_MARKED)
+    assert marked["input_changed"].to_pylist() == [True, False]
+    assert labels([labelled()]).schema.equals(SCHEMAS["labels"])
+
+
 def every_table() -> dict[str, pa.Table]:
     prefix = Prefix(prefix_id="e" * 20, step_index=1, text="one\n", prompt_ids=(1, 2))
     request = Request(request_id=rollout_id("e" * 20, 4), issue_index=4, problem=PROBLEM, prefix=prefix)
@@ -217,6 +238,7 @@ def every_table() -> dict[str, pa.Table]:
         ),
         "labels": labels([labelled(), labelled(answer=None, outcome=None)]),
         "kernels": kernel_table(PRIOR),
+        "changes": changes_table([CHANGED]),
         "states": JsonLearner("mine", 1, a=0.5).to_table(JsonState(values={"a": 0.25}, chains=3)),
     }
 

@@ -27,7 +27,7 @@ from pipeline.core.ids import content_id
 from pipeline.core.progress import RelabelResult
 from pipeline.core.records import Chain, Finish, Grade, SampledSolution, Solution, Trials
 from pipeline.core.tables import sampled_solutions, verdicts_table
-from pipeline.data.prompts import root_id, stem
+from pipeline.data.prompts import stem
 from pipeline.estimators.base import Estimator, objection
 from pipeline.estimators.labelling import labels_of, rollout_outcomes_of, stored_chains, with_verdicts
 from pipeline.estimators.registry import ESTIMATORS, estimator_for
@@ -285,7 +285,7 @@ def _stems(chains: Sequence[Chain], solutions: Sequence[Solution]) -> dict[str, 
     stems: dict[str, Stem] = {}
     for chain, solution in zip(chains, solutions, strict=True):
         golds = chain.problem.golds
-        stems[root_id(chain.problem.problem_id)] = golds, ""
+        stems[chain.root_prefix_id] = golds, ""
         for index, prefix in enumerate(chain.prefix_ids, start=1):
             stems[prefix] = golds, stem(solution, index)
     return stems

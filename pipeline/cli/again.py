@@ -30,8 +30,10 @@ def recorded_settings(command: Command, run_dir: str, folder: Path | None) -> Ow
     """
     from pipeline.storage.location import storage_at
     from pipeline.storage.run_record import recorded_identity
+    from pipeline.storage.stored_run import with_present_input
 
-    recorded = recorded_identity(storage_at(run_dir))
+    storage = storage_at(run_dir)
+    recorded = with_present_input(storage, recorded_identity(storage))
     place = f"{run_dir.rstrip('/')}/{RUN_RECORD}"
     for base, registry in REGISTRIES.values():
         refuse_missing(recorded, base, registry)

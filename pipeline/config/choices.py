@@ -36,6 +36,15 @@ class Keep(Enum):
     mixed = "mixed"
 
 
+class Changed(Enum):
+    """What is done about a used row that the grown input of a run no longer has as it was."""
+
+    refuse = "refuse"
+    """Nothing: the command names the row and ends."""
+    keep = "keep"
+    """Its labels stay, marked as `input_changed`."""
+
+
 class Fallback(Enum):
     """What counts as the final answer if a text does not state one explicitly."""
 

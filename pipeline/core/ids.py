@@ -23,6 +23,11 @@ def content_id(*parts: str) -> str:
     return digest.hexdigest()
 
 
+def row_content(problem_id: str, chain_id: str | None) -> str:
+    """What makes a used row unique in a run: its chain, or its problem if it has no chain."""
+    return chain_id or content_id("bare", problem_id)
+
+
 def rollout_id(prefix_id: str, issue_index: int) -> str:
     """Id of the `issue_index`-th completion of a prefix. It is fixed before sampling, so that nothing is counted twice."""
     return f"{prefix_id}-{issue_index:05d}"

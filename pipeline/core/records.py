@@ -108,12 +108,30 @@ class Solution:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputRow:
-    """A used row: a problem with a chain, or a problem without one, for which the policy samples chains."""
+    """A used row: a problem with a chain, or a problem without one, for which the policy samples chains.
+
+    `again`: number of earlier units of a grown run that have chains of the problem. `changed`: whether the present input no
+    longer has the row as it was used; None in a run that has no such rows.
+    """
 
     location: RowLocation
     source_id: str | None
     problem: Problem
     solution: Solution | None
+    again: int = 0
+    changed: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangedRow:
+    """A used row that the present input no longer has. `location`: where it was. `chain_id`: None for a row without a chain.
+    `detail` says what has changed."""
+
+    location: RowLocation
+    source_id: str | None
+    problem_id: str
+    chain_id: str | None
+    detail: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -277,7 +295,7 @@ class Chain:
     """A chain of K steps: its problem, its text and the ids of its K + 1 prefixes.
 
     `final_answer` is the answer that the chain states, `outcome` whether it is correct, `policy` the model whose rollouts value
-    the chain. They are not known for every chain.
+    the chain. They are not known for every chain. `input_changed`: see `InputRow.changed`.
     """
 
     problem: Problem
@@ -287,6 +305,7 @@ class Chain:
     final_answer: str | None = None
     outcome: bool | None = None
     policy: str = ""
+    input_changed: bool | None = None
 
     @property
     def shape(self) -> ChainShape:

@@ -7,7 +7,7 @@ import pyarrow as pa
 SCHEMA_VERSION = 4
 READABLE_SCHEMAS = (3, SCHEMA_VERSION)
 """The schema versions of run directories that this version continues. They have the same log. Labels and what an
-estimator has learned are made again from it (`FORMER_SCHEMAS`)."""
+estimator has learned are made again from it (`LABELS_3`, `KERNELS_3`)."""
 
 _ENUM = pa.dictionary(pa.int8(), pa.string())
 _STRINGS = pa.list_(pa.string())
@@ -142,6 +142,22 @@ LABELS = pa.schema(
     ]
 )
 
+INPUT_CHANGED = "input_changed"
+LABELS_MARKED = pa.schema([*LABELS, _required(INPUT_CHANGED, pa.bool_())])
+"""The columns of `labels` in a run that keeps labels of rows that changed (`data.changed=keep`)."""
+
+CHANGES = pa.schema(
+    [
+        _required("problem_id", pa.string()),
+        _optional("chain_id", pa.string()),
+        _optional("source_id", pa.string()),
+        _required("file", pa.string()),
+        _required("line", pa.int64()),
+        _required("detail", pa.string()),
+    ]
+)
+"""The used rows of a grown run that the present input no longer has: where they were, and what has changed."""
+
 STATES = pa.schema(
     [
         _required("estimator", pa.string()),
@@ -185,8 +201,8 @@ LABELS_3 = _labels_3()
 """The columns of `labels` in runs of schema 3."""
 KERNELS_3 = pa.schema([field for field in KERNELS if field.name != "reproduced"])
 """The columns of `kernels` in runs of schema 3."""
-FORMER_SCHEMAS = {"labels": LABELS_3, "kernels": KERNELS_3}
-"""The tables of runs of schema 3 that had other columns than now."""
+OTHER_SCHEMAS: dict[str, tuple[pa.Schema, ...]] = {"labels": (LABELS_3, LABELS_MARKED), "kernels": (KERNELS_3,)}
+"""What tables may also have as columns: those of runs of schema 3, and marks of changed rows."""
 SAME_IN_3 = frozenset(LABELS.names) & frozenset(LABELS_3.names) - {
     *("value", "root_value", "advantage", "advantage_sd", "label"),
 }
@@ -203,6 +219,7 @@ SCHEMAS = {
     "labels": LABELS,
     "kernels": KERNELS,
     "states": STATES,
+    "changes": CHANGES,
 }
 LEARNED = ("kernels", "states")
 """Tables with the learned state of an estimator; a unit has at most one of them."""

@@ -7,6 +7,7 @@ import pyarrow as pa
 from pipeline.core.records import (
     Chain,
     ChainValues,
+    ChangedRow,
     Finish,
     Grade,
     InputRow,
@@ -20,7 +21,20 @@ from pipeline.core.records import (
     StepValue,
     Verdict,
 )
-from pipeline.core.schemas import INPUTS, LABELS, LOG_KEYS, PER_PREFIX, PER_STEP, REJECTS, ROLLOUTS, SOLUTIONS, VERDICTS
+from pipeline.core.schemas import (
+    CHANGES,
+    INPUT_CHANGED,
+    INPUTS,
+    LABELS,
+    LABELS_MARKED,
+    LOG_KEYS,
+    PER_PREFIX,
+    PER_STEP,
+    REJECTS,
+    ROLLOUTS,
+    SOLUTIONS,
+    VERDICTS,
+)
 
 
 def rollouts_table(rollouts: Sequence[Rollout], grader: str) -> pa.Table:
@@ -185,6 +199,35 @@ def input_rows(table: pa.Table) -> list[InputRow]:
     ]
 
 
+def changes_table(rows: Sequence[ChangedRow]) -> pa.Table:
+    """The used rows that the present input no longer has."""
+    return _table(
+        CHANGES,
+        {
+            "problem_id": [row.problem_id for row in rows],
+            "chain_id": [row.chain_id for row in rows],
+            "source_id": [row.source_id for row in rows],
+            "file": [row.location.file for row in rows],
+            "line": [row.location.line for row in rows],
+            "detail": [storable(row.detail) for row in rows],
+        },
+    )
+
+
+def changed_rows(table: pa.Table) -> list[ChangedRow]:
+    """The inverse of `changes_table`."""
+    return [
+        ChangedRow(
+            location=RowLocation(file=row["file"], line=row["line"]),
+            source_id=row["source_id"],
+            problem_id=row["problem_id"],
+            chain_id=row["chain_id"],
+            detail=row["detail"],
+        )
+        for row in table.to_pylist()
+    ]
+
+
 def rejects_table(rejects: Sequence[Reject]) -> pa.Table:
     """Rows that were not used, and single prefixes that could not be measured (with a `step_index`)."""
     return _table(
@@ -209,7 +252,10 @@ def labels_table(
     label_rule: str,
     policy: str,
 ) -> pa.Table:
-    """One row per chain; list columns have one entry per step. `steps`: the trimmed step texts of each chain."""
+    """One row per chain; list columns have one entry per step. `steps`: the trimmed step texts of each chain.
+
+    The chains of a unit are either all marked (`Chain.input_changed`) or none of them.
+    """
     per_step: dict[str, list[object]] = {name: [] for name, _ in (*PER_PREFIX, *PER_STEP)}
     root: dict[str, list[object]] = {f"root_{name}": [] for name, _ in PER_PREFIX}
     for found in values:
@@ -217,9 +263,11 @@ def labels_table(
             column.append([_entry(step, name) for step in found.steps])
         for name, _ in PER_PREFIX:
             root[f"root_{name}"].append(_entry(found.root, name))
+    marks: list[object] = [chain.input_changed for chain in chains]
     return _table(
-        LABELS,
+        LABELS if None in marks or not marks else LABELS_MARKED,
         {
+            INPUT_CHANGED: marks,
             "chain_id": [chain.solution.chain_id for chain in chains],
             "problem_id": [chain.problem.problem_id for chain in chains],
             "source_id": [chain.solution.source_id for chain in chains],

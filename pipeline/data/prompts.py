@@ -5,14 +5,14 @@ followed by the steps so far as an unfinished assistant turn. Blanks after the l
 models continue badly after a single space token. Chains that the policy sampled are cut between its own tokens instead.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from pipeline.config.choices import PromptStyle
 from pipeline.config.label import PromptConfig
 from pipeline.core.ids import content_id
-from pipeline.core.records import Prefix, Problem, Solution
+from pipeline.core.records import Chain, Prefix, Problem, Solution
 from pipeline.data.steps import prefix_text
 
 _BLANKS = " \t"
@@ -38,16 +38,31 @@ class Tokenizer(Protocol):
         ...
 
 
-def root_id(problem_id: str) -> str:
-    """Id of the bare problem as a prefix."""
-    return content_id("prefix", problem_id, "")
+def root_id(problem_id: str, again: int = 0) -> str:
+    """Id of the bare problem as a prefix. `again`: see `prefix_id`."""
+    return content_id("prefix", problem_id, "", *_again(again))
 
 
-def prefix_id(solution: Solution, index: int) -> str:
-    """Id of the first `index` steps of a chain. Chains of a problem that begin with the same text, or tokens, share the id."""
+def prefix_id(solution: Solution, index: int, again: int = 0) -> str:
+    """Id of the first `index` steps of a chain. Chains of a problem that begin with the same text, or tokens, share the id.
+
+    `again`: see `InputRow`. Units share no rollouts, so the prefixes of a problem have other ids in each of its units.
+    """
     if solution.token_ids:
-        return content_id("prefix", solution.problem_id, "tokens", ",".join(map(str, _tokens(solution, index))))
-    return content_id("prefix", solution.problem_id, prefix_text(solution.text, solution.ends, index))
+        tokens = ",".join(map(str, _tokens(solution, index)))
+        return content_id("prefix", solution.problem_id, "tokens", tokens, *_again(again))
+    text = prefix_text(solution.text, solution.ends, index)
+    return content_id("prefix", solution.problem_id, text, *_again(again))
+
+
+def _again(again: int) -> tuple[str, ...]:
+    return ("again", str(again)) if again else ()
+
+
+def count_problems(chains: Iterable[Chain]) -> int:
+    """Number of the chains' problems. A problem of a grown run counts in the first of its units only."""
+    roots = {chain.problem.problem_id: chain.root_prefix_id for chain in chains}
+    return sum(root == root_id(problem_id) for problem_id, root in roots.items())
 
 
 def stem(solution: Solution, index: int) -> str:
@@ -69,28 +84,31 @@ class Prompter:
     max_tokens: int
     max_model_len: int
 
-    def root(self, problem: Problem) -> Prefix:
-        """The bare problem as a prefix."""
+    def root(self, problem: Problem, again: int = 0) -> Prefix:
+        """The bare problem as a prefix. `again`: see `prefix_id`."""
         return Prefix(
-            prefix_id=root_id(problem.problem_id),
+            prefix_id=root_id(problem.problem_id, again),
             step_index=0,
             text="",
             prompt_ids=tuple(self._problem_ids(problem.text)),
         )
 
-    def prefixes(self, root: Prefix, solution: Solution) -> list[Prefix]:
-        """The prefixes after steps 1 to K of a chain; the last one is the whole chain."""
-        return [self._prefix(root, solution, index) for index in range(1, len(solution.ends) + 1)]
+    def prefixes(self, root: Prefix, solution: Solution, again: int = 0) -> list[Prefix]:
+        """The prefixes after steps 1 to K of a chain; the last one is the whole chain. `again`: see `prefix_id`."""
+        return [self._prefix(root, solution, index, again) for index in range(1, len(solution.ends) + 1)]
 
     def fits(self, prefix: Prefix) -> bool:
         """Whether the prompt and `max_tokens` more tokens fit into the context."""
         return len(prefix.prompt_ids) + self.max_tokens <= self.max_model_len
 
-    def _prefix(self, root: Prefix, solution: Solution, index: int) -> Prefix:
+    def _prefix(self, root: Prefix, solution: Solution, index: int, again: int) -> Prefix:
         text = stem(solution, index)
         ids = _tokens(solution, index) if solution.token_ids else tuple(self.tokenizer.encode(text))
         return Prefix(
-            prefix_id=prefix_id(solution, index), step_index=index, text=text, prompt_ids=root.prompt_ids + ids
+            prefix_id=prefix_id(solution, index, again),
+            step_index=index,
+            text=text,
+            prompt_ids=root.prompt_ids + ids,
         )
 
     def _problem_ids(self, problem: str) -> list[int]:

@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from pipeline.core.records import Chain, ChainShape, ChainValues, Problem, RolloutOutcome, Solution, Trials, Verdict
+from pipeline.core.schemas import INPUT_CHANGED
 from pipeline.core.tables import labels_table, rollout_outcomes
 from pipeline.data.steps import step_texts
 from pipeline.estimators.base import Estimator
@@ -45,8 +46,9 @@ def stored_chains(labels: pa.Table) -> list[Chain]:
             final_answer=row["final_answer"],
             outcome=row["outcome"],
             policy=row["policy"],
+            input_changed=row.get(INPUT_CHANGED),
         )
-        for row in labels.select(list(_COLUMNS)).to_pylist()
+        for row in labels.select([*_COLUMNS, *({INPUT_CHANGED} & {*labels.column_names})]).to_pylist()
     ]
 
 

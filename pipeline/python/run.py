@@ -44,7 +44,7 @@ class Run:
     def settings(self) -> dict[str, object]:
         """What makes the run what it is, by dotted key: its settings, and the identity of its input, policy and versions."""
         run = self._stored()
-        return {**run.identity, **run.settings}
+        return {**run.present, **run.settings}
 
     @property
     def finished(self) -> bool:

@@ -5,54 +5,46 @@ The driver does not handle rollouts or labels; workers write them.
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from pipeline.config.label import LabelConfig, RunConfig
-from pipeline.core.errors import Interrupted, RunConflict, StoreError
+from pipeline.core.errors import Interrupted, StepvalueError, StoreError
 from pipeline.core.failpoints import failpoint
 from pipeline.core.forecast import Limit, encode_forecast
-from pipeline.core.formatting import first_of, format_unfinished
+from pipeline.core.formatting import first_of, format_count, format_unfinished
 from pipeline.core.output import say
 from pipeline.core.progress import Status, Summary
 from pipeline.core.records import Totals, UnitTarget
 from pipeline.data.rows import input_digest
 from pipeline.engines.registry import policy_for
 from pipeline.estimators.registry import estimator_for
-from pipeline.graders.registry import checker_for
 from pipeline.runtime.heartbeat import heartbeat
-from pipeline.runtime.intake import stage
 from pipeline.runtime.problem_budget import UnitSpending, unit_targets
 from pipeline.runtime.run_budget import LOOK_SECONDS, DeviceCost, Spending, Throttle, budget_from_plan, overspent_note
 from pipeline.runtime.scheduler import Scheduler
+from pipeline.runtime.staged_input import staged_input
 from pipeline.runtime.state import RunState, identity, run_name, state_of
 from pipeline.runtime.stop import INTERRUPTED, StopSignal
 from pipeline.runtime.track.tracking import tracker_for, tracking
 from pipeline.runtime.worker_handle import Watcher, WorkerPool
-from pipeline.storage.commits import (
-    INPUT,
-    UNIT,
-    Commit,
-    CommitState,
-    RecordSequence,
-    log_totals,
-    publish,
-    record_sequences,
-    resolve,
-)
+from pipeline.storage.commits import UNIT, Commit, CommitState, RecordSequence, log_totals, record_sequences, resolve
 from pipeline.storage.editions import arrange_labels, current_edition, current_label_files, repaired_editions
 from pipeline.storage.location import storage_at
 from pipeline.storage.lock import hold_lock
+from pipeline.storage.marks import mark_changed_rows
 from pipeline.storage.repair import repair
-from pipeline.storage.run_record import STAGED_INPUT, check_claim, claim, settings_copy, with_recorded_schema
+from pipeline.storage.run_record import as_recorded, check_claim, claim, differs_in_input, recorded_identity
 from pipeline.storage.starts import PLAN, read_starts
 from pipeline.storage.storage import Storage
 from pipeline.storage.units import UnitRef, unit_rows, units_of
 
 DEFAULT_FOLDER = Path("runs")
+MOST_RUNS = 1000
+"""The largest number of folders that are searched for a run with another input."""
 
 Hiring = Callable[[LabelConfig], AbstractContextManager[WorkerPool]]
 """A context that provides workers."""
@@ -70,13 +62,15 @@ def label(config: LabelConfig, hiring: Hiring, watch: Watcher, stop: StopSignal,
     tracker = tracker_for(config.run.track)
     fingerprint = policy_for(config.policy).fingerprint()
     watch(Status(stage="reading the input"))
-    run_identity = identity(config, input_digest(config.data.path), fingerprint)
-    budget = budget_from_plan(config.budget, run_identity, config) if config.budget else None
-    storage = storage_at(config.run_dir or str(DEFAULT_FOLDER / run_name(run_identity)))
+    asked = identity(config, input_digest(config.data.path), fingerprint)
+    budget = budget_from_plan(config.budget, asked, config) if config.budget else None
+    storage = storage_at(config.run_dir or str(DEFAULT_FOLDER / run_name(asked)))
+    if config.run_dir is None and not storage.names("") and (other := _with_other_input(asked)):
+        say(f"{other} is a run with these settings and another input: to add rows to it, give run_dir={other}")
     config = replace(config, run_dir=storage.run_dir)
-    run_identity = with_recorded_schema(storage, run_identity)
-    check_claim(storage, run_identity)
+    check_claim(storage, as_recorded(storage, asked))
     with hold_lock(storage, lock=config.run.lock) as alone:
+        run_identity = as_recorded(storage, asked, alone=alone)
         damaged = claim(storage, run_identity, alone=alone)
         if budget is not None:
             storage.replace(PLAN, encode_forecast(budget))
@@ -85,13 +79,23 @@ def label(config: LabelConfig, hiring: Hiring, watch: Watcher, stop: StopSignal,
             tracking(tracker, config, storage.run_dir, watch) as tracked,
             heartbeat(storage, config.plan.gpu_hour_price, tracked) as beat,
         ):
-            summary = label_held(config, storage, run_identity, hiring, beat, stop, run, limit=limit)
+            summary = label_held(config, storage, run_identity, hiring, beat, stop, run, limit=limit, asked=asked)
         spent = summary.totals.tokens + summary.totals.solution_tokens
         return replace(
             summary,
             damaged=(*damaged, *summary.damaged),
             overspent="" if limit is None else overspent_note(limit, spent),
         )
+
+
+def _with_other_input(asked: Mapping[str, object]) -> str:
+    """A run below the default folder that only has another input than this start; empty if there is none."""
+    with suppress(OSError):
+        for folder in sorted(DEFAULT_FOLDER.iterdir())[:MOST_RUNS]:
+            with suppress(StepvalueError):
+                if differs_in_input(recorded_identity(storage_at(str(folder))), asked):
+                    return str(folder)
+    return ""
 
 
 def label_held(
@@ -104,13 +108,22 @@ def label_held(
     run: Running = asyncio.run,
     *,
     limit: Limit | None = None,
+    asked: dict[str, object] | None = None,
 ) -> Summary:
-    """`label` on a run directory that this driver has locked and claimed."""
-    staged, damaged_input = _staged(storage, config, run_identity, stop)
+    """`label` on a run directory that this driver has locked and claimed. `asked`: the identity of this start, where its input
+    differs from that of the run."""
+    staged, damaged_input = staged_input(storage, config, run_identity, asked or run_identity, stop)
     units = list(units_of(storage, staged))
     found, damaged = _repaired(storage, units)
-    asked = _unit_targets(storage, config, units, found)
-    before = state_of(units, found, asked)
+    targets = _unit_targets(storage, config, units, found)
+    before = state_of(units, found, targets)
+    if mark_changed_rows(storage, units, before.wholes, found):
+        before = state_of(units, _sequences(storage), targets)
+    if unpaid := sum(job.unit_target.unit_budget == 0 for job in before.jobs):
+        say(
+            f"estimator.run_budget leaves nothing for {format_count(unpaid, 'unit')}, whose labels rest on no further "
+            "rollouts: start again with a larger one to sample for them"
+        )
     failpoint("driver.planned")
     watch = partial(_with_earlier_counts, before.logged, watch)
     watch(Status(stage="starting", units=len(units), units_done=len(units) - len(before.jobs)))
@@ -132,7 +145,7 @@ def label_held(
             run(scheduler.work_off())
             seconds = scheduler.seconds_starting, scheduler.seconds_labelling
             speed = scheduler.throughput
-    after = state_of(units, _sequences(storage), asked) if before.jobs else before
+    after = state_of(units, _sequences(storage), targets) if before.jobs else before
     if after.jobs:
         raise StoreError(
             f"{storage.run_dir}: {format_unfinished(len(after.jobs), len(units))} again: start the same command again"
@@ -210,40 +223,6 @@ def _whose_labels(editions: RecordSequence, wholes: Mapping[str, Commit]) -> str
             "make it again with relabel or regrade"
         )
     return ""
-
-
-def _staged(
-    storage: Storage, config: LabelConfig, run_identity: dict[str, object], stop: StopSignal
-) -> tuple[Commit, list[str]]:
-    """The record of the staged input, and the names of its damaged files. The input is staged if no intact record exists."""
-    staged_id = str(run_identity[STAGED_INPUT])
-    found, damaged = repair(storage, _input_sequence(storage, staged_id))
-    known = resolve(found).whole
-    if known:
-        return known, damaged
-    with checker_for(config.grader) as checker:
-        staged = stage(storage, staged_id, config.data, config.run, checker, stop.check)
-    commit = Commit(
-        kind=INPUT,
-        sequence_id=staged_id,
-        number=found.length,
-        state=CommitState.WHOLE,
-        shards=staged.shards,
-        totals=staged.totals,
-        settings=settings_copy(run_identity),
-        seconds=staged.seconds,
-    )
-    if publish(storage, commit):
-        return commit, damaged
-    raced = resolve(_input_sequence(storage, staged_id)).whole
-    if raced is None:
-        raise RunConflict(f"another job works on {storage.run_dir}: wait for it, or choose another run_dir")
-    return raced, damaged
-
-
-def _input_sequence(storage: Storage, staged_id: str) -> RecordSequence:
-    found = {each.sequence_id: each for each in record_sequences(storage, INPUT)}
-    return found.get(staged_id) or RecordSequence(kind=INPUT, sequence_id=staged_id)
 
 
 def _sequences(storage: Storage) -> dict[str, RecordSequence]:

@@ -25,7 +25,7 @@ from pipeline.data.rows import read_rows
 from pipeline.graders.base import Checker
 from pipeline.storage.shards import ShardRecord, write_shard
 from pipeline.storage.storage import Storage
-from pipeline.storage.units import write_units
+from pipeline.storage.units import content_of, write_units
 
 UNITS_PER_FILE = 32  # for each unit, a worker reads and verifies the whole file
 REJECTS_PER_FILE = 50_000
@@ -33,7 +33,9 @@ SHOWN_REJECTS = 3
 
 _Item = TypeVar("_Item")
 
-_SCHEMA = """
+SCHEMA = """
+PRAGMA synchronous=OFF;
+PRAGMA journal_mode=OFF;
 CREATE TABLE contents (content TEXT PRIMARY KEY, file TEXT, line INTEGER) WITHOUT ROWID;
 CREATE TABLE sources (source_id TEXT PRIMARY KEY, content TEXT, file TEXT, line INTEGER) WITHOUT ROWID;
 CREATE TABLE problems (ordinal INTEGER PRIMARY KEY, problem_id TEXT UNIQUE, problem TEXT, golds TEXT);
@@ -44,7 +46,7 @@ CREATE TABLE used (problem INTEGER, ordinal INTEGER, file TEXT, line INTEGER, so
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StagedInput:
-    """The files of a staged input, not yet committed."""
+    """The files of a staged input, not yet committed. `totals`: of the rows."""
 
     shards: tuple[ShardRecord, ...]
     totals: Totals
@@ -67,20 +69,19 @@ def stage(
     with tempfile.TemporaryDirectory(prefix="stepvalue-intake-") as folder:
         database = sqlite3.connect(Path(folder) / "rows.sqlite", isolation_level=None)
         try:
-            database.executescript(f"PRAGMA synchronous=OFF; PRAGMA journal_mode=OFF; {_SCHEMA} BEGIN;")
-            staging = _Staging(database, checker)
-            rejects = _RejectFiles(storage, input_id)
+            database.executescript(f"{SCHEMA} BEGIN;")
+            staging = Staging(database, checker)
+            rejects = RejectFiles(storage, input_id)
             rows = 0
-            for location, row in read_rows(data.path, data.limit):
-                check()
+            for row in read_input(data, checker, check):
                 rows += 1
-                reject = row if isinstance(row, Reject) else staging.take(location, row, data)
+                reject = row if isinstance(row, Reject) else staging.use(row)
                 if reject is not None:
                     rejects.add(reject)
             rejects.flush()
             if rejects.count == rows:
                 raise InputError(_nothing_usable(data.path, rows, rejects.first))
-            shards = list(_write_units(storage, input_id, staging.rows(), run.unit_problems))
+            shards = list(write_unit_files(storage, input_id, staging.rows(), run.unit_problems))
         finally:
             database.close()
     return StagedInput(
@@ -90,20 +91,34 @@ def stage(
     )
 
 
-class _Staging:
-    """The temporary tables: every used row once, in the order of the input, with the chains of a problem together."""
+def read_input(
+    data: DataConfig, checker: Checker, check: Callable[[], None] = lambda: None
+) -> Iterator[InputRow | Reject]:
+    """All rows of the input in order, without a comparison of rows. `check` is called before each and may raise.
+
+    Raises InputError for a path or file that cannot be read.
+    """
+    for location, row in read_rows(data.path, data.limit):
+        check()
+        yield row if isinstance(row, Reject) else read_row(row, location, data, checker.stated_answer)
+
+
+class Staging:
+    """The temporary tables: every used row once, in the order of the input, with the chains of a problem together.
+
+    A row that repeats one of the table `contents`, or has the id of one of `sources` with other content, is rejected.
+    """
 
     def __init__(self, database: sqlite3.Connection, checker: Checker) -> None:
         self._database = database
         self._checker = checker
-        self._ordinal = 0
+        self.used = 0
+        """Number of used rows."""
 
-    def take(self, location: RowLocation, row: dict[str, object], data: DataConfig) -> Reject | None:
-        read = read_row(row, location, data, self._checker.stated_answer)
-        if isinstance(read, Reject):
-            return read
-        problem, solution, source = read.problem, read.solution, read.source_id
-        content = solution.chain_id if solution else content_id("bare", problem.problem_id)
+    def use(self, row: InputRow) -> Reject | None:
+        """Add a row, or return why it cannot be used."""
+        location, problem, solution, source = row.location, row.problem, row.solution, row.source_id
+        content = content_of(row)
         if (duplicate := self._seen(location, source, content)) is not None:
             return duplicate
         number = self._problem_number(problem)
@@ -118,12 +133,12 @@ class _Staging:
                 source_id=source,
             )
         self._remember(location, source, content)
-        self._ordinal += 1
+        self.used += 1
         self._database.execute(
             "INSERT INTO used VALUES (?,?,?,?,?,?,?,?)",
             (
                 number,
-                self._ordinal,
+                self.used,
                 location.file,
                 location.line,
                 source,
@@ -205,7 +220,7 @@ class _Staging:
         return row
 
 
-class _RejectFiles:
+class RejectFiles:
     """Collects rejects and writes a file for every REJECTS_PER_FILE of them."""
 
     def __init__(self, storage: Storage, input_id: str) -> None:
@@ -231,9 +246,10 @@ class _RejectFiles:
             self._pending = []
 
 
-def _write_units(
+def write_unit_files(
     storage: Storage, input_id: str, rows: Iterable[tuple[int, InputRow]], unit_problems: int
 ) -> Iterator[ShardRecord]:
+    """Cut rows into units and write them. `rows`: pairs (number of the problem, row), those of a problem together."""
     for number, units in enumerate(_batched(_units(rows, unit_problems), UNITS_PER_FILE)):
         yield write_units(storage, content_id("inputs", input_id, str(number)), units)
 

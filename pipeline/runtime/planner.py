@@ -28,7 +28,7 @@ from pipeline.core.records import (
     Totals,
     Verdict,
 )
-from pipeline.data.prompts import Prompter, cut_on_tokens
+from pipeline.data.prompts import Prompter, count_problems, cut_on_tokens
 from pipeline.data.steps import split
 from pipeline.engines.base import PolicyFacts
 from pipeline.estimators.tree import Tree, measured_prefixes, trees_of
@@ -178,7 +178,7 @@ class Planner:
         for row in rows:
             problem = row.problem
             if problem.problem_id not in plan.roots:
-                plan.roots[problem.problem_id] = self._prompter.root(problem)
+                plan.roots[problem.problem_id] = self._prompter.root(problem, row.again)
             root = plan.roots[problem.problem_id]
             if self._prompter.fits(root):
                 fitting.append(row)
@@ -216,7 +216,7 @@ class Planner:
 
     async def _plan_chain(self, plan: UnitPlan, row: InputRow, solution: Solution) -> ChainShape:
         root = plan.roots[row.problem.problem_id]
-        prefixes = self._prompter.prefixes(root, solution)
+        prefixes = self._prompter.prefixes(root, solution, row.again)
         final_answer, outcome = await self._judge.outcome(row.problem, solution)
         chain = Chain(
             problem=row.problem,
@@ -226,6 +226,7 @@ class Planner:
             final_answer=final_answer,
             outcome=outcome,
             policy=self._policy.policy,
+            input_changed=row.changed,
         )
         plan.chains.append(chain)
         shape = replace(chain.shape, prices=rollout_prices([len(prefix.prompt_ids) for prefix in (root, *prefixes)]))
@@ -275,7 +276,7 @@ def totals_of(plan: UnitPlan, buffer: UnitBuffer, spent: int) -> Totals:
     return Totals(
         used=-rejected_rows,
         rejected=rejected_rows,
-        problems=len({chain.problem.problem_id for chain in plan.chains}),
+        problems=count_problems(plan.chains),
         chains=len(plan.chains),
         prefixes=len(plan.asked),
         rollouts=len(outcomes),

@@ -221,6 +221,11 @@ def resolve(sequence: RecordSequence) -> ResolvedSequence:
     )
 
 
+def completions(sequence: RecordSequence) -> list[tuple[Commit, tuple[ShardRecord, ...]]]:
+    """The completing records of a sequence in order, each with its files that no later record declares void."""
+    return [(commit, files) for commit, files in _with_files_left(sequence) if commit.state is CommitState.WHOLE]
+
+
 def shards_in_use(sequence: RecordSequence) -> Iterator[ShardRecord]:
     """All files that must be intact to use the sequence: the log, the other files of the complete unit, and the kernel."""
     found = resolve(sequence)

@@ -1,4 +1,8 @@
-"""`run.json`: the identity of the run in a directory. A different run on the same directory is refused."""
+"""`run.json`: the identity of the run in a directory. A different run on the same directory is refused.
+
+The identity has the input of the first start. A run that only has another input (`GROWING`) is the same run, whose input may
+have grown; the records of the staged input say what it was at each time.
+"""
 
 import json
 from collections.abc import Mapping
@@ -20,6 +24,10 @@ SCHEMA = "schema"
 _ESTIMATOR = "estimator.name"
 STAGED_INPUT = "staged_input"
 """Key of the id under which the input of the run is committed."""
+_OF_INPUT = ("input", "data.limit")
+"""Keys that say how much input there is."""
+GROWING = frozenset({*_OF_INPUT, STAGED_INPUT})
+"""Keys in which two starts of one run may differ: its input may grow."""
 
 
 class _Found(Enum):
@@ -31,18 +39,62 @@ class _Found(Enum):
     UNUSED = auto()
 
 
-def with_recorded_schema(storage: Storage, identity: Mapping[str, object]) -> dict[str, object]:
-    """The identity with the schema of the run in the directory, where this version continues runs of that schema. If the
-    record is lost, the schema is that of the copy with the staged input."""
+def as_recorded(storage: Storage, identity: Mapping[str, object], *, alone: bool = True) -> dict[str, object]:
+    """The identity of this start in the form that the run in the directory has.
+
+    It gets the run's schema, where this version continues runs of that schema, and the run's first input, where only the input
+    differs and a unit has begun. If the record is lost, both are those of the copy with the staged input. `alone`: see `claim`.
+    """
+    recorded = _recorded(storage, identity)
+    if recorded.get(SCHEMA) in READABLE_SCHEMAS:
+        identity = {**identity, SCHEMA: recorded.get(SCHEMA)}
+    # Without a unit the input is staged afresh, which `claim` allows to a driver that is alone.
+    if recorded and _differing(recorded, identity) <= GROWING and (_has_units(storage) or not alone):
+        identity = {**identity, **{key: recorded[key] for key in GROWING & recorded.keys()}}
+    return dict(identity)
+
+
+def _recorded(storage: Storage, identity: Mapping[str, object]) -> dict[str, object]:
+    """The content of `run.json`, or of the first copy that may be of this run; empty if there is none."""
     try:
-        recorded = recorded_identity(storage).get(SCHEMA)
+        return recorded_identity(storage)
     except Unreachable:
         raise
     except StoreError:
-        copies = _copies(storage)
-        fitting = (known for known in READABLE_SCHEMAS if settings_copy({**identity, SCHEMA: known}) in copies)
-        recorded = next(fitting, None)
-    return {**identity, SCHEMA: next((known for known in READABLE_SCHEMAS if known == recorded), identity.get(SCHEMA))}
+        copies = [{key: json.loads(value) for key, value in copy} for copy in _copies(storage)]
+        fitting = [copy for copy in copies if _differing(copy, identity) <= {*GROWING, SCHEMA}]
+        exact = [copy for copy in fitting if _differing(copy, identity) <= {SCHEMA}]
+        return (exact or fitting or [{}])[0]
+
+
+def differs_in_input(recorded: Mapping[str, object], identity: Mapping[str, object]) -> bool:
+    """Whether two identities are those of runs that only have other inputs."""
+    return not GROWING.isdisjoint(_differing(recorded, identity)) and _differing(recorded, identity) <= {
+        *GROWING,
+        SCHEMA,
+    }
+
+
+def _differing(left: Mapping[str, object], right: Mapping[str, object]) -> set[str]:
+    return {key for key in {*left, *right} if left.get(key) != right.get(key)}
+
+
+def _has_units(storage: Storage) -> bool:
+    return any(name.startswith(f"{FOLDER}/{UNIT}-") for name in storage.names(FOLDER))
+
+
+def with_input(identity: Mapping[str, object], start: Mapping[str, object]) -> dict[str, object]:
+    """The identity of a run with the input of another start of it, as the record of a grown input copies it."""
+    return {**identity, **{key: start[key] for key in _OF_INPUT if key in start}}
+
+
+def has_input(
+    settings: tuple[tuple[str, str], ...], identity: Mapping[str, object], start: Mapping[str, object]
+) -> bool:
+    """Whether a record of the input, with these `settings`, has the input of a start. Without settings it has that of the run's
+    identity."""
+    recorded = {key: json.loads(value) for key, value in settings} or identity
+    return all(recorded.get(key) == start.get(key) for key in _OF_INPUT)
 
 
 def check_claim(storage: Storage, identity: Mapping[str, object]) -> None:
@@ -89,7 +141,7 @@ def _found(storage: Storage, identity: Mapping[str, object], *, alone: bool) -> 
                 f"{storage.run_dir} contains other files ({names[0]}, ...): choose an empty or new run_dir"
             ) from None
         recorded = {key: json.loads(value) for key, value in copies[-1]}
-    differing = [key for key in sorted({*recorded, *identity}) if recorded.get(key) != identity.get(key)]
+    differing = _differing(recorded, identity)
     if not differing:
         return _Found.OURS
     if recorded.get(SCHEMA) != identity.get(SCHEMA):
@@ -97,7 +149,7 @@ def _found(storage: Storage, identity: Mapping[str, object], *, alone: bool) -> 
             f"{storage.run_dir} was written with schema {recorded.get(SCHEMA)}, but this version of stepvalue uses "
             f"{identity.get(SCHEMA)}: continue with the version that wrote it, or use another run_dir"
         )
-    if alone and not any(name.startswith(f"{FOLDER}/{UNIT}-") for name in storage.names(FOLDER)):
+    if alone and not _has_units(storage):
         return _Found.UNUSED
     if PRIOR_VERSION in differing and recorded.get(_ESTIMATOR) == identity.get(_ESTIMATOR):
         raise RunConflict(

@@ -1,5 +1,6 @@
 """A run directory as its commit records describe it: settings, units and current labels. For commands that read it."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -25,7 +26,7 @@ from pipeline.storage.editions import (
     edition_settings,
     repaired_editions,
 )
-from pipeline.storage.run_record import NAME, SCHEMA, STAGED_INPUT, recorded_identity
+from pipeline.storage.run_record import NAME, SCHEMA, STAGED_INPUT, recorded_identity, with_input
 from pipeline.storage.storage import Storage
 from pipeline.storage.units import UnitRef, units_of
 
@@ -34,9 +35,11 @@ _MAKING = ("estimator.", "grader.", "grader_version")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredRun:
-    """`units`: in the order of the input. `wholes`: the records of the finished units, by unit id."""
+    """`units`: in the order of the input. `wholes`: the records of the finished units, by unit id. `present`: see
+    `with_present_input`."""
 
     identity: Settings
+    present: Settings
     units: tuple[UnitRef, ...]
     wholes: Mapping[str, Commit]
     editions: RecordSequence
@@ -76,6 +79,7 @@ def stored_run(storage: Storage) -> StoredRun:
     }
     return StoredRun(
         identity=identity,
+        present=_with_input_of(staged, identity),
         units=units,
         wholes={unit.unit_id: wholes[unit.unit_id] for unit in units if unit.unit_id in wholes},
         editions=edition_sequence(storage),
@@ -125,6 +129,16 @@ def refuse_no_run(storage: Storage) -> None:
     """Raise UsageError for a directory in which no run was started."""
     if not {NAME, FOLDER} & set(storage.names("")):
         raise UsageError(f"run_dir={storage.run_dir} does not contain a run: give a directory that `label` has written")
+
+
+def with_present_input(storage: Storage, identity: Settings) -> Settings:
+    """The recorded identity of a run with its present input, which may have grown since the first start."""
+    staged = resolve(record_sequence(storage, INPUT, str(identity.get(STAGED_INPUT)))).whole
+    return _with_input_of(staged, identity) if staged else identity
+
+
+def _with_input_of(staged: Commit, identity: Settings) -> Settings:
+    return with_input(identity, {key: json.loads(value) for key, value in staged.settings})
 
 
 def _whole(storage: Storage, found: RecordSequence) -> Commit | None:

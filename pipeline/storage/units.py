@@ -1,52 +1,117 @@
-"""The staged input of a run directory: its units in the order of the input, and the rows of each unit."""
+"""The staged input of a run directory: its units in the order of the input, and the rows of each unit.
+
+The record of a grown input names the files of the input before, and those of the units that are new.
+"""
 
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from pipeline.core.ids import content_id
-from pipeline.core.records import InputRow
-from pipeline.core.tables import input_rows, inputs_table
+from pipeline.core.ids import content_id, row_content
+from pipeline.core.records import ChangedRow, InputRow
+from pipeline.core.tables import changed_rows, input_rows, inputs_table
 from pipeline.storage.commits import Commit
-from pipeline.storage.shards import ShardRecord, notes_of, verified_file, write_shard
+from pipeline.storage.shards import ShardRecord, notes_of, read_shard, verified_file, write_shard
 from pipeline.storage.storage import Storage
 
 TABLE = "inputs"
 UNITS = "stepvalue.units"
+AGAIN = "stepvalue.again"
+"""Note of a file: problem id -> the number of earlier units with chains of the problem, where there are any."""
+CHANGES = "changes"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnitRef:
-    """The location of a unit's rows: one row group of a staged file. `size`: its bytes before compression."""
+    """The location of a unit's rows: one row group of a staged file. `size`: its bytes before compression.
+
+    `changes`: the file of the run's rows that the present input no longer has; None in a run that never had any.
+    """
 
     unit_id: str
     shard: ShardRecord
     group: int
     size: int = 0
+    changes: ShardRecord | None = None
 
 
 def write_units(storage: Storage, file_id: str, units: Sequence[Sequence[InputRow]]) -> ShardRecord:
     """Write one file with a row group per unit."""
     groups: list[pa.Table] = [inputs_table(rows) for rows in units]
     notes = {UNITS: json.dumps([unit_id_of(rows) for rows in units])}
+    again = {row.problem.problem_id: row.again for rows in units for row in rows if row.again}
+    if again:
+        notes[AGAIN] = json.dumps(again, sort_keys=True)
     return write_shard(storage, TABLE, file_id, groups, notes=notes)
 
 
 def units_of(storage: Storage, staged: Commit) -> Iterator[UnitRef]:
     """The units of a committed input. Raises StoreError for a missing or damaged file."""
+    changes = changes_of(staged)
     for shard in staged.shards:
         if shard.table == TABLE:
             file = verified_file(storage, shard)
             for group, unit_id in enumerate(json.loads(notes_of(file)[UNITS])):
                 size = file.metadata.row_group(group).total_byte_size
-                yield UnitRef(unit_id=unit_id, shard=shard, group=group, size=size)
+                yield UnitRef(unit_id=unit_id, shard=shard, group=group, size=size, changes=changes)
+
+
+def staged_rows(storage: Storage, staged: Commit) -> Iterator[list[InputRow]]:
+    """The rows of each unit of a committed input, without marks; each file is read once. Raises as `units_of` does."""
+    for shard in staged.shards:
+        if shard.table == TABLE:
+            file = verified_file(storage, shard)
+            for group in range(file.num_row_groups):
+                rows = input_rows(file.read_row_group(group, use_threads=False))
+                yield marked_rows(rows, again_of(notes_of(file)), None)
+
+
+def again_of(notes: Mapping[str, str]) -> dict[str, int]:
+    """Problem id -> the number of earlier units with chains of the problem, from the notes of a file."""
+    return {str(problem): int(number) for problem, number in json.loads(notes.get(AGAIN, "{}")).items()}
+
+
+def changes_of(staged: Commit) -> ShardRecord | None:
+    """The file of the used rows that the present input no longer has. None in a run that never had any."""
+    return next((shard for shard in staged.shards if shard.table == CHANGES), None)
+
+
+def changed_contents(storage: Storage, changes: ShardRecord | None) -> frozenset[str] | None:
+    """The contents of the rows in the file of `changes_of`. Raises StoreError."""
+    if changes is None:
+        return None
+    return frozenset(map(changed_content, changed_rows(read_shard(storage, changes))))
 
 
 def unit_rows(storage: Storage, unit: UnitRef) -> list[InputRow]:
     """The rows of one unit. The chains of a problem are adjacent."""
-    return input_rows(verified_file(storage, unit.shard).read_row_group(unit.group, use_threads=False))
+    file = verified_file(storage, unit.shard)
+    rows = input_rows(file.read_row_group(unit.group, use_threads=False))
+    return marked_rows(rows, again_of(notes_of(file)), changed_contents(storage, unit.changes))
+
+
+def marked_rows(rows: Sequence[InputRow], again: Mapping[str, int], changed: frozenset[str] | None) -> list[InputRow]:
+    """Rows from a file with what the file's notes (`again_of`) and `changed_contents` say about them."""
+    return [
+        replace(
+            row,
+            again=again.get(row.problem.problem_id, 0),
+            changed=None if changed is None else content_of(row) in changed,
+        )
+        for row in rows
+    ]
+
+
+def changed_content(row: ChangedRow) -> str:
+    """What makes the row unique in its run."""
+    return row_content(row.problem_id, row.chain_id)
+
+
+def content_of(row: InputRow) -> str:
+    """What makes the row unique in its run."""
+    return row_content(row.problem.problem_id, row.solution.chain_id if row.solution else None)
 
 
 def unit_id_of(rows: Sequence[InputRow]) -> str:

@@ -11,6 +11,7 @@ from tests.bench.engine import engine_share
 from tests.bench.export import export
 from tests.bench.frontend import frontend
 from tests.bench.grading import grading
+from tests.bench.growth import growth
 from tests.bench.live import live
 from tests.bench.loop import loop
 from tests.bench.page import page
@@ -32,6 +33,7 @@ OTHERS: dict[str, Callable[[], None]] = {
     "grading": grading,
     "programs": programs,
     "store": store,
+    "growth": growth,
     "export": export,
     "live": live,
     "plan": plan,

@@ -27,9 +27,9 @@ Label = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reference:
-    """What a run without faults has: labels by chain id, and how many rollouts by unit id."""
+    """What a run without faults has: labels by `key_of`, and how many rollouts by unit id."""
 
-    labels: Mapping[str, Label]
+    labels: Mapping[tuple[str, str], Label]
     rollouts: Mapping[str, int]
 
 
@@ -62,6 +62,11 @@ def faults_of(storage: Storage, units: Sequence[UnitRef], claim: Claim) -> Itera
 def wholes(storage: Storage) -> list[Commit]:
     """The record that completes each unit that is whole."""
     return [whole for found in record_sequences(storage, UNIT) if (whole := resolve(found).whole)]
+
+
+def key_of(label: Label) -> tuple[str, str]:
+    """A chain with its bare problem, which further units of a problem measure again."""
+    return label["root_prefix_id"], label["chain_id"]
 
 
 def labels_of(storage: Storage, whole: Commit) -> list[dict[str, Any]]:
@@ -101,13 +106,13 @@ def _unlike(unit: UnitRef, labels: Sequence[Label], rollouts: int, reference: Re
     """What differs from the run without faults: labels, where it sampled as much; what an estimator that learns from other
     units asks for depends on who was first."""
     chosen = claim.config.estimator.name in ("first_success", "bisect")
-    given = all(label["chain_id"] in reference.labels for label in labels)
+    given = all(key_of(label) in reference.labels for label in labels)
     one_plan = len(claim.references) == 1
     if chosen and given and one_plan and not claim.damaged and rollouts != reference.rollouts[unit.unit_id]:
         yield f"unit {unit.unit_id} has {rollouts} rollouts, without faults {reference.rollouts[unit.unit_id]}"
     same = rollouts == reference.rollouts[unit.unit_id] and claim.config.estimator.name != "pooled"
     for label in labels if same else ():
-        if label != reference.labels.get(label["chain_id"], label):
+        if label != reference.labels.get(key_of(label), label):
             yield f"the label of chain {label['chain_id']} is not that of a run without faults"
 
 

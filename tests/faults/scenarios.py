@@ -16,6 +16,7 @@ def scenarios(folder: Path) -> list[Scenario]:
         Scenario(folder, "stopped", one, "first_success"),
         Scenario(folder, "searched", one, "bisect"),
         Scenario(folder, "pooled", several[1:], "pooled"),
+        Scenario(folder, "growing", [*one, _given(3, "right", 6)], "fixed", [_given(1, "late", 7), _bare(9)]),
     ]
 
 

@@ -1,7 +1,9 @@
 """Schedules drawn from a seed: which faults come together, and when."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from random import Random
+from typing import Any
 
 from tests.faults.disk import Strike
 from tests.faults.sim import Schedule, Start
@@ -22,8 +24,10 @@ def drawn(seed: int) -> tuple[int, Schedule]:
     starts = [_start(rng, target, first=number == 0) for number in range(rng.choice((1, 1, 1, 2, 3)))]
     if rng.random() < 0.15:
         starts.append(_start(rng, target + 1, first=False))
+    # From here on the input has its later rows, if it has any.
+    grown = Random(f"growth {seed}").randrange(len(starts) + 1)
     return rng.randrange(1 << 16), Schedule(
-        starts=starts,
+        starts=[replace(start, grown=number >= grown) for number, start in enumerate(starts)],
         turns=rng.choice((0.1, 0.5, 1.0)),
         poison=[rng.randrange(1 << 16)] if rng.random() < 0.08 else [],
         staged=rng.random() < 0.9,
@@ -31,7 +35,7 @@ def drawn(seed: int) -> tuple[int, Schedule]:
 
 
 def _start(rng: Random, target: int, *, first: bool) -> Start:
-    times = {
+    times: dict[str, Any] = {
         name: rng.random() * START_LASTS if rng.random() < likely else None
         for name, likely in (
             ("killed", 0.15),

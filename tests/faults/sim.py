@@ -23,11 +23,11 @@ from pipeline.runtime.stop import StopSignal
 from pipeline.runtime.worker_handle import WorkerHandle, WorkerPool
 from pipeline.storage.commits import INPUT, record_sequences, resolve
 from pipeline.storage.local import LocalStorage
-from pipeline.storage.run_record import check_claim, claim
+from pipeline.storage.run_record import STAGED_INPUT, as_recorded, check_claim, claim, recorded_identity
 from pipeline.storage.units import UnitRef, units_of
 from tests.faults.disk import FakeDisk, Strike, flipped, torn
 from tests.faults.observer import Observer
-from tests.faults.proof import Claim, Reference, faults_of, labels_of, wholes
+from tests.faults.proof import Claim, Reference, faults_of, key_of, labels_of, wholes
 from tests.faults.workers import RUN_DIR, Answers, Fate, SignedWorker
 from tests.faults.world import Process, World
 from tests.settings import estimator_settings, policy_settings
@@ -49,7 +49,7 @@ class Start:
 
     `strikes` befall its effects by number, `fates` its workers in the order they are hired; later ones are healthy.
     `second`: a second driver starts on the same directory, which has no lock. `damage`: the number of files that are
-    damaged before.
+    damaged before. `grown`: the input has its later rows, as it has at all starts after.
     """
 
     target: int
@@ -63,6 +63,7 @@ class Start:
     second: float | None = None
     second_target: int = 0
     damage: int = 0
+    grown: bool = False
 
     @property
     def must_finish(self) -> bool:
@@ -87,11 +88,21 @@ class Schedule:
 
 
 class Scenario:
-    """An input, staged once, and what runs without faults make of it."""
+    """An input, staged once, and what runs without faults make of it. `later`: rows that the input gets after a while."""
 
-    def __init__(self, folder: Path, name: str, rows: Sequence[Mapping[str, Any]], estimator: str) -> None:
-        path = folder / f"{name}.jsonl"
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    def __init__(
+        self,
+        folder: Path,
+        name: str,
+        rows: Sequence[Mapping[str, Any]],
+        estimator: str,
+        later: Sequence[Mapping[str, Any]] = (),
+    ) -> None:
+        path, grown = folder / f"{name}.jsonl", folder / f"{name}-grown.jsonl"
+        for file, content in ((path, rows), (grown, (*rows, *later))):
+            file.write_text("".join(json.dumps(row) + "\n" for row in content), encoding="utf-8")
+        self.grows = bool(later)
+        self._grown = str(grown)
         self._config = LabelConfig(
             run_dir=str(RUN_DIR),
             data=DataConfig(path=str(path)),
@@ -100,13 +111,20 @@ class Scenario:
             estimator=estimator_settings(estimator),
             run=RUN,
         )
-        self.run_identity = identity(self._config, input_digest(str(path)))
+        self._identities = {
+            each: identity(self._config, input_digest(str(file))) for each, file in ((False, path), (True, grown))
+        }
         self.references: dict[int, Reference] = {}
         """Runs without faults by rollouts per prefix; filled by `requests`."""
         self._requests: dict[int, list[str]] = {}
 
-    def config(self, target: int) -> LabelConfig:
-        return replace(self._config, sampling=replace(self._config.sampling, rollouts=target))
+    def config(self, target: int, *, grown: bool) -> LabelConfig:
+        config = replace(self._config, sampling=replace(self._config.sampling, rollouts=target))
+        return replace(config, data=replace(config.data, path=self._grown)) if grown and self.grows else config
+
+    def identity(self, *, grown: bool) -> dict[str, object]:
+        """The identity of a start, with its input."""
+        return self._identities[grown and self.grows]
 
     @cached_property
     def staged(self) -> FakeDisk:
@@ -117,7 +135,8 @@ class Scenario:
 
     def units(self, storage: LocalStorage) -> list[UnitRef]:
         """The units of the staged input, which has to be there."""
-        (staged,) = record_sequences(storage, INPUT)
+        staged_id = recorded_identity(storage)[STAGED_INPUT]
+        (staged,) = (found for found in record_sequences(storage, INPUT) if found.sequence_id == staged_id)
         whole = resolve(staged).whole
         assert whole is not None
         return list(units_of(storage, whole))
@@ -125,15 +144,21 @@ class Scenario:
     def requests(self, target: int) -> list[str]:
         """Ids of everything that a run without faults asks of its engines."""
         if target not in self._requests:
-            play = _Play("reference", self, Schedule(starts=[]), self.staged.copy())
-            play.world.run(play.start(Start(target=target)))
-            found = wholes(play.storage)
-            labels = [label for whole in found for label in labels_of(play.storage, whole)]
-            self.references[target] = Reference(
-                labels={label["chain_id"]: label for label in labels},
-                rollouts={whole.sequence_id: whole.totals.rollouts for whole in found},
-            )
-            self._requests[target] = sorted({request for request, _ in play.answers.given})
+            asked: set[str] = set()
+            self.references[target] = Reference(labels={}, rollouts={})
+            # An input that grows before a unit has begun is staged as a whole, with other units.
+            for inputs in ((False, True), (True,)) if self.grows else ((False,),):
+                play = _Play("reference", self, Schedule(starts=[]), self.staged.copy())
+                play.world.run(play.starts([Start(target=target, grown=grown) for grown in inputs]))
+                found = wholes(play.storage)
+                labels = [label for whole in found for label in labels_of(play.storage, whole)]
+                known = self.references[target]
+                self.references[target] = Reference(
+                    labels={**known.labels, **{key_of(label): label for label in labels}},
+                    rollouts={**known.rollouts, **{whole.sequence_id: whole.totals.rollouts for whole in found}},
+                )
+                asked.update(request for request, _ in play.answers.given)
+            self._requests[target] = sorted(asked)
         return self._requests[target]
 
 
@@ -156,6 +181,7 @@ class _Play:
         self._damaged: list[str] = []
         self._hired = 0
         self._most = 0
+        self._grown = False
         disk.on_sync = self._observer.folder_synced
 
     async def all_starts(self) -> None:
@@ -165,8 +191,13 @@ class _Play:
             process.kill()
         await self.start(Start(target=max(self._schedule.targets)), last=True)
 
+    async def starts(self, starts: Sequence[Start]) -> None:
+        for start in starts:
+            await self.start(start)
+
     async def start(self, start: Start, *, last: bool = False) -> None:
         world, loop = self.world, self.world.loop
+        self._grown |= start.grown
         for _ in range(start.damage):
             self._damage()
         world.strikes = {world.effects + number: strike for number, strike in start.strikes.items()}
@@ -204,7 +235,7 @@ class _Play:
         self._most = max(self._most, target)
         if start.killed is not None:
             loop.call_later(start.killed, driver.kill)
-        config = self._scenario.config(target)
+        config = self._scenario.config(target, grown=self._grown)
         label = self._labelling(driver, config, start.workers, fates, stop)
         try:
             summary: Summary = await loop.run_in_executor(None, label)
@@ -222,7 +253,7 @@ class _Play:
     def _labelling(
         self, driver: Process, config: LabelConfig, workers: int, fates: Iterator[Fate], stop: StopSignal
     ) -> Callable[[], Summary]:
-        storage, run_identity = LocalStorage(RUN_DIR, driver.disk), self._scenario.run_identity
+        storage, asked = LocalStorage(RUN_DIR, driver.disk), self._scenario.identity(grown=self._grown)
 
         def hire(attempt: int) -> WorkerHandle:
             self._hired += 1
@@ -236,9 +267,10 @@ class _Play:
             yield WorkerPool(hire=hire, workers=workers)
 
         def label() -> Summary:
+            run_identity = as_recorded(storage, asked)
             check_claim(storage, run_identity)
             claim(storage, run_identity)
-            return label_held(config, storage, run_identity, hiring, _watch, stop, driver.run)
+            return label_held(config, storage, run_identity, hiring, _watch, stop, driver.run, asked=asked)
 
         return label
 
@@ -276,7 +308,10 @@ class _Play:
         disk.damage(path, rng.choice([*changed, b"", None]))
 
     def _may_be_damaged(self, files: list[str]) -> list[str]:
-        """`run.json` and the records of the input tell what the run is the result of: one of the two must be left."""
+        """`run.json` and the records of the input tell what the run is the result of: one of the two must be left. An input
+        that has grown cannot be staged as it was without its first record."""
+        if self._scenario.grows:
+            files = [file for file in files if not (f"/{INPUT}-" in file and file.endswith("-00000.json"))]
         input_record, run_record = f"/{INPUT}-", "/run.json"
         staged = any(input_record in file for file in files)
         if not staged or any(input_record in file for file in self._damaged):

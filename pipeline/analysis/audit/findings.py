@@ -16,12 +16,20 @@ import pyarrow as pa
 from pipeline.config.recorded_settings import Settings
 from pipeline.core.errors import Absent, Damaged, StoreError, Unreachable, UsageError
 from pipeline.core.ids import is_our_name, record_parts
-from pipeline.core.schemas import FORMER_SCHEMAS, READABLE_SCHEMAS, SCHEMA_VERSION, SCHEMAS
+from pipeline.core.schemas import OTHER_SCHEMAS, READABLE_SCHEMAS, SCHEMA_VERSION, SCHEMAS
 from pipeline.storage.commits import EDITION, INPUT, UNIT, RecordSequence, commit_name, encode_commit, record_sequences
 from pipeline.storage.commits import FOLDER as COMMITS
 from pipeline.storage.editions import LABELS
 from pipeline.storage.lock import MARKER
-from pipeline.storage.run_record import NAME, SCHEMA, STAGED_INPUT, encode_identity, recorded_identity, settings_copy
+from pipeline.storage.run_record import (
+    NAME,
+    SCHEMA,
+    STAGED_INPUT,
+    encode_identity,
+    recorded_identity,
+    settings_copy,
+    with_input,
+)
 from pipeline.storage.shards import ASIDE, DAMAGED, ShardRecord, notes_of, verified_file
 from pipeline.storage.starts import ADVISORY
 from pipeline.storage.starts import FOLDER as STARTS
@@ -98,7 +106,8 @@ def audited_settings(storage: Storage, ledger: Ledger) -> Settings | None:
     """
     ledger.count(Check.SETTINGS)
     copies = {
-        found.sequence_id: commit.settings for found in record_sequences(storage, INPUT) for commit in found.commits
+        found.sequence_id: [commit for commit in found.commits if commit.settings]
+        for found in record_sequences(storage, INPUT)
     }
     try:
         identity: Settings = recorded_identity(storage)
@@ -106,7 +115,7 @@ def audited_settings(storage: Storage, ledger: Ledger) -> Settings | None:
         raise
     except StoreError:
         ledger.fault(Check.SETTINGS, NAME, "is missing or damaged", f"{_LABEL_AGAIN}, with the same settings")
-        lost = [copy for copy in copies.values() if copy]
+        lost = [found[0].settings for found in copies.values() if found]
         return {key: json.loads(value) for key, value in lost[-1]} if lost else None
     if identity.get(SCHEMA) not in READABLE_SCHEMAS:
         raise UsageError(
@@ -115,10 +124,12 @@ def audited_settings(storage: Storage, ledger: Ledger) -> Settings | None:
         )
     if storage.read(NAME) != encode_identity(identity):
         ledger.fault(Check.SETTINGS, NAME, "is not as it was written", "restore it from a backup")
-    copy = copies.get(str(identity.get(STAGED_INPUT)))
-    if copy and copy != settings_copy(identity):
-        fault = "differs from the copy in the record of the staged input"
-        ledger.fault(Check.SETTINGS, NAME, fault, "restore it from a backup")
+    for commit in copies.get(str(identity.get(STAGED_INPUT)), ()):
+        # Only the first record must have the first input.
+        copy = {key: json.loads(value) for key, value in commit.settings}
+        if commit.settings != settings_copy(with_input(identity, copy) if commit.number else identity):
+            fault = f"differs from the copy in {commit_name(commit)}"
+            ledger.fault(Check.SETTINGS, NAME, fault, "restore it from a backup")
     return identity
 
 
@@ -177,7 +188,7 @@ class FileVerifier:
         try:
             file = verified_file(self._storage, shard)
             groups = [file.read_row_group(group, use_threads=False) for group in range(file.num_row_groups)]
-            expected = SCHEMAS[shard.table], FORMER_SCHEMAS.get(shard.table, SCHEMAS[shard.table])
+            expected = SCHEMAS[shard.table], *OTHER_SCHEMAS.get(shard.table, ())
             same = any(file.schema_arrow.equals(schema, check_metadata=False) for schema in expected)
             fault = "" if same else f"has another schema than the table {shard.table}"
         except Absent:

@@ -24,7 +24,7 @@ from pipeline.core.records import (
     Trials,
     Verdict,
 )
-from pipeline.data.prompts import prefix_id, root_id
+from pipeline.data.prompts import count_problems, prefix_id, root_id
 from pipeline.estimators.base import Estimator, RolloutRange
 from pipeline.estimators.tree import measured_prefixes, trees_of
 
@@ -63,8 +63,13 @@ def expected_chains(
         draws = [draw.solution for draw in drawn if draw.solution.problem_id == problem_id and draw.solution.ends]
         own = [row.solution] if row.solution else {solution.chain_id: solution for solution in draws}.values()
         for solution in own if row.location not in rejected else ():
-            ids = tuple(prefix_id(solution, index) for index in range(1, len(solution.ends) + 1))
-            chain = Chain(problem=row.problem, solution=solution, root_prefix_id=root_id(problem_id), prefix_ids=ids)
+            chain = Chain(
+                problem=row.problem,
+                solution=solution,
+                root_prefix_id=root_id(problem_id, row.again),
+                prefix_ids=tuple(prefix_id(solution, index, row.again) for index in range(1, len(solution.ends) + 1)),
+                input_changed=row.changed,
+            )
             yield AuditedChain(location=row.location, chain=chain)
 
 
@@ -166,7 +171,7 @@ def totals_of(
     return Totals(
         used=-rejected_rows,
         rejected=rejected_rows,
-        problems=len({proven.chain.problem.problem_id for proven in chains}),
+        problems=count_problems(proven.chain for proven in chains),
         chains=len(chains),
         prefixes=len(asked),
         rollouts=len(outcomes),

@@ -22,6 +22,7 @@ from pipeline.analysis.audit.findings import (
     find_orphans,
     remedy_for,
 )
+from pipeline.analysis.audit.input_history import InputHistory
 from pipeline.analysis.audit.unit import Basis, CurrentEdition, prove_unit
 from pipeline.config.changes import AuditConfig
 from pipeline.config.label import EstimatorConfig, SamplingConfig
@@ -59,9 +60,10 @@ from pipeline.storage.run_record import NAME, STAGED_INPUT
 from pipeline.storage.shards import ShardRecord
 from pipeline.storage.storage import Storage
 from pipeline.storage.stored_run import refuse_no_run
-from pipeline.storage.units import TABLE, UNITS, unit_id_of
+from pipeline.storage.units import CHANGES, TABLE, UNITS, again_of, changed_contents, marked_rows, unit_id_of
 
 _RESUME = "start `label` with the same settings again"
+_MOVE_AWAY = f"move it away and {_RESUME}"
 MAX_SHOWN = 20
 """The largest number of names of a kind that are listed; the others are counted."""
 _WHAT = {
@@ -213,8 +215,12 @@ class _Audit:
 
     def _prove_units(self, staged_id: str, units: dict[str, RecordSequence], basis: Basis) -> None:
         staged = self._staged(staged_id)
+        inputs = {found.sequence_id: found for found in record_sequences(self._storage, INPUT)}
+        history = InputHistory(inputs.get(staged_id) or RecordSequence(kind=INPUT, sequence_id=staged_id))
+        for where, fault in history.record_faults():
+            self._ledger.fault(Check.ROWS, where, fault, _MOVE_AWAY)
         intact = staged is not None
-        for unit in self._input(staged) if staged else ():
+        for unit in self._input(staged, history) if staged else ():
             intact = intact and unit is not None
             if unit is not None:
                 self._units += 1
@@ -242,26 +248,33 @@ class _Audit:
             self._ledger.fault(Check.ROWS, "inputs/", "the staged input is missing or damaged", _RESUME)
         return staged
 
-    def _input(self, staged: Commit) -> Iterator["_Unit | None"]:
+    def _input(self, staged: Commit, history: InputHistory) -> Iterator["_Unit | None"]:
         """The units of the input, with None for a damaged file. Counts their rows and the rejects."""
         used = rejected = 0
         intact = True
-        for shard in staged.shards:
+        changed: frozenset[str] | None = None
+        for shard in sorted(staged.shards, key=lambda shard: shard.table != CHANGES):
             content = self._verifier.content(shard, remedy_for(INPUT))
             intact = intact and content is not None
             if content is None:
                 yield None
+            elif shard.table == CHANGES:
+                changed = changed_contents(self._storage, shard)
             elif shard.table != TABLE:
                 rejected += sum(group.num_rows for group in content.groups)
             else:
                 for unit_id, group in zip(json.loads(content.notes[UNITS]), content.groups, strict=True):
                     used += group.num_rows
-                    yield self._unit(unit_id, input_rows(group), shard)
+                    rows = marked_rows(input_rows(group), again_of(content.notes), changed)
+                    self._ledger.faults(Check.ROWS, shard.file, history.unit_faults(rows), _MOVE_AWAY)
+                    yield self._unit(unit_id, rows, shard)
         self._ledger.count(Check.ROWS, used + rejected)
         counted = Totals(rows=used + rejected, used=used, rejected=rejected)
         if intact and counted != staged.totals:
             fault = f"records {staged.totals}, but its files hold {counted}"
-            self._ledger.fault(Check.ROWS, commit_name(staged), fault, f"move it away and {_RESUME}")
+            self._ledger.fault(Check.ROWS, commit_name(staged), fault, _MOVE_AWAY)
+        if intact:
+            self._ledger.faults(Check.ROWS, commit_name(staged), history.unknown(changed or frozenset()), _MOVE_AWAY)
 
     def _unit(self, unit_id: str, rows: Sequence[InputRow], shard: ShardRecord) -> "_Unit":
         if unit_id_of(rows) != unit_id:

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -174,6 +174,9 @@ class _Proof:
         stored = self._stored
         chains = list(expected_chains(self._rows, stored.drawn, stored.rejected))
         labelled = [] if stored.labels is None else stored_chains(stored.labels)
+        if not stored.later and _marks(chain.chain for chain in chains) != _marks(labelled):
+            # The next start marks them, see `storage.marks`.
+            self._ledger.owed.append(unit_id)
         faults = [
             *draw_faults(self._rows, stored.drawn, stored.rejected, basis.solutions),
             *_chain_faults(chains, labelled),
@@ -281,9 +284,13 @@ def _chain_faults(expected: Sequence[AuditedChain], stored: Sequence[Chain]) -> 
         yield f"labels exist for {format_count(len(stored), 'chain')}, but the input and its draws give {len(expected):,}"
         return
     for proven, row in zip(expected, stored, strict=True):
-        given = replace(proven.chain, solution=_as_labelled(proven.chain.solution))
-        if given != replace(row, final_answer=None, outcome=None, policy=""):
+        given = replace(proven.chain, solution=_as_labelled(proven.chain.solution), input_changed=None)
+        if given != replace(row, final_answer=None, outcome=None, policy="", input_changed=None):
             yield f"the labels of chain {row.solution.chain_id} do not belong to the chain from the input or a draw"
+
+
+def _marks(chains: Iterable[Chain]) -> list[bool | None]:
+    return [chain.input_changed for chain in chains]
 
 
 def _as_labelled(solution: Solution) -> Solution:

@@ -55,7 +55,7 @@ class _Run:
     def settings(self) -> Settings:
         unit_targets = (whole.unit_target for whole in self.stored.wholes.values())
         return {
-            **self.stored.identity,
+            **self.stored.present,
             **self.stored.settings,
             **requested_settings(unit_targets),
             "policy": self.made["policy"],

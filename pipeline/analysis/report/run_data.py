@@ -95,7 +95,7 @@ def load_run_data(storage: Storage, run: StoredRun, plan: Forecast | None) -> Ru
     totals = reduce(add, (commit.totals for commit in commits)) if commits else nothing_staged
     return RunData(
         run_dir=storage.run_dir,
-        settings={**run.identity, **run.settings},
+        settings={**run.present, **run.settings},
         units=len(run.units),
         owed=run.incomplete,
         edition=run.edition.number if run.edition else None,

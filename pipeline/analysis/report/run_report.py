@@ -74,7 +74,7 @@ def read_run(storage: Storage, plan: str | None) -> RunReport:
     steps = in_all(found.steps).steps
     totals = found.totals + found.unfinished
     planned_amounts = compare_with_plan(forecast, totals, steps=steps, starts=found.starts) if forecast else ()
-    other = differing_settings(forecast, run.identity) if forecast else ()
+    other = differing_settings(forecast, run.present) if forecast else ()
     if other:
         banners = (*banners, f"The plan is for another run: {setting_names(other)}.")
     return RunReport(run=run, found=found, planned_amounts=planned_amounts, other=other, banners=banners)
@@ -133,7 +133,7 @@ def readable(storage: Storage) -> StoredRun:
     begun = any(name.startswith(f"{FOLDER}/{UNIT}-") for name in storage.names(FOLDER))
     if begun or identity.get(SCHEMA) not in READABLE_SCHEMAS or staged_input(storage, identity):
         return stored_run(storage)
-    return StoredRun(identity=identity, units=(), wholes={}, editions=edition_sequence(storage))
+    return StoredRun(identity=identity, present=identity, units=(), wholes={}, editions=edition_sequence(storage))
 
 
 def setting_names(settings: Sequence[str]) -> str:

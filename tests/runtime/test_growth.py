@@ -1,0 +1,138 @@
+"""A run whose input grows: old units stay as they are, what is new is labelled once, and nothing changes unseen."""
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from pipeline.core.errors import InputError, RunConflict
+from tests.runtime.growing import Row, assert_sound, chains, files, label, labels
+
+pytestmark = pytest.mark.slow
+
+
+def test_appended_rows_open_new_units_and_old_ones_stay(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    first = label(tmp_path, chains(1, 2, 3, 4))
+    before = {name: files(tmp_path, name) for name in ("labels", "rollouts", "commits", "inputs")}
+    grown = label(tmp_path, [*chains(1, 2, 3, 4), *chains(5), *chains(1, 2, last=3)])
+    assert (
+        "the input grew: 3 new rows = 3 used + 0 rejected; 1 new problem; 2 rows of 2 old problems"
+        in capsys.readouterr().err
+    )
+    for name, content in before.items():
+        assert content.items() <= files(tmp_path, name).items()
+    assert (first.units, grown.units, grown.units_done_now) == (2, 3, 1)
+    totals = grown.totals
+    assert (totals.rows, totals.used, totals.rejected, totals.problems, totals.chains) == (7, 7, 0, 5, 7)
+    assert totals.rollouts == first.totals.rollouts + grown.rollouts_now
+    assert labels(tmp_path)["chain_id"].n_unique() == labels(tmp_path).height == 7
+    rollouts = pl.read_parquet(tmp_path / "run" / "rollouts" / "*.parquet")
+    assert rollouts["rollout_id"].is_unique().all()
+    assert_sound(tmp_path)
+
+
+def test_rows_in_another_order_are_recognised(tmp_path: Path) -> None:
+    rows = [*chains(1, 2, 3), {"id": "bad", "problem": "", "answer": "1"}, *chains(2, 2, last=5)]
+    first = label(tmp_path, rows)
+    before = files(tmp_path, "labels")
+    again = label(tmp_path, rows[::-1])
+    assert (again.units_done_now, again.totals) == (0, first.totals)
+    assert files(tmp_path, "labels") == before
+    grown = label(tmp_path, [*chains(7), *rows[::-1], {"id": "worse", "problem": "", "answer": "1"}, chains(1)[0]])
+    assert (grown.totals.rows, grown.totals.used, grown.totals.rejected) == (9, 5, 4)
+    rejects = pl.concat(map(pl.read_parquet, (tmp_path / "run" / "rejects").glob("*.parquet")))
+    assert sorted(rejects.select("source_id", "reason").rows()) == [
+        ("1-1", "duplicate"),
+        ("2-5", "duplicate"),
+        ("bad", "missing_problem"),
+        ("worse", "missing_problem"),
+    ]
+    assert_sound(tmp_path)
+
+
+def test_a_raised_limit_reads_further(tmp_path: Path) -> None:
+    rows = chains(*range(10))
+    assert label(tmp_path, rows, "data.limit=4").totals.rows == 4
+    assert label(tmp_path, rows, "data.limit=7").totals.rows == 7
+    # Rows beyond the limit do not count.
+    assert label(tmp_path, [*rows, *chains(11)], "data.limit=7").units_done_now == 0
+    assert label(tmp_path, [*rows, *chains(11)]).totals.rows == 11
+    assert_sound(tmp_path)
+    with pytest.raises(InputError, match=r"(?s)rows.jsonl:8 vanished.*raise data.limit=7"):
+        label(tmp_path, rows, "data.limit=7")
+
+
+CHANGED: list[tuple[list[Row], str]] = [
+    (chains(1, 3), r"rows.jsonl:2 vanished"),
+    ([*chains(1), chains(2)[0] | {"answer": "6"}, *chains(3)], r":2 changed: the row at .*:2 has another known answer"),
+    ([*chains(1), chains(2)[0] | {"steps": ["x", "y"]}, *chains(3)], r":2 changed: .*:2 has another solution"),
+    ([*chains(1, 3), chains(2)[0] | {"problem": "Why?"}], r":2 changed: the row at .*:3 has another problem"),
+    ([*chains(1), chains(2)[0] | {"id": "other"}, *chains(3)], r":2 changed: the row at .*:2 has another id"),
+    (
+        [*chains(1), chains(2)[0] | {"answer": None}, *chains(3)],
+        r":2 changed: the row at .*:2 was rejected .missing_answer",
+    ),
+    (
+        [*chains(7, 1, 3), {**chains(2)[0], "answer": "6", "id": None}],
+        r":2 changed: the row at .*:4 has another known answer",
+    ),
+]
+
+
+@pytest.mark.parametrize(("rows", "named"), CHANGED)
+def test_a_changed_row_is_refused_with_its_number(tmp_path: Path, rows: list[Row], named: str) -> None:
+    label(tmp_path, chains(1, 2, 3))
+    before = {
+        path: path.read_bytes()
+        for path in (tmp_path / "run").rglob("*")
+        if path.is_file() and "starts" not in str(path)
+    }
+    with pytest.raises(InputError, match=named) as caught:
+        label(tmp_path, rows)
+    assert "1 of 3 used rows" in str(caught.value)
+    assert "data.changed=keep" in str(caught.value)
+    assert (
+        before.items() <= {path: path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file()}.items()
+    )
+    assert label(tmp_path, chains(1, 2, 3)).units_done_now == 0
+
+
+def test_kept_labels_of_changed_rows_are_marked(tmp_path: Path) -> None:
+    label(tmp_path, [*chains(1, 2, 3, 4)])
+    before = labels(tmp_path)
+    assert "input_changed" not in before.columns
+    wrong = chains(2)[0] | {"answer": "6"}
+    kept = label(tmp_path, [*chains(1), wrong, *chains(4, 5)], "data.changed=keep")
+    assert (kept.units, kept.units_done_now) == (3, 1)
+    after = labels(tmp_path)
+    assert {(row["source_id"], row["gold_answer"]): row["input_changed"] for row in after.iter_rows(named=True)} == {
+        ("1-1", "3"): False,
+        ("2-1", "5"): True,
+        ("2-1", "6"): False,
+        ("3-1", "7"): True,
+        ("4-1", "9"): False,
+        ("5-1", "11"): False,
+    }
+    old = after.filter(pl.col("chain_id").is_in(before["chain_id"].implode()))
+    assert old.drop("input_changed").equals(before)
+    assert_sound(tmp_path)
+    # What was kept once is not refused later, and what comes back is not marked any more.
+    label(tmp_path, [*chains(1), wrong, *chains(4, 5, 6, 3)])
+    assert labels(tmp_path).filter("input_changed")["source_id"].to_list() == ["2-1"]
+    assert_sound(tmp_path)
+
+
+def test_another_setting_is_another_run_whatever_the_input(tmp_path: Path) -> None:
+    label(tmp_path, chains(1, 2))
+    with pytest.raises(RunConflict, match=r"sampling.temperature was 1.0, now 0.5"):
+        label(tmp_path, chains(1, 2, 3), "sampling.temperature=0.5")
+
+
+def test_an_input_that_grows_before_a_unit_has_begun_is_staged_afresh(tmp_path: Path) -> None:
+    with pytest.raises(InputError):
+        label(tmp_path, [{"problem": ""}])
+    grown = label(tmp_path, chains(1, 2))
+    assert (grown.totals.rows, grown.totals.rejected) == (2, 0)
+    recorded = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert len(list((tmp_path / "run" / "commits").glob(f"input-{recorded['staged_input']}-*"))) == 1

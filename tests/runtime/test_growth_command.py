@@ -1,0 +1,64 @@
+"""Growth as a user meets it: the command, its lines and exit codes, and kill -9."""
+
+from pathlib import Path
+
+import pytest
+
+from pipeline.__main__ import compose_label
+from pipeline.core.failpoints import ARMED
+from tests.conftest import run_stepvalue, write_rows
+from tests.ray_head import Cluster
+from tests.runtime.growing import SMALL, assert_sound, chains, labels
+from tests.runtime.in_process import label_in_process
+
+OLD = chains(*range(8))
+GROWN = [*OLD[::-1], *chains(0, 1, last=3), *chains(8, 9)]
+LINE = (
+    "stepvalue: the input grew: 4 new rows = 4 used + 0 rejected; 2 new problems; 2 rows of 2 old problems in new units, where "
+    "the prefixes that they share with earlier chains are sampled again (about 12 rollouts)"
+)
+
+
+@pytest.mark.ray
+def test_the_command_goes_on_after_a_kill_and_refuses_a_changed_row(ray_cluster: Cluster, tmp_path: Path) -> None:
+    settings = [f"run_dir={tmp_path / 'run'}", *SMALL, "run.report=false", f"cluster.address={ray_cluster.address}"]
+    settings.append(f"data.path={write_rows(tmp_path / 'rows.jsonl', OLD)}")
+    first = run_stepvalue(["label", *settings], environment=ray_cluster.environment)
+    assert first.returncode == 0, first.stderr
+    write_rows(tmp_path / "rows.jsonl", GROWN)
+    killed = run_stepvalue(
+        ["label", *settings], environment={**ray_cluster.environment, ARMED: "driver.submitted:kill:2"}
+    )
+    assert killed.returncode == -9
+    assert LINE in killed.stderr
+    again = run_stepvalue(["label", *settings], environment=ray_cluster.environment)
+    assert again.returncode == 0, again.stderr
+    assert "the input grew" not in again.stderr
+    assert "12 read = 12 used + 0 rejected" in again.stdout
+    assert labels(tmp_path).height == 12
+    assert_sound(tmp_path)
+    changed = [*GROWN[:-1], {**GROWN[-1], "answer": "20"}]
+    write_rows(tmp_path / "rows.jsonl", changed)
+    refused = run_stepvalue(["label", *settings], environment=ray_cluster.environment)
+    assert refused.returncode == 2
+    assert "rows.jsonl:12 changed: the row at " in refused.stderr
+    assert "rows.jsonl:12 has another known answer" in refused.stderr
+    kept = run_stepvalue(["label", *settings, "data.changed=keep"], environment=ray_cluster.environment)
+    assert kept.returncode == 0, kept.stderr
+    assert labels(tmp_path).filter("input_changed")["source_id"].to_list() == ["9-1"]
+
+
+def test_a_default_folder_makes_another_run_and_names_the_old_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    settings = [f"data.path={tmp_path}/rows.jsonl", *SMALL]
+    write_rows(tmp_path / "rows.jsonl", OLD)
+    first = label_in_process(compose_label(settings))
+    write_rows(tmp_path / "rows.jsonl", GROWN)
+    assert "runs/" not in capsys.readouterr().err
+    other = label_in_process(compose_label(settings))
+    assert other.run_dir != first.run_dir
+    assert f"to add rows to it, give run_dir={Path(first.run_dir).relative_to(tmp_path)}" in capsys.readouterr().err
+    grown = label_in_process(compose_label([*settings, f"run_dir={first.run_dir}"]))
+    assert (grown.run_dir, grown.totals.rows) == (first.run_dir, len(GROWN))
