@@ -3,8 +3,8 @@
 import os
 import secrets
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +14,7 @@ from pipeline.config.label import LabelConfig
 from pipeline.core.output import say
 
 if TYPE_CHECKING:
+    from pipeline.cli.own_settings import Given
     from pipeline.core.progress import Summary
     from pipeline.runtime.worker_handle import Watcher, WorkerPool
 
@@ -44,7 +45,7 @@ def label_run(config: LabelConfig, watch: "Watcher") -> "Summary":
     stop = StopSignal()
     stop.listen()
     try:
-        return label(config, partial(_checked_workers, check=stop.check), watch, stop)
+        return label(config, partial(_ray_workers, check=stop.check), watch, stop)
     finally:
         stop.release()
 
@@ -74,18 +75,36 @@ def _label(config: LabelConfig) -> int:
 
 
 @contextmanager
-def _checked_workers(config: LabelConfig, check: Callable[[], None]) -> Iterator["WorkerPool"]:
+def _ray_workers(config: LabelConfig, check: Callable[[], None]) -> Iterator["WorkerPool"]:
+    from pipeline.runtime.actors import ray_workers
+
+    with checked_workers(config, check, ray_workers(config, check=check)) as pool:
+        yield pool
+
+
+@contextmanager
+def checked_workers(
+    config: LabelConfig, check: Callable[[], None], workers: AbstractContextManager["WorkerPool"]
+) -> Iterator["WorkerPool"]:
     """The pool of workers, after a look at their machines. What is wrong there is printed, and no reason to stop: a worker that
     cannot start says so itself. `check` is called while nodes are waited for."""
     from pipeline.preflight.nodes import joined_nodes, this_machine
     from pipeline.preflight.run import node_warnings
-    from pipeline.runtime.actors import ray_workers
 
-    with ray_workers(config, check=check) as pool:
+    with workers as pool:
         look = this_machine if config.cluster.address is None else partial(joined_nodes, check=check)
         for warning in node_warnings(config, look):
             say(f"warning: {warning}")
         yield pool
+
+
+def _sweep(overrides: Sequence[str], given: "Given", *, show: bool) -> int:
+    from pipeline.cli import multirun
+
+    if show:
+        multirun.show(LABEL, overrides, given)
+        return 0
+    return multirun.sweep(LABEL, overrides, given)
 
 
 def set_up_ray(address: str | None) -> None:
@@ -114,6 +133,7 @@ LABEL = Command(
     examples=(
         "label data=sample run_dir=runs/sample",
         "label data.path=my.jsonl policy.model=Qwen/Qwen3-8B run_dir=out",
+        "label --multirun data=sample estimator.threshold=0.3,0.5 sampling.temperature=0.7,1.0 run_dir=sweep",
         "label data=gsm8k data.path=hf://openai/gsm8k/main:train policy.model=Qwen/Qwen3-8B \\\n"
         "      cluster.address=auto cluster.workers=8 run_dir=/shared/run",
     ),
@@ -128,6 +148,7 @@ LABEL = Command(
         "grader",
     ),
     schema=LabelConfig,
+    sweep=_sweep,
     repeats=True,
     check=check_contradictions,
     run=_label,

@@ -6,7 +6,7 @@ The driver does not handle rollouts or labels; workers write them.
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -60,6 +60,24 @@ Running = Callable[[Coroutine[Any, Any, None]], None]
 """Runs a coroutine to its end from synchronous code, as `asyncio.run` does."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunPlace:
+    """A run directory, and the identity of the run that the settings want in it."""
+
+    storage: Storage
+    identity: dict[str, object]
+
+
+def place_of(config: LabelConfig, digest: Callable[[str], str] = input_digest) -> RunPlace:
+    """Where a run with these settings goes, and what it is. `digest`: the hash of the input at a path. Changes nothing.
+
+    Raises InputError, UsageError, PolicyError and StoreError.
+    """
+    run_identity = identity(config, digest(config.data.path), policy_for(config.policy).fingerprint())
+    storage = storage_at(config.run_dir or str(DEFAULT_FOLDER / run_name(run_identity)))
+    return RunPlace(storage=storage, identity=with_recorded_schema(storage, run_identity))
+
+
 def label(config: LabelConfig, hiring: Hiring, watch: Watcher, stop: StopSignal, run: Running = asyncio.run) -> Summary:
     """Label the whole input. A later start on the same run directory continues with the units that are not done.
 
@@ -68,13 +86,11 @@ def label(config: LabelConfig, hiring: Hiring, watch: Watcher, stop: StopSignal,
     work is always kept.
     """
     tracker = tracker_for(config.run.track)
-    fingerprint = policy_for(config.policy).fingerprint()
     watch(Status(stage="reading the input"))
-    run_identity = identity(config, input_digest(config.data.path), fingerprint)
+    place = place_of(config)
+    storage, run_identity = place.storage, place.identity
     budget = budget_from_plan(config.budget, run_identity, config) if config.budget else None
-    storage = storage_at(config.run_dir or str(DEFAULT_FOLDER / run_name(run_identity)))
     config = replace(config, run_dir=storage.run_dir)
-    run_identity = with_recorded_schema(storage, run_identity)
     check_claim(storage, run_identity)
     with hold_lock(storage, lock=config.run.lock) as alone:
         damaged = claim(storage, run_identity, alone=alone)

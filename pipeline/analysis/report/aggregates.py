@@ -121,6 +121,13 @@ def in_all(steps: pl.DataFrame) -> Step:
     )
 
 
+def mean_value(steps: pl.DataFrame) -> float | None:
+    """The mean value of all steps that have one, without ends. None if none has."""
+    found = _before_ends(steps)["value"].mean()
+    assert found is None or isinstance(found, float)
+    return found
+
+
 def value_counts(steps: pl.DataFrame) -> pl.DataFrame:
     """Steps per bin of their value. Columns: `low`, `high`, one per outcome, `all`. Bins are [low, high), the last one is
     closed."""
