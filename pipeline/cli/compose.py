@@ -35,7 +35,6 @@ from pipeline.cli.overrides import (
     check_overrides,
     check_values,
     open_keys,
-    quote,
     text_keys,
 )
 from pipeline.cli.own_settings import (
@@ -65,6 +64,7 @@ from pipeline.cli.schema import (
 )
 from pipeline.config.fields import OWN, ChosenSettings, describe_settings
 from pipeline.config.renamed import current_overrides
+from pipeline.config.words import quote
 from pipeline.core.errors import UsageError, first_line
 from pipeline.core.registry import Registry
 from pipeline.core.suggestions import choice_hint

@@ -19,6 +19,11 @@ if TYPE_CHECKING:
     from pipeline.runtime.worker_handle import Watcher, WorkerPool
 
 
+def policy_name(config: LabelConfig) -> str:
+    """What the workers load, for people: the model, or the policy if it has none."""
+    return str(getattr(config.policy, "model", "") or config.policy.implementation)
+
+
 def check_contradictions(config: LabelConfig) -> None:
     """Raise UsageError for settings that contradict each other: sampling.stop_at_answer where the policy and the grader do not
     support it, and cluster.gpus_per_worker that is too small for the policy."""
@@ -54,17 +59,23 @@ def _label(config: LabelConfig) -> int:
     set_up_ray(config.cluster.address)
     from rich.console import Console
 
-    from pipeline.analysis.report.run_data import first_chains, reject_counts
+    from pipeline.analysis.report.run_data import first_chains, rejected_rows
     from pipeline.analysis.report.run_report import end_with_report
-    from pipeline.analysis.report.terminal import LiveView, print_chains, print_rejects, print_summary
+    from pipeline.analysis.report.terminal import (
+        SHOWN_REJECTS,
+        LiveView,
+        print_chains,
+        print_rejects,
+        print_summary,
+    )
     from pipeline.storage.location import storage_at
 
     console = Console(highlight=False)
-    with LiveView(console, config.plan.gpu_hour_price) as view:
+    with LiveView(console, config.plan.gpu_hour_price, policy_name(config)) as view:
         summary = label_run(config, view)
     storage = storage_at(summary.run_dir)
     if summary.totals.rejected:
-        print_rejects(console, reject_counts(storage))
+        print_rejects(console, rejected_rows(storage, SHOWN_REJECTS), storage.run_dir)
     if config.run.show_chains:
         print_chains(console, first_chains(storage, config.run.show_chains))
         console.print()

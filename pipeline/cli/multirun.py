@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from pipeline.cli.command import Command, write_out
 from pipeline.cli.compose import ComposedSettings, compose
-from pipeline.cli.label import checked_workers, set_up_ray
+from pipeline.cli.label import checked_workers, policy_name, set_up_ray
 from pipeline.cli.own_settings import Given
 from pipeline.cli.sweep import Combination, combinations, said
 from pipeline.config.label import LabelConfig
@@ -24,7 +24,7 @@ from pipeline.core.formatting import format_count, printable
 from pipeline.core.output import say
 from pipeline.storage.location import storage_at
 from pipeline.storage.lock import hold_lock
-from pipeline.storage.run_record import NAME, check_claim
+from pipeline.storage.run_record import NAME
 from pipeline.storage.storage import Storage
 from pipeline.storage.sweep_record import (
     SWEEP_PAGE,
@@ -144,13 +144,13 @@ def _folder(configs: Sequence[LabelConfig]) -> str:
 
 def _planned(folder: Storage, combination: Combination, config: LabelConfig) -> _Planned:
     """Raises what `label` would raise on the directory of the run before it does any work."""
-    from pipeline.runtime.driver import place_of
+    from pipeline.runtime.driver import check_place, place_of
     from pipeline.runtime.state import sampling_identity
 
     config = replace(config, run_dir=f"{folder.run_dir}/{combination.name}")
     with _named(combination):
         place = place_of(config, _digest)
-        check_claim(place.storage, place.identity)
+        check_place(place)
     return _Planned(combination=combination, config=config, identity=place.identity, sampling=sampling_identity(config))
 
 
@@ -281,7 +281,7 @@ class _Sweeping:
             # Nothing is left to do but what `label` does at the end of a run.
             summary = label(config, hiring, no_watcher, self._stop)
         else:
-            with LiveView(Console(highlight=False), config.plan.gpu_hour_price) as view:
+            with LiveView(Console(highlight=False), config.plan.gpu_hour_price, policy_name(config)) as view:
                 summary = label(config, hiring, view, self._stop)
         changed = bool(summary.units_done_now or shared.labelled)
         read = end_with_report(Console(quiet=True), target, page=config.run.report, changed=changed)

@@ -15,7 +15,7 @@ from itertools import islice, product
 from math import prod
 from typing import Any
 
-from pipeline.cli.overrides import quote
+from pipeline.config.words import quote
 from pipeline.core.errors import UsageError
 from pipeline.core.ids import content_id
 

@@ -26,6 +26,7 @@ from pipeline.graders.registry import checker_for
 from pipeline.runtime.heartbeat import heartbeat
 from pipeline.runtime.intake import stage
 from pipeline.runtime.problem_budget import UnitSpending, unit_targets
+from pipeline.runtime.relabel_hint import relabel_hint
 from pipeline.runtime.run_budget import LOOK_SECONDS, DeviceCost, Spending, Throttle, budget_from_plan, overspent_note
 from pipeline.runtime.scheduler import Scheduler
 from pipeline.runtime.state import RunState, identity, run_name, state_of
@@ -78,6 +79,15 @@ def place_of(config: LabelConfig, digest: Callable[[str], str] = input_digest) -
     return RunPlace(storage=storage, identity=with_recorded_schema(storage, run_identity))
 
 
+def check_place(place: RunPlace) -> None:
+    """Raise RunConflict if another run is in the directory, with the command that makes the wanted labels if no new rollout is
+    needed for them, and StoreError."""
+    try:
+        check_claim(place.storage, place.identity)
+    except RunConflict as error:
+        raise RunConflict(f"{error}{relabel_hint(place.storage, place.identity)}") from error
+
+
 def label(config: LabelConfig, hiring: Hiring, watch: Watcher, stop: StopSignal, run: Running = asyncio.run) -> Summary:
     """Label the whole input. A later start on the same run directory continues with the units that are not done.
 
@@ -91,7 +101,7 @@ def label(config: LabelConfig, hiring: Hiring, watch: Watcher, stop: StopSignal,
     storage, run_identity = place.storage, place.identity
     budget = budget_from_plan(config.budget, run_identity, config) if config.budget else None
     config = replace(config, run_dir=storage.run_dir)
-    check_claim(storage, run_identity)
+    check_place(place)
     with hold_lock(storage, lock=config.run.lock) as alone:
         damaged = claim(storage, run_identity, alone=alone)
         if budget is not None:

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.cli.overrides import quote
 from pipeline.cli.sweep import LETTERS, MOST_NAME, MOST_RUNS, combinations, folder_name
+from pipeline.config.words import quote
 from pipeline.core.errors import UsageError
 
 KEYS = st.sampled_from(["estimator.threshold", "sampling.temperature", "policy.model", "a.b"])

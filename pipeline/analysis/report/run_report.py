@@ -201,7 +201,7 @@ def _owed(found: RunData) -> list[str]:
 
 def _values(found: RunData) -> list[str]:
     counts = aggregates.value_counts(found.steps)["all"].to_list()
-    if not any(counts):
+    if not any(counts) or not aggregates.has_graded(found.steps):
         return []
     whole = aggregates.in_all(found.steps)
     means = [
