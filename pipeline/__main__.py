@@ -6,16 +6,30 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pipeline import __version__
 from pipeline.cli import COMMANDS
-from pipeline.cli.command import AGAIN, FOLDER, NAME, SHORT, Command, interrupt_on, write_out
+from pipeline.cli.command import (
+    AGAIN,
+    FOLDER,
+    MULTIRUN,
+    NAME,
+    SHORT,
+    SHORT_MULTIRUN,
+    Command,
+    interrupt_on,
+    write_out,
+)
 from pipeline.cli.label import LABEL
 from pipeline.config.label import LabelConfig
 from pipeline.core.errors import Interrupted, StepvalueError, UsageError
 from pipeline.core.failpoints import arm
 from pipeline.core.formatting import plain_lines
 from pipeline.core.suggestions import choice_hint
+
+if TYPE_CHECKING:
+    from pipeline.cli.own_settings import Given
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +38,7 @@ class Invocation:
 
     overrides: list[str]
     options: dict[str, str]
+    sweeps: bool
     show_config: bool
     show_help: bool
     show_all: bool
@@ -89,6 +104,8 @@ def _dispatch(arguments: list[str]) -> int:
     given = Given(
         folder=Path(options[FOLDER]) if FOLDER in options else None, name=options.get(NAME), again=options.get(AGAIN)
     )
+    if invocation.sweeps:
+        return _sweep(command, invocation, given)
     found = compose(command, invocation.overrides, given)
     for remark in found.remarks:
         _print_error(f"stepvalue: {remark}")
@@ -97,6 +114,15 @@ def _dispatch(arguments: list[str]) -> int:
         return 0
     settings = found.settings()
     return command.run(settings)
+
+
+def _sweep(command: Command, invocation: Invocation, given: "Given") -> int:
+    if command.sweep is None:
+        raise UsageError(
+            f"{MULTIRUN} is an option of {' and '.join(each.name for each in COMMANDS.values() if each.sweep)}: start "
+            f"`{command.name}` once for each value"
+        )
+    return command.sweep(invocation.overrides, given, show=invocation.show_config)
 
 
 def _print_error(line: str) -> None:
@@ -111,7 +137,7 @@ def _parse(command: Command, arguments: Sequence[str]) -> Invocation:
     overrides = []
     takes = command.valued_options
     values: dict[str, str] = {}
-    show_config = show_help = show_all = False
+    sweeps = show_config = show_help = show_all = False
     words = iter(arguments)
     for word in words:
         if word in ("-h", "--help"):
@@ -128,15 +154,22 @@ def _parse(command: Command, arguments: Sequence[str]) -> Invocation:
             values[option] = word.partition("=")[2] if "=" in word else next(words, "")
             if not values[option] or values[option].startswith("-"):
                 raise UsageError(f"{option} takes a value: {option} {takes[option]}")
+        elif word in (MULTIRUN, SHORT_MULTIRUN):
+            sweeps = True
         elif word in options:
             overrides.append(f"{options[word]}=true")
         elif word.startswith("-"):
-            known = " and ".join([", ".join([*options, *takes, "-h", "--help-all"]), "--cfg job"])
+            known = " and ".join([", ".join([*command.plain_options, *takes, "-h", "--help-all"]), "--cfg job"])
             raise UsageError(f"there is no option {word}: settings are written key=value, options are {known}")
         else:
             overrides.append(word)
     return Invocation(
-        overrides=overrides, options=values, show_config=show_config, show_help=show_help, show_all=show_all
+        overrides=overrides,
+        options=values,
+        sweeps=sweeps,
+        show_config=show_config,
+        show_help=show_help,
+        show_all=show_all,
     )
 
 

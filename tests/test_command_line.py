@@ -191,15 +191,21 @@ def test_naming_a_model_chooses_the_policy_that_serves_it() -> None:
         (["label", "+x=1"], ["+x=1: settings are written key=value, without a sign in front"]),
         (["label", "++sampling.rollouts=1"], ["without a sign in front"]),
         (["label", "~policy"], ["~policy: settings are written key=value"]),
-        (["label", "sampling.rollouts=1,2"], ["sampling.rollouts=1,2: one value at a time"]),
+        (
+            ["label", "sampling.rollouts=1,2"],
+            ["sampling.rollouts=1,2: one value at a time", "quotes around a value with commas"],
+        ),
         (["label", "sampling.rollouts=range(1,5)"], ["one value at a time"]),
         (["label", "policy=oracle,hf"], ["one value at a time"]),
         (["label", "word"], ["word", "settings are written key=value"]),
         (["label", "sampling.stop=["], ["settings are written key=value"]),
         (["label", "data.path=a\nb"], ["settings are written key=value"]),
         (
-            ["label", "--multirun"],
-            ["there is no option --multirun", "--config-dir, --config-name, --again, -h, --help-all and --cfg job"],
+            ["label", "--multrun"],
+            [
+                "there is no option --multrun",
+                "--multirun, --config-dir, --config-name, --again, -h, --help-all and --cfg",
+            ],
         ),
         (["label", "--prune"], ["there is no option --prune"]),
         (

@@ -116,7 +116,7 @@ def _of_command(command: Command, before: Sequence[str], word: str) -> Iterator[
         yield "job", ""
     elif word.startswith("-"):
         yield from _OPTIONS.items()
-        yield from ((f"--{flag}", f"{flag}=true") for flag in command.flags)
+        yield from command.plain_options.items()
         yield from _valued(command, word, _folder(before))
     elif not before or before[-1] not in (*command.valued_options, *SHORT):
         key, equals, _ = word.partition("=")

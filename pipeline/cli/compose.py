@@ -1,6 +1,6 @@
 """Composes the settings of a command from its command line and the files in `conf/`, and checks them.
 
-This is the only file that uses Hydra, which is imported when settings are composed.
+Only this file and `sweep` use Hydra, which is imported when settings are composed.
 
 Hydra composes files and overrides, also a user's own files (`own_settings`). The settings of a section such as `estimator`
 depend on its implementation (`estimator=pooled`). So the implementation is looked up first, and the rest is composed with its
@@ -35,7 +35,6 @@ from pipeline.cli.overrides import (
     check_overrides,
     check_values,
     open_keys,
-    quote,
     text_keys,
 )
 from pipeline.cli.own_settings import (
@@ -65,6 +64,7 @@ from pipeline.cli.schema import (
 )
 from pipeline.config.fields import OWN, ChosenSettings, describe_settings
 from pipeline.config.renamed import current_overrides
+from pipeline.config.words import quote
 from pipeline.core.errors import UsageError, first_line
 from pipeline.core.registry import Registry
 from pipeline.core.suggestions import choice_hint

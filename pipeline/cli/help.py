@@ -47,7 +47,7 @@ def command_help(command: Command) -> str:
     for written, meaning in shown:
         first, *rest = textwrap.wrap(meaning, COLUMNS - column - 2)
         lines += [f"  {written:<{column}}{first}", *(" " * (column + 2) + line for line in rest)]
-    options = f"options: {', '.join([*(f'--{flag}' for flag in command.flags), '--cfg job', *command.valued_options])}"
+    options = f"options: {', '.join([*command.plain_options, '--cfg job', *command.valued_options])}"
     lines += ["", *textwrap.wrap(options, COLUMNS, break_on_hyphens=False)]
     return "\n".join([*lines, "--help-all and conf/README.md explain all settings, --cfg job prints them.", ""])
 
@@ -71,7 +71,7 @@ def full_help(command: Command) -> str:
 
 def _option_lines(command: Command) -> Iterator[str]:
     """The options of a command, with their meanings."""
-    options = {f"--{flag}": f"{flag}=true" for flag in command.flags}
+    options = dict(command.plain_options)
     options |= {f"{option} {value}": OPTION_MEANINGS[option] for option, value in command.valued_options.items()}
     column = max(map(len, options))
     yield from (f"  {option:<{column}}  {meaning}" for option, meaning in options.items())

@@ -3,8 +3,8 @@
 import os
 import secrets
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,8 +14,14 @@ from pipeline.config.label import LabelConfig
 from pipeline.core.output import say
 
 if TYPE_CHECKING:
+    from pipeline.cli.own_settings import Given
     from pipeline.core.progress import Summary
     from pipeline.runtime.worker_handle import Watcher, WorkerPool
+
+
+def policy_name(config: LabelConfig) -> str:
+    """What the workers load, for people: the model, or the policy if it has none."""
+    return str(getattr(config.policy, "model", "") or config.policy.implementation)
 
 
 def check_contradictions(config: LabelConfig) -> None:
@@ -44,7 +50,7 @@ def label_run(config: LabelConfig, watch: "Watcher") -> "Summary":
     stop = StopSignal()
     stop.listen()
     try:
-        return label(config, partial(_checked_workers, check=stop.check), watch, stop)
+        return label(config, partial(_ray_workers, check=stop.check), watch, stop)
     finally:
         stop.release()
 
@@ -53,17 +59,23 @@ def _label(config: LabelConfig) -> int:
     set_up_ray(config.cluster.address)
     from rich.console import Console
 
-    from pipeline.analysis.report.run_data import first_chains, reject_counts
+    from pipeline.analysis.report.run_data import first_chains, rejected_rows
     from pipeline.analysis.report.run_report import end_with_report
-    from pipeline.analysis.report.terminal import LiveView, print_chains, print_rejects, print_summary
+    from pipeline.analysis.report.terminal import (
+        SHOWN_REJECTS,
+        LiveView,
+        print_chains,
+        print_rejects,
+        print_summary,
+    )
     from pipeline.storage.location import storage_at
 
     console = Console(highlight=False)
-    with LiveView(console, config.plan.gpu_hour_price) as view:
+    with LiveView(console, config.plan.gpu_hour_price, policy_name(config)) as view:
         summary = label_run(config, view)
     storage = storage_at(summary.run_dir)
     if summary.totals.rejected:
-        print_rejects(console, reject_counts(storage))
+        print_rejects(console, rejected_rows(storage, SHOWN_REJECTS), storage.run_dir)
     if config.run.show_chains:
         print_chains(console, first_chains(storage, config.run.show_chains))
         console.print()
@@ -74,18 +86,36 @@ def _label(config: LabelConfig) -> int:
 
 
 @contextmanager
-def _checked_workers(config: LabelConfig, check: Callable[[], None]) -> Iterator["WorkerPool"]:
+def _ray_workers(config: LabelConfig, check: Callable[[], None]) -> Iterator["WorkerPool"]:
+    from pipeline.runtime.actors import ray_workers
+
+    with checked_workers(config, check, ray_workers(config, check=check)) as pool:
+        yield pool
+
+
+@contextmanager
+def checked_workers(
+    config: LabelConfig, check: Callable[[], None], workers: AbstractContextManager["WorkerPool"]
+) -> Iterator["WorkerPool"]:
     """The pool of workers, after a look at their machines. What is wrong there is printed, and no reason to stop: a worker that
     cannot start says so itself. `check` is called while nodes are waited for."""
     from pipeline.preflight.nodes import joined_nodes, this_machine
     from pipeline.preflight.run import node_warnings
-    from pipeline.runtime.actors import ray_workers
 
-    with ray_workers(config, check=check) as pool:
+    with workers as pool:
         look = this_machine if config.cluster.address is None else partial(joined_nodes, check=check)
         for warning in node_warnings(config, look):
             say(f"warning: {warning}")
         yield pool
+
+
+def _sweep(overrides: Sequence[str], given: "Given", *, show: bool) -> int:
+    from pipeline.cli import multirun
+
+    if show:
+        multirun.show(LABEL, overrides, given)
+        return 0
+    return multirun.sweep(LABEL, overrides, given)
 
 
 def set_up_ray(address: str | None) -> None:
@@ -114,6 +144,7 @@ LABEL = Command(
     examples=(
         "label data=sample run_dir=runs/sample",
         "label data.path=my.jsonl policy.model=Qwen/Qwen3-8B run_dir=out",
+        "label --multirun data=sample estimator.threshold=0.3,0.5 sampling.temperature=0.7,1.0 run_dir=sweep",
         "label data=gsm8k data.path=hf://openai/gsm8k/main:train policy.model=Qwen/Qwen3-8B \\\n"
         "      cluster.address=auto cluster.workers=8 run_dir=/shared/run",
     ),
@@ -128,6 +159,7 @@ LABEL = Command(
         "grader",
     ),
     schema=LabelConfig,
+    sweep=_sweep,
     repeats=True,
     check=check_contradictions,
     run=_label,

@@ -1,7 +1,6 @@
 """Checks settings from the command line before Hydra reads them: a typo gives one line with the nearest existing key."""
 
 import dataclasses
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import NoneType
@@ -140,11 +139,6 @@ def text_keys(schema: type) -> set[str]:
 def open_keys(schema: type) -> set[str]:
     """The dotted keys of settings that are a text or a list of texts."""
     return _keys_of(schema, lambda kind: kind is Any)
-
-
-def quote(text: str) -> str:
-    """A text quoted for Hydra's grammar: quotes in it, and backslashes before a quote or at the end, are escaped."""
-    return "'" + re.sub(r"(\\*)('|\Z)", lambda found: found[1] * 2 + ("\\'" if found[2] else ""), text) + "'"
 
 
 def _keys_of(schema: type, wanted: Callable[[Any], bool], prefix: str = "") -> set[str]:

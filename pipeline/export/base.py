@@ -16,7 +16,7 @@ import pyarrow as pa
 from pipeline.config.fields import Settings
 from pipeline.core.errors import UsageError
 from pipeline.estimators.target_places import NO_PLACES, TargetPlaces
-from pipeline.export.example import NO_LABELS, LabelCounts, count_labels
+from pipeline.export.example import NO_LABELS, NO_STEPS, LabelCounts, StepCounts, count_labels
 from pipeline.export.formats.base import Encoder, Format, FormatError, Marks, Row, special_tokens
 from pipeline.export.settings import ExportConfig, FileType, TargetKind
 from pipeline.export.targets import LabelRow, LeftOutChains, TargetChoice, columns_for, target_choice, training_example
@@ -25,12 +25,13 @@ from pipeline.export.targets import LabelRow, LeftOutChains, TargetChoice, colum
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportRow:
     """The result for one chain. `row` is None if no row can be made, or if the row of `labels` itself is written. `places`: of
-    the targets to train on."""
+    the targets to train on. `steps`: of the chain, if rows have labels of steps."""
 
     chain: LabelRow
     row: Row | None = None
     labels: LabelCounts = NO_LABELS
     places: TargetPlaces = NO_PLACES
+    steps: StepCounts = NO_STEPS
     offences: tuple[FormatError, ...] = ()
     left_out: LeftOutChains | None = None
 
@@ -132,7 +133,8 @@ class StepRows:
                 offences += tuple(special_tokens(example, self.encoder))
                 offences += tuple(self.layout.token_offences(row, self.marks, self.encoder, self.max_length))
             labels = count_labels([_outcome(chain)] if self.layout.outcome else example.labels)
-            yield ExportRow(chain=chain, row=row, labels=labels, places=example.places, offences=offences)
+            steps = NO_STEPS if self.layout.outcome else example.counts
+            yield ExportRow(chain=chain, row=row, labels=labels, places=example.places, steps=steps, offences=offences)
 
 
 def refuse_torn_rows(made: Sequence[ExportRow], plan: Plan) -> None:
@@ -154,7 +156,8 @@ def refuse_torn_rows(made: Sequence[ExportRow], plan: Plan) -> None:
 def labels_as_they_are(chains: Sequence[LabelRow]) -> Iterator[ExportRow]:
     """Write the rows of `labels` themselves."""
     for chain in chains:
-        yield ExportRow(chain=chain, labels=count_labels(chain.label))
+        steps = StepCounts(written=len(chain.label), ends=int(chain.outcome is not None))
+        yield ExportRow(chain=chain, labels=count_labels(chain.label), steps=steps)
 
 
 def marks_of(config: ExportConfig, usual: Marks) -> Marks:

@@ -1,5 +1,6 @@
 """The training example that every format receives: a chain with one target per step."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -33,6 +34,28 @@ class LabelCounts(NamedTuple):
 NO_LABELS = LabelCounts()
 
 
+class StepCounts(NamedTuple):
+    """What became of the steps of a chain, as numbers: `written` ones, of which `ends` are the end of a chain with its outcome
+    as label; those `after_error`, after the first bad step; and those without a label that were cut or `merged` into another.
+    """
+
+    written: int = 0
+    ends: int = 0
+    after_error: int = 0
+    merged: int = 0
+
+    @property
+    def total(self) -> int:
+        return self.written + self.after_error + self.merged
+
+
+NO_STEPS = StepCounts()
+
+
+def step_totals(counted: Iterable[StepCounts]) -> StepCounts:
+    return StepCounts(*map(sum, zip(NO_STEPS, *counted, strict=True)))
+
+
 def count_labels(labels: list[int | None]) -> LabelCounts:
     return LabelCounts(labels.count(POSITIVE), labels.count(NEGATIVE), labels.count(NEUTRAL), labels.count(None))
 
@@ -42,7 +65,7 @@ class TrainingExample:
     """A chain to train on: unformatted texts, and one entry of `targets` for each of `steps`.
 
     `labels`: the labels of the steps by the run's rule or by `threshold`, independent of the targets. `places`: where the
-    targets are.
+    targets are. `counts`: what became of the chain's steps.
     """
 
     chain_id: str
@@ -56,3 +79,4 @@ class TrainingExample:
     targets: list[StepTarget]
     labels: list[int | None]
     places: TargetPlaces = NO_PLACES
+    counts: StepCounts = NO_STEPS

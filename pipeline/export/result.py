@@ -12,7 +12,7 @@ from pipeline.config.recorded_settings import Settings, flatten_settings
 from pipeline.core.formatting import format_count
 from pipeline.estimators.target_places import NO_PLACES, TargetPlaces
 from pipeline.export.base import Plan
-from pipeline.export.example import NO_LABELS, LabelCounts, display_name
+from pipeline.export.example import NO_LABELS, NO_STEPS, LabelCounts, StepCounts, display_name
 from pipeline.export.settings import ExportConfig, TargetKind
 
 CARD = "README.md"
@@ -51,6 +51,7 @@ class FileCounts:
     problems: set[str] = field(default_factory=set)
     labels: LabelCounts = NO_LABELS
     places: TargetPlaces = NO_PLACES
+    steps: StepCounts = NO_STEPS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +64,8 @@ class Reason:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportResult:
-    """`chains` and `steps`: numbers read. `files`: by name. `left_out`: reasons why chains are in no file. `kept`: reasons why
+    """`chains` and `steps`: numbers read. `files`: by name. `step_counts`: of the chains in the files. `steps_left_out`: of the
+    other chains. `left_out`: reasons why chains are in no file. `kept`: reasons why
     the trainer will misread chains that are written. `owed`: number of unfinished units. `target`: that of a step, in words;
     empty if steps have none. `warnings`: sentences about the labels."""
 
@@ -76,6 +78,8 @@ class ExportResult:
     owed: int
     target: str = ""
     warnings: tuple[str, ...] = ()
+    step_counts: StepCounts = NO_STEPS
+    steps_left_out: int = 0
 
 
 def target_text(plan: Plan, config: ExportConfig) -> str:
@@ -125,6 +129,7 @@ def data_card(config: ExportConfig, plan: Plan, exported: ExportResult, made_wit
         "The texts keep the licence of the problems and chains.\n\n"
         "| file | rows | problems | labels | good | bad | neutral | uncertain |\n|---|---|---|---|---|---|---|---|\n"
         + "".join(_row(name, counts) for name, counts in exported.files.items())
+        + "".join(f"\nSteps: {text}.\n" for text in step_lines(exported))
         + (f"\nTarget of a step: {exported.target}.\n" if exported.target else "")
         + _reasons("Left out", exported.left_out)
         + _reasons("Kept, although the trainer misreads them", exported.kept)
@@ -143,6 +148,8 @@ def result_lines(exported: ExportResult) -> Iterator[str]:
         yield f"unfinished        {format_count(exported.owed, 'unit')} of the run, left out"
     for name, counts in exported.files.items():
         yield f"{name:<17} {_counts(counts)}"
+    for at, text in enumerate(step_lines(exported)):
+        yield f"{'' if at else 'steps':<17} {text}"
     if exported.target:
         yield f"target            {exported.target}"
     total = sum(reason.count for reason in exported.left_out.values())
@@ -154,6 +161,28 @@ def result_lines(exported: ExportResult) -> Iterator[str]:
         yield f"kept, misread     {reason.count:,} {kind}, the first: {reason.first.text}"
     yield from (f"warning           {text}" for text in exported.warnings)
     yield f"{exported.out}"
+
+
+def step_lines(exported: ExportResult) -> Iterator[str]:
+    """Why the files have other counts than the summary of the run. Nothing for rows that are no labelled chains."""
+    counts = exported.step_counts
+    if not counts.written:
+        return
+    parts = [
+        f"{number:,} {what}"
+        for number, what in (
+            (counts.written, "written"),
+            (counts.after_error, "after the first bad step of their chain (after_error=true writes them)"),
+            (counts.merged, "without a target, cut or merged into the next step (uncertain=...)"),
+            (exported.steps_left_out, "of chains that are left out, see below"),
+        )
+        if number
+    ]
+    total = counts.total + exported.steps_left_out
+    yield f"{total:,} in the run" + (", all written" if total == counts.written else f" = {' + '.join(parts)}")
+    if counts.ends:
+        ends = "is the last step of a chain" if counts.ends == 1 else "are last steps of chains"
+        yield f"{counts.ends:,} of those written {ends}, with the outcome as target; the summary of the run counts these apart"
 
 
 def _row(name: str, counts: FileCounts) -> str:

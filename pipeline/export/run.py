@@ -19,7 +19,7 @@ from pipeline.estimators.target_places import place_warnings, total_places
 from pipeline.export.balance import ClassCounts, chains_to_drop
 from pipeline.export.base import ExportRow, Plan, refuse_torn_rows
 from pipeline.export.decontaminate import Match, contamination
-from pipeline.export.example import LabelCounts
+from pipeline.export.example import LabelCounts, step_totals
 from pipeline.export.formats.tokens import load_encoder
 from pipeline.export.registry import EXPORTS, exporter_for, plan_of, refuse_ineffective, with_own_settings
 from pipeline.export.result import (
@@ -100,7 +100,7 @@ class _Job:
         self._run = run
         self._contaminated_by = self._listed_problems()
         self.chain_filter = ChainFilter(config)
-        self._chains = self._steps = 0
+        self._chains = self._steps = self._steps_left_out = 0
         self._files: dict[str, FileCounts] = {}
         self.left_out: list[FirstLeftOut] = []
         self.invalid: list[FirstLeftOut] = []
@@ -130,6 +130,8 @@ class _Job:
             chains=self._chains,
             steps=self._steps,
             files=self._files,
+            step_counts=step_totals(counts.steps for counts in self._files.values()),
+            steps_left_out=self._steps_left_out,
             left_out=reasons(self.left_out),
             kept=reasons(self._kept),
             owed=self._run.incomplete,
@@ -212,6 +214,7 @@ class _Job:
     def _by_split(self, chains: Sequence[ExportRow], surplus: Collection[str]) -> dict[str, list[ExportRow]]:
         chosen: defaultdict[str, list[ExportRow]] = defaultdict(list)
         gone: dict[FirstLeftOut, None] = {}
+        left_steps: dict[str, int] = {}
         for made in chains:
             reason = self._reason(made)
             if reason is None and made.chain.chain_id in surplus:
@@ -220,12 +223,14 @@ class _Job:
                 )
             if reason is not None:
                 gone[_left(made, reason.kind, reason.detail)] = None
+                left_steps[made.chain.chain_id] = len(made.chain.steps)
             elif made.offences and self._config.invalid is InvalidChains.stop:
                 self.invalid += [_left(made, o.kind, o.detail, fatal=o.fatal) for o in made.offences]
             else:
                 self._kept += [_left(made, offence.kind, offence.detail) for offence in made.offences]
                 chosen[self._split(made)].append(made)
         self.left_out += gone
+        self._steps_left_out += sum(left_steps.values())
         return chosen
 
     def _reason(self, made: ExportRow) -> LeftOutChains | None:
@@ -265,6 +270,7 @@ def _count(counts: FileCounts, chosen: Sequence[ExportRow]) -> None:
     counts.problems.update(made.chain.problem_id for made in chosen)
     counts.labels = LabelCounts(*map(sum, zip(counts.labels, *(made.labels for made in chosen), strict=True)))
     counts.places = total_places([counts.places, *(made.places for made in chosen)])
+    counts.steps = step_totals([counts.steps, *(made.steps for made in chosen)])
 
 
 def _left(made: ExportRow, kind: str, detail: str, *, fatal: bool = False) -> FirstLeftOut:

@@ -14,7 +14,7 @@ from pipeline.core.errors import UsageError
 from pipeline.core.records import Origin
 from pipeline.estimators.labels import NEGATIVE, NEUTRAL, POSITIVE, values_with_evidence
 from pipeline.estimators.target_places import NO_PLACES, TargetPlaces, target_places
-from pipeline.export.example import StepTarget, TrainingExample, display_name
+from pipeline.export.example import StepCounts, StepTarget, TrainingExample, display_name
 from pipeline.export.formats.base import Format
 from pipeline.export.settings import ExportConfig, NeutralSteps, TargetKind, UncertainSteps
 
@@ -147,6 +147,7 @@ def training_example(row: LabelRow, choice: TargetChoice) -> TrainingExample | L
             number = targets.index(None) + 1
             return LeftOutChains(kind=UNCERTAIN_STEP, detail=f"step {number} of {len(steps)} has no label")
         steps, targets, labels = _without_uncertain(steps, targets, labels, choice)
+    counts = _step_counts(row, end, len(labels), choice)
     if not choice.whole and all(target is None for target in targets):
         return LeftOutChains(kind=NO_LABEL, detail=f"none of its {len(row.steps)} steps has a label")
     return TrainingExample(
@@ -161,7 +162,16 @@ def training_example(row: LabelRow, choice: TargetChoice) -> TrainingExample | L
         targets=targets,
         labels=labels,
         places=places,
+        counts=counts,
     )
+
+
+def _step_counts(row: LabelRow, end: int, written: int, choice: TargetChoice) -> StepCounts:
+    """`end`: the number of steps up to the first bad one, if later ones are left out. `written`: of these, those with a label
+    of their own."""
+    cut = choice.uncertain is UncertainSteps.cut and written < end
+    keeps_end = end == len(row.steps) and not cut and row.outcome is not None
+    return StepCounts(written=written, ends=int(keeps_end), after_error=len(row.steps) - end, merged=end - written)
 
 
 def hard_labels(row: LabelRow, choice: TargetChoice) -> list[int | None]:

@@ -9,7 +9,7 @@ from enum import Enum
 from os import PathLike
 from typing import Any
 
-from pipeline.cli.overrides import quote
+from pipeline.config.words import quote
 from pipeline.core.errors import UsageError
 
 _KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")

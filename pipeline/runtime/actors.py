@@ -142,39 +142,44 @@ def ray_workers(config: LabelConfig, check: Callable[[], None] = lambda: None) -
     Raises ClusterError, UsageError, and what `check` raises.
     """
     with cluster(config.cluster, check):
-        policy = policy_for(config.policy)
-        taken = share(config.cluster, policy, check)
-        variables = forwarded(os.environ)
-        # The nodes of a private Ray have the environment of this process already.
-        elsewhere = config.cluster.address is not None
-        sent = {**variables.secret, **_login()} if elsewhere else {}
-        actor_class: Any = ray.remote(_Actor).options(
-            runtime_env={"env_vars": dict(variables.plain)} if elsewhere and variables.plain else None,
-            num_cpus=taken.cpus,
-            num_gpus=taken.gpus,
-            max_restarts=0,
-            max_task_retries=0,
-            max_concurrency=config.run.units_in_flight + SPARE_CALLS,
-            # All GPUs of an actor are on one node in any case. Several actors share the CPUs of a node only if they must.
-            scheduling_strategy="SPREAD",
-        )
-        secrets = tuple({**variables.secret, **sent}.values())
-        placed = replace(config, policy=policy.with_tensor_parallel(taken.tensor_parallel))
+        yield worker_pool(config, check)
 
-        def hire(attempt: int) -> WorkerHandle:
-            around = Surroundings(cpus=max(1, int(taken.cpus)), attempt=attempt, gpus=taken.gpus)
-            return _RayWorker(actor_class.remote(placed, around, sent), secrets)
 
-        yield WorkerPool(
-            hire=hire,
-            workers=taken.workers,
-            devices=_devices(policy.devices(), config.plan.gpus, taken),
-            wait_seconds=config.cluster.wait_seconds,
-            resources=partial(wanted_and_there, taken),
-            has_free_device=partial(has_free_device, taken),
-            # A private Ray does not export metrics.
-            watch=RunMetrics(last_part(config.run_dir or "")) if config.cluster.address is not None else no_watcher,
-        )
+def worker_pool(config: LabelConfig, check: Callable[[], None] = lambda: None) -> WorkerPool:
+    """The pool that creates workers on the cluster that this process has joined. Raises as `ray_workers` does."""
+    policy = policy_for(config.policy)
+    taken = share(config.cluster, policy, check)
+    variables = forwarded(os.environ)
+    # The nodes of a private Ray have the environment of this process already.
+    elsewhere = config.cluster.address is not None
+    sent = {**variables.secret, **_login()} if elsewhere else {}
+    actor_class: Any = ray.remote(_Actor).options(
+        runtime_env={"env_vars": dict(variables.plain)} if elsewhere and variables.plain else None,
+        num_cpus=taken.cpus,
+        num_gpus=taken.gpus,
+        max_restarts=0,
+        max_task_retries=0,
+        max_concurrency=config.run.units_in_flight + SPARE_CALLS,
+        # All GPUs of an actor are on one node in any case. Several actors share the CPUs of a node only if they must.
+        scheduling_strategy="SPREAD",
+    )
+    secrets = tuple({**variables.secret, **sent}.values())
+    placed = replace(config, policy=policy.with_tensor_parallel(taken.tensor_parallel))
+
+    def hire(attempt: int) -> WorkerHandle:
+        around = Surroundings(cpus=max(1, int(taken.cpus)), attempt=attempt, gpus=taken.gpus)
+        return _RayWorker(actor_class.remote(placed, around, sent), secrets)
+
+    return WorkerPool(
+        hire=hire,
+        workers=taken.workers,
+        devices=_devices(policy.devices(), config.plan.gpus, taken),
+        wait_seconds=config.cluster.wait_seconds,
+        resources=partial(wanted_and_there, taken),
+        has_free_device=partial(has_free_device, taken),
+        # A private Ray does not export metrics.
+        watch=RunMetrics(last_part(config.run_dir or "")) if config.cluster.address is not None else no_watcher,
+    )
 
 
 def _login() -> Mapping[str, str]:

@@ -13,6 +13,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import TracebackType
+from typing import Self
 
 import ray
 from ray.job_config import JobConfig
@@ -78,6 +80,34 @@ def cluster(config: ClusterConfig, check: Callable[[], None] = lambda: None) -> 
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     with _private_ray() if config.address is None else _joined(config.address, check):
         yield
+
+
+class KeptCluster:
+    """A cluster that this process joins, or a private one that it starts, when the first run needs it, and leaves at the end of
+    the block: several runs pay for it once."""
+
+    def __init__(self) -> None:
+        self._stack = contextlib.ExitStack()
+        self._joined = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.__exit__(kind, error, trace)
+
+    def join(self, config: ClusterConfig, check: Callable[[], None]) -> None:
+        """Raises as `cluster` does."""
+        if not self._joined:
+            self._stack.enter_context(cluster(config, check))
+            self._joined = True
+
+    def leave(self) -> None:
+        """Leave it now. The next run joins again."""
+        self._joined = False
+        self._stack.close()
 
 
 @contextmanager

@@ -6,13 +6,13 @@ The driver does not handle rollouts or labels; workers write them.
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from pipeline.config.label import LabelConfig, RunConfig
-from pipeline.core.errors import Interrupted, StepvalueError, StoreError
+from pipeline.core.errors import Interrupted, RunConflict, StepvalueError, StoreError
 from pipeline.core.failpoints import failpoint
 from pipeline.core.forecast import Limit, encode_forecast
 from pipeline.core.formatting import first_of, format_count, format_unfinished
@@ -24,6 +24,7 @@ from pipeline.engines.registry import policy_for
 from pipeline.estimators.registry import estimator_for
 from pipeline.runtime.heartbeat import heartbeat
 from pipeline.runtime.problem_budget import UnitSpending, unit_targets
+from pipeline.runtime.relabel_hint import relabel_hint
 from pipeline.runtime.run_budget import LOOK_SECONDS, DeviceCost, Spending, Throttle, budget_from_plan, overspent_note
 from pipeline.runtime.scheduler import Scheduler
 from pipeline.runtime.staged_input import staged_input
@@ -52,6 +53,34 @@ Running = Callable[[Coroutine[Any, Any, None]], None]
 """Runs a coroutine to its end from synchronous code, as `asyncio.run` does."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunPlace:
+    """A run directory, and the identity of the run that the settings and the input want in it."""
+
+    storage: Storage
+    identity: dict[str, object]
+
+
+def place_of(config: LabelConfig, digest: Callable[[str], str] = input_digest) -> RunPlace:
+    """Where a run with these settings goes, and what it is. `digest`: the hash of the input at a path. Changes nothing.
+
+    Raises InputError, UsageError, PolicyError and StoreError.
+    """
+    run_identity = identity(config, digest(config.data.path), policy_for(config.policy).fingerprint())
+    storage = storage_at(config.run_dir or str(DEFAULT_FOLDER / run_name(run_identity)))
+    return RunPlace(storage=storage, identity=run_identity)
+
+
+def check_place(place: RunPlace) -> None:
+    """Raise RunConflict if another run is in the directory, with the command that makes the wanted labels if no new rollout is
+    needed for them, and StoreError."""
+    wanted = as_recorded(place.storage, place.identity)
+    try:
+        check_claim(place.storage, wanted)
+    except RunConflict as error:
+        raise RunConflict(f"{error}{relabel_hint(place.storage, wanted)}") from error
+
+
 def label(config: LabelConfig, hiring: Hiring, watch: Watcher, stop: StopSignal, run: Running = asyncio.run) -> Summary:
     """Label the whole input. A later start on the same run directory continues with the units that are not done.
 
@@ -60,15 +89,14 @@ def label(config: LabelConfig, hiring: Hiring, watch: Watcher, stop: StopSignal,
     work is always kept.
     """
     tracker = tracker_for(config.run.track)
-    fingerprint = policy_for(config.policy).fingerprint()
     watch(Status(stage="reading the input"))
-    asked = identity(config, input_digest(config.data.path), fingerprint)
+    place = place_of(config)
+    storage, asked = place.storage, place.identity
     budget = budget_from_plan(config.budget, asked, config) if config.budget else None
-    storage = storage_at(config.run_dir or str(DEFAULT_FOLDER / run_name(asked)))
     if config.run_dir is None and not storage.names("") and (other := _with_other_input(asked)):
         say(f"{other} is a run with these settings and another input: to add rows to it, give run_dir={other}")
     config = replace(config, run_dir=storage.run_dir)
-    check_claim(storage, as_recorded(storage, asked))
+    check_place(place)
     with hold_lock(storage, lock=config.run.lock) as alone:
         run_identity = as_recorded(storage, asked, alone=alone)
         damaged = claim(storage, run_identity, alone=alone)

@@ -28,6 +28,7 @@ from pipeline.storage.editions import (
 )
 from pipeline.storage.run_record import NAME, SCHEMA, STAGED_INPUT, recorded_identity, with_input
 from pipeline.storage.storage import Storage
+from pipeline.storage.sweep_record import refuse_sweep
 from pipeline.storage.units import UnitRef, units_of
 
 _MAKING = ("estimator.", "grader.", "grader_version")
@@ -127,7 +128,8 @@ def readable_identity(storage: Storage) -> dict[str, object]:
 
 def refuse_no_run(storage: Storage) -> None:
     """Raise UsageError for a directory in which no run was started."""
-    if not {NAME, FOLDER} & set(storage.names("")):
+    if not {NAME, FOLDER} & set(names := storage.names("")):
+        refuse_sweep(storage, names)
         raise UsageError(f"run_dir={storage.run_dir} does not contain a run: give a directory that `label` has written")
 
 

@@ -93,6 +93,8 @@ def train(config: TrainConfig, *, weights: str, progress: Progress) -> Trained:
         progress(_counted(name, dataset, config, max_length))
     for text in _warnings(training, config.loss):
         progress(f"warning     {text}")
+    if one := _one_class(held_out):
+        progress(f"warning     {one}")
     if config.patience is not None and not held_out.items:
         text = f"patience={config.patience} has no effect: no held-out problem has a step to train on; raise validation"
         progress(f"warning     {text}")
@@ -330,6 +332,19 @@ def _warnings(dataset: StepDataset, loss: Loss) -> Iterator[str]:
                 what="graded rollout",
                 instead="If more of them have a value, train on values (loss=soft)",
             )
+
+
+def _one_class(held_out: StepDataset) -> str:
+    """A sentence if the labelled steps of the held-out problems are all good or all bad; else an empty text."""
+    labels = [target.label for item in held_out.items for target in item.targets]
+    good, bad = labels.count(POSITIVE), labels.count(NEGATIVE)
+    if bool(good) == bool(bad):
+        return ""
+    there, lacking = (f"{good:,} good", "bad") if good else (f"{bad:,} bad", "good")
+    return (
+        f"the held-out problems have {there} steps and no {lacking} one, so there is no AUC, and the accuracy says nothing "
+        f"about {lacking} steps; raise validation, choose another seed, or label more problems"
+    )
 
 
 def _counted(name: str, dataset: StepDataset, config: TrainConfig, max_length: int) -> str:

@@ -22,6 +22,7 @@ from tests.bench.report import report
 from tests.bench.results import FLAG, printed
 from tests.bench.store import store
 from tests.bench.straightforward.against import straightforward
+from tests.bench.sweep import sweep
 from tests.bench.tiny import tiny
 
 THROUGHPUT: dict[str, Callable[[], None]] = {
@@ -40,6 +41,7 @@ OTHERS: dict[str, Callable[[], None]] = {
     "report": report,
     "page": page,
     "compare": compare,
+    "sweep": sweep,
     "tiny": tiny,
     "real": real,
     "frontend": frontend,

@@ -189,3 +189,37 @@ def test_a_log_gets_plain_lines() -> None:
         "labelling",
     ]
     assert "\x1b" not in printed(output)
+
+
+LOADING = Status(stage="loading the policy", units=3)
+
+
+def test_a_panel_names_what_is_loaded_with_a_bar_that_moves() -> None:
+    output = Console(file=io.StringIO(), width=80, _environ={})
+    for seconds in (17.0, 18.0):
+        output.print(panel(LOADING, Pace(), seconds, None, width=80, policy="Qwen/Qwen3-8B\x1b[2J"))
+    first, second = printed(output).split("loading the policy 0:00:18")
+    assert "loading the policy 0:00:17" in first
+    assert "Qwen/Qwen3-8B" in first
+    assert "\x1b" not in first
+    bars = [next(line for line in text.splitlines() if "█" in line) for text in (first, second)]
+    assert bars[0] != bars[1]
+    assert bars[0].count("█") == bars[1].count("█") > 1
+
+
+@given(st.floats(0, 1e6), st.integers(1, 200))
+def test_no_time_and_width_break_the_bar(seconds: float, width: int) -> None:
+    output = Console(file=io.StringIO(), width=width, _environ={})
+    output.print(panel(LOADING, Pace(), seconds, None, width=width, policy="m"))
+    assert max(map(len, printed(output).splitlines())) <= width
+
+
+def test_a_log_names_what_is_loaded_until_a_worker_works() -> None:
+    output = console(terminal=False)
+    with LiveView(output, policy="Qwen/Qwen3-8B") as view:
+        view(Status(stage="reading the input"))
+        view(LOADING)
+        view(replace(LOADING, stage="labelling", workers=1))
+        view(replace(LOADING, stage="replacing a worker", device_seconds=3.0))
+    named = [line.split(" 0:00")[0] for line in printed(output).splitlines() if "policy Qwen/Qwen3-8B" in line]
+    assert named == ["loading the policy"]

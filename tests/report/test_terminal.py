@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from rich.console import Console
 
-from pipeline.analysis.report.terminal import print_chains, print_new_labels, print_summary
+from pipeline.analysis.report.run_data import RejectedRow, RejectedRows
+from pipeline.analysis.report.terminal import print_chains, print_new_labels, print_rejects, print_summary
 from pipeline.core.hardware import Hardware, Throughput, device_named
 from pipeline.core.progress import RelabelResult, Summary
 from pipeline.core.records import Totals
@@ -100,6 +101,36 @@ def test_a_problem_is_reported_once_for_all_its_chains() -> None:
     assert text.count("How many apples?") == 1
     assert text.count("And pears?") == 1
     assert "row-2 (wrong)" in text
+
+
+REJECTED = [
+    RejectedRow(file="/data/my.jsonl", line=number, reason="missing_answer", detail=f"Row {number}. Name the column.")
+    for number in (3, 8, 9)
+]
+
+
+@pytest.mark.parametrize(
+    ("counts", "rest"), [({"missing_answer": 3}, "all of them"), ({"bad_text": 5}, "2 more, all of them")]
+)
+def test_the_first_rejects_are_shown_with_the_remedy_and_where_the_rest_is(counts: dict[str, int], rest: str) -> None:
+    output = console()
+    print_rejects(output, RejectedRows(counts=counts, first=tuple(REJECTED)), "out")
+    heading, *rows, last = printed(output).splitlines()
+    assert heading == f"rejected  {', '.join(f'{count} {reason}' for reason, count in counts.items())}"
+    assert [row.strip() for row in rows] == [
+        f"my.jsonl, row {number}: missing_answer: Row {number}. Name the column." for number in (3, 8, 9)
+    ]
+    assert last.strip() == f"{rest} with what to do: out/rejects/*.parquet"
+
+
+@given(our.any_text)
+def test_no_text_of_a_reject_brings_a_control_character_or_a_line(text: str) -> None:
+    output = console()
+    row = RejectedRow(file=text, line=1, reason="bad_text", detail=text * 50)
+    print_rejects(output, RejectedRows(counts={"bad_text": 1}, first=(row,)), "out")
+    shown_lines = printed(output).splitlines()
+    assert len(shown_lines) == 3
+    assert all(line.isprintable() for line in shown_lines)
 
 
 def test_nothing_to_show_is_nothing_shown() -> None:

@@ -3,6 +3,7 @@
 import json
 import shutil
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from pipeline.core.schemas import SCORES
 from pipeline.data.problems import in_validation
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.stored_labels import label_frames
+from pipeline.train import trainer
 from pipeline.train.data import StepCollator, StepDataset
 from pipeline.train.result import NAME
 from pipeline.train.score import score
@@ -179,6 +181,37 @@ def test_patience_without_held_out_problems_is_a_warning(small_run: Path, tmp_pa
     shown: list[str] = []
     trained(settings(small_run, tmp_path / "prm", epochs=1, layers=0, patience=1, validation=1e-9), shown)
     assert "warning     patience=1 has no effect: no held-out problem has a step to train on; raise validation" in shown
+
+
+@pytest.mark.parametrize(
+    ("kept", "said"), [(True, "good steps and no bad one"), (False, "bad steps and no good one"), (None, "")]
+)
+def test_held_out_problems_of_one_class_are_a_warning(
+    kept: bool | None, said: str, small_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = StepDataset.of_run
+
+    def of_one_class(*arguments: Any, held_out: bool, **named: Any) -> StepDataset:
+        found = read(*arguments, held_out=held_out, **named)
+        if held_out and kept is not None:
+            found.items[:] = [
+                replace(item, targets=tuple(each for each in item.targets if each.label in (None, int(kept))))
+                for item in found.items
+            ]
+        return found
+
+    monkeypatch.setattr(StepDataset, "of_run", of_one_class)
+    shown: list[str] = []
+
+    def fitted(*_: Any) -> Any:
+        raise InputError("enough is shown")
+
+    monkeypatch.setattr(trainer, "fit", fitted)
+    with pytest.raises(InputError, match="enough is shown"):
+        trained(settings(small_run, tmp_path / "prm", epochs=1, layers=0, validation=0.4), shown)
+    warnings = [line for line in shown if line.startswith("warning     the held-out problems")]
+    assert len(warnings) == bool(said)
+    assert all(said in line and "raise validation" in line for line in warnings)
 
 
 def test_the_first_loss_behind_a_checkpoint_within_an_epoch_says_that_it_is_of_the_rest(

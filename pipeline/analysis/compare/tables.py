@@ -27,7 +27,7 @@ def print_comparison(console: Console, found: Comparison) -> None:
     print_lines(console, list(_lines(found)))
     for table in (values_table, positions_table, labels_table, flips_table, cost_table):
         console.print()
-        console.print(_rich(table(found)))
+        console.print(as_rich(table(found)))
 
 
 def settings_table(found: Comparison) -> Table:
@@ -222,7 +222,8 @@ def _made(side: Side) -> str:
     return f"{side.run_dir}: {side.policy}; {side.estimator}, {side.label_rule}; {format_count(side.chains, 'chain')}"
 
 
-def _rich(table: Table) -> RichTable:
+def as_rich(table: Table) -> RichTable:
+    """The table as the terminal shows it. No cell is cut or wrapped."""
     shown = RichTable(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     for at, head in enumerate(table.heads):
         shown.add_column(head, justify="left" if at < table.words else "right", no_wrap=True)

@@ -137,7 +137,7 @@ def _tiles(found: RunData) -> list[Tile]:
         ),
         Tile(name="Tokens", value=format_number(totals.tokens), note=_token_note(found, whole.labelled)),
     ]
-    if whole.mean_right is not None or whole.mean_wrong is not None:
+    if aggregates.has_graded(found.steps) and (whole.mean_right is not None or whole.mean_wrong is not None):
         means = [("right", whole.mean_right), ("wrong", whole.mean_wrong)]
         tiles.append(
             Tile(
@@ -179,6 +179,8 @@ def _unlikely(found: RunData) -> str:
 
 def _values(found: RunData) -> Section | None:
     steps = found.steps
+    graded = aggregates.has_graded(steps)
+    valued, chains = (steps, found.chains) if graded else (steps.clear(), found.chains.clear())
     return _section(
         "values",
         "Values and labels",
@@ -187,9 +189,9 @@ def _values(found: RunData) -> Section | None:
         "it states, or open if that cannot be graded. The last step of a right or wrong chain takes its value and label from "
         "the outcome. It says nothing about the policy, and is left out unless a figure says otherwise."
         f"{_unlikely(found)}",
-        figures.values(aggregates.value_counts(steps), "value"),
-        figures.by_position(aggregates.value_by_position(steps)),
-        figures.drops(aggregates.drop_counts(found.chains)),
+        figures.values(aggregates.value_counts(valued), "value"),
+        figures.by_position(aggregates.value_by_position(valued)),
+        figures.drops(aggregates.drop_counts(chains)),
         figures.labels(aggregates.label_counts(steps)),
         figures.uncertain(aggregates.uncertain_by_position(steps)),
         figures.widths(aggregates.widths(steps)),

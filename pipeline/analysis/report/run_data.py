@@ -3,7 +3,7 @@
 Commit records say which files to read; texts are left out. `aggregates` computes the figures from these tables. Of unfinished
 units, only committed rollouts and their tokens are counted.
 
-`first_chains` and `reject_counts` read separately what the terminal shows: the first chains, and why rows were rejected.
+`first_chains` and `rejected_rows` read separately what the terminal shows: the first chains, and why rows were rejected.
 """
 
 from collections import Counter
@@ -124,9 +124,28 @@ def first_chains(storage: Storage, count: int) -> list[dict[str, object]]:
         return []
 
 
-def reject_counts(storage: Storage) -> dict[str, int]:
-    """Number of rejected rows by reason, most frequent first."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RejectedRow:
+    """A rejected row: where it is, the reason as a word, and what is wrong and what to do as a sentence."""
+
+    file: str
+    line: int
+    reason: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RejectedRows:
+    """Number of rejected rows by reason, most frequent first, and the `first` of them in the order in which they were found."""
+
+    counts: dict[str, int]
+    first: tuple[RejectedRow, ...]
+
+
+def rejected_rows(storage: Storage, count: int) -> RejectedRows:
+    """The rejected rows, `count` of them at most as examples. Raises StoreError."""
     counts: Counter[str] = Counter()
+    first: list[RejectedRow] = []
     staged = staged_input(storage, recorded_identity(storage))
     for commit in [staged, *(resolve(found).whole for found in record_sequences(storage, UNIT))]:
         for shard in commit.shards if commit else ():
@@ -134,7 +153,9 @@ def reject_counts(storage: Storage) -> dict[str, int]:
                 table = read_shard(storage, shard)
                 whole_rows = table.filter(pc.is_null(table["step_index"]))
                 counts.update(str(reason) for reason in whole_rows["reason"].to_pylist())
-    return dict(counts.most_common())
+                shown = whole_rows.select(["file", "line", "reason", "detail"]).slice(0, count - len(first))
+                first += [RejectedRow(**{**row, "reason": str(row["reason"])}) for row in shown.to_pylist()]
+    return RejectedRows(counts=dict(counts.most_common()), first=tuple(first))
 
 
 def staged_input(storage: Storage, identity: Settings) -> Commit | None:

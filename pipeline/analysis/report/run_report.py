@@ -98,9 +98,10 @@ def short_lines(found: RunData, plan: Sequence[PlannedAmount], other: Sequence[s
     ]
 
 
-def end_with_report(console: Console, storage: Storage, *, page: bool, changed: bool) -> None:
-    """Print the lines of the report. With `page`, also write the page, unless it exists and nothing has `changed`. An error is
-    printed and not raised, because the run is done."""
+def end_with_report(console: Console, storage: Storage, *, page: bool, changed: bool) -> RunReport | None:
+    """Print the lines of the report. With `page`, also write the page, unless it exists and nothing has `changed`. Returns what
+    was read. An error is printed and not raised, because the run is done."""
+    read = None
     try:
         read = read_run(storage, None)
         print_lines(console, read.short)
@@ -114,15 +115,12 @@ def end_with_report(console: Console, storage: Storage, *, page: bool, changed: 
     except Exception as error:  # noqa: BLE001  third-party code draws the charts; the run is done whatever it raises
         reason = error if isinstance(error, StepvalueError) else f"{type(error).__name__}: {error}"
         print_lines(console, [f"report    failed, but the run is done: {reason}"])
+    return read
 
 
-def page_link(storage: Storage) -> str:
-    """The address of the page in a run directory."""
-    return (
-        (Path(storage.run_dir) / REPORT).as_uri()
-        if isinstance(storage, LocalStorage)
-        else f"{storage.run_dir}/{REPORT}"
-    )
+def page_link(storage: Storage, name: str = REPORT) -> str:
+    """The address of a page in a run directory."""
+    return (Path(storage.run_dir) / name).as_uri() if isinstance(storage, LocalStorage) else f"{storage.run_dir}/{name}"
 
 
 def readable(storage: Storage) -> StoredRun:
@@ -203,7 +201,7 @@ def _owed(found: RunData) -> list[str]:
 
 def _values(found: RunData) -> list[str]:
     counts = aggregates.value_counts(found.steps)["all"].to_list()
-    if not any(counts):
+    if not any(counts) or not aggregates.has_graded(found.steps):
         return []
     whole = aggregates.in_all(found.steps)
     means = [

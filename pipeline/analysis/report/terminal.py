@@ -13,7 +13,7 @@ import textwrap
 import time
 from collections.abc import Mapping, Sequence
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console, RenderableType
 from rich.live import Live
@@ -36,6 +36,9 @@ from pipeline.core.progress import Pace, RelabelResult, Status, Summary, new_war
 from pipeline.core.records import Totals
 from pipeline.storage.starts import ProgressHistory
 
+if TYPE_CHECKING:
+    from pipeline.analysis.report.run_data import RejectedRows
+
 _BAR = 10
 _RULES = {1: ("+", "green"), 0: ("-", "red"), 2: ("o", "blue"), None: ("?", "yellow")}
 _WITHOUT_COUNTS = ("terminal", "unmeasured", "implied")
@@ -44,6 +47,11 @@ PANEL_WIDTH = 76
 _LINE_WIDTH = 80
 """Of explanations that are wrapped; also in a log, where no terminal wraps them."""
 BAR = 40
+_PART = 5
+"""Of a bar without an end, this part is filled, as a fraction of its cells."""
+SHOWN_REJECTS = 3
+_DETAIL = 300
+"""Characters of the reason for a reject that are shown. Names of columns in it may be long."""
 REFRESHES_PER_SECOND = 1.0
 SILENT_SECONDS = 60.0
 """How long a log stays without a line while statuses come."""
@@ -51,13 +59,15 @@ SILENT_SECONDS = 60.0
 
 class LiveView:
     """Shows each `Status` of a run that it is called with, see the module. `price`: of a device per hour, None if unknown.
+    `policy`: the name of what the workers load, which is shown until one works.
 
     Between `__enter__` and `__exit__`, standard error is printed above the panel too if it is a terminal.
     """
 
-    def __init__(self, console: Console, price: float | None = None) -> None:
+    def __init__(self, console: Console, price: float | None = None, policy: str = "") -> None:
         self._console = console
         self._price = price
+        self._policy = policy
         self._stage = ""
         self._began: dict[str, float] = {}
         self._start = time.monotonic()
@@ -103,7 +113,9 @@ class LiveView:
             self._live.refresh()
         elif self._live is None and (changed or _at_work(status) or now - self._printed >= SILENT_SECONDS):
             self._printed = now
-            self._console.print(Text(status_line(status, self._pace(), self._seconds(), self._price)), soft_wrap=True)
+            line = status_line(status, self._pace(), self._seconds(), self._price)
+            loads = f" | policy {printable(self._policy)}" if self._policy and is_starting(status) else ""
+            self._console.print(Text(line + loads), soft_wrap=True)
 
     def _pace(self) -> Pace:
         return pace(self._course.samples, self._status.rollouts_expected if self._status else 0)
@@ -114,20 +126,38 @@ class LiveView:
     def _drawn(self) -> RenderableType:
         if self._status is None:
             return Text()
-        return panel(self._status, self._pace(), self._seconds(), self._price, width=self._console.width)
+        return panel(
+            self._status,
+            self._pace(),
+            self._seconds(),
+            self._price,
+            width=self._console.width,
+            policy=self._policy if is_starting(self._status) else "",
+        )
 
 
 def _at_work(status: Status) -> bool:
     return bool(status.rollouts or status.load.running or status.load.waiting)
 
 
-def panel(status: Status, pace: Pace, seconds: float, price: float | None, *, width: int) -> RenderableType:
-    """The status as a panel. `seconds`: how long its stage has lasted. `width`: of the terminal, in columns."""
+def is_starting(status: Status) -> bool:
+    """Whether the units are known and no worker has worked yet: machines are waited for, or a model is fetched or loaded."""
+    return bool(status.units) and not (status.workers or status.device_seconds or _at_work(status))
+
+
+def panel(
+    status: Status, pace: Pace, seconds: float, price: float | None, *, width: int, policy: str = ""
+) -> RenderableType:
+    """The status as a panel. `seconds`: how long its stage has lasted. `width`: of the terminal, in columns. `policy`: what is
+    loaded; a bar that moves shows that it is still awaited."""
     table = Table.grid(padding=(0, 1))
     table.add_column(style="dim", no_wrap=True)
     table.add_column()
     for name, outcome in status_items(status, pace, price):
         table.add_row(name, Text(outcome))
+    if policy:
+        table.add_row("policy", Text(printable(policy)))
+        table.add_row("", Text(_moving_bar(seconds, cells=min(BAR, width // 3))))
     if status.rollouts_expected:
         table.add_row(
             "done", Text(_progress_bar(status.rollouts / status.rollouts_expected, cells=min(BAR, width // 3)))
@@ -137,6 +167,14 @@ def panel(status: Status, pace: Pace, seconds: float, price: float | None, *, wi
     # A long title would widen the panel.
     title.truncate(max(outer - 6, 1), overflow="ellipsis")
     return Panel(table, title=title, title_align="left", width=outer, padding=(0, 1))
+
+
+def _moving_bar(seconds: float, *, cells: int) -> str:
+    """A bar without an end: its filled part moves by a cell a second, to and fro."""
+    filled = max(1, cells // _PART)
+    ways = max(1, cells - filled)
+    at = ways - abs(int(seconds) % (2 * ways) - ways)
+    return "".join("█" if at <= cell < at + filled else "·" for cell in range(cells))
 
 
 def print_chains(console: Console, chains: Sequence[Mapping[str, Any]]) -> None:
@@ -267,10 +305,20 @@ def print_lines(console: Console, lines: Sequence[str]) -> None:
         console.print(Text(plain_lines(line)), soft_wrap=True)
 
 
-def print_rejects(console: Console, counts: Mapping[str, int]) -> None:
-    """Print why rows were rejected."""
-    reasons = ", ".join(f"{count:,} {reason}" for reason, count in counts.items())
-    console.print(Text(f"rejected  {reasons}: rejects/ lists each row and what to do"), soft_wrap=True)
+def print_rejects(console: Console, rejected: "RejectedRows", run_dir: str) -> None:
+    """Print why rows were rejected, the first of them with what to do, and where the others are."""
+    reasons = ", ".join(f"{count:,} {reason}" for reason, count in rejected.counts.items())
+    lines = [f"rejected  {reasons}"]
+    for row in rejected.first:
+        where = f"{row.file.rpartition('/')[2]}, row {row.line}"
+        lines.append(f"          {printable(where)}: {row.reason}: {_shortened(printable(row.detail))}")
+    more = sum(rejected.counts.values()) - len(rejected.first)
+    others = f"{more:,} more, all of them" if more else "all of them"
+    print_lines(console, [*lines, f"          {others} with what to do: {run_dir}/rejects/*.parquet"])
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _DETAIL else f"{text[:_DETAIL]} ..."
 
 
 def speed_lines(speed: Throughput) -> list[str]:

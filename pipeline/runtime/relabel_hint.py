@@ -1,0 +1,74 @@
+"""The command that makes the labels which a start of `label` on an existing run asks for, if no new rollout is needed.
+
+`label` on the directory of a run refuses other settings. Where those that differ may change afterwards, `relabel` or `regrade`
+makes the labels from the stored rollouts.
+"""
+
+import shlex
+from collections.abc import Mapping
+
+from pipeline.config.changes import change_type
+from pipeline.config.fields import describe_settings
+from pipeline.config.label import EstimatorConfig, GraderConfig
+from pipeline.config.recorded_settings import PRIOR_VERSION, chosen_settings
+from pipeline.config.words import setting_word
+from pipeline.core.errors import StepvalueError, UsageError
+from pipeline.estimators.base import objection
+from pipeline.estimators.registry import ESTIMATORS, estimator_for
+from pipeline.graders.registry import GRADERS
+from pipeline.storage.run_record import SCHEMA, STAGED_INPUT, recorded_identity
+from pipeline.storage.storage import Storage
+from pipeline.storage.stored_run import refuse_unfinished
+
+_ESTIMATOR = f"{EstimatorConfig.SECTION}.{EstimatorConfig.CHOSEN_BY}"
+
+
+def relabel_hint(storage: Storage, identity: Mapping[str, object]) -> str:
+    """A line that names the command, for a run with another `identity` than the one in the directory. Empty where neither
+    command makes these labels, or the directory cannot be read."""
+    try:
+        recorded = recorded_identity(storage)
+        differing = {
+            key: identity.get(key)
+            for key in sorted({*recorded, *identity} - {STAGED_INPUT, SCHEMA, PRIOR_VERSION})
+            if recorded.get(key) != identity.get(key)
+        }
+        if recorded.get(_ESTIMATOR) == identity.get(_ESTIMATOR) and recorded.get(PRIOR_VERSION) != identity.get(
+            PRIOR_VERSION
+        ):
+            return ""  # the message is about another version, and says what to do
+        command = _command(differing)
+        if not command or not _can_be_made(recorded, identity):
+            return ""
+        settings = [setting_word(key, value) for key, value in differing.items()]
+        words = shlex.join([command, setting_word("run_dir", storage.run_dir), *settings])
+    except StepvalueError:
+        return ""
+    try:
+        refuse_unfinished(storage)
+    except StepvalueError:
+        return f"\nFinish the run with its own settings first; then this makes such labels without a model: {words}"
+    return f"\nThis makes such labels from the rollouts of the run, without a model: {words}"
+
+
+def _command(differing: Mapping[str, object]) -> str:
+    """The command that may change these settings; empty if none may."""
+    of_labels, of_grader = _keys(EstimatorConfig, ESTIMATORS), _keys(GraderConfig, GRADERS)
+    if not differing or not differing.keys() <= of_labels | of_grader:
+        return ""
+    return "relabel" if differing.keys() <= of_labels else "regrade"
+
+
+def _keys(base: type[EstimatorConfig] | type[GraderConfig], registry: object) -> set[str]:
+    return {f"{base.SECTION}.{each.name}" for each in describe_settings(change_type(base, registry))}  # type: ignore[arg-type]
+
+
+def _can_be_made(recorded: Mapping[str, object], identity: Mapping[str, object]) -> bool:
+    """Whether the wanted estimator can use the rollouts of the recorded one."""
+    try:
+        sampled, wanted = (
+            estimator_for(chosen_settings(settings, EstimatorConfig, ESTIMATORS)) for settings in (recorded, identity)
+        )
+    except (ValueError, UsageError):
+        return False
+    return objection(sampled, wanted) is None

@@ -1,0 +1,74 @@
+"""Other settings for the labels of a run, given to `label`: the message names the command that makes these labels."""
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from pipeline.__main__ import main
+from pipeline.core.errors import RunConflict
+from pipeline.runtime.driver import check_place, place_of
+from pipeline.storage.location import storage_at
+from pipeline.storage.stored_run import finished_run
+from tests.audit.runs import config, labelled
+
+OTHER = ("estimator.rule=threshold", "estimator.threshold=0.4", "estimator.after_error=negative")
+
+
+def refusal(folder: Path, *overrides: str) -> str:
+    with pytest.raises(RunConflict) as raised:
+        check_place(place_of(config(folder, *overrides)))
+    return str(raised.value)
+
+
+def test_the_command_in_the_message_makes_the_wanted_labels(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run_dir = labelled(tmp_path)
+    said = refusal(tmp_path, *OTHER)
+    assert "belongs to another run" in said
+    before, _, command = said.partition("without a model: ")
+    assert before.endswith("This makes such labels from the rollouts of the run, ")
+    words = shlex.split(command)
+    assert words == ["relabel", f"run_dir={run_dir}", *sorted(OTHER)]
+    assert main(words) == 0, capsys.readouterr().err
+    wanted = place_of(config(tmp_path, *OTHER)).identity
+    made = finished_run(storage_at(str(run_dir))).settings
+    assert {key: made[key] for key in made} == {key: wanted[key] for key in made}
+
+
+def test_settings_of_the_grader_are_a_matter_of_regrade(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    labelled(tmp_path)
+    said = refusal(tmp_path, "grader.answer_pattern='is (\\d+)'", "estimator.confidence=0.9")
+    words = shlex.split(said.partition("without a model: ")[2])
+    assert words[0] == "regrade"
+    assert main(words) == 0, capsys.readouterr().err
+    assert finished_run(storage_at(str(tmp_path / "run"))).settings["grader.answer_pattern"] == "is (\\d+)"
+
+
+def test_an_unfinished_run_is_finished_first(tmp_path: Path) -> None:
+    run_dir = labelled(tmp_path)
+    next((run_dir / "commits").glob("unit-*-00001.json"), next((run_dir / "commits").glob("unit-*"))).unlink()
+    said = refusal(tmp_path, *OTHER)
+    assert "Finish the run with its own settings first; then this makes such labels without a model: relabel" in said
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        ["sampling.temperature=0.5"],
+        ["sampling.temperature=0.5", *OTHER],
+        ["policy.oracle.seed=7"],
+        ["estimator=first_success", "estimator.successes=2"],
+    ],
+)
+def test_labels_that_need_other_rollouts_have_no_such_command(other: list[str], tmp_path: Path) -> None:
+    labelled(tmp_path, "estimator=first_success")
+    rest = [] if "estimator=first_success" in other else ["estimator=first_success"]
+    said = refusal(tmp_path, *rest, *other)
+    assert "belongs to another run" in said
+    assert "without a model" not in said
+
+
+def test_a_directory_that_cannot_be_read_is_refused_as_before(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "notes.txt").write_text("mine")
+    assert refusal(tmp_path).endswith("choose an empty or new run_dir")
