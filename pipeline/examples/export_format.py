@@ -22,7 +22,7 @@ from pipeline.export.settings import TargetKind
 
 
 @dataclass(kw_only=True, slots=True)
-class CountedConfig(Settings):
+class GoodStepsConfig(Settings):
     SECTION: ClassVar[str] = "counted"
     most: Annotated[int, Ge(1)] = 100
     """Good steps beyond are not counted."""
@@ -41,8 +41,8 @@ def _offences(example: TrainingExample, _marks: Marks) -> Iterator[FormatError]:
     return no_steps(example)
 
 
-class Counted(LayoutExporter):
-    Config = CountedConfig
+class GoodSteps(LayoutExporter):
+    Config = GoodStepsConfig
 
     def layout_for(self, own: Any) -> Format:
         def limited(example: TrainingExample, marks: Marks) -> Row:
@@ -52,7 +52,7 @@ class Counted(LayoutExporter):
         return replace(self.layout, row=limited)
 
 
-COUNTED = Counted(
+GOOD_STEPS = GoodSteps(
     Format(
         targets=(TargetKind.hard,),
         row=_row,
@@ -73,7 +73,7 @@ ROWS = [
 def main() -> None:
     """Label, export, and show the rows."""
     run = label(ROWS, policy="oracle", estimator="fixed", run_dir="exported")
-    exported = run.export(COUNTED, "counted", counted={"most": 2})
+    exported = run.export(GOOD_STEPS, "counted", counted={"most": 2})
     print((Path(exported.out) / "train.jsonl").read_text("utf-8"))
 
 

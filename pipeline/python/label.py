@@ -1,6 +1,5 @@
 """`label` and `open_run`, the functions that Python users begin with."""
 
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
@@ -13,6 +12,7 @@ from pipeline.python.rows import Rows, is_path, write_input
 from pipeline.python.run import Run
 from pipeline.python.task import Task
 from pipeline.python.views import progress_view
+from pipeline.storage.temporary import temporary_folder
 
 if TYPE_CHECKING:
     from pipeline.engines.base import Policy
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pipeline.graders.base import Grader
 
 _GROUPS = ("estimator", "grader")
+_ROWS = "stepvalue-rows-"
 
 
 @overload
@@ -74,10 +75,10 @@ def label(
     """
     if is_path(rows) and "data.path" in settings:
         raise UsageError("the input is given twice: as the first argument and as data.path")
-    with tempfile.TemporaryDirectory(prefix="stepvalue-rows-") as folder:
+    with temporary_folder(_ROWS) as folder:
         asked: dict[str, Any] = {}
         if rows is not None:
-            asked["data.path"] = rows if is_path(rows) else write_input(rows, Path(folder))
+            asked["data.path"] = rows if is_path(rows) else write_input(rows, folder)
         objects = objects_of({"policy": policy, "estimator": estimator, "grader": grader})
         if not is_object(policy):
             asked |= policy_overrides(policy, policies())

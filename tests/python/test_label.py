@@ -103,7 +103,9 @@ def test_the_commands_that_read_a_run(run: Run, tmp_path: Path) -> None:
 
 def test_the_code_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    first, second, third = re.findall(r"```python\n(.*?)```", (ROOT / "pipeline/python/README.md").read_text(), re.DOTALL)
+    first, second, third = re.findall(
+        r"```python\n(.*?)```", (ROOT / "pipeline/python/README.md").read_text(), re.DOTALL
+    )
     names: dict[str, Any] = {}
     # The first block asks for the embedded model.
     exec(first.partition("run = ")[0] + second, names)
