@@ -103,10 +103,11 @@ class Run:
 
     def report(self, **settings: Any) -> str:
         """Write the page of the run, `report.html`, and return its path. Settings as for the command `report`."""
+        from pipeline.analysis.report.run import report
         from pipeline.cli.report import REPORT
 
         with self._composed(REPORT, settings) as config:
-            REPORT.run(config)
+            report(config)
         return f"{self.run_dir}/report.html"
 
     def export(self, format: "str | Format | Exporter", out: str | Path, **settings: Any) -> "ExportResult":
