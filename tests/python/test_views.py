@@ -99,7 +99,7 @@ CHAIN: dict[str, Any] = {
 
 
 FOR_TEXT: dict[str, Any] = {
-    "label": [1, None], "low": [0.1, None], "high": [0.3, None], "origin": ["measured", "measured"],
+    "problem_id": "p", "label": [1, None], "low": [0.1, None], "high": [0.3, None], "origin": ["measured", "measured"],
     "root_low": 0.4, "root_high": 0.6, "root_n_correct": 1, "root_n_rollouts": 2, "final_answer": "2",
 }  # fmt: skip
 
