@@ -115,14 +115,13 @@ class Run:
 
         `format`: its name, or an object of yours (CONTRIBUTING.md, An export format).
         """
-        from pipeline.cli.export import EXPORT
-        from pipeline.export.run import export
+        from pipeline.cli.export import EXPORT, tracked_export
 
         with (
             offered_format(format) as name,
             self._composed(EXPORT, {"format": name, "out": out, **settings}) as config,
         ):
-            return export(config)
+            return tracked_export(config)
 
     def relabel(self, **settings: Any) -> RelabelResult:
         """Make other labels from the stored rollouts: `run.relabel(**{"estimator.rule": "threshold"})`. No model is needed.
