@@ -18,8 +18,9 @@ from urllib.parse import unquote, urlsplit
 from pipeline.__main__ import main
 from pipeline.cli import COMMANDS
 from pipeline.cli.complete import SHELLS
-from pipeline.cli.options import REGISTRIES, groups
+from pipeline.cli.options import groups
 from pipeline.cli.reference import command_settings
+from pipeline.runtime.objects import REGISTRIES
 
 ROOT = Path(__file__).parents[1]
 HISTORY = "CHANGELOG.md"

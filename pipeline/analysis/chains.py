@@ -47,7 +47,7 @@ class Chains:
 
         if not self.rows:
             return "no chain"
-        console = Console(file=StringIO(), width=_WIDTH, highlight=False)
+        console = Console(file=StringIO(), width=_WIDTH, highlight=False, force_jupyter=False)
         print_chains(console, self.rows)
         assert isinstance(console.file, StringIO)
         return console.file.getvalue().strip("\n")
@@ -97,7 +97,7 @@ def _chain(row: dict[str, Any]) -> str:
     steps = "".join(
         f'<div style="background:{_colour(value)};color:#000;padding:1px 6px;margin:1px 0;white-space:pre-wrap" '
         f'title="{escape(_said(value, correct, rollouts))}">'
-        f"<code>{_number(value)}</code> {escape(text)}</div>"
+        f'<span style="font-family:monospace">{_number(value)}</span> {escape(text)}</div>'
         for text, value, correct, rollouts in zip(
             row["steps"], row["value"], row["n_correct"], row["n_rollouts"], strict=True
         )

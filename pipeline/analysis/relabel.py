@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 
 from pipeline.config.changes import RegradeConfig, RelabelConfig
 from pipeline.config.label import EstimatorConfig, GraderConfig
-from pipeline.config.recorded_settings import Settings, chosen_settings, given_settings
+from pipeline.config.recorded_settings import Settings, chosen_settings, given_settings, with_source
 from pipeline.core.errors import RunConflict, StoreError, UsageError
 from pipeline.core.ids import content_id
 from pipeline.core.progress import RelabelResult
@@ -99,7 +99,9 @@ def _edited(
     refuse_unfinished(storage)
     with hold_lock(storage, lock=config.lock):
         run = finished_run(storage)
-        settings = {**run.settings, **named}
+        settings: Settings = {**run.settings, **named}
+        settings = with_source(run.settings, settings, EstimatorConfig, ESTIMATORS)
+        settings = with_source(run.settings, settings, GraderConfig, GRADERS)
         if settings == run.settings and not has_former_labels(storage, run):
             # Complete a move that a crash has interrupted.
             arrange_labels(storage, current_label_files(run.wholes, run.edition))

@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.cli.command import AGAIN, Command
-from pipeline.cli.options import REGISTRIES, implementation_of
+from pipeline.cli.options import implementation_of
 from pipeline.cli.overrides import marks_of
 from pipeline.cli.own_settings import OwnSettings, choose_options, without_choices
 from pipeline.config.fields import FREE, describe_settings
 from pipeline.config.recorded_settings import RUN_RECORD, SETTING_NAMES, refuse_missing
 from pipeline.config.renamed import current_settings
 from pipeline.core.errors import UsageError
+from pipeline.runtime.objects import REGISTRIES
 
 _STOP_AT_ANSWER = "sampling.stop_at_answer"
 _PATH, _RUN_DIR, _DATA = "data.path", "run_dir", "data"

@@ -13,20 +13,14 @@ from typing import Any
 
 from pipeline.cli import COMMANDS
 from pipeline.cli.command import FOLDER, NAME, OPTION_MEANINGS, SHORT, Command
-from pipeline.cli.options import (
-    EXPERIMENT,
-    REGISTRIES,
-    named_implementation,
-    offered_groups,
-    option_names,
-    written_keys,
-)
+from pipeline.cli.options import EXPERIMENT, named_implementation, offered_groups, option_names, written_keys
 from pipeline.cli.reference import Setting, settings
 from pipeline.config.changes import Change
 from pipeline.config.fields import BY_GROUP, RELABEL, describe_settings
 from pipeline.core.errors import StepvalueError, UsageError
 from pipeline.core.registry import Registry
 from pipeline.core.sentences import first_sentence
+from pipeline.runtime.objects import REGISTRIES
 
 COMPLETION = "completion"
 SUMMARY = "print the script that completes command lines in bash, zsh or fish"

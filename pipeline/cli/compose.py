@@ -19,7 +19,6 @@ import yaml
 from pipeline.cli.again import check_again, recorded_settings
 from pipeline.cli.command import Command
 from pipeline.cli.options import (
-    REGISTRIES,
     YAML,
     by_group,
     choosing_settings,
@@ -68,6 +67,7 @@ from pipeline.config.words import quote
 from pipeline.core.errors import UsageError, first_line
 from pipeline.core.registry import Registry
 from pipeline.core.suggestions import choice_hint
+from pipeline.runtime.objects import REGISTRIES
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig

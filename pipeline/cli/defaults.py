@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipeline.cli.command import Command
-from pipeline.cli.options import REGISTRIES, conf_folder, implementation_of, offered_groups, options_of, usual_options
+from pipeline.cli.options import conf_folder, implementation_of, offered_groups, options_of, usual_options
 from pipeline.config.changes import Change
 from pipeline.config.fields import describe_settings
 from pipeline.config.recorded_settings import flatten_settings
+from pipeline.runtime.objects import REGISTRIES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

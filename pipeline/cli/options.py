@@ -11,19 +11,9 @@ import yaml
 import pipeline
 from pipeline.cli.command import Command
 from pipeline.config.fields import BY_GROUP, CHOOSES, ChosenSettings, describe_settings
-from pipeline.config.label import EstimatorConfig, GraderConfig, PolicyConfig
 from pipeline.config.recorded_settings import flatten_settings
-from pipeline.core.registry import Registry
-from pipeline.engines.registry import ENGINES
-from pipeline.estimators.registry import ESTIMATORS
-from pipeline.graders.registry import GRADERS
+from pipeline.runtime.objects import REGISTRIES
 
-REGISTRIES: Mapping[str, tuple[type[ChosenSettings], Registry[Any]]] = {
-    "policy": (PolicyConfig, ENGINES),
-    "estimator": (EstimatorConfig, ESTIMATORS),
-    "grader": (GraderConfig, GRADERS),
-}
-"""The sections with a choice of implementations: the settings that all of them share, and their registry."""
 YAML = ".yaml"
 EXPERIMENT = "experiment"
 """The folder, in that of `--config-dir`, of the files that `experiment=NAME` names."""

@@ -14,7 +14,6 @@ from typing import Any
 from pipeline.cli.command import Command
 from pipeline.cli.options import (
     EXPERIMENT,
-    REGISTRIES,
     YAML,
     choosing_settings,
     groups,
@@ -26,6 +25,7 @@ from pipeline.config.recorded_settings import flatten_settings
 from pipeline.config.renamed import current_settings
 from pipeline.core.errors import UsageError
 from pipeline.core.suggestions import choice_hint
+from pipeline.runtime.objects import REGISTRIES
 
 TARGET = "_target_"
 """What names code to run in files of other programs that use Hydra. It is refused, although nothing here would run it."""

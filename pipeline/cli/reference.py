@@ -20,9 +20,10 @@ from typing import Any, Union, get_args, get_origin
 from pipeline.cli import COMMANDS
 from pipeline.cli.command import Command
 from pipeline.cli.defaults import Defaults, OtherDefault, defaults_of
-from pipeline.cli.options import REGISTRIES, conf_folder, options_of, usual_options
+from pipeline.cli.options import conf_folder, options_of, usual_options
 from pipeline.config.changes import Change
 from pipeline.config.fields import FREE, RELABEL, Mark, SettingInfo, describe_settings
+from pipeline.runtime.objects import REGISTRIES
 
 NO_DEFAULT = "???"
 """The default of a required setting."""

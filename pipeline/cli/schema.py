@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import get_type_hints
 
 from pipeline.cli.command import Command
-from pipeline.cli.options import REGISTRIES, implementation_of, named_implementation, usual_options
+from pipeline.cli.options import implementation_of, named_implementation, usual_options
 from pipeline.cli.overrides import Owner, marks_of, text_keys
 from pipeline.config.changes import Change, change_type
 from pipeline.config.fields import REFUSED, ChosenSettings, Settings
 from pipeline.config.recorded_settings import RUN_RECORD, refuse_missing
+from pipeline.runtime.objects import REGISTRIES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

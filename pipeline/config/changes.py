@@ -4,13 +4,16 @@ import dataclasses
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cache
+from functools import lru_cache
 from typing import Annotated, Any, ClassVar
 
 from pipeline.config.fields import RELABEL, ChosenSettings, SettingInfo, Settings, describe_settings
 from pipeline.config.label import EstimatorConfig, GraderConfig
 from pipeline.core.errors import UsageError
 from pipeline.core.registry import Registry
+
+_KEPT = 16
+"""Classes of changes that are kept: one for each section, and more where objects with settings of their own are given."""
 
 
 @dataclass(kw_only=True, slots=True)
@@ -58,17 +61,17 @@ def change_of(base: type[ChosenSettings], schemas: Iterable[type[ChosenSettings]
 
 def change_type(base: Any, registry: Registry[Any]) -> type[Change]:
     """`change_of` for all implementations of a section: the built-in ones and the plug-ins that can be loaded."""
-    return _change_type(base, registry)
-
-
-@cache
-def _change_type(base: Any, registry: Any) -> type[Change]:
     schemas = list(registry.our_settings().values())
     for name in registry.names():
         if name not in registry.ours:
             # A broken plug-in is reported when a user chooses it.
             with suppress(UsageError):
                 schemas.append(registry.settings(name))
+    return _change_of(base, tuple(schemas))
+
+
+@lru_cache(maxsize=_KEPT)
+def _change_of(base: type[ChosenSettings], schemas: tuple[type[ChosenSettings], ...]) -> type[Change]:
     return change_of(base, schemas)
 
 

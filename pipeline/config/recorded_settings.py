@@ -10,7 +10,7 @@ from pipeline.config.fields import ChosenSettings, as_type, describe_settings
 from pipeline.config.label import EstimatorConfig, GraderConfig, PolicyConfig
 from pipeline.config.renamed import current_settings
 from pipeline.core.errors import UsageError
-from pipeline.core.registry import Registry
+from pipeline.core.registry import Registry, is_given
 
 RUN_RECORD = "run.json"
 """The file of a run directory that records the settings. `storage.run_record` reads and writes it."""
@@ -69,15 +69,38 @@ def chosen_settings(settings: Settings, base: type[C], registry: Registry[Any]) 
 
 
 def refuse_missing(settings: Settings, base: type[ChosenSettings], registry: Registry[Any]) -> None:
-    """Raise UsageError if the recorded implementation is a plug-in that is missing here or has another version."""
+    """Raise UsageError if the recorded implementation is a plug-in that is missing here or has another version, or an object
+    that is not given."""
     by = f"{base.SECTION}.{base.CHOSEN_BY}"
     name, plugin = str(settings.get(by, base.usual())), settings.get(f"{base.SECTION}.{_PLUGIN}")
+    if plugin and is_given(plugin) and (name not in registry.names() or plugin != str(registry.plugin(name))):
+        here = f", and here it is the {registry.plugin(name)}" if name in registry.names() else ""
+        raise UsageError(
+            f"{by}={name} is the {plugin}{here}: give the same object in Python, "
+            f"open_run(RUN_DIR, {base.SECTION}=...), or make it a plug-in, which every machine can install"
+        )
     if plugin and name not in registry.names():
         raise UsageError(f"{by}={name} comes from {plugin}, which is not installed here: install that version")
     if plugin and plugin != str(registry.plugin(name)):
         raise UsageError(
             f"{by}={name} comes from {plugin}, but {registry.plugin(name)} is installed here: install the recorded version"
         )
+
+
+def with_source(before: Settings, now: Settings, base: type[ChosenSettings], registry: Registry[Any]) -> Settings:
+    """Settings as they are to be recorded `now`: where a section has another implementation than `before`, with its source, and
+    without settings that only a plug-in or object of before has.
+
+    Raises UsageError if there is no implementation of its name."""
+    by, source = f"{base.SECTION}.{base.CHOSEN_BY}", f"{base.SECTION}.{_PLUGIN}"
+    name = now.get(by, base.usual())
+    if name == before.get(by, base.usual()):
+        return now
+    plugin = registry.plugin(str(name))
+    own = {f"{base.SECTION}.{each.name}" for each in describe_settings(registry.settings(str(name)))}
+    gone = {source, *(key for key in before if key.startswith(f"{base.SECTION}.") and key not in own)}
+    others = {key: value for key, value in now.items() if key not in gone} if source in before else now
+    return others if plugin is None else {**others, source: str(plugin)}
 
 
 def complete_settings(settings: C, registry: Registry[Any]) -> C:

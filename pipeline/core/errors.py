@@ -66,6 +66,10 @@ class StoreError(StepvalueError):
     """The run directory cannot be written, or a file in it is damaged."""
 
 
+class UploadError(StepvalueError):
+    """What is complete on this machine could not be uploaded. It stays, and the upload can be repeated."""
+
+
 class Unreachable(StoreError):
     """The store of the run directory does not answer or denies access. Its content is unknown, not damaged."""
 

@@ -7,10 +7,13 @@ A distribution offers a plug-in as an entry point, without any change in this pa
 
 Only built-in names and entry points are resolved, so a configuration cannot name arbitrary code. An error about a plug-in is
 one line that names the distribution and the entry point. An implementation is loaded when it is first used.
+
+In one process, `Registry.offer` adds an object that a Python call gave. It is then used like a plug-in.
 """
 
 import dataclasses
 import inspect
+import threading
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
@@ -25,6 +28,8 @@ from pipeline.core.suggestions import choice_hint
 
 T = TypeVar("T")
 DISTRIBUTION = "stepvalue"
+GIVEN = "object "
+"""How the text of a `GivenObject` begins."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +42,33 @@ class Plugin:
 
     def __str__(self) -> str:
         return f"{self.distribution} {self.version} ({self.entry_point})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GivenObject:
+    """An implementation that a Python call gave as an object.
+
+    `loaded`: what `Registry.load` returns for it, its class where implementations are classes. `make`: an instance for one use,
+    from settings. `where`: module and name of its class. `fingerprint`: of its code and of its
+    state besides settings, see `fingerprints`."""
+
+    made: Any
+    loaded: Any
+    make: Callable[[Any], Any]
+    where: str
+    fingerprint: str
+
+    def __str__(self) -> str:
+        return f"{GIVEN}{self.where} {self.fingerprint} (given in Python, cannot be repeated elsewhere)"
+
+
+Source = Plugin | GivenObject
+"""Where an implementation comes from that is not built in. Its text is recorded in `run.json`."""
+
+
+def is_given(source: object) -> bool:
+    """Whether the recorded text of a `Source` is that of an object."""
+    return str(source).startswith(GIVEN)
 
 
 class Registry(Generic[T]):
@@ -70,6 +102,9 @@ class Registry(Generic[T]):
         self._parts = frozenset(parts)
         self._answers = answers
         self._loaded: dict[str, T] = {}
+        self._given: dict[str, GivenObject] = {}
+        self._uses: dict[str, int] = {}
+        self._offering = threading.Lock()
 
     @cached_property
     def _foreign(self) -> dict[str, list[EntryPoint]]:
@@ -79,11 +114,14 @@ class Registry(Generic[T]):
         return found
 
     def names(self) -> list[str]:
-        """All names: the built-in ones first, in their order, then those of plug-ins in alphabetical order."""
-        return [*self.ours, *sorted(name for name in self._foreign if name not in self.ours)]
+        """All names: the built-in ones first, in their order, then those of plug-ins and objects in alphabetical order."""
+        return [*self.ours, *sorted({*self._foreign, *self._given} - self.ours.keys())]
 
-    def plugin(self, name: str) -> Plugin | None:
-        """The plug-in that a name belongs to; None if it is built in. Raises UsageError for an unknown or ambiguous name."""
+    def plugin(self, name: str) -> Source | None:
+        """The plug-in or object that a name belongs to; None if it is built in. Raises UsageError for an unknown or ambiguous
+        name."""
+        if name in self._given:
+            return self._given[name]
         point = self._point(name)
         return None if point is None else _plugin(point)
 
@@ -93,13 +131,16 @@ class Registry(Generic[T]):
         Raises UsageError, in one line, if the name is unknown or claimed twice, or if the implementation cannot be imported or
         lacks a required attribute.
         """
+        if name in self._given:
+            given: T = self._given[name].loaded
+            return given
         if name not in self._loaded:
             self._loaded[name] = self._load(name)
         return self._loaded[name]
 
     def settings(self, name: str) -> Any:
         """The settings dataclass of an implementation; None if it has no settings. Raises UsageError as `load` does."""
-        if name in self._settings and self._point(name) is None:
+        if name in self._settings and self.plugin(name) is None:
             return _attribute(self._settings[name])
         loaded: Any = self.load(name)
         return getattr(loaded, "Config", None)
@@ -122,6 +163,9 @@ class Registry(Generic[T]):
 
         Raises UsageError as `load` does.
         """
+        if name in self._given:
+            with self.blame(name, "__init__"):
+                return self.guard(name, self._given[name].make(settings))
         found: Any = self.load(name)
         with self.blame(name, "__init__"):
             made = found(settings)
@@ -144,6 +188,39 @@ class Registry(Generic[T]):
         plugin = self.plugin(name)
         return nullcontext() if plugin is None else _plugin_failure(f"{self.noun} {name} of {plugin}", doing)
 
+    @property
+    def given(self) -> Mapping[str, GivenObject]:
+        """The objects that are offered now, by name."""
+        return dict(self._given)
+
+    @contextmanager
+    def offer(self, name: str, given: GivenObject) -> Iterator[None]:
+        """Resolve a name to an object within the context, in this process and in all of its threads.
+
+        Raises UsageError if the name is that of a built-in implementation or a plug-in, or stands for another object at the
+        same time, and if the object cannot be used.
+        """
+        self._refuse_unusable(given.loaded, f"{self.noun} {given.where}")
+        if name in self.ours or name in self._foreign:
+            raise UsageError(
+                f"{self.noun} {given.where}: there is another {self.noun} {name}: give your class another name"
+            )
+        with self._offering:
+            other = self._given.setdefault(name, given)
+            if str(other) != str(given):
+                raise UsageError(
+                    f"{self.noun} {name}: another call of this process is using {other.where} under the same name: wait until "
+                    "it ends, or give your class another name"
+                )
+            self._uses[name] = self._uses.get(name, 0) + 1
+        try:
+            yield
+        finally:
+            with self._offering:
+                self._uses[name] -= 1
+                if not self._uses[name]:
+                    del self._uses[name], self._given[name]
+
     def _load(self, name: str) -> T:
         point = self._point(name)
         if point is None:
@@ -154,6 +231,10 @@ class Registry(Generic[T]):
             found = point.load()
         except (Exception, SystemExit) as error:  # the import of a plug-in may raise anything
             raise UsageError(f"{where} cannot be imported: {_in_a_line(error)}") from error
+        self._refuse_unusable(found, where)
+        return found
+
+    def _refuse_unusable(self, found: Any, where: str) -> None:
         unwritten = getattr(found, "__abstractmethods__", ())
         lacking = [need for need in self._needs if need in unwritten or not hasattr(found, need)]
         if lacking:
@@ -163,7 +244,6 @@ class Registry(Generic[T]):
             raise UsageError(
                 f"{where} cannot be used: its Config is not a dataclass derived from one of `pipeline.config`"
             )
-        return found
 
     def _point(self, name: str) -> EntryPoint | None:
         points = self._foreign.get(name, [])
@@ -225,7 +305,7 @@ class _Guarded:
     def __init__(
         self,
         inner: Any,
-        plugin: Plugin,
+        plugin: Source,
         name: str,
         parts: Collection[str] = (),
         answers: Mapping[str, Callable[..., str]] = MappingProxyType({}),

@@ -265,6 +265,7 @@ class Policy(Protocol):
 
     def check_gpus(self, gpus: float) -> None:
         """Raise UsageError where the settings exclude workers with `gpus` GPUs each (0: none; below 1: a share of one)."""
+        return
 
     def better_gpus_per_worker(self) -> float | None:
         """The value of cluster.gpus_per_worker that uses GPUs better than the default does. None: the default is as good."""

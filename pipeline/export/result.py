@@ -1,14 +1,10 @@
-"""The result of an export, its printed lines, and its data card. The card describes the folder for readers and for
-`datasets.load_dataset(FOLDER)`.
-"""
+"""The result of an export, and its printed lines."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
-from enum import Enum
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pipeline.config.choices import ValueColumn
-from pipeline.config.recorded_settings import Settings, flatten_settings
 from pipeline.core.formatting import format_count
 from pipeline.estimators.target_places import NO_PLACES, TargetPlaces
 from pipeline.export.base import Plan
@@ -16,7 +12,7 @@ from pipeline.export.example import NO_LABELS, NO_STEPS, LabelCounts, StepCounts
 from pipeline.export.settings import ExportConfig, TargetKind
 
 CARD = "README.md"
-_MARK = "Step labels exported by stepvalue"
+CARD_MARK = "Step labels exported by stepvalue"
 _HEAD_BYTES = 4096
 LEFT_OUT = "left_out.jsonl"
 """The file in the folder of an export that lists the chains which are not exported."""
@@ -67,7 +63,7 @@ class ExportResult:
     """`chains` and `steps`: numbers read. `files`: by name. `step_counts`: of the chains in the files. `steps_left_out`: of the
     other chains. `left_out`: reasons why chains are in no file. `kept`: reasons why
     the trainer will misread chains that are written. `owed`: number of unfinished units. `target`: that of a step, in words;
-    empty if steps have none. `warnings`: sentences about the labels."""
+    empty if steps have none. `warnings`: sentences about the labels. `address`: where a hub has it; empty without one."""
 
     out: str
     chains: int
@@ -80,6 +76,7 @@ class ExportResult:
     warnings: tuple[str, ...] = ()
     step_counts: StepCounts = NO_STEPS
     steps_left_out: int = 0
+    address: str = ""
 
 
 def target_text(plan: Plan, config: ExportConfig) -> str:
@@ -110,36 +107,7 @@ def is_card(path: Path) -> bool:
     if not path.is_file():
         return False
     with path.open("rb") as file:
-        return _MARK.encode() in file.read(_HEAD_BYTES)
-
-
-def data_card(config: ExportConfig, plan: Plan, exported: ExportResult, made_with: Settings) -> str:
-    """The data card in Markdown. Its front matter names the data files."""
-    front = "".join(f"  - split: {name.partition('.')[0]}\n    path: {name}\n" for name in exported.files)
-    parts = asdict(config)
-    own = parts.pop("own")
-    if config.own is not None:
-        parts[config.own.SECTION] = own
-    asked = {key: value for name, part in parts.items() for key, value in flatten_settings(name, part).items()}
-    return (
-        f"---\nconfigs:\n- config_name: default\n  data_files:\n{front}---\n\n"
-        f"# {_MARK}\n\n"
-        f"Layout `{config.format}`{_marks(plan)}. Labels are Monte Carlo estimates of the chance that the policy "
-        "reaches a correct answer; its name and the settings are below. "
-        "The texts keep the licence of the problems and chains.\n\n"
-        "| file | rows | problems | labels | good | bad | neutral | uncertain |\n|---|---|---|---|---|---|---|---|\n"
-        + "".join(_row(name, counts) for name, counts in exported.files.items())
-        + "".join(f"\nSteps: {text}.\n" for text in step_lines(exported))
-        + (f"\nTarget of a step: {exported.target}.\n" if exported.target else "")
-        + _reasons("Left out", exported.left_out)
-        + _reasons("Kept, although the trainer misreads them", exported.kept)
-        + "".join(f"\nWarning: {text}.\n" for text in exported.warnings)
-        + (f"\nUnfinished units of the run, which are left out: {exported.owed:,}.\n" if exported.owed else "")
-        + "\n## Settings of the export\n\n"
-        + _settings(asked)
-        + "\n## Settings of the labels\n\n"
-        + _settings(made_with)
-    )
+        return CARD_MARK.encode() in file.read(_HEAD_BYTES)
 
 
 def result_lines(exported: ExportResult) -> Iterator[str]:
@@ -161,6 +129,8 @@ def result_lines(exported: ExportResult) -> Iterator[str]:
         yield f"kept, misread     {reason.count:,} {kind}, the first: {reason.first.text}"
     yield from (f"warning           {text}" for text in exported.warnings)
     yield f"{exported.out}"
+    if exported.address:
+        yield exported.address
 
 
 def step_lines(exported: ExportResult) -> Iterator[str]:
@@ -183,34 +153,6 @@ def step_lines(exported: ExportResult) -> Iterator[str]:
     if counts.ends:
         ends = "is the last step of a chain" if counts.ends == 1 else "are last steps of chains"
         yield f"{counts.ends:,} of those written {ends}, with the outcome as target; the summary of the run counts these apart"
-
-
-def _row(name: str, counts: FileCounts) -> str:
-    labels = counts.labels
-    kinds = (labels.good, labels.bad, labels.neutral, labels.unlabelled)
-    numbers = (counts.rows, len(counts.problems), labels.total, *kinds)
-    return f"| `{name}` | " + " | ".join(f"{number:,}" for number in numbers) + " |\n"
-
-
-def _reasons(title: str, found: Mapping[str, Reason]) -> str:
-    return (
-        "".join([f"\n{title}:\n\n", *(f"- {kind}: {reason.count:,}\n" for kind, reason in found.items())])
-        if found
-        else ""
-    )
-
-
-def _settings(settings: Settings) -> str:
-    return "".join(f"- `{key}`: `{_plain(value)}`\n" for key, value in settings.items() if value not in (None, [], ""))
-
-
-def _plain(value: object) -> str:
-    return repr(value.value if isinstance(value, Enum) else value).replace("`", "'")
-
-
-def _marks(plan: Plan) -> str:
-    named = (("separator", plan.marks.separator), ("placeholder", plan.marks.placeholder))
-    return "".join(f", {name} `{mark!r}`" for name, mark in named if mark)
 
 
 def _counts(counts: FileCounts) -> str:

@@ -4,23 +4,29 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import lru_cache
 from pathlib import Path
 
 import polars as pl
 
 from pipeline.config.chain_filter import ChainFilter
-from pipeline.config.recorded_settings import Settings
+from pipeline.config.label import EstimatorConfig
+from pipeline.config.recorded_settings import Settings, chosen_settings
 from pipeline.core.errors import InputError, UsageError
 from pipeline.core.formatting import format_count
+from pipeline.core.records import Totals
 from pipeline.data.problems import in_validation
+from pipeline.estimators.labels import describe_rule
+from pipeline.estimators.registry import ESTIMATORS
 from pipeline.estimators.target_places import place_warnings, total_places
 from pipeline.export.balance import ClassCounts, chains_to_drop
 from pipeline.export.base import ExportRow, Plan, refuse_torn_rows
+from pipeline.export.card import data_card
 from pipeline.export.decontaminate import Match, contamination
 from pipeline.export.example import LabelCounts, step_totals
 from pipeline.export.formats.tokens import load_encoder
+from pipeline.export.hub import Hub
 from pipeline.export.registry import EXPORTS, exporter_for, plan_of, refuse_ineffective, with_own_settings
 from pipeline.export.result import (
     CARD,
@@ -29,7 +35,6 @@ from pipeline.export.result import (
     FileCounts,
     FirstLeftOut,
     Reason,
-    data_card,
     is_card,
     reasons,
     target_text,
@@ -51,7 +56,7 @@ INVALID = ".invalid.jsonl"
 PROBLEMS_REMEMBERED = 4096
 CONTAMINATED = "contaminated"
 SURPLUS = "balance"
-_POLICY = ("policy.kind", "policy.model", "policy.revision", "policy.dtype", "policy.quantization")
+_POLICY = ("policy.kind", "policy.model", "policy.revision", "policy.dtype", "policy.quantization", "policy.plugin")
 """The settings of the policy that the data card shows."""
 
 
@@ -61,11 +66,12 @@ def export(config: ExportConfig) -> ExportResult:
 
     Raises UsageError for settings that contradict each other, no run, an unfinished run without `partial`, and an `out` that
     holds something else; InputError if the trainer would misread chains and `invalid=stop`, or if a file would have no row;
-    StoreError.
+    UploadError if the export is complete but not on the hub; StoreError.
     """
     config = with_own_settings(config)
     refuse_ineffective(config)
     out = _output_folder(config)
+    hub = Hub(config) if config.push_to_hub else None
     plan = plan_of(config, load_encoder(config.tokenizer) if config.tokenizer else None)
     storage = storage_at(config.run_dir)
     run = readable_run(storage, partial=config.partial)
@@ -82,12 +88,14 @@ def export(config: ExportConfig) -> ExportResult:
         _refuse_empty(config, exported, storage.run_dir, job.chain_filter)
         if job.left_out:
             (folder / LEFT_OUT).write_bytes(_lines(job.left_out))
-        (folder / CARD).write_text(data_card(config, plan, exported, _made_with(run)), encoding="utf-8")
+        card = data_card(config, plan, exported, _made_with(run), _rule(run.settings), _totals(run))
+        (folder / CARD).write_text(card, encoding="utf-8")
         files = {name.partition(".")[0]: out / name for name in exported.files}
         for name, text in exporter_for(config).additional_files(config, plan, files).items():
             (folder / name).write_text(text, encoding="utf-8")
     invalid.unlink(missing_ok=True)
-    return exported
+    # Lists and configurations beside them name chains and paths of this machine.
+    return exported if hub is None else replace(exported, address=hub.push(out, [CARD, *exported.files]))
 
 
 class _Job:
@@ -261,8 +269,24 @@ class _Job:
 
 def _made_with(run: StoredRun) -> Settings:
     """The settings that a reader of the labels wants to know: which policy was sampled how, then estimator and grader."""
-    sampled = {key: value for key, value in run.identity.items() if key in _POLICY or key.startswith("sampling.")}
+    sampled = {
+        key: value
+        for key, value in run.identity.items()
+        if key in _POLICY or key.startswith(("sampling.", "policy.prompt."))
+    }
     return {**sampled, **run.settings}
+
+
+def _rule(settings: Settings) -> str:
+    try:
+        return describe_rule(chosen_settings(settings, EstimatorConfig, ESTIMATORS))
+    except (ValueError, UsageError):
+        # The run can be read without the plug-in that made its labels, and its other settings still name the rule.
+        return str(settings.get("estimator.rule", "unknown"))
+
+
+def _totals(run: StoredRun) -> Totals:
+    return sum((whole.totals for whole in run.wholes.values()), Totals())
 
 
 def _count(counts: FileCounts, chosen: Sequence[ExportRow]) -> None:

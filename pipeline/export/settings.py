@@ -1,5 +1,6 @@
 """Settings of `export`."""
 
+import re
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Annotated, ClassVar
@@ -8,8 +9,11 @@ from annotated_types import Ge
 from annotated_types import Interval as Range
 
 from pipeline.config.chain_filter import Bound, check_bounds
-from pipeline.config.choices import ValueColumn
-from pipeline.config.fields import OWN, Settings
+from pipeline.config.choices import Tracker, ValueColumn
+from pipeline.config.fields import OWN, Settings, check
+
+_PART = r"(?!.*(?:--|\.\.))[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,94}[A-Za-z0-9_])?"
+_HUB_NAME = re.compile(rf"{_PART}/{_PART}(?<!\.git)")
 
 
 class TargetKind(Enum):
@@ -124,6 +128,17 @@ class PreferenceConfig(Settings):
 
 
 @dataclass(kw_only=True, slots=True)
+class HubConfig(Settings):
+    SECTION: ClassVar[str] = "hub"
+    private: bool = True
+    """With push_to_hub: whether a data set that is created is private. A data set that exists stays as it is."""
+    license: str | None = None
+    """The licence that the card names, as the Hub writes it: `cc-by-4.0`. It is that of the problems and chains."""
+    tags: list[str] = field(default_factory=list)
+    """More tags for the card."""
+
+
+@dataclass(kw_only=True, slots=True)
 class ExportConfig(Settings):
     """All settings of `export`. null: the default of the format's trainer."""
 
@@ -181,6 +196,19 @@ class ExportConfig(Settings):
     """Also accept an unfinished run, and export the labels that it has."""
     overwrite: bool = False
     """Replace an earlier export in `out`."""
+    push_to_hub: str | None = None
+    """OWNER/NAME of a data set of the Hugging Face Hub. The files of rows and the card are uploaded once all is written."""
+    hub: HubConfig = field(default_factory=HubConfig)
+    """What the card and the Hub say of the data set."""
+    track: Tracker = Tracker.none
+    """mlflow or wandb: the experiment tracker that also receives the export, as an artifact of the run that `label` made."""
 
     def check(self) -> None:
         check_bounds(self)
+        if self.push_to_hub is not None:
+            check(
+                bool(_HUB_NAME.fullmatch(self.push_to_hub)),
+                "push_to_hub",
+                repr(self.push_to_hub),
+                "OWNER/NAME of a data set",
+            )

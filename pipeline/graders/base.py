@@ -124,6 +124,7 @@ class Grader(_Described, Protocol):
 
     def close(self) -> None:
         """Free all resources."""
+        return
 
 
 def _wrong_answers(found: Any, texts: Sequence[str], **_named: object) -> str:

@@ -3,7 +3,7 @@ signal handlers and environment.
 
     python -m pipeline.python.child DESCRIPTOR
 
-The descriptor is a connection. A list of overrides comes in. Each `Status` goes out, and at the end an `Outcome`. Where the
+The descriptor is a connection. A `Task` comes in. Each `Status` goes out, and at the end an `Outcome`. Where the
 caller's end closes, the run stops as at SIGTERM, and can be continued.
 """
 
@@ -12,44 +12,56 @@ import signal
 import sys
 import threading
 import traceback
+from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any
 
-from pipeline.core.errors import StepvalueError
+from pipeline.core.errors import StepvalueError, UsageError
 from pipeline.core.output import say
 from pipeline.core.progress import Status, Summary
 from pipeline.python.outcome import Outcome
+from pipeline.python.task import Task
 
 
 def main(descriptor: int) -> None:
     """Label once."""
     connection: Connection[Any, Any] = Connection(descriptor)
-    overrides: list[str] = connection.recv()
+    task: Task = connection.recv()
     threading.Thread(target=_end_with, args=(connection,), daemon=True).start()
-    connection.send(_outcome(overrides, connection))
+    connection.send(_outcome(task, connection))
 
 
-def _outcome(overrides: list[str], connection: "Connection[Any, Any]") -> Outcome:
+def _outcome(task: Task, connection: "Connection[Any, Any]") -> Outcome:
     def send(status: Status) -> None:
         connection.send(status)
 
     try:
-        from pipeline.cli.compose import compose
-        from pipeline.cli.label import LABEL, label_run
-
-        composed = compose(LABEL, overrides)
-        for remark in composed.remarks:
-            say(remark)
-        config = composed.settings()
-        summary = label_run(config, send)
-        _write_page(summary, wanted=config.run.report)
-        return Outcome(summary=summary)
+        with task.offered():
+            return Outcome(summary=_labelled(task, send))
     except StepvalueError as error:
         return Outcome(error=type(error).__name__, message=str(error))
     except KeyboardInterrupt:
         return Outcome(error="Interrupted", message="interrupted before the run began")
     except Exception:  # noqa: BLE001  the caller's process shows it
         return Outcome(error="", message=traceback.format_exc())
+
+
+def _labelled(task: Task, send: Callable[[Status], None]) -> Summary:
+    from pipeline.cli.compose import compose
+    from pipeline.cli.label import LABEL, label_run
+
+    composed = compose(LABEL, task.overrides)
+    for remark in composed.remarks:
+        say(remark)
+    config = composed.settings()
+    if task.objects is not None and config.cluster.address is not None:
+        raise UsageError(
+            "cluster.address: a run with an object that was given in Python is for one machine: make the object a plug-in, "
+            "which every machine can install, or leave cluster.address out"
+        )
+    summary = label_run(config, send)
+    _write_page(summary, wanted=config.run.report)
+    return summary
 
 
 def _write_page(summary: Summary, *, wanted: bool) -> None:

@@ -6,7 +6,8 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from contextlib import suppress
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -16,14 +17,15 @@ import pipeline
 from pipeline.core.errors import Interrupted
 from pipeline.core.progress import Status, Summary
 from pipeline.python.outcome import Outcome
+from pipeline.python.task import Task
 
 _PACKAGE_ROOT = str(Path(pipeline.__file__).resolve().parent.parent)
 _LAST_LINES = 10
 _RELAY_SECONDS = 2.0
 
 
-def label_elsewhere(overrides: Sequence[str], watch: Callable[[Status], None]) -> Summary:
-    """Label with these settings, and call `watch` with each status.
+def label_elsewhere(task: Task, watch: Callable[[Status], None]) -> Summary:
+    """Do a task, and call `watch` with each status.
 
     Raises what `pipeline.runtime.driver.label` raises, UsageError for settings that are wrong, and Interrupted after Ctrl-C,
     once the process has stored its work. A second Ctrl-C ends it at once.
@@ -33,7 +35,8 @@ def label_elsewhere(overrides: Sequence[str], watch: Callable[[Status], None]) -
         with theirs:
             process = _started(theirs)
         said = _Relay(process)
-        ours.send(list(overrides))
+        with suppress(BrokenPipeError):  # it has ended already, and its outcome says so
+            ours.send(task)
         outcome = _heard(ours, process, watch)
         process.wait()
         said.finish()

@@ -1,6 +1,7 @@
 """A run directory in Python: its labels, rollouts and rejects as frames, and the commands that read it."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
@@ -11,6 +12,7 @@ from pipeline.cli.command import Command
 from pipeline.core.errors import UsageError
 from pipeline.core.progress import RelabelResult, Summary
 from pipeline.core.schemas import REJECTS, ROLLOUTS
+from pipeline.python.objects import objects_of, offered_format, offered_here, settings_with
 from pipeline.python.overrides import overrides_of
 from pipeline.storage.location import storage_at
 from pipeline.storage.shards import ShardRecord, read_shard
@@ -18,7 +20,11 @@ from pipeline.storage.stored_run import StoredRun, stored_run
 
 if TYPE_CHECKING:
     from pipeline.analysis.agree.run import Agreement
+    from pipeline.analysis.audit.run import AuditReport
+    from pipeline.export.base import Exporter
+    from pipeline.export.formats.base import Format
     from pipeline.export.result import ExportResult
+    from pipeline.runtime.objects import Given
 
 SCHEMAS = {"rollouts": ROLLOUTS, "rejects": REJECTS}
 
@@ -29,9 +35,10 @@ class Run:
     Every method raises UsageError where there is no run, and StoreError where a file of it is missing or damaged.
     """
 
-    def __init__(self, run_dir: str | Path, summary: Summary | None = None) -> None:
-        """`summary`: of the `label` call that made this object, if one did."""
+    def __init__(self, run_dir: str | Path, summary: Summary | None = None, objects: "tuple[Given, ...]" = ()) -> None:
+        """`summary`: of the `label` call that made this object, if one did. `objects`: those that the call gave."""
         self._storage = storage_at(str(run_dir))
+        self._objects = objects
         self.summary = summary
         self._stored()
 
@@ -96,31 +103,61 @@ class Run:
 
     def report(self, **settings: Any) -> str:
         """Write the page of the run, `report.html`, and return its path. Settings as for the command `report`."""
+        from pipeline.analysis.report.run import report
         from pipeline.cli.report import REPORT
 
-        self._command(REPORT, settings)
+        with self._composed(REPORT, settings) as config:
+            report(config)
         return f"{self.run_dir}/report.html"
 
-    def export(self, format: str, out: str | Path, **settings: Any) -> "ExportResult":
-        """Write the labels in the format of a trainer, into the folder `out`. Settings as for the command `export`."""
-        from pipeline.cli.export import EXPORT
-        from pipeline.export.run import export
+    def export(self, format: "str | Format | Exporter", out: str | Path, **settings: Any) -> "ExportResult":
+        """Write the labels in the format of a trainer, into the folder `out`. Settings as for the command `export`.
 
-        return export(self._composed(EXPORT, {"format": format, "out": out, **settings}))
+        `format`: its name, or an object of yours (CONTRIBUTING.md, An export format).
+        """
+        from pipeline.cli.export import EXPORT, tracked_export
+
+        with (
+            offered_format(format) as name,
+            self._composed(EXPORT, {"format": name, "out": out, **settings}) as config,
+        ):
+            return tracked_export(config)
 
     def relabel(self, **settings: Any) -> RelabelResult:
-        """Make other labels from the stored rollouts: `run.relabel(**{"estimator.rule": "threshold"})`. No model is needed."""
+        """Make other labels from the stored rollouts: `run.relabel(**{"estimator.rule": "threshold"})`. No model is needed.
+
+        `estimator` may be an object of yours."""
         from pipeline.analysis.relabel import relabel
         from pipeline.cli.stored import RELABEL
 
-        return relabel(self._composed(RELABEL, settings))
+        with self._composed(RELABEL, settings) as config:
+            return relabel(config)
+
+    def regrade(self, **settings: Any) -> RelabelResult:
+        """Grade the stored completions and chains again: `run.regrade(**{"grader.answer_pattern": "..."})`. No model is needed.
+
+        `grader` and `estimator` may be objects of yours."""
+        from pipeline.analysis.relabel import regrade
+        from pipeline.cli.stored import REGRADE
+
+        with self._composed(REGRADE, settings) as config:
+            return regrade(config)
+
+    def audit(self, **settings: Any) -> "AuditReport":
+        """Prove every invariant of the run again. Settings as for the command `audit`."""
+        from pipeline.analysis.audit.run import audit
+        from pipeline.cli.stored import AUDIT
+
+        with self._composed(AUDIT, settings) as config:
+            return audit(config)
 
     def agree(self, path: str | Path, **settings: Any) -> "Agreement":
         """Compare the labels with human labels in a file. Settings as for the command `agree`."""
         from pipeline.analysis.agree.run import agree
         from pipeline.cli.agree import AGREE
 
-        return agree(self._composed(AGREE, {"data.path": path, **settings}))
+        with self._composed(AGREE, {"data.path": path, **settings}) as config:
+            return agree(config)
 
     def __repr__(self) -> str:
         run = self._stored()
@@ -130,13 +167,15 @@ class Run:
     def _stored(self) -> StoredRun:
         return stored_run(self._storage)
 
-    def _composed(self, command: Command, settings: dict[str, Any]) -> Any:
+    @contextmanager
+    def _composed(self, command: Command, settings: dict[str, Any]) -> Iterator[Any]:
+        """The settings of a command on this run. The objects of the run, and those among the settings, are known meanwhile."""
         from pipeline.cli.compose import compose
 
-        return compose(command, overrides_of({"run_dir": self.run_dir, **settings})).settings()
-
-    def _command(self, command: Command, settings: dict[str, Any]) -> None:
-        command.run(self._composed(command, settings))
+        objects = objects_of(settings)
+        with offered_here((*self._objects, *objects)):
+            overrides = overrides_of({"run_dir": self.run_dir, **settings_with(objects, settings)})
+            yield compose(command, overrides).settings()
 
     def _logged(self, table: str) -> Iterator[ShardRecord]:
         from pipeline.storage.commits import UNIT, record_sequences, resolve

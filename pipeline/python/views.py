@@ -4,14 +4,18 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from html import escape
 from typing import Any
 
+from pipeline.core.formatting import format_count
 from pipeline.core.progress import Status
 
 Watch = Callable[[Status], None]
 _NOTEBOOK_SHELL = "ZMQInteractiveShell"
 _UPDATE_SECONDS = 0.5
+DONE = "done"
+STOPPED = "stopped; the same call continues it"
 
 
 @contextmanager
@@ -21,8 +25,12 @@ def progress_view(*, shown: bool) -> Iterator[Watch]:
         yield lambda _status: None
     elif in_notebook():
         view = _Cell()
-        yield view
-        view.end()
+        try:
+            yield view
+        except BaseException:
+            view.end(done=False)
+            raise
+        view.end(done=True)
     else:
         from rich.console import Console
 
@@ -39,37 +47,34 @@ def in_notebook() -> bool:
 
 
 class _Cell:
-    """A bar and a line that are drawn again in their place."""
+    """A bar and a line that are drawn again in their place, and say at the end how it ended."""
 
     def __init__(self) -> None:
         from IPython.display import HTML, display
 
         self._html = HTML
         self._drawn = 0.0
-        self._last: Status | None = None
-        self._handle = display(HTML("starting"), display_id=True)
+        self._last = Status(stage="starting")
+        self._handle = display(HTML(_bar(self._last)), display_id=True)
 
     def __call__(self, status: Status) -> None:
-        changed = self._last is None or status.stage != self._last.stage
+        changed = status.stage != self._last.stage
         self._last = status
         if changed or time.monotonic() - self._drawn >= _UPDATE_SECONDS:
-            self._draw(status)
+            self._drawn = time.monotonic()
+            self._handle.update(self._html(_bar(status)))
 
-    def end(self) -> None:
-        """Draw the last status."""
-        if self._last is not None:
-            self._draw(self._last)
-
-    def _draw(self, status: Status) -> None:
-        self._drawn = time.monotonic()
-        self._handle.update(self._html(_bar(status)))
+    def end(self, *, done: bool) -> None:
+        """Draw the last state."""
+        self._handle.update(self._html(_bar(replace(self._last, stage=DONE if done else STOPPED), over=True)))
 
 
-def _bar(status: Status) -> str:
-    rollouts = f"{status.rollouts:,} of {status.rollouts_expected:,} rollouts" if status.rollouts_expected else ""
-    units = f"{status.units_done} of {status.units} units" if status.units else ""
+def _bar(status: Status, *, over: bool = False) -> str:
+    """HTML in the colours of the notebook's theme. The bar moves while the number of rollouts is unknown."""
+    expected = status.rollouts_expected
+    rollouts = f"{status.rollouts:,} of {expected:,} rollouts" if expected else ""
+    units = f"{status.units_done} of {format_count(status.units, 'unit')}" if status.units else ""
     words = ", ".join(each for each in (status.stage, units, rollouts) if each)
-    return (
-        f'<progress style="width:40%" max="{max(1, status.rollouts_expected)}" value="{status.rollouts}"></progress> '
-        f"{escape(words)}"
-    )
+    known = f' max="{expected}" value="{min(status.rollouts, expected)}"' if expected else ' max="1" value="1"'
+    place = known if expected or over else ""
+    return f'<progress style="width:40%"{place}></progress> {escape(words)}'

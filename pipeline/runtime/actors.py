@@ -25,6 +25,7 @@ from pipeline.runtime.cluster import has_free_device, share, wanted_and_there
 from pipeline.runtime.connection import cluster
 from pipeline.runtime.environment import forwarded, without_secrets
 from pipeline.runtime.metrics import RunMetrics
+from pipeline.runtime.objects import Packed, objects_here, offered, packed
 from pipeline.runtime.placement import Share
 from pipeline.runtime.worker import Receipt, Snapshot, UnitTask, Worker, engine_for
 from pipeline.runtime.worker_handle import WorkerHandle, WorkerLocation, WorkerPool, no_watcher
@@ -51,9 +52,14 @@ _OWNER_DIED = "its owner has died"
 
 
 class _Actor(Worker):
-    def __init__(self, config: LabelConfig, around: Surroundings, secrets: Mapping[str, str]) -> None:
+    def __init__(self, sent: Packed, around: Surroundings, secrets: Mapping[str, str]) -> None:
         os.environ.update(secrets)
         arm(os.environ)
+        objects, config = sent.unpacked()
+        # For as long as this process lives.
+        self._objects = offered(objects)
+        self._objects.__enter__()
+        assert config is not None
         assert config.run_dir is not None
         self._shares_gpu = 0 < around.gpus < 1
         around = replace(around, log_folder=_log_folder())
@@ -164,7 +170,7 @@ def worker_pool(config: LabelConfig, check: Callable[[], None] = lambda: None) -
         scheduling_strategy="SPREAD",
     )
     secrets = tuple({**variables.secret, **sent}.values())
-    placed = replace(config, policy=policy.with_tensor_parallel(taken.tensor_parallel))
+    placed = packed(objects_here(), replace(config, policy=policy.with_tensor_parallel(taken.tensor_parallel)))
 
     def hire(attempt: int) -> WorkerHandle:
         around = Surroundings(cpus=max(1, int(taken.cpus)), attempt=attempt, gpus=taken.gpus)

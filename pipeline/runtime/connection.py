@@ -7,7 +7,6 @@ import shutil
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -25,6 +24,7 @@ from pipeline.core.errors import ClusterError, Interrupted
 from pipeline.core.formatting import printable
 from pipeline.core.output import capture_output, say
 from pipeline.engines.vllm.engine_log import holds_wanted_logs
+from pipeline.storage.temporary import owned_folder, remove_left_over
 
 OBJECT_STORE_BYTES = 100 * 1024 * 1024
 """Object store of a private Ray in bytes. It only carries receipts, so it is little more than Ray's own minimum."""
@@ -33,6 +33,9 @@ CONNECT_SECONDS = 10.0
 JOIN_SECONDS = 120.0
 """How long a cluster may take to let this process in."""
 POLL_SECONDS = 0.1
+LEFT_OVER_SECONDS = 3600.0
+"""For how long the folder of a process that is gone stays: somebody may look for the reason, and Ray's own processes end."""
+_RAY = "stepvalue-ray-"
 MAX_REASON_CHARACTERS = 200
 RAY_JOB_CONFIG = "RAY_JOB_CONFIG_JSON_ENV_VAR"
 """Set where `ray job submit` has started this process, and distributes the code."""
@@ -136,16 +139,20 @@ def _private_ray() -> Iterator[None]:
 
 @contextmanager
 def _private_folder() -> Iterator[str]:
-    """The folder of a private Ray's logs and sockets, for this account alone. It stays after a failure or an engine's death."""
+    """The folder of a private Ray's logs and sockets, for this account alone. It stays after a failure or an engine's death.
+
+    Earlier ones of processes that are gone are removed, but for those with the log of an engine that died."""
     # Ray's sockets lie in it, and their paths may have 107 bytes at most.
-    folder = tempfile.mkdtemp(prefix="stepvalue-ray-", dir=os.environ.get("RAY_TMPDIR", "/tmp"))
-    try:
-        yield folder
-    except (Interrupted, KeyboardInterrupt):
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
-    if not holds_wanted_logs(Path(folder)):
-        shutil.rmtree(folder, ignore_errors=True)
+    parent = os.environ.get("RAY_TMPDIR", "/tmp")
+    remove_left_over(_RAY, parent, wanted=holds_wanted_logs, after_seconds=LEFT_OVER_SECONDS)
+    with owned_folder(_RAY, parent) as folder:
+        try:
+            yield str(folder)
+        except (Interrupted, KeyboardInterrupt):
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+        if not holds_wanted_logs(folder):
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager

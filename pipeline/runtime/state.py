@@ -10,12 +10,12 @@ from pipeline.config.label import LabelConfig
 from pipeline.config.recorded_settings import PRIOR_VERSION, complete_settings, flatten_settings
 from pipeline.core.ids import content_id
 from pipeline.core.records import Totals, UnitTarget
-from pipeline.core.registry import Registry
 from pipeline.core.schemas import READABLE_SCHEMAS, SCHEMA_VERSION
-from pipeline.engines.registry import ENGINES, policy_for
-from pipeline.estimators.registry import ESTIMATORS, estimator_for
-from pipeline.graders.registry import GRADERS, grader_version
+from pipeline.engines.registry import policy_for
+from pipeline.estimators.registry import estimator_for
+from pipeline.graders.registry import grader_version
 from pipeline.runtime.answer_ending import stops_at_answer
+from pipeline.runtime.objects import REGISTRIES
 from pipeline.runtime.problem_budget import meets_target
 from pipeline.runtime.worker import LearnedState, learned_state_of
 from pipeline.runtime.worker_handle import Job
@@ -24,7 +24,6 @@ from pipeline.storage.run_record import STAGED_INPUT
 from pipeline.storage.units import UnitRef
 
 _SECTIONS = ("data", "policy", "sampling", "estimator", "grader")
-_REGISTRIES: Mapping[str, Registry[Any]] = {"policy": ENGINES, "estimator": ESTIMATORS, "grader": GRADERS}
 _ALWAYS_RECORDED: Mapping[str, Mapping[str, object]] = {
     "estimator": {"estimator.successes": 1, "estimator.batch": 1},
     "grader": {
@@ -50,7 +49,7 @@ settings class for all, and the name of a run is a hash of the recorded settings
 def identity(config: LabelConfig, input_digest: str, policy_fingerprint: str = "") -> dict[str, object]:
     """The identity of a run: all settings that determine its result, as dotted key -> plain value.
 
-    It also contains the hash of the input, versions, and the distribution of each plug-in.
+    It also contains the hash of the input, versions, and the distribution of each plug-in or the fingerprint of each object.
     """
     learner = estimator_for(config.estimator).learner
     fields: dict[str, object] = {
@@ -80,9 +79,9 @@ def sampling_identity(config: LabelConfig) -> str:
 
 
 def _identity_of(section: str, settings: Any) -> dict[str, object]:
-    if section not in _REGISTRIES:
+    if section not in REGISTRIES:
         return flatten_settings(section, identity_settings(settings))
-    registry, name = _REGISTRIES[section], settings.implementation
+    (_, registry), name = REGISTRIES[section], settings.implementation
     own = flatten_settings(section, identity_settings(complete_settings(settings, registry)))
     plugin = registry.plugin(name)
     if plugin is not None:

@@ -99,7 +99,7 @@ def rollouts(storage: Storage) -> "Counter[str]":
 
 
 def written_twice(server: ObjectServer, run_dir: str) -> list[str]:
-    """Files of the run, but for what only tells of its starts."""
+    """Files of the run, but for the reports on its starts."""
     folder = run_dir.removeprefix("s3:/")
     written = Counter(path.removeprefix(f"{folder}/") for path in server.written if path.startswith(f"{folder}/"))
     passing = (MARKER, ".probe-", f"{STARTS}/")

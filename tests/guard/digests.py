@@ -13,6 +13,8 @@ from typing import Any
 
 import polars as pl
 
+from pipeline.export.result import CARD
+
 SIGNIFICANT = 7
 DIGEST_CHARS = 16
 _PRECISE = re.compile(r"-?\d+\.\d{8,}(e-?\d+)?")
@@ -28,10 +30,8 @@ MASKED_TEXT = (
     (re.compile(r"interrupted: .* ago"), "interrupted: TIME ago"),
     (re.compile(r"^(start|cost) .*\n", re.MULTILINE), ""),
     (re.compile(r"(\d[\d,]* lines) in [\d.]+ s"), r"\1"),
-    (re.compile(r"^- `preference\..*\n", re.MULTILINE), ""),
 )
-"""Of what commands print and `export` writes: versions, times, and processes; and settings of pairs, which the cards of other
-formats had too."""
+"""Of what commands print and `export` writes: versions, times, and processes."""
 KEYS = {"labels": "chain_id", "rollouts": "rollout_id", "inputs": "chain_id"}
 
 
@@ -82,9 +82,11 @@ def differing(run_dir: Path, own: dict[str, str]) -> dict[str, str]:
 
 
 def exported(folder: Path, *folders: Path) -> dict[str, Any]:
-    """What `export` wrote: Parquet by its columns, anything else by its text, in which folders and versions are masked."""
+    """What `export` wrote: Parquet by its columns, anything else by its text, in which folders and versions are masked.
+
+    The card is left out: it is for readers, and `tests/export/test_hub.py` looks at it."""
     found: dict[str, Any] = {}
-    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+    for path in sorted(path for path in folder.rglob("*") if path.is_file() and path.name != CARD):
         name = path.relative_to(folder).as_posix()
         if path.suffix == ".parquet":
             found[name] = digest(json.dumps(columns(pl.read_parquet(path))).encode())

@@ -103,12 +103,16 @@ def test_the_commands_that_read_a_run(run: Run, tmp_path: Path) -> None:
 
 def test_the_code_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    first, second = re.findall(r"```python\n(.*?)```", (ROOT / "pipeline/python/README.md").read_text(), re.DOTALL)
+    first, second, third = re.findall(
+        r"```python\n(.*?)```", (ROOT / "pipeline/python/README.md").read_text(), re.DOTALL
+    )
     names: dict[str, Any] = {}
     # The first block asks for the embedded model.
     exec(first.partition("run = ")[0] + second, names)
     assert len(names["run"].labels()) == 1
     assert names["run"].settings["sampling.temperature"] == 0.8
+    exec(third, names)
+    assert names["run"].settings["estimator.share"] == 0.25
 
 
 def test_it_works_inside_a_running_event_loop(tmp_path: Path) -> None:

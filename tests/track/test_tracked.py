@@ -49,6 +49,9 @@ class Notes:
     def end(self) -> None:
         self._note("end")
 
+    def artifact(self, name: str, folder: Path, export: Path) -> None:
+        self._note("artifact", name, folder, export)
+
     def _note(self, what: str, *shown: object) -> None:
         if what == self._fails:
             raise ConnectionError("the server\nis away")
@@ -90,6 +93,9 @@ class Everything:
 
     def end(self) -> None:
         self.given.append("end")
+
+    def artifact(self, *given: object) -> None:
+        self.given.append(given)
 
 
 def test_no_text_of_the_data_is_tracked(tmp_path: Path) -> None:

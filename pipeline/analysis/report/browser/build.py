@@ -27,6 +27,7 @@ from pipeline.analysis.report.browser.views import (
 )
 from pipeline.config.label import EstimatorConfig
 from pipeline.config.recorded_settings import chosen_settings as settings_of
+from pipeline.core.errors import UsageError
 from pipeline.estimators.registry import ESTIMATORS
 from pipeline.storage.editions import VERDICTS, current_shards
 from pipeline.storage.shards import ShardRecord, read_shard
@@ -61,7 +62,7 @@ def build_browser(storage: Storage, run: StoredRun, *, chains: int) -> Browser:
     frames = frames_of(storage, run, ("chain_id", "problem", "steps"))
     chosen = sample((size for frame in frames for size in _sizes(frame)), chains)
     total = sum(shard.rows for shards in current_shards(run.wholes, run.edition).values() for shard in shards)
-    confidence = settings_of(run.settings, EstimatorConfig, ESTIMATORS).confidence
+    confidence = _confidence(run)
     data = _Data(len(chosen.positions))
     for found in _units(storage, run, chosen):
         data.add(found)
@@ -73,6 +74,14 @@ def build_browser(storage: Storage, run: StoredRun, *, chains: int) -> Browser:
         shown=len(chosen.positions),
         total=total,
     )
+
+
+def _confidence(run: StoredRun) -> float:
+    try:
+        return settings_of(run.settings, EstimatorConfig, ESTIMATORS).confidence
+    except UsageError:
+        # The run can be read without the plug-in that made its labels.
+        return float(str(run.settings.get("estimator.confidence", EstimatorConfig().confidence)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

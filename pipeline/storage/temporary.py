@@ -1,0 +1,94 @@
+"""Temporary folders that do not outlive a killed process for long: the next start removes what it left.
+
+A process holds a lock on a file in its folder for as long as it lives, in whatever way it ends. A folder whose file nobody has
+locked is left over. Folders without such a file are never touched.
+"""
+
+import fcntl
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+OWNER = "owner.lock"
+
+
+@contextmanager
+def temporary_folder(prefix: str) -> Iterator[Path]:
+    """A folder for this account alone, removed at the end. Those of killed processes with the same prefix are removed first.
+
+    Raises OSError where none can be made."""
+    remove_left_over(prefix, tempfile.gettempdir())
+    with owned_folder(prefix, tempfile.gettempdir()) as folder:
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def owned_folder(prefix: str, parent: str) -> Iterator[Path]:
+    """A new folder for this account alone, which this process holds within the context. It stays afterwards.
+
+    Raises OSError where none can be made."""
+    while True:
+        folder = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
+        descriptor = os.open(folder / OWNER, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            locked = True
+        except BlockingIOError:
+            locked = False
+        except OSError:  # a file system without locks
+            (folder / OWNER).unlink()
+            break
+        # Another start may have looked just before the lock was taken, and then removes the folder.
+        if locked and (folder / OWNER).exists():
+            break
+        os.close(descriptor)
+    try:
+        yield folder
+    finally:
+        os.close(descriptor)
+
+
+def remove_left_over(
+    prefix: str, parent: str, *, wanted: Callable[[Path], bool] = lambda _: False, after_seconds: float = 0
+) -> list[Path]:
+    """Remove the folders of this account whose process is gone. Returns their paths.
+
+    `wanted`: what is to stay. `after_seconds`: they stay for as long after their last change. Errors are not raised: the next
+    start tries again."""
+    removed = []
+    for folder in sorted(Path(parent).glob(f"{prefix}*")):
+        with suppress(OSError):
+            found = folder.lstat()
+            if found.st_uid != os.geteuid() or folder.is_symlink() or time.time() - found.st_mtime < after_seconds:
+                continue
+            held = _held(folder / OWNER)
+            if held is None:
+                continue
+            try:
+                if not wanted(folder):
+                    shutil.rmtree(folder)
+                    removed.append(folder)
+            finally:
+                os.close(held)
+    return removed
+
+
+def _held(file: Path) -> int | None:
+    """A descriptor that holds the lock of a file. None if another process holds it, or there is no such file."""
+    try:
+        descriptor = os.open(file, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        return None
+    return descriptor

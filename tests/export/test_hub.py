@@ -1,0 +1,158 @@
+"""`push_to_hub`: what is refused before, what is uploaded, and what is left where the hub refuses; against a stand-in."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from pipeline.core.errors import UploadError, UsageError
+from pipeline.export.card import TAGS
+from pipeline.export.result import CARD, ExportResult
+from pipeline.export.run import export
+from pipeline.export.settings import ExportConfig, HubConfig
+from tests.conftest import run_stepvalue
+from tests.export.hub import StandIn, stand_in
+from tests.runtime.adaptive import settings, sums
+from tests.runtime.in_process import label_in_process
+
+pytestmark = pytest.mark.slow
+
+TOKEN = "hf_not_a_real_token_1234567890"
+NAME = "somebody/my-steps"
+
+
+@pytest.fixture(scope="module")
+def run_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("run")
+    asked = ["estimator=fixed", "sampling.rollouts=4", "policy.prompt.system='Be `brief`.\n# <script>'"]
+    label_in_process(settings(folder, sums(4, chains=2), *asked))
+    return folder / "run"
+
+
+@pytest.fixture
+def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[StandIn]:
+    with stand_in() as server:
+        monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", server.endpoint)
+        monkeypatch.setattr("huggingface_hub.get_token", lambda: TOKEN)
+        monkeypatch.setattr("huggingface_hub._commit_api.is_xet_available", lambda: False)
+        yield server
+
+
+def pushed(run_dir: Path, out: Path, **asked: Any) -> ExportResult:
+    return export(ExportConfig(run_dir=str(run_dir), format="trl", out=str(out), **{"push_to_hub": NAME, **asked}))
+
+
+def test_the_rows_and_the_card_are_on_the_hub_as_they_are_here(run_dir: Path, tmp_path: Path, hub: StandIn) -> None:
+    hub.large = {"train.jsonl"}
+    done = pushed(run_dir, tmp_path / "out", validation=0.3)
+    assert done.address == f"{hub.endpoint}/datasets/{NAME}"
+    assert hub.private == {NAME: True}
+    assert hub.files == {name: (tmp_path / "out" / name).read_bytes() for name in (CARD, *done.files)}
+    assert set(done.files) == {"train.jsonl", "validation.jsonl"}
+    assert sum("/commit/" in call for call in hub.calls) == 1
+    # Objects go to an address that the server has named, without the token.
+    assert hub.tokens <= {f"Bearer {TOKEN}", None}
+
+
+def test_lists_that_name_chains_and_paths_stay_here(run_dir: Path, tmp_path: Path, hub: StandIn) -> None:
+    pushed(run_dir, tmp_path / "out", min_p_outcome=0.3, hub=HubConfig(private=False))
+    assert (tmp_path / "out" / "left_out.jsonl").is_file()
+    assert set(hub.files) == {CARD, "train.jsonl"}
+    assert str(tmp_path) not in hub.files[CARD].decode()
+    assert hub.private == {NAME: False}
+
+
+@pytest.mark.parametrize(("path", "status", "words"), [
+    ("/api/repos/create", 401, "the token is not valid"),
+    ("/api/repos/create", 403, "needs write access"),
+    ("/api/datasets", 403, "needs write access"),
+    ("/api/datasets", 500, "HfHubHTTPError"),
+    ("/api/repos/create", 0, "Error"),
+    (f"/api/datasets/{NAME}/commit", 0, "Error"),
+])  # fmt: skip
+def test_a_hub_that_refuses_costs_no_export(
+    run_dir: Path, tmp_path: Path, hub: StandIn, path: str, status: int, words: str
+) -> None:
+    hub.refuses = {path: status}
+    with pytest.raises(UploadError, match=words) as raised:
+        pushed(run_dir, tmp_path / "out")
+    said = str(raised.value)
+    assert f"{tmp_path / 'out'} holds the whole export" in said
+    assert "start the same command with overwrite=true" in said
+    assert TOKEN not in said
+    assert "\n" not in said
+    assert hub.files == {}
+    hub.refuses = {}
+    assert pushed(run_dir, tmp_path / "out", overwrite=True).address
+    assert set(hub.files) == {CARD, "train.jsonl"}
+
+
+def test_without_a_token_nothing_is_exported(
+    run_dir: Path, tmp_path: Path, hub: StandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("huggingface_hub.get_token", lambda: None)
+    with pytest.raises(UsageError, match=r"no token .*hf auth login"):
+        pushed(run_dir, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    assert hub.calls == []
+
+
+@pytest.mark.parametrize(
+    "name", ["steps", "a/b/c", "a/..", "-a/b", "a/b--c", "a/b.git", "", "a/b c", "https://x/y", "a/" + "b" * 97]
+)
+def test_a_name_that_is_none_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match=r"push_to_hub=.* is out of range: it must be OWNER/NAME"):
+        ExportConfig(push_to_hub=name)
+
+
+def test_the_command_prints_the_address_or_fails_with_1(run_dir: Path, tmp_path: Path) -> None:
+    with stand_in() as server:
+        environment = {"HF_ENDPOINT": server.endpoint, "HF_TOKEN": TOKEN, "HF_HUB_DISABLE_XET": "1"}
+        words = ["export", f"run_dir={run_dir}", "format=trl", f"out={tmp_path / 'out'}", f"push_to_hub={NAME}"]
+        done = run_stepvalue(words, environment=environment)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.splitlines()[-1] == f"{server.endpoint}/datasets/{NAME}"
+        server.refuses = {"/api/repos": 401}
+        refused = run_stepvalue([*words, "overwrite=true"], environment=environment)
+    assert refused.returncode == 1
+    (line,) = refused.stderr.splitlines()
+    assert "(HTTP 401)" in line
+
+
+def test_the_card_says_all_and_means_what_it_says(run_dir: Path, tmp_path: Path) -> None:
+    hostile = 'x"\n- evil: true\n---\n'
+    export(
+        ExportConfig(
+            run_dir=str(run_dir), format="trl", out=str(tmp_path / "out"), min_p_outcome=0.01,
+            hub=HubConfig(license="cc-by-4.0", tags=[hostile]),
+        )
+    )  # fmt: skip
+    card = (tmp_path / "out" / CARD).read_text()
+    front, body = card.removeprefix("---\n").split("\n---\n", 1)
+    found = yaml.safe_load(front)
+    assert found["license"] == "cc-by-4.0"
+    assert found["tags"] == [*TAGS, "trl", hostile]
+    assert found["size_categories"] == ["n<1K"]
+    assert found["configs"][0]["data_files"] == [{"split": "train", "path": "train.jsonl"}]
+    for words in (
+        "- Policy: `'oracle'`", "- Prompt: ", "- Sampling: ", "temperature `1.0`", "- Estimator: `'fixed'`",
+        "- Label rule: ", "a step is good", "- Checker: `'math'`", "## Figures of the run", "rollouts: ", "## Known biases",
+        "## Filters", "`min_p_outcome`: `0.01`",
+    ):  # fmt: skip
+        assert words in body
+    # A text of a setting is code on one line, whatever it holds.
+    (prompt,) = [line for line in body.splitlines() if line.startswith("- Prompt: ")]
+    assert "`\"Be 'brief'.\\\\n# <script>\"`" in prompt or "\\n# <script>" in prompt
+    assert prompt.count("`") % 2 == 0
+    assert not [line for line in body.splitlines() if line.startswith("# <script>")]
+
+
+def test_the_figures_are_those_of_the_run(run_dir: Path, tmp_path: Path) -> None:
+    done = export(ExportConfig(run_dir=str(run_dir), format="trl", out=str(tmp_path / "out")))
+    card = (tmp_path / "out" / CARD).read_text()
+    assert f"- 4 problems, {done.chains} chains, " in card
+    rows = [json.loads(line) for line in (tmp_path / "out" / "train.jsonl").read_text().splitlines()]
+    assert len(rows) == done.chains == 8

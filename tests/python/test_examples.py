@@ -1,0 +1,67 @@
+"""Everything in `pipeline/examples` runs: the notebook inside a running event loop, as a kernel has it, and each script."""
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline import open_run
+from tests.conftest import ROOT
+
+pytestmark = [pytest.mark.slow, pytest.mark.ray]
+
+EXAMPLES = ROOT / "pipeline" / "examples"
+NOTEBOOK = json.loads((EXAMPLES / "first_run.ipynb").read_text("utf-8"))
+CELLS = ["".join(cell["source"]) for cell in NOTEBOOK["cells"] if cell["cell_type"] == "code"]
+SCRIPTS = {"estimator": "halves", "policy": "echo", "grader": "yes_no", "export_format": "exported"}
+"""Script -> its run directory."""
+REAL, QUICK = 'POLICY = "embedded"', 'POLICY = "oracle"'
+
+
+def test_the_notebook_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the oracle in place of the small model, whose labels other tests look at."""
+    monkeypatch.chdir(tmp_path)
+    assert sum(REAL in cell for cell in CELLS) == 1
+    names: dict[str, Any] = {"__name__": "__main__"}
+
+    async def kernel() -> None:
+        for cell in CELLS:
+            exec(compile(cell.replace(REAL, QUICK), "<cell>", "exec"), names)
+
+    asyncio.run(kernel())
+    run = open_run("first_run")
+    assert run.finished
+    assert run.settings["estimator.rule"] == "threshold"
+    assert (tmp_path / "first_run_trl" / "train.jsonl").is_file()
+    assert (tmp_path / "first_run" / "report.html").is_file()
+
+
+def test_the_notebook_holds_no_output() -> None:
+    code = [cell for cell in NOTEBOOK["cells"] if cell["cell_type"] == "code"]
+    assert all(cell["outputs"] == [] and cell["execution_count"] is None for cell in code)
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_a_script_runs(name: str, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", f"pipeline.examples.{name}"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout
+    assert open_run(tmp_path / SCRIPTS[name]).finished
+
+
+def test_every_example_is_tested() -> None:
+    assert {file.stem for file in EXAMPLES.glob("*.py")} - {"__init__"} == SCRIPTS.keys()
+    assert [file.name for file in EXAMPLES.glob("*.ipynb")] == ["first_run.ipynb"]

@@ -1,0 +1,242 @@
+"""Objects of one's own as arguments: a program that defines them, on a real run, and what is refused."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline import Run, label, open_run
+from pipeline.config.label import EstimatorConfig, GraderConfig
+from pipeline.core.errors import PluginError, UsageError
+from pipeline.core.registry import GivenObject
+from pipeline.estimators.base import Estimator
+from pipeline.estimators.registry import ESTIMATORS
+from pipeline.graders.registry import GRADERS
+from pipeline.runtime.objects import given, offered, packed, settings_of
+from tests.conftest import ROOT, run_stepvalue
+from tests.python.implementations import Echo, EchoConfig, Halves, HalvesConfig, YesNo
+from tests.python.test_label import ROWS
+
+QUICK: dict[str, Any] = {"policy": "oracle", "progress": False, "run.report": False}
+
+
+def program(text: str, folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
+    """Run a text as a main program, from another folder than that of the package."""
+    file = folder / "program.py"
+    file.write_text(text)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, str(file), *words]
+    return subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=240, check=False
+    )
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a run of three objects, all of a program's own classes, and its export by an object."""
+    folder = tmp_path_factory.mktemp("objects")
+    text = (ROOT / "tests/python/implementations.py").read_text()
+    done = program(text, folder, str(folder / "run"), str(folder / "out"))
+    assert done.returncode == 0, done.stderr
+    (folder / "stated.json").write_text(done.stdout)
+    return folder
+
+
+@pytest.mark.slow
+@pytest.mark.ray
+def test_a_program_gives_objects_of_its_own_classes(made: Path) -> None:
+    stated = json.loads((made / "stated.json").read_text())
+    recorded = stated["recorded"]
+    assert (recorded["estimator.name"], recorded["estimator.share"]) == ("halves", 0.25)
+    assert (recorded["policy.kind"], recorded["policy.says"], recorded["grader.kind"]) == ("echo", "yes", "yes_no")
+    for section, name in (("estimator", "Halves"), ("policy", "Echo"), ("grader", "YesNo")):
+        assert recorded[f"{section}.plugin"].startswith(f"object __main__.{name} ")
+        assert recorded[f"{section}.plugin"].endswith("(given in Python, cannot be repeated elsewhere)")
+    # "yes" is always right or always wrong, so the second round is never due: a quarter of eight rollouts.
+    assert stated["rollouts"] == [[2, 2, 0]] * 4
+    assert stated["texts"] == ["yes"]
+    assert stated["verdicts"] == ["correct", "incorrect"]
+    assert stated["again"] == 0
+    assert stated["sound"]
+    assert stated["relabelled"] == stated["exported"] == 4
+    exported = [json.loads(line) for line in (made / "out" / "train.jsonl").read_text().splitlines()]
+    assert [set(row) for row in exported] == [{"problem", "good"}] * 4
+
+
+@pytest.mark.slow
+@pytest.mark.ray
+def test_the_command_line_says_what_needs_the_object_and_does_what_does_not(made: Path) -> None:
+    for command in (["audit"], ["relabel", "estimator.rule=any"], ["regrade", "grader.deadline_seconds=2"]):
+        done = run_stepvalue([*command, f"run_dir={made / 'run'}"])
+        assert done.returncode == 2, done.stdout
+        (line,) = done.stderr.splitlines()
+        assert "given in Python, cannot be repeated elsewhere" in line
+        assert "open_run(RUN_DIR" in line
+    again = run_stepvalue(["label", "--again", str(made / "run"), f"run_dir={made / 'other'}", "data=sample"])
+    assert again.returncode == 2
+    assert "is the object __main__.Echo" in again.stderr
+    for command in (["status"], ["report"], ["chains"], ["export", "format=trl", f"out={made / 'trl'}"]):
+        done = run_stepvalue([*command, f"run_dir={made / 'run'}"])
+        assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.ray
+def test_changed_code_or_state_is_another_run(made: Path) -> None:
+    text = (ROOT / "tests/python/implementations.py").read_text()
+    for before, after, where in (
+        ("return max(1, round(share * rollouts))", "return max(2, round(share * rollouts))", "estimator.plugin was"),
+        ('WORDS = ("yes", "no")', 'WORDS = ("yes", "no", "maybe")', "grader.plugin was"),
+        ('EchoConfig(says="yes")', 'EchoConfig(says="no")', "policy.says was"),
+    ):
+        assert before in text
+        done = program(text.replace(before, after), made, str(made / "run"), str(made / "out"))
+        assert "RunConflict" in done.stderr, done.stderr
+        assert where in done.stderr
+    moved = "# A comment moves every line.\n\n" + text.replace(
+        "def first_round", "def unused() -> None: ...\n\n\ndef first_round"
+    )
+    done = program(moved.replace("run.export(COUNTED, out).chains", "0"), made, str(made / "run"), str(made / "out"))
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["again"] == 0
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return label(ROWS[:2], run_dir=tmp_path_factory.mktemp("plain") / "run", estimator="fixed", **QUICK)
+
+
+@pytest.mark.slow
+@pytest.mark.ray
+def test_labels_of_a_run_are_made_by_an_object_and_by_ours_again(plain: Run) -> None:
+    made = plain.relabel(estimator=Halves(HalvesConfig(share=0.5, threshold=0.9)))
+    assert made.chains == 2
+    assert plain.settings["estimator.name"] == "halves"
+    assert str(plain.settings["estimator.plugin"]).startswith("object ")
+    with pytest.raises(UsageError, match=r"is the object .*\.Halves .*give the same object in Python"):
+        plain.relabel(**{"estimator.rule": "threshold"})
+    assert open_run(plain.run_dir, estimator=Halves).relabel(**{"estimator.rule": "threshold"}).chains == 2
+    plain.relabel(estimator="fixed")
+    assert plain.settings.get("estimator.name") == "fixed"
+    assert not {"estimator.plugin", "estimator.share"} & plain.settings.keys()
+    assert plain.audit().sound
+
+
+class Failing(Halves):
+    def next_rollouts(self, *_arguments: object) -> Any:
+        raise ZeroDivisionError("nothing to divide")
+
+
+@pytest.mark.slow
+@pytest.mark.ray
+def test_an_object_that_fails_is_named_in_one_line(tmp_path: Path) -> None:
+    with pytest.raises(PluginError, match=r"estimator failing.* of object .*Failing.* ZeroDivisionError") as raised:
+        label(ROWS[:2], run_dir=tmp_path / "run", estimator=Failing(EstimatorConfig()), **QUICK)
+    assert len(str(raised.value).splitlines()) == 1
+
+
+class WithLock(Halves):
+    def __init__(self, settings: HalvesConfig) -> None:
+        super().__init__(settings)
+        self.lock = threading.Lock()
+
+
+class WithoutValues(Estimator):
+    def next_rollouts(self, *_arguments: object) -> Any:
+        return []
+
+
+@pytest.mark.parametrize(("asked", "words"), [
+    ({"estimator": 3}, r"estimator: give a name, a dict of settings, or an object .* not int"),
+    ({"estimator": object()}, "not object"),
+    ({"grader": Halves}, "GraderConfig"),
+    ({"estimator": WithLock(HalvesConfig())}, r"estimator: the object cannot be sent .*lock.*Open files, locks"),
+    ({"policy": Echo(EchoConfig()), "cluster.address": "auto"}, "for one machine"),
+    ({"estimator": Halves(HalvesConfig(share=0.3)), "estimator.shares": 1}, "did you mean estimator.share"),
+])  # fmt: skip
+def test_what_is_no_object_of_a_kind_is_refused(tmp_path: Path, asked: dict[str, Any], words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        label(ROWS, run_dir=tmp_path / "run", **{**QUICK, **asked})
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_class_that_lacks_a_method_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"WithoutValues cannot be made .* abstract method values"):
+        given("estimator", WithoutValues)
+
+
+def test_settings_of_an_object_are_settings_of_the_call() -> None:
+    own = Halves(HalvesConfig(share=0.3, threshold=0.7))
+    assert settings_of(given("estimator", own)) == {
+        "estimator": "halves",
+        "estimator.threshold": 0.7,
+        "estimator.share": 0.3,
+    }
+    echo = EchoConfig()
+    echo.prompt.system = "Be brief."
+    assert settings_of(given("policy", Echo(echo)))["policy.prompt.system"] == "Be brief."
+
+
+def test_a_class_without_settings_of_its_own_is_named_after_itself() -> None:
+    assert given("grader", YesNo).name == "yes_no"
+    assert given("grader", YesNo(GraderConfig(deadline_seconds=2))).made.settings.deadline_seconds == 2
+
+
+def test_a_name_stands_for_one_object_at_a_time() -> None:
+    one, other = given("estimator", Halves), given("estimator", HalvesAgain())
+    with offered([one]), offered([one]):
+        assert ESTIMATORS.names()[-1] == "halves"
+        with pytest.raises(UsageError, match="another call of this process"), offered([other]):
+            pass
+    assert "halves" not in ESTIMATORS.names()
+    with offered([other]):
+        pass
+
+
+def test_a_name_of_ours_is_not_taken() -> None:
+    own = GivenObject(made=None, loaded=Halves, make=lambda settings: settings, where="x.Y", fingerprint="0")
+    with pytest.raises(UsageError, match="there is another estimator fixed"), ESTIMATORS.offer("fixed", own):
+        pass
+
+
+def test_an_object_that_holds_more_keeps_it_and_refuses_other_settings() -> None:
+    own = YesNo(GraderConfig(), words=("ja", "nein"))
+    each = given("grader", own)
+    with offered([each]):
+        config = each.made.settings
+        same = GRADERS.create("yes_no", config)
+        assert same.parses(["ja"]) == [True]
+        more = GRADERS.create("yes_no", GraderConfig(kind="yes_no", processes=3))
+        assert more.parses(["ja"]) == [True]
+        with pytest.raises(UsageError, match="the object holds words besides its settings"):
+            GRADERS.create("yes_no", GraderConfig(kind="yes_no", deadline_seconds=5))
+
+
+def test_bytes_whose_code_is_not_here_are_refused() -> None:
+    sent = packed([given("estimator", Halves)])
+    objects, config = sent.unpacked()
+    assert config is None
+    with offered(objects):
+        pass
+    changed = [
+        type(each)(section=each.section, name=each.name, made=each.made, source="object x 0") for each in objects
+    ]
+    with pytest.raises(UsageError, match="differs from what this process imported"), offered(changed):
+        pass
+
+
+def HalvesAgain() -> Halves:  # noqa: N802  a class in another scope
+    @dataclass(kw_only=True, slots=True)
+    class OtherConfig(HalvesConfig):
+        pass
+
+    class Other(Halves):
+        Config = OtherConfig
+
+    return Other(OtherConfig())
