@@ -29,7 +29,7 @@ from pipeline.storage.commits import (
 )
 from pipeline.storage.editions import LABELS
 from pipeline.storage.lock import hold_lock
-from pipeline.storage.run_record import STAGED_INPUT, claim, settings_copy
+from pipeline.storage.run_record import STAGED_INPUT, as_recorded, claim, settings_copy
 from pipeline.storage.shards import ShardRecord, intact_bytes, read_shard, set_aside_damaged, write_shard
 from pipeline.storage.storage import Storage, sha256_of
 from pipeline.storage.stored_run import refuse_unfinished
@@ -55,13 +55,17 @@ def label_with_rollouts_of(
     """Label the run with this identity in `target` with the rollouts of the finished run in `source`. Units that are labelled
     with these rollouts already stay as they are.
 
-    Nothing changes where `target` has rollouts of its own, which would be lost. `check` is called before each unit and may
-    raise: what is done is kept. Raises StoreError for damage, RunConflict and UsageError.
+    Nothing changes where `target` has rollouts of its own, which would be lost, or began with another input than `source`.
+    `check` is called before each unit and may raise: what is done is kept. Raises StoreError for damage, RunConflict and
+    UsageError.
     """
     run = refuse_unfinished(source)
     if run.identity.get(STAGED_INPUT) != identity[STAGED_INPUT]:
         return SharedRollouts(same=False)
     with hold_lock(target, lock=lock) as alone:
+        identity = as_recorded(target, identity, alone=alone)
+        if run.identity.get(STAGED_INPUT) != identity[STAGED_INPUT]:
+            return SharedRollouts(same=False)
         claim(target, identity, alone=alone)
         known = {found.sequence_id: found for found in record_sequences(target, UNIT)}
         units = [(unit.unit_id, known.get(unit.unit_id, _empty(unit.unit_id))) for unit in run.units]

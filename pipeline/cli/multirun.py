@@ -81,8 +81,11 @@ def sweep(command: Command, overrides: Sequence[str], given: Given, hiring: "Hir
     folder = _folder([config for _, config in configs])
     storage = storage_at(folder)
     set_up_ray(first.cluster.address)
-    planned = [_planned(storage, combination, config) for combination, config in configs]
+    from pipeline.data.rows import input_digest
     from pipeline.runtime.stop import StopSignal
+
+    digest = cache(input_digest)
+    planned = [_planned(storage, combination, config, digest) for combination, config in configs]
 
     stop = StopSignal()
     stop.listen()
@@ -142,23 +145,17 @@ def _folder(configs: Sequence[LabelConfig]) -> str:
     return folder
 
 
-def _planned(folder: Storage, combination: Combination, config: LabelConfig) -> _Planned:
-    """Raises what `label` would raise on the directory of the run before it does any work."""
+def _planned(folder: Storage, combination: Combination, config: LabelConfig, digest: Callable[[str], str]) -> _Planned:
+    """`digest`: the hash of the input at a path. Raises what `label` would raise on the directory of the run before it does any
+    work."""
     from pipeline.runtime.driver import check_place, place_of
     from pipeline.runtime.state import sampling_identity
 
     config = replace(config, run_dir=f"{folder.run_dir}/{combination.name}")
     with _named(combination):
-        place = place_of(config, _digest)
+        place = place_of(config, digest)
         check_place(place)
     return _Planned(combination=combination, config=config, identity=place.identity, sampling=sampling_identity(config))
-
-
-@cache
-def _digest(path: str) -> str:
-    from pipeline.data.rows import input_digest
-
-    return input_digest(path)
 
 
 def _earlier_seconds(folder: Storage) -> dict[str, float | None]:

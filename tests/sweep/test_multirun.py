@@ -113,6 +113,16 @@ def test_the_same_command_does_nothing_again_and_one_with_more_values_only_these
     assert hired.run_dirs == ["policy.oracle.seed=3"]
 
 
+@pytest.mark.parametrize("values", ["0.2,0.6", "0.1,0.2,0.6"])
+def test_the_runs_of_a_sweep_whose_input_grew_all_grow(values: str, folder: Path) -> None:
+    write_rows(folder / "rows.jsonl", rows()[:4])
+    assert swept(folder, "estimator.threshold=0.2,0.6") == 0
+    write_rows(folder / "rows.jsonl", rows())
+    assert swept(folder, f"estimator.threshold={values}") == 0
+    assert len({run["figures"]["chains"] for run in record(folder)}) == 1
+    assert all(audit(AuditConfig(run_dir=str(folder / "sweep" / run["name"]))).sound for run in record(folder))
+
+
 def test_a_failed_run_is_recorded_and_does_not_stop_the_others(folder: Path, capsys: Printed) -> None:
     write_rows(folder / "bad.jsonl", [{"problem": "", "answer": "1"}])
     bad, good = folder / "bad.jsonl", folder / "rows.jsonl"
