@@ -14,6 +14,7 @@ from tests.bench.grading import grading
 from tests.bench.growth import growth
 from tests.bench.live import live
 from tests.bench.loop import loop
+from tests.bench.notebook import notebook
 from tests.bench.page import page
 from tests.bench.plan import plan
 from tests.bench.programs import programs
@@ -46,6 +47,7 @@ OTHERS: dict[str, Callable[[], None]] = {
     "real": real,
     "frontend": frontend,
     "demo": demo,
+    "notebook": notebook,
 }
 LONG: dict[str, Callable[[], None]] = {"loop": loop}
 """Parts of hours, which `all` leaves out."""

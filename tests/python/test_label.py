@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -201,3 +202,22 @@ def test_both_import_names_give_the_same_and_load_nothing_heavy() -> None:
         "from pipeline import label, grade, open_run\nassert not {'ray', 'torch', 'vllm', 'transformers'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, timeout=60)
+
+
+def test_two_calls_at_once_in_one_process(tmp_path: Path) -> None:
+    """On two directories both work; on one directory, one of them is refused and the other one finishes."""
+
+    def start(name: str) -> Run | RunConflict:
+        try:
+            return label(ROWS[:2], policy="oracle", estimator="fixed", run_dir=tmp_path / name, progress=False, **QUICK)
+        except RunConflict as error:
+            return error
+
+    with ThreadPoolExecutor(4) as threads:
+        one, other, *same = threads.map(start, ["one", "other", "same", "same"])
+    for run in (one, other, open_run(tmp_path / "same")):
+        assert isinstance(run, Run)
+        assert len(run.labels()) == 2
+    # Where the first is done before the second begins, the second has nothing to do.
+    assert sum(isinstance(each, Run) for each in same) >= 1
+    assert all("works on" in str(each) or "locked" in str(each) for each in same if isinstance(each, RunConflict))
