@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from pipeline import open_run
+from pipeline.core.records import Verdict
+from pipeline.examples.grader import YesNo, YesNoConfig
 from tests.conftest import ROOT
-
-pytestmark = [pytest.mark.slow, pytest.mark.ray]
 
 EXAMPLES = ROOT / "pipeline" / "examples"
 NOTEBOOK = json.loads((EXAMPLES / "first_run.ipynb").read_text("utf-8"))
@@ -23,6 +23,8 @@ SCRIPTS = {"estimator": "halves", "policy": "echo", "grader": "yes_no", "export_
 REAL, QUICK = 'POLICY = "embedded"', 'POLICY = "oracle"'
 
 
+@pytest.mark.slow
+@pytest.mark.ray
 def test_the_notebook_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the oracle in place of the small model, whose labels other tests look at."""
     monkeypatch.chdir(tmp_path)
@@ -46,6 +48,8 @@ def test_the_notebook_holds_no_output() -> None:
     assert all(cell["outputs"] == [] and cell["execution_count"] is None for cell in code)
 
 
+@pytest.mark.slow
+@pytest.mark.ray
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_a_script_runs(name: str, tmp_path: Path) -> None:
     done = subprocess.run(
@@ -60,6 +64,13 @@ def test_a_script_runs(name: str, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert done.stdout
     assert open_run(tmp_path / SCRIPTS[name]).finished
+
+
+def test_the_grader_of_the_example_grades() -> None:
+    grader = YesNo(YesNoConfig())
+    answers = [answer or "" for answer in grader.extract(["No, wait: yes.", "It is no."], complete=True)]
+    assert answers == ["yes", "no"]
+    assert grader.grade([["yes"], ["yes"]], answers) == [Verdict.CORRECT, Verdict.INCORRECT]
 
 
 def test_every_example_is_tested() -> None:
