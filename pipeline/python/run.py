@@ -9,7 +9,6 @@ import polars as pl
 
 from pipeline.analysis.chains import Chains, chosen
 from pipeline.cli.command import Command
-from pipeline.core.errors import UsageError
 from pipeline.core.progress import RelabelResult, Summary
 from pipeline.core.schemas import REJECTS, ROLLOUTS
 from pipeline.python.objects import objects_of, offered_format, offered_here, settings_with
@@ -67,15 +66,10 @@ class Run:
 
         `lazy`: a frame that polars reads when it is collected, and only the columns that are needed.
         """
-        from pipeline.storage.editions import current_shards
-        from pipeline.storage.stored_labels import frames_of
+        from pipeline.storage.stored_labels import label_shards, labels_frame
 
         run = self._stored()
-        current = current_shards(run.wholes, run.edition)
-        shards = [shard for unit in run.units for shard in current.get(unit.unit_id, ())]
-        if not shards:
-            raise UsageError(f"{self.run_dir}: no chain is labelled yet: start `label` on it again")
-        return self._scan(shards) if lazy else pl.concat(frames_of(self._storage, run))
+        return self._scan(label_shards(self._storage, run)) if lazy else labels_frame(self._storage, run)
 
     @overload
     def rollouts(self, *, lazy: Literal[False] = False) -> pl.DataFrame: ...

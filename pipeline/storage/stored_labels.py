@@ -4,8 +4,9 @@ Labels of a run of schema 3 have other columns. They are refused where one of th
 makes labels with the present columns.
 """
 
+import io
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import IO, Any
 
 import polars as pl
 
@@ -13,7 +14,7 @@ from pipeline.core.errors import UsageError
 from pipeline.core.schemas import LABELS_3, SAME_IN_3, SCHEMA_VERSION
 from pipeline.storage.editions import current_shards
 from pipeline.storage.run_record import SCHEMA
-from pipeline.storage.shards import verified_file
+from pipeline.storage.shards import ShardRecord, intact_bytes, verified_file
 from pipeline.storage.storage import Storage
 from pipeline.storage.stored_run import StoredRun, stored_run
 
@@ -53,6 +54,27 @@ def frames_of(storage: Storage, run: StoredRun, columns: Sequence[str] | None = 
             ):
                 raise FormerLabels(_refusal(storage, run))
             yield pl.DataFrame(file.read(columns=None if columns is None else list(columns), use_threads=False))
+
+
+def label_shards(storage: Storage, run: StoredRun) -> list[ShardRecord]:
+    """The records of the current label files, in the order of the input. Raises UsageError where there are none."""
+    current = current_shards(run.wholes, run.edition)
+    shards = [shard for unit in run.units for shard in current.get(unit.unit_id, ())]
+    if not shards:
+        raise UsageError(f"{storage.run_dir}: no chain is labelled yet: start `label` on it again")
+    return shards
+
+
+def labels_frame(storage: Storage, run: StoredRun) -> pl.DataFrame:
+    """All current labels at once, in the order of the input, which polars decodes several times as fast as `frames_of`.
+
+    Raises UsageError where there are none, StoreError for a damaged file, and FormerLabels.
+    """
+    shards = label_shards(storage, run)
+    if has_former_labels(storage, run):
+        raise FormerLabels(_refusal(storage, run))
+    files: list[IO[bytes]] = [io.BytesIO(intact_bytes(storage, shard)) for shard in shards]
+    return pl.read_parquet(files)
 
 
 def rows_of(storage: Storage, run: StoredRun, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
