@@ -20,6 +20,7 @@ from pipeline.python.outcome import Outcome
 from pipeline.python.task import Task
 
 _PACKAGE_ROOT = str(Path(pipeline.__file__).resolve().parent.parent)
+_TOO_LATE = "interrupted, but the run was finished before it could stop: the same call returns it"
 _LAST_LINES = 10
 _RELAY_SECONDS = 2.0
 
@@ -71,13 +72,18 @@ def _heard(
     events: queue.SimpleQueue[Status | Outcome | None] = queue.SimpleQueue()
     # A message must not be torn by Ctrl-C, so another thread reads them.
     threading.Thread(target=_read, args=(ours, events), daemon=True).start()
+    interrupted = False
     while True:
         try:
             event = events.get()
+            if isinstance(event, Outcome) and interrupted and event.summary is not None:
+                # A loop over runs must end here too.
+                return Outcome(error=Interrupted.__name__, message=_TOO_LATE)
             if event is None or isinstance(event, Outcome):
                 return event
             watch(event)
         except KeyboardInterrupt:
+            interrupted = True
             process.send_signal(signal.SIGINT)
 
 

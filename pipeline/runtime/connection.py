@@ -128,7 +128,7 @@ def _private_ray() -> Iterator[None]:
                 job_config=_job_config(),
                 _temp_dir=folder,
             )
-        except _RAY_ERRORS as error:
+        except Exception as error:  # where its processes are late, as on a busy machine, Ray raises no narrower class
             raise ClusterError(f"Ray cannot start on this machine: {_short(error)}") from error
         try:
             _check_loopback()

@@ -18,7 +18,8 @@ from pipeline.storage.units import content_of
 
 _BATCH = 1000
 _BY_OTHERS = (RejectReason.DUPLICATE.value, RejectReason.ID_CONFLICT.value)
-"""Reasons whose detail names another row, so that it changes when rows move."""
+"""Reasons whose detail names another row, so that it changes when rows move. A row that repeats one row and has the id of
+another is rejected for the one that is met first."""
 
 _SCHEMA = f"""{SCHEMA}
 CREATE TABLE staged (content TEXT PRIMARY KEY, source_id TEXT, file TEXT, line INTEGER, seen INTEGER) WITHOUT ROWID;
@@ -72,7 +73,7 @@ class Comparison:
                 (
                     _name(row["file"]),
                     row["line"],
-                    row["reason"],
+                    _kind(row["reason"]),
                     row["source_id"],
                     _detail(row["reason"], row["detail"]),
                 ),
@@ -168,13 +169,14 @@ class Comparison:
     def _is_at_its_place(self, reject: Reject) -> bool:
         return self._take(
             "line = ? AND name = ? AND reason = ? AND source_id IS ?",
-            (reject.location.line, _name(reject.location.file), reject.reason.value, reject.source_id),
+            (reject.location.line, _name(reject.location.file), _kind(reject.reason.value), reject.source_id),
         )
 
     def _is_elsewhere(self, reject: Reject) -> bool:
         reason = reject.reason.value
         return self._take(
-            "reason = ? AND source_id IS ? AND detail = ?", (reason, reject.source_id, _detail(reason, reject.detail))
+            "reason = ? AND source_id IS ? AND detail = ?",
+            (_kind(reason), reject.source_id, _detail(reason, reject.detail)),
         )
 
     def _take(self, where: str, values: tuple[object, ...]) -> bool:
@@ -222,6 +224,11 @@ def _reject_of(record: tuple[Any, ...]) -> Reject:
     _, file, line, _, source_id, reason, detail, *_ = record
     location = RowLocation(file=file, line=line)
     return Reject(location=location, reason=RejectReason(reason), detail=detail, source_id=source_id)
+
+
+def _kind(reason: str) -> str:
+    """A reason, or one for both of `_BY_OTHERS`."""
+    return _BY_OTHERS[0] if reason in _BY_OTHERS else reason
 
 
 def _detail(reason: str, detail: str) -> str:

@@ -71,7 +71,8 @@ VALUES = {
     "preference.margin": "0.1", "separator": "'\\n\\n'",
     "placeholder": "'<extra_0>'", "max_length": "2048", "offending": "drop", "columns": "[chain_id,value]", "loss": "soft",
     "layers": "4", "checkpoint_steps": "50", "warmup": "0.2", "aggregation": "min", "n": "[1,2,4]",
-    "thresholds": "[0.1,0.5]", "column": "value", "scores": "t.parquet", "planned": "plan.json", "json": "true",
+    "thresholds": "[0.1,0.5]", "column": "value", "scores": "t.parquet",
+    "push_to_hub": "me/steps", "hub.tags": "[maths]", "planned": "plan.json", "json": "true",
 }  # fmt: skip
 """Values that are legal and not the default; of other settings, `_another` finds one by what the reference says of them."""
 _OF_KIND = {"whole number": "3", "number": "0.5"}

@@ -108,6 +108,16 @@ def mixed(draw: st.DataObject, old: Sequence[Row], new: Sequence[Row]) -> list[R
     return both
 
 
+def test_a_row_that_repeats_one_and_has_the_id_of_another_is_rejected_once() -> None:
+    chain: Row = {"problem": "0?", "answer": "0", "steps": ["Well.", "The answer is 0."]}
+    content: list[Row] = [PLENTY, chain, {**chain, "id": 0}, {"problem": "0?", "answer": "0", "steps": None, "id": 0}]
+    with an_input() as given_input:
+        grown, commit = given_input.grown(given_input.first([PLENTY]), content)
+        assert (grown.used, grown.rejected) == (2, 1)
+        again, _ = given_input.grown(commit, content)
+        assert (again.used, again.rejected) == (0, 0)
+
+
 @settings(max_examples=30)
 @given(st.data(), st.lists(rows(), max_size=7), st.lists(rows(), max_size=5))
 def test_old_units_stay_and_every_row_is_staged_once(draw: st.DataObject, old: list[Row], new: list[Row]) -> None:

@@ -41,6 +41,7 @@ from pipeline.graders.math.parts import may_have_parts, paired
 from pipeline.graders.math.phrases import (
     choice,
     choice_with_text,
+    hedges,
     is_phrase,
     is_time,
     ratio_as_fraction,
@@ -292,8 +293,12 @@ def _same_choice(wanted: str, given: str) -> bool | None:
     letter, pair = choice(wanted), choice_with_text(wanted)
     if letter is None and pair is None:
         return None
+    if hedges(given):
+        return False
     answered, answered_pair = choice(given), choice_with_text(given)
     if pair:
+        if answered_pair and _differ_in_value(pair[1], answered_pair[1]):
+            return False
         if answered or answered_pair:
             return pair[0] == (answered or (answered_pair or ("", ""))[0])
         return True if normal_form(pair[1]) == given else None
@@ -304,6 +309,12 @@ def _same_choice(wanted: str, given: str) -> bool | None:
     if letter is None or letter in ("E", "I"):
         return None
     return False if letter not in given.upper() or exact_value(given) or words(given) else None
+
+
+def _differ_in_value(text: str, other: str) -> bool:
+    """Whether the texts of two choices are different numbers."""
+    left, right = exact_value(normal_form(text)), exact_value(normal_form(other))
+    return left is not None and right is not None and left.value != right.value
 
 
 def for_grammar(normal: str) -> str | None:

@@ -62,6 +62,20 @@ _CONDITION = re.compile(
     r"\s{0,4}(?:[Ii]f|[Ss]uppose|[Aa]ssume|[Ww]hether)\b(?![^.]*\b(?:then|we get|we find|we obtain)\b)"
     r"|.{0,400}\b(?:must|have to|need to) check\b"
 )
+# Right before a formula: "not $5$", "at least $5$", "$x=5$ or $".
+_NOT_THIS = re.compile(
+    r"(?:\b(?:not(?: equal(?: to)?)?|never|than|at least|at most|twice|divisible by|reject|discard|exclude|eliminate)\b|n't\b"
+    r"|(?:\$|\\[)\]]) ?(?:or|and)) ?:? ?(?:\*\*)?(?:\$|\\[(\[])*[ \n]?$",
+    re.IGNORECASE,
+)
+# Right after it: "$x=5$ is not a solution".
+_DENIED_AFTER = re.compile(
+    r"[\s$*]{0,4}(?:(?:is|are) (?:not\b|wrong|incorrect|impossible|no\b|excluded|rejected)|(?:do|does|did|is|are)n't\b"
+    r"|(?:does|do|did) not\b|cannot\b|can't\b|fails?\b|leads? to a contradiction|(?:is|gives?) a contradiction)",
+    re.IGNORECASE,
+)
+_STATES = re.compile(r"\b(?:then|so|thus|hence|therefore|we (?:get|find|obtain|have))\b", re.IGNORECASE)
+_CLOSING = " $*\n"
 _CALCULATOR = re.compile(r"<<[^<>\n]{1,200}>>")
 _WORD = re.compile(r"[A-Za-z]{2,}")
 _LONG_WORD = re.compile(r"[A-Za-z]{3,}")
@@ -92,7 +106,9 @@ def closing_statement(text: str) -> str | None:
     after = tail[end:]
     short = after.count(" ") <= MAX_WORDS_AFTER and "\n\n" not in after
     if formula is not None and short and not _DIGIT.search(after):
-        return with_multiplier(formula, after)
+        start = tail.rfind(formula, 0, end)
+        denied = _is_denied(tail[:start][-MAX_LINE:], tail[start + len(formula) :])
+        return None if denied else with_multiplier(formula, after)
     line = _CALCULATOR.sub("", tail[tail.rfind("\n") + 1 :])
     if line[-MAX_LINE - 1 : 1 - MAX_LINE].isdigit() and len(line) > MAX_LINE:
         # The cut would leave a part of a number.
@@ -112,6 +128,14 @@ def closing_statement(text: str) -> str | None:
     if _DENIAL.search(line.rstrip(". ")):
         return None
     return _stated_number(line) or _lone_number(line)
+
+
+def _is_denied(before: str, after: str) -> bool:
+    """Whether the words next to a formula deny it, bound it, ask for it, or give it as one of two."""
+    line = before[before.rfind("\n") + 1 :]
+    question = after.rstrip(_CLOSING).endswith("?")
+    asks = question or (_CONDITION.match(line) is not None and not _STATES.search(line))
+    return asks or _NOT_THIS.search(line) is not None or _DENIED_AFTER.match(after) is not None
 
 
 def _lone_number(line: str) -> str | None:

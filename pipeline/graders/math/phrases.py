@@ -15,6 +15,10 @@ _CHOICE = re.compile(
 _CHOICE_WITH_TEXT = re.compile(
     r"(?:(?:[Oo]ption|[Cc]hoice)(?: |(?=\()))?(?:\(([A-J])\)|([A-J])[).:])[ ]*([\\\w$(+.-].*)", re.DOTALL
 )
+_HEDGED = re.compile(
+    r"(?:(?:[Oo]ption|[Cc]hoice)(?: |(?=\())?)?\(?[A-J]\)?[).:]? ?(?:,? ?(?:or|and|nor|wait|not|but)\b|\?"
+    r"|(?:is|are) (?:wrong|incorrect|not|false)\b|I (?:do not|don't) know|I am not sure|I'm not sure)"
+)
 _WORDS = re.compile(r"[A-Za-z][A-Za-z]+(?:[ '/-]+[A-Za-z]+)*|[A-Za-z](?:[ '-]+[A-Za-z]+)+")
 # A name that contains a number: June 20, Chapter 12, 3rd.
 _NUMBERED = re.compile(
@@ -60,16 +64,29 @@ def is_phrase(normal: str) -> bool:
 
 @lru_cache(maxsize=8192)
 def words(normal: str) -> str | None:
-    """The words of a textual answer in lower case, without article, with synonyms replaced. None if it may be mathematics."""
+    """The words of a textual answer in lower case, without article, with synonyms replaced. None if it may be mathematics.
+
+    Letters of which none is a word stay as they are written.
+    """
     if normal in ("\\emptyset", "\\{\\}"):
         return "no solution"
     if _NUMBERED.fullmatch(normal):
         return _ORDINAL.sub("", normal.lower())
     if not _WORDS.fullmatch(normal):
         return None
+    if not any(map(_is_word, re.split(r"[ '/-]+", normal))):
+        # Letters are symbols: R-r is neither r-R nor RR.
+        return normal
     folded = re.sub(r"[ '-]+", " ", normal.lower())
     folded = _ARTICLE.sub("", folded)
     return None if folded in _MATHEMATICAL else _SYNONYMS.get(folded, folded)
+
+
+def _is_word(letters: str) -> bool:
+    """Whether letters are a word, in one of the ways in which words are written, and no symbols side by side."""
+    written = letters in (letters.lower(), letters.upper(), letters.capitalize())
+    folded = letters.lower()
+    return written and (folded in _SHORT_WORDS or (len(folded) > 2 and bool(_VOWELS & set(folded))))
 
 
 def same_words(wanted: str, given: str) -> bool | None:
@@ -77,7 +94,7 @@ def same_words(wanted: str, given: str) -> bool | None:
     if wanted == given:
         return True
     # Letters that are not a word may be a product, so another order may be equal ("xy" and "yx").
-    spelled = wanted in _SHORT_WORDS or (len(wanted) > 2 and bool(_VOWELS & set(wanted)))
+    spelled = wanted.islower() and _is_word(wanted)
     return None if not spelled and sorted(wanted) == sorted(given) else False
 
 
@@ -85,6 +102,11 @@ def choice(normal: str) -> str | None:
     """The letter of a multiple-choice answer, or None."""
     match = _CHOICE.fullmatch(normal)
     return match.group(1).upper() if match else None
+
+
+def hedges(normal: str) -> bool:
+    """Whether an answer that begins with a choice goes on with another one, or takes it back: "(B) or (C)", "B is wrong"."""
+    return _HEDGED.match(normal) is not None
 
 
 def choice_with_text(normal: str) -> tuple[str, str] | None:
