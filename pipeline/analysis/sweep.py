@@ -21,7 +21,7 @@ from pipeline.analysis.status import run_status
 from pipeline.core.errors import StepvalueError, first_line
 from pipeline.core.formatting import format_count, format_percent, printable
 from pipeline.storage.location import last_part, storage_at
-from pipeline.storage.sweep_record import RunFigures, Sweep, SweepState, SweptRun
+from pipeline.storage.sweep_record import RunFigures, Sweep, SweepState, SweptRun, run_path
 
 KIND = "sweep"
 _WIDTH = 200
@@ -38,11 +38,6 @@ class ComparedRun:
     number: int
     found: Comparison | None = None
     fault: str = ""
-
-
-def run_path(folder: str, name: str) -> str:
-    """The directory of a run in the folder of a sweep."""
-    return f"{folder.rstrip('/')}/{name}"
 
 
 def figures_of(found: RunData) -> RunFigures:

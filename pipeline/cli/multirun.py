@@ -34,6 +34,7 @@ from pipeline.storage.sweep_record import (
     SweepState,
     SweptRun,
     read_sweep,
+    run_path,
     write_sweep,
 )
 
@@ -151,7 +152,7 @@ def _planned(folder: Storage, combination: Combination, config: LabelConfig, dig
     from pipeline.runtime.driver import check_place, place_of
     from pipeline.runtime.state import sampling_identity
 
-    config = replace(config, run_dir=f"{folder.run_dir}/{combination.name}")
+    config = replace(config, run_dir=run_path(folder.run_dir, combination.name))
     with _named(combination):
         place = place_of(config, digest)
         check_place(place)

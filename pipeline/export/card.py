@@ -55,13 +55,8 @@ def data_card(
     own = parts.pop("own")
     if config.own is not None:
         parts[config.own.SECTION] = own
-    asked = {key: value for name, part in parts.items() for key, value in flatten_settings(name, part).items()}
-    usual = {
-        key: value
-        for name, part in asdict(ExportConfig()).items()
-        for key, value in flatten_settings(name, part).items()
-    }
-    asked = {key: _last_parts(value) if key in _PATHS else value for key, value in asked.items()}
+    usual = _by_key(asdict(ExportConfig()))
+    asked = {key: _last_parts(value) if key in _PATHS else value for key, value in _by_key(parts).items()}
     return "".join(
         [
             _front_matter(config, exported),
@@ -91,6 +86,10 @@ def data_card(
             _settings(made_with),
         ]
     )
+
+
+def _by_key(parts: Mapping[str, object]) -> dict[str, object]:
+    return {key: value for name, part in parts.items() for key, value in flatten_settings(name, part).items()}
 
 
 def _front_matter(config: ExportConfig, exported: ExportResult) -> str:

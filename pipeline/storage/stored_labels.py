@@ -32,8 +32,7 @@ def has_former_labels(storage: Storage, run: StoredRun) -> bool:
     """Whether any of the current label files has the columns of schema 3. Raises StoreError for a damaged file."""
     if run.identity.get(SCHEMA) == SCHEMA_VERSION:
         return False
-    files = (shard for shards in current_shards(run.wholes, run.edition).values() for shard in shards)
-    return any(is_former(verified_file(storage, shard).schema_arrow.names) for shard in files)
+    return any(is_former(verified_file(storage, shard).schema_arrow.names) for shard in _current(run))
 
 
 def label_frames(storage: Storage, columns: Sequence[str] | None = None) -> Iterator[pl.DataFrame]:
@@ -45,21 +44,18 @@ def label_frames(storage: Storage, columns: Sequence[str] | None = None) -> Iter
 
 def frames_of(storage: Storage, run: StoredRun, columns: Sequence[str] | None = None) -> Iterator[pl.DataFrame]:
     """Like `label_frames`, for a run whose records are already read."""
-    current = current_shards(run.wholes, run.edition)
-    for unit in run.units:
-        for shard in current.get(unit.unit_id, ()):
-            file = verified_file(storage, shard)
-            if is_former(file.schema_arrow.names) and not SAME_IN_3.issuperset(
-                LABELS_3.names if columns is None else columns
-            ):
-                raise FormerLabels(_refusal(storage, run))
-            yield pl.DataFrame(file.read(columns=None if columns is None else list(columns), use_threads=False))
+    for shard in _current(run):
+        file = verified_file(storage, shard)
+        if is_former(file.schema_arrow.names) and not SAME_IN_3.issuperset(
+            LABELS_3.names if columns is None else columns
+        ):
+            raise FormerLabels(_refusal(storage, run))
+        yield pl.DataFrame(file.read(columns=None if columns is None else list(columns), use_threads=False))
 
 
 def label_shards(storage: Storage, run: StoredRun) -> list[ShardRecord]:
     """The records of the current label files, in the order of the input. Raises UsageError where there are none."""
-    current = current_shards(run.wholes, run.edition)
-    shards = [shard for unit in run.units for shard in current.get(unit.unit_id, ())]
+    shards = list(_current(run))
     if not shards:
         raise UsageError(f"{storage.run_dir}: no chain is labelled yet: start `label` on it again")
     return shards
@@ -81,6 +77,11 @@ def rows_of(storage: Storage, run: StoredRun, columns: Sequence[str]) -> Iterato
     """Like `frames_of`, row by row as dicts of column name -> value."""
     for frame in frames_of(storage, run, columns):
         yield from frame.iter_rows(named=True)
+
+
+def _current(run: StoredRun) -> Iterator[ShardRecord]:
+    current = current_shards(run.wholes, run.edition)
+    return (shard for unit in run.units for shard in current.get(unit.unit_id, ()))
 
 
 def _refusal(storage: Storage, run: StoredRun) -> str:

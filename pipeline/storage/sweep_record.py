@@ -66,6 +66,11 @@ class Sweep:
     began_at: float
 
 
+def run_path(folder: str, name: str) -> str:
+    """The directory of a run in the folder of a sweep."""
+    return f"{folder.rstrip('/')}/{name}"
+
+
 def write_sweep(storage: Storage, sweep: Sweep) -> None:
     """Replace the record. Raises StoreError."""
     storage.replace(
@@ -100,7 +105,7 @@ def refuse_sweep(storage: Storage, names: list[str]) -> None:
     inside = next((run.name for run in (read_sweep(storage) or Sweep(runs=(), began_at=0)).runs), "NAME")
     raise UsageError(
         f"run_dir={storage.run_dir} is the folder of a sweep, which holds a directory for each of its runs: give one of these, "
-        f"such as run_dir={storage.run_dir}/{inside}; `status` shows all of them"
+        f"such as run_dir={run_path(storage.run_dir, inside)}; `status` shows all of them"
     )
 
 

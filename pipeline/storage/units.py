@@ -63,9 +63,9 @@ def staged_rows(storage: Storage, staged: Commit) -> Iterator[list[InputRow]]:
     for shard in staged.shards:
         if shard.table == TABLE:
             file = verified_file(storage, shard)
+            again = again_of(notes_of(file))
             for group in range(file.num_row_groups):
-                rows = input_rows(file.read_row_group(group, use_threads=False))
-                yield marked_rows(rows, again_of(notes_of(file)), None)
+                yield marked_rows(input_rows(file.read_row_group(group, use_threads=False)), again, None)
 
 
 def again_of(notes: Mapping[str, str]) -> dict[str, int]:

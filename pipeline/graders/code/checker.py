@@ -24,7 +24,7 @@ import json
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import chain
 from typing import Any
@@ -74,6 +74,25 @@ class _Run:
         return self.report.wall_seconds - (self.report.deprived_seconds or 0.0) if self.report else 0.0
 
 
+@dataclass(frozen=True, slots=True)
+class _Try:
+    """The runs for one suite, in order, and how patient they are."""
+
+    patience: float
+    runs: list[_Run] = field(default_factory=list)
+
+    @property
+    def own_seconds(self) -> float:
+        return sum(run.own_seconds for run in self.runs)
+
+    def run(self, child: ChildProcess, task: ProgramTask, descriptors: Sequence[int]) -> ProgramReport | None:
+        """Run a task. None if the child was lost."""
+        task = replace(task, patience=self.patience)
+        report = child.run(task, descriptors)
+        self.runs.append(_Run(task, report))
+        return report
+
+
 class CodeChecker(PooledChecker[ChildProcess]):
     """Grades programs. The constructor raises StepvalueError if the machine cannot provide `grader.sandbox`."""
 
@@ -118,11 +137,10 @@ class CodeChecker(PooledChecker[ChildProcess]):
         began = time.perf_counter()
         verdicts: dict[Verdict, bool] = {}
         for gold in golds:
-            runs: list[_Run] = []
-            verdict = self._verdict(gold, answer, runs, patience)
-            verdicts[verdict] = verdicts.get(verdict, False) or _is_by_machine(
-                verdict, runs, self._config.suite_seconds
-            )
+            attempt = _Try(patience)
+            verdict = self._verdict(gold, answer, attempt)
+            by_machine = _is_by_machine(verdict, attempt.runs, self._config.suite_seconds)
+            verdicts[verdict] = verdicts.get(verdict, False) or by_machine
             if verdict is Verdict.CORRECT:
                 break
         final = of_any(verdicts)
@@ -151,8 +169,8 @@ class CodeChecker(PooledChecker[ChildProcess]):
     def _key(self, golds: tuple[str, ...], answer: str) -> str:
         return content_id(self._golds_id(golds), answer)
 
-    def _verdict(self, gold: str, program: str, runs: list[_Run], patience: float) -> Verdict:
-        """The verdict of one suite. Adds each run to `runs`."""
+    def _verdict(self, gold: str, program: str, attempt: _Try) -> Verdict:
+        """The verdict of one suite."""
         try:
             suite = self._suite(gold)
         except UnreadableSuiteError:
@@ -161,32 +179,30 @@ class CodeChecker(PooledChecker[ChildProcess]):
             return Verdict.OVER_LIMIT
         with self._child() as child:
             return (
-                self._streamed(child, suite, program, runs, patience)
+                self._streamed(child, suite, program, attempt)
                 if isinstance(suite, Streams)
-                else self._called(child, suite, program, runs, patience)
+                else self._called(child, suite, program, attempt)
             )
 
-    def _streamed(
-        self, child: ChildProcess, suite: Streams, program: str, runs: list[_Run], patience: float
-    ) -> Verdict:
+    def _streamed(self, child: ChildProcess, suite: Streams, program: str, attempt: _Try) -> Verdict:
         """The verdict of tests on standard input and output. Each test is one run. Stops at the first test that fails."""
         began, allowed = time.monotonic(), self._config.suite_seconds
-        task = self._task(TaskKind.SCRIPT, patience)
+        task = self._task(TaskKind.SCRIPT)
         with _content({"program": program}) as content:
             for test in suite.tests:
                 elapsed = time.monotonic() - began
-                if elapsed >= allowed * patience or (elapsed >= allowed <= sum(run.own_seconds for run in runs)):
+                if elapsed >= allowed * attempt.patience or (elapsed >= allowed and attempt.own_seconds >= allowed):
                     return Verdict.TIMEOUT
                 with memory_file(_encoded(test.given)) as given, memory_file() as output:
-                    fault = _fault(_run(child, task, [content, given, output], runs))
+                    fault = _fault(attempt.run(child, task, [content, given, output]))
                     if fault is not None:
                         return fault
-                    verdict = self._compared(child, test.wanted, output, runs, patience)
+                    verdict = self._compared(child, test.wanted, output, attempt)
                     if verdict is not Verdict.CORRECT:
                         return verdict
         return Verdict.CORRECT
 
-    def _compared(self, child: ChildProcess, wanted: str, output: int, runs: list[_Run], patience: float) -> Verdict:
+    def _compared(self, child: ChildProcess, wanted: str, output: int, attempt: _Try) -> Verdict:
         """The verdict on the output of one test."""
         tolerance = self._config.relative_tolerance
         if size_of(output) <= AT_ONCE_BYTES:
@@ -195,27 +211,23 @@ class CodeChecker(PooledChecker[ChildProcess]):
             return Verdict.CORRECT if same else Verdict.INCORRECT
         head = json.dumps({"tolerance": tolerance}).encode() + b"\n"
         task = replace(
-            self._task(TaskKind.OUTPUT, patience),
-            wall_seconds=COMPARISON_SECONDS,
-            memory_bytes=COMPARISON_MEMORY_BYTES,
+            self._task(TaskKind.OUTPUT), wall_seconds=COMPARISON_SECONDS, memory_bytes=COMPARISON_MEMORY_BYTES
         )
         with memory_file(chain((head,), _encoded(wanted))) as content, memory_file() as statement:
-            report = _run(child, task, [content, output, statement], runs)
+            report = attempt.run(child, task, [content, output, statement])
             stated = _stated(statement)
         if stated is None:
             return Verdict.TIMEOUT if report is not None and report.late else Verdict.CRASHED
         return Verdict.CORRECT if stated is Statement.PASSED else Verdict.INCORRECT
 
-    def _called(
-        self, child: ChildProcess, suite: Assertions | Calls, program: str, runs: list[_Run], patience: float
-    ) -> Verdict:
+    def _called(self, child: ChildProcess, suite: Assertions | Calls, program: str, attempt: _Try) -> Verdict:
         """The verdict of tests that call the functions of the program, in one run of two processes."""
         with (
             _content({"program": program, "prelude": suite.prelude}) as content,
             _content(_tests(suite, self._config.relative_tolerance)) as tests,
             memory_file() as statement,
         ):
-            report = _run(child, self._task(TaskKind.SUITE, patience), [content, tests, statement], runs)
+            report = attempt.run(child, self._task(TaskKind.SUITE), [content, tests, statement])
             stated = _stated(statement)
         if stated is Statement.PASSED:
             return Verdict.CORRECT
@@ -226,22 +238,14 @@ class CodeChecker(PooledChecker[ChildProcess]):
             return fault
         return Verdict.INCORRECT if stated is Statement.FAILED else Verdict.CRASHED
 
-    def _task(self, kind: TaskKind, patience: float = 1.0) -> ProgramTask:
+    def _task(self, kind: TaskKind) -> ProgramTask:
         config = self._config
         return ProgramTask(
             kind=kind,
             cpu_seconds=config.cpu_seconds,
             wall_seconds=config.deadline_seconds,
             memory_bytes=config.memory_mib << 20,
-            patience=patience,
         )
-
-
-def _run(child: ChildProcess, task: ProgramTask, descriptors: Sequence[int], runs: list[_Run]) -> ProgramReport | None:
-    """Run a task, and add it to `runs`."""
-    report = child.run(task, descriptors)
-    runs.append(_Run(task, report))
-    return report
 
 
 def _fault(report: ProgramReport | None, *, serves: bool = False) -> Verdict | None:
