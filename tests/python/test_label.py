@@ -20,6 +20,10 @@ import pipeline
 import stepvalue
 from pipeline import Run, label, open_run
 from pipeline.core.errors import InputError, Interrupted, RunConflict, UsageError
+from pipeline.core.progress import Status
+from pipeline.python.overrides import overrides_of
+from pipeline.python.process import label_elsewhere
+from pipeline.python.task import Task
 from tests.conftest import ROOT, run_stepvalue, write_rows
 from tests.faults.runs import until
 
@@ -158,7 +162,9 @@ def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
 def caller(run_dir: Path) -> "subprocess.Popen[str]":
     """A program that labels slowly."""
     code = (
-        "import sys\nfrom pipeline import label\nfrom tests.python.test_label import ROWS, QUICK, SLOW\n"
+        # A test that runs in the background of a shell inherits that SIGINT is ignored.
+        "import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "from pipeline import label\nfrom tests.python.test_label import ROWS, QUICK, SLOW\n"
         f"label(ROWS, policy='oracle', estimator='fixed', run_dir={str(run_dir)!r}, **QUICK, **{{SLOW: 60}})\n"
     )
     return subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stderr=subprocess.PIPE, text=True)
@@ -177,6 +183,26 @@ def test_ctrl_c_leaves_a_run_that_goes_on(tmp_path: Path, run: Run) -> None:
     assert process.returncode == 1
     finished = label(ROWS, policy="oracle", estimator="fixed", run_dir=tmp_path / "run", progress=False, **QUICK)
     assert finished.labels().drop("solution").equals(run.labels().drop("solution"))
+
+
+def test_ctrl_c_that_comes_too_late_ends_a_loop_over_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Impatient:
+        """Shows the progress of a run until its user has had enough, once."""
+
+        pressed = False
+
+        def __call__(self, status: Status) -> None:
+            if status.rollouts and not self.pressed:
+                self.pressed = True
+                raise KeyboardInterrupt
+
+    # The run does not hear of it, as if it had ended already.
+    monkeypatch.setattr(subprocess.Popen, "send_signal", lambda *_: None)
+    config = {"policy": "oracle", "estimator": "fixed", "run_dir": tmp_path / "run", **QUICK, SLOW: 300}
+    data = write_rows(tmp_path / "rows.jsonl", ROWS)
+    with pytest.raises(Interrupted, match="the run was finished"):
+        label_elsewhere(Task(overrides=overrides_of({"data.path": data, **config})), Impatient())
+    assert open_run(tmp_path / "run").finished
 
 
 def test_a_kernel_that_is_killed_leaves_no_process_and_a_run_that_goes_on(tmp_path: Path) -> None:
