@@ -17,6 +17,8 @@ from pipeline.engines.settings import VllmConfig
 from tests.checkout import ROOT
 
 SCRIPT = ROOT / "tests" / "bench" / "raw_generate.py"
+GRACE_SECONDS = 30.0
+"""For vLLM to end its processes and to remove their shared memory."""
 
 
 def on_cpu(config: LabelConfig) -> dict[str, str]:
@@ -120,8 +122,15 @@ def raw_engine(
 
 
 def _end(process: "subprocess.Popen[str]") -> None:
+    """Without more input it ends by itself and removes its shared memory, which it cannot do when it is killed."""
+    assert process.stdin is not None
     with suppress(psutil.Error):
-        for child in psutil.Process(process.pid).children(recursive=True):
+        family = psutil.Process(process.pid).children(recursive=True)
+        with suppress(BrokenPipeError):
+            process.stdin.close()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(GRACE_SECONDS)
+        for child in family:
             with suppress(psutil.Error):
                 child.kill()
     process.kill()

@@ -16,13 +16,21 @@ import psutil
 import pytest
 from rich.console import Console
 
+from pipeline.__main__ import compose_label
 from pipeline.analysis.report.terminal import LiveView
+from pipeline.config.fields import as_type
 from pipeline.core.progress import Status, replaced_worker
+from pipeline.engines.embedded import embedded_model
+from pipeline.engines.settings import VllmConfig
+from pipeline.engines.vllm.arguments import engine_arguments
+from pipeline.engines.vllm.engine import cpu_dtype
+from pipeline.engines.vllm.reaper import SHARED_MEMORY, shared_memory_of
 from tests.bench.gpu import ended, isolated, one_gpu
 from tests.bench.gpu_kill import Killed, causes
 from tests.bench.gpu_parts import PARTS, Found, Part, Unusual, bound, result_of
 from tests.bench.gpu_table import JSON, TEXT, Result, State, table, write
 from tests.bench.gpu_work import ARCHITECTURES, ON_CPU, ON_GPU, Job, job
+from tests.bench.raw import on_cpu, raw_engine
 from tests.conftest import ROOT
 from tests.test_docker import DOCKER
 from tests.test_pins import GPU_LOCK, pins
@@ -238,3 +246,16 @@ def test_all_parts_run_on_a_cpu(tmp_path: Path) -> None:
     for name in ("generate", "pipeline", "two_engines", "capture_all", "half_sequences"):
         assert figures[name]["tokens"] > 0
         assert figures[name]["of_generate" if name != "generate" else "tokens_per_second"] > 0
+
+
+@pytest.mark.faults
+@pytest.mark.model
+def test_bare_vllm_leaves_no_shared_memory(tmp_path: Path) -> None:
+    config = compose_label(["data=sample", f"run_dir={tmp_path / 'unused'}"])
+    policy = as_type(config.policy, VllmConfig)
+    asked = engine_arguments(policy, model=str(embedded_model()), dtype=cpu_dtype(), device="cpu", seed=0)
+    with raw_engine(tmp_path, asked, on_cpu(config), config, [[1, 2, 3]]) as raw:
+        family = [raw.process.pid, *(child.pid for child in psutil.Process(raw.process.pid).children(recursive=True))]
+        held = {SHARED_MEMORY / name for name in shared_memory_of(family)}
+        assert held
+    assert not [path for path in held if path.exists()]
