@@ -8,6 +8,7 @@ VENV    ?= .venv
 LIMIT   ?= 24
 SEEDS   ?= 100000
 KILLS   ?= 1000
+EACH    ?= 30
 PRICE   ?= 3
 CHAINS  ?= short
 LOOP_DIR ?= runs/loop-$(CHAINS)
@@ -49,7 +50,7 @@ endef
 export TORCH_PIN
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo loop bench-loop check test faults simulate kills tiny-policy tiny-truth lint format bench bench-all bench-gpu bench-estimators bench-scale contract lock wheel clean
+.PHONY: help setup demo loop bench-loop check test faults simulate kills process-kills tiny-policy tiny-truth lint format bench bench-all bench-gpu bench-estimators bench-scale contract lock wheel clean
 
 help:  ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -87,6 +88,9 @@ simulate: setup  ## many random schedules of faults (SEEDS=100000)
 
 kills: setup  ## kill processes at random times, start again, and count what was lost, doubled or changed (KILLS=1000)
 	$(BIN)/python -m tests.faults.kills $(KILLS)
+
+process-kills: setup  ## kill each kind of process of real runs, at a number of commits, and count the same (EACH=30, some minutes a kind)
+	$(BIN)/python -m tests.faults.process_kills $(EACH)
 
 tiny-policy: setup  ## train a tiny model of the statistical tests again (CHAINS=short, or long: half an hour); then measure its truth again
 	$(BIN)/python -m tests.tiny.train $(CHAINS)

@@ -252,3 +252,22 @@ def test_a_row_that_is_too_large_is_refused_before_it_is_copied(tmp_path: Path, 
     detail, peak = done.stdout.splitlines()
     assert "more than data.max_chars=100000" in detail
     assert int(peak) < MOST_MIB
+
+
+def test_metadata_that_cannot_be_read_are_named_in_plain_words(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    pq.write_table(columns(), path)
+    content = path.read_bytes()
+    size = int.from_bytes(content[-8:-4], "little")
+    path.write_bytes(content[: -8 - size] + b"\xff" * size + content[-8:])
+    with pytest.raises(
+        InputError, match="cannot be read: the metadata at its end are damaged, or larger than Arrow reads"
+    ):
+        list(read_rows(str(path), None))
+
+
+def test_an_array_with_a_very_long_integer_is_an_error_with_a_remedy(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_bytes(b'[{"id": ' + b"9" * 5000 + b"}]")
+    with pytest.raises(InputError, match=r"an integer of more than 4,300 digits; write it as a text or shorten it$"):
+        list(read_rows(str(path), None))

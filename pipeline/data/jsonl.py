@@ -4,6 +4,7 @@ Memory holds one line at a time. A line above the limit is skipped without being
 """
 
 import json
+import sys
 from collections.abc import Iterator
 from typing import IO
 
@@ -52,9 +53,15 @@ def parse_object(line: bytes | None) -> dict[str, object]:
         detail = f"The line is not JSON at column {error.colno} ({error.msg}); every line must be one JSON object."
         raise UnusableLineError(RejectReason.NOT_JSON, detail) from error
     except (ValueError, RecursionError) as error:
-        detail = f"The line cannot be read as JSON ({error}); shorten its numbers or nest its lists less deeply."
-        raise UnusableLineError(RejectReason.NOT_JSON, detail) from error
+        raise UnusableLineError(RejectReason.NOT_JSON, f"The line {beyond_python(error)}.") from error
     return as_object(value)
+
+
+def beyond_python(error: ValueError | RecursionError) -> str:
+    """What a JSON text has that `json.loads` refuses although it is JSON, and the remedy."""
+    if isinstance(error, RecursionError):
+        return "nests lists or objects too deeply; nest them less deeply"
+    return f"holds an integer of more than {sys.get_int_max_str_digits():,} digits; write it as a text or shorten it"
 
 
 def as_object(value: object) -> dict[str, object]:

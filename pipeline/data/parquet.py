@@ -22,6 +22,7 @@ from pipeline.data.hub import Row
 CHILD_BYTES = 640 * 2**20
 """Memory of the reading process, which takes 60 MB before it reads anything."""
 BATCH_ROWS = 64
+UNREADABLE_METADATA = "the metadata at its end are damaged, or larger than Arrow reads"
 _INHERITED = (
     "PATH", "LD_LIBRARY_PATH", "TMPDIR", "TZ", "LANG", "LC_ALL", "LC_CTYPE",
     "PYTHONHOME", "PYTHONPATH", "PYTHONPLATLIBDIR", "PYTHONUTF8", "PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX",
@@ -91,7 +92,7 @@ class ParquetReader:
             yield from _batched_rows(pa.ipc.open_stream(pa.PythonFile(cast(IOBase, process.stdout), mode="r")))
             _check(process.stdout.readline())
         except _Refused as error:
-            raise OSError(str(error)) from error
+            raise OSError(UNREADABLE_METADATA if "thrift" in str(error).lower() else str(error)) from error
         except (OSError, EOFError, pa.ArrowInvalid) as error:  # a message has no end
             raise _Died from error
 

@@ -24,7 +24,14 @@ from pipeline.core.errors import InputError
 from pipeline.core.json_size import MAX_VALUES, has_too_many_values
 from pipeline.core.records import Reject, RejectReason, RowLocation
 from pipeline.data.hub import PREFIX, Row, hub_commit, hub_rows
-from pipeline.data.jsonl import BYTE_ORDER_MARK, UnusableLineError, as_object, numbered_lines, parse_object
+from pipeline.data.jsonl import (
+    BYTE_ORDER_MARK,
+    UnusableLineError,
+    as_object,
+    beyond_python,
+    numbered_lines,
+    parse_object,
+)
 from pipeline.data.parquet import OversizedRow, ParquetReader, UnreadableFileError
 
 SAMPLE = Path(__file__).parent / "sample.jsonl"
@@ -186,10 +193,12 @@ def _array_rows(path: Path, setting: str) -> Iterator[tuple[RowLocation, Row | R
         )
     try:
         values = json.loads(content.decode("utf-8"))
-    except (ValueError, RecursionError) as error:
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise InputError(
             f"{setting}: {path} begins like a JSON array but is not valid JSON: {error}; repair it"
         ) from error
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{setting}: {path} is a JSON array that {beyond_python(error)}") from error
     for number, value in enumerate(values, start=1):
         location = _location(path, number)
         yield location, _row(as_object, value, location)

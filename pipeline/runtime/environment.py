@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from pipeline.core.invisible import broken
+from pipeline.core.split_secrets import split
 
 PREFIXES = ("HF_", "HUGGING_FACE_", "HUGGINGFACE_HUB_", "TRANSFORMERS_", "VLLM_", "NCCL_")
 PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
@@ -71,12 +71,12 @@ def is_secret(name: str, value: str) -> bool:
 def without_secrets(text: str, secrets: Iterable[str]) -> str:
     """The text with `HIDDEN` in place of the values of secrets, and of users and passwords within them, the longest first.
 
-    Also where invisible characters are inside of them.
+    Also where white space or characters beyond ASCII are inside of them.
     """
     hidden = {part for secret in secrets for part in _parts(secret)}
     for part in sorted(hidden, key=len, reverse=True):
         if len(part) >= LEAST_SECRET:
-            text = broken(part).sub(HIDDEN, text)
+            text = split(part).sub(HIDDEN, text)
     return text
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 import aiohttp
 
 from pipeline.core.errors import PolicyError
-from pipeline.core.invisible import in_json, in_utf8
+from pipeline.core.split_secrets import between_in_json
 from pipeline.engines.openai.wire import ErrorKind, ServerError, error_kind, error_text, retry_after_seconds
 from pipeline.engines.settings import DEFAULT_KEY_VARIABLE
 
@@ -25,8 +25,7 @@ _MASK = b"***"
 _MOST_BACKSLASHES = 32
 """Texts within texts double them at each level."""
 _BACKSLASHES = rb"\\{1,%d}" % _MOST_BACKSLASHES
-# Between two characters of a key. Lazy, because a key may hold a backslash.
-_INVISIBLE = b"(?:" + in_utf8() + b"|" + in_json(_BACKSLASHES) + b")*?"
+_BETWEEN = between_in_json(_BACKSLASHES)
 _VISIBLE = re.compile(rb"[ -\[\]-~]*")
 
 
@@ -37,7 +36,7 @@ class Key:
 
     def __init__(self, value: str) -> None:
         self._value = value
-        self._written = re.compile(_INVISIBLE.join(map(_written, value.encode())))
+        self._written = re.compile(_BETWEEN.join(map(_written, value.encode())))
 
     def __repr__(self) -> str:
         return "Key(***)"
@@ -47,11 +46,11 @@ class Key:
 
     def redact(self, content: bytes) -> bytes:
         """A server's answer with the key masked, since the server may repeat it, also in the escapes of JSON and of JSON within
-        a text of JSON, and with invisible characters inside."""
+        a text of JSON, and with white space or characters beyond ASCII inside."""
         if not self._value:
             return content
-        if _VISIBLE.fullmatch(content):
-            return content.replace(self._value.encode(), _MASK)
+        if _VISIBLE.fullmatch(content) and self._value.encode() not in content.translate(None, b" "):
+            return content
         return self._written.sub(_MASK, content)
 
     def redact_if_secret(self, content: bytes) -> bytes:
