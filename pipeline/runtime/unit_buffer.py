@@ -165,8 +165,13 @@ class UnitBuffer:
         call."""
         task = asyncio.create_task(work)
         self._under_way.add(task)
-        task.add_done_callback(self._under_way.discard)
+        task.add_done_callback(self._ended)
         return await asyncio.shield(task)
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._under_way.discard(task)
+        if not task.cancelled():
+            task.exception()  # asyncio prints the errors that nobody asks for, and a caller that was cancelled asks no more
 
     def _append(self, rollouts: Mapping[str, Rollout], solutions: Mapping[tuple[str, int], SampledSolution]) -> bool:
         tokens = sum(rollout.completion.n_tokens for rollout in rollouts.values())

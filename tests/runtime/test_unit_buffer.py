@@ -1,9 +1,13 @@
 """The buffer of a unit whose log another process also writes to, and whose flushes may be cancelled."""
 
 import asyncio
+import gc
 import threading
 from pathlib import Path
 
+import pytest
+
+from pipeline.core.errors import StoreError
 from pipeline.core.ids import rollout_id
 from pipeline.core.records import (
     Completion,
@@ -95,6 +99,36 @@ def test_a_flush_that_nobody_waits_for_any_more_ends_before_the_next_commit(tmp_
         ]
 
     asyncio.run(work())
+
+
+class FullStorage(HeldStorage):
+    """A store that, when the test allows it, has no space left."""
+
+    def create(self, name: str, data: bytes) -> bool:
+        self.asked.set()
+        self.allowed.wait()
+        raise StoreError("no space left")
+
+
+def test_a_flush_that_nobody_waits_for_any_more_fails_in_silence_and_keeps_its_rows(tmp_path: Path) -> None:
+    complaints: list[str] = []
+
+    async def work() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, told: complaints.append(told["message"]))
+        storage = FullStorage(tmp_path)
+        opened = await buffer(storage)
+        opened.add_rollout(rollout(0, "text"))
+        flushing = asyncio.create_task(opened.flush())
+        await asyncio.to_thread(storage.asked.wait)
+        flushing.cancel()
+        storage.allowed.set()
+        with pytest.raises(StoreError):
+            await opened.flush()
+        del flushing
+        gc.collect()
+
+    asyncio.run(work())
+    assert complaints == []
 
 
 def test_results_from_before_the_log_was_read_again_are_stale(tmp_path: Path) -> None:
