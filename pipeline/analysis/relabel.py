@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from pipeline.config.changes import RegradeConfig, RelabelConfig
 from pipeline.config.label import EstimatorConfig, GraderConfig
 from pipeline.config.recorded_settings import Settings, chosen_settings, given_settings, with_source
-from pipeline.core.errors import RunConflict, StoreError, UsageError
+from pipeline.core.errors import StoreError, UsageError
 from pipeline.core.ids import content_id
 from pipeline.core.progress import RelabelResult
 from pipeline.core.records import Chain, Finish, Grade, SampledSolution, Solution, Trials
@@ -35,7 +35,7 @@ from pipeline.estimators.tree import trees_of, trials_of
 from pipeline.graders.base import Checker
 from pipeline.graders.question import grade_at_once, grade_in_time, outcome_of
 from pipeline.graders.registry import GRADERS, checker_for, grader_version
-from pipeline.storage.commits import Commit, publish
+from pipeline.storage.commits import Commit, publish_or_refuse
 from pipeline.storage.editions import LABELS, VERDICTS, arrange_labels, current_label_files, current_shards, new_edition
 from pipeline.storage.location import storage_at
 from pipeline.storage.lock import hold_lock
@@ -141,8 +141,7 @@ def _make_edition(storage: Storage, run: StoredRun, settings: Settings, judge: J
     for unit in run.units:
         writer.write(unit)
     edition = new_edition(run.editions, run.wholes, settings, writer.shards)
-    if not publish(storage, edition):
-        raise RunConflict(f"another job works on {storage.run_dir}: wait for it, then start again")
+    publish_or_refuse(storage, edition)
     arrange_labels(storage, current_label_files(run.wholes, edition))
     return replace(writer.edited, number=edition.number)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from pipeline.core.errors import RunConflict, StoreError
+from pipeline.core.errors import StoreError
 from pipeline.core.ids import content_id
 from pipeline.core.schemas import LOG_KEYS
 from pipeline.estimators.base import Estimator
@@ -22,7 +22,7 @@ from pipeline.storage.commits import (
     UNIT,
     Commit,
     RecordSequence,
-    publish,
+    publish_or_refuse,
     record_sequence,
     record_sequences,
     resolve,
@@ -108,7 +108,7 @@ def _copy_input(source: Storage, target: Storage, identity: Mapping[str, object]
         raise StoreError(f"{source.run_dir} has no intact input: start `label` on it again to repair it")
     for shard in staged.shards:
         _copy(source, target, shard)
-    _publish(target, replace(staged, number=found.length, settings=settings_copy(identity)))
+    publish_or_refuse(target, replace(staged, number=found.length, settings=settings_copy(identity)))
 
 
 def _label(source: Storage, target: Storage, whole: Commit, found: RecordSequence, estimator: Estimator) -> None:
@@ -120,7 +120,7 @@ def _label(source: Storage, target: Storage, whole: Commit, found: RecordSequenc
         for shard in whole.shards
         if shard.table == LABELS
     ]
-    _publish(target, replace(whole, number=found.length, shards=(*kept, *labels)))
+    publish_or_refuse(target, replace(whole, number=found.length, shards=(*kept, *labels)))
 
 
 def _labels(source: Storage, whole: Commit, labels: ShardRecord, estimator: Estimator) -> pa.Table:
@@ -138,8 +138,3 @@ def _copy(source: Storage, target: Storage, shard: ShardRecord) -> None:
     if not target.create(shard.file, data) and sha256_of(target.read(shard.file)) != shard.sha256:
         set_aside_damaged(target, shard.file)
         target.create(shard.file, data)
-
-
-def _publish(target: Storage, commit: Commit) -> None:
-    if not publish(target, commit):
-        raise RunConflict(f"another job works on {target.run_dir}: wait for it, then start again")

@@ -45,6 +45,15 @@ class Changed(Enum):
     """Its labels stay, marked as `input_changed`."""
 
 
+class ChangedChains(Enum):
+    """What `export` and `train` do with chains whose input row has changed or vanished since they were labelled."""
+
+    drop = "drop"
+    """They are left out: a row that stands in their place may have another answer or another text."""
+    keep = "keep"
+    """They count like others."""
+
+
 class Fallback(Enum):
     """What counts as the final answer if a text does not state one explicitly."""
 

@@ -57,9 +57,14 @@ class BudgetSpent(StepvalueError):
 
 
 class RunConflict(StepvalueError):
-    """The run directory belongs to another run. Nothing in it was changed."""
+    """The run directory belongs to another run, or another job works on it. Nothing that it holds was changed."""
 
     exit_code = 2
+
+
+def other_job(run_dir: str) -> RunConflict:
+    """The error where another job works on the same run directory."""
+    return RunConflict(f"another job works on {run_dir}: wait for it, or choose another run_dir")
 
 
 class StoreError(StepvalueError):

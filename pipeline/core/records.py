@@ -122,16 +122,28 @@ class InputRow:
     changed: bool | None = None
 
 
+VANISHED = "vanished"
+
+
+def has_vanished(detail: str) -> bool:
+    """Whether a row with this `ChangedRow.detail` has vanished. Else it has changed."""
+    return detail.startswith(VANISHED)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangedRow:
     """A used row that the present input no longer has. `location`: where it was. `chain_id`: None for a row without a chain.
-    `detail` says what has changed."""
+    `detail` says what has changed; it begins with `VANISHED` where nothing stands in its place."""
 
     location: RowLocation
     source_id: str | None
     problem_id: str
     chain_id: str | None
     detail: str
+
+    @property
+    def vanished(self) -> bool:
+        return has_vanished(self.detail)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

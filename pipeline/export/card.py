@@ -29,8 +29,8 @@ _LARGEST = "n>10M"
 _PATHS = ("run_dir", "out", "decontaminate.paths")
 """Settings that hold paths of a machine: a card shows their last part."""
 _FILTERS = (
-    "min_p_outcome", "min_root_value", "max_root_value", "balance", "uncertain", "neutral", "after_error", "invalid",
-    "decontaminate.", "threshold", "partial", "max_length",
+    "changed", "min_p_outcome", "min_root_value", "max_root_value", "balance", "uncertain", "neutral", "after_error",
+    "invalid", "decontaminate.", "threshold", "partial", "max_length",
 )  # fmt: skip
 _BIASES = (
     "A value is about this policy: how often *it* reaches a correct answer from there. A right step can have a low value "

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import polars as pl
 
-from pipeline.config.chain_filter import ChainFilter
+from pipeline.config.chain_filter import CHANGE_KINDS, ChainFilter
 from pipeline.config.label import EstimatorConfig
 from pipeline.config.recorded_settings import Settings, chosen_settings
 from pipeline.core.errors import InputError, UsageError
 from pipeline.core.formatting import format_count
-from pipeline.core.records import Totals
+from pipeline.core.records import Totals, has_vanished
 from pipeline.data.problems import in_validation
 from pipeline.estimators.labels import describe_rule
 from pipeline.estimators.registry import ESTIMATORS
@@ -42,6 +42,7 @@ from pipeline.export.result import (
 from pipeline.export.settings import Balance, ExportConfig, InvalidChains, TargetKind
 from pipeline.export.targets import SOMETIMES, LabelRow, LeftOutChains
 from pipeline.export.write import RowFile, TableFile, row_file
+from pipeline.storage.changes import counted_changes
 from pipeline.storage.disk import os_errors
 from pipeline.storage.location import folder_at, storage_at
 from pipeline.storage.outputs import atomic_file, atomic_folder, refuse_overwriting
@@ -108,7 +109,8 @@ class _Job:
         self._run = run
         self._contaminated_by = self._listed_problems()
         self.chain_filter = ChainFilter(config)
-        self._chains = self._steps = self._steps_left_out = 0
+        self._chains = self._steps = self._steps_left_out = self._steps_changed = 0
+        self._kept_changes: dict[str, bool] = {}
         self._files: dict[str, FileCounts] = {}
         self.left_out: list[FirstLeftOut] = []
         self.invalid: list[FirstLeftOut] = []
@@ -140,6 +142,7 @@ class _Job:
             files=self._files,
             step_counts=step_totals(counts.steps for counts in self._files.values()),
             steps_left_out=self._steps_left_out,
+            steps_changed=self._steps_changed,
             left_out=reasons(self.left_out),
             kept=reasons(self._kept),
             owed=self._run.incomplete,
@@ -149,6 +152,12 @@ class _Job:
 
     def _warnings(self) -> Iterator[str]:
         plan = self._plan
+        if kept := self._kept_changes:
+            counted = counted_changes(len(kept) - sum(kept.values()), sum(kept.values()))
+            yield (
+                f"the files have {format_count(len(kept), 'chain')} whose input row is not as it was labelled ({counted}), "
+                "perhaps beside a row with the same problem and another answer; changed=drop leaves them out"
+            )
         places = total_places(counts.places for counts in self._files.values())
         values = "target=soft" if plan.takes_values else "`train`, or a format that takes target=soft"
         match plan.target:
@@ -194,13 +203,10 @@ class _Job:
 
     def _rows(self, chains: Sequence[LabelRow]) -> Iterator[ExportRow]:
         """The rows of one problem. A chain that the filter leaves out is in no row, so it is in no pair either."""
-        if not self.chain_filter.columns:
-            yield from self._plan.make(chains)
-            return
         kept: list[LabelRow] = []
         for chain in chains:
-            graded = bool(chain.root_n_rollouts) or any(chain.n_rollouts)
-            reason = self.chain_filter.reason(chain.p_outcome, chain.root_value, graded=graded)
+            graded = bool(chain.root_n_rollouts) or any(chain.n_rollouts or ())
+            reason = self.chain_filter.reason(chain.p_outcome, chain.root_value, graded=graded, change=chain.change)
             if reason is None:
                 kept.append(chain)
             else:
@@ -223,6 +229,7 @@ class _Job:
         chosen: defaultdict[str, list[ExportRow]] = defaultdict(list)
         gone: dict[FirstLeftOut, None] = {}
         left_steps: dict[str, int] = {}
+        changed_steps = 0
         for made in chains:
             reason = self._reason(made)
             if reason is None and made.chain.chain_id in surplus:
@@ -232,13 +239,18 @@ class _Job:
             if reason is not None:
                 gone[_left(made, reason.kind, reason.detail)] = None
                 left_steps[made.chain.chain_id] = len(made.chain.steps)
+                if reason.kind in CHANGE_KINDS:
+                    changed_steps += len(made.chain.steps)
             elif made.offences and self._config.invalid is InvalidChains.stop:
                 self.invalid += [_left(made, o.kind, o.detail, fatal=o.fatal) for o in made.offences]
             else:
+                if made.chain.change is not None:
+                    self._kept_changes[made.chain.chain_id] = has_vanished(made.chain.change)
                 self._kept += [_left(made, offence.kind, offence.detail) for offence in made.offences]
                 chosen[self._split(made)].append(made)
         self.left_out += gone
-        self._steps_left_out += sum(left_steps.values())
+        self._steps_left_out += sum(left_steps.values()) - changed_steps
+        self._steps_changed += changed_steps
         return chosen
 
     def _reason(self, made: ExportRow) -> LeftOutChains | None:

@@ -32,7 +32,8 @@ _ONE_CLASS = {
 class LabelRow(NamedTuple):
     """The columns of `labels` that exports use. Lists have one entry per step.
 
-    Of the columns in `SOMETIMES`, only those that the plan reads are loaded; the others are None.
+    Of the columns in `SOMETIMES`, only those that the plan reads are loaded; the others are None. `change`: see
+    `stored_labels.CHANGE`.
     """
 
     chain_id: str
@@ -55,6 +56,7 @@ class LabelRow(NamedTuple):
     root_n_rollouts: int | None = None
     p_outcome: float | None = None
     root_value: float | None = None
+    change: str | None = None
 
 
 ORIGIN = "origin"

@@ -145,7 +145,7 @@ def label_held(
     found, damaged = _repaired(storage, units)
     targets = _unit_targets(storage, config, units, found)
     before = state_of(units, found, targets)
-    if mark_changed_rows(storage, units, before.wholes, found):
+    if mark_changed_rows(storage, staged, before.wholes, found):
         before = state_of(units, _sequences(storage), targets)
     if unpaid := sum(job.unit_target.unit_budget == 0 for job in before.jobs):
         say(

@@ -19,16 +19,24 @@ from pipeline.config.label import DataConfig, RunConfig
 from pipeline.core.errors import InputError
 from pipeline.core.formatting import format_count
 from pipeline.core.ids import content_id
-from pipeline.core.records import ChangedRow, InputRow, Reject, Totals
-from pipeline.core.tables import changed_rows, changes_table
+from pipeline.core.records import VANISHED, ChangedRow, InputRow, Reject, Totals
+from pipeline.core.tables import changes_table
 from pipeline.data.prompts import prefix_id, root_id
 from pipeline.graders.base import Checker
 from pipeline.runtime.input_comparison import Comparison, what_changed
 from pipeline.runtime.intake import RejectFiles, Staging, write_unit_files
+from pipeline.storage.changes import (
+    CHANGES,
+    KeptChanges,
+    changed_content,
+    changes_of,
+    counted_changes,
+    kept_changes,
+)
 from pipeline.storage.commits import Commit
 from pipeline.storage.shards import ShardRecord, read_shard, write_shard
 from pipeline.storage.storage import Storage
-from pipeline.storage.units import CHANGES, changed_content, changes_of, content_of, staged_rows
+from pipeline.storage.units import content_of, staged_rows
 
 SHOWN_CHANGES = 5
 """The largest number of changed rows that a refusal names."""
@@ -39,7 +47,7 @@ class GrownInput:
     """A grown input, not yet committed. `shards`: all its files, also those of the input before. `totals`: of all its rows.
 
     The other counts are of what is new. `problems`: new ones. `rows_of_old`: used rows whose problems have chains in earlier
-    units, `old_problems` of them; `repeated`: prefixes of them that these units measure too. `changed`: rows that are newly
+    units, `old_problems` of them; `repeated`: prefixes of them that these units measure too. `changes`: rows that are newly
     marked as changed.
     """
 
@@ -52,7 +60,7 @@ class GrownInput:
     rows_of_old: int
     old_problems: int
     repeated: int
-    changed: int
+    changes: KeptChanges
 
 
 def grow(
@@ -89,7 +97,8 @@ def grow(
 
 def growth_line(grown: GrownInput, rollouts: int) -> str:
     """What is new, for the user. `rollouts`: the setting `sampling.rollouts`. Empty if nothing is."""
-    if not (grown.used or grown.rejected or grown.changed):
+    changes = grown.changes
+    if not (grown.used or grown.rejected or changes.rows):
         return ""
     rows = format_count(grown.used + grown.rejected, "new row")
     parts = [f"{rows} = {grown.used:,} used + {grown.rejected:,} rejected"]
@@ -101,9 +110,10 @@ def growth_line(grown: GrownInput, rollouts: int) -> str:
             "where the prefixes that they share with earlier chains are sampled again (about "
             f"{format_count(grown.repeated * rollouts, 'rollout')})"
         )
-    if grown.changed:
+    if changes.rows:
+        counted = counted_changes(changes.changed, changes.vanished)
         parts.append(
-            f"{format_count(grown.changed, 'changed row')}, whose labels stay, marked in the column input_changed"
+            f"old rows: {counted}, whose labels stay, marked in the column input_changed; `export` and `train` leave them out"
         )
     return f"the input grew: {'; '.join(parts)}"
 
@@ -115,8 +125,7 @@ class _Growth:
         self._comparison = comparison
         self._file = changes_of(staged)
         self._gone = comparison.gone()
-        before = changed_rows(read_shard(storage, self._file)) if self._file else []
-        self._known = {changed_content(row): row for row in before}
+        self._known = {changed_content(row): row for row in kept_changes(storage, self._file).rows}
 
     def newly_changed(self, data: DataConfig) -> list[ChangedRow]:
         """The used rows that have changed since the input was staged. Raises InputError unless these may be kept."""
@@ -153,7 +162,7 @@ class _Growth:
             rows_of_old=old.rows,
             old_problems=len(old.prefixes),
             repeated=old.repeated(staged_rows(self._storage, self._staged)) if old.rows else 0,
-            changed=len(changed),
+            changes=KeptChanges(rows=tuple(changed)),
         )
 
     def _with_again(self, row: InputRow) -> InputRow:
@@ -206,7 +215,7 @@ def _inner_prefixes(row: InputRow) -> list[str]:
 
 def _changed_row(row: InputRow, now: InputRow | Reject | None) -> ChangedRow:
     if now is None:
-        detail = "vanished: no row has its content, its id or its place"
+        detail = f"{VANISHED}: no row has its content, its id or its place"
     else:
         at = f"{now.location.file}:{now.location.line}"
         what = f"was rejected ({now.reason.value})" if isinstance(now, Reject) else f"has {what_changed(row, now)}"
@@ -229,5 +238,6 @@ def _refusal(run_dir: str, changed: list[ChangedRow], number: int, used: int, li
         f"{run_dir} has labels of rows that the input no longer has as they were, {number:,} of "
         f"{format_count(used, 'used row')}:"
         f"{''.join(lines)}\nRestore these rows,{limited} or use another run_dir. With data.changed=keep the run keeps their "
-        "labels, marked in the column input_changed, and labels the rows in their place as new ones"
+        "labels, marked in the column input_changed, and labels the rows in their place as new ones; `export` and `train` "
+        "leave the marked ones out"
     )

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from pipeline.config.label import LabelConfig
-from pipeline.core.errors import InputError, RunConflict, StoreError
+from pipeline.core.errors import InputError, StoreError, other_job
 from pipeline.core.output import say
 from pipeline.core.records import Totals
 from pipeline.graders.base import Checker
@@ -124,7 +124,7 @@ class _Staging:
             return commit
         raced = resolve(_sequence(self._storage, commit.sequence_id)).whole
         if raced is None or raced.settings != commit.settings:
-            raise RunConflict(f"another job works on {self._storage.run_dir}: wait for it, or choose another run_dir")
+            raise other_job(self._storage.run_dir)
         return raced
 
 

@@ -6,6 +6,7 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
+from functools import lru_cache, partial
 
 import pyarrow as pa
 
@@ -26,6 +27,7 @@ from pipeline.graders.registry import checker_for, grader_version
 from pipeline.runtime.answer_ending import ending_for
 from pipeline.runtime.unit import Probe, UnitLabeller, UnitResult, UnitSettings
 from pipeline.runtime.unit_buffer import UnitBuffer
+from pipeline.storage.changes import changed_contents
 from pipeline.storage.commits import Commit
 from pipeline.storage.editions import LABELS
 from pipeline.storage.shards import ShardRecord
@@ -117,6 +119,8 @@ class Worker:
     ) -> None:
         self._log = log
         self._storage = storage
+        # All units of a start have the same changed rows.
+        self._changed = lru_cache(maxsize=1)(partial(changed_contents, storage))
         self._engine = engine
         self._policy = policy_for(config.policy)
         self._settings = unit_settings(config)
@@ -219,13 +223,16 @@ class Worker:
         return self._labeller
 
     async def _opened(self, task: UnitTask) -> tuple[list[InputRow], UnitBuffer]:
-        rows = await asyncio.to_thread(unit_rows, self._storage, task.unit)
+        rows = await asyncio.to_thread(self._rows, task.unit)
         offered = (task.learned.shard,) if task.learned else ()
         log = self._log(self._storage, task.unit.unit_id, task.known_length, offered)
         buffer = UnitBuffer(log, grader=grader_version(), unit_target=task.unit_target, learner=self._estimator.learner)
         await buffer.read()
         failpoint("worker.opened")
         return rows, buffer
+
+    def _rows(self, unit: UnitRef) -> list[InputRow]:
+        return unit_rows(self._storage, unit, self._changed(unit.changes))
 
     def _tables(self, result: UnitResult) -> dict[str, pa.Table]:
         tables = {

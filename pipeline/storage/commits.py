@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from pipeline.core.errors import Absent, StoreError
+from pipeline.core.errors import Absent, StoreError, other_job
 from pipeline.core.failpoints import failpoint
 from pipeline.core.ids import is_shard_file, record_name, record_parts
 from pipeline.core.records import Totals, UnitTarget
@@ -102,6 +102,12 @@ def publish(storage: Storage, commit: Commit) -> bool:
     won = storage.create(name, data) or storage.read(name) == data
     failpoint("commit.after")
     return won
+
+
+def publish_or_refuse(storage: Storage, commit: Commit) -> None:
+    """Publish the record. Raises RunConflict when another record has its number."""
+    if not publish(storage, commit):
+        raise other_job(storage.run_dir)
 
 
 def record_sequence(storage: Storage, kind: str, sequence_id: str, known_length: int = 0) -> RecordSequence:

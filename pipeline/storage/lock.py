@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from pipeline.core.errors import Absent, RunConflict, StoreError, UsageError
+from pipeline.core.errors import Absent, RunConflict, StoreError, UsageError, other_job
 from pipeline.storage.objects import ObjectStorage
 from pipeline.storage.storage import Storage
 
@@ -79,7 +79,7 @@ def run_lock(run_dir: Path) -> Iterator[None]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise RunConflict(f"another job works on {run_dir}: wait for it, or choose another run_dir") from error
+            raise other_job(str(run_dir)) from error
         except OSError as error:
             if error.errno not in _NOT_SUPPORTED:
                 raise

@@ -4,45 +4,50 @@ Labels that a worker writes have their marks. Here the labels of whole units get
 and nothing is sampled. All labels of a run have the column, or none of them.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pyarrow as pa
 
-from pipeline.core.errors import StoreError
-from pipeline.core.ids import content_id
-from pipeline.core.records import InputRow
+from pipeline.core.ids import content_id, row_content
 from pipeline.core.schemas import INPUT_CHANGED, LABELS_MARKED
-from pipeline.storage.commits import Commit, RecordSequence, publish, resolve
+from pipeline.storage.changes import changed_contents, changes_of
+from pipeline.storage.commits import Commit, RecordSequence, publish_or_refuse, resolve
 from pipeline.storage.editions import LABELS
-from pipeline.storage.shards import read_shard, write_shard
+from pipeline.storage.shards import verified_file, write_shard
 from pipeline.storage.storage import Storage
 from pipeline.storage.stored_labels import is_former
-from pipeline.storage.units import UnitRef, unit_rows
+from pipeline.storage.units import unit_keys
+
+Key = tuple[str, str | None]
+"""The `problem_id` and `chain_id` of a row."""
+_READ = ("problem_id", "chain_id", INPUT_CHANGED)
 
 
 def mark_changed_rows(
-    storage: Storage, units: Iterable[UnitRef], wholes: Mapping[str, Commit], found: Mapping[str, RecordSequence]
+    storage: Storage, staged: Commit, wholes: Mapping[str, Commit], found: Mapping[str, RecordSequence]
 ) -> bool:
-    """Give the labels of `wholes` (records of whole units by unit id) the marks of their rows. True if any label changed.
+    """Give the labels of `wholes` (records of whole units by unit id) the marks of their rows in the `staged` input. True if
+    any label changed.
 
     A unit that was extended since it was whole is left out: the worker that completes it marks its labels. So are labels with
-    the columns of schema 3. Raises StoreError, also when another driver writes to a unit.
+    the columns of schema 3. Raises StoreError, and RunConflict when another driver writes to a unit.
     """
+    contents = changed_contents(storage, changes_of(staged))
     changed = False
-    for unit in units:
-        whole = wholes.get(unit.unit_id)
-        if unit.changes is not None and whole is not None and _is_last(whole, found[unit.unit_id]):
-            changed |= _mark(storage, unit, whole, found[unit.unit_id].length)
+    for unit_id, keys in unit_keys(storage, staged) if contents is not None else ():
+        whole = wholes.get(unit_id)
+        if whole is not None and _is_last(whole, found[unit_id]):
+            marks = {key: row_content(*key) in (contents or ()) for key in keys}
+            changed |= _mark(storage, whole, found[unit_id].length, marks)
     return changed
 
 
-def _marks_of(labels: pa.Table, rows: Sequence[InputRow]) -> list[bool | None]:
-    """The mark of each label row of a unit, from the unit's rows."""
-    of_chain: dict[object, bool | None] = {row.solution.chain_id: row.changed for row in rows if row.solution}
-    of_bare: dict[object, bool | None] = {row.problem.problem_id: row.changed for row in rows if row.solution is None}
-    pairs = zip(labels["chain_id"].to_pylist(), labels["problem_id"].to_pylist(), strict=True)
-    return [of_chain[chain] if chain in of_chain else of_bare[problem] for chain, problem in pairs]
+def _marks_of(labels: pa.Table, marks: Mapping[Key, bool]) -> list[bool]:
+    """The mark of each label row of a unit. A chain that no row gives was sampled for the row of its bare problem."""
+    problems, chains = (map(str, labels[name].to_pylist()) for name in _READ[:2])
+    pairs = zip(problems, chains, strict=True)
+    return [marks[problem, chain] if (problem, chain) in marks else marks[problem, None] for problem, chain in pairs]
 
 
 def _is_last(whole: Commit, sequence: RecordSequence) -> bool:
@@ -50,19 +55,20 @@ def _is_last(whole: Commit, sequence: RecordSequence) -> bool:
     return all(shard in whole.shards for shard in log)
 
 
-def _mark(storage: Storage, unit: UnitRef, whole: Commit, number: int) -> bool:
+def _mark(storage: Storage, whole: Commit, number: int, marks: Mapping[Key, bool]) -> bool:
     shards = [shard for shard in whole.shards if shard.table == LABELS]
     if not shards:
         return False
-    labels = read_shard(storage, shards[0])
-    marks = _marks_of(labels, unit_rows(storage, unit))
-    there = labels[INPUT_CHANGED].to_pylist() if INPUT_CHANGED in labels.column_names else None
-    if marks == there or is_former(labels.column_names):
+    file = verified_file(storage, shards[0])
+    names = file.schema_arrow.names
+    read = file.read(columns=[name for name in _READ if name in names], use_threads=False)
+    of_chains = _marks_of(read, marks)
+    if is_former(names) or (INPUT_CHANGED in names and of_chains == read[INPUT_CHANGED].to_pylist()):
         return False
-    columns = {name: labels[name] for name in labels.column_names} | {INPUT_CHANGED: pa.array(marks, pa.bool_())}
+    labels = file.read(use_threads=False)
+    columns = {name: labels[name] for name in names} | {INPUT_CHANGED: pa.array(of_chains, pa.bool_())}
     marked = pa.Table.from_arrays([columns[field.name] for field in LABELS_MARKED], schema=LABELS_MARKED)
-    written = write_shard(storage, LABELS, content_id(LABELS, unit.unit_id), [marked])
+    written = write_shard(storage, LABELS, content_id(LABELS, whole.sequence_id), [marked])
     others = tuple(shard for shard in whole.shards if shard.table != LABELS)
-    if not publish(storage, replace(whole, number=number, shards=(*others, written))):
-        raise StoreError(f"another job works on {storage.run_dir}: wait for it, then start again")
+    publish_or_refuse(storage, replace(whole, number=number, shards=(*others, written)))
     return True

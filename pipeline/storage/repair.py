@@ -5,7 +5,7 @@ A file that is temporarily unreadable is not damage: the error ends the start, a
 
 from dataclasses import replace
 
-from pipeline.core.errors import Absent, Damaged, StoreError
+from pipeline.core.errors import Absent, Damaged
 from pipeline.core.ids import record_parts
 from pipeline.storage.commits import (
     FOLDER,
@@ -15,6 +15,7 @@ from pipeline.storage.commits import (
     commit_name,
     encode_commit,
     publish,
+    publish_or_refuse,
     shards_in_use,
 )
 from pipeline.storage.shards import ShardRecord, intact_bytes, keep_damaged, set_aside_damaged
@@ -29,7 +30,7 @@ def damaged_files(storage: Storage, sequence: RecordSequence) -> list[str]:
 def repair(storage: Storage, sequence: RecordSequence) -> tuple[RecordSequence, list[str]]:
     """Set damaged files aside and declare them void. Returns the new sequence and the names of damaged files.
 
-    Only for the driver that holds the run's lock. Raises StoreError when another driver writes to the sequence nevertheless.
+    Only for the driver that holds the run's lock. Raises RunConflict when another driver writes to the sequence nevertheless.
     """
     found = list(sequence.unreadable)
     for name in sequence.unreadable:
@@ -49,8 +50,7 @@ def repair(storage: Storage, sequence: RecordSequence) -> tuple[RecordSequence, 
             state=CommitState.VOID,
             void=tuple(names),
         )
-        if not publish(storage, word):
-            raise StoreError(f"another job works on {storage.run_dir}: wait for it, then start again")
+        publish_or_refuse(storage, word)
         sequence = _with(sequence, word)
         found += names
     return sequence, found

@@ -9,14 +9,21 @@ from collections.abc import Iterator, Sequence
 from typing import IO, Any
 
 import polars as pl
+import pyarrow.parquet as pq
 
 from pipeline.core.errors import UsageError
-from pipeline.core.schemas import LABELS_3, SAME_IN_3, SCHEMA_VERSION
+from pipeline.core.schemas import INPUT_CHANGED, LABELS_3, SAME_IN_3, SCHEMA_VERSION
+from pipeline.storage.changes import KeptChanges
 from pipeline.storage.editions import current_shards
 from pipeline.storage.run_record import SCHEMA
 from pipeline.storage.shards import ShardRecord, intact_bytes, verified_file
 from pipeline.storage.storage import Storage
 from pipeline.storage.stored_run import StoredRun, stored_run
+
+CHANGE = "change"
+"""A column that is made while labels are read: what has become of the input row of a chain, as `ChangedRow.detail` says it;
+null where the input has the row as it was labelled."""
+_MARKS = ("problem_id", "chain_id", INPUT_CHANGED)
 
 
 class FormerLabels(UsageError):
@@ -37,8 +44,8 @@ def has_former_labels(storage: Storage, run: StoredRun) -> bool:
 
 def label_frames(storage: Storage, columns: Sequence[str] | None = None) -> Iterator[pl.DataFrame]:
     """The current labels: one frame per complete unit that has labels, in the order of the input. All chains of a problem are
-    in one frame. `columns`: the columns to read. Raises as `stored_run` does, StoreError for a damaged file, and
-    FormerLabels."""
+    in one frame. `columns`: the columns to read; `CHANGE`, and `input_changed` in any run, may be among them. Raises as
+    `stored_run` does, StoreError for a damaged file, and FormerLabels."""
     yield from frames_of(storage, stored_run(storage), columns)
 
 
@@ -47,10 +54,29 @@ def frames_of(storage: Storage, run: StoredRun, columns: Sequence[str] | None = 
     for shard in _current(run):
         file = verified_file(storage, shard)
         if is_former(file.schema_arrow.names) and not SAME_IN_3.issuperset(
-            LABELS_3.names if columns is None else columns
+            LABELS_3.names if columns is None else {*columns} - {CHANGE, INPUT_CHANGED}
         ):
             raise FormerLabels(_refusal(storage, run))
-        yield pl.DataFrame(file.read(columns=None if columns is None else list(columns), use_threads=False))
+        if columns is None or not {CHANGE, INPUT_CHANGED}.intersection(columns):
+            yield pl.DataFrame(file.read(columns=None if columns is None else list(columns), use_threads=False))
+        else:
+            yield _with_changes(file, run.changes, columns)
+
+
+def _with_changes(file: pq.ParquetFile, changes: KeptChanges, columns: Sequence[str]) -> pl.DataFrame:
+    """The columns of a label file, with `CHANGE` and `input_changed` by the rows that have changed. The file's own marks lack
+    where `label` was killed before it wrote them."""
+    there = {*columns, *_MARKS}.intersection(file.schema_arrow.names)
+    frame = pl.DataFrame(file.read(columns=sorted(there), use_threads=False))
+    if not changes.rows:
+        return frame.with_columns(pl.lit(None, pl.String).alias(CHANGE), pl.lit(False).alias(INPUT_CHANGED)).select(
+            columns
+        )
+    problems, chains = frame["problem_id"].to_list(), frame["chain_id"].to_list()
+    marks = frame[INPUT_CHANGED].to_list() if INPUT_CHANGED in there else [None] * frame.height
+    found = [changes.of_chain(*each, marked=mark) for *each, mark in zip(problems, chains, marks, strict=True)]
+    details = pl.Series(CHANGE, [row.detail if row else None for row in found], pl.String)
+    return frame.with_columns(details, details.is_not_null().alias(INPUT_CHANGED)).select(columns)
 
 
 def label_shards(storage: Storage, run: StoredRun) -> list[ShardRecord]:

@@ -2,12 +2,13 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from pipeline.config.recorded_settings import Settings
 from pipeline.core.errors import StoreError, UsageError
 from pipeline.core.formatting import format_unfinished
 from pipeline.core.schemas import READABLE_SCHEMAS, SCHEMA_VERSION
+from pipeline.storage.changes import KeptChanges, changes_of, kept_changes
 from pipeline.storage.commits import (
     FOLDER,
     INPUT,
@@ -37,13 +38,14 @@ _MAKING = ("estimator.", "grader.", "grader_version")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredRun:
     """`units`: in the order of the input. `wholes`: the records of the finished units, by unit id. `present`: see
-    `with_present_input`."""
+    `with_present_input`. `changes`: the rows whose labels are kept although the input no longer has them as they were."""
 
     identity: Settings
     present: Settings
     units: tuple[UnitRef, ...]
     wholes: Mapping[str, Commit]
     editions: RecordSequence
+    changes: KeptChanges = field(default_factory=KeptChanges)
 
     @property
     def incomplete(self) -> int:
@@ -84,6 +86,7 @@ def stored_run(storage: Storage) -> StoredRun:
         units=units,
         wholes={unit.unit_id: wholes[unit.unit_id] for unit in units if unit.unit_id in wholes},
         editions=edition_sequence(storage),
+        changes=kept_changes(storage, changes_of(staged)),
     )
 
 

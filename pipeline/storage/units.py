@@ -10,17 +10,18 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from pipeline.core.ids import content_id, row_content
-from pipeline.core.records import ChangedRow, InputRow
-from pipeline.core.tables import changed_rows, input_rows, inputs_table
+from pipeline.core.records import InputRow
+from pipeline.core.tables import input_rows, inputs_table
+from pipeline.storage.changes import changes_of
 from pipeline.storage.commits import Commit
-from pipeline.storage.shards import ShardRecord, notes_of, read_shard, verified_file, write_shard
+from pipeline.storage.shards import ShardRecord, notes_of, verified_file, write_shard
 from pipeline.storage.storage import Storage
 
 TABLE = "inputs"
 UNITS = "stepvalue.units"
+_KEYS = ("problem_id", "chain_id")
 AGAIN = "stepvalue.again"
 """Note of a file: problem id -> the number of earlier units with chains of the problem, where there are any."""
-CHANGES = "changes"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,28 +69,28 @@ def staged_rows(storage: Storage, staged: Commit) -> Iterator[list[InputRow]]:
                 yield marked_rows(input_rows(file.read_row_group(group, use_threads=False)), again, None)
 
 
+def unit_keys(storage: Storage, staged: Commit) -> Iterator[tuple[str, list[tuple[str, str | None]]]]:
+    """Pairs of a unit's id and the `problem_id` and `chain_id` of its rows, without their texts; each file is read once. Raises
+    as `units_of` does."""
+    for shard in staged.shards:
+        if shard.table == TABLE:
+            file = verified_file(storage, shard)
+            for group, unit_id in enumerate(json.loads(notes_of(file)[UNITS])):
+                ids = file.read_row_group(group, columns=list(_KEYS), use_threads=False)
+                yield unit_id, list(zip(*(ids[name].to_pylist() for name in _KEYS), strict=True))
+
+
 def again_of(notes: Mapping[str, str]) -> dict[str, int]:
     """Problem id -> the number of earlier units with chains of the problem, from the notes of a file."""
     return {str(problem): int(number) for problem, number in json.loads(notes.get(AGAIN, "{}")).items()}
 
 
-def changes_of(staged: Commit) -> ShardRecord | None:
-    """The file of the used rows that the present input no longer has. None in a run that never had any."""
-    return next((shard for shard in staged.shards if shard.table == CHANGES), None)
-
-
-def changed_contents(storage: Storage, changes: ShardRecord | None) -> frozenset[str] | None:
-    """The contents of the rows in the file of `changes_of`. Raises StoreError."""
-    if changes is None:
-        return None
-    return frozenset(map(changed_content, changed_rows(read_shard(storage, changes))))
-
-
-def unit_rows(storage: Storage, unit: UnitRef) -> list[InputRow]:
-    """The rows of one unit. The chains of a problem are adjacent."""
+def unit_rows(storage: Storage, unit: UnitRef, changed: frozenset[str] | None = None) -> list[InputRow]:
+    """The rows of one unit. The chains of a problem are adjacent. `changed`: the `changed_contents` of `unit.changes`; without
+    them the rows have no marks. Raises StoreError."""
     file = verified_file(storage, unit.shard)
     rows = input_rows(file.read_row_group(unit.group, use_threads=False))
-    return marked_rows(rows, again_of(notes_of(file)), changed_contents(storage, unit.changes))
+    return marked_rows(rows, again_of(notes_of(file)), changed)
 
 
 def marked_rows(rows: Sequence[InputRow], again: Mapping[str, int], changed: frozenset[str] | None) -> list[InputRow]:
@@ -102,11 +103,6 @@ def marked_rows(rows: Sequence[InputRow], again: Mapping[str, int], changed: fro
         )
         for row in rows
     ]
-
-
-def changed_content(row: ChangedRow) -> str:
-    """What makes the row unique in its run."""
-    return row_content(row.problem_id, row.chain_id)
 
 
 def content_of(row: InputRow) -> str:

@@ -21,6 +21,7 @@ from pipeline.config.chain_filter import ChainFilter
 from pipeline.core.ids import content_id
 from pipeline.data.problems import in_validation
 from pipeline.estimators.target_places import NO_PLACES, TargetPlaces, total_places
+from pipeline.storage.stored_labels import CHANGE
 from pipeline.train.chains import label_rows
 from pipeline.train.settings import TrainConfig, unescaped_separator
 from pipeline.train.targets import COLUMNS, IGNORED, StepTarget, counts_for, places_of, step_targets
@@ -71,7 +72,7 @@ class StepDataset(Dataset):  # type: ignore[misc]  # torch is untyped here
         Raises UsageError for no run of this version, an unfinished one without `config.partial`, and neutral steps without
         `config.neutral`; InputError for a bound on a number that no chain of the run has; StoreError for a damaged file.
         """
-        rows = label_rows(config.run_dir, COLUMNS, partial=config.partial)
+        rows = label_rows(config.run_dir, [*COLUMNS, CHANGE], partial=config.partial)
         return cls.of_rows(rows, config, tokenizer, max_length=max_length, held_out=held_out)
 
     @classmethod
@@ -84,7 +85,8 @@ class StepDataset(Dataset):  # type: ignore[misc]  # torch is untyped here
         max_length: int,
         held_out: bool | None = None,
     ) -> "StepDataset":
-        """The same from rows of `labels` with `targets.COLUMNS`. Raises UsageError and InputError as `of_run` does."""
+        """The same from rows of `labels` with `targets.COLUMNS` and, where input rows may have changed, `stored_labels.CHANGE`.
+        Raises UsageError and InputError as `of_run` does."""
         encode, separator = encoder(tokenizer), unescaped_separator(config.separator)
         items: list[TrainChain] = []
         left_out: Counter[str] = Counter()
@@ -93,7 +95,7 @@ class StepDataset(Dataset):  # type: ignore[misc]  # torch is untyped here
         places = NO_PLACES
         for row in rows:
             graded = bool(row["root_n_rollouts"]) or any(row["n_rollouts"])
-            reason = chain_filter.reason(row["p_outcome"], row["root_value"], graded=graded)
+            reason = chain_filter.reason(row["p_outcome"], row["root_value"], graded=graded, change=row.get(CHANGE))
             if held_out is not None and held_out != in_validation(row["problem"], config.validation, config.seed):
                 continue
             if reason is not None:

@@ -79,9 +79,10 @@ def read_record(out: Path, config: TrainConfig) -> Record | None:
         )
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise StoreError(f"{out / NAME} cannot be read ({error}): name another folder, or remove this one") from error
-    wanted = settings_of(config)
+    wanted, usual = settings_of(config), settings_of(TrainConfig())
     for name in sorted(wanted.keys() | record.settings.keys()):
-        was, now = record.settings.get(name), wanted.get(name)
+        # A folder of an earlier version lacks the settings that came later; the hash of its labels says what they changed.
+        was, now = record.settings.get(name, usual.get(name)), wanted.get(name)
         if was != now:
             raise UsageError(
                 f"out={out} was trained with {name}={was!r}, not {now!r}: change {name} back, or name another folder"

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import polars as pl
+import pyarrow as pa
 import pytest
 
 from pipeline.analysis.relabel import relabel
@@ -11,8 +12,10 @@ from pipeline.analysis.status import run_status
 from pipeline.config.changes import RelabelConfig
 from pipeline.config.choices import LabelRule
 from pipeline.core import failpoints
-from pipeline.core.errors import InputError
+from pipeline.core.errors import InputError, RunConflict
 from pipeline.core.failpoints import ARMED, Injected
+from pipeline.core.records import ChangedRow, InputRow
+from pipeline.core.tables import changed_rows
 from pipeline.storage.local import LocalStorage
 from tests.conftest import write_rows
 from tests.runtime.growing import assert_sound, audited, bare, chains, files, label, labels
@@ -205,3 +208,46 @@ def test_files_are_compared_by_their_rows(tmp_path: Path) -> None:
     (folder / "b.jsonl").rename(folder / "d.jsonl")
     assert label(tmp_path, [], f"data.path={folder}/*.jsonl").units_done_now == 0
     assert_sound(tmp_path)
+
+
+@pytest.mark.parametrize("problems", [4, 16])
+def test_the_changed_rows_are_read_as_often_in_large_runs(
+    tmp_path: Path, problems: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = chains(*range(problems))
+    label(tmp_path, rows, "run.unit_problems=1")
+    label(tmp_path, rows[1:], "run.unit_problems=1", "data.changed=keep")
+    read: list[str] = []
+
+    def counted(table: pa.Table) -> list[ChangedRow]:
+        read.append("changes")
+        return changed_rows(table)
+
+    monkeypatch.setattr("pipeline.storage.changes.changed_rows", counted)
+    more = label(tmp_path, rows[1:], "run.unit_problems=1", "data.changed=keep", "sampling.rollouts=4")
+    assert more.units_done_now == problems
+    # Once by the driver, once by the worker.
+    assert len(read) == 2
+    assert labels(tmp_path).filter("input_changed")["source_id"].to_list() == ["0-1"]
+
+
+def test_a_start_that_finds_all_marks_decodes_no_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    label(tmp_path, OLD)
+    label(tmp_path, OLD[1:], "data.changed=keep")
+    before = files(tmp_path, "commits")
+
+    def refused(table: pa.Table) -> list[InputRow]:
+        raise AssertionError("rows were decoded")
+
+    monkeypatch.setattr("pipeline.storage.units.input_rows", refused)
+    label(tmp_path, OLD[1:], "data.changed=keep")
+    assert files(tmp_path, "commits") == before
+
+
+def test_a_job_that_commits_at_the_same_moment_ends_the_marking(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    label(tmp_path, OLD)
+    monkeypatch.setattr("pipeline.storage.commits.publish", lambda *_: False)
+    with pytest.raises(RunConflict, match="another job works on"):
+        label(tmp_path, OLD[1:], "data.changed=keep")

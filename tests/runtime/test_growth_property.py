@@ -16,14 +16,13 @@ from pipeline.config.choices import Changed
 from pipeline.config.label import DataConfig, RunConfig
 from pipeline.core.errors import InputError
 from pipeline.core.records import InputRow
-from pipeline.core.tables import changed_rows
 from pipeline.graders.registry import checker_for
 from pipeline.runtime.growth import GrownInput, grow
 from pipeline.runtime.intake import read_input, stage
+from pipeline.storage.changes import changes_of, contents_of, kept_changes
 from pipeline.storage.commits import INPUT, Commit, CommitState
 from pipeline.storage.local import LocalStorage
-from pipeline.storage.shards import read_shard
-from pipeline.storage.units import changed_content, changes_of, content_of, staged_rows, unit_id_of
+from pipeline.storage.units import content_of, staged_rows, unit_id_of
 from tests.runtime.growing import files, label, labels
 from tests.settings import grader_settings
 
@@ -83,8 +82,7 @@ class Input:
         return {(content_of(row), row.source_id) for row in read if isinstance(row, InputRow)}
 
     def changed(self, staged: Commit) -> set[str]:
-        changes = changes_of(staged)
-        return {changed_content(row) for row in changed_rows(read_shard(self.storage, changes))} if changes else set()
+        return set(contents_of(kept_changes(self.storage, changes_of(staged)).rows))
 
     def _commit(self, name: str, shards: Any, totals: Any, number: int) -> Commit:
         return Commit(
@@ -131,7 +129,7 @@ def test_old_units_stay_and_every_row_is_staged_once(draw: st.DataObject, old: l
         assert len(set(units)) == len(units)
         assert given_input.used(commit) == given_input.used(fresh)
         assert commit.totals == fresh.totals
-        assert (grown.used, grown.changed) == (commit.totals.used - first.totals.used, 0)
+        assert (grown.used, len(grown.changes.rows)) == (commit.totals.used - first.totals.used, 0)
         held: Counter[str] = Counter()
         for unit in staged_rows(given_input.storage, commit):
             assert {row.problem.problem_id: row.again for row in unit} == {
@@ -160,7 +158,7 @@ def test_exactly_the_used_rows_that_are_gone_have_changed(draw: st.DataObject, o
             given_input.grown(first, [*left, *new])
         kept, commit = given_input.grown(first, [*left, *new], Changed.keep)
         assert given_input.changed(commit) == gone
-        assert kept.changed == len(gone)
+        assert len(kept.changes.rows) == len(gone)
         assert commit.totals.rows == commit.totals.used + commit.totals.rejected
         # Kept once is kept, and what comes back is unchanged.
         given_input.grown(commit, [*left, *new])

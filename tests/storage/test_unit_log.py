@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline.core.errors import RunConflict
 from pipeline.core.ids import rollout_id, shard_name
 from pipeline.core.records import (
     Completion,
@@ -211,7 +212,7 @@ def test_another_drivers_word_ends_the_repair(tmp_path: Path) -> None:
     stale = record_sequence(storage, UNIT, UNIT_ID)
     publish(storage, Commit(kind=UNIT, sequence_id=UNIT_ID, number=1, state=CommitState.PART))
     (tmp_path / storage.names("flushed")[0]).unlink()
-    with pytest.raises(Exception, match="another job works on"):
+    with pytest.raises(RunConflict, match="another job works on"):
         repair(storage, stale)
 
 

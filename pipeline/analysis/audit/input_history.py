@@ -7,8 +7,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from pipeline.core.records import InputRow
+from pipeline.storage.changes import CHANGES
 from pipeline.storage.commits import RecordSequence, commit_name, completions
-from pipeline.storage.units import CHANGES, content_of
+from pipeline.storage.units import content_of
 
 
 class InputHistory:

@@ -33,6 +33,7 @@ from pipeline.core.records import InputRow, Totals
 from pipeline.core.schemas import LEARNED
 from pipeline.core.tables import input_rows
 from pipeline.estimators.registry import ESTIMATORS, estimator_for
+from pipeline.storage.changes import CHANGES, changed_contents
 from pipeline.storage.commits import (
     EDITION,
     FOLDER,
@@ -60,7 +61,7 @@ from pipeline.storage.run_record import NAME, STAGED_INPUT
 from pipeline.storage.shards import ShardRecord
 from pipeline.storage.storage import Storage
 from pipeline.storage.stored_run import refuse_no_run
-from pipeline.storage.units import CHANGES, TABLE, UNITS, again_of, changed_contents, marked_rows, unit_id_of
+from pipeline.storage.units import TABLE, UNITS, again_of, marked_rows, unit_id_of
 
 _RESUME = "start `label` with the same settings again"
 _MOVE_AWAY = f"move it away and {_RESUME}"

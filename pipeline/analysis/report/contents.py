@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 import polars as pl
 
+from pipeline.analysis.current_labels import changed_text
 from pipeline.analysis.report import aggregates, figures
 from pipeline.analysis.report.page import Figure, Inset, Page, Section, Table, Tile
 from pipeline.analysis.report.plan_check import (
@@ -35,7 +36,7 @@ def build_page(
         banners=(
             *banners,
             *_banners(found),
-            *(f"{words}." for words in (*warning_lines(found.steps), *missing_costs(found))),
+            *(f"{words}." for words in (*_changed(found), *warning_lines(found.steps), *missing_costs(found))),
         ),
         tiles=tuple(_tiles(found)),
         sections=tuple(section for section in sections if section),
@@ -95,6 +96,10 @@ def _banners(found: RunData) -> list[str]:
     if not found.totals.chains:
         return ["There is no chain: every row was rejected, or none of the sampled chains was kept. See Rejects."]
     return []
+
+
+def _changed(found: RunData) -> list[str]:
+    return list(filter(None, [changed_text(found.changes, found.totals.used)]))
 
 
 def _sentence(text: str) -> str:

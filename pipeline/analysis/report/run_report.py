@@ -9,7 +9,7 @@ from pathlib import Path
 import polars as pl
 from rich.console import Console
 
-from pipeline.analysis.current_labels import current_labels, label_rule
+from pipeline.analysis.current_labels import changed_text, current_labels, label_rule
 from pipeline.analysis.report import aggregates
 from pipeline.analysis.report.aggregates import UnlikelyOutcomes, in_all
 from pipeline.analysis.report.plan_check import PlannedAmount, compare_with_plan, differing_settings
@@ -81,13 +81,14 @@ def read_run(storage: Storage, plan: str | None) -> RunReport:
 
 
 def short_lines(found: RunData, plan: Sequence[PlannedAmount], other: Sequence[str]) -> list[str]:
-    """Unfinished units, values, labels, unlikely outcomes, ungraded verdicts and the plan: what `terminal.totals_lines` does
-    not say.
+    """Unfinished units, changed rows, values, labels, unlikely outcomes, ungraded verdicts and the plan: what
+    `terminal.totals_lines` does not say.
 
     `other`: the settings in which plan and run differ.
     """
     return [
         *_owed(found),
+        *_changed(found),
         *_values(found),
         *_labels(found),
         *_unlikely(found),
@@ -197,6 +198,11 @@ def _owed(found: RunData) -> list[str]:
         rollouts = format_count(found.unfinished.rollouts, "rollout")
         parts.append(f"unfinished units have {rollouts} with {format_count(found.unfinished.tokens, 'token')} so far")
     return [f"units     {'; '.join(filter(None, [*parts, last_activity(found)]))}"]
+
+
+def _changed(found: RunData) -> list[str]:
+    text = changed_text(found.changes, found.totals.used)
+    return [f"changed   {text}"] if text else []
 
 
 def _values(found: RunData) -> list[str]:

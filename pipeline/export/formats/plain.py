@@ -13,9 +13,10 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
+from pipeline.config.choices import ChangedChains
 from pipeline.config.renamed import COLUMNS as RENAMED
 from pipeline.core.errors import UsageError
-from pipeline.core.schemas import LABELS
+from pipeline.core.schemas import LABELS, LABELS_MARKED
 from pipeline.core.suggestions import choice_hint
 from pipeline.export.base import LayoutExporter, Plan, labels_as_they_are
 from pipeline.export.example import TrainingExample
@@ -108,11 +109,11 @@ def _labels_as_they_are(config: ExportConfig) -> Plan:
     twice = next((column for column in config.columns if config.columns.count(column) > 1), None)
     if twice:
         raise UsageError(f"columns: {twice} is named twice")
-    unknown = [column for column in config.columns if column not in LABELS.names]
+    unknown = [column for column in config.columns if column not in LABELS_MARKED.names]
     if unknown and unknown[0] in RENAMED:
         raise UsageError(f"columns: {unknown[0]} is now called {RENAMED[unknown[0]]}; give that name")
     if unknown:
-        hint = choice_hint(unknown[0], LABELS.names)
+        hint = choice_hint(unknown[0], LABELS_MARKED.names)
         raise UsageError(f"columns: labels have no column {unknown[0]}: {hint}; without columns, all are written")
     for key in ("uncertain", "neutral", "after_error", "threshold", "soft"):
         if getattr(config, key) is not None:
@@ -121,8 +122,9 @@ def _labels_as_they_are(config: ExportConfig) -> Plan:
             )
     if config.file not in (None, FileType.parquet):
         raise UsageError(f"file={config.file.value}: format=parquet without a target writes Parquet")
-    columns = tuple(config.columns or LABELS.names)
-    schema = pa.schema([LABELS.field(column) for column in columns])
+    usual = LABELS_MARKED if config.changed is ChangedChains.keep else LABELS
+    columns = tuple(config.columns or usual.names)
+    schema = pa.schema([LABELS_MARKED.field(column) for column in columns])
     return Plan(make=labels_as_they_are, schema=schema, file=FileType.parquet, marks=Marks(), columns=columns)
 
 
