@@ -242,6 +242,9 @@ class PolicyConfig(ChosenSettings):
 
     SECTION: ClassVar[str] = "policy"
     CHOSEN_BY: ClassVar[str] = "kind"
+    MADE_UP: ClassVar[str] = ""
+    """Of a policy without a model, for demonstrations and tests: a clause that says where its rollouts come from. What shows
+    labels of such a policy says that their values are made up."""
     kind: Annotated[str, BY_GROUP] = "embedded"
     """The policy, given as policy=NAME."""
     max_model_len: Annotated[int | None, Ge(16)] = None

@@ -70,6 +70,7 @@ class OracleConfig(Settings):
 
 @dataclass(kw_only=True, slots=True)
 class OraclePolicyConfig(PolicyConfig):
+    MADE_UP: ClassVar[str] = "the oracle draws them from success probabilities of its own, without a model"
     kind: Annotated[str, BY_GROUP] = "oracle"
     oracle: OracleConfig = field(default_factory=OracleConfig)
 

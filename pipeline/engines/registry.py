@@ -3,7 +3,8 @@
 from typing import TYPE_CHECKING
 
 from pipeline.config.label import PolicyConfig, SamplingConfig
-from pipeline.config.recorded_settings import complete_settings
+from pipeline.config.recorded_settings import Settings, complete_settings, refuse_missing
+from pipeline.core.errors import UsageError
 from pipeline.core.registry import Registry
 
 if TYPE_CHECKING:
@@ -28,6 +29,19 @@ def policy_for(settings: PolicyConfig) -> "Policy":
     """The policy that the settings name. Raises UsageError where no policy of that name is installed."""
     usable: Policy = ENGINES.create(settings.kind, complete_settings(settings, ENGINES))
     return usable
+
+
+def made_up_text(settings: Settings) -> str:
+    """A sentence where a run with these recorded settings has a policy that makes its rollouts up (`PolicyConfig.MADE_UP`).
+
+    Empty for other policies, and for one that is not installed here.
+    """
+    try:
+        refuse_missing(settings, PolicyConfig, ENGINES)
+        schema: type[PolicyConfig] = ENGINES.settings(str(settings.get("policy.kind", PolicyConfig.usual())))
+    except UsageError:
+        return ""
+    return f"the values are made up, for a demonstration or a test: {schema.MADE_UP}" if schema.MADE_UP else ""
 
 
 def open_engine(

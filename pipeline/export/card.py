@@ -64,6 +64,7 @@ def data_card(
             f"Layout `{config.format}`{_marks(plan)}. Labels are Monte Carlo estimates of the chance that the policy "
             "reaches a correct answer; its name and the settings are below. "
             "The texts keep the licence of the problems and chains.\n\n",
+            f"**{exported.made_up[:1].upper()}{exported.made_up[1:]}.**\n\n" if exported.made_up else "",
             "| file | rows | problems | labels | good | bad | neutral | uncertain |\n|---|---|---|---|---|---|---|---|\n",
             *(_row(name, counts) for name, counts in exported.files.items()),
             *(f"\nSteps: {text}.\n" for text in step_lines(exported)),
@@ -129,6 +130,8 @@ def _figures(totals: Totals) -> Iterator[str]:
     yield f"- {totals.problems:,} problems, {totals.chains:,} chains, {totals.prefixes:,} distinct prefixes\n"
     yield f"- {totals.rollouts:,} rollouts: {totals.correct:,} correct, {totals.incorrect:,} incorrect, "
     yield f"{totals.no_answer:,} without an answer, {totals.ungraded:,} ungraded; {totals.truncated:,} cut by the token limit\n"
+    if totals.prefixes:
+        yield f"- on average {totals.rollouts / totals.prefixes:.1f} rollouts for each prefix, measured\n"
     yield f"- {totals.tokens:,} tokens in rollouts\n"
 
 

@@ -66,7 +66,7 @@ class ExportResult:
     chains that are left out because their input row changed or vanished. `steps_left_out`: of the others that are left out.
     `left_out`: reasons why chains are in no file. `kept`: reasons why the trainer will misread chains that are written. `owed`:
     number of unfinished units. `target`: that of a step, in words; empty if steps have none. `warnings`: sentences about the
-    labels. `address`: where a hub has it; empty without one."""
+    labels. `made_up`: a sentence where the policy makes its rollouts up. `address`: where a hub has it; empty without one."""
 
     out: str
     chains: int
@@ -80,6 +80,7 @@ class ExportResult:
     step_counts: StepCounts = NO_STEPS
     steps_left_out: int = 0
     steps_changed: int = 0
+    made_up: str = ""
     address: str = ""
 
 
@@ -131,6 +132,8 @@ def result_lines(exported: ExportResult) -> Iterator[str]:
         yield f"  {reason.count:,} {kind}, the first: {reason.first.text}"
     for kind, reason in exported.kept.items():
         yield f"kept, misread     {reason.count:,} {kind}, the first: {reason.first.text}"
+    if exported.made_up:
+        yield f"made up           {exported.made_up}"
     yield from (f"warning           {text}" for text in exported.warnings)
     yield f"{exported.out}"
     if exported.address:

@@ -17,6 +17,7 @@ from pipeline.core.errors import InputError, UsageError
 from pipeline.core.formatting import format_count
 from pipeline.core.records import Totals, has_vanished
 from pipeline.data.problems import in_validation
+from pipeline.engines.registry import made_up_text
 from pipeline.estimators.labels import describe_rule
 from pipeline.estimators.registry import ESTIMATORS
 from pipeline.estimators.target_places import place_warnings, total_places
@@ -143,6 +144,7 @@ class _Job:
             step_counts=step_totals(counts.steps for counts in self._files.values()),
             steps_left_out=self._steps_left_out,
             steps_changed=self._steps_changed,
+            made_up=made_up_text(self._run.identity),
             left_out=reasons(self.left_out),
             kept=reasons(self._kept),
             owed=self._run.incomplete,
@@ -280,13 +282,17 @@ class _Job:
 
 
 def _made_with(run: StoredRun) -> Settings:
-    """The settings that a reader of the labels wants to know: which policy was sampled how, then estimator and grader."""
+    """The settings that a reader of the labels wants to know: which policy was sampled how, then estimator and grader.
+
+    `sampling.rollouts` is no part of a run's identity. Its value comes from the finished units, which may have several."""
     sampled = {
         key: value
         for key, value in run.identity.items()
         if key in _POLICY or key.startswith(("sampling.", "policy.prompt."))
     }
-    return {**sampled, **run.settings}
+    asked = {whole.unit_target.rollouts for whole in run.wholes.values()}
+    rollouts = f"{min(asked)} to {max(asked)}" if len(asked) > 1 else next(iter(asked), None)
+    return {**sampled, "sampling.rollouts": rollouts, **run.settings}
 
 
 def _rule(settings: Settings) -> str:

@@ -41,8 +41,8 @@ class KeptChanges:
     def of_chain(self, problem_id: str, chain_id: str, *, marked: bool | None) -> ChangedRow | None:
         """The row that a labelled chain comes from, if it is one of these.
 
-        `marked`: the chain's `input_changed`. It separates a chain that the policy sampled for such a row from one that a present
-        row gives; of a chain without a mark the first is assumed.
+        `marked`: the chain's `input_changed`. It separates a chain that the policy sampled for such a row from one that a
+        present row gives; of a chain without a mark the first is assumed.
         """
         if not self.rows:
             return None

@@ -1,5 +1,5 @@
-"""A run that keeps labels of rows that changed or vanished: exports and training leave their chains out unless asked to keep them,
-and the summary, report, status and card count them, the changed and the vanished apart."""
+"""A run that keeps labels of rows that changed or vanished: exports and training leave their chains out unless `changed=keep`,
+and summary, report, status and card count them, those that changed and those that vanished."""
 
 import json
 import shutil

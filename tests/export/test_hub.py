@@ -8,11 +8,15 @@ from typing import Any
 import pytest
 import yaml
 
+from pipeline.analysis.report.run import report
+from pipeline.analysis.settings import ReportConfig
 from pipeline.core.errors import UploadError, UsageError
+from pipeline.engines.registry import made_up_text
 from pipeline.export.card import TAGS
-from pipeline.export.result import CARD, ExportResult
+from pipeline.export.result import CARD, ExportResult, result_lines
 from pipeline.export.run import export
 from pipeline.export.settings import ExportConfig, HubConfig
+from tests.audit.runs import copied
 from tests.conftest import run_stepvalue
 from tests.export.hub import StandIn, stand_in
 from tests.runtime.adaptive import settings, sums
@@ -148,6 +152,40 @@ def test_the_card_says_all_and_means_what_it_says(run_dir: Path, tmp_path: Path)
     assert "`\"Be 'brief'.\\\\n# <script>\"`" in prompt or "\\n# <script>" in prompt
     assert prompt.count("`") % 2 == 0
     assert not [line for line in body.splitlines() if line.startswith("# <script>")]
+
+
+def test_made_up_values_are_said_to_be_made_up(run_dir: Path, tmp_path: Path) -> None:
+    done = export(ExportConfig(run_dir=str(run_dir), format="trl", out=str(tmp_path / "out")))
+    said = "the values are made up, for a demonstration or a test: the oracle draws them"
+    assert [line for line in result_lines(done) if line.startswith("made up   ") and said in line]
+    card = (tmp_path / "out" / CARD).read_text()
+    # Before anything that a reader might believe.
+    assert card.index(f"**T{said[1:]}") < card.index("| file | rows")
+    assert [
+        line for line in report(ReportConfig(run_dir=[str(run_dir)])) if line.startswith("policy    ") and said in line
+    ]
+    assert f"T{said[1:]}" in (run_dir / "report.html").read_text()
+
+
+def test_values_of_a_policy_with_a_model_or_of_an_unknown_one_are_not() -> None:
+    for kind in ("embedded", "hf", "openai"):
+        assert made_up_text({"policy.kind": kind}) == ""
+    assert made_up_text({"policy.kind": "not_installed_here"}) == ""
+    # A plug-in that took the name of ours.
+    assert made_up_text({"policy.kind": "oracle", "policy.plugin": "other 1.0 (other:Oracle)"}) == ""
+    assert made_up_text({"policy.kind": "oracle"})
+
+
+def test_the_card_names_the_rollouts_asked_for_and_those_measured(run_dir: Path, tmp_path: Path) -> None:
+    run = copied(run_dir, tmp_path / "copy")
+    export(ExportConfig(run_dir=str(run), format="trl", out=str(tmp_path / "out")))
+    card = (tmp_path / "out" / CARD).read_text()
+    (sampling,) = [line for line in card.splitlines() if line.startswith("- Sampling: ")]
+    assert "rollouts `4`" in sampling
+    totals = next(line for line in card.splitlines() if line.startswith("- 4 problems, 8 chains, "))
+    prefixes = int(totals.split()[5])
+    rollouts = int(next(line for line in card.splitlines() if " rollouts: " in line).split()[1].replace(",", ""))
+    assert f"- on average {rollouts / prefixes:.1f} rollouts for each prefix, measured" in card
 
 
 def test_the_figures_are_those_of_the_run(run_dir: Path, tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ def shown(storage: LocalStorage, *, page: bool = True, changed: bool = True) -> 
 def test_a_run_ends_with_its_report_and_where_it_is(run_dir: Path) -> None:
     path = run_dir / "report.html"
     without = shown(LocalStorage(run_dir), page=False)
-    assert [line.partition(" ")[0] for line in without] == ["values", "steps", "rule", "outcomes"]
+    assert [line.partition(" ")[0] for line in without] == ["policy", "values", "steps", "rule", "outcomes"]
     assert not path.exists()
     assert shown(LocalStorage(run_dir), changed=False) == [*without, f"report    {path.as_uri()}"]
     path.write_bytes(b"as it was")

@@ -15,6 +15,12 @@ from pipeline.storage.starts import FOLDER
 from tests.audit.runs import labelled
 
 
+ORACLE = (
+    "the values are made up, for a demonstration or a test: the oracle draws them from success probabilities of its own, without "
+    "a model"
+)
+
+
 def test_the_short_form_of_an_oracle_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run_dir = labelled(tmp_path)
     assert main(["report", f"run_dir={run_dir}"]) == 0
@@ -27,6 +33,7 @@ rollouts  45 = 32 correct + 13 incorrect + 0 without an answer + 0 ungraded
           on average 2.8 for each prefix
           1 prefix did not fit into the policy's context: see rejects/
 tokens    1,313 in rollouts, 148 in sampled solutions
+policy    {ORACLE}
 values    0 ▂·····▅······▃·····█ 1  a histogram, last steps left out; mean value 0.83 in right chains, 0.67 in wrong chains
 steps     15 = 13 good + 1 bad + 1 uncertain (6.7 %); not counted: 8 last steps of chains, with the outcome as value
 rule      any: a step is good if one of its rollouts is correct, else bad

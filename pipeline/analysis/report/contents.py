@@ -36,7 +36,7 @@ def build_page(
         banners=(
             *banners,
             *_banners(found),
-            *(f"{words}." for words in (*_changed(found), *warning_lines(found.steps), *missing_costs(found))),
+            *(f"{words}." for words in (*_to_know(found), *warning_lines(found.steps), *missing_costs(found))),
         ),
         tiles=tuple(_tiles(found)),
         sections=tuple(section for section in sections if section),
@@ -98,8 +98,9 @@ def _banners(found: RunData) -> list[str]:
     return []
 
 
-def _changed(found: RunData) -> list[str]:
-    return list(filter(None, [changed_text(found.changes, found.totals.used)]))
+def _to_know(found: RunData) -> list[str]:
+    texts = filter(None, [found.made_up, changed_text(found.changes, found.totals.used)])
+    return [f"{text[:1].upper()}{text[1:]}" for text in texts]
 
 
 def _sentence(text: str) -> str:

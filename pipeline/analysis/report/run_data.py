@@ -24,6 +24,7 @@ from pipeline.core.forecast import Forecast
 from pipeline.core.ids import is_shard_file
 from pipeline.core.records import UNGRADED, Finish, Totals, Verdict
 from pipeline.core.schemas import LABELS, REJECTS, ROLLOUTS
+from pipeline.engines.registry import made_up_text
 from pipeline.storage.changes import KeptChanges
 from pipeline.storage.commits import (
     INPUT,
@@ -60,8 +61,8 @@ class RunData:
     `steps`, `chains`, `makers`: see `aggregates`. `log`: `rollouts` and their `tokens` by step_index, finish and verdict.
     `rejects`: the first ones. `reject_counts`: all of them by reason, separately for rows and for single prefixes. If no row
     was usable, both come from the reject files, which no record lists. `damaged_starts` names unreadable files, which are not
-    in `starts`. `changes`: the rows that the input no longer has as they were labelled. `edition` is None if the labels are the
-    run's own; else `edition_command` is the command that made it.
+    in `starts`. `changes`: the rows that the input no longer has as they were labelled. `made_up`: see `made_up_text`.
+    `edition` is None if the labels are the run's own; else `edition_command` is the command that made it.
     """
 
     run_dir: str
@@ -82,6 +83,7 @@ class RunData:
     damaged_starts: tuple[str, ...]
     plan: Forecast | None
     changes: KeptChanges = field(default_factory=KeptChanges)
+    made_up: str = ""
 
 
 def load_run_data(storage: Storage, run: StoredRun, plan: Forecast | None) -> RunData:
@@ -115,6 +117,7 @@ def load_run_data(storage: Storage, run: StoredRun, plan: Forecast | None) -> Ru
         damaged_starts=starts.damaged,
         plan=plan,
         changes=run.changes,
+        made_up=made_up_text(run.identity),
     )
 
 

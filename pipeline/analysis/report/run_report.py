@@ -81,12 +81,13 @@ def read_run(storage: Storage, plan: str | None) -> RunReport:
 
 
 def short_lines(found: RunData, plan: Sequence[PlannedAmount], other: Sequence[str]) -> list[str]:
-    """Unfinished units, changed rows, values, labels, unlikely outcomes, ungraded verdicts and the plan: what
+    """Made-up values, unfinished units, changed rows, values, labels, unlikely outcomes, ungraded verdicts and the plan: what
     `terminal.totals_lines` does not say.
 
     `other`: the settings in which plan and run differ.
     """
     return [
+        *_made_up(found),
         *_owed(found),
         *_changed(found),
         *_values(found),
@@ -198,6 +199,10 @@ def _owed(found: RunData) -> list[str]:
         rollouts = format_count(found.unfinished.rollouts, "rollout")
         parts.append(f"unfinished units have {rollouts} with {format_count(found.unfinished.tokens, 'token')} so far")
     return [f"units     {'; '.join(filter(None, [*parts, last_activity(found)]))}"]
+
+
+def _made_up(found: RunData) -> list[str]:
+    return [f"policy    {found.made_up}"] if found.made_up else []
 
 
 def _changed(found: RunData) -> list[str]:
