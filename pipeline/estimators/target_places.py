@@ -79,8 +79,8 @@ def place_warnings(places: TargetPlaces, *, what: str, instead: str) -> Iterator
     if places.known >= LEAST_TARGETS and not EXTREME < mean < 1 - EXTREME:
         yield (
             f"nearly all targets of {format_count(places.known, 'inner step')} are {'0' if mean < HALF else '1'} (mean "
-            f"{mean:.2f}), and a model learns nothing about steps from them. `report` says how many rollouts are correct: the "
-            f"policy solves too {'few' if mean < HALF else 'many'} of these problems, or the label rule is unsuitable"
+            f"{mean:.2f}), and a model learns nothing about steps from them. `report` says how many rollouts are correct "
+            "and by which rule steps are labelled"
         )
     if not places.inner and places.bad >= LEAST_TARGETS:
         yield "no chain has a step before its last one: all labels only repeat outcomes. Label chains of several steps"

@@ -5,6 +5,7 @@ from settings stand in code, in which Markdown and HTML mean nothing. No text of
 """
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from enum import Enum
@@ -16,6 +17,7 @@ from pipeline.export.base import Plan
 from pipeline.export.result import CARD_MARK, ExportResult, FileCounts, Reason, step_lines
 from pipeline.export.settings import ExportConfig
 
+_BACKTICKS = re.compile("`+")
 TAGS = ("process-reward-model", "step-labels", "monte-carlo", "stepvalue")
 """The tags of every card. The name of the format follows."""
 _SIZES = (
@@ -61,7 +63,7 @@ def data_card(
         [
             _front_matter(config, exported),
             f"# {CARD_MARK}\n\n",
-            f"Layout `{config.format}`{_marks(plan)}. Labels are Monte Carlo estimates of the chance that the policy "
+            f"Layout {_code(config.format)}{_marks(plan)}. Labels are Monte Carlo estimates of the chance that the policy "
             "reaches a correct answer; its name and the settings are below. "
             "The texts keep the licence of the problems and chains.\n\n",
             f"**{exported.made_up[:1].upper()}{exported.made_up[1:]}.**\n\n" if exported.made_up else "",
@@ -154,7 +156,11 @@ def _yaml(text: str) -> str:
 
 
 def _code(value: object) -> str:
-    return f"`{_plain(value)}`"
+    """A value as code, in which Markdown and HTML mean nothing: between more backticks than it has in a row itself."""
+    text = _plain(value)
+    fence = "`" * (1 + max(map(len, _BACKTICKS.findall(text)), default=0))
+    pad = " " if text.startswith("`") or text.endswith("`") else ""
+    return f"{fence}{pad}{text}{pad}{fence}"
 
 
 def _row(name: str, counts: FileCounts) -> str:
@@ -173,13 +179,20 @@ def _reasons(title: str, found: Mapping[str, Reason]) -> str:
 
 
 def _settings(settings: Settings) -> str:
-    return "".join(f"- `{key}`: `{_plain(value)}`\n" for key, value in settings.items() if value not in (None, [], ""))
+    return "".join(
+        f"- {_code(key)}: {_code(value)}\n" for key, value in settings.items() if value not in (None, [], "")
+    )
 
 
 def _plain(value: object) -> str:
-    return repr(value.value if isinstance(value, Enum) else value).replace("`", "'")
+    """A value on one line: a text as it is, and as JSON where it has no visible end or characters that nobody sees."""
+    value = value.value if isinstance(value, Enum) else value
+    if isinstance(value, str) and value and value.isprintable() and value == value.strip():
+        return value
+    text = json.dumps(value, ensure_ascii=False)
+    return text if text.isprintable() else json.dumps(value)
 
 
 def _marks(plan: Plan) -> str:
     named = (("separator", plan.marks.separator), ("placeholder", plan.marks.placeholder))
-    return "".join(f", {name} `{mark!r}`" for name, mark in named if mark)
+    return "".join(f", {name} {_code(mark)}" for name, mark in named if mark)

@@ -157,8 +157,8 @@ class _Job:
         if kept := self._kept_changes:
             counted = counted_changes(len(kept) - sum(kept.values()), sum(kept.values()))
             yield (
-                f"the files have {format_count(len(kept), 'chain')} whose input row is not as it was labelled ({counted}), "
-                "perhaps beside a row with the same problem and another answer; changed=drop leaves them out"
+                f"the files have {format_count(len(kept), 'chain')} whose input row is not as it was labelled ({counted}); "
+                "changed=drop leaves them out"
             )
         places = total_places(counts.places for counts in self._files.values())
         values = "target=soft" if plan.takes_values else "`train`, or a format that takes target=soft"

@@ -11,6 +11,8 @@ from annotated_types import Interval as Range
 from pipeline.config.chain_filter import Bound, check_bounds
 from pipeline.config.choices import ChangedChains, Tracker, ValueColumn
 from pipeline.config.fields import OWN, Settings, check
+from pipeline.core.suggestions import choice_hint
+from pipeline.export.licenses import HUB_LICENSES, OTHER
 
 _PART = r"(?!.*(?:--|\.\.))[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,94}[A-Za-z0-9_])?"
 _HUB_NAME = re.compile(rf"{_PART}/{_PART}(?<!\.git)")
@@ -133,9 +135,18 @@ class HubConfig(Settings):
     private: bool = True
     """With push_to_hub: whether a data set that is created is private. A data set that exists stays as it is."""
     license: str | None = None
-    """The licence that the card names, as the Hub writes it: `cc-by-4.0`. It is that of the problems and chains."""
+    """The licence that the card names, as the Hub writes it: `cc-by-4.0`, or `other` for one that the Hub does not list. It is
+    that of the problems and chains."""
     tags: list[str] = field(default_factory=list)
     """More tags for the card."""
+
+    def check(self) -> None:
+        if self.license is not None and self.license not in HUB_LICENSES:
+            hint = choice_hint(self.license.lower(), HUB_LICENSES)
+            raise ValueError(
+                f"hub.license={self.license}: the Hub knows no such licence, {hint}; {OTHER} is for a licence that it does not "
+                "list"
+            )
 
 
 @dataclass(kw_only=True, slots=True)

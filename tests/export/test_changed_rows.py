@@ -83,7 +83,7 @@ def test_what_is_kept_on_demand_is_reported_too(folder: Path, tmp_path: Path) ->
     assert f"2 chains whose input row is not as it was labelled ({COUNTED})" in warning
     card = (tmp_path / "out" / CARD).read_text()
     assert warning in card
-    assert "- `changed`: `'keep'`" in card
+    assert "- `changed`: `keep`" in card
 
 
 def test_a_raw_export_has_the_marks_if_marked_chains_are_in_it(folder: Path, tmp_path: Path) -> None:

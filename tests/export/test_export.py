@@ -195,7 +195,7 @@ def test_chains_that_spell_out_control_tokens_are_reported_when_the_tokenizer_is
 
 def test_an_escaped_line_end_is_one(run_dir: Path, tmp_path: Path) -> None:
     exported(run_dir, tmp_path / "out", separator="\\n\\n")
-    assert "separator `'\\n\\n'`" in (tmp_path / "out" / CARD).read_text()
+    assert 'separator `"\\n\\n"`' in (tmp_path / "out" / CARD).read_text()
 
 
 def test_an_unfinished_run_is_exported_when_that_is_meant(run_dir: Path, tmp_path: Path) -> None:

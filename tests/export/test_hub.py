@@ -70,9 +70,10 @@ def test_lists_that_name_chains_and_paths_stay_here(run_dir: Path, tmp_path: Pat
 
 
 @pytest.mark.parametrize(("path", "status", "words"), [
-    ("/api/repos/create", 401, "the token is not valid"),
-    ("/api/repos/create", 403, "needs write access"),
-    ("/api/datasets", 403, "needs write access"),
+    ("/api/repos/create", 401, "the token is not valid there"),
+    ("/api/repos/create", 403, "give it write access to the data sets of somebody, or push to an owner where it has that"),
+    ("/api/datasets", 403, "write access to the data sets of somebody"),
+    ("/api/repos/create", 404, "there is no owner somebody"),
     ("/api/datasets", 500, "HfHubHTTPError"),
     ("/api/repos/create", 0, "Error"),
     (f"/api/datasets/{NAME}/commit", 0, "Error"),
@@ -86,12 +87,59 @@ def test_a_hub_that_refuses_costs_no_export(
     said = str(raised.value)
     assert f"{tmp_path / 'out'} holds the whole export" in said
     assert "start the same command with overwrite=true" in said
+    assert f"the data set {NAME} could not be pushed to {hub.endpoint}: " in said
     assert TOKEN not in said
     assert "\n" not in said
     assert hub.files == {}
     hub.refuses = {}
     assert pushed(run_dir, tmp_path / "out", overwrite=True).address
     assert set(hub.files) == {CARD, "train.jsonl"}
+
+
+def test_a_hub_says_itself_why_it_refuses_and_no_password_is_shown(
+    run_dir: Path, tmp_path: Path, hub: StandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hub.refuses = {"/api/repos/create": 403}
+    with_password = hub.endpoint.replace("//", "//me:secret@")
+    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", with_password)
+    with pytest.raises(UploadError) as raised:
+        pushed(run_dir, tmp_path / "out")
+    assert f"could not be pushed to {hub.endpoint}: " in str(raised.value)
+    assert "(HTTP 403, 'no, <b>never</b>')" in str(raised.value)
+    assert "secret" not in str(raised.value)
+
+
+def test_an_upload_through_xet_that_breaks_off_costs_no_export(
+    run_dir: Path, tmp_path: Path, hub: StandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Large files go through Xet where its package is installed. The stand-in has none, which ends the upload."""
+    pytest.importorskip("hf_xet")
+    monkeypatch.setattr("huggingface_hub._commit_api.is_xet_available", lambda: True)
+    hub.large = {"train.jsonl"}
+    with pytest.raises(UploadError, match=r"xet-write-token") as raised:
+        pushed(run_dir, tmp_path / "out")
+    assert f"{tmp_path / 'out'} holds the whole export" in str(raised.value)
+    assert TOKEN not in str(raised.value)
+    assert hub.files == {}
+    monkeypatch.setattr("huggingface_hub._commit_api.is_xet_available", lambda: False)
+    assert pushed(run_dir, tmp_path / "out", overwrite=True).address
+
+
+@pytest.mark.parametrize(
+    ("license", "hint"),
+    [
+        ("foo", "the Hub knows no such licence, the nearest of the"),
+        ("CC-BY-4.0", "did you mean cc-by-4.0"),
+        ("apache2.0", "did you mean apache-2.0"),
+        ("", "the Hub knows no such licence"),
+    ],
+)
+def test_a_licence_that_the_hub_does_not_know_is_refused_with_a_hint(license: str, hint: str) -> None:
+    with pytest.raises(ValueError, match=f"hub.license={license}: ") as raised:
+        HubConfig(license=license)
+    assert hint in str(raised.value)
+    assert "other is for a licence that it does not list" in str(raised.value)
+    assert HubConfig(license="other").license == "other"
 
 
 def test_without_a_token_nothing_is_exported(
@@ -123,7 +171,7 @@ def test_the_command_prints_the_address_or_fails_with_1(run_dir: Path, tmp_path:
         refused = run_stepvalue([*words, "overwrite=true"], environment=environment)
     assert refused.returncode == 1
     (line,) = refused.stderr.splitlines()
-    assert "(HTTP 401)" in line
+    assert "(HTTP 401, " in line
 
 
 def test_the_card_says_all_and_means_what_it_says(run_dir: Path, tmp_path: Path) -> None:
@@ -142,15 +190,14 @@ def test_the_card_says_all_and_means_what_it_says(run_dir: Path, tmp_path: Path)
     assert found["size_categories"] == ["n<1K"]
     assert found["configs"][0]["data_files"] == [{"split": "train", "path": "train.jsonl"}]
     for words in (
-        "- Policy: `'oracle'`", "- Prompt: ", "- Sampling: ", "temperature `1.0`", "- Estimator: `'fixed'`",
-        "- Label rule: ", "a step is good", "- Checker: `'math'`", "## Figures of the run", "rollouts: ", "## Known biases",
+        "- Policy: `oracle`", "- Prompt: ", "- Sampling: ", "temperature `1.0`", "- Estimator: `fixed`",
+        "- Label rule: ", "a step is good", "- Checker: `math`", "## Figures of the run", "rollouts: ", "## Known biases",
         "## Filters", "`min_p_outcome`: `0.01`",
     ):  # fmt: skip
         assert words in body
     # A text of a setting is code on one line, whatever it holds.
     (prompt,) = [line for line in body.splitlines() if line.startswith("- Prompt: ")]
-    assert "`\"Be 'brief'.\\\\n# <script>\"`" in prompt or "\\n# <script>" in prompt
-    assert prompt.count("`") % 2 == 0
+    assert r'``"Be `brief`.\n# <script>"``' in prompt
     assert not [line for line in body.splitlines() if line.startswith("# <script>")]
 
 

@@ -14,10 +14,9 @@ from pipeline.storage.local import LocalStorage
 from pipeline.storage.starts import FOLDER
 from tests.audit.runs import labelled
 
-
 ORACLE = (
-    "the values are made up, for a demonstration or a test: the oracle draws them from success probabilities of its own, without "
-    "a model"
+    "the values are made up, for a demonstration or a test: the oracle draws them from success probabilities of its own, "
+    "without a model"
 )
 
 
