@@ -115,6 +115,7 @@ def input_rows(draw: st.DrawFn) -> InputRow:
         source_id=source_id,
         problem=problem,
         solution=draw(st.sampled_from([solution, None])),
+        given_outcome=draw(st.sampled_from([None, True, False])),
     )
 
 

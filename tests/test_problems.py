@@ -245,6 +245,50 @@ def test_math_shepherd_is_taken_apart_at_its_tags() -> None:
     assert read({**wrong, "answer": 3}, data)[0].golds == ("3",)
 
 
+def outcome_of(row: dict[str, object], layout: Layout = Layout.rows, name: str = "") -> bool | None:
+    found = read_row(row, PLACE, DataConfig(layout=layout, columns=Columns(outcome=name)), last_word)
+    assert not isinstance(found, Reject), found.detail
+    return found.given_outcome
+
+
+@pytest.mark.parametrize(
+    ("value", "outcome"), [(True, True), (False, False), (1, True), (0, False), (1.0, True), (None, None)]
+)
+def test_the_outcome_is_read_from_its_column(value: object, outcome: bool | None) -> None:
+    row: dict[str, object] = {"problem": "q", "answer": "5", "steps": ["a"], "meta": {"right": value}}
+    assert outcome_of(row, name="meta.right") is outcome
+    assert outcome_of(row) is None
+    assert outcome_of({**row, "steps": None}, name="meta.right") is None
+    bench: dict[str, object] = {**row, "final_answer_correct": value}
+    assert outcome_of(bench, Layout.processbench) is outcome
+    assert outcome_of({**bench, "own": 0}, Layout.processbench, "own") is False
+
+
+def test_math_shepherds_outcome_is_its_last_tag() -> None:
+    text = "q Step 1: a ки\nStep 2: b ки"
+    row: dict[str, object] = {"input": text, "answer": "5"}
+    assert outcome_of({**row, "label": "q Step 1: a +\nStep 2: b -"}, Layout.math_shepherd) is False
+    assert outcome_of({**row, "label": "q Step 1: a -\nStep 2: b +\n"}, Layout.math_shepherd) is True
+    assert outcome_of({**row, "label": 3}, Layout.math_shepherd) is None
+
+
+@pytest.mark.parametrize("value", ["true", "", 2, 0.5, float("nan"), [True], {}])
+def test_an_outcome_of_another_kind_is_a_reject(value: object) -> None:
+    row: dict[str, object] = {"problem": "q", "answer": "5", "steps": ["a"], "right": value}
+    found = reject(row, DataConfig(columns=Columns(outcome="right")))
+    assert found.reason is RejectReason.BAD_OUTCOME
+    assert "it must be true or false, 1 or 0, or null where nobody knows it" in found.detail
+
+
+def test_a_column_of_outcomes_that_is_not_there_is_a_reject_with_a_remedy() -> None:
+    row: dict[str, object] = {"problem": "q", "answer": "5", "steps": ["a"]}
+    for name in ("right", "meta.right", "answer.right"):
+        found = reject(row, DataConfig(columns=Columns(outcome=name)))
+        assert found.reason is RejectReason.BAD_OUTCOME
+        assert f"no column '{name}'" in found.detail
+        assert "data.columns.outcome=NAME" in found.detail
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [

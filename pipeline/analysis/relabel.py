@@ -43,16 +43,18 @@ from pipeline.storage.shards import ASIDE, ShardRecord, read_shard, write_shard
 from pipeline.storage.storage import Storage
 from pipeline.storage.stored_labels import has_former_labels
 from pipeline.storage.stored_run import StoredRun, finished_run, refuse_unfinished
-from pipeline.storage.units import UnitRef
+from pipeline.storage.units import UnitRef, unit_rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredUnit:
-    """The stored data of a whole unit: its draws, its log, and the current chains and verdicts."""
+    """The stored data of a whole unit: its draws, its log, and the current chains and verdicts. `given_outcomes`: what the
+    input says of its chains, by chain id."""
 
     drawn: Sequence[SampledSolution]
     rollouts: Sequence[pa.Table]
     chains: Sequence[Chain]
+    given_outcomes: Mapping[str, bool | None]
     verdicts: pa.Table | None
 
 
@@ -167,7 +169,7 @@ class _Writer:
         old = self._table(labels)
         if old is None:
             return
-        unit = self._stored(self._run.wholes[ref.unit_id], old, self._table(verdicts))
+        unit = self._stored(ref, old, self._table(verdicts))
         judged = self._judge(unit)
         outcomes = rollout_outcomes_of(unit.rollouts)
         before = with_verdicts(outcomes, unit.verdicts)
@@ -210,12 +212,15 @@ class _Writer:
         self.shards.append(self._write(learner.table, ref, learner.to_table(self._learned)))
         return self._learned
 
-    def _stored(self, whole: Commit, labels: pa.Table, verdicts: pa.Table | None) -> StoredUnit:
+    def _stored(self, ref: UnitRef, labels: pa.Table, verdicts: pa.Table | None) -> StoredUnit:
+        whole = self._run.wholes[ref.unit_id]
         drawn = self._tables(whole, "solutions")
+        rows = unit_rows(self._storage, ref)
         return StoredUnit(
             drawn=[solution for table in drawn for solution in sampled_solutions(table)],
             rollouts=self._tables(whole, "rollouts"),
             chains=stored_chains(labels),
+            given_outcomes={row.solution.chain_id: row.given_outcome for row in rows if row.solution},
             verdicts=verdicts,
         )
 
@@ -251,7 +256,8 @@ class _Regrader:
     def __call__(self, unit: StoredUnit) -> RegradedUnit:
         drawn = {draw.solution.chain_id: draw.solution for draw in unit.drawn}
         solutions = [drawn.get(chain.solution.chain_id, chain.solution) for chain in unit.chains]
-        chains = list(self._threads.map(self._with_outcome, unit.chains, solutions))
+        given = [unit.given_outcomes.get(chain.solution.chain_id) for chain in unit.chains]
+        chains = list(self._threads.map(self._with_outcome, unit.chains, solutions, given))
         return RegradedUnit(
             chains=chains, verdicts=verdicts_table(self._grades(unit, _stems(unit.chains, solutions)), grader_version())
         )
@@ -273,10 +279,10 @@ class _Regrader:
                     grades[rollout] = grade
         return grades | {rollout: grade.result() for rollout, grade in slow.items()}
 
-    def _with_outcome(self, chain: Chain, solution: Solution) -> Chain:
+    def _with_outcome(self, chain: Chain, solution: Solution, given: bool | None) -> Chain:
         answer = self._checker.stated_answer(solution.text, complete=solution.complete)
         if answer is None:
-            return replace(chain, final_answer=None, outcome=None)
+            return replace(chain, final_answer=None, outcome=given)
         grade = self._checker.grade_answer(chain.problem.golds, answer)
         return replace(chain, final_answer=answer, outcome=outcome_of(grade))
 

@@ -133,6 +133,11 @@ class Columns(Settings):
     """Column with the list of steps."""
     solution: str = "solution"
     """Column with the solution as one text, which `data.splitter` cuts into steps."""
+    outcome: Annotated[str, Formerly("")] = ""
+    """Column that says whether the solution's final answer is correct, as true and false or 1 and 0; null where nobody knows.
+
+    It counts where the solution states no answer that could be graded. The layouts processbench and math_shepherd have their
+    own place for it."""
 
 
 @dataclass(kw_only=True, slots=True)

@@ -50,6 +50,7 @@ class RejectReason(StrEnum):
     NO_STEPS = "no_steps"
     BAD_STEPS = "bad_steps"
     BAD_TEXT = "bad_text"
+    BAD_OUTCOME = "bad_outcome"
     TOO_LARGE = "too_large"
     DUPLICATE = "duplicate"
     ID_CONFLICT = "id_conflict"
@@ -110,14 +111,16 @@ class Solution:
 class InputRow:
     """A used row: a problem with a chain, or a problem without one, for which the policy samples chains.
 
-    `again`: number of earlier units of a grown run that have chains of the problem. `changed`: whether the present input no
-    longer has the row as it was used; None in a run that has no such rows.
+    `given_outcome`: what the row says about whether the solution's final answer is correct; None if it says nothing. `again`:
+    number of earlier units of a grown run that have chains of the problem. `changed`: whether the present input no longer has
+    the row as it was used; None in a run that has no such rows.
     """
 
     location: RowLocation
     source_id: str | None
     problem: Problem
     solution: Solution | None
+    given_outcome: bool | None = None
     again: int = 0
     changed: bool | None = None
 

@@ -35,6 +35,10 @@ INPUTS = pa.schema(
     ]
 )
 
+GIVEN_OUTCOME = "given_outcome"
+INPUTS_WITH_OUTCOMES = pa.schema([*INPUTS, _optional(GIVEN_OUTCOME, pa.bool_())])
+"""The columns of `inputs` in files with rows that say whether their solution's final answer is correct."""
+
 SOLUTIONS = pa.schema(
     [
         _required("chain_id", pa.string()),
@@ -201,8 +205,12 @@ LABELS_3 = _labels_3()
 """The columns of `labels` in runs of schema 3."""
 KERNELS_3 = pa.schema([field for field in KERNELS if field.name != "reproduced"])
 """The columns of `kernels` in runs of schema 3."""
-OTHER_SCHEMAS: dict[str, tuple[pa.Schema, ...]] = {"labels": (LABELS_3, LABELS_MARKED), "kernels": (KERNELS_3,)}
-"""What tables may also have as columns: those of runs of schema 3, and marks of changed rows."""
+OTHER_SCHEMAS: dict[str, tuple[pa.Schema, ...]] = {
+    "inputs": (INPUTS_WITH_OUTCOMES,),
+    "labels": (LABELS_3, LABELS_MARKED),
+    "kernels": (KERNELS_3,),
+}
+"""What tables may also have as columns: those of runs of schema 3, marks of changed rows, and outcomes that the data give."""
 SAME_IN_3 = frozenset(LABELS.names) & frozenset(LABELS_3.names) - {
     *("value", "root_value", "advantage", "advantage_sd", "label"),
 }

@@ -23,8 +23,10 @@ from pipeline.core.records import (
 )
 from pipeline.core.schemas import (
     CHANGES,
+    GIVEN_OUTCOME,
     INPUT_CHANGED,
     INPUTS,
+    INPUTS_WITH_OUTCOMES,
     LABELS,
     LABELS_MARKED,
     LOG_KEYS,
@@ -159,12 +161,16 @@ def sampled_solutions(table: pa.Table) -> list[SampledSolution]:
     ]
 
 
-def inputs_table(rows: Sequence[InputRow]) -> pa.Table:
-    """The used rows of one unit: each is a problem with a chain, or a problem for which the policy samples chains."""
+def inputs_table(rows: Sequence[InputRow], *, with_outcomes: bool = False) -> pa.Table:
+    """The used rows of one unit: each is a problem with a chain, or a problem for which the policy samples chains.
+
+    `with_outcomes`: with the column for outcomes that the rows give.
+    """
     chains = [row.solution for row in rows]
     return _table(
-        INPUTS,
+        INPUTS_WITH_OUTCOMES if with_outcomes else INPUTS,
         {
+            GIVEN_OUTCOME: [row.given_outcome for row in rows],
             "problem_id": [row.problem.problem_id for row in rows],
             "problem": [row.problem.text for row in rows],
             "gold_answers": [list(row.problem.golds) for row in rows],
@@ -194,6 +200,7 @@ def input_rows(table: pa.Table) -> list[InputRow]:
                 text=row["solution"],
                 ends=tuple(row["step_ends"]),
             ),
+            given_outcome=row.get(GIVEN_OUTCOME),
         )
         for row in table.to_pylist()
     ]

@@ -8,11 +8,15 @@
 | `math_shepherd` | `input` up to `Step 1:` | as above | the pieces of `input` between the tags, without the tags |
 
 Every layout reads the id from `data.columns`. The last two also read the answer from there.
+
+The outcome is read from `data.columns.outcome` where that names a column, else `processbench` reads it from
+`final_answer_correct` and `math_shepherd` from the last tag of `label`. PRM800K says nothing of the labelled chain's answer:
+its `pre_generated_answer` is that of the solution from which labelling began.
 """
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from pipeline.config.choices import Layout
@@ -48,11 +52,14 @@ class Fields:
     """Whether the answer was already extracted from a text."""
     steps: object = None
     solution: object = None
+    outcome: object = None
+    """Whether the final answer of the solution is correct."""
 
 
 def read_fields(row: Mapping[str, object], data: DataConfig, final_answer: Extract) -> Fields:
     """The fields of a row in the layout `data.layout`. Raises UnusableRowError if the row does not have that layout."""
-    return _READERS[data.layout](row, data, final_answer)
+    fields = _READERS[data.layout](row, data, final_answer)
+    return replace(fields, outcome=_named_outcome(row, data.columns.outcome)) if data.columns.outcome else fields
 
 
 def column(row: object, name: str) -> object:
@@ -63,6 +70,14 @@ def column(row: object, name: str) -> object:
         return row[name]
     head, _, rest = name.partition(".")
     return column(row.get(head), rest)
+
+
+def _has_column(row: object, name: str) -> bool:
+    """Whether a row has a column, as `column` finds it; its value may be null."""
+    if not isinstance(row, Mapping):
+        return False
+    head, _, rest = name.partition(".")
+    return name in row or bool(rest and _has_column(row.get(head), rest))
 
 
 def chosen_completions(steps: Sequence[object]) -> list[object]:
@@ -124,15 +139,16 @@ def _processbench(row: Mapping[str, object], data: DataConfig, final_answer: Ext
     steps = _wanted(row, "steps", data.layout, RejectReason.NO_STEPS)
     answer = column(row, data.columns.answer)
     own = answer is None
+    outcome = column(row, "final_answer_correct")
     if own:
-        right = column(row, "final_answer_correct") is True
         texts = [step for step in steps if isinstance(step, str)] if isinstance(steps, Sequence) else []
-        answer = _own_answer(join(texts, data.separator)[0], right, data, final_answer)
+        answer = _own_answer(join(texts, data.separator)[0], outcome is True, data, final_answer)
     return Fields(
         problem=_wanted(row, "problem", data.layout, RejectReason.MISSING_PROBLEM),
         answer=answer,
         answer_is_bare=own,
         steps=steps,
+        outcome=outcome,
     )
 
 
@@ -151,11 +167,27 @@ def _math_shepherd(row: Mapping[str, object], data: DataConfig, final_answer: Ex
     steps = [step.strip() for step in steps]
     answer = column(row, data.columns.answer)
     own = answer is None
+    tagged = _last_tag(column(row, "label"))
     if own:
-        label = column(row, "label")
-        right = isinstance(label, str) and label.rstrip().endswith("+")
-        answer = _own_answer(join(steps, data.separator)[0], right, data, final_answer)
-    return Fields(problem=text[: starts[0]].strip(), answer=answer, answer_is_bare=own, steps=steps)
+        answer = _own_answer(join(steps, data.separator)[0], tagged is True, data, final_answer)
+    return Fields(problem=text[: starts[0]].strip(), answer=answer, answer_is_bare=own, steps=steps, outcome=tagged)
+
+
+def _last_tag(label: object) -> bool | None:
+    """Math-Shepherd: the last step's label, which for the last step is the outcome."""
+    end = label.rstrip()[-1:] if isinstance(label, str) else ""
+    return {"+": True, "-": False}.get(end)
+
+
+def _named_outcome(row: Mapping[str, object], name: str) -> object:
+    """The value of a column. A row without it is an error, because the name may be wrong."""
+    if not _has_column(row, name):
+        detail = (
+            f"The row has no column '{name}' for the outcome; its columns are: {column_names(row)}. Name the correct column "
+            "with data.columns.outcome=NAME, or write null where the outcome is unknown."
+        )
+        raise UnusableRowError(RejectReason.BAD_OUTCOME, detail)
+    return column(row, name)
 
 
 def _own_answer(solution: str, right: bool, data: DataConfig, final_answer: Extract) -> str:

@@ -38,7 +38,10 @@ def read_row(
         fields = read_fields(row, data, final_answer)
         problem = _problem(fields, row, data, final_answer)
         solution = _solution(fields, problem, source_id, data)
-        return InputRow(location=location, source_id=source_id, problem=problem, solution=solution)
+        outcome = _given_outcome(fields.outcome) if solution else None
+        return InputRow(
+            location=location, source_id=source_id, problem=problem, solution=solution, given_outcome=outcome
+        )
     except UnusableRowError as unusable:
         return Reject(location=location, reason=unusable.reason, detail=unusable.detail, source_id=source_id)
 
@@ -141,6 +144,15 @@ def _solution(fields: Fields, problem: Problem, source_id: str | None, data: Dat
         raise UnusableRowError(RejectReason.TOO_LARGE, detail)
     chain_id = content_id("chain", problem.problem_id, text, ",".join(map(str, ends)))
     return Solution(chain_id=chain_id, problem_id=problem.problem_id, source_id=source_id, text=text, ends=ends)
+
+
+def _given_outcome(outcome: object) -> bool | None:
+    if isinstance(outcome, int | float) and outcome in (0, 1):
+        return bool(outcome)
+    if outcome is not None:
+        detail = f"The outcome is {_kind(outcome)}; it must be true or false, 1 or 0, or null where nobody knows it."
+        raise UnusableRowError(RejectReason.BAD_OUTCOME, detail)
+    return None
 
 
 def _given_steps(steps: object, data: DataConfig) -> list[str]:

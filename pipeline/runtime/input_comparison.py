@@ -22,7 +22,8 @@ _BY_OTHERS = (RejectReason.DUPLICATE.value, RejectReason.ID_CONFLICT.value)
 another is rejected for the one that is met first."""
 
 _SCHEMA = f"""{SCHEMA}
-CREATE TABLE staged (content TEXT PRIMARY KEY, source_id TEXT, file TEXT, line INTEGER, seen INTEGER) WITHOUT ROWID;
+CREATE TABLE staged (content TEXT PRIMARY KEY, source_id TEXT, file TEXT, line INTEGER, outcome INTEGER, seen INTEGER)
+                     WITHOUT ROWID;
 CREATE TABLE held (problem_id TEXT PRIMARY KEY, units INTEGER) WITHOUT ROWID;
 CREATE TABLE refused (ordinal INTEGER PRIMARY KEY, name TEXT, line INTEGER, reason TEXT, source_id TEXT, detail TEXT,
                       seen INTEGER);
@@ -30,7 +31,7 @@ CREATE INDEX refused_place ON refused (line, name);
 CREATE INDEX refused_detail ON refused (reason, source_id, detail);
 CREATE TABLE unknown (ordinal INTEGER PRIMARY KEY, file TEXT, line INTEGER, name TEXT, source_id TEXT, reason TEXT,
                       detail TEXT, problem_id TEXT, problem TEXT, golds TEXT, chain_id TEXT, solution TEXT, ends TEXT,
-                      paired INTEGER);
+                      outcome INTEGER, paired INTEGER);
 CREATE TABLE moved (ordinal INTEGER PRIMARY KEY);
 BEGIN;
 """
@@ -55,7 +56,7 @@ class Comparison:
         for row in rows:
             problems[row.problem.problem_id] = row.problem
             content, place = content_of(row), (row.location.file, row.location.line)
-            run("INSERT INTO staged VALUES (?,?,?,?,0)", (content, row.source_id, *place))
+            run("INSERT INTO staged VALUES (?,?,?,?,?,0)", (content, row.source_id, *place, row.given_outcome))
             run("INSERT INTO contents VALUES (?,?,?)", (content, *place))
         for problem in problems.values():
             key = problem.problem_id
@@ -135,8 +136,10 @@ class Comparison:
 
     def _recognise(self, row: InputRow) -> bool:
         found = self._database.execute(
-            "UPDATE staged SET seen = 1 WHERE content = ? AND source_id IS ? AND seen = 0",
-            (content_of(row), row.source_id),
+            # Rows that give no outcome, and those of runs from before outcomes were read, may be given one later.
+            "UPDATE staged SET seen = 1 "
+            "WHERE content = ? AND source_id IS ? AND (outcome IS NULL OR outcome IS ?) AND seen = 0",
+            (content_of(row), row.source_id, row.given_outcome),
         )
         return found.rowcount == 1
 
@@ -154,6 +157,7 @@ class Comparison:
             columns |= {"problem_id": problem.problem_id, "problem": problem.text, "golds": json.dumps(problem.golds)}
             if chain:
                 columns |= {"chain_id": chain.chain_id, "solution": chain.text, "ends": json.dumps(chain.ends)}
+                columns["outcome"] = row.given_outcome
         marks = ",".join("?" * len(columns))
         query = f"INSERT INTO unknown ({','.join(columns)}) VALUES ({marks})"
         self._database.execute(query, tuple(columns.values()))
@@ -196,6 +200,7 @@ def what_changed(old: InputRow, new: InputRow) -> str:
             ("problem", old.problem.text, new.problem.text),
             ("known answer", old.problem.golds, new.problem.golds),
             ("solution", _steps(old), _steps(new)),
+            ("outcome", old.given_outcome, new.given_outcome),
             ("id", old.source_id, new.source_id),
         )
         if before != now
@@ -209,7 +214,7 @@ def _steps(row: InputRow) -> tuple[str, tuple[int, ...]] | None:
 
 def _row_of(record: tuple[Any, ...]) -> InputRow | Reject:
     """A row of the table `unknown`."""
-    _, file, line, _, source_id, reason, _, problem_id, text, golds, chain_id, solution, ends, _ = record
+    _, file, line, _, source_id, reason, _, problem_id, text, golds, chain_id, solution, ends, outcome, _ = record
     if reason is not None:
         return _reject_of(record)
     problem = Problem(problem_id=problem_id, text=text, golds=tuple(json.loads(golds)))
@@ -217,7 +222,13 @@ def _row_of(record: tuple[Any, ...]) -> InputRow | Reject:
         chain_id=chain_id, problem_id=problem_id, source_id=source_id, text=solution, ends=tuple(json.loads(ends))
     )
     location = RowLocation(file=file, line=line)
-    return InputRow(location=location, source_id=source_id, problem=problem, solution=chain or None)
+    return InputRow(
+        location=location,
+        source_id=source_id,
+        problem=problem,
+        solution=chain or None,
+        given_outcome=None if outcome is None else bool(outcome),
+    )
 
 
 def _reject_of(record: tuple[Any, ...]) -> Reject:

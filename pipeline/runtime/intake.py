@@ -40,7 +40,7 @@ CREATE TABLE contents (content TEXT PRIMARY KEY, file TEXT, line INTEGER) WITHOU
 CREATE TABLE sources (source_id TEXT PRIMARY KEY, content TEXT, file TEXT, line INTEGER) WITHOUT ROWID;
 CREATE TABLE problems (ordinal INTEGER PRIMARY KEY, problem_id TEXT UNIQUE, problem TEXT, golds TEXT);
 CREATE TABLE used (problem INTEGER, ordinal INTEGER, file TEXT, line INTEGER, source_id TEXT,
-                   chain_id TEXT, solution TEXT, ends TEXT, PRIMARY KEY (problem, ordinal)) WITHOUT ROWID;
+                   chain_id TEXT, solution TEXT, ends TEXT, outcome INTEGER, PRIMARY KEY (problem, ordinal)) WITHOUT ROWID;
 """
 
 
@@ -135,7 +135,7 @@ class Staging:
         self._remember(location, source, content)
         self.used += 1
         self._database.execute(
-            "INSERT INTO used VALUES (?,?,?,?,?,?,?,?)",
+            "INSERT INTO used VALUES (?,?,?,?,?,?,?,?,?)",
             (
                 number,
                 self.used,
@@ -145,6 +145,7 @@ class Staging:
                 solution and solution.chain_id,
                 solution and solution.text,
                 solution and json.dumps(solution.ends),
+                row.given_outcome,
             ),
         )
         return None
@@ -152,11 +153,10 @@ class Staging:
     def rows(self) -> Iterator[tuple[int, InputRow]]:
         """Pairs (number of the problem, row), with the problems in the order of their first row."""
         query = """SELECT p.ordinal, p.problem_id, p.problem, p.golds,
-                          u.file, u.line, u.source_id, u.chain_id, u.solution, u.ends
+                          u.file, u.line, u.source_id, u.chain_id, u.solution, u.ends, u.outcome
                    FROM used u JOIN problems p ON p.ordinal = u.problem ORDER BY u.problem, u.ordinal"""
-        for number, problem_id, text, golds, file, line, source, chain_id, solution, ends in self._database.execute(
-            query
-        ):
+        for found in self._database.execute(query):
+            number, problem_id, text, golds, file, line, source, chain_id, solution, ends, outcome = found
             problem = Problem(problem_id=problem_id, text=text, golds=tuple(json.loads(golds)))
             chain = chain_id and Solution(
                 chain_id=chain_id,
@@ -172,6 +172,7 @@ class Staging:
                     source_id=source,
                     problem=problem,
                     solution=chain or None,
+                    given_outcome=None if outcome is None else bool(outcome),
                 ),
             )
 

@@ -218,6 +218,8 @@ class Planner:
         root = plan.roots[row.problem.problem_id]
         prefixes = self._prompter.prefixes(root, solution, row.again)
         final_answer, outcome = await self._judge.outcome(row.problem, solution)
+        if final_answer is None:
+            outcome = row.given_outcome
         chain = Chain(
             problem=row.problem,
             solution=solution,

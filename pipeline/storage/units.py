@@ -40,7 +40,8 @@ class UnitRef:
 
 def write_units(storage: Storage, file_id: str, units: Sequence[Sequence[InputRow]]) -> ShardRecord:
     """Write one file with a row group per unit."""
-    groups: list[pa.Table] = [inputs_table(rows) for rows in units]
+    with_outcomes = any(row.given_outcome is not None for rows in units for row in rows)
+    groups: list[pa.Table] = [inputs_table(rows, with_outcomes=with_outcomes) for rows in units]
     notes = {UNITS: json.dumps([unit_id_of(rows) for rows in units])}
     again = {row.problem.problem_id: row.again for rows in units for row in rows if row.again}
     if again:

@@ -96,7 +96,7 @@ def _graded(row: InputRow, checker: Checker) -> GivenChain:
     problem, solution = row.problem, row.solution
     assert solution is not None
     answer = checker.stated_answer(solution.text)
-    outcome = None
+    outcome = row.given_outcome
     if answer is not None and problem.golds:
         grade = checker.quick_answer(problem.golds, answer) or checker.grade_answer(problem.golds, answer)
         outcome = outcome_of(grade)

@@ -43,10 +43,11 @@ class LoggedId:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditedChain:
-    """A chain from the input or from the unit's draws, and the location of its row."""
+    """A chain from the input or from the unit's draws, the location of its row, and the outcome that the row gives."""
 
     location: RowLocation
     chain: Chain
+    given_outcome: bool | None
 
     def shape(self, outcome: bool | None) -> ChainShape:
         """The chain with `outcome`, in the form that estimators use."""
@@ -70,7 +71,7 @@ def expected_chains(
                 prefix_ids=tuple(prefix_id(solution, index, row.again) for index in range(1, len(solution.ends) + 1)),
                 input_changed=row.changed,
             )
-            yield AuditedChain(location=row.location, chain=chain)
+            yield AuditedChain(location=row.location, chain=chain, given_outcome=row.given_outcome)
 
 
 def sampled_prefixes(chains: Iterable[AuditedChain], outcomes: Iterable[bool | None]) -> dict[str, list[Measurement]]:

@@ -190,7 +190,7 @@ class _Proof:
         state = _state(basis.estimator, stored.states, former=former)
         self._prove_labels(stored.labels, labelled, rollout_outcomes, basis.estimator, state, self._where, self._remedy)
         if basis.edition is not None:
-            self._prove_edition(unit_id, basis.edition, verifier, labelled, rollout_outcomes)
+            self._prove_edition(unit_id, basis.edition, verifier, chains, labelled, rollout_outcomes)
         else:
             self._ledger.former_labels += former
 
@@ -253,6 +253,7 @@ class _Proof:
         unit_id: str,
         edition: CurrentEdition,
         verifier: FileVerifier,
+        expected: Sequence[AuditedChain],
         own: Sequence[Chain],
         rollout_outcomes: Mapping[str, RolloutOutcome],
     ) -> None:
@@ -271,6 +272,8 @@ class _Proof:
         if found != same:
             fault = f"its labels of unit {unit_id} belong to other chains than the run's own labels"
             self._ledger.fault(Check.LABELS, edition.name, fault, _MAKE_AGAIN)
+        elif faults := list(_outcome_faults(expected, chains)):
+            self._ledger.faults(Check.LABELS, edition.name, faults, _MAKE_AGAIN)
         elif verdicts is not None and verdicts["rollout_id"].to_pylist() != sorted(rollout_outcomes):
             fault = f"its verdicts of unit {unit_id} are not exactly one per rollout"
             self._ledger.fault(Check.ROLLOUTS, edition.name, fault, _MAKE_AGAIN)
@@ -287,6 +290,20 @@ def _chain_faults(expected: Sequence[AuditedChain], stored: Sequence[Chain]) -> 
         given = replace(proven.chain, solution=_as_labelled(proven.chain.solution), input_changed=None)
         if given != replace(row, final_answer=None, outcome=None, policy="", input_changed=None):
             yield f"the labels of chain {row.solution.chain_id} do not belong to the chain from the input or a draw"
+    yield from _outcome_faults(expected, stored)
+
+
+def _outcome_faults(expected: Sequence[AuditedChain], stored: Sequence[Chain]) -> Iterator[str]:
+    for proven, row in zip(expected, stored, strict=True):
+        if row.final_answer is None and row.outcome is not proven.given_outcome:
+            yield (
+                f"chain {row.solution.chain_id} states no answer, so its outcome is the one in the input, "
+                f"{_shown(proven.given_outcome)}, but the labels have {_shown(row.outcome)}"
+            )
+
+
+def _shown(outcome: bool | None) -> str:
+    return "null" if outcome is None else str(outcome).lower()
 
 
 def _marks(chains: Iterable[Chain]) -> list[bool | None]:

@@ -2,7 +2,7 @@
 outcome, by value and by position in the chain. Pure.
 
 `steps` is the table of `steps_of`, `chains` that of `chains_of`, `log` that of `run_data.RunData`. A chain's outcome is
-`right`, `wrong` or `open`; an open chain states no answer that can be graded. Figures of values leave out steps without a
+`right`, `wrong` or `open` (not known). Figures of values leave out steps without a
 value. The last step of a right or wrong chain takes its value and label from the outcome, whatever the policy. It is called an
 end, and counts only in `value_by_position` and in drops.
 """
@@ -27,8 +27,8 @@ _SAMPLED = pl.col("n_rollouts") + pl.col("n_ungraded")
 _LABEL_ORDER = (list(LABELS.values()), list(range(len(LABELS))))
 _LISTS = ("value", "n_correct", "n_rollouts", "n_ungraded", "n_truncated", "low", "high", "origin")
 COLUMNS = (
-    "outcome", "p_outcome", "root_prefix_id", "prefix_ids", *_LISTS, "label", *(f"root_{name}" for name in _LISTS),
-    "estimator", "label_rule", "policy",
+    "outcome", "p_outcome", "final_answer", "root_prefix_id", "prefix_ids", *_LISTS, "label",
+    *(f"root_{name}" for name in _LISTS), "estimator", "label_rule", "policy",
 )  # fmt: skip
 """Columns of a label row that are read."""
 _KEPT = {"n_correct": pl.Int32, "n_rollouts": pl.Int32, "n_ungraded": pl.Int32, "n_truncated": pl.Int32,
@@ -220,6 +220,11 @@ def unlikely_outcomes(chains: pl.DataFrame) -> UnlikelyOutcomes:
 def outcome_counts(chains: pl.DataFrame) -> pl.DataFrame:
     """`chains` per `outcome`."""
     return _with_outcome(chains).group_by("outcome").agg(chains=pl.len().cast(pl.Int64))
+
+
+def given_outcomes(labels: pl.DataFrame) -> int:
+    """Number of chains without a stated answer whose outcome is the one in the data."""
+    return labels.filter(pl.col("final_answer").is_null() & pl.col("outcome").is_not_null()).height
 
 
 def verdict_counts(log: pl.DataFrame) -> pl.DataFrame:

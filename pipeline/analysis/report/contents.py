@@ -111,6 +111,7 @@ def _tiles(found: RunData) -> list[Tile]:
     totals, whole = found.totals, aggregates.in_all(found.steps)
     by_outcome = dict(aggregates.outcome_counts(found.chains).iter_rows())
     outcomes = ", ".join(f"{by_outcome[name]:,} {name}" for name in aggregates.OUTCOMES if name in by_outcome)
+    given = f"{found.given_outcomes:,} of them as the data say" if found.given_outcomes else ""
     parts = [
         (totals.correct, "correct"),
         (totals.incorrect, "incorrect"),
@@ -127,7 +128,7 @@ def _tiles(found: RunData) -> list[Tile]:
         Tile(
             name="Chains",
             value=format_number(totals.chains),
-            note="; ".join(filter(None, [outcomes, format_count(totals.problems, "problem")])),
+            note="; ".join(filter(None, [outcomes, given, format_count(totals.problems, "problem")])),
         ),
         Tile(
             name="Labelled steps",
@@ -192,8 +193,9 @@ def _values(found: RunData) -> Section | None:
         "Values and labels",
         "The value of a step is the share of the policy's continuations from this step that reach the correct answer. The "
         "values shown are best estimates, the column value of labels/. The outcome of a chain is right or wrong by the answer "
-        "it states, or open if that cannot be graded. The last step of a right or wrong chain takes its value and label from "
-        "the outcome. It says nothing about the policy, and is left out unless a figure says otherwise."
+        "it states; where it states none, by what the data say of it. It is open where the answer cannot be graded, and where "
+        "there is neither. The last step of a right or wrong chain takes its value and label from the outcome. It says nothing "
+        "about the policy, and is left out unless a figure says otherwise."
         f"{_unlikely(found)}",
         figures.values(aggregates.value_counts(valued), "value"),
         figures.by_position(aggregates.value_by_position(valued)),

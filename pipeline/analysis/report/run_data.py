@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from pipeline.analysis.report.aggregates import COLUMNS, chains_of, makers_of, steps_of
+from pipeline.analysis.report.aggregates import COLUMNS, chains_of, given_outcomes, makers_of, steps_of
 from pipeline.config.recorded_settings import Settings
 from pipeline.core.forecast import Forecast
 from pipeline.core.ids import is_shard_file
@@ -58,7 +58,8 @@ class RunData:
     """`owed`: how many of the `units` have no labels yet. `totals`: of the input and of the finished units, with the verdicts
     of the current labels. `unfinished`: rollouts and tokens that are committed beyond the finished units.
 
-    `steps`, `chains`, `makers`: see `aggregates`. `log`: `rollouts` and their `tokens` by step_index, finish and verdict.
+    `steps`, `chains`, `makers`, `given_outcomes`: see `aggregates`. `log`: `rollouts` and their `tokens` by step_index, finish
+    and verdict.
     `rejects`: the first ones. `reject_counts`: all of them by reason, separately for rows and for single prefixes. If no row
     was usable, both come from the reject files, which no record lists. `damaged_starts` names unreadable files, which are not
     in `starts`. `changes`: the rows that the input no longer has as they were labelled. `made_up`: see `made_up_text`.
@@ -76,6 +77,7 @@ class RunData:
     steps: pl.DataFrame
     chains: pl.DataFrame
     makers: pl.DataFrame
+    given_outcomes: int
     log: pl.DataFrame
     rejects: pl.DataFrame
     reject_counts: pl.DataFrame
@@ -91,7 +93,7 @@ def load_run_data(storage: Storage, run: StoredRun, plan: Forecast | None) -> Ru
     staged = staged_input(storage, run.identity)
     wholes = [run.wholes[unit.unit_id] for unit in run.units if unit.unit_id in run.wholes]
     commits = [*([staged] if staged else []), *wholes]
-    steps, chains, makers = _labels(storage, run)
+    steps, chains, makers, given = _labels(storage, run)
     log = _log(storage, run)
     rejects, counts = _rejects(_tables_of(storage, commits, _REJECTS) if commits else _uncommitted(storage))
     unused = sum(counts["rejects"])
@@ -110,6 +112,7 @@ def load_run_data(storage: Storage, run: StoredRun, plan: Forecast | None) -> Ru
         steps=steps,
         chains=chains,
         makers=makers,
+        given_outcomes=given,
         log=log,
         rejects=rejects,
         reject_counts=counts,
@@ -199,19 +202,25 @@ def regraded_totals(totals: Totals, log: pl.DataFrame) -> Totals:
     )
 
 
-def _labels(storage: Storage, run: StoredRun) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
+def _labels(storage: Storage, run: StoredRun) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame, int]:
     labels = _empty(LABELS)
     steps = [steps_of(labels, 0)]
     chains = [chains_of(steps[0])]
     makers = [makers_of(labels)]
-    first = 0
+    first = given = 0
     for labels in frames_of(storage, run, COLUMNS):
         steps.append(steps_of(labels, first))
         chains.append(chains_of(steps[-1]))
         makers.append(makers_of(labels))
+        given += given_outcomes(labels)
         first += labels.height
     made = pl.concat(makers).group_by(_MAKERS).agg(pl.sum("chains"))
-    return pl.concat(steps), pl.concat(chains), made.sort("chains", *_MAKERS, descending=[True, False, False, False])
+    return (
+        pl.concat(steps),
+        pl.concat(chains),
+        made.sort("chains", *_MAKERS, descending=[True, False, False, False]),
+        given,
+    )
 
 
 def _log(storage: Storage, run: StoredRun) -> pl.DataFrame:

@@ -1,0 +1,129 @@
+"""Outcomes that the data give count for solutions that state no answer, and for no others."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from pipeline.analysis.audit import run as audit_run
+from pipeline.analysis.relabel import regrade
+from pipeline.config.changes import RegradeConfig
+from pipeline.config.label import Columns, DataConfig
+from pipeline.core.errors import InputError
+from pipeline.core.records import InputRow
+from pipeline.core.schemas import INPUTS, INPUTS_WITH_OUTCOMES
+from pipeline.core.tables import input_rows
+from pipeline.graders.settings import MathConfig
+from pipeline.train.chains import LeftOutRows, given_chains
+from pipeline.train.settings import ScoreConfig
+from tests.conftest import run_stepvalue
+from tests.runtime.growing import Row, assert_sound, audited, chains, label, labels
+from tests.settings import GraderChange
+
+pytestmark = pytest.mark.slow
+
+READ = "data.columns.outcome=right"
+SILENT = ["Let me see.", "I am done."]
+
+
+def rows(*silent: object) -> list[Row]:
+    """One chain that states a right answer which the data call wrong, and one without an answer per outcome of `silent`."""
+    stated = {**chains(1)[0], "right": False}
+    return [stated, *({**chains(n)[0], "steps": SILENT, "right": given} for n, given in enumerate(silent, start=2))]
+
+
+def outcomes(folder: Path) -> dict[str, tuple[bool | None, bool, str]]:
+    """Source id -> the outcome, whether an answer is stated, and the origin of the last step."""
+    columns = labels(folder).select(
+        "source_id", "outcome", pl.col("final_answer").is_not_null(), pl.col("origin").list.last()
+    )
+    return {source: (outcome, stated, origin) for source, outcome, stated, origin in sorted(columns.iter_rows())}
+
+
+EXPECTED = {
+    "1-1": (True, True, "terminal"),
+    "2-1": (True, False, "terminal"),
+    "3-1": (False, False, "terminal"),
+    "4-1": (None, False, "measured"),
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("given")
+    label(made, rows(True, 0, None), READ)
+    return made
+
+
+def test_a_stated_answer_is_graded_and_a_silent_chain_has_the_outcome_of_its_row(folder: Path) -> None:
+    assert outcomes(folder) == EXPECTED
+    last = {row["source_id"]: row["value"][-1] for row in labels(folder).to_dicts()}
+    assert (last["2-1"], last["3-1"]) == (1.0, 0.0)
+    assert_sound(folder)
+
+
+def test_without_the_setting_nothing_is_read_and_stored(tmp_path: Path) -> None:
+    label(tmp_path, rows(True, 0, None))
+    assert [outcome for outcome, *_ in outcomes(tmp_path).values()] == [True, None, None, None]
+    (staged,) = (tmp_path / "run" / "inputs").iterdir()
+    assert pq.read_schema(staged).names == INPUTS.names
+
+
+def test_inputs_have_the_column_only_where_a_row_gives_an_outcome(folder: Path, tmp_path: Path) -> None:
+    (staged,) = (folder / "run" / "inputs").iterdir()
+    assert pq.read_schema(staged).names == INPUTS_WITH_OUTCOMES.names
+    label(tmp_path, rows(None)[1:], READ)
+    (staged,) = (tmp_path / "run" / "inputs").iterdir()
+    assert pq.read_schema(staged).names == INPUTS.names
+    assert_sound(tmp_path)
+
+
+def test_regrade_gives_the_same_to_chains_that_no_longer_state_an_answer(tmp_path: Path) -> None:
+    stated, *silent = rows(True, 0, None)
+    stated = {**stated, "steps": ["Well.", "That makes 3."]}
+    label(tmp_path, [stated, *silent], READ, "grader.answer_pattern='makes (.)'")
+    assert outcomes(tmp_path) == EXPECTED
+    regrade(RegradeConfig(run_dir=str(tmp_path / "run"), grader=GraderChange(answer_pattern="work (is)")))
+    assert outcomes(tmp_path) == EXPECTED | {"1-1": (False, False, "terminal")}
+    assert_sound(tmp_path)
+
+
+def test_an_audit_proves_them(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def other(table: pa.Table) -> list[InputRow]:
+        return [replace(row, given_outcome=not row.given_outcome) for row in input_rows(table)]
+
+    monkeypatch.setattr(audit_run, "input_rows", other)
+    faults = [finding.fault for finding in audited(folder).findings]
+    assert len(faults) == 3
+    assert all("states no answer, so its outcome is the one in the input" in fault for fault in faults)
+
+
+def test_the_report_and_scoring_know_them(folder: Path) -> None:
+    assert run_stepvalue(["report", f"run_dir={folder / 'run'}"]).returncode == 0
+    assert "2 of them as the data say" in (folder / "run" / "report.html").read_text("utf-8")
+    data = DataConfig(path=str(folder / "rows.jsonl"), columns=Columns(outcome="right"))
+    config = ScoreConfig(model="none", out="none", data=data, grader=MathConfig())
+    assert [chain.outcome for chain in given_chains(config, LeftOutRows())] == [True, True, False, None]
+
+
+@pytest.mark.parametrize(
+    ("now", "refused"),
+    [((True, 0, None), False), ((True, 0, True), False), ((True, True, None), True), ((None, 0, None), True)],
+)
+def test_an_outcome_that_changes_is_refused_and_one_that_is_new_is_not(
+    tmp_path: Path, now: Sequence[object], refused: bool
+) -> None:
+    label(tmp_path, rows(True, 0, None), READ)
+    grown = [*rows(*now), *chains(9)]
+    grown[-1]["right"] = None
+    if refused:
+        with pytest.raises(InputError, match=r"rows.jsonl:\d has another outcome|another outcome"):
+            label(tmp_path, grown, READ)
+    else:
+        label(tmp_path, grown, READ)
+        assert outcomes(tmp_path) == EXPECTED | {"9-1": (True, True, "terminal")}
+        assert_sound(tmp_path)
