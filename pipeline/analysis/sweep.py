@@ -203,7 +203,8 @@ def sweep_page(folder: str, sweep: Sweep, compared: Sequence[ComparedRun]) -> by
                 Section(
                     anchor="runs",
                     heading="Runs",
-                    intro="The directory of each run has a page of its own, report.html. Last steps of chains are left out.",
+                    intro="The directory of each run has a page of its own, report.html. Last steps of chains are left out. "
+                    "Seconds are those of a run with its engines and its page, without the start of Ray, which all runs share.",
                     tables=(runs_table(sweep),),
                 ),
                 *((comparison,) if compared else ()),

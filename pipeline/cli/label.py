@@ -77,7 +77,9 @@ def _label(config: LabelConfig) -> int:
     if summary.totals.rejected:
         print_rejects(console, rejected_rows(storage, SHOWN_REJECTS), storage.run_dir)
     if config.run.show_chains:
-        print_chains(console, first_chains(storage, config.run.show_chains))
+        if summary.first_new:
+            console.print("\nof what is new:")
+        print_chains(console, first_chains(storage, config.run.show_chains, summary.first_new))
         console.print()
     print_summary(console, summary)
     with interruptible():

@@ -64,10 +64,17 @@ class _Done:
     seconds: float | None
 
 
-def sweep(command: Command, overrides: Sequence[str], given: Given, hiring: "Hiring | None" = None) -> int:
+def sweep(
+    command: Command,
+    overrides: Sequence[str],
+    given: Given,
+    hiring: "Hiring | None" = None,
+    seconds_joining: Callable[[], float] = lambda: 0.0,
+) -> int:
     """Make all runs, print the table and write the record and the page. Returns the exit code: 1 if a run has failed.
 
-    `hiring` provides the workers of each run; None: one Ray does, for all runs.
+    `hiring` provides the workers of each run; None: one Ray does, for all runs. `seconds_joining`: the seconds that it has
+    spent so far on what all runs share, which count for none of them.
 
     Raises UsageError, before anything starts, for a combination that `label` would refuse, Interrupted, RunConflict if another
     job sweeps in the folder, and StoreError.
@@ -94,11 +101,13 @@ def sweep(command: Command, overrides: Sequence[str], given: Given, hiring: "Hir
         with hold_lock(storage, lock=first.run.lock):
             sweeping = _Sweeping(storage, planned, stop)
             if hiring is not None:
-                return sweeping.run(hiring, leave=lambda: None)
+                return sweeping.run(hiring, lambda: None, seconds_joining)
             from pipeline.runtime.connection import KeptCluster
 
             with KeptCluster() as cluster:
-                return sweeping.run(partial(_workers, cluster, stop.check), cluster.leave)
+                return sweeping.run(
+                    partial(_workers, cluster, stop.check), cluster.leave, lambda: cluster.seconds_joining
+                )
     finally:
         stop.release()
 
@@ -177,13 +186,15 @@ class _Sweeping:
         self._stop = stop
         self._sources: dict[str, _Planned] = {}
         self._earlier = _earlier_seconds(folder)
+        self._seconds_joining: Callable[[], float] = lambda: 0.0
         self._sweep = Sweep(
             runs=tuple(SweptRun(name=each.combination.name, values=each.combination.values) for each in planned),
             began_at=time.time(),
         )
 
-    def run(self, hiring: "Hiring", leave: Callable[[], None]) -> int:
-        """`leave`: leave the cluster that `hiring` has joined. Raises Interrupted and StoreError."""
+    def run(self, hiring: "Hiring", leave: Callable[[], None], seconds_joining: Callable[[], float]) -> int:
+        """`leave`: leave the cluster that `hiring` has joined. `seconds_joining`: see `sweep`. Raises Interrupted and
+        StoreError."""
         from rich.console import Console
 
         from pipeline.analysis.report.run_report import page_link
@@ -191,6 +202,7 @@ class _Sweeping:
         from pipeline.analysis.sweep import compare_with_first, print_sweep, sweep_page
 
         console = Console(highlight=False)
+        self._seconds_joining = seconds_joining
         write_sweep(self._folder, self._sweep)
         try:
             for number in range(len(self._planned)):
@@ -200,6 +212,8 @@ class _Sweeping:
             print_sweep(console, self._sweep)
             raise
         print_sweep(console, self._sweep, compared)
+        if joining := seconds_joining():
+            print_lines(console, [f"Ray was started or joined in {joining:,.1f} s, which are in no run's seconds"])
         if self._planned[0].config.run.report:
             self._folder.replace(SWEEP_PAGE, sweep_page(self._folder.run_dir, self._sweep, compared))
             print_lines(console, ["", f"report    {page_link(self._folder, SWEEP_PAGE)}"])
@@ -262,7 +276,7 @@ class _Sweeping:
         from pipeline.runtime.driver import label
         from pipeline.runtime.worker_handle import no_watcher
 
-        began = time.monotonic()
+        began, joined = time.monotonic(), self._seconds_joining()
         config = planned.config
         target = storage_at(str(config.run_dir))
         source, shared = self._sources.get(planned.sampling), SharedRollouts(same=False)
@@ -287,7 +301,7 @@ class _Sweeping:
         return _Done(
             figures=None if read is None else figures_of(read.found),
             rollouts_of=source.combination.name if source is not None and same else "",
-            seconds=time.monotonic() - began if changed else None,
+            seconds=time.monotonic() - began - (self._seconds_joining() - joined) if changed else None,
         )
 
 

@@ -60,7 +60,7 @@ class RunConfig(Settings):
     progress_seconds: Annotated[float, Gt(0)] = 5.0
     """Time between two updates of the displayed progress."""
     show_chains: Annotated[int, Ge(0)] = 4
-    """How many chains are printed at the end."""
+    """How many chains are printed at the end; in a run that goes on or has grown, of those that are new."""
     report: bool = True
     """Whether `label` writes report.html at the end."""
     track: Tracker = Tracker.none

@@ -142,7 +142,8 @@ class Summary:
 
     `damaged`: names of damaged files that this start set aside. `labels`: the origin of the current labels, if `relabel` or
     `regrade` made editions. `overspent`: by how much the run exceeded its limit. `throughput`: None if the engines of this
-    start generated nothing or do not report their hardware.
+    start generated nothing or do not report their hardware. `first_new`: id of the first unit that had no labels before this
+    start, where others had; else empty.
     """
 
     run_dir: str
@@ -157,6 +158,7 @@ class Summary:
     labels: str = ""
     overspent: str = ""
     throughput: Throughput | None = None
+    first_new: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -87,11 +87,15 @@ def cluster(config: ClusterConfig, check: Callable[[], None] = lambda: None) -> 
 
 class KeptCluster:
     """A cluster that this process joins, or a private one that it starts, when the first run needs it, and leaves at the end of
-    the block: several runs pay for it once."""
+    the block: several runs pay for it once.
+
+    `seconds_joining`: the seconds that starting or joining took so far.
+    """
 
     def __init__(self) -> None:
         self._stack = contextlib.ExitStack()
         self._joined = False
+        self.seconds_joining = 0.0
 
     def __enter__(self) -> Self:
         return self
@@ -103,9 +107,14 @@ class KeptCluster:
 
     def join(self, config: ClusterConfig, check: Callable[[], None]) -> None:
         """Raises as `cluster` does."""
-        if not self._joined:
+        if self._joined:
+            return
+        began = time.monotonic()
+        try:
             self._stack.enter_context(cluster(config, check))
             self._joined = True
+        finally:
+            self.seconds_joining += time.monotonic() - began
 
     def leave(self) -> None:
         """Leave it now. The next run joins again."""

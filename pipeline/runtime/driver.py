@@ -194,6 +194,9 @@ def label_held(
         damaged=(*damaged_input, *damaged, *lost),
         labels=_whose_labels(editions, after.wholes),
         throughput=speed,
+        first_new=next((unit.unit_id for unit in units if unit.unit_id not in before.wholes), "")
+        if before.wholes
+        else "",
     )
 
 

@@ -46,7 +46,8 @@ class SweptRun:
     """A run of a sweep. `name`: of its directory in the folder of the sweep. `values`: swept setting -> its value.
 
     `message`: why it failed. `rollouts_of`: the name of the run whose rollouts it uses; empty if it sampled its own.
-    `seconds`: how long it took; None before its end.
+    `seconds`: how long it took, its engines and its page included, but not the start of Ray, which all runs share; None before
+    its end.
     """
 
     name: str

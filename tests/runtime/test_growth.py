@@ -6,7 +6,10 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from pipeline.analysis.report.run_data import first_chains
 from pipeline.core.errors import InputError, RunConflict
+from pipeline.core.progress import Summary
+from pipeline.storage.location import storage_at
 from tests.runtime.growing import Row, assert_sound, chains, files, label, labels
 
 pytestmark = pytest.mark.slow
@@ -136,3 +139,21 @@ def test_an_input_that_grows_before_a_unit_has_begun_is_staged_afresh(tmp_path: 
     assert (grown.totals.rows, grown.totals.rejected) == (2, 0)
     recorded = json.loads((tmp_path / "run" / "run.json").read_text())
     assert len(list((tmp_path / "run" / "commits").glob(f"input-{recorded['staged_input']}-*"))) == 1
+
+
+def test_the_chains_that_are_shown_are_those_that_are_new(tmp_path: Path) -> None:
+    def shown(summary: Summary) -> list[object]:
+        storage = storage_at(summary.run_dir)
+        return [chain["source_id"] for chain in first_chains(storage, 2, summary.first_new)]
+
+    first = label(tmp_path, chains(1, 2, 3, 4))
+    assert (first.first_new, shown(first)) == ("", ["1-1", "2-1"])
+    assert shown(label(tmp_path, [*chains(9), *chains(1, 2, 3, 4), *chains(1, last=3)])) == ["1-3", "9-1"]
+    # More rollouts for all of them, and new rows at the same time.
+    both = label(tmp_path, [*chains(9, 1, 2, 3, 4, 8), *chains(1, last=3)], "sampling.rollouts=4")
+    assert (both.units_done_now, shown(both)) == (both.units, ["8-1"])
+    # Where nothing is new, the first ones.
+    assert shown(label(tmp_path, [*chains(9, 1, 2, 3, 4, 8), *chains(1, last=3)], "sampling.rollouts=4")) == [
+        "1-1",
+        "2-1",
+    ]

@@ -35,6 +35,9 @@ def test_the_command_goes_on_after_a_kill_and_refuses_a_changed_row(ray_cluster:
     assert again.returncode == 0, again.stderr
     assert "the input grew" not in again.stderr
     assert "12 read = 12 used + 0 rejected" in again.stdout
+    shown = again.stdout.partition("of what is new:")[2]
+    assert "0-3 (" in shown
+    assert "0-1 (" not in shown
     assert labels(tmp_path).height == 12
     assert_sound(tmp_path)
     changed = [*GROWN[:-1], {**GROWN[-1], "answer": "20"}]

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,8 +20,9 @@ from pipeline.cli.label import LABEL
 from pipeline.cli.multirun import sweep
 from pipeline.cli.own_settings import NOTHING
 from pipeline.config.changes import AuditConfig
-from pipeline.config.label import LabelConfig
+from pipeline.config.label import ClusterConfig, LabelConfig
 from pipeline.core.errors import ClusterError, Interrupted, RunConflict, StepvalueError, UsageError
+from pipeline.runtime.connection import KeptCluster
 from pipeline.runtime.worker_handle import WorkerPool
 from pipeline.storage.lock import run_lock
 from tests.audit.runs import rows
@@ -42,6 +44,21 @@ class Hired:
         assert config.run_dir is not None
         self.run_dirs.append(Path(config.run_dir).name)
         with in_process(config) as pool:
+            yield pool
+
+
+class HiredLate(Hired):
+    """Like these, but the first run says that it has waited for what all of them share."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seconds_joining = 0.0
+
+    @contextmanager
+    def __call__(self, config: LabelConfig) -> Iterator[WorkerPool]:
+        # Longer than any test takes, so that the figures differ on a busy machine too.
+        self.seconds_joining = 1000.0
+        with super().__call__(config) as pool:
             yield pool
 
 
@@ -94,6 +111,29 @@ def test_one_folder_per_run_one_sampling_per_seed_one_table_one_comparison(folde
     for name in names:
         assert main(["status", f"run_dir={folder / 'sweep' / name}"]) == 0
         assert "finished" in capsys.readouterr().out
+
+
+def test_what_all_runs_share_is_in_the_seconds_of_none(folder: Path, capsys: Printed) -> None:
+    hired = HiredLate()
+    asked = words(folder, "policy.oracle.seed=1,2")
+    assert sweep(LABEL, asked, NOTHING, hired, lambda: hired.seconds_joining) == 0
+    first, second = (run["seconds"] for run in record(folder))
+    assert first < -900 < 0 < second
+    assert "Ray was started or joined in 1,000.0 s, which are in no run's seconds" in capsys.readouterr().out
+
+
+def test_a_kept_cluster_counts_the_seconds_of_its_start_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    @contextmanager
+    def slow(*_: object) -> Iterator[None]:
+        time.sleep(0.2)
+        yield
+
+    monkeypatch.setattr("pipeline.runtime.connection.cluster", slow)
+    with KeptCluster() as cluster:
+        cluster.join(ClusterConfig(), lambda: None)
+        joining = cluster.seconds_joining
+        cluster.join(ClusterConfig(), lambda: None)
+        assert joining == cluster.seconds_joining >= 0.2
 
 
 def test_estimators_that_request_other_rollouts_sample_for_themselves(folder: Path) -> None:

@@ -3,7 +3,7 @@
 Commit records say which files to read; texts are left out. `aggregates` computes the figures from these tables. Of unfinished
 units, only committed rollouts and their tokens are counted.
 
-`first_chains` and `rejected_rows` read separately what the terminal shows: the first chains, and why rows were rejected.
+`first_chains` and `rejected_rows` read separately what the terminal shows: some chains, and why rows were rejected.
 """
 
 from collections import Counter
@@ -42,8 +42,8 @@ from pipeline.storage.run_record import STAGED_INPUT, recorded_identity
 from pipeline.storage.shards import ShardRecord, read_shard
 from pipeline.storage.starts import Start, read_starts
 from pipeline.storage.storage import Storage, sha256_of
-from pipeline.storage.stored_labels import FormerLabels, frames_of, label_frames
-from pipeline.storage.stored_run import StoredRun
+from pipeline.storage.stored_labels import FormerLabels, frames_of
+from pipeline.storage.stored_run import StoredRun, stored_run
 
 _LOG = ["rollout_id", "step_index", "finish", "verdict", "n_tokens"]
 _LOG_BY = ["step_index", "finish", "verdict"]
@@ -124,9 +124,13 @@ def load_run_data(storage: Storage, run: StoredRun, plan: Forecast | None) -> Ru
     )
 
 
-def first_chains(storage: Storage, count: int) -> list[dict[str, object]]:
-    """The first `count` label rows; chains of one problem are adjacent. Empty for labels of an earlier version."""
-    rows = (row for frame in label_frames(storage) for row in frame.iter_rows(named=True))
+def first_chains(storage: Storage, count: int, first_unit: str = "") -> list[dict[str, object]]:
+    """The first `count` label rows, from the unit `first_unit` on if one is given; chains of one problem are adjacent. Empty
+    for labels of an earlier version."""
+    run = stored_run(storage)
+    begin = next((at for at, unit in enumerate(run.units) if unit.unit_id == first_unit), 0)
+    frames = frames_of(storage, replace(run, units=run.units[begin:]))
+    rows = (row for frame in frames for row in frame.iter_rows(named=True))
     try:
         return list(islice(rows, count))
     except FormerLabels:
