@@ -170,6 +170,8 @@ def test_labels_0_at_ends_alone_are_warned_of_where_labels_are_the_target(
     alike, warning = done.warnings
     assert alike.startswith("nearly all targets of ")
     assert "are 1 (mean 1.00)" in alike
+    # The cause here is the bound, not the policy: the warning names none.
+    assert alike.endswith("`report` says how many rollouts are correct and by which rule steps are labelled")
     assert warning.startswith(f"{PROBLEMS // 2} of {PROBLEMS // 2} labels 0 belong to last steps")
     assert "(`train`, or a format that takes target=soft)" in warning
     assert f"Warning: {warning}." in (tmp_path / "out" / CARD).read_text()
