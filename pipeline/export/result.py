@@ -133,7 +133,7 @@ def result_lines(exported: ExportResult) -> Iterator[str]:
     for kind, reason in exported.kept.items():
         yield f"kept, misread     {reason.count:,} {kind}, the first: {reason.first.text}"
     if exported.made_up:
-        yield f"made up           {exported.made_up}"
+        yield f"policy            {exported.made_up}"
     yield from (f"warning           {text}" for text in exported.warnings)
     yield f"{exported.out}"
     if exported.address:

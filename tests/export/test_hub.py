@@ -204,7 +204,7 @@ def test_the_card_says_all_and_means_what_it_says(run_dir: Path, tmp_path: Path)
 def test_made_up_values_are_said_to_be_made_up(run_dir: Path, tmp_path: Path) -> None:
     done = export(ExportConfig(run_dir=str(run_dir), format="trl", out=str(tmp_path / "out")))
     said = "the values are made up, for a demonstration or a test: the oracle draws them"
-    assert [line for line in result_lines(done) if line.startswith("made up   ") and said in line]
+    assert [line for line in result_lines(done) if line.startswith("policy    ") and said in line]
     card = (tmp_path / "out" / CARD).read_text()
     # Before anything that a reader might believe.
     assert card.index(f"**T{said[1:]}") < card.index("| file | rows")

@@ -101,7 +101,7 @@ def test_an_extended_run_has_its_own_labels_until_they_are_made_again(run_dir: P
     assert sound(run_dir)
 
 
-@pytest.mark.parametrize("step", ["publish", "arrange_labels"])
+@pytest.mark.parametrize("step", ["publish_or_refuse", "arrange_labels"])
 def test_a_crash_leaves_the_old_labels_or_the_new(step: str, run_dir: Path, tmp_path: Path) -> None:
     own = labels(run_dir)
     with (
@@ -111,7 +111,7 @@ def test_a_crash_leaves_the_old_labels_or_the_new(step: str, run_dir: Path, tmp_
         relabelled(run_dir, THRESHOLD)
     assert labels(run_dir) == own
     label_in_process(config(tmp_path))
-    assert (labels(run_dir) == own) == (step == "publish")
+    assert (labels(run_dir) == own) == (step == "publish_or_refuse")
     assert sound(run_dir)
     assert (relabelled(run_dir, THRESHOLD).number is None) == (step == "arrange_labels")
     assert labels(run_dir) != own
