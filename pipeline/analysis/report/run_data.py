@@ -62,8 +62,8 @@ class RunData:
     and verdict.
     `rejects`: the first ones. `reject_counts`: all of them by reason, separately for rows and for single prefixes. If no row
     was usable, both come from the reject files, which no record lists. `damaged_starts` names unreadable files, which are not
-    in `starts`. `changes`: the rows that the input no longer has as they were labelled. `made_up`: see `made_up_text`.
-    `edition` is None if the labels are the run's own; else `edition_command` is the command that made it.
+    in `starts`. `changes`: the rows that the input no longer has as they were labelled. `made_up`: see `made_up_text`;
+    empty without labels. `edition` is None if the labels are the run's own; else `edition_command` is the command that made it.
     """
 
     run_dir: str
@@ -120,7 +120,7 @@ def load_run_data(storage: Storage, run: StoredRun, plan: Forecast | None) -> Ru
         damaged_starts=starts.damaged,
         plan=plan,
         changes=run.changes,
-        made_up=made_up_text(run.identity),
+        made_up=made_up_text(run.identity) if chains.height else "",
     )
 
 
