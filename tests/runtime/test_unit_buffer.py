@@ -114,7 +114,7 @@ def test_a_flush_that_nobody_waits_for_any_more_fails_in_silence_and_keeps_its_r
     complaints: list[str] = []
 
     async def work() -> None:
-        asyncio.get_running_loop().set_exception_handler(lambda _, told: complaints.append(told["message"]))
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(context["message"]))
         storage = FullStorage(tmp_path)
         opened = await buffer(storage)
         opened.add_rollout(rollout(0, "text"))
