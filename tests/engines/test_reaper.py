@@ -132,6 +132,32 @@ def test_their_shared_memory_goes_with_them(tmp_path: Path) -> None:
     other.unlink()
 
 
+SEMAPHORES = """
+import multiprocessing, os, time
+from pipeline.engines.vllm.guard import EngineGuard
+from pipeline.engines.vllm.reaper import MARK
+guard = EngineGuard()
+locks = [multiprocessing.get_context("spawn").Lock() for _ in range(3000)]
+print(os.environ[MARK], locks[0]._semlock.name, locks[-1]._semlock.name, flush=True)
+time.sleep(300)
+"""
+
+
+def test_semaphores_of_an_owner_that_is_killed_go_too(tmp_path: Path) -> None:
+    """Its tracker removes them, which takes a moment."""
+    script = tmp_path / "owner.py"
+    script.write_text(SEMAPHORES)
+    process = subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    token, *names = process.stdout.readline().split()
+    paths = [SHARED_MEMORY / f"sem.{name.removeprefix('/')}" for name in names]
+    assert all(path.exists() for path in paths)
+    process.kill()
+    process.communicate()
+    assert none_left(token)
+    assert all(gone(path) for path in paths)
+
+
 def test_shared_memory_that_outlived_everything_is_removed_by_the_next_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

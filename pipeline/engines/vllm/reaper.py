@@ -25,6 +25,10 @@ NAMES = "stepvalue-engine-"
 """The beginning of the name of the file with the names of shared memory; the mark follows."""
 _LOOK_SECONDS = 0.02
 _LEARN_SECONDS = 5.0
+_TRACKER = b"multiprocessing.resource_tracker"
+"""In the command of the processes that remove what multiprocessing left, such as semaphores, when its owner is gone."""
+_TRACKER_SECONDS = 2.0
+"""How long they have for it."""
 _MAPPED = re.compile(rf" {SHARED_MEMORY}/(?P<name>[\w.-]+)$", re.MULTILINE)
 
 
@@ -79,6 +83,12 @@ def _is_own_file(path: Path) -> bool:
     return stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid()
 
 
+def _is_tracker(pid: int) -> bool:
+    with contextlib.suppress(OSError):
+        return _TRACKER in Path(f"/proc/{pid}/cmdline").read_bytes()
+    return False
+
+
 def _keep(path: Path, names: Iterable[str]) -> None:
     with contextlib.suppress(OSError):
         new = path.with_name(f"{path.name}.new")
@@ -97,8 +107,11 @@ def _reap(mark: str) -> None:
             _keep(kept, names)
     names |= shared_memory_of(marked_processes(mark))
     # A process may start while its parent is being killed: repeat until none is found.
+    patience = time.monotonic() + _TRACKER_SECONDS
     while pids := marked_processes(mark):
         for pid in pids:
+            if _is_tracker(pid) and time.monotonic() < patience:
+                continue
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         time.sleep(_LOOK_SECONDS)
