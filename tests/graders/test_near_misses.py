@@ -98,6 +98,16 @@ PIECES = [
     "\nUser: ",
     "\n\nHuman: a\n\nAssistant: ",
     "\n### Human:",
+    "it is not ",
+    "not the a ",
+    "not a a ",
+    "\\boxed{5} is wrong ",
+    "twice \\boxed{5}, ",
+    "we reject $5$ ",
+    "(A) or ",
+    "2x=",
+    "3x + 1 = ",
+    "1/0+",
 ]
 
 

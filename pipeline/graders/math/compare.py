@@ -33,7 +33,7 @@ from pipeline.graders.math.exact import (
     with_point,
     without_unit,
 )
-from pipeline.graders.math.expression import Expression, close, equal, expression, rounds_to
+from pipeline.graders.math.expression import Expression, close, equal, expression, is_undefined, rounds_to
 from pipeline.graders.math.extract import unwrap
 from pipeline.graders.math.forms import Form, FormKind, is_label, read_form
 from pipeline.graders.math.normal import normal_form
@@ -122,6 +122,9 @@ def quick_verdict(gold: str, answer: str, *, relative_tolerance: float = 0.0) ->
     if right is None:
         by_value = expression(without_unit(wanted)) and expression(without_unit(given))
         return None if by_value else without_algebra(wanted, given)
+    if not right and is_undefined(without_unit(wanted)):
+        # Nothing is compared with a gold that has no value.
+        return Verdict.UNPARSEABLE
     return Verdict.CORRECT if right else Verdict.INCORRECT
 
 
@@ -227,6 +230,8 @@ def same_expression(wanted: str, given: str, tolerance: float) -> bool | None:
         if tolerance and not same_value and ((right and right.decimal) or (number and number.decimal)):
             return close(left, other, tolerance) or same_value
         return same_value
+    if (left and is_undefined(without_unit(given))) or (other and is_undefined(without_unit(wanted))):
+        return False
     # Words on one side and a number or expression on the other differ. Two letters may be a product, so they stay open.
     spoken = (phrase if number or other else None) or (said if right or left else None)
     return False if spoken and len(spoken) > LONGEST_PRODUCT else None

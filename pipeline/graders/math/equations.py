@@ -3,12 +3,14 @@ r"""Decides whether two equations or inequalities say the same, by their polynom
 Each is given as its left side minus its right side. Two equations have the same solutions if one is the other times a factor
 that is never zero where both are defined. x = 0 lacks solutions of xy = 0, and \frac{x}{y} = 1 lacks (0,0), a solution of
 x = y. But y = \frac{1}{x} is xy = 1, because no solution of xy = 1 has x = 0.
+
+It also decides which equations state a value: x^2 = 4 is to be solved, so it does not state 4, and m+n = 4 may state it.
 """
 
 from dataclasses import dataclass
 from functools import reduce
 
-from pipeline.graders.math.expression import CONSTANTS, Expression
+from pipeline.graders.math.expression import CONSTANTS, ROOT, Expression, expression
 from pipeline.graders.math.ratio import (
     ROUNDING,
     Monomial,
@@ -19,11 +21,13 @@ from pipeline.graders.math.ratio import (
     generator,
     product,
 )
+from pipeline.graders.math.reader import OPAQUE
 
 MAX_DIVISIONS = 8
 MAX_REDUCTIONS = 40
 
 _CONSTANTS = frozenset(CONSTANTS)
+_DIGITS = "0123456789"
 _MINUS_ONE: Polynomial = {(): -1}
 _NUMBER: Monomial = ()
 
@@ -74,6 +78,31 @@ def scale_sign(left: Expression, right: Expression) -> int | None:
     if quotient is None or abs(quotient[0].imag) > ROUNDING * quotient[1]:
         return None
     return 1 if quotient[0].real > 0 else -1
+
+
+def has_unknowns(side: str) -> bool:
+    """Whether a side of an equation has unknowns outside of functions: x+y, 2x, but not \\sin x, |z|, 5+3 or f(2)."""
+    return bool(_unknowns(side))
+
+
+def is_to_be_solved(side: str) -> bool:
+    """Whether a side that is equated with a number has one unknown, and one term or no divisor: 2x, x^2-x, \\frac{3}{x}.
+
+    Other sides, as m+n and x+\\frac{1}{x}, may be the expression that was asked for.
+    """
+    names, read = _unknowns(side), expression(side)
+    if len(names) != 1 or read is None:
+        return False
+    whole = len(read.ratio.bottom) == 1 and all(power > 0 for term in read.ratio.top for _, power in term)
+    return whole or len(read.ratio.top) == 1
+
+
+def _unknowns(side: str) -> set[str]:
+    read = expression(side)
+    names = read.ratio.names() if read else set()
+    return {
+        name for name in names if name not in _CONSTANTS and (name.startswith(ROOT) or name[0] not in OPAQUE + _DIGITS)
+    }
 
 
 def _grouped(polynomial: Polynomial) -> _Grouped:

@@ -15,7 +15,7 @@ from pipeline.graders.math.ratio import (
     generator,
     same,
 )
-from pipeline.graders.math.reader import OPAQUE, PI, Numbers, UnreadableError, read_expression
+from pipeline.graders.math.reader import OPAQUE, PI, Numbers, UndefinedError, UnreadableError, read_expression
 from pipeline.graders.math.rounding import is_rounding
 
 INFINITY = "\\infty"
@@ -24,7 +24,7 @@ FLOAT_ERROR = 1e-14
 """The error of a value in floating point, relative to its scale: far more than a few operations lose."""
 
 # The name of a root that is not expanded, as `reader` begins it.
-_ROOT = f"{OPAQUE}power"
+ROOT = f"{OPAQUE}power"
 CONSTANTS: dict[str, complex] = {PI: complex(math.pi), "e": complex(math.e), IMAGINARY: 1j}
 _FLOATS = Numbers(
     exact=lambda number: complex(float(number)),
@@ -93,6 +93,18 @@ def expression(normal: str) -> Expression | None:
         return None
 
 
+@lru_cache(maxsize=1024)
+def is_undefined(normal: str) -> bool:
+    """Whether a normal form is read completely and has no value, as 5+0\\cdot\\frac{1}{0}. Never raises."""
+    try:
+        read_expression(normal, _FLOATS)
+    except UndefinedError:
+        return True
+    except (UnreadableError, ArithmeticError, ValueError, RecursionError):
+        return False
+    return False
+
+
 def equal(left: Expression, right: Expression) -> bool | None:
     """Whether two expressions are equal. None if arithmetic cannot decide it. False is certain."""
     try:
@@ -121,7 +133,7 @@ def rounds_to(side: Expression, decimal: Fraction) -> bool | None:
     rational = side.ratio.rational()
     if rational is not None:
         return is_rounding(decimal, rational)
-    found = side.value() if all(name.startswith(_ROOT) for name in side.values) else None
+    found = side.value() if all(name.startswith(ROOT) for name in side.values) else None
     if found is None:
         return False
     value, scale = found

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from operator import itemgetter
 
 from pipeline.config.choices import Fallback
+from pipeline.graders.math.denials import REACH, is_denied
 from pipeline.graders.math.fallback_answer import MAX_BARE, MAX_SCAN, TAIL, closing_statement, last_number
 from pipeline.graders.math.long_integers import is_long_integer
 from pipeline.graders.math.multipliers import with_multiplier
@@ -103,6 +104,7 @@ _CHECKING = re.compile(
     r"(?:check|verif|confirm|test|review|compar)\w*\s{1,4}(?:\w{1,6}\s{1,4}){0,2}(?:final\s{1,4})?[Aa]$", re.IGNORECASE
 )
 _THINKING_ENDS, _THINKING_BEGINS = "</think>", "<think>"
+_CLAUSE_END = re.compile(r"[.;,!?](?=\s)|\n")
 _MARKS = re.compile(r"nswer|NSWER|答案|故选|\\boxed|\\fbox|####")
 _MORE = "\nNext"
 _OPEN = (*":,;=+-*/([{", " and", " or")
@@ -134,7 +136,7 @@ def final_answer(
     if answer is None and fallback is Fallback.last_number:
         return last_number(text)
     if answer is None and fallback is Fallback.closing_statement:
-        closing = closing_statement(text)
+        closing = closing_statement(_after_denied_boxes(text))
         return unwrap(closing) or None if closing else None
     return answer
 
@@ -158,9 +160,11 @@ def _stated(text: str) -> str | None:
 
 
 def _stated_plainly(text: str) -> str | None:
-    box = max(text.rfind("\\boxed"), text.rfind("\\fbox"))
+    box = _last_box(text, len(text))
     if box >= 0:
         content, end = _box_at(text, box)
+        if content is not None and is_denied(text[max(0, box - REACH) : box], text[end : end + REACH]):
+            return _stated_beside(text, box, end)
         said = _last_statement(text, max(box, end))
         # "\\boxed{5}. The answer is given as an integer" does not replace the boxed answer.
         if said is not None and (content is None or not _DIGIT.search(content) or _ANSWER.match(said)):
@@ -173,6 +177,35 @@ def _stated_plainly(text: str) -> str | None:
     if said is None and len(text) <= MAX_BARE and _BARE_ANSWER.fullmatch(text.strip()):
         return unwrap(text) or None
     return said
+
+
+def _last_box(text: str, end: int) -> int:
+    """The position of the last box command before `end`, or -1."""
+    return max(text.rfind("\\boxed", 0, end), text.rfind("\\fbox", 0, end))
+
+
+def _stated_beside(text: str, box: int, end: int) -> str | None:
+    """The answer of a text whose last box is denied: a statement after that box, else what the text before it states."""
+    said = _last_statement(text, end)
+    for _ in range(MAX_BOXES if said is None else 0):
+        text = text[:box]
+        box = _last_box(text, box)
+        content, end = _box_at(text, box) if box >= 0 else (None, 0)
+        if content is None:
+            break
+        if not is_denied(text[max(0, box - REACH) : box], text[end : end + REACH]):
+            return _join_boxes(text, box, content)
+    return said
+
+
+def _after_denied_boxes(text: str) -> str:
+    """The text after the clause of its last box. All of it if the text has no box."""
+    box = _last_box(text, len(text))
+    content, end = _box_at(text, box) if box >= 0 else (None, 0)
+    if content is None:
+        return text
+    clause = _CLAUSE_END.search(text, end)
+    return text[clause.end() :] if clause else ""
 
 
 def _last_statement(text: str, start: int) -> str | None:
@@ -208,10 +241,22 @@ def _in_words(text: str, start: int) -> str | None:
         match = _STATEMENT.match(text, found) or _heading(text, found)
         if match and not _CHECKING.search(text, max(0, found - 40), found):
             payload = _value_of_sentence(_payload(text, match.end()))
-            if payload and not _NO_PAYLOAD.fullmatch(payload) and not _is_prose(payload):
+            if (
+                payload
+                and not _NO_PAYLOAD.fullmatch(payload)
+                and not _is_prose(payload)
+                and not _is_denied_in_words(text, found, match.end(), payload)
+            ):
                 return payload
         mentions[mark] = text.rfind(mark, start, found)
     return None
+
+
+def _is_denied_in_words(text: str, mention: int, start: int, payload: str) -> bool:
+    """Whether a sentence denies the payload after `start`: "I do not think the answer is 5", "it is 5, which is wrong"."""
+    at = text.find(payload, start, start + len(payload) + REACH)
+    end = at + len(payload) if at >= 0 else len(text)
+    return is_denied(text[max(0, mention - REACH) : mention], text[end : end + REACH])
 
 
 def _value_of_sentence(payload: str) -> str:

@@ -9,6 +9,7 @@ import re
 from operator import itemgetter
 
 from pipeline.graders.math.choices import ends_with_choices, parts_at_end
+from pipeline.graders.math.denials import denies, hedges_number, is_condition, is_denied, is_no_choice, is_no_statement
 from pipeline.graders.math.limits import MAX_CHARS
 from pipeline.graders.math.multipliers import with_multiplier
 from pipeline.graders.math.refusals import refuses, undetermined
@@ -50,32 +51,9 @@ _NO_ANSWER = re.compile(
         )
     )
 )
-# "It cannot be 5" contains a number but states no answer.
-_DENIAL = re.compile(r"(?:\b(?:not|cannot|never|neither|nor)\b|n't\b)[^,;:.]*$", re.IGNORECASE)
-_HEDGE = re.compile(
-    r"\b(?:than|at least|at most|between|instead|previously|case|part|step|problem|question|exercise)\b|≠|\\ne"
-    r"|=[^=\n]{1,40}(?:\band\b|\bor\b|,)\s{0,3}[A-Za-z]\w?\s{0,3}=",  # two values: the last one alone is not the answer
-    re.IGNORECASE,
-)
-# A condition, a question or a plan states nothing.
-_CONDITION = re.compile(
-    r"\s{0,4}(?:[Ii]f|[Ss]uppose|[Aa]ssume|[Ww]hether)\b(?![^.]*\b(?:then|we get|we find|we obtain)\b)"
-    r"|.{0,400}\b(?:must|have to|need to) check\b"
-)
-# Right before a formula: "not $5$", "at least $5$", "$x=5$ or $".
-_NOT_THIS = re.compile(
-    r"(?:\b(?:not(?: equal(?: to)?)?|never|than|at least|at most|twice|divisible by|reject|discard|exclude|eliminate)\b|n't\b"
-    r"|(?:\$|\\[)\]]) ?(?:or|and)) ?:? ?(?:\*\*)?(?:\$|\\[(\[])*[ \n]?$",
-    re.IGNORECASE,
-)
-# Right after it: "$x=5$ is not a solution".
-_DENIED_AFTER = re.compile(
-    r"[\s$*]{0,4}(?:(?:is|are) (?:not\b|wrong|incorrect|impossible|no\b|excluded|rejected)|(?:do|does|did|is|are)n't\b"
-    r"|(?:does|do|did) not\b|cannot\b|can't\b|fails?\b|leads? to a contradiction|(?:is|gives?) a contradiction)",
-    re.IGNORECASE,
-)
-_STATES = re.compile(r"\b(?:then|so|thus|hence|therefore|we (?:get|find|obtain|have))\b", re.IGNORECASE)
-_CLOSING = " $*\n"
+# The side before an equals sign: 2x, 3x + 1.
+_SIDE = re.compile(r"(?:(?<=\s)|^)(?:[\w.^()]{1,20} ?[-+*/] ?){0,4}[\w.^()]{1,20}$")
+_TERM = re.compile(r"\d[A-Za-z]|[A-Za-z)]\^|[A-Za-z] ?[-+*/]|[-+*/] ?[A-Za-z]")
 _CALCULATOR = re.compile(r"<<[^<>\n]{1,200}>>")
 _WORD = re.compile(r"[A-Za-z]{2,}")
 _LONG_WORD = re.compile(r"[A-Za-z]{3,}")
@@ -102,12 +80,11 @@ def closing_statement(text: str) -> str | None:
     parts = parts_at_end(tail)
     if parts is not None:
         return parts
-    formula, end = _last_formula(tail)
+    formula, start, end = _last_formula(tail)
     after = tail[end:]
     short = after.count(" ") <= MAX_WORDS_AFTER and "\n\n" not in after
     if formula is not None and short and not _DIGIT.search(after):
-        start = tail.rfind(formula, 0, end)
-        denied = _is_denied(tail[:start][-MAX_LINE:], tail[start + len(formula) :])
+        denied = is_no_statement(tail[max(0, start - MAX_LINE) : start], after)
         return None if denied else with_multiplier(formula, after)
     line = _CALCULATOR.sub("", tail[tail.rfind("\n") + 1 :])
     if line[-MAX_LINE - 1 : 1 - MAX_LINE].isdigit() and len(line) > MAX_LINE:
@@ -116,44 +93,41 @@ def closing_statement(text: str) -> str | None:
     line = line[-MAX_LINE:]
     choice = _CHOICE_END.search(line)
     if choice:
-        return next(letter for letter in choice.groups() if letter)
+        at = choice.start(choice.lastindex or 0)
+        return None if is_no_choice(line[:at], line[at + 1 :]) else line[at]
     bold = _BOLD_END.search(line)
     if bold:
         return bold.group(1)
-    if line.endswith("?") or _CONDITION.match(line):
+    if is_condition(line):
         return None
     counted = result_of_sentence(line)
     if counted:
         return counted
-    if _DENIAL.search(line.rstrip(". ")):
+    if denies(line):
         return None
     return _stated_number(line) or _lone_number(line)
 
 
-def _is_denied(before: str, after: str) -> bool:
-    """Whether the words next to a formula deny it, bound it, ask for it, or give it as one of two."""
-    line = before[before.rfind("\n") + 1 :]
-    question = after.rstrip(_CLOSING).endswith("?")
-    asks = question or (_CONDITION.match(line) is not None and not _STATES.search(line))
-    return asks or _NOT_THIS.search(line) is not None or _DENIED_AFTER.match(after) is not None
-
-
 def _lone_number(line: str) -> str | None:
     """The number of a line that contains exactly one and does not negate or compare it."""
-    matches = [(match.group().rstrip(",."), match.end()) for match in _NUMBER.finditer(line)]
-    numbers = {number for number, _ in matches} - {""}
-    if len(numbers) != 1 or _HEDGE.search(line):
+    matches = [match for match in _NUMBER.finditer(line) if match.group().rstrip(",.")]
+    numbers = {match.group().rstrip(",.") for match in matches}
+    if len(numbers) != 1 or hedges_number(line) or is_denied(line[: matches[0].start()], line[matches[0].end() :]):
         return None
-    number, end = next(match for match in matches if match[0])
-    return with_multiplier(number, line[end:])
+    return with_multiplier(numbers.pop(), line[matches[0].end() :])
 
 
 def _stated_number(line: str) -> str | None:
     """The text after the last "is", "=" or similar, or the whole line if it has none. None if the text is too long."""
     verbs = list(_SAYS.finditer(line))
     said = (line[verbs[-1].end() :] if verbs else line).strip(" .!*$")
-    if not _is_whole(said) or _HEDGE.search(line):
+    at = line.rfind(said)
+    if not _is_whole(said) or hedges_number(line) or is_denied(line[:at], line[at + len(said) :]):
         return None
+    side = _SIDE.search(line[:at].rstrip(" =")[-MAX_BARE:]) if verbs and "=" in verbs[-1].group() else None
+    if side and _TERM.search(side.group()) and not _WORD.search(side.group()):
+        # "2x = 4" may not state 4, so it is compared as a whole.
+        return f"{side.group()} = {said}"
     if _MATHEMATICS.search(said):
         return said if len(_WORD.findall(said)) <= (MAX_WORDS_BESIDE_MATHEMATICS if verbs else MAX_BARE_WORDS) else None
     short = len(said.split()) <= MAX_BARE_WORDS
@@ -167,26 +141,28 @@ def _is_whole(said: str) -> bool:
     return bool(said) and opened == closed and not _NO_ANSWER.search(said)
 
 
-def _last_formula(tail: str) -> tuple[str | None, int]:
-    """Content and end position of the last closed formula, or (None, 0)."""
+def _last_formula(tail: str) -> tuple[str | None, int, int]:
+    """Content of the last closed formula, and where it begins and ends with its delimiters. (None, 0, 0) if there is none."""
+    nothing = None, 0, 0
     ends = {closer: tail.rfind(closer) for closer in _BRACKETS}
     closer, at = max(ends.items(), key=itemgetter(1))
-    dollars = [match.start() for match in _DOLLARS.finditer(tail, tail.rfind("\n\n") + 1)]
-    if dollars and dollars[-1] > at:
+    dollars = list(_DOLLARS.finditer(tail, tail.rfind("\n\n") + 1))
+    if dollars and dollars[-1].start() > at:
         # An odd number of dollar signs means money, or a formula that was never closed.
         if len(dollars) % 2:
-            return None, 0
-        start, at = dollars[-2], dollars[-1]
-        content, end = tail[start:at].strip("$ \n"), at + 2
+            return nothing
+        opened, closed = dollars[-2:]
+        start, end = opened.start(), closed.end()
+        content = tail[opened.end() : closed.start()].strip("$ \n")
     elif at > 0:
-        start = tail.rfind(_BRACKETS[closer], 0, at)
-        content, end = tail[start + 2 : at].strip(), at + 2
+        start, end = tail.rfind(_BRACKETS[closer], 0, at), at + 2
         if start < 0:
-            return None, 0
+            return nothing
+        content = tail[start + 2 : at].strip()
     else:
-        return None, 0
+        return nothing
     # "costs $5 and not $7" contains no formula.
     prose = "\\" not in content and " " in content and _LONG_WORD.search(content)
     if len(content) > MAX_CHARS or prose:
-        return None, 0
-    return (content, end) if _is_whole(content.rstrip(".,")) and _LETTER_OR_DIGIT.search(content) else (None, 0)
+        return nothing
+    return (content, start, end) if _is_whole(content.rstrip(".,")) and _LETTER_OR_DIGIT.search(content) else nothing

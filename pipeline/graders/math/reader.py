@@ -56,6 +56,10 @@ class UnreadableError(ValueError):
     """The text is not arithmetic that this module reads, or it has two meanings."""
 
 
+class UndefinedError(ArithmeticError):
+    """The text is arithmetic without a value: it divides by zero, or has 0^0 or the logarithm of zero."""
+
+
 @dataclass(frozen=True, slots=True)
 class Numbers:
     """The number type in which terms are evaluated: floating point in `expression`, more digits in `algebra`.
@@ -80,7 +84,8 @@ class Numbers:
 def read_expression(text: str, numbers: Numbers) -> tuple[Ratio, dict[str, Any], tuple[Ratio, ...]]:
     """The exact content of a text, the value of each generator in it, and what the text divides by that is no number.
 
-    Raises UnreadableError, ArithmeticError (division by zero, too large) and RecursionError.
+    Raises UndefinedError for a text that is read completely and divides by zero, also where that is multiplied away. Raises
+    UnreadableError, ArithmeticError (too large) and RecursionError for others.
     """
     if _RUN_OF_LETTERS.search(text):
         raise UnreadableError
@@ -98,11 +103,14 @@ class _Reader:
         self._divisors: list[Ratio] = []
         self._angles = 0
         self._after_power = False
+        self._is_undefined = False
 
     def whole(self) -> tuple[Ratio, dict[str, Any], tuple[Ratio, ...]]:
         ratio = self._sum()
         if self._at != len(self._tokens):
             raise UnreadableError
+        if self._is_undefined:
+            raise UndefinedError
         return ratio, self._values, tuple(self._divisors)
 
     def _peek(self) -> str:
@@ -144,7 +152,7 @@ class _Reader:
                 self._take()
                 # a/(b)c has one meaning, a/bc has two.
                 divided = self._peek() != "("
-                result /= self._divisor(self._signed_factor())
+                result = self._divided(result, self._signed_factor())
             elif self._opens_factor(token) or self._opens_power(token):
                 if divided:
                     raise UnreadableError
@@ -229,7 +237,7 @@ class _Reader:
                 raise UnreadableError
             return self._named(token + self._subscript())
         if token == "\\frac":
-            return self._group("{") / self._divisor(self._group("{"))
+            return self._divided(self._group("{"), self._group("{"))
         if token == "\\sqrt":
             return self._root()
         if token == "\\binom":
@@ -240,10 +248,17 @@ class _Reader:
             return self._function(token)
         raise UnreadableError
 
-    def _divisor(self, divisor: Ratio) -> Ratio:
+    def _divided(self, dividend: Ratio, divisor: Ratio) -> Ratio:
+        if not divisor.top:
+            return self._undefined()
         if divisor.rational() is None:
             self._divisors.append(divisor)
-        return divisor
+        return dividend / divisor
+
+    def _undefined(self) -> Ratio:
+        """Any value for a term that has none. The text is read on, because it may have another meaning, as 1/0.5 has."""
+        self._is_undefined = True
+        return constant(1)
 
     def _group(self, opener: str | None = None) -> Ratio:
         token = self._take()
@@ -292,9 +307,11 @@ class _Reader:
         if power is not None:
             if abs(power) > MAX_EXPONENT:
                 raise UnreadableError
+            if power <= 0 and not base.top:
+                return self._undefined()
             if power.denominator == 1:
-                if power < 0:
-                    self._divisor(base)
+                if power < 0 and value is None:
+                    self._divisors.append(base)
                 try:
                     return base ** int(power)
                 except TooLargeError:
@@ -322,7 +339,12 @@ class _Reader:
         self._angles += name in _PERIODIC
         argument = self._argument()
         self._angles -= name in _PERIODIC
-        result = _known_value(name, argument)
+        if name == "\\ln" and not argument.top:
+            return self._undefined()
+        try:
+            result = _known_value(name, argument)
+        except ZeroDivisionError:
+            return self._undefined()
         if result is None:
             result = self._opaque(name, [argument])
         return result if power is None else self._power(result, power)
@@ -330,6 +352,8 @@ class _Reader:
     def _logarithm(self, base: Ratio) -> Ratio:
         argument = self._argument()
         b, x = base.rational(), argument.rational()
+        if 0 in (b, x) or b == 1:
+            return self._undefined()
         if b is not None and x is not None and b > 1 and x > 0:
             power = round(math.log(x) / math.log(b))
             if abs(power) <= MAX_EXPONENT and b**power == x:

@@ -6,7 +6,7 @@ The result has three values. True and False are certain. None means that the res
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
-from pipeline.graders.math.equations import same_zeros, scale_sign
+from pipeline.graders.math.equations import has_unknowns, is_to_be_solved, same_zeros, scale_sign
 from pipeline.graders.math.expression import Expression, expression
 from pipeline.graders.math.forms import Form, FormKind, flip_operator, interval_of, is_label, read_form, split_label
 from pipeline.graders.math.labels import (
@@ -227,6 +227,11 @@ def _relations(wanted: Form, given: Form, leaf: Leaf) -> bool | None:
     if set(relation.marks) != {"="}:
         return False if other.kind is FormKind.EXPRESSION and expression(other.text) else None
     value = _equated(relation, leaf)
+    if value is None and other.kind is FormKind.EXPRESSION:
+        # 4 is no answer where x+y = 4 is asked for, and 2x = 4 is none where 4 is.
+        open_ = has_unknowns if relation is wanted else is_to_be_solved
+        sides = [item.text for item in relation.items if not is_label(item.text)]
+        return False if expression(other.text) and any(map(open_, sides)) else None
     if not isinstance(value, Form):
         return value
     return same_form(value, other, leaf) if relation is wanted else same_form(other, value, leaf)
