@@ -63,6 +63,8 @@ def test_complete(text: str) -> None:
         "The answer must be between 4 and 2 km an hour.\n",
         "<think>The answer is 27.\n",
         "She has 27 shells.\n",
+        "Answer:\n- 27\n",
+        "Answer:\n1. 27\n2. 28\n",
     ],
 )
 def test_not_complete(text: str) -> None:

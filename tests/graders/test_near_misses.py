@@ -108,6 +108,17 @@ PIECES = [
     "2x=",
     "3x + 1 = ",
     "1/0+",
+    "\n\nQuestion: ",
+    "Answer:\n- 5\n",
+    "Answer:\n1. 5\n",
+    "\n- 5",
+    "**5** ",
+    "my attempt failed ",
+    "dead end ",
+    "at first ",
+    "I can only only ",
+    "12 cases to check ",
+    "<|EOT|>",
 ]
 
 

@@ -68,7 +68,12 @@ LETTERS = "ABCDEFGHIJ"
 _STATEMENT = re.compile(
     r"(?:[A-Za-z][a-z'-]*,? ){0,10}"
     r"(?:is|are|was|were|has|have|had|gets?|got|makes?|made|takes?|took|needs?|equals?|costs?|gives?|spends?|spent|earns?|earned"
-    r"|paid|pays|sold|sells|bought|buys|ate|eats|left|total of)"
+    r"|paid|pays|sold|sells|bought|buys|ate|eats|left|total of|requires?|required|lasts?|lasted|weighs?|contains?|holds?"
+    r"|(?:will|must|can|would|should|to) (?:be|have|need|take|get|make|cost|pay|earn|spend"
+    r"|sell|buy|eat|use|read|last|meet after|meet in)"
+    r"|(?:meets?|met|arrives?|arrived|finish(?:es|ed)?|ends?|ended) (?:after|in)"
+    r"|(?:they|we|you|I) (?:need|take|have|get|make|pay|spend))"
+    r"(?: (?:him|her|them|us|me|you|[A-Z][a-z]{1,20})(?! and\b))?"
     r"(?: (?:(?:only|just|exactly|about|a total of) )?(?=[-+$£€]?[\d.\\])|(?=[$£€]))",
     re.IGNORECASE,
 )

@@ -36,7 +36,19 @@ MAX_STATED_WORDS = 2
 MAX_STATED_WORDS_WITH_NUMBER = 4
 """For an answer with a digit in a growing text: "27 shells in all". A LaTeX formula may be longer."""
 
+MAX_BLANKS = 8
+MAX_LISTED = 16
+MAX_LISTED_CHARS = 60
+MAX_LAST_LINE = 300
+
 _BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
+# A line of a list: "- 5", "* 5", "1. 5", "1) 5".
+_ITEM_TEXT = r"(?P<mark>[-*+•]|\d{1,2}[.)])[ \t]+(?P<value>[^\n]{1,200})"
+_ITEM = re.compile(rf"[ \t*]{{0,4}}\s{{0,8}}{_ITEM_TEXT}")
+_NEXT_ITEM = re.compile(rf"[ \t]{{0,4}}\n[ \t]{{0,8}}{_ITEM_TEXT}")
+# More items may follow, until a blank line.
+_LAST_ITEM = re.compile(r"(?:^|\n)[ \t]{0,8}(?:[-*+•]|\d{1,2}[.)])[ \t]+[^\n\\]{1,200}\n$")
+_BOLD = re.compile(r"(?<![\w)*])\*\*(?=[^\s*])([^*\n]{1,60})(?<=\S)\*\*(?![\w(*])")
 _LONG_INTEGER = re.compile(r"[\s$*#(\\\[]{0,12}[-+]?[\d,]{1000,40000}")
 _BOXES = ("\\boxed", "\\fbox")
 # One of these is in every text with parts. They are quicker to look for.
@@ -240,7 +252,8 @@ def _in_words(text: str, start: int) -> str | None:
             return None
         match = _STATEMENT.match(text, found) or _heading(text, found)
         if match and not _CHECKING.search(text, max(0, found - 40), found):
-            payload = _value_of_sentence(_payload(text, match.end()))
+            items = _listed(text, found, match.end()) if "\n" in text[found : match.end() + MAX_BLANKS] else None
+            payload = _value_of_sentence(_payload(text, match.end())) if items is None else items
             if (
                 payload
                 and not _NO_PAYLOAD.fullmatch(payload)
@@ -250,6 +263,25 @@ def _in_words(text: str, start: int) -> str | None:
                 return payload
         mentions[mark] = text.rfind(mark, start, found)
     return None
+
+
+def _listed(text: str, mention: int, start: int) -> str | None:
+    """The items of the list below a heading, as "5, 6". None if no list follows. Empty if its items are no values.
+
+    A dash or number before a blank is a mark of the list: below "Answer:" the line "- 5" states 5, and so does "1. 5".
+    """
+    item = _ITEM.match(text, start)
+    if item is None or "\n" not in text[mention : item.start("mark")]:
+        return None
+    values, marks = list[str](), list[str]()
+    while item is not None and len(values) < MAX_LISTED:
+        values.append(unwrap(item["value"]))
+        marks.append(item["mark"])
+        item = _NEXT_ITEM.match(text, item.end())
+    numbers = [mark.strip(".)") for mark in marks if mark[0].isdigit()]
+    ordered = numbers == [str(number) for number in range(1, len(marks) + 1)] if numbers else len(set(marks)) == 1
+    short = all(value and len(value) <= MAX_LISTED_CHARS and value.count(" ") < MAX_ANSWER_WORDS for value in values)
+    return ", ".join(values) if ordered and short and item is None else ""
 
 
 def _is_denied_in_words(text: str, mention: int, start: int, payload: str) -> bool:
@@ -302,7 +334,8 @@ def _payload(text: str, start: int) -> str:
         if value != whole:
             return value
     # In prose the mark after "42!" is punctuation, not a factorial.
-    return unwrap((chunk[: stop.start()] if stop else chunk).rstrip("! "))
+    said = (chunk[: stop.start()] if stop else chunk).rstrip("! ")
+    return unwrap(_BOLD.sub(r"\1", said) if "**" in said else said)
 
 
 def _chunk(text: str, start: int) -> str:
@@ -414,7 +447,7 @@ class AnswerSeen:
     def complete(self, text: str) -> bool:
         """Whether `text` has stated its final answer. Ignores everything after the last line end."""
         lines = text[: text.rfind("\n") + 1]
-        if lines.rstrip(" \t\r\n").endswith(_OPEN):
+        if lines.rstrip(" \t\r\n").endswith(_OPEN) or _LAST_ITEM.search(lines[-MAX_LAST_LINE:]):
             return False
         answer = final_answer(lines, pattern=self.pattern)
         return answer is not None and _is_short(answer) and final_answer(lines + _MORE, pattern=self.pattern) == answer

@@ -13,7 +13,7 @@ from pipeline.graders.math.denials import denies, hedges_number, is_condition, i
 from pipeline.graders.math.limits import MAX_CHARS
 from pipeline.graders.math.multipliers import with_multiplier
 from pipeline.graders.math.refusals import refuses, undetermined
-from pipeline.graders.math.result_sentences import result_of_sentence
+from pipeline.graders.math.result_sentences import is_intermediate, result_of_sentence
 
 TAIL = 4_000
 MAX_SCAN = 100_000
@@ -80,6 +80,8 @@ def closing_statement(text: str) -> str | None:
     parts = parts_at_end(tail)
     if parts is not None:
         return parts
+    if is_intermediate(tail[tail.rfind("\n") + 1 :][-MAX_LINE:]):
+        return None
     formula, start, end = _last_formula(tail)
     after = tail[end:]
     short = after.count(" ") <= MAX_WORDS_AFTER and "\n\n" not in after

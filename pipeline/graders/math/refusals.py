@@ -5,6 +5,7 @@ radicals", which is about one way, and after "I am stuck here, so we use numbers
 """
 
 import re
+from re import Match
 
 MAX_TAIL = 600
 """A refusal before this many last characters is not the end of a text."""
@@ -65,7 +66,12 @@ _INABILITY = re.compile(
     r"(?:idea|clue|answer|solution|way to|result|means|further)"
     rf"| {_one_of('failed, fail, was unable, were unable, struggle, struggled, have failed')} to {_SOLVE}"
     rf"|(?:{_one_of(' have to, must, will, shall')}|'ll)? "
-    rf"{_one_of('give up, gave up, surrender, quit, pass on this, decline, refuse, skip (?:this|it)')}"
+    r"(?:give up|gave up|surrender|quit|pass on this|decline|refuse|skip (?:this|it)|concede|(?:admit|accept) defeat"
+    r"|throw in the towel)"
+    rf"|(?: have| had|'ve|'ll| will)? (?:lose|lost) (?:track|count|the thread|my way|our way)"
+    r"|(?: can| could|'ll|'d| will| would| must| have to)?(?: only| just| merely| at best){1,2} (?:guess|speculate)"
+    r"|(?: will not| won'?t| shall not| choose not to| prefer not to| would rather not) "
+    r"(?:answer|attempt|try|solve|finish|continue|give|provide)"
     rf"|(?: must| will|'ll)? stop here\.|{_BE} giving up"
     r")(?![a-z])"
 )
@@ -83,25 +89,42 @@ _PHRASE = re.compile(
     rf"|{_one_of('impossible, too hard, too difficult, too complex, too complicated, too much, too advanced')} for (?:me|us)"
     r"|(?:beyond|above|outside) (?:(?:me|us)|(?:my|our) "
     r"(?:abilit|capabilit|reach|skill|power|scope|knowledge|means|head)[a-z]*)"
+    r"|(?:beyond|above|outside|exceeds?|exceeding|surpass(?:es)?) (?:what|anything|everything) (?:i|we) "
+    r"(?:can|could|am able|are able|know|understand)|(?:exceeds?|exceeding|surpass(?:es)?) (?:my|our) "
+    r"(?:abilit|capabilit|capacit|skill|power|knowledge|understanding|reach|means|competence)[a-z]*"
+    r"|no way (?:that )?(?:(?:i|we) (?:can|could|will|am|are)|for (?:me|us))"
+    r"|(?:it|this|that|problem|question) (?:is|stays|goes) (?:still )?(?:unsolved|unanswered|unfinished)"
+    r"|time(?:(?:'s| is| was) (?:up|over)(?=[.!,;\n]|$)|(?: has)? (?:run|ran) out)"
     r"|(?:eludes|escapes|defeats|beats|puzzles) (?:me|us)|no (?:further|more) progress"
     r"|no (?:conclusion|answer) can be (?:drawn|reached|given)"
-    rf"|{_one_of('it, problem, question, answer, solution, result')} remains "
+    rf"|{_one_of('it, this, that, problem, question, answer, solution, result')} remains "
     rf"{_one_of('open, unsolved, unanswered, unfinished, unknown')}"
     r"|no (?:answer|solution|result) (?:was |is |could be |can be |has been )?"
     r"(?:found|obtained|reached|available|given by me|known)"
     r"|(?:answer|solution|result) (?:was |is |has )?"
     r"(?:not (?:been )?(?:found|obtained|reached|available|known)|unknown|unclear|out of reach))\b"
 )
+_SETBACK_HINTS = ("fail", "work", "nowhere", "in vain", "unsuccessful", "futile", "dead")
 _PHRASE_HINTS = (
     "give up", " for me", " for us", "beyond", "above ", "outside ", "eludes", "escapes", "defeats", "beats",
     "puzzles", "blank", "clear", "over my head", "stop here", "progress", "no conclusion", "no answer", "no solution",
-    "no result", "remain", " not ", "unknown", "out of reach",
+    "no result", "remain", " not ", "unknown", "out of reach", "exceed", "surpass", "no way", " is un",
+    "stays", "goes", "time",
 )  # fmt: skip
+# What ends a text only if no other way follows: "my attempt failed", "this is a dead end".
+_SETBACK = re.compile(
+    r"\b(?:(?:my|our) (?:[a-z]{1,12} ){0,2}(?:attempt|approach|effort|method|way|tr(?:y|ies)|idea)(?:s|es)? "
+    r"(?:(?:have|has|had|all|also|just|of mine) ){0,2}(?:fail|failed|fails|(?:did|do|does)(?: not|n't) work"
+    r"|(?:lead|leads|led) nowhere|(?:is|are|was|were) (?:in vain|unsuccessful|futile))|dead[ -]ends?)\b"
+)
+_OTHER_WAY = re.compile(r"\b(?:instead|another|other|second|using|next|again|alternatively)\b")
+_AT_FIRST = re.compile(r"\b(?:at first|initially|first|in the beginning)\b")
+_BUT_THEN = re.compile(r"\b(?:but|then|now|later|finally|eventually|after that)\b")
 # A sentence without a subject: "Unable to solve."
 _ALONE = re.compile(
     rf"(?:^|[.!?:;\n*]\s{{0,3}})(?:{_one_of('sorry, unfortunately, apologies, sadly, alas')},? )?"
     rf"(?:(?:still )?(?:unable|not able|failed|impossible|no way) to {_SOLVE}|{_ABLE} {_SOLVE}|(?:have )?"
-    r"(?:no (?:idea|clue)"
+    r"(?:no (?:idea|clue)|no (?:final )?answer(?=[.;!])"
     r"|(?:pass|unsolved|unknown|n/a|idk|dunno|(?:it's |it is )?unclear|(?:hard|impossible) to say|time's up)(?=[.,;:!])"
     rf"|not possible to {_SOLVE}"
     rf"|{_one_of('not sure, unsure, stuck, skipped, skipping')}|don'?t know|giving up|gave up|give up))\b"
@@ -157,7 +180,7 @@ _METHOD = re.compile(
     + _one_of(
         "use, expand, apply, compute, calculate, factor, substitute, rewrite, switch, turn, work, write, multiply, add,"
         " approximate, proceed, look, take, start, begin, split, square, note, count, draw, check, consider, complete, set,"
-        " plug, divide, subtract, list, go back, return"
+        " plug, divide, subtract, list, go back, return, try"
     )
     + r"\b"
 )
@@ -184,7 +207,8 @@ _HINTS = (
     "surrender", "decline", "refuse", "pass on", "struggle", "no means", "no further", "elude", "escape", "defeat",
     "beats", "puzzle", "nclear", "no more", "onclusion", "remain", "skip", "stop here", "leave", "left", "lack",
     " need", "no longer", "blank", "trouble", "doubt", "quit", "never", "my head", "pass", "unknown", "n/a", "idk",
-    "dunno", "to say", "time's up",
+    "dunno", "to say", "time's up", "exceed", "surpass", "dead", "guess", "speculate", "oncede", "towel",
+    "time is", "time was", "time has", "time ran", "work", "nowhere", "in vain", "futile", "won't",
 )  # fmt: skip
 
 
@@ -230,9 +254,17 @@ def _gives_up(tail: str, subjects: list[int]) -> bool:
 
 
 def _doubts(tail: str, subjects: list[int]) -> bool:
-    ends = [found.end() for at in subjects if (found := _DOUBT.match(tail, at))]
+    found = [doubt for at in subjects if (doubt := _DOUBT.match(tail, at))]
+    found += list(_SETBACK.finditer(tail)) if any(hint in tail for hint in _SETBACK_HINTS) else []
+    ends = [doubt.end() for doubt in found]
     after = tail[max(ends) :] if ends else ""
     goes_on = _QUALIFIED.match(after) or _METHOD.search(after) or _RECOVERS.search(after)
+    if ends and not goes_on and _AT_FIRST.search(tail, 0, max(ends)):
+        # "At first I was not sure how to begin. But then x = 5."
+        goes_on = _BUT_THEN.search(after)
+    if ends and not goes_on and max(found, key=Match.end).re is _SETBACK:
+        # "This is a dead end. Using the other one, x = 5."
+        goes_on = _OTHER_WAY.search(after)
     return bool(ends) and (not goes_on or _GUESS.search(after) is not None)
 
 

@@ -7,25 +7,48 @@ text have it. Such a line counts only where the whole text looks like a transcri
 import re
 from dataclasses import dataclass
 
+# The end of a text, turn or message, as chat templates spell it: <|im_end|>, <|eot_id|>, <|EOT|>, <|END_OF_TURN_TOKEN|>.
 _END = (
-    r"<(?:\|(?:im_end|eot_id|eom_id|endoftext|end_of_text|end_of_turn|endofturn|turn_end|end_of_message|end|eot|return|end▁of▁sentence)\|"
-    r"|｜(?:end▁of▁sentence|end_of_sentence)｜|end_of_turn|eos|EOS|/s)>"
+    r"<(?:\|(?i:im_end|eo[tmsd](?:_id|_token)?|(?:end|end_?of_?(?:text|turn|message|sentence|sequence|document|response))(?:_token)?"
+    r"|turn_end|return|end▁of▁sentence)\||｜(?:end▁of▁sentence|end_of_sentence)｜|end_of_turn|turn\||(?i:eos)|/s)>"
 )
 _BEGIN = (
-    r"<\|im_start\|>[ ]?(?P<im>\w{0,20})|<start_of_turn>(?P<turn>\w{0,20})"
+    r"<\|im_start\|>[ ]?(?P<im>\w{0,20})|<start_of_turn>(?P<turn>\w{0,20})|<\|turn>[ ]?(?P<gemma>\w{0,20})"
     r"|<\|start_header_id\|>(?P<header>\w{0,20})<\|end_header_id\|>"
-    r"|(?:<s>\s{0,2})?\[(?P<inst>/?INST)\]|<\|(?P<role>user|assistant|system|begin_of_text)\|>|<｜(?P<wide>User|Assistant)｜>"
-    r"|<\|start\|>(?P<harmony>user|system|developer)"
+    r"|(?:<s>\s{0,2})?\[(?P<inst>/?INST)\]|<\|(?i:(?P<role>user|assistant|system|human|prompter|bot|begin_of_text))\|>"
+    r"|<\|START_OF_TURN_TOKEN\|>(?:<\|(?P<command>USER|CHATBOT|SYSTEM)_TOKEN\|>)?|<(?P<bos>bos)>|<extra_id_1>(?P<extra>\w{0,20})"
+    r"|<｜(?P<wide>User|Assistant)｜>|<\|start\|>(?P<harmony>user|system|developer)"
     r"|(?:^|(?<=\n))\#\#\#[ ]?(?P<heading>Human|User|Instruction|Assistant|Response):"
     r"|(?:^|(?<=\n))<(?P<tag>human|user|bot|assistant)>:"
-    r"|(?:^|(?<=\n))(?:\*\*)?(?P<speaker>Human|User|USER|Assistant|ASSISTANT):(?:\*\*)?[ \n]"
+    r"|(?:^|(?<=\n))(?:\*\*)?(?P<speaker>Human|User|USER|Assistant|ASSISTANT|Question|Problem):(?:\*\*)?[ \n]"
 )
 _MARK = re.compile(rf"(?P<end>{_END})|{_BEGIN}")
 # Every mark begins with one of these, or has one of the names. They are quicker to look for.
-_TOKEN = re.compile(r"<(?:[|｜]|/s>|start_of_turn>|end_of_turn>|eos>|EOS>|human>:|user>:|bot>:)")
-_OTHERS = frozenset({"user", "system", "human", "inst", "instruction", "developer", "tool", "ipython"})
+_TOKEN = re.compile(
+    r"<(?:[|｜]|/s>|start_of_turn>|end_of_turn>|turn\|>|eos>|EOS>|bos>|extra_id_1>|human>:|user>:|bot>:)"
+)
+_OTHERS = frozenset(
+    {
+        "user",
+        "system",
+        "human",
+        "prompter",
+        "inst",
+        "instruction",
+        "developer",
+        "tool",
+        "ipython",
+        "question",
+        "problem",
+        "q",
+    }
+)
+_TASKS = frozenset({"question", "problem"})
 _STATES = re.compile(r"nswer|\\boxed|####")
-_ROLES = ("im", "header", "turn", "inst", "role", "wide", "harmony", "heading", "tag", "speaker")
+_STATES_A_VALUE = re.compile(r"nswer\s{0,4}\*{0,2}\s{0,4}(?::|is\b|=)|\\boxed|####")
+_ROLES = (
+    "im", "header", "turn", "gemma", "inst", "role", "command", "bos", "extra", "wide", "harmony", "heading", "tag", "speaker",
+)  # fmt: skip
 _REPLY = "reply"
 """The speaker after a line that begins a turn only after another speaker. Answers have such headings, too."""
 _STRUCK = "<s>"
@@ -71,6 +94,8 @@ def _may_have_marks(text: str) -> bool:
         or "USER:" in text
         or "### Assistant:" in text
         or "Instruction:" in text
+        or "\n\nQuestion:" in text
+        or "\n\nProblem:" in text
     )
 
 
@@ -103,28 +128,36 @@ def _marks(text: str) -> list[_Mark]:
 
 @dataclass(frozen=True, slots=True)
 class _Lines:
-    """Where a text begins, first states an answer, and has its last line "Assistant:". -1 where it has none."""
+    """Where a text begins, first speaks of an answer, first gives one, and last has a line "Assistant:". -1 for nowhere."""
 
     text: str
     begin: int
     stated: int
+    given: int
     last_reply: int
 
     @classmethod
     def of(cls, text: str, last_reply: int) -> "_Lines":
-        stated = _STATES.search(text)
-        return cls(text, len(text) - len(text.lstrip()), stated.start() if stated else -1, last_reply)
+        stated, given = (pattern.search(text) for pattern in (_STATES, _STATES_A_VALUE))
+        return cls(
+            text,
+            len(text) - len(text.lstrip()),
+            stated.start() if stated else -1,
+            given.start() if given else -1,
+            last_reply,
+        )
 
     def begins_turn(self, at: int, speaker: str) -> bool:
         """Whether a line with the name of a speaker begins a turn, as in a transcript."""
         if speaker == "assistant":
             return True
         if at <= self.begin:
-            return self.last_reply > at
+            return self.last_reply > at and speaker not in _TASKS
         stated, apart = -1 < self.stated < at, self._is_apart(at)
-        if self.last_reply > at:
+        if self.last_reply > at and speaker not in _TASKS:
             return stated or (apart and self._is_apart(self.last_reply))
-        return stated and apart and speaker == "human"
+        # A solution may repeat its question before it answers.
+        return apart and (stated if speaker == "human" else -1 < self.given < at)
 
     def _is_apart(self, at: int) -> bool:
         return self.text.startswith("\n\n", at - 2)
