@@ -103,7 +103,7 @@ def test_presets_read_their_data_sets() -> None:
     assert (gsm8k.columns.problem, gsm8k.columns.answer, gsm8k.columns.solution) == ("question", "answer", "answer")
     assert gsm8k.answer_in_text
     assert compose_label(["data=math", *FILLED]).data.splitter is Splitter.sentence
-    for layout in (Layout.prm800k, Layout.processbench, Layout.math_shepherd):
+    for layout in (Layout.prm800k, Layout.processbench, Layout.math_shepherd, Layout.prmbench):
         assert compose_label([f"data={layout.value}", *FILLED]).data.layout is layout
 
 
@@ -153,7 +153,10 @@ def test_naming_a_model_chooses_the_policy_that_serves_it() -> None:
         (["label", "policy.prompt.template=x", *FILLED], ["policy.prompt.template='x' is out of range"]),
         (["label", "data.splitter=regex", "data.pattern='('", *FILLED], ["data.pattern is not a regular expression"]),
         (["label", "policy=gpt"], ["policy=gpt: there is no such option, choose from embedded, hf, openai, oracle"]),
-        (["label", "data=foo"], ["data=foo", "gsm8k, math, math_shepherd, mbpp, prm800k, processbench, rows, sample"]),
+        (
+            ["label", "data=foo"],
+            ["data=foo", "gsm8k, math, math_shepherd, mbpp, prm800k, prmbench, processbench, rows, sample"],
+        ),
         (["label", "sampling={rollouts: 3}"], ["no such option, choose from default"]),
         (["label", "sampling=null"], ["no such option, choose from default"]),
         (["label", "data=sample", "run_dir="], ["run_dir is empty"]),

@@ -42,7 +42,10 @@ def completed(capsys: pytest.CaptureFixture[str], *words: str) -> list[str]:
         (["completion", "bash", ""], []),
         (["nonsense", ""], []),
         (["label", "policy="], ["policy=embedded", "policy=hf", "policy=openai", "policy=oracle"]),
-        (["agree", "data="], [f"data={each}" for each in ("math_shepherd", "prm800k", "processbench", "rows")]),
+        (
+            ["agree", "data="],
+            [f"data={each}" for each in ("math_shepherd", "prm800k", "prmbench", "processbench", "rows")],
+        ),
         (["label", "data=m"], ["data=math", "data=math_shepherd", "data=mbpp"]),
         (["label", "sampling.top"], ["sampling.top_p=", "sampling.top_k="]),
         (["label", "pol"], ["policy=", "policy."]),

@@ -234,6 +234,37 @@ def test_processbench_takes_its_own_answer_only_where_it_is_right() -> None:
     assert read(row, in_text)[0].golds == ("5",)
 
 
+PRMBENCH = DataConfig(
+    layout=Layout.prmbench, columns=Columns(id="idx", problem="modified_question", steps="modified_process")
+)
+
+
+def test_prmbench_has_the_answer_of_its_original_process_where_the_question_is_the_same() -> None:
+    row: dict[str, object] = {
+        "idx": "circular_prm_test_p1_0",
+        "original_question": "q",
+        "modified_question": "q",
+        "original_process": ["a", "#### 5"],
+        "modified_process": ["a", "b", "#### 6"],
+    }
+    problem, solution = read(row, PRMBENCH)
+    assert (problem.text, problem.golds) == ("q", ("5",))
+    assert steps_of(solution) == ["a", "b", "#### 6"]
+    assert read({**row, "answer": "6"}, PRMBENCH)[0].golds == ("6",)
+    for change, said in (
+        ({"modified_question": "another"}, "its question is not 'original_question'"),
+        ({"original_process": ["no mark"]}, "its 'original_process' states no readable answer"),
+        ({"original_process": None}, "its 'original_process' states no readable answer"),
+    ):
+        refused = reject({**row, **change}, PRMBENCH)
+        assert refused.reason is RejectReason.MISSING_ANSWER
+        assert said in refused.detail
+        assert "add the known answer as the column 'answer'" in refused.detail
+        assert refused.source_id == "circular_prm_test_p1_0"
+    originals = Columns(id="idx", problem="original_question", steps="original_process")
+    assert steps_of(read(row, DataConfig(layout=Layout.prmbench, columns=originals))[1]) == ["a", "#### 5"]
+
+
 def test_math_shepherd_is_taken_apart_at_its_tags() -> None:
     data = DataConfig(layout=Layout.math_shepherd)
     text = "How many? Step 1: 1+1=2. ки\nStep 2: The answer is: #### 2 ки"
@@ -305,7 +336,7 @@ def test_math_shepherd_rows_out_of_shape_are_rejected(text: object, reason: str)
     assert reject(row, DataConfig(layout=Layout.math_shepherd)).reason.value == reason
 
 
-@pytest.mark.parametrize("layout", [Layout.prm800k, Layout.processbench, Layout.math_shepherd])
+@pytest.mark.parametrize("layout", [Layout.prm800k, Layout.processbench, Layout.math_shepherd, Layout.prmbench])
 def test_a_row_of_another_layout_is_reported_so(layout: Layout) -> None:
     refused = reject({"question_text": "q"}, DataConfig(layout=layout))
     assert f"data.layout={layout.value}" in refused.detail

@@ -10,6 +10,7 @@ class Layout(Enum):
     prm800k = "prm800k"
     processbench = "processbench"
     math_shepherd = "math_shepherd"
+    prmbench = "prmbench"
 
 
 class Splitter(Enum):

@@ -6,8 +6,9 @@
 | `prm800k` | `question.problem` | `question.ground_truth_answer` | the chosen completions of `label.steps` |
 | `processbench` | `problem` | the answer column, else the chain's own answer if it is known to be correct | `steps` |
 | `math_shepherd` | `input` up to `Step 1:` | as above | the pieces of `input` between the tags, without the tags |
+| `prmbench` | as `data.columns` names it | the answer column, else that of the original process | as `data.columns` names it |
 
-Every layout reads the id from `data.columns`. The last two also read the answer from there.
+Every layout reads the id from `data.columns`. The last three also read the answer from there.
 
 The outcome is read from `data.columns.outcome` where that names a column, else `processbench` reads it from
 `final_answer_correct` and `math_shepherd` from the last tag of `label`. PRM800K says nothing of the labelled chain's answer:
@@ -30,6 +31,8 @@ Extract = Callable[[str], str | None]
 MAX_NAMES = 20
 """Most column names that a message lists."""
 MAX_NAME_CHARS = 60
+ORIGINAL_QUESTION, ORIGINAL_PROCESS = "original_question", "original_process"
+"""PRMBench's columns with a correct chain, from which the judged one was made."""
 _FIRST_STEP = re.compile(r"(?<!\S)Step 1:")
 
 
@@ -190,6 +193,31 @@ def _named_outcome(row: Mapping[str, object], name: str) -> object:
     return column(row, name)
 
 
+def _prmbench(row: Mapping[str, object], data: DataConfig, final_answer: Extract) -> Fields:
+    problem = _wanted(row, data.columns.problem, data.layout, RejectReason.MISSING_PROBLEM)
+    steps = _wanted(row, data.columns.steps, data.layout, RejectReason.NO_STEPS)
+    answer = column(row, data.columns.answer)
+    own = answer is None
+    if own:
+        answer = _original_answer(row, problem, data, final_answer)
+    return Fields(problem=problem, answer=answer, answer_is_bare=own, steps=steps)
+
+
+def _original_answer(row: Mapping[str, object], problem: object, data: DataConfig, final_answer: Extract) -> str:
+    """The answer of PRMBench's original process, which is correct. A question that was modified may have another answer."""
+    remedy = f"add the known answer as the column '{data.columns.answer or 'answer'}'"
+    if problem != column(row, ORIGINAL_QUESTION):
+        detail = f"The row has no answer, and its question is not '{ORIGINAL_QUESTION}': {remedy}."
+        raise UnusableRowError(RejectReason.MISSING_ANSWER, detail)
+    steps = column(row, ORIGINAL_PROCESS)
+    texts = [step for step in steps if isinstance(step, str)] if isinstance(steps, Sequence) else []
+    answer = final_answer(join(texts, data.separator)[0])
+    if answer is None:
+        detail = f"The row has no answer, and its '{ORIGINAL_PROCESS}' states no readable answer: {remedy}."
+        raise UnusableRowError(RejectReason.MISSING_ANSWER, detail)
+    return answer
+
+
 def _own_answer(solution: str, right: bool, data: DataConfig, final_answer: Extract) -> str:
     """The chain's own final answer. It serves as the known answer only if the data set marks it as correct."""
     remedy = f"add the known answer as the column '{data.columns.answer or 'answer'}'"
@@ -221,4 +249,5 @@ _READERS: dict[Layout, Callable[[Mapping[str, object], DataConfig, Extract], Fie
     Layout.prm800k: _prm800k,
     Layout.processbench: _processbench,
     Layout.math_shepherd: _math_shepherd,
+    Layout.prmbench: _prmbench,
 }

@@ -7,7 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.analysis.agree.human import NO_ERROR, HumanChain, Unusable, first_error, goods_until, human_chains
+from pipeline.analysis.agree.human import (
+    NO_ERROR,
+    HumanChain,
+    MiscountedRow,
+    Unusable,
+    first_error,
+    goods_until,
+    human_chains,
+    original_chains,
+)
 from pipeline.analysis.settings import Neutral
 from pipeline.config.choices import Layout
 from pipeline.config.label import Columns, DataConfig
@@ -91,7 +100,7 @@ def test_a_file_without_labels_is_reported_which_columns_it_has() -> None:
 
 
 def test_no_answer_is_needed_and_none_is_read() -> None:
-    without = chain({**processbench(1), "final_answer_correct": False})
+    without = chain(processbench(1))
     assert chain({**processbench(1), "answer": {"what": "ever"}}) == without
     assert chain(processbench(1), Layout.rows, columns=Columns(answer="")) == without
 
@@ -137,6 +146,75 @@ def test_prm800k_ends_at_the_error_and_a_persons_own_step_is_unrated() -> None:
     row["label"]["steps"][2] = {"completions": [{"text": "wrong", "rating": -1}], "chosen_completion": None}
     found = chain(row, Layout.prm800k)
     assert (found.steps, found.goods, found.first_error) == (("s0", "mine", "wrong"), (True, None, False), None)
+
+
+@pytest.mark.parametrize(("said", "outcome"), [(True, True), (False, False), (None, None), ("yes", None)])
+def test_processbench_says_whether_the_final_answer_is_correct(said: object, outcome: bool | None) -> None:
+    assert chain({**processbench(1), "final_answer_correct": said}).outcome is outcome
+    assert chain(processbench(1)).outcome is None
+
+
+MODIFIED = Columns(id="idx", problem="modified_question", steps="modified_process")
+ORIGINAL = Columns(id="idx", problem="original_question", steps="original_process")
+
+
+def prmbench(error_steps: object, **more: object) -> dict[str, Any]:
+    return {
+        "idx": "circular_prm_test_p1_0",
+        "original_question": "What?",
+        "modified_question": "What now?",
+        "original_process": ["one", "two"],
+        "modified_process": ["one", "2", "three"],
+        "error_steps": error_steps,
+        "classification": "circular",
+        **more,
+    }
+
+
+def test_prmbench_counts_error_steps_from_1_and_all_other_steps_are_good() -> None:
+    found = chain(prmbench([2]), Layout.prmbench, columns=MODIFIED)
+    assert (found.goods, found.first_error) == ((True, False, True), 1)
+    assert (found.problem, found.steps) == ("What now?", ("one", "2", "three"))
+    assert (found.source_id, found.error_class) == ("circular_prm_test_p1_0", "circular")
+    both = chain(prmbench([3.0, 1]), Layout.prmbench, columns=MODIFIED)
+    assert (both.goods, both.first_error) == ((False, True, False), 0)
+    assert chain(prmbench([]), Layout.prmbench, columns=MODIFIED).first_error == NO_ERROR
+
+
+def test_the_original_process_of_prmbench_has_no_error() -> None:
+    found = chain(prmbench([2]), Layout.prmbench, columns=ORIGINAL)
+    assert (found.goods, found.steps, found.error_class) == ((True, True), ("one", "two"), "correct")
+    data = DataConfig(layout=Layout.prmbench, columns=MODIFIED)
+    rows: list[tuple[RowLocation, dict[str, Any]]] = [
+        (PLACE, prmbench([2])),
+        (PLACE, prmbench([3], original_process=["one", " two "])),
+        (PLACE, prmbench([1], original_process=["else"])),
+        (PLACE, prmbench([1], original_process=None)),
+    ]
+    assert [each.steps for each in original_chains(rows, data)] == [("one", "two"), ("else",)]
+    assert list(original_chains(rows, DataConfig(layout=Layout.processbench))) == []
+
+
+@pytest.mark.parametrize(
+    ("error_steps", "said", "kind"),
+    [
+        ([0, 1], "names step 0, counted from 1, but the chain has 3 steps", MiscountedRow),
+        ([4], "names step 4, counted from 1, but the chain has 3 steps", Unusable),
+        (["2"], "names step '2'", Unusable),
+        (None, "no list 'error_steps'; its columns are: idx", Unusable),
+        (2, "no list 'error_steps'", Unusable),
+    ],
+)
+def test_error_steps_that_name_no_step_are_unusable(error_steps: object, said: str, kind: type) -> None:
+    found = read(prmbench(error_steps), Layout.prmbench, columns=MODIFIED)
+    assert isinstance(found, Unusable)
+    assert type(found) is kind
+    assert said in found.detail
+
+
+def test_a_label_one_beyond_the_chain_may_be_counted_from_1() -> None:
+    assert type(read(processbench(3))) is MiscountedRow
+    assert type(read(processbench(4))) is Unusable
 
 
 def test_ratings_may_stand_in_a_column_of_any_layout() -> None:

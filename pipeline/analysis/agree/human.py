@@ -7,6 +7,7 @@ Known answers are not needed.
 | `rows`, `processbench` | the first wrong step or -1, or a list of ratings: column `label` or `first_error` |
 | `prm800k` | the rating of each chosen completion |
 | `math_shepherd` | its tags, `+` or `-`, which a machine set |
+| `prmbench` | `error_steps`, counted from 1: these are bad, all others good |
 
 A rating is 1 (good), 0 (neutral), -1 (bad) or null (unknown). Each step is then good (True), bad (False) or unknown (None).
 
@@ -23,13 +24,25 @@ from pipeline.analysis.settings import Neutral
 from pipeline.config.choices import Layout
 from pipeline.config.label import DataConfig
 from pipeline.core.records import Reject, RowLocation
-from pipeline.data.layouts import chosen_completions, column, column_names
+from pipeline.data.layouts import (
+    ORIGINAL_PROCESS,
+    ORIGINAL_QUESTION,
+    chosen_completions,
+    column,
+    column_names,
+)
 from pipeline.data.problems import read_row
 from pipeline.data.steps import STEP_TAG, step_texts
 
 NO_ERROR = -1
+OUTCOME_COLUMN = "final_answer_correct"
+"""ProcessBench's column that says whether a chain's final answer is correct."""
 FIRST_ERROR_COLUMNS = ("label", "first_error")
 """ProcessBench's column name and an alternative."""
+ERROR_STEPS, ERROR_CLASS = "error_steps", "classification"
+"""PRMBench's columns with the bad steps, counted from 1, and with the kind of error."""
+UNMODIFIED = "correct"
+"""What PRMBench's own code calls the class of original processes."""
 NEUTRAL = {Neutral.good: True, Neutral.bad: False, Neutral.ignored: None}
 _RATINGS = {1: True, -1: False, None: None}
 _ANSWER = "(placeholder answer)"
@@ -57,9 +70,14 @@ class _UnusableError(Exception):
     pass
 
 
+class _OtherOriginError(_UnusableError):
+    """The label names the first step beyond the chain, at the end where one lands who counts from the other number."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HumanChain:
-    """`goods`: one per step. `first_error`: a step counted from 0, -1 for no error, None where the ratings leave it open."""
+    """`goods`: one per step. `first_error`: a step counted from 0, -1 for no error, None where the ratings leave it open.
+    `outcome`: whether the final answer is correct, where the row says so. `error_class`: PRMBench's kind of error."""
 
     location: RowLocation
     source_id: str | None
@@ -67,6 +85,8 @@ class HumanChain:
     steps: tuple[str, ...]
     goods: tuple[bool | None, ...]
     first_error: int | None
+    outcome: bool | None = None
+    error_class: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +95,12 @@ class Unusable:
 
     location: RowLocation
     detail: str
+
+
+class MiscountedRow(Unusable):
+    """A row whose label fits if steps are counted from 1 where 0 is expected, or from 0 where 1 is."""
+
+    __slots__ = ()
 
 
 def human_chains(
@@ -90,6 +116,20 @@ def human_chains(
     for location, row in rows:
         found = row if isinstance(row, Reject) else _chain(row, location, unanswered, name, neutral)
         yield Unusable(location=location, detail=found.detail) if isinstance(found, Reject) else found
+
+
+def original_chains(
+    rows: Iterable[tuple[RowLocation, Mapping[str, object] | Reject]], data: DataConfig
+) -> Iterator[HumanChain]:
+    """PRMBench: the original process of each row, a chain without errors; each text once. Nothing for other layouts."""
+    if data.layout is not Layout.prmbench:
+        return
+    columns = replace(data.columns, problem=ORIGINAL_QUESTION, steps=ORIGINAL_PROCESS)
+    seen = set()
+    for found in human_chains(rows, replace(data, columns=columns), None, Neutral.good):
+        if isinstance(found, HumanChain) and (key := text_key(found)) not in seen:
+            seen.add(key)
+            yield found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,13 +169,13 @@ def match(humans: Iterable[HumanChain], labelled: Sequence[ModelChain]) -> Match
     """Match human chains with the run's labels, in the order of the human data."""
     by_text: dict[tuple[str, ...], list[ModelChain]] = defaultdict(list)
     for chain in labelled:
-        by_text[_key(chain)].append(chain)
+        by_text[text_key(chain)].append(chain)
     ids = {chain.source_id for chain in labelled if chain.source_id is not None}
     first: dict[tuple[str, ...], HumanChain] = {}
     pairs = []
     repeated = contradicting = other_text = 0
     for human in humans:
-        key = _key(human)
+        key = text_key(human)
         if key in first:
             repeated += 1
             contradicting += human.goods != first[key].goods
@@ -164,6 +204,11 @@ def subsets(pairs: Sequence[ChainPair]) -> list[str | None]:
     return names if len(set(names)) <= MAX_SUBSETS else [None] * len(pairs)
 
 
+def text_key(chain: HumanChain | ModelChain) -> tuple[str, ...]:
+    """The texts of a chain without differences in white space: what identifies it."""
+    return tuple(" ".join(text.split()) for text in (chain.problem, *chain.steps))
+
+
 def _chain(
     row: Mapping[str, object], location: RowLocation, data: DataConfig, name: str | None, neutral: Neutral
 ) -> HumanChain | Unusable | Reject:
@@ -174,7 +219,9 @@ def _chain(
         return Unusable(location=location, detail="The row has no chain, neither steps nor a solution.")
     steps = tuple(step_texts(read.solution.text, read.solution.ends))
     try:
-        goods = _goods(row, data.layout, name, len(steps), NEUTRAL[neutral])
+        goods = _goods(row, data, name, len(steps), NEUTRAL[neutral])
+    except _OtherOriginError as unusable:
+        return MiscountedRow(location=location, detail=str(unusable))
     except _UnusableError as unusable:
         return Unusable(location=location, detail=str(unusable))
     return HumanChain(
@@ -184,12 +231,17 @@ def _chain(
         steps=steps,
         goods=goods,
         first_error=first_error(goods),
+        outcome=_truth(column(row, OUTCOME_COLUMN)),
+        error_class=_error_class(row, data),
     )
 
 
 def _goods(
-    row: Mapping[str, object], layout: Layout, name: str | None, n_steps: int, neutral: bool | None
+    row: Mapping[str, object], data: DataConfig, name: str | None, n_steps: int, neutral: bool | None
 ) -> tuple[bool | None, ...]:
+    layout = data.layout
+    if name is None and layout is Layout.prmbench:
+        return (True,) * n_steps if data.columns.steps == ORIGINAL_PROCESS else _of_error_steps(row, n_steps)
     if name is None and layout is Layout.prm800k:
         steps = column(row, "label.steps")
         assert isinstance(steps, Sequence)
@@ -203,7 +255,8 @@ def _goods(
     if index is None:
         raise _UnusableError(f"The label is {value!r:.40}; it must be a step counted from 0, -1, or a list of ratings.")
     if not -1 <= index < n_steps:
-        raise _UnusableError(f"The label names step {index}, counted from 0, but the chain has {n_steps} steps.")
+        kind = _OtherOriginError if index == n_steps else _UnusableError
+        raise kind(f"The label names step {index}, counted from 0, but the chain has {n_steps} steps.")
     return goods_until(index, n_steps)
 
 
@@ -231,6 +284,33 @@ def _of_ratings(ratings: Sequence[object], n_steps: int, neutral: bool | None) -
     return tuple(known[whole] for whole in wholes)
 
 
+def _of_error_steps(row: Mapping[str, object], n_steps: int) -> tuple[bool | None, ...]:
+    listed = column(row, ERROR_STEPS)
+    if not isinstance(listed, list | tuple):
+        raise _UnusableError(f"The row has no list '{ERROR_STEPS}'; its columns are: {column_names(row)}.")
+    steps = set()
+    for value in listed:
+        step = _whole(value)
+        if step is None or not 1 <= step <= n_steps:
+            kind = _OtherOriginError if step == 0 else _UnusableError
+            raise kind(f"'{ERROR_STEPS}' names step {value!r:.40}, counted from 1, but the chain has {n_steps} steps.")
+        steps.add(step)
+    return tuple(step not in steps for step in range(1, n_steps + 1))
+
+
+def _error_class(row: Mapping[str, object], data: DataConfig) -> str | None:
+    if data.layout is not Layout.prmbench:
+        return None
+    if data.columns.steps == ORIGINAL_PROCESS:
+        return UNMODIFIED
+    named = column(row, ERROR_CLASS)
+    return named if isinstance(named, str) and named else None
+
+
+def _truth(value: object) -> bool | None:
+    return value if isinstance(value, bool) else None
+
+
 def _whole(value: object) -> int | None:
     if isinstance(value, float):
         return int(value) if value.is_integer() else None
@@ -254,7 +334,3 @@ def _tags(row: Mapping[str, object]) -> list[int]:
         ratings.append(1 if sign == "+" else -1)
         at += 1
     return ratings
-
-
-def _key(chain: HumanChain | ModelChain) -> tuple[str, ...]:
-    return tuple(" ".join(text.split()) for text in (chain.problem, *chain.steps))
