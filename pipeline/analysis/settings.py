@@ -1,5 +1,6 @@
 """Settings of the commands `status`, `chains`, `report`, `select` and `agree`, which read the files of other commands. Pure."""
 
+import math
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Annotated, Any
@@ -8,10 +9,13 @@ from annotated_types import Ge
 from annotated_types import Interval as Range
 
 from pipeline.config.choices import Aggregation, ValueColumn
-from pipeline.config.fields import Settings, check
+from pipeline.config.fields import Settings, check, default_of
 from pipeline.config.label import DataConfig
 
 EIGHTHS = tuple(eighth / 8 for eighth in range(8))
+FIXED_THRESHOLD = 0.5
+DEV = "dev"
+"""Stands for the best threshold on a subset that another setting names."""
 RUNS = 2
 """The largest number of run directories that `report` compares."""
 
@@ -112,17 +116,23 @@ class Neutral(Enum):
 class AgreeConfig(Settings):
     """All settings of `agree`. `data` is the file with human labels; its answers are not read."""
 
-    run_dir: str = "???"
+    run_dir: str | None = None
     """The run directory whose labels are compared."""
+    scores: str | None = None
+    """Instead of run_dir: the file of step scores that are judged, as `score` writes it, or a folder of such files."""
     data: DataConfig = field(default_factory=DataConfig)
     """The layout of the file with human labels."""
     column: str | None = None
     """The column with the human label. It holds the first wrong step, counted from 0, or -1 for none; or a rating (1, 0, -1)
     for each step. null: `label` or `first_error`; the ratings or tags for data.layout=prm800k and math_shepherd."""
     soft: ValueColumn = ValueColumn.value
-    """The column of step values: the best estimate, or the unbiased one, which is noisier."""
+    """Of a run: the column of step values: the best estimate, or the unbiased one, which is noisier."""
     thresholds: Annotated[list[float], Range(ge=0, lt=1)] = field(default_factory=lambda: list(EIGHTHS))
-    """Each threshold is compared with the human labels: a step is good if its value is above it."""
+    """Of a run: each threshold is compared with the human labels. A step is good if its value is above it."""
+    threshold: str = str(FIXED_THRESHOLD)
+    """Of scores: a step is good if its score is above it. A number, or dev: the one with the highest F1 on the subset `dev`."""
+    dev: str | None = None
+    """With threshold=dev: the subset on which the threshold is chosen, such as gsm8k. The mean over subsets leaves it out."""
     neutral: Neutral = Neutral.good
     """How a neutral step counts."""
     bins: Annotated[int, Range(ge=1, le=100)] = 10
@@ -137,6 +147,42 @@ class AgreeConfig(Settings):
     """Also accept an unfinished run, and compare the labels that it has."""
     out: str | None = None
     """A JSON file with all figures."""
+    page: str | None = None
+    """Of scores: an HTML page with the figures. null: beside `out`, with its name and .html; without `out`, none."""
 
     def check(self) -> None:
-        check(self.out is None or self.out != "", "out", "''", "the name of a file, or null")
+        for key, path in (("out", self.out), ("page", self.page), ("dev", self.dev)):
+            wanted = "the name of a subset, or null" if key == "dev" else "the name of a file, or null"
+            check(path is None or bool(path.strip()), key, repr(path), wanted)
+        if bool(self.run_dir) == bool(self.scores):
+            raise ValueError(
+                "give either run_dir=FOLDER, to compare a run's labels, or scores=FILE, to judge step scores"
+            )
+        for name in _OF_A_RUN if self.scores else _OF_SCORES:
+            if getattr(self, name) != default_of(AgreeConfig, name):
+                raise ValueError(f"{name} is a setting for {'run_dir' if self.scores else 'scores'}=...: leave it out")
+        if self.scores:
+            self._check_threshold()
+
+    @property
+    def fixed_threshold(self) -> float | None:
+        """The threshold on scores, or None where it is chosen on the subset `dev`."""
+        return None if self.threshold == DEV else float(self.threshold)
+
+    def _check_threshold(self) -> None:
+        try:
+            fixed = self.fixed_threshold
+        except ValueError:
+            fixed = math.nan
+        wanted = "a number that is at least 0 and below 1, or dev"
+        check(fixed is None or 0 <= fixed < 1, "threshold", self.threshold, wanted)
+        if (self.threshold == DEV) != (self.dev is not None):
+            raise ValueError(
+                "threshold=dev needs the subset on which it is chosen, such as dev=gsm8k"
+                if self.dev is None
+                else f"dev={self.dev} needs threshold=dev, which chooses the threshold on that subset"
+            )
+
+
+_OF_A_RUN = ("soft", "thresholds", "partial")
+_OF_SCORES = ("threshold", "dev", "page")

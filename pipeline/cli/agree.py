@@ -1,4 +1,4 @@
-"""The command `agree`: compares a run's labels with human labels and prints the report."""
+"""The command `agree`: compares a run's labels, or step scores, with human labels and prints the report."""
 
 from pipeline.analysis.settings import AgreeConfig
 from pipeline.cli.command import Command, interruptible
@@ -6,35 +6,68 @@ from pipeline.config.choices import Layout
 
 
 def _agree(config: AgreeConfig) -> int:
+    return _of_run(config) if config.scores is None else _of_scores(config)
+
+
+def _of_run(config: AgreeConfig) -> int:
     from pipeline.analysis.agree.render import print_agreement
-    from pipeline.analysis.agree.run import agree
+    from pipeline.analysis.agree.run import of_run
 
     with interruptible():
-        print_agreement(agree(config))
+        print_agreement(of_run(config))
+    return 0
+
+
+def _of_scores(config: AgreeConfig) -> int:
+    from rich.console import Console
+
+    from pipeline.analysis.agree.run import of_scores, page_path
+    from pipeline.analysis.agree.score_tables import print_scores
+    from pipeline.analysis.report.terminal import print_lines
+
+    with interruptible():
+        found = of_scores(config)
+    console = Console(highlight=False)
+    print_scores(console, found)
+    page = page_path(config)
+    print_lines(
+        console,
+        ["", f"page      {page.resolve().as_uri()}" if page else "page=FILE.html makes a page of these figures"],
+    )
     return 0
 
 
 AGREE = Command(
     name="agree",
-    summary="compare labels with human labels, such as ProcessBench or PRM800K",
-    about="agree: compare a run's labels with human labels of the same chains: F1 as in ProcessBench, accuracy, first errors.",
+    summary="compare labels or scores with human labels, such as ProcessBench",
+    about=(
+        "agree: compare a run's labels, or the step scores of any model, with human labels of the same chains: F1 as in "
+        "ProcessBench, first errors, single steps."
+    ),
     examples=(
         "agree data=processbench data.path=cases.jsonl run_dir=out out=agreement.json",
+        "agree data=processbench data.path=cases.jsonl scores=scores.parquet threshold=dev dev=gsm8k out=agreement.json",
+        "agree data=prmbench data.path=prmbench.jsonl scores=scores threshold=0.5 page=prmbench.html",
         "agree data=prm800k data.path=phase2_test.jsonl run_dir=out neutral=bad",
     ),
     notes="""\
 Label the same file first: label data=processbench data.path=processbench.jsonl run_dir=out. Chains are matched by their
-texts. ProcessBench's `label` (or `first_error`) is the first wrong step, counted from 0, or -1; PRM800K has ratings. It
-prints tables; out=FILE gets all figures as JSON.
+texts. ProcessBench's `label` (or `first_error`) is the first wrong step, counted from 0, or -1; PRM800K has ratings, and
+PRMBench error steps, counted from 1. It prints tables; out=FILE gets all figures as JSON.
+
+scores=FILE judges step scores instead, from 0 to 1, as `score` writes them: score the same file first. The threshold is
+fixed, or the best one on a subset that you name (threshold=dev dev=gsm8k). The best one of each subset is shown as an upper
+bound. page=FILE.html is a page of all figures, and is written beside out=FILE too.
 """,
     most_used=(
         "run_dir",
+        "scores",
         "data",
         "data.path",
-        "column",
-        "neutral",
+        "threshold",
+        "dev",
         "out",
-        "partial",
+        "page",
     ),
     schema=AgreeConfig,
     run=_agree,

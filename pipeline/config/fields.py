@@ -144,6 +144,12 @@ def check(condition: bool, key: str, value: object, wanted: str) -> None:
         raise ValueError(f"{key}={value} is out of range: it must be {wanted}")
 
 
+def default_of(schema: Any, name: str) -> Any:
+    """The default of a setting."""
+    (field,) = (field for field in dataclasses.fields(schema) if field.name == name)
+    return field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
+
+
 def describe_settings(schema: Any) -> tuple[SettingInfo, ...]:
     """The settings of a section, in order. Inner sections are included, without a range; fields marked OWN are not."""
     return _described(schema)

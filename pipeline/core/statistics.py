@@ -32,6 +32,8 @@ RESAMPLES = 2_000
 """Number of resamples of `bootstrap`."""
 _FEWEST_UNITS = 2
 """Least number of chains or problems for an interval: a single one has no variance."""
+_MOST_DRAWS = 2**24
+"""Counts that a bootstrap holds at a time: 128 MiB."""
 _NO_WIDTH = 1e-12
 """Resamples that differ by less count as equal."""
 
@@ -95,8 +97,11 @@ class Resampling:
             return Interval()
         value = float(statistic(chains.sum(axis=0)))
         rows, counts = np.unique(chains, axis=0, return_counts=True)
-        draws = np.random.default_rng(self.seed).multinomial(len(chains), counts / len(chains), size=self.replicates)
-        replicates = statistic(draws @ rows)
+        rng, at_a_time = np.random.default_rng(self.seed), max(1, _MOST_DRAWS // len(rows))
+        # Drawn in parts, which are the same numbers as drawn at once.
+        parts = [min(at_a_time, self.replicates - start) for start in range(0, self.replicates, at_a_time)]
+        sums = [rng.multinomial(len(chains), counts / len(chains), size=size) @ rows for size in parts]
+        replicates = statistic(np.concatenate(sums))
         return self._between(value, replicates[~np.isnan(replicates)])
 
     def _between(self, value: float, replicates: Floats) -> Interval:
@@ -202,11 +207,29 @@ def separation(good: Floats, bad: Floats) -> float:
     return float(_below_share(good, bad).mean())
 
 
+def _mean_ranks(values: Floats) -> Floats:
+    ordered = np.sort(values)
+    return np.asarray(
+        np.searchsorted(ordered, values, "left") + np.searchsorted(ordered, values, "right"), dtype=np.float64
+    )
+
+
 def _below_share(values: Floats, others: Floats) -> Floats:
     """For each value the share of `others` below it; ties count half."""
     ordered = np.sort(others)
     under = np.searchsorted(ordered, values, side="left") + np.searchsorted(ordered, values, side="right")
     return np.asarray(under / (2 * len(others)), dtype=np.float64)
+
+
+def rank_correlation(x: Floats, y: Floats) -> float | None:
+    """Spearman's correlation (1904), ties with their mean rank. None for fewer than two values, or if one of the two does not
+    vary."""
+    if len(x) < _FEWEST_UNITS:
+        return None
+    ranks = [_mean_ranks(values) for values in (x, y)]
+    x, y = (each - each.mean() for each in ranks)
+    spread = math.sqrt(float((x * x).sum() * (y * y).sum()))
+    return float((x * y).sum()) / spread if spread else None
 
 
 def wilson(successes: int, trials: int, confidence: float) -> tuple[float, float]:

@@ -18,6 +18,7 @@ from pipeline.storage.shards import ShardRecord, read_shard
 from pipeline.storage.stored_run import StoredRun, stored_run
 
 if TYPE_CHECKING:
+    from pipeline.analysis.agree.judge import ScoreAgreement
     from pipeline.analysis.agree.run import Agreement
     from pipeline.analysis.audit.run import AuditReport
     from pipeline.export.base import Exporter
@@ -145,12 +146,20 @@ class Run:
         with self._composed(AUDIT, settings) as config:
             return audit(config)
 
-    def agree(self, path: str | Path, **settings: Any) -> "Agreement":
-        """Compare the labels with human labels in a file. Settings as for the command `agree`."""
+    @overload
+    def agree(self, path: str | Path, *, scores: None = None, **settings: Any) -> "Agreement": ...
+    @overload
+    def agree(self, path: str | Path, *, scores: str | Path, **settings: Any) -> "ScoreAgreement": ...
+    def agree(
+        self, path: str | Path, *, scores: str | Path | None = None, **settings: Any
+    ) -> "Agreement | ScoreAgreement":
+        """Compare the labels with human labels in a file; with `scores`, judge the step scores of that file or folder by them
+        instead. Settings as for the command `agree`."""
         from pipeline.analysis.agree.run import agree
         from pipeline.cli.agree import AGREE
 
-        with self._composed(AGREE, {"data.path": path, **settings}) as config:
+        judged = {} if scores is None else {"run_dir": None, "scores": scores}
+        with self._composed(AGREE, {"data.path": path, **settings, **judged}) as config:
             return agree(config)
 
     def __repr__(self) -> str:

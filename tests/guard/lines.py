@@ -82,6 +82,15 @@ PER_COMMAND = {
     ("label", "run_dir"): "elsewhere",
     ("report", "run_dir"): "[old,new]",
 }  # fmt: skip
+INSTEAD_OF = {
+    ("score", "run_dir"): "data.path",
+    **{("agree", key): "run_dir" for key in ("scores", "threshold", "dev", "page")},
+}
+"""What a setting takes the place of, itself or with what stands beside it."""
+PER_COMMAND_WITH = {
+    ("agree", "threshold"): "scores=t.parquet", ("agree", "page"): "scores=t.parquet",
+    ("agree", "dev"): "scores=t.parquet threshold=dev",
+}  # fmt: skip
 
 WITHOUT_EFFECT = (
     "label data=sample estimator=fixed estimator.target_sd=0.2",
@@ -314,8 +323,9 @@ def each_key(command: str) -> Iterator[str]:
         if key == "policy.kind":
             continue  # written as policy=...
         given = PER_COMMAND.get((command, key)) or VALUES.get(key) or _another(value, said.get(key))
-        left_out = {key, "data.path"} if (command, key) == ("score", "run_dir") else {key}
+        left_out = {key, INSTEAD_OF.get((command, key))}
         beside = [word for word in REQUIRED[command].split() if word.partition("=")[0] not in left_out]
+        beside += PER_COMMAND_WITH.get((command, key), "").split()
         if command in ("label", "plan") or key == "data.splitter":
             beside += WITH.get(key, "").split()
         by_context.setdefault((command, *beside), []).append(f"{key}={given}")

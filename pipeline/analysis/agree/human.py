@@ -158,11 +158,16 @@ class MatchedChains:
     have another label than the first. `other_text`: unmatched rows whose id is in the run."""
 
     pairs: tuple[ChainPair, ...]
-    unmatched_human: int
+    unmatched: tuple[HumanChain, ...]
     unmatched_labelled: int
     other_text: int
     repeated: int
     contradicting: int
+
+    @property
+    def unmatched_human(self) -> int:
+        """How many human chains the run lacks."""
+        return len(self.unmatched)
 
 
 def match(humans: Iterable[HumanChain], labelled: Sequence[ModelChain]) -> MatchedChains:
@@ -173,6 +178,7 @@ def match(humans: Iterable[HumanChain], labelled: Sequence[ModelChain]) -> Match
     ids = {chain.source_id for chain in labelled if chain.source_id is not None}
     first: dict[tuple[str, ...], HumanChain] = {}
     pairs = []
+    unmatched = []
     repeated = contradicting = other_text = 0
     for human in humans:
         key = text_key(human)
@@ -185,10 +191,11 @@ def match(humans: Iterable[HumanChain], labelled: Sequence[ModelChain]) -> Match
             same_id = [chain for chain in found if chain.source_id == human.source_id]
             pairs.append(ChainPair(human=human, labelled=(same_id or found)[0]))
         else:
+            unmatched.append(human)
             other_text += human.source_id in ids
     return MatchedChains(
         pairs=tuple(pairs),
-        unmatched_human=len(first) - len(pairs),
+        unmatched=tuple(unmatched),
         unmatched_labelled=len(labelled) - len(pairs),
         other_text=other_text,
         repeated=repeated,

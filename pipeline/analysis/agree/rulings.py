@@ -11,7 +11,7 @@ An uncertain chain is counted separately and also as missed, like an unreadable 
 are left out. A value is P(correct final answer), not P(good step): a curve off the diagonal does not mean a sampling error.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -128,14 +128,7 @@ def first_errors(
         for pair, subset, errors in zip(pairs, subsets, ruling.errors, strict=True)
         if pair.human.first_error is not None
     ]
-    names = list(dict.fromkeys(subset for _, subset, _ in cases if subset is not None))
-    positions: dict[str | None, int] = {None: len(names), **{name: index for index, name in enumerate(names)}}
-    rows = np.zeros((len(cases), len(names) + 1, 4))
-    for row, (pair, subset, errors) in zip(rows, cases, strict=True):
-        truth = pair.human.first_error
-        hit = errors.get(truth, 0.0)
-        cell = [0.0, 0.0, 1.0, hit] if truth == NO_ERROR else [1.0, hit, 0.0, 0.0]
-        row[positions[subset]] = cell
+    names, rows = _rows(cases)
     wholes = rows.sum(axis=1)
     return FirstErrorScores(
         total=_f1(wholes, resampling),
@@ -145,6 +138,24 @@ def first_errors(
         right_answers=_right_answers([(pair, errors) for pair, _, errors in cases]),
         uncertain=sum(errors.get(None, 0.0) for _, _, errors in cases),
     )
+
+
+def mean_f1(
+    pairs: Sequence[ChainPair],
+    subsets: Sequence[str | None],
+    ruling: Ruling,
+    resampling: Resampling,
+    among: Collection[str],
+) -> Interval:
+    """The mean F1 over the subsets in `among`. Not defined without any, or if the F1 of one of them is not."""
+    names, rows = _rows(
+        [
+            (pair, subset, errors)
+            for pair, subset, errors in zip(pairs, subsets, ruling.errors, strict=True)
+            if pair.human.first_error is not None and subset in among
+        ]
+    )
+    return _mean_f1(rows[:, :-1], resampling) if names else Interval()
 
 
 def f1(sums: Floats) -> Floats:
@@ -262,6 +273,20 @@ def _if_wrong(chain: ModelChain, errors: Mapping[int | None, float]) -> Mapping[
     if chain.outcome is None:
         return {None: 1.0}
     return {NO_ERROR: 1.0} if chain.outcome else errors
+
+
+def _rows(
+    cases: Sequence[tuple[ChainPair, str | None, Mapping[int | None, float]]],
+) -> tuple[list[str], Floats]:
+    """The subsets in their order, and for each case its cells: (cases, subsets and one for no subset, 4), see `f1`."""
+    names = list(dict.fromkeys(subset for _, subset, _ in cases if subset is not None))
+    positions: dict[str | None, int] = {None: len(names), **{name: index for index, name in enumerate(names)}}
+    rows = np.zeros((len(cases), len(names) + 1, 4))
+    for row, (pair, subset, errors) in zip(rows, cases, strict=True):
+        truth = pair.human.first_error
+        hit = errors.get(truth, 0.0)
+        row[positions[subset]] = [0.0, 0.0, 1.0, hit] if truth == NO_ERROR else [1.0, hit, 0.0, 0.0]
+    return names, rows
 
 
 def _f1(rows: Floats, resampling: Resampling) -> F1:

@@ -1,22 +1,24 @@
-"""The `agree` command: reads the labels of a run and a file of human labels, matches their chains and compares them."""
+"""The `agree` command: reads the labels of a run and a file of human labels, matches their chains and compares them. Step
+scores take the labels' place with `scores`, see `agree.judge`."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from enum import Enum
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from pipeline.analysis.agree.human import (
     ChainPair,
-    HumanChain,
     MatchedChains,
     ModelChain,
     Unusable,
-    human_chains,
     match,
     subsets,
 )
+from pipeline.analysis.agree.judge import ScoreAgreement, judge
+from pipeline.analysis.agree.people import read_humans
 from pipeline.analysis.agree.rulings import (
     FirstErrorScores,
     Reliability,
@@ -33,9 +35,9 @@ from pipeline.config.choices import ValueColumn
 from pipeline.core.errors import InputError, UsageError
 from pipeline.core.records import Origin
 from pipeline.core.statistics import Resampling
-from pipeline.data.rows import input_files, read_rows
+from pipeline.data.rows import input_files
 from pipeline.storage.location import folder_at, storage_at
-from pipeline.storage.outputs import atomic_file, check_output_file, refuse_overwriting
+from pipeline.storage.outputs import atomic_file, check_output_file, refuse_foreign, refuse_overwriting
 from pipeline.storage.storage import Storage
 from pipeline.storage.stored_labels import rows_of
 from pipeline.storage.stored_run import StoredRun, readable_run
@@ -106,17 +108,24 @@ class Agreement:
     reliability: Reliability
 
 
-def agree(config: AgreeConfig) -> Agreement:
-    """Compare the labels of the run with human labels. Writes the report if `out` names a file.
+def agree(config: AgreeConfig) -> Agreement | ScoreAgreement:
+    """Compare the labels of the run, or the scores, with human labels. Writes the report if `out` names a file, and the page of
+    scores.
 
-    Raises UsageError for an `out` that cannot be written or is one of the inputs, for a missing run, a run of another schema,
+    Raises UsageError for an output that cannot be written or is one of the inputs, for a missing run, a run of another schema,
     a run without labels, or an unfinished run without `partial`; InputError for a file that cannot be read, has no human labels
-    or shares no chain with the run; StoreError.
+    or shares no chain with the run or the scores, and as `judge` does; StoreError.
     """
-    _check_out(config)
+    return of_run(config) if config.scores is None else of_scores(config)
+
+
+def of_run(config: AgreeConfig) -> Agreement:
+    """Compare the labels of the run with human labels, see `agree`."""
+    assert config.run_dir is not None
+    _check_outputs(config, [folder_at(config.run_dir)])
     storage = storage_at(config.run_dir)
     run = readable_run(storage, partial=config.partial)
-    humans, unusable = _humans(config)
+    humans, unusable = read_humans(config)
     made, labelled = _labelled(storage, run, config.soft)
     matched = match(humans, labelled)
     if not matched.pairs:
@@ -135,37 +144,55 @@ def agree(config: AgreeConfig) -> Agreement:
         rulings=tuple(_compared(config, made, matched.pairs)),
         reliability=reliability(matched.pairs, config.bins, config.confidence),
     )
-    if config.out is not None:
-        with atomic_file(Path(config.out)) as file:
-            file.write((json.dumps(asdict(report), indent=1, ensure_ascii=False) + "\n").encode())
+    _write(config, report)
     return report
 
 
-def _check_out(config: AgreeConfig) -> None:
+def page_path(config: AgreeConfig) -> Path | None:
+    """Where the page of scores is written; None for none."""
+    if config.page is not None:
+        return Path(config.page).expanduser()
+    return None if config.out is None else Path(config.out).with_suffix(".html")
+
+
+def of_scores(config: AgreeConfig) -> ScoreAgreement:
+    """Judge step scores, see `agree`."""
+    assert config.scores is not None
+    _check_outputs(config, [Path(config.scores).expanduser()])
+    report = judge(config)
+    _write(config, report)
+    page = page_path(config)
+    if page is not None:
+        from pipeline.analysis.agree.page import page_of
+
+        with atomic_file(page) as file:
+            file.write(page_of(report, config))
+    return report
+
+
+def _write(config: AgreeConfig, report: Agreement | ScoreAgreement) -> None:
     if config.out is not None:
-        check_output_file("out", Path(config.out))
-        refuse_overwriting({"out": Path(config.out)}, [*input_files(config.data.path), folder_at(config.run_dir)])
+        with atomic_file(Path(config.out)) as file:
+            file.write((json.dumps(asdict(report), indent=1, ensure_ascii=False, default=_plain) + "\n").encode())
 
 
-def _humans(config: AgreeConfig) -> tuple[list[HumanChain], list[Unusable]]:
-    humans: list[HumanChain] = []
-    unusable: list[Unusable] = []
-    rows = read_rows(config.data.path, config.data.limit)
-    for found in human_chains(rows, config.data, config.column, config.neutral):
-        if isinstance(found, Unusable):
-            unusable.append(found)
-        else:
-            humans.append(found)
-    if not humans:
-        reason = (
-            f"; line {unusable[0].location.line} of {unusable[0].location.file}: {unusable[0].detail}"
-            if unusable
-            else ""
-        )
-        raise InputError(
-            f"data.path: none of the {len(unusable)} rows of {config.data.path} is a chain with a human label{reason}"
-        )
-    return humans, unusable
+def _plain(value: object) -> object:
+    if isinstance(value, Enum):
+        return value.value
+    raise TypeError(f"{type(value)} has no form in JSON")
+
+
+def _check_outputs(config: AgreeConfig, inputs: Sequence[Path]) -> None:
+    """Raise UsageError for an output that cannot be written, is an input, or is a file of another kind."""
+    page = page_path(config) if config.scores is not None else None
+    outputs = {key: path for key, path in (("out", config.out and Path(config.out)), ("page", page)) if path}
+    for key, path in outputs.items():
+        check_output_file(key, path)
+    refuse_overwriting(outputs, [*input_files(config.data.path), *inputs])
+    if page is not None:
+        from pipeline.analysis.report.page import GENERATOR  # it loads the drawing of charts
+
+        refuse_foreign("page", page, GENERATOR, "report")
 
 
 def _labelled(storage: Storage, run: StoredRun, soft: ValueColumn) -> tuple[LabelProvenance, list[ModelChain]]:

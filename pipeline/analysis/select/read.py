@@ -1,16 +1,15 @@
 """Reads score files into the candidates of every problem, and picks the best chain of each problem."""
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
 
+from pipeline.analysis.score_files import read_score_file
 from pipeline.analysis.select.methods import Candidate, CandidateSet
 from pipeline.analysis.settings import SelectConfig
 from pipeline.core.errors import InputError, UsageError
-from pipeline.core.schemas import SCORES
 from pipeline.storage.editions import current_shards
 from pipeline.storage.location import storage_at
 from pipeline.storage.shards import read_shard
@@ -23,7 +22,6 @@ _STEPS_OF_DRAW = "step_ends"
 _KEYS = ("chain_id", "problem_id")
 _JUDGED = ("gold_answer", "final_answer", "outcome")
 _CHOSEN = ("source_id", "problem", "steps")
-_TYPES = pl.DataFrame(SCORES.empty_table()).schema
 _COLUMNS = ["problem_id", "source_id", "problem", "gold_answer", "chain_id", "steps", "final_answer", "outcome", SCORE]
 
 
@@ -66,7 +64,7 @@ class KnownAnswers:
 def read_scores(config: SelectConfig) -> ScoredChains:
     """Read the candidates. Raises InputError if `score` did not write the file."""
     column = SCORE if config.aggregation is None else f"{SCORE}_{config.aggregation.value}"
-    frame = _read("scores", Path(config.scores), [*_KEYS, *_JUDGED, *_CHOSEN, column, "model"])
+    frame = read_score_file("scores", Path(config.scores), [*_KEYS, *_JUDGED, *_CHOSEN, column, "model"])
     return ScoredChains(
         frame=frame.with_columns(pl.col(column).fill_nan(None).alias(SCORE)),
         model=", ".join(frame["model"].drop_nulls().unique().sort()),
@@ -165,38 +163,9 @@ def repeat_drawn(frame: pl.DataFrame, draws: pl.DataFrame) -> tuple[pl.DataFrame
 
 
 def _outcome_scores(name: str, candidates: pl.DataFrame) -> pl.DataFrame:
-    found = _read("outcome_scores", Path(name), ["chain_id", LAST]).unique("chain_id")
+    found = read_score_file("outcome_scores", Path(name), ["chain_id", LAST]).unique("chain_id")
     if not found.join(candidates, on="chain_id", how="semi").height:
         raise InputError(
             f"outcome_scores={name} has none of the chains of scores=...: score the same run or file with both models"
         )
     return found.select("chain_id", pl.col(LAST).fill_nan(None).alias("outcome_score"))
-
-
-def _read(key: str, path: Path, columns: Sequence[str]) -> pl.DataFrame:
-    """Read a Parquet or JSONL file that `score` has written and check `columns`. Raises InputError."""
-    remedy = "name a file that `python -m pipeline score` has written"
-    if not path.is_file():
-        raise InputError(f"{key}={path}: there is no such file; {remedy}")
-    try:
-        frame = pl.read_ndjson(path, infer_schema_length=None) if _is_jsonl(path) else pl.read_parquet(path)
-    except (pl.exceptions.PolarsError, OSError) as error:
-        kind = "JSON lines" if _is_jsonl(path) else "Parquet"
-        raise InputError(f"{key}={path} is not {kind} ({str(error).splitlines()[0]}); {remedy}") from error
-    if missing := [name for name in columns if name not in frame.columns]:
-        raise InputError(f"{key}={path} has no column {', '.join(missing)}; {remedy}")
-    if not frame.height:
-        raise InputError(f"{key}={path} has no rows; {remedy}")
-    for name in columns:
-        try:
-            frame = frame.with_columns(pl.col(name).cast(_TYPES[name]))
-        except pl.exceptions.PolarsError as error:
-            held = frame.schema[name]
-            raise InputError(f"{key}={path}: column {name} holds {held}, not {_TYPES[name]}; {remedy}") from error
-    if nameless := [name for name in _KEYS if name in columns and frame[name].null_count()]:
-        raise InputError(f"{key}={path}: {', '.join(nameless)} is empty in some rows; {remedy}")
-    return frame
-
-
-def _is_jsonl(path: Path) -> bool:
-    return path.suffix.lower() == ".jsonl"

@@ -1,0 +1,300 @@
+"""`agree scores=...`: reads step scores and a file of human labels, matches their chains and judges the scores.
+
+A chain with a step without a score, because it is longer than the model, is counted apart: it is in no figure but the one
+that counts it as missed.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from pipeline.analysis.agree.classes import Classes, error_classes
+from pipeline.analysis.agree.human import ChainPair, HumanChain, MatchedChains, Unusable, match, subsets
+from pipeline.analysis.agree.judged import (
+    Judged,
+    MethodResult,
+    SubsetResult,
+    at_best_thresholds,
+    at_dev_threshold,
+    at_threshold,
+    baseline_results,
+    best_on,
+    by_group,
+    total_at,
+    undefined,
+)
+from pipeline.analysis.agree.people import read_humans, read_originals, refuse_miscounted
+from pipeline.analysis.agree.scores import ScoredChain, StepScores, read_step_scores
+from pipeline.analysis.agree.step_scores import (
+    LengthFigures,
+    LowestOnLast,
+    PositionFigures,
+    StepFigures,
+    Trends,
+    by_length,
+    by_position,
+    length_groups,
+    lowest_on_last,
+    step_figures,
+    trends,
+)
+from pipeline.analysis.settings import FIXED_THRESHOLD, AgreeConfig
+from pipeline.core.errors import InputError
+from pipeline.core.formatting import first_of, format_count
+from pipeline.core.records import RowLocation
+from pipeline.core.statistics import Resampling
+
+MAX_LISTED = 100
+"""The most rows of a kind that the JSON report lists."""
+MAX_CHARS = 80
+"""Characters of a problem in that list."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unmatched:
+    """A row of the human labels, or of the scores, whose chain the other file lacks."""
+
+    location: RowLocation
+    source_id: str | None
+    problem: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreCounts:
+    """`rows` of human labels = `unusable` + `repeated` + `unmatched` + `judged` + `cut`; `scored` chains = `judged` + `cut` +
+    `originals_judged` + `not_by_people`.
+
+    `contradicting`: repeated rows with another label than the first row of their chain. `other_text`: unmatched rows whose
+    id is in the scores. `cut`: chains with a step without a score, `cut_steps` such steps in them. `repeated_scores`: rows
+    of scores that repeat an earlier one. `originals`: PRMBench's distinct original processes, `originals_judged` those
+    among them with a score for every step. `open`: judged chains whose human ratings leave the first error open.
+    """
+
+    rows: int
+    unusable: int
+    repeated: int
+    contradicting: int
+    unmatched: int
+    other_text: int
+    judged: int
+    cut: int
+    cut_steps: int
+    cut_by_subset: dict[str, int]
+    originals: int
+    originals_judged: int
+    open: int
+    scored: int
+    not_by_people: int
+    repeated_scores: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreAgreement:
+    """The whole report, with the keys of the JSON file.
+
+    `methods`: thresholds and baselines, the one that the settings name first. `undefined`: subsets without an F1, with the
+    reason. `cut_as_missed`: the first method on all chains, those with missing scores too. `classes`:
+    PRMBench's, None for other data.
+    """
+
+    scores: str
+    files: tuple[str, ...]
+    model: str | None
+    data: str
+    neutral: str
+    confidence: float
+    resamples: int
+    seed: int
+    dev: str | None
+    counts: ScoreCounts
+    unusable: tuple[Unusable, ...]
+    unmatched: tuple[Unmatched, ...]
+    not_by_people: tuple[Unmatched, ...]
+    undefined: dict[str, str]
+    methods: tuple[MethodResult, ...]
+    cut_as_missed: SubsetResult | None
+    steps: StepFigures
+    steps_by_subset: dict[str, StepFigures]
+    by_position: tuple[PositionFigures, ...]
+    by_length: tuple[LengthFigures, ...]
+    results_by_length: dict[str, SubsetResult]
+    trends: Trends
+    lowest_on_last: LowestOnLast
+    classes: Classes | None
+
+    @property
+    def main(self) -> MethodResult:
+        """The method with the threshold that the settings name."""
+        return self.methods[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Compared:
+    """`judged`: pairs with a score for every step, those of original processes too. `cut`: the other pairs."""
+
+    matched: MatchedChains
+    judged: list[ChainPair]
+    cut: list[ChainPair]
+    originals: int
+    originals_judged: int
+    not_by_people: list[ScoredChain]
+
+
+def judge(config: AgreeConfig) -> ScoreAgreement:
+    """Judge the scores by the human labels.
+
+    Raises InputError for scores or labels that cannot be read or cannot be meant as they are, that share no chain, or whose
+    subset `dev` does not exist or has no F1.
+    """
+    assert config.scores is not None
+    scores = read_step_scores(config.scores)
+    humans, unusable = read_humans(config)
+    refuse_miscounted(config, humans, unusable)
+    compared = _compared(config, scores, humans)
+    resampling = Resampling(replicates=config.resamples, seed=config.seed, confidence=config.confidence)
+    judged = Judged(pairs=tuple(compared.judged), subsets=tuple(_subsets(compared.judged)), resampling=resampling)
+    methods = _methods(config, judged)
+    threshold = methods[0].total.threshold
+    assert threshold is not None
+    return ScoreAgreement(
+        scores=config.scores,
+        files=scores.files,
+        model=scores.model,
+        data=config.data.path,
+        neutral=config.neutral.value,
+        confidence=config.confidence,
+        resamples=config.resamples,
+        seed=config.seed,
+        dev=config.dev,
+        counts=_counts(scores, compared, n_rows=len(humans) + len(unusable), n_unusable=len(unusable)),
+        unusable=tuple(unusable[:MAX_LISTED]),
+        unmatched=tuple(
+            Unmatched(location=human.location, source_id=human.source_id, problem=human.problem[:MAX_CHARS])
+            for human in compared.matched.unmatched[:MAX_LISTED]
+        ),
+        not_by_people=tuple(
+            Unmatched(
+                location=RowLocation(file=scored.file, line=scored.row),
+                source_id=scored.chain.source_id,
+                problem=scored.chain.problem[:MAX_CHARS],
+            )
+            for scored in compared.not_by_people[:MAX_LISTED]
+        ),
+        undefined=undefined(judged),
+        methods=tuple(methods),
+        cut_as_missed=total_at([*judged.pairs, *compared.cut], threshold, resampling) if compared.cut else None,
+        steps=step_figures(judged.pairs, config.bins, resampling),
+        steps_by_subset={name: step_figures(judged.of(name), config.bins, resampling) for name in judged.names},
+        by_position=tuple(by_position(judged.pairs, config.confidence)),
+        by_length=tuple(by_length(judged.pairs)),
+        results_by_length=by_group(judged, length_groups(judged.pairs), threshold),
+        trends=trends(judged.pairs),
+        lowest_on_last=lowest_on_last(judged.pairs, resampling),
+        classes=error_classes(judged.pairs, threshold, resampling),
+    )
+
+
+def _methods(config: AgreeConfig, judged: Judged) -> list[MethodResult]:
+    bound = at_best_thresholds(judged)
+    fixed = config.fixed_threshold
+    if fixed is not None:
+        return [at_threshold(judged, fixed), bound, *baseline_results(judged)]
+    dev = config.dev
+    assert dev is not None
+    if dev not in judged.names:
+        known = ", ".join(judged.names) or "none: the ids name no subset, such as gsm8k in gsm8k-40"
+        raise InputError(f"dev={dev}: {config.data.path} has no such subset; its subsets are {known}")
+    found = best_on(judged.of(dev))
+    if found is None:
+        raise InputError(
+            f"dev={dev}: no threshold can be chosen on this subset, because it has {undefined(judged)[dev]}; name another "
+            "subset, or give threshold=0.5"
+        )
+    return [
+        at_dev_threshold(judged, dev, found),
+        at_threshold(judged, FIXED_THRESHOLD),
+        bound,
+        *baseline_results(judged),
+    ]
+
+
+def _compared(config: AgreeConfig, scores: StepScores, humans: Sequence[HumanChain]) -> _Compared:
+    chains = [scored.chain for scored in scores.chains]
+    matched = match(humans, chains)
+    originals = read_originals(config, humans)
+    of_originals = match(originals, chains)
+    if not matched.pairs and not of_originals.pairs:
+        raise InputError(_no_overlap(config, scores, matched))
+    pairs = [_with_outcome(pair) for pair in matched.pairs]
+    whole_originals = [_with_outcome(pair) for pair in of_originals.pairs if _is_whole(pair)]
+    judged = [*filter(_is_whole, pairs), *whole_originals]
+    if not judged:
+        raise InputError(
+            f"scores={config.scores}: none of the {format_count(len(pairs), 'chain')} with a human label has a score for every "
+            "step; score them with a model that takes longer texts"
+        )
+    used = {id(pair.labelled) for pair in [*matched.pairs, *of_originals.pairs]}
+    return _Compared(
+        matched=matched,
+        judged=judged,
+        cut=[pair for pair in pairs if not _is_whole(pair)],
+        originals=len(originals),
+        originals_judged=len(whole_originals),
+        not_by_people=[scored for scored in scores.chains if id(scored.chain) not in used],
+    )
+
+
+def _subsets(pairs: Sequence[ChainPair]) -> list[str | None]:
+    """PRMBench's classes, else what the ids name."""
+    classes = [pair.human.error_class for pair in pairs]
+    return classes if any(classes) else subsets(pairs)
+
+
+def _with_outcome(pair: ChainPair) -> ChainPair:
+    """With the outcome that the human data state, if they do."""
+    stated = pair.human.outcome
+    return pair if stated is None else replace(pair, labelled=replace(pair.labelled, outcome=stated))
+
+
+def _is_whole(pair: ChainPair) -> bool:
+    return None not in pair.labelled.values
+
+
+def _counts(scores: StepScores, compared: _Compared, *, n_rows: int, n_unusable: int) -> ScoreCounts:
+    matched = compared.matched
+    cut = Counter(name or "" for name in _subsets([*compared.judged, *compared.cut])[len(compared.judged) :])
+    return ScoreCounts(
+        rows=n_rows,
+        unusable=n_unusable,
+        repeated=matched.repeated,
+        contradicting=matched.contradicting,
+        unmatched=matched.unmatched_human,
+        other_text=matched.other_text,
+        judged=len(compared.judged) - compared.originals_judged,
+        cut=len(compared.cut),
+        cut_steps=sum(pair.labelled.values.count(None) for pair in compared.cut),
+        cut_by_subset=dict(cut),
+        originals=compared.originals,
+        originals_judged=compared.originals_judged,
+        open=sum(pair.human.first_error is None for pair in compared.judged),
+        scored=len(scores.chains),
+        not_by_people=len(compared.not_by_people),
+        repeated_scores=scores.repeated,
+    )
+
+
+def _no_overlap(config: AgreeConfig, scores: StepScores, matched: MatchedChains) -> str:
+    first = matched.unmatched[0]
+    place = f"the first is line {first.location.line} of {first.location.file}"
+    remedy = (
+        f"{matched.other_text} of their ids are in the scores with other texts: read this file with the data settings "
+        "that `score` "
+        "had, such as data.separator"
+        if matched.other_text
+        else f"score them: score model=... data=... data.path={config.data.path}"
+    )
+    return (
+        f"scores={config.scores}: none of the {format_count(matched.unmatched_human, 'chain')} of {config.data.path} "
+        f"({place}) is "
+        f"among the {format_count(len(scores.chains), 'chain')} of {first_of(scores.files)}. {remedy}"
+    )

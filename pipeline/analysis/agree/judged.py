@@ -1,0 +1,212 @@
+"""How well step scores find the errors that people find: figures of each way to choose the threshold, and of baselines. Pure.
+
+F1 is that of ProcessBench (Zheng et al. 2024, arXiv 2412.06559): the harmonic mean of the accuracy on chains with an error
+(the same first error is found) and on chains without one (none is found). Its intervals are bootstrap percentiles over
+chains, those of the two accuracies Wilson's. All are for the thresholds as they are: how they were chosen is not part of an
+interval.
+
+The mean is over subsets. A subset on which the threshold was chosen is left out of it, and so is a subset whose F1 is not
+defined.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from pipeline.analysis.agree.human import NO_ERROR, ChainPair
+from pipeline.analysis.agree.rulings import (
+    F1,
+    FirstErrorShift,
+    RightAnswers,
+    Ruling,
+    baselines,
+    by_threshold,
+    first_errors,
+    mean_f1,
+)
+from pipeline.analysis.agree.thresholds import BestThreshold, best_threshold
+from pipeline.core.statistics import Interval, Resampling, wilson
+
+
+class How(Enum):
+    """How the threshold of a method was chosen."""
+
+    fixed = "fixed"
+    """By the user, before looking."""
+    dev = "dev"
+    """The best one on another subset."""
+    best = "best"
+    """The best one on each subset itself: an upper bound, which no user reaches."""
+    baseline = "baseline"
+    """There is none: the method knows no scores."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubsetResult:
+    """`erroneous`, `correct`: chains with and without a human error. The two accuracies are those among them. `best`: how the
+    threshold was chosen on this subset itself."""
+
+    erroneous: int
+    correct: int
+    error_accuracy: Interval
+    correct_accuracy: Interval
+    f1: Interval
+    threshold: float | None
+    best: BestThreshold | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MethodResult:
+    """`mean`: mean F1 over the subsets `mean_of`. `mean_with_dev`: the same with the subset on which the threshold was
+    chosen, as papers print it. `uncertain`: chains of which the method says nothing; they count as missed."""
+
+    name: str
+    how: How
+    total: SubsetResult
+    by_subset: dict[str, SubsetResult]
+    mean: Interval
+    mean_of: tuple[str, ...]
+    mean_with_dev: Interval | None
+    shift: FirstErrorShift
+    right_answers: RightAnswers
+    uncertain: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """Chains with their human labels and the names of their subsets, None for none. Each has a score for every step."""
+
+    pairs: tuple[ChainPair, ...]
+    subsets: tuple[str | None, ...]
+    resampling: Resampling
+
+    @property
+    def names(self) -> list[str]:
+        """The subsets in the order of the data."""
+        return list(dict.fromkeys(name for name in self.subsets if name is not None))
+
+    def of(self, subset: str | None) -> list[ChainPair]:
+        """The chains of a subset."""
+        return [pair for pair, name in zip(self.pairs, self.subsets, strict=True) if name == subset]
+
+
+def undefined(judged: Judged) -> dict[str, str]:
+    """The subsets whose F1 is not defined, with the reason."""
+    found = {}
+    for name in judged.names:
+        errors = [pair.human.first_error for pair in judged.of(name) if pair.human.first_error is not None]
+        if all(error == NO_ERROR for error in errors):
+            found[name] = "no chain with an error"
+        elif NO_ERROR not in errors:
+            found[name] = "no chain without an error"
+    return found
+
+
+def best_on(pairs: Sequence[ChainPair]) -> BestThreshold | None:
+    """The threshold with the highest F1 on these chains; None if F1 is not defined on them."""
+    return best_threshold(
+        ([score for score in pair.labelled.values if score is not None], pair.human.first_error)
+        for pair in pairs
+        if pair.human.first_error is not None
+    )
+
+
+def at_threshold(judged: Judged, threshold: float) -> MethodResult:
+    """One threshold for all chains, chosen without them."""
+    return _result(judged, _scored(judged, threshold), How.fixed, lambda _name: threshold)
+
+
+def at_dev_threshold(judged: Judged, dev: str, found: BestThreshold) -> MethodResult:
+    """The best threshold on the subset `dev` for all chains. The mean leaves that subset out."""
+    ruling = _scored(judged, found.threshold)
+    made = _result(judged, ruling, How.dev, lambda _name: found.threshold, dev=dev)
+    on_dev = replace(made.by_subset[dev], best=found)
+    return replace(made, by_subset={**made.by_subset, dev: on_dev})
+
+
+def at_best_thresholds(judged: Judged) -> MethodResult:
+    """On every subset its own best threshold. A subset whose F1 is not defined has none, and its chains are left out."""
+    found = {name: best_on(judged.of(name)) for name in dict.fromkeys(judged.subsets)}
+    kept = [(pair, name) for pair, name in zip(judged.pairs, judged.subsets, strict=True) if found[name] is not None]
+    among = replace(judged, pairs=tuple(pair for pair, _ in kept), subsets=tuple(name for _, name in kept))
+    thresholds = {name: best.threshold for name, best in found.items() if best is not None}
+    rulings = {name: by_threshold([pair.labelled for pair in among.of(name)], thresholds[name]) for name in thresholds}
+    errors = {name: iter(ruling.errors) for name, ruling in rulings.items()}
+    ruling = Ruling(name="best threshold of each subset", errors=tuple(next(errors[name]) for name in among.subsets))
+    made = _result(among, ruling, How.best, thresholds.get)
+    return replace(made, by_subset={name: replace(result, best=found[name]) for name, result in made.by_subset.items()})
+
+
+def baseline_results(judged: Judged) -> list[MethodResult]:
+    """Methods that know no scores, see `rulings.baselines`."""
+    chains = [pair.labelled for pair in judged.pairs]
+    return [_result(judged, ruling, How.baseline, lambda _name: None) for ruling in baselines(chains)]
+
+
+def total_at(pairs: Sequence[ChainPair], threshold: float, resampling: Resampling) -> SubsetResult:
+    """One threshold on chains of which some steps may have no score: where such a step decides, the error counts as missed."""
+    ruling = by_threshold([pair.labelled for pair in pairs], threshold)
+    found = first_errors(pairs, [None] * len(pairs), ruling, resampling)
+    return _subset(found.total, resampling.confidence, threshold, counted=True)
+
+
+def by_group(judged: Judged, groups: Sequence[str | None], threshold: float) -> dict[str, SubsetResult]:
+    """The results at one threshold for other groups of the same chains. Chains without a group are left out."""
+    found = first_errors(judged.pairs, groups, _scored(judged, threshold), judged.resampling).by_subset
+    return {name: _subset(each, judged.resampling.confidence, threshold, counted=True) for name, each in found.items()}
+
+
+def _scored(judged: Judged, threshold: float) -> Ruling:
+    ruling = by_threshold([pair.labelled for pair in judged.pairs], threshold)
+    return replace(ruling, name=f"score > {threshold:.4g}")
+
+
+def _result(
+    judged: Judged,
+    ruling: Ruling,
+    how: How,
+    threshold_of: Callable[[str | None], float | None],
+    *,
+    dev: str | None = None,
+) -> MethodResult:
+    found = first_errors(judged.pairs, judged.subsets, ruling, judged.resampling)
+    counted, confidence = how is not How.baseline, judged.resampling.confidence
+    defined = [name for name, each in found.by_subset.items() if each.erroneous and each.correct]
+    held_out = tuple(name for name in defined if name != dev)
+
+    def mean(among: Sequence[str]) -> Interval:
+        return mean_f1(judged.pairs, judged.subsets, ruling, judged.resampling, among)
+
+    return MethodResult(
+        name=ruling.name,
+        how=how,
+        total=_subset(found.total, confidence, ruling.threshold, counted=counted),
+        by_subset={
+            name: _subset(each, confidence, threshold_of(name), counted=counted) for name, each in found.by_subset.items()
+        },
+        mean=mean(held_out),
+        mean_of=held_out,
+        mean_with_dev=None if dev is None else mean(defined),
+        shift=found.shift,
+        right_answers=found.right_answers,
+        uncertain=found.uncertain,
+    )  # fmt: skip
+
+
+def _subset(found: F1, confidence: float, threshold: float | None, *, counted: bool) -> SubsetResult:
+    """`counted`: the accuracies are shares of chains, not expected values."""
+
+    def accuracy(share: float | None, chains: int) -> Interval:
+        if share is None:
+            return Interval()
+        low, high = wilson(round(share * chains), chains, confidence) if counted else (None, None)
+        return Interval(value=share, low=low, high=high)
+
+    return SubsetResult(
+        erroneous=found.erroneous,
+        correct=found.correct,
+        error_accuracy=accuracy(found.found, found.erroneous),
+        correct_accuracy=accuracy(found.cleared, found.correct),
+        f1=found.f1,
+        threshold=threshold,
+    )

@@ -1,0 +1,363 @@
+"""The page of judged scores, with the parts and the machinery of the report's page: one file that loads nothing."""
+
+import shlex
+import time
+from collections.abc import Sequence
+
+import altair as alt
+
+from pipeline import __version__
+from pipeline.analysis.agree.judge import ScoreAgreement
+from pipeline.analysis.agree.judged import How, MethodResult
+from pipeline.analysis.agree.score_tables import (
+    classes_table,
+    count_lines,
+    curve_table,
+    how,
+    interval,
+    lengths_table,
+    lowest_table,
+    methods_table,
+    positions_table,
+    remarks,
+    shift_table,
+    steps_table,
+    subsets_table,
+    thresholds_table,
+)
+from pipeline.analysis.agree.step_scores import name_of_lengths
+from pipeline.analysis.report.contents import format_time
+from pipeline.analysis.report.page import (
+    ACCENT,
+    BY_LABEL,
+    BY_OUTCOME,
+    MUTED,
+    TEXT,
+    Figure,
+    Page,
+    Section,
+    Table,
+    Tile,
+    draw_svg,
+    html,
+    rows_of,
+    scale,
+)
+from pipeline.analysis.settings import AgreeConfig
+from pipeline.core.formatting import format_count, format_percent
+from pipeline.core.statistics import Interval
+
+KIND = "scores judged by people's labels"
+_LARGE = 300
+_SUBSETS = 40
+"""Subsets that a chart shows at most."""
+_BY_METHOD = {"chosen": ACCENT, "upper bound": BY_OUTCOME["right"], "best baseline": BY_OUTCOME["wrong"]}
+
+
+def page_of(report: ScoreAgreement, config: AgreeConfig) -> bytes:
+    """The content of the file."""
+    main = report.main
+    return html(
+        Page(
+            title=report.model or report.scores,
+            kind=KIND,
+            details=(
+                ("scores", count_lines(report)[0].removeprefix("scores").strip()),
+                ("human labels", count_lines(report)[1].removeprefix("humans").strip()),
+                ("threshold", f"{main.name}, {how(report, main)}"),
+            ),
+            banners=tuple(f"{line[:1].upper()}{line[1:]}." for line in remarks(report)),
+            tiles=_tiles(report),
+            sections=(
+                _first_errors(report),
+                Section(
+                    anchor="position-of-errors",
+                    heading="Where errors are put",
+                    intro="Of chains in which people find an error: is the first one that the scores show too early, "
+                    "exact, too late "
+                    "or missed? The last two columns are chains with a right answer in which people find an error.",
+                    tables=(shift_table(report),),
+                ),
+                Section(
+                    anchor="steps",
+                    heading="Single steps",
+                    intro="Steps with a human label. AUC: how often a good step scores above a bad one. Brier score and "
+                    "ECE are 0 "
+                    "for scores that are the probability that a step is good, and sure of it.",
+                    figures=_some(reliability_figure(report)),
+                    tables=(steps_table(report),),
+                ),
+                Section(
+                    anchor="bias",
+                    heading="Position and length",
+                    intro="A score that falls along the chain, or whose lowest value is often the last step's, may follow "
+                    "position "
+                    "or outcome instead of errors. A last step with far more than its share of the lowest scores can also be a "
+                    "step too many: a text that ended in its separator.",
+                    figures=_some(position_figure(report), length_figure(report)),
+                    tables=(lowest_table(report),),
+                ),
+                *_classes(report),
+            ),
+            foot=(f"stepvalue {__version__}, {format_time(time.time())} UTC", _command(config)),
+        )
+    )  # fmt: skip
+
+
+def f1_figure(report: ScoreAgreement) -> Figure | None:
+    """F1 of each subset: the chosen threshold, the upper bound and the best baseline."""
+    names = [name for name, each in report.main.by_subset.items() if each.f1.value is not None]
+    if not names or len(names) > _SUBSETS:
+        return None
+    methods = {"chosen": report.main, "upper bound": _bound(report), "best baseline": _best_baseline(report)}
+
+    def cell(method: MethodResult, name: str) -> str:
+        return interval(method.by_subset[name].f1) if name in method.by_subset else "-"
+
+    rows = [
+        {"subset": name, "method": label, **_ends(method.by_subset[name].f1)}
+        for label, method in methods.items()
+        for name in names
+        if name in method.by_subset and method.by_subset[name].f1.value is not None
+    ]
+    x = alt.X("subset:N", title=None, sort=None, axis=alt.Axis(labelAngle=0))
+    y = alt.Y("value:Q", title="F1", scale=alt.Scale(domain=[0, 1]))
+    base = alt.Chart(rows_of(rows)).encode(
+        x=x,
+        xOffset=alt.XOffset("method:N", sort=list(methods)),
+        color=alt.Color("method:N", scale=scale(_BY_METHOD, set(_BY_METHOD)), sort=list(methods)),
+    )
+    rules = base.mark_rule(strokeWidth=2).encode(y=alt.Y("low:Q", title="F1"), y2="high:Q")
+    points = base.mark_point(filled=True, size=70, opacity=1).encode(y=y)
+    return Figure(
+        title="F1 by subset",
+        reading=f"Chosen: {report.main.name} ({how(report, report.main)}). Upper bound: the best threshold of each subset "
+        "on itself, "
+        f"which no user reaches. Best baseline: {_best_baseline(report).name}, without scores. Bars are "
+        f"{format_percent(report.confidence)} intervals.",
+        svg=draw_svg(rules + points, height=_LARGE),
+        numbers=Table(
+            heads=("subset", *methods),
+            rows=tuple(
+                (name, *(cell(method, name) for method in methods.values())) for name in names
+            ),
+        ),
+    )  # fmt: skip
+
+
+def reliability_figure(report: ScoreAgreement) -> Figure | None:
+    """Share of steps that people call good against mean score."""
+    if not report.steps.bins:
+        return None
+    rows = [
+        {"score": found.mean_value, "good": found.good, "low": found.good_low, "high": found.good_high}
+        for found in report.steps.bins
+    ]
+    unit = alt.Scale(domain=[0, 1])
+    diagonal = (
+        alt.Chart(rows_of([{"x": 0, "y": 0}, {"x": 1, "y": 1}]))
+        .mark_line(color=MUTED, strokeDash=[4, 4], strokeWidth=1.5)
+        .encode(x="x:Q", y="y:Q")
+    )
+    base = alt.Chart(rows_of(rows)).encode(x=alt.X("score:Q", title="mean score of the bin", scale=unit))
+    rules = base.mark_rule(color=ACCENT, strokeWidth=2).encode(y=alt.Y("low:Q", scale=unit), y2="high:Q")
+    points = base.mark_point(filled=True, color=ACCENT, size=70, opacity=1).encode(
+        y=alt.Y("good:Q", title="share of good steps", scale=unit)
+    )
+    return Figure(
+        title="Are scores probabilities?",
+        reading="Share of the steps in each bin of scores that people call good, with its interval. On the dashed line, "
+        "scores are "
+        "probabilities; below, they are too high. A model that was trained on rollouts predicts the end of the chain, which is "
+        "another question.",
+        svg=draw_svg(diagonal + rules + points, height=_LARGE),
+        numbers=curve_table(report),
+    )
+
+
+def position_figure(report: ScoreAgreement) -> Figure | None:
+    """Mean score of good and bad steps by part of the chain."""
+    rows = [
+        {"at": (found.low + found.high) / 2, "label": label, "score": mean}
+        for found in report.by_position
+        for label, mean in (("good", found.mean_good), ("bad", found.mean_bad))
+        if mean is not None
+    ]
+    if not rows:
+        return None
+    chart = (
+        alt.Chart(rows_of(rows))
+        .mark_line(strokeWidth=2.5, point=alt.OverlayMarkDef(filled=True, size=40))
+        .encode(
+            x=alt.X("at:Q", title="position in the chain", scale=alt.Scale(domain=[0, 1])),
+            y=alt.Y("score:Q", title="mean score", scale=alt.Scale(domain=[0, 1])),
+            color=alt.Color("label:N", scale=scale(BY_LABEL, {str(row["label"]) for row in rows})),
+            strokeDash=alt.StrokeDash(
+                "label:N", scale=alt.Scale(domain=["good", "bad"], range=[[1, 0], [6, 3]]), legend=None
+            ),
+        )
+    )
+    return Figure(
+        title="Score by position",
+        reading="Mean score of the steps that people call good and bad, by fifth of the chain. The distance between the "
+        "lines is what "
+        "the scores know.",
+        svg=draw_svg(chart),
+        numbers=positions_table(report),
+    )
+
+
+def length_figure(report: ScoreAgreement) -> Figure | None:
+    """Mean of the lowest score of a chain by its number of steps."""
+    rows = [
+        {"steps": name_of_lengths(found.first, found.last), "chains": kind, "score": mean}
+        for found in report.by_length
+        for kind, mean in (("all", found.lowest), ("without an error", found.lowest_correct))
+        if mean is not None
+    ]
+    colours = {"all": TEXT, "without an error": BY_OUTCOME["right"]}
+    chart = (
+        alt.Chart(rows_of(rows))
+        .mark_line(strokeWidth=2.5, point=alt.OverlayMarkDef(filled=True, size=40))
+        .encode(
+            x=alt.X("steps:O", title="steps of the chain", sort=None, axis=alt.Axis(labelAngle=0)),
+            y=alt.Y("score:Q", title="mean lowest score", scale=alt.Scale(domain=[0, 1])),
+            color=alt.Color("chains:N", scale=scale(colours, {str(row["chains"]) for row in rows})),
+            strokeDash=alt.StrokeDash(
+                "chains:N", scale=alt.Scale(domain=list(colours), range=[[6, 3], [1, 0]]), legend=None
+            ),
+        )
+    )
+    return Figure(
+        title="Lowest score by length",
+        reading="Mean of the lowest score of a chain, by its number of steps. One threshold for all lengths flags more of "
+        "the long "
+        "chains without an error where this line falls.",
+        svg=draw_svg(chart),
+        numbers=lengths_table(report),
+    )
+
+
+def class_figure(report: ScoreAgreement) -> Figure | None:
+    """PRMScore of each class."""
+    classes = report.classes
+    if classes is None:
+        return None
+    rows = [
+        {"class": name, **_ends(each.prm_score)}
+        for name, each in classes.by_class.items()
+        if each.prm_score.value is not None
+    ]
+    if not rows:
+        return None
+    base = alt.Chart(rows_of(rows)).encode(
+        y=alt.Y("class:N", title=None, sort=None, axis=alt.Axis(labelFontSize=12, labelColor=TEXT, minExtent=120))
+    )
+    unit = alt.Scale(domain=[0, 1])
+    rules = base.mark_rule(color=ACCENT, strokeWidth=2).encode(
+        x=alt.X("low:Q", title="PRMScore", scale=unit), x2="high:Q"
+    )
+    points = base.mark_point(filled=True, color=ACCENT, size=70, opacity=1).encode(x=alt.X("value:Q", scale=unit))
+    return Figure(
+        title="PRMScore by class",
+        reading="Mean of the F1 of good steps and the F1 of bad steps, as PRMBench defines it. A class without a bad step "
+        "has its F1.",
+        svg=draw_svg(rules + points, height=60 + 26 * len(rows)),
+        numbers=classes_table(report),
+    )
+
+
+def _first_errors(report: ScoreAgreement) -> Section:
+    tables = (subsets_table(report), methods_table(report), thresholds_table(report))
+    return Section(
+        anchor="first-errors",
+        heading="First errors",
+        intro="A step is called good if its score is above the threshold; the first other step is the error. Error "
+        "accuracy: the same "
+        "first error in chains where people find one. Correct accuracy: none in the others. F1 is their harmonic mean "
+        "(ProcessBench, arXiv 2412.06559).",
+        figures=_some(f1_figure(report)),
+        tables=tuple(table for table in tables if table.rows),
+    )
+
+
+def _classes(report: ScoreAgreement) -> tuple[Section, ...]:
+    if report.classes is None:
+        return ()
+    return (
+        Section(
+            anchor="classes",
+            heading="Classes of errors",
+            intro="PRMBench (arXiv 2501.03124): all steps count, also those after the first error. Dimensions are means "
+            "of classes.",
+            figures=_some(class_figure(report)),
+            tables=(classes_table(report),),
+        ),
+    )
+
+
+def _tiles(report: ScoreAgreement) -> tuple[Tile, ...]:
+    main, steps, lowest = report.main, report.steps, report.lowest_on_last
+    many = len(main.mean_of) > 1
+    f1 = main.mean if many else main.total.f1
+    tiles = [
+        Tile(name="Mean F1" if many else "F1", value=_short(f1), note=_reach(f1) or "not defined"),
+        Tile(name="AUC of steps", value=_short(steps.auc), note=_reach(steps.auc)),
+        Tile(name="Brier score", value=_short(steps.brier), note="" if steps.ece is None else f"ECE {steps.ece:.2f}"),
+        Tile(
+            name="Lowest on last step",
+            value="-" if lowest.share.value is None else format_percent(lowest.share.value),
+            note="" if lowest.by_chance is None else f"{format_percent(lowest.by_chance)} by chance",
+        ),
+    ]
+    if report.classes is not None:
+        total = report.classes.total.prm_score
+        tiles.insert(1, Tile(name="PRMScore", value=_short(total), note=_reach(total)))
+    right = main.right_answers
+    if right.wrong_process:
+        note = f"of {format_count(right.wrong_process, 'right answer')} with a wrong step found"
+        tiles.append(Tile(name="Right answers", value=format_percent(right.found / right.wrong_process), note=note))
+    return tuple(tiles)
+
+
+def _bound(report: ScoreAgreement) -> MethodResult:
+    return next(method for method in report.methods if method.how is How.best)
+
+
+def _best_baseline(report: ScoreAgreement) -> MethodResult:
+    return max(
+        (method for method in report.methods if method.how is How.baseline), key=lambda each: each.total.f1.value or 0.0
+    )
+
+
+def _ends(figure: Interval) -> dict[str, float | None]:
+    return {
+        "value": figure.value,
+        "low": figure.value if figure.low is None else figure.low,
+        "high": figure.value if figure.high is None else figure.high,
+    }
+
+
+def _some(*figures: Figure | None) -> tuple[Figure, ...]:
+    return tuple(figure for figure in figures if figure is not None)
+
+
+def _short(figure: Interval) -> str:
+    return "-" if figure.value is None else f"{figure.value:.3f}"
+
+
+def _reach(figure: Interval) -> str:
+    return "" if figure.low is None else f"{figure.low:.3f} to {figure.high:.3f}"
+
+
+def _command(config: AgreeConfig) -> str:
+    given: Sequence[tuple[str, object]] = (
+        ("scores", config.scores),
+        ("data.layout", config.data.layout.value),
+        ("data.path", config.data.path),
+        ("threshold", config.threshold),
+        ("dev", config.dev),
+    )
+    return shlex.join(
+        ["python", "-m", "pipeline", "agree", *(f"{key}={value}" for key, value in given if value is not None)]
+    )

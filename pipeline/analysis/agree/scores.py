@@ -1,0 +1,153 @@
+"""Reads files of step scores as chains that can be compared with people, and refuses scores that cannot be meant as they are.
+
+A score is a number from 0 to 1, or null where a step did not fit into the model. Exactly 0 is a score. There is one per step: a
+text that ends in its separator has no empty step after it.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from pipeline.analysis.agree.human import ModelChain, text_key
+from pipeline.analysis.score_files import read_score_file, score_files
+from pipeline.core.errors import InputError
+from pipeline.core.formatting import first_of, format_count
+
+KEY = "scores"
+_WANTED = ("problem", "steps", "step_scores")
+_OPTIONAL = ("source_id", "outcome", "model")
+_ROW = "row"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoredChain:
+    """A chain with its step scores, as the values of `chain`. `file`, `row`: where it is, counted from 1."""
+
+    chain: ModelChain
+    file: str
+    row: int
+
+    @property
+    def whole(self) -> bool:
+        """Whether every step has a score."""
+        return None not in self.chain.values
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepScores:
+    """All chains, each text once. `model`: what scored them. `repeated`: rows with the text and the scores of an earlier
+    one."""
+
+    files: tuple[str, ...]
+    model: str | None
+    chains: tuple[ScoredChain, ...]
+    repeated: int
+
+
+def read_step_scores(name: str) -> StepScores:
+    """The chains of a file or a folder of files. Raises InputError for files of several models, and for a chain with other
+    scores than an earlier row, with more or fewer scores than steps, or with a score that is not between 0 and 1."""
+    paths = score_files(KEY, Path(name).expanduser())
+    models: dict[str, Path] = {}
+    chains: dict[tuple[str, ...], ScoredChain] = {}
+    repeated = 0
+    for path in paths:
+        frame = read_score_file(KEY, path, _WANTED, _OPTIONAL).with_row_index(_ROW, offset=1)
+        _check(frame, path)
+        for model in frame["model"].drop_nulls().unique().sort():
+            models.setdefault(model, path)
+        for scored in _chains(frame, path):
+            before = chains.setdefault(text_key(scored.chain), scored)
+            if before is not scored:
+                repeated += 1
+                chains[text_key(scored.chain)] = _same(before, scored)
+    if len(models) > 1:
+        raise InputError(
+            f"{KEY}={name} holds scores of {len(models)} models, {_places(models)}: name the file of one of them"
+        )
+    return StepScores(
+        files=tuple(map(str, paths)), model=next(iter(models), None), chains=tuple(chains.values()), repeated=repeated
+    )
+
+
+def _chains(frame: pl.DataFrame, path: Path) -> Iterator[ScoredChain]:
+    for row in frame.iter_rows(named=True):
+        steps = tuple(row["steps"])
+        chain = ModelChain(
+            source_id=row["source_id"],
+            problem=row["problem"],
+            steps=steps,
+            values=tuple(row["step_scores"]),
+            labels=(None,) * len(steps),
+            outcome=row["outcome"],
+            terminal=False,
+        )
+        yield ScoredChain(chain=chain, file=str(path), row=row[_ROW])
+
+
+def _same(before: ScoredChain, again: ScoredChain) -> ScoredChain:
+    """One of two rows of a chain; it has an outcome if one of them has."""
+    if before.chain.values != again.chain.values:
+        raise InputError(
+            f"{KEY}: row {again.row} of {again.file} and row {before.row} of {before.file} are the same chain with other "
+            "scores: name a file with one scoring"
+        )
+    if before.chain.outcome is not None:
+        return before
+    return replace(before, chain=replace(before.chain, outcome=again.chain.outcome))
+
+
+def _check(frame: pl.DataFrame, path: Path) -> None:
+    steps, scores = pl.col("steps"), pl.col("step_scores")
+    empty = pl.col("problem").is_null() | steps.is_null() | scores.is_null() | (steps.list.len() == 0)
+    if (row := _first(frame, empty)) is not None:
+        raise InputError(
+            f"{KEY}: row {row[_ROW]} of {path} lacks its problem, its steps or their scores; score it again"
+        )
+    blank = steps.list.eval(pl.element().is_null() | (pl.element().str.strip_chars() == "")).list.any()
+    if (row := _first(frame, blank)) is not None:
+        at = next(at for at, step in enumerate(row["steps"], start=1) if step is None or not step.strip())
+        after = ": a text that ends in its separator has no step after it" if at == len(row["steps"]) else ""
+        raise InputError(
+            f"{KEY}: step {at} of {len(row['steps'])} in row {row[_ROW]} of {path} is blank{after}. Score the chains without "
+            "blank steps"
+        )
+    other = steps.list.len() != scores.list.len()
+    if (row := _first(frame, other)) is not None:
+        given, wanted = len(row["step_scores"]), len(row["steps"])
+        reason = (
+            "Has a text that ends in its separator been scored as if an empty step followed? Leave that score out"
+            if given == wanted + 1
+            else "Write null for steps that did not fit into the model"
+        )
+        raise InputError(
+            f"{KEY}: row {row[_ROW]} of {path} has {format_count(given, 'score')} for {format_count(wanted, 'step')}, and "
+            f"{_count(frame, other)} of {frame.height:,} rows have another number of scores than of steps. {reason}"
+        )
+    beyond = scores.list.eval(~pl.element().is_between(0, 1) | pl.element().is_nan()).list.any()
+    if (row := _first(frame, beyond)) is not None:
+        at, score = next(
+            (at, score)
+            for at, score in enumerate(row["step_scores"], start=1)
+            if score is not None and not 0 <= score <= 1
+        )
+        raise InputError(
+            f"{KEY}: the score of step {at} in row {row[_ROW]} of {path} is {score:g}, and {_count(frame, beyond)} of "
+            f"{frame.height:,} rows have scores that are not between 0 and 1. Scores are probabilities: put logits and rewards "
+            "through a sigmoid, and write null for a step without a score"
+        )
+
+
+def _first(frame: pl.DataFrame, condition: pl.Expr) -> dict[str, Any] | None:
+    return next(frame.filter(condition.fill_null(value=False)).head(1).iter_rows(named=True), None)
+
+
+def _count(frame: pl.DataFrame, condition: pl.Expr) -> str:
+    return f"{frame.filter(condition.fill_null(value=False)).height:,}"
+
+
+def _places(models: dict[str, Path]) -> str:
+    return first_of([f"{model} ({path})" for model, path in models.items()])

@@ -1,0 +1,108 @@
+"""The threshold with the highest F1 is the best of all thresholds, and what ties with it is reported."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.analysis.agree.thresholds import BestThreshold, best_threshold
+
+Case = tuple[list[float], int]
+
+GRID = [step / 16 for step in range(17)]
+"""Few values, so that ties are common."""
+
+
+def case(scores: st.SearchStrategy[float]) -> st.SearchStrategy[Case]:
+    return st.lists(scores, min_size=1, max_size=5).flatmap(
+        lambda drawn: st.tuples(st.just(drawn), st.integers(-1, len(drawn) - 1))
+    )
+
+
+CASES = st.lists(case(st.sampled_from(GRID)), min_size=1, max_size=8)
+
+
+def naive_f1(chains: Sequence[Case], threshold: float) -> float | None:
+    """F1 as its definition says it, chain by chain."""
+    hits: dict[bool, list[bool]] = {True: [], False: []}
+    for scores, truth in chains:
+        error = next((at for at, score in enumerate(scores) if score <= threshold), -1)
+        hits[truth != -1].append(error == truth)
+    if not hits[True] or not hits[False]:
+        return None
+    found, cleared = (sum(each) / len(each) for each in hits.values())
+    return 2 * found * cleared / (found + cleared) if found + cleared else 0.0
+
+
+def best(chains: Sequence[Case]) -> BestThreshold:
+    found = best_threshold(chains)
+    assert found is not None
+    return found
+
+
+@given(CASES)
+def test_no_threshold_has_a_higher_f1(chains: list[Case]) -> None:
+    found = best_threshold(chains)
+    errors = [truth for _, truth in chains]
+    if -1 not in errors or errors.count(-1) == len(errors):
+        assert found is None
+        return
+    assert found is not None
+    everywhere = [(step + half) / 16 for step in range(16) for half in (0, 0.5)]
+    assert found.f1 == max(naive_f1(chains, threshold) or 0.0 for threshold in everywhere)
+    assert naive_f1(chains, found.threshold) == found.f1
+    assert 0 <= found.low <= found.threshold < found.high <= 1
+
+
+@given(CASES)
+def test_all_of_the_range_and_nothing_beside_it_has_that_f1(chains: list[Case]) -> None:
+    found = best_threshold(chains)
+    if found is None:
+        return
+    for threshold in (found.low, math.nextafter(found.high, 0)):
+        assert math.isclose(naive_f1(chains, threshold) or 0.0, found.f1, abs_tol=1e-12)
+    for beside in (math.nextafter(found.low, -1), found.high):
+        if 0 <= beside < 1:
+            assert (naive_f1(chains, beside) or 0.0) < found.f1 - 1e-12
+
+
+@given(CASES)
+def test_ranges_that_tie_are_counted_and_the_widest_is_taken(chains: list[Case]) -> None:
+    found = best_threshold(chains)
+    if found is None:
+        return
+    reached = [math.isclose(naive_f1(chains, step / 16) or 0.0, found.f1, abs_tol=1e-12) for step in range(16)]
+    runs = [len(run) for run in "".join("x" if is_best else " " for is_best in reached).split()]
+    assert found.others == len(runs) - 1
+    assert (found.high - found.low) * 16 == max(runs)
+
+
+def test_a_threshold_between_two_scores_is_in_their_middle() -> None:
+    found = best([([0.9, 0.2], 1), ([0.8, 0.7], -1)])
+    assert (found.low, found.high, found.f1, found.others) == (0.2, 0.7, 1.0, 0)
+    assert math.isclose(found.threshold, 0.45)
+
+
+def test_scores_of_exactly_0_are_scores() -> None:
+    found = best([([0.0, 0.9], 0), ([0.3, 0.3], -1)])
+    assert (found.low, found.high, found.f1) == (0.0, 0.3, 1.0)
+
+
+def test_scores_that_know_nothing_leave_every_threshold_equal() -> None:
+    found = best([([0.5], 0), ([0.5], -1)])
+    assert (found.f1, found.low, found.high, found.threshold) == (0.0, 0.0, 1.0, 0.5)
+
+
+def test_neighbouring_numbers_have_a_threshold_between_them() -> None:
+    low = 0.5
+    high = float(np.nextafter(low, 1))
+    found = best([([low], 0), ([high], -1)])
+    assert (found.f1, found.threshold) == (1.0, low)
+
+
+def test_without_errors_or_with_errors_alone_there_is_no_best_threshold() -> None:
+    assert best_threshold([([0.5], -1)]) is None
+    assert best_threshold([([0.5], 0)]) is None
+    assert best_threshold([]) is None
