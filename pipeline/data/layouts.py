@@ -142,7 +142,8 @@ def _processbench(row: Mapping[str, object], data: DataConfig, final_answer: Ext
     steps = _wanted(row, "steps", data.layout, RejectReason.NO_STEPS)
     answer = column(row, data.columns.answer)
     own = answer is None
-    outcome = column(row, "final_answer_correct")
+    correct = column(row, "final_answer_correct")
+    outcome = correct if isinstance(correct, bool) else None
     if own:
         texts = [step for step in steps if isinstance(step, str)] if isinstance(steps, Sequence) else []
         answer = _own_answer(join(texts, data.separator)[0], outcome is True, data, final_answer)
