@@ -283,7 +283,8 @@ def outcome_of(row: dict[str, object], layout: Layout = Layout.rows, name: str =
 
 
 @pytest.mark.parametrize(
-    ("value", "outcome"), [(True, True), (False, False), (1, True), (0, False), (1.0, True), (None, None)]
+    ("value", "outcome"),
+    [(True, True), (False, False), (1, True), (0, False), (1.0, True), (None, None), (float("nan"), None)],
 )
 def test_the_outcome_is_read_from_its_column(value: object, outcome: bool | None) -> None:
     row: dict[str, object] = {"problem": "q", "answer": "5", "steps": ["a"], "meta": {"right": value}}
@@ -303,12 +304,23 @@ def test_math_shepherds_outcome_is_its_last_tag() -> None:
     assert outcome_of({**row, "label": 3}, Layout.math_shepherd) is None
 
 
-@pytest.mark.parametrize("value", ["true", "", 2, 0.5, float("nan"), [True], {}])
-def test_an_outcome_of_another_kind_is_a_reject(value: object) -> None:
-    row: dict[str, object] = {"problem": "q", "answer": "5", "steps": ["a"], "right": value}
-    found = reject(row, DataConfig(columns=Columns(outcome="right")))
-    assert found.reason is RejectReason.BAD_OUTCOME
-    assert "it must be true or false, 1 or 0, or null where nobody knows it" in found.detail
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ("true", "'true'"), ("", "blank"), (2, "2"), (-1, "-1"), (0.5, "0.5"), ([True], "of type list"),
+        ({}, "of type dict"), (10**400, "of type int"), (float("inf"), "of type float"), ("\ud800" + "x" * 99, "'\\ud800x"),
+    ],
+)  # fmt: skip
+def test_an_outcome_of_another_kind_is_a_reject_that_names_its_column(value: object, shown: str) -> None:
+    row: dict[str, object] = {"problem": "q", "answer": "5", "steps": ["a"], "meta": {"right": value}}
+    own = reject(row, DataConfig(columns=Columns(outcome="meta.right")))
+    bench = reject({**row, "final_answer_correct": value}, DataConfig(layout=Layout.processbench))
+    for found, name in ((own, "meta.right"), (bench, "final_answer_correct")):
+        assert found.reason is RejectReason.BAD_OUTCOME
+        assert f"The outcome in the column '{name}' is {shown}" in found.detail
+        assert "it must be true or false, 1 or 0, or null where nobody knows it" in found.detail
+        found.detail.encode()
+        assert len(found.detail) < 300
 
 
 def test_a_column_of_outcomes_that_is_not_there_is_a_reject_with_a_remedy() -> None:

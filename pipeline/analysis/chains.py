@@ -93,7 +93,10 @@ def measured(labels: pl.DataFrame) -> pl.DataFrame:
 
 
 def _chain(row: dict[str, Any]) -> str:
+    from pipeline.analysis.report.terminal import given_mark
+
     outcome = {True: "right", False: "wrong", None: "outcome unknown"}[row["outcome"]]
+    outcome += given_mark(row["outcome"], row["final_answer"])
     steps = "".join(
         f'<div style="background:{_colour(value)};color:#000;padding:1px 6px;margin:1px 0;white-space:pre-wrap" '
         f'title="{escape(_said(value, correct, rollouts))}">'

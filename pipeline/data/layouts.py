@@ -33,6 +33,7 @@ MAX_NAMES = 20
 MAX_NAME_CHARS = 60
 ORIGINAL_QUESTION, ORIGINAL_PROCESS = "original_question", "original_process"
 """PRMBench's columns with a correct chain, from which the judged one was made."""
+_FINAL_ANSWER_CORRECT = "final_answer_correct"
 _FIRST_STEP = re.compile(r"(?<!\S)Step 1:")
 
 
@@ -57,12 +58,15 @@ class Fields:
     solution: object = None
     outcome: object = None
     """Whether the final answer of the solution is correct."""
+    outcome_column: str = ""
+    """The column that says so."""
 
 
 def read_fields(row: Mapping[str, object], data: DataConfig, final_answer: Extract) -> Fields:
     """The fields of a row in the layout `data.layout`. Raises UnusableRowError if the row does not have that layout."""
     fields = _READERS[data.layout](row, data, final_answer)
-    return replace(fields, outcome=_named_outcome(row, data.columns.outcome)) if data.columns.outcome else fields
+    name = data.columns.outcome
+    return replace(fields, outcome=_named_outcome(row, name), outcome_column=name) if name else fields
 
 
 def column(row: object, name: str) -> object:
@@ -142,8 +146,7 @@ def _processbench(row: Mapping[str, object], data: DataConfig, final_answer: Ext
     steps = _wanted(row, "steps", data.layout, RejectReason.NO_STEPS)
     answer = column(row, data.columns.answer)
     own = answer is None
-    correct = column(row, "final_answer_correct")
-    outcome = correct if isinstance(correct, bool) else None
+    outcome = column(row, _FINAL_ANSWER_CORRECT)
     if own:
         texts = [step for step in steps if isinstance(step, str)] if isinstance(steps, Sequence) else []
         answer = _own_answer(join(texts, data.separator)[0], outcome is True, data, final_answer)
@@ -153,6 +156,7 @@ def _processbench(row: Mapping[str, object], data: DataConfig, final_answer: Ext
         answer_is_bare=own,
         steps=steps,
         outcome=outcome,
+        outcome_column=_FINAL_ANSWER_CORRECT,
     )
 
 

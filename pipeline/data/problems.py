@@ -5,6 +5,7 @@ loaded. Whether an answer can be *graded* is checked elsewhere, see `graders`.
 """
 
 import json
+import math
 import re
 from collections.abc import Mapping
 from decimal import Decimal
@@ -20,6 +21,10 @@ MAX_INTEGER_BITS = 10_000
 """A longer integer is refused as an answer and ignored as an id. Python itself refuses to print much longer ones."""
 MAX_ADJUSTED = 10_000
 """A decimal number with a larger power of ten keeps its exponent, because its digits could fill the memory."""
+MAX_SHOWN_CHARS = 40
+"""Most characters of a value that a message quotes."""
+MAX_SHOWN_NUMBER = 10**15
+"""A message says of a larger number only that it is one. Python refuses to print very long integers."""
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
@@ -38,7 +43,7 @@ def read_row(
         fields = read_fields(row, data, final_answer)
         problem = _problem(fields, row, data, final_answer)
         solution = _solution(fields, problem, source_id, data)
-        outcome = _given_outcome(fields.outcome) if solution else None
+        outcome = _given_outcome(fields) if solution else None
         return InputRow(
             location=location, source_id=source_id, problem=problem, solution=solution, given_outcome=outcome
         )
@@ -146,13 +151,23 @@ def _solution(fields: Fields, problem: Problem, source_id: str | None, data: Dat
     return Solution(chain_id=chain_id, problem_id=problem.problem_id, source_id=source_id, text=text, ends=ends)
 
 
-def _given_outcome(outcome: object) -> bool | None:
+def _given_outcome(fields: Fields) -> bool | None:
+    outcome = fields.outcome
+    if outcome is None or (isinstance(outcome, float) and math.isnan(outcome)):  # NaN is how pandas writes null
+        return None
     if isinstance(outcome, int | float) and outcome in (0, 1):
         return bool(outcome)
-    if outcome is not None:
-        detail = f"The outcome is {_kind(outcome)}; it must be true or false, 1 or 0, or null where nobody knows it."
-        raise UnusableRowError(RejectReason.BAD_OUTCOME, detail)
-    return None
+    found = f"The outcome in the column '{fields.outcome_column}' is {_shown(outcome)}"
+    wanted = "it must be true or false, 1 or 0, or null where nobody knows it"
+    raise UnusableRowError(RejectReason.BAD_OUTCOME, f"{found}; {wanted}.")
+
+
+def _shown(value: object) -> str:
+    """A value for a message: a text is quoted and cut, and a number is given unless it is long."""
+    if isinstance(value, str) and not _is_blank(value):
+        return repr(value[:MAX_SHOWN_CHARS])
+    short = isinstance(value, int | float) and abs(value) < MAX_SHOWN_NUMBER
+    return repr(value) if short else _kind(value)
 
 
 def _given_steps(steps: object, data: DataConfig) -> list[str]:

@@ -14,7 +14,7 @@ from pathlib import PurePosixPath
 from pipeline.config.recorded_settings import Settings, flatten_settings
 from pipeline.core.records import Totals
 from pipeline.export.base import Plan
-from pipeline.export.result import CARD_MARK, ExportResult, FileCounts, Reason, step_lines
+from pipeline.export.result import CARD_MARK, ExportResult, FileCounts, Reason, given_outcomes_text, step_lines
 from pipeline.export.settings import ExportConfig
 
 _BACKTICKS = re.compile("`+")
@@ -70,6 +70,7 @@ def data_card(
             "| file | rows | problems | labels | good | bad | neutral | uncertain |\n|---|---|---|---|---|---|---|---|\n",
             *(_row(name, counts) for name, counts in exported.files.items()),
             *(f"\nSteps: {text}.\n" for text in step_lines(exported)),
+            f"\nOutcomes: {given_outcomes_text(exported)}.\n" if exported.given_outcomes else "",
             f"\nTarget of a step: {exported.target}.\n" if exported.target else "",
             _reasons("Left out", exported.left_out),
             _reasons("Kept, although the trainer misreads them", exported.kept),

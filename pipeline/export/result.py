@@ -66,7 +66,8 @@ class ExportResult:
     chains that are left out because their input row changed or vanished. `steps_left_out`: of the others that are left out.
     `left_out`: reasons why chains are in no file. `kept`: reasons why the trainer will misread chains that are written. `owed`:
     number of unfinished units. `target`: that of a step, in words; empty if steps have none. `warnings`: sentences about the
-    labels. `made_up`: a sentence where the policy makes its rollouts up. `address`: where a hub has it; empty without one."""
+    labels. `given_outcomes`: number of chains in the files that state no answer, so that their outcomes are those in the data.
+    `made_up`: a sentence where the policy makes its rollouts up. `address`: where a hub has it; empty without one."""
 
     out: str
     chains: int
@@ -80,6 +81,7 @@ class ExportResult:
     step_counts: StepCounts = NO_STEPS
     steps_left_out: int = 0
     steps_changed: int = 0
+    given_outcomes: int = 0
     made_up: str = ""
     address: str = ""
 
@@ -123,6 +125,8 @@ def result_lines(exported: ExportResult) -> Iterator[str]:
         yield f"{name:<17} {_counts(counts)}"
     for at, text in enumerate(step_lines(exported)):
         yield f"{'' if at else 'steps':<17} {text}"
+    if exported.given_outcomes:
+        yield f"outcomes          {given_outcomes_text(exported)}"
     if exported.target:
         yield f"target            {exported.target}"
     total = sum(reason.count for reason in exported.left_out.values())
@@ -164,6 +168,13 @@ def step_lines(exported: ExportResult) -> Iterator[str]:
     if counts.ends:
         ends = "is the last step of a chain" if counts.ends == 1 else "are last steps of chains"
         yield f"{counts.ends:,} of those written {ends}, with the outcome as target; the summary of the run counts these apart"
+
+
+def given_outcomes_text(exported: ExportResult) -> str:
+    """How many outcomes are those in the data. All others come from grading an answer."""
+    number = exported.given_outcomes
+    states = "states no answer; its outcome is" if number == 1 else "state no answer; their outcomes are"
+    return f"{format_count(number, 'chain')} of those written {states} what the data say"
 
 
 def _changes(exported: ExportResult) -> str:

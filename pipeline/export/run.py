@@ -112,6 +112,7 @@ class _Job:
         self.chain_filter = ChainFilter(config)
         self._chains = self._steps = self._steps_left_out = self._steps_changed = 0
         self._kept_changes: dict[str, bool] = {}
+        self._given_outcomes: set[str] = set()
         self._files: dict[str, FileCounts] = {}
         self.left_out: list[FirstLeftOut] = []
         self.invalid: list[FirstLeftOut] = []
@@ -144,6 +145,7 @@ class _Job:
             step_counts=step_totals(counts.steps for counts in self._files.values()),
             steps_left_out=self._steps_left_out,
             steps_changed=self._steps_changed,
+            given_outcomes=len(self._given_outcomes),
             made_up=made_up_text(self._run.identity),
             left_out=reasons(self.left_out),
             kept=reasons(self._kept),
@@ -248,6 +250,8 @@ class _Job:
             else:
                 if made.chain.change is not None:
                     self._kept_changes[made.chain.chain_id] = has_vanished(made.chain.change)
+                if made.chain.outcome is not None and made.chain.final_answer is None:
+                    self._given_outcomes.add(made.chain.chain_id)
                 self._kept += [_left(made, offence.kind, offence.detail) for offence in made.offences]
                 chosen[self._split(made)].append(made)
         self.left_out += gone

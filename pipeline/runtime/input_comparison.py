@@ -57,7 +57,7 @@ class Comparison:
             problems[row.problem.problem_id] = row.problem
             content, place = content_of(row), (row.location.file, row.location.line)
             run("INSERT INTO staged VALUES (?,?,?,?,?,0)", (content, row.source_id, *place, row.given_outcome))
-            run("INSERT INTO contents VALUES (?,?,?)", (content, *place))
+            run("INSERT INTO contents VALUES (?,?,?,?)", (content, *place, row.given_outcome))
         for problem in problems.values():
             key = problem.problem_id
             run("INSERT INTO held VALUES (?,1) ON CONFLICT DO UPDATE SET units = units + 1", (key,))

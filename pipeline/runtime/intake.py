@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby, islice
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pipeline.config.label import DataConfig, RunConfig
 from pipeline.core.errors import InputError
@@ -36,7 +36,7 @@ _Item = TypeVar("_Item")
 SCHEMA = """
 PRAGMA synchronous=OFF;
 PRAGMA journal_mode=OFF;
-CREATE TABLE contents (content TEXT PRIMARY KEY, file TEXT, line INTEGER) WITHOUT ROWID;
+CREATE TABLE contents (content TEXT PRIMARY KEY, file TEXT, line INTEGER, outcome INTEGER) WITHOUT ROWID;
 CREATE TABLE sources (source_id TEXT PRIMARY KEY, content TEXT, file TEXT, line INTEGER) WITHOUT ROWID;
 CREATE TABLE problems (ordinal INTEGER PRIMARY KEY, problem_id TEXT UNIQUE, problem TEXT, golds TEXT);
 CREATE TABLE used (problem INTEGER, ordinal INTEGER, file TEXT, line INTEGER, source_id TEXT,
@@ -119,7 +119,7 @@ class Staging:
         """Add a row, or return why it cannot be used."""
         location, problem, solution, source = row.location, row.problem, row.solution, row.source_id
         content = content_of(row)
-        if (duplicate := self._seen(location, source, content)) is not None:
+        if (duplicate := self._seen(row, content)) is not None:
             return duplicate
         number = self._problem_number(problem)
         if number is None:
@@ -132,7 +132,7 @@ class Staging:
                 ),
                 source_id=source,
             )
-        self._remember(location, source, content)
+        self._remember(row, content)
         self.used += 1
         self._database.execute(
             "INSERT INTO used VALUES (?,?,?,?,?,?,?,?,?)",
@@ -176,7 +176,8 @@ class Staging:
                 ),
             )
 
-    def _seen(self, location: RowLocation, source: str | None, content: str) -> Reject | None:
+    def _seen(self, row: InputRow, content: str) -> Reject | None:
+        location, source = row.location, row.source_id
         if source is not None:
             known = self._one("SELECT content, file, line FROM sources WHERE source_id = ?", source)
             if known and known[0] != content:
@@ -186,22 +187,22 @@ class Staging:
                     detail=f"the id {source[:80]!r} has other content at {known[1]}:{known[2]}: make ids unique",
                     source_id=source,
                 )
-        known = self._one("SELECT content, file, line FROM contents WHERE content = ?", content)
+        known = self._one("SELECT outcome, file, line FROM contents WHERE content = ?", content)
         if known:
+            other = ", with another outcome," if known[0] != row.given_outcome else ""
             return Reject(
                 location=location,
                 reason=RejectReason.DUPLICATE,
-                detail=f"the same problem and solution are at {known[1]}:{known[2]}; that row is labelled",
+                detail=f"the same problem and solution{other} are at {known[1]}:{known[2]}; that row is labelled",
                 source_id=source,
             )
         return None
 
-    def _remember(self, location: RowLocation, source: str | None, content: str) -> None:
-        self._database.execute("INSERT INTO contents VALUES (?,?,?)", (content, location.file, location.line))
-        if source is not None:
-            self._database.execute(
-                "INSERT INTO sources VALUES (?,?,?,?)", (source, content, location.file, location.line)
-            )
+    def _remember(self, row: InputRow, content: str) -> None:
+        place = row.location.file, row.location.line
+        self._database.execute("INSERT INTO contents VALUES (?,?,?,?)", (content, *place, row.given_outcome))
+        if row.source_id is not None:
+            self._database.execute("INSERT INTO sources VALUES (?,?,?,?)", (row.source_id, content, *place))
 
     def _problem_number(self, problem: Problem) -> int | None:
         """The number of a problem, assigned at its first row; None if a known answer cannot be parsed."""
@@ -216,8 +217,8 @@ class Staging:
         )
         return cursor.lastrowid
 
-    def _one(self, query: str, key: str) -> tuple[str, ...] | None:
-        row: tuple[str, ...] | None = self._database.execute(query, (key,)).fetchone()
+    def _one(self, query: str, key: str) -> tuple[Any, ...] | None:
+        row: tuple[Any, ...] | None = self._database.execute(query, (key,)).fetchone()
         return row
 
 

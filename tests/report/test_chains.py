@@ -27,6 +27,7 @@ def chain(values: list[float | None], **more: Any) -> dict[str, Any]:
         "problem": "2 + 3?",
         "gold_answer": "5",
         "outcome": True,
+        "final_answer": "5",
         "root_value": 0.5,
         "steps": [f"step {number}" for number in range(len(values))],
         "value": values,

@@ -33,6 +33,7 @@ def chain(**changes: object) -> dict[str, Any]:
         "problem": "How many apples?",
         "gold_answer": "3",
         "outcome": True,
+        "final_answer": "5",
         "root_value": 0.5,
         "root_low": 0.16,
         "root_high": 0.84,

@@ -10,13 +10,19 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipeline.analysis.audit import run as audit_run
+from pipeline.analysis.chains import chosen
 from pipeline.analysis.relabel import regrade
+from pipeline.analysis.report.run import report
+from pipeline.analysis.settings import ReportConfig
 from pipeline.config.changes import RegradeConfig
 from pipeline.config.label import Columns, DataConfig
 from pipeline.core.errors import InputError
 from pipeline.core.records import InputRow
 from pipeline.core.schemas import INPUTS, INPUTS_WITH_OUTCOMES
 from pipeline.core.tables import input_rows
+from pipeline.export.result import CARD, result_lines
+from pipeline.export.run import export
+from pipeline.export.settings import ExportConfig
 from pipeline.graders.settings import MathConfig
 from pipeline.train.chains import LeftOutRows, given_chains
 from pipeline.train.settings import ScoreConfig
@@ -108,6 +114,40 @@ def test_the_report_and_scoring_know_them(folder: Path) -> None:
     data = DataConfig(path=str(folder / "rows.jsonl"), columns=Columns(outcome="right"))
     config = ScoreConfig(model="none", out="none", data=data, grader=MathConfig())
     assert [chain.outcome for chain in given_chains(config, LeftOutRows())] == [True, True, False, None]
+
+
+def test_what_shows_outcomes_says_which_the_data_give(folder: Path, tmp_path: Path) -> None:
+    run_dir, out = str(folder / "run"), tmp_path / "out"
+    (said,) = (line for line in report(ReportConfig(run_dir=run_dir)) if line.startswith("given"))
+    assert said == "given     2 of 4 chains state no answer: their outcomes are what the data say"
+    done = export(ExportConfig(run_dir=run_dir, format="trl", out=str(out)))
+    written = "2 chains of those written state no answer; their outcomes are what the data say"
+    assert [line for line in result_lines(done) if written in line]
+    assert f"Outcomes: {written}." in (out / CARD).read_text()
+    shown = chosen(labels(folder), 4, None)
+    for text in (str(shown), shown._repr_html_()):
+        assert "2-1 (right, as the data say)" in text
+        assert "3-1 (wrong, as the data say)" in text
+        assert "1-1 (right)" in text
+        assert text.count("as the data say") == 2
+
+
+def test_where_the_data_give_none_nothing_speaks_of_them(tmp_path: Path) -> None:
+    label(tmp_path, rows(True, 0, None))
+    run_dir = str(tmp_path / "run")
+    assert not [line for line in report(ReportConfig(run_dir=run_dir)) if "the data say" in line]
+    done = export(ExportConfig(run_dir=run_dir, format="trl", out=str(tmp_path / "out")))
+    assert not [line for line in result_lines(done) if "the data say" in line]
+    assert "the data say" not in (tmp_path / "out" / CARD).read_text()
+
+
+def test_one_chain_with_two_outcomes_is_labelled_once_and_reported(tmp_path: Path) -> None:
+    _, silent = rows(True)
+    label(tmp_path, [silent, {**silent, "id": "again", "right": False}, {**silent, "id": "same"}], READ)
+    assert outcomes(tmp_path) == {"2-1": (True, False, "terminal")}
+    rejects = pl.read_parquet(tmp_path / "run" / "rejects" / "*.parquet").sort("line")
+    assert rejects["reason"].to_list() == ["duplicate", "duplicate"]
+    assert ["with another outcome, are at" in detail for detail in rejects["detail"]] == [True, False]
 
 
 @pytest.mark.parametrize(

@@ -81,8 +81,8 @@ def read_run(storage: Storage, plan: str | None) -> RunReport:
 
 
 def short_lines(found: RunData, plan: Sequence[PlannedAmount], other: Sequence[str]) -> list[str]:
-    """Made-up values, unfinished units, changed rows, values, labels, unlikely outcomes, ungraded verdicts and the plan: what
-    `terminal.totals_lines` does not say.
+    """Made-up values, unfinished units, changed rows, values, labels, outcomes from the data, unlikely outcomes, ungraded
+    verdicts and the plan: what `terminal.totals_lines` does not say.
 
     `other`: the settings in which plan and run differ.
     """
@@ -92,6 +92,7 @@ def short_lines(found: RunData, plan: Sequence[PlannedAmount], other: Sequence[s
         *_changed(found),
         *_values(found),
         *_labels(found),
+        *_given(found),
         *_unlikely(found),
         *_ungraded(found),
         *(f"warning   {words}" for words in warning_lines(found.steps)),
@@ -243,6 +244,14 @@ def _labels(found: RunData) -> list[str]:
         f"steps     {'; not counted: '.join(filter(None, [text, ends]))}",
         *(f"{name:<10}{words}" for name, words in made),
     ]
+
+
+def _given(found: RunData) -> list[str]:
+    given = found.given_outcomes
+    if not given:
+        return []
+    states = "states no answer: its outcome is" if given == 1 else "state no answer: their outcomes are"
+    return [f"given     {given:,} of {format_count(found.totals.chains, 'chain')} {states} what the data say"]
 
 
 def _unlikely(found: RunData) -> list[str]:

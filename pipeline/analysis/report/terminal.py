@@ -177,6 +177,11 @@ def _moving_bar(seconds: float, *, cells: int) -> str:
     return "".join("█" if at <= cell < at + filled else "·" for cell in range(cells))
 
 
+def given_mark(outcome: bool | None, final_answer: str | None) -> str:
+    """What follows the outcome of a chain that states no answer, so that its outcome is the one in the data."""
+    return ", as the data say" if outcome is not None and final_answer is None else ""
+
+
 def print_chains(console: Console, chains: Sequence[Mapping[str, Any]]) -> None:
     """Print one block per chain: the text, value, interval, counts and label of each step."""
     problem = None
@@ -191,6 +196,7 @@ def print_chains(console: Console, chains: Sequence[Mapping[str, Any]]) -> None:
                 + Text(_counts(chain["root_n_correct"], chain["root_n_rollouts"]))
             )
         outcome = {True: "right", False: "wrong", None: "open"}[chain["outcome"]]
+        outcome += given_mark(chain["outcome"], chain["final_answer"])
         table = Table(
             title=Text(plain_lines(f"{chain['source_id'] or chain['chain_id']} ({outcome})")),
             title_justify="left",
