@@ -292,16 +292,20 @@ def test_the_outcome_is_read_from_its_column(value: object, outcome: bool | None
     assert outcome_of(row) is None
     assert outcome_of({**row, "steps": None}, name="meta.right") is None
     bench: dict[str, object] = {**row, "final_answer_correct": value}
-    assert outcome_of(bench, Layout.processbench) is (value if isinstance(value, bool) else None)
+    assert outcome_of(bench, Layout.processbench, "final_answer_correct") is outcome
+    assert outcome_of(bench, Layout.processbench) is None
+    assert outcome_of(row, Layout.processbench, "final_answer_correct") is None  # some copies of the data lack it
     assert outcome_of({**bench, "own": 0}, Layout.processbench, "own") is False
 
 
 def test_math_shepherds_outcome_is_its_last_tag() -> None:
     text = "q Step 1: a ки\nStep 2: b ки"
     row: dict[str, object] = {"input": text, "answer": "5"}
-    assert outcome_of({**row, "label": "q Step 1: a +\nStep 2: b -"}, Layout.math_shepherd) is False
-    assert outcome_of({**row, "label": "q Step 1: a -\nStep 2: b +\n"}, Layout.math_shepherd) is True
-    assert outcome_of({**row, "label": 3}, Layout.math_shepherd) is None
+    assert outcome_of({**row, "label": "q Step 1: a +\nStep 2: b -"}, Layout.math_shepherd, "label") is False
+    assert outcome_of({**row, "label": "q Step 1: a -\nStep 2: b +\n"}, Layout.math_shepherd, "label") is True
+    assert outcome_of({**row, "label": 3}, Layout.math_shepherd, "label") is None
+    assert outcome_of({**row, "label": "q Step 1: a -\nStep 2: b +\n"}, Layout.math_shepherd) is None
+    assert outcome_of({**row, "own": 1}, Layout.math_shepherd, "own") is True
 
 
 @pytest.mark.parametrize(
@@ -314,7 +318,8 @@ def test_math_shepherds_outcome_is_its_last_tag() -> None:
 def test_an_outcome_of_another_kind_is_a_reject_that_names_its_column(value: object, shown: str) -> None:
     row: dict[str, object] = {"problem": "q", "answer": "5", "steps": ["a"], "meta": {"right": value}}
     own = reject(row, DataConfig(columns=Columns(outcome="meta.right")))
-    bench = reject({**row, "final_answer_correct": value}, DataConfig(layout=Layout.processbench))
+    columns = Columns(outcome="final_answer_correct")
+    bench = reject({**row, "final_answer_correct": value}, DataConfig(layout=Layout.processbench, columns=columns))
     for found, name in ((own, "meta.right"), (bench, "final_answer_correct")):
         assert found.reason is RejectReason.BAD_OUTCOME
         assert f"The outcome in the column '{name}' is {shown}" in found.detail

@@ -136,8 +136,7 @@ class Columns(Settings):
     outcome: Annotated[str, Formerly("")] = ""
     """Column that says whether the solution's final answer is correct, as true and false or 1 and 0; null where nobody knows.
 
-    It counts where the solution states no answer that could be graded. The layouts processbench and math_shepherd have their
-    own place for it."""
+    It counts where the solution states no answer. Empty: it is not read."""
 
 
 @dataclass(kw_only=True, slots=True)

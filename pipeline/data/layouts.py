@@ -10,9 +10,9 @@
 
 Every layout reads the id from `data.columns`. The last three also read the answer from there.
 
-The outcome is read from `data.columns.outcome` where that names a column, else `processbench` reads it from
-`final_answer_correct` and `math_shepherd` from the last tag of `label`. PRM800K says nothing of the labelled chain's answer:
-its `pre_generated_answer` is that of the solution from which labelling began.
+The outcome is read from the column `data.columns.outcome`, if it names one. `data=processbench` and `data=math_shepherd` name
+the places of these data sets (`OWN_OUTCOMES`), which rows may lack. PRM800K says nothing of the labelled chain's answer: its
+`pre_generated_answer` is that of the solution from which labelling began.
 """
 
 import re
@@ -34,6 +34,7 @@ MAX_NAME_CHARS = 60
 ORIGINAL_QUESTION, ORIGINAL_PROCESS = "original_question", "original_process"
 """PRMBench's columns with a correct chain, from which the judged one was made."""
 _FINAL_ANSWER_CORRECT = "final_answer_correct"
+_LABEL = "label"
 _FIRST_STEP = re.compile(r"(?<!\S)Step 1:")
 
 
@@ -62,11 +63,23 @@ class Fields:
     """The column that says so."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnOutcome:
+    """The place where a public data set says whether a solution is right, and how its value is read."""
+
+    column: str
+    read: Callable[[object], object]
+
+
 def read_fields(row: Mapping[str, object], data: DataConfig, final_answer: Extract) -> Fields:
     """The fields of a row in the layout `data.layout`. Raises UnusableRowError if the row does not have that layout."""
     fields = _READERS[data.layout](row, data, final_answer)
     name = data.columns.outcome
-    return replace(fields, outcome=_named_outcome(row, name), outcome_column=name) if name else fields
+    if not name:
+        return fields
+    own = OWN_OUTCOMES.get(data.layout)
+    outcome = own.read(column(row, name)) if own and own.column == name else _named_outcome(row, name)
+    return replace(fields, outcome=outcome, outcome_column=name)
 
 
 def column(row: object, name: str) -> object:
@@ -146,17 +159,15 @@ def _processbench(row: Mapping[str, object], data: DataConfig, final_answer: Ext
     steps = _wanted(row, "steps", data.layout, RejectReason.NO_STEPS)
     answer = column(row, data.columns.answer)
     own = answer is None
-    outcome = column(row, _FINAL_ANSWER_CORRECT)
     if own:
+        right = column(row, _FINAL_ANSWER_CORRECT) is True
         texts = [step for step in steps if isinstance(step, str)] if isinstance(steps, Sequence) else []
-        answer = _own_answer(join(texts, data.separator)[0], outcome is True, data, final_answer)
+        answer = _own_answer(join(texts, data.separator)[0], right, data, final_answer)
     return Fields(
         problem=_wanted(row, "problem", data.layout, RejectReason.MISSING_PROBLEM),
         answer=answer,
         answer_is_bare=own,
         steps=steps,
-        outcome=outcome,
-        outcome_column=_FINAL_ANSWER_CORRECT,
     )
 
 
@@ -175,10 +186,10 @@ def _math_shepherd(row: Mapping[str, object], data: DataConfig, final_answer: Ex
     steps = [step.strip() for step in steps]
     answer = column(row, data.columns.answer)
     own = answer is None
-    tagged = _last_tag(column(row, "label"))
     if own:
-        answer = _own_answer(join(steps, data.separator)[0], tagged is True, data, final_answer)
-    return Fields(problem=text[: starts[0]].strip(), answer=answer, answer_is_bare=own, steps=steps, outcome=tagged)
+        right = _last_tag(column(row, _LABEL)) is True
+        answer = _own_answer(join(steps, data.separator)[0], right, data, final_answer)
+    return Fields(problem=text[: starts[0]].strip(), answer=answer, answer_is_bare=own, steps=steps)
 
 
 def _last_tag(label: object) -> bool | None:
@@ -255,4 +266,10 @@ _READERS: dict[Layout, Callable[[Mapping[str, object], DataConfig, Extract], Fie
     Layout.processbench: _processbench,
     Layout.math_shepherd: _math_shepherd,
     Layout.prmbench: _prmbench,
+}
+
+
+OWN_OUTCOMES: dict[Layout, OwnOutcome] = {
+    Layout.processbench: OwnOutcome(column=_FINAL_ANSWER_CORRECT, read=lambda value: value),
+    Layout.math_shepherd: OwnOutcome(column=_LABEL, read=_last_tag),
 }

@@ -16,7 +16,7 @@ from pipeline.analysis.report.run import report
 from pipeline.analysis.settings import ReportConfig
 from pipeline.config.changes import RegradeConfig
 from pipeline.config.label import Columns, DataConfig
-from pipeline.core.errors import InputError
+from pipeline.core.errors import InputError, RunConflict
 from pipeline.core.records import InputRow
 from pipeline.core.schemas import INPUTS, INPUTS_WITH_OUTCOMES
 from pipeline.core.tables import input_rows
@@ -148,6 +148,30 @@ def test_one_chain_with_two_outcomes_is_labelled_once_and_reported(tmp_path: Pat
     rejects = pl.read_parquet(tmp_path / "run" / "rejects" / "*.parquet").sort("line")
     assert rejects["reason"].to_list() == ["duplicate", "duplicate"]
     assert ["with another outcome, are at" in detail for detail in rejects["detail"]] == [True, False]
+
+
+def benched(*silent: object) -> list[Row]:
+    """Rows of ProcessBench."""
+    return [{**row, "final_answer_correct": row["right"]} for row in rows(*silent)]
+
+
+def test_processbench_gives_outcomes_by_its_own_column(tmp_path: Path) -> None:
+    label(tmp_path, benched(True, 0, None), "data=processbench")
+    assert outcomes(tmp_path) == EXPECTED
+
+
+def test_a_run_that_reads_no_outcomes_reads_none_later(tmp_path: Path) -> None:
+    """As earlier versions began it, it goes on, grows and is mended without outcomes."""
+    settings = ("data=processbench", "data.columns.outcome=''")
+    label(tmp_path, benched(True, 0, None), *settings)
+    assert "data.columns.outcome" not in (tmp_path / "run" / "run.json").read_text()
+    with pytest.raises(RunConflict, match=r'data.columns.outcome was "", now "final_answer_correct"'):
+        label(tmp_path, benched(True, 0, None, True), "data=processbench")
+    (staged,) = (tmp_path / "run" / "inputs").iterdir()
+    staged.write_bytes(staged.read_bytes()[:-9])
+    label(tmp_path, benched(True, 0, None, True), *settings)
+    assert [outcome for outcome, *_ in outcomes(tmp_path).values()] == [True, None, None, None, None]
+    assert_sound(tmp_path)
 
 
 @pytest.mark.parametrize(

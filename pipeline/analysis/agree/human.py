@@ -111,7 +111,7 @@ def human_chains(
 ) -> Iterator[HumanChain | Unusable]:
     """One result per row, in order. `name`: the column of the human labels. Bad rows give `Unusable` instead of an error."""
     unanswered = replace(
-        data, columns=replace(data.columns, answer=_ANSWER), answer_in_text=False, answer_is_suite=False
+        data, columns=replace(data.columns, answer=_ANSWER, outcome=""), answer_in_text=False, answer_is_suite=False
     )
     for location, row in rows:
         found = row if isinstance(row, Reject) else _chain(row, location, unanswered, name, neutral)
