@@ -26,7 +26,7 @@ from pipeline.config.label import LabelConfig
 from pipeline.core.errors import Interrupted, StepvalueError, UsageError
 from pipeline.core.failpoints import arm
 from pipeline.core.formatting import plain_lines
-from pipeline.core.suggestions import choice_hint
+from pipeline.core.suggestions import choice_hint, nearest_keys
 
 if TYPE_CHECKING:
     from pipeline.cli.own_settings import Given
@@ -159,8 +159,7 @@ def _parse(command: Command, arguments: Sequence[str]) -> Invocation:
         elif word in options:
             overrides.append(f"{options[word]}=true")
         elif word.startswith("-"):
-            known = " and ".join([", ".join([*command.plain_options, *takes, "-h", "--help-all"]), "--cfg job"])
-            raise UsageError(f"there is no option {word}: settings are written key=value, options are {known}")
+            raise UsageError(_no_option(command, word))
         else:
             overrides.append(word)
     return Invocation(
@@ -171,6 +170,22 @@ def _parse(command: Command, arguments: Sequence[str]) -> Invocation:
         show_help=show_help,
         show_all=show_all,
     )
+
+
+def _no_option(command: Command, word: str) -> str:
+    """The message about an unknown option: the option or the setting that it most likely means, and all options."""
+    from pipeline.cli.overrides import marks_of
+
+    options = [*command.plain_options, *command.valued_options, "-h", "--help-all"]
+    name, _, value = word.partition("=")
+    near = nearest_keys(name, options) if name.startswith("--") else []
+    # Other programs write settings as options.
+    keys = [*marks_of(command.schema)]
+    single = [key for key in keys if not any(other.startswith(f"{key}.") for other in keys)]
+    settings = nearest_keys(name.lstrip("-").replace("-", "_"), single)
+    meant = near[:1] or [f"{key}={value or '...'}" for key in settings[:1]]
+    guess = f"did you mean {meant[0]}? Settings" if meant else "settings"
+    return f"there is no option {word}: {guess} are written key=value, options are {', '.join(options)} and --cfg job"
 
 
 if __name__ == "__main__":

@@ -206,15 +206,18 @@ def test_naming_a_model_chooses_the_policy_that_serves_it() -> None:
         (
             ["label", "--multrun"],
             [
-                "there is no option --multrun",
+                "there is no option --multrun: did you mean --multirun? Settings are written key=value",
                 "--multirun, --config-dir, --config-name, --again, -h, --help-all and --cfg",
             ],
         ),
-        (["label", "--prune"], ["there is no option --prune"]),
+        (["label", "--prune"], ["there is no option --prune: settings are written"]),
+        (["label", "--rollouts", "4"], ["did you mean sampling.rollouts=...? Settings are written"]),
+        (["label", "--run-dir=x"], ["did you mean run_dir=x? Settings are written"]),
+        (["export", "--overwrit"], ["did you mean --overwrite?"]),
         (
             ["audit", "--purne"],
             [
-                "there is no option --purne",
+                "there is no option --purne: did you mean --prune? Settings",
                 "options are --prune, --config-dir, --config-name, -h, --help-all and --cfg job",
             ],
         ),

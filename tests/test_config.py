@@ -65,7 +65,8 @@ def test_every_default_is_in_range(schema: type) -> None:
 
 def setting_types(schema: type) -> Iterator[Any]:
     """The plain types that the settings of a schema have, sections left out."""
-    for kind in get_type_hints(schema).values():
+    kinds = get_type_hints(schema)
+    for kind in (kinds[field.name] for field in dataclasses.fields(schema)):
         if dataclasses.is_dataclass(kind):
             assert isinstance(kind, type)
             yield from setting_types(kind)

@@ -29,7 +29,15 @@ def test_a_text_setting_survives_as_a_word(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "word"), [(None, "a="), (True, "a=true"), (0.3, "a=0.3"), ("any", "a=any"), ("null", "a='null'")]
+    ("value", "word"),
+    [
+        (None, "a="),
+        (True, "a=true"),
+        (0.3, "a=0.3"),
+        ("any", "a=any"),
+        ("null", "a='null'"),
+        (["x", "y, z", None, 1], "a=[x,'y, z',null,1]"),
+    ],
 )
 def test_a_setting_as_a_word(value: object, word: str) -> None:
     assert setting_word("a", value) == word

@@ -3,6 +3,7 @@
 import re
 import shlex
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,15 @@ from pipeline.cli.label import LABEL
 from pipeline.cli.own_settings import Given, flat, nested
 from pipeline.config.renamed import OLD_UNCERTAIN
 from pipeline.core.errors import UsageError
+from pipeline.data.rows import GIVEN_FILE, GIVEN_FOLDER
+from pipeline.runtime.start_settings import start_settings
 from pipeline.runtime.state import identity
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.run_record import claim
+from pipeline.storage.starts import write_start
+from pipeline.storage.sweep_record import Sweep, SweptRun, write_sweep
 from tests.conftest import ROOT
+from tests.storage.test_starts import start
 
 Printed = pytest.CaptureFixture[str]
 OWN = ROOT / "tests" / "own"
@@ -329,6 +335,72 @@ def test_the_settings_of_a_run_are_used_again(run: Sequence[str], tmp_path: Path
     assert found["run_dir"] == "new"
     repeated = compose(LABEL, line[3:], Given(again=str(tmp_path))).settings()
     assert identity(repeated, "digest") == recorded
+
+
+def started(run_dir: Path, config: Any, **changes: Any) -> None:
+    """Record a run with these settings, and a start of it."""
+    storage, recorded = LocalStorage(run_dir), identity(config, "digest")
+    claim(storage, recorded)
+    write_start(storage, start(settings=start_settings(config, recorded), ended="done", **changes))
+
+
+FREELY = ["sampling.rollouts=3", "run.lock=false", "cluster.workers=2", "plan.gpu_hour_price=1.5", "budget=plan.json"]
+
+
+@pytest.mark.parametrize("run", RUNS, ids=" ".join)
+def test_a_run_is_repeated_by_its_directory_alone(
+    run: Sequence[str], tmp_path: Path, capsys: Printed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    config = compose_label([*run, *FREELY, "data.path=rows/*.jsonl"])
+    started(tmp_path / "old", config)
+    monkeypatch.chdir("/")
+    repeated = compose(LABEL, ["run_dir=new"], Given(again=f"{tmp_path}/old"))
+    data = replace(config.data, path=f"{tmp_path}/rows/*.jsonl")
+    assert repeated.settings() == replace(config, run_dir="new", data=data, budget=f"{tmp_path}/plan.json")
+    (said,) = repeated.remarks
+    assert said.startswith(f"{tmp_path}/old was labelled with ")
+    assert said.endswith("; other settings have their defaults")
+    shown = shlex.split(said.partition(" was labelled with ")[2].partition("; other")[0])
+    assert compose_label([*shown, "run_dir=new"]) == repeated.settings()
+    # What nobody chose is not listed. The option of a layout is recorded as its settings.
+    chosen = {word.partition("=")[0] for word in [*run, *FREELY, "data.path=..."]}
+    keys = {word.partition("=")[0] for word in shown}
+    assert {key for key in keys if "data" not in chosen or not key.startswith("data.")} <= chosen
+
+
+def test_the_last_start_that_ended_well_is_repeated(tmp_path: Path) -> None:
+    base = ["policy=oracle", "data.path=/x"]
+    for at, (rollouts, ended) in enumerate([(3, "done"), (5, "done"), (7, "failed")]):
+        config = compose_label([*base, f"sampling.rollouts={rollouts}"])
+        storage, recorded = LocalStorage(tmp_path), identity(config, "digest")
+        claim(storage, recorded)
+        write_start(storage, start(1.8e9 + at, settings=start_settings(config, recorded), ended=ended))
+    found = compose(LABEL, ["run_dir=new"], Given(again=str(tmp_path))).settings()
+    assert (found.sampling.rollouts, found.data.path) == (5, "/x")
+
+
+def test_what_is_given_now_takes_the_place_of_what_is_recorded(tmp_path: Path, capsys: Printed) -> None:
+    started(tmp_path / "old", compose_label(["policy=oracle", "data.path=/x", "sampling.rollouts=3"]))
+    again = ["label", f"--again={tmp_path}/old", "run_dir=new"]
+    found, said = printed(capsys, *again, "data=sample", "sampling.rollouts=4")
+    assert (found["data"]["path"], found["sampling"]["rollouts"]) == ("sample", 4)
+    assert said == f"stepvalue: {tmp_path}/old was labelled with policy=oracle; other settings have their defaults\n"
+
+
+def test_rows_of_a_python_call_are_asked_for(tmp_path: Path, capsys: Printed) -> None:
+    config = compose_label(["policy=oracle", f"data.path=/tmp/{GIVEN_FOLDER}x/{GIVEN_FILE}"])
+    started(tmp_path / "old", config)
+    again = ["label", f"--again={tmp_path}/old", "run_dir=new"]
+    assert "the rows of this run were given in Python: give data.path=..." in refused(capsys, *again)
+    assert printed(capsys, *again, "data.path=y")[0]["data"]["path"] == "y"
+
+
+def test_a_sweep_is_not_repeated_as_a_run(tmp_path: Path, capsys: Printed) -> None:
+    write_sweep(LocalStorage(tmp_path), Sweep(runs=(SweptRun(name="a=1", values={"a": "1"}),), began_at=0.0))
+    said = refused(capsys, "label", "--again", str(tmp_path), "run_dir=new")
+    assert f"{tmp_path} is the folder of a sweep, and --again repeats one run, such as --again {tmp_path}/a=1;" in said
+    assert "to repeat the sweep, start its command with another run_dir" in said
 
 
 def test_the_command_line_wins_over_the_run_that_is_repeated(tmp_path: Path, capsys: Printed) -> None:

@@ -43,6 +43,11 @@ def test_a_hint_begins_with_the_near_name_and_has_all_names() -> None:
     assert choice_hint("best", ["bisect", "fixed"]) == "choose from bisect, fixed"
 
 
+def test_a_single_name_is_named_once() -> None:
+    assert choice_hint("jbo", ["job"]) == "choose from job"
+    assert choice_hint("joob", ["job"]) == "did you mean job?"
+
+
 def test_of_many_names_only_the_nearest_are_listed() -> None:
     names = ["label", "labels", "labelling", "chain_id", "problem_id", *(f"other{n}" for n in range(MOST_NAMES))]
     assert choice_hint("lable", names).startswith("did you mean label? The nearest of the 29 names are label, labels, ")

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from pipeline.core.errors import UsageError, first_line
-from pipeline.core.suggestions import choice_hint
+from pipeline.core.suggestions import nearest_keys
 
 COLUMNS = {
     "drop": "the largest fall of the value from one step to the next",
@@ -25,6 +25,10 @@ COLUMNS = {
     "final_answer": "the chain's answer",
 }
 """What a condition on chains may name."""
+_OF_STEPS = (
+    "a list with an entry for each step is compared by what is in it: write for example lowest < 0.2, value[1] > 0.5 (the "
+    "first step) or ARRAY_CONTAINS(label, 0) (any step)"
+)
 _WIDTH = 120
 _LIGHTNESS = 85
 
@@ -66,17 +70,28 @@ def chosen(labels: pl.DataFrame, count: int, where: str | pl.Expr | None) -> Cha
     """
     if where is not None:
         known = measured(labels)
+        names: list[str] = []
         try:
             condition = pl.sql_expr(where) if isinstance(where, str) else where
-            for name in condition.meta.root_names():
+            names = condition.meta.root_names()
+            for name in names:
                 if name not in known.columns:
-                    raise UsageError(f"where={where}: there is no column {name}: {choice_hint(name, [*COLUMNS])}")
+                    raise UsageError(_no_column(where, name, list(dict.fromkeys([*COLUMNS, *known.columns]))))
             labels = known.filter(condition).select(labels.columns)
         except (pl.exceptions.PolarsError, TypeError) as error:
+            of_steps = [name for name in names if isinstance(known.schema[name], pl.List)]
             raise UsageError(
-                f"where={where} cannot be evaluated ({first_line(error)}): write for example drop > 0.5 AND outcome"
+                f"where={where}: {' and '.join(of_steps)}: {_OF_STEPS}"
+                if of_steps
+                else f"where={where} cannot be evaluated ({first_line(error)}): write for example drop > 0.5 AND outcome"
             ) from error
     return Chains(labels.head(count).to_dicts(), len(labels))
+
+
+def _no_column(where: object, name: str, columns: Sequence[str]) -> str:
+    near = nearest_keys(name, columns)
+    guess = f"did you mean {near[0]}? " if near else ""
+    return f"where={where}: there is no column {name}: {guess}It may name {', '.join(columns)}"
 
 
 def measured(labels: pl.DataFrame) -> pl.DataFrame:

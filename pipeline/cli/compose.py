@@ -116,8 +116,10 @@ def compose(command: Command, overrides: Sequence[str], given: Given = NOTHING) 
     typed = written_keys(overrides)
     found = own_settings(command, given, experiment, read_yaml)
     if given.again is not None:
-        found = [recorded_settings(command, given.again, given.folder), *found]
-        hints = [*hints, *check_again(command, given.again, found, typed)]
+        keys = {*typed, *(key for each in found for key in (*each.values, *each.options))}
+        recorded = recorded_settings(command, given.again, given.folder, keys)
+        found = [recorded.settings, *found]
+        hints = [*hints, *check_again(command, given.again, recorded, keys, typed)]
     options = merged_options(found, typed, sections)
     written = {key: str(value) for each in found for key, value in each.values.items()} | options | typed
     refuse_missing_plugins(written, sections)

@@ -67,6 +67,11 @@ def implementation_of(section: str, option: str) -> str:
     return str((loaded.get(section) or loaded).get(base.CHOSEN_BY) or base.usual())
 
 
+def option_for(section: str, implementation: str, usual: str) -> str:
+    """The option of a group that chooses an implementation: the `usual` one if it does, else the one of its name."""
+    return usual if implementation_of(section, usual) == implementation else implementation
+
+
 def options_of(file: Path, section: str) -> dict[str, object]:
     """Dotted key -> value, for the settings that an option of a group sets."""
     loaded = conf_content(file)

@@ -18,6 +18,7 @@ from pipeline.cli.options import (
     choosing_settings,
     groups,
     implementation_of,
+    option_for,
     option_names,
     usual_options,
 )
@@ -140,7 +141,7 @@ def choose_options(
         if name not in registry.names():
             raise UsageError(f"{place}: {key}={name}: there is no such name, {choice_hint(name, registry.names())}")
         if section not in found:
-            found[section] = next(each for each in (usual[section], name) if implementation_of(section, each) == name)
+            found[section] = option_for(section, name, usual[section])
         elif found[section] in groups(command)[section] and implementation_of(section, found[section]) != name:
             raise UsageError(f"{place}: {key}={name} contradicts {section}={found[section]}: leave one of them out")
     return found

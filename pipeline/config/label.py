@@ -8,6 +8,7 @@ Schemas are not frozen, because Hydra refuses overrides of frozen dataclasses. O
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar
 
@@ -284,6 +285,8 @@ class EstimatorConfig(ChosenSettings):
     after_error: Annotated[AfterError, RELABEL] = AfterError.keep
     """The labels of the steps after a chain's first bad step."""
 
+    OPTION: ClassVar[Mapping[str, object]] = {"interval": "clopper_pearson", "rule": "any", "threshold": 0.5}
+    """What `estimator=NAME` sets besides the name, for an estimator of ours: as the file of the option has it."""
     JOINT: ClassVar[bool] = False
     """Whether the estimator knows how the values of a chain depend on each other."""
 

@@ -14,9 +14,15 @@ def quote(text: str) -> str:
 
 def setting_word(key: str, value: object) -> str:
     """A setting with its value, in quotes if it needs them. None is written as an empty text."""
+    return f"{key}={'' if value is None else _value_word(value)}"
+
+
+def _value_word(value: object) -> str:
     if value is None:
-        return f"{key}="
+        return "null"
+    if isinstance(value, list):
+        return f"[{','.join(map(_value_word, value))}]"
     if isinstance(value, str):
         plain = _PLAIN.fullmatch(value) and value.lower() not in _NO_TEXTS
-        return f"{key}={value if plain else quote(value)}"
-    return f"{key}={str(value).lower() if isinstance(value, bool) else value}"
+        return value if plain else quote(value)
+    return str(value).lower() if isinstance(value, bool) else str(value)

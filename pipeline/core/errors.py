@@ -52,6 +52,13 @@ class Interrupted(StepvalueError):
     exit_code = 75
 
 
+class RunInterrupted(KeyboardInterrupt):
+    """Ctrl-C, or an interrupted cell, has stopped `label` in Python. The same call continues the run.
+
+    It is a KeyboardInterrupt, as from any other Python call, and so no Exception: it also ends loops around the call that
+    catch errors."""
+
+
 class BudgetSpent(StepvalueError):
     """The run has reached the limit of its plan. The same command with a larger limit continues it."""
 

@@ -60,10 +60,17 @@ class RejectReason(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowLocation:
-    """Where an input row is: the file and its line (JSONL) or row (Parquet, data sets), counted from 1."""
+    """Where an input row is: the file and its line (JSONL) or row (Parquet, data sets), counted from 1.
+
+    `file` is empty for the rows that a Python call gave; `line` is then their number in the call. `str()` is the place for
+    messages.
+    """
 
     file: str
     line: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}" if self.file else f"row {self.line}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

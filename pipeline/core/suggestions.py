@@ -15,6 +15,8 @@ def choice_hint(name: str, names: Sequence[str]) -> str:
     """The end of an error message about an unknown name: the nearest name, if one is near, and all names, or of many names
     those that are the most like it."""
     near = difflib.get_close_matches(name, names, n=1, cutoff=_NEAR)
+    if near and len(names) == 1:
+        return f"did you mean {near[0]}?"
     if len(names) > MOST_NAMES:
         nearest = difflib.get_close_matches(name, names, n=NEAREST_NAMES, cutoff=0.0)
         found = f"the nearest of the {len(names)} names are {', '.join(nearest)}"

@@ -36,10 +36,15 @@ from pipeline.data.parquet import OversizedRow, ParquetReader, UnreadableFileErr
 
 SAMPLE = Path(__file__).parent / "sample.jsonl"
 SUFFIXES = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".json", ".parquet")
+GIVEN_FOLDER, GIVEN_FILE = "stepvalue-rows-", "rows.jsonl"
+"""Where the rows of a Python call are while they are read: how the name of the temporary folder begins, and the file in it. It
+is gone afterwards, so no message names it."""
 MAX_ARRAY_BYTES = 64 * 2**20
 """A larger JSON array is refused, because an array is read at once."""
 T = TypeVar("T")
 _SETTING = "data.path"
+_SAMPLE = "sample"
+"""The path that stands for the shipped example."""
 _CHUNK_BYTES = 2**20
 _COMPRESSION: dict[str, Literal["gzip", "zstd"]] = {".gz": "gzip", ".zst": "zstd"}
 
@@ -60,7 +65,7 @@ def input_files(data_path: str, setting: str = _SETTING) -> list[Path]:
     """The files of a path, sorted by name; an empty list for `hf://`. Raises InputError if there is no file."""
     if data_path.startswith(PREFIX):
         return []
-    path = SAMPLE if data_path == "sample" else Path(data_path)
+    path = SAMPLE if data_path == _SAMPLE else Path(data_path)
     if path.is_dir():
         files = sorted(file for file in path.iterdir() if file.is_file() and _is_input(file) and file.name[0] != ".")
         if not files:
@@ -145,8 +150,22 @@ def _file_rows(path: Path, setting: str, parquet: ParquetReader) -> Iterator[tup
             yield from _line_rows(path)
 
 
+def lasting_path(data_path: str) -> str | None:
+    """The path as it can be given later, in any working folder. None for the rows of a Python call, which are gone then."""
+    if is_given(data_path):
+        return None
+    return data_path if data_path.startswith(PREFIX) or data_path == _SAMPLE else os.path.abspath(data_path)
+
+
+def is_given(data_path: str) -> bool:
+    """Whether a path is that of the rows of a Python call."""
+    path = Path(data_path)
+    return path.name == GIVEN_FILE and path.parent.name.startswith(GIVEN_FOLDER)
+
+
 def _location(path: Path, line: int) -> RowLocation:
-    return RowLocation(file=str(path).encode("utf-8", "replace").decode(), line=line)
+    file = "" if is_given(str(path)) else str(path).encode("utf-8", "replace").decode()
+    return RowLocation(file=file, line=line)
 
 
 def open_lines(path: Path) -> IO[bytes]:

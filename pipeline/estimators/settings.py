@@ -1,5 +1,6 @@
 """Settings of the built-in estimators. They import no numerical code, so that a command line is checked quickly."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
@@ -61,6 +62,7 @@ position of an error is often uncertain by a step."""
 
 @dataclass(kw_only=True, slots=True)
 class PooledConfig(EstimatorConfig):
+    OPTION: ClassVar[Mapping[str, object]] = {"interval": "posterior", "rule": "threshold", "threshold": 0.1}
     JOINT: ClassVar[bool] = True
     name: Annotated[str, RELABEL] = "pooled"
     goal: Annotated[Goal, FREE] = Goal.train

@@ -7,6 +7,7 @@ from pathlib import Path
 from pipeline.config.chain_filter import CHANGE_KINDS
 from pipeline.config.choices import ValueColumn
 from pipeline.core.formatting import format_count
+from pipeline.core.shown import Shown
 from pipeline.estimators.target_places import NO_PLACES, TargetPlaces
 from pipeline.export.base import Plan
 from pipeline.export.example import NO_LABELS, NO_STEPS, LabelCounts, StepCounts, display_name
@@ -60,8 +61,8 @@ class Reason:
     first: FirstLeftOut
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExportResult:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class ExportResult(Shown):
     """`chains` and `steps`: numbers read. `files`: by name. `step_counts`: of the chains in the files. `steps_changed`: of
     chains that are left out because their input row changed or vanished. `steps_left_out`: of the others that are left out.
     `left_out`: reasons why chains are in no file. `kept`: reasons why the trainer will misread chains that are written. `owed`:
@@ -84,6 +85,9 @@ class ExportResult:
     given_outcomes: int = 0
     made_up: str = ""
     address: str = ""
+
+    def _shown_lines(self) -> Iterator[str]:
+        return result_lines(self)
 
 
 def target_text(plan: Plan, config: ExportConfig) -> str:

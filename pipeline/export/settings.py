@@ -10,7 +10,7 @@ from annotated_types import Interval as Range
 
 from pipeline.config.chain_filter import Bound, check_bounds
 from pipeline.config.choices import ChangedChains, Tracker, ValueColumn
-from pipeline.config.fields import OWN, Settings, check
+from pipeline.config.fields import OWN, Settings
 from pipeline.core.suggestions import choice_hint
 from pipeline.export.licenses import HUB_LICENSES, OTHER
 
@@ -218,10 +218,7 @@ class ExportConfig(Settings):
 
     def check(self) -> None:
         check_bounds(self)
-        if self.push_to_hub is not None:
-            check(
-                bool(_HUB_NAME.fullmatch(self.push_to_hub)),
-                "push_to_hub",
-                repr(self.push_to_hub),
-                "OWNER/NAME of a data set",
+        if self.push_to_hub is not None and not _HUB_NAME.fullmatch(self.push_to_hub):
+            raise ValueError(
+                f"push_to_hub={self.push_to_hub!r} is no name of a data set: write OWNER/NAME, such as my-name/my-steps"
             )

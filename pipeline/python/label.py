@@ -1,17 +1,24 @@
 """`label` and `open_run`, the functions that Python users begin with."""
 
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
+from pipeline.cli.label import LABEL
 from pipeline.core.errors import UsageError
+from pipeline.core.formatting import plain_lines
+from pipeline.data.rows import GIVEN_FOLDER
+from pipeline.python.choices import with_options
 from pipeline.python.objects import is_object, objects_of, sent, settings_with
-from pipeline.python.overrides import overrides_of, policy_overrides
+from pipeline.python.outline import rejects
+from pipeline.python.overrides import Setting, overrides_of, policy_settings, settings_in
 from pipeline.python.process import label_elsewhere
 from pipeline.python.rows import Rows, is_path, write_input
 from pipeline.python.run import Run
 from pipeline.python.task import Task
 from pipeline.python.views import progress_view
+from pipeline.storage.location import storage_at
 from pipeline.storage.temporary import temporary_folder
 
 if TYPE_CHECKING:
@@ -19,8 +26,8 @@ if TYPE_CHECKING:
     from pipeline.estimators.base import Estimator
     from pipeline.graders.base import Grader
 
-_GROUPS = ("estimator", "grader")
-_ROWS = "stepvalue-rows-"
+_PATH = "data.path"
+_INPUTS = ("data", _PATH)
 
 
 @overload
@@ -53,14 +60,16 @@ def label(
         rows: Problems with known answers, and chains if there are any: the path of files, an `hf://` address, dicts, or a table
             of polars, pandas, PyArrow or the package `datasets`. Left out where `data` names a data set, as in `data="sample"`.
         policy: The model that completes the chains: its name on the Hugging Face Hub, its folder, or one of the policies
-            `embedded`, `hf`, `openai` and `oracle`; a dict of settings of the policy; or an object of yours. Default: the small
-            embedded model.
-        estimator: Its name, a dict of its settings, or an object of yours, such as `Halves(HalvesConfig(share=0.3))`.
-        grader: Its name, a dict of its settings, or an object of yours.
+            `embedded`, `hf`, `openai` and `oracle`; a dict of settings of the policy, with its `kind` where it is another one
+            (`{"kind": "oracle", "oracle": {"seed": 1}}`); or an object of yours. Default: the small embedded model.
+        estimator: Its name; a dict of its settings, with its `name` (`{"name": "fixed", "rule": "threshold"}`); or an object of
+            yours, such as `Halves(HalvesConfig(share=0.3))`.
+        grader: Its name; a dict of its settings, with its `kind`; or an object of yours.
         run_dir: Where the run is stored. The same call with the same `run_dir` continues it. Default: a folder below `runs`.
-        progress: Whether to show the progress.
+        progress: Whether to show the progress. Rejected rows are printed in any case, to standard error.
         **settings: All other settings of the command `label`, by dotted key or as nested dicts:
-            `**{"sampling.temperature": 0.8}` or `sampling={"temperature": 0.8}`. conf/README.md lists them.
+            `**{"sampling.temperature": 0.8}` or `sampling={"temperature": 0.8}`. conf/README.md lists them. One that is given
+            twice, with different values, is refused.
 
     The run is a process of its own, so it works inside a notebook's event loop, and several may run at a time on different
     directories. Ctrl-C, an interrupted cell or a kernel that restarts leave it resumable.
@@ -70,25 +79,39 @@ def label(
     class with a fingerprint of its code and state, as what cannot be repeated elsewhere. The same call with the same object
     continues the run; a changed object is refused.
 
-    Raises UsageError and InputError for what was asked wrongly, Interrupted after Ctrl-C, and the other errors of
-    `pipeline.core.errors`, with the sentences of the command line. Committed work is always kept.
+    Raises UsageError and InputError for what was asked wrongly, and the other errors of `pipeline.core.errors`, with the
+    sentences of the command line. After Ctrl-C it raises RunInterrupted, a KeyboardInterrupt, which also ends a loop around the
+    call, once the work is stored; a second Ctrl-C does not wait for that. Interrupted says that somebody else stopped the run.
+    Committed work is always kept.
     """
-    if is_path(rows) and "data.path" in settings:
-        raise UsageError("the input is given twice: as the first argument and as data.path")
-    with temporary_folder(_ROWS) as folder:
-        asked: dict[str, Any] = {}
-        if rows is not None:
-            asked["data.path"] = rows if is_path(rows) else write_input(rows, folder)
+    given = list(settings_in(settings))
+    if rows is None and not any(each.key in _INPUTS for each in given):
+        raise UsageError(
+            "there are no rows: give the path of a file, a list of dicts or a table as the first argument, or data='sample' "
+            "for a few problems that come with stepvalue"
+        )
+    with temporary_folder(GIVEN_FOLDER) as folder:
         objects = objects_of({"policy": policy, "estimator": estimator, "grader": grader})
-        if not is_object(policy):
-            asked |= policy_overrides(policy, policies())
-        asked |= {name: value for name, value in zip(_GROUPS, (estimator, grader), strict=True) if value is not None}
-        if run_dir is not None:
-            asked["run_dir"] = run_dir
-        overrides = overrides_of(settings_with(objects, {**asked, **settings}))
+        named = {"estimator": estimator, "grader": grader, "run_dir": run_dir}
+        asked = [
+            *_input(rows, folder),
+            *([] if is_object(policy) else policy_settings(policy, policies())),
+            *settings_with(objects, {key: value for key, value in named.items() if value is not None}),
+            *given,
+        ]
+        overrides = overrides_of(with_options(asked, LABEL))
         with progress_view(shown=progress) as watch:
             summary = label_elsewhere(Task(overrides=overrides, objects=sent(objects)), watch)
+    if summary.totals.rejected:
+        sys.stderr.write("".join(f"{plain_lines(line)}\n" for line in rejects(storage_at(summary.run_dir))))
     return Run(summary.run_dir, summary, objects)
+
+
+def _input(rows: Rows | str | Path | None, folder: Path) -> Iterator[Setting]:
+    """The first argument as a setting. Rows are written to a file in the folder."""
+    if rows is not None:
+        path = rows if is_path(rows) else write_input(rows, folder)
+        yield Setting(key=_PATH, value=path, said="the first argument")
 
 
 def open_run(

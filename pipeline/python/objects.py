@@ -6,6 +6,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from pipeline.core.errors import UsageError
+from pipeline.python.overrides import Setting, settings_in
 
 if TYPE_CHECKING:
     from pipeline.runtime.objects import Given, Packed
@@ -29,14 +30,18 @@ def is_object(value: object) -> bool:
     return value is not None and not isinstance(value, str | PathLike | Mapping)
 
 
-def settings_with(objects: "tuple[Given, ...]", settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings by key, in which those of the objects stand for the objects. Other settings come after them."""
-    if not objects:
-        return dict(settings)
-    from pipeline.runtime.objects import settings_of
+def settings_with(objects: "tuple[Given, ...]", settings: Mapping[str, Any]) -> Iterator[Setting]:
+    """The settings of keyword arguments, in which those of the objects stand for the objects. The others come after them.
 
-    own = {key: value for each in objects for key, value in settings_of(each).items()}
-    return {**own, **{key: value for key, value in settings.items() if not (key in SECTIONS and is_object(value))}}
+    Raises UsageError for a key that is no name."""
+    for each in objects:
+        from pipeline.runtime.objects import settings_of
+
+        for key, value in settings_of(each).items():
+            yield Setting(key=key, value=value, said=f"{each.section}={type(each.made).__name__}(...)")
+    yield from settings_in(
+        {key: value for key, value in settings.items() if not (key in SECTIONS and is_object(value))}
+    )
 
 
 def sent(objects: "tuple[Given, ...]") -> "Packed | None":

@@ -4,7 +4,8 @@
 """
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from enum import Enum
 from os import PathLike
 from typing import Any
@@ -14,25 +15,59 @@ from pipeline.core.errors import UsageError
 
 _KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
 MODEL = "policy.model"
+_SHOWN = 60
+"""Characters of a value that a message quotes."""
 
 
-def overrides_of(settings: Mapping[str, Any]) -> list[str]:
-    """One `key=value` for each setting, in the given order. Keys may have dots, and values may be mappings of further keys.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """A setting by its dotted key. `said`: how the call gave it, for messages."""
 
-    Raises UsageError, which names the key, for a key that is no name and for a value that no setting can have.
+    key: str
+    value: object
+    said: str
+
+
+def settings_in(settings: Mapping[str, Any]) -> Iterator[Setting]:
+    """The settings of keyword arguments, in order. Keys may have dots, and values may be mappings of further keys.
+
+    Raises UsageError, which names the key, for one that is no name.
     """
-    return [f"{key}={written(key, value)}" for key, value in _flat("", settings)]
+    for name, value in settings.items():
+        yield from _flat((name,), value)
 
 
-def policy_overrides(policy: object, options: Collection[str]) -> Mapping[str, object]:
+def overrides_of(settings: Iterable[Setting]) -> list[str]:
+    """One `key=value` for each setting, in order.
+
+    Raises UsageError for a value that no setting can have, and for a setting that is given twice with different values.
+    """
+    found: dict[str, tuple[Setting, str]] = {}
+    for each in settings:
+        text = written(each.key, each.value)
+        before, known = found.setdefault(each.key, (each, text))
+        if text != known:
+            raise UsageError(f"{each.key} is given twice, as {before.said} and as {each.said}: leave one of them out")
+    return [f"{key}={text}" for key, (_, text) in found.items()]
+
+
+def policy_settings(policy: object, options: Collection[str]) -> Iterable[Setting]:
     """The settings that `policy=` of a Python call stands for.
 
     A mapping holds settings of the policy. A text is one of `options` (`oracle`), else the name or folder of a model.
     """
     if policy is None:
-        return {}
-    is_model = not isinstance(policy, Mapping) and policy not in options
-    return {MODEL if is_model else "policy": policy}
+        return []
+    if isinstance(policy, Mapping):
+        return settings_in({"policy": policy})
+    return [Setting(key="policy" if policy in options else MODEL, value=policy, said=said("policy", policy))]
+
+
+def said(name: str, value: object) -> str:
+    """A keyword argument as it is written in Python; of a long value, the beginning."""
+    text = repr(value)
+    text = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+    return f"{name}={text}" if name.isidentifier() else f"{{{name!r}: {text}}}"
 
 
 def written(key: str, value: object) -> str:
@@ -58,11 +93,17 @@ def written(key: str, value: object) -> str:
     )
 
 
-def _flat(prefix: str, settings: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
-    for name, value in settings.items():
-        if not isinstance(name, str) or not _KEY.fullmatch(name):
-            raise UsageError(f"{prefix}{name!r} is no name of a setting: write for example 'sampling.temperature'")
-        if isinstance(value, Mapping):
-            yield from _flat(f"{prefix}{name}.", value)
-        else:
-            yield f"{prefix}{name}", value
+def _flat(names: tuple[object, ...], value: object) -> Iterator[Setting]:
+    *above, name = names
+    if not isinstance(name, str) or not _KEY.fullmatch(name):
+        before = "".join(f"{each}." for each in above)
+        raise UsageError(f"{before}{name!r} is no name of a setting: write for example 'sampling.temperature'")
+    if isinstance(value, Mapping):
+        for inner, part in value.items():
+            yield from _flat((*names, inner), part)
+        return
+    first, *inner_names = map(str, names)
+    nested: object = value
+    for each in reversed(inner_names):
+        nested = {each: nested}
+    yield Setting(key=".".join([first, *inner_names]), value=value, said=said(first, nested))

@@ -8,13 +8,14 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 import pipeline
-from pipeline.core.errors import Interrupted
+from pipeline.core.errors import Interrupted, RunInterrupted
 from pipeline.core.progress import Status, Summary
 from pipeline.python.outcome import Outcome
 from pipeline.python.task import Task
@@ -28,8 +29,8 @@ _RELAY_SECONDS = 2.0
 def label_elsewhere(task: Task, watch: Callable[[Status], None]) -> Summary:
     """Do a task, and call `watch` with each status.
 
-    Raises what `pipeline.runtime.driver.label` raises, UsageError for settings that are wrong, and Interrupted after Ctrl-C,
-    once the process has stored its work. A second Ctrl-C ends it at once.
+    Raises what `pipeline.runtime.driver.label` raises, UsageError for settings that are wrong, and RunInterrupted after Ctrl-C,
+    once the process has stored its work. A second Ctrl-C ends it at once. Interrupted is a process that somebody else stopped.
     """
     ours, theirs = Pipe()
     with ours:
@@ -38,13 +39,18 @@ def label_elsewhere(task: Task, watch: Callable[[Status], None]) -> Summary:
         said = _Relay(process)
         with suppress(BrokenPipeError):  # it has ended already, and its outcome says so
             ours.send(task)
-        outcome = _heard(ours, process, watch)
+        heard = _heard(ours, process, watch)
         process.wait()
         said.finish()
+    outcome = heard.outcome
     if outcome is None:
-        outcome = Outcome(
-            error="Interrupted" if process.returncode == Interrupted.exit_code else "", message=said.last()
-        )
+        stopped = process.returncode == Interrupted.exit_code
+        outcome = Outcome(error=Interrupted.__name__ if stopped else "", message=said.last())
+    if heard.interrupted and outcome.summary is not None:
+        # A loop over runs must end here too.
+        raise RunInterrupted(_TOO_LATE)
+    if heard.interrupted and outcome.error in ("", Interrupted.__name__):
+        raise RunInterrupted(outcome.message)
     return outcome.result()
 
 
@@ -65,10 +71,15 @@ def _started(theirs: "Connection[Any, Any]") -> "subprocess.Popen[str]":
     )
 
 
-def _heard(
-    ours: "Connection[Any, Any]", process: "subprocess.Popen[str]", watch: Callable[[Status], None]
-) -> Outcome | None:
-    """The outcome; None where the process ended without one."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Heard:
+    """`outcome`: None where the process ended without one. `interrupted`: whether Ctrl-C came meanwhile."""
+
+    outcome: Outcome | None
+    interrupted: bool
+
+
+def _heard(ours: "Connection[Any, Any]", process: "subprocess.Popen[str]", watch: Callable[[Status], None]) -> _Heard:
     events: queue.SimpleQueue[Status | Outcome | None] = queue.SimpleQueue()
     # A message must not be torn by Ctrl-C, so another thread reads them.
     threading.Thread(target=_read, args=(ours, events), daemon=True).start()
@@ -76,11 +87,8 @@ def _heard(
     while True:
         try:
             event = events.get()
-            if isinstance(event, Outcome) and interrupted and event.summary is not None:
-                # A loop over runs must end here too.
-                return Outcome(error=Interrupted.__name__, message=_TOO_LATE)
             if event is None or isinstance(event, Outcome):
-                return event
+                return _Heard(outcome=event, interrupted=interrupted)
             watch(event)
         except KeyboardInterrupt:
             interrupted = True

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.core.errors import InputError
+from pipeline.data.rows import GIVEN_FILE
 
 Rows = Any
 """Mappings in any iterable, or a table: of polars, pandas, PyArrow or the package `datasets`, or whatever else has
 `__arrow_c_stream__`."""
-JSONL = "rows.jsonl"
 _BATCH_ROWS = 1000
 _TEXT = "text, a number, true or false, None, a list or a dict"
 
@@ -30,7 +30,7 @@ def write_input(rows: Rows, folder: Path) -> Path:
     Raises InputError, which names the row (from 1) and the column, for a value that has no JSON; and what the rows raise while
     they are gone through.
     """
-    path = folder / JSONL
+    path = folder / GIVEN_FILE
     count = 0
     with path.open("w", encoding="utf-8") as file:
         for count, row in enumerate(_mappings(rows), start=1):

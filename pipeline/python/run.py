@@ -1,6 +1,6 @@
 """A run directory in Python: its labels, rollouts and rejects as frames, and the commands that read it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
@@ -9,10 +9,14 @@ import polars as pl
 
 from pipeline.analysis.chains import Chains, chosen
 from pipeline.cli.command import Command
+from pipeline.core.errors import StepvalueError, UsageError, first_line
 from pipeline.core.progress import RelabelResult, Summary
 from pipeline.core.schemas import REJECTS, ROLLOUTS
+from pipeline.core.shown import Shown
+from pipeline.python.choices import format_settings, with_options
 from pipeline.python.objects import objects_of, offered_format, offered_here, settings_with
-from pipeline.python.overrides import overrides_of
+from pipeline.python.outline import run_lines, stored_summary
+from pipeline.python.overrides import Setting, overrides_of, said, settings_in
 from pipeline.storage.location import storage_at
 from pipeline.storage.shards import ShardRecord, read_shard
 from pipeline.storage.stored_run import StoredRun, stored_run
@@ -29,8 +33,9 @@ if TYPE_CHECKING:
 SCHEMAS = {"rollouts": ROLLOUTS, "rejects": REJECTS}
 
 
-class Run:
-    """A run directory that `label` has written. Each call reads the directory again, so it shows what is there now.
+class Run(Shown):
+    """A run directory that `label` has written. Each call reads the directory again, so it shows what is there now. A shell or
+    a notebook shows the important lines of it.
 
     Every method raises UsageError where there is no run, and StoreError where a file of it is missing or damaged.
     """
@@ -39,13 +44,22 @@ class Run:
         """`summary`: of the `label` call that made this object, if one did. `objects`: those that the call gave."""
         self._storage = storage_at(str(run_dir))
         self._objects = objects
-        self.summary = summary
+        self._called = summary
         self._stored()
 
     @property
     def run_dir(self) -> str:
         """Path or address of the directory."""
         return self._storage.run_dir
+
+    @property
+    def summary(self) -> Summary:
+        """The totals of all units that are finished, the number of units, and where the current labels come from.
+
+        What the call of `label` that returned this object added is in `..._now`, `seconds_...`, `damaged`, `overspent` and
+        `throughput`. After `open_run` these are 0 or empty.
+        """
+        return self._summary_of(self._stored())
 
     @property
     def settings(self) -> dict[str, object]:
@@ -92,8 +106,11 @@ class Run:
     def show(self, count: int = 4, *, where: str | pl.Expr | None = None) -> Chains:
         """The first `count` chains for which `where` is true, for reading: `run.show(3, where="drop > 0.5 AND NOT outcome")`.
 
-        `where` may name the columns of `labels` and those of `pipeline.analysis.chains.COLUMNS`. Raises UsageError for others.
+        `where` may name the columns of `labels` and those of `pipeline.analysis.chains.COLUMNS`. Raises UsageError for others,
+        and for a `count` that is no whole number from 1 on.
         """
+        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+            raise UsageError(f"show: how many chains is a whole number from 1 on, such as run.show(3), not {count!r}")
         return chosen(self.labels(), count, where)
 
     def report(self, **settings: Any) -> str:
@@ -105,16 +122,20 @@ class Run:
             report(config)
         return f"{self.run_dir}/report.html"
 
-    def export(self, format: "str | Format | Exporter", out: str | Path, **settings: Any) -> "ExportResult":
+    def export(
+        self, format: "str | Mapping[str, Any] | Format | Exporter", out: str | Path, **settings: Any
+    ) -> "ExportResult":
         """Write the labels in the format of a trainer, into the folder `out`. Settings as for the command `export`.
 
-        `format`: its name, or an object of yours (CONTRIBUTING.md, An export format).
+        `format`: its name; a dict of its name and its own settings, such as `{"name": "preference", "margin": 0.2}`; or an
+        object of yours (CONTRIBUTING.md, An export format).
         """
         from pipeline.cli.export import EXPORT, tracked_export
 
+        chosen, own = format_settings(format)
         with (
-            offered_format(format) as name,
-            self._composed(EXPORT, {"format": name, "out": out, **settings}) as config,
+            offered_format(chosen) as name,
+            self._composed(EXPORT, settings, *settings_in({"format": name, "out": out}), *own) as config,
         ):
             return tracked_export(config)
 
@@ -158,27 +179,47 @@ class Run:
         from pipeline.analysis.agree.run import agree
         from pipeline.cli.agree import AGREE
 
-        judged = {} if scores is None else {"run_dir": None, "scores": scores}
-        with self._composed(AGREE, {"data.path": path, **settings, **judged}) as config:
+        asked = [Setting(key="data.path", value=path, said=said("path", path))]
+        if scores is not None:
+            asked.append(Setting(key="scores", value=scores, said=said("scores", scores)))
+        with self._composed(AGREE, settings, *asked, of_run=scores is None) as config:
             return agree(config)
 
-    def __repr__(self) -> str:
-        run = self._stored()
+    def _shown_lines(self) -> Iterator[str]:
+        try:
+            run = self._stored()
+            lines = list(run_lines(self._storage, run, self._summary_of(run), self._labels_if_any(run)))
+        except StepvalueError as error:  # what shows an object does not expect that this fails
+            yield f"Run({self.run_dir!r}): {first_line(error)}"
+            return
         done = "finished" if not run.incomplete else f"{run.incomplete} of {len(run.units)} units unfinished"
-        return f"Run({self.run_dir!r}, {done})"
+        yield f"Run({self.run_dir!r}, {done})"
+        yield from lines
 
     def _stored(self) -> StoredRun:
         return stored_run(self._storage)
 
+    def _summary_of(self, run: StoredRun) -> Summary:
+        return stored_summary(self._storage, run, self._called)
+
+    def _labels_if_any(self, run: StoredRun) -> pl.LazyFrame | None:
+        from pipeline.storage.stored_labels import label_shards
+
+        return self._scan(label_shards(self._storage, run)) if run.wholes else None
+
     @contextmanager
-    def _composed(self, command: Command, settings: dict[str, Any]) -> Iterator[Any]:
-        """The settings of a command on this run. The objects of the run, and those among the settings, are known meanwhile."""
+    def _composed(
+        self, command: Command, settings: dict[str, Any], *arguments: Setting, of_run: bool = True
+    ) -> Iterator[Any]:
+        """The settings of a command on this run, those of its named arguments included; without `of_run`, it needs no run.
+        The objects of the run, and those among the settings, are known meanwhile."""
         from pipeline.cli.compose import compose
 
         objects = objects_of(settings)
         with offered_here((*self._objects, *objects)):
-            overrides = overrides_of({"run_dir": self.run_dir, **settings_with(objects, settings)})
-            yield compose(command, overrides).settings()
+            here = Setting(key="run_dir", value=self.run_dir if of_run else None, said="the directory of this run")
+            asked = with_options([here, *arguments, *settings_with(objects, settings)], command)
+            yield compose(command, overrides_of(asked)).settings()
 
     def _logged(self, table: str) -> Iterator[ShardRecord]:
         from pipeline.storage.commits import UNIT, record_sequences, resolve

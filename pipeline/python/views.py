@@ -8,6 +8,7 @@ from dataclasses import replace
 from html import escape
 from typing import Any
 
+from pipeline.core.errors import BudgetSpent, Interrupted, PolicyError, StepvalueError, UsageError
 from pipeline.core.formatting import format_count
 from pipeline.core.progress import Status
 
@@ -16,6 +17,8 @@ _NOTEBOOK_SHELL = "ZMQInteractiveShell"
 _UPDATE_SECONDS = 0.5
 DONE = "done"
 STOPPED = "stopped; the same call continues it"
+LIMITED = "stopped at its limit"
+FAILED = "failed"
 
 
 @contextmanager
@@ -27,10 +30,10 @@ def progress_view(*, shown: bool) -> Iterator[Watch]:
         view = _Cell()
         try:
             yield view
-        except BaseException:
-            view.end(done=False)
+        except BaseException as error:
+            view.end(_ending(error, begun=view.begun))
             raise
-        view.end(done=True)
+        view.end(DONE)
     else:
         from rich.console import Console
 
@@ -38,6 +41,16 @@ def progress_view(*, shown: bool) -> Iterator[Watch]:
 
         with LiveView(Console(stderr=True, highlight=False)) as live:
             yield live
+
+
+def _ending(error: BaseException, *, begun: bool) -> str:
+    """How a call has ended. `begun`: its run has units, so there is something to continue."""
+    if isinstance(error, BudgetSpent):
+        return LIMITED
+    if isinstance(error, KeyboardInterrupt | Interrupted):
+        return STOPPED
+    wrong = isinstance(error, PolicyError) or getattr(error, "exit_code", None) == UsageError.exit_code
+    return STOPPED if begun and isinstance(error, StepvalueError) and not wrong else FAILED
 
 
 def in_notebook() -> bool:
@@ -64,9 +77,14 @@ class _Cell:
             self._drawn = time.monotonic()
             self._handle.update(self._html(_bar(status)))
 
-    def end(self, *, done: bool) -> None:
+    @property
+    def begun(self) -> bool:
+        """Whether the run has been cut into units."""
+        return self._last.units > 0
+
+    def end(self, how: str) -> None:
         """Draw the last state."""
-        self._handle.update(self._html(_bar(replace(self._last, stage=DONE if done else STOPPED), over=True)))
+        self._handle.update(self._html(_bar(replace(self._last, stage=how), over=True)))
 
 
 def _bar(status: Status, *, over: bool = False) -> str:

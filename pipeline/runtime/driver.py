@@ -28,12 +28,19 @@ from pipeline.runtime.relabel_hint import relabel_hint
 from pipeline.runtime.run_budget import LOOK_SECONDS, DeviceCost, Spending, Throttle, budget_from_plan, overspent_note
 from pipeline.runtime.scheduler import Scheduler
 from pipeline.runtime.staged_input import staged_input
+from pipeline.runtime.start_settings import start_settings
 from pipeline.runtime.state import RunState, identity, run_name, state_of
 from pipeline.runtime.stop import INTERRUPTED, StopSignal
 from pipeline.runtime.track.tracking import tracker_for, tracking
 from pipeline.runtime.worker_handle import Watcher, WorkerPool
-from pipeline.storage.commits import UNIT, Commit, CommitState, RecordSequence, log_totals, record_sequences, resolve
-from pipeline.storage.editions import arrange_labels, current_edition, current_label_files, repaired_editions
+from pipeline.storage.commits import UNIT, RecordSequence, log_totals, record_sequences, resolve
+from pipeline.storage.editions import (
+    arrange_labels,
+    current_edition,
+    current_label_files,
+    repaired_editions,
+    whose_labels,
+)
 from pipeline.storage.location import storage_at
 from pipeline.storage.lock import hold_lock
 from pipeline.storage.marks import mark_changed_rows
@@ -105,7 +112,7 @@ def label(config: LabelConfig, hiring: Hiring, watch: Watcher, stop: StopSignal,
         limit = None if budget is None else budget.limit
         with (
             tracking(tracker, config, storage.run_dir, watch) as tracked,
-            heartbeat(storage, config.plan.gpu_hour_price, tracked) as beat,
+            heartbeat(storage, config.plan.gpu_hour_price, tracked, start_settings(config, run_identity)) as beat,
         ):
             summary = label_held(config, storage, run_identity, hiring, beat, stop, run, limit=limit, asked=asked)
         spent = summary.totals.tokens + summary.totals.solution_tokens
@@ -192,7 +199,7 @@ def label_held(
         seconds_starting=seconds[0],
         seconds_labelling=seconds[1],
         damaged=(*damaged_input, *damaged, *lost),
-        labels=_whose_labels(editions, after.wholes),
+        labels=whose_labels(editions, after.wholes),
         throughput=speed,
         first_new=next((unit.unit_id for unit in units if unit.unit_id not in before.wholes), "")
         if before.wholes
@@ -240,20 +247,6 @@ def _ended_politely() -> Iterator[None]:
         yield
     except SystemExit as error:
         raise Interrupted(INTERRUPTED) from error
-
-
-def _whose_labels(editions: RecordSequence, wholes: Mapping[str, Commit]) -> str:
-    """A note for the user if the current labels come from an edition, or no longer do; else an empty text."""
-    current = current_edition(editions, wholes)
-    if current is not None:
-        return f"of edition {current.number} (relabel or regrade)"
-    made = [commit.number for commit in editions.commits if commit.state is CommitState.WHOLE]
-    if made:
-        return (
-            f"the run's own: edition {made[-1]} is damaged, or rollouts were added or replaced since it was made; "
-            "make it again with relabel or regrade"
-        )
-    return ""
 
 
 def _sequences(storage: Storage) -> dict[str, RecordSequence]:

@@ -19,7 +19,7 @@ from pipeline.config.label import DataConfig, RunConfig
 from pipeline.core.errors import InputError
 from pipeline.core.formatting import format_count
 from pipeline.core.ids import content_id
-from pipeline.core.records import VANISHED, ChangedRow, InputRow, Reject, Totals
+from pipeline.core.records import VANISHED, ChangedRow, InputRow, Reject, RowLocation, Totals
 from pipeline.core.tables import changes_table
 from pipeline.data.prompts import prefix_id, root_id
 from pipeline.graders.base import Checker
@@ -217,9 +217,8 @@ def _changed_row(row: InputRow, now: InputRow | Reject | None) -> ChangedRow:
     if now is None:
         detail = f"{VANISHED}: no row has its content, its id or its place"
     else:
-        at = f"{now.location.file}:{now.location.line}"
         what = f"was rejected ({now.reason.value})" if isinstance(now, Reject) else f"has {what_changed(row, now)}"
-        detail = f"changed: the row at {at} {what}"
+        detail = f"changed: {_now_at(now.location)} {what}"
     return ChangedRow(
         location=row.location,
         source_id=row.source_id,
@@ -229,8 +228,12 @@ def _changed_row(row: InputRow, now: InputRow | Reject | None) -> ChangedRow:
     )
 
 
+def _now_at(location: RowLocation) -> str:
+    return f"the row at {location}" if location.file else f"the present {location}"
+
+
 def _refusal(run_dir: str, changed: list[ChangedRow], number: int, used: int, limit: int | None) -> str:
-    lines = [f"\n  {row.location.file}:{row.location.line} {row.detail}" for row in changed]
+    lines = [f"\n  {row.location} {row.detail}" for row in changed]
     if number > len(changed):
         lines.append(f"\n  and {number - len(changed):,} more")
     limited = f" raise data.limit={limit}," if limit is not None else ""

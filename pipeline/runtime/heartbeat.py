@@ -8,7 +8,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 
@@ -38,12 +38,14 @@ MESSAGE_CHARS = 1000
 
 
 @contextmanager
-def heartbeat(storage: Storage, price: float | None, watch: Watcher) -> Iterator[Watcher]:
-    """Yield a watcher that records each status in the heartbeat file and passes it on to `watch`.
+def heartbeat(
+    storage: Storage, price: float | None, watch: Watcher, settings: Mapping[str, object] | None = None
+) -> Iterator[Watcher]:
+    """Yield a watcher that records each status in the heartbeat file and passes it on to `watch`. `settings`: see `Start`.
 
     The last write records how the block ended. Errors of the block are raised.
     """
-    beat = _Heartbeat(storage, price, watch)
+    beat = _Heartbeat(storage, price, watch, settings or {})
     beat.begin()
     try:
         yield beat
@@ -66,7 +68,7 @@ def _ending(error: BaseException) -> str:
 class _Heartbeat:
     """The record of the start, and the thread that writes it."""
 
-    def __init__(self, storage: Storage, price: float | None, watch: Watcher) -> None:
+    def __init__(self, storage: Storage, price: float | None, watch: Watcher, settings: Mapping[str, object]) -> None:
         self._storage = without_durability(storage)
         self._watch = watch
         self._clock_at_begin = time.monotonic()
@@ -85,6 +87,7 @@ class _Heartbeat:
             at=began,
             price=price,
             status=Status(stage="reading the input"),
+            settings=settings,
         )
 
     def begin(self) -> None:

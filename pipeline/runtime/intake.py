@@ -21,7 +21,7 @@ from pipeline.core.ids import content_id
 from pipeline.core.records import InputRow, Problem, Reject, RejectReason, RowLocation, Solution, Totals
 from pipeline.core.tables import rejects_table
 from pipeline.data.problems import read_row
-from pipeline.data.rows import read_rows
+from pipeline.data.rows import is_given, read_rows
 from pipeline.graders.base import Checker
 from pipeline.storage.shards import ShardRecord, write_shard
 from pipeline.storage.storage import Storage
@@ -184,7 +184,7 @@ class Staging:
                 return Reject(
                     location=location,
                     reason=RejectReason.ID_CONFLICT,
-                    detail=f"the id {source[:80]!r} has other content at {known[1]}:{known[2]}: make ids unique",
+                    detail=f"the id {source[:80]!r} has other content at {_place(known)}: make ids unique",
                     source_id=source,
                 )
         known = self._one("SELECT outcome, file, line FROM contents WHERE content = ?", content)
@@ -193,7 +193,7 @@ class Staging:
             return Reject(
                 location=location,
                 reason=RejectReason.DUPLICATE,
-                detail=f"the same problem and solution{other} are at {known[1]}:{known[2]}; that row is labelled",
+                detail=f"the same problem and solution{other} are at {_place(known)}; that row is labelled",
                 source_id=source,
             )
         return None
@@ -271,5 +271,12 @@ def _batched(items: Iterable[_Item], size: int) -> Iterator[list[_Item]]:
 def _nothing_usable(path: str, rows: int, first: list[Reject]) -> str:
     if rows == 0:
         return f"{path} holds no rows"
-    reasons = "; ".join(f"{reject.location.file}:{reject.location.line}: {reject.detail}" for reject in first)
-    return f"none of the {rows} rows of {path} can be used: {reasons}"
+    reasons = "; ".join(f"{reject.location}: {reject.detail}" for reject in first)
+    of = "" if is_given(path) else f" of {path}"
+    return f"none of the {rows} rows{of} can be used: {reasons}"
+
+
+def _place(found: tuple[Any, ...]) -> RowLocation:
+    """That of a row of the tables `contents` and `sources`."""
+    _, file, line = found
+    return RowLocation(file=file, line=line)

@@ -55,7 +55,7 @@ def given(section: str, value: Any) -> Given:
     if not isinstance(settings, base):
         raise UsageError(
             f"{section}: give a name, a dict of settings, or an object of a class with `settings` of {base.__name__} and the "
-            f"methods of a {registry.noun}, not {kind.__name__}"
+            f"methods of {_article(registry.noun)}, not {kind.__name__}"
         )
     name = settings.implementation
     if name in registry.ours or not name.isidentifier():
@@ -202,6 +202,10 @@ def _resolved(kind: type) -> Iterator[tuple[type, dict[str, Any]]]:
         if texts and each.__module__ == "__main__":
             hints = get_type_hints(each, include_extras=True)
             yield each, {name: hints[name] for name in vars(each)["__annotations__"]}
+
+
+def _article(noun: str) -> str:
+    return f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"
 
 
 def _snake(name: str) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pipeline.config.changes import change_type
 from pipeline.config.fields import describe_settings
 from pipeline.config.label import EstimatorConfig, GraderConfig
-from pipeline.config.recorded_settings import PRIOR_VERSION, chosen_settings
+from pipeline.config.recorded_settings import PRIOR_VERSION, chosen_settings, flatten_settings
 from pipeline.config.words import setting_word
 from pipeline.core.errors import StepvalueError, UsageError
 from pipeline.estimators.base import objection
@@ -20,6 +20,7 @@ from pipeline.storage.run_record import SCHEMA, STAGED_INPUT, recorded_identity
 from pipeline.storage.storage import Storage
 from pipeline.storage.stored_run import refuse_unfinished
 
+_LEFT_OUT = object()
 _ESTIMATOR = f"{EstimatorConfig.SECTION}.{EstimatorConfig.CHOSEN_BY}"
 
 
@@ -40,15 +41,33 @@ def relabel_hint(storage: Storage, identity: Mapping[str, object]) -> str:
         command = _command(differing)
         if not command or not _can_be_made(recorded, identity):
             return ""
-        settings = [setting_word(key, value) for key, value in differing.items()]
+        named = _estimator_option(differing, identity)
+        settings = [
+            setting_word(key, value) for key, value in {**named, **differing, **named}.items() if value is not _LEFT_OUT
+        ]
         words = shlex.join([command, setting_word("run_dir", storage.run_dir), *settings])
     except StepvalueError:
         return ""
+    option = setting_word(EstimatorConfig.SECTION, identity.get(_ESTIMATOR))
+    own = f" (leave out {option} to keep its estimator, {recorded.get(_ESTIMATOR)})" if named else ""
     try:
         refuse_unfinished(storage)
     except StepvalueError:
-        return f"\nFinish the run with its own settings first; then this makes such labels without a model: {words}"
-    return f"\nThis makes such labels from the rollouts of the run, without a model: {words}"
+        return (
+            f"\nFinish the run with its own settings first; then this makes such labels without a model{own}: {words}"
+        )
+    return f"\nThis makes such labels from the rollouts of the run, without a model{own}: {words}"
+
+
+def _estimator_option(differing: Mapping[str, object], identity: Mapping[str, object]) -> dict[str, object]:
+    """Where another estimator of ours is wanted: its option, which comes with settings of its own, and those of these settings
+    that are to be others. Settings that need no word are _LEFT_OUT."""
+    name = str(identity.get(_ESTIMATOR))
+    if _ESTIMATOR not in differing or name not in ESTIMATORS.ours:
+        return {}
+    usual = flatten_settings(EstimatorConfig.SECTION, dict(ESTIMATORS.settings(name).OPTION))
+    others = {key: _LEFT_OUT if identity.get(key) == value else identity.get(key) for key, value in usual.items()}
+    return {EstimatorConfig.SECTION: name, _ESTIMATOR: _LEFT_OUT, **others}
 
 
 def _command(differing: Mapping[str, object]) -> str:

@@ -138,3 +138,17 @@ def repaired_editions(storage: Storage, wholes: Mapping[str, Commit]) -> tuple[R
 
 def _of(table: str, shards: Iterable[ShardRecord]) -> tuple[ShardRecord, ...]:
     return tuple(shard for shard in shards if shard.table == table)
+
+
+def whose_labels(editions: RecordSequence, wholes: Mapping[str, Commit]) -> str:
+    """A note for the user if the current labels come from an edition, or no longer do; else an empty text."""
+    current = current_edition(editions, wholes)
+    if current is not None:
+        return f"of edition {current.number} (relabel or regrade)"
+    made = [commit.number for commit in editions.commits if commit.state is CommitState.WHOLE]
+    if made:
+        return (
+            f"the run's own: edition {made[-1]} is damaged, or rollouts were added or replaced since it was made; "
+            "make it again with relabel or regrade"
+        )
+    return ""

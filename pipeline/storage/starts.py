@@ -7,6 +7,7 @@ so that a reader on any machine sees the age of the last update.
 import json
 import os
 import secrets
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
 from functools import partial
@@ -101,9 +102,10 @@ def _sample(status: Status, seconds: float) -> SpeedSample:
 class Start:
     """One start of `label`. Times are seconds since 1970, UTC, by its machine's clock.
 
-    `process` identifies the process on its machine (see `this_process`). `at` is the time of the last update. `ended` is empty
-    while the start runs, else DONE, INTERRUPTED, LIMITED or FAILED, with the reason in `message`. `price`: of one device per
-    hour.
+    `settings`: those that the record of the run lacks, by dotted key, so that the run can be repeated; empty for a start of an
+    earlier version. `process` identifies the process on its machine (see `this_process`). `at` is the time of the last update.
+    `ended` is empty while the start runs, else DONE, INTERRUPTED, LIMITED or FAILED, with the reason in `message`. `price`: of
+    one device per hour.
     """
 
     start_id: str
@@ -117,6 +119,7 @@ class Start:
     price: float | None = None
     status: Status
     samples: tuple[SpeedSample, ...] = field(default=())
+    settings: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,6 +187,8 @@ def _decoded(data: bytes) -> Start:
     warnings = tuple(status.pop("warnings", ()))
     if not all(isinstance(warning, str) for warning in warnings):
         raise ValueError(f"warnings is {warnings!r}")
+    if not isinstance(values.get("settings", {}), dict):
+        raise ValueError(f"settings is {values['settings']!r}")
     starts = _checked(Status(**status, load=load, verdicts=verdicts, warnings=warnings))
     return _checked(Start(**values, status=starts, samples=samples))
 

@@ -51,7 +51,7 @@ class LeftOutRows:
 
     def add(self, reject: Reject) -> None:
         self.rows += 1
-        self.first = self.first or f"{reject.location.file}:{reject.location.line}: {reject.detail}"
+        self.first = self.first or f"{reject.location}: {reject.detail}"
 
 
 def label_rows(run_dir: str, columns: Sequence[str], *, partial: bool) -> Iterator[dict[str, Any]]:

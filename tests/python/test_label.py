@@ -19,11 +19,13 @@ import pytest
 import pipeline
 import stepvalue
 from pipeline import Run, label, open_run
-from pipeline.core.errors import InputError, Interrupted, RunConflict, UsageError
+from pipeline.analysis.report import run_report
+from pipeline.core.errors import InputError, RunConflict, RunInterrupted, UsageError
 from pipeline.core.progress import Status
-from pipeline.python.overrides import overrides_of
+from pipeline.python.overrides import overrides_of, settings_in
 from pipeline.python.process import label_elsewhere
 from pipeline.python.task import Task
+from pipeline.storage.location import storage_at
 from tests.conftest import ROOT, run_stepvalue, write_rows
 from tests.faults.runs import until
 
@@ -46,7 +48,6 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 
 def test_the_frames_hold_what_the_run_made(run: Run) -> None:
-    assert run.summary is not None
     totals = run.summary.totals
     assert (len(run.labels()), len(run.rollouts()), len(run.rejects())) == (6, totals.rollouts, 1)
     assert totals.rollouts == 8 * totals.prefixes
@@ -77,7 +78,6 @@ def test_the_command_line_makes_the_same_labels(run: Run, tmp_path: Path) -> Non
 
 def test_the_same_call_again_has_nothing_to_do(run: Run) -> None:
     again = label(INPUT, policy="oracle", estimator="fixed", run_dir=run.run_dir, progress=False, **QUICK)
-    assert again.summary is not None
     assert again.summary.rollouts_now == 0
     assert again.labels().equals(run.labels())
 
@@ -100,6 +100,15 @@ def test_the_commands_that_read_a_run(run: Run, tmp_path: Path) -> None:
     own = open_run(shutil.copytree(run.run_dir, tmp_path / "run"))
     exported = own.export("trl", tmp_path / "trl")
     assert exported.chains == 6
+    assert repr(exported).startswith("train.jsonl       6 rows, 3 problems, ")
+    assert f"\n{tmp_path / 'trl'}" in repr(exported)
+    assert "in the run = " in repr(exported)
+    assert not set(own.labels()["problem_id"]) & set(re.findall(r"\w+", repr(exported)))
+    preferred = own.export({"name": "preference", "margin": 0.01}, tmp_path / "pairs")
+    assert preferred.out == str(tmp_path / "pairs")
+    audited = repr(own.audit()).splitlines()
+    assert audited[0].startswith("settings   1 record")
+    assert audited[-1] == "sound      the run is finished and nothing is wrong"
     relabelled = own.relabel(**{"estimator.rule": "threshold", "estimator.threshold": 0.6})
     assert relabelled.chains == 6
     assert own.labels()["p_above"].to_list() != run.labels()["p_above"].to_list()
@@ -120,6 +129,86 @@ def test_the_code_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert names["run"].settings["estimator.share"] == 0.25
 
 
+def test_rejected_rows_are_reported_by_their_number_in_the_call(
+    run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    label(INPUT, policy="oracle", estimator="fixed", run_dir=run.run_dir, progress=False, **QUICK)
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    first, second, third = shown.err.splitlines()
+    assert first == "rejected  1 missing_answer; rows are counted from 1"
+    assert second.strip().startswith("row 7: missing_answer: The row has no value in a column 'answer'")
+    assert third.strip() == f"all of them with what to do: {run.run_dir}/rejects/*.parquet"
+    assert run.rejects()["file"].to_list() == [""]
+    assert run.rejects()["line"].to_list() == [7]
+    assert first in repr(run)
+    twice = [*ROWS[:2], ROWS[0], {**ROWS[1], "id": ROWS[0]["id"]}]
+    details = label(twice, policy="oracle", run_dir=tmp_path / "twice", progress=False, **QUICK).rejects()["detail"]
+    assert "are at row 1;" in details[0]
+    assert "at row 1: make ids unique" in details[1]
+    changed = [{**ROWS[0], "problem": "x"}, *INPUT[1:]]
+    with pytest.raises(InputError, match=r"\n  row 1 changed: the present row 1 has another problem\n"):
+        label(changed, policy="oracle", estimator="fixed", run_dir=run.run_dir, progress=False, **QUICK)
+    with pytest.raises(InputError, match="none of the 1 rows can be used: row 1: The row has no value") as raised:
+        label(INPUT[-1:], policy="oracle", run_dir=tmp_path / "none", progress=False, **QUICK)
+    assert "/tmp" not in str(raised.value).replace(str(tmp_path), "")
+
+
+def test_a_run_is_shown_by_its_important_lines(run: Run, tmp_path: Path) -> None:
+    lines = repr(run).splitlines()
+    assert lines[0] == f"Run({run.run_dir!r}, finished)"
+    words = {line.split(maxsplit=1)[0]: line for line in lines[1:] if not line.startswith(" ")}
+    assert words["rows"] == "rows      7 read = 6 used + 1 rejected"
+    assert words["work"] == "work      3 problems, 6 chains, 12 distinct prefixes"
+    assert words["tokens"] == f"tokens    {run.summary.totals.tokens:,} in rollouts"
+    assert "made up" in words["policy"]
+    assert re.fullmatch(r"steps     12 = \d+ good \+ \d+ bad; not counted: 6 last steps of chains, .*", words["steps"])
+    assert words["labels"] == f"labels    {run.run_dir}/labels/*.parquet"
+    # The report counts the same.
+    assert words["steps"] in run_report.read_run(storage_at(run.run_dir), None).short
+
+
+def test_what_a_notebook_shows_of_a_run_is_text(tmp_path: Path) -> None:
+    rows = [*ROWS[:2], {"problem": "1 + 1?", "answer": "<script>\x1b[31m"}]
+    run = label(rows, policy="oracle", run_dir=tmp_path / "<b>", progress=False, **QUICK)
+    html = run._repr_html_()
+    assert html.startswith("<pre")
+    assert html.count("<") == 2
+    assert "&lt;script&gt;" in html
+    assert "\x1b" not in html + repr(run)
+
+
+def test_a_damaged_run_is_still_shown(run: Run, tmp_path: Path) -> None:
+    own = open_run(shutil.copytree(run.run_dir, tmp_path / "run"))
+    (tmp_path / "run" / "run.json").write_text("{}")
+    assert repr(own).startswith(f"Run({str(tmp_path / 'run')!r}): ")
+    assert "is damaged" in repr(own)
+
+
+def test_a_run_that_is_opened_has_the_same_summary(run: Run, tmp_path: Path) -> None:
+    own = open_run(shutil.copytree(run.run_dir, tmp_path / "run"))
+    assert (own.summary.totals, own.summary.units) == (run.summary.totals, run.summary.units)
+    assert run.summary.rollouts_now == run.summary.totals.rollouts
+    assert (own.summary.rollouts_now, own.summary.seconds_labelling, own.summary.throughput) == (0, 0.0, None)
+    assert own.summary.labels == ""
+    own.relabel(**{"estimator.rule": "threshold"})
+    assert "of edition 0" in own.summary.labels
+    assert f"these are {own.summary.labels}" in repr(own)
+
+
+@pytest.mark.parametrize("count", [0, -1, "3", 2.5, True])
+def test_the_number_of_chains_is_a_number(run: Run, count: Any) -> None:
+    with pytest.raises(
+        UsageError, match=r"show: how many chains is a whole number from 1 on, .*, not " + re.escape(repr(count))
+    ):
+        run.show(count)
+
+
+def test_the_directory_of_a_run_is_not_given_again(run: Run) -> None:
+    with pytest.raises(UsageError, match="run_dir is given twice, as the directory of this run and as run_dir='x'"):
+        run.report(run_dir="x")
+
+
 def test_it_works_inside_a_running_event_loop(tmp_path: Path) -> None:
     """As in a cell of a notebook."""
 
@@ -134,7 +223,10 @@ def test_it_works_inside_a_running_event_loop(tmp_path: Path) -> None:
     ({"policy": "oracle", "policy.oracle.seed": "many"}, UsageError, "policy.oracle.seed"),
     ({"rows": "nowhere.jsonl"}, InputError, "nowhere.jsonl"),
     ({"rows": [{"problem": {1}}]}, InputError, "row 1, column 'problem'"),
-    ({"rows": "a.jsonl", "data.path": "b.jsonl"}, UsageError, "given twice"),
+    ({"rows": "a.jsonl", "data.path": "b.jsonl"}, UsageError, "given twice, as the first argument and as {'data.path'"),
+    ({"rows": None}, UsageError, "^there are no rows: give the path of a file, a list of dicts or a table as the first"),
+    ({"policy": "oracle", "policy.kind": "hf"}, UsageError, "policy is given twice, as policy='oracle' and as"),
+    ({"estimator": 3}, UsageError, "the methods of an estimator, not int"),
 ])  # fmt: skip
 def test_what_is_asked_wrongly_is_an_exception_with_the_sentence(
     tmp_path: Path, settings: dict[str, Any], error: type[Exception], words: str
@@ -160,12 +252,16 @@ def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
 
 
 def caller(run_dir: Path) -> "subprocess.Popen[str]":
-    """A program that labels slowly."""
+    """A program that labels slowly, in a loop that goes on after errors."""
     code = (
         # A test that runs in the background of a shell inherits that SIGINT is ignored.
         "import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "from pipeline import label\nfrom tests.python.test_label import ROWS, QUICK, SLOW\n"
-        f"label(ROWS, policy='oracle', estimator='fixed', run_dir={str(run_dir)!r}, **QUICK, **{{SLOW: 60}})\n"
+        f"for run_dir in ({str(run_dir)!r}, {f'{run_dir}-next'!r}):\n"
+        "    try:\n"
+        "        label(ROWS, policy='oracle', estimator='fixed', run_dir=run_dir, **QUICK, **{SLOW: 60})\n"
+        "    except Exception as error:\n"
+        "        print('goes on in spite of', error)\n"
     )
     return subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stderr=subprocess.PIPE, text=True)
 
@@ -179,8 +275,11 @@ def test_ctrl_c_leaves_a_run_that_goes_on(tmp_path: Path, run: Run) -> None:
     process = caller(tmp_path / "run")
     started(tmp_path / "run")
     process.send_signal(signal.SIGINT)
-    assert Interrupted.__name__ in process.communicate(timeout=60)[1]
+    said = process.communicate(timeout=60)[1]
+    assert RunInterrupted.__name__ in said
+    assert "start the same command again" in said
     assert process.returncode == 1
+    assert not (tmp_path / "run-next").exists()
     finished = label(ROWS, policy="oracle", estimator="fixed", run_dir=tmp_path / "run", progress=False, **QUICK)
     assert finished.labels().drop("solution").equals(run.labels().drop("solution"))
 
@@ -200,8 +299,8 @@ def test_ctrl_c_that_comes_too_late_ends_a_loop_over_runs(tmp_path: Path, monkey
     monkeypatch.setattr(subprocess.Popen, "send_signal", lambda *_: None)
     config = {"policy": "oracle", "estimator": "fixed", "run_dir": tmp_path / "run", **QUICK, SLOW: 300}
     data = write_rows(tmp_path / "rows.jsonl", ROWS)
-    with pytest.raises(Interrupted, match="the run was finished"):
-        label_elsewhere(Task(overrides=overrides_of({"data.path": data, **config})), Impatient())
+    with pytest.raises(RunInterrupted, match="the run was finished"):
+        label_elsewhere(Task(overrides=overrides_of(settings_in({"data.path": data, **config}))), Impatient())
     assert open_run(tmp_path / "run").finished
 
 

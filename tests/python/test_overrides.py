@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pipeline.__main__ import compose_label
 from pipeline.core.errors import UsageError
-from pipeline.python.overrides import overrides_of, policy_overrides
+from pipeline.python.overrides import overrides_of, policy_settings, settings_in
 
 PARSER = OverridesParser.create()
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
@@ -21,6 +21,10 @@ VALUES = SCALARS | st.lists(SCALARS, max_size=4)
 
 class Colour(Enum):
     red = "red"
+
+
+def overrides(settings: Any) -> list[str]:
+    return overrides_of(settings_in(settings))
 
 
 def read(override: str) -> Any:
@@ -36,7 +40,7 @@ def plain(value: Any) -> Any:
 
 @given(VALUES)
 def test_every_value_comes_back(value: object) -> None:
-    (override,) = overrides_of({"key": value})
+    (override,) = overrides({"key": value})
     assert plain(read(override)) == value
 
 
@@ -45,12 +49,12 @@ def test_every_value_comes_back(value: object) -> None:
 )
 def test_nested_settings_and_dotted_keys_are_the_same(nested: dict[str, dict[str, object]]) -> None:
     dotted = {f"{outer}.{inner}": value for outer, part in nested.items() for inner, value in part.items()}
-    assert overrides_of(nested) == overrides_of(dotted)
+    assert overrides(nested) == overrides(dotted)
 
 
 def test_other_types_are_written_as_what_they_hold() -> None:
     values = {"a": Path("/x y/z"), "b": Colour.red, "c": np.float64(0.5), "d": np.int32(3), "e": (1, "two")}
-    assert [plain(read(line)) for line in overrides_of(values)] == ["/x y/z", "red", 0.5, 3, [1, "two"]]
+    assert [plain(read(line)) for line in overrides(values)] == ["/x y/z", "red", 0.5, 3, [1, "two"]]
 
 
 @pytest.mark.parametrize(
@@ -58,13 +62,13 @@ def test_other_types_are_written_as_what_they_hold() -> None:
 )
 def test_what_is_no_name_of_a_setting_is_refused(settings: Any) -> None:
     with pytest.raises(UsageError, match="is no name of a setting"):
-        overrides_of(settings)
+        overrides(settings)
 
 
 @pytest.mark.parametrize("value", [object(), {1, 2}, b"x", [object()], lambda: 1])
 def test_a_value_of_another_type_is_refused_by_its_key(value: object) -> None:
     with pytest.raises(UsageError, match=r"sampling\.temperature: a setting is text"):
-        overrides_of({"sampling": {"temperature": value}})
+        overrides({"sampling": {"temperature": value}})
 
 
 @pytest.mark.parametrize(("policy", "key", "value"), [
@@ -73,5 +77,31 @@ def test_a_value_of_another_type_is_refused_by_its_key(value: object) -> None:
 ])  # fmt: skip
 def test_a_policy_is_an_option_a_model_or_settings(policy: Any, key: str, value: str) -> None:
     options = ["embedded", "hf", "openai", "oracle"]
-    overrides = overrides_of({"data.path": "x.jsonl", **policy_overrides(policy, options)})
-    assert getattr(compose_label(overrides).policy, key) == value
+    asked = overrides_of([*settings_in({"data.path": "x.jsonl"}), *policy_settings(policy, options)])
+    assert getattr(compose_label(asked).policy, key) == value
+
+
+@pytest.mark.parametrize(("settings", "first", "second"), [
+    ({"sampling": {"temperature": 0.5}, "sampling.temperature": 0.8},
+     "sampling={'temperature': 0.5}", "{'sampling.temperature': 0.8}"),
+    ({"policy": {"oracle": {"seed": 1}}, "policy.oracle.seed": 2},
+     "policy={'oracle': {'seed': 1}}", "{'policy.oracle.seed': 2}"),
+    ({"a": {"b": "x" * 100}, "a.b": "y"}, "a={'b': '" + "x" * 53 + "...", "{'a.b': 'y'}"),
+])  # fmt: skip
+def test_a_setting_with_two_values_is_refused_and_both_are_named(settings: Any, first: str, second: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        overrides(settings)
+    key = next(key for key in settings if "." in key)
+    assert str(raised.value) == f"{key} is given twice, as {first} and as {second}: leave one of them out"
+
+
+def test_a_setting_that_is_given_twice_with_one_value_is_that_setting() -> None:
+    assert overrides({"sampling": {"temperature": 0.5}, "sampling.temperature": np.float64(0.5)}) == [
+        "sampling.temperature=0.5"
+    ]
+
+
+def test_an_argument_and_a_setting_that_differ_are_refused() -> None:
+    asked = [*policy_settings("org/name", ["oracle"]), *settings_in({"policy.model": "org/other"})]
+    with pytest.raises(UsageError, match=r"policy='org/name' and as \{'policy.model': 'org/other'\}"):
+        overrides_of(asked)

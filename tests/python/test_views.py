@@ -8,8 +8,20 @@ from typing import Any
 import pytest
 
 from pipeline.analysis.chains import Chains, _colour
+from pipeline.core.errors import (
+    BudgetSpent,
+    EngineDied,
+    InputError,
+    PlaceError,
+    PolicyError,
+    RunConflict,
+    RunInterrupted,
+    StepvalueError,
+    StoreError,
+    UsageError,
+)
 from pipeline.core.progress import Status
-from pipeline.python.views import DONE, STOPPED, in_notebook, progress_view
+from pipeline.python.views import DONE, FAILED, LIMITED, STOPPED, in_notebook, progress_view
 
 
 class Kernel:
@@ -70,6 +82,29 @@ def test_an_interrupted_cell_says_that_it_goes_on(kernel: Kernel) -> None:
     with pytest.raises(KeyboardInterrupt):
         interrupted()
     assert kernel.shown[-1].endswith(f"{STOPPED}, 0 of 2 units, 30 of 100 rollouts")
+
+
+@pytest.mark.parametrize(("error", "begun", "said"), [
+    (RunInterrupted("x"), False, STOPPED), (RunInterrupted("x"), True, STOPPED),
+    (EngineDied("x"), True, STOPPED), (StoreError("disk full"), True, STOPPED), (StepvalueError("killed"), True, STOPPED),
+    (EngineDied("x"), False, FAILED), (StoreError("x"), False, FAILED),
+    (UsageError("typo"), False, FAILED), (InputError("x"), False, FAILED), (RunConflict("x"), False, FAILED),
+    (UsageError("of a plug-in"), True, FAILED), (PolicyError("x"), True, FAILED), (PlaceError("x"), True, FAILED),
+    (BudgetSpent("x"), True, LIMITED), (ZeroDivisionError("x"), True, FAILED),
+])  # fmt: skip
+def test_a_bar_says_that_the_same_call_continues_a_run_only_where_it_does(
+    error: BaseException, begun: bool, said: str, kernel: Kernel
+) -> None:
+    def ended() -> None:
+        with progress_view(shown=True) as watch:
+            watch(Status(stage="reading the input"))
+            if begun:
+                watch(status(30))
+            raise error
+
+    with pytest.raises(type(error)):
+        ended()
+    assert f"</progress> {said}" in kernel.shown[-1]
 
 
 def test_what_is_shown_is_text(kernel: Kernel) -> None:

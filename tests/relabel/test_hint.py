@@ -4,13 +4,16 @@ import shlex
 from pathlib import Path
 
 import pytest
+import yaml
 
 from pipeline.__main__ import main
 from pipeline.core.errors import RunConflict
+from pipeline.estimators.registry import ESTIMATORS
 from pipeline.runtime.driver import check_place, place_of
 from pipeline.storage.location import storage_at
 from pipeline.storage.stored_run import finished_run
 from tests.audit.runs import config, labelled
+from tests.conftest import ROOT
 
 OTHER = ("estimator.rule=threshold", "estimator.threshold=0.4", "estimator.after_error=negative")
 
@@ -33,6 +36,40 @@ def test_the_command_in_the_message_makes_the_wanted_labels(tmp_path: Path, caps
     wanted = place_of(config(tmp_path, *OTHER)).identity
     made = finished_run(storage_at(str(run_dir))).settings
     assert {key: made[key] for key in made} == {key: wanted[key] for key in made}
+
+
+@pytest.mark.parametrize("name", ESTIMATORS.ours)
+def test_what_an_option_sets_is_known(name: str) -> None:
+    """Where a file in `conf/estimator` changes, so does `OPTION` of its settings."""
+    loaded = yaml.safe_load((ROOT / f"conf/estimator/{name}.yaml").read_text())
+    assert loaded == {"name": name, **ESTIMATORS.settings(name).OPTION}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "line"),
+    [
+        (["estimator=first_success"], ["estimator=first_success"]),
+        (["estimator=pooled"], ["estimator=pooled"]),
+        (["estimator=pooled", "estimator.rule=any"], ["estimator=pooled", "estimator.rule=any"]),
+        (["estimator=pooled", "estimator.confidence=0.9"], ["estimator.confidence=0.9", "estimator=pooled"]),
+    ],
+)
+def test_another_estimator_is_named_without_its_defaults(
+    wanted: list[str], line: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_dir = labelled(tmp_path)
+    said = refusal(tmp_path, *wanted)
+    _, _, command = said.partition("without a model (leave out ")
+    option, _, command = command.partition(" to keep its estimator, fixed): ")
+    assert option == wanted[0]
+    words = shlex.split(command)
+    assert sorted(words) == sorted(["relabel", f"run_dir={run_dir}", *line])
+    assert main(words) == 0, capsys.readouterr().err
+    identity = place_of(config(tmp_path, *wanted)).identity
+    made = finished_run(storage_at(str(run_dir))).settings
+    of_labels = [key for key in made if key.startswith("estimator.") and key in identity]
+    assert {"estimator.interval", "estimator.rule", "estimator.threshold"} <= set(of_labels)
+    assert {key: made[key] for key in of_labels} == {key: identity[key] for key in of_labels}
 
 
 def test_settings_of_the_grader_are_a_matter_of_regrade(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

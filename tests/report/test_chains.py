@@ -1,5 +1,6 @@
 """Which chains are shown, and how: by the command `chains`, as text in a terminal, as HTML in a notebook."""
 
+import re
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.__main__ import main
-from pipeline.analysis.chains import Chains, chosen, measured
+from pipeline.analysis.chains import COLUMNS, Chains, chosen, measured
 from pipeline.core.errors import UsageError
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.stored_labels import label_frames
@@ -95,6 +96,29 @@ LABELS = frame(
 def test_a_condition_chooses_chains(where: str | pl.Expr | None, expected: list[str]) -> None:
     assert sources(chosen(LABELS, 10, where)) == expected
     assert sources(chosen(LABELS, 1, where)) == expected[:1]
+
+
+def test_a_column_that_is_not_there_is_answered_with_all_that_are() -> None:
+    with pytest.raises(UsageError) as raised:
+        chosen(LABELS, 1, "vlue > 0.5")
+    said, _, columns = str(raised.value).partition("It may name ")
+    assert said == "where=vlue > 0.5: there is no column vlue: did you mean value? "
+    assert set(columns.split(", ")) == {*COLUMNS, *LABELS.columns}
+
+
+@pytest.mark.parametrize("where", ["value > 0.5", "n_correct = 1", pl.col("value") > 0.5])
+def test_a_column_of_steps_comes_with_examples_that_work(where: str | pl.Expr) -> None:
+    with pytest.raises(UsageError, match="write for example") as raised:
+        chosen(LABELS, 1, where)
+    said = str(raised.value)
+    assert "List" not in said
+    assert "dtype" not in said
+    labelled = LABELS.with_columns(label=pl.lit([1, 0], pl.List(pl.Int8)))
+    examples = re.findall(r"(\w+ < [\d.]+|\w+\[1\] > [\d.]+|ARRAY_CONTAINS\(label, 0\))", said.partition("example ")[2])
+    assert len(examples) == 3
+    for example in examples:
+        assert 0 < chosen(labelled, 10, example).total <= len(labelled)
+    assert {row["value"][0] > 0.5 for row in chosen(labelled, 10, examples[1]).rows} == {True}
 
 
 @pytest.mark.parametrize(("where", "words"), [

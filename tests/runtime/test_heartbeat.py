@@ -50,6 +50,14 @@ def test_a_run_reports_how_it_ended_and_what_came_in(tmp_path: Path) -> None:
     assert start.began_at <= start.at <= time.time()
 
 
+def test_a_start_records_the_settings_that_the_run_does_not(tmp_path: Path) -> None:
+    label_in_process(config(tmp_path, "sampling.rollouts=3"))
+    (start,) = shown(tmp_path / "run")
+    assert start.settings["sampling.rollouts"] == 3
+    assert start.settings["data.path"] == str(tmp_path / "rows.jsonl")
+    assert not {"run_dir", "sampling.temperature"} & start.settings.keys()
+
+
 def test_a_finished_run_started_again_reports_nothing(tmp_path: Path) -> None:
     label_in_process(config(tmp_path))
     before = {path.name: path.read_bytes() for path in (tmp_path / "run" / FOLDER).iterdir()}

@@ -62,6 +62,18 @@ def test_starts_come_back_in_the_order_of_time(tmp_path: Path) -> None:
     assert first == replace(shown[1], message="? no")
 
 
+def test_a_start_of_an_earlier_version_has_no_settings(tmp_path: Path) -> None:
+    storage = LocalStorage(tmp_path)
+    write_start(storage, start(settings={"sampling.rollouts": 3}))
+    (file,) = (tmp_path / "starts").iterdir()
+    fields = json.loads(file.read_bytes())
+    assert fields.pop("settings") == {"sampling.rollouts": 3}
+    file.write_text(json.dumps(fields))
+    assert read_starts(storage).starts[0].settings == {}
+    file.write_text(json.dumps({**fields, "settings": ["x"]}))
+    assert read_starts(storage).damaged
+
+
 def test_a_start_is_replaced_by_what_it_reports_later(tmp_path: Path) -> None:
     storage, shown = LocalStorage(tmp_path), start()
     write_start(storage, shown)

@@ -115,7 +115,7 @@ def id_faults(
     for location, index in sorted({*unmeasured, *too_long}, key=lambda at: (at[0].file, at[0].line, at[1])):
         without, named = unmeasured[location, index], too_long.get((location, index), 0)
         if without < named or (plan.least and without != named):
-            where = f"{location.file}:{location.line}, {index} steps"
+            where = f"{location}, {index} steps"
             yield f"prefixes without rollouts at {where}: {without}, but rejects/ names {named}"
 
 

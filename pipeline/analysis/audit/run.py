@@ -31,6 +31,7 @@ from pipeline.core.errors import UsageError
 from pipeline.core.formatting import format_count, format_unfinished
 from pipeline.core.records import InputRow, Totals
 from pipeline.core.schemas import LEARNED
+from pipeline.core.shown import Shown
 from pipeline.core.tables import input_rows
 from pipeline.estimators.registry import ESTIMATORS, estimator_for
 from pipeline.storage.changes import CHANGES, changed_contents
@@ -79,8 +80,8 @@ _WHAT = {
 """What each check has counted: a noun, and what was checked."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuditReport:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class AuditReport(Shown):
     """The result of an audit. `units`: number of units of the input; `owed` of them are unfinished. `former_labels`: see
     `Ledger`."""
 
@@ -97,6 +98,9 @@ class AuditReport:
     def sound(self) -> bool:
         """Whether the run is finished and has no fault."""
         return not self.findings and not self.owed
+
+    def _shown_lines(self) -> Iterator[str]:
+        return audit_lines(self)
 
 
 def audit(config: AuditConfig) -> AuditReport:

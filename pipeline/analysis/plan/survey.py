@@ -182,7 +182,7 @@ class Counter:
             if reject.step_index is None:
                 self.counted.rejects[reject.reason.value] += 1
             if len(self.counted.unfit) < SHOWN:
-                self.counted.unfit.append(f"{reject.location.file}:{reject.location.line}: {reject.detail}")
+                self.counted.unfit.append(f"{reject.location}: {reject.detail}")
 
 
 class ProblemDraw:

@@ -313,14 +313,21 @@ def print_lines(console: Console, lines: Sequence[str]) -> None:
 
 def print_rejects(console: Console, rejected: "RejectedRows", run_dir: str) -> None:
     """Print why rows were rejected, the first of them with what to do, and where the others are."""
+    print_lines(console, reject_lines(rejected, run_dir))
+
+
+def reject_lines(rejected: "RejectedRows", run_dir: str) -> list[str]:
+    """Why rows were rejected, the first of them with what to do, and where the others are."""
     reasons = ", ".join(f"{count:,} {reason}" for reason, count in rejected.counts.items())
-    lines = [f"rejected  {reasons}"]
+    counted = "; rows are counted from 1" if any(not row.file for row in rejected.first) else ""
+    lines = [f"rejected  {reasons}{counted}"]
     for row in rejected.first:
-        where = f"{row.file.rpartition('/')[2]}, row {row.line}"
+        file = row.file.rpartition("/")[2]
+        where = f"{file}, row {row.line}" if file else f"row {row.line}"
         lines.append(f"          {printable(where)}: {row.reason}: {_shortened(printable(row.detail))}")
     more = sum(rejected.counts.values()) - len(rejected.first)
     others = f"{more:,} more, all of them" if more else "all of them"
-    print_lines(console, [*lines, f"          {others} with what to do: {run_dir}/rejects/*.parquet"])
+    return [*lines, f"          {others} with what to do: {run_dir}/rejects/*.parquet"]
 
 
 def _shortened(text: str) -> str:

@@ -1,0 +1,89 @@
+"""What a run directory holds: the summary of a `Run` in figures, and the lines that a shell or a notebook shows of it.
+
+Read from the records of the run; of its labels only the columns that are counted.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import polars as pl
+
+from pipeline.core.formatting import format_count, format_unfinished
+from pipeline.core.progress import Summary
+from pipeline.core.records import Totals
+from pipeline.storage.editions import whose_labels
+from pipeline.storage.storage import Storage
+from pipeline.storage.stored_run import StoredRun
+
+_END = "terminal"
+"""The origin of the value of the last step of a chain, which repeats its outcome."""
+
+
+def stored_summary(storage: Storage, run: StoredRun, called: Summary | None) -> Summary:
+    """The summary of a run. `called`: that of a `label` call, whose figures about itself it keeps. Raises StoreError."""
+    from pipeline.analysis.report.run_data import staged_input
+
+    staged = staged_input(storage, run.identity)
+    totals = sum((whole.totals for whole in run.wholes.values()), staged.totals if staged else Totals())
+    before = called or Summary(
+        run_dir=storage.run_dir,
+        totals=totals,
+        units=0,
+        units_done_now=0,
+        rollouts_now=0,
+        tokens_now=0,
+        seconds_starting=0.0,
+        seconds_labelling=0.0,
+    )
+    return replace(before, totals=totals, units=len(run.units), labels=whose_labels(run.editions, run.wholes))
+
+
+def rejects(storage: Storage) -> list[str]:
+    """Why rows were rejected, and the first of them, as the command line says it. Raises StoreError."""
+    from pipeline.analysis.report.run_data import rejected_rows
+    from pipeline.analysis.report.terminal import SHOWN_REJECTS, reject_lines
+
+    return reject_lines(rejected_rows(storage, SHOWN_REJECTS), storage.run_dir)
+
+
+def run_lines(storage: Storage, run: StoredRun, summary: Summary, labels: pl.LazyFrame | None) -> Iterator[str]:
+    """The important lines of a run. `labels`: its current labels; None where there are none yet. Raises StoreError."""
+    from pipeline.analysis.report.terminal import totals_lines
+    from pipeline.engines.registry import made_up_text
+
+    yield from totals_lines(summary.totals)
+    if made_up := made_up_text(run.identity):
+        yield f"policy    {made_up}"
+    if run.incomplete:
+        yield f"units     {format_unfinished(run.incomplete, len(run.units))}: `label` with the same run_dir continues the run"
+    if labels is not None:
+        yield from _steps(labels)
+        yield f"labels    {storage.run_dir}/labels/*.parquet"
+    if summary.labels:
+        yield f"          these are {summary.labels}"
+    if summary.totals.rejected:
+        yield from rejects(storage)
+
+
+def _steps(labels: pl.LazyFrame) -> Iterator[str]:
+    """The number of steps by label; the last steps of chains apart."""
+    from pipeline.analysis.report.aggregates import LABELS
+
+    try:
+        counted = (
+            labels.select("label", "origin").explode("label", "origin").group_by("label", "origin").len().collect()
+        )
+    except pl.exceptions.ColumnNotFoundError:  # labels of an earlier version
+        return
+    inner: dict[str, int] = {}
+    ends = 0
+    for label, origin, count in counted.iter_rows():
+        if origin == _END:
+            ends += count
+        else:
+            inner[LABELS[label]] = inner.get(LABELS[label], 0) + count
+    parts = [f"{inner[name]:,} {name}" for name in LABELS.values() if name in inner]
+    said = [f"{sum(inner.values()):,} = {' + '.join(parts)}"] if parts else []
+    apart = [f"{format_count(ends, 'last step')} of chains, with the outcome as value"] if ends else []
+    if said or apart:
+        yield f"steps     {'; not counted: '.join([*said, *apart])}"
