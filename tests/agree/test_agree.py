@@ -7,6 +7,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+from pipeline import Run
 from pipeline.__main__ import main
 from pipeline.analysis.agree.human import first_error
 from pipeline.analysis.settings import AgreeConfig
@@ -15,6 +16,7 @@ from pipeline.storage.local import LocalStorage
 from pipeline.storage.run_record import claim
 from pipeline.storage.stored_labels import label_frames
 from pipeline.storage.stored_run import stored_run
+from tests.agree.scored import score_row, write_scores
 from tests.audit.runs import copied, labelled
 from tests.conftest import write_rows
 
@@ -171,6 +173,19 @@ def test_an_unfinished_run_is_compared_only_when_asked(
         record.unlink()
     assert agree(part, data, "--partial") == 2
     assert "holds no labels" in capsys.readouterr().err
+
+
+def test_python_judges_scores_of_a_run_too(run_dir: Path, labels: list[dict[str, Any]], tmp_path: Path) -> None:
+    data = write_rows(tmp_path / "people.jsonl", [people(row, 0) for row in labels[:2]] + [people(labels[2], -1)])
+    judged = [score_row(row["problem"], row["steps"], [0.25] * len(row["steps"])) for row in labels]
+    scores = write_scores(tmp_path / "scores.parquet", judged)
+    run = Run(run_dir)
+    found = run.agree(data, scores=scores, threshold=0.125, resamples=100)
+    assert (found.main.name, found.counts.judged, found.counts.not_by_people) == ("score > 0.125", 3, len(labels) - 3)
+    assert found.main.total.error_accuracy.value == 0
+    of_run = run.agree(data, resamples=100)
+    assert of_run.counts.compared == 3
+    assert of_run.run_dir == str(run_dir)
 
 
 def test_labels_of_another_schema_are_refused(tmp_path: Path, capsys: Printed) -> None:

@@ -273,7 +273,7 @@ def test_the_same_scores_twice_are_one_scoring_and_others_are_refused(
 ) -> None:
     data, rows = two
     judged = [scored(rows[0], 0.9, 0.1, 0.9), scored(rows[1], 0.9, 0.9, 0.9)]
-    again = scored(rows[0], 0.9, 0.1, 0.9, outcome=True)
+    again = scored(rows[0], 0.9, 0.1, 0.9 + 1e-6, outcome=True)  # as in another batch
     found = report(write_scores(tmp_path / "s.parquet", [*judged, again]), data)
     assert (found["counts"]["scored"], found["counts"]["repeated_scores"]) == (2, 1)
     assert found["methods"][0]["right_answers"]["chains"] == 1
@@ -389,6 +389,16 @@ def test_a_run_takes_no_settings_for_scores(two: tuple[Path, list[Row]], capsys:
         assert "is a setting for scores=...: leave it out" in capsys.readouterr().err
     assert main(["agree", f"data.path={two[0]}"]) == 2
     assert "give either run_dir=FOLDER, to compare a run's labels, or scores=FILE" in capsys.readouterr().err
+
+
+def test_a_text_that_ends_in_its_separator_has_no_step_after_it(tmp_path: Path) -> None:
+    whole = [{"id": "gsm8k-1", "problem": "p", "solution": "one\n\ntwo\n\n", "label": 1},
+             {"id": "gsm8k-2", "problem": "q", "solution": "one\n\ntwo", "label": -1}]  # fmt: skip
+    judged = [score_row(row["problem"], ["one", "two"], [0.9, 0.1]) for row in whole]
+    scores, data = write_scores(tmp_path / "s.parquet", judged), write_rows(tmp_path / "people.jsonl", whole)
+    found = report(scores, data, "data.splitter=blank_line", layout="rows")
+    assert (found["counts"]["judged"], found["counts"]["unusable"]) == (2, 0)
+    assert found["lowest_on_last"]["share"]["value"] == 1
 
 
 def test_prm800k_rates_single_steps(tmp_path: Path) -> None:

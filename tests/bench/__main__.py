@@ -4,6 +4,7 @@ leaves out those of hours."""
 import sys
 from collections.abc import Callable
 
+from tests.bench.agree import agree
 from tests.bench.compare import compare
 from tests.bench.control import control_plane
 from tests.bench.demo import demo
@@ -42,6 +43,7 @@ OTHERS: dict[str, Callable[[], None]] = {
     "report": report,
     "page": page,
     "compare": compare,
+    "agree": agree,
     "sweep": sweep,
     "tiny": tiny,
     "real": real,

@@ -316,6 +316,15 @@ def test_rows_need_no_answer_and_what_does_not_fit_has_no_score(prm: Path, tmp_p
     assert found["e"]["step_scores"][1:] == [None, None]
     assert found["e"]["score"] is found["f"]["score"] is None
 
+    people = [{**row, "label": -1 if row["id"] in "af" else 0} for row in rows if row["id"] in "abef"]
+    judged = tmp_path / "judged.json"
+    data = f"data.path={write_rows(tmp_path / 'people.jsonl', people)}"
+    assert main(["agree", f"scores={out}", "data=rows", data, f"out={judged}", "resamples=100"]) == 0
+    counts = json.loads(judged.read_text())["counts"]
+    assert (counts["rows"], counts["judged"], counts["cut"]) == (4, 2, 2)
+    assert (counts["scored"], counts["repeated_scores"], counts["not_by_people"]) == (4, 1, 0)
+    assert json.loads(judged.read_text())["model"] == str(prm)
+
 
 def test_neither_the_size_of_batches_nor_a_separator_that_is_named_shows(
     prm: Path, small_run: Path, tmp_path: Path

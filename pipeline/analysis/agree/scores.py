@@ -20,6 +20,8 @@ KEY = "scores"
 _WANTED = ("problem", "steps", "step_scores")
 _OPTIONAL = ("source_id", "outcome", "model")
 _ROW = "row"
+_NOISE = 1e-4
+"""Scores of one chain that differ by less are the same: a model computes with other roundings in another batch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +92,7 @@ def _chains(frame: pl.DataFrame, path: Path) -> Iterator[ScoredChain]:
 
 def _same(before: ScoredChain, again: ScoredChain) -> ScoredChain:
     """One of two rows of a chain; it has an outcome if one of them has."""
-    if before.chain.values != again.chain.values:
+    if not all(map(_equal, before.chain.values, again.chain.values)):
         raise InputError(
             f"{KEY}: row {again.row} of {again.file} and row {before.row} of {before.file} are the same chain with other "
             "scores: name a file with one scoring"
@@ -98,6 +100,10 @@ def _same(before: ScoredChain, again: ScoredChain) -> ScoredChain:
     if before.chain.outcome is not None:
         return before
     return replace(before, chain=replace(before.chain, outcome=again.chain.outcome))
+
+
+def _equal(one: float | None, other: float | None) -> bool:
+    return one == other or (one is not None and other is not None and abs(one - other) <= _NOISE)
 
 
 def _check(frame: pl.DataFrame, path: Path) -> None:

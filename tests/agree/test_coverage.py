@@ -1,0 +1,104 @@
+"""Intervals of the figures hold the true value in 95 of 100 samples, within 2, where the truth is known. Here with the statistics of
+the figures on drawn counts, which is fast; `python -m tests.bench agree` does it with whole chains."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from pipeline.analysis.agree.classes import prm_score
+from pipeline.analysis.agree.rulings import f1
+from pipeline.core.statistics import Floats, Interval, Resampling, auc, ratio, wilson
+from tests.agree.known import (
+    AUC,
+    BAD,
+    BRIER,
+    CLEARED,
+    F1,
+    FOUND,
+    PRM_SCORE,
+    STEPS,
+    TRUTH,
+    figures,
+)
+
+CHAINS = 300
+REPLICATES = 300
+Rng = np.random.Generator
+
+
+def f1_rows(rng: Rng) -> Floats:
+    erroneous = rng.random(CHAINS) < 0.5
+    hit = rng.random(CHAINS) < np.where(erroneous, FOUND, CLEARED)
+    return np.stack([erroneous, erroneous & hit, ~erroneous, ~erroneous & hit], axis=-1).astype(np.float64)
+
+
+def resampled(statistic: Callable[[Floats], Floats], rows: Floats, repeat: int) -> Interval:
+    return Resampling(replicates=REPLICATES, seed=repeat, confidence=0.95).estimate(rows, statistic)
+
+
+def f1_of_all(rng: Rng, repeat: int) -> Interval:
+    return resampled(f1, f1_rows(rng), repeat)
+
+
+def mean_of_subsets(rng: Rng, repeat: int) -> Interval:
+    rows = np.zeros((CHAINS, 3, 4))
+    rows[np.arange(CHAINS), np.arange(CHAINS) % 3] = f1_rows(rng)
+    return resampled(
+        lambda sums: f1(sums.reshape(*sums.shape[:-1], 3, 4)).mean(axis=-1), rows.reshape(CHAINS, 12), repeat
+    )
+
+
+def classes(rng: Rng, repeat: int) -> Interval:
+    cells = [(1 - BAD) * 0.75, BAD * 0.25, BAD * 0.75, (1 - BAD) * 0.25]
+    return resampled(prm_score, rng.multinomial(STEPS, cells, size=CHAINS).astype(np.float64), repeat)
+
+
+def brier(rng: Rng, repeat: int) -> Interval:
+    squares = (1 - np.sqrt(rng.random((CHAINS, STEPS)))) ** 2
+    labelled = rng.random((CHAINS, STEPS)) < 0.7
+    return resampled(ratio, np.stack([(squares * labelled).sum(axis=1), labelled.sum(axis=1)], axis=-1), repeat)
+
+
+def area(rng: Rng, _repeat: int) -> Interval:
+    good = rng.random((CHAINS, STEPS)) < 0.7
+    scores = np.sqrt(rng.random((CHAINS, STEPS)))
+    chains = np.repeat(np.arange(CHAINS), STEPS)
+    return auc(np.where(good, scores, 1 - scores).ravel(), good.ravel(), chains, 0.95)
+
+
+def accuracy(rng: Rng, _repeat: int) -> Interval:
+    low, high = wilson(int((rng.random(CHAINS // 2) < FOUND).sum()), CHAINS // 2, 0.95)
+    return Interval(low=low, high=high)
+
+
+@pytest.mark.parametrize(
+    ("figure", "truth", "repeats"),
+    [
+        (f1_of_all, F1, 1000),
+        (mean_of_subsets, F1, 1000),
+        (classes, PRM_SCORE, 1000),
+        (area, AUC, 1000),
+        (accuracy, FOUND, 3000),
+        (brier, BRIER, 500),
+    ],
+    ids=lambda value: getattr(value, "__name__", None),
+)
+def test_intervals_hold_the_truth_in_95_of_100_samples(
+    figure: Callable[[Rng, int], Interval], truth: float, repeats: int
+) -> None:
+    rng = np.random.default_rng(1)
+    held = 0
+    for repeat in range(repeats):
+        found = figure(rng, repeat)
+        assert found.low is not None
+        assert found.high is not None
+        held += found.low <= truth <= found.high
+    assert 0.93 <= held / repeats <= 0.97
+
+
+def test_all_figures_of_whole_chains_are_near_the_truth() -> None:
+    rng = np.random.default_rng(2)
+    resampling = Resampling(replicates=100, seed=0, confidence=0.999)
+    for name, found in figures(rng, 3000, resampling):
+        assert found.value == pytest.approx(TRUTH[name], abs=0.05), name
