@@ -11,10 +11,10 @@ from rich.text import Text
 from pipeline import __version__
 from pipeline.analysis.compare.comparison import Comparison, format_interval
 from pipeline.analysis.compare.run import compare_runs
-from pipeline.analysis.compare.tables import as_rich
 from pipeline.analysis.report import aggregates
 from pipeline.analysis.report.contents import format_time
 from pipeline.analysis.report.page import Page, Section, Table, html
+from pipeline.analysis.report.rich_tables import as_rich
 from pipeline.analysis.report.run_data import RunData
 from pipeline.analysis.report.terminal import print_lines
 from pipeline.analysis.status import run_status

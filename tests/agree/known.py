@@ -1,9 +1,10 @@
-"""Chains whose scores come from a known law, so that every figure of `agree scores=...` has a known true value; and how often its
-intervals hold that value.
+"""Chains whose scores come from a known law, so that every figure of `agree scores=...` has a known true value; and how
+often its intervals hold that value.
 
-Steps that people call good have scores with density 2x, bad ones 2(1 - x), independent of each other. One chain in two has a first
-error, each of the STEPS steps equally likely, and its later steps are like bad ones. In chains with a class, as of PRMBench, each
-step is bad with probability BAD. At a threshold of 1/2 a good step is called good with probability 3/4, a bad one bad as often.
+Steps that people call good have scores with density 2x, bad ones 2(1 - x), independent of each other. One chain in two has
+a first error, each of the STEPS steps equally likely, and its later steps are like bad ones. In chains with a class, as of
+PRMBench, each step is bad with probability BAD. At a threshold of 1/2 a good step is called good with probability 3/4, a
+bad one bad as often.
 """
 
 from collections import Counter

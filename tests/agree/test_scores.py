@@ -392,7 +392,7 @@ def test_a_run_takes_no_settings_for_scores(two: tuple[Path, list[Row]], capsys:
 
 
 def test_a_text_that_ends_in_its_separator_has_no_step_after_it(tmp_path: Path) -> None:
-    whole = [{"id": "gsm8k-1", "problem": "p", "solution": "one\n\ntwo\n\n", "label": 1},
+    whole: list[Row] = [{"id": "gsm8k-1", "problem": "p", "solution": "one\n\ntwo\n\n", "label": 1},
              {"id": "gsm8k-2", "problem": "q", "solution": "one\n\ntwo", "label": -1}]  # fmt: skip
     judged = [score_row(row["problem"], ["one", "two"], [0.9, 0.1]) for row in whole]
     scores, data = write_scores(tmp_path / "s.parquet", judged), write_rows(tmp_path / "people.jsonl", whole)

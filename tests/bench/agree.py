@@ -1,4 +1,4 @@
-"""`agree scores=...`: how long it takes for the size of ProcessBench's largest sets, and how often its intervals hold known truth."""
+"""`agree scores=...`: how long it takes, and how often its intervals hold known truth."""
 
 import subprocess
 import sys

@@ -316,7 +316,7 @@ def test_rows_need_no_answer_and_what_does_not_fit_has_no_score(prm: Path, tmp_p
     assert found["e"]["step_scores"][1:] == [None, None]
     assert found["e"]["score"] is found["f"]["score"] is None
 
-    people = [{**row, "label": -1 if row["id"] in "af" else 0} for row in rows if row["id"] in "abef"]
+    people = [{**rows[at], "label": label} for at, label in ((0, -1), (1, 0), (4, 0), (5, -1))]
     judged = tmp_path / "judged.json"
     data = f"data.path={write_rows(tmp_path / 'people.jsonl', people)}"
     assert main(["agree", f"scores={out}", "data=rows", data, f"out={judged}", "resamples=100"]) == 0

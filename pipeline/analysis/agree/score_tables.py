@@ -10,8 +10,8 @@ from pipeline.analysis.agree.human import UNMODIFIED, Unusable
 from pipeline.analysis.agree.judge import ScoreAgreement, Unmatched
 from pipeline.analysis.agree.judged import How, MethodResult, SubsetResult
 from pipeline.analysis.agree.step_scores import StepFigures, name_of_lengths
-from pipeline.analysis.compare.tables import as_rich
 from pipeline.analysis.report.page import Table
+from pipeline.analysis.report.rich_tables import as_rich
 from pipeline.analysis.report.terminal import print_lines
 from pipeline.core.formatting import format_count, format_percent, plain_lines, printable
 from pipeline.core.statistics import Interval

@@ -3,12 +3,11 @@
 from collections.abc import Iterator
 
 from rich.console import Console
-from rich.table import Table as RichTable
-from rich.text import Text
 
 from pipeline.analysis.compare.comparison import Comparison, MovedPrefix, RunPrefix, Side, format_interval, verdict
 from pipeline.analysis.compare.flips import KINDS
 from pipeline.analysis.report.page import Table
+from pipeline.analysis.report.rich_tables import as_rich
 from pipeline.analysis.report.terminal import print_lines
 from pipeline.core.formatting import format_count, format_percent, format_unfinished
 
@@ -220,13 +219,3 @@ def _lines(found: Comparison) -> Iterator[str]:
 
 def _made(side: Side) -> str:
     return f"{side.run_dir}: {side.policy}; {side.estimator}, {side.label_rule}; {format_count(side.chains, 'chain')}"
-
-
-def as_rich(table: Table) -> RichTable:
-    """The table as the terminal shows it. No cell is cut or wrapped."""
-    shown = RichTable(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    for at, head in enumerate(table.heads):
-        shown.add_column(head, justify="left" if at < table.words else "right", no_wrap=True)
-    for row in table.rows:
-        shown.add_row(*(Text(cell) for cell in row))
-    return shown
