@@ -77,10 +77,10 @@ loop: setup  ## sample, label, train, score and select with a tiny model, agains
 check: setup  ## the quick part of the suite, for between edits: at most 90 seconds, every package of pipeline/
 	$(BIN)/python -m pytest -m '$(QUICK)' -n 2 --dist loadfile --no-loadscope-reorder
 
-test: setup  ## the whole suite, in two processes
+test: setup  ## the suite but for what `make faults` runs, in two processes
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
-faults: setup  ## slow fault injection, which `make test` leaves out, in two processes
+faults: setup  ## slow: fault injection and whole matrices, which `make test` leaves out, in two processes
 	$(BIN)/python -m pytest -m faults -n 2 --dist loadfile
 
 simulate: setup  ## many random schedules of faults (SEEDS=100000)

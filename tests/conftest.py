@@ -43,8 +43,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def ray_cluster() -> Iterator[Cluster]:
-    """One Ray cluster for all tests of this process."""
-    with ray_head(dashboard=True) as made:
+    """One Ray cluster for all tests of this process. A dashboard would take as long to start as the rest of it."""
+    with ray_head(dashboard=False) as made:
         yield made
 
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -147,6 +148,7 @@ mv '{tmp_path}/arguments.part' '{tmp_path}/arguments'
     return file
 
 
+@cache
 def script(shell: str) -> str:
     done = subprocess.run(
         [sys.executable, "-m", "pipeline", "completion", shell], cwd=ROOT, capture_output=True, text=True, check=True

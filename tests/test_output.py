@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pipeline.__main__ import main
 from pipeline.core.formatting import plain_lines
 from pipeline.core.output import say
-from tests.conftest import run_stepvalue
+from tests.runtime.without_ray import without_ray
 
 HOSTILE = "red\x1b[31m\x07\x9b2J"
 
@@ -21,8 +21,7 @@ def test_an_error_that_names_a_hostile_path_is_plain(capsys: pytest.CaptureFixtu
     assert not set("\x1b\x07\x9b") & set(printed.err + printed.out)
 
 
-@pytest.mark.ray
-def test_the_summary_of_a_hostile_run_dir_is_plain(tmp_path: Path) -> None:
+def test_the_summary_of_a_hostile_run_dir_is_plain(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run_dir = f"run_dir='{tmp_path / HOSTILE}'"
     commands = (
         ["label", "data=sample", "data.limit=1", "policy=oracle"],
@@ -32,10 +31,12 @@ def test_the_summary_of_a_hostile_run_dir_is_plain(tmp_path: Path) -> None:
         ["export", "format=parquet", f"out='{tmp_path / HOSTILE}-export'", "columns=[problem,steps]"],
     )
     for command in commands:
-        done = run_stepvalue([*command, run_dir])
-        assert done.returncode == 0, done.stderr
-        assert "red\N{REPLACEMENT CHARACTER}[31m" in done.stdout or command != commands[0]
-        assert not set("\x1b\x07\x9b") & set(done.stderr + done.stdout)
+        with without_ray():
+            code = main([*command, run_dir])
+        printed = capsys.readouterr()
+        assert code == 0, printed.err
+        assert "red\N{REPLACEMENT CHARACTER}[31m" in printed.out or command != commands[0]
+        assert not set("\x1b\x07\x9b") & set(printed.err + printed.out)
 
 
 def test_a_line_for_the_user_stays_a_line(capsys: pytest.CaptureFixture[str]) -> None:

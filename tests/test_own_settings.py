@@ -440,7 +440,7 @@ def test_dotted_keys_hold_what_nested_ones_do(content: dict[str, Any]) -> None:
     assert nested(flat(content)) == content
 
 
-@settings(max_examples=25)
+@settings(max_examples=8)
 @given(
     st.sampled_from([0.0, 0.25, 1.0]),
     st.integers(1, 99_999),

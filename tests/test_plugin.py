@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 
 from tests.conftest import ROOT
+from tests.guard.terminal import Answer, in_turn
 
 pytestmark = pytest.mark.slow
 
@@ -48,20 +49,37 @@ def offered(site: Path, group: str, entry_point: str) -> None:
     (broken / "entry_points.txt").write_text(f"[stepvalue.{group}]\n{entry_point}\n")
 
 
-def stepvalue(folder: Path, site: Path | None, *words: str) -> subprocess.CompletedProcess[str]:
+def surroundings(site: Path | None) -> dict[str, str]:
     path = [str(site)] if site else []
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([*path, str(ROOT)]), "COLUMNS": "200"}
+    return {"PYTHONPATH": os.pathsep.join([*path, str(ROOT)]), "COLUMNS": "200"}
+
+
+def stepvalue(folder: Path, site: Path | None, *words: str) -> Answer:
+    """A command as its users start it."""
     command = [sys.executable, "-m", "pipeline", *words]
-    return subprocess.run(
-        command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=200
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        env={**os.environ, **surroundings(site)},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
     )
+    return Answer(code=done.returncode, out=done.stdout, err=done.stderr)
 
 
-def said(done: subprocess.CompletedProcess[str]) -> str:
+def several(folder: Path, site: Path | None, *commands: Sequence[str]) -> list[Answer]:
+    """Commands one after the other, in one process and without Ray."""
+    return in_turn(folder, commands, surroundings(site))
+
+
+def said(done: Answer) -> str:
     """The one line of a refusal."""
-    assert done.returncode == 2, done.stderr
-    assert "Traceback" not in done.stderr
-    (line,) = done.stderr.splitlines()
+    assert done.code == 2, done.err
+    assert "Traceback" not in done.err
+    (line,) = done.err.splitlines()
     return line
 
 
@@ -71,7 +89,7 @@ def run(tmp_path_factory: pytest.TempPathFactory, site: Path) -> Path:
     folder = tmp_path_factory.mktemp("run")
     (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
     done = stepvalue(folder, site, "label", *COMMON, "data.path=rows.jsonl", "run_dir=run", "sampling.rollouts=6")
-    assert done.returncode == 0, done.stderr
+    assert done.code == 0, done.err
     return folder
 
 
@@ -91,16 +109,16 @@ def test_a_run_of_plug_ins_is_labelled_audited_relabelled_reported_and_exported(
     }
     rollouts = pl.read_parquet(run / "run" / "rollouts" / "*.parquet")
     assert len(rollouts) == 6 * 3 * len(ROWS), "as many as asked for, of three open prefixes each"
-    for words in (
+    commands = (
         ["audit", "run_dir=run"],
         ["relabel", "run_dir=run", "estimator.prior_weight=8", "estimator.rule=threshold"],
         ["regrade", "run_dir=run", "grader.drop=!"],
         ["audit", "run_dir=run"],
         ["report", "run_dir=run"],
         ["export", "run_dir=run", "format=lines", "lines.indent=2", "out=lines", "uncertain=merge"],
-    ):
-        done = stepvalue(run, site, *words)
-        assert done.returncode == 0, (words, done.stderr)
+    )
+    for words, done in zip(commands, several(run, site, *commands), strict=True):
+        assert done.code == 0, (words, done.err)
     written = [json.loads(line) for line in (run / "lines" / "train.jsonl").read_text().splitlines()]
     assert [set(row) for row in written] == [{"text", "good"}] * len(written)
     assert all(line.startswith("  ") for row in written for line in row["text"].splitlines()[1:])
@@ -111,54 +129,60 @@ def test_a_run_of_plug_ins_is_labelled_audited_relabelled_reported_and_exported(
 def test_a_plan_simulates_a_plug_in(run: Path, site: Path) -> None:
     words = ["data.path=rows.jsonl", "run_dir=planned", "plan.pilot=false", "plan.out=plan.json", "sampling.rollouts=6"]
     done = stepvalue(run, site, "plan", *COMMON, *words)
-    assert done.returncode == 0, done.stderr
+    assert done.code == 0, done.err
     assert json.loads((run / "plan.json").read_text())["cost"]["estimator"] == "thompson"
 
 
 def test_help_lists_plug_ins_with_their_settings(site: Path, tmp_path: Path) -> None:
-    shown = stepvalue(tmp_path, site, "label", "-h").stdout
-    assert "Options: bisect, first_success, fixed, pooled, thompson." in " ".join(shown.split())
-    words = ["label", "--cfg", "job", "estimator=thompson", "policy=coin"]
-    shown = stepvalue(tmp_path, site, *words).stdout
-    assert "prior_weight: 2.0" in shown
-    assert "heads: 0.5" in shown
-    shown = stepvalue(tmp_path, site, "export", "-h").stdout
-    assert "preference, parquet, lines)" in " ".join(shown.split())
-    shown = stepvalue(tmp_path, site, "export", "--cfg", "job", "format=lines").stdout
-    assert "lines:\n  indent: 0\n" in shown
-    printed = stepvalue(tmp_path, site, "export", "--help-all").stdout
-    assert "  lines.indent = 0\n      whole number, 0 or more. Blanks in front of each step.\n" in printed
-    printed = stepvalue(tmp_path, site, "label", "--help-all").stdout
-    assert "  estimator.prior_weight = 2.0 (thompson only)\n" in printed
+    options, settings, formats, lines, all_lines, all_estimators = (
+        answer.out
+        for answer in several(
+            tmp_path,
+            site,
+            ["label", "-h"],
+            ["label", "--cfg", "job", "estimator=thompson", "policy=coin"],
+            ["export", "-h"],
+            ["export", "--cfg", "job", "format=lines"],
+            ["export", "--help-all"],
+            ["label", "--help-all"],
+        )
+    )
+    assert "Options: bisect, first_success, fixed, pooled, thompson." in " ".join(options.split())
+    assert "prior_weight: 2.0" in settings
+    assert "heads: 0.5" in settings
+    assert "preference, parquet, lines)" in " ".join(formats.split())
+    assert "lines:\n  indent: 0\n" in lines
+    assert "  lines.indent = 0\n      whole number, 0 or more. Blanks in front of each step.\n" in all_lines
+    assert "  estimator.prior_weight = 2.0 (thompson only)\n" in all_estimators
 
 
-@pytest.mark.parametrize(
-    ("words", "line"),
-    [
-        (["lines.inden=2"], "there is no setting lines.inden: did you mean lines.indent?"),
-        (["lines.indent=-1"], "lines.indent=-1 is out of range: it must be 0 or more"),
-    ],
-)
-def test_settings_of_a_format_are_checked(words: Sequence[str], line: str, site: Path, tmp_path: Path) -> None:
-    assert line in said(stepvalue(tmp_path, site, "export", "run_dir=x", "format=lines", "out=y", *words))
+def test_settings_of_a_format_are_checked(site: Path, tmp_path: Path) -> None:
+    lines = {
+        "lines.inden=2": "there is no setting lines.inden: did you mean lines.indent?",
+        "lines.indent=-1": "lines.indent=-1 is out of range: it must be 0 or more",
+    }
+    asked = ("export", "run_dir=x", "format=lines", "out=y")
+    for line, answer in zip(lines.values(), several(tmp_path, site, *([*asked, word] for word in lines)), strict=True):
+        assert line in said(answer)
 
 
-@pytest.mark.parametrize(
-    ("words", "line"),
-    [
-        (["estimator=tompson"], "estimator=tompson: there is no such option, did you mean thompson?"),
-        (["estimator=thompson", "estimator.prior_wait=3"], "did you mean estimator.prior_weight?"),
-        (["estimator=thompson", "estimator.prior_weight=0"], "estimator.prior_weight=0.0 is out of range: it must be above 0"),
-        (["estimator._target_=stepvalue_example.thompson.Thompson"], "there is no setting estimator._target_"),
-    ],
-)  # fmt: skip
-def test_mistakes_are_reported_as_with_our_own(words: Sequence[str], line: str, site: Path, tmp_path: Path) -> None:
-    assert line in said(stepvalue(tmp_path, site, "label", "data=sample", "policy=oracle", *words))
+MISTAKES = {
+    "estimator=tompson": "estimator=tompson: there is no such option, did you mean thompson?",
+    "estimator=thompson estimator.prior_wait=3": "did you mean estimator.prior_weight?",
+    "estimator=thompson estimator.prior_weight=0": "estimator.prior_weight=0.0 is out of range: it must be above 0",
+    "estimator._target_=stepvalue_example.thompson.Thompson": "there is no setting estimator._target_",
+}
+
+
+def test_mistakes_are_reported_as_with_our_own(site: Path, tmp_path: Path) -> None:
+    commands = [["label", "data=sample", "policy=oracle", *words.split()] for words in MISTAKES]
+    for line, answer in zip(MISTAKES.values(), several(tmp_path, site, *commands), strict=True):
+        assert line in said(answer)
 
 
 def test_settings_of_another_format_have_no_effect(site: Path, tmp_path: Path) -> None:
     words = ["run_dir=x", "format=lines", "out=y", "preference.margin=0.5"]
-    remark, _ = stepvalue(tmp_path, site, "export", *words).stderr.splitlines()
+    remark, _ = stepvalue(tmp_path, site, "export", *words).err.splitlines()
     assert remark.endswith("has no effect: it is a setting of format=preference, not of format=lines")
 
 
@@ -183,24 +207,23 @@ def test_a_section_of_settings_needs_a_name_of_its_own(section: str, site: Path,
 
 def test_a_grader_need_not_say_where_answers_end(site: Path, tmp_path: Path) -> None:
     words = ["label", "data=sample", "grader=caseless", "run_dir=run", "policy=hf", f"policy.model={tmp_path}"]
-    line = said(stepvalue(tmp_path, site, *words, "sampling.stop_at_answer=true"))
-    assert "grader=caseless does not say when a text has stated its answer" in line
-    (line,) = stepvalue(tmp_path, site, *words).stderr.splitlines()
+    stops, goes_on = several(tmp_path, site, [*words, "sampling.stop_at_answer=true"], words)
+    assert "grader=caseless does not say when a text has stated its answer" in said(stops)
+    (line,) = goes_on.err.splitlines()
     assert "does not contain config.json" in line, "it came as far as the model"
 
 
-@pytest.mark.ray
 def test_what_a_plug_in_raises_ends_the_run_in_a_line_and_loses_nothing(site: Path, tmp_path: Path) -> None:
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
     words = ["label", "policy=coin", "grader=caseless", "estimator=fixed", "data.path=rows.jsonl", "run_dir=run"]
-    broken = stepvalue(tmp_path, site, *words, "policy.coin.fail_after=1")
-    assert broken.returncode == 1
-    assert "Traceback" not in broken.stderr
-    assert broken.stderr.splitlines()[-1] == (
+    broken, again = several(tmp_path, site, [*words, "policy.coin.fail_after=1"], words)
+    assert broken.code == 1
+    assert "Traceback" not in broken.err
+    assert broken.err.splitlines()[-1] == (
         "stepvalue: policy coin of stepvalue-example 1.0 (stepvalue.engines: coin = stepvalue_example.coin:Coin) failed in "
         "generate: ZeroDivisionError: the coin is lost"
     )
-    assert stepvalue(tmp_path, site, *words).returncode == 0, "the same command goes on"
+    assert again.code == 0, "the same command goes on"
 
 
 TORN = """
@@ -212,71 +235,75 @@ from pipeline.estimators.base import Estimator
 from stepvalue_example.thompson import Thompson, ThompsonConfig
 @dataclass(kw_only=True, slots=True)
 class TornConfig(ThompsonConfig):
-    name: Annotated[str, RELABEL] = "torn"
+    name: Annotated[str, RELABEL] = "NAME"
 class Torn(Thompson):
     Config = TornConfig
 """
 """An estimator like Thompson's, without the line that tears it."""
-WHOSE = "estimator torn of stepvalue-broken 2.0 (stepvalue.estimators: torn = torn:Torn)"
 
 
-def torn(site: Path, folder: Path, line: str, *words: str) -> subprocess.CompletedProcess[str]:
-    """`label` with an estimator of which a method is another one."""
+def whose(name: str) -> str:
+    return f"stepvalue: estimator {name} of stepvalue-broken 2.0 (stepvalue.estimators: {name} = {name}:Torn)"
+
+
+def torn(site: Path, folder: Path, lines: Sequence[str], *more: Sequence[str]) -> dict[str, Answer]:
+    """`label` with estimators of which a method is another one, `torn0` for the first line, and then more commands."""
     shutil.copytree(site, folder / "site")
-    offered(folder / "site", "estimators", "torn = torn:Torn")
-    (folder / "site" / "torn.py").write_text(f"{TORN}{line}\n")
+    names = [f"torn{number}" for number in range(len(lines))]
+    offered(folder / "site", "estimators", "\n".join(f"{name} = {name}:Torn" for name in names))
+    for name, line in zip(names, lines, strict=True):
+        (folder / "site" / f"{name}.py").write_text(f"{TORN.replace('NAME', name)}{line}\n")
     (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
-    common = ["label", "policy=oracle", "estimator=torn", "data.path=rows.jsonl", "run_dir=run", "sampling.rollouts=3"]
-    return stepvalue(folder, folder / "site", *common, *words)
+    common = ["label", "policy=oracle", "data.path=rows.jsonl", "sampling.rollouts=3"]
+    commands = [[*common, f"estimator={name}", f"run_dir=run-{name}"] for name in names]
+    answers = several(folder, folder / "site", *commands, *more)
+    return dict(zip([*names, *(words[0] for words in more)], answers, strict=True))
 
 
-@pytest.mark.parametrize(
-    ("line", "printed"),
-    [
-        ("    def __init__(self, settings): raise OSError('no')", "failed in __init__: OSError: no"),
-        ("    def next_rollouts(self, *given): sys.exit(3)", "failed in next_rollouts: SystemExit: 3"),
-        (
-            "    def next_rollouts(self, *given): return super().next_rollouts(*given)[1:]",
-            "failed in next_rollouts: it must return a list of 3 dicts, one per problem, but returned [",
-        ),
-        (
-            "    def values(self, *given): return [each[1:] for each in super().values(*given)]",
-            "failed in values: it must return 4 values for a chain of 3 steps, but returned [StepValue(",
-        ),
-        (
-            "    def values(self, *given):\n"
-            "        return [[replace(one, value=float('nan')) for one in each] for each in super().values(*given)]",
-            "failed in values: value must be a probability or None, but is nan",
-        ),
-    ],
-)
+CANNOT_BE = {
+    "    def __init__(self, settings): raise OSError('no')": "__init__: OSError: no",
+    "    def next_rollouts(self, *given): sys.exit(3)": "next_rollouts: SystemExit: 3",
+    "    def next_rollouts(self, *given): return super().next_rollouts(*given)[1:]": (
+        "next_rollouts: it must return a list of 3 dicts, one per problem, but returned ["
+    ),
+    "    def values(self, *given): return [each[1:] for each in super().values(*given)]": (
+        "values: it must return 4 values for a chain of 3 steps, but returned [StepValue("
+    ),
+    "    def values(self, *given):\n"
+    "        return [[replace(one, value=float('nan')) for one in each] for each in super().values(*given)]": (
+        "values: value must be a probability or None, but is nan"
+    ),
+}
+"""Line that tears an estimator -> what it is said to have failed in."""
+
+
+def test_what_cannot_be_is_reported_and_not_stored(site: Path, tmp_path: Path) -> None:
+    answers = torn(site, tmp_path, list(CANNOT_BE))
+    for (name, broken), printed in zip(answers.items(), CANNOT_BE.values(), strict=True):
+        assert broken.code in (1, 2)
+        assert "Traceback" not in broken.err
+        assert broken.err.splitlines()[-1].startswith(f"{whose(name)} failed in {printed}")
+        assert not list((tmp_path / f"run-{name}").glob("labels/*"))
+
+
+LACKS = {
+    "sys.exit(3)": "cannot be imported: SystemExit: 3",
+    "class Torn(Estimator):\n    Config = TornConfig": "cannot be used: it has no next_rollouts and no values",
+    "@dataclass(kw_only=True, slots=True)\nclass Odd(TornConfig):\n    odd: set[int] = None\nTorn.Config = Odd": (
+        "cannot be used because of its settings: odd: Unexpected type annotation: set[int]"
+    ),
+    "Torn.Config = dict": "cannot be used: its Config is not a dataclass derived from one of `pipeline.config`",
+}
+
+
 @pytest.mark.ray
-def test_what_cannot_be_is_reported_and_not_stored(line: str, printed: str, site: Path, tmp_path: Path) -> None:
-    broken = torn(site, tmp_path, line)
-    assert broken.returncode in (1, 2)
-    assert "Traceback" not in broken.stderr
-    assert broken.stderr.splitlines()[-1].startswith(f"stepvalue: {WHOSE} {printed}")
-    assert not list((tmp_path / "run").glob("labels/*"))
-
-
-@pytest.mark.parametrize(
-    ("line", "printed"),
-    [
-        ("sys.exit(3)", "cannot be imported: SystemExit: 3"),
-        ("class Torn(Estimator):\n    Config = TornConfig", "cannot be used: it has no next_rollouts and no values"),
-        (
-            "@dataclass(kw_only=True, slots=True)\nclass Odd(TornConfig):\n    odd: set[int] = None\nTorn.Config = Odd",
-            "cannot be used because of its settings: odd: Unexpected type annotation: set[int]",
-        ),
-        ("Torn.Config = dict", "cannot be used: its Config is not a dataclass derived from one of `pipeline.config`"),
-    ],
-)
-def test_what_lacks_is_named_and_in_nobodys_way(line: str, printed: str, site: Path, tmp_path: Path, run: Path) -> None:
-    assert said(torn(site, tmp_path, line)) == f"stepvalue: {WHOSE} {printed}"
+def test_what_lacks_is_named_and_in_nobodys_way(site: Path, tmp_path: Path, run: Path) -> None:
     shutil.copytree(run / "run", tmp_path / "other")
-    words = ["relabel", "run_dir=other", "estimator.confidence=0.9"]
-    done = stepvalue(tmp_path, tmp_path / "site", *words)
-    assert done.returncode == 0, done.stderr
+    answers = torn(site, tmp_path, list(LACKS), ["relabel", "run_dir=other", "estimator.confidence=0.9"])
+    done = answers.pop("relabel")
+    assert done.code == 0, done.err
+    for (name, lacking), printed in zip(answers.items(), LACKS.values(), strict=True):
+        assert said(lacking) == f"{whose(name)} {printed}"
 
 
 @pytest.mark.ray
@@ -288,15 +315,16 @@ def test_a_format_that_raises_ends_the_export_in_a_line(run: Path, site: Path, t
         "TORN = dataclasses.replace(LINES.layout, row=lambda example, marks: {}['text'])\n"
     )
     broken = stepvalue(run, tmp_path / "site", "export", "run_dir=run", "format=torn", "out=torn", "uncertain=merge")
-    assert broken.returncode == 1
-    assert broken.stderr.splitlines()[-1] == (
+    assert broken.code == 1
+    assert broken.err.splitlines()[-1] == (
         "stepvalue: format torn of stepvalue-broken 2.0 (stepvalue.exports: torn = torn:TORN) failed in making rows: "
         "KeyError: 'text'"
     )
-    assert "Traceback" not in broken.stderr
+    assert "Traceback" not in broken.err
     assert not (run / "torn").exists()
 
 
+@pytest.mark.ray
 def test_a_run_is_not_resumed_with_another_version_or_without_the_plug_in(
     run: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -305,22 +333,21 @@ def test_a_run_is_not_resumed_with_another_version_or_without_the_plug_in(
     shutil.copytree(ROOT / "tests" / "plugin", source)
     project = source / "pyproject.toml"
     project.write_text(project.read_text().replace('version = "1.0"', 'version = "1.1"'))
-    done = stepvalue(run, installed(source, tmp_path_factory.mktemp("site")), *words)
-    assert done.returncode == 2
-    newer = done.stderr
-    assert "Traceback" not in newer
-    assert 'estimator.plugin was "stepvalue-example 1.0 ' in newer
-    assert 'now "stepvalue-example 1.1 ' in newer
-    assert "there is no such option" in said(stepvalue(run, None, *words[:-2], "run_dir=new"))
-    later = installed(source, tmp_path_factory.mktemp("later"))
-    for command in (words, ["relabel", "run_dir=run", "estimator.confidence=0.9"], ["audit", "run_dir=run"]):
-        gone = said(stepvalue(run, None, *command))
-        assert " comes from stepvalue-example 1.0 (stepvalue.e" in gone
-        assert "which is not installed here" in gone
-        if command is not words:
-            other = said(stepvalue(run, later, *command))
-            assert "comes from stepvalue-example 1.0 (" in other
-            assert "but stepvalue-example 1.1 (" in other
+    site = installed(source, tmp_path_factory.mktemp("newer-site"))
+    commands = (words, ["relabel", "run_dir=run", "estimator.confidence=0.9"], ["audit", "run_dir=run"])
+    newer, *others = several(run, site, *commands)
+    assert newer.code == 2
+    assert "Traceback" not in newer.err
+    assert 'estimator.plugin was "stepvalue-example 1.0 ' in newer.err
+    assert 'now "stepvalue-example 1.1 ' in newer.err
+    new, *gone = several(run, None, [*words[:-2], "run_dir=new"], *commands)
+    assert "there is no such option" in said(new)
+    for refused in gone:
+        assert " comes from stepvalue-example 1.0 (stepvalue.e" in said(refused)
+        assert "which is not installed here" in said(refused)
+    for refused in others:
+        assert "comes from stepvalue-example 1.0 (" in said(refused)
+        assert "but stepvalue-example 1.1 (" in said(refused)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import ast
 import re
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from tests.conftest import ROOT
@@ -55,6 +56,7 @@ def packages_of(module: ast.Module) -> Iterator[str]:
         yield from (name.split(".")[1] for name in names if name.startswith("pipeline."))
 
 
+@cache
 def modules() -> dict[Path, ast.Module]:
     return {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(TESTS.rglob("test_*.py"))}
 

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from pipeline.estimators.registry import ESTIMATORS
 from pipeline.graders.base import Checker, Grader
 from pipeline.graders.registry import GRADERS
 from tests.conftest import ROOT
+from tests.guard.terminal import in_turn
 from tests.names import homes, named, questions
 
 pytestmark = pytest.mark.slow
@@ -45,15 +47,21 @@ def extended(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_contributings_examples_pass_lint(extended: Path) -> None:
+@pytest.mark.parametrize(
+    "tools",
+    [
+        (["ruff", "check"], ["ruff", "format", "--check"]),
+        pytest.param((["mypy"], ["lint-imports", "--no-cache"]), marks=pytest.mark.faults),
+    ],
+)
+def test_contributings_examples_pass_lint(tools: Sequence[Sequence[str]], extended: Path) -> None:
     files = [path for kind, path, _ in BLOCK.findall((ROOT / "CONTRIBUTING.md").read_text("utf-8")) if kind == "file"]
     modules = [path for path in files if path.endswith(".py")]
     assert len(modules) == 4
     shutil.copy(ROOT / "pyproject.toml", extended)
-    tools = Path(sys.executable).parent
-    for words in (["ruff", "check"], ["ruff", "format", "--check"], ["mypy"], ["lint-imports", "--no-cache"]):
+    for words in tools:
         done = subprocess.run(
-            [str(tools / words[0]), *words[1:], *(modules if words[0] != "lint-imports" else ())],
+            [str(Path(sys.executable).parent / words[0]), *words[1:], *(modules if words[0] != "lint-imports" else ())],
             cwd=extended,
             env={**os.environ, "PYTHONPATH": str(extended)},
             capture_output=True,
@@ -64,7 +72,6 @@ def test_contributings_examples_pass_lint(extended: Path) -> None:
     assert list(questions(extended / "pipeline")) == []
 
 
-@pytest.mark.ray
 def test_contributings_examples_label_and_export(extended: Path, tmp_path: Path) -> None:
     rows = [
         {"id": str(number), "problem": f"Is {number} even?", "answer": answer, "steps": ["Let me see.", f"It is {said}."]}
@@ -72,21 +79,14 @@ def test_contributings_examples_label_and_export(extended: Path, tmp_path: Path)
     ]  # fmt: skip
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     own = ["estimator=halves", "estimator.share=0.3", "policy=echo", "grader=yes_no"]
-    for words in (
+    commands = (
         ["label", *own, "data.path=rows.jsonl", "run_dir=run", "sampling.rollouts=4"],
         ["audit", "run_dir=run"],
         ["export", "run_dir=run", "format=counted", "counted.most=1", "out=out", "uncertain=merge"],
-    ):
-        done = subprocess.run(
-            [sys.executable, "-m", "pipeline", *words],
-            cwd=tmp_path,
-            env={**os.environ, "PYTHONPATH": str(extended)},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=200,
-        )
-        assert done.returncode == 0, (words, done.stderr)
+    )
+    paths = os.pathsep.join([str(extended), str(ROOT)])
+    for words, done in zip(commands, in_turn(tmp_path, commands, {"PYTHONPATH": paths}), strict=True):
+        assert done.code == 0, (words, done.err)
     written = [json.loads(line) for line in (tmp_path / "out" / "train.jsonl").read_text().splitlines()]
     assert all(set(row) == {"problem", "good"} for row in written)
     assert "- `counted.most`: `1`\n" in (tmp_path / "out" / "README.md").read_text()

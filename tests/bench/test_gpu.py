@@ -88,9 +88,9 @@ def test_a_part_that_hangs_is_ended_with_its_processes(tmp_path: Path) -> None:
         f"pathlib.Path({str(child)!r}).write_text(str(process.pid))\n"
         "time.sleep(600)"
     )
-    result = ended("any", python(code), tmp_path / "none", tmp_path / "log", 5)
+    result = ended("any", python(code), tmp_path / "none", tmp_path / "log", 3)
     assert result.state is State.FAILED
-    assert "did not end within 5 s" in result.why
+    assert "did not end within 3 s" in result.why
     left = [process for process in psutil.process_iter() if process.pid == int(child.read_text())]
     assert all(process.status() == psutil.STATUS_ZOMBIE for process in left)
 

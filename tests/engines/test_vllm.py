@@ -142,6 +142,7 @@ def test_environment_variables_are_looked_up_once_while_it_runs(tiny: Started) -
     from vllm import envs
 
     assert envs._is_envs_cache_enabled()
+    assert os.environ["VLLM_NO_USAGE_STATS"] == "1", "test_usage_statistics shows what it does"
 
 
 def test_what_it_runs_on(tiny: Started) -> None:
@@ -271,6 +272,7 @@ def test_its_death_is_noticed_and_explained(tiny: Started) -> None:
         tiny.loop.run(tiny.sampled(tiny.requests(2, batch=4)))
 
 
+@pytest.mark.faults
 def test_labels_of_long_chains_agree_with_their_truth_too(tmp_path: Path) -> None:
     """On an engine of its own."""
     run_dir = tmp_path / "run"

@@ -1,8 +1,10 @@
 """`push_to_hub`: what is refused before, what is uploaded, and what is left where the hub refuses; against a stand-in."""
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -42,6 +44,9 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[StandIn]:
         monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", server.endpoint)
         monkeypatch.setattr("huggingface_hub.get_token", lambda: TOKEN)
         monkeypatch.setattr("huggingface_hub._commit_api.is_xet_available", lambda: False)
+        # It tries again what failed with 500, after seconds.
+        without_sleep = SimpleNamespace(**vars(time) | {"sleep": lambda _: None})
+        monkeypatch.setattr("huggingface_hub.utils._http.time", without_sleep)
         yield server
 
 

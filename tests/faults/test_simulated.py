@@ -18,7 +18,7 @@ from tests.faults.sim import Scenario, Schedule, Start, play
 
 pytestmark = pytest.mark.slow
 
-SEEDS = int(os.environ.get("SEEDS", "150"))
+SEEDS = int(os.environ.get("SEEDS", "60"))
 SWEPT = (Strike.EIO, Strike.EIO_AFTER, Strike.ENOSPC, Strike.KILL, Strike.POWER_CUT)
 PINNED: dict[int, str] = {}
 

@@ -58,7 +58,14 @@ def growth_mib(gold: str, programs: list[str]) -> tuple[list[str], float]:
 
 
 @pytest.mark.usefixtures("code_checker")
-@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize(
+    "name",
+    [
+        "one line",
+        "no text",
+        *(pytest.param(name, marks=pytest.mark.faults) for name in ("short lines", "wide characters")),
+    ],
+)
 def test_an_output_costs_the_caller_no_memory(name: str) -> None:
     line = HOSTILE[name]
     whole = (line * LENGTH)[:LENGTH].decode("utf-8", "replace")

@@ -68,7 +68,9 @@ KILLED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", KILLED)
+@pytest.mark.parametrize(
+    "name", ["at once", *(pytest.param(name, marks=pytest.mark.faults) for name in list(KILLED)[1:])]
+)
 def test_a_program_cannot_have_the_kernel_kill_it(code_checker: CodeChecker, name: str) -> None:
     gold, program = KILLED[name]
     with checker_for(code_config(cpu_seconds=1.0, deadline_seconds=60.0)) as checker:
@@ -91,7 +93,7 @@ def test_a_program_may_raise_the_limit_of_its_stack_and_no_other(code_checker: C
 COLLIDES = ("assert len(set(f(1))) == 0", "def f(x):\n    return [n * (2**61 - 1) for n in range(200_000)]")
 
 
-@pytest.mark.parametrize("spinners", [0, 2], ids=["calm", "busy"])
+@pytest.mark.parametrize("spinners", [pytest.param(0, id="calm", marks=pytest.mark.faults), pytest.param(2, id="busy")])
 def test_hashes_that_collide_in_the_tests_are_no_excuse(
     own_checker: Maker, monkeypatch: pytest.MonkeyPatch, spinners: int
 ) -> None:
@@ -116,6 +118,7 @@ def test_who_passes_at_the_second_try_passes() -> None:
     assert checker.grade_answer(("g",), "a") == replace(grades[1], ms=2.0)
 
 
+STREAMS, CALLS = pytest.param(PRINTS, id="streams"), pytest.param("assert f(1) == 1", id="calls")
 COMPUTES = "import time\ndef f(x):\n    while time.process_time() < 0.8: pass\n    return x\nprint(f(1))"
 
 
@@ -136,7 +139,7 @@ def busy_core(checker: CodeChecker, spinners: int = 6) -> Iterator[None]:
             other.wait()
 
 
-@pytest.mark.parametrize("gold", [PRINTS, "assert f(1) == 1"], ids=["streams", "calls"])
+@pytest.mark.parametrize("gold", [STREAMS, pytest.param(*CALLS.values, id="calls", marks=pytest.mark.faults)])
 def test_a_program_that_is_late_on_a_busy_machine_gets_its_time(
     own_checker: Maker, monkeypatch: pytest.MonkeyPatch, gold: str
 ) -> None:
@@ -147,7 +150,7 @@ def test_a_program_that_is_late_on_a_busy_machine_gets_its_time(
         assert DecidedChecker(checker).grade_answer((gold,), COMPUTES).verdict is Verdict.CORRECT
 
 
-@pytest.mark.parametrize("gold", [PRINTS, "assert f(1) == 1"], ids=["streams", "calls"])
+@pytest.mark.parametrize("gold", [CALLS, pytest.param(*STREAMS.values, id="streams", marks=pytest.mark.faults)])
 def test_a_program_to_which_a_busy_machine_leaves_too_little_is_not_graded(
     own_checker: Maker, monkeypatch: pytest.MonkeyPatch, gold: str
 ) -> None:

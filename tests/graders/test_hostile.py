@@ -16,7 +16,7 @@ from tests.graders.flood import NEEDS_ALGEBRA, flood
 from tests.graders.hostile import GOLDS, LONG_CHARS, Hostile, hostile_answers
 from tests.settings import grader_settings
 
-ANSWERS = 500
+ANSWERS = 250
 SEED = 20
 MARKERS = (
     "\\boxed{",

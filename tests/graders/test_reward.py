@@ -17,6 +17,7 @@ import pytest
 from pipeline.graders import reward
 from pipeline.graders.reward import accuracy_reward, compute_score
 from tests.conftest import ROOT
+from tests.ray_head import Cluster
 
 pytestmark = pytest.mark.slow
 
@@ -182,6 +183,7 @@ def test_workers_of_a_data_loader(method: str, tmp_path: Path) -> None:
 
 ACTOR = """
 import asyncio
+import sys
 import ray
 from pipeline.config.label import ClusterConfig
 from pipeline.runtime.connection import cluster
@@ -199,7 +201,7 @@ class Plain:
         from pipeline.graders.reward import accuracy_reward
         return accuracy_reward(texts, ["\\\\sin 2x"] * len(texts))
 
-with cluster(ClusterConfig()):
+with cluster(ClusterConfig(address=sys.argv[1])):
     loop, plain = RewardLoop.remote(), Plain.remote()
     texts = ["\\\\boxed{2\\\\sin x\\\\cos x}", "\\\\boxed{x-1}", "no"]
     scores = [loop.score.remote(text) for text in texts], plain.score.remote(texts)
@@ -208,12 +210,11 @@ with cluster(ClusterConfig()):
 
 
 @pytest.mark.ray
-def test_ray_actors(tmp_path: Path) -> None:
+def test_ray_actors(ray_cluster: Cluster, tmp_path: Path) -> None:
     (tmp_path / "score.py").write_text(ACTOR)
-    private = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "0" * 64}
     done = subprocess.run(
-        [sys.executable, str(tmp_path / "score.py")],
-        env={**os.environ, **private, "PYTHONPATH": str(ROOT)},
+        [sys.executable, str(tmp_path / "score.py"), ray_cluster.address],
+        env={**os.environ, **ray_cluster.environment, "PYTHONPATH": str(ROOT)},
         capture_output=True, text=True, timeout=200, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

@@ -2,6 +2,7 @@
 
 `main` runs each. Its exit code and what it printed go into the file ANSWERS. `copy FROM TO` copies a
 folder, so that what a command leaves can be looked at behind the next one too; `cd FOLDER` goes on in another one.
+The workers of `label` are in this process too.
 """
 
 import contextlib
@@ -13,6 +14,7 @@ import sys
 from pathlib import Path
 
 from pipeline.__main__ import main
+from tests.runtime.without_ray import without_ray
 
 
 def run(words: list[str]) -> dict[str, object]:
@@ -30,4 +32,5 @@ def run(words: list[str]) -> dict[str, object]:
 
 
 if __name__ == "__main__":
-    Path(sys.argv[1]).write_text(json.dumps([run(words) for words in json.load(sys.stdin)]), encoding="utf-8")
+    with without_ray():
+        Path(sys.argv[1]).write_text(json.dumps([run(words) for words in json.load(sys.stdin)]), encoding="utf-8")

@@ -139,10 +139,10 @@ def used(old: Old, folder: Path) -> Part:
     return Part(folder=folder, commands=[*lines.values(), *written.commands], collect=collect)
 
 
-def all_used(terminal: Terminal, folder: Path) -> dict[str, dict[str, Any]]:
-    """What becomes of copies of all old run directories, `NAME`, and of some new runs with the same commands, `NAME new`."""
+def all_used(terminal: Terminal, folder: Path, names: Sequence[str] = tuple(OLD)) -> dict[str, dict[str, Any]]:
+    """What becomes of copies of old run directories, `NAME`, and of some new runs with the same commands, `NAME new`."""
     parts = {}
-    for old in OLD.values():
+    for old in map(OLD.__getitem__, names):
         below = folder / old.name
         below.mkdir()
         placed(below)
@@ -161,11 +161,11 @@ def make(terminal: Terminal, old: Old, folder: Path) -> None:
         if answer.code:
             raise RuntimeError(answer.err)
         return
-    words = [*shlex.split(command), SLOW, f"cluster.address={terminal.address}"]
+    words = [*shlex.split(command), SLOW]
     with subprocess.Popen(
         [sys.executable, "-m", "pipeline", *words],
         cwd=folder,
-        env={**os.environ, **terminal.environment, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     ) as started:

@@ -24,7 +24,7 @@ from typing import Any
 from tests.guard.lines import COMMANDS, accepted, answered, every_key
 from tests.guard.old import BEFORE, OLD, all_used, make, placed
 from tests.guard.runs import DATA, ESTIMATORS, everything
-from tests.guard.terminal import HERE, opened
+from tests.guard.terminal import HERE, Terminal
 
 STORED = HERE / "stored"
 
@@ -40,28 +40,26 @@ def write(name: str, found: Any) -> None:
 
 
 def runs() -> None:
-    with opened() as terminal:
-        for data in DATA:
-            with tempfile.TemporaryDirectory() as folder:
-                for estimator, found in everything(terminal, Path(folder), data, ESTIMATORS).items():
-                    write(f"runs-{data}-{estimator}", found)
+    for data in DATA:
+        with tempfile.TemporaryDirectory() as folder:
+            for estimator, found in everything(Terminal(), Path(folder), data, ESTIMATORS).items():
+                write(f"runs-{data}-{estimator}", found)
 
 
 def before() -> None:
-    with opened() as terminal:
-        for old in OLD.values():
-            if (BEFORE / old.name).exists():
-                print(f"{old.name}: is there, and stays")
-                continue
-            with tempfile.TemporaryDirectory() as folder:
-                placed(Path(folder))
-                make(terminal, old, Path(folder))
-                shutil.copytree(Path(folder) / old.name, BEFORE / old.name)
+    for old in OLD.values():
+        if (BEFORE / old.name).exists():
+            print(f"{old.name}: is there, and stays")
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            placed(Path(folder))
+            make(Terminal(), old, Path(folder))
+            shutil.copytree(Path(folder) / old.name, BEFORE / old.name)
 
 
 def made_of_before() -> None:
-    with opened() as terminal, tempfile.TemporaryDirectory() as folder:
-        found = all_used(terminal, Path(folder))
+    with tempfile.TemporaryDirectory() as folder:
+        found = all_used(Terminal(), Path(folder))
     for name in OLD:
         write(f"before-{name}", found[name])
 

@@ -111,8 +111,14 @@ def exports(run_dir: Path, folder: Path, wanted: Sequence[str]) -> Part:
     return Part(folder=folder, commands=commands, collect=collect)
 
 
-def everything(terminal: Terminal, folder: Path, data: str, estimators: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """A run of each estimator and all that follows from it; of processbench, the run and its relabellings."""
+PARTS = ("changes", "exports")
+"""What follows from a run."""
+
+
+def everything(
+    terminal: Terminal, folder: Path, data: str, estimators: Sequence[str], following: Sequence[str] = PARTS
+) -> dict[str, dict[str, Any]]:
+    """A run of each estimator and what follows from it; of processbench, no exports."""
     answers = labelled(terminal, folder, data, estimators)
     found = {}
     parts = {}
@@ -121,8 +127,9 @@ def everything(terminal: Terminal, folder: Path, data: str, estimators: Sequence
         aside.mkdir()
         run_dir = folder / estimator
         found[estimator] = {"label": own(run_dir, answer)}
-        parts[f"{estimator} changes"] = relabelled(run_dir, aside)
-        if data == "sample":
+        if "changes" in following:
+            parts[f"{estimator} changes"] = relabelled(run_dir, aside)
+        if "exports" in following and data == "sample":
             parts[f"{estimator} exports"] = exports(run_dir, aside, EXPORTS if estimator == "fixed" else FEWER_EXPORTS)
     for name, made in terminal.run_parts(parts).items():
         estimator, part = name.split()

@@ -1,18 +1,15 @@
-"""The program as its users start it: commands in a process of their own, and a Ray head that they join."""
+"""The program as its users start it: commands in a process of their own. The workers of `label` are in that process too."""
 
-import contextlib
 import json
 import os
 import shlex
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-from tests.ray_head import ray_head
 
 ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).parent
@@ -40,31 +37,32 @@ class Part:
     collect: Callable[[Sequence[Answer]], dict[str, Any]]
 
 
+def in_turn(folder: Path, commands: Sequence[Sequence[str]], environment: Mapping[str, str]) -> list[Answer]:
+    """The commands in turn, in `folder`, in one process."""
+    with tempfile.TemporaryDirectory() as aside:
+        answers = Path(aside) / "answers.json"
+        ended = subprocess.run(
+            [sys.executable, "-m", "tests.guard.batch", str(answers)],
+            cwd=folder,
+            env={**os.environ, **environment},
+            input=json.dumps(commands),
+            capture_output=True,
+            text=True,
+            timeout=BATCH_SECONDS,
+            check=False,
+        )
+        if ended.returncode:
+            raise RuntimeError(f"the commands were not run: {ended.stderr[-2000:]}")
+        return [Answer(**answer) for answer in json.loads(answers.read_text(encoding="utf-8"))]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Terminal:
-    """Runs commands; `label` joins the Ray cluster at `address`."""
-
-    address: str
-    environment: Mapping[str, str]
+    """Runs commands in folders of their own."""
 
     def run(self, folder: Path, commands: Sequence[str]) -> list[Answer]:
         """The commands in turn, in `folder`, written as in a shell."""
-        words = [self._words(shlex.split(command)) for command in commands]
-        with tempfile.TemporaryDirectory() as aside:
-            answers = Path(aside) / "answers.json"
-            ended = subprocess.run(
-                [sys.executable, "-m", "tests.guard.batch", str(answers)],
-                cwd=folder,
-                env={**os.environ, **self.environment},
-                input=json.dumps(words),
-                capture_output=True,
-                text=True,
-                timeout=BATCH_SECONDS,
-                check=False,
-            )
-            if ended.returncode:
-                raise RuntimeError(f"the commands were not run: {ended.stderr[-2000:]}")
-            return [Answer(**answer) for answer in json.loads(answers.read_text(encoding="utf-8"))]
+        return in_turn(folder, [shlex.split(command) for command in commands], {"PYTHONPATH": str(ROOT)})
 
     def run_parts(self, parts: Mapping[str, Part]) -> dict[str, dict[str, Any]]:
         """What becomes of each part."""
@@ -75,13 +73,3 @@ class Terminal:
             next(answers)
             found[name] = part.collect([next(answers) for _ in part.commands])
         return found
-
-    def _words(self, words: list[str]) -> list[str]:
-        return [*words, f"cluster.address={self.address}"] if words[0] == "label" else words
-
-
-@contextlib.contextmanager
-def opened() -> Iterator[Terminal]:
-    """A terminal with a Ray head behind it, on the loopback interface."""
-    with ray_head(dashboard=False) as made:
-        yield Terminal(address=made.address, environment={**made.environment, "PYTHONPATH": str(ROOT)})

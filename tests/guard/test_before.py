@@ -16,9 +16,14 @@ pytestmark = pytest.mark.slow
 Found = dict[str, dict[str, Any]]
 
 
+USUAL = ("fixed", "default", "stopped", "programs")
+"""Those that `make test` looks at; `make faults` looks at those of other estimators too."""
+OTHERS = tuple(name for name in OLD if name not in USUAL)
+
+
 @pytest.fixture(scope="module")
 def found(terminal: Terminal, tmp_path_factory: pytest.TempPathFactory) -> Found:
-    return all_used(terminal, tmp_path_factory.mktemp("old"))
+    return all_used(terminal, tmp_path_factory.mktemp("old"), USUAL)
 
 
 def confined(made: dict[str, Any]) -> None:
@@ -27,12 +32,23 @@ def confined(made: dict[str, Any]) -> None:
         pytest.skip(made["refusal"])
 
 
-@pytest.mark.parametrize("name", OLD)
-def test_commands_make_the_same_of_an_old_run(name: str, found: Found) -> None:
-    confined(found.get(f"{name} new", {}))
+def is_as_stored(name: str, found: Found) -> None:
     for step, made in stored(f"before-{name}").items():
         assert found[name][step] == made, step
     assert found[name]["run.json after"] == found[name]["run.json"]
+
+
+@pytest.mark.parametrize("name", USUAL)
+def test_commands_make_the_same_of_an_old_run(name: str, found: Found) -> None:
+    confined(found.get(f"{name} new", {}))
+    is_as_stored(name, found)
+
+
+@pytest.mark.faults
+def test_commands_make_the_same_of_old_runs_of_other_estimators(terminal: Terminal, tmp_path: Path) -> None:
+    found = all_used(terminal, tmp_path, OTHERS)
+    for name in OTHERS:
+        is_as_stored(name, found)
 
 
 @pytest.mark.parametrize("name", [name for name, old in OLD.items() if old.compared])

@@ -6,7 +6,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -245,15 +245,25 @@ def with_hub(endpoint: str, folder: Path, command: str = "doctor") -> "subproces
     )
 
 
-def test_a_hub_that_does_not_answer_is_asked_once(tmp_path: Path) -> None:
+@pytest.fixture
+def nobody() -> Iterator[str]:
+    """The address of a hub that does not answer."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        nobody = f"http://127.0.0.1:{free.getsockname()[1]}"
-        done, planned = with_hub(nobody, tmp_path), with_hub(nobody, tmp_path, "plan")
+        yield f"http://127.0.0.1:{free.getsockname()[1]}"
+
+
+def test_a_hub_that_does_not_answer_is_asked_once(tmp_path: Path, nobody: str) -> None:
+    done = with_hub(nobody, tmp_path)
     assert done.returncode == 1
     assert "warning  Hub             127.0.0.1 cannot be reached" in done.stdout
     assert "failed   policy          the tokenizer no/such-model cannot be loaded" in done.stdout
     assert "Retrying" not in done.stderr + done.stdout
+
+
+@pytest.mark.faults
+def test_a_plan_without_the_hub_is_refused_in_a_line(tmp_path: Path, nobody: str) -> None:
+    planned = with_hub(nobody, tmp_path, "plan")
     (line,) = planned.stderr.splitlines()
     assert line.startswith(
         "stepvalue: the tokenizer no/such-model cannot be loaded: there is no such folder here, and the Hug"

@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from pipeline import open_run
 from pipeline.core.records import Verdict
 from pipeline.examples.grader import YesNo, YesNoConfig
 from tests.conftest import ROOT
+from tests.runtime.without_ray import python_without_ray
 
 EXAMPLES = ROOT / "pipeline" / "examples"
 NOTEBOOK = json.loads((EXAMPLES / "first_run.ipynb").read_text("utf-8"))
@@ -49,6 +51,16 @@ def test_the_notebook_holds_no_output() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_what_a_script_does(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In this process; `test_a_script_runs` starts the scripts as their readers do."""
+    monkeypatch.chdir(tmp_path)
+    with python_without_ray():
+        import_module(f"pipeline.examples.{name}").main()
+    assert open_run(tmp_path / SCRIPTS[name]).finished
+
+
+@pytest.mark.faults
 @pytest.mark.ray
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_a_script_runs(name: str, tmp_path: Path) -> None:

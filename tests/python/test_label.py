@@ -19,6 +19,7 @@ import pytest
 import pipeline
 import stepvalue
 from pipeline import Run, label, open_run
+from pipeline.__main__ import main
 from pipeline.analysis.report import run_report
 from pipeline.core.errors import InputError, RunConflict, RunInterrupted, UsageError
 from pipeline.core.progress import Status
@@ -26,8 +27,9 @@ from pipeline.python.overrides import overrides_of, settings_in
 from pipeline.python.process import label_elsewhere
 from pipeline.python.task import Task
 from pipeline.storage.location import storage_at
-from tests.conftest import ROOT, run_stepvalue, write_rows
+from tests.conftest import ROOT, write_rows
 from tests.faults.runs import until
+from tests.runtime.without_ray import python_without_ray, without_ray
 
 pytestmark = [pytest.mark.slow, pytest.mark.ray]
 
@@ -69,10 +71,11 @@ def test_lazy_frames_hold_the_same(run: Run) -> None:
 
 
 def test_the_command_line_makes_the_same_labels(run: Run, tmp_path: Path) -> None:
+    """Without Ray, which the run above had."""
     data = write_rows(tmp_path / "rows.jsonl", INPUT)
     settings = ["policy=oracle", "estimator=fixed", "sampling.rollouts=8", "run.report=false"]
-    done = run_stepvalue(["label", f"data.path={data}", f"run_dir={tmp_path / 'run'}", *settings])
-    assert done.returncode == 0, done.stderr
+    with without_ray():
+        assert main(["label", f"data.path={data}", f"run_dir={tmp_path / 'run'}", *settings]) == 0
     assert open_run(tmp_path / "run").labels().equals(run.labels())
 
 
@@ -121,11 +124,12 @@ def test_the_code_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyP
         r"```python\n(.*?)```", (ROOT / "pipeline/python/README.md").read_text(), re.DOTALL
     )
     names: dict[str, Any] = {}
-    # The first block asks for the embedded model.
-    exec(first.partition("run = ")[0] + second, names)
-    assert len(names["run"].labels()) == 1
-    assert names["run"].settings["sampling.temperature"] == 0.8
-    exec(third, names)
+    with python_without_ray():
+        # The first block asks for the embedded model.
+        exec(first.partition("run = ")[0] + second, names)
+        assert len(names["run"].labels()) == 1
+        assert names["run"].settings["sampling.temperature"] == 0.8
+        exec(third, names)
     assert names["run"].settings["estimator.share"] == 0.25
 
 
@@ -209,6 +213,7 @@ def test_the_directory_of_a_run_is_not_given_again(run: Run) -> None:
         run.report(run_dir="x")
 
 
+@pytest.mark.faults
 def test_it_works_inside_a_running_event_loop(tmp_path: Path) -> None:
     """As in a cell of a notebook."""
 
@@ -280,10 +285,12 @@ def test_ctrl_c_leaves_a_run_that_goes_on(tmp_path: Path, run: Run) -> None:
     assert "start the same command again" in said
     assert process.returncode == 1
     assert not (tmp_path / "run-next").exists()
-    finished = label(ROWS, policy="oracle", estimator="fixed", run_dir=tmp_path / "run", progress=False, **QUICK)
+    with python_without_ray():
+        finished = label(ROWS, policy="oracle", estimator="fixed", run_dir=tmp_path / "run", progress=False, **QUICK)
     assert finished.labels().drop("solution").equals(run.labels().drop("solution"))
 
 
+@pytest.mark.faults
 def test_ctrl_c_that_comes_too_late_ends_a_loop_over_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Impatient:
         """Shows the progress of a run until its user has had enough, once."""
@@ -304,6 +311,7 @@ def test_ctrl_c_that_comes_too_late_ends_a_loop_over_runs(tmp_path: Path, monkey
     assert open_run(tmp_path / "run").finished
 
 
+@pytest.mark.faults
 def test_a_kernel_that_is_killed_leaves_no_process_and_a_run_that_goes_on(tmp_path: Path) -> None:
     process = caller(tmp_path / "run")
     started(tmp_path / "run")
@@ -329,6 +337,7 @@ def test_both_import_names_give_the_same_and_load_nothing_heavy() -> None:
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, timeout=60)
 
 
+@pytest.mark.faults
 def test_two_calls_at_once_in_one_process(tmp_path: Path) -> None:
     """On two directories both work; on one directory, one of them is refused and the other one finishes."""
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from pipeline import Run, label, open_run
+from pipeline.__main__ import main
 from pipeline.config.label import EstimatorConfig, GraderConfig
 from pipeline.core.errors import PluginError, UsageError
 from pipeline.core.registry import GivenObject
@@ -19,9 +20,10 @@ from pipeline.estimators.base import Estimator
 from pipeline.estimators.registry import ESTIMATORS
 from pipeline.graders.registry import GRADERS
 from pipeline.runtime.objects import given, offered, packed, settings_of
-from tests.conftest import ROOT, run_stepvalue
+from tests.conftest import ROOT
 from tests.python.implementations import Echo, EchoConfig, Halves, HalvesConfig, YesNo
 from tests.python.test_label import ROWS
+from tests.runtime.without_ray import python_without_ray
 
 QUICK: dict[str, Any] = {"policy": "oracle", "progress": False, "run.report": False}
 
@@ -71,19 +73,18 @@ def test_a_program_gives_objects_of_its_own_classes(made: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.ray
-def test_the_command_line_says_what_needs_the_object_and_does_what_does_not(made: Path) -> None:
+def test_the_command_line_says_what_needs_the_object_and_does_what_does_not(
+    made: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     for command in (["audit"], ["relabel", "estimator.rule=any"], ["regrade", "grader.deadline_seconds=2"]):
-        done = run_stepvalue([*command, f"run_dir={made / 'run'}"])
-        assert done.returncode == 2, done.stdout
-        (line,) = done.stderr.splitlines()
+        assert main([*command, f"run_dir={made / 'run'}"]) == 2
+        (line,) = capsys.readouterr().err.splitlines()
         assert "given in Python, cannot be repeated elsewhere" in line
         assert "open_run(RUN_DIR" in line
-    again = run_stepvalue(["label", "--again", str(made / "run"), f"run_dir={made / 'other'}", "data=sample"])
-    assert again.returncode == 2
-    assert "is the object __main__.Echo" in again.stderr
+    assert main(["label", "--again", str(made / "run"), f"run_dir={made / 'other'}", "data=sample"]) == 2
+    assert "is the object __main__.Echo" in capsys.readouterr().err
     for command in (["status"], ["report"], ["chains"], ["export", "format=trl", f"out={made / 'trl'}"]):
-        done = run_stepvalue([*command, f"run_dir={made / 'run'}"])
-        assert done.returncode == 0, done.stderr
+        assert main([*command, f"run_dir={made / 'run'}"]) == 0, capsys.readouterr().err
 
 
 @pytest.mark.slow
@@ -109,11 +110,11 @@ def test_changed_code_or_state_is_another_run(made: Path) -> None:
 
 @pytest.fixture(scope="module")
 def plain(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    return label(ROWS[:2], run_dir=tmp_path_factory.mktemp("plain") / "run", estimator="fixed", **QUICK)
+    with python_without_ray():
+        return label(ROWS[:2], run_dir=tmp_path_factory.mktemp("plain") / "run", estimator="fixed", **QUICK)
 
 
 @pytest.mark.slow
-@pytest.mark.ray
 def test_labels_of_a_run_are_made_by_an_object_and_by_ours_again(plain: Run) -> None:
     made = plain.relabel(estimator=Halves(HalvesConfig(share=0.5, threshold=0.9)))
     assert made.chains == 2

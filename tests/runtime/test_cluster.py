@@ -295,6 +295,7 @@ def test_the_gpus_that_are_used_are_reported_where_more_nodes_may_join(
     assert used.startswith("stepvalue: 2 workers on 2 CPUs and 8 GPUs on 1 node; nodes that join later are not used")
 
 
+@pytest.mark.faults
 @pytest.mark.ray
 def test_a_hidden_gpu_is_reported_in_a_line_by_the_command(tmp_path: Path) -> None:
     words = ["label", "data=sample", "policy=oracle", "cluster.gpus_per_worker=1", f"run_dir={tmp_path / 'run'}"]
@@ -311,6 +312,7 @@ print(len(GcsClient(address=sys.argv[1]).get_all_node_info()))
 """
 
 
+@pytest.mark.faults
 @pytest.mark.ray
 def test_a_private_ray_listens_on_the_loopback_interface_and_answers_nobody_without_its_token(tmp_path: Path) -> None:
     words = ["label", "data=sample", "policy=oracle", "policy.oracle.tokens_per_second=100"]

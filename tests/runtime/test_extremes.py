@@ -27,6 +27,15 @@ TIMEOUT = Grade(verdict=Verdict.TIMEOUT, answer="", ms=1.0)
 every_estimator = pytest.mark.parametrize("name", NAMES)
 
 
+def pairs(*kinds: object) -> list[object]:
+    """Estimators with kinds of input: `make test` takes each of both at least once, `make faults` all pairs."""
+    return [
+        pytest.param(name, kind, marks=() if turn % len(kinds) == at else pytest.mark.faults)
+        for at, kind in enumerate(kinds)
+        for turn, name in enumerate(NAMES)
+    ]
+
+
 def labelled(folder: Path, rows: list[dict[str, Any]], *overrides: str) -> Summary:
     summary = label_in_process(settings(folder, rows, *overrides))
     assert labels(folder).height == len(rows)
@@ -76,8 +85,7 @@ def test_a_target_that_its_budget_cannot_meet_leaves_chains_uncertain(tmp_path: 
     assert labels(tmp_path)["value_sd"].explode().null_count() == 0
 
 
-@every_estimator
-@pytest.mark.parametrize("value", [0.0, 1.0], ids=["all wrong", "all right"])
+@pytest.mark.parametrize(("name", "value"), pairs(0.0, 1.0))
 def test_policies_that_are_always_wrong_or_always_right(tmp_path: Path, name: str, value: float) -> None:
     with patch.object(oracle, "true_value", lambda *_: value):
         labelled(tmp_path, sums(3), f"estimator={name}", "sampling.rollouts=8")
@@ -106,8 +114,7 @@ class LateJudge(AsyncGrader):
         return TIMEOUT
 
 
-@every_estimator
-@pytest.mark.parametrize("kind", [HurriedJudge, LateJudge])
+@pytest.mark.parametrize(("name", "kind"), pairs(HurriedJudge, LateJudge))
 def test_graders_that_run_out_of_time(tmp_path: Path, name: str, kind: type[AsyncGrader]) -> None:
     with patch.object(unit, "AsyncGrader", kind):
         summary = labelled(tmp_path, sums(3), f"estimator={name}", "sampling.rollouts=8")

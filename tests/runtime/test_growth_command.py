@@ -4,12 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.__main__ import compose_label
+from pipeline.__main__ import compose_label, main
 from pipeline.core.failpoints import ARMED
 from tests.conftest import run_stepvalue, write_rows
 from tests.ray_head import Cluster
 from tests.runtime.growing import SMALL, assert_sound, chains, labels
 from tests.runtime.in_process import label_in_process
+from tests.runtime.without_ray import without_ray
 
 OLD = chains(*range(8))
 GROWN = [*OLD[::-1], *chains(0, 1, last=3), *chains(8, 9)]
@@ -20,18 +21,18 @@ LINE = (
 
 
 @pytest.mark.ray
-def test_the_command_goes_on_after_a_kill_and_refuses_a_changed_row(ray_cluster: Cluster, tmp_path: Path) -> None:
-    settings = [f"run_dir={tmp_path / 'run'}", *SMALL, "run.report=false", f"cluster.address={ray_cluster.address}"]
+def test_the_command_goes_on_after_a_kill_and_refuses_a_changed_row(
+    ray_cluster: Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = [f"run_dir={tmp_path / 'run'}", *SMALL, "run.report=false"]
     settings.append(f"data.path={write_rows(tmp_path / 'rows.jsonl', OLD)}")
-    first = run_stepvalue(["label", *settings], environment=ray_cluster.environment)
-    assert first.returncode == 0, first.stderr
+    label_in_process(compose_label(settings))
     write_rows(tmp_path / "rows.jsonl", GROWN)
-    killed = run_stepvalue(
-        ["label", *settings], environment={**ray_cluster.environment, ARMED: "driver.submitted:kill:2"}
-    )
+    on_ray = ["label", *settings, f"cluster.address={ray_cluster.address}"]
+    killed = run_stepvalue(on_ray, environment={**ray_cluster.environment, ARMED: "driver.submitted:kill:2"})
     assert killed.returncode == -9
     assert LINE in killed.stderr
-    again = run_stepvalue(["label", *settings], environment=ray_cluster.environment)
+    again = run_stepvalue(on_ray, environment=ray_cluster.environment)
     assert again.returncode == 0, again.stderr
     assert "the input grew" not in again.stderr
     assert "12 read = 12 used + 0 rejected" in again.stdout
@@ -42,12 +43,13 @@ def test_the_command_goes_on_after_a_kill_and_refuses_a_changed_row(ray_cluster:
     assert_sound(tmp_path)
     changed = [*GROWN[:-1], {**GROWN[-1], "answer": "20"}]
     write_rows(tmp_path / "rows.jsonl", changed)
-    refused = run_stepvalue(["label", *settings], environment=ray_cluster.environment)
-    assert refused.returncode == 2
-    assert "rows.jsonl:12 changed: the row at " in refused.stderr
-    assert "rows.jsonl:12 has another known answer" in refused.stderr
-    kept = run_stepvalue(["label", *settings, "data.changed=keep"], environment=ray_cluster.environment)
-    assert kept.returncode == 0, kept.stderr
+    capsys.readouterr()
+    assert main(["label", *settings]) == 2
+    refused = capsys.readouterr().err
+    assert "rows.jsonl:12 changed: the row at " in refused
+    assert "rows.jsonl:12 has another known answer" in refused
+    with without_ray():
+        assert main(["label", *settings, "data.changed=keep"]) == 0
     assert labels(tmp_path).filter("input_changed")["source_id"].to_list() == ["9-1"]
 
 

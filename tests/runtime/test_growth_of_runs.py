@@ -109,7 +109,15 @@ def test_after_growth_the_labels_are_those_of_one_rule(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "point", ["commit.before", "commit.after", "driver.planned", "worker.complete", "driver.arrange"]
+    "point",
+    [
+        "commit.after",
+        "driver.planned",
+        *(
+            pytest.param(point, marks=pytest.mark.faults)
+            for point in ("commit.before", "worker.complete", "driver.arrange")
+        ),
+    ],
 )
 def test_a_growth_that_dies_is_finished_by_the_next_start(tmp_path: Path, point: str) -> None:
     label(tmp_path / "whole", OLD)

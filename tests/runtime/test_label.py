@@ -11,14 +11,15 @@ from typing import Any
 import polars as pl
 import pytest
 
-from pipeline.__main__ import compose_label
+from pipeline.__main__ import compose_label, main
 from pipeline.engines.vllm.reaper import MARK, marked_processes
 from tests.conftest import ROOT, run_stepvalue, write_rows
-from tests.ray_head import Cluster, was_ended_by_ray
+from tests.ray_head import Cluster, ray_head, was_ended_by_ray
 from tests.runtime.in_process import label_in_process
 
 pytestmark = pytest.mark.ray
 
+Printed = pytest.CaptureFixture[str]
 ORACLE = ("policy=oracle", "estimator=fixed", "run.report=false")
 
 
@@ -62,12 +63,11 @@ def reference(ray_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) ->
     return data, folder / "run"
 
 
-def test_a_finished_run_started_again_does_nothing(reference: tuple[Path, Path]) -> None:
+def test_a_finished_run_started_again_does_nothing(reference: tuple[Path, Path], capsys: Printed) -> None:
     data, run_dir = reference
     before = contents(run_dir)
-    again = run_stepvalue(["label", f"data.path={data}", f"run_dir={run_dir}", *ORACLE, "run.unit_problems=10"])
-    assert again.returncode == 0, again.stderr
-    assert "this run is already finished" in again.stdout
+    assert main(["label", f"data.path={data}", f"run_dir={run_dir}", *ORACLE, "run.unit_problems=10"]) == 0
+    assert "this run is already finished" in capsys.readouterr().out
     assert contents(run_dir) == before
 
 
@@ -147,14 +147,14 @@ def test_more_rollouts_are_added_to_a_finished_run(
     assert "this run is already finished" in fewer.stdout
 
 
-def test_another_setting_on_the_same_directory_is_refused(reference: tuple[Path, Path]) -> None:
+def test_another_setting_on_the_same_directory_is_refused(reference: tuple[Path, Path], capsys: Printed) -> None:
     data, run_dir = reference
     before = contents(run_dir)
     other = ["sampling.temperature=0.5", "run.unit_problems=10"]
-    refused = run_stepvalue(["label", f"data.path={data}", f"run_dir={run_dir}", *ORACLE, *other])
-    assert refused.returncode == 2
-    assert "sampling.temperature was 1.0, now 0.5" in refused.stderr
-    assert "use another run_dir" in refused.stderr.splitlines()[0]
+    assert main(["label", f"data.path={data}", f"run_dir={run_dir}", *ORACLE, *other]) == 2
+    refused = capsys.readouterr().err
+    assert "sampling.temperature was 1.0, now 0.5" in refused
+    assert "use another run_dir" in refused.splitlines()[0]
     assert contents(run_dir) == before
 
 
@@ -182,15 +182,16 @@ def test_an_address_without_a_cluster(reference: tuple[Path, Path], tmp_path: Pa
     assert "Traceback" not in refused.stderr
 
 
-def test_a_model_that_is_not_there(ray_cluster: Cluster, reference: tuple[Path, Path], tmp_path: Path) -> None:
+def test_a_model_that_is_not_there(reference: tuple[Path, Path], tmp_path: Path, capsys: Printed) -> None:
     settings = [f"data.path={reference[0]}", f"run_dir={tmp_path / 'run'}", "policy.model=/no/such/folder"]
-    refused = run_stepvalue(["label", *settings])
-    assert refused.returncode == 2
-    assert "/no/such/folder" in refused.stderr
-    assert "policy.model" in refused.stderr
-    assert "Traceback" not in refused.stderr
+    assert main(["label", *settings]) == 2
+    refused = capsys.readouterr().err
+    assert "/no/such/folder" in refused
+    assert "policy.model" in refused
+    assert "Traceback" not in refused
 
 
+@pytest.mark.faults
 def test_sigterm_is_exit_75_and_the_run_goes_on_later(
     ray_cluster: Cluster, reference: tuple[Path, Path], tmp_path: Path
 ) -> None:
@@ -236,17 +237,16 @@ def submit(head: Cluster, job: list[str]) -> "subprocess.CompletedProcess[str]":
 
 
 @pytest.mark.faults
-def test_ray_job_submit_runs_the_job_on_a_cluster(
-    ray_cluster: Cluster, reference: tuple[Path, Path], tmp_path: Path
-) -> None:
+def test_ray_job_submit_runs_the_job_on_a_cluster(reference: tuple[Path, Path], tmp_path: Path) -> None:
     data, run_dir = reference
     settings = [f"data.path={data}", f"run_dir={tmp_path / 'run'}", *ORACLE, "run.unit_problems=10"]
     job = [sys.executable, "-m", "pipeline", "label", *settings, "cluster.address=auto"]
-    submitted = submit(ray_cluster, job)
-    deadline = time.monotonic() + 60
-    while "No available agent" in submitted.stderr and time.monotonic() < deadline:  # the head has only just started
-        time.sleep(2)
-        submitted = submit(ray_cluster, job)
+    with ray_head(dashboard=True) as head:
+        submitted = submit(head, job)
+        deadline = time.monotonic() + 60
+        while "No available agent" in submitted.stderr and time.monotonic() < deadline:  # the head has only just started
+            time.sleep(2)
+            submitted = submit(head, job)
     assert submitted.returncode == 0, submitted.stdout + submitted.stderr
-    assert "120 read = 120 used + 0 rejected" in submitted.stdout
+        assert "120 read = 120 used + 0 rejected" in submitted.stdout
     assert labels(tmp_path / "run").equals(labels(run_dir))

@@ -1,0 +1,52 @@
+"""The command `label` with workers in the driver's event loop, as `in_process` has them, for tests of what is around Ray."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from multiprocessing.connection import Connection
+from typing import Any, cast
+from unittest.mock import patch
+
+from pipeline.cli import label
+from pipeline.config.label import LabelConfig
+from pipeline.core.progress import Status, Summary
+from pipeline.python import child
+from pipeline.python.task import Task
+from pipeline.runtime.worker_handle import WorkerPool
+from tests.runtime.in_process import in_process
+
+python_label = import_module("pipeline.python.label")
+"""The module, whose name its function has too."""
+
+
+@contextmanager
+def _workers(config: LabelConfig, check: Callable[[], None]) -> Iterator[WorkerPool]:
+    check()
+    with in_process(config) as pool:
+        yield pool
+
+
+@contextmanager
+def without_ray() -> Iterator[None]:
+    """`label`, of the command line and of a run's child process, starts no Ray within this block, and joins none."""
+    with patch.object(label, "_ray_workers", _workers), patch.object(label, "set_up_ray", lambda _: None):
+        yield
+
+
+class _Sender:
+    """What a run's child process has in place of a connection."""
+
+    def __init__(self, watch: Callable[[Status], None]) -> None:
+        self.send = watch
+
+
+def _label_here(task: Task, watch: Callable[[Status], None]) -> Summary:
+    sender = cast("Connection[Any, Any]", _Sender(watch))
+    return child._outcome(task, sender).result()
+
+
+@contextmanager
+def python_without_ray() -> Iterator[None]:
+    """As `without_ray`, and `label` of Python starts no process either."""
+    with without_ray(), patch.object(python_label, "label_elsewhere", _label_here):
+        yield
