@@ -16,6 +16,7 @@ from pipeline.engines.vllm.reaper import MARK, marked_processes
 from tests.conftest import ROOT, run_stepvalue, write_rows
 from tests.ray_head import Cluster, ray_head, was_ended_by_ray
 from tests.runtime.in_process import label_in_process
+from tests.runtime.without_ray import without_ray
 
 pytestmark = pytest.mark.ray
 
@@ -66,7 +67,8 @@ def reference(ray_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) ->
 def test_a_finished_run_started_again_does_nothing(reference: tuple[Path, Path], capsys: Printed) -> None:
     data, run_dir = reference
     before = contents(run_dir)
-    assert main(["label", f"data.path={data}", f"run_dir={run_dir}", *ORACLE, "run.unit_problems=10"]) == 0
+    with without_ray():
+        assert main(["label", f"data.path={data}", f"run_dir={run_dir}", *ORACLE, "run.unit_problems=10"]) == 0
     assert "this run is already finished" in capsys.readouterr().out
     assert contents(run_dir) == before
 
@@ -151,7 +153,8 @@ def test_another_setting_on_the_same_directory_is_refused(reference: tuple[Path,
     data, run_dir = reference
     before = contents(run_dir)
     other = ["sampling.temperature=0.5", "run.unit_problems=10"]
-    assert main(["label", f"data.path={data}", f"run_dir={run_dir}", *ORACLE, *other]) == 2
+    with without_ray():
+        assert main(["label", f"data.path={data}", f"run_dir={run_dir}", *ORACLE, *other]) == 2
     refused = capsys.readouterr().err
     assert "sampling.temperature was 1.0, now 0.5" in refused
     assert "use another run_dir" in refused.splitlines()[0]
@@ -184,7 +187,8 @@ def test_an_address_without_a_cluster(reference: tuple[Path, Path], tmp_path: Pa
 
 def test_a_model_that_is_not_there(reference: tuple[Path, Path], tmp_path: Path, capsys: Printed) -> None:
     settings = [f"data.path={reference[0]}", f"run_dir={tmp_path / 'run'}", "policy.model=/no/such/folder"]
-    assert main(["label", *settings]) == 2
+    with without_ray():
+        assert main(["label", *settings]) == 2
     refused = capsys.readouterr().err
     assert "/no/such/folder" in refused
     assert "policy.model" in refused
@@ -244,9 +248,11 @@ def test_ray_job_submit_runs_the_job_on_a_cluster(reference: tuple[Path, Path], 
     with ray_head(dashboard=True) as head:
         submitted = submit(head, job)
         deadline = time.monotonic() + 60
-        while "No available agent" in submitted.stderr and time.monotonic() < deadline:  # the head has only just started
+        while (
+            "No available agent" in submitted.stderr and time.monotonic() < deadline
+        ):  # the head has only just started
             time.sleep(2)
             submitted = submit(head, job)
     assert submitted.returncode == 0, submitted.stdout + submitted.stderr
-        assert "120 read = 120 used + 0 rejected" in submitted.stdout
+    assert "120 read = 120 used + 0 rejected" in submitted.stdout
     assert labels(tmp_path / "run").equals(labels(run_dir))
