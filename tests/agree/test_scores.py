@@ -195,7 +195,7 @@ def test_a_subset_without_an_error_has_no_f1_and_is_named(tmp_path: Path, capsys
         assert all(each["f1"]["value"] is None for name, each in method["by_subset"].items() if name != "gsm8k")
     assert "NaN" not in scores.with_name("report.json").read_text()
     said = capsys.readouterr().out
-    assert "F1 is not defined for math: it has no chain with an error" in said
+    assert "F1 is not defined for math: no chain with an error" in said
     assert "nan" not in said
     assert "no threshold can be chosen on this subset, because it has no chain with an error" in refused(
         capsys, scores, data, "threshold=dev", "dev=math"
@@ -209,7 +209,7 @@ def test_chains_without_any_error_still_have_figures(tmp_path: Path, capsys: Pri
     assert found["methods"][0]["total"]["f1"]["value"] is None
     assert found["methods"][0]["total"]["correct_accuracy"]["value"] == 0
     assert (tmp_path / "report.html").read_text().startswith("<!doctype html>")
-    assert "F1 is not defined for gsm8k: it has no chain with an error" in capsys.readouterr().out
+    assert "F1 is not defined for gsm8k: no chain with an error" in capsys.readouterr().out
 
 
 def test_chains_longer_than_the_model_are_counted_apart(tmp_path: Path, capsys: Printed) -> None:
@@ -455,6 +455,11 @@ def test_prmbench_has_classes_and_original_processes(tmp_path: Path, capsys: Pri
     assert [total[name] for name in ("chains", "true_good", "false_good", "true_bad", "false_bad")] == [3, 8, 1, 2, 1]
     assert total["prm_score"]["value"] == pytest.approx((16 / 18 + 4 / 6) / 2, abs=1e-9)
     assert classes["dimensions"]["simplicity"] == pytest.approx((circular["prm_score"]["value"] + 1) / 2, abs=1e-9)
+    bound = found["methods"][1]
+    assert (bound["how"], bound["name"]) == ("best", "best threshold of all chains")
+    # Below 0.2 one error of two is found and both chains without one are cleared, from 0.3 to 0.4 it is the other way round.
+    assert bound["total"]["best"]["others"] == 1
+    assert bound["total"]["f1"]["value"] == pytest.approx(2 / 3, abs=1e-9)
     counts = found["counts"]
     assert (counts["rows"], counts["judged"], counts["originals"], counts["originals_judged"]) == (3, 3, 2, 1)
     assert counts["scored"] == counts["judged"] + counts["originals_judged"] + counts["not_by_people"] == 4

@@ -125,7 +125,12 @@ def at_dev_threshold(judged: Judged, dev: str, found: BestThreshold) -> MethodRe
 
 
 def at_best_thresholds(judged: Judged) -> MethodResult:
-    """On every subset its own best threshold. A subset whose F1 is not defined has none, and its chains are left out."""
+    """On every subset its own best threshold. A subset whose F1 is not defined has none, and its chains are left out. If
+    that is so for all, such as for PRMBench's classes, one threshold for all chains."""
+    whole = best_on(judged.pairs)
+    if whole is not None and not any(map(best_on, map(judged.of, judged.names))):
+        made = _result(judged, _scored(judged, whole.threshold), How.best, lambda _name: whole.threshold)
+        return replace(made, name="best threshold of all chains", total=replace(made.total, best=whole))
     found = {name: best_on(judged.of(name)) for name in dict.fromkeys(judged.subsets)}
     kept = [(pair, name) for pair, name in zip(judged.pairs, judged.subsets, strict=True) if found[name] is not None]
     among = replace(judged, pairs=tuple(pair for pair, _ in kept), subsets=tuple(name for _, name in kept))

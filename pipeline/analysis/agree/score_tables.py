@@ -91,7 +91,10 @@ def listed(report: ScoreAgreement) -> list[str]:
 def remarks(report: ScoreAgreement) -> list[str]:
     """What a reader must know before the figures."""
     counts, main = report.counts, report.main
-    lines = [f"F1 is not defined for {name}: it has {reason}" for name, reason in report.undefined.items()]
+    lines = []
+    for reason in dict.fromkeys(report.undefined.values()):
+        names = ", ".join(name for name, why in report.undefined.items() if why == reason)
+        lines.append(f"F1 is not defined for {names}: {reason}")
     if not report.main.by_subset and report.main.total.f1.value is None:
         lines.append("F1 is not defined: the chains are all with or all without an error")
     if report.dev is not None:
