@@ -83,6 +83,15 @@ class TimeoutIs(Enum):
     """Not graded."""
 
 
+class UnreadableIs(Enum):
+    """The verdict on an answer that cannot be read or compared, or is too large for it, where the known answers can be read."""
+
+    wrong = "wrong"
+    """Incorrect."""
+    ungraded = "ungraded"
+    """Not graded."""
+
+
 class ValueColumn(Enum):
     """The column of `labels` that is used as the value of a step."""
 

@@ -1,22 +1,26 @@
 """Reward functions for RL trainers: 1.0 if the final answer is correct, 0.0 if it is incorrect or missing.
 
 `accuracy_reward` is a reward function for TRL's GRPO and RLOO trainers. `compute_score` is one for verl, which can also load it
-by the path of this file. Both use the default settings of the checker, and work in any thread, process or Ray actor.
+by the path of this file. Both use the default settings of the checker, except `grader.unreadable_is=wrong`, because a policy in
+training could learn to state what nobody can read. Both work in any thread, process or Ray actor.
 
-An answer that cannot be graded (unparseable, over_limit, timeout, crashed) is not incorrect. TRL gets None for it and ignores
-this reward function for that sample. If it is the only reward function, the sample has no advantage and is left out of its
-group's mean (before TRL's pull request 5902 it counted as 0.0). verl has no such value and gets 0.0.
+An answer that cannot be graded (its gold cannot be read, or its comparison is late or crashes) is not incorrect. TRL gets None
+for it and ignores this reward function for that sample. If it is the only reward function, the sample has no advantage and is
+left out of its group's mean (before TRL's pull request 5902 it counted as 0.0). verl has no such value and gets 0.0.
 Not covered: outputs that a token limit cut, because trainers do not report that; and other checker settings. For those, write a
 reward function that calls `grade`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 
+from pipeline.config.choices import UnreadableIs
 from pipeline.core.records import UNGRADED, Grade, Verdict
+from pipeline.graders.settings import MathConfig
 from pipeline.graders.shared import grade, shared_checker
 
 RIGHT = 1.0
 WRONG = 0.0
+_SETTINGS = MathConfig(unreadable_is=UnreadableIs.wrong)
 _STATED = ("\\boxed", "\\fbox", "####")
 
 
@@ -43,7 +47,10 @@ def accuracy_reward(
         raise ValueError("accuracy_reward needs a column `answer`, `ground_truth` or `solution` in the data set")
     if len(golds) != len(completions):
         raise ValueError(f"accuracy_reward got {len(completions)} completions, but {len(golds)} known answers")
-    grades = [grade(_gold(gold), _said(completion)) for gold, completion in zip(golds, completions, strict=True)]
+    grades = [
+        grade(_gold(gold), _said(completion), config=_SETTINGS)
+        for gold, completion in zip(golds, completions, strict=True)
+    ]
     if log_extra is not None:
         log_extra("verdict", [found.verdict.value for found in grades])
         log_extra("extracted_answer", [found.answer for found in grades])
@@ -66,7 +73,7 @@ def compute_score(
             "compute_score needs the known answer itself as ground_truth,"
             f" not a mapping with {', '.join(map(str, ground_truth))}: put it into the data set's reward_model.ground_truth"
         )
-    return _reward(grade(_gold(ground_truth), solution_str))
+    return _reward(grade(_gold(ground_truth), solution_str, config=_SETTINGS))
 
 
 def _reward(found: Grade) -> float:
@@ -77,7 +84,7 @@ def _gold(given: object) -> object:
     if isinstance(given, list | tuple):
         return [_gold(entry) for entry in given]
     if isinstance(given, str) and any(mark in given for mark in _STATED):
-        return shared_checker().stated_answer(given) or given
+        return shared_checker(_SETTINGS).stated_answer(given) or given
     return given
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 from annotated_types import Ge
 from annotated_types import Interval as Range
 
-from pipeline.config.choices import Fallback, Sandbox, TimeoutIs
+from pipeline.config.choices import Fallback, Sandbox, TimeoutIs, UnreadableIs
 from pipeline.config.fields import FREE, RELABEL, Formerly, check
 from pipeline.config.label import GraderConfig
 
@@ -23,6 +23,9 @@ class MathConfig(GraderConfig):
     before the built-in markers, such as `\\boxed{}`. Example: `'answer: (.+)'`."""
     relative_tolerance: Annotated[float, Range(ge=0, lt=0.1), RELABEL] = 0.0
     """Relative tolerance between decimal numbers. 0: they must be exactly equal."""
+    unreadable_is: Annotated[UnreadableIs, RELABEL, Formerly(UnreadableIs.ungraded)] = UnreadableIs.ungraded
+    """The verdict on an answer that cannot be read or compared, such as `\\boxed{@@}`, or is too large for it, where the known
+    answers can be read. wrong: incorrect. ungraded: unparseable or over_limit, which a policy can learn to choose."""
 
     def check(self) -> None:
         if self.answer_pattern is None:

@@ -76,13 +76,19 @@ def test_trl_golds_of_any_kind_and_column() -> None:
 
 
 def test_trl_leaves_out_what_cannot_be_graded() -> None:
-    found = as_trl_calls(accuracy_reward, [TOO_LARGE, RIGHT, RIGHT], answer=["7", None, ""])
+    found = as_trl_calls(accuracy_reward, [TOO_LARGE, RIGHT, RIGHT], answer=["9^{9^{9^{9^9}}}", None, ""])
     assert found == [None] * 3
+
+
+def test_what_nobody_can_read_is_wrong_because_a_policy_could_choose_it() -> None:
+    unread = [TOO_LARGE, "\\boxed{@@}", "\\boxed{x+}", "\\boxed{\\log x}"]
+    assert as_trl_calls(accuracy_reward, unread, answer=["7"] * 4) == [0.0] * 4
+    assert as_trl_calls(accuracy_reward, unread[1:2], answer=["\\frac{1}{"]) == [None]
 
 
 def test_trl_logs_show_the_verdicts() -> None:
     logged: dict[str, Any] = {}
-    accuracy_reward([RIGHT, TOO_LARGE], ["1/2", "7"], log_extra=logged.__setitem__, log_metric=logged.__setitem__)
+    accuracy_reward([RIGHT, TOO_LARGE], ["1/2", "9^{9^9}"], log_extra=logged.__setitem__, log_metric=logged.__setitem__)
     assert logged == {
         "verdict": ["correct", "over_limit"],
         "extracted_answer": ["0.5", "9^{9^{9^9}}"],

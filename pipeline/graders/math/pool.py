@@ -2,8 +2,8 @@
 
 Covered: an answer that stalls, crashes or exhausts computer algebra ends its child process, never the caller. The caller waits
 at most the deadline per gold, measured from when a ready child gets the task. Usable from any thread.
-Not covered: errors of the algebra itself. A verdict other than CORRECT and INCORRECT says why there is none, and is never
-converted to one of these.
+Not covered: errors of the algebra itself. A verdict other than CORRECT and INCORRECT says why there is none. It is converted to
+INCORRECT only with `grader.unreadable_is=wrong`, for an answer that cannot be read or compared although the golds can be read.
 """
 
 import contextlib
@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 
 import pipeline
-from pipeline.config.choices import Fallback
+from pipeline.config.choices import Fallback, UnreadableIs
 from pipeline.core.errors import StepvalueError
 from pipeline.core.records import Grade, Verdict
 from pipeline.graders.base import MAX_ANSWER_KEPT, of_any
@@ -33,6 +33,8 @@ START_TRIES = 3
 ASK_TRIES = 2
 """A child that ends without a reply may have been killed by the system, for lack of memory, or by a person."""
 TASKS_PER_CHILD = 5_000
+
+_UNREAD = frozenset({Verdict.UNPARSEABLE, Verdict.OVER_LIMIT})
 
 NO_ANSWER = Grade(verdict=Verdict.NO_ANSWER, answer="", ms=0.0)
 
@@ -197,6 +199,12 @@ class MathChecker(PooledChecker[_Child]):
             return False
         return compare.is_plain(gold) or self._ask({"parse": gold}) is Verdict.CORRECT
 
+    def _decided(self, verdict: Verdict, golds: tuple[str, ...]) -> Verdict:
+        """What `grader.unreadable_is` makes of the verdict on an answer that cannot be read or compared."""
+        if verdict not in _UNREAD or self._config.unreadable_is is UnreadableIs.ungraded:
+            return verdict
+        return Verdict.INCORRECT if all(self.parses(gold) for gold in golds) else verdict
+
     def quick_answer(self, golds: tuple[str, ...], answer: str | None) -> Grade | None:
         """The result of `grade_answer` if it takes only microseconds, or None if a child must decide."""
         if answer is None:
@@ -216,6 +224,9 @@ class MathChecker(PooledChecker[_Child]):
             return known
         began = time.perf_counter()
         verdict = self._quick_verdict(golds, answer)
+        if verdict in _UNREAD and self._config.unreadable_is is UnreadableIs.wrong:
+            # A child may have to say whether the golds can be read.
+            return None
         return None if verdict is None else self._remember(key, verdict, began)
 
     def _quick_verdict(self, golds: tuple[str, ...], answer: str) -> Verdict | None:
@@ -236,7 +247,9 @@ class MathChecker(PooledChecker[_Child]):
         began = time.perf_counter()
         tolerance = self._config.relative_tolerance
         verdicts: set[Verdict | None] = set()
-        for gold in golds:
+        if limits.exceeded_limit(answer):
+            verdicts.add(Verdict.OVER_LIMIT)
+        for gold in golds if not verdicts else ():
             verdict = compare.quick_verdict(gold, answer, relative_tolerance=tolerance)
             if verdict is None:
                 over = limits.exceeded_limit(gold)
@@ -244,7 +257,7 @@ class MathChecker(PooledChecker[_Child]):
             verdicts.add(verdict)
             if verdict is Verdict.CORRECT:
                 break
-        return self._remember((golds, answer), of_any(verdicts), began)
+        return self._remember((golds, answer), self._decided(of_any(verdicts), golds), began)
 
     def _ask(self, task: dict[str, str]) -> Verdict:
         with self._child() as child:

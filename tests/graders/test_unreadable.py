@@ -1,0 +1,68 @@
+"""What `grader.unreadable_is` makes of answers that cannot be read or compared."""
+
+import pytest
+
+from pipeline.config.choices import UnreadableIs
+from pipeline.config.fields import identity_settings
+from pipeline.config.label import GraderConfig
+from pipeline.config.recorded_settings import chosen_settings
+from pipeline.core.records import Verdict
+from pipeline.graders.registry import GRADERS, checker_for
+from tests.settings import grader_settings
+
+UNREAD = ["\\boxed{@@}", "\\boxed{x+}", "\\boxed{???}", "\\boxed{\\foo{x}}", "\\boxed{\\log x}"]
+TOO_LARGE = ["\\boxed{9^{9^{9^9}}}", f"\\boxed{{{'x' * 600}}}", "#### " + "(" * 100_000]
+READABLE = ["5", "x+1", "\\sin x"]
+UNREADABLE = "\\frac{1}{"
+
+
+@pytest.mark.parametrize("text", [*UNREAD, *TOO_LARGE])
+@pytest.mark.parametrize("gold", READABLE)
+def test_an_answer_that_cannot_be_read_is_wrong_if_the_setting_says_so(gold: str, text: str) -> None:
+    with checker_for(grader_settings(unreadable_is=UnreadableIs.wrong)) as checker:
+        assert checker.grade((gold,), text).verdict is Verdict.INCORRECT
+        assert checker.grade((gold, "7"), text).verdict is Verdict.INCORRECT
+    with checker_for(grader_settings()) as checker:
+        expected = Verdict.OVER_LIMIT if text in TOO_LARGE else Verdict.UNPARSEABLE
+        assert checker.grade((gold,), text).verdict is expected
+
+
+def test_a_known_answer_that_cannot_be_read_leaves_it_ungraded() -> None:
+    with checker_for(grader_settings(unreadable_is=UnreadableIs.wrong)) as checker:
+        assert checker.grade((UNREADABLE,), "\\boxed{@@}").verdict is Verdict.UNPARSEABLE
+        assert checker.grade(("5", UNREADABLE), "\\boxed{@@}").verdict is Verdict.UNPARSEABLE
+        assert checker.grade(("9^{9^{9^9}}",), "\\boxed{@@}").verdict is Verdict.OVER_LIMIT
+
+
+def test_other_answers_keep_their_verdicts() -> None:
+    cases = [
+        ("5", "\\boxed{5}"),
+        ("5", "\\boxed{6}"),
+        ("\\sin 2x", "\\boxed{2\\sin x\\cos x}"),
+        ("5", "I do not know."),
+    ]
+    verdicts = []
+    for decision in UnreadableIs:
+        with checker_for(grader_settings(unreadable_is=decision)) as checker:
+            verdicts.append([checker.grade((gold,), text).verdict for gold, text in cases])
+    assert verdicts[0] == verdicts[1] == [Verdict.CORRECT, Verdict.INCORRECT, Verdict.CORRECT, Verdict.NO_ANSWER]
+
+
+def test_the_verdict_is_known_at_once_when_it_comes_again() -> None:
+    with checker_for(grader_settings(unreadable_is=UnreadableIs.wrong)) as checker:
+        assert checker.quick(("5",), UNREAD[0]) is None
+        checker.grade(("5",), UNREAD[0])
+        again = checker.quick(("5",), UNREAD[0])
+        assert again is not None
+        assert again.verdict is Verdict.INCORRECT
+
+
+def test_runs_of_earlier_versions_keep_their_names_and_their_meaning() -> None:
+    before = grader_settings()
+    assert before.unreadable_is is UnreadableIs.ungraded
+    assert "unreadable_is" not in identity_settings(before)
+    wrong = grader_settings(unreadable_is=UnreadableIs.wrong)
+    assert identity_settings(wrong)["unreadable_is"] is UnreadableIs.wrong
+    assert chosen_settings({"grader.kind": "math"}, GraderConfig, GRADERS) == before
+    recorded = {"grader.kind": "math", "grader.unreadable_is": "wrong"}
+    assert chosen_settings(recorded, GraderConfig, GRADERS) == wrong
