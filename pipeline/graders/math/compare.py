@@ -23,6 +23,7 @@ from pipeline.graders.math.angles import same_angle
 from pipeline.graders.math.exact import (
     COUNTED,
     DEGREE,
+    DIRECTIONS,
     Exact,
     convert_unit,
     decimal_comma,
@@ -265,6 +266,9 @@ def _number_of_sentence(given: str) -> Exact | None:
 def _same_number(right: Exact, number: Exact, tolerance: float) -> bool:
     if right.unit and number.unit and right.unit != number.unit and _are_comparable(right.unit, number.unit):
         return convert_unit(number, right.unit) == right.value
+    if right.percent != number.percent and (right.unit or number.unit):
+        # 50 kg and 50 degrees are no percentages.
+        return False
     given, wanted = {number.value}, {right.value}
     if right.percent != number.percent:
         given |= {number.value / 100} if number.percent else set()
@@ -288,6 +292,10 @@ def _are_comparable(unit: str, other: str) -> bool:
         return False
     counted = [name.startswith(COUNTED) for name in (unit, other)]
     if all(counted):
+        ways = [DIRECTIONS.intersection(name.split()) for name in (unit, other)]
+        if all(ways) and ways[0] != ways[1]:
+            # 5 m north is not 5 m south.
+            return True
         return set(unit.split()) & set(other.split()) == {COUNTED}
     return not any(counted)
 

@@ -16,6 +16,7 @@ from pipeline.graders.math.multipliers import MULTIPLIERS
 MAX_POWER = 400
 COUNTED = "of"
 DEGREE = "degree"
+DIRECTIONS = frozenset({"north", "south", "east", "west", "left", "right", "up", "down"})
 MAX_UNIT_WORDS = 4
 MAX_NUMBER_WORDS = 12
 
@@ -63,6 +64,7 @@ _NOT_UNITS = frozenset(
         "fifths", "tenth", "tenths", "th", "st", "nd", "rd", "not", "no", "less", "more", "than", "base",
         "squared", "cubed", "factorial", "choose", "remainder", "modulo", "tens", "hundreds", "thousands",
         "millions", "billions", "sixths", "sevenths", "eighths", "ninths", "hundredths", "thousandths",
+        "below", "above", "zero",
     }
 )  # fmt: skip
 _UNIT_NAMES = {
@@ -176,7 +178,15 @@ def exact_value(normal: str) -> Exact | None:
     if words is None:
         return _compound(text)
     # Counted things cannot be converted, but apples are not oranges.
-    return Exact(value, unit=unit_named(rest) or f"{COUNTED} {_folded(rest)}", decimal=decimal)
+    return Exact(
+        value, unit=unit_named(rest) or _product_of_units(words) or f"{COUNTED} {_folded(rest)}", decimal=decimal
+    )
+
+
+def _product_of_units(words: list[str]) -> str | None:
+    """The unit `m s` of metres times seconds, which is not m/s. None for other words."""
+    names = [_CANONICAL.get(word) for word in words]
+    return " ".join(filter(None, names)) if len(names) > 1 and all(names) else None
 
 
 def _in_words(phrase: str) -> Exact | None:

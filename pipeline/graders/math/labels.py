@@ -72,6 +72,9 @@ def differ(label: str, other: str) -> bool:
         return True
     if {name.lower() for name in both} <= _QUANTITIES:
         return True
+    if all(name.startswith("(") for name in both):
+        # (a,b) = (2,3) says nothing of (x,y).
+        return len({frozenset(name[1:-1].split(",")) for name in both}) > 1
     figures = [_FIGURE.fullmatch(name) for name in both]
     if figures[0] and figures[1]:
         return figures[0][1] == figures[1][1] and figures[0][2] != figures[1][2][::-1]
@@ -159,7 +162,7 @@ def _names_differ(one: _Name, two: _Name) -> bool:
         return True
     if one.base != two.base:
         return bool(one.arguments) or (one.is_symbol and two.is_symbol)
-    if one.index and two.index and one.index != two.index:
+    if one.index != two.index:
         return True
     return one.arguments != two.arguments
 
