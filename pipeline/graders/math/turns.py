@@ -29,20 +29,9 @@ _TOKEN = re.compile(
 )
 _OTHERS = frozenset(
     {
-        "user",
-        "system",
-        "human",
-        "prompter",
-        "inst",
-        "instruction",
-        "developer",
-        "tool",
-        "ipython",
-        "question",
-        "problem",
-        "q",
+        "user", "system", "human", "prompter", "inst", "instruction", "developer", "tool", "ipython", "question", "problem",
     }
-)
+)  # fmt: skip
 _TASKS = frozenset({"question", "problem"})
 _STATES = re.compile(r"nswer|\\boxed|####")
 _STATES_A_VALUE = re.compile(r"nswer\s{0,4}\*{0,2}\s{0,4}(?::|is\b|=)|\\boxed|####")
