@@ -154,4 +154,4 @@ def _keys_of(schema: type, wanted: Callable[[Any], bool], prefix: str = "") -> s
 
 def _nearest(key: str, keys: Sequence[str]) -> str:
     near = nearest_keys(key, keys)
-    return f": did you mean {' or '.join(near)}?" if near else "; --help-all explains all settings"
+    return f": did you mean {' or '.join(near)}?" if near else "; conf/README.md and --help-all explain all settings"

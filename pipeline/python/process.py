@@ -21,6 +21,7 @@ from pipeline.python.outcome import Outcome
 from pipeline.python.task import Task
 
 _PACKAGE_ROOT = str(Path(pipeline.__file__).resolve().parent.parent)
+_STOPPED = "interrupted; what was committed is kept: the same call continues the run"
 _TOO_LATE = "interrupted, but the run was finished before it could stop: the same call returns it"
 _LAST_LINES = 10
 _RELAY_SECONDS = 2.0
@@ -50,7 +51,7 @@ def label_elsewhere(task: Task, watch: Callable[[Status], None]) -> Summary:
         # A loop over runs must end here too.
         raise RunInterrupted(_TOO_LATE)
     if heard.interrupted and outcome.error in ("", Interrupted.__name__):
-        raise RunInterrupted(outcome.message)
+        raise RunInterrupted(_STOPPED)
     return outcome.result()
 
 

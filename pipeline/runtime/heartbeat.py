@@ -1,7 +1,7 @@
 """Writes the heartbeat file of a start into the run directory: which process runs it, its progress, and how it ended.
 
 A thread writes the file every `HEARTBEAT_SECONDS`, so that a slow store does not delay the run. Write errors are ignored; the
-run detects a full disk by its own writes. A start that finds no work leaves no file.
+run detects a full disk by its own writes. A start that finds no work leaves no file, unless it is the first of its run.
 """
 
 import os
@@ -28,6 +28,7 @@ from pipeline.storage.starts import (
     this_process,
     write_start,
 )
+from pipeline.storage.starts import FOLDER as STARTS
 from pipeline.storage.storage import Storage
 
 HEARTBEAT_SECONDS = 10.0
@@ -115,12 +116,16 @@ class _Heartbeat:
             self._write_beat()
             beat = True
             self._over.wait(HEARTBEAT_SECONDS)
-        if beat or self._owed or self._start.ended != DONE:
+        # The first start of a run leaves a file even if others sampled all rollouts: it records its settings.
+        if beat or self._owed or self._start.ended != DONE or self._without(STARTS):
             self._write_beat()
 
     def _fresh(self) -> bool:
+        return self._without(COMMITS)
+
+    def _without(self, folder: str) -> bool:
         with suppress(StoreError):
-            return not self._storage.names(COMMITS)
+            return not self._storage.names(folder)
         return False
 
     def _write_beat(self) -> None:

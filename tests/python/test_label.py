@@ -282,7 +282,7 @@ def test_ctrl_c_leaves_a_run_that_goes_on(tmp_path: Path, run: Run) -> None:
     process.send_signal(signal.SIGINT)
     said = process.communicate(timeout=60)[1]
     assert RunInterrupted.__name__ in said
-    assert "start the same command again" in said
+    assert "the same call continues the run" in said
     assert process.returncode == 1
     assert not (tmp_path / "run-next").exists()
     with python_without_ray():

@@ -119,6 +119,16 @@ def test_a_fresh_directory_is_reported_of_at_once_and_signs_of_life_follow(tmp_p
     assert last.samples[-1].tokens == 50
 
 
+def test_the_first_start_of_a_run_leaves_its_settings_even_if_it_finds_no_work(tmp_path: Path) -> None:
+    (tmp_path / "commits").mkdir()
+    (tmp_path / "commits" / "input-00000000000000000000-00000.json").touch()
+    for rollouts in (3, 4):
+        with heartbeat.heartbeat(LocalStorage(tmp_path), None, ignore, {"sampling.rollouts": rollouts}) as report:
+            report(Status(stage="starting", units=2, units_done=2))
+    (start,) = shown(tmp_path)
+    assert (start.ended, start.settings) == ("done", {"sampling.rollouts": 3})
+
+
 def test_nothing_is_written_until_it_is_known_that_something_is_owed(tmp_path: Path) -> None:
     (tmp_path / "commits").mkdir()
     (tmp_path / "commits" / "input-00000000000000000000-00000.json").touch()

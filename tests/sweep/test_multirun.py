@@ -16,9 +16,10 @@ import yaml
 
 from pipeline.__main__ import main
 from pipeline.analysis.audit.run import audit
+from pipeline.cli.compose import compose
 from pipeline.cli.label import LABEL
 from pipeline.cli.multirun import sweep
-from pipeline.cli.own_settings import NOTHING
+from pipeline.cli.own_settings import NOTHING, Given
 from pipeline.config.changes import AuditConfig
 from pipeline.config.label import ClusterConfig, LabelConfig
 from pipeline.core.errors import ClusterError, Interrupted, RunConflict, StepvalueError, UsageError
@@ -94,6 +95,8 @@ def test_one_folder_per_run_one_sampling_per_seed_one_table_one_comparison(folde
     assert hired.run_dirs == names[:2]
     assert [run["rollouts_of"] for run in record(folder)] == ["", "", *names[:2]]
     assert all(audit(AuditConfig(run_dir=str(folder / "sweep" / name))).sound for name in names)
+    repeated = compose(LABEL, ["run_dir=new"], Given(again=str(folder / "sweep" / names[2]))).settings()
+    assert (repeated.estimator.threshold, repeated.data.path) == (0.9, str(folder / "rows.jsonl"))
     low, _, high, _ = (run["figures"] for run in record(folder))
     assert low["good"] > high["good"]
     assert low["mean_value"] == high["mean_value"]
