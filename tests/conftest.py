@@ -37,8 +37,8 @@ def pytest_sessionfinish() -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Files with slow tests come first, so that two processes that take a file each in turn end at about the same time."""
-    slow = {item.path for item in items if any(item.get_closest_marker(name) for name in ("model", "ray"))}
-    items.sort(key=lambda item: item.path not in slow)
+    marked = {name: {item.path for item in items if item.get_closest_marker(name)} for name in ("model", "ray", "slow")}
+    items.sort(key=lambda item: [item.path not in paths for paths in marked.values()])
 
 
 @pytest.fixture(scope="session")

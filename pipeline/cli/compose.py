@@ -256,9 +256,12 @@ def _implementation(section: str, used: Sequence[OwnSettings], typed: Mapping[st
 
 def _store(command: Command, schema: Any, chosen: Mapping[str, str]) -> None:
     """Give Hydra the schema of a command, and options for implementations without a file."""
+    from hydra.conf import HydraConf
     from hydra.core.config_store import ConfigStore
 
     store = ConfigStore.instance()
+    # Not Hydra's own settings of jobs and logs: nothing here asks for them, and they take half the time of a composition.
+    store.store(group="hydra", name="config", node=HydraConf(defaults=[]))
     store.store(name=f"{command.name}_schema", node=schema)
     names = [(section, name) for section in REGISTRIES for name in plugins(section)]
     for section, name in [*names, *chosen.items()]:

@@ -41,6 +41,12 @@ UNITS = {
     "one unit": ("run.unit_problems=100",),
     "several units": ("run.unit_problems=1", "run.units_in_flight=1"),
 }
+PAIRS = [
+    pytest.param((name, units), marks=() if at % len(UNITS) == turn % len(UNITS) else pytest.mark.faults)
+    for at, name in enumerate(ADAPTIVE)
+    for turn, units in enumerate(UNITS)
+]
+"""`make test` takes each of both at least once, `make faults` all pairs."""
 QUICK = ("run.flush_seconds=0.01", "run.attempts=50", "run.max_failures=1000", "sampling.rollouts=3")
 
 
@@ -57,7 +63,7 @@ class StopAfter(StopSignal):
             raise Interrupted("a test stops the run")
 
 
-@pytest.fixture(scope="module", params=[(name, units) for name in ADAPTIVE for units in UNITS], ids=" in ".join)
+@pytest.fixture(scope="module", params=PAIRS, ids=" in ".join)
 def reference(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[tuple[str, ...], Path]:
     """The settings of a run, and the folder of an undisturbed run."""
     name, units = request.param

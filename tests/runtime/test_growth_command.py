@@ -44,7 +44,8 @@ def test_the_command_goes_on_after_a_kill_and_refuses_a_changed_row(
     changed = [*GROWN[:-1], {**GROWN[-1], "answer": "20"}]
     write_rows(tmp_path / "rows.jsonl", changed)
     capsys.readouterr()
-    assert main(["label", *settings]) == 2
+    with without_ray():
+        assert main(["label", *settings]) == 2
     refused = capsys.readouterr().err
     assert "rows.jsonl:12 changed: the row at " in refused
     assert "rows.jsonl:12 has another known answer" in refused

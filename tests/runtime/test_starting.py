@@ -301,7 +301,7 @@ def given_up(gpu: int) -> str:
 @pytest.mark.parametrize("in_flight", [1, 8])
 def test_a_gpu_that_dies_at_work_is_given_up_and_nothing_is_lost(loading: float, in_flight: int) -> None:
     gpus = Gpus(count=8, faults={gpu: [loading] for gpu in range(8)}, dead_at_work=frozenset({3}), work_seconds=60.0)
-    ended = run(gpus, 8, units=2000, units_in_flight=in_flight)
+    ended = run(gpus, 8, units=800, units_in_flight=in_flight)
     assert ended.error is None
     assert gpus.written_off == set()
     assert set(gpus.labelled) == {0, 1, 2, 4, 5, 6, 7}
@@ -366,7 +366,7 @@ def test_two_workers_for_one_gpu_write_a_deadly_request_off() -> None:
     assert gpus.written_off == {"u5-2"}
 
 
-@settings(max_examples=40)
+@settings(max_examples=15)
 @given(
     st.integers(1, 4),
     st.integers(1, 4),
@@ -507,7 +507,7 @@ def test_a_dead_engine_gives_its_turn_to_the_next() -> None:
 faults = st.lists(st.sampled_from([1.0, 50.0, FULL, DEAD, FOREVER]), min_size=1, max_size=4)
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(st.integers(1, 4), st.integers(1, 4), st.dictionaries(st.integers(0, 3), faults), st.sampled_from([1, 2]))
 def test_a_run_ends_well_where_a_place_is_good_and_never_hangs(
     count: int, workers: int, faults: dict[int, list[Any]], engines: int
