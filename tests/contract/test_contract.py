@@ -4,6 +4,7 @@ import importlib.util
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -90,9 +91,16 @@ def test_the_uses_are_those_of_our_source(used: list[Use]) -> None:
     assert {"VLLM_CPU_KVCACHE_SPACE", "VLLM_WORKER_MULTIPROC_METHOD", "VLLM_CACHE_ROOT"} <= names
 
 
+def one_of_each_kind(*rows: tuple[str, str, str, str]) -> list[Any]:
+    """All rows, of which `make test` takes the first one of each kind of complaint."""
+    kinds = ("takes no", "has no", "knows no", "TokenMeter", "finish reason")
+    first = {kind: next((row for row in rows if kind in row[-1]), None) for kind in kinds}
+    return [pytest.param(*row, marks=() if row in first.values() else pytest.mark.faults) for row in rows]
+
+
 @pytest.mark.parametrize(
     ("file", "old", "new", "said"),
-    [
+    one_of_each_kind(
         ("vllm/engine/arg_utils.py", r"\bmax_num_seqs:", "max_sequences:", "takes no max_num_seqs"),
         ("vllm/sampling_params.py", r"\bmin_p: float", "least_p: float", "takes no min_p"),
         ("vllm/sampling_params.py", r"\bFINAL_ONLY\b", "LAST_ONLY", "has no FINAL_ONLY"),
@@ -111,7 +119,7 @@ def test_the_uses_are_those_of_our_source(used: list[Use]) -> None:
         ("vllm/v1/engine/output_processor.py", r"self\.request_states\b", "self.states", "has no request_states"),
         ("vllm/v1/engine/__init__.py", r'"length", ', "", "finish reason 'length'"),
         ("vllm/envs.py", r'"VLLM_CACHE_ROOT"', '"VLLM_CACHE"', "knows no variable VLLM_CACHE_ROOT"),
-    ],
+    ),
 )
 def test_a_name_that_vllm_changed_is_reported(file: str, old: str, new: str, said: str) -> None:
     found = judged(installed(), changed={file: replaced(old, new)})
@@ -120,13 +128,13 @@ def test_a_name_that_vllm_changed_is_reported(file: str, old: str, new: str, sai
 
 @pytest.mark.parametrize(
     ("file", "old", "new", "said"),
-    [
+    one_of_each_kind(
         (ARGUMENTS, '"gpu_memory_utilization"', '"memory_share"', "takes no memory_share"),
         (ENGINE, r"include_stop_str_in_output=", "include_stop=", "takes no include_stop"),
         (ENGINE, r"self\._engine\.errored", "self._engine.has_died", "has no has_died"),
         (METER, r"prompts\.computed", "prompts.calculated", "has no calculated"),
         (ENGINE, '"VLLM_NO_USAGE_STATS"', '"VLLM_NO_USAGE"', "knows no variable VLLM_NO_USAGE"),
-    ],
+    ),
 )
 def test_a_name_that_we_mistake_is_reported(file: str, old: str, new: str, said: str) -> None:
     found = judged(installed(), ours={file: replaced(old, new)})

@@ -302,7 +302,10 @@ def drawn(kernel: Kernel, chains: int, steps: int, random: np.random.Generator) 
     return [straight(f"{name} ", steps, bool(outcome)) for name, outcome in enumerate(right)], truth
 
 
-@pytest.mark.parametrize("kernel", [JUMPS, SMOOTH], ids=["jumps", "smooth"])
+KERNELS = [pytest.param(JUMPS, id="jumps"), pytest.param(SMOOTH, id="smooth", marks=pytest.mark.faults)]
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
 def test_intervals_and_sds_are_calibrated_over_chains_such_as_the_kernel_knows(kernel: Kernel) -> None:
     """A point more or less than 95 % may be chance, with 500 chains whose eight values are not independent. Before likely falls
     intervals are wider, so that a little more than 95 % of all values may be within theirs."""
@@ -321,7 +324,7 @@ def test_intervals_and_sds_are_calibrated_over_chains_such_as_the_kernel_knows(k
     assert np.sqrt(np.mean(sd**2)) < 1.1 * POOLED.wanted_sd
 
 
-@pytest.mark.parametrize("kernel", [JUMPS, SMOOTH], ids=["jumps", "smooth"])
+@pytest.mark.parametrize("kernel", KERNELS)
 def test_probabilities_of_falls_are_calibrated_and_intervals_hold_the_value_before_the_largest(kernel: Kernel) -> None:
     """Intervals of 95 % everywhere would hold 88 % of the values before the largest fall of the chains with jumps. Of
     the smooth ones, only some 30 have a large fall."""

@@ -150,6 +150,7 @@ def test_a_program_that_is_late_on_a_busy_machine_gets_its_time(
         assert DecidedChecker(checker).grade_answer((gold,), COMPUTES).verdict is Verdict.CORRECT
 
 
+@pytest.mark.faults
 @pytest.mark.parametrize("gold", [CALLS, pytest.param(*STREAMS.values, id="streams", marks=pytest.mark.faults)])
 def test_a_program_to_which_a_busy_machine_leaves_too_little_is_not_graded(
     own_checker: Maker, monkeypatch: pytest.MonkeyPatch, gold: str

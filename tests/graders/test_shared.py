@@ -126,7 +126,9 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize("method", ["fork", "spawn", pytest.param("forkserver", marks=pytest.mark.faults)])
+@pytest.mark.parametrize(
+    "method", ["fork", *(pytest.param(method, marks=pytest.mark.faults) for method in ("spawn", "forkserver"))]
+)
 def test_other_processes_have_checkers_of_their_own(method: str, tmp_path: Path) -> None:
     (tmp_path / "processes.py").write_text(PROCESSES)
     done = subprocess.run(

@@ -270,6 +270,7 @@ def test_a_plan_without_the_hub_is_refused_in_a_line(tmp_path: Path, nobody: str
     )
 
 
+@pytest.mark.faults
 def test_a_hub_that_answers_is_reported(tmp_path: Path) -> None:
     with HTTPServer(("127.0.0.1", 0), _Hub) as hub:
         threading.Thread(target=hub.serve_forever, daemon=True).start()

@@ -196,6 +196,7 @@ def test_a_server_that_drips_is_given_up(monkeypatch: pytest.MonkeyPatch) -> Non
         connection._check_answers("here", f"127.0.0.1:{port}", lambda: None)
 
 
+@pytest.mark.faults
 def test_workers_load_the_package_of_the_driver_in_a_folder_with_another_one(tmp_path: Path) -> None:
     """As `stepvalue label` does, whose path does not begin with the working folder."""
     (tmp_path / "pipeline").mkdir()

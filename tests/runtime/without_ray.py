@@ -28,8 +28,8 @@ def _workers(config: LabelConfig, check: Callable[[], None]) -> Iterator[WorkerP
 
 @contextmanager
 def without_ray() -> Iterator[None]:
-    """`label`, of the command line and of a run's child process, starts no Ray within this block, joins none, and sets no variable
-    of the environment for it."""
+    """`label`, of the command line and of a run's child process, starts no Ray within this block and joins none. It sets no
+    variables for Ray either, which later commands of this process would inherit."""
     with patch.object(label, "_ray_workers", _workers), patch.object(label, "set_up_ray", lambda _: None):
         yield
 
