@@ -128,14 +128,15 @@ def test_the_text_of_chains_is_no_output_of_its_own(kernel: Kernel, monkeypatch:
 
 
 CHAIN: dict[str, Any] = {
-    "chain_id": "c", "source_id": None, "problem": "<b>1 + 1?</b>", "gold_answer": "2", "outcome": True, "root_value": 0.5,
+    "chain_id": "c", "source_id": None, "problem": "<b>1 + 1?</b>", "gold_answer": "2", "final_answer": "2",
+    "outcome": True, "root_value": 0.5,
     "steps": ["<script>", "b"], "value": [0.2, None], "n_correct": [1, 0], "n_rollouts": [5, 0],
 }  # fmt: skip
 
 
 FOR_TEXT: dict[str, Any] = {
     "problem_id": "p", "label": [1, None], "low": [0.1, None], "high": [0.3, None], "origin": ["measured", "measured"],
-    "root_low": 0.4, "root_high": 0.6, "root_n_correct": 1, "root_n_rollouts": 2, "final_answer": "2",
+    "root_low": 0.4, "root_high": 0.6, "root_n_correct": 1, "root_n_rollouts": 2,
 }  # fmt: skip
 
 
