@@ -11,6 +11,7 @@ import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from omegaconf import OmegaConf
 
 from pipeline.__main__ import compose_label, main
 from pipeline.cli.compose import compose
@@ -456,7 +457,8 @@ def test_any_settings_survive_a_file(
         "sampling": {"temperature": temperature, "rollouts": rollouts},
         "estimator": estimator,
     }
-    (folder / "my.yaml").write_text(yaml.safe_dump(content, allow_unicode=True))
+    # As PyYAML writes it, `0E0` without quotes would be a number for Hydra.
+    (folder / "my.yaml").write_text(OmegaConf.to_yaml(content))
     made = compose(LABEL, ["data.path=x"], Given(folder=folder, name="my")).settings()
     assert made.policy.prompt.instruction == text
     assert (made.sampling.temperature, made.sampling.rollouts) == (temperature, rollouts)

@@ -21,22 +21,23 @@ MOST_CHARACTERS = 500
 QUOTED = "sentinel" * 13
 """A message quotes fewer characters of a text in a row than these 104."""
 
-GOOD: dict[str, Any] = {"problem": LONG, "answer": "3", "steps": [LONG, f"{LONG} The answer is 3."]}
+GOOD: dict[str, Any] = {"problem": LONG, "answer": "3", "steps": [LONG, f"{LONG} The answer is 3."], "right": None}
 BAD: dict[RejectReason, list[bytes | dict[str, Any]]] = {
     RejectReason.NOT_UTF8: [f'{{"problem": "{LONG}'.encode() + b'\xff"}'],
     RejectReason.NOT_JSON: [f'{{"problem": "{LONG}'.encode(), LONG.encode(), f'{{"{LONG}": {"9" * 10_000}}}'.encode()],
     RejectReason.NOT_A_ROW: [json.dumps(LONG).encode(), json.dumps([LONG]).encode()],
-    RejectReason.MISSING_PROBLEM: [{**GOOD, "problem": ""}, {**GOOD, "problem": [LONG]}, {LONG: LONG, "x" + LONG: LONG}],
+    RejectReason.MISSING_PROBLEM: [{**GOOD, "problem": ""}, {**GOOD, "problem": [LONG]}, {LONG: LONG, "right": None}],
     RejectReason.MISSING_ANSWER: [{**GOOD, "answer": {LONG: LONG}}, {**GOOD, "answer": [LONG, None]}],
     RejectReason.UNPARSEABLE_ANSWER: [{**GOOD, "answer": f"\\frac{{{LONG}"}, {**GOOD, "answer": "\\frac{\x01" * 5000}],
     RejectReason.NO_STEPS: [{**GOOD, "steps": []}],
     RejectReason.BAD_STEPS: [{**GOOD, "steps": LONG}, {**GOOD, "steps": [LONG, {LONG: LONG}]}],
     RejectReason.BAD_TEXT: [{**GOOD, "problem": f"{LONG}\x00"}, {**GOOD, "id": f"{LONG}\x00"}],
+    RejectReason.BAD_OUTCOME: [{**GOOD, "right": LONG}, {LONG: LONG, "x" + LONG: LONG}],
     RejectReason.TOO_LARGE: [{**GOOD, "problem": LONG * 7}, {**GOOD, "steps": [LONG] * 300}],
     RejectReason.DUPLICATE: [{**GOOD, "id": "again"}],
     RejectReason.ID_CONFLICT: [{**GOOD, "id": LONG, "problem": f"Another {LONG}"}],
     RejectReason.CONTEXT: [{**GOOD, "problem": LONG * 5}],
-    RejectReason.FILTERED: [{"problem": f"Alone: {LONG}", "answer": "3"}],
+    RejectReason.FILTERED: [{"problem": f"Alone: {LONG}", "answer": "3", "right": None}],
 }  # fmt: skip
 
 
@@ -52,6 +53,7 @@ def write_lines(path: Path, rows: list[bytes | dict[str, Any]]) -> Path:
 def words(data: Path) -> list[str]:
     return [
         f"data.path={data}", f"data.max_chars={MAX_CHARS}", "policy=oracle", f"policy.max_model_len={CONTEXT}",
+        "data.columns.outcome=right",
         "sampling.solutions=1", "sampling.keep=mixed", "sampling.max_tokens=100", "sampling.rollouts=1",
     ]  # fmt: skip
 
