@@ -263,8 +263,7 @@ def _store(command: Command, schema: Any, chosen: Mapping[str, str]) -> None:
     # Not Hydra's own settings of jobs and logs: nothing here asks for them, and they take half the time of a composition.
     store.store(group="hydra", name="config", node=HydraConf(defaults=[]))
     store.store(name=f"{command.name}_schema", node=schema)
-    names = [(section, name) for section in REGISTRIES for name in plugins(section)]
-    for section, name in [*names, *chosen.items()]:
+    for section, name in [*((each, name) for each in REGISTRIES for name in plugins(each)), *chosen.items()]:
         if not (conf_folder() / section / f"{name}{YAML}").is_file():
             store.store(group=section, name=name, node={REGISTRIES[section][0].CHOSEN_BY: name})
 

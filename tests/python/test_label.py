@@ -147,7 +147,8 @@ def test_rejected_rows_are_reported_by_their_number_in_the_call(
     assert run.rejects()["line"].to_list() == [7]
     assert first in repr(run)
     twice = [*ROWS[:2], ROWS[0], {**ROWS[1], "id": ROWS[0]["id"]}]
-    details = label(twice, policy="oracle", run_dir=tmp_path / "twice", progress=False, **QUICK).rejects()["detail"]
+    with python_without_ray():
+        details = label(twice, policy="oracle", run_dir=tmp_path / "twice", progress=False, **QUICK).rejects()["detail"]
     assert "are at row 1;" in details[0]
     assert "at row 1: make ids unique" in details[1]
     changed = [{**ROWS[0], "problem": "x"}, *INPUT[1:]]
@@ -174,7 +175,8 @@ def test_a_run_is_shown_by_its_important_lines(run: Run, tmp_path: Path) -> None
 
 def test_what_a_notebook_shows_of_a_run_is_text(tmp_path: Path) -> None:
     rows = [*ROWS[:2], {"problem": "1 + 1?", "answer": "<script>\x1b[31m"}]
-    run = label(rows, policy="oracle", run_dir=tmp_path / "<b>", progress=False, **QUICK)
+    with python_without_ray():
+        run = label(rows, policy="oracle", run_dir=tmp_path / "<b>", progress=False, **QUICK)
     html = run._repr_html_()
     assert html.startswith("<pre")
     assert html.count("<") == 2
