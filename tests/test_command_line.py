@@ -299,7 +299,7 @@ def test_grade_explains_itself_with_its_own_groups_and_settings(capsys: Printed)
     shown = capsys.readouterr().out
     assert "python -m pipeline grade input=" in shown
     assert "  grader     code default" in shown
-    assert "  policy" not in shown
+    assert "\n  policy " not in shown
     assert main(["grade", "grader.processes=3", "output=x.jsonl", "--cfg", "job"]) == 0
     settings = yaml.safe_load(capsys.readouterr().out)
     assert settings.keys() == set(GradeConfig.__dataclass_fields__)

@@ -161,7 +161,9 @@ def test_without_a_token_nothing_is_exported(
     "name", ["steps", "a/b/c", "a/..", "-a/b", "a/b--c", "a/b.git", "", "a/b c", "https://x/y", "a/" + "b" * 97]
 )
 def test_a_name_that_is_none_is_refused(name: str) -> None:
-    with pytest.raises(ValueError, match=r"push_to_hub=.* is out of range: it must be OWNER/NAME"):
+    with pytest.raises(
+        ValueError, match=r"push_to_hub=.* is no name of a data set: write OWNER/NAME, such as my-name/my-steps"
+    ):
         ExportConfig(push_to_hub=name)
 
 
