@@ -196,7 +196,7 @@ def test_naming_a_model_chooses_the_policy_that_serves_it() -> None:
         (["label", "~policy"], ["~policy: settings are written key=value"]),
         (
             ["label", "sampling.rollouts=1,2"],
-            ["sampling.rollouts=1,2: one value at a time", "quotes around a value with commas"],
+            ["sampling.rollouts=1,2: one value at a time", "quotes around a value with commas", "add --multirun"],
         ),
         (["label", "sampling.rollouts=range(1,5)"], ["one value at a time"]),
         (["label", "policy=oracle,hf"], ["one value at a time"]),

@@ -296,6 +296,10 @@ def test_a_mistake_in_a_file_is_one_line_with_its_name(
     ("arguments", "said"),
     [
         (["label", "--config-dir", "nowhere"], "--config-dir nowhere: there is no such folder"),
+        (
+            ["label", "--config-name", "run_dir=x"],
+            "--config-name is followed by the setting run_dir=x: write --config-name NAME",
+        ),
         (["label", "--config-name", "my"], "--config-name my needs the folder of the file too: --config-dir FOLDER"),
         (["label", "experiment=e"], "experiment=e needs the folder of your settings: --config-dir FOLDER"),
         (["label", "--config-dir"], "--config-dir takes a value: --config-dir FOLDER"),

@@ -46,7 +46,10 @@ def check_overrides(parsed: Sequence[Any], known: Sections) -> tuple[list[str], 
         key = override.key_or_group
         line = str(override.input_line)
         if override.is_sweep_override():
-            raise UsageError(f"{line}: one value at a time; put quotes around a value with commas")
+            raise UsageError(
+                f"{line}: one value at a time; put quotes around a value with commas, and for a run with each of several "
+                "values add --multirun to `label`"
+            )
         if override.is_add() or override.is_force_add() or override.is_delete():
             raise UsageError(f"{line}: settings are written key=value, without a sign in front")
         if key in known.groups:

@@ -73,6 +73,8 @@ def own_settings(command: Command, given: Given, experiment: str | None, read: R
 
     Raises UsageError for a folder or file that is not there or that cannot be read, and for an option that is not there.
     """
+    if given.name is not None and "=" in given.name:
+        raise UsageError(f"--config-name is followed by the setting {given.name}: write --config-name NAME")
     if given.folder is None:
         if given.name is not None:
             raise UsageError(f"--config-name {given.name} needs the folder of the file too: --config-dir FOLDER")

@@ -85,7 +85,10 @@ def place_warnings(places: TargetPlaces, *, what: str, instead: str) -> Iterator
     if not places.inner and places.bad >= LEAST_TARGETS:
         yield "no chain has a step before its last one: all labels only repeat outcomes. Label chains of several steps"
     elif words := mostly_ends(places.bad_at_ends, places.bad):
-        yield f"{words}. {instead}, or make more labels 0 with `relabel` and estimator.rule=threshold"
+        yield (
+            f"{words}. {instead}, or make more labels 0 with `relabel`: estimator.rule=threshold, and under this rule a higher "
+            "estimator.threshold"
+        )
 
 
 def mostly_ends(at_ends: int, zeros: int) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, replace
 from functools import lru_cache
-from pathlib import Path
+from pathlib import Path, PurePath
 
 import polars as pl
 
@@ -58,8 +58,10 @@ INVALID = ".invalid.jsonl"
 PROBLEMS_REMEMBERED = 4096
 CONTAMINATED = "contaminated"
 SURPLUS = "balance"
-_POLICY = ("policy.kind", "policy.model", "policy.revision", "policy.dtype", "policy.quantization", "policy.plugin")
-"""The settings of the policy that the data card shows."""
+_SECTIONS = ("data.", "policy.", "sampling.")
+"""The sections of a run's settings that the data card shows, beside those of its labels."""
+_MODELS = ("policy.model", "policy.tokenizer", "policy.speculative_model")
+"""Settings that may hold a path of this machine: the card shows its last part."""
 
 
 def export(config: ExportConfig) -> ExportResult:
@@ -286,17 +288,23 @@ class _Job:
 
 
 def _made_with(run: StoredRun) -> Settings:
-    """The settings that a reader of the labels wants to know: which policy was sampled how, then estimator and grader.
+    """The settings that decide about the labels: the input, which policy was sampled how, then estimator and grader.
 
     `sampling.rollouts` is no part of a run's identity. Its value comes from the finished units, which may have several."""
     sampled = {
-        key: value
+        key: _without_folders(value) if key in _MODELS else value
         for key, value in run.identity.items()
-        if key in _POLICY or key.startswith(("sampling.", "policy.prompt."))
+        if key.startswith(_SECTIONS)
     }
     asked = {whole.unit_target.rollouts for whole in run.wholes.values()}
     rollouts = f"{min(asked)} to {max(asked)}" if len(asked) > 1 else next(iter(asked), None)
     return {**sampled, "sampling.rollouts": rollouts, **run.settings}
+
+
+def _without_folders(model: object) -> object:
+    """A model as its folder is called; names of the Hub stay whole."""
+    is_path = isinstance(model, str) and model.startswith(("/", "~", "."))
+    return PurePath(str(model)).name if is_path else model
 
 
 def _rule(settings: Settings) -> str:

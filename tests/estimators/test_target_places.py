@@ -49,7 +49,10 @@ def test_warnings_name_the_target_that_is_missing_and_a_better_one() -> None:
     few, ends = place_warnings(places, what="value", instead="Train on labels")
     assert few.startswith("few inner steps have a value: 1 of 10.")
     assert few.endswith("from a step without a value. Train on labels")
-    assert ends.endswith("Train on labels, or make more labels 0 with `relabel` and estimator.rule=threshold")
+    assert ends.endswith(
+        "Train on labels, or make more labels 0 with `relabel`: estimator.rule=threshold, and under this rule a "
+        "higher estimator.threshold"
+    )
 
 
 @given(st.lists(st.tuples(st.sampled_from([0, 1, 2, None]), st.sampled_from(ORIGINS)), max_size=8), st.integers(0, 8))

@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,8 +17,10 @@ from pipeline.core.errors import UploadError, UsageError
 from pipeline.engines.registry import made_up_text
 from pipeline.export.card import TAGS
 from pipeline.export.result import CARD, ExportResult, result_lines
-from pipeline.export.run import export
+from pipeline.export.run import _made_with, export
 from pipeline.export.settings import ExportConfig, HubConfig
+from pipeline.storage.location import storage_at
+from pipeline.storage.stored_run import readable_run
 from tests.audit.runs import copied
 from tests.conftest import run_stepvalue
 from tests.export.hub import StandIn, stand_in
@@ -206,6 +209,18 @@ def test_the_card_says_all_and_means_what_it_says(run_dir: Path, tmp_path: Path)
     (prompt,) = [line for line in body.splitlines() if line.startswith("- Prompt: ")]
     assert r'``"Be `brief`.\n# <script>"``' in prompt
     assert not [line for line in body.splitlines() if line.startswith("# <script>")]
+
+
+def test_the_card_lists_the_settings_of_input_policy_and_labels_without_folders(
+    run_dir: Path,
+) -> None:
+    run = readable_run(storage_at(str(run_dir)), partial=False)
+    local = {"policy.model": "/home/me/models/mine", "policy.tokenizer": "org/name"}
+    found = _made_with(replace(run, identity={**run.identity, **local}))
+    wanted = {key for key in run.identity if key.startswith(("data.", "policy.", "sampling."))} | run.settings.keys()
+    assert found.keys() == wanted | {"sampling.rollouts"}
+    assert {"data.layout", "policy.oracle.spread", "estimator.rule"} <= found.keys()
+    assert (found["policy.model"], found["policy.tokenizer"]) == ("mine", "org/name")
 
 
 def test_made_up_values_are_said_to_be_made_up(run_dir: Path, tmp_path: Path) -> None:

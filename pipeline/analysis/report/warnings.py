@@ -128,8 +128,8 @@ def warning_lines(steps: pl.DataFrame) -> Iterator[str]:
         yield "no chain has a step before its last one: all labels only repeat outcomes. Label chains of several steps"
     elif words := mostly_ends(*zeros_at_ends(steps)):
         yield (
-            f"{words}. Train on values instead (target=soft), or make more labels 0: `relabel` with "
-            "estimator.rule=threshold, or with a higher estimator.threshold"
+            f"{words}. Train on values instead (target=soft), or make more labels 0 with `relabel`: "
+            "estimator.rule=threshold, and under this rule a higher estimator.threshold"
         )
     unsolved, zeros = zeros_of_unsolved(steps)
     if zeros >= LEAST_TARGETS and unsolved > MOSTLY * zeros:
