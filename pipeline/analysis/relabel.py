@@ -25,7 +25,7 @@ from pipeline.config.recorded_settings import Settings, chosen_settings, given_s
 from pipeline.core.errors import StoreError, UsageError
 from pipeline.core.ids import content_id
 from pipeline.core.progress import RelabelResult
-from pipeline.core.records import Chain, Finish, Grade, SampledSolution, Solution, Trials
+from pipeline.core.records import Chain, Finish, Grade, InputRow, SampledSolution, Solution, Trials
 from pipeline.core.tables import sampled_solutions, verdicts_table
 from pipeline.data.prompts import stem
 from pipeline.estimators.base import Estimator, objection
@@ -48,13 +48,13 @@ from pipeline.storage.units import UnitRef, unit_rows
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredUnit:
-    """The stored data of a whole unit: its draws, its log, and the current chains and verdicts. `given_outcomes`: what the
-    input says of its chains, by chain id."""
+    """The stored data of a whole unit: its draws, its log, and the current chains and verdicts. `rows`: reads its input, which
+    only new verdicts need."""
 
     drawn: Sequence[SampledSolution]
     rollouts: Sequence[pa.Table]
     chains: Sequence[Chain]
-    given_outcomes: Mapping[str, bool | None]
+    rows: Callable[[], Sequence[InputRow]]
     verdicts: pa.Table | None
 
 
@@ -215,12 +215,11 @@ class _Writer:
     def _stored(self, ref: UnitRef, labels: pa.Table, verdicts: pa.Table | None) -> StoredUnit:
         whole = self._run.wholes[ref.unit_id]
         drawn = self._tables(whole, "solutions")
-        rows = unit_rows(self._storage, ref)
         return StoredUnit(
             drawn=[solution for table in drawn for solution in sampled_solutions(table)],
             rollouts=self._tables(whole, "rollouts"),
             chains=stored_chains(labels),
-            given_outcomes={row.solution.chain_id: row.given_outcome for row in rows if row.solution},
+            rows=lambda: unit_rows(self._storage, ref),
             verdicts=verdicts,
         )
 
@@ -256,8 +255,9 @@ class _Regrader:
     def __call__(self, unit: StoredUnit) -> RegradedUnit:
         drawn = {draw.solution.chain_id: draw.solution for draw in unit.drawn}
         solutions = [drawn.get(chain.solution.chain_id, chain.solution) for chain in unit.chains]
-        given = [unit.given_outcomes.get(chain.solution.chain_id) for chain in unit.chains]
-        chains = list(self._threads.map(self._with_outcome, unit.chains, solutions, given))
+        given = {row.solution.chain_id: row.given_outcome for row in unit.rows() if row.solution}
+        outcomes = [given.get(chain.solution.chain_id) for chain in unit.chains]
+        chains = list(self._threads.map(self._with_outcome, unit.chains, solutions, outcomes))
         return RegradedUnit(
             chains=chains, verdicts=verdicts_table(self._grades(unit, _stems(unit.chains, solutions)), grader_version())
         )

@@ -31,6 +31,7 @@ Extract = Callable[[str], str | None]
 MAX_NAMES = 20
 """Most column names that a message lists."""
 MAX_NAME_CHARS = 60
+_MISSING = object()
 ORIGINAL_QUESTION, ORIGINAL_PROCESS = "original_question", "original_process"
 """PRMBench's columns with a correct chain, from which the judged one was made."""
 _FINAL_ANSWER_CORRECT = "final_answer_correct"
@@ -82,22 +83,15 @@ def read_fields(row: Mapping[str, object], data: DataConfig, final_answer: Extra
     return replace(fields, outcome=outcome, outcome_column=name)
 
 
-def column(row: object, name: str) -> object:
-    """The value of a column, or None. A dot in `name` descends into a nested field, unless a column has exactly that name."""
+def column(row: object, name: str, missing: object = None) -> object:
+    """The value of a column; `missing` if the row has none. A dot in `name` descends into a nested field, unless a column has
+    exactly that name."""
     if not name or not isinstance(row, Mapping):
-        return None
+        return missing
     if name in row:
         return row[name]
     head, _, rest = name.partition(".")
-    return column(row.get(head), rest)
-
-
-def _has_column(row: object, name: str) -> bool:
-    """Whether a row has a column, as `column` finds it; its value may be null."""
-    if not isinstance(row, Mapping):
-        return False
-    head, _, rest = name.partition(".")
-    return name in row or bool(rest and _has_column(row.get(head), rest))
+    return column(row.get(head), rest, missing)
 
 
 def chosen_completions(steps: Sequence[object]) -> list[object]:
@@ -200,13 +194,14 @@ def _last_tag(label: object) -> bool | None:
 
 def _named_outcome(row: Mapping[str, object], name: str) -> object:
     """The value of a column. A row without it is an error, because the name may be wrong."""
-    if not _has_column(row, name):
+    value = column(row, name, _MISSING)
+    if value is _MISSING:
         detail = (
             f"The row has no column '{name}' for the outcome; its columns are: {column_names(row)}. Name the correct column "
             "with data.columns.outcome=NAME, or write null where the outcome is unknown."
         )
         raise UnusableRowError(RejectReason.BAD_OUTCOME, detail)
-    return column(row, name)
+    return value
 
 
 def _prmbench(row: Mapping[str, object], data: DataConfig, final_answer: Extract) -> Fields:

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from pipeline.config.label import DataConfig
-from pipeline.core.records import InputRow, Problem, Reject, RejectReason, RowLocation, Solution
+from pipeline.core.records import InputRow, Reject, RejectReason, RowLocation
 from pipeline.graders.base import Checker
-from pipeline.runtime.intake import SCHEMA, read_input
+from pipeline.runtime.intake import SCHEMA, read_input, stored_row
 from pipeline.storage.units import content_of
 
 _BATCH = 1000
@@ -214,21 +214,8 @@ def _steps(row: InputRow) -> tuple[str, tuple[int, ...]] | None:
 
 def _row_of(record: tuple[Any, ...]) -> InputRow | Reject:
     """A row of the table `unknown`."""
-    _, file, line, _, source_id, reason, _, problem_id, text, golds, chain_id, solution, ends, outcome, _ = record
-    if reason is not None:
-        return _reject_of(record)
-    problem = Problem(problem_id=problem_id, text=text, golds=tuple(json.loads(golds)))
-    chain = chain_id and Solution(
-        chain_id=chain_id, problem_id=problem_id, source_id=source_id, text=solution, ends=tuple(json.loads(ends))
-    )
-    location = RowLocation(file=file, line=line)
-    return InputRow(
-        location=location,
-        source_id=source_id,
-        problem=problem,
-        solution=chain or None,
-        given_outcome=None if outcome is None else bool(outcome),
-    )
+    _, file, line, _, source_id, reason, _, *columns, _ = record
+    return _reject_of(record) if reason is not None else stored_row(file, line, source_id, *columns)
 
 
 def _reject_of(record: tuple[Any, ...]) -> Reject:

@@ -152,29 +152,11 @@ class Staging:
 
     def rows(self) -> Iterator[tuple[int, InputRow]]:
         """Pairs (number of the problem, row), with the problems in the order of their first row."""
-        query = """SELECT p.ordinal, p.problem_id, p.problem, p.golds,
-                          u.file, u.line, u.source_id, u.chain_id, u.solution, u.ends, u.outcome
+        query = """SELECT p.ordinal, u.file, u.line, u.source_id,
+                          p.problem_id, p.problem, p.golds, u.chain_id, u.solution, u.ends, u.outcome
                    FROM used u JOIN problems p ON p.ordinal = u.problem ORDER BY u.problem, u.ordinal"""
-        for found in self._database.execute(query):
-            number, problem_id, text, golds, file, line, source, chain_id, solution, ends, outcome = found
-            problem = Problem(problem_id=problem_id, text=text, golds=tuple(json.loads(golds)))
-            chain = chain_id and Solution(
-                chain_id=chain_id,
-                problem_id=problem_id,
-                source_id=source,
-                text=solution,
-                ends=tuple(json.loads(ends)),
-            )
-            yield (
-                number,
-                InputRow(
-                    location=RowLocation(file=file, line=line),
-                    source_id=source,
-                    problem=problem,
-                    solution=chain or None,
-                    given_outcome=None if outcome is None else bool(outcome),
-                ),
-            )
+        for number, *columns in self._database.execute(query):
+            yield number, stored_row(*columns)
 
     def _seen(self, row: InputRow, content: str) -> Reject | None:
         location, source = row.location, row.source_id
@@ -274,6 +256,31 @@ def _nothing_usable(path: str, rows: int, first: list[Reject]) -> str:
     reasons = "; ".join(f"{reject.location}: {reject.detail}" for reject in first)
     of = "" if is_given(path) else f" of {path}"
     return f"none of the {rows} rows{of} can be used: {reasons}"
+
+
+def stored_row(
+    file: str,
+    line: int,
+    source_id: str | None,
+    problem_id: str,
+    text: str,
+    golds: str,
+    chain_id: str | None,
+    solution: str,
+    ends: str,
+    outcome: int | None,
+) -> InputRow:
+    """A row from its columns in the temporary tables. `golds` and `ends` are JSON."""
+    chain = chain_id and Solution(
+        chain_id=chain_id, problem_id=problem_id, source_id=source_id, text=solution, ends=tuple(json.loads(ends))
+    )
+    return InputRow(
+        location=RowLocation(file=file, line=line),
+        source_id=source_id,
+        problem=Problem(problem_id=problem_id, text=text, golds=tuple(json.loads(golds))),
+        solution=chain or None,
+        given_outcome=None if outcome is None else bool(outcome),
+    )
 
 
 def _place(found: tuple[Any, ...]) -> RowLocation:

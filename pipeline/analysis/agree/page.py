@@ -2,7 +2,8 @@
 
 import shlex
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import altair as alt
 
@@ -185,18 +186,8 @@ def position_figure(report: ScoreAgreement) -> Figure | None:
     ]
     if not rows:
         return None
-    chart = (
-        alt.Chart(rows_of(rows))
-        .mark_line(strokeWidth=2.5, point=alt.OverlayMarkDef(filled=True, size=40))
-        .encode(
-            x=alt.X("at:Q", title="position in the chain", scale=alt.Scale(domain=[0, 1])),
-            y=alt.Y("score:Q", title="mean score", scale=alt.Scale(domain=[0, 1])),
-            color=alt.Color("label:N", scale=scale(BY_LABEL, {str(row["label"]) for row in rows})),
-            strokeDash=alt.StrokeDash(
-                "label:N", scale=alt.Scale(domain=["good", "bad"], range=[[1, 0], [6, 3]]), legend=None
-            ),
-        )
-    )
+    x = alt.X("at:Q", title="position in the chain", scale=alt.Scale(domain=[0, 1]))
+    chart = _lines(rows, x, "mean score", "label", BY_LABEL, {"good": [1, 0], "bad": [6, 3]})
     return Figure(
         title="Score by position",
         reading="Mean score of the steps that people call good and bad, by fifth of the chain. The distance between the "
@@ -216,18 +207,8 @@ def length_figure(report: ScoreAgreement) -> Figure | None:
         if mean is not None
     ]
     colours = {"all": TEXT, "without an error": BY_OUTCOME["right"]}
-    chart = (
-        alt.Chart(rows_of(rows))
-        .mark_line(strokeWidth=2.5, point=alt.OverlayMarkDef(filled=True, size=40))
-        .encode(
-            x=alt.X("steps:O", title="steps of the chain", sort=None, axis=alt.Axis(labelAngle=0)),
-            y=alt.Y("score:Q", title="mean lowest score", scale=alt.Scale(domain=[0, 1])),
-            color=alt.Color("chains:N", scale=scale(colours, {str(row["chains"]) for row in rows})),
-            strokeDash=alt.StrokeDash(
-                "chains:N", scale=alt.Scale(domain=list(colours), range=[[6, 3], [1, 0]]), legend=None
-            ),
-        )
-    )
+    x = alt.X("steps:O", title="steps of the chain", sort=None, axis=alt.Axis(labelAngle=0))
+    chart = _lines(rows, x, "mean lowest score", "chains", colours, {"all": [6, 3], "without an error": [1, 0]})
     return Figure(
         title="Lowest score by length",
         reading="Mean of the lowest score of a chain, by its number of steps. One threshold for all lengths flags more of "
@@ -265,6 +246,30 @@ def class_figure(report: ScoreAgreement) -> Figure | None:
         svg=draw_svg(rules + points, height=60 + 26 * len(rows)),
         numbers=classes_table(report),
     )
+
+
+def _lines(
+    rows: list[dict[str, Any]],
+    x: alt.X,
+    title: str,
+    kind: str,
+    colours: Mapping[str, str],
+    dashes: Mapping[str, Sequence[int]],
+) -> alt.Chart:
+    """A line of `score` over `x` for each value of `kind`, which differ in colour and dashes. `title`: of the scores."""
+    chart: alt.Chart = (
+        alt.Chart(rows_of(rows))
+        .mark_line(strokeWidth=2.5, point=alt.OverlayMarkDef(filled=True, size=40))
+        .encode(
+            x=x,
+            y=alt.Y("score:Q", title=title, scale=alt.Scale(domain=[0, 1])),
+            color=alt.Color(f"{kind}:N", scale=scale(colours, {str(row[kind]) for row in rows})),
+            strokeDash=alt.StrokeDash(
+                f"{kind}:N", scale=alt.Scale(domain=list(dashes), range=list(dashes.values())), legend=None
+            ),
+        )
+    )
+    return chart
 
 
 def _first_errors(report: ScoreAgreement) -> Section:

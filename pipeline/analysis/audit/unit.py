@@ -1,5 +1,6 @@
 """Verifies one unit: its chains against the input, its rollouts by their ids, its totals and labels against the log."""
 
+import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -298,12 +299,8 @@ def _outcome_faults(expected: Sequence[AuditedChain], stored: Sequence[Chain]) -
         if row.final_answer is None and row.outcome is not proven.given_outcome:
             yield (
                 f"chain {row.solution.chain_id} states no answer, so its outcome is the one in the input, "
-                f"{_shown(proven.given_outcome)}, but the labels have {_shown(row.outcome)}"
+                f"{json.dumps(proven.given_outcome)}, but the labels have {json.dumps(row.outcome)}"
             )
-
-
-def _shown(outcome: bool | None) -> str:
-    return "null" if outcome is None else str(outcome).lower()
 
 
 def _marks(chains: Iterable[Chain]) -> list[bool | None]:
