@@ -192,14 +192,47 @@ class EngineNeeds:
     hub_names: tuple[str, ...] = ()
 
 
-class Policy(Protocol):
+class OnDevices(Protocol):
+    """What a policy or a scorer needs of the devices of its workers. The defaults are for one that uses no device."""
+
+    loads_model: ClassVar[bool] = False
+    """Whether the worker loads a model. If so, each worker gets GPUs, or all processors where there are none."""
+
+    def devices(self) -> int | None:
+        """Number of remote devices that serve the model. None: it runs on the worker's own devices."""
+        return None
+
+    def choose_tensor_parallel(self, gpus: int, memory: float | None) -> int:
+        """The number of GPUs of one node over which the model is spread. A node has at most `gpus`, each with at least `memory`
+        bytes (None: unknown). Raises ClusterError where they cannot hold the model."""
+        return 1
+
+    def given_tensor_parallel(self) -> int | None:
+        """The number of GPUs per model that the settings give. None where they leave it open."""
+        return None
+
+    def needs(self, gpus: float) -> EngineNeeds:
+        """What each of its engines needs of its machine, where it has `gpus` GPUs (below 1: a share of one).
+
+        Asks no network.
+        """
+        return EngineNeeds()
+
+    def uses_gpus(self) -> bool | None:
+        """Whether its workers need GPUs. None: they use them where there are any."""
+        return None if self.loads_model else False
+
+    def check_gpus(self, gpus: float) -> None:
+        """Raise UsageError where the settings exclude workers with `gpus` GPUs each (0: none; below 1: a share of one)."""
+        return
+
+
+class Policy(OnDevices, Protocol):
     """A kind of policy with its settings, before anything is loaded. An implementation defines `engine` and `facts`. The other
     members have defaults for a policy that uses no device of the worker."""
 
     Config: ClassVar[type[PolicyConfig]] = PolicyConfig
     """Its settings: a subclass of `PolicyConfig` whose `kind` is the policy's name."""
-    loads_model: ClassVar[bool] = False
-    """Whether the worker loads a model. If so, each worker gets GPUs, or all processors where there are none."""
     ends_at_answers: ClassVar[bool] = False
     """Whether its engine can stop a completion as soon as the completion has stated its final answer."""
 
@@ -234,38 +267,10 @@ class Policy(Protocol):
         """Settings that belong to a run's identity although they are not marked so in their schema, by dotted key."""
         return {}
 
-    def devices(self) -> int | None:
-        """Number of remote devices that serve the policy. None: it runs on the worker's own devices."""
-        return None
-
-    def choose_tensor_parallel(self, gpus: int, memory: float | None) -> int:
-        """The number of GPUs of one node over which the model is spread. A node has at most `gpus`, each with at least `memory`
-        bytes (None: unknown). Raises ClusterError where they cannot hold the model."""
-        return 1
-
-    def given_tensor_parallel(self) -> int | None:
-        """The number of GPUs per model that the settings give. None where they leave it open."""
-        return None
-
-    def needs(self, gpus: float) -> EngineNeeds:
-        """What each of its engines needs of its machine, where it has `gpus` GPUs (below 1: a share of one).
-
-        Asks no network.
-        """
-        return EngineNeeds()
-
     def download_bytes(self) -> float:
         """The size of the weights that each machine downloads, in bytes, unless it has them. 0: there are none, or it is
         unknown."""
         return 0.0
-
-    def uses_gpus(self) -> bool | None:
-        """Whether its workers need GPUs. None: they use them where there are any."""
-        return None if self.loads_model else False
-
-    def check_gpus(self, gpus: float) -> None:
-        """Raise UsageError where the settings exclude workers with `gpus` GPUs each (0: none; below 1: a share of one)."""
-        return
 
     def better_gpus_per_worker(self) -> float | None:
         """The value of cluster.gpus_per_worker that uses GPUs better than the default does. None: the default is as good."""

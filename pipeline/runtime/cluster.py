@@ -19,7 +19,7 @@ from pipeline.core.errors import ClusterError
 from pipeline.core.formatting import format_count
 from pipeline.core.hardware import VISIBLE_DEVICES, hides_gpus
 from pipeline.core.output import say
-from pipeline.engines.base import Policy
+from pipeline.engines.base import OnDevices
 from pipeline.runtime.placement import (
     Node,
     Share,
@@ -38,7 +38,7 @@ POLL_SECONDS = 0.5
 """Time between two looks at the nodes, while they are too few."""
 
 
-def share(config: ClusterConfig, policy: Policy, check: Callable[[], None] = lambda: None) -> Share:
+def share(config: ClusterConfig, policy: OnDevices, check: Callable[[], None] = lambda: None) -> Share:
     """The resources of each worker on the nodes that are alive; see `placement`.
 
     Where a cluster is named and its nodes are too few, ask its autoscaler for more and wait up to `cluster.wait_seconds` for
@@ -86,7 +86,7 @@ def _asked_for(worker: Node, workers: int) -> Iterator[None]:
         remove_placement_group(group)
 
 
-def _why_no_gpu(nodes: Sequence[Node], config: ClusterConfig, policy: Policy) -> str:
+def _why_no_gpu(nodes: Sequence[Node], config: ClusterConfig, policy: OnDevices) -> str:
     """What explains that Ray sees no GPU although workers need some, as the rest of a sentence. Empty if it sees some."""
     if any(node.get("GPU") for node in nodes) or not uses_gpus(nodes, config, policy):
         return ""

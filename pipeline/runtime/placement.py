@@ -13,7 +13,7 @@ from pipeline.config.label import ClusterConfig
 from pipeline.core.errors import ClusterError, UsageError
 from pipeline.core.formatting import format_count
 from pipeline.core.hardware import least_memory
-from pipeline.engines.base import Policy
+from pipeline.engines.base import OnDevices
 
 Node = Mapping[str, float]
 """The resources of a Ray node, by name."""
@@ -33,7 +33,7 @@ class Share:
     tensor_parallel: int
 
 
-def share_of(nodes: Sequence[Node], config: ClusterConfig, policy: Policy) -> Share:
+def share_of(nodes: Sequence[Node], config: ClusterConfig, policy: OnDevices) -> Share:
     """The share of each worker, with defaults filled in.
 
     Raises ClusterError if the workers do not fit on the cluster, or the model does not fit on any node, which more or other
@@ -62,7 +62,7 @@ def share_of(nodes: Sequence[Node], config: ClusterConfig, policy: Policy) -> Sh
     return Share(workers=workers, cpus=cpus, gpus=gpus, tensor_parallel=parts)
 
 
-def check_settings(config: ClusterConfig, policy: Policy) -> None:
+def check_settings(config: ClusterConfig, policy: OnDevices) -> None:
     """Raise UsageError where the GPUs per worker that the settings give are too few for the policy, on any nodes."""
     gpus, parts = config.gpus_per_worker, policy.given_tensor_parallel()
     if gpus is None:
@@ -75,7 +75,7 @@ def check_settings(config: ClusterConfig, policy: Policy) -> None:
     policy.check_gpus(gpus)
 
 
-def uses_gpus(nodes: Sequence[Node], config: ClusterConfig, policy: Policy) -> bool:
+def uses_gpus(nodes: Sequence[Node], config: ClusterConfig, policy: OnDevices) -> bool:
     """Whether workers get GPUs: as `cluster.gpus_per_worker` says, else as the policy says, else where there are any."""
     if config.gpus_per_worker is not None:
         return config.gpus_per_worker > 0
@@ -83,7 +83,7 @@ def uses_gpus(nodes: Sequence[Node], config: ClusterConfig, policy: Policy) -> b
     return any(node.get("GPU", 0.0) for node in nodes) if found is None else found
 
 
-def demand(config: ClusterConfig, policy: Policy, nodes: Sequence[Node]) -> tuple[Node, int]:
+def demand(config: ClusterConfig, policy: OnDevices, nodes: Sequence[Node]) -> tuple[Node, int]:
     """What to ask an autoscaler for while the nodes are too few: what a worker needs, as far as known, and their number."""
     gpus = config.gpus_per_worker
     if gpus is None:
