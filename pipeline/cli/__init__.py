@@ -12,10 +12,11 @@ from pipeline.cli.grade import GRADE
 from pipeline.cli.label import LABEL
 from pipeline.cli.plan import PLAN
 from pipeline.cli.report import REPORT
+from pipeline.cli.score import SCORE
 from pipeline.cli.select import SELECT
 from pipeline.cli.status import STATUS
 from pipeline.cli.stored import AUDIT, REGRADE, RELABEL
-from pipeline.cli.train import SCORE, TRAIN
+from pipeline.cli.train import TRAIN
 
 COMMANDS: dict[str, Command] = {
     command.name: command

@@ -1,10 +1,9 @@
-"""The commands `train` and `score`: train a process reward model on a run's labels, and score chains with it."""
+"""The command `train`: trains a process or outcome reward model on a run's labels."""
 
 from pipeline.cli.command import Command, interruptible, write_lines
 from pipeline.core.errors import UsageError
-from pipeline.core.formatting import format_count
 from pipeline.core.missing_models import refuse_missing_folder
-from pipeline.train.settings import EMBEDDED, ScoreConfig, TrainConfig
+from pipeline.train.settings import EMBEDDED, TrainConfig
 
 
 def _train(config: TrainConfig) -> int:
@@ -22,26 +21,6 @@ def _train(config: TrainConfig) -> int:
     if trained.before:
         _progress(f"Nothing to do: {trained.out} is already trained with these settings.")
     _progress(f"{validation_text(trained.metrics)}; all figures are in {trained.out / NAME}")
-    return 0
-
-
-def _score(config: ScoreConfig) -> int:
-    refuse_missing_folder("model", config.model)
-    try:
-        from pipeline.train.score import score
-    except ImportError as error:
-        raise _not_installed(error) from error
-
-    with interruptible():
-        scored = score(config)
-    _progress(f"scored {format_count(scored.steps, 'step')} of {format_count(scored.chains, 'chain')}: {config.out}")
-    if scored.cut:
-        _progress(
-            f"no score, because not all steps fit into the model: {format_count(scored.cut, 'chain')} "
-            "(n_scored: number of scored steps)"
-        )
-    if scored.left_out.rows:
-        _progress(f"left out: {format_count(scored.left_out.rows, 'row')}, the first: {scored.left_out.first}")
     return 0
 
 
@@ -82,32 +61,4 @@ left as it is.
     ),
     schema=TrainConfig,
     run=_train,
-)
-
-SCORE = Command(
-    name="score",
-    summary="score the steps of chains with a trained model",
-    about=(
-        "score: write P(good) of every step, and of every chain by its last, worst or mean step or their product, as "
-        "Parquet or JSONL."
-    ),
-    examples=(
-        "score model=prm run_dir=out out=scores.parquet",
-        "score model=prm data=processbench data.path=cases.jsonl out=scores.jsonl",
-    ),
-    notes="""\
-Rows need no known answer; where they have one, the column `outcome` says whether the chain is right.
-""",
-    most_used=(
-        "model",
-        "out",
-        "run_dir",
-        "data.path",
-        "data",
-        "aggregation",
-        "max_length",
-        "partial",
-    ),
-    schema=ScoreConfig,
-    run=_score,
 )

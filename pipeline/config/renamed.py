@@ -14,8 +14,15 @@ KEYS: Mapping[str, Mapping[str, str]] = {
         "warmup": "warmup_ratio",
         "recompute": "gradient_checkpointing",
     },
+    "score": {
+        "separator": "scorer.separator",
+        "max_length": "scorer.max_length",
+        "batch_tokens": "scorer.batch_tokens",
+    },
 }
 """Command -> old key -> new key."""
+SHORT: Mapping[str, Mapping[str, str]] = {"score": {"model": "scorer.model"}}
+"""Command -> short key -> the setting that it stands for. Short keys stay, and give no hint."""
 OLD_UNCERTAIN = "undecided"
 UNCERTAIN = "uncertain"
 TAKES_UNCERTAIN = {"export": "neutral", "train": "neutral"}
@@ -43,7 +50,7 @@ def current_overrides(command: str, overrides: Sequence[str]) -> tuple[list[str]
             raise UsageError(f"{text}: the column is now called {VALUE}; give {CHOOSES_COLUMN}={VALUE}")
         now, old = _current_key(command, key), _is_old_choice(command, key, value.strip("'\""))
         current = f"{now}{equals}{UNCERTAIN if old else value}"
-        if current != text:
+        if current != text and key not in SHORT.get(command, {}):
             hints.append(f"{text} is now called {current}; the next version no longer accepts the old name")
         found.append(current)
     return found, hints
@@ -62,7 +69,7 @@ def _current_value(command: str, key: str, value: object) -> object:
 
 
 def _current_key(command: str, key: str) -> str:
-    return KEYS.get(command, {}).get(key, key)
+    return {**KEYS.get(command, {}), **SHORT.get(command, {})}.get(key, key)
 
 
 def _is_old_choice(command: str, key: str, value: object) -> bool:

@@ -247,7 +247,11 @@ SCORES = pa.schema(
         pa.field("final_answer", pa.string()),
         pa.field("outcome", pa.bool_()),
         pa.field("step_scores", pa.list_(pa.float64()), nullable=False),
+        pa.field("step_positions", pa.list_(pa.int32()), nullable=False),
+        pa.field("reliability", pa.list_(pa.float64())),
         pa.field("n_scored", pa.int32(), nullable=False),
+        pa.field("fault", pa.string()),
+        pa.field("n_tokens", pa.int64(), nullable=False),
         pa.field("score_min", pa.float64()),
         pa.field("score_product", pa.float64()),
         pa.field("score_mean", pa.float64()),
@@ -256,6 +260,6 @@ SCORES = pa.schema(
         pa.field("model", pa.string(), nullable=False),
     ]
 )
-"""One row per chain. `step_scores` has one P(good) per step. It is null after the first `n_scored` steps, because later steps
-do not fit into the model. The chain scores are null unless all steps have a score. `score` is the chain score that the settings
-choose."""
+"""One row per chain. `step_scores` has one score in [0, 1] per step, null for a step without one; `fault` says why (see
+`scorers.base.StepScores`, also for `step_positions` and `reliability`). The chain scores are null unless all steps have a
+score. `score` is the chain score that the settings choose. `n_tokens`: tokens that the model read and wrote for the chain."""

@@ -77,8 +77,13 @@ class OraclePolicyConfig(PolicyConfig):
 
 def true_value(seed: int, spread: float, problem: Problem, prefix_id: str) -> float:
     """P(correct | prefix) of the oracle: the problem's own value, shifted by at most `spread` for each prefix."""
-    difficulty = _uniform(f"{seed}:{problem.problem_id}")
-    return min(1.0, max(0.0, difficulty + spread * (2 * _uniform(f"{seed}:{prefix_id}") - 1)))
+    return value_of(seed, spread, problem.problem_id, prefix_id)
+
+
+def value_of(seed: int, spread: float, problem_id: str, prefix_id: str) -> float:
+    """`true_value` of a prefix of the problem with this id."""
+    difficulty = uniform(f"{seed}:{problem_id}")
+    return min(1.0, max(0.0, difficulty + spread * (2 * uniform(f"{seed}:{prefix_id}") - 1)))
 
 
 class ByteTokenizer:
@@ -218,7 +223,8 @@ def _draw(key: str) -> int:
     return int.from_bytes(hashlib.blake2b(key.encode(), digest_size=8).digest(), "little")
 
 
-def _uniform(key: str) -> float:
+def uniform(key: str) -> float:
+    """A number in [0, 1) that depends on the text alone."""
     return _draw(key) / _UNIT
 
 

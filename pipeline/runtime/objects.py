@@ -16,17 +16,20 @@ from typing import Any, get_type_hints
 
 from pipeline.config.fields import ChosenSettings, identity_settings
 from pipeline.config.label import EstimatorConfig, GraderConfig, LabelConfig, PolicyConfig
+from pipeline.config.score import ScorerConfig
 from pipeline.core.errors import StepvalueError, UsageError, first_line
 from pipeline.core.fingerprints import fingerprint
 from pipeline.core.registry import GivenObject, Registry
 from pipeline.engines.registry import ENGINES
 from pipeline.estimators.registry import ESTIMATORS
 from pipeline.graders.registry import GRADERS
+from pipeline.scorers.registry import SCORERS
 
 REGISTRIES: Mapping[str, tuple[type[ChosenSettings], Registry[Any]]] = {
     "policy": (PolicyConfig, ENGINES),
     "estimator": (EstimatorConfig, ESTIMATORS),
     "grader": (GraderConfig, GRADERS),
+    "scorer": (ScorerConfig, SCORERS),
 }
 """The sections of settings that an object may stand for."""
 

@@ -15,10 +15,11 @@ from pipeline.core.errors import UsageError
 from pipeline.core.schemas import INPUT_CHANGED, LABELS_3, SAME_IN_3, SCHEMA_VERSION
 from pipeline.storage.changes import KeptChanges
 from pipeline.storage.editions import current_shards
+from pipeline.storage.location import storage_at
 from pipeline.storage.run_record import SCHEMA
 from pipeline.storage.shards import ShardRecord, intact_bytes, verified_file
 from pipeline.storage.storage import Storage
-from pipeline.storage.stored_run import StoredRun, stored_run
+from pipeline.storage.stored_run import StoredRun, readable_run, stored_run
 
 CHANGE = "change"
 """A column that is made while labels are read: what has become of the input row of a chain, as `ChangedRow.detail` says it;
@@ -103,6 +104,13 @@ def rows_of(storage: Storage, run: StoredRun, columns: Sequence[str]) -> Iterato
     """Like `frames_of`, row by row as dicts of column name -> value."""
     for frame in frames_of(storage, run, columns):
         yield from frame.iter_rows(named=True)
+
+
+def label_rows(run_dir: str, columns: Sequence[str], *, partial: bool) -> Iterator[dict[str, Any]]:
+    """The rows of the current labels of the run in a directory. Raises UsageError for no run of this version, and for an
+    unfinished run without `partial`; StoreError for a damaged file."""
+    storage = storage_at(run_dir)
+    yield from rows_of(storage, readable_run(storage, partial=partial), columns)
 
 
 def _current(run: StoredRun) -> Iterator[ShardRecord]:

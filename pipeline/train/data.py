@@ -21,11 +21,12 @@ from pipeline.config.chain_filter import ChainFilter
 from pipeline.core.ids import content_id
 from pipeline.data.problems import in_validation
 from pipeline.estimators.target_places import NO_PLACES, TargetPlaces, total_places
-from pipeline.storage.stored_labels import CHANGE
-from pipeline.train.chains import label_rows
-from pipeline.train.settings import TrainConfig, unescaped_separator
+from pipeline.scorers.encoding import EncodedChain, encode_chain, encoder
+from pipeline.scorers.heads import pad
+from pipeline.scorers.settings import unescaped_separator
+from pipeline.storage.stored_labels import CHANGE, label_rows
+from pipeline.train.settings import TrainConfig
 from pipeline.train.targets import COLUMNS, IGNORED, StepTarget, counts_for, places_of, step_targets
-from pipeline.train.text import EncodedChain, encode_chain, encoder
 
 BATCHES_SORTED = 50
 """Number of batches whose chains are drawn together and then sorted by length."""
@@ -179,17 +180,6 @@ class LengthBatchSampler:
     def _dealt(self, drawn: Sequence[int]) -> list[list[int]]:
         ordered = sorted(drawn, key=lambda index: self._lengths[index])
         return [ordered[start : start + self._batch] for start in range(0, len(ordered), self._batch)]
-
-
-def pad(chains: Sequence[Sequence[int]], pad_id: int) -> dict[str, torch.Tensor]:
-    """`input_ids` and `attention_mask`, shape (chains, longest), padded on the right."""
-    longest = max(map(len, chains))
-    ids = torch.full((len(chains), longest), pad_id)
-    mask = torch.zeros((len(chains), longest), dtype=torch.long)
-    for row, chain in enumerate(chains):
-        ids[row, : len(chain)] = torch.tensor(chain)
-        mask[row, : len(chain)] = 1
-    return {"input_ids": ids, "attention_mask": mask}
 
 
 def target_tensors(targets: Sequence[StepTarget]) -> dict[str, torch.Tensor]:

@@ -1,6 +1,6 @@
-"""Settings of `train` and `score`. This module does not import torch."""
+"""Settings of `train`. This module does not import torch."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from typing import Annotated
 
@@ -8,9 +8,8 @@ from annotated_types import Ge, Gt
 from annotated_types import Interval as Range
 
 from pipeline.config.chain_filter import Bound, check_bounds
-from pipeline.config.choices import Aggregation, ChangedChains, ValueColumn
+from pipeline.config.choices import ChangedChains, ValueColumn
 from pipeline.config.fields import Settings, check
-from pipeline.config.label import DataConfig, GraderConfig
 
 EMBEDDED = "embedded"
 """The value of `model` that selects the model included in the package."""
@@ -122,40 +121,3 @@ class TrainConfig(Settings):
         if self.patience is not None and not self.validation:
             raise ValueError("patience needs held-out problems: give validation above 0, or leave patience out")
         check_bounds(self)
-
-
-@dataclass(kw_only=True, slots=True)
-class ScoreConfig(Settings):
-    """All settings of `score`. Chains come from `run_dir` or from `data.path`."""
-
-    model: str = "???"
-    """The model: a folder that `train` has written, or the Hugging Face name of such a model."""
-    out: str = "???"
-    """The file for the scores, ending in .parquet or .jsonl."""
-    run_dir: str | None = None
-    """The run directory whose chains are scored."""
-    data: DataConfig = field(default_factory=lambda: DataConfig(path=""))
-    """The layout of the rows of `data.path`."""
-    grader: GraderConfig = field(default_factory=GraderConfig)
-    """The grader for chains of `data.path` with a known answer."""
-    aggregation: Aggregation = Aggregation.last
-    """How step scores make the score of a chain. For models trained on Monte Carlo values, the last step's score works best
-    (arXiv:2501.07301)."""
-    separator: str | None = None
-    """The text after the problem and after every step; `\\n` means a newline. null: as the model was trained."""
-    max_length: Annotated[int | None, Ge(1)] = None
-    """The largest number of tokens of a chain. null: the model's own limit."""
-    batch_tokens: Annotated[int, Ge(1)] = 4096
-    """Tokens per forward pass, padding included. A longer chain has a pass of its own."""
-    partial: bool = False
-    """Also accept an unfinished run, and score the chains that it has."""
-
-    def check(self) -> None:
-        check(self.separator != "", "separator", repr(self.separator), "a text, or null")
-        if bool(self.run_dir) == bool(self.data.path):
-            raise ValueError("give either run_dir=FOLDER, to score a run's chains, or data.path=FILE, for other chains")
-
-
-def unescaped_separator(separator: str) -> str:
-    """Replace `\\n` by a newline, which a command line cannot contain."""
-    return separator.replace("\\n", "\n")

@@ -20,19 +20,22 @@ from pipeline.core.errors import InputError
 from pipeline.core.ids import content_id
 from pipeline.estimators.labels import NEGATIVE, POSITIVE
 from pipeline.estimators.target_places import place_warnings
-from pipeline.train.best_epoch import BestEpoch
-from pipeline.train.data import LengthBatchSampler, StepCollator, StepDataset, target_tensors
-from pipeline.train.losses import batch_loss
-from pipeline.train.model import (
+from pipeline.scorers.encoding import check_separator, pad_id_of
+from pipeline.scorers.heads import (
+    classes_of,
     context_of,
-    end_logits,
     good_probabilities,
     has_bfloat16,
     load_config,
     load_tokenizer,
-    new_model,
+    read_logits,
     silence_libraries,
 )
+from pipeline.scorers.settings import unescaped_separator
+from pipeline.train.best_epoch import BestEpoch
+from pipeline.train.data import LengthBatchSampler, StepCollator, StepDataset, target_tensors
+from pipeline.train.losses import batch_loss
+from pipeline.train.model import new_model
 from pipeline.train.result import (
     CHECKPOINTS,
     Metrics,
@@ -45,9 +48,8 @@ from pipeline.train.result import (
     settings_of,
     write_record,
 )
-from pipeline.train.settings import Loss, TrainConfig, unescaped_separator
+from pipeline.train.settings import Loss, TrainConfig
 from pipeline.train.targets import counts_for
-from pipeline.train.text import check_separator, pad_id_of
 
 VALIDATION_TOKENS = 8192
 """Tokens of a forward pass without gradients."""
@@ -148,7 +150,9 @@ class _Validation:
     def metrics(self, model: Any) -> Metrics:
         if not self._chains:
             return Metrics(steps=0, good=0, bad=0, loss=None, auc=None, accuracy=None, brier=None)
-        logits = torch.cat(end_logits(model, self._chains, batch_tokens=VALIDATION_TOKENS, pad_id=self._pad_id))
+        logits = torch.cat(
+            read_logits(classes_of(model), self._chains, batch_tokens=VALIDATION_TOKENS, pad_id=self._pad_id)
+        )
         total, weight = batch_loss(self._loss, logits, target_tensors(self._targets))
         scores = good_probabilities(logits)
         labels = [target.label for target in self._targets]

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipeline.core.schemas import SCORES
-from pipeline.train.score import chain_scores
+from pipeline.runtime.scoring.tables import chain_scores
 
 Rng = np.random.Generator
 
@@ -36,7 +36,11 @@ def score_row(
         "final_answer": None,
         "outcome": outcome,
         "step_scores": list(scores),
+        "step_positions": [None] * len(scores),
+        "reliability": None,
         "n_scored": sum(score is not None for score in scores),
+        "fault": "too_long" if None in scores else None,
+        "n_tokens": 0,
         "score_min": whole.min,
         "score_product": whole.product,
         "score_mean": whole.mean,

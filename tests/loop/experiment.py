@@ -15,20 +15,22 @@ import numpy as np
 from transformers import set_seed
 
 from pipeline.graders.registry import checker_for
-from pipeline.train.data import StepDataset
-from pipeline.train.model import (
+from pipeline.runtime.scoring.tables import chain_scores
+from pipeline.scorers.encoding import encode_chain, encoder, pad_id_of
+from pipeline.scorers.heads import (
+    classes_of,
     context_of,
-    end_logits,
     good_probabilities,
     load_config,
     load_tokenizer,
-    new_model,
+    read_logits,
     silence_libraries,
 )
+from pipeline.scorers.settings import unescaped_separator
+from pipeline.train.data import StepDataset
+from pipeline.train.model import new_model
 from pipeline.train.result import auc
-from pipeline.train.score import chain_scores
-from pipeline.train.settings import TrainConfig, TrainTarget, unescaped_separator
-from pipeline.train.text import encode_chain, encoder, pad_id_of
+from pipeline.train.settings import TrainConfig, TrainTarget
 from pipeline.train.trainer import fit
 from tests.loop.arms import DRAWS, PROBLEMS, SEEDS, Arm, Row, Values, true_rows
 from tests.loop.candidates import Candidates, candidates_of
@@ -176,7 +178,7 @@ class Experiment:
             )
             for chain in candidates.chains
         ]
-        logits = end_logits(model, encoded, batch_tokens=8192, pad_id=pad_id_of(self._tokenizer))
+        logits = read_logits(classes_of(model), encoded, batch_tokens=8192, pad_id=pad_id_of(self._tokenizer))
         steps = [good_probabilities(each) for each in logits]
         chances: dict[str, Any] = {}
         for name in AGGREGATIONS if config.target is TrainTarget.step else AGGREGATIONS[:1]:

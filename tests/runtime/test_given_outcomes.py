@@ -16,6 +16,7 @@ from pipeline.analysis.report.run import report
 from pipeline.analysis.settings import ReportConfig
 from pipeline.config.changes import RegradeConfig
 from pipeline.config.label import Columns, DataConfig
+from pipeline.config.score import ScoreConfig
 from pipeline.core.errors import InputError, RunConflict
 from pipeline.core.records import InputRow
 from pipeline.core.schemas import INPUTS, INPUTS_WITH_OUTCOMES
@@ -24,8 +25,7 @@ from pipeline.export.result import CARD, result_lines
 from pipeline.export.run import export
 from pipeline.export.settings import ExportConfig
 from pipeline.graders.settings import MathConfig
-from pipeline.train.chains import LeftOutRows, given_chains
-from pipeline.train.settings import ScoreConfig
+from pipeline.runtime.scoring.chains import LeftOutRows, given_chains
 from tests.conftest import run_stepvalue
 from tests.runtime.growing import Row, assert_sound, audited, chains, label, labels
 from tests.settings import GraderChange
@@ -112,7 +112,7 @@ def test_the_report_and_scoring_know_them(folder: Path) -> None:
     assert run_stepvalue(["report", f"run_dir={folder / 'run'}"]).returncode == 0
     assert "2 of them as the data say" in (folder / "run" / "report.html").read_text("utf-8")
     data = DataConfig(path=str(folder / "rows.jsonl"), columns=Columns(outcome="right"))
-    config = ScoreConfig(model="none", out="none", data=data, grader=MathConfig())
+    config = ScoreConfig(out="none", data=data, grader=MathConfig())
     assert [chain.outcome for chain in given_chains(config, LeftOutRows())] == [True, True, False, None]
 
 

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.config.choices import Aggregation
+from pipeline.runtime.scoring.tables import ChainScores, chain_scores
+from pipeline.scorers.heads import like_lengths
 from pipeline.train.data import LengthBatchSampler
-from pipeline.train.model import like_lengths
 from pipeline.train.result import accuracy, auc, brier
-from pipeline.train.score import ChainScores, chain_scores
 
 shares = st.floats(0, 1)
 labelled = st.lists(st.tuples(st.sampled_from([0.1, 0.3, 0.5, 0.9]), st.sampled_from([0, 1, None])), max_size=12)

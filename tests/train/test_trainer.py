@@ -17,16 +17,18 @@ from transformers import AutoModelForTokenClassification, AutoTokenizer
 from pipeline.__main__ import main
 from pipeline.config.choices import Aggregation
 from pipeline.config.label import DataConfig
+from pipeline.config.score import ScoreConfig
 from pipeline.core.errors import InputError, UsageError
 from pipeline.core.schemas import SCORES
 from pipeline.data.problems import in_validation
+from pipeline.runtime.scoring.files import score_to_file
+from pipeline.scorers.settings import OwnConfig
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.stored_labels import label_frames
 from pipeline.train import trainer
 from pipeline.train.data import StepCollator, StepDataset
 from pipeline.train.result import NAME
-from pipeline.train.score import score
-from pipeline.train.settings import Loss, ScoreConfig, TrainConfig, TrainTarget, Weight
+from pipeline.train.settings import Loss, TrainConfig, TrainTarget, Weight
 from pipeline.train.targets import IGNORED
 from pipeline.train.trainer import Trained, _Validation, train, validation_text
 from tests.conftest import write_rows
@@ -82,8 +84,8 @@ def prm(run_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def scores(prm: Path, run_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> pl.DataFrame:
     out = tmp_path_factory.mktemp("scores") / "scores.parquet"
-    done = score(ScoreConfig(model=str(prm), run_dir=str(run_dir), out=str(out)))
-    assert (done.chains, done.cut, done.left_out.rows) == (160, 0, 0)
+    done = score_to_file(ScoreConfig(scorer=OwnConfig(model=str(prm)), run_dir=str(run_dir), out=str(out)))
+    assert (done.chains, done.unscored, done.left_out.rows) == (160, {}, 0)
     frame = pl.read_parquet(out)
     assert frame.columns == SCORES.names
     return frame
@@ -329,13 +331,14 @@ def test_rows_need_no_answer_and_what_does_not_fit_has_no_score(prm: Path, tmp_p
 def test_neither_the_size_of_batches_nor_a_separator_that_is_named_shows(
     prm: Path, small_run: Path, tmp_path: Path
 ) -> None:
-    def frame(**changed: Any) -> pl.DataFrame:
-        out = tmp_path / f"{len(changed)}.parquet"
-        score(ScoreConfig(model=str(prm), run_dir=str(small_run), out=str(out), **changed))
+    def frame(aggregation: Aggregation, **changed: Any) -> pl.DataFrame:
+        out = tmp_path / f"{aggregation.value}.parquet"
+        scorer = OwnConfig(model=str(prm), **changed)
+        score_to_file(ScoreConfig(scorer=scorer, run_dir=str(small_run), out=str(out), aggregation=aggregation))
         return pl.read_parquet(out)
 
-    together = frame()
-    apart = frame(batch_tokens=64, aggregation=Aggregation.product, separator="\\n")
+    together = frame(Aggregation.last)
+    apart = frame(Aggregation.product, batch_tokens=64, separator="\\n")
     assert apart["score"].to_list() == apart["score_product"].to_list()
     assert apart["score_last"].to_list() == pytest.approx(together["score_last"].to_list(), abs=1e-5)
 
@@ -388,13 +391,12 @@ def test_labels_that_changed_are_refused(small_run: Path, tmp_path: Path, finish
 def test_scores_are_refused_of_what_is_no_such_model(prm: Path, small_run: Path, tmp_path: Path) -> None:
     out = tmp_path / "scores.parquet"
 
-    def scored(**changed: Any) -> None:
-        score(ScoreConfig(**{"model": str(prm), "run_dir": str(small_run), "out": str(out), **changed}))
+    def scored(model: Path = prm, **changed: Any) -> None:
+        scorer = OwnConfig(model=str(model))
+        score_to_file(ScoreConfig(**{"scorer": scorer, "run_dir": str(small_run), "out": str(out), **changed}))
 
-    with pytest.raises(UsageError, match=r"cannot score steps \(LlamaForCausalLM, 2 labels\)"):
-        scored(model=str(ASSET))
-    with pytest.raises(UsageError, match=r"must end in \.parquet or \.jsonl"):
-        scored(out="scores.csv")
+    with pytest.raises(UsageError, match=r"is LlamaForCausalLM, but scorer=own is for a model with two classes"):
+        scored(ASSET)
     with pytest.raises(InputError, match=r"holds no chain to score; the first of 1 rows: .*:1: "):
         scored(run_dir=None, data=DataConfig(path=str(write_rows(tmp_path / "rows.jsonl", [{"problem": "1+1"}]))))
     for changed in (
@@ -406,8 +408,8 @@ def test_scores_are_refused_of_what_is_no_such_model(prm: Path, small_run: Path,
     config = json.loads((prm / "config.json").read_text())
     foreign = Path(shutil.copytree(prm, tmp_path / "foreign"))
     (foreign / "config.json").write_text(json.dumps({**config, "stepvalue_separator": None}))
-    with pytest.raises(UsageError, match="has no stepvalue_separator: give separator="):
-        scored(model=str(foreign))
+    with pytest.raises(UsageError, match=r"has no stepvalue_separator: give scorer\.separator="):
+        scored(foreign)
     assert not out.exists()
 
 

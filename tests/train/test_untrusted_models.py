@@ -16,7 +16,9 @@ from pipeline.__main__ import main
 from pipeline.core.errors import PolicyError, UsageError
 from pipeline.engines.hugging_face import load_tokenizer as load_policy_tokenizer
 from pipeline.export.formats.tokens import load_encoder
-from pipeline.train.model import load_config, load_tokenizer, new_model, trained_model
+from pipeline.scorers.heads import load_config, load_tokenizer, token_classes
+from pipeline.scorers.settings import OwnConfig
+from pipeline.train.model import new_model
 from tests.tiny.policy import ASSET
 from tests.train.runs import learnable_run
 
@@ -39,7 +41,7 @@ LOADERS: dict[str, Callable[[str], Any]] = {
     "tokenizer of train": load_tokenizer,
     "settings of train": load_config,
     "model of train": lambda model: new_model(model, None, separator="\n", layers=None),
-    "model of score": lambda model: trained_model(model, "cpu"),
+    "model of score": lambda model: token_classes(OwnConfig(model=model), "cpu"),
 }
 TOKENIZERS = [name for name in LOADERS if name.startswith("tokenizer")]
 

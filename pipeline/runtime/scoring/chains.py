@@ -1,13 +1,13 @@
-"""Reads chains to train on and to score: rows of a run's labels, and rows of files with or without a known answer.
+"""Reads chains to score: rows of a run's labels, and rows of files with or without a known answer.
 
 A chain to be scored carries everything known about it, including its own answer and outcome.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from pipeline.config.label import DataConfig
+from pipeline.config.score import ScoreConfig
 from pipeline.core.ids import content_id
 from pipeline.core.records import InputRow, Reject, RejectReason, RowLocation
 from pipeline.core.tables import storable
@@ -18,19 +18,21 @@ from pipeline.data.steps import step_texts
 from pipeline.graders.base import Checker
 from pipeline.graders.question import outcome_of
 from pipeline.graders.registry import checker_for
-from pipeline.storage.location import storage_at
-from pipeline.storage.stored_labels import rows_of
-from pipeline.storage.stored_run import readable_run
-from pipeline.train.settings import ScoreConfig
+from pipeline.scorers.base import ChainText
+from pipeline.storage.stored_labels import label_rows
 
-_COLUMNS = ("chain_id", "problem_id", "source_id", "problem", "gold_answer", "steps", "final_answer", "outcome")
+_COLUMNS = (
+    *("chain_id", "problem_id", "source_id", "problem", "gold_answer", "steps", "final_answer", "outcome"),
+    "prefix_ids",
+)
 _NO_ANSWER = "\x00"
 """The name of a column that no row has. It supplies a placeholder answer, because the reader of rows requires one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GivenChain:
-    """The first columns of `scores.SCORES`."""
+    """A chain to score with what is known about it: the first columns of `schemas.SCORES`, and for each step an id of the
+    prefix that ends with it, which is equal for equal prefixes."""
 
     chain_id: str
     problem_id: str
@@ -40,6 +42,18 @@ class GivenChain:
     steps: list[str]
     final_answer: str | None
     outcome: bool | None
+    prefix_ids: list[str]
+
+    @property
+    def text(self) -> ChainText:
+        """What a scorer gets of it."""
+        return ChainText(
+            chain_id=self.chain_id,
+            problem_id=self.problem_id,
+            problem=self.problem,
+            steps=tuple(self.steps),
+            prefix_ids=tuple(self.prefix_ids),
+        )
 
 
 @dataclass(slots=True)
@@ -52,13 +66,6 @@ class LeftOutRows:
     def add(self, reject: Reject) -> None:
         self.rows += 1
         self.first = self.first or f"{reject.location}: {reject.detail}"
-
-
-def label_rows(run_dir: str, columns: Sequence[str], *, partial: bool) -> Iterator[dict[str, Any]]:
-    """The rows of a run's current labels. Raises UsageError for no run of this version, and for an unfinished run without
-    `partial`; StoreError for a damaged file."""
-    storage = storage_at(run_dir)
-    yield from rows_of(storage, readable_run(storage, partial=partial), columns)
 
 
 def given_chains(config: ScoreConfig, left_out: LeftOutRows) -> Iterator[GivenChain]:
@@ -100,15 +107,17 @@ def _graded(row: InputRow, checker: Checker) -> GivenChain:
     if answer is not None and problem.golds:
         grade = checker.quick_answer(problem.golds, answer) or checker.grade_answer(problem.golds, answer)
         outcome = outcome_of(grade)
+    steps = step_texts(solution.text, solution.ends)
     return GivenChain(
         chain_id=solution.chain_id,
         problem_id=problem.problem_id,
         source_id=row.source_id,
         problem=problem.text,
         gold_answer=problem.golds[0] if problem.golds else None,
-        steps=step_texts(solution.text, solution.ends),
+        steps=steps,
         final_answer=None if answer is None else storable(answer),
         outcome=outcome,
+        prefix_ids=[content_id("prefix", problem.problem_id, solution.text[:end]) for end in solution.ends],
     )
 
 

@@ -5,22 +5,29 @@ token is its own. The model scores the step at that token.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pipeline.core.errors import UsageError
 
+SEPARATOR_KEY = "stepvalue_separator"
+"""The key in a model's config.json for the text after the problem and after every step in training."""
 Encode = Callable[[Sequence[str]], Sequence[Sequence[int]]]
 """Texts -> the token ids of each, without special tokens."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EncodedChain:
-    """`ends`: the index in `ids` of the last token of each step. `left_out`: number of last steps that are not in `ids`."""
+    """`ends`: the index in `ids` of the token at which each step is read, which is its last one unless a scorer says otherwise.
+    `left_out`: number of last steps that are not in `ids`."""
 
     ids: tuple[int, ...]
     ends: tuple[int, ...]
     left_out: int
+
+    def newest(self) -> "EncodedChain":
+        """The chain with the end of its last step alone; with none if the last step is left out."""
+        return replace(self, ends=() if self.left_out else self.ends[-1:])
 
 
 def encode_chain(

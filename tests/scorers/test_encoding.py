@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.core.errors import UsageError
-from pipeline.train.text import check_separator, encode_chain
+from pipeline.scorers.encoding import check_separator, encode_chain
 from tests.strategies import texts
 
 SEPARATOR = "\n\n"

@@ -1,0 +1,54 @@
+"""Schemas of `score`: where chains come from, what scores their steps, and where the scores go.
+
+A scorer is a section with several implementations, like the policy (see `core.registry`). The class here holds the settings
+that all scorers share.
+"""
+
+from dataclasses import dataclass, field
+from typing import Annotated, ClassVar
+
+from pipeline.config.choices import Aggregation
+from pipeline.config.fields import BY_GROUP, FREE, ChosenSettings, Settings
+from pipeline.config.label import ClusterConfig, DataConfig, GraderConfig, RunConfig
+
+
+@dataclass(kw_only=True, slots=True)
+class ScorerConfig(ChosenSettings):
+    """The settings that all scorers share; see `scorers.registry`."""
+
+    SECTION: ClassVar[str] = "scorer"
+    CHOSEN_BY: ClassVar[str] = "kind"
+    MADE_UP: ClassVar[str] = ""
+    """Of a scorer without a model, for demonstrations and tests: a clause that says where its scores come from."""
+    kind: Annotated[str, BY_GROUP] = "own"
+    """The kind of process reward model, given as scorer=NAME."""
+
+
+@dataclass(kw_only=True, slots=True)
+class ScoreConfig(Settings):
+    """All settings of `score`. Chains come from `run_dir` or from `data.path`."""
+
+    out: str = "???"
+    """Where the scores go: a file ending in .parquet or .jsonl, or a folder. A folder is a run directory: Ray workers write to
+    it, and the same command continues there."""
+    run_dir: str | None = None
+    """The run directory whose chains are scored."""
+    data: DataConfig = field(default_factory=lambda: DataConfig(path=""))
+    """The layout of the rows of `data.path`."""
+    grader: GraderConfig = field(default_factory=GraderConfig)
+    """The grader for chains of `data.path` with a known answer."""
+    scorer: ScorerConfig = field(default_factory=ScorerConfig)
+    """The model that scores the steps, and how it reads them."""
+    aggregation: Aggregation = Aggregation.last
+    """How step scores make the score of a chain. For models trained on Monte Carlo values, the last step's score works best
+    (arXiv:2501.07301)."""
+    partial: Annotated[bool, FREE] = False
+    """Also accept an unfinished run, and score the chains that it has."""
+    run: RunConfig = field(default_factory=RunConfig)
+    """With out=FOLDER: how the chains are divided into units, retried and stored."""
+    cluster: ClusterConfig = field(default_factory=ClusterConfig)
+    """With out=FOLDER: the Ray cluster and the workers."""
+
+    def check(self) -> None:
+        if bool(self.run_dir) == bool(self.data.path):
+            raise ValueError("give either run_dir=FOLDER, to score a run's chains, or data.path=FILE, for other chains")

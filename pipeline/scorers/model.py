@@ -1,0 +1,104 @@
+"""Scorers that load a model and read it at one token of each step. A subclass says how a chain is written (`reading`), what is
+read there, and which architectures have the head; the engines compute it.
+
+Nothing here loads a library: the engine does, when it starts.
+"""
+
+import asyncio
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from pipeline.core.errors import UsageError
+from pipeline.engines.base import EngineNeeds, Surroundings
+from pipeline.engines.hugging_face import fetch_model, folder_fingerprint
+from pipeline.scorers.base import TOO_LONG, Scorer, ScoringEngine, StepScores
+from pipeline.scorers.encoding import EncodedChain
+from pipeline.scorers.readouts import Readout
+from pipeline.scorers.settings import ModelScorerConfig
+
+Encoder = Callable[[str, Sequence[str], int], EncodedChain]
+"""(problem, steps, largest number of tokens) -> the tokens that the model reads, and the token of each step."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """How a model reads a chain: `encode` writes it in the model's tokens, `readout` says what is read at each step's token."""
+
+    encode: Encoder
+    readout: Readout
+
+
+class ModelScorer(Scorer):
+    """A process reward model that is read at one token of each step. A subclass defines `reading` and the attributes."""
+
+    loads_model = True
+    settings: ModelScorerConfig
+
+    architectures: ClassVar[tuple[str, ...]]
+    """Endings of the names in `architectures` of a config.json that has the head."""
+    what: ClassVar[str]
+    """What kind of model it is for, for messages: `a model that train has written`."""
+
+    @abstractmethod
+    def load(self, device: str) -> Any:
+        """Load the model for transformers: a `heads.TokenModel`. Raises UsageError if it cannot be loaded."""
+        ...
+
+    @abstractmethod
+    def reading(self, tokenizer: Any, config: Any) -> Reading:
+        """How the model reads chains, from its tokenizer and its config.json, as transformers loads them. Raises UsageError for
+        a tokenizer that the format does not work with."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """The model, as written to the column `model`."""
+        own = self.settings
+        return own.model if own.revision is None else f"{own.model}@{own.revision}"
+
+    def engine(self, around: Surroundings, *, newest_only: bool = False) -> ScoringEngine:
+        from pipeline.scorers.transformers import TransformersEngine
+
+        return TransformersEngine(self, newest_only=newest_only)
+
+    async def fetch(self) -> None:
+        await asyncio.to_thread(fetch_model, self.settings.model, self.settings.revision, weights=True)
+
+    def fingerprint(self) -> str:
+        return folder_fingerprint("scorer.model", self.settings.model, "config.json", self.what)
+
+    def given_tensor_parallel(self) -> int | None:
+        return self.settings.tensor_parallel
+
+    def needs(self, gpus: float) -> EngineNeeds:
+        folder = Path(self.settings.model).expanduser()
+        if folder.is_dir():
+            return EngineNeeds(folder=str(folder.resolve()))
+        return EngineNeeds(hub_names=(self.settings.model,))
+
+    def check_architecture(self, config: Any) -> None:
+        """Raise UsageError for a config.json of another kind of model."""
+        found = tuple(config.architectures or ())
+        if not any(name.endswith(self.architectures) for name in found):
+            raise UsageError(
+                f"scorer.model={self.settings.model} is {', '.join(found) or 'of no known architecture'}, but "
+                f"scorer={self.settings.kind} is for {self.what} ({' or '.join(self.architectures)}): choose another scorer or "
+                "model"
+            )
+
+
+def scores_at(chain: EncodedChain, scores: Sequence[float], steps: int) -> StepScores:
+    """The scores of a chain of `steps` steps from those at its ends, in order. Where the chain is read at the end of its newest
+    step alone, the other steps have none."""
+    missing = (None,) * chain.left_out
+    unasked = (None,) * (steps - len(chain.ends) - chain.left_out)
+    return StepScores(
+        scores=(*unasked, *scores, *missing),
+        positions=(*unasked, *chain.ends, *missing),
+        fault=TOO_LONG if chain.left_out else "",
+        n_tokens=len(chain.ids),
+        n_computed=len(chain.ids) if chain.ends else 0,
+    )

@@ -1,0 +1,56 @@
+"""Models that `train` writes, and those of TRL's PRMTrainer: two classes at every token, read at the last token of each step.
+
+The problem and every step are tokenized alone, each with the separator of the training after it.
+"""
+
+from typing import Any
+
+from pipeline.core.errors import UsageError
+from pipeline.scorers.encoding import SEPARATOR_KEY, check_separator, encode_chain, encoder
+from pipeline.scorers.model import ModelScorer, Reading
+from pipeline.scorers.readouts import Classes
+from pipeline.scorers.settings import OwnConfig, unescaped_separator
+
+CLASSES = 2
+
+
+class Own(ModelScorer):
+    """See the module."""
+
+    Config = OwnConfig
+    settings: OwnConfig
+    architectures = ("ForTokenClassification",)
+    what = "a model with two classes at every token, such as `train` writes"
+
+    def load(self, device: str) -> Any:
+        from pipeline.scorers.heads import token_classes
+
+        return token_classes(self.settings, device)
+
+    def reading(self, tokenizer: Any, config: Any) -> Reading:
+        self._check_classes(config)
+        separator = self._separator(config)
+        check_separator(tokenizer, separator)
+        encode, bos = encoder(tokenizer), tokenizer.bos_token_id
+        return Reading(
+            encode=lambda problem, steps, max_length: encode_chain(
+                encode, problem, steps, separator=separator, bos=bos, max_length=max_length
+            ),
+            readout=Classes(count=CLASSES),
+        )
+
+    def _check_classes(self, config: Any) -> None:
+        if config.num_labels != CLASSES:
+            raise UsageError(
+                f"scorer.model={self.settings.model} has {config.num_labels} classes, and scorer={self.settings.kind} needs "
+                "two, bad and good: name a folder that `train` has written"
+            )
+
+    def _separator(self, config: Any) -> str:
+        given, recorded = self.settings.separator, getattr(config, SEPARATOR_KEY, None)
+        if given is None and recorded is None:
+            raise UsageError(
+                f"the config.json of {self.settings.model} has no {SEPARATOR_KEY}: give scorer.separator=..., the text after "
+                "each step in training"
+            )
+        return str(recorded) if given is None else unescaped_separator(given)

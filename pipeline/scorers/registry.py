@@ -1,0 +1,35 @@
+"""The scorers by name: built-in ones and those of installed plug-ins. To add a built-in scorer, add a line to `SCORERS`."""
+
+from typing import TYPE_CHECKING
+
+from pipeline.config.recorded_settings import complete_settings
+from pipeline.config.score import ScorerConfig
+from pipeline.core.registry import Registry
+
+if TYPE_CHECKING:
+    from pipeline.engines.base import Surroundings
+    from pipeline.scorers.base import Scorer, ScoringEngine
+
+SCORERS: "Registry[type[Scorer]]" = Registry(
+    "scorers",
+    noun="scorer",
+    setting="scorer",
+    ours={
+        "own": "pipeline.scorers.own:Own pipeline.scorers.settings:OwnConfig",
+        "oracle": "pipeline.scorers.oracle:Oracle pipeline.scorers.settings:OracleScorerConfig",
+    },
+    needs=("Config", "engine", "fingerprint"),
+)
+
+
+def scorer_for(settings: ScorerConfig) -> "Scorer":
+    """The scorer that the settings name. Raises UsageError where no scorer of that name is installed."""
+    usable: Scorer = SCORERS.create(settings.kind, complete_settings(settings, SCORERS))
+    return usable
+
+
+def open_scorer(settings: ScorerConfig, around: "Surroundings", *, newest_only: bool = False) -> "ScoringEngine":
+    """A new engine of the scorer, not started. Raises UsageError as `scorer_for` does."""
+    made = scorer_for(settings).engine(around, newest_only=newest_only)
+    engine: ScoringEngine = SCORERS.guard(settings.kind, made)
+    return engine

@@ -1,0 +1,101 @@
+"""Settings of the scorers. This module loads no library."""
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Annotated, ClassVar
+
+from annotated_types import Ge, Gt
+from annotated_types import Interval as Range
+
+from pipeline.config.fields import BY_GROUP, FREE, REFUSED, Settings, check
+from pipeline.config.score import ScorerConfig
+
+
+class ModelEngine(Enum):
+    """What computes a model."""
+
+    auto = "auto"
+    """vLLM where it is installed and serves the architecture, else transformers."""
+    vllm = "vllm"
+    transformers = "transformers"
+
+
+@dataclass(kw_only=True, slots=True)
+class ModelScorerConfig(ScorerConfig):
+    """The settings that scorers share which load a model."""
+
+    model: Annotated[str, REFUSED] = "???"
+    """The model: a local folder, such as one that `train` has written, or a Hugging Face name. `model=` is short for it."""
+    revision: str | None = None
+    """Revision of the model on the Hugging Face Hub: a branch, a tag or a commit."""
+    engine: ModelEngine = ModelEngine.auto
+    """What computes the model. auto: vLLM where it is installed and serves the architecture, else transformers."""
+    dtype: str = "auto"
+    """Number format of the weights. auto: float32 with transformers, whose passes are in bfloat16 on GPUs that have it; with
+    vLLM the model's own, or float32 on a CPU without bfloat16 instructions."""
+    max_length: Annotated[int | None, Ge(1)] = None
+    """The largest number of tokens of a chain. null: the model's own limit. Steps beyond it have no score."""
+    batch_tokens: Annotated[int, Ge(1), FREE] = 4096
+    """engine=transformers: tokens per forward pass, padding included. A longer chain has a pass of its own."""
+    tensor_parallel: Annotated[int | None, Ge(1), FREE] = None
+    """GPUs per worker, all on one node. null: as few as the model needs."""
+    memory_share: Annotated[float | None, Range(gt=0, le=1), FREE] = None
+    """engine=vllm: share of the GPU's memory that vLLM may use. null: 0.9, or less if several workers share the GPU."""
+    kv_cache_gib: Annotated[float, Gt(0), FREE] = 2.0
+    """engine=vllm: memory of the KV cache in GiB, on a CPU."""
+    max_num_seqs: Annotated[int | None, Ge(1), FREE] = None
+    """engine=vllm: chains that run at once. null: a default for the device."""
+    max_num_batched_tokens: Annotated[int | None, Ge(1), FREE] = None
+    """engine=vllm: tokens of one forward pass. null: a default for the device."""
+
+
+@dataclass(kw_only=True, slots=True)
+class OwnConfig(ModelScorerConfig):
+    """Models that `train` writes, and those of TRL's PRMTrainer: two classes at the last token of every step."""
+
+    kind: Annotated[str, BY_GROUP] = "own"
+    separator: str | None = None
+    """The text after the problem and after every step; `\\n` means a newline. null: as the model's config.json records it."""
+
+    def check(self) -> None:
+        check(self.separator != "", "scorer.separator", repr(self.separator), "a text, or null")
+
+
+@dataclass(kw_only=True, slots=True)
+class OracleScores(Settings):
+    """What the oracle answers, how well and how fast, and which faults it simulates."""
+
+    SECTION: ClassVar[str] = "scorer.oracle"
+    seed: int = 0
+    """Seed of the true values and of the noise. With that of `policy.oracle`, the values are those of its prefixes."""
+    spread: Annotated[float, Range(ge=0, le=1)] = 0.35
+    """`policy.oracle.spread` of the policy whose values are the truth."""
+    auc: Annotated[float, Range(gt=0.5, le=1)] = 1.0
+    """How well the scores tell steps with a value above `threshold` from the others: the area under the ROC curve. 1: the
+    scores are the values, but for `slope` and `shift`."""
+    threshold: Annotated[float, Range(gt=0, lt=1)] = 0.5
+    """Steps with a higher value are good, for `auc`."""
+    slope: Annotated[float, Gt(0)] = 1.0
+    """Miscalibration: the log odds of a score are `slope` times those of the value, plus `shift`. Above 1: overconfident."""
+    shift: float = 0.0
+    """Miscalibration: see `slope`. Above 0: the scores are too high."""
+    chains_per_second: Annotated[float, Ge(0), FREE] = 0.0
+    """Speed of the engine. 0: no delay."""
+    fail_after: Annotated[int, Ge(0), FREE] = 0
+    """The engine dies after this number of chains. 0: never."""
+    hang_after: Annotated[int, Ge(0), FREE] = 0
+    """The engine stops answering after this number of chains. 0: never."""
+    poison: Annotated[str, FREE] = ""
+    """A chain whose chain_id starts with this text kills the engine on every attempt. Empty: no chain does."""
+
+
+@dataclass(kw_only=True, slots=True)
+class OracleScorerConfig(ScorerConfig):
+    MADE_UP: ClassVar[str] = "the oracle makes them of its own values and noise, without a model"
+    kind: Annotated[str, BY_GROUP] = "oracle"
+    oracle: OracleScores = field(default_factory=OracleScores)
+
+
+def unescaped_separator(separator: str) -> str:
+    """Replace `\\n` by a newline, which a command line cannot contain."""
+    return separator.replace("\\n", "\n")
