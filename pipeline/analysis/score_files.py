@@ -1,4 +1,4 @@
-"""Reads files of scores, as `score` writes them, for the commands that compare scores: one file, or a folder of several.
+"""Reads scores, as `score` writes them, for the commands that compare scores: a file, a run of `score`, or a folder of files.
 
 Not covered: what the scores mean. Who reads them checks their range.
 """
@@ -9,8 +9,11 @@ from pathlib import Path
 
 import polars as pl
 
+from pipeline.config.recorded_settings import RUN_RECORD
 from pipeline.core.errors import InputError
 from pipeline.core.schemas import SCORES
+from pipeline.storage.location import storage_at
+from pipeline.storage.stored_scores import score_shards
 
 JSONL, PARQUET = ".jsonl", ".parquet"
 _REMEDY = "name a file that `python -m pipeline score` has written"
@@ -19,10 +22,13 @@ _TYPES = pl.DataFrame(SCORES.empty_table()).schema
 
 
 def score_files(key: str, path: Path) -> list[Path]:
-    """The file that the setting `key` names, or the files of scores in the folder, sorted by name. Raises InputError if
-    there is none."""
+    """The file that the setting `key` names; the files of a run of `score` in the folder; or else the files of scores in the
+    folder, sorted by name. Raises InputError if there is none, UsageError for an unfinished run, and StoreError for a damaged
+    one."""
     if not path.is_dir():
         return [path]
+    if (path / RUN_RECORD).exists():
+        return [path / shard.file for shard in score_shards(storage_at(str(path)))]
     files = sorted(file for file in path.iterdir() if file.suffix.lower() in (JSONL, PARQUET) and file.name[0] != ".")
     if not files:
         raise InputError(f"{key}={path}: the folder holds no file that ends in {PARQUET} or {JSONL}; {_REMEDY}")
@@ -55,6 +61,11 @@ def read_score_file(key: str, path: Path, columns: Sequence[str], optional: Sequ
     if nameless := [name for name in _NAMES if name in columns and frame[name].null_count()]:
         raise InputError(f"{key}={path}: {', '.join(nameless)} is empty in some rows; {_REMEDY}")
     return frame
+
+
+def read_scores_of(key: str, path: Path, columns: Sequence[str], optional: Sequence[str] = ()) -> pl.DataFrame:
+    """`read_score_file` of all files of `score_files`, one below the other. Raises as they do."""
+    return pl.concat([read_score_file(key, file, columns, optional) for file in score_files(key, path)])
 
 
 def _no_number(path: Path) -> str | None:

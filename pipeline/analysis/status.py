@@ -34,7 +34,7 @@ from pipeline.storage.commits import (
 from pipeline.storage.commits import CommitState as CommitState
 from pipeline.storage.editions import current_edition, edition_command, edition_sequence, edition_settings
 from pipeline.storage.objects import each
-from pipeline.storage.run_record import STAGED_INPUT
+from pipeline.storage.run_record import LABEL, SCORE, STAGED_INPUT, command_of
 from pipeline.storage.starts import FAILED, INTERRUPTED, LIMITED, PLAN, Start, process_with, read_starts, same_machine
 from pipeline.storage.storage import Storage
 from pipeline.storage.stored_run import readable_identity
@@ -42,7 +42,6 @@ from pipeline.storage.units import units_of
 
 SILENT_SECONDS = 60.0
 """A start on another machine counts as dead after six missing heartbeats."""
-_GO_ON = "start `label` again to go on"
 SHOWN_DAMAGE = 3
 
 
@@ -101,7 +100,8 @@ class RunStatus:
     empty for none. `rule`: the label rule in words, empty while no
     unit is whole. `edition`: the number of the current edition; None: the labels are those of `label` itself.
     `edition_command`: the command that made the edition, empty without one. `pace`: of the
-    start that `condition` refers to. `plan_fault`: why `plan.json` cannot be read.
+    start that `condition` refers to. `plan_fault`: why `plan.json` cannot be read. `command`: whose run it is; of a run of
+    `score`, `totals.prefixes` counts the steps that have a score.
     """
 
     run_dir: str
@@ -120,12 +120,14 @@ class RunStatus:
     spent: RunCost
     planned: Forecast | None
     plan_fault: str
+    command: str = LABEL
 
 
 def run_status(storage: Storage, now: float) -> RunStatus:
     """`now`: seconds since 1970. Raises UsageError for a directory that is no run of this version, StoreError for one that
     cannot be read."""
     identity = readable_identity(storage)
+    command = command_of(identity)
     # Starts are read first, so that commits made in the meantime are counted too.
     read = read_starts(storage)
     starts = read.starts
@@ -134,7 +136,9 @@ def run_status(storage: Storage, now: float) -> RunStatus:
         (starts[-1].status.units if starts else None) or (found.staged and unit_count(storage, found.staged)) or None
     )
     condition = condition_of(
-        [observe_start(start, now) for start in starts], finished=units is not None and len(found.wholes) >= units
+        [observe_start(start, now) for start in starts],
+        finished=units is not None and len(found.wholes) >= units,
+        command=command,
     )
     start = condition.seen and condition.seen.start
     editions = edition_sequence(storage)
@@ -150,20 +154,22 @@ def run_status(storage: Storage, now: float) -> RunStatus:
         unreadable=found.unreadable,
         damaged_starts=read.damaged,
         changed=changed_text(_changes(storage, found.staged), found.staged.totals.used) if found.staged else "",
-        rule=label_rule(edition_settings(edition) if edition else identity) if found.wholes else "",
+        rule=label_rule(edition_settings(edition) if edition else identity)
+        if found.wholes and command == LABEL
+        else "",
         edition=edition.number if edition else None,
         edition_command=edition_command(edition, editions, identity) if edition else "",
         pace=pace(start.samples, start.status.rollouts_expected) if start else Pace(),
         spent=_spent(starts),
         planned=planned,
         plan_fault=fault,
+        command=command,
     )
 
 
 def lines(status: RunStatus) -> Iterator[str]:
     """The printed lines."""
-    totals, unfinished = status.totals, status.unfinished
-    condition = status.condition
+    totals, condition = status.totals, status.condition
     yield _line("run", printable(status.run_dir))
     yield _line("state", f"{condition.state.value}: {condition.why}")
     if condition.seen:
@@ -176,6 +182,20 @@ def lines(status: RunStatus) -> Iterator[str]:
         yield _line("rows", f"{totals.rows:,} read = {totals.used:,} used + {totals.rejected:,} rejected")
     if status.changed:
         yield _line("changed", status.changed)
+    yield from _scores(status) if status.command == SCORE else _rollouts(status)
+    if status.rule:
+        for name, words in current_labels(status.rule, status.edition, status.edition_command):
+            yield _line(name, printable(words))
+    yield from _now(status)
+    yield from _cost(status)
+    again = f"start `{status.command}` again, which repeats the work that is lost"
+    yield from _damage(status.unreadable, again, "records")
+    yield from _damage(status.damaged_starts, "unreadable, so the cost of this start is not counted", "starts")
+
+
+def _rollouts(status: RunStatus) -> Iterator[str]:
+    """What a run of `label` holds."""
+    totals, unfinished = status.totals, status.unfinished
     if status.units_done:
         yield _line(
             "work",
@@ -199,13 +219,24 @@ def lines(status: RunStatus) -> Iterator[str]:
     if tokens := totals.tokens + unfinished.tokens:
         solutions = f", {totals.solution_tokens:,} in sampled solutions" if totals.solution_tokens else ""
         yield _line("tokens", f"{tokens:,} in rollouts{solutions}")
-    if status.rule:
-        for name, words in current_labels(status.rule, status.edition, status.edition_command):
-            yield _line(name, printable(words))
-    yield from _now(status)
-    yield from _cost(status)
-    yield from _damage(status.unreadable, "start `label` again, which repeats the work that is lost", "records")
-    yield from _damage(status.damaged_starts, "unreadable, so the cost of this start is not counted", "starts")
+
+
+def _scores(status: RunStatus) -> Iterator[str]:
+    """What a run of `score` holds."""
+    totals, unfinished = status.totals, status.unfinished
+    if status.units_done:
+        yield _line("scores", f"{format_count(totals.prefixes, 'step')} of {format_count(totals.chains, 'chain')}")
+    for chains, reason in (
+        (totals.too_long, "not all steps fit into the model"),
+        (totals.ungraded, "the model's answer names no verdict for a step"),
+        (totals.engine_failed, "the engine could not answer"),
+    ):
+        if chains:
+            yield _line("", f"{format_count(chains, 'chain')} without a score: {reason}")
+    if unfinished.chains:
+        yield _line("", f"{format_count(unfinished.chains, 'chain')} more in unfinished units")
+    if tokens := totals.tokens + unfinished.tokens:
+        yield _line("tokens", f"{tokens:,}")
 
 
 def as_json(status: RunStatus) -> dict[str, object]:
@@ -243,23 +274,24 @@ def _planned(storage: Storage) -> tuple[Forecast | None, str]:
         return None, str(error)
 
 
-def condition_of(starts: Sequence[ObservedStart], *, finished: bool) -> RunCondition:
-    """The state of a run. `starts`: in the order of time. `finished`: every unit is finished."""
+def condition_of(starts: Sequence[ObservedStart], *, finished: bool, command: str = LABEL) -> RunCondition:
+    """The state of a run of `command`. `starts`: in the order of time. `finished`: every unit is finished."""
+    go_on = f"start `{command}` again to go on"
     last = next((seen for seen in reversed(starts) if seen.at_work), starts[-1] if starts else None)
     if last and last.at_work:
         state, why = StartState.RUNNING, f"last heartbeat {span(last.silent_seconds)} ago"
     elif finished:
         state, why = StartState.FINISHED, "all units are finished"
     elif last is None:
-        state, why = StartState.UNFINISHED, f"no start gives a reason; {_GO_ON}"
+        state, why = StartState.UNFINISHED, f"no start gives a reason; {go_on}"
     elif not last.start.ended:
-        state, why = StartState.DEAD, f"{_silence(last)}; {_GO_ON}"
+        state, why = StartState.DEAD, f"{_silence(last)}; {go_on}"
     elif last.start.ended == INTERRUPTED:
-        state, why = StartState.INTERRUPTED, f"{span(last.silent_seconds)} ago; {_GO_ON}"
+        state, why = StartState.INTERRUPTED, f"{span(last.silent_seconds)} ago; {go_on}"
     elif last.start.ended in (FAILED, LIMITED):
         state, why = StartState(last.start.ended), printable(last.start.message)
     else:
-        state, why = StartState.UNFINISHED, f"some units need rollouts again since the last start; {_GO_ON}"
+        state, why = StartState.UNFINISHED, f"some units need rollouts again since the last start; {go_on}"
     return RunCondition(state=state, why=why, seen=last)
 
 
@@ -345,7 +377,11 @@ def _of_chain(found: RecordSequence) -> _UnitState:
     return _UnitState(
         unit_id=found.sequence_id,
         whole=whole,
-        unfinished=Totals(rollouts=logged.rollouts - totals.rollouts, tokens=logged.tokens - totals.tokens),
+        unfinished=Totals(
+            rollouts=logged.rollouts - totals.rollouts,
+            tokens=logged.tokens - totals.tokens,
+            chains=logged.chains - totals.chains,
+        ),
         unreadable=found.unreadable,
     )
 

@@ -90,8 +90,9 @@ def _label(config: LabelConfig) -> int:
 @contextmanager
 def _ray_workers(config: LabelConfig, check: Callable[[], None]) -> Iterator["WorkerPool"]:
     from pipeline.runtime.actors import ray_workers
+    from pipeline.runtime.workload import labelling
 
-    with checked_workers(config, check, ray_workers(config, check=check)) as pool:
+    with checked_workers(config, check, ray_workers(labelling(config), check)) as pool:
         yield pool
 
 

@@ -309,7 +309,8 @@ class _Sweeping:
 def _workers(cluster: "KeptCluster", check: Callable[[], None], config: LabelConfig) -> Iterator["WorkerPool"]:
     """Workers on the cluster that all runs of the sweep share."""
     from pipeline.runtime.actors import worker_pool
+    from pipeline.runtime.workload import labelling
 
     cluster.join(config.cluster, check)
-    with checked_workers(config, check, nullcontext(worker_pool(config, check))) as pool:
+    with checked_workers(config, check, nullcontext(worker_pool(labelling(config), check))) as pool:
         yield pool

@@ -1,7 +1,6 @@
 """The command `plan`: estimates the cost of a run and writes it to `plan.json`."""
 
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 
 from pipeline.cli.command import Command
@@ -27,6 +26,7 @@ def _plan(config: LabelConfig) -> int:
     from pipeline.data.rows import input_files
     from pipeline.runtime.actors import ray_workers
     from pipeline.runtime.stop import StopSignal
+    from pipeline.runtime.workload import labelling
 
     refuse_overwriting({"plan.out": out}, input_files(config.data.path))
     console = Console(highlight=False)
@@ -34,8 +34,10 @@ def _plan(config: LabelConfig) -> int:
     stop.listen()
     try:
         with LiveView(console, config.plan.gpu_hour_price) as view:
-            hiring = partial(ray_workers, check=stop.check)
-            forecast = plan(config, hiring, view, stop, made_at=datetime.now(UTC).isoformat(timespec="seconds"))
+            made_at = datetime.now(UTC).isoformat(timespec="seconds")
+            forecast = plan(
+                config, lambda pilot: ray_workers(labelling(pilot), stop.check), view, stop, made_at=made_at
+            )
     except Interrupted as error:
         raise Interrupted("interrupted; nothing was written: start the same command again") from error
     finally:

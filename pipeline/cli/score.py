@@ -1,8 +1,16 @@
 """The command `score`: scores the steps of chains with a process reward model."""
 
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
 from pipeline.cli.command import Command, interruptible, write_lines
+from pipeline.cli.label import set_up_ray
 from pipeline.config.score import ScoreConfig
-from pipeline.core.formatting import format_count
+from pipeline.core.formatting import format_count, format_duration
+
+if TYPE_CHECKING:
+    from pipeline.runtime.scoring.run import ScoredRun
+    from pipeline.runtime.worker_handle import Watcher
 
 _WHY = {
     "too_long": "not all steps fit into the model",
@@ -13,19 +21,76 @@ _WHY = {
 
 
 def _score(config: ScoreConfig) -> int:
+    from pipeline.runtime.scoring.files import is_file
+
+    return _to_file(config) if is_file(config.out) else _to_folder(config)
+
+
+def _to_file(config: ScoreConfig) -> int:
     from pipeline.runtime.scoring.files import score_to_file
 
     with interruptible():
         scored = score_to_file(config)
-    lines = [f"scored {format_count(scored.steps, 'step')} of {format_count(scored.chains, 'chain')}: {config.out}"]
-    lines += [
-        f"no score, because {_WHY.get(fault, fault)}: {format_count(chains, 'chain')} (n_scored: number of scored steps)"
-        for fault, chains in scored.unscored.items()
-    ]
+    lines = [_scored(scored.steps, scored.chains, config.out), *_unscored(scored.unscored)]
     if scored.left_out.rows:
         lines.append(f"left out: {format_count(scored.left_out.rows, 'row')}, the first: {scored.left_out.first}")
     write_lines(lines)
     return 0
+
+
+def _to_folder(config: ScoreConfig) -> int:
+    from rich.console import Console
+
+    from pipeline.analysis.report.terminal import LiveView
+
+    with LiveView(Console(highlight=False)) as view:
+        found = score_with_ray(config, view)
+    totals = found.totals
+    lines = [_scored(totals.prefixes, totals.chains, f"{found.run_dir}/scores")]
+    lines += _unscored({"too_long": totals.too_long, "unreadable": totals.ungraded, "failed": totals.engine_failed})
+    if totals.rejected:
+        lines.append(f"left out: {format_count(totals.rejected, 'row')}; {found.run_dir}/rejects says why")
+    lines += [f"damaged and made again: {name}" for name in found.damaged]
+    if found.units_done_now:
+        speed = f", {found.chains_now / found.seconds_scoring:,.1f} chains/s" if found.seconds_scoring else ""
+        lines.append(
+            f"this start: {format_count(found.chains_now, 'chain')} in {format_duration(found.seconds_scoring)}{speed}, after "
+            f"{format_duration(found.seconds_starting)} to start"
+        )
+    else:
+        lines.append("nothing to do: all chains have scores")
+    write_lines(lines)
+    return 0
+
+
+def score_with_ray(config: ScoreConfig, watch: "Watcher") -> "ScoredRun":
+    """Score with this machine's own Ray, or the cluster of the settings, until it is done or a signal comes.
+
+    Raises what `pipeline.runtime.scoring.run.score_run` raises.
+    """
+    set_up_ray(config.cluster.address)
+    from pipeline.runtime.actors import ray_workers
+    from pipeline.runtime.scoring.run import score_run
+    from pipeline.runtime.stop import StopSignal
+
+    stop = StopSignal()
+    stop.listen()
+    try:
+        return score_run(config, lambda workload: ray_workers(workload, stop.check), watch, stop)
+    finally:
+        stop.release()
+
+
+def _scored(steps: int, chains: int, where: str) -> str:
+    return f"scored {format_count(steps, 'step')} of {format_count(chains, 'chain')}: {where}"
+
+
+def _unscored(by_reason: Mapping[str, int]) -> list[str]:
+    return [
+        f"no score, because {_WHY.get(fault, fault)}: {format_count(chains, 'chain')} (n_scored: number of scored steps)"
+        for fault, chains in by_reason.items()
+        if chains
+    ]
 
 
 SCORE = Command(

@@ -15,14 +15,14 @@ def status_items(status: Status, pace: Pace, price: float | None) -> Iterator[tu
     if status.prefixes:
         yield "prefixes", f"{status.prefixes_decided:,} of {status.prefixes:,} done, of the units begun"
     if status.rollouts or status.rollouts_before:
-        yield "rollouts", _rollouts(status)
-    if pace.overall is not None and status.rollouts:
+        yield status.counted, _rollouts(status)
+    if pace.overall is not None and status.tokens:
         yield "speed", f"{pace.recent or 0:,.0f} tokens/s, {pace.overall or 0:,.0f} since the start"
         if status.share_of_bound is not None:
             yield "hardware", f"{format_percent(status.share_of_bound)} of the hardware's upper bound"
     if status.rollouts or status.load.running or status.load.waiting:
         yield "requests", _requests(status)
-    if status.rollouts:
+    if status.verdicts != Verdicts():
         yield "verdicts", format_verdicts(status.verdicts)
         yield (
             "cut",

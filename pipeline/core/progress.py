@@ -82,6 +82,7 @@ class Status:
     those of unfinished rollouts and of sampled solutions. `rollouts_expected`: 0 until the first units are planned. `workers`:
     number of workers that are running. `device_seconds`: device time that the workers have used. `share_of_bound`: see
     `hardware.Throughput.share`; None if unknown. `warnings`: the last ones of this start, the oldest first.
+    `counted`: what `rollouts` counts, in the plural: `score` counts chains.
     """
 
     stage: str
@@ -101,6 +102,7 @@ class Status:
     device_seconds: float = 0.0
     share_of_bound: float | None = None
     warnings: tuple[str, ...] = ()
+    counted: str = "rollouts"
 
     @property
     def device_hours(self) -> float:

@@ -218,6 +218,42 @@ SAME_IN_3 = frozenset(LABELS.names) & frozenset(LABELS_3.names) - {
 COUNTED_IN_3 = SAME_IN_3 - {"low", "high", "root_low", "root_high"}
 """Those of them that follow from the log alone, not from what an estimator has learned."""
 
+_SCORED_CHAIN = [
+    _required("row", pa.int64()),
+    _required("chain_id", pa.string()),
+    _required("problem_id", pa.string()),
+    _optional("source_id", pa.string()),
+    _required("problem", pa.string()),
+    _optional("gold_answer", pa.string()),
+    _required("steps", _STRINGS),
+    _optional("final_answer", pa.string()),
+    _optional("outcome", pa.bool_()),
+]
+CHAINS = pa.schema([*_SCORED_CHAIN, _required("prefix_ids", _STRINGS)])
+"""Chains to score. `row`: the number of the chain in its input, from 0. `prefix_ids`: for each step an id of the prefix that
+ends with it, which is equal for equal prefixes."""
+
+SCORES = pa.schema(
+    [
+        *_SCORED_CHAIN,
+        _required("step_scores", pa.list_(pa.float64())),
+        _required("step_positions", pa.list_(pa.int32())),
+        _optional("reliability", pa.list_(pa.float64())),
+        _required("n_scored", pa.int32()),
+        _optional("fault", pa.string()),
+        _required("n_tokens", pa.int64()),
+        _optional("score_min", pa.float64()),
+        _optional("score_product", pa.float64()),
+        _optional("score_mean", pa.float64()),
+        _optional("score_last", pa.float64()),
+        _optional("score", pa.float64()),
+        _required("model", pa.string()),
+    ]
+)
+"""One row per chain. `step_scores` has one score in [0, 1] per step, null for a step without one; `fault` says why (see
+`scorers.base.StepScores`, also for `step_positions` and `reliability`). The chain scores are null unless all steps have a
+score. `score` is the chain score that the settings choose. `n_tokens`: tokens that the model read and wrote for the chain."""
+
 SCHEMAS = {
     "inputs": INPUTS,
     "solutions": SOLUTIONS,
@@ -228,38 +264,11 @@ SCHEMAS = {
     "kernels": KERNELS,
     "states": STATES,
     "changes": CHANGES,
+    "chains": CHAINS,
+    "scores": SCORES,
 }
 LEARNED = ("kernels", "states")
 """Tables with the learned state of an estimator; a unit has at most one of them."""
 
-LOG_KEYS = {"rollouts": ("rollout_id",), "solutions": ("problem_id", "draw")}
+LOG_KEYS = {"rollouts": ("rollout_id",), "solutions": ("problem_id", "draw"), "scores": ("row",)}
 """The key columns of the log's tables. They identify a row and define the order."""
-
-
-SCORES = pa.schema(
-    [
-        pa.field("chain_id", pa.string(), nullable=False),
-        pa.field("problem_id", pa.string(), nullable=False),
-        pa.field("source_id", pa.string()),
-        pa.field("problem", pa.string(), nullable=False),
-        pa.field("gold_answer", pa.string()),
-        pa.field("steps", pa.list_(pa.string()), nullable=False),
-        pa.field("final_answer", pa.string()),
-        pa.field("outcome", pa.bool_()),
-        pa.field("step_scores", pa.list_(pa.float64()), nullable=False),
-        pa.field("step_positions", pa.list_(pa.int32()), nullable=False),
-        pa.field("reliability", pa.list_(pa.float64())),
-        pa.field("n_scored", pa.int32(), nullable=False),
-        pa.field("fault", pa.string()),
-        pa.field("n_tokens", pa.int64(), nullable=False),
-        pa.field("score_min", pa.float64()),
-        pa.field("score_product", pa.float64()),
-        pa.field("score_mean", pa.float64()),
-        pa.field("score_last", pa.float64()),
-        pa.field("score", pa.float64()),
-        pa.field("model", pa.string(), nullable=False),
-    ]
-)
-"""One row per chain. `step_scores` has one score in [0, 1] per step, null for a step without one; `fault` says why (see
-`scorers.base.StepScores`, also for `step_positions` and `reliability`). The chain scores are null unless all steps have a
-score. `score` is the chain score that the settings choose. `n_tokens`: tokens that the model read and wrote for the chain."""

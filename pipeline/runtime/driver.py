@@ -4,15 +4,15 @@ The driver does not handle rollouts or labels; workers write them.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from pipeline.config.label import LabelConfig, RunConfig
-from pipeline.core.errors import Interrupted, RunConflict, StepvalueError, StoreError
+from pipeline.core.errors import RunConflict, StepvalueError, StoreError
 from pipeline.core.failpoints import failpoint
 from pipeline.core.forecast import Limit, encode_forecast
 from pipeline.core.formatting import first_of, format_count, format_unfinished
@@ -23,6 +23,7 @@ from pipeline.data.rows import input_digest
 from pipeline.engines.registry import policy_for
 from pipeline.estimators.registry import estimator_for
 from pipeline.runtime.heartbeat import heartbeat
+from pipeline.runtime.held_run import ended_politely, repaired, sequences
 from pipeline.runtime.problem_budget import UnitSpending, unit_targets
 from pipeline.runtime.relabel_hint import relabel_hint
 from pipeline.runtime.run_budget import LOOK_SECONDS, DeviceCost, Spending, Throttle, budget_from_plan, overspent_note
@@ -30,10 +31,10 @@ from pipeline.runtime.scheduler import Scheduler
 from pipeline.runtime.staged_input import staged_input
 from pipeline.runtime.start_settings import start_settings
 from pipeline.runtime.state import RunState, identity, run_name, state_of
-from pipeline.runtime.stop import INTERRUPTED, StopSignal
+from pipeline.runtime.stop import StopSignal
 from pipeline.runtime.track.tracking import tracker_for, tracking
 from pipeline.runtime.worker_handle import Watcher, WorkerPool
-from pipeline.storage.commits import UNIT, RecordSequence, log_totals, record_sequences, resolve
+from pipeline.storage.commits import UNIT, RecordSequence, log_totals, resolve
 from pipeline.storage.editions import (
     arrange_labels,
     current_edition,
@@ -44,7 +45,6 @@ from pipeline.storage.editions import (
 from pipeline.storage.location import storage_at
 from pipeline.storage.lock import hold_lock
 from pipeline.storage.marks import mark_changed_rows
-from pipeline.storage.repair import repair
 from pipeline.storage.run_record import as_recorded, check_claim, claim, differs_in_input, recorded_identity
 from pipeline.storage.starts import PLAN, read_starts
 from pipeline.storage.storage import Storage
@@ -149,11 +149,11 @@ def label_held(
     differs from that of the run."""
     staged, damaged_input = staged_input(storage, config, run_identity, asked or run_identity, stop)
     units = list(units_of(storage, staged))
-    found, damaged = _repaired(storage, units)
+    found, damaged = repaired(storage, units)
     targets = _unit_targets(storage, config, units, found)
     before = state_of(units, found, targets)
     if mark_changed_rows(storage, staged, before.wholes, found):
-        before = state_of(units, _sequences(storage), targets)
+        before = state_of(units, sequences(storage), targets)
     if unpaid := sum(job.unit_target.unit_budget == 0 for job in before.jobs):
         say(
             f"estimator.run_budget leaves nothing for {format_count(unpaid, 'unit')}, whose labels rest on no further "
@@ -166,7 +166,7 @@ def label_held(
     speed = None
     if before.jobs:
         watch, pace = _limited(storage, config.run, limit, before, watch)
-        with _ended_politely(), hiring(config) as offer:
+        with ended_politely(), hiring(config) as offer:
             stop.listen()
             scheduler = Scheduler(
                 pace,
@@ -180,7 +180,7 @@ def label_held(
             run(scheduler.work_off())
             seconds = scheduler.seconds_starting, scheduler.seconds_labelling
             speed = scheduler.throughput
-    after = state_of(units, _sequences(storage), targets) if before.jobs else before
+    after = state_of(units, sequences(storage), targets) if before.jobs else before
     if after.jobs:
         raise StoreError(
             f"{storage.run_dir}: {format_unfinished(len(after.jobs), len(units))} again: start the same command again"
@@ -240,19 +240,6 @@ def _with_earlier_counts(logged: Totals, watch: Watcher, status: Status) -> None
     watch(replace(status, rollouts_before=logged.rollouts, tokens_before=logged.tokens))
 
 
-@contextmanager
-def _ended_politely() -> Iterator[None]:
-    """Turn SystemExit into Interrupted: while Ray starts, its own SIGTERM handler ends the process with the signal's number."""
-    try:
-        yield
-    except SystemExit as error:
-        raise Interrupted(INTERRUPTED) from error
-
-
-def _sequences(storage: Storage) -> dict[str, RecordSequence]:
-    return {found.sequence_id: found for found in record_sequences(storage, UNIT)}
-
-
 def _unit_targets(
     storage: Storage, config: LabelConfig, units: Sequence[UnitRef], found: Mapping[str, RecordSequence]
 ) -> dict[str, UnitTarget]:
@@ -269,14 +256,3 @@ def _unit_targets(
             whole=resolve(sequence).whole,
         )
     return unit_targets(estimator, config.sampling.rollouts, spent)
-
-
-def _repaired(storage: Storage, units: list[UnitRef]) -> tuple[dict[str, RecordSequence], list[str]]:
-    """The record sequences of the units with every file checked, and the names of the damaged files, which are set aside."""
-    found = _sequences(storage)
-    damaged: list[str] = []
-    for unit in units:
-        if unit.unit_id in found:
-            found[unit.unit_id], names = repair(storage, found[unit.unit_id])
-            damaged += names
-    return found, damaged

@@ -15,7 +15,7 @@ from dataclasses import MISSING, dataclass, fields, is_dataclass
 from typing import Any, get_type_hints
 
 from pipeline.config.fields import ChosenSettings, identity_settings
-from pipeline.config.label import EstimatorConfig, GraderConfig, LabelConfig, PolicyConfig
+from pipeline.config.label import EstimatorConfig, GraderConfig, PolicyConfig
 from pipeline.config.score import ScorerConfig
 from pipeline.core.errors import StepvalueError, UsageError, first_line
 from pipeline.core.fingerprints import fingerprint
@@ -98,7 +98,7 @@ class Packed:
     pickled: bytes
     paths: tuple[str, ...]
 
-    def unpacked(self) -> tuple[tuple[Given, ...], LabelConfig | None]:
+    def unpacked(self) -> tuple[tuple[Given, ...], Any]:
         """The objects and the settings. Raises UsageError if they cannot be loaded in this process."""
         import cloudpickle
 
@@ -117,7 +117,7 @@ class Packed:
         return objects, config
 
 
-def packed(objects: Sequence[Given], config: LabelConfig | None = None) -> Packed:
+def packed(objects: Sequence[Given], config: object = None) -> Packed:
     """Raises UsageError for an object that cannot be pickled."""
     annotations = {kind: hints for each in objects for kind, hints in _resolved(type(each.made.settings))}
     try:

@@ -27,7 +27,16 @@ from pipeline.core.progress import Load, Status, replaced_worker
 from pipeline.engines.roofline import Effort, throughput
 from pipeline.runtime.starting import NextStart, WorkerStarts
 from pipeline.runtime.worker import LearnedState, Receipt, Snapshot
-from pipeline.runtime.worker_handle import Job, Watcher, WorkerHandle, WorkerPool, WorkerSlot, end_worker, free_device
+from pipeline.runtime.worker_handle import (
+    Job,
+    StartPhase,
+    Watcher,
+    WorkerHandle,
+    WorkerPool,
+    WorkerSlot,
+    end_worker,
+    free_device,
+)
 
 LOOK_SECONDS = 0.5
 """How often the driver calls `check` while nothing happens."""
@@ -39,6 +48,7 @@ LOST_IN_A_ROW = 100
 
 class Scheduler:
     """Schedules units, see the module. `check` is called regularly and may raise. `learned`: the state that units begin with.
+    `doing`: what the workers do, as the stage of a status.
 
     `snapshot`: the sum of the last snapshots of all workers. `at_end_of_input`: the `snapshot` after the last unit was given
     out. `throughput`: the speed of the engines at the last snapshot.
@@ -54,8 +64,10 @@ class Scheduler:
         units: int,
         watch: Watcher,
         check: Callable[[], None] = lambda: None,
+        doing: str = "labelling",
     ) -> None:
         self._config = config
+        self._doing = doing
         self._pool = offer
         self._waiting = deque(jobs)
         self._learned = learned
@@ -91,7 +103,7 @@ class Scheduler:
         self._began = self._now()
         self._waiting = _longest_last_units_first(self._waiting, self._pool.workers * TAIL_UNITS)
         try:
-            self._show("loading the policy")
+            self._show(StartPhase.LOAD.value)
             for _ in range(min(self._pool.workers, len(self._waiting))):
                 self._add_worker()
             await self._loop()
@@ -115,7 +127,7 @@ class Scheduler:
                 self._look_around()
         self.at_end_of_input = self.at_end_of_input or self.snapshot
         await self._take_stock()
-        self._show("labelling")
+        self._show(self._doing)
 
     def _spawn(
         self, work: Coroutine[Any, Any, Any], handler: Callable[["asyncio.Task[Any]"], None]
@@ -149,7 +161,7 @@ class Scheduler:
             self._add_worker(failed, reserve=True)
         if not self.seconds_starting:
             self.seconds_starting = self._now() - self._began
-            self._show("labelling")
+            self._show(self._doing)
         self._fill(slot)
 
     def _fill(self, slot: WorkerSlot) -> None:
@@ -170,7 +182,7 @@ class Scheduler:
         if not slot.exclusive and (job := self._next(self._waiting, slot)):
             self._waiting.remove(job)
             slot.begun += 1
-            self._begin(slot, job, slot.handle.label_unit(job.task(self._learned)))
+            self._begin(slot, job, slot.handle.finish_unit(job.task(self._learned)))
             if not self._waiting and self.at_end_of_input is None:
                 self._look_around()
         self._fill(slot)
@@ -192,9 +204,9 @@ class Scheduler:
         if not job.groups:
             missing = await handle.missing_requests(job.task(self._learned))
             if not missing:
-                return await handle.label_unit(job.task(self._learned))
+                return await handle.finish_unit(job.task(self._learned))
             job.groups.append(missing)
-        receipt = await handle.label_unit(job.probe(self._learned))
+        receipt = await handle.finish_unit(job.probe(self._learned))
         job.pass_group()
         return receipt
 
@@ -328,7 +340,7 @@ class Scheduler:
         self._starts.check_resources(self._slots)
         for slot in self._slots:
             self._fill(slot)
-        self._show("labelling" if self.seconds_starting else self._starts.stage(self._slots))
+        self._show(self._doing if self.seconds_starting else self._starts.stage(self._slots))
 
     async def _take_stock(self) -> None:
         ready = [slot for slot in self._slots if slot.starting is None and slot.ending is None]

@@ -138,7 +138,7 @@ class WorkerStarts:
                 "run.download_timeout_seconds",
                 config.download_timeout_seconds,
             ),
-            StartPhase.LOAD: ("load the policy", "run.start_timeout_seconds", config.start_timeout_seconds),
+            StartPhase.LOAD: ("load the model", "run.start_timeout_seconds", config.start_timeout_seconds),
         }
         for slot in slots:
             if slot.phase in limits and slot.starting is not None and slot.ending is None:

@@ -61,7 +61,7 @@ def identity(config: LabelConfig, input_digest: str, policy_fingerprint: str = "
         PRIOR_VERSION: 1 if learner is None else learner.version,
     }
     for section in _SECTIONS:
-        fields.update(_identity_of(section, getattr(config, section)))
+        fields.update(section_identity(section, getattr(config, section)))
     fields.update(policy_for(config.policy).identity())
     # The effective value of the setting; None if it is off, as in runs from before the setting existed.
     fields["sampling.stop_at_answer"] = stops_at_answer(config) or None
@@ -78,7 +78,8 @@ def sampling_identity(config: LabelConfig) -> str:
     return repr(settings)
 
 
-def _identity_of(section: str, settings: Any) -> dict[str, object]:
+def section_identity(section: str, settings: Any) -> dict[str, object]:
+    """What a section of settings adds to the identity of a run, by dotted key."""
     if section not in REGISTRIES:
         return flatten_settings(section, identity_settings(settings))
     (_, registry), name = REGISTRIES[section], settings.implementation
@@ -86,7 +87,7 @@ def _identity_of(section: str, settings: Any) -> dict[str, object]:
     plugin = registry.plugin(name)
     if plugin is not None:
         return {**own, f"{section}.plugin": str(plugin)}
-    return {**_ALWAYS_RECORDED[section], **own}
+    return {**_ALWAYS_RECORDED.get(section, {}), **own}
 
 
 def _input_id(fields: dict[str, object]) -> str:

@@ -30,6 +30,7 @@ from pipeline.runtime.unit_buffer import UnitBuffer
 from pipeline.storage.changes import changed_contents
 from pipeline.storage.commits import Commit
 from pipeline.storage.editions import LABELS
+from pipeline.storage.location import storage_at
 from pipeline.storage.shards import ShardRecord
 from pipeline.storage.storage import Storage
 from pipeline.storage.unit_log import UnitLog
@@ -141,7 +142,7 @@ class Worker:
         self._labeller = UnitLabeller(self._settings, self._engine, self._checker)
         return self._engine.policy
 
-    async def label_unit(self, task: UnitTask) -> Receipt:
+    async def finish_unit(self, task: UnitTask) -> Receipt:
         """Label a unit and commit its files. Raises EngineDied if the engine stopped working, and StoreError."""
         started = _now()
         labeller = self._started()
@@ -271,3 +272,9 @@ def unit_settings(config: LabelConfig) -> UnitSettings:
         processes=config.grader.processes,
         flush_seconds=config.run.flush_seconds,
     )
+
+
+def labelling_worker(config: LabelConfig, around: Surroundings) -> Worker:
+    """A worker of `label` in its own process."""
+    assert config.run_dir is not None
+    return Worker(config, storage_at(config.run_dir), engine_for(config, around))

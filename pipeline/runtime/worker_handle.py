@@ -47,7 +47,7 @@ class StartPhase(Enum):
     RESOURCES = "waiting for resources"
     DOWNLOAD = "downloading the model"
     TURN = "waiting for another engine to start on the same GPU"
-    LOAD = "loading the policy"
+    LOAD = "loading the model"
 
 
 class WorkerHandle(Protocol):
@@ -67,7 +67,7 @@ class WorkerHandle(Protocol):
 
     async def wait_for_capacity(self, begun: int) -> None: ...
 
-    async def label_unit(self, task: UnitTask) -> Receipt: ...
+    async def finish_unit(self, task: UnitTask) -> Receipt: ...
 
     async def missing_requests(self, task: UnitTask) -> list[str]: ...
 

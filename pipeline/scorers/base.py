@@ -109,6 +109,10 @@ class Scorer(OnDevices, Protocol):
         UsageError where a setting names a model folder that cannot be one."""
         return ""
 
+    def with_tensor_parallel(self, gpus: int) -> ScorerConfig:
+        """The settings of a worker whose model is spread over `gpus` GPUs."""
+        return self.settings
+
     def identity(self) -> Mapping[str, object]:
         """Settings that belong to a run's identity although they are not marked so in their schema, by dotted key."""
         return {}

@@ -7,7 +7,7 @@ Nothing here loads a library: the engine does, when it starts.
 import asyncio
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -72,6 +72,9 @@ class ModelScorer(Scorer):
 
     def given_tensor_parallel(self) -> int | None:
         return self.settings.tensor_parallel
+
+    def with_tensor_parallel(self, gpus: int) -> ModelScorerConfig:
+        return replace(self.settings, tensor_parallel=gpus)
 
     def needs(self, gpus: float) -> EngineNeeds:
         folder = Path(self.settings.model).expanduser()

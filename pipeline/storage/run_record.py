@@ -22,6 +22,10 @@ _CHECK = "check"
 _OF_RECORDS = "chain_id"
 """A key of commit records on disk, which have the same kind of checksum."""
 SCHEMA = "schema"
+COMMAND = "command"
+"""Key of the command whose run it is; missing in the runs of `label`."""
+LABEL, SCORE = "label", "score"
+"""The commands that write run directories."""
 _ESTIMATOR = "estimator.name"
 STAGED_INPUT = "staged_input"
 """Key of the id under which the input of the run is committed."""
@@ -66,6 +70,11 @@ def _recorded(storage: Storage, identity: Mapping[str, object]) -> dict[str, obj
         fitting = [copy for copy in copies if _differing(copy, identity) <= {*GROWING, SCHEMA}]
         exact = [copy for copy in fitting if _differing(copy, identity) <= {SCHEMA}]
         return (exact or fitting or [{}])[0]
+
+
+def command_of(identity: Mapping[str, object]) -> str:
+    """The command whose run has this identity."""
+    return str(identity.get(COMMAND, LABEL))
 
 
 def differs_in_input(recorded: Mapping[str, object], identity: Mapping[str, object]) -> bool:

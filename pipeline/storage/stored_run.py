@@ -27,7 +27,7 @@ from pipeline.storage.editions import (
     edition_settings,
     repaired_editions,
 )
-from pipeline.storage.run_record import NAME, SCHEMA, STAGED_INPUT, recorded_identity, with_input
+from pipeline.storage.run_record import LABEL, NAME, SCHEMA, STAGED_INPUT, command_of, recorded_identity, with_input
 from pipeline.storage.storage import Storage
 from pipeline.storage.sweep_record import refuse_sweep
 from pipeline.storage.units import UnitRef, units_of
@@ -71,8 +71,11 @@ class StoredRun:
 
 
 def stored_run(storage: Storage) -> StoredRun:
-    """Raises UsageError for a directory without a run of this version, StoreError for a damaged or unstarted run."""
+    """A run of `label`. Raises UsageError for a directory without a run of this version, StoreError for a damaged or unstarted
+    run."""
     identity = readable_identity(storage)
+    if (command := command_of(identity)) != LABEL:
+        raise UsageError(f"{storage.run_dir} is a run of `{command}`: give a directory that `label` has written")
     staged = resolve(record_sequence(storage, INPUT, str(identity[STAGED_INPUT]))).whole
     if staged is None:
         raise StoreError(f"{storage.run_dir} has no intact input: start `label` on it again to repair it")

@@ -68,6 +68,10 @@ class UnitLog:
         self._tables = _without_repeated_rows(self._files)
         return [(shard.table, table) for shard, table in self._tables.items()]
 
+    def rows(self, name: str) -> list[pa.Table]:
+        """The rows of a log table, each once, as `read` and later commits of this writer have them."""
+        return [table for shard, table in self._tables.items() if shard.table == name]
+
     def of_whole(self, name: str) -> list[pa.Table]:
         """The rows of a log table that the completing record names. Empty where the unit was never complete."""
         shards = self.whole.shards if self.whole else ()

@@ -18,6 +18,9 @@ from pipeline.storage.shards import ShardRecord, notes_of, verified_file, write_
 from pipeline.storage.storage import Storage
 
 TABLE = "inputs"
+CHAINS = "chains"
+TABLES = (TABLE, CHAINS)
+"""The tables of staged inputs: rows to label, and chains to score."""
 UNITS = "stepvalue.units"
 _KEYS = ("problem_id", "chain_id")
 AGAIN = "stepvalue.again"
@@ -49,11 +52,21 @@ def write_units(storage: Storage, file_id: str, units: Sequence[Sequence[InputRo
     return write_shard(storage, TABLE, file_id, groups, notes=notes)
 
 
+def write_chains(storage: Storage, file_id: str, units: Mapping[str, pa.Table]) -> ShardRecord:
+    """Write one file of chains to score, with a row group per unit, by its id."""
+    return write_shard(storage, CHAINS, file_id, list(units.values()), notes={UNITS: json.dumps(list(units))})
+
+
+def unit_chains(storage: Storage, unit: UnitRef) -> pa.Table:
+    """The chains of one unit of `write_chains`. Raises StoreError."""
+    return verified_file(storage, unit.shard).read_row_group(unit.group, use_threads=False)
+
+
 def units_of(storage: Storage, staged: Commit) -> Iterator[UnitRef]:
     """The units of a committed input. Raises StoreError for a missing or damaged file."""
     changes = changes_of(staged)
     for shard in staged.shards:
-        if shard.table == TABLE:
+        if shard.table in TABLES:
             file = verified_file(storage, shard)
             for group, unit_id in enumerate(json.loads(notes_of(file)[UNITS])):
                 size = file.metadata.row_group(group).total_byte_size

@@ -27,6 +27,7 @@ def score_row(
     """A row with all columns of `schemas.SCORES`."""
     whole = chain_scores(scores)
     return {
+        "row": 0,
         "chain_id": f"c-{source_id}-{problem}-{len(steps)}",
         "problem_id": f"p-{problem}",
         "source_id": source_id,

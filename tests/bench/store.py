@@ -87,7 +87,7 @@ def _cost_beside_a_model() -> None:
             began = time.perf_counter()
             await asyncio.gather(
                 *(
-                    worker.label_unit(UnitTask(unit=unit, unit_target=unit_target_of(*deciding(config))))
+                    worker.finish_unit(UnitTask(unit=unit, unit_target=unit_target_of(*deciding(config))))
                     for unit in units_of(storage, record)
                 )
             )

@@ -103,7 +103,7 @@ async def _sampled(policy: TinyPolicy, run_dir: Path) -> Sampled:
         }
         from_prior = await again.labelled(USUAL_TARGET, amount.pooled[USUAL_TARGET], passed_on=False)
         async with _working(fixed, storage, engine) as worker:
-            await worker.label_unit(UnitTask(unit=unit, unit_target=unit_target_of(*deciding(fixed))))
+            await worker.finish_unit(UnitTask(unit=unit, unit_target=unit_target_of(*deciding(fixed))))
         seconds = time.monotonic() - began
     finally:
         await engine.unload()
@@ -159,7 +159,7 @@ class _Again:
         async def label(worker: Worker, unit: UnitRef) -> Printed:
             nonlocal newest
             async with free:
-                receipt = await worker.label_unit(
+                receipt = await worker.finish_unit(
                     UnitTask(unit=unit, unit_target=unit_target_of(*deciding(config)), learned=newest)
                 )
             known = newest.chains if newest else 0

@@ -134,8 +134,8 @@ class ProcessWorker:
     async def wait_for_capacity(self, begun: int) -> None:
         await self._call("wait_for_capacity", begun)
 
-    async def label_unit(self, task: UnitTask) -> Receipt:
-        receipt: Receipt = await self._call("label_unit", task)
+    async def finish_unit(self, task: UnitTask) -> Receipt:
+        receipt: Receipt = await self._call("finish_unit", task)
         return receipt
 
     async def missing_requests(self, task: UnitTask) -> list[str]:

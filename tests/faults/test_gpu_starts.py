@@ -246,7 +246,7 @@ def test_a_late_worker_is_started_again(run: Callable[[str], Run]) -> None:
     label.start(*alone, faults={"any": "hangs once"})
     label.assert_whole()
     assert (
-        "could not start (it did not load the policy within run.start_timeout_seconds=5): it is started again"
+        "could not start (it did not load the model within run.start_timeout_seconds=5): it is started again"
         in label.output
     )
 

@@ -175,11 +175,11 @@ class SignedWorker:
     async def wait_for_capacity(self, begun: int) -> None:
         await self._called(self._worker.wait_for_capacity(begun))
 
-    async def label_unit(self, task: UnitTask) -> Receipt:
+    async def finish_unit(self, task: UnitTask) -> Receipt:
         if self._fate.doubled:
-            self._process.spawn(self._worker.label_unit(task))
+            self._process.spawn(self._worker.finish_unit(task))
         try:
-            receipt = await self._called(self._worker.label_unit(task))
+            receipt = await self._called(self._worker.finish_unit(task))
             self._on_receipt()
             return receipt
         except WorkerLost:

@@ -13,6 +13,7 @@ from pipeline.runtime.driver import Running, label
 from pipeline.runtime.stop import StopSignal
 from pipeline.runtime.worker import Receipt, Snapshot, UnitTask, Worker, engine_for
 from pipeline.runtime.worker_handle import WorkerHandle, WorkerLocation, WorkerPool
+from pipeline.runtime.workload import UnitWorker, Workload
 from pipeline.storage.location import storage_at
 from pipeline.storage.storage import Storage
 
@@ -20,7 +21,7 @@ from pipeline.storage.storage import Storage
 class InProcessWorker:
     """A worker whose methods are called directly; see `worker_handle.WorkerHandle`. After `kill` it raises EngineDied."""
 
-    def __init__(self, worker: Worker) -> None:
+    def __init__(self, worker: UnitWorker) -> None:
         self._worker = worker
         self._killed = asyncio.Event()
 
@@ -40,9 +41,9 @@ class InProcessWorker:
         self._check()
         await self._worker.wait_for_capacity(begun)
 
-    async def label_unit(self, task: UnitTask) -> Receipt:
+    async def finish_unit(self, task: UnitTask) -> Receipt:
         self._check()
-        return await self._worker.label_unit(task)
+        return await self._worker.finish_unit(task)
 
     async def missing_requests(self, task: UnitTask) -> list[str]:
         self._check()
@@ -94,3 +95,13 @@ def label_in_process(
         return label(config, partial(in_process, engine=engine), lambda _: None, stop, run)
     finally:
         stop.release()
+
+
+@contextmanager
+def hired_here(workload: Workload) -> Iterator[WorkerPool]:
+    """A pool of workers of any command in the driver's event loop."""
+
+    def hire(attempt: int) -> WorkerHandle:
+        return InProcessWorker(workload.make(workload.settings(1), Surroundings(attempt=attempt)))
+
+    yield WorkerPool(hire=hire, workers=workload.cluster.workers or 1)

@@ -63,7 +63,7 @@ class ScriptedWorker:
     async def wait_for_capacity(self, begun: int) -> None:
         return
 
-    async def label_unit(self, task: UnitTask) -> Receipt:
+    async def finish_unit(self, task: UnitTask) -> Receipt:
         await asyncio.sleep(self.ledger.slow_seconds)
         ledger, unit = self.ledger, task.unit.unit_id
         if self.attempt in ledger.hangs:
@@ -228,9 +228,9 @@ def test_the_last_units_are_given_out_longest_first() -> None:
     sizes = Random(5).sample(range(1000), 3 * TAIL_UNITS)
 
     class NotingWorker(ScriptedWorker):
-        async def label_unit(self, task: UnitTask) -> Receipt:
+        async def finish_unit(self, task: UnitTask) -> Receipt:
             order.append(task.unit.unit_id)
-            return await super().label_unit(task)
+            return await super().finish_unit(task)
 
     ledger = Ledger(owed=units(len(sizes)))
     jobs = [

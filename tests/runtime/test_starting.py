@@ -137,7 +137,7 @@ class GpuWorker:
     async def wait_for_capacity(self, begun: int) -> None:
         return
 
-    async def label_unit(self, task: UnitTask) -> Receipt:
+    async def finish_unit(self, task: UnitTask) -> Receipt:
         assert self._gpu is not None
         gpus, unit = self._gpus, task.unit.unit_id
         await asyncio.sleep(gpus.work_seconds)
@@ -445,7 +445,7 @@ def test_a_late_load_is_tried_again_and_the_message_names_its_limit() -> None:
     ended = run(gpus, 2, start_timeout_seconds=30)
     assert set(gpus.labelled) == {0, 1}
     assert ended.warnings == [
-        "a worker on m, GPU 1 could not start (it did not load the policy within run.start_timeout_seconds=30): it is started "
+        "a worker on m, GPU 1 could not start (it did not load the model within run.start_timeout_seconds=30): it is started "
         "again"
     ]
 

@@ -44,7 +44,7 @@ class Fast:
     async def wait_for_capacity(self, begun: int) -> None:
         return
 
-    async def label_unit(self, task: UnitTask) -> Receipt:
+    async def finish_unit(self, task: UnitTask) -> Receipt:
         return Receipt(unit_id=task.unit.unit_id, whole=True)
 
     async def missing_requests(self, task: UnitTask) -> list[str]:

@@ -73,7 +73,7 @@ def label_all(
         await worker.start()
         receipts = await asyncio.gather(
             *(
-                worker.label_unit(UnitTask(unit=unit, unit_target=unit_target_of(*deciding(config))))
+                worker.finish_unit(UnitTask(unit=unit, unit_target=unit_target_of(*deciding(config))))
                 for unit in units_of(storage, commit)
             )
         )

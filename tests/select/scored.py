@@ -22,6 +22,7 @@ def row(
     """A candidate. Without `outcome`, the outcome is whether `answer` equals `gold`."""
     known = None if gold is None or answer is None else answer == gold
     return {
+        "row": 0,
         "chain_id": chain,
         "problem_id": problem,
         "source_id": None,

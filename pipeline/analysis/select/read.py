@@ -6,7 +6,7 @@ from pathlib import Path
 
 import polars as pl
 
-from pipeline.analysis.score_files import read_score_file
+from pipeline.analysis.score_files import read_scores_of
 from pipeline.analysis.select.methods import Candidate, CandidateSet
 from pipeline.analysis.settings import SelectConfig
 from pipeline.core.errors import InputError, UsageError
@@ -64,7 +64,7 @@ class KnownAnswers:
 def read_scores(config: SelectConfig) -> ScoredChains:
     """Read the candidates. Raises InputError if `score` did not write the file."""
     column = SCORE if config.aggregation is None else f"{SCORE}_{config.aggregation.value}"
-    frame = read_score_file("scores", Path(config.scores), [*_KEYS, *_JUDGED, *_CHOSEN, column, "model"])
+    frame = read_scores_of("scores", Path(config.scores), [*_KEYS, *_JUDGED, *_CHOSEN, column, "model"])
     return ScoredChains(
         frame=frame.with_columns(pl.col(column).fill_nan(None).alias(SCORE)),
         model=", ".join(frame["model"].drop_nulls().unique().sort()),
@@ -163,7 +163,7 @@ def repeat_drawn(frame: pl.DataFrame, draws: pl.DataFrame) -> tuple[pl.DataFrame
 
 
 def _outcome_scores(name: str, candidates: pl.DataFrame) -> pl.DataFrame:
-    found = read_score_file("outcome_scores", Path(name), ["chain_id", LAST]).unique("chain_id")
+    found = read_scores_of("outcome_scores", Path(name), ["chain_id", LAST]).unique("chain_id")
     if not found.join(candidates, on="chain_id", how="semi").height:
         raise InputError(
             f"outcome_scores={name} has none of the chains of scores=...: score the same run or file with both models"

@@ -1,15 +1,21 @@
 """Reads chains to score: rows of a run's labels, and rows of files with or without a known answer.
 
-A chain to be scored carries everything known about it, including its own answer and outcome.
+A chain carries everything known about it, including its own answer and outcome.
 """
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any, Protocol
+
+import pyarrow as pa
 
 from pipeline.config.label import DataConfig
 from pipeline.config.score import ScoreConfig
+from pipeline.core.errors import InputError
 from pipeline.core.ids import content_id
 from pipeline.core.records import InputRow, Reject, RejectReason, RowLocation
+from pipeline.core.schemas import CHAINS
 from pipeline.core.tables import storable
 from pipeline.data.layouts import Extract
 from pipeline.data.problems import read_row
@@ -19,41 +25,21 @@ from pipeline.graders.base import Checker
 from pipeline.graders.question import outcome_of
 from pipeline.graders.registry import checker_for
 from pipeline.scorers.base import ChainText
-from pipeline.storage.stored_labels import label_rows
+from pipeline.storage.location import storage_at
+from pipeline.storage.stored_labels import frames_of
+from pipeline.storage.stored_run import readable_run
 
-_COLUMNS = (
-    *("chain_id", "problem_id", "source_id", "problem", "gold_answer", "steps", "final_answer", "outcome"),
-    "prefix_ids",
-)
+_STORED = tuple(name for name in CHAINS.names if name != "row")
 _NO_ANSWER = "\x00"
 """The name of a column that no row has. It supplies a placeholder answer, because the reader of rows requires one."""
+BLOCK = 1024
+"""Chains of files that are read together."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GivenChain:
-    """A chain to score with what is known about it: the first columns of `schemas.SCORES`, and for each step an id of the
-    prefix that ends with it, which is equal for equal prefixes."""
+class Rejects(Protocol):
+    """What takes the rows that cannot be used."""
 
-    chain_id: str
-    problem_id: str
-    source_id: str | None
-    problem: str
-    gold_answer: str | None
-    steps: list[str]
-    final_answer: str | None
-    outcome: bool | None
-    prefix_ids: list[str]
-
-    @property
-    def text(self) -> ChainText:
-        """What a scorer gets of it."""
-        return ChainText(
-            chain_id=self.chain_id,
-            problem_id=self.problem_id,
-            problem=self.problem,
-            steps=tuple(self.steps),
-            prefix_ids=tuple(self.prefix_ids),
-        )
+    def add(self, reject: Reject) -> None: ...
 
 
 @dataclass(slots=True)
@@ -68,12 +54,53 @@ class LeftOutRows:
         self.first = self.first or f"{reject.location}: {reject.detail}"
 
 
-def given_chains(config: ScoreConfig, left_out: LeftOutRows) -> Iterator[GivenChain]:
-    """The chains to score, in order. Raises UsageError and InputError for a run or a path that cannot be read."""
-    if config.run_dir:
-        for stored in label_rows(config.run_dir, _COLUMNS, partial=config.partial):
-            yield GivenChain(**stored)
-        return
+def chain_tables(config: ScoreConfig, left_out: Rejects) -> Iterator[pa.Table]:
+    """The chains to score in blocks of the schema CHAINS, in order. Raises UsageError and InputError for a run or a path that
+    cannot be read."""
+    number = 0
+    for block in _labelled(config) if config.run_dir else _read(config, left_out):
+        rows = pa.array(range(number, number + block.num_rows), pa.int64())
+        number += block.num_rows
+        yield block.add_column(0, "row", rows).select(CHAINS.names).cast(CHAINS)
+
+
+def refuse_none(config: ScoreConfig, chains: int, left_out: LeftOutRows) -> None:
+    """Raise InputError if there is no chain."""
+    if not chains:
+        first = f"; the first of {left_out.rows:,} rows: {left_out.first}" if left_out.rows else ""
+        raise InputError(f"{config.run_dir or config.data.path} holds no chain to score{first}")
+
+
+def chain_texts(chains: pa.Table) -> list[ChainText]:
+    """What a scorer gets of chains of the schema CHAINS."""
+    columns = [values(chains, name) for name in ("chain_id", "problem_id", "problem", "steps", "prefix_ids")]
+    return [
+        ChainText(chain_id=chain, problem_id=problem, problem=text, steps=tuple(each), prefix_ids=tuple(of_steps))
+        for chain, problem, text, each, of_steps in zip(*columns, strict=True)
+    ]
+
+
+def values(table: pa.Table, name: str) -> list[Any]:
+    """The values of a column."""
+    return table[name].to_pylist()
+
+
+def _labelled(config: ScoreConfig) -> Iterator[pa.Table]:
+    assert config.run_dir
+    storage = storage_at(config.run_dir)
+    run = readable_run(storage, partial=config.partial)
+    for frame in frames_of(storage, run, _STORED):
+        yield frame.to_arrow()
+
+
+def _read(config: ScoreConfig, left_out: Rejects) -> Iterator[pa.Table]:
+    schema = pa.schema([field for field in CHAINS if field.name != "row"])
+    chains = _rows(config, left_out)
+    while block := list(islice(chains, BLOCK)):
+        yield pa.Table.from_pylist(block, schema=schema)
+
+
+def _rows(config: ScoreConfig, left_out: Rejects) -> Iterator[dict[str, Any]]:
     with checker_for(config.grader) as checker:
         for location, row in read_rows(config.data.path, config.data.limit):
             read = row if isinstance(row, Reject) else read_chain(row, location, config.data, checker.stated_answer)
@@ -99,7 +126,7 @@ def read_chain(
     return _named_by_text(read) if isinstance(read, InputRow) else read
 
 
-def _graded(row: InputRow, checker: Checker) -> GivenChain:
+def _graded(row: InputRow, checker: Checker) -> dict[str, Any]:
     problem, solution = row.problem, row.solution
     assert solution is not None
     answer = checker.stated_answer(solution.text)
@@ -107,18 +134,17 @@ def _graded(row: InputRow, checker: Checker) -> GivenChain:
     if answer is not None and problem.golds:
         grade = checker.quick_answer(problem.golds, answer) or checker.grade_answer(problem.golds, answer)
         outcome = outcome_of(grade)
-    steps = step_texts(solution.text, solution.ends)
-    return GivenChain(
-        chain_id=solution.chain_id,
-        problem_id=problem.problem_id,
-        source_id=row.source_id,
-        problem=problem.text,
-        gold_answer=problem.golds[0] if problem.golds else None,
-        steps=steps,
-        final_answer=None if answer is None else storable(answer),
-        outcome=outcome,
-        prefix_ids=[content_id("prefix", problem.problem_id, solution.text[:end]) for end in solution.ends],
-    )
+    return {
+        "chain_id": solution.chain_id,
+        "problem_id": problem.problem_id,
+        "source_id": row.source_id,
+        "problem": problem.text,
+        "gold_answer": problem.golds[0] if problem.golds else None,
+        "steps": step_texts(solution.text, solution.ends),
+        "final_answer": None if answer is None else storable(answer),
+        "outcome": outcome,
+        "prefix_ids": [content_id("prefix", problem.problem_id, solution.text[:end]) for end in solution.ends],
+    }
 
 
 def _unanswered(

@@ -2,21 +2,20 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
-from itertools import islice
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipeline.config.score import ScoreConfig
-from pipeline.core.errors import InputError
 from pipeline.core.schemas import SCORES
 from pipeline.data.rows import input_files
 from pipeline.engines.base import Surroundings
-from pipeline.runtime.scoring.chains import GivenChain, LeftOutRows, given_chains
+from pipeline.runtime.scoring.chains import LeftOutRows, chain_tables, chain_texts, refuse_none
 from pipeline.runtime.scoring.tables import scores_table
 from pipeline.runtime.scoring.work import score_chains
 from pipeline.scorers.base import ScoringEngine
@@ -34,7 +33,7 @@ class Scored:
 
     chains: int
     steps: int
-    unscored: dict[str, int]
+    unscored: Mapping[str, int]
     left_out: LeftOutRows
 
 
@@ -56,31 +55,34 @@ def score_to_file(config: ScoreConfig) -> Scored:
 
 async def _scored(config: ScoreConfig, out: Path, engine: ScoringEngine) -> Scored:
     left_out = LeftOutRows()
-    chains = given_chains(config, left_out)
     counted = steps = 0
-    unscored: dict[str, int] = {}
+    unscored: Counter[str] = Counter()
     try:
         await engine.start()
         with _WRITERS[out.suffix](out) as write:
-            while block := list(islice(chains, engine.capacity)):
-                scored = await score_chains(engine, [chain.text for chain in block])
-                write(scores_table(_columns(block), scored, aggregation=config.aggregation, model=engine.model))
-                counted += len(block)
+            for block in _blocks(chain_tables(config, left_out), engine.capacity):
+                scored = await score_chains(engine, chain_texts(block))
+                write(scores_table(block, scored, aggregation=config.aggregation, model=engine.model))
+                counted += len(scored)
                 steps += sum(score is not None for each in scored for score in each.scores)
-                for each in scored:
-                    if each.fault:
-                        unscored[each.fault] = unscored.get(each.fault, 0) + 1
-            if not counted:
-                first = f"; the first of {left_out.rows:,} rows: {left_out.first}" if left_out.rows else ""
-                raise InputError(f"{config.run_dir or config.data.path} holds no chain to score{first}")
+                unscored.update(each.fault for each in scored if each.fault)
+            refuse_none(config, counted, left_out)
     finally:
         await engine.close()
     return Scored(chains=counted, steps=steps, unscored=unscored, left_out=left_out)
 
 
-def _columns(chains: list[GivenChain]) -> dict[str, list[object]]:
-    rows = [asdict(chain) for chain in chains]
-    return {name: [row[name] for row in rows] for name in rows[0]}
+def _blocks(tables: Iterable[pa.Table], size: int) -> Iterator[pa.Table]:
+    """The same rows in tables of `size` rows, but for the last."""
+    waiting: list[pa.Table] = []
+    for table in tables:
+        waiting.append(table)
+        while sum(each.num_rows for each in waiting) >= size:
+            together = pa.concat_tables(waiting)
+            yield together.slice(0, size)
+            waiting = [together.slice(size)]
+    if any(each.num_rows for each in waiting):
+        yield pa.concat_tables(waiting)
 
 
 @contextmanager

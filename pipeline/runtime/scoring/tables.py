@@ -1,7 +1,7 @@
 """Scored chains as rows of `schemas.SCORES`: the step scores, and the scores of each chain that follow from them. Pure."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,31 +41,24 @@ def chain_scores(step_scores: Sequence[float | None]) -> ChainScores:
     )
 
 
-def scores_table(
-    chains: Mapping[str, Sequence[object]], scored: Sequence[StepScores], *, aggregation: Aggregation, model: str
-) -> pa.Table:
-    """The rows of scored chains. `chains`: the columns that describe them, as SCORES names them, and `row`."""
+def scores_table(chains: pa.Table, scored: Sequence[StepScores], *, aggregation: Aggregation, model: str) -> pa.Table:
+    """The rows of scored chains. `chains`: of the schema CHAINS, in the order of `scored`."""
     whole = [chain_scores(each.scores) for each in scored]
-    columns: dict[str, list[Any]] = {
-        **{name: list(chains[name]) for name in SCORES.names if name in chains},
+    computed: dict[str, list[Any]] = {
         "step_scores": [each.scores for each in scored],
         "step_positions": [each.positions for each in scored],
         "reliability": [each.reliability for each in scored],
         "n_scored": [sum(score is not None for score in each.scores) for each in scored],
         "fault": [each.fault or None for each in scored],
         "n_tokens": [each.n_tokens for each in scored],
+        "score_last": [each.last for each in whole],
+        "score_min": [each.min for each in whole],
+        "score_product": [each.product for each in whole],
+        "score_mean": [each.mean for each in whole],
         "score": [each.score_by(aggregation) for each in whole],
         "model": [model] * len(scored),
     }
-    for name, values in _transposed(whole).items():
-        columns[f"score_{name}"] = values
-    return pa.Table.from_pydict({name: columns[name] for name in SCORES.names}, schema=SCORES)
-
-
-def _transposed(whole: Sequence[ChainScores]) -> dict[str, list[float | None]]:
-    return {
-        "last": [each.last for each in whole],
-        "min": [each.min for each in whole],
-        "product": [each.product for each in whole],
-        "mean": [each.mean for each in whole],
-    }
+    columns = [
+        pa.array(computed[field.name], field.type) if field.name in computed else chains[field.name] for field in SCORES
+    ]
+    return pa.Table.from_arrays(columns, schema=SCORES)

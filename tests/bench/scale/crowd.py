@@ -162,7 +162,7 @@ class _SimulatedWorker:
         enough = CALL_SECONDS + self._unit_seconds * (1 + LOW) * CAPACITY / ROLLOUTS_PER_UNIT
         await asyncio.sleep(max(CALL_SECONDS, self._free_at - asyncio.get_running_loop().time() - enough))
 
-    async def label_unit(self, task: UnitTask) -> Receipt:
+    async def finish_unit(self, task: UnitTask) -> Receipt:
         self._outside.messages += 1
         self._begun += 1
         now = asyncio.get_running_loop().time()

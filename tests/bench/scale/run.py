@@ -167,11 +167,11 @@ class _FarWorker(InProcessWorker):
         await super().wait_for_capacity(begun)
         await asyncio.sleep(CALL_SECONDS)
 
-    async def label_unit(self, task: UnitTask) -> Receipt:
+    async def finish_unit(self, task: UnitTask) -> Receipt:
         await asyncio.sleep(CALL_SECONDS)
         self._in_flight += 1
         self.most_in_flight = max(self.most_in_flight, self._in_flight)
-        receipt = await super().label_unit(task)
+        receipt = await super().finish_unit(task)
         self._in_flight -= 1
         await asyncio.sleep(CALL_SECONDS)
         return receipt

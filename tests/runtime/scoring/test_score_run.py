@@ -1,0 +1,214 @@
+"""`score out=FOLDER`: every chain has its scores once, whatever dies in between, and a later start does what is new."""
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from pipeline.__main__ import compose_label, main
+from pipeline.config.label import ClusterConfig, Columns, DataConfig, RunConfig
+from pipeline.config.score import ScoreConfig
+from pipeline.core.errors import Interrupted, RunConflict, UsageError
+from pipeline.core.progress import Status
+from pipeline.core.schemas import SCORES
+from pipeline.graders.settings import MathConfig
+from pipeline.runtime.scoring.files import score_to_file
+from pipeline.runtime.scoring.run import ScoredRun, score_run
+from pipeline.runtime.stop import StopSignal
+from pipeline.scorers.base import FAILED
+from pipeline.scorers.settings import OracleScorerConfig, OracleScores
+from pipeline.storage.location import storage_at
+from pipeline.storage.stored_scores import score_shards
+from tests.conftest import write_rows
+from tests.runtime.in_process import hired_here, label_in_process
+
+Row = dict[str, Any]
+QUICK = RunConfig(unit_problems=5, progress_seconds=0.05, attempts=1)
+
+
+def rows(count: int, first: int = 0) -> list[Row]:
+    return [
+        {
+            "problem": f"{number}+1",
+            "answer": str(number + 1),
+            "steps": [f"{number}+1", f"= {number + 1}"][: 1 + number % 2],
+        }
+        for number in range(first, first + count)
+    ]
+
+
+def settings(path: Path, out: Path, run: RunConfig = QUICK, **oracle: Any) -> ScoreConfig:
+    return ScoreConfig(
+        out=str(out),
+        data=DataConfig(path=str(path), columns=Columns()),
+        grader=MathConfig(),
+        scorer=OracleScorerConfig(oracle=OracleScores(**oracle)),
+        run=run,
+        cluster=ClusterConfig(workers=2),
+    )
+
+
+def scored(config: ScoreConfig, watch: Callable[[Status], None] = lambda _: None) -> ScoredRun:
+    stop = StopSignal()
+    try:
+        return score_run(config, hired_here, watch, stop)
+    finally:
+        stop.release()
+
+
+def frame(out: Path) -> pl.DataFrame:
+    storage = storage_at(str(out))
+    return pl.concat([pl.read_parquet(out / shard.file) for shard in score_shards(storage)])
+
+
+@pytest.fixture
+def input_file(tmp_path: Path) -> Path:
+    return write_rows(tmp_path / "rows.jsonl", rows(23))
+
+
+@pytest.fixture
+def expected(input_file: Path, tmp_path: Path) -> pl.DataFrame:
+    """The scores of the same chains, scored in this process into one file."""
+    out = tmp_path / "expected.parquet"
+    score_to_file(settings(input_file, out))
+    return pl.read_parquet(out)
+
+
+def test_a_folder_holds_the_scores_that_a_file_would(input_file: Path, expected: pl.DataFrame, tmp_path: Path) -> None:
+    found = scored(settings(input_file, tmp_path / "out"))
+    assert (found.totals.chains, found.totals.prefixes, found.units, found.chains_now) == (23, 34, 5, 23)
+    assert frame(tmp_path / "out").equals(expected)
+    assert frame(tmp_path / "out").columns == SCORES.names
+    again = scored(settings(input_file, tmp_path / "out"))
+    assert (again.units_done_now, again.chains_now, again.totals) == (0, 0, found.totals)
+
+
+def test_an_interrupted_run_goes_on_with_what_is_left(input_file: Path, expected: pl.DataFrame, tmp_path: Path) -> None:
+    config = settings(input_file, tmp_path / "out", chains_per_second=200)
+    config = replace(config, cluster=ClusterConfig(workers=1), run=replace(QUICK, units_in_flight=1))
+
+    def stop_early(status: Status) -> None:
+        if 0 < status.units_done < status.units:
+            raise Interrupted("enough")
+
+    with pytest.raises(Interrupted):
+        scored(config, stop_early)
+    done = len(list((tmp_path / "out" / "scores").iterdir()))
+    assert 0 < done < 5
+    with pytest.raises(UsageError, match=r"units? (is|are) unfinished: finish the run with `score`"):
+        score_shards(storage_at(config.out))
+    found = scored(config)
+    assert found.units_done_now == 5 - done
+    assert frame(tmp_path / "out").equals(expected)
+
+
+@pytest.mark.parametrize("fault", [{"fail_after": 7}, {"hang_after": 7}], ids=str)
+def test_an_engine_that_dies_or_hangs_is_replaced(
+    fault: dict[str, int], input_file: Path, expected: pl.DataFrame, tmp_path: Path
+) -> None:
+    run = replace(QUICK, stall_seconds=0.3, attempts=3)
+    scored(settings(input_file, tmp_path / "out", run, **fault))
+    assert frame(tmp_path / "out").equals(expected)
+
+
+def test_a_chain_that_kills_every_engine_is_written_off_alone(
+    input_file: Path, expected: pl.DataFrame, tmp_path: Path
+) -> None:
+    poison = expected["chain_id"][9]
+    found = scored(settings(input_file, tmp_path / "out", poison=poison))
+    assert found.totals.engine_failed == 1
+    got = frame(tmp_path / "out")
+    (lost,) = got.filter(pl.col("fault") == FAILED).iter_rows(named=True)
+    assert (lost["chain_id"], lost["score"], set(lost["step_scores"])) == (poison, None, {None})
+    assert got.filter(pl.col("fault").is_null()).equals(expected.filter(pl.col("chain_id") != poison))
+
+
+def test_more_chains_are_scored_alone(input_file: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    scored(settings(input_file, out))
+    before = frame(out)
+    write_rows(input_file, rows(31))
+    found = scored(settings(input_file, out))
+    assert (found.chains_now, found.totals.chains) == (8, 31)
+    assert frame(out)[:23].equals(before)
+    assert frame(out)["row"].to_list() == list(range(31))
+    score_to_file(settings(input_file, tmp_path / "all.parquet"))
+    assert frame(out).drop("row").equals(pl.read_parquet(tmp_path / "all.parquet").drop("row"))
+
+
+def test_another_input_is_refused_and_nothing_changes(input_file: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    scored(settings(input_file, out))
+    before = frame(out)
+    write_rows(input_file, rows(23, first=4))
+    with pytest.raises(RunConflict, match=r"has scores of other chains: chain \w+ is not in the input any more"):
+        scored(settings(input_file, out))
+    with pytest.raises(RunConflict, match=r"scorer.oracle.shift was 0.0, now 1.0"):
+        scored(settings(input_file, out, shift=1.0))
+    assert frame(out).equals(before)
+
+
+def test_a_chain_that_is_there_twice_is_scored_once(input_file: Path, tmp_path: Path) -> None:
+    write_rows(input_file, [*rows(6), *rows(2), {"problem": "no steps"}])
+    found = scored(settings(input_file, tmp_path / "out"))
+    assert (found.totals.chains, found.totals.rejected) == (6, 3)
+    reasons = pl.read_parquet(tmp_path / "out" / "rejects" / "*.parquet")["reason"].to_list()
+    assert sorted(reasons) == ["duplicate", "duplicate", "no_steps"]
+
+
+@pytest.mark.parametrize("folder", ["scores", "chains"])
+def test_damage_is_found_and_made_again(folder: str, input_file: Path, expected: pl.DataFrame, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    scored(settings(input_file, out))
+    victim = sorted((out / folder).iterdir())[0]
+    victim.write_bytes(victim.read_bytes()[:-9])
+    found = scored(settings(input_file, out))
+    assert found.damaged == (f"{folder}/{victim.name}",)
+    assert frame(out).equals(expected)
+
+
+def test_a_run_of_label_is_scored_with_its_own_prefixes_and_as_it_grows(tmp_path: Path) -> None:
+    """The oracle's scores of a run of the oracle policy with the same seed are its true values."""
+    path = write_rows(tmp_path / "rows.jsonl", rows(8))
+    run_dir = tmp_path / "run"
+    label = compose_label([
+        f"data.path={path}", f"run_dir={run_dir}", "policy=oracle", "estimator=fixed", "sampling.rollouts=2",
+        "run.unit_problems=4",
+    ])  # fmt: skip
+    label_in_process(label)
+    config = replace(settings(path, tmp_path / "out"), run_dir=str(run_dir), data=DataConfig(path=""))
+    assert scored(config).totals.chains == 8
+    labels = pl.read_parquet(run_dir / "labels" / "*.parquet")
+    both = frame(tmp_path / "out").join(labels, on="chain_id", suffix="_run")
+    assert both.height == 8
+    assert both["source_id"].to_list() == both["source_id_run"].to_list()
+    write_rows(path, rows(10))
+    label_in_process(label)
+    assert scored(config).chains_now == 2
+
+
+def test_status_and_readers_know_the_folder(
+    input_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    scored(settings(input_file, out))
+    assert main(["status", f"run_dir={out}"]) == 0
+    said = capsys.readouterr().out
+    assert "state     finished: all units are finished" in said
+    assert "scores    34 steps of 23 chains" in said
+    assert "label" not in said
+    assert main(["status", f"run_dir={out}", "json=true"]) == 0
+    assert json.loads(capsys.readouterr().out)["command"] == "score"
+    assert main(["select", f"scores={out}"]) == 0
+    people = write_rows(tmp_path / "people.jsonl", [{**row, "label": -1} for row in rows(23)])
+    assert main(["agree", f"scores={out}", "data=rows", f"data.path={people}", "resamples=100"]) == 0
+    capsys.readouterr()
+    assert main(["report", f"run_dir={out}"]) == 2
+    assert f"{out} is a run of `score`: give a directory that `label` has written" in capsys.readouterr().err
+    shutil.rmtree(out / "commits")
+    assert main(["agree", f"scores={out}", "data=rows", f"data.path={people}"]) != 0
