@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from pipeline.cli.command import Command, interruptible, write_lines
 from pipeline.cli.label import set_up_ray
 from pipeline.config.score import ScoreConfig
-from pipeline.core.formatting import format_count, format_duration
+from pipeline.core.formatting import format_count, format_duration, format_percent
 
 if TYPE_CHECKING:
     from pipeline.runtime.scoring.run import ScoredRun
@@ -23,7 +23,31 @@ _WHY = {
 def _score(config: ScoreConfig) -> int:
     from pipeline.runtime.scoring.files import is_file
 
+    if config.estimate:
+        return _estimate(config)
     return _to_file(config) if is_file(config.out) else _to_folder(config)
+
+
+def _estimate(config: ScoreConfig) -> int:
+    from pipeline.runtime.scoring.estimate import estimate_scores
+
+    with interruptible():
+        plan = estimate_scores(config)
+    lines = [
+        f"{format_count(plan.chains, 'chain')} with {format_count(plan.steps, 'step')} to score by {plan.model}",
+        f"tokens    {plan.mean_tokens:,.0f} a chain on average, {plan.most_tokens:,} at most, in a sample of {plan.sampled:,}",
+        f"speed     {plan.chains_per_second:,.1f} chains/s of one worker of this machine; the model took "
+        f"{format_duration(plan.seconds_loading)} to load",
+        f"time      about {format_duration(plan.seconds)} for all chains with one worker; several workers share it",
+    ]
+    lines += [
+        f"no score  {format_percent(chains / plan.sampled)} of the sample, because {_WHY.get(fault, fault)}"
+        for fault, chains in plan.unscored.items()
+    ]
+    if plan.left_out.rows:
+        lines.append(f"left out  {format_count(plan.left_out.rows, 'row')}, the first: {plan.left_out.first}")
+    write_lines(lines)
+    return 0
 
 
 def _to_file(config: ScoreConfig) -> int:
@@ -103,9 +127,12 @@ SCORE = Command(
     examples=(
         "score model=prm run_dir=out out=scores.parquet",
         "score model=prm data=processbench data.path=cases.jsonl out=scores.jsonl",
+        "score scorer=own model=prm run_dir=out out=scored --estimate",
+        "score model=prm run_dir=out out=scored cluster.workers=2",
     ),
     notes="""\
-Rows need no known answer; where they have one, the column `outcome` says whether the chain is right.
+Rows need no known answer; where they have one, the column `outcome` says whether the chain is right. A file is written by this
+process, as a whole. A folder is written by Ray workers, on all GPUs; the same command goes on there, and scores what is new.
 """,
     most_used=(
         "scorer.model",
@@ -117,5 +144,6 @@ Rows need no known answer; where they have one, the column `outcome` says whethe
         "aggregation",
     ),
     schema=ScoreConfig,
+    flags=("estimate",),
     run=_score,
 )

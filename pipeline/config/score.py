@@ -44,6 +44,8 @@ class ScoreConfig(Settings):
     (arXiv:2501.07301)."""
     partial: Annotated[bool, FREE] = False
     """Also accept an unfinished run, and score the chains that it has."""
+    estimate: Annotated[bool, FREE] = False
+    """Only say how many chains there are, and how long they would take: a sample of them is scored, and nothing is written."""
     run: RunConfig = field(default_factory=RunConfig)
     """With out=FOLDER: how the chains are divided into units, retried and stored."""
     cluster: ClusterConfig = field(default_factory=ClusterConfig)
