@@ -365,3 +365,28 @@ def test_a_plug_in_that_cannot_be_used_is_named(name: str, target: str, line: st
     found = said(stepvalue(tmp_path, tmp_path / "site", "label", "data=sample", "policy=oracle", f"estimator={name}"))
     assert line in found
     assert "stepvalue-broken 2.0 (stepvalue.estimators: " in found
+
+
+@pytest.mark.ray
+def test_a_scorer_of_a_plug_in_scores_into_a_file_and_a_folder_and_its_mistakes_name_it(
+    site: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+    common = ("score", "data.path=rows.jsonl", "scorer=brevity", "scorer.half=10")
+    into_file, wrong = several(
+        tmp_path, site, [*common, "out=scores.jsonl"], [*common, "scorer.most=300", "out=wrong.jsonl"]
+    )
+    assert into_file.code == 0, into_file.err
+    rows = [json.loads(line) for line in (tmp_path / "scores.jsonl").read_text().splitlines()]
+    assert rows[0]["step_scores"] == [0.5 ** (len(step) / 10) for step in rows[0]["steps"]]
+    assert wrong.err.startswith(
+        "stepvalue: scorer brevity of stepvalue-example 1.0 (stepvalue.scorers: brevity = stepvalue_example.brevity:Brevity) "
+        "failed in score: chain "
+    )
+    assert not (tmp_path / "wrong.jsonl").exists()
+    into_folder = stepvalue(tmp_path, site, *common, "out=scores")
+    assert into_folder.code == 0, into_folder.err
+    recorded = json.loads((tmp_path / "scores" / "run.json").read_text())
+    assert recorded["scorer.plugin"].startswith("stepvalue-example 1.0 (stepvalue.scorers: brevity")
+    (line,) = stepvalue(tmp_path, None, *common, "out=scores").err.splitlines()
+    assert "scorer=brevity" in line

@@ -339,19 +339,25 @@ class _Guarded:
         def call(*args: Any, **kwargs: Any) -> Any:
             with self._blamed(name):
                 found = method(*args, **kwargs)
-                wrong = self._answers[name](found, *args, **kwargs) if name in self._answers else ""
-            if wrong:
-                raise PluginError(f"{self._name} of {self._plugin} failed in {name}: {wrong}")
-            return found
+            return self._checked(name, found, args, kwargs)
 
         return call
 
     def _awaited(self, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
         async def call(*args: Any, **kwargs: Any) -> Any:
             with self._blamed(name):
-                return await method(*args, **kwargs)
+                found = await method(*args, **kwargs)
+            return self._checked(name, found, args, kwargs)
 
         return call
+
+    def _checked(self, name: str, found: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """The result of a method. Raises PluginError if it is impossible."""
+        with self._blamed(name):
+            wrong = self._answers[name](found, *args, **kwargs) if name in self._answers else ""
+        if wrong:
+            raise PluginError(f"{self._name} of {self._plugin} failed in {name}: {wrong}")
+        return found
 
     def _stream(self, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
         async def call(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:

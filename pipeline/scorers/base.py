@@ -9,7 +9,7 @@ A model that is read at one token of each step is a `model.ModelScorer` and need
 """
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
@@ -138,3 +138,6 @@ def wrong_scores(found: Sequence[StepScores], chains: Sequence[ChainText]) -> st
         if each.scores[-1:] == (None,) and not each.fault:
             return f"chain {chain.chain_id} has a last step without a score, and no reason"
     return ""
+
+
+ANSWERS: Mapping[str, Callable[..., str]] = {"score": wrong_scores}

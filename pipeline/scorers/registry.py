@@ -19,6 +19,7 @@ SCORERS: "Registry[type[Scorer]]" = Registry(
         "oracle": "pipeline.scorers.oracle:Oracle pipeline.scorers.settings:OracleScorerConfig",
     },
     needs=("Config", "engine", "fingerprint"),
+    answers="pipeline.scorers.base:ANSWERS",
 )
 
 
