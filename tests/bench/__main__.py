@@ -22,6 +22,7 @@ from tests.bench.programs import programs
 from tests.bench.real import real
 from tests.bench.report import report
 from tests.bench.results import FLAG, printed
+from tests.bench.score_run import score_run_bench
 from tests.bench.store import store
 from tests.bench.straightforward.against import straightforward
 from tests.bench.sweep import sweep
@@ -44,6 +45,7 @@ OTHERS: dict[str, Callable[[], None]] = {
     "page": page,
     "compare": compare,
     "agree": agree,
+    "score-run": score_run_bench,
     "sweep": sweep,
     "tiny": tiny,
     "real": real,
