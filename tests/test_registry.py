@@ -57,7 +57,7 @@ def extended(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_contributings_examples_pass_lint(tools: Sequence[Sequence[str]], extended: Path) -> None:
     files = [path for kind, path, _ in BLOCK.findall((ROOT / "CONTRIBUTING.md").read_text("utf-8")) if kind == "file"]
     modules = [path for path in files if path.endswith(".py")]
-    assert len(modules) == 4
+    assert len(modules) == 5
     shutil.copy(ROOT / "pyproject.toml", extended)
     for words in tools:
         done = subprocess.run(
@@ -83,12 +83,15 @@ def test_contributings_examples_label_and_export(extended: Path, tmp_path: Path)
         ["label", *own, "data.path=rows.jsonl", "run_dir=run", "sampling.rollouts=4"],
         ["audit", "run_dir=run"],
         ["export", "run_dir=run", "format=counted", "counted.most=1", "out=out", "uncertain=merge"],
+        ["score", "run_dir=run", "scorer=brevity", "scorer.half=5", "out=scores.jsonl"],
     )
     paths = os.pathsep.join([str(extended), str(ROOT)])
     for words, done in zip(commands, in_turn(tmp_path, commands, {"PYTHONPATH": paths}), strict=True):
         assert done.code == 0, (words, done.err)
     written = [json.loads(line) for line in (tmp_path / "out" / "train.jsonl").read_text().splitlines()]
     assert all(set(row) == {"problem", "good"} for row in written)
+    scored = [json.loads(line) for line in (tmp_path / "scores.jsonl").read_text().splitlines()]
+    assert [row["step_scores"][0] for row in scored] == [0.5 ** (len("Let me see.") / 5)] * 3
     assert "- `counted.most`: `1`\n" in (tmp_path / "out" / "README.md").read_text()
 
 
