@@ -9,6 +9,7 @@ from typing import Any, get_args, get_origin
 from pipeline.cli.own_settings import OwnSettings
 from pipeline.config.fields import BY_GROUP, Mark, describe_settings
 from pipeline.core.errors import UsageError
+from pipeline.core.formatting import listed
 from pipeline.core.suggestions import choice_hint, nearest_keys
 
 
@@ -104,7 +105,7 @@ def check_values(found: OwnSettings, known: Sections, *, strict: bool = False) -
 
 
 def _said(owner: Owner) -> str:
-    owners = " and ".join(f"{owner.section}={name}" for name in owner.names)
+    owners = listed([f"{owner.section}={name}" for name in owner.names])
     return f"{owners}, not for {owner.section}={owner.chosen}"
 
 
@@ -114,7 +115,7 @@ def _check_option(group: str, option: str, options: Sequence[str]) -> None:
 
 
 def _without_effect(line: str, value: object, owner: Owner) -> list[str]:
-    owners = " and ".join(f"{owner.section}={name}" for name in owner.names)
+    owners = listed([f"{owner.section}={name}" for name in owner.names])
     if isinstance(value, dict):
         raise UsageError(f"{line}: give the settings of a section one by one; this section belongs to {owners}")
     if owner.refused and value not in (None, "", []):

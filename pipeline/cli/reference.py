@@ -23,6 +23,7 @@ from pipeline.cli.defaults import Defaults, OtherDefault, defaults_of
 from pipeline.cli.options import conf_folder, options_of, usual_options
 from pipeline.config.changes import Change
 from pipeline.config.fields import FREE, RELABEL, Mark, SettingInfo, describe_settings
+from pipeline.core.formatting import listed
 from pipeline.runtime.objects import REGISTRIES
 
 NO_DEFAULT = "???"
@@ -168,7 +169,7 @@ def as_text(command: Command, width: int = 100) -> str:
     for section, found in command_settings(command, plugins=True):
         lines += [f"{section}:" if section else f"settings of {command.name}:", ""]
         for setting in found:
-            of = f" ({' and '.join(setting.of)} only)" if setting.of else ""
+            of = f" ({listed(setting.of)} only)" if setting.of else ""
             lines.append(f"  {setting.key} = {setting.default}{of}")
             text = ". ".join(text for text in (setting.values, setting.meaning) if text)
             text += "".join(map(_other_default, setting.others))
@@ -283,7 +284,7 @@ def _marks(setting: Setting) -> str:
 
 
 def _meaning(setting: Setting) -> str:
-    return f"Of {' and '.join(setting.of)}. {setting.meaning}" if setting.of else setting.meaning
+    return f"Of {listed(setting.of)}. {setting.meaning}" if setting.of else setting.meaning
 
 
 def _comment(file: Path) -> str:

@@ -38,7 +38,7 @@ class ScoreConfig(Settings):
     grader: GraderConfig = field(default_factory=GraderConfig)
     """The grader for chains of `data.path` with a known answer."""
     scorer: ScorerConfig = field(default_factory=ScorerConfig)
-    """The model that scores the steps, and how it reads them."""
+    """The model that scores the steps."""
     aggregation: Aggregation = Aggregation.last
     """How step scores make the score of a chain. For models trained on Monte Carlo values, the last step's score works best
     (arXiv:2501.07301)."""

@@ -87,6 +87,11 @@ def format_unfinished(unfinished: int, units: int) -> str:
     return f"{unfinished:,} of {format_count(units, 'unit')} {'is' if unfinished == 1 else 'are'} unfinished"
 
 
+def listed(names: Sequence[str]) -> str:
+    """Names in a sentence: `a`, `a and b`, `a, b and c`."""
+    return " and ".join(part for part in (", ".join(names[:-1]), *names[-1:]) if part)
+
+
 def first_of(names: Sequence[str]) -> str:
     """The first name, and the number of further names."""
     return names[0] + (f" and {len(names) - 1:,} more" if len(names) > 1 else "")

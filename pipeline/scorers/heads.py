@@ -161,9 +161,16 @@ def number_format(dtype: str) -> torch.dtype:
     return found
 
 
-def not_loaded(what: str, model: str, error: Exception) -> UsageError:
-    """The error for a model that cannot be loaded. `what`: of it, as the beginning of a sentence."""
+def not_loaded(
+    what: str,
+    model: str,
+    error: Exception,
+    *,
+    needs: str = "weights in safetensors and an architecture that AutoModelForTokenClassification supports",
+) -> UsageError:
+    """The error for a model that cannot be loaded. `what`: of it, as the beginning of a sentence; `needs`: what its files must
+    hold."""
     return UsageError(
         f"{what} {model} cannot be loaded: {load_failure(error)}; give model=NAME, a local folder or a Hugging Face name that "
-        "this machine can reach, with weights in safetensors and an architecture that AutoModelForTokenClassification supports"
+        f"this machine can reach, with {needs}"
     )

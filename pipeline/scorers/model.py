@@ -43,8 +43,9 @@ class ModelScorer(Scorer):
     """What kind of model it is for, for messages: `a model that train has written`."""
 
     @abstractmethod
-    def load(self, device: str) -> Any:
-        """Load the model for transformers: a `heads.TokenModel`. Raises UsageError if it cannot be loaded."""
+    def load(self, device: str, readout: Readout) -> Any:
+        """Load the model for transformers: a `heads.TokenModel` with the numbers of `readout`. Raises UsageError if it cannot
+        be loaded."""
         ...
 
     @abstractmethod
@@ -86,11 +87,22 @@ class ModelScorer(Scorer):
         """Raise UsageError for a config.json of another kind of model."""
         found = tuple(config.architectures or ())
         if not any(name.endswith(self.architectures) for name in found):
+            others = _scorers_for(found)
+            remedy = f"{' or '.join(others)} reads such models" if others else "choose another scorer or model"
             raise UsageError(
                 f"scorer.model={self.settings.model} is {', '.join(found) or 'of no known architecture'}, but "
-                f"scorer={self.settings.kind} is for {self.what} ({' or '.join(self.architectures)}): choose another scorer or "
-                "model"
+                f"scorer={self.settings.kind} is for {self.what} ({' or '.join(self.architectures)}): {remedy}"
             )
+
+
+def _scorers_for(architectures: Sequence[str]) -> list[str]:
+    """`scorer=NAME` of the scorers of ours that read a model of these architectures."""
+    from pipeline.scorers.registry import SCORERS
+
+    found = {name: getattr(SCORERS.load(name), "architectures", ()) for name in SCORERS.ours}
+    return [
+        f"scorer={name}" for name, ends in found.items() if ends and any(each.endswith(ends) for each in architectures)
+    ]
 
 
 def scores_at(chain: EncodedChain, scores: Sequence[float], steps: int) -> StepScores:

@@ -8,8 +8,8 @@ from typing import Any
 from pipeline.core.errors import UsageError
 from pipeline.scorers.encoding import SEPARATOR_KEY, check_separator, encode_chain, encoder
 from pipeline.scorers.model import ModelScorer, Reading
-from pipeline.scorers.readouts import Classes
-from pipeline.scorers.settings import OwnConfig, unescaped_separator
+from pipeline.scorers.readouts import Classes, Readout
+from pipeline.scorers.settings import OwnConfig, unescaped
 
 CLASSES = 2
 
@@ -22,7 +22,7 @@ class Own(ModelScorer):
     architectures = ("ForTokenClassification",)
     what = "a model with two classes at every token, such as `train` writes"
 
-    def load(self, device: str) -> Any:
+    def load(self, device: str, readout: Readout) -> Any:
         from pipeline.scorers.heads import token_classes
 
         return token_classes(self.settings, device)
@@ -53,4 +53,4 @@ class Own(ModelScorer):
                 f"the config.json of {self.settings.model} has no {SEPARATOR_KEY}: give scorer.separator=..., the text after "
                 "each step in training"
             )
-        return str(recorded) if given is None else unescaped_separator(given)
+        return str(recorded) if given is None else unescaped(given)

@@ -16,6 +16,11 @@ SCORERS: "Registry[type[Scorer]]" = Registry(
     setting="scorer",
     ours={
         "own": "pipeline.scorers.own:Own pipeline.scorers.settings:OwnConfig",
+        "qwen": "pipeline.scorers.qwen:Qwen pipeline.scorers.settings:QwenConfig",
+        "math_shepherd": "pipeline.scorers.math_shepherd:MathShepherd pipeline.scorers.settings:MathShepherdConfig",
+        "rlhflow": "pipeline.scorers.rlhflow:Rlhflow pipeline.scorers.settings:RlhflowConfig",
+        "fover": "pipeline.scorers.fover:Fover pipeline.scorers.settings:FoverConfig",
+        "skywork": "pipeline.scorers.skywork:Skywork pipeline.scorers.settings:SkyworkConfig",
         "oracle": "pipeline.scorers.oracle:Oracle pipeline.scorers.settings:OracleScorerConfig",
     },
     needs=("Config", "engine", "fingerprint"),

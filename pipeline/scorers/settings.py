@@ -10,6 +10,19 @@ from annotated_types import Interval as Range
 from pipeline.config.fields import BY_GROUP, FREE, REFUSED, Settings, check
 from pipeline.config.score import ScorerConfig
 
+FOVER_FIRST_TURN = """\
+** Problem **
+{problem}
+
+** Task **
+Your task is to evaluate the accuracy of each step in the provided solution to the above question. For each step, respond with \
+"correct" if the reasoning is logically valid and mathematically sound, or if the step is a general statement or transition \
+that does not contain reasoning. Respond with "incorrect" if the step includes any errors or flawed logic.
+
+** Sotluion **
+{step}"""
+"""`src/prm/preprocessing.py` of psunlpgroup/FoVer, word for word."""
+
 
 class ModelEngine(Enum):
     """What computes a model."""
@@ -62,6 +75,101 @@ class OwnConfig(ModelScorerConfig):
 
 
 @dataclass(kw_only=True, slots=True)
+class QwenConfig(ModelScorerConfig):
+    """Qwen2.5-Math-PRM, ReasonFlux-PRM and others of their class: two classes at a tag after every step of a chat."""
+
+    kind: Annotated[str, BY_GROUP] = "qwen"
+    system: str | None = "Please reason step by step, and put your final answer within \\boxed{}."
+    """The text of the system's turn. null: no such turn."""
+    tag: str = "<extra_0>"
+    """The tag after every step: one token."""
+
+    def check(self) -> None:
+        check(self.tag != "", "scorer.tag", repr(self.tag), "a text")
+
+
+@dataclass(kw_only=True, slots=True)
+class MathShepherdConfig(ModelScorerConfig):
+    """Math-Shepherd and others of its format: a tag after every step, where the model says + or -."""
+
+    kind: Annotated[str, BY_GROUP] = "math_shepherd"
+    tag: str = " ки"
+    """The tag after every step: one token, with the blank before it."""
+    good: str = "+"
+    """The word for a good step: one token."""
+    bad: str = "-"
+    """The word for a bad step: one token."""
+    between: str = "\n"
+    """The text after the tag, before the next step; `\\n` means a newline."""
+    numbered: bool = False
+    """Begin step K with `Step K: `, as in the data that Math-Shepherd was trained on, unless it begins with that already."""
+
+    def check(self) -> None:
+        _check_words(self.good, self.bad)
+        check(self.tag != "", "scorer.tag", repr(self.tag), "a text")
+        check(self.between != "", "scorer.between", repr(self.between), "a text")
+
+
+@dataclass(kw_only=True, slots=True)
+class RlhflowConfig(ModelScorerConfig):
+    """The PRMs of RLHFlow and others of their format: a turn for each step, which the model answers with + or -."""
+
+    kind: Annotated[str, BY_GROUP] = "rlhflow"
+    good: str = "+"
+    """The answer to a good step: one token."""
+    bad: str = "-"
+    """The answer to a bad step: one token."""
+    between: str = " "
+    """The text between the problem and the first step; `\\n` means a newline. RLHFlow has a blank, the evaluation of
+    ProcessBench `\\n\\n`."""
+    system: str | None = None
+    """The text of the system's turn. null: no such turn but the template's own."""
+
+    def check(self) -> None:
+        _check_words(self.good, self.bad)
+
+
+@dataclass(kw_only=True, slots=True)
+class FoverConfig(ModelScorerConfig):
+    """The PRMs of FoVer: a turn for each step, which the model answers with "correct" or "incorrect"."""
+
+    kind: Annotated[str, BY_GROUP] = "fover"
+    first_turn: str = FOVER_FIRST_TURN
+    """The first turn, with `{problem}` and `{step}` where the problem and the first step stand. The default is FoVer's, with
+    its spelling of "Solution", which the models are trained with; `\\n` means a newline."""
+    good: str = "correct"
+    """The answer to a good step. Its first token is read."""
+    bad: str = "incorrect"
+    """The answer to a bad step. Its first token is read."""
+
+    def check(self) -> None:
+        _check_words(self.good, self.bad)
+        counts = (self.first_turn.count("{problem}"), self.first_turn.count("{step}"))
+        in_order = self.first_turn.find("{problem}") < self.first_turn.find("{step}")
+        wanted = "a text with one {problem} and, after it, one {step}"
+        check(counts == (1, 1) and in_order, "scorer.first_turn", repr(self.first_turn), wanted)
+
+
+@dataclass(kw_only=True, slots=True)
+class SkyworkConfig(ModelScorerConfig):
+    """Skywork-o1-Open-PRM: a value at the end of every step."""
+
+    kind: Annotated[str, BY_GROUP] = "skywork"
+    step_token: str = "\n"
+    """The token after every step, at which its value is read; `\\n` means a newline. Inside a step it ends a line, where
+    nothing is read."""
+
+    def check(self) -> None:
+        check(self.step_token != "", "scorer.step_token", repr(self.step_token), "a text")
+
+
+def _check_words(good: str, bad: str) -> None:
+    for name, word in (("good", good), ("bad", bad)):
+        check(word != "", f"scorer.{name}", repr(word), "a word")
+    check(good != bad, "scorer.bad", repr(bad), "another word than scorer.good")
+
+
+@dataclass(kw_only=True, slots=True)
 class OracleScores(Settings):
     """What the oracle answers, how well and how fast, and which faults it simulates."""
 
@@ -96,6 +204,6 @@ class OracleScorerConfig(ScorerConfig):
     oracle: OracleScores = field(default_factory=OracleScores)
 
 
-def unescaped_separator(separator: str) -> str:
+def unescaped(text: str) -> str:
     """Replace `\\n` by a newline, which a command line cannot contain."""
-    return separator.replace("\\n", "\n")
+    return text.replace("\\n", "\n")

@@ -57,7 +57,7 @@ class TransformersEngine:
         self._reading = self._scorer.reading(self._tokenizer, config)
         context = heads.context_of(config, self._tokenizer)
         self._max_length = min(context, own.max_length or context)
-        self._model = self._scorer.load(heads.device_here())
+        self._model = self._scorer.load(heads.device_here(), self._reading.readout)
 
     def _scores(self, chains: Sequence[ChainText]) -> list[StepScores]:
         from pipeline.scorers.heads import read_logits

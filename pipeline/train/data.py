@@ -23,7 +23,7 @@ from pipeline.data.problems import in_validation
 from pipeline.estimators.target_places import NO_PLACES, TargetPlaces, total_places
 from pipeline.scorers.encoding import EncodedChain, encode_chain, encoder
 from pipeline.scorers.heads import pad
-from pipeline.scorers.settings import unescaped_separator
+from pipeline.scorers.settings import unescaped
 from pipeline.storage.stored_labels import CHANGE, label_rows
 from pipeline.train.settings import TrainConfig
 from pipeline.train.targets import COLUMNS, IGNORED, StepTarget, counts_for, places_of, step_targets
@@ -88,7 +88,7 @@ class StepDataset(Dataset):  # type: ignore[misc]  # torch is untyped here
     ) -> "StepDataset":
         """The same from rows of `labels` with `targets.COLUMNS` and, where input rows may have changed, `stored_labels.CHANGE`.
         Raises UsageError and InputError as `of_run` does."""
-        encode, separator = encoder(tokenizer), unescaped_separator(config.separator)
+        encode, separator = encoder(tokenizer), unescaped(config.separator)
         items: list[TrainChain] = []
         left_out: Counter[str] = Counter()
         chain_filter = ChainFilter(config)

@@ -31,7 +31,7 @@ from pipeline.scorers.heads import (
     read_logits,
     silence_libraries,
 )
-from pipeline.scorers.settings import unescaped_separator
+from pipeline.scorers.settings import unescaped
 from pipeline.train.best_epoch import BestEpoch
 from pipeline.train.data import LengthBatchSampler, StepCollator, StepDataset, target_tensors
 from pipeline.train.losses import batch_loss
@@ -75,7 +75,7 @@ def train(config: TrainConfig, *, weights: str, progress: Progress) -> Trained:
     record = read_record(out, config)
     silence_libraries()
     tokenizer = load_tokenizer(weights, config.revision)
-    separator = unescaped_separator(config.separator)
+    separator = unescaped(config.separator)
     check_separator(tokenizer, separator)
     max_length = min(config.max_length, context_of(load_config(weights, config.revision), tokenizer))
     training = StepDataset.of_run(config, tokenizer, max_length=max_length, held_out=False)

@@ -26,7 +26,7 @@ from pipeline.scorers.heads import (
     read_logits,
     silence_libraries,
 )
-from pipeline.scorers.settings import unescaped_separator
+from pipeline.scorers.settings import unescaped
 from pipeline.train.data import StepDataset
 from pipeline.train.model import new_model
 from pipeline.train.result import auc
@@ -151,7 +151,7 @@ class Experiment:
             for held in (False, True)
         )
         set_seed(training_seed)
-        model = new_model(str(ASSET), None, separator=unescaped_separator(config.separator), layers=None)
+        model = new_model(str(ASSET), None, separator=unescaped(config.separator), layers=None)
         began = time.process_time()
         lines: list[str] = []
         fitted = fit(config, model, self._tokenizer, training, held_out, lines.append)
@@ -172,7 +172,7 @@ class Experiment:
                 encode,
                 chain.problem,
                 chain.steps,
-                separator=unescaped_separator(config.separator),
+                separator=unescaped(config.separator),
                 bos=self._tokenizer.bos_token_id,
                 max_length=self._max_length,
             )

@@ -1,0 +1,49 @@
+"""Chats with a turn for each step, which the model answers with one word: the layout of RLHFlow's and FoVer's models. Pure.
+
+    user: first turn, of the problem and the first step
+    assistant: GOOD
+    user: second step
+    assistant: GOOD
+
+A step is read at the token before its answer, where the model would choose the word: the logits of the first tokens of the good
+and the bad word. All steps are read in one pass over the chat in which every step is good. So a step is judged as if the
+earlier ones were good; published code has that too.
+
+An empty step is an empty turn, and has the score of that. A chain without steps has no turn.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pipeline.scorers.chat import Answer, Chat, Message
+from pipeline.scorers.encoding import EncodedChain
+from pipeline.scorers.layouts import laid_out
+from pipeline.scorers.model import Reading
+from pipeline.scorers.readouts import TokenPair
+
+FirstTurn = Callable[[str, str], str]
+"""(problem, first step) -> the text of the first turn."""
+
+
+def turn_reading(
+    tokenizer: Any, first_turn: FirstTurn, *, model: str, good: str, bad: str, system: str | None = None
+) -> Reading:
+    """How a model is read that answers each step with `good` or `bad`. Raises UsageError for a tokenizer in which the words
+    begin alike, or merge with the text before them, and for one without a chat template."""
+    chat = Chat(tokenizer, model=model)
+
+    def messages(problem: str, steps: Sequence[str], answer: str = good) -> list[Message]:
+        made: list[Message] = [] if system is None else [("system", [system])]
+        for number, step in enumerate(steps):
+            text = step if number else first_turn(problem, step)
+            made += [("user", [text]), ("assistant", [Answer(text=answer)])]
+        return made
+
+    def encode(problem: str, steps: Sequence[str], max_length: int) -> EncodedChain:
+        pieces = chat.pieces(messages(problem, steps)) if steps else []
+        return laid_out(pieces, steps=len(steps), max_length=max_length)
+
+    chat.check(messages, "the answers")
+    words = [("scorer.good", good), ("scorer.bad", bad)]
+    good_id, bad_id = chat.answer_ids(lambda word: messages("1 + 1?", ["2"], word), words)
+    return Reading(encode=encode, readout=TokenPair(good=good_id, bad=bad_id))

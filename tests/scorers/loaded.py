@@ -1,0 +1,44 @@
+"""Scores chains with a scorer on transformers, and encodes them without a model, for the tests of scorers."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+from pipeline.config.score import ScorerConfig
+from pipeline.engines.base import Surroundings
+from pipeline.scorers.base import ChainText, StepScores
+from pipeline.scorers.encoding import EncodedChain
+from pipeline.scorers.model import ModelScorer, Reading
+from pipeline.scorers.registry import SCORERS, open_scorer
+
+
+def chain(problem: str, steps: Sequence[str], name: str = "c") -> ChainText:
+    ids = tuple(f"{name}{number}" for number, _ in enumerate(steps))
+    return ChainText(chain_id=name, problem_id="p", problem=problem, steps=tuple(steps), prefix_ids=ids)
+
+
+def scored(settings: ScorerConfig, chains: Sequence[ChainText], *, newest_only: bool = False) -> Sequence[StepScores]:
+    """The scores of the chains, by an engine of their own."""
+
+    async def run() -> Sequence[StepScores]:
+        engine = open_scorer(settings, Surroundings(), newest_only=newest_only)
+        try:
+            await engine.start()
+            return await engine.score(chains)
+        finally:
+            await engine.close()
+
+    return asyncio.run(run())
+
+
+def reading(settings: ScorerConfig, tokenizer: Any, config: Any = None) -> Reading:
+    """How the scorer reads chains with this tokenizer."""
+    scorer: Any = SCORERS.load(settings.kind)(settings)
+    assert isinstance(scorer, ModelScorer)
+    return scorer.reading(tokenizer, config)
+
+
+def encoded(
+    settings: ScorerConfig, tokenizer: Any, problem: str, steps: Sequence[str], max_length: int = 100_000
+) -> EncodedChain:
+    return reading(settings, tokenizer).encode(problem, steps, max_length)
