@@ -152,6 +152,12 @@ class Chat:
         """Compare a sample chain with the tokens of its whole text. Raises UsageError where they differ. `what`: what may
         merge, for the message."""
         messages = chat(*_SAMPLE)
+        for text in (part for _, parts in messages for part in parts if isinstance(part, str)):
+            if special := self._special.search(text):
+                raise UsageError(
+                    f"a text of the settings of this scorer holds {special[0]!r}, a special token of {self._model}: leave it "
+                    "out, for the chat template writes such tokens"
+                )
         text = self._rendered([(role, "".join(map(_text_of, parts))) for role, parts in messages])
         found = [token for piece in self.pieces(messages) for token in piece.ids]
         expected = whole_ids(self._tokenizer, text)
@@ -163,12 +169,10 @@ class Chat:
         return [token for token in self._added if any(token in text for text in texts)]
 
     def _rendered(self, messages: Sequence[tuple[str, str]]) -> str:
-        from jinja2 import TemplateError
-
         chat = [{"role": role, "content": content} for role, content in messages]
         try:
             text = self._tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=False)
-        except (TemplateError, ValueError, TypeError, KeyError) as error:
+        except Exception as error:  # a template is a program of the model's, and may raise anything
             why = " ".join(str(error).split())[:_WHY_NOT]
             roles = ", ".join(dict.fromkeys(role for role, _ in messages))
             raise UsageError(
@@ -204,7 +208,7 @@ class Chat:
 
     def _tokenized(self, made: Sequence[Piece | _Segment]) -> list[Piece]:
         texts = [each.text for each in made if isinstance(each, _Segment) and each.mark is None]
-        found = iter(self._encode(texts) if texts else ())
+        found = iter(self._encode(texts))
         pieces: list[Piece] = []
         for each in made:
             match each:

@@ -54,6 +54,8 @@ def encoder(tokenizer: Any) -> Encode:
     """An `Encode` for the tokenizer. It treats special tokens in a text as plain text."""
 
     def encode(texts: Sequence[str]) -> Sequence[Sequence[int]]:
+        if not texts:
+            return []
         found = tokenizer(list(texts), add_special_tokens=False, split_special_tokens=True, verbose=False)
         return found["input_ids"]  # type: ignore[no-any-return]
 

@@ -48,8 +48,9 @@ def plain_encoder(tokenizer: Any, placed: Collection[str] = ()) -> Encode:
     """
     encode, added = encoder(tokenizer), tokenizer.get_added_vocab()
     added_here = [text for text in placed if text in added]
-    ids = encode(added_here) if added_here else []
-    known = [text for text, found in zip(added_here, ids, strict=True) if len(text) > 1 and len(found) == 1]
+    known = [
+        text for text, found in zip(added_here, encode(added_here), strict=True) if len(text) > 1 and len(found) == 1
+    ]
     if not known:
         return encode
     inside = re.compile("|".join(f"(?<={re.escape(text[0])})(?={re.escape(text[1:])})" for text in known))
@@ -94,6 +95,15 @@ def tag_id(tokenizer: Any, setting: str, tag: str, *, after: str = "") -> int:
             "the text that the model was trained with, or choose the scorer of its format"
         )
     return int(found[0])
+
+
+def check_apart(tokenizer: Any, setting: str, tag: str) -> None:
+    """Raise UsageError for a tag that is a token of the vocabulary like others: such a token merges with the text beside it."""
+    if tag not in tokenizer.get_added_vocab():
+        raise UsageError(
+            f"{setting}={tag!r} is an ordinary token of this model's tokenizer, which merges with the text beside it: give the "
+            "tag that was added to the tokenizer for the model's training, or choose the scorer of its format"
+        )
 
 
 def word_ids(tokenizer: Any, words: Sequence[tuple[str, str]]) -> list[int]:

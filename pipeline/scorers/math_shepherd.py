@@ -58,7 +58,7 @@ class MathShepherd(ModelScorer):
             yield Piece(ids=bos)
             texts = list(self._numbered(steps))
             first, rest = plain([f"{problem} {text}" for text in texts[:1]]), texts[1:]
-            for ids in (*first, *(later([between + text for text in rest]) if rest else ())):
+            for ids in (*first, *later([between + text for text in rest])):
                 yield Piece(ids=ids)
                 yield Piece(ids=(tag,), read=0)
 

@@ -29,8 +29,10 @@ from pipeline.scorers.settings import ModelScorerConfig
 
 _NAMED = 3
 """Missing weights that a message names."""
-_TOLERANCE = 1e-2
-"""Differences of logits that number formats make; a scale or a cap of logits makes larger ones."""
+_CHANGES = ("final_logit_softcapping", "logits_scaling", "logit_scale")
+"""Keys of config.json by which models change logits after the head: Gemma 2, Granite, Cohere."""
+_TOLERANCE, _TOLERANCE_OF_HALF = 1e-4, 3e-2
+"""Differences of logits that number formats make, with weights in float32 and in 16 bits."""
 Hidden = Callable[[torch.Tensor], torch.Tensor]
 """Hidden states, shape (tokens, width) -> what is read from them, shape (tokens, numbers of the read-out)."""
 
@@ -166,13 +168,17 @@ def _lacking(settings: ModelScorerConfig, missing: Sequence[str]) -> UsageError:
 
 
 def _check_logits(settings: ModelScorerConfig, model: TokenModel, rows: torch.Tensor) -> None:
-    ids = torch.zeros((1, 1), dtype=torch.long, device=model.device)
-    inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
-    first = torch.zeros(1, dtype=torch.long, device=model.device)
+    """Raise UsageError where the model's own logits are not those of its head alone, by its config or for two tokens."""
+    config = model.module.config.get_text_config()
+    changed = any(getattr(config, name, None) not in (None, 1) for name in _CHANGES)
+    inputs = {"input_ids": rows[None], "attention_mask": torch.ones_like(rows)[None]}
+    first, columns = torch.zeros_like(rows), torch.arange(len(rows), device=rows.device)
     with torch.inference_mode():
-        expected = model.module(**inputs).logits[0, 0, rows].float()
-        found = model.at(inputs, first, first)[0].float()
-    if not torch.allclose(found, expected, atol=_TOLERANCE, rtol=_TOLERANCE):
+        expected = model.module(**inputs).logits[0][:, rows].float()
+        found = model.at(inputs, first, columns).float()
+    weights = next(model.module.parameters()).dtype
+    tolerance = _TOLERANCE if weights == torch.float32 else _TOLERANCE_OF_HALF
+    if changed or not torch.allclose(found, expected, atol=tolerance, rtol=tolerance):
         raise UsageError(
             f"scorer.model={settings.model} changes its logits after its last layer, such as by a cap or a scale, which "
             f"scorer={settings.kind} does not compute: choose another scorer or model"

@@ -15,7 +15,7 @@ from typing import Any
 
 from pipeline.scorers.chat import Chat, Message, Part, Tag
 from pipeline.scorers.encoding import EncodedChain
-from pipeline.scorers.layouts import laid_out, tag_id
+from pipeline.scorers.layouts import check_apart, laid_out, tag_id
 from pipeline.scorers.model import ModelScorer, Reading
 from pipeline.scorers.readouts import Classes, Readout
 from pipeline.scorers.settings import QwenConfig
@@ -39,6 +39,7 @@ class Qwen(ModelScorer):
     def reading(self, tokenizer: Any, config: Any) -> Reading:
         own = self.settings
         tag = Tag(text=own.tag, id=tag_id(tokenizer, "scorer.tag", own.tag))
+        check_apart(tokenizer, "scorer.tag", own.tag)
         chat = Chat(tokenizer, model=own.model, placed=[own.tag])
 
         def messages(problem: str, steps: Sequence[str]) -> list[Message]:

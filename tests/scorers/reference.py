@@ -109,9 +109,9 @@ def one_token(folder: Path, problem: str, steps: Sequence[str]) -> list[float]:
 
 FOVER_TEMPLATE = (
     "** Problem **\n{problem}\n\n** Task **\nYour task is to evaluate the accuracy of each step in the provided solution to "
-    'the above question. For each step, respond with "correct" if the reasoning is logically valid and mathematically sound, or if '
-    'the step is a general statement or transition that does not contain reasoning. Respond with "incorrect" if the step '
-    "includes any errors or flawed logic.\n\n** Sotluion **\n{first_step}"
+    'the above question. For each step, respond with "correct" if the reasoning is logically valid and mathematically sound, '
+    "or if the step is a general statement or transition that does not contain reasoning. "
+    'Respond with "incorrect" if the step includes any errors or flawed logic.\n\n** Sotluion **\n{first_step}'
 )
 
 
