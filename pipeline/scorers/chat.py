@@ -81,11 +81,11 @@ class _Pieces:
                 self.open.mark = len(self.open.text)
                 self.open.text += part.text
             case Tag():
-                self.token(part.id, read=0)
+                self.piece(Piece(ids=(part.id,), read=0))
 
-    def token(self, token: int, read: int | None = None) -> None:
+    def piece(self, piece: Piece) -> None:
         self.close()
-        self.made.append(Piece(ids=(token,), read=read))
+        self.made.append(piece)
 
     def close(self) -> None:
         if self.open.text:
@@ -120,8 +120,8 @@ class Chat:
         made = _Pieces()
         for item in self._frame(tuple(role for role, _ in messages)):
             match item:
-                case int():
-                    made.token(item)
+                case Piece():
+                    made.piece(item)
                 case str():
                     made.add(item)
                 case _Slot():
@@ -181,7 +181,7 @@ class Chat:
             ) from error
         return str(text)
 
-    def _new_frame(self, roles: tuple[str, ...]) -> tuple[int | str | _Slot, ...]:
+    def _new_frame(self, roles: tuple[str, ...]) -> tuple[Piece | str | _Slot, ...]:
         marks = [(role, f"{_PAD}{_OPEN}{number}{_CLOSE}{_PAD}") for number, role in enumerate(roles)]
         text = self._rendered(marks)
         items: list[int | str | _Slot] = []
@@ -195,7 +195,20 @@ class Chat:
             raise UsageError(
                 f"the chat template of {self._model} does not write every message once and in order: {_REMEDY}"
             )
-        return tuple(items)
+        return tuple(self._fixed(items))
+
+    def _fixed(self, items: Sequence[int | str | _Slot]) -> Iterable[Piece | str | _Slot]:
+        """The items, with the tokens of everything that no message touches."""
+        last = len(items) - 1
+        for at, item in enumerate(items):
+            alone = (at == 0 or isinstance(items[at - 1], int)) and (at == last or isinstance(items[at + 1], int))
+            match item:
+                case int():
+                    yield Piece(ids=(item,))
+                case str() if alone:
+                    yield Piece(ids=tuple(self._encode([item])[0]))
+                case _:
+                    yield item
 
     def _literal(self, text: str) -> Iterable[int | str]:
         """The text of a template, cut at its special tokens."""
