@@ -19,10 +19,10 @@ with connection.cluster(ClusterConfig()):
     print(counted, usage_stats_enabled())
 """,
     "vllm": """
-from pipeline.engines.vllm.engine import _set_environment
+from pipeline.engines.vllm.loaded import set_environment
 from vllm.usage import usage_lib
 counted = usage_lib.is_usage_stats_enabled()
-_set_environment(cpus=1)
+set_environment(cpus=1)
 usage_lib._USAGE_STATS_ENABLED = None
 print(counted, usage_lib.is_usage_stats_enabled())
 """,

@@ -19,7 +19,7 @@ from pipeline.engines.embedded import embedded_model
 from pipeline.engines.hugging_face import HfTokenizer
 from pipeline.engines.settings import VllmConfig
 from pipeline.engines.vllm.arguments import CPU, engine_arguments
-from pipeline.engines.vllm.engine import cpu_dtype
+from pipeline.engines.vllm.loaded import cpu_dtype
 from pipeline.runtime.distinct_prompts import distinct_tokens
 from tests.bench.raw import Rate, on_cpu, raw_engine
 from tests.bench.recorder import requests_of

@@ -16,7 +16,7 @@ from pipeline.engines.embedded import embedded_model
 from pipeline.engines.hugging_face import HfTokenizer
 from pipeline.engines.settings import VllmConfig
 from pipeline.engines.vllm.arguments import engine_arguments
-from pipeline.engines.vllm.engine import cpu_dtype
+from pipeline.engines.vllm.loaded import cpu_dtype
 from tests.bench.recorder import requests_of
 from tests.checkout import ROOT, write_rows
 

@@ -23,7 +23,7 @@ from pipeline.core.progress import Status, replaced_worker
 from pipeline.engines.embedded import embedded_model
 from pipeline.engines.settings import VllmConfig
 from pipeline.engines.vllm.arguments import engine_arguments
-from pipeline.engines.vllm.engine import cpu_dtype
+from pipeline.engines.vllm.loaded import cpu_dtype
 from pipeline.engines.vllm.reaper import SHARED_MEMORY, shared_memory_of
 from tests.bench.gpu import ended, isolated, one_gpu
 from tests.bench.gpu_kill import Killed, causes

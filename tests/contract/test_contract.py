@@ -17,7 +17,9 @@ from tests.contract.uses import (
     ASYNC_LLM,
     ENGINE,
     ENGINE_ARGUMENTS,
+    LOADED,
     METER,
+    POOLING,
     SAMPLING,
     Use,
     our_files,
@@ -131,9 +133,10 @@ def test_a_name_that_vllm_changed_is_reported(file: str, old: str, new: str, sai
     one_of_each_kind(
         (ARGUMENTS, '"gpu_memory_utilization"', '"memory_share"', "takes no memory_share"),
         (ENGINE, r"include_stop_str_in_output=", "include_stop=", "takes no include_stop"),
-        (ENGINE, r"self\._engine\.errored", "self._engine.has_died", "has no has_died"),
+        (LOADED, r"self\.engine\.errored", "self.engine.has_died", "has no has_died"),
+        (POOLING, r"pooled\.num_cached_tokens", "pooled.num_cached", "has no num_cached"),
         (METER, r"prompts\.computed", "prompts.calculated", "has no calculated"),
-        (ENGINE, '"VLLM_NO_USAGE_STATS"', '"VLLM_NO_USAGE"', "knows no variable VLLM_NO_USAGE"),
+        (LOADED, '"VLLM_NO_USAGE_STATS"', '"VLLM_NO_USAGE"', "knows no variable VLLM_NO_USAGE"),
     ),
 )
 def test_a_name_that_we_mistake_is_reported(file: str, old: str, new: str, said: str) -> None:
@@ -143,6 +146,6 @@ def test_a_name_that_we_mistake_is_reported(file: str, old: str, new: str, said:
 
 def test_a_table_entry_that_our_source_has_no_more_is_reported() -> None:
     with pytest.raises(LookupError, match="ROOTS"):
-        uses({ENGINE: our_files()[ENGINE].replace("platform", "device")})
+        uses({ENGINE: our_files()[ENGINE].replace("sample", "drawn")})
     with pytest.raises(LookupError, match="DICTIONARIES"):
         uses({ARGUMENTS: our_files()[ARGUMENTS].replace("def engine_arguments", "def arguments_of")})

@@ -12,7 +12,9 @@ from dataclasses import dataclass
 
 from tests.checkout import ROOT
 
+LOADED = "pipeline/engines/vllm/loaded.py"
 ENGINE = "pipeline/engines/vllm/engine.py"
+POOLING = "pipeline/engines/vllm/pooling.py"
 DETOKENIZE = "pipeline/engines/vllm/detokenize.py"
 METER = "pipeline/engines/vllm/meter.py"
 ARGUMENTS = "pipeline/engines/vllm/arguments.py"
@@ -27,12 +29,20 @@ OUTPUT = "vllm.outputs:RequestOutput"
 SAMPLE = "vllm.outputs:CompletionOutput"
 
 ROOTS: Mapping[str, Mapping[str, str]] = {
+    LOADED: {"self.engine": ASYNC_LLM, "engine": ASYNC_LLM, "platform": "vllm.platforms.interface:Platform"},
     ENGINE: {
         "self._engine": ASYNC_LLM,
         "output": OUTPUT,
         "sample": SAMPLE,
-        "platform": "vllm.platforms.interface:Platform",
         "model": "vllm.config.model:ModelConfig",
+    },
+    POOLING: {
+        "self._engine": ASYNC_LLM,
+        "output": OUTPUT,
+        "sample": SAMPLE,
+        "pooled": "vllm.outputs:PoolingRequestOutput",
+        "drawn": "vllm.outputs:PoolingOutput",
+        "registry": "vllm.model_executor.models.registry:_ModelRegistry",
     },
     DETOKENIZE: {
         "engine": ASYNC_LLM,

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pipeline.__main__ import compose_label
 from pipeline.core.errors import UsageError
-from pipeline.engines.vllm import engine
+from pipeline.engines.vllm import loaded
 from pipeline.engines.vllm.arguments import EMBEDDED, defaults_for, engine_arguments, policy_name, request_seed
 from tests.settings import policy_settings
 
@@ -27,11 +27,11 @@ SEED = 7
 def test_flashinfer_does_not_sample_where_it_would_need_a_compiler_that_is_missing(
     has_nvcc: bool, has_kernels: bool, own: str | None, sampler: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine, "has_cuda_compiler", lambda: has_nvcc)
-    monkeypatch.setattr(engine, "find_spec", lambda name: object() if has_kernels else None)
+    monkeypatch.setattr(loaded, "has_cuda_compiler", lambda: has_nvcc)
+    monkeypatch.setattr(loaded, "find_spec", lambda name: object() if has_kernels else None)
     with pytest.MonkeyPatch.context() as environment:
         environment.setattr("os.environ", {} if own is None else {"VLLM_USE_FLASHINFER_SAMPLER": own})
-        engine._set_environment(1)
+        loaded.set_environment(1)
         assert os.environ.get("VLLM_USE_FLASHINFER_SAMPLER") == sampler
 
 

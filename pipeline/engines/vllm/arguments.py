@@ -57,10 +57,17 @@ def defaults_for(device: str) -> DeviceDefaults:
 
 
 def engine_arguments(
-    config: VllmConfig, *, model: str, dtype: str, device: str, seed: int, gpu_share: float = 1.0
+    config: VllmConfig,
+    *,
+    model: str,
+    dtype: str,
+    device: str,
+    seed: int,
+    gpu_share: float = 1.0,
+    reads_classes: bool = False,
 ) -> dict[str, object]:
     """Keyword arguments of vLLM's `AsyncEngineArgs`. `model`: a folder or name. `device`: the driver's name, or "cpu".
-    `gpu_share`: the share of a GPU that the engine has.
+    `gpu_share`: the share of a GPU that the engine has. `reads_classes`: the engine reads a head's classes instead of writing.
 
     `seed` must differ at every start. With vLLM's default 0, a later start that sends requests in the same order would draw
     the same rollouts again.
@@ -68,6 +75,7 @@ def engine_arguments(
     defaults, on_cpu = defaults_for(device), device == "cpu"
     max_num_seqs = config.max_num_seqs or defaults.max_num_seqs
     optional = {
+        "runner": "pooling" if reads_classes else None,
         "max_model_len": config.max_model_len,
         "block_size": defaults.block_size,
         "quantization": config.quantization,
@@ -89,7 +97,8 @@ def engine_arguments(
         "kv_cache_dtype": config.kv_cache_dtype or "auto",
         "enforce_eager": on_cpu if config.enforce_eager is None else config.enforce_eager,
         "load_format": config.load_format,
-        "enable_prefix_caching": True,
+        # vLLM knows which heads it serves with a prefix cache.
+        "enable_prefix_caching": None if reads_classes else True,
         "trust_remote_code": False,
         "disable_log_stats": True,
         **{key: value for key, value in optional.items() if value is not None},

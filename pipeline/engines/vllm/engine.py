@@ -1,4 +1,4 @@
-"""vLLM's asynchronous engine in this process: the only file that imports vllm.
+"""Completions from vLLM's asynchronous engine in this process.
 
 Requests are sent one by one (n=1) with token-id prompts, and by default without seeds, which keep vLLM from its fastest sampler
 on GPUs: the samples are recorded instead. Prefix caching is on, and requests of one prefix are adjacent, so its prefill happens
@@ -6,39 +6,27 @@ once. Text is decoded from the whole completion, unless stop texts must be detec
 """
 
 import asyncio
-import contextlib
-import os
-import re
-import secrets
-import socket
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import replace
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 from pipeline.config.label import SamplingConfig
-from pipeline.core.errors import EngineDied, PlaceError
+from pipeline.core.errors import EngineDied
 from pipeline.core.hardware import Hardware
 from pipeline.core.progress import EngineWork, Load
 from pipeline.core.records import Completion, Finish, Request
 from pipeline.data.prompts import Tokenizer
 from pipeline.engines.base import attended_tokens, empty_completion
-from pipeline.engines.detected_hardware import cpu_hardware, gpu_hardware, has_cuda_compiler, part_of
+from pipeline.engines.detected_hardware import cpu_hardware, gpu_hardware, part_of
 from pipeline.engines.hugging_face import HfTokenizer
 from pipeline.engines.settings import VllmConfig
-from pipeline.engines.vllm.arguments import engine_arguments, policy_name, request_seed
-from pipeline.engines.vllm.death import death_cause
+from pipeline.engines.vllm.arguments import policy_name, request_seed
 from pipeline.engines.vllm.detokenize import AnswerStop, completion_text, stop_at_answers
-from pipeline.engines.vllm.engine_log import EngineLog
-from pipeline.engines.vllm.guard import EngineGuard
-from pipeline.engines.vllm.load_errors import check_context, load_error
-from pipeline.engines.vllm.meter import SlotMeter, TokenMeter, leave_prometheus_out
+from pipeline.engines.vllm.load_errors import check_context
+from pipeline.engines.vllm.loaded import BACKLOG, LoadedModel
+from pipeline.engines.vllm.meter import SlotMeter, TokenMeter
 from pipeline.graders.base import Ending
 
-BACKLOG = 1.2
-"""Requests given to vLLM, relative to the number that it can run: a finished request is replaced at once."""
-SEED_BITS = 31
 _FINISHES = {"stop": Finish.STOP, "length": Finish.LENGTH}
 _FAILED = "error"
 """vLLM's finish reason of a request that failed while the engine keeps working."""
@@ -67,22 +55,17 @@ class VllmEngine:
     ) -> None:
         self._config = policy
         self._sampling = sampling
-        self._cpus = cpus
         self._gpu_share = min(1.0, gpus or 1.0)
         self._name = name
         self._model = model
         self._ending = ending
+        self._loaded = LoadedModel(name=name, cpus=cpus, log_folder=log_folder)
         self._engine: Any = None
-        self._guard: EngineGuard | None = None
-        self._log_folder = log_folder
-        self._log: EngineLog | None = None
-        self._forget_environment: Callable[[], None] = lambda: None
         self._tokenizer: HfTokenizer | None = None
         self._slots: asyncio.Semaphore | None = None
         self._params: Any = None
         self._slot_meter = SlotMeter()
         self._token_meter = TokenMeter(self._slot_meter)
-        self._refusals: tuple[type[Exception], ...] = ()
         self._running = 0
         self._waiting = 0
         self._in_engine: set[str] = set()
@@ -115,47 +98,19 @@ class VllmEngine:
         )
 
     async def start(self) -> None:
-        model = self._model()
-        _set_environment(self._cpus)
-        try:
-            from vllm import envs, exceptions
-            from vllm.engine.arg_utils import AsyncEngineArgs
-            from vllm.platforms import current_platform
-            from vllm.sampling_params import RequestOutputKind, SamplingParams
-            from vllm.v1.engine.async_llm import AsyncLLM
-            from vllm.v1.engine.detokenizer import IncrementalDetokenizer
-        except ImportError as error:
-            raise PlaceError(
-                f"vLLM is not installed here: install the cpu or gpu extra as the README says ({error})"
-            ) from error
+        config, loaded = self._config, self._loaded
+        loaded.load(config, model=self._model(), gpu_share=self._gpu_share, meter=self._token_meter)
+        from vllm.sampling_params import RequestOutputKind, SamplingParams
+        from vllm.v1.engine.detokenizer import IncrementalDetokenizer
 
-        config = self._config
-        device = _device_name(current_platform)
-        on_cpu = device == "cpu"
-        dtype = cpu_dtype() if on_cpu and config.dtype == "auto" else config.dtype
-        seed, share = secrets.randbits(SEED_BITS), self._gpu_share
-        arguments = engine_arguments(config, model=model, dtype=dtype, device=device, seed=seed, gpu_share=share)
-        self._guard = EngineGuard()
-        self._log = log = EngineLog(None if self._log_folder is None else Path(self._log_folder))
-        with log.capture():
-            try:
-                self._engine = AsyncLLM.from_engine_args(AsyncEngineArgs(**arguments), stat_loggers=[self._token_meter])
-            except Exception as error:  # vLLM raises many types here; all mean "cannot load"
-                raise load_error(self._name, str(error), log.text, _kept(log)) from error
-            log.take_logger()
-        log.mark()
-        # Half of the front end's time per token is spent on looking up environment variables.
-        envs.enable_envs_cache()
-        self._forget_environment = envs.disable_envs_cache
-        leave_prometheus_out(self._engine)
-        self._refusals = (ValueError, getattr(exceptions, "VLLMClientError", ValueError))
+        self._engine = loaded.engine
         self._tokenizer = HfTokenizer(self._engine.get_tokenizer())
         if self._ending is not None:
             stop_at_answers(self._engine, IncrementalDetokenizer, AnswerStop(self._ending, self._tokenizer.decode))
         self.max_model_len = int(self._engine.model_config.max_model_len)
         check_context(self._name, context=self.max_model_len, max_tokens=self._sampling.max_tokens)
         self.capacity = int(self._engine.vllm_config.scheduler_config.max_num_seqs)
-        self.hardware = self._running_on(None if on_cpu else device)
+        self.hardware = self._running_on(None if loaded.on_cpu else loaded.device)
         self._slots = asyncio.Semaphore(max(self.capacity + 1, int(BACKLOG * self.capacity)))
         self._slot_meter.open(self.capacity)
         sampling = self._sampling
@@ -174,7 +129,7 @@ class VllmEngine:
             self._name,
             config,
             dtype=str(self._engine.model_config.dtype).removeprefix("torch."),
-            on_cpu=on_cpu,
+            on_cpu=loaded.on_cpu,
             stops_at_answer=self._ending is not None,
         )
 
@@ -210,7 +165,7 @@ class VllmEngine:
         sizes, dtype = model.hf_config.to_dict(), str(model.dtype).removeprefix("torch.")
         kv_dtype = str(self._engine.vllm_config.cache_config.cache_dtype)
         if gpu is None:
-            return cpu_hardware(sizes, dtype=dtype, kv_dtype=kv_dtype, threads=self._cpus, stated=stated)
+            return cpu_hardware(sizes, dtype=dtype, kv_dtype=kv_dtype, threads=self._loaded.cpus, stated=stated)
         found = gpu_hardware(
             sizes,
             dtype=dtype,
@@ -231,15 +186,8 @@ class VllmEngine:
             aborting.add_done_callback(self._aborting.discard)
 
     async def close(self) -> None:
-        engine, self._engine = self._engine, None
-        if engine is not None:
-            engine.shutdown()
-        guard, self._guard = self._guard, None
-        if guard is not None:
-            guard.release()
-        if self._log is not None:
-            self._log.close()
-        self._forget_environment()
+        self._engine = None
+        self._loaded.close()
 
     async def _sample(
         self, request: Request, keep_tokens: bool, finished: "asyncio.Queue[Completion | EngineDied]"
@@ -257,21 +205,14 @@ class VllmEngine:
         except EngineDied as death:
             finished.put_nowait(death)
         except Exception as error:  # noqa: BLE001  after any other error the engine's state is unknown, so its owner replaces it
-            if self._is_refusal(error):
+            if self._loaded.is_refusal(error):
                 finished.put_nowait(empty_completion(request, Finish.ENGINE_FAILED))
             else:
-                finished.put_nowait(EngineDied(self._death(request, error)))
+                finished.put_nowait(EngineDied(self._loaded.death(request.request_id, error)))
         finally:
             self._in_engine.discard(request.request_id)
             self._count(running=-1)
             self._slots.release()
-
-    def _death(self, request: Request, error: Exception) -> str:
-        """Why the engine stopped, and where its output stands."""
-        if not self._engine.errored:
-            return f"vLLM failed on {request.request_id}: {type(error).__name__}: {error}"
-        assert self._log is not None
-        return f"vLLM died: {death_cause(self._log.text, _ended(self._engine))}{_kept(self._log)}"
 
     def _count(self, *, running: int = 0, waiting: int = 0) -> None:
         self._running += running
@@ -311,59 +252,3 @@ class VllmEngine:
         params = self._params.clone()
         params.seed = request_seed(number, request.request_id)
         return params
-
-    def _is_refusal(self, error: Exception) -> bool:
-        """Whether vLLM rejected one request and continues with the others. It wraps some of its errors."""
-        refused = isinstance(error, self._refusals) or isinstance(error.__cause__, self._refusals)
-        return refused and not self._engine.errored
-
-
-def _kept(log: EngineLog) -> str:
-    """A clause that says where the output of an engine's processes is. Empty if it goes with the engine."""
-    return f"; its output is in {log.named()} on {socket.gethostname()}" if log.is_kept else ""
-
-
-def _ended(engine: Any) -> Mapping[str, int]:
-    """The exit codes of the engine's processes that have ended, by name. Empty where vLLM does not tell."""
-    manager = getattr(getattr(getattr(engine, "engine_core", None), "resources", None), "engine_manager", None)
-    finished = getattr(manager, "finished_procs", None)
-    return dict(finished()) if callable(finished) else {}
-
-
-def _device_name(platform: Any) -> str:
-    """The device's name from its driver, without initializing the device in this process. Empty where it is unknown."""
-    try:
-        return "cpu" if platform.is_cpu() else str(platform.get_device_name())
-    except Exception:  # noqa: BLE001  each platform raises its own errors here, and vLLM works without a name too
-        return ""
-
-
-def _set_environment(cpus: int) -> None:
-    usable = sorted(os.sched_getaffinity(0))[:cpus]
-    defaults = {
-        # All cores: the default of vLLM keeps one free, which halves the speed of a two-core machine.
-        "VLLM_CPU_OMP_THREADS_BIND": ",".join(map(str, usable)) if len(usable) == os.cpu_count() else "nobind",
-        "OMP_NUM_THREADS": str(cpus),
-        "VLLM_LOGGING_LEVEL": "INFO",
-        "VLLM_LOGGING_COLOR": "0",
-        "VLLM_NO_USAGE_STATS": "1",
-        "HF_HUB_DISABLE_TELEMETRY": "1",
-        "TOKENIZERS_PARALLELISM": "false",
-    }
-    if find_spec("flashinfer_jit_cache") is None and not has_cuda_compiler():
-        # FlashInfer's sampler would be compiled at the first sample.
-        defaults["VLLM_USE_FLASHINFER_SAMPLER"] = "0"
-    for name, value in defaults.items():
-        if name == "OMP_NUM_THREADS":
-            os.environ[name] = value  # Ray has set it already, to the actor's share of cores
-        else:
-            os.environ.setdefault(name, value)
-
-
-def cpu_dtype() -> str:
-    """bfloat16 where the CPU supports it, else float32: emulated bfloat16 has a third of the speed of float32."""
-    with contextlib.suppress(OSError):
-        flags = re.search(r"^flags\s*:(.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
-        if flags and {"avx512_bf16", "amx_bf16"} & set(flags.group(1).split()):
-            return "bfloat16"
-    return "float32"

@@ -1,13 +1,31 @@
-"""Turns vLLM's error and the captured output of its processes into an error of one line: why a policy cannot be loaded, and a
+"""Turns vLLM's error and the captured output of its processes into an error of one line: why a model cannot be loaded, and a
 remedy. Its type says whether the model, a setting or the place is to blame (see `start_causes`)."""
 
 import re
+from dataclasses import dataclass
 
 from pipeline.core.errors import PlaceError, PolicyError
 from pipeline.engines.vllm.death import death_cause, dying_words, shortened, without_colours, without_tokens
 from pipeline.engines.vllm.start_causes import blames_model
 
 MAX_CAUSE_CHARACTERS = 300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """What messages call the model and its settings. `noun`: also the section of its settings. `context`: the name there of the
+    setting that limits its context."""
+
+    noun: str
+    context: str
+
+    def of(self, remedy: str) -> str:
+        """A remedy for a policy in these terms."""
+        return remedy.replace(POLICY.context, self.context).replace(POLICY.noun, self.noun)
+
+
+POLICY = Terms(noun="policy", context="max_model_len")
+SCORER = Terms(noun="scorer", context="max_length")
 
 _CAUSE = re.compile(r"\b[A-Za-z_.]*(?:Error|Exception): (.+)")
 _ENDED = "Engine core initialization failed"
@@ -67,11 +85,11 @@ _REFUSED = "its weights are a pickle that holds more than tensors, which could r
 _OTHERWISE = "check policy.model and the other policy settings"
 
 
-def load_error(model: str, error: str, printed: str, kept: str = "") -> PolicyError:
+def load_error(model: str, error: str, printed: str, kept: str = "", terms: Terms = POLICY) -> PolicyError:
     """The error to raise: a PlaceError unless the model or a setting is to blame. `printed`: by vLLM and its processes. `kept`:
     a clause that says where that is."""
     kind = PolicyError if blames_model(_cause(error, printed)) else PlaceError
-    return kind(load_failure(model, error, printed) + kept)
+    return kind(load_failure(model, error, printed, terms) + kept)
 
 
 def _cause(error: str, printed: str) -> str:
@@ -89,13 +107,13 @@ def _cause(error: str, printed: str) -> str:
     return without_tokens(" ".join(cause.split()))
 
 
-def load_failure(model: str, error: str, printed: str) -> str:
+def load_failure(model: str, error: str, printed: str, terms: Terms = POLICY) -> str:
     """One line with the model, the innermost reported cause, and the remedy."""
     cause = _cause(error, printed)
     lowered = cause.lower()
     remedy = next((remedy for words, remedy in _REMEDIES if any(word in lowered for word in words)), _OTHERWISE)
     shown = shortened(cause, MAX_CAUSE_CHARACTERS).rstrip(".")
-    return f"the policy {model} cannot be loaded: {shown}; {remedy}"
+    return f"the {terms.noun} {model} cannot be loaded: {shown}; {terms.of(remedy)}"
 
 
 def check_context(model: str, *, context: int, max_tokens: int) -> None:
