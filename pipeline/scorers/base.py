@@ -42,7 +42,8 @@ class StepScores:
     `scores`: in [0, 1]; None for a step without a score, and `fault` says why: TOO_LONG, UNREADABLE or FAILED. `positions`: the
     index, in the tokens that the model reads, of the token at which a score is read, from 0; None where it is read from a text.
     `reliability`: how sure the model is of each score, in [0, 1]; None where its head does not say. `n_tokens`: tokens of the
-    input and of what the model wrote. `n_computed`: those of them that it computed; the others were in its cache.
+    input and of what the model wrote. `n_computed`: how many it computed; the others were in its cache. Where a chain takes
+    several requests, a token that is not in the cache counts each time.
     """
 
     scores: tuple[float | None, ...]

@@ -26,8 +26,11 @@ class EncodedChain:
     left_out: int
 
     def newest(self) -> "EncodedChain":
-        """The chain with the end of its last step alone; with none if the last step is left out."""
-        return replace(self, ends=() if self.left_out else self.ends[-1:])
+        """The chain up to the end of its last step, with this end alone; with none if the last step is left out. A causal model
+        reads nothing of what stands after it."""
+        if self.left_out or not self.ends:
+            return replace(self, ends=())
+        return replace(self, ids=self.ids[: self.ends[-1] + 1], ends=self.ends[-1:])
 
 
 def encode_chain(

@@ -11,13 +11,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-from pipeline.core.errors import UsageError
+from pipeline.core.errors import ClusterError, UsageError
 from pipeline.engines.base import EngineNeeds, Surroundings
-from pipeline.engines.hugging_face import fetch_model, folder_fingerprint
+from pipeline.engines.detected_hardware import on_gpu_build
+from pipeline.engines.hugging_face import fetch_model, folder_fingerprint, planned_architecture
+from pipeline.engines.roofline import least_devices, weight_bytes
+from pipeline.engines.vllm.arguments import GPU_MEMORY_SHARE
 from pipeline.scorers.base import TOO_LONG, Scorer, ScoringEngine, StepScores
 from pipeline.scorers.encoding import EncodedChain
 from pipeline.scorers.readouts import Readout
-from pipeline.scorers.settings import ModelScorerConfig
+from pipeline.scorers.settings import ModelEngine, ModelScorerConfig
 
 Encoder = Callable[[str, Sequence[str], int], EncodedChain]
 """(problem, steps, largest number of tokens) -> the tokens that the model reads, and the token of each step."""
@@ -61,9 +64,9 @@ class ModelScorer(Scorer):
         return own.model if own.revision is None else f"{own.model}@{own.revision}"
 
     def engine(self, around: Surroundings, *, newest_only: bool = False) -> ScoringEngine:
-        from pipeline.scorers.transformers import TransformersEngine
+        from pipeline.scorers.chosen import engine_of
 
-        return TransformersEngine(self, newest_only=newest_only)
+        return engine_of(self, around, newest_only=newest_only)
 
     async def fetch(self) -> None:
         await asyncio.to_thread(fetch_model, self.settings.model, self.settings.revision, weights=True)
@@ -77,11 +80,43 @@ class ModelScorer(Scorer):
     def with_tensor_parallel(self, gpus: int) -> ModelScorerConfig:
         return replace(self.settings, tensor_parallel=gpus)
 
+    def choose_tensor_parallel(self, gpus: int, memory: float | None) -> int:
+        own = self.settings
+        if own.engine is ModelEngine.transformers or memory is None:
+            return 1
+        sizes = planned_architecture(own.model, own.revision, dtype=own.dtype, quantization=None, kv_dtype="auto")
+        if sizes is None:
+            return 1
+        share = own.memory_share or GPU_MEMORY_SHARE
+        parts = least_devices(
+            sizes, memory=memory, share=share, at_most=gpus, sequences=own.max_num_seqs, context=own.max_length
+        )
+        if parts is None:
+            raise ClusterError(
+                f"{self.name} has {weight_bytes(sizes) / 1e9:,.0f} GB of weights and a context of "
+                f"{own.max_length or sizes.context:,} tokens, too much for a node's {gpus} GPUs of {memory / 1e9:,.0f} GB: "
+                "lower scorer.max_length or scorer.max_num_seqs, use larger GPUs, or set the number of GPUs per model "
+                "(scorer.tensor_parallel)"
+            )
+        return parts
+
     def needs(self, gpus: float) -> EngineNeeds:
+        share = self.settings.memory_share or GPU_MEMORY_SHARE * min(1.0, gpus or 1.0)
         folder = Path(self.settings.model).expanduser()
         if folder.is_dir():
-            return EngineNeeds(folder=str(folder.resolve()))
-        return EngineNeeds(hub_names=(self.settings.model,))
+            return EngineNeeds(memory_share=share, folder=str(folder.resolve()))
+        return EngineNeeds(memory_share=share, hub_names=(self.settings.model,))
+
+    def uses_gpus(self) -> bool | None:
+        return on_gpu_build() if self.settings.engine is ModelEngine.vllm else None
+
+    def check_gpus(self, gpus: float) -> None:
+        share = self.settings.memory_share
+        if share is not None and 0 < gpus < 1 and share > gpus:
+            raise UsageError(
+                f"scorer.memory_share={share:g} is more of a GPU than a worker has with cluster.gpus_per_worker={gpus:g}: set "
+                f"scorer.memory_share={GPU_MEMORY_SHARE * gpus:g}, or leave it out"
+            )
 
     def check_architecture(self, config: Any) -> None:
         """Raise UsageError for a config.json of another kind of model."""
@@ -105,9 +140,9 @@ def _scorers_for(architectures: Sequence[str]) -> list[str]:
     ]
 
 
-def scores_at(chain: EncodedChain, scores: Sequence[float], steps: int) -> StepScores:
+def scores_at(chain: EncodedChain, scores: Sequence[float], steps: int, computed: int | None = None) -> StepScores:
     """The scores of a chain of `steps` steps from those at its ends, in order. Where the chain is read at the end of its newest
-    step alone, the other steps have none."""
+    step alone, the other steps have none. `computed`: tokens that the model computed. None: all."""
     missing = (None,) * chain.left_out
     unasked = (None,) * (steps - len(chain.ends) - chain.left_out)
     return StepScores(
@@ -115,5 +150,5 @@ def scores_at(chain: EncodedChain, scores: Sequence[float], steps: int) -> StepS
         positions=(*unasked, *chain.ends, *missing),
         fault=TOO_LONG if chain.left_out else "",
         n_tokens=len(chain.ids),
-        n_computed=len(chain.ids) if chain.ends else 0,
+        n_computed=(len(chain.ids) if chain.ends else 0) if computed is None else computed,
     )

@@ -8,10 +8,11 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from pipeline.core.errors import EngineDied, PlaceError
+from pipeline.core.errors import EngineDied
 from pipeline.scorers.base import ChainText, StepScores
 from pipeline.scorers.encoding import pad_id_of
-from pipeline.scorers.model import ModelScorer, Reading, scores_at
+from pipeline.scorers.model import ModelScorer, scores_at
+from pipeline.scorers.prepared import Prepared, prepare
 
 _CAPACITY = 2048
 """Chains that are sorted by length and scored together: enough that batches waste little padding."""
@@ -26,9 +27,7 @@ class TransformersEngine:
         self._scorer = scorer
         self._newest_only = newest_only
         self._model: Any = None
-        self._tokenizer: Any = None
-        self._reading: Reading | None = None
-        self._max_length = 0
+        self._prepared: Prepared | None = None
         self._turn = asyncio.Lock()
         self.model = scorer.name
 
@@ -40,37 +39,25 @@ class TransformersEngine:
             return await asyncio.to_thread(self._scores, chains)
 
     async def close(self) -> None:
-        self._model = self._reading = None
+        self._model = self._prepared = None
 
     def _load(self) -> None:
-        try:
-            from pipeline.scorers import heads
-        except ImportError as error:
-            raise PlaceError(
-                f"{error}: install the train extra: pip install 'stepvalue[train]', or '.[train]' in a checkout"
-            ) from error
-        own = self._scorer.settings
-        heads.silence_libraries()
-        config = heads.load_config(own.model, own.revision)
-        self._scorer.check_architecture(config)
-        self._tokenizer = heads.load_tokenizer(own.model, own.revision)
-        self._reading = self._scorer.reading(self._tokenizer, config)
-        context = heads.context_of(config, self._tokenizer)
-        self._max_length = min(context, own.max_length or context)
-        self._model = self._scorer.load(heads.device_here(), self._reading.readout)
+        self._prepared = prepare(self._scorer)
+        from pipeline.scorers import heads
+
+        self._model = self._scorer.load(heads.device_here(), self._prepared.reading.readout)
 
     def _scores(self, chains: Sequence[ChainText]) -> list[StepScores]:
         from pipeline.scorers.heads import read_logits
 
-        reading = self._reading
-        if reading is None:
+        prepared = self._prepared
+        if prepared is None:
             raise EngineDied("the scoring engine is not running")
-        encoded = [reading.encode(chain.problem, chain.steps, self._max_length) for chain in chains]
-        if self._newest_only:
-            encoded = [chain.newest() for chain in encoded]
+        encoded = prepared.encoded(chains, newest_only=self._newest_only)
         batch_tokens = self._scorer.settings.batch_tokens
-        read = read_logits(self._model, encoded, batch_tokens=batch_tokens, pad_id=pad_id_of(self._tokenizer))
+        read = read_logits(self._model, encoded, batch_tokens=batch_tokens, pad_id=pad_id_of(prepared.tokenizer))
+        readout = prepared.reading.readout
         return [
-            scores_at(each, [reading.readout.score(row) for row in rows.tolist()], len(chain.steps))
+            scores_at(each, [readout.score(row) for row in rows.tolist()], len(chain.steps))
             for chain, each, rows in zip(chains, encoded, read, strict=True)
         ]

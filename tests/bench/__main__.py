@@ -23,6 +23,7 @@ from tests.bench.real import real
 from tests.bench.report import report
 from tests.bench.results import FLAG, printed
 from tests.bench.score_run import score_run_bench
+from tests.bench.scoring import scoring
 from tests.bench.store import store
 from tests.bench.straightforward.against import straightforward
 from tests.bench.sweep import sweep
@@ -50,6 +51,7 @@ OTHERS: dict[str, Callable[[], None]] = {
     "tiny": tiny,
     "real": real,
     "frontend": frontend,
+    "scoring": scoring,
     "demo": demo,
     "notebook": notebook,
 }
