@@ -40,8 +40,8 @@ ENGINES: dict[str, Make] = {
 
 def scoring() -> None:
     print(
-        f"\nscoring: goals: {CHAINS} chains, vLLM not slower than batches of transformers; 1 ms of processor time beside the model "
-        f"per chain; step by step on chains of {LEAST_TOKENS} tokens, 3 times fewer tokens with the prefix cache"
+        f"\nscoring: goals: {CHAINS} chains, vLLM not slower than batches of transformers; 1 ms of processor time beside the "
+        f"model per chain; step by step on chains of {LEAST_TOKENS} tokens, 3 times fewer tokens with the prefix cache"
     )
     torch.set_num_threads(CPUS)
     with tempfile.TemporaryDirectory(prefix="stepvalue-bench-") as folder:

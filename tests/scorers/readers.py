@@ -54,7 +54,7 @@ class Pairs(AtLineEnds):
         good, bad = (tokenizer.convert_tokens_to_ids(text) for text in (GOOD, BAD))
         return TokenPair(good=good, bad=bad)
 
-    def load(self, device: str) -> TokenModel:
+    def load(self, device: str, readout: Readout) -> TokenModel:
         module = AutoModelForCausalLM.from_pretrained(self.settings.model, dtype=torch.float32).eval()
         pair = self.readout(AutoTokenizer.from_pretrained(self.settings.model))
         assert isinstance(pair, TokenPair)
@@ -88,7 +88,7 @@ class QwenHeads(AtLineEnds):
     def readout(self, tokenizer: Any) -> Readout:
         return Classes()
 
-    def load(self, device: str) -> TokenModel:
+    def load(self, device: str, readout: Readout) -> TokenModel:
         from safetensors.torch import load_file
 
         module = QwenHead(Qwen2Config.from_pretrained(self.settings.model))

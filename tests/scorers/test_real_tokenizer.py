@@ -42,7 +42,9 @@ def test_chats_have_the_tokens_of_their_whole_text(
     ]
     whole = tokenizer.encode(tokenizer.apply_chat_template(messages, tokenize=False))
     assert list(readings["qwen"].encode(problem, steps, LONG).ids) == whole
-    assert list(readings["rlhflow"].encode(problem, steps, LONG).ids) == reference.rlhflow_ids(tokenizer, problem, steps)
+    assert list(readings["rlhflow"].encode(problem, steps, LONG).ids) == reference.rlhflow_ids(
+        tokenizer, problem, steps
+    )
     assert list(readings["fover"].encode(problem, steps, LONG).ids) == reference.fover_ids(tokenizer, problem, steps)
 
 
