@@ -13,6 +13,7 @@ from pipeline.config.label import SamplingConfig
 from pipeline.core.errors import EngineDied, PolicyError
 from pipeline.engines.openai.http import SECRET_CHARACTERS, Key, key_from
 from pipeline.engines.openai.wire import BadAnswer, Wire, contexts, error_text
+from pipeline.engines.settings import OpenAiConfig
 from tests.engines.openai_engines import drained, engine, requests, run, running
 from tests.engines.served import Act, Server, served
 
@@ -36,12 +37,14 @@ def test_the_key_goes_to_the_server_and_nowhere_else(
                 for act in (Act.ERROR, Act.NOT_JSON, Act.REDIRECT, Act.NO_KEY):
                     server.acts.clear()
                     server.misbehave([act] * 1000)
-                    made._death = ""
+                    assert made._dispatcher is not None
+                    made._dispatcher.death = ""
                     with pytest.raises(EngineDied) as death:
                         await drained(made, requests(1))
                     shown.append(str(death.value))
-                assert made._connection is not None
-                shown.extend([repr(made), repr(vars(made)), repr(vars(made._connection))])
+                assert made._dispatcher is not None
+                connection = vars(made._dispatcher)["_connection"]
+                shown.extend([repr(made), repr(vars(made)), repr(vars(made._dispatcher)), repr(vars(connection))])
             assert elsewhere.headers == []
             monkeypatch.setenv("TEAM_KEY", KEY + "x")
             with pytest.raises(PolicyError, match="Incorrect API key provided: Bearer \\*\\*\\*") as wrong:
@@ -186,7 +189,7 @@ def test_a_placeholder_for_a_key_is_taken_out_of_no_answer(monkeypatch: pytest.M
 def test_a_key_that_is_none_is_reported_without_showing_it(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
     environment = {"TEAM_KEY": value}
     with pytest.raises(PolicyError) as printed:
-        key_from(environment, "TEAM_KEY")
+        key_from(environment, OpenAiConfig(api_key_env="TEAM_KEY"))
     assert "TEAM_KEY" in str(printed.value)
     assert not value or value not in str(printed.value)
-    assert key_from({}, "OPENAI_API_KEY").headers() == {}
+    assert key_from({}, OpenAiConfig()).headers() == {}

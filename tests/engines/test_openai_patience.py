@@ -8,8 +8,7 @@ import pytest
 
 from pipeline.core.errors import EngineDied
 from pipeline.core.records import Completion
-from pipeline.engines.openai import engine as engine_module
-from pipeline.engines.openai import wire
+from pipeline.engines.openai import dispatch, wire
 from tests.engines.openai_engines import answered_once, drained, engine, requests, run, running
 from tests.engines.served import CONTEXT, MODEL, Act, Server, served
 
@@ -129,8 +128,10 @@ def test_of_several_servers_one_may_be_away_and_join_later() -> None:
 def test_a_timer_that_fires_before_a_server_has_rested_leaves_nothing_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     async def work() -> None:
         async with running(server := Server(acts=deque([Act.BUSY] * 3), retry_after="0.01")) as made:
-            rest = made._queues.rest
-            monkeypatch.setattr(made._queues, "rest", lambda at, now, seconds: rest(at, now, seconds + 0.01))
+            assert made._dispatcher is not None
+            queues = made._dispatcher.queues
+            rest = queues.rest
+            monkeypatch.setattr(queues, "rest", lambda at, now, seconds: rest(at, now, seconds + 0.01))
             asked = requests(20)
             assert answered_once(await drained(made, asked), asked)
             assert server.seen[Act.BUSY] == 3
@@ -149,7 +150,7 @@ def test_a_burst_of_answers_that_a_server_is_busy_counts_as_one_setback(monkeypa
         async with running(server := Server(retry_after="")) as made:
             monkeypatch.setattr(wire, "FIRST_PAUSE_SECONDS", 0.3)
             monkeypatch.setattr(wire, "LONGEST_PAUSE_SECONDS", 0.3)
-            monkeypatch.setattr(engine_module, "pause", noted)
+            monkeypatch.setattr(dispatch, "pause", noted)
             server.misbehave([Act.BUSY] * 8)
             asked = requests(20)
             assert answered_once(await drained(made, asked), asked)

@@ -5,7 +5,7 @@ ServerError and may recover.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from pipeline.core.errors import PlaceError, PolicyError
@@ -22,6 +22,7 @@ from pipeline.engines.openai.wire import (
     contexts,
     printable_value,
 )
+from pipeline.engines.settings import OpenAiConfig
 
 PROBE_TEXT = "1"
 PROBE_TOKENS = 8
@@ -39,47 +40,71 @@ class Handshake:
 
 
 async def perform_handshakes(
-    connection: Http, urls: Sequence[str], model: str, wire: Wire, tokenizer: Tokenizer
+    connection: Http, servers: OpenAiConfig, model: str, wire: Wire, tokenizer: Tokenizer
 ) -> list[Handshake]:
-    """Check all servers concurrently. Raises PolicyError for a mistake, and PlaceError where no server is reachable."""
+    """Check all servers concurrently, also whether they generate text. Raises PolicyError for a mistake, and PlaceError where
+    no server is reachable."""
+
+    async def probe(at: int) -> None:
+        await _probe(connection, at, servers, wire, tokenizer)
+
+    return await handshakes(connection, servers, model, COMPLETIONS, probe)
+
+
+async def handshakes(
+    connection: Http,
+    servers: OpenAiConfig,
+    model: str,
+    path: str,
+    probe: Callable[[int], Awaitable[None]],
+    *,
+    models: str = MODELS,
+) -> list[Handshake]:
+    """Check all servers concurrently: their list of models at the path `models`, then `probe(at)` of server `at`, which asks at
+    `path`. Raises PolicyError for a mistake, and PlaceError where no server is reachable."""
     found = await asyncio.gather(
-        *(_handshake(connection, at, url, model, wire, tokenizer) for at, url in enumerate(urls))
+        *(_handshake(connection, at, servers, model, probe, models) for at in range(len(servers.urls)))
     )
     if all(handshake.server_error for handshake in found):
         raise PlaceError(
-            f"no server of policy.openai.urls is reachable: {found[0].server_error}; start one, or correct the URL (the part "
-            f"before {COMPLETIONS})"
+            f"no server of {servers.SECTION}.urls is reachable: {found[0].server_error}; start one, or correct the URL (the "
+            f"part before {path})"
         )
     return list(found)
 
 
-async def _handshake(connection: Http, at: int, url: str, model: str, wire: Wire, tokenizer: Tokenizer) -> Handshake:
+async def _handshake(
+    connection: Http, at: int, servers: OpenAiConfig, model: str, probe: Callable[[int], Awaitable[None]], models: str
+) -> Handshake:
     try:
-        context = await model_context(connection, at, url, model)
-        await _probe(connection, at, url, wire, tokenizer)
+        context = await model_context(connection, at, servers, model, models)
+        await probe(at)
     except ServerError as server_error:
         return Handshake(server_error=str(server_error))
     return Handshake(context=context)
 
 
-async def model_context(connection: Http, at: int, url: str, model: str) -> int | None:
-    """The context length of the model on a server. None where the server does not state it. Raises ServerError, PolicyError."""
+async def model_context(connection: Http, at: int, servers: OpenAiConfig, model: str, path: str = MODELS) -> int | None:
+    """The context length of the model on a server, from its list of models at `path`. None where the server does not state it.
+    Raises ServerError, PolicyError."""
+    url, section = servers.urls[at], servers.SECTION.partition(".")[0]
     try:
-        served = contexts(await connection.get(at, MODELS, limit=MAX_MODELS_BYTES))
+        served = contexts(await connection.get(at, path, limit=MAX_MODELS_BYTES))
     except BadAnswer as error:
-        raise PolicyError(f"{url} is not the base URL of an OpenAI-compatible server: {MODELS}: {error}") from error
+        raise PolicyError(f"{url} is not the base URL of an OpenAI-compatible server: {path}: {error}") from error
     except ServerError as server_error:
-        raise _config_error(server_error, url, MODELS) or server_error from server_error
+        raise config_error(server_error, servers, at, path) or server_error from server_error
     if model not in served:
         names = ", ".join(map(printable_value, list(served)[:_NAMED_MODELS])) or "none"
         raise PolicyError(
-            f"{url} does not serve policy.model={model}, it serves {names}: set policy.model to the server's name of the "
-            "model, and policy.tokenizer to its tokenizer"
+            f"{url} does not serve {section}.model={model}, it serves {names}: set {section}.model to the server's name of the "
+            f"model, and {section}.tokenizer to its tokenizer"
         )
     return served[model]
 
 
-async def _probe(connection: Http, at: int, url: str, wire: Wire, tokenizer: Tokenizer) -> None:
+async def _probe(connection: Http, at: int, servers: OpenAiConfig, wire: Wire, tokenizer: Tokenizer) -> None:
+    url, section = servers.urls[at], servers.SECTION.partition(".")[0]
     prompt = tokenizer.encode(PROBE_TEXT)
     body = wire.body(prompt, 1, max_tokens=PROBE_TOKENS)
     try:
@@ -88,13 +113,13 @@ async def _probe(connection: Http, at: int, url: str, wire: Wire, tokenizer: Tok
     except BadAnswer as error:
         raise PolicyError(f"{url}{COMPLETIONS} is not usable: {error}") from error
     except ServerError as server_error:
-        raise _config_error(server_error, url, COMPLETIONS) or server_error from server_error
+        raise config_error(server_error, servers, at, COMPLETIONS) or server_error from server_error
     if choice.token_ids is None:
         return
     ours = tokenizer.decode(choice.token_ids)
     if not _letters(ours).startswith(_letters(choice.text)):
         raise PolicyError(
-            f"policy.tokenizer is not the tokenizer of the model at {url}: it decodes the generated tokens to "
+            f"{section}.tokenizer is not the tokenizer of the model at {url}: it decodes the generated tokens to "
             f"{printable_value(ours)!r}, the server to {printable_value(choice.text)!r}; set it to the model's own"
         )
 
@@ -104,20 +129,22 @@ def _letters(text: str) -> str:
     return "".join(text.replace("\ufffd", "").split())
 
 
-def _config_error(server_error: ServerError, url: str, path: str) -> PolicyError | None:
+def config_error(server_error: ServerError, servers: OpenAiConfig, at: int, path: str) -> PolicyError | None:
+    """The mistake in the settings that an error of server `at` at the start points to. None where there is none."""
+    section, url = servers.SECTION, servers.urls[at]
     if server_error.status in _KEY_STATUSES:
         return PolicyError(
-            f"{server_error}: set the environment variable that policy.openai.api_key_env names to a key that {url} accepts, "
+            f"{server_error}: set the environment variable that {section}.api_key_env names to a key that {url} accepts, "
             "on the machines of the workers"
         )
     if server_error.status in _NO_ROUTE_STATUSES:
         return PolicyError(
-            f"{server_error}: policy.openai.urls takes the part of the URL before {path}, usually http://HOST:PORT/v1"
+            f"{server_error}: {section}.urls takes the part of the URL before {path}, usually http://HOST:PORT/v1"
         )
     if server_error.kind is ErrorKind.REFUSED:
         return PolicyError(
             f"{server_error}: the server does not accept token-id prompts with these settings (for a server that rejects "
-            "unknown fields, set policy.openai.extensions=false)"
+            f"unknown fields, set {section}.extensions=false)"
         )
     return None
 

@@ -1,4 +1,5 @@
-"""HTTP to the servers of a policy: the only file that imports aiohttp. A call tries once and raises `ServerError` on failure.
+"""HTTP to the servers of a policy or a scorer: the only file that imports aiohttp. A call tries once and raises `ServerError`
+on failure.
 
 The key is sent in one header and appears nowhere else. Redirects are not followed, proxies from the environment are not used,
 cookies are not kept, and reading stops at a limit.
@@ -13,7 +14,7 @@ import aiohttp
 from pipeline.core.errors import PolicyError
 from pipeline.core.split_secrets import between_in_json
 from pipeline.engines.openai.wire import ErrorKind, ServerError, error_kind, error_text, retry_after_seconds
-from pipeline.engines.settings import DEFAULT_KEY_VARIABLE
+from pipeline.engines.settings import DEFAULT_KEY_VARIABLE, OpenAiConfig
 
 CONNECT_SECONDS = 10.0
 IDLE_SECONDS = 4.0
@@ -66,12 +67,14 @@ def _written(byte: int) -> bytes:
     return b"(?:" + escape + b"|" + own + plain + b")"
 
 
-def key_from(environment: Mapping[str, str], variable: str) -> Key:
-    """The key in an environment variable. A missing OPENAI_API_KEY means no key; any other missing variable: PolicyError."""
+def key_from(environment: Mapping[str, str], servers: OpenAiConfig) -> Key:
+    """The key in the environment variable that the settings name. A missing OPENAI_API_KEY means no key; any other missing
+    variable: PolicyError."""
+    variable = servers.api_key_env
     value = environment.get(variable, "").strip()
     if not value and variable != DEFAULT_KEY_VARIABLE:
         raise PolicyError(
-            f"policy.openai.api_key_env={variable}, but that variable is not set on the worker's machine: set it there, or "
+            f"{servers.SECTION}.api_key_env={variable}, but that variable is not set on the worker's machine: set it there, or "
             "omit the setting for servers that need no key"
         )
     if not (value.isascii() and value.isprintable() and " " not in value):
@@ -84,13 +87,15 @@ def key_from(environment: Mapping[str, str], variable: str) -> Key:
 class Http:
     """Connections to servers, which are numbered from 0. Create it in the event loop that uses it.
 
-    A request takes at most `timeout_seconds`, and its answer has at most `limit` bytes. `get` and `post` raise ServerError.
+    A request takes at most `timeout_seconds` of the settings, and its answer has at most `limit` bytes. `get` and `post` raise
+    ServerError. `urls`: base URLs in the place of those of the settings.
     """
 
-    def __init__(self, urls: Sequence[str], key: Key, *, timeout_seconds: float) -> None:
-        self._urls = [url.rstrip("/") for url in urls]
+    def __init__(self, servers: OpenAiConfig, key: Key, *, urls: Sequence[str] = ()) -> None:
+        self._urls = [url.rstrip("/") for url in urls or servers.urls]
         self._key = key
-        self._timeout_seconds = timeout_seconds
+        self._section = servers.SECTION
+        self._timeout_seconds = timeout_seconds = servers.timeout_seconds
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=IDLE_SECONDS),
             timeout=aiohttp.ClientTimeout(total=timeout_seconds, sock_connect=min(CONNECT_SECONDS, timeout_seconds)),
@@ -126,7 +131,7 @@ class Http:
                 ErrorKind.GONE, f"{url} did not accept a connection within {CONNECT_SECONDS:g} s"
             ) from error
         except TimeoutError as error:
-            text = f"{url} did not answer within policy.openai.timeout_seconds={self._timeout_seconds:g}"
+            text = f"{url} did not answer within {self._section}.timeout_seconds={self._timeout_seconds:g}"
             raise ServerError(ErrorKind.FAULT, text) from error
         except aiohttp.ClientConnectorError as error:
             # From None: an exception of aiohttp may contain the request with its headers.

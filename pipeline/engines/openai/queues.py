@@ -8,6 +8,7 @@ When a server reports that it is busy, its number of slots is halved. Each answe
 """
 
 from collections import OrderedDict, deque
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
@@ -39,6 +40,10 @@ class Queues(Generic[T]):
     @property
     def in_flight(self) -> int:
         return sum(server.in_flight for server in self._servers)
+
+    def waiting(self) -> Iterator[T]:
+        """The requests that no server has yet."""
+        return (item for server in self._servers for item, _ in server.queue)
 
     def add(self, item: T, problem_id: str) -> None:
         """Append a request to the queue of its problem's server."""
