@@ -138,16 +138,16 @@ class OpenAiConfig(Settings):
             found = _BASE_URL.fullmatch(url)
             if not found or not 1 <= int(found[2] or 1) <= _LAST_PORT:
                 raise ValueError(
-                    "policy.openai.urls has an entry that is not a base URL: write http://HOST:PORT/v1 or https://HOST/v1, "
-                    "without user, password, query or spaces; put a key into the environment (policy.openai.api_key_env)"
+                    f"{self.SECTION}.urls has an entry that is not a base URL: write http://HOST:PORT/v1 or https://HOST/v1, "
+                    f"without user, password, query or spaces; put a key into the environment ({self.SECTION}.api_key_env)"
                 )
         names = [url.rstrip("/") for url in self.urls]
-        check(len(set(names)) == len(names), "policy.openai.urls", self.urls, "URLs that differ")
+        check(len(set(names)) == len(names), f"{self.SECTION}.urls", self.urls, "URLs that differ")
         if not _VARIABLE.fullmatch(self.api_key_env):
             # The message does not repeat the value, which may be a key.
             raise ValueError(
-                "policy.openai.api_key_env is not the name of an environment variable (capital letters, digits and _): set it "
-                "to the name of the variable that holds the key, not to the key itself"
+                f"{self.SECTION}.api_key_env is not the name of an environment variable (capital letters, digits and _): set "
+                "it to the name of the variable that holds the key, not to the key itself"
             )
 
 

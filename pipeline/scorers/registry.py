@@ -21,6 +21,7 @@ SCORERS: "Registry[type[Scorer]]" = Registry(
         "rlhflow": "pipeline.scorers.rlhflow:Rlhflow pipeline.scorers.settings:RlhflowConfig",
         "fover": "pipeline.scorers.fover:Fover pipeline.scorers.settings:FoverConfig",
         "skywork": "pipeline.scorers.skywork:Skywork pipeline.scorers.settings:SkyworkConfig",
+        "openai": "pipeline.scorers.openai:OpenAi pipeline.scorers.served_settings:OpenAiScorerConfig",
         "oracle": "pipeline.scorers.oracle:Oracle pipeline.scorers.settings:OracleScorerConfig",
     },
     needs=("Config", "engine", "fingerprint"),

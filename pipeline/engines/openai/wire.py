@@ -119,25 +119,21 @@ class Wire:
 
     def answer(self, raw: bytes, n: int) -> Answer:
         """Parse an answer with 1 to `n` completions. Raises BadAnswer."""
-        fields = _object(_parsed(raw), "the answer")
-        named = fields.get("model")
-        if named is not None and named != self._model:
-            raise BadAnswer(f"it answers for another model, {printable_value(named)}")
-        choices = _list(fields.get("choices"), "choices")
+        fields = as_object(parsed(raw), "the answer")
+        refuse_other_model(fields, self._model)
+        choices = as_list(fields.get("choices"), "choices")
         if not 1 <= len(choices) <= n:
             raise BadAnswer(f"it returns {len(choices)} choices for a request of {n}")
         usage = fields.get("usage")
-        usage = {} if usage is None else _object(usage, "usage")
-        details = usage.get("prompt_tokens_details")
-        details = {} if details is None else _object(details, "prompt_tokens_details")
+        usage = {} if usage is None else as_object(usage, "usage")
         return Answer(
             choices=tuple(self._choice(choice) for choice in choices),
-            generated=_count(usage.get("completion_tokens"), "completion_tokens", n * self._max_tokens),
-            cached=_count(details.get("cached_tokens"), "cached_tokens", _MAX_ID),
+            generated=as_count(usage.get("completion_tokens"), "completion_tokens", n * self._max_tokens),
+            cached=cached_tokens(fields),
         )
 
     def _choice(self, value: object) -> Choice:
-        fields = _object(value, "a choice")
+        fields = as_object(value, "a choice")
         text, reason = fields.get("text"), fields.get("finish_reason")
         if not isinstance(text, str) or not _is_unicode(text):
             raise BadAnswer("a choice has no text")
@@ -150,7 +146,7 @@ class Wire:
         return Choice(text=text, finish=finish, token_ids=None if ids is None else self._token_ids(ids))
 
     def _token_ids(self, value: object) -> tuple[int, ...]:
-        ids = _list(value, "token_ids")
+        ids = as_list(value, "token_ids")
         if len(ids) > self._max_tokens:
             raise BadAnswer(f"a choice has {len(ids)} tokens, more than max_tokens={self._max_tokens}")
         if not all(type(each) is int and 0 <= each <= _MAX_ID for each in ids):
@@ -161,12 +157,12 @@ class Wire:
 def contexts(raw: bytes) -> dict[str, int | None]:
     """The models that a server lists, with their context lengths in tokens (None: not stated). Raises BadAnswer."""
     found = {}
-    for each in _list(_object(_parsed(raw), "the answer").get("data"), "data"):
-        card = _object(each, "a model")
+    for each in as_list(as_object(parsed(raw), "the answer").get("data"), "data"):
+        card = as_object(each, "a model")
         name = card.get("id")
         if not isinstance(name, str):
             raise BadAnswer("a model has no name")
-        found[name] = _count(card.get("max_model_len"), "max_model_len", _MAX_ID)
+        found[name] = as_count(card.get("max_model_len"), "max_model_len", _MAX_ID)
     return found
 
 
@@ -240,32 +236,59 @@ def _begin(raw: bytes) -> str:
     return "text that is not UTF-8" if "\0" in text else printable_value(text[:_MAX_SHOWN_CHARACTERS])
 
 
-def _parsed(raw: bytes) -> object:
+def parsed(raw: bytes) -> object:
+    """The JSON of an answer. Raises BadAnswer."""
     try:
-        parsed: object = _json(raw)
+        content: object = _json(raw)
     except (ValueError, RecursionError) as error:
         raise BadAnswer(f"its answer is not JSON: {_begin(raw)}") from error
-    return parsed
+    return content
 
 
-def _object(value: object, name: str) -> dict[str, Any]:
+def as_object(value: object, name: str) -> dict[str, Any]:
+    """A value that must be an object. Raises BadAnswer."""
     if not isinstance(value, dict):
         raise BadAnswer(f"{name} is not an object")
     return value
 
 
-def _list(value: object, name: str) -> list[Any]:
+def as_list(value: object, name: str) -> list[Any]:
+    """A value that must be a list. Raises BadAnswer."""
     if not isinstance(value, list):
         raise BadAnswer(f"{name} is not a list")
     return value
 
 
-def _count(value: object, name: str, most: int) -> int | None:
+def as_count(value: object, name: str, most: int) -> int | None:
+    """A value that must be a number from 0 to `most`, or null. Raises BadAnswer."""
     if value is None:
         return None
     if type(value) is not int or not 0 <= value <= most:
         raise BadAnswer(f"{name} is {printable_value(value)}")
     return value
+
+
+def as_number(value: object, name: str, least: float, most: float) -> float:
+    """A value that must be a number from `least` to `most`, and no NaN. Raises BadAnswer."""
+    if type(value) not in (int, float) or not least <= value <= most:  # type: ignore[operator]
+        raise BadAnswer(f"{name} is {printable_value(value)}, not a number from {least:g} to {most:g}")
+    return float(value)  # type: ignore[arg-type]
+
+
+def refuse_other_model(fields: Mapping[str, Any], model: str) -> None:
+    """Raise BadAnswer where an answer names another model."""
+    named = fields.get("model")
+    if named is not None and named != model:
+        raise BadAnswer(f"it answers for another model, {printable_value(named)}")
+
+
+def cached_tokens(fields: Mapping[str, Any]) -> int | None:
+    """The cached prompt tokens that an answer reports (None: not reported). Raises BadAnswer."""
+    usage = fields.get("usage")
+    usage = {} if usage is None else as_object(usage, "usage")
+    details = usage.get("prompt_tokens_details")
+    details = {} if details is None else as_object(details, "prompt_tokens_details")
+    return as_count(details.get("cached_tokens"), "cached_tokens", _MAX_ID)
 
 
 def _is_unicode(text: str) -> bool:
