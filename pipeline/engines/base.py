@@ -195,7 +195,7 @@ class EngineNeeds:
 class OnDevices(Protocol):
     """What a policy or a scorer needs of the devices of its workers. The defaults are for one that uses no device."""
 
-    loads_model: ClassVar[bool] = False
+    loads_model: bool = False
     """Whether the worker loads a model. If so, each worker gets GPUs, or all processors where there are none."""
 
     def devices(self) -> int | None:

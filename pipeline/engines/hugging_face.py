@@ -31,6 +31,7 @@ _OTHER_WEIGHTS = (".pth", ".gguf", ".onnx", ".h5", ".msgpack", ".ot", ".tflite",
 _ORIGINAL = "consolidated"
 """The start of names of weights in the format of the model's authors, which are there a second time in that of transformers."""
 _OF_THE_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES)
+_NO_WIDTH = "\u200b"
 _MAX_HASHED_BYTES = 64 * 1024 * 1024
 
 
@@ -47,12 +48,33 @@ class HfTokenizer:
         return list(self._tokenizer.encode(text, add_special_tokens=True))
 
     def encode_chat(self, messages: Sequence[dict[str, str]]) -> list[int]:
+        return self.encode(self._chat(messages))
+
+    def encode_opened(self, messages: Sequence[dict[str, str]], opening: str) -> list[int]:
+        """Token ids of a conversation up to the assistant's turn, which begins with `opening`, tokenized as one text.
+
+        What others than the assistant say makes no special token: one in it gets a character without width after its first
+        character. Raises PolicyError for a model without a chat template.
+        """
+        plain = [
+            each if each["role"] == "assistant" else {**each, "content": self._plain(each["content"])}
+            for each in messages
+        ]
+        return self.encode(self._chat(plain) + opening)
+
+    def _chat(self, messages: Sequence[dict[str, str]]) -> str:
         if not self._tokenizer.chat_template:
             raise PolicyError(
                 "this model has no chat template: set policy.prompt.style=plain and policy.prompt.template"
             )
-        text = self._tokenizer.apply_chat_template(list(messages), add_generation_prompt=True, tokenize=False)
-        return self.encode(text)
+        return str(self._tokenizer.apply_chat_template(list(messages), add_generation_prompt=True, tokenize=False))
+
+    def _plain(self, text: str) -> str:
+        # Other added tokens, such as runs of blanks in some models, are ordinary text.
+        for token in self._tokenizer.get_added_vocab():
+            if token[:1] in ("<", "[") and len(token) > 1:
+                text = text.replace(token, f"{token[0]}{_NO_WIDTH}{token[1:]}")
+        return text
 
     def decode(self, ids: Sequence[int]) -> str:
         # The exact text: the settings of some models would remove spaces before full stops.

@@ -22,6 +22,7 @@ SCORERS: "Registry[type[Scorer]]" = Registry(
         "fover": "pipeline.scorers.fover:Fover pipeline.scorers.settings:FoverConfig",
         "skywork": "pipeline.scorers.skywork:Skywork pipeline.scorers.settings:SkyworkConfig",
         "openai": "pipeline.scorers.openai:OpenAi pipeline.scorers.served_settings:OpenAiScorerConfig",
+        "generative": "pipeline.scorers.generative.scorer:Generative pipeline.scorers.served_settings:GenerativeConfig",
         "oracle": "pipeline.scorers.oracle:Oracle pipeline.scorers.settings:OracleScorerConfig",
     },
     needs=("Config", "engine", "fingerprint"),

@@ -1,0 +1,145 @@
+"""Generative process reward models and chat models as judges. The text comes from a policy: one on servers where there are
+URLs, else one that vLLM runs here. So placement, retries and messages are those of the policies.
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from pipeline.config.fields import in_common
+from pipeline.config.label import PolicyConfig, SamplingConfig
+from pipeline.core.errors import UsageError
+from pipeline.engines.base import EngineNeeds, Policy, Surroundings
+from pipeline.engines.registry import policy_for
+from pipeline.engines.settings import HfConfig, OpenAiPolicyConfig
+from pipeline.scorers.base import Scorer, ScoringEngine
+from pipeline.scorers.generative.base import Style
+from pipeline.scorers.generative.gen_prm import GenPrm
+from pipeline.scorers.generative.process_bench import ProcessBench
+from pipeline.scorers.generative.think_prm import ThinkPrm
+from pipeline.scorers.served_settings import GenerativeConfig, JudgeStyle, VerdictRead
+
+if TYPE_CHECKING:
+    from pipeline.engines.base import Engine
+
+_STYLES: Mapping[JudgeStyle, type[Style]] = {
+    JudgeStyle.process_bench: ProcessBench,
+    JudgeStyle.think_prm: ThinkPrm,
+    JudgeStyle.gen_prm: GenPrm,
+}
+_NAMES = {
+    "policy.max_model_len": "scorer.max_length",
+    "sampling.max_tokens": "scorer.max_tokens",
+    "sampling.": "scorer.",
+    "policy.": "scorer.",
+    "policy=openai": "scorer.openai.urls",
+    "policy=hf": "scorer=generative",
+    "the policy ": "the model ",
+}
+"""Settings of policies in messages -> those from which they come here."""
+
+
+class Generative(Scorer):
+    """See the module."""
+
+    Config = GenerativeConfig
+    settings: GenerativeConfig
+
+    def __init__(self, settings: GenerativeConfig) -> None:
+        self.settings = settings
+        self.loads_model = not settings.openai.urls
+
+    def engine(self, around: Surroundings, *, newest_only: bool = False) -> ScoringEngine:
+        from pipeline.scorers.generative.engine import GenerativeEngine
+
+        style = self.style()
+        return GenerativeEngine(self.settings, style, self.text_engine(around), newest_only=newest_only)
+
+    def style(self) -> Style:
+        """How chains are put to the model. Raises UsageError for a verdict of which no probability can be read."""
+        own = self.settings
+        kind, probability = _STYLES[own.style], own.verdict is VerdictRead.probability
+        if probability and not kind.reads_words:
+            raise UsageError(
+                f"scorer.style={own.style.value} has an index for a verdict, not a word: set scorer.verdict=parsed, with "
+                "scorer.votes=8 for probabilities"
+            )
+        if probability and not own.openai.urls:
+            raise UsageError(
+                "scorer.verdict=probability needs servers, which state probabilities of words: set "
+                "scorer.openai.urls=[http://HOST:8000/v1], or scorer.verdict=parsed with scorer.votes=8"
+            )
+        return kind(kind.base if own.index_base is None else own.index_base, probability=probability)
+
+    def text_engine(self, around: Surroundings) -> "Engine":
+        """The engine that writes, not started. Raises UsageError for settings that do not fit together."""
+        sampling = self.sampling()
+        try:
+            self.policy_settings().check_complete(sampling)
+        except ValueError as error:
+            raise UsageError(in_own_names(str(error))) from error
+        return self.policy().engine(sampling, None, around)
+
+    def sampling(self) -> SamplingConfig:
+        """How critiques are sampled."""
+        own, kind = self.settings, _STYLES[self.settings.style]
+        published = kind.sampling
+        temperature = own.temperature
+        if temperature is None:
+            temperature = published.temperature if own.votes > 1 else 0.0
+        sampled = temperature > 0
+        return SamplingConfig(
+            temperature=temperature,
+            top_p=(published.top_p if own.top_p is None else own.top_p) if sampled else 1.0,
+            top_k=published.top_k if sampled and own.openai.extensions else 0,
+            max_tokens=own.max_tokens,
+            stop=list(kind.stop),
+        )
+
+    def policy_settings(self) -> PolicyConfig:
+        """The settings of the policy that writes."""
+        own = self.settings
+        if own.openai.urls:
+            return OpenAiPolicyConfig(
+                model=own.model,
+                tokenizer=own.tokenizer,
+                revision=own.revision,
+                max_model_len=own.max_length,
+                openai=own.openai,
+            )
+        shared = in_common(own, HfConfig)
+        return HfConfig(**{**shared, "kind": HfConfig().kind, "max_model_len": own.max_length})
+
+    def policy(self) -> Policy:
+        """The policy that writes."""
+        return policy_for(self.policy_settings())
+
+    async def fetch(self) -> None:
+        await self.policy().fetch()
+
+    def fingerprint(self) -> str:
+        return self.policy().fingerprint()
+
+    def devices(self) -> int | None:
+        return self.policy().devices()
+
+    def choose_tensor_parallel(self, gpus: int, memory: float | None) -> int:
+        return self.policy().choose_tensor_parallel(gpus, memory)
+
+    def given_tensor_parallel(self) -> int | None:
+        return self.policy().given_tensor_parallel()
+
+    def needs(self, gpus: float) -> EngineNeeds:
+        return self.policy().needs(gpus)
+
+    def uses_gpus(self) -> bool | None:
+        return self.policy().uses_gpus()
+
+    def check_gpus(self, gpus: float) -> None:
+        self.policy().check_gpus(gpus)
+
+
+def in_own_names(text: str) -> str:
+    """A message of a policy with the names of the settings of this scorer."""
+    for theirs, ours in _NAMES.items():
+        text = text.replace(theirs, ours)
+    return text
