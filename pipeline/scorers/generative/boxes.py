@@ -8,9 +8,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-_OPENS = re.compile(r"\\f?boxed[ ]{0,4}\{")
+_BRACES = re.compile(r"\\f?boxed[ ]{0,4}\{|[{}]")
 _MOST_CHARACTERS = 128
-"""Longest content of a box that is a verdict. A longer one is no verdict, and is not looked at."""
+"""Longest content of a box that is a verdict. A longer one is no verdict."""
 _WRAPPED = re.compile(r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mathit|emph)[ ]{0,4}\{(.*)\}", re.DOTALL)
 _BARE = re.compile(r"\{(.*)\}", re.DOTALL)
 _MOST_LAYERS = 8
@@ -27,24 +27,14 @@ class Box:
 
 
 def boxes(text: str) -> Iterator[Box]:
-    """The complete boxes of a text, in order. Of boxes within boxes, both are given."""
-    for opened in _OPENS.finditer(text):
-        closed = _closing(text, opened.end())
-        if closed is not None:
-            yield Box(says=_stripped(text[opened.end() : closed]), begin=opened.start(), end=closed + 1)
-
-
-def _closing(text: str, begin: int) -> int | None:
-    """Where the brace that was opened before `begin` is closed. None if it is not, or too far away."""
-    depth = 1
-    for at in range(begin, min(len(text), begin + _MOST_CHARACTERS + 1)):
-        if text[at] == "{":
-            depth += 1
-        elif text[at] == "}":
-            depth -= 1
-            if not depth:
-                return at
-    return None
+    """The complete boxes of a text, in the order in which they end. Of boxes within boxes, both are given."""
+    opened: list[tuple[int, int] | None] = []
+    """Of each open brace: begin of its box and of the content, or None if it is no box's."""
+    for found in _BRACES.finditer(text):
+        if found[0] != "}":
+            opened.append((found.start(), found.end()) if len(found[0]) > 1 else None)
+        elif opened and (box := opened.pop()) and found.start() - box[1] <= _MOST_CHARACTERS:
+            yield Box(says=_stripped(text[box[1] : found.start()]), begin=box[0], end=found.end())
 
 
 def _stripped(content: str) -> str:

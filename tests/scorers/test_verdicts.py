@@ -1,0 +1,195 @@
+"""Verdicts in what models write: the last complete one counts, and nothing raises."""
+
+import random
+from itertools import product
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.scorers.base import TOO_LONG, UNREADABLE
+from pipeline.scorers.generative import gen_prm, process_bench, think_prm
+from pipeline.scorers.generative.base import Judged
+from pipeline.scorers.generative.boxes import boxes
+from pipeline.scorers.generative.votes import after_first_error, step_scores
+from tests.strategies import texts
+
+HOSTILE_TEXTS = 10_000
+PIECES = (
+    *("\\boxed{", "\\boxed", "{", "}", "}}", "\\text{", "correct", "incorrect", "Yes", "No", "-1", "0", "1", "2", "7"),
+    *(
+        "\nStep 1:",
+        "\nStep 2:",
+        "Step 99999999999",
+        "\n### Step 1",
+        "\\fbox{",
+        "\\boxed{\\boxed{",
+        "{" * 300,
+        "}" * 300,
+    ),
+    *("\\", "$", "**", "\n", " ", "\x00", "\u2212", "\u202e", "é" * 50, "<analyze>", "</analyze>\n", "</think>", "١"),
+    *("__import__('os').system('id')", "%s%n", "{0.__class__}", "\ud83d\ude00", "9" * 500, "\\boxed{" * 50),
+)
+
+
+def says(text: str) -> list[str]:
+    return [box.says for box in boxes(text)]
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        (r"\boxed{correct}", ["correct"]),
+        (r"\boxed{\text{incorrect}}", ["incorrect"]),
+        (r"$\boxed{ \mathbf{\text{Yes}} }$", ["Yes"]),
+        (r"\boxed{{No}}", ["No"]),
+        (r"\boxed{**-1**}", ["-1"]),
+        (r"\boxed{$3$}.", ["3"]),
+        (r"\boxed{\frac{1}{2}} and \boxed{2}", [r"\frac{1}{2}", "2"]),
+        (r"\boxed{correct", []),
+        (r"\boxed{\text{correct}", []),
+        (r"\boxed{a\boxed{b}}", ["b", r"a\boxed{b}"]),
+        (r"boxed{correct} \box{1}", []),
+        (r"\boxed{" + "x" * 1000 + "}", []),
+        (r"\boxed{}", [""]),
+    ],
+)
+def test_only_complete_boxes_count_and_wrappings_come_off(text: str, wanted: list[str]) -> None:
+    assert says(text) == wanted
+
+
+@given(texts, st.sampled_from(["correct", "No", "-1"]), texts)
+def test_a_box_is_found_wherever_it_stands(before: str, verdict: str, after: str) -> None:
+    text = f"{before.replace('boxed', '')}\\boxed{{\\text{{{verdict}}}}}{after.replace('boxed', '')}"
+    (box,) = [box for box in boxes(text) if box.says == verdict]
+    assert text[box.begin : box.end] == f"\\boxed{{\\text{{{verdict}}}}}"
+
+
+@given(st.integers(1, 12), st.integers(0, 1), st.data())
+def test_an_index_is_the_first_error_in_either_base(steps: int, base: int, data: st.DataObject) -> None:
+    error = data.draw(st.integers(0, steps - 1))
+    vote = process_bench.first_error_vote(f"Is it \\boxed{{-1}}? No: \\boxed{{{error + base}}}.", steps, base)
+    assert vote == [1.0] * error + [0.0] * (steps - error)
+    assert process_bench.first_error_vote("\\boxed{0}, no, \\boxed{-1}", steps, base) == [1.0] * steps
+    for outside in (steps + base, base - 1 if base else 99, -2):
+        assert process_bench.first_error_vote(f"\\boxed{{{outside}}}", steps, base) == [None] * steps
+
+
+@pytest.mark.parametrize(
+    "text", [r"\boxed{paragraph_1}", r"\boxed{\text{Paragraph }1}", r"\boxed{step 1}", "\\boxed{ 1 }"]
+)
+def test_an_index_may_say_what_it_is_of(text: str) -> None:
+    assert process_bench.first_error_vote(text.replace("}1}", "} 1}"), 3, 0) in ([1.0, 0.0, 0.0], [None] * 3)
+    assert process_bench.first_error_vote(r"\boxed{paragraph_1}", 3, 0) == [1.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "It is in paragraph 1.", r"\boxed{one}", r"\boxed{1.5}", r"\boxed{1, 2}", r"\boxed{1"]
+)
+def test_an_answer_without_an_index_says_nothing(text: str) -> None:
+    assert process_bench.first_error_vote(text, 2, 0) == [None, None]
+
+
+def step_verdicts(text: str, steps: int) -> list[str | None]:
+    return [None if box is None else box.says for box in think_prm.verdicts(text, steps, 1)]
+
+
+def test_verdicts_belong_to_the_steps_that_headings_name() -> None:
+    text = (
+        "\nStep 1: Fine. The step is \\boxed{correct}\n\n**Step 2:** It says \\boxed{12}, hmm \\boxed{correct}. Wait, "
+        "step 1 was right. No: \\boxed{incorrect}\n### Step 4: \\boxed{correct}\nStep 9: \\boxed{incorrect}\n"
+    )
+    assert step_verdicts(text, 4) == ["correct", "incorrect", None, "correct"]
+    assert step_verdicts("Step 1: \\boxed{incorrect} again\nStep 1: \\boxed{\\text{correct}}", 1) == ["correct"]
+    assert step_verdicts("Yes, \\boxed{correct}\nStep 2: \\boxed{incorrect}", 2) == [None, "incorrect"]
+
+
+def test_without_headings_verdicts_are_counted() -> None:
+    assert step_verdicts("\\boxed{correct} then \\boxed{incorrect}", 3) == ["correct", "incorrect", None]
+    assert step_verdicts("\\boxed{correct} " * 3, 2) == [None, None]
+
+
+@pytest.mark.parametrize(
+    ("text", "score"),
+    [
+        ("{Yes}$\n</output>", 1.0),
+        ("{\\text{No}}$", 0.0),
+        (" {yes}", 1.0),
+        ("{No}$\n</output>\nParagraph 2: \\boxed{Yes}", 0.0),
+        ("{Maybe}", None),
+        ("{Yes", None),
+        ("", None),
+        ("Yes", None),
+        (" is it? \\boxed{Yes}", None),
+    ],
+)
+def test_a_judgement_is_the_box_that_it_begins_with(text: str, score: float | None) -> None:
+    assert gen_prm.judgement(text) == score
+
+
+@given(st.lists(st.sampled_from([None, 0.0, 1.0, 0.3, 0.8]), max_size=8))
+def test_steps_after_an_error_that_nobody_judged_are_wrong(verdicts: list[float | None]) -> None:
+    found = after_first_error(verdicts)
+    first = next((at for at, verdict in enumerate(verdicts) if verdict is not None and verdict < 0.5), len(verdicts))
+    for at, (before, after) in enumerate(zip(verdicts, found, strict=True)):
+        assert after == (0.0 if before is None and at > first else before)
+
+
+votes_of_three = st.lists(
+    st.lists(st.sampled_from([None, 0.0, 1.0, 0.25]), min_size=3, max_size=3), min_size=1, max_size=9
+)
+
+
+@given(votes_of_three, st.integers(0, 2))
+def test_votes_are_averaged_and_their_agreement_is_the_reliability(
+    votes: list[list[float | None]], left_out: int
+) -> None:
+    scores = step_scores(Judged(votes=votes, left_out=left_out), 3 + left_out)
+    assert len(scores.scores) == len(scores.positions) == 3 + left_out
+    said = [[vote[step] for vote in votes if vote[step] is not None] for step in range(3)]
+    for votes_of_step, score in zip(said, scores.scores, strict=False):
+        assert score == (
+            pytest.approx(sum(filter(None, votes_of_step)) / len(votes_of_step)) if votes_of_step else None
+        )
+    assert (scores.reliability is None) == (len(votes) == 1)
+    assert all(0.0 <= each <= 1.0 for each in scores.reliability or ())
+    assert scores.fault == (TOO_LONG if left_out else UNREADABLE if [] in said else "")
+
+
+def test_three_of_four_votes_are_a_probability_with_a_reliability() -> None:
+    scores = step_scores(Judged(votes=[[1.0, 1.0], [1.0, 0.0], [1.0, 0.0], [1.0, None]], tokens=9), 2)
+    assert scores.scores == (1.0, pytest.approx(1 / 3))
+    assert scores.reliability == (1.0, 0.5)
+    assert scores.n_tokens == 9
+
+
+def test_ten_thousand_hostile_texts_raise_nothing() -> None:
+    draw = random.Random(0)
+    for _ in range(HOSTILE_TEXTS):
+        text = "".join(draw.choices(PIECES, k=draw.randrange(40)))
+        for votes in (
+            process_bench.first_error_vote(text, 3, 0),
+            after_first_error([None if box is None else 1.0 for box in think_prm.verdicts(text, 3, 1)]),
+            [gen_prm.judgement(text)] * 3,
+        ):
+            assert len(votes) == 3
+            assert all(vote is None or 0.0 <= vote <= 1.0 for vote in votes)
+
+
+@pytest.mark.parametrize(
+    "piece", ["\\boxed{", "\\boxed{{", "\\boxed{\\text{", "\nStep 1", "\\boxed{1", "{", "\n" + " " * 20]
+)
+def test_a_megabyte_of_the_same_piece_is_read_to_its_end(piece: str) -> None:
+    text = piece * (1_000_000 // len(piece))
+    # A reader that begins again at every brace would not end before the time limit of tests.
+    assert process_bench.first_error_vote(text, 3, 0) == [None] * 3
+    assert think_prm.verdicts(text, 3, 1) == [None] * 3
+    assert gen_prm.judgement(text) is None
+
+
+def test_prompts_keep_what_looks_like_a_field() -> None:
+    for problem, step in product(["{tagged_response}", "{base}", "%s {0}"], ["{problem}", "\\boxed{-1}"]):
+        prompt = process_bench.critique_prompt(problem, [step], 0)
+        assert (
+            f"[Math Problem]\n\n{problem}\n\n[Solution]\n\n<paragraph_0>\n{step}\n</paragraph_0>\n\nYour task" in prompt
+        )
