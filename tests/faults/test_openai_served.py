@@ -4,14 +4,10 @@ import asyncio
 import json
 import os
 import re
-import socket
 import subprocess
 import sys
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import polars as pl
@@ -28,9 +24,8 @@ from pipeline.data.prompts import Prompter
 from pipeline.engines.hugging_face import HfTokenizer, load_tokenizer
 from pipeline.engines.openai.engine import OpenAiEngine
 from pipeline.engines.settings import OpenAiPolicyConfig
-from pipeline.engines.vllm import reaper
-from pipeline.engines.vllm.guard import mark_of_this_process
 from tests.conftest import ROOT
+from tests.faults.vllm_server import KEY, NAME, VllmServer
 from tests.tiny.compared import implausible, shown, truth
 from tests.tiny.policy import ASSET, OVERRIDES, TRUTH
 
@@ -41,9 +36,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore"),
 ]
 
-KEY = "sk-Secret-of-the-tests-0123456789"
-NAME = "tiny-as-served"
-START_SECONDS = 300
 CONTEXT = 192
 OF_THE_OTHER_ENGINE = ("policy=hf", "policy.model=", "policy.dtype=", "policy.max_num_seqs=")
 ASKED = [
@@ -54,58 +46,6 @@ ASKED = [
     "run.report=false",
 ]
 _UNDER_WAY = re.compile(r"rollouts [1-9]")
-
-
-class VllmServer:
-    """vLLM's own server in a process of its own. Whatever becomes of this process, a guard ends it."""
-
-    def __init__(self, log: Path) -> None:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self._port = int(probe.getsockname()[1])
-        self.url = f"http://127.0.0.1:{self._port}/v1"
-        self._log = log
-        self._guard: subprocess.Popen[bytes] | None = None
-
-    def start(self) -> None:
-        mark = mark_of_this_process()
-        self._guard = subprocess.Popen(
-            [sys.executable, "-I", reaper.__file__, mark], stdin=subprocess.PIPE, start_new_session=True, env={}
-        )
-        environment = {
-            "VLLM_API_KEY": KEY, "VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_CPU_OMP_THREADS_BIND": "nobind",
-            "OMP_NUM_THREADS": "1", "VLLM_NO_USAGE_STATS": "1", "HF_HUB_OFFLINE": "1",
-            "VLLM_WORKER_MULTIPROC_METHOD": "spawn", "SPT_NOENV": "1", reaper.MARK: mark,
-        }  # fmt: skip
-        # `vllm serve` is this module behind a command line that vllm-cpu's package name breaks.
-        command = [
-            sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", str(ASSET),
-            "--served-model-name", NAME, "--host", "127.0.0.1", "--port", str(self._port), "--dtype", "float32",
-            "--enforce-eager", "--max-num-seqs", "64", "--enable-prompt-tokens-details",
-        ]  # fmt: skip
-        with self._log.open("ab") as log:
-            process = subprocess.Popen(
-                command, env={**os.environ, **environment}, stdin=subprocess.DEVNULL, stdout=log, stderr=log
-            )
-        deadline = time.monotonic() + START_SECONDS
-        while not self._answers():
-            assert process.poll() is None, self._log.read_text()[-3000:]
-            assert time.monotonic() < deadline, self._log.read_text()[-3000:]
-            time.sleep(0.2)
-
-    def kill(self) -> None:
-        """SIGKILL to all of its processes."""
-        guard, self._guard = self._guard, None
-        if guard is not None:
-            assert guard.stdin is not None
-            guard.stdin.close()
-            guard.wait(60)
-
-    def _answers(self) -> bool:
-        asked = urllib.request.Request(f"{self.url}/models", headers={"Authorization": f"Bearer {KEY}"})
-        with suppress(urllib.error.URLError, OSError):
-            return NAME.encode() in urllib.request.urlopen(asked, timeout=5).read()
-        return False
 
 
 @pytest.fixture(scope="module")

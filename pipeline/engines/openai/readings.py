@@ -72,11 +72,18 @@ def next_token_body(model: str, prompt: Sequence[int], tokens: Sequence[int], *,
         "n": 1,
         "temperature": 0.0,
         "top_p": 1.0,
+        "presence_penalty": 0.0,
+        "frequency_penalty": 0.0,
         "logprobs": TOP,
         "stream": False,
     }
     if extensions:
-        fields |= {"allowed_token_ids": list(tokens), "return_tokens_as_token_ids": True, "skip_special_tokens": False}
+        fields |= {
+            "allowed_token_ids": list(tokens),
+            "return_tokens_as_token_ids": True,
+            "skip_special_tokens": False,
+            "repetition_penalty": 1.0,
+        }
     else:
         fields["logit_bias"] = {str(token): _BIAS for token in tokens}
     return _written(fields)

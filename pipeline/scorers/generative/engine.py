@@ -133,7 +133,7 @@ class GenerativeEngine:
     async def _start_questions(self) -> None:
         own = self._settings
         questions = Questions(own.openai, own.model)
-        first, second, *_ = self._text_engine.tokenizer.encode("12")
+        first, second = (self._text_engine.tokenizer.encode(digit)[-1] for digit in "12")
         question = word_question(questions, (first,), (first, second), name="a sample", home="")
 
         async def probe(connection: Http, at: int) -> None:

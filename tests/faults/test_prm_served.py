@@ -1,0 +1,85 @@
+"""Scorers that ask servers, against real vLLM servers on this machine: the scores are those that transformers computes."""
+
+import asyncio
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline.engines.base import Surroundings
+from pipeline.scorers.base import ChainText, StepScores
+from pipeline.scorers.registry import open_scorer
+from pipeline.scorers.served_settings import OpenAiScorerConfig, ScorerServers, ServedApi
+from pipeline.scorers.settings import OwnConfig
+from tests.faults.vllm_server import KEY, NAME, VllmServer
+from tests.scorers.prm_server import CHAINS, classes_folder, signs_offered
+from tests.scorers.test_served import words_by_transformers
+from tests.tiny.policy import ASSET
+
+pytestmark = [
+    pytest.mark.faults,
+    pytest.mark.model,
+    pytest.mark.timeout(900),
+    pytest.mark.filterwarnings("ignore"),
+]
+
+
+@pytest.fixture(autouse=True)
+def key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+
+
+@contextmanager
+def serving(log: Path, model: Path = ASSET, *arguments: str) -> Iterator[VllmServer]:
+    made = VllmServer(log, model, arguments)
+    try:
+        made.start()
+        yield made
+    finally:
+        made.kill()
+
+
+def scored(config: Any, chains: Sequence[ChainText] = CHAINS) -> Sequence[StepScores]:
+    async def work() -> Sequence[StepScores]:
+        engine = open_scorer(config, Surroundings())
+        await engine.start()
+        try:
+            return await engine.score(chains)
+        finally:
+            await engine.close()
+
+    return asyncio.run(asyncio.wait_for(work(), 300))
+
+
+@pytest.mark.parametrize("api", [ServedApi.pooling, ServedApi.classify])
+def test_classes_of_vllm_are_those_of_transformers(tmp_path: Path, api: ServedApi) -> None:
+    folder = classes_folder(tmp_path / "prm")
+    task = {ServedApi.pooling: "token_classify", ServedApi.classify: "classify"}[api]
+    with serving(tmp_path / "log", folder, "--runner", "pooling", "--pooler-config.task", task) as server:
+        servers = ScorerServers(urls=[server.url], retries=1)
+        config = OpenAiScorerConfig(model=NAME, tokenizer=str(folder), layout="own", api=api, openai=servers)
+        found, again = scored(config), scored(config)
+    for each, wanted in zip(found, scored(OwnConfig(model=str(folder))), strict=True):
+        assert each.scores == pytest.approx(wanted.scores, abs=1e-3)
+        assert each.positions == wanted.positions
+    assert [each.scores for each in again] == [pytest.approx(each.scores, abs=1e-3) for each in found]
+
+
+def test_words_of_vllm_are_those_of_transformers(tmp_path: Path) -> None:
+    with serving(tmp_path / "log") as server, signs_offered() as signs:
+        servers = ScorerServers(urls=[server.url], retries=1)
+        config = OpenAiScorerConfig(model=NAME, tokenizer=str(ASSET), layout=signs, openai=servers)
+        found = scored(config)
+        without = scored(
+            OpenAiScorerConfig(model=NAME, tokenizer=str(ASSET), layout=signs, openai=servers_plain(server))
+        )
+    for each, other, wanted in zip(found, without, words_by_transformers(), strict=True):
+        assert each.scores == pytest.approx(wanted, abs=1e-3)
+        assert not any(score is not None and math.isnan(score) for score in other.scores)
+
+
+def servers_plain(server: VllmServer) -> ScorerServers:
+    return ScorerServers(urls=[server.url], retries=1, extensions=False)
