@@ -53,7 +53,7 @@ class Signs(ModelScorer):
     architectures = ("ForCausalLM",)
     what = "a language model"
 
-    def load(self, device: str) -> Any:
+    def load(self, device: str, readout: Readout) -> Any:
         raise NotImplementedError
 
     def reading(self, tokenizer: Any, config: Any) -> Reading:
