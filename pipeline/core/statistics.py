@@ -36,6 +36,8 @@ _MOST_DRAWS = 2**24
 """Counts that a bootstrap holds at a time: 128 MiB."""
 _NO_WIDTH = 1e-12
 """Resamples that differ by less count as equal."""
+_ROUNDING = 1e-9
+"""A value at most this far below a bin's lower end is in the bin: 100 * 0.29 < 29 in floating point."""
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -230,6 +232,11 @@ def rank_correlation(x: Floats, y: Floats) -> float | None:
     x, y = (each - each.mean() for each in ranks)
     spread = math.sqrt(float((x * x).sum() * (y * y).sum()))
     return float((x * y).sum()) / spread if spread else None
+
+
+def bins_of(values: Floats, n_bins: int) -> Ints:
+    """The bin of each value from 0 to 1, of `n_bins` bins of equal width. Each has its lower end, the last one both."""
+    return np.asarray(np.minimum((values * n_bins + _ROUNDING).astype(np.int64), n_bins - 1))
 
 
 def wilson(successes: int, trials: int, confidence: float) -> tuple[float, float]:

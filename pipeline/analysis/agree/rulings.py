@@ -19,12 +19,10 @@ from numpy.typing import NDArray
 
 from pipeline.analysis.agree.human import NEUTRAL, NO_ERROR, ChainPair, ModelChain, first_error
 from pipeline.analysis.settings import Neutral
-from pipeline.core.statistics import Floats, Interval, Resampling, auc, share, wilson
+from pipeline.core.statistics import Floats, Interval, Resampling, auc, bins_of, share, wilson
 
 _LABELS: dict[int | None, bool | None] = {1: True, 0: False, None: None}
 _ERRONEOUS, _EXACT, _CORRECT, _CLEARED = range(4)
-_ROUNDING = 1e-9
-"""A value at most this far below a bin's lower end is in the bin: 100 * 0.29 < 29 in floating point."""
 _GOOD, _GOOD_RIGHT, _BAD, _BAD_RIGHT = range(4)
 
 
@@ -244,7 +242,7 @@ def reliability(pairs: Sequence[ChainPair], n_bins: int, confidence: float) -> R
     values = np.array([value for _, value, _, _ in valued], dtype=np.float64)
     goods = np.array([good for _, _, good, _ in valued], dtype=np.bool_)
     sampled = np.array([not terminal for _, _, _, terminal in valued], dtype=np.bool_)
-    where = np.minimum((values * n_bins + _ROUNDING).astype(np.int64), n_bins - 1)
+    where = bins_of(values, n_bins)
     bins = tuple(
         _bin(position, n_bins, values[where == position], goods[where == position], confidence)
         for position in np.unique(where).tolist()

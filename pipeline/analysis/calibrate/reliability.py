@@ -1,0 +1,148 @@
+"""How far predictions of V are from rollouts: bias, ECE, Brier score, log loss, and the reliability curve. Pure.
+
+Every prefix counts once. `value` is an unbiased estimate of its V from its rollouts, see `trials`.
+
+- Bias: mean prediction minus mean value. Above 0, predictions are too high.
+- Brier score: the mean of (outcome - prediction)^2 over rollouts (Brier 1950). Even a perfect prediction has V (1 - V).
+- Log loss: the mean of -log P(outcome) over rollouts, with predictions cut to [`LEAST`, 1 - `LEAST`].
+- ECE: the mean distance between mean prediction and mean value in bins of equal width, weighted by prefixes (Naeini et al. 2015).
+  Rollouts are few, so bins of perfect predictions have a distance, too. That part is removed: the distance d of a bin with
+  standard error s becomes 2 d - E|N(d, s^2)|, the normal correction of Kumar, Liang and Ma (2019, arXiv 1909.10155). Some of it
+  stays: among perfect predictions about half.
+
+Intervals are percentiles of the bootstrap over problems. Resampling adds noise to an ECE again. So the lower end is that of an
+estimate whose mean is 0 for perfect predictions: the ECE whose signs come from one half of the problems and its distances from the
+other, averaged over all halves. The upper end is that of the same estimate for the noise of the data alone.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtr
+
+from pipeline.analysis.calibrate.fit import brier_losses
+from pipeline.analysis.calibrate.trials import Trials, mean_value
+from pipeline.core.statistics import (
+    CONFIDENCE,
+    RESAMPLES,
+    Floats,
+    Interval,
+    Resampling,
+    bins_of,
+    ratio,
+    share,
+    sums_of,
+)
+
+LEAST = 1e-6
+_RESAMPLING = Resampling(replicates=RESAMPLES, seed=0, confidence=CONFIDENCE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReliabilityBin:
+    """Prefixes with predictions in [`low`, `high`), the last bin including its end. `value`: their mean value with its
+    interval."""
+
+    low: float
+    high: float
+    prefixes: int
+    prediction: float
+    value: Interval
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reliability:
+    """`prediction` and `value`: means over prefixes. `ece_uncorrected`: with the noise of rollouts. `bins`: those with prefixes."""
+
+    prefixes: int
+    problems: int
+    prediction: float
+    value: float
+    bias: Interval
+    ece: Interval
+    ece_uncorrected: float
+    brier: Interval
+    log_loss: Interval
+    bins: tuple[ReliabilityBin, ...]
+
+
+def reliability(predicted: Floats, trials: Trials, n_bins: int) -> Reliability:
+    """The figures of predictions, one per prefix. There must be at least one."""
+    bins = bins_of(predicted, n_bins)
+    corrected, plain = _ece(predicted, trials, bins, n_bins)
+    ones = np.ones(len(trials))
+
+    def estimate(losses: Floats) -> Interval:
+        return _RESAMPLING.estimate(sums_of(trials.problems, [losses, ones]), ratio)
+
+    return Reliability(
+        prefixes=len(trials),
+        problems=trials.n_problems,
+        prediction=float(predicted.mean()),
+        value=float(trials.values.mean()),
+        bias=estimate(predicted - trials.values),
+        ece=corrected,
+        ece_uncorrected=plain,
+        brier=estimate(brier_losses(predicted, trials.values)),
+        log_loss=estimate(_log_losses(predicted, trials.values)),
+        bins=tuple(
+            ReliabilityBin(
+                low=at / n_bins,
+                high=(at + 1) / n_bins,
+                prefixes=int((bins == at).sum()),
+                prediction=float(predicted[bins == at].mean()),
+                value=mean_value(trials.part(bins == at)),
+            )
+            for at in np.unique(bins).tolist()
+        ),
+    )
+
+
+def _log_losses(predicted: Floats, values: Floats) -> Floats:
+    inner = np.clip(predicted, LEAST, 1 - LEAST)
+    return np.asarray(-values * np.log(inner) - (1 - values) * np.log1p(-inner))
+
+
+def _ece(predicted: Floats, trials: Trials, bins: "np.ndarray[tuple[int], np.dtype[np.int64]]", n_bins: int) -> tuple[Interval, float]:
+    """ECE with its interval, and the one without a correction."""
+    apart = predicted - trials.values
+    sums = sums_of(trials.problems, [np.ones(len(trials)), *(apart * (bins == at) for at in range(n_bins))])
+    n_problems, total = len(sums), sums[:, 0].sum()
+    distance = np.abs(sums[:, 1:].sum(axis=0))
+    plain = float(distance.sum() / total)
+    if n_problems < 2:
+        return Interval(value=plain), plain
+    variance = sums[:, 1:].var(axis=0, ddof=1) * n_problems
+    value = min(1.0, max(0.0, float((2 * distance - _folded_mean(distance, variance)).sum() / total)))
+
+    def estimates(noise: float) -> Interval:
+        return _RESAMPLING.estimate(
+            sums, lambda found: share(_of_halves(found[..., 1:], noise * variance).sum(axis=-1), found[..., 0])
+        )
+
+    low, high = estimates(2).low, estimates(1).high
+    if low is None or high is None:
+        return Interval(value=value), plain
+    return Interval(value=value, low=max(0.0, min(low, value)), high=min(1.0, max(high, value))), plain
+
+
+def _of_halves(sums: Floats, variance: Floats) -> Floats:
+    """|sum| with the sign of one half of the problems and the amount of the other, averaged over all halves, for a sum that is normal
+    with this variance. The halves are (S + D) / 2 and (S - D) / 2 with D ~ N(0, variance); if |D| < |S| they have the same sign
+    and give |S|, otherwise -|D|."""
+    distance, sd = np.abs(sums), np.sqrt(variance)
+    z = share(distance, np.broadcast_to(sd, distance.shape))
+    same = np.where(sd > 0, 2 * ndtr(z) - 1, 1.0)
+    return np.asarray(distance * same - 2 * sd * np.where(sd > 0, _density(z), 0.0))
+
+
+def _folded_mean(center: Floats, variance: Floats) -> Floats:
+    """E|N(center, variance)|."""
+    sd = np.sqrt(variance)
+    z = share(center, sd)
+    spread = 2 * sd * _density(z) + center * (2 * ndtr(z) - 1)
+    return np.where(sd > 0, spread, center)
+
+
+def _density(z: Floats) -> Floats:
+    return np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi)
