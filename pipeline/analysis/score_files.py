@@ -11,14 +11,14 @@ import polars as pl
 
 from pipeline.config.recorded_settings import RUN_RECORD
 from pipeline.core.errors import InputError
-from pipeline.core.schemas import SCORES
+from pipeline.core.schemas import CALIBRATED_SCORES
 from pipeline.storage.location import storage_at
 from pipeline.storage.stored_scores import score_shards
 
 JSONL, PARQUET = ".jsonl", ".parquet"
 _REMEDY = "name a file that `python -m pipeline score` has written"
 _NAMES = ("chain_id", "problem_id")
-_TYPES = pl.DataFrame(SCORES.empty_table()).schema
+_TYPES = pl.DataFrame(CALIBRATED_SCORES.empty_table()).schema
 
 
 def score_files(key: str, path: Path) -> list[Path]:
@@ -36,8 +36,8 @@ def score_files(key: str, path: Path) -> list[Path]:
 
 
 def read_score_file(key: str, path: Path, columns: Sequence[str], optional: Sequence[str] = ()) -> pl.DataFrame:
-    """The `columns` of a Parquet or JSONL file in the types of `schemas.SCORES`, and the `optional` ones, null where the file
-    lacks them. Raises InputError for another file."""
+    """The `columns` of a Parquet or JSONL file in the types of `schemas.CALIBRATED_SCORES`, and the `optional` ones, null where the
+    file lacks them. Raises InputError for another file."""
     if not path.is_file():
         raise InputError(f"{key}={path}: there is no such file; {_REMEDY}")
     jsonl = path.suffix.lower() == JSONL

@@ -1,4 +1,5 @@
-"""Settings of the commands `status`, `chains`, `report`, `select` and `agree`, which read the files of other commands. Pure."""
+"""Settings of the commands `status`, `chains`, `report`, `select`, `agree` and `calibrate`, which read the files of other commands.
+Pure."""
 
 import math
 from dataclasses import dataclass, field
@@ -182,6 +183,35 @@ class AgreeConfig(Settings):
                 if self.dev is None
                 else f"dev={self.dev} needs threshold=dev, which chooses the threshold on that subset"
             )
+
+
+@dataclass(kw_only=True, slots=True)
+class CalibrateConfig(Settings):
+    """All settings of `calibrate`."""
+
+    scores: str = "???"
+    """The file of step scores, as `score` writes it, or a folder of such files."""
+    run_dir: str = "???"
+    """The run directory with fresh rollouts of the policy in use, for the chains of the scores."""
+    out: str = "???"
+    """The JSON file for the calibration and its figures; `score calibration=FILE` applies it."""
+    page: str | None = None
+    """An HTML page with the figures. null: beside `out`, with its name and .html."""
+    group_prefixes: Annotated[int, Ge(1)] = 200
+    """Number of prefixes from which a step position has a map of its own. Positions with fewer are pooled with the next ones."""
+    least_prefixes: Annotated[int, Ge(1)] = 200
+    """With fewer prefixes in all, there is no calibration."""
+    folds: Annotated[int, Range(ge=2, le=20)] = 5
+    """Number of parts of the problems. Each part is predicted from the others, to judge the calibration and to choose its form."""
+    bins: Annotated[int, Range(ge=1, le=100)] = 10
+    """Number of bins of the reliability curve and of the ECE."""
+    partial: bool = False
+    """Also accept an unfinished run, and use the rollouts of the labels that it has."""
+
+    def check(self) -> None:
+        for key, path in (("scores", self.scores), ("run_dir", self.run_dir), ("out", self.out)):
+            check(bool(path.strip()), key, repr(path), "a name")
+        check(self.page is None or bool(self.page.strip()), "page", repr(self.page), "the name of a file, or null")
 
 
 _OF_A_RUN = ("soft", "thresholds", "partial")

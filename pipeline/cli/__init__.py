@@ -4,6 +4,7 @@ A command imports its modules when it runs: Ray and the readers load slowly, and
 """
 
 from pipeline.cli.agree import AGREE
+from pipeline.cli.calibrate import CALIBRATE
 from pipeline.cli.chains import CHAINS
 from pipeline.cli.command import Command
 from pipeline.cli.doctor import DOCTOR
@@ -35,6 +36,7 @@ COMMANDS: dict[str, Command] = {
         SCORE,
         SELECT,
         AGREE,
+        CALIBRATE,
         GRADE,
     )
 }

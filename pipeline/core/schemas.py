@@ -254,6 +254,11 @@ SCORES = pa.schema(
 `scorers.base.StepScores`, also for `step_positions` and `reliability`). The chain scores are null unless all steps have a
 score. `score` is the chain score that the settings choose. `n_tokens`: tokens that the model read and wrote for the chain."""
 
+RAW_STEP_SCORES = "raw_step_scores"
+CALIBRATED_SCORES = pa.schema([*SCORES, _required(RAW_STEP_SCORES, pa.list_(pa.float64()))])
+"""The same with a calibration. `step_scores` are calibrated, and the chain scores follow from them; `raw_step_scores` are the
+model's own."""
+
 SCHEMAS = {
     "inputs": INPUTS,
     "solutions": SOLUTIONS,

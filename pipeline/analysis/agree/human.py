@@ -213,7 +213,12 @@ def subsets(pairs: Sequence[ChainPair]) -> list[str | None]:
 
 def text_key(chain: HumanChain | ModelChain) -> tuple[str, ...]:
     """The texts of a chain without differences in white space: what identifies it."""
-    return tuple(" ".join(text.split()) for text in (chain.problem, *chain.steps))
+    return key_of_texts(chain.problem, chain.steps)
+
+
+def key_of_texts(problem: str, steps: Iterable[str]) -> tuple[str, ...]:
+    """The same of a chain's texts."""
+    return tuple(" ".join(text.split()) for text in (problem, *steps))
 
 
 def _chain(

@@ -15,10 +15,12 @@ from pipeline.analysis.agree.human import ModelChain, text_key
 from pipeline.analysis.score_files import read_score_file, score_files
 from pipeline.core.errors import InputError
 from pipeline.core.formatting import first_of, format_count
+from pipeline.core.schemas import RAW_STEP_SCORES
 
 KEY = "scores"
-_WANTED = ("problem", "steps", "step_scores")
-_OPTIONAL = ("source_id", "outcome", "model")
+_SCORES = "step_scores"
+_WANTED = ("problem", "steps", _SCORES)
+_OPTIONAL = ("source_id", "outcome", "model", RAW_STEP_SCORES)
 _ROW = "row"
 _NOISE = 1e-4
 """Scores of one chain that differ by less are the same: a model computes with other roundings in another batch."""
@@ -26,9 +28,11 @@ _NOISE = 1e-4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoredChain:
-    """A chain with its step scores, as the values of `chain`. `file`, `row`: where it is, counted from 1."""
+    """A chain with its step scores, as the values of `chain`. `raw`: the model's own, where these are calibrated. `file`, `row`:
+    where it is, counted from 1."""
 
     chain: ModelChain
+    raw: tuple[float | None, ...] | None
     file: str
     row: int
 
@@ -40,25 +44,33 @@ class ScoredChain:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepScores:
-    """All chains, each text once. `model`: what scored them. `repeated`: rows with the text and the scores of an earlier
-    one."""
+    """All chains, each text once. `model`: what scored them. `calibrated`: whether a calibration changed the scores. `repeated`:
+    rows with the text and the scores of an earlier one."""
 
     files: tuple[str, ...]
     model: str | None
+    calibrated: bool
     chains: tuple[ScoredChain, ...]
     repeated: int
 
 
 def read_step_scores(name: str) -> StepScores:
-    """The chains of a file or a folder of files. Raises InputError for files of several models, and for a chain with other
-    scores than an earlier row, with more or fewer scores than steps, or with a score that is not between 0 and 1."""
+    """The chains of a file or a folder of files. Raises InputError for files of several models, for calibrated scores beside
+    others, and for a chain with other scores than an earlier row, with more or fewer scores than steps, or with a score that is
+    not between 0 and 1."""
     paths = score_files(KEY, Path(name).expanduser())
     models: dict[str, Path] = {}
+    kinds: dict[bool, Path] = {}
     chains: dict[tuple[str, ...], ScoredChain] = {}
     repeated = 0
     for path in paths:
         frame = read_score_file(KEY, path, _WANTED, _OPTIONAL).with_row_index(_ROW, offset=1)
         _check(frame, path)
+        calibrated = frame[RAW_STEP_SCORES].is_not_null()
+        if calibrated.any():
+            _check_scores(frame.filter(calibrated), path, RAW_STEP_SCORES)
+        for each in calibrated.unique().sort().to_list():
+            kinds.setdefault(each, path)
         for model in frame["model"].drop_nulls().unique().sort():
             models.setdefault(model, path)
         for scored in _chains(frame, path):
@@ -70,8 +82,16 @@ def read_step_scores(name: str) -> StepScores:
         raise InputError(
             f"{KEY}={name} holds scores of {len(models)} models, {_places(models)}: name the file of one of them"
         )
+    if len(kinds) > 1:
+        raise InputError(
+            f"{KEY}={name} holds calibrated scores ({kinds[True]}) and others ({kinds[False]}): name files of one kind"
+        )
     return StepScores(
-        files=tuple(map(str, paths)), model=next(iter(models), None), chains=tuple(chains.values()), repeated=repeated
+        files=tuple(map(str, paths)),
+        model=next(iter(models), None),
+        calibrated=True in kinds,
+        chains=tuple(chains.values()),
+        repeated=repeated,
     )
 
 
@@ -82,12 +102,13 @@ def _chains(frame: pl.DataFrame, path: Path) -> Iterator[ScoredChain]:
             source_id=row["source_id"],
             problem=row["problem"],
             steps=steps,
-            values=tuple(row["step_scores"]),
+            values=tuple(row[_SCORES]),
             labels=(None,) * len(steps),
             outcome=row["outcome"],
             terminal=False,
         )
-        yield ScoredChain(chain=chain, file=str(path), row=row[_ROW])
+        raw = row[RAW_STEP_SCORES]
+        yield ScoredChain(chain=chain, raw=None if raw is None else tuple(raw), file=str(path), row=row[_ROW])
 
 
 def _same(before: ScoredChain, again: ScoredChain) -> ScoredChain:
@@ -107,7 +128,7 @@ def _equal(one: float | None, other: float | None) -> bool:
 
 
 def _check(frame: pl.DataFrame, path: Path) -> None:
-    steps, scores = pl.col("steps"), pl.col("step_scores")
+    steps, scores = pl.col("steps"), pl.col(_SCORES)
     empty = pl.col("problem").is_null() | steps.is_null() | scores.is_null() | (steps.list.len() == 0)
     if (row := _first(frame, empty)) is not None:
         raise InputError(
@@ -121,9 +142,15 @@ def _check(frame: pl.DataFrame, path: Path) -> None:
             f"{KEY}: step {at} of {len(row['steps'])} in row {row[_ROW]} of {path} is blank{after}. Score the chains without "
             "blank steps"
         )
+    _check_scores(frame, path, _SCORES)
+
+
+def _check_scores(frame: pl.DataFrame, path: Path, column: str) -> None:
+    """Raise InputError for another number of scores than of steps, and for scores that are not between 0 and 1."""
+    steps, scores = pl.col("steps"), pl.col(column)
     other = steps.list.len() != scores.list.len()
     if (row := _first(frame, other)) is not None:
-        given, wanted = len(row["step_scores"]), len(row["steps"])
+        given, wanted = len(row[column]), len(row["steps"])
         reason = (
             "Has a text that ends in its separator been scored as if an empty step followed? Leave that score out"
             if given == wanted + 1
@@ -137,7 +164,7 @@ def _check(frame: pl.DataFrame, path: Path) -> None:
     if (row := _first(frame, beyond)) is not None:
         at, score = next(
             (at, score)
-            for at, score in enumerate(row["step_scores"], start=1)
+            for at, score in enumerate(row[column], start=1)
             if score is not None and not 0 <= score <= 1
         )
         raise InputError(

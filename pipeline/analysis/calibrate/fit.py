@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pipeline.analysis.calibrate.maps import Curve, fit_curve
 from pipeline.analysis.calibrate.trials import Trials, folds_of, mean_value
@@ -51,9 +52,10 @@ class StepGroup:
 
     def of(self, trials: Trials) -> Trials:
         """The trials in this group."""
-        return trials.part(self._holds(trials.steps))
+        return trials.part(self.holds(trials.steps))
 
-    def _holds(self, steps: Ints) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
+    def holds(self, steps: Ints) -> NDArray[np.bool_]:
+        """Whether each step is in this group."""
         within = steps >= self.first
         return within if self.last is None else within & (steps <= self.last)
 
@@ -79,7 +81,7 @@ class Maps:
         """The value of every prefix by its score and step."""
         found = np.empty(len(trials))
         for group, curve in zip(self.groups, self.curves, strict=True):
-            held = group._holds(trials.steps)
+            held = group.holds(trials.steps)
             found[held] = curve.at(trials.scores[held])
         return found
 
@@ -104,22 +106,27 @@ def fit_maps(kind: MapKind, groups: Sequence[StepGroup], trials: Trials) -> Maps
 
 def choose(groups: Sequence[StepGroup], trials: Trials, folds: int) -> MapChoice:
     """The kind of map, by cross-fitting over problems."""
-    losses = {kind: brier_losses(_cross_fitted(kind, groups, trials, folds), trials.values) for kind in _CANDIDATES}
+    losses = {kind: brier_losses(_of_kind(kind, groups, trials, folds), trials.values) for kind in _CANDIDATES}
     best = min(_CANDIDATES, key=lambda kind: float(losses[kind].mean()))
     gain = mean(trials.problems, brier_losses(trials.scores, trials.values) - losses[best])
     reliable = gain.low is not None and gain.low > 0
     return MapChoice(kind=best if reliable else MapKind.identity, best=best, gain=gain)
 
 
-def predictions(groups: Sequence[StepGroup], trials: Trials, folds: int) -> Floats:
-    """What the procedure predicts for each prefix from the problems in the other folds."""
-    fold, found = folds_of(trials.problems, folds), np.empty(len(trials))
+def cross_fitted(
+    groups: Sequence[StepGroup], trials: Trials, folds: int, others: Trials
+) -> tuple[Floats, Floats]:
+    """What the procedure predicts for each prefix from the problems in the other folds; the same for `others`, prefixes of the same
+    problems that nothing is fitted to."""
+    found, of_others = np.empty(len(trials)), np.empty(len(others))
     for out in range(folds):
-        held_out = fold == out
+        held_out = folds_of(trials.problems, folds) == out
         rest = trials.part(~held_out)
         maps = fit_maps(choose(groups, rest, folds).kind, groups, rest)
         found[held_out] = maps.at(trials.part(held_out))
-    return found
+        left = folds_of(others.problems, folds) == out
+        of_others[left] = maps.at(others.part(left))
+    return found, of_others
 
 
 def brier_losses(predicted: Floats, values: Floats) -> Floats:
@@ -137,10 +144,11 @@ def position_maps(maps: Maps, trials: Trials) -> list[PositionMap]:
     ]
 
 
-def _cross_fitted(kind: MapKind, groups: Sequence[StepGroup], trials: Trials, folds: int) -> Floats:
-    fold, found = folds_of(trials.problems, folds), np.empty(len(trials))
+def _of_kind(kind: MapKind, groups: Sequence[StepGroup], trials: Trials, folds: int) -> Floats:
+    """What maps of this kind predict for each prefix from the problems in the other folds."""
+    found = np.empty(len(trials))
     for out in range(folds):
-        held_out = fold == out
+        held_out = folds_of(trials.problems, folds) == out
         found[held_out] = fit_maps(kind, groups, trials.part(~held_out)).at(trials.part(held_out))
     return found
 

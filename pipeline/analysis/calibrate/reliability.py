@@ -32,6 +32,7 @@ from pipeline.core.statistics import (
     ratio,
     share,
     sums_of,
+    within,
 )
 
 LEAST = 1e-6
@@ -91,7 +92,7 @@ def reliability(predicted: Floats, trials: Trials, n_bins: int) -> Reliability:
                 high=(at + 1) / n_bins,
                 prefixes=int((bins == at).sum()),
                 prediction=float(predicted[bins == at].mean()),
-                value=mean_value(trials.part(bins == at)),
+                value=within(mean_value(trials.part(bins == at)), 0, 1),
             )
             for at in np.unique(bins).tolist()
         ),

@@ -1,0 +1,170 @@
+"""The page of a calibration, with the parts and the machinery of the report's page: one file that loads nothing."""
+
+import shlex
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import altair as alt
+
+from pipeline import __version__
+from pipeline.analysis.calibrate.run import CalibrationReport
+from pipeline.analysis.calibrate.tables import (
+    choice_lines,
+    count_lines,
+    curve_table,
+    figures_table,
+    groups_table,
+    signed,
+)
+from pipeline.analysis.report.contents import format_time
+from pipeline.analysis.report.page import (
+    ACCENT,
+    BY_OUTCOME,
+    MUTED,
+    Figure,
+    Page,
+    Section,
+    Table,
+    Tile,
+    draw_svg,
+    html,
+    rows_of,
+    scale,
+)
+from pipeline.analysis.settings import CalibrateConfig
+from pipeline.core.statistics import Interval
+from pipeline.scorers.calibration import PositionMap
+
+KIND = "calibration of step scores"
+_LARGE = 300
+_COLOURS = {"scores": BY_OUTCOME["wrong"], "calibrated": ACCENT}
+_MAPS = 12
+"""Maps that are drawn at most; the JSON file has all of them."""
+
+
+def page_of(report: CalibrationReport, config: CalibrateConfig) -> bytes:
+    """The content of the file."""
+    made = report.calibration.made_from
+    return html(
+        Page(
+            title=made.model or report.scores,
+            kind=KIND,
+            details=(
+                *((line[:9].strip(), line[9:].strip()) for line in count_lines(report) if line[:9].strip()),
+                ("map", choice_lines(report)[0][9:].strip()),
+            ),
+            banners=tuple(f"{line[:1].upper()}{line[1:]}." for line in report.remarks),
+            tiles=_tiles(report),
+            sections=(
+                Section(
+                    anchor="reliability",
+                    heading="Are scores probabilities?",
+                    intro="V is the probability that this policy ends the chain right. It is not the probability that people call "
+                    "the step correct. 'Calibrated' are predictions of problems from maps that were fitted to other problems.",
+                    figures=(_reliability_figure(report),),
+                    tables=(figures_table(report),),
+                ),
+                Section(anchor="steps", heading="By step", tables=(groups_table(report),)),
+                Section(
+                    anchor="maps",
+                    heading="Maps",
+                    intro="What `score calibration=...` makes of a score. The band is the 95 % interval of V among prefixes with "
+                    "this score.",
+                    figures=tuple(map(_map_figure, report.calibration.maps[:_MAPS])),
+                ),
+            ),
+            foot=(f"stepvalue {__version__}, {format_time(time.time())} UTC", _command(config)),
+        )
+    )
+
+
+def _reliability_figure(report: CalibrationReport) -> Figure:
+    """Mean value against mean prediction, before and after."""
+    rows = [
+        {"prediction": each.prediction, "kind": kind, **_ends(each.value)}
+        for kind, found in (("scores", report.total.before), ("calibrated", report.total.after))
+        for each in found.bins
+    ]
+    unit = alt.Scale(domain=[0, 1])
+    base = alt.Chart(rows_of(rows)).encode(
+        x=alt.X("prediction:Q", title="mean score of the bin", scale=unit),
+        color=alt.Color("kind:N", scale=scale(_COLOURS, set(_COLOURS)), sort=list(_COLOURS)),
+    )
+    rules = base.mark_rule(strokeWidth=2).encode(y=alt.Y("low:Q", scale=unit), y2="high:Q")
+    points = base.mark_point(filled=True, size=70, opacity=1).encode(y=alt.Y("value:Q", title="mean V", scale=unit))
+    before, after = curve_table(report.total.before), curve_table(report.total.after)
+    numbers = Table(
+        heads=("", *before.heads),
+        rows=(*(("scores", *row) for row in before.rows), *(("calibrated", *row) for row in after.rows)),
+        words=2,
+    )
+    return Figure(
+        title="V by score, before and after",
+        reading="Mean V of the prefixes in each bin of scores, with its interval. On the dashed line scores are probabilities; below "
+        "it they are too high.",
+        svg=draw_svg(_diagonal() + rules + points, height=_LARGE),
+        numbers=numbers,
+    )
+
+
+def _map_figure(found: PositionMap) -> Figure:
+    """One map with its band."""
+    rows: list[dict[str, Any]] = [
+        {"score": score, "value": value, "low": low, "high": high}
+        for score, value, low, high in zip(found.scores, found.values, found.low, found.high, strict=True)
+    ]
+    unit = alt.Scale(domain=[0, 1])
+    base = alt.Chart(rows_of(rows)).encode(x=alt.X("score:Q", title="score", scale=unit))
+    band = base.mark_area(color=ACCENT, opacity=0.2).encode(y=alt.Y("low:Q", scale=unit), y2="high:Q")
+    line = base.mark_line(color=ACCENT, strokeWidth=2.5).encode(y=alt.Y("value:Q", title="V", scale=unit))
+    until = "and later ones" if found.last is None else f"to {found.last}"
+    name = f"Step {found.first}" if found.first == found.last else f"Steps {found.first} {until}"
+    return Figure(
+        title=name,
+        reading=f"From {found.prefixes:,} prefixes.",
+        svg=draw_svg(_diagonal() + band + line),
+        numbers=Table(
+            heads=("score", "V", "low", "high"),
+            rows=tuple(
+                (f"{row['score']:.6f}", *(f"{row[name]:.3f}" for name in ("value", "low", "high"))) for row in rows
+            ),
+        ),
+    )
+
+
+def _diagonal() -> alt.Chart:
+    chart: alt.Chart = (
+        alt.Chart(rows_of([{"x": 0, "y": 0}, {"x": 1, "y": 1}]))
+        .mark_line(color=MUTED, strokeDash=[4, 4], strokeWidth=1.5)
+        .encode(x="x:Q", y="y:Q")
+    )
+    return chart
+
+
+def _ends(figure: Interval) -> Mapping[str, float | None]:
+    return {"value": figure.value, "low": figure.low, "high": figure.high}
+
+
+def _tiles(report: CalibrationReport) -> tuple[Tile, ...]:
+    before, after = report.total.before, report.total.after
+    return (
+        Tile(name="ECE before", value=_short(before.ece), note=_reach(before.ece)),
+        Tile(name="ECE after", value=_short(after.ece), note=_reach(after.ece)),
+        Tile(name="Brier score before", value=_short(before.brier), note=_reach(before.brier)),
+        Tile(name="Brier score after", value=_short(after.brier), note=_reach(after.brier)),
+        Tile(name="Scores too high by", value=signed(Interval(value=before.bias.value)), note=_reach(before.bias)),
+    )
+
+
+def _short(figure: Interval) -> str:
+    return "-" if figure.value is None else f"{figure.value:.3f}"
+
+
+def _reach(figure: Interval) -> str:
+    return "" if figure.low is None else f"{figure.low:.3f} to {figure.high:.3f}"
+
+
+def _command(config: CalibrateConfig) -> str:
+    given = (("scores", config.scores), ("run_dir", config.run_dir), ("out", config.out))
+    return shlex.join(["python", "-m", "pipeline", "calibrate", *(f"{key}={value}" for key, value in given)])

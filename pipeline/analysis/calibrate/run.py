@@ -1,0 +1,256 @@
+"""The `calibrate` command: reads step scores and a run's rollouts, fits the calibration, judges it, and writes it."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pipeline import __version__
+from pipeline.analysis.agree.scores import StepScores, read_step_scores
+from pipeline.analysis.calibrate.fit import (
+    MapChoice,
+    StepGroup,
+    choose,
+    cross_fitted,
+    fit_maps,
+    position_maps,
+    step_groups,
+)
+from pipeline.analysis.calibrate.prefixes import COLUMNS, PrefixCounts, ScoredPrefixes, match_prefixes
+from pipeline.analysis.calibrate.reliability import Reliability, reliability
+from pipeline.analysis.calibrate.trials import Trials
+from pipeline.analysis.settings import CalibrateConfig
+from pipeline.core.errors import InputError, UsageError
+from pipeline.core.formatting import first_of, format_count
+from pipeline.core.statistics import CONFIDENCE, Floats
+from pipeline.scorers.calibration import FORMAT, TARGET, Calibration, MadeFrom, encode
+from pipeline.storage.location import folder_at, storage_at
+from pipeline.storage.outputs import atomic_file, check_output_file, refuse_foreign, refuse_overwriting
+from pipeline.storage.stored_labels import rows_of
+from pipeline.storage.stored_run import readable_run
+
+PROBLEMS_PER_FOLD = 2
+"""Least number of problems in a fold: with fewer, a fold would be one problem's whim."""
+FEW_PROBLEMS = 50
+"""With fewer, a remark says that the intervals are rough."""
+_MODEL_RECORD = "train.json"
+"""What `train` writes into the folder of a model: the settings that it was trained with."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BeforeAfter:
+    """Reliability of the model's own scores, and of calibrated ones on problems that the maps were not fitted to."""
+
+    name: str
+    before: Reliability
+    after: Reliability
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CalibrationReport:
+    """The calibration, and how good it is.
+
+    `owed_units`: units of the run that are not labelled yet. `groups`: by steps. `ends`: last steps of chains with an outcome,
+    to which no map is fitted; None without any. `given`: the scores in the file, where they were calibrated before.
+    """
+
+    calibration: Calibration
+    target: str
+    scores: str
+    files: tuple[str, ...]
+    folds: int
+    owed_units: int
+    counts: PrefixCounts
+    choice: MapChoice
+    total: BeforeAfter
+    groups: tuple[BeforeAfter, ...]
+    ends: BeforeAfter | None
+    given: Reliability | None
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What a reader must know before the figures."""
+        return tuple(_remarks(self))
+
+
+def calibrate(config: CalibrateConfig) -> CalibrationReport:
+    """Make the calibration and write it, with its figures and its page, whole or not at all.
+
+    Raises UsageError for an output that cannot be written or is one of the inputs, for a missing run, a run of another schema, an
+    unfinished run without `partial`, or a model that was trained on this run; InputError for scores that cannot be read or are not
+    between 0 and 1, that are of other chains, or of too few prefixes or problems; StoreError.
+    """
+    _check_outputs(config)
+    scores = read_step_scores(config.scores)
+    _refuse_training_run(scores, config)
+    storage = storage_at(config.run_dir)
+    run = readable_run(storage, partial=config.partial)
+    found = match_prefixes(scores.chains, rows_of(storage, run, COLUMNS))
+    _refuse_few(config, scores, found.counts)
+    report = _report(config, scores, found, run.incomplete)
+    with atomic_file(Path(config.out).expanduser()) as file:
+        file.write(f"{encode(report.calibration, figures_of(report))}\n".encode())
+    from pipeline.analysis.calibrate.page import page_of
+
+    with atomic_file(page_path(config)) as file:
+        file.write(page_of(report, config))
+    return report
+
+
+def page_path(config: CalibrateConfig) -> Path:
+    """Where the page is written."""
+    return Path(config.out).expanduser().with_suffix(".html") if config.page is None else Path(config.page).expanduser()
+
+
+def figures_of(report: CalibrationReport) -> dict[str, Any]:
+    """The figures as JSON has them: the report without the calibration."""
+    kept = {name: value for name, value in asdict(report).items() if name not in ("calibration", "target")}
+    found = json.loads(json.dumps(kept | {"remarks": report.remarks}, default=_plain))
+    assert isinstance(found, dict)
+    return found
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Enum):
+        return value.value
+    raise TypeError(f"{type(value)} has no form in JSON")
+
+
+def _report(config: CalibrateConfig, scores: StepScores, found: ScoredPrefixes, owed_units: int) -> CalibrationReport:
+    trials = found.trials
+    groups = step_groups(trials.steps, config.group_prefixes)
+    choice = choose(groups, trials, config.folds)
+    maps = fit_maps(choice.kind, groups, trials)
+    after, after_ends = cross_fitted(groups, trials, config.folds, found.ends)
+    counts = found.counts
+    calibration = Calibration(
+        kind=choice.kind,
+        confidence=CONFIDENCE,
+        made_from=MadeFrom(
+            model=scores.model or "",
+            policy=found.policy,
+            run_dir=config.run_dir,
+            estimator=found.estimator,
+            chains=counts.chains,
+            problems=counts.problems,
+            prefixes=counts.prefixes,
+            rollouts=counts.rollouts,
+            stepvalue=__version__,
+        ),
+        maps=tuple(position_maps(maps, trials)),
+    )
+    return CalibrationReport(
+        calibration=calibration,
+        target=TARGET,
+        scores=config.scores,
+        files=scores.files,
+        folds=config.folds,
+        owed_units=owed_units,
+        counts=counts,
+        choice=choice,
+        total=_before_after("all steps", trials, after, config.bins),
+        groups=tuple(_of_group(group, trials, after, config.bins) for group in groups),
+        ends=_before_after("last steps", found.ends, after_ends, config.bins) if len(found.ends) else None,
+        given=None if found.calibrated is None else reliability(found.calibrated, trials, config.bins),
+    )
+
+
+def _of_group(group: StepGroup, trials: Trials, after: Floats, bins: int) -> BeforeAfter:
+    held = group.holds(trials.steps)
+    return _before_after(group.name, trials.part(held), after[held], bins)
+
+
+def _before_after(name: str, trials: Trials, after: Floats, bins: int) -> BeforeAfter:
+    return BeforeAfter(
+        name=name, before=reliability(trials.scores, trials, bins), after=reliability(after, trials, bins)
+    )
+
+
+def _check_outputs(config: CalibrateConfig) -> None:
+    """Raise UsageError for an output that cannot be written, is an input, or is a file of another kind."""
+    from pipeline.analysis.report.page import GENERATOR  # it loads the drawing of charts
+
+    outputs = {"out": Path(config.out).expanduser(), "page": page_path(config)}
+    for key, path in outputs.items():
+        check_output_file(key, path)
+    refuse_overwriting(outputs, [Path(config.scores).expanduser(), folder_at(config.run_dir)])
+    refuse_foreign("out", outputs["out"], FORMAT, "calibration")
+    refuse_foreign("page", outputs["page"], GENERATOR, "report")
+
+
+def _refuse_training_run(scores: StepScores, config: CalibrateConfig) -> None:
+    """Raise UsageError if `train` made the model from this run: its scores fit these rollouts better than any others."""
+    if not scores.model:
+        return
+    try:
+        record = json.loads((Path(scores.model).expanduser() / _MODEL_RECORD).read_bytes())
+        trained_on = record["settings"]["run_dir"]
+        same = Path(trained_on).expanduser().resolve() == Path(config.run_dir).expanduser().resolve()
+    except (OSError, ValueError, KeyError, TypeError):
+        return
+    if same or trained_on == config.run_dir:
+        raise UsageError(
+            f"run_dir={config.run_dir}: {scores.model} was trained on the labels of this run, so its scores fit these rollouts "
+            "better than new ones. Label other problems with the policy, score their chains, and calibrate with that run"
+        )
+
+
+def _refuse_few(config: CalibrateConfig, scores: StepScores, counts: PrefixCounts) -> None:
+    """Raise InputError if the scores and the run have too little in common."""
+    named = f"scores={config.scores}"
+    if not counts.matched:
+        raise InputError(
+            f"{named}: none of the {format_count(counts.scored, 'chain')} of {first_of(scores.files)} is among the "
+            f"{format_count(counts.labelled, 'chain')} of run_dir={config.run_dir}. Score the chains of that run: score model=... "
+            f"run_dir={config.run_dir} out=..."
+        )
+    if not counts.prefixes and counts.biased:
+        raise InputError(
+            f"run_dir={config.run_dir}: its estimator has no unbiased values, because its numbers of rollouts depend on outcomes. "
+            "Label the chains with estimator=fixed"
+        )
+    if counts.prefixes < config.least_prefixes:
+        raise InputError(
+            f"{named}: only {format_count(counts.prefixes, 'prefix')} of "
+            f"{format_count(counts.steps, 'step')} in {format_count(counts.chains, 'chain')} "
+            f"{'has' if counts.prefixes == 1 else 'have'} a score and rollouts of "
+            f"run_dir={config.run_dir}, and a calibration needs {config.least_prefixes:,}. Label more chains and score them; a "
+            "smaller least_prefixes allows a rough calibration"
+        )
+    needed = PROBLEMS_PER_FOLD * config.folds
+    if counts.problems < needed:
+        raise InputError(
+            f"{named}: the {counts.prefixes:,} prefixes are of {format_count(counts.problems, 'problem')}, and folds={config.folds} "
+            f"needs {needed}, because a calibration is judged on problems that it was not fitted to. Label chains of more problems"
+        )
+
+
+def _remarks(report: CalibrationReport) -> Iterator[str]:
+    counts, made = report.counts, report.calibration.made_from
+    if not made.model:
+        yield "the scores do not say which model made them: `score` applies this calibration only with other_model=true"
+    if report.owed_units:
+        yield f"the run is unfinished: {format_count(report.owed_units, 'unit')} without labels"
+    if counts.unsampled:
+        share = counts.unsampled / (counts.steps - counts.ends)
+        yield (
+            f"{counts.unsampled:,} prefixes ({share:.0%} of those before the ends) have no graded rollouts of their own. Where the "
+            f"estimator ({made.estimator}) left them out because of outcomes, the others may not stand for all: estimator=fixed "
+            "samples every prefix"
+        )
+    if counts.biased:
+        yield f"{counts.biased:,} prefixes have rollouts, but no unbiased value: they are left out"
+    if counts.unscored:
+        yield f"{counts.unscored:,} prefixes have no score, because they do not fit into the model: they are left out"
+    if counts.not_in_run:
+        yield f"{format_count(counts.not_in_run, 'chain')} of the scores are not in the run, and {counts.not_scored:,} of the run are not in the scores"
+    if counts.problems < FEW_PROBLEMS:
+        yield f"{format_count(counts.problems, 'problem')} only: all intervals are rough"
+    if report.given is not None:
+        yield "the scores in the file are calibrated already; this calibration is one of the model's own scores, raw_step_scores"
+    if report.choice.best is not report.choice.kind:
+        yield "the scores stay as they are: no map predicts unseen problems reliably better"
