@@ -36,8 +36,8 @@ def score_files(key: str, path: Path) -> list[Path]:
 
 
 def read_score_file(key: str, path: Path, columns: Sequence[str], optional: Sequence[str] = ()) -> pl.DataFrame:
-    """The `columns` of a Parquet or JSONL file in the types of `schemas.CALIBRATED_SCORES`, and the `optional` ones, null where the
-    file lacks them. Raises InputError for another file."""
+    """The `columns` of a Parquet or JSONL file in the types of `schemas.CALIBRATED_SCORES`, and the `optional` ones, null
+    where the file lacks them. Raises InputError for another file."""
     if not path.is_file():
         raise InputError(f"{key}={path}: there is no such file; {_REMEDY}")
     jsonl = path.suffix.lower() == JSONL

@@ -1,5 +1,5 @@
-"""Settings of the commands `status`, `chains`, `report`, `select`, `agree` and `calibrate`, which read the files of other commands.
-Pure."""
+"""Settings of the commands `status`, `chains`, `report`, `select`, `agree` and `calibrate`, which read the files of other
+commands. Pure."""
 
 import math
 from dataclasses import dataclass, field
@@ -198,11 +198,13 @@ class CalibrateConfig(Settings):
     page: str | None = None
     """An HTML page with the figures. null: beside `out`, with its name and .html."""
     group_prefixes: Annotated[int, Ge(1)] = 200
-    """Number of prefixes from which a step position has a map of its own. Positions with fewer are pooled with the next ones."""
+    """Number of prefixes from which a step position has a map of its own. Positions with fewer are pooled with the next
+    ones."""
     least_prefixes: Annotated[int, Ge(1)] = 200
     """With fewer prefixes in all, there is no calibration."""
     folds: Annotated[int, Range(ge=2, le=20)] = 5
-    """Number of parts of the problems. Each part is predicted from the others, to judge the calibration and to choose its form."""
+    """Number of parts of the problems. Each part is predicted from the others, to judge the calibration and to choose its
+    form."""
     bins: Annotated[int, Range(ge=1, le=100)] = 10
     """Number of bins of the reliability curve and of the ECE."""
     partial: bool = False

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pipeline.analysis.agree.judge import ScoreAgreement
     from pipeline.analysis.agree.run import Agreement
     from pipeline.analysis.audit.run import AuditReport
+    from pipeline.analysis.calibrate.run import CalibrationReport
     from pipeline.export.base import Exporter
     from pipeline.export.formats.base import Format
     from pipeline.export.result import ExportResult
@@ -184,6 +185,21 @@ class Run(Shown):
             asked.append(Setting(key="scores", value=scores, said=said("scores", scores)))
         with self._composed(AGREE, settings, *asked, of_run=scores is None) as config:
             return agree(config)
+
+    def calibrate(self, scores: str | Path, out: str | Path, **settings: Any) -> "CalibrationReport":
+        """Fit a calibration of the step scores in a file or folder to the rollouts of this run, and write it to the file `out`.
+        Settings as for the command `calibrate`.
+
+        `report.calibration.apply([0.9, 0.4])` makes V of the step scores of a chain."""
+        from pipeline.analysis.calibrate.run import calibrate
+        from pipeline.cli.calibrate import CALIBRATE
+
+        asked = [
+            Setting(key="scores", value=scores, said=said("scores", scores)),
+            Setting(key="out", value=out, said=said("out", out)),
+        ]
+        with self._composed(CALIBRATE, settings, *asked) as config:
+            return calibrate(config)
 
     def _shown_lines(self) -> Iterator[str]:
         try:

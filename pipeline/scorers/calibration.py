@@ -24,7 +24,7 @@ from pipeline.core.shown import Shown
 from pipeline.core.statistics import Interval
 
 FORMAT = "stepvalue calibration"
-"""The value of the key `format`, which tells such files from others."""
+"""The value of the key `format`, which distinguishes such files from others."""
 VERSION = 1
 TARGET = "V_k = P(correct final answer | problem, steps 1..k) under the policy; not P(people call step k correct)"
 """What calibrated scores estimate. The file says it."""
@@ -95,12 +95,15 @@ class Calibration(Shown):
         found: list[float | None] = []
         for each in self.maps:
             scores, values = each.scores, each.values
-            for score in step_scores[each.first - 1 : each.last]:
-                found.append(None if score is None else _on_line(scores, values, score))
+            found += [
+                None if score is None else _on_line(scores, values, score)
+                for score in step_scores[each.first - 1 : each.last]
+            ]
         return found
 
     def estimate(self, step: int, score: float) -> Interval:
-        """V of one step with its interval. `step`: counted from 1. Raises ValueError as `apply` does, and for a step below 1."""
+        """V of one step with its interval. `step`: counted from 1. Raises ValueError as `apply` does, and for a step below
+        1."""
         if step < 1:
             raise ValueError(f"steps are counted from 1, so there is no step {step}")
         each = next(each for each in self.maps if each.last is None or step <= each.last)
@@ -129,7 +132,8 @@ def encode(calibration: Calibration, figures: Mapping[str, Any]) -> str:
 
 
 def decode(text: str | bytes, place: str) -> Calibration:
-    """The inverse of `encode`, without the figures. Raises InputError, which names `place` and the remedy, for anything else."""
+    """The inverse of `encode`, without the figures. Raises InputError, which names `place` and the remedy, for anything
+    else."""
     try:
         return _calibration(json.loads(text, parse_constant=_no_number))
     except RecursionError:

@@ -25,8 +25,8 @@ def read_calibration(path: str | Path, key: str = "calibration") -> Calibration:
 
 
 def refuse_other_model(calibration: Calibration, model: str, place: str) -> None:
-    """Raise UsageError if the calibration is not for scores of this model: its scores mean something else. Two paths of one folder
-    are one model. `place`: the setting with the file."""
+    """Raise UsageError if the calibration is not for scores of this model: its scores mean something else. Two paths of one
+    folder are one model. `place`: the setting with the file."""
     made_for = calibration.made_from.model
     if made_for == model or (made_for and Path(made_for).expanduser().resolve() == Path(model).expanduser().resolve()):
         return

@@ -28,8 +28,8 @@ _NOISE = 1e-4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoredChain:
-    """A chain with its step scores, as the values of `chain`. `raw`: the model's own, where these are calibrated. `file`, `row`:
-    where it is, counted from 1."""
+    """A chain with its step scores, as the values of `chain`. `raw`: the model's own, where these are calibrated. `file`,
+    `row`: where it is, counted from 1."""
 
     chain: ModelChain
     raw: tuple[float | None, ...] | None
@@ -44,8 +44,8 @@ class ScoredChain:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepScores:
-    """All chains, each text once. `model`: what scored them. `calibrated`: whether a calibration changed the scores. `repeated`:
-    rows with the text and the scores of an earlier one."""
+    """All chains, each text once. `model`: what scored them. `calibrated`: whether a calibration changed the scores.
+    `repeated`: rows with the text and the scores of an earlier one."""
 
     files: tuple[str, ...]
     model: str | None
@@ -163,9 +163,7 @@ def _check_scores(frame: pl.DataFrame, path: Path, column: str) -> None:
     beyond = scores.list.eval(~pl.element().is_between(0, 1)).list.any()  # NaN is not between them
     if (row := _first(frame, beyond)) is not None:
         at, score = next(
-            (at, score)
-            for at, score in enumerate(row[column], start=1)
-            if score is not None and not 0 <= score <= 1
+            (at, score) for at, score in enumerate(row[column], start=1) if score is not None and not 0 <= score <= 1
         )
         raise InputError(
             f"{KEY}: the score of step {at} in row {row[_ROW]} of {path} is {score:g}, and {_count(frame, beyond)} of "

@@ -1,1 +1,1 @@
-"""The `calibrate` command: turns step scores into probabilities with rollouts of the policy in use, and says how good they are."""
+"""The `calibrate` command: turns step scores into probabilities with fresh rollouts, and says how good they are."""

@@ -1,17 +1,19 @@
-"""Fits a calibration to trials: groups of steps, the kind of map, the maps, their intervals, and predictions of unseen problems. Pure.
+"""Fits a calibration to trials: groups of steps, the kind of map, the maps, their intervals, and predictions of unseen
+problems. Pure.
 
 **Groups.** Steps 1, 2, 3 and so on have maps of their own where there are enough prefixes; steps with fewer are pooled with the
 next ones, the last ones with those before.
 
-**The kind** is one for all groups. Beta calibration and isotonic regression predict each problem from the others. The better one, by
-its Brier score, is taken if the score of the identity is reliably worse: if the interval of the difference, with problems as
-sampling units, is above 0. Otherwise scores stay as they are, because a map that is not needed only adds noise.
+**The kind** is one for all groups. Beta calibration and isotonic regression predict each problem from the others. The better
+one, by its Brier score, is taken if the score of the identity is reliably worse: if the interval of the difference, with
+problems as sampling units, is above 0. Otherwise scores stay as they are, because a map that is not needed only adds noise.
 
 **Predictions of unseen problems** come from the whole procedure, choice of the kind included, on the other problems.
 
-**Intervals** of V at a score: the mean of value minus beta curve among the nearest prefixes by score (WINDOW_SHARE of the group, at
-least WINDOW), with its interval (`trials.mean_value`), added to the curve. So they are about E(V | score), whatever the kind of
-map is, and are wider than those of a curve whose form is known to be right. Where necessary they are widened to hold the map and to rise.
+**Intervals** of V at a score: the mean of value minus beta curve among the nearest prefixes by score (WINDOW_SHARE of the
+group, at least WINDOW), with its interval (`trials.mean_value`), added to the curve. So they are about E(V | score), whatever
+the kind of map is, and are wider than those of a curve whose form is known to be right. Where necessary they are widened to
+hold the map and to rise.
 
 Not covered: scores that fall where V rises. A map never falls, so such scores become nearly constant.
 """
@@ -30,8 +32,8 @@ from pipeline.scorers.calibration import MapKind, PositionMap
 WINDOW = 50
 """Least number of prefixes that an interval is made from, where the group has as many."""
 WINDOW_SHARE = 1 / 20
-"""More of them make intervals narrower, and wrong where the true curve bends: with a fifth of 10,000, 70 of 100 held a curve with
-two bends, with a twentieth 94."""
+"""More of them make intervals narrower, and wrong where the true curve bends: with a fifth of 10,000, 70 of 100 held a curve
+with two bends, with a twentieth 94."""
 _QUANTILES = 20
 """Equal parts of the scores at whose ends every map has knots, for its intervals."""
 _CANDIDATES = (MapKind.beta, MapKind.isotonic)
@@ -113,11 +115,9 @@ def choose(groups: Sequence[StepGroup], trials: Trials, folds: int) -> MapChoice
     return MapChoice(kind=best if reliable else MapKind.identity, best=best, gain=gain)
 
 
-def cross_fitted(
-    groups: Sequence[StepGroup], trials: Trials, folds: int, others: Trials
-) -> tuple[Floats, Floats]:
-    """What the procedure predicts for each prefix from the problems in the other folds; the same for `others`, prefixes of the same
-    problems that nothing is fitted to."""
+def cross_fitted(groups: Sequence[StepGroup], trials: Trials, folds: int, others: Trials) -> tuple[Floats, Floats]:
+    """What the procedure predicts for each prefix from the problems in the other folds; the same for `others`, prefixes of
+    the same problems that nothing is fitted to."""
     found, of_others = np.empty(len(trials)), np.empty(len(others))
     for out in range(folds):
         held_out = folds_of(trials.problems, folds) == out
@@ -130,7 +130,8 @@ def cross_fitted(
 
 
 def brier_losses(predicted: Floats, values: Floats) -> Floats:
-    """For each prefix the mean of (outcome - predicted)^2 over its rollouts, whose outcomes are 1 or 0 and have the mean `values`.
+    """For each prefix the mean of (outcome - predicted)^2 over its rollouts, whose outcomes are 1 or 0 and have the mean
+    `values`.
 
     Its expectation is (V - predicted)^2 + V (1 - V). The second part is the same for all predictions.
     """

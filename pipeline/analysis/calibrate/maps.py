@@ -3,12 +3,13 @@
 All of them rise strictly: a thousandth of the score itself is in each value (`_OWN`), so that two scores never become one
 probability. `select` would otherwise find ties where the model sees a difference.
 
-**Beta calibration** (Kull, Silva Filho and Flach 2017): logit p = a log s - b log(1 - s) + c with a, b >= 0, by maximum likelihood.
-A weak normal prior keeps a and b near 1 and c near 0, the identity, where there are few prefixes or all rollouts agree.
+**Beta calibration** (Kull, Silva Filho and Flach 2017): logit p = a log s - b log(1 - s) + c with a, b >= 0, by maximum
+likelihood. A weak normal prior keeps a and b near 1 and c near 0, the identity, where there are few prefixes or all rollouts
+agree.
 
-**Isotonic regression** pools scores that do not rise (Ayer et al. 1955). The curve runs straight between the means of the pooled
-blocks (centered isotonic regression, Oron and Flournoy 2017), which has a smaller error than steps, and is flat beyond the outermost
-ones.
+**Isotonic regression** pools scores that do not rise (Ayer et al. 1955). The curve runs straight between the means of the
+pooled blocks (centered isotonic regression, Oron and Flournoy 2017), which has a smaller error than steps, and is flat beyond
+the outermost ones.
 """
 
 from collections.abc import Callable, Mapping
@@ -31,7 +32,8 @@ _PRIOR = 0.25
 _LEAST = 1e-6
 """Scores nearer to 0 or 1 have the logarithms of this one."""
 _GRID = np.concatenate(([0.0], expit(np.arange(-14.0, 14.01, 0.25)), [1.0]))
-"""Knots of a beta curve: even in the logit, because scores crowd near 0 and 1. Straight lines between them are within 0.002 of it."""
+"""Knots of a beta curve: even in the logit, because scores crowd near 0 and 1. Straight lines between them are within 0.002
+of it."""
 _MOST_ITERATIONS = 100
 _CONVERGED = 1e-10
 """Relative change of the objective at which the iteration ends."""
@@ -65,7 +67,7 @@ def fit_curve(kind: MapKind, trials: Trials) -> Curve:
 
 def _points(trials: Trials) -> _Points:
     """Points with about POINT_PREFIXES prefixes each, at most MAX_POINTS; equal scores are in one point."""
-    distinct, at = np.unique(trials.scores, return_inverse=True)
+    at = np.unique(trials.scores, return_inverse=True)[1]
     counts = np.bincount(at)
     n_points = max(1, min(MAX_POINTS, len(trials) // POINT_PREFIXES))
     before = np.cumsum(counts) - counts

@@ -60,8 +60,8 @@ def page_of(report: CalibrationReport, config: CalibrateConfig) -> bytes:
                 Section(
                     anchor="reliability",
                     heading="Are scores probabilities?",
-                    intro="V is the probability that this policy ends the chain right. It is not the probability that people call "
-                    "the step correct. 'Calibrated' are predictions of problems from maps that were fitted to other problems.",
+                    intro="V is the probability that this policy ends the chain right. It is not the probability that people "
+                    "call the step correct. 'Calibrated' are predictions of problems from maps that were fitted to others.",
                     figures=(_reliability_figure(report),),
                     tables=(figures_table(report),),
                 ),
@@ -69,8 +69,8 @@ def page_of(report: CalibrationReport, config: CalibrateConfig) -> bytes:
                 Section(
                     anchor="maps",
                     heading="Maps",
-                    intro="What `score calibration=...` makes of a score. The band is the 95 % interval of V among prefixes with "
-                    "this score.",
+                    intro="What `score calibration=...` makes of a score. The band is the 95 % interval of V among prefixes "
+                    "with this score.",
                     figures=tuple(map(_map_figure, report.calibration.maps[:_MAPS])),
                 ),
             ),
@@ -101,8 +101,8 @@ def _reliability_figure(report: CalibrationReport) -> Figure:
     )
     return Figure(
         title="V by score, before and after",
-        reading="Mean V of the prefixes in each bin of scores, with its interval. On the dashed line scores are probabilities; below "
-        "it they are too high.",
+        reading="Mean V of the prefixes in each bin of scores, with its interval. On the dashed line scores are "
+        "probabilities; below it they are too high.",
         svg=draw_svg(_diagonal() + rules + points, height=_LARGE),
         numbers=numbers,
     )

@@ -1,11 +1,11 @@
 """Matches step scores with the rollouts of a run: which prefixes have both, and why the others do not count. Pure.
 
-A chain of the scores is the chain of the run with the same problem and steps; white space is ignored. A prefix that several chains
-share counts once, because its rollouts are stored once.
+A chain of the scores is the chain of the run with the same problem and steps; white space is ignored. A prefix that several
+chains share counts once, because its rollouts are stored once.
 
-Only rollouts of the prefix itself are evidence about its V: origin `measured`. A value that neighbours imply is none. The end of a
-chain has no rollouts, but an outcome; ends are kept apart, because a score of a finished answer is another question than one of a
-step on the way.
+Only rollouts of the prefix itself are evidence about its V: origin `measured`. A value that neighbours imply is none. The
+end of a chain has no rollouts, but an outcome; ends are kept apart, because a score of a finished answer is another question
+than one of a step on the way.
 """
 
 from collections import Counter
@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 
 from pipeline.analysis.agree.human import key_of_texts
-from pipeline.analysis.agree.scores import ScoredChain
 from pipeline.analysis.calibrate.trials import Trials
 from pipeline.core.ids import content_id
 from pipeline.core.records import Origin
@@ -30,13 +29,25 @@ COLUMNS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ScoredSteps:
+    """A chain with the scores of its steps. `given`: in the file; `own`: the model's own, which differ where the file has
+    `calibrated` ones."""
+
+    problem: str
+    steps: tuple[str, ...]
+    given: tuple[float | None, ...]
+    own: tuple[float | None, ...]
+    calibrated: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PrefixCounts:
-    """`scored` chains of the scores = `matched` + `not_in_run`; `labelled` chains of the run = `chains` + `not_scored`. A text can
-    be several chains of the run, with different known answers.
+    """`scored` chains of the scores = `matched` + `not_in_run`; `labelled` chains of the run = `chains` + `not_scored`. A
+    text can be several chains of the run, with different known answers.
 
     `steps` of these `chains` = `prefixes`, which count, + `repeated` in another chain + `ends` with an outcome + `unscored` +
-    `unsampled`, without graded rollouts of their own, + `biased`, whose number of rollouts depends on outcomes in a way that the
-    estimator has no unbiased value for.
+    `unsampled`, without graded rollouts of their own, + `biased`, whose number of rollouts depends on outcomes in a way that
+    the estimator has no unbiased value for.
     """
 
     scored: int
@@ -82,7 +93,8 @@ class _Fate(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Prefix:
-    """A step of a matched chain. `given`: its score in the file; `score`: the model's own. `key`: what stands for its problem."""
+    """A step of a matched chain. `given`: its score in the file; `score`: the model's own. `key`: what stands for its
+    problem."""
 
     fate: _Fate
     given: float | None
@@ -93,9 +105,9 @@ class _Prefix:
     key: str
 
 
-def match_prefixes(scored: Sequence[ScoredChain], rows: Iterable[Mapping[str, Any]]) -> ScoredPrefixes:
+def match_prefixes(scored: Iterable[ScoredSteps], rows: Iterable[Mapping[str, Any]]) -> ScoredPrefixes:
     """The prefixes with scores and rollouts. `rows`: of `labels`, with COLUMNS."""
-    by_text = {key_of_texts(each.chain.problem, each.chain.steps): each for each in scored}
+    by_text = {key_of_texts(each.problem, each.steps): each for each in scored}
     found: list[_Prefix] = []
     seen: set[str] = set()
     matched: set[tuple[str, ...]] = set()
@@ -114,15 +126,15 @@ def match_prefixes(scored: Sequence[ScoredChain], rows: Iterable[Mapping[str, An
     # By their hash, so that folds do not depend on the order of the run.
     numbers = {key: number for number, key in enumerate(sorted({each.key for each in found}))}
     ends = [each for each in found if each.fate is _Fate.end and each.score is not None]
-    is_calibrated = any(each.raw is not None for each in scored)
+    calibrated = any(each.calibrated for each in by_text.values())
     return ScoredPrefixes(
         trials=_trials(used, numbers),
-        calibrated=np.array([each.given for each in used], dtype=np.float64) if is_calibrated else None,
+        calibrated=np.array([each.given for each in used], dtype=np.float64) if calibrated else None,
         ends=_trials(ends, numbers),
         counts=PrefixCounts(
-            scored=len(scored),
+            scored=len(by_text),
             matched=len(matched),
-            not_in_run=len(scored) - len(matched),
+            not_in_run=len(by_text) - len(matched),
             labelled=labelled,
             chains=chains,
             not_scored=labelled - chains,
@@ -136,19 +148,17 @@ def match_prefixes(scored: Sequence[ScoredChain], rows: Iterable[Mapping[str, An
     )
 
 
-def _prefixes(scored: ScoredChain, row: Mapping[str, Any], key: str, seen: set[str]) -> Iterator[_Prefix]:
+def _prefixes(scored: ScoredSteps, row: Mapping[str, Any], key: str, seen: set[str]) -> Iterator[_Prefix]:
     """Every step of a chain of the run. Adds the prefixes that count to `seen`."""
-    given = scored.chain.values
-    own = given if scored.raw is None else scored.raw
     for at, prefix in enumerate(row["prefix_ids"]):
         value, origin = row["unbiased_value"][at], row["origin"][at]
-        fate = _fate(origin, own[at], value, row["unbiased_rollouts"][at], repeated=prefix in seen)
+        fate = _fate(origin, scored.own[at], value, row["unbiased_rollouts"][at], repeated=prefix in seen)
         if fate is _Fate.counts:
             seen.add(prefix)
         yield _Prefix(
             fate=fate,
-            given=given[at],
-            score=own[at],
+            given=scored.given[at],
+            score=scored.own[at],
             value=float(row["outcome"]) if fate is _Fate.end else (value or 0.0),
             rollouts=1 if fate is _Fate.end else (row["unbiased_rollouts"][at] or 0),
             step=at + 1,

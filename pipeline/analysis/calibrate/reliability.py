@@ -5,14 +5,14 @@ Every prefix counts once. `value` is an unbiased estimate of its V from its roll
 - Bias: mean prediction minus mean value. Above 0, predictions are too high.
 - Brier score: the mean of (outcome - prediction)^2 over rollouts (Brier 1950). Even a perfect prediction has V (1 - V).
 - Log loss: the mean of -log P(outcome) over rollouts, with predictions cut to [`LEAST`, 1 - `LEAST`].
-- ECE: the mean distance between mean prediction and mean value in bins of equal width, weighted by prefixes (Naeini et al. 2015).
-  Rollouts are few, so bins of perfect predictions have a distance, too. That part is removed: the distance d of a bin with
-  standard error s becomes 2 d - E|N(d, s^2)|, the normal correction of Kumar, Liang and Ma (2019, arXiv 1909.10155). Some of it
-  stays: among perfect predictions about half.
+- ECE: the mean distance between mean prediction and mean value in bins of equal width, weighted by prefixes (Naeini et al.
+  2015). Rollouts are few, so bins of perfect predictions have a distance, too. That part is removed: the distance d of a bin
+  with standard error s becomes 2 d - E|N(d, s^2)|, the normal correction of Kumar, Liang and Ma (2019, arXiv 1909.10155).
+  Some of it stays: among perfect predictions about half.
 
-Intervals are percentiles of the bootstrap over problems. Resampling adds noise to an ECE again. So the lower end is that of an
-estimate whose mean is 0 for perfect predictions: the ECE whose signs come from one half of the problems and its distances from the
-other, averaged over all halves. The upper end is that of the same estimate for the noise of the data alone.
+Intervals are percentiles of the bootstrap over problems. Resampling adds noise to an ECE again. So the lower end is that of
+an estimate whose mean is 0 for perfect predictions: the ECE whose signs come from one half of the problems and its distances
+from the other, averaged over all halves. The upper end is that of the same estimate for the noise of the data alone.
 """
 
 from dataclasses import dataclass
@@ -53,7 +53,8 @@ class ReliabilityBin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reliability:
-    """`prediction` and `value`: means over prefixes. `ece_uncorrected`: with the noise of rollouts. `bins`: those with prefixes."""
+    """`prediction` and `value`: means over prefixes. `ece_uncorrected`: with the noise of rollouts. `bins`: those with
+    prefixes."""
 
     prefixes: int
     problems: int
@@ -104,7 +105,9 @@ def _log_losses(predicted: Floats, values: Floats) -> Floats:
     return np.asarray(-values * np.log(inner) - (1 - values) * np.log1p(-inner))
 
 
-def _ece(predicted: Floats, trials: Trials, bins: "np.ndarray[tuple[int], np.dtype[np.int64]]", n_bins: int) -> tuple[Interval, float]:
+def _ece(
+    predicted: Floats, trials: Trials, bins: "np.ndarray[tuple[int], np.dtype[np.int64]]", n_bins: int
+) -> tuple[Interval, float]:
     """ECE with its interval, and the one without a correction."""
     apart = predicted - trials.values
     sums = sums_of(trials.problems, [np.ones(len(trials)), *(apart * (bins == at) for at in range(n_bins))])
@@ -128,9 +131,9 @@ def _ece(predicted: Floats, trials: Trials, bins: "np.ndarray[tuple[int], np.dty
 
 
 def _of_halves(sums: Floats, variance: Floats) -> Floats:
-    """|sum| with the sign of one half of the problems and the amount of the other, averaged over all halves, for a sum that is normal
-    with this variance. The halves are (S + D) / 2 and (S - D) / 2 with D ~ N(0, variance); if |D| < |S| they have the same sign
-    and give |S|, otherwise -|D|."""
+    """|sum| with the sign of one half of the problems and the amount of the other, averaged over all halves, for a sum that
+    is normal with this variance. The halves are (S + D) / 2 and (S - D) / 2 with D ~ N(0, variance); if |D| < |S| they have
+    the same sign and give |S|, otherwise -|D|."""
     distance, sd = np.abs(sums), np.sqrt(variance)
     z = share(distance, np.broadcast_to(sd, distance.shape))
     same = np.where(sd > 0, 2 * ndtr(z) - 1, 1.0)
@@ -146,4 +149,4 @@ def _folded_mean(center: Floats, variance: Floats) -> Floats:
 
 
 def _density(z: Floats) -> Floats:
-    return np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi)
+    return np.asarray(np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi))

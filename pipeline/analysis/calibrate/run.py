@@ -7,10 +7,8 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from pipeline import __version__
-from pipeline.analysis.agree.scores import StepScores, read_step_scores
+from pipeline.analysis.agree.scores import ScoredChain, StepScores, read_step_scores
 from pipeline.analysis.calibrate.fit import (
     MapChoice,
     StepGroup,
@@ -20,7 +18,13 @@ from pipeline.analysis.calibrate.fit import (
     position_maps,
     step_groups,
 )
-from pipeline.analysis.calibrate.prefixes import COLUMNS, PrefixCounts, ScoredPrefixes, match_prefixes
+from pipeline.analysis.calibrate.prefixes import (
+    COLUMNS,
+    PrefixCounts,
+    ScoredPrefixes,
+    ScoredSteps,
+    match_prefixes,
+)
 from pipeline.analysis.calibrate.reliability import Reliability, reliability
 from pipeline.analysis.calibrate.trials import Trials
 from pipeline.analysis.settings import CalibrateConfig
@@ -80,16 +84,16 @@ class CalibrationReport:
 def calibrate(config: CalibrateConfig) -> CalibrationReport:
     """Make the calibration and write it, with its figures and its page, whole or not at all.
 
-    Raises UsageError for an output that cannot be written or is one of the inputs, for a missing run, a run of another schema, an
-    unfinished run without `partial`, or a model that was trained on this run; InputError for scores that cannot be read or are not
-    between 0 and 1, that are of other chains, or of too few prefixes or problems; StoreError.
+    Raises UsageError for an output that cannot be written or is one of the inputs, for a missing run, a run of another schema,
+    an unfinished run without `partial`, or a model that was trained on this run; InputError for scores that cannot be read or
+    are not between 0 and 1, that are of other chains, or of too few prefixes or problems; StoreError.
     """
     _check_outputs(config)
     scores = read_step_scores(config.scores)
     _refuse_training_run(scores, config)
     storage = storage_at(config.run_dir)
     run = readable_run(storage, partial=config.partial)
-    found = match_prefixes(scores.chains, rows_of(storage, run, COLUMNS))
+    found = match_prefixes(map(_scored_steps, scores.chains), rows_of(storage, run, COLUMNS))
     _refuse_few(config, scores, found.counts)
     report = _report(config, scores, found, run.incomplete)
     with atomic_file(Path(config.out).expanduser()) as file:
@@ -118,6 +122,17 @@ def _plain(value: object) -> object:
     if isinstance(value, Enum):
         return value.value
     raise TypeError(f"{type(value)} has no form in JSON")
+
+
+def _scored_steps(scored: ScoredChain) -> ScoredSteps:
+    chain = scored.chain
+    return ScoredSteps(
+        problem=chain.problem,
+        steps=chain.steps,
+        given=chain.values,
+        own=chain.values if scored.raw is None else scored.raw,
+        calibrated=scored.raw is not None,
+    )
 
 
 def _report(config: CalibrateConfig, scores: StepScores, found: ScoredPrefixes, owed_units: int) -> CalibrationReport:
@@ -205,13 +220,13 @@ def _refuse_few(config: CalibrateConfig, scores: StepScores, counts: PrefixCount
     if not counts.matched:
         raise InputError(
             f"{named}: none of the {format_count(counts.scored, 'chain')} of {first_of(scores.files)} is among the "
-            f"{format_count(counts.labelled, 'chain')} of run_dir={config.run_dir}. Score the chains of that run: score model=... "
-            f"run_dir={config.run_dir} out=..."
+            f"{format_count(counts.labelled, 'chain')} of run_dir={config.run_dir}. Score the chains of that run: "
+            f"score model=... run_dir={config.run_dir} out=..."
         )
     if not counts.prefixes and counts.biased:
         raise InputError(
-            f"run_dir={config.run_dir}: its estimator has no unbiased values, because its numbers of rollouts depend on outcomes. "
-            "Label the chains with estimator=fixed"
+            f"run_dir={config.run_dir}: its estimator has no unbiased values, because its numbers of rollouts depend on "
+            "outcomes. Label the chains with estimator=fixed"
         )
     if counts.prefixes < config.least_prefixes:
         raise InputError(
@@ -224,8 +239,9 @@ def _refuse_few(config: CalibrateConfig, scores: StepScores, counts: PrefixCount
     needed = PROBLEMS_PER_FOLD * config.folds
     if counts.problems < needed:
         raise InputError(
-            f"{named}: the {counts.prefixes:,} prefixes are of {format_count(counts.problems, 'problem')}, and folds={config.folds} "
-            f"needs {needed}, because a calibration is judged on problems that it was not fitted to. Label chains of more problems"
+            f"{named}: the {counts.prefixes:,} prefixes are of {format_count(counts.problems, 'problem')}, and "
+            f"folds={config.folds} needs {needed}, because a calibration is judged on problems that it was not fitted to. Label "
+            "chains of more problems"
         )
 
 
@@ -238,19 +254,22 @@ def _remarks(report: CalibrationReport) -> Iterator[str]:
     if counts.unsampled:
         share = counts.unsampled / (counts.steps - counts.ends)
         yield (
-            f"{counts.unsampled:,} prefixes ({share:.0%} of those before the ends) have no graded rollouts of their own. Where the "
-            f"estimator ({made.estimator}) left them out because of outcomes, the others may not stand for all: estimator=fixed "
-            "samples every prefix"
+            f"{counts.unsampled:,} prefixes ({share:.0%} of those before the ends) have no graded rollouts of their own. Where "
+            f"the estimator ({made.estimator}) left them out because of outcomes, the others may not stand for all: "
+            "estimator=fixed samples every prefix"
         )
     if counts.biased:
         yield f"{counts.biased:,} prefixes have rollouts, but no unbiased value: they are left out"
     if counts.unscored:
         yield f"{counts.unscored:,} prefixes have no score, because they do not fit into the model: they are left out"
     if counts.not_in_run:
-        yield f"{format_count(counts.not_in_run, 'chain')} of the scores are not in the run, and {counts.not_scored:,} of the run are not in the scores"
+        yield (
+            f"{counts.not_in_run:,} of the {format_count(counts.scored, 'chain')} of the scores are not in the run, and "
+            f"{counts.not_scored:,} of the {counts.labelled:,} of the run are not in the scores"
+        )
     if counts.problems < FEW_PROBLEMS:
         yield f"{format_count(counts.problems, 'problem')} only: all intervals are rough"
     if report.given is not None:
-        yield "the scores in the file are calibrated already; this calibration is one of the model's own scores, raw_step_scores"
+        yield "the scores in the file are calibrated already; this calibration is of the model's own ones, raw_step_scores"
     if report.choice.best is not report.choice.kind:
         yield "the scores stay as they are: no map predicts unseen problems reliably better"

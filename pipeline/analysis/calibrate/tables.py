@@ -55,7 +55,8 @@ def count_lines(report: CalibrationReport) -> list[str]:
     )
     rest = "".join(f" + {number:,} {what}" for number, what in others if number)
     return [
-        f"scores    {report.scores}{files}: {format_count(counts.scored, 'chain')}; by {made.model or 'a model without a name'}",
+        f"scores    {report.scores}{files}: {format_count(counts.scored, 'chain')}; by "
+        f"{made.model or 'a model without a name'}",
         f"run       {made.run_dir}: {format_count(counts.chains, 'chain')} of these; policy {made.policy}, estimator "
         f"{made.estimator}",
         f"prefixes  {format_count(counts.steps, 'step')} = {counts.prefixes:,} prefixes that count{rest}",
@@ -88,7 +89,9 @@ def figures_table(report: CalibrationReport) -> Table:
             ("last steps: scores", *_cells(report.ends.before)),
             ("... calibrated", *_cells(report.ends.after)),
         ]
-    caption = "" if report.ends is None else "V of a last step is the outcome of its chain. No map is fitted to last steps."
+    caption = (
+        "" if report.ends is None else "V of a last step is the outcome of its chain. No map is fitted to last steps."
+    )
     heads = ("", "prefixes", "mean", "mean V", "too high by", "ECE", "Brier score", "log loss")
     return Table(heads=heads, rows=tuple(rows), caption=caption)
 

@@ -1,7 +1,7 @@
 """Prefixes with a score and rollouts of their own, as columns: what calibrations are fitted to. Pure.
 
-Every prefix counts once, however many rollouts it has. The mean of `value` over prefixes is then unbiased for their mean V, also
-where an estimator gave more rollouts to some prefixes because of their outcomes. Weights by rollouts would not be.
+Every prefix counts once, however many rollouts it has. The mean of `value` over prefixes is then unbiased for their mean V,
+also where an estimator gave more rollouts to some prefixes because of their outcomes. Weights by rollouts would not be.
 """
 
 from dataclasses import dataclass
@@ -14,9 +14,9 @@ from pipeline.core.statistics import CONFIDENCE, Floats, Interval, Ints, mean, w
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trials:
-    """One entry per distinct prefix. `scores`: from 0 to 1. `values`: an unbiased estimate of V for each, such as correct / graded
-    of a fixed number of rollouts, `rollouts` (at least 1). `steps`: the number of steps, from 1. `problems`: numbers of the
-    problems, see `folds_of`."""
+    """One entry per distinct prefix. `scores`: from 0 to 1. `values`: an unbiased estimate of V for each, such as correct /
+    graded of a fixed number of rollouts, `rollouts` (at least 1). `steps`: the number of steps, from 1. `problems`: numbers
+    of the problems, see `folds_of`."""
 
     scores: Floats
     values: Floats
@@ -45,8 +45,8 @@ class Trials:
 
 def mean_value(trials: Trials, apart: Floats | None = None) -> Interval:
     """The mean value, or the mean of `apart`, which is the values less something known. Its interval is the jackknife's over
-    problems. It is not narrower than Wilson's for all rollouts together, because values that are all 0 do not prove that V is 0.
-    0 to 1 about a single problem."""
+    problems. It is not narrower than Wilson's for all rollouts together, because values that are all 0 do not prove that V is
+    0. 0 to 1 about a single problem."""
     numbers = trials.values if apart is None else apart
     found = mean(trials.problems, numbers)
     assert found.value is not None
