@@ -55,7 +55,7 @@ def _to_file(config: ScoreConfig) -> int:
 
     with interruptible():
         scored = score_to_file(config)
-    lines = [_scored(scored.steps, scored.chains, config.out), *_unscored(scored.unscored)]
+    lines = [_scored(scored.steps, scored.chains, config.out), *_calibrated(config), *_unscored(scored.unscored)]
     if scored.left_out.rows:
         lines.append(f"left out: {format_count(scored.left_out.rows, 'row')}, the first: {scored.left_out.first}")
     write_lines(lines)
@@ -70,7 +70,7 @@ def _to_folder(config: ScoreConfig) -> int:
     with LiveView(Console(highlight=False)) as view:
         found = score_with_ray(config, view)
     totals = found.totals
-    lines = [_scored(totals.prefixes, totals.chains, f"{found.run_dir}/scores")]
+    lines = [_scored(totals.prefixes, totals.chains, f"{found.run_dir}/scores"), *_calibrated(config)]
     lines += _unscored({"too_long": totals.too_long, "unreadable": totals.ungraded, "failed": totals.engine_failed})
     if totals.rejected:
         lines.append(f"left out: {format_count(totals.rejected, 'row')}; {found.run_dir}/rejects says why")
@@ -105,6 +105,18 @@ def score_with_ray(config: ScoreConfig, watch: "Watcher") -> "ScoredRun":
         stop.release()
 
 
+def _calibrated(config: ScoreConfig) -> list[str]:
+    if config.calibration is None:
+        return []
+    from pipeline.scorers.calibration_file import read_calibration
+
+    policy = read_calibration(config.calibration).made_from.policy
+    return [
+        f"calibrated by {config.calibration}: scores are V, P(correct final answer), under the policy {policy}; the model's "
+        "own are in raw_step_scores"
+    ]
+
+
 def _scored(steps: int, chains: int, where: str) -> str:
     return f"scored {format_count(steps, 'step')} of {format_count(chains, 'chain')}: {where}"
 
@@ -129,10 +141,14 @@ SCORE = Command(
         "score model=prm data=processbench data.path=cases.jsonl out=scores.jsonl",
         "score scorer=own model=prm run_dir=out out=scored --estimate",
         "score model=prm run_dir=out out=scored cluster.workers=2",
+        "score model=prm run_dir=out out=scores.parquet calibration=cal.json",
     ),
     notes="""\
 Rows need no known answer; where they have one, the column `outcome` says whether the chain is right. A file is written by this
 process, as a whole. A folder is written by Ray workers, on all GPUs; the same command goes on there, and scores what is new.
+
+calibration=FILE, as `calibrate` writes it, makes step scores probabilities that the policy ends the chain right. Scores of
+whole chains follow from them. The model's own step scores are then in the column `raw_step_scores`.
 """,
     most_used=(
         "scorer.model",

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, ClassVar
 
 from pipeline.config.choices import Aggregation
-from pipeline.config.fields import BY_GROUP, FREE, ChosenSettings, Settings
+from pipeline.config.fields import BY_GROUP, FREE, ChosenSettings, Settings, check
 from pipeline.config.label import ClusterConfig, DataConfig, GraderConfig, RunConfig
 
 
@@ -42,6 +42,11 @@ class ScoreConfig(Settings):
     aggregation: Aggregation = Aggregation.last
     """How step scores make the score of a chain. For models trained on Monte Carlo values, the last step's score works best
     (arXiv:2501.07301)."""
+    calibration: Annotated[str | None, FREE] = None
+    """The file of a calibration, as `calibrate` writes it. Step scores then are V under its policy. null: the model's own
+    scores."""
+    other_model: Annotated[bool, FREE] = False
+    """Also apply a calibration that was made for scores of a model with another name."""
     partial: Annotated[bool, FREE] = False
     """Also accept an unfinished run, and score the chains that it has."""
     estimate: Annotated[bool, FREE] = False
@@ -52,5 +57,11 @@ class ScoreConfig(Settings):
     """With out=FOLDER: the Ray cluster and the workers."""
 
     def check(self) -> None:
+        check(
+            self.calibration is None or bool(self.calibration.strip()),
+            "calibration",
+            repr(self.calibration),
+            "the name of a file, or null",
+        )
         if bool(self.run_dir) == bool(self.data.path):
             raise ValueError("give either run_dir=FOLDER, to score a run's chains, or data.path=FILE, for other chains")

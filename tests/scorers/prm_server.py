@@ -20,7 +20,7 @@ from pipeline.core.registry import GivenObject
 from pipeline.scorers.base import ChainText
 from pipeline.scorers.encoding import encode_chain, encoder
 from pipeline.scorers.model import ModelScorer, Reading
-from pipeline.scorers.readouts import TokenPair
+from pipeline.scorers.readouts import Readout, TokenPair
 from pipeline.scorers.registry import SCORERS
 from pipeline.scorers.settings import OwnConfig
 from tests.tiny.policy import ASSET

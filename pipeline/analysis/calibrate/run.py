@@ -240,8 +240,8 @@ def _refuse_few(config: CalibrateConfig, scores: StepScores, counts: PrefixCount
     if counts.problems < needed:
         raise InputError(
             f"{named}: the {counts.prefixes:,} prefixes are of {format_count(counts.problems, 'problem')}, and "
-            f"folds={config.folds} needs {needed}, because a calibration is judged on problems that it was not fitted to. Label "
-            "chains of more problems"
+            f"folds={config.folds} needs {needed}, because a calibration is judged on problems that it was not fitted to. "
+            "Label chains of more problems"
         )
 
 

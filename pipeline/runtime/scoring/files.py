@@ -12,13 +12,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipeline.config.score import ScoreConfig
-from pipeline.core.schemas import SCORES
 from pipeline.data.rows import input_files
 from pipeline.engines.base import Surroundings
+from pipeline.runtime.scoring.calibrated import calibration_of, refuse_other
 from pipeline.runtime.scoring.chains import LeftOutRows, chain_tables, chain_texts, refuse_none
-from pipeline.runtime.scoring.tables import scores_table
+from pipeline.runtime.scoring.tables import schema_with, scores_table
 from pipeline.runtime.scoring.work import score_chains
 from pipeline.scorers.base import ScoringEngine
+from pipeline.scorers.calibration import Calibration
 from pipeline.scorers.registry import open_scorer
 from pipeline.storage.location import folder_at
 from pipeline.storage.outputs import atomic_file, check_output_file, refuse_overwriting
@@ -45,24 +46,37 @@ def is_file(out: str) -> bool:
 def score_to_file(config: ScoreConfig) -> Scored:
     """Score chains and write `config.out`.
 
-    Raises UsageError for an unusable model, run or output, InputError if there is no chain, EngineDied, and StoreError.
+    Raises UsageError for an unusable model, run or output, or a calibration of another model; InputError if there is no chain,
+    or no calibration in its file; EngineDied, and StoreError.
     """
     out = Path(config.out).expanduser()
     check_output_file("out", out)
-    refuse_overwriting({"out": out}, [folder_at(config.run_dir)] if config.run_dir else input_files(config.data.path))
-    return asyncio.run(_scored(config, out, open_scorer(config.scorer, Surroundings())))
+    given = [folder_at(config.run_dir)] if config.run_dir else input_files(config.data.path)
+    calibrations = [] if config.calibration is None else [Path(config.calibration).expanduser()]
+    refuse_overwriting({"out": out}, [*given, *calibrations])
+    engine, calibration = open_scorer(config.scorer, Surroundings()), calibration_of(config)
+    return asyncio.run(_scored(config, out, engine, calibration))
 
 
-async def _scored(config: ScoreConfig, out: Path, engine: ScoringEngine) -> Scored:
+async def _scored(config: ScoreConfig, out: Path, engine: ScoringEngine, calibration: Calibration | None) -> Scored:
     left_out = LeftOutRows()
     counted = steps = 0
     unscored: Counter[str] = Counter()
     try:
         await engine.start()
-        with _WRITERS[out.suffix](out) as write:
+        refuse_other(config, calibration, engine.model)
+        with _WRITERS[out.suffix](out, schema_with(calibration)) as write:
             for block in _blocks(chain_tables(config, left_out), engine.capacity):
                 scored = await score_chains(engine, chain_texts(block))
-                write(scores_table(block, scored, aggregation=config.aggregation, model=engine.model))
+                write(
+                    scores_table(
+                        block,
+                        scored,
+                        aggregation=config.aggregation,
+                        model=engine.model,
+                        calibration=calibration,
+                    )
+                )
                 counted += len(scored)
                 steps += sum(score is not None for each in scored for score in each.scores)
                 unscored.update(each.fault for each in scored if each.fault)
@@ -86,13 +100,13 @@ def _blocks(tables: Iterable[pa.Table], size: int) -> Iterator[pa.Table]:
 
 
 @contextmanager
-def _parquet(out: Path) -> Iterator[Write]:
-    with atomic_file(out) as file, pq.ParquetWriter(file, SCORES, compression="zstd") as writer:
+def _parquet(out: Path, schema: pa.Schema) -> Iterator[Write]:
+    with atomic_file(out) as file, pq.ParquetWriter(file, schema, compression="zstd") as writer:
         yield writer.write_table
 
 
 @contextmanager
-def _jsonl(out: Path) -> Iterator[Write]:
+def _jsonl(out: Path, _schema: pa.Schema) -> Iterator[Write]:
     with atomic_file(out) as file:
 
         def write(table: pa.Table) -> None:

@@ -22,6 +22,7 @@ from pipeline.graders.registry import grader_version
 from pipeline.runtime.heartbeat import heartbeat
 from pipeline.runtime.held_run import ended_politely, repaired, sequences
 from pipeline.runtime.scheduler import Scheduler
+from pipeline.runtime.scoring.calibrated import calibration_id
 from pipeline.runtime.scoring.staging import staged_chains
 from pipeline.runtime.scoring.worker import scoring_worker
 from pipeline.runtime.state import section_identity, state_of
@@ -158,6 +159,7 @@ def identity(config: ScoreConfig) -> dict[str, object]:
         "schema": SCHEMA_VERSION,
         "scorer_fingerprint": scorer.fingerprint(),
         "aggregation": config.aggregation.value,
+        "calibration": calibration_id(config),
         **section_identity("scorer", config.scorer),
         **scorer.identity(),
     }

@@ -8,8 +8,9 @@ from typing import Any
 import pyarrow as pa
 
 from pipeline.config.choices import Aggregation
-from pipeline.core.schemas import SCORES
+from pipeline.core.schemas import CALIBRATED_SCORES, RAW_STEP_SCORES, SCORES
 from pipeline.scorers.base import StepScores
+from pipeline.scorers.calibration import Calibration
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,11 +42,22 @@ def chain_scores(step_scores: Sequence[float | None]) -> ChainScores:
     )
 
 
-def scores_table(chains: pa.Table, scored: Sequence[StepScores], *, aggregation: Aggregation, model: str) -> pa.Table:
-    """The rows of scored chains. `chains`: of the schema CHAINS, in the order of `scored`."""
-    whole = [chain_scores(each.scores) for each in scored]
+def scores_table(
+    chains: pa.Table,
+    scored: Sequence[StepScores],
+    *,
+    aggregation: Aggregation,
+    model: str,
+    calibration: Calibration | None = None,
+) -> pa.Table:
+    """The rows of scored chains. `chains`: of the schema CHAINS, in the order of `scored`. With a calibration the rows have the
+    schema CALIBRATED_SCORES."""
+    raw = [each.scores for each in scored]
+    step_scores = raw if calibration is None else [calibration.apply(scores) for scores in raw]
+    whole = [chain_scores(scores) for scores in step_scores]
     computed: dict[str, list[Any]] = {
-        "step_scores": [each.scores for each in scored],
+        "step_scores": list(step_scores),
+        RAW_STEP_SCORES: raw,
         "step_positions": [each.positions for each in scored],
         "reliability": [each.reliability for each in scored],
         "n_scored": [sum(score is not None for score in each.scores) for each in scored],
@@ -58,7 +70,13 @@ def scores_table(chains: pa.Table, scored: Sequence[StepScores], *, aggregation:
         "score": [each.score_by(aggregation) for each in whole],
         "model": [model] * len(scored),
     }
+    schema = schema_with(calibration)
     columns = [
-        pa.array(computed[field.name], field.type) if field.name in computed else chains[field.name] for field in SCORES
+        pa.array(computed[field.name], field.type) if field.name in computed else chains[field.name] for field in schema
     ]
-    return pa.Table.from_arrays(columns, schema=SCORES)
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def schema_with(calibration: Calibration | None) -> pa.Schema:
+    """The columns of scores, with a calibration or without."""
+    return SCORES if calibration is None else CALIBRATED_SCORES

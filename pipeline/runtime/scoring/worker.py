@@ -16,12 +16,14 @@ from pipeline.core.progress import EngineWork, Load
 from pipeline.core.records import Totals, UnitTarget
 from pipeline.engines.base import Surroundings
 from pipeline.runtime.sampling import Backpressure
+from pipeline.runtime.scoring.calibrated import calibration_of, refuse_other
 from pipeline.runtime.scoring.chains import chain_texts, values
 from pipeline.runtime.scoring.tables import scores_table
 from pipeline.runtime.scoring.work import score_chains
 from pipeline.runtime.unit import Probe
 from pipeline.runtime.worker import Receipt, Snapshot, UnitTask
 from pipeline.scorers.base import FAILED, TOO_LONG, UNREADABLE, ChainText, Scorer, ScoringEngine, StepScores, unscored
+from pipeline.scorers.calibration import Calibration
 from pipeline.scorers.registry import open_scorer, scorer_for
 from pipeline.storage.commits import Commit
 from pipeline.storage.location import storage_at
@@ -42,6 +44,7 @@ class ScoringWorker:
         self._storage = storage
         self._scorer = scorer
         self._engine = engine
+        self._calibration = calibration_of(config)
         self._backpressure: Backpressure | None = None
         self._open: dict[_Unit, None] = {}
         self._began = 0.0
@@ -52,6 +55,7 @@ class ScoringWorker:
 
     async def start(self) -> str:
         await self._engine.start()
+        refuse_other(self._config, self._calibration, self._engine.model)
         self._began = _now()
         self._backpressure = Backpressure(self._engine.capacity)
         return self._engine.model
@@ -149,7 +153,7 @@ class ScoringWorker:
     async def _opened(self, task: UnitTask) -> "_Unit":
         log = UnitLog(self._storage, task.unit.unit_id, task.known_length)
         chains = await asyncio.to_thread(unit_chains, self._storage, task.unit)
-        unit = _Unit(log, chains, self._config, self._engine.model, task.unit_target)
+        unit = _Unit(log, chains, self._config, self._engine.model, self._calibration, task.unit_target)
         await unit.read()
         return unit
 
@@ -158,12 +162,19 @@ class _Unit:
     """A unit's chains, those of them with scores in its log, and scores that are not yet committed, by row."""
 
     def __init__(
-        self, log: UnitLog, chains: pa.Table, config: ScoreConfig, model: str, unit_target: UnitTarget
+        self,
+        log: UnitLog,
+        chains: pa.Table,
+        config: ScoreConfig,
+        model: str,
+        calibration: Calibration | None,
+        unit_target: UnitTarget,
     ) -> None:
         self._log = log
         self._chains = chains
         self._config = config
         self._model = model
+        self._calibration = calibration
         self._unit_target = unit_target
         self._writing = asyncio.Lock()
         self._logged: set[int] = set()
@@ -236,7 +247,13 @@ class _Unit:
         of_unit = [row in new for row in self._by_row]
         chains = self._chains.filter(pa.array(of_unit, pa.bool_()))
         scored = [new[row] for row in self._by_row if row in new]
-        return scores_table(chains, scored, aggregation=self._config.aggregation, model=self._model)
+        return scores_table(
+            chains,
+            scored,
+            aggregation=self._config.aggregation,
+            model=self._model,
+            calibration=self._calibration,
+        )
 
 
 def scoring_worker(config: ScoreConfig, around: Surroundings) -> ScoringWorker:
