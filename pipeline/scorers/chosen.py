@@ -9,6 +9,7 @@ from importlib.util import find_spec
 
 from pipeline.core.errors import EngineDied, PolicyError
 from pipeline.engines.base import Surroundings
+from pipeline.engines.vllm.pooling import serves
 from pipeline.scorers.base import ChainText, ScoringEngine, StepScores
 from pipeline.scorers.model import ModelScorer
 from pipeline.scorers.prepared import prepare
@@ -64,11 +65,16 @@ class ChosenEngine:
             await self._engine.close()
 
     def _by_vllm(self) -> bool:
-        if find_spec("vllm") is None:
+        if find_spec("vllm") is None or not (self._newest_only or on_gpu()):
             return False
         prepared = prepare(self._scorer)
         if isinstance(prepared.reading.readout, Value):
             return False
-        from pipeline.engines.vllm.pooling import serves
-
         return serves(tuple(prepared.config.architectures or ()), cpus=self._around.cpus)
+
+
+def on_gpu() -> bool:
+    """Whether there is a GPU that the installed torch can use."""
+    from pipeline.scorers.heads import device_here
+
+    return device_here() != "cpu"

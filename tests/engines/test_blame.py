@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.core.errors import PlaceError, PolicyError
-from pipeline.engines.vllm.load_errors import check_context, load_error, load_failure
+from pipeline.engines.vllm.load_errors import SCORER, check_context, load_error, load_failure
 
 OUTER = "Engine core initialization failed. See root cause above. Failed core proc(s): {}"
 
@@ -121,6 +121,13 @@ def test_an_access_token_is_in_no_error() -> None:
 def test_an_error_that_prints_nothing_speaks_for_itself() -> None:
     line = load_failure("m", "User-specified max_model_len (100000) is greater than 8192", "")
     assert line.endswith("greater than 8192; lower policy.max_model_len")
+
+
+def test_a_scorer_is_named_as_such_and_so_are_its_settings() -> None:
+    line = load_failure("m", "User-specified max_model_len (100000) is greater than 8192", "", SCORER)
+    assert line.startswith("the scorer m cannot be loaded: User-specified max_model_len")
+    assert line.endswith("; lower scorer.max_length")
+    assert "policy" not in load_failure("m", "something else", "", SCORER)
 
 
 def test_a_context_that_holds_no_prompt_beside_a_completion_is_reported_before_any_row_is_read() -> None:

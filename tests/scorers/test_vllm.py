@@ -15,8 +15,6 @@ import pytest
 
 from pipeline.core.errors import EngineDied, PolicyError, UsageError
 from pipeline.engines.base import Surroundings
-from pipeline.engines.settings import HfConfig
-from pipeline.engines.vllm.pooling import TokenReader
 from pipeline.engines.vllm.reaper import MARK, marked_processes
 from pipeline.scorers.base import TOO_LONG, ChainText, StepScores, wrong_scores
 from pipeline.scorers.transformers import TransformersEngine
@@ -138,6 +136,23 @@ def test_calls_at_once_are_answered_each_with_its_own(both: Both) -> None:
     close(found, both.by_transformers(asked))
 
 
+def test_what_vllm_refuses_has_no_numbers_and_the_next_text_has(both: Both) -> None:
+    """Too long, and a token that does not exist."""
+    reader = both.vllm._reader
+    assert reader is not None
+
+    async def work() -> None:
+        assert await reader.read((1,) * 5000, (4999,)) is None
+        assert await reader.read((10**9, 1), (1,)) is None
+        nothing, numbers = await reader.read((1, 2, 3), ()), await reader.read((1, 2, 3), (0, 2))
+        assert nothing is not None
+        assert (nothing.rows, nothing.computed) == ((), 0)
+        assert numbers is not None
+        assert [len(row) for row in numbers.rows] == [2, 2]
+
+    both.loop.run(work())
+
+
 def test_its_death_is_noticed_and_explained(both: Both) -> None:
     for pid in marked_processes(both.mark):
         os.kill(pid, signal.SIGKILL)
@@ -147,34 +162,11 @@ def test_its_death_is_noticed_and_explained(both: Both) -> None:
         both.by_vllm(chains(3))
 
 
-def test_what_vllm_refuses_has_no_numbers_and_the_next_text_has(tmp_path: Path) -> None:
-    scorer = MODELS["own"](tmp_path / "model")
-    settings = HfConfig(model=scorer.settings.model, dtype="float32", max_num_seqs=4)
-    reader = TokenReader(settings, name="tiny", model=scorer.settings.model, pair=None, cpus=1)
-
-    async def work() -> None:
-        try:
-            await reader.start()
-            assert await reader.read((1,) * 5000, (4999,)) is None
-            assert await reader.read((10**9, 1), (1,)) is None
-            nothing, numbers = await reader.read((1, 2, 3), ()), await reader.read((1, 2, 3), (0, 2))
-            assert nothing is not None
-            assert (nothing.rows, nothing.computed) == ((), 0)
-            assert numbers is not None
-            assert (len(numbers.rows), len(numbers.rows[0]), numbers.computed) == (2, 2, 3)
-        finally:
-            await reader.close()
-        with pytest.raises(EngineDied, match="not running"):
-            await reader.read((1, 2), (1,))
-
-    asyncio.run(work())
-
-
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
         ({"max_length": 100_000, "max_num_seqs": 64, "max_num_batched_tokens": 8}, "scorer.max_num_batched_tokens"),
-        ({"kv_cache_gib": 1e6}, "scorer.kv_cache_gib"),
+        pytest.param({"kv_cache_gib": 1e6}, "scorer.kv_cache_gib", marks=pytest.mark.faults),
     ],
 )
 def test_a_failed_start_names_the_scorers_settings(tmp_path: Path, settings: dict[str, object], said: str) -> None:
@@ -190,6 +182,12 @@ def test_a_failed_start_names_the_scorers_settings(tmp_path: Path, settings: dic
 
     with pytest.raises(PolicyError, match=f"the scorer .* cannot be loaded: .*{said}"):
         asyncio.run(work())
+
+
+def test_an_engine_that_is_not_started_scores_nothing(tmp_path: Path) -> None:
+    engine = VllmScoring(MODELS["own"](tmp_path / "model"), Surroundings(cpus=1))
+    with pytest.raises(EngineDied, match="not running"):
+        asyncio.run(engine.score(chains(1)))
 
 
 def test_a_missing_model_is_a_usage_error(tmp_path: Path) -> None:
