@@ -14,7 +14,14 @@ from safetensors.torch import load_file
 from pipeline.__main__ import main
 from pipeline.config.score import ScorerConfig
 from pipeline.core.schemas import SCORES
-from pipeline.scorers.settings import FoverConfig, MathShepherdConfig, QwenConfig, RlhflowConfig, SkyworkConfig
+from pipeline.scorers.settings import (
+    FoverConfig,
+    MathShepherdConfig,
+    ModelEngine,
+    QwenConfig,
+    RlhflowConfig,
+    SkyworkConfig,
+)
 from tests.conftest import write_rows
 from tests.scorers import reference
 from tests.scorers.loaded import chain, encoded, scored
@@ -82,7 +89,7 @@ def test_scores_are_those_of_the_published_code(name: str, folders: dict[str, Pa
 
 @pytest.mark.parametrize("name", PRMS)
 def test_the_newest_step_alone_has_the_score_that_it_has_among_all(name: str, folders: dict[str, Path]) -> None:
-    settings = PRMS[name].config(model=str(folders[name]))
+    settings = PRMS[name].config(model=str(folders[name]), engine=ModelEngine.transformers)
     (whole,) = scored(settings, [chain(PROBLEM, STEPS)])
     (newest,) = scored(settings, [chain(PROBLEM, STEPS)], newest_only=True)
     assert newest.scores[:-1] == (None, None)

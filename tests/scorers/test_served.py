@@ -17,7 +17,7 @@ from pipeline.engines.base import Surroundings
 from pipeline.scorers.base import FAILED, TOO_LONG, UNREADABLE, ChainText, StepScores
 from pipeline.scorers.registry import open_scorer
 from pipeline.scorers.served_settings import OpenAiScorerConfig, ScorerServers, ServedApi
-from pipeline.scorers.settings import OwnConfig
+from pipeline.scorers.settings import ModelEngine, OwnConfig
 from tests.scorers.prm_server import (
     CHAINS,
     CONTEXT,
@@ -89,7 +89,7 @@ def scored(config: Any, chains: Sequence[ChainText] = CHAINS, *, newest_only: bo
 
 
 def by_transformers(folder: Path, *, newest_only: bool = False) -> Sequence[StepScores]:
-    return scored(OwnConfig(model=str(folder)), newest_only=newest_only)
+    return scored(OwnConfig(model=str(folder), engine=ModelEngine.transformers), newest_only=newest_only)
 
 
 def words_by_transformers(chains: Sequence[ChainText] = CHAINS) -> list[list[float]]:

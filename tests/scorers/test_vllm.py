@@ -46,7 +46,10 @@ class Both:
         return self.loop.run(self.transformers.score(asked))
 
 
-@pytest.fixture(scope="module", params=sorted(MODELS))
+@pytest.fixture(
+    scope="module",
+    params=[kind if kind == "own" else pytest.param(kind, marks=pytest.mark.faults) for kind in sorted(MODELS)],
+)
 def both(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
     scorer = MODELS[request.param](tmp_path_factory.mktemp(request.param) / "model")
     around = Surroundings(cpus=1, log_folder=str(tmp_path_factory.mktemp("logs")))
