@@ -119,20 +119,27 @@ def fover(folder: Path, problem: str, steps: Sequence[str]) -> Read:
     """`src/prm/preprocessing.py` and `postprocessing.py` of psunlpgroup/FoVer, for Llama."""
     tokenizer = AutoTokenizer.from_pretrained(folder)
     model = LlamaForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
-    ids = np.array(fover_ids(tokenizer, problem, steps))
-
-    def after(text: str, distance: int) -> Any:
-        mask = np.zeros_like(ids, dtype=bool)
-        mask[np.where(ids == tokenizer.encode(text, add_special_tokens=False)[0])[0] + distance] = True
-        return mask
-
-    newlines = ids == tokenizer.encode("\n\n", add_special_tokens=False)[0]
-    positions = np.where(newlines & after("assistant", 2) & after("<|end_header_id|>", 1))[0]
+    ids = fover_ids(tokenizer, problem, steps)
     with torch.no_grad():
-        logits = model(torch.tensor([ids.tolist()])).logits[0][positions]
+        logits = model(torch.tensor([ids])).logits[0][fover_positions(tokenizer, ids, "llama")]
     good, bad = (tokenizer.encode(word, add_special_tokens=False)[0] for word in ("correct", "incorrect"))
     scores = functional.softmax(torch.stack([logits[:, bad], logits[:, good]], dim=1), dim=1)[:, 1]
-    return ids.tolist(), scores.tolist()
+    return ids, scores.tolist()
+
+
+def fover_positions(tokenizer: Any, ids: Sequence[int], model_type: str) -> list[int]:
+    found = np.array(ids)
+
+    def after(text: str, distance: int) -> Any:
+        mask = np.zeros_like(found, dtype=bool)
+        mask[np.where(found == tokenizer.encode(text, add_special_tokens=False)[0])[0] + distance] = True
+        return mask
+
+    if model_type == "llama":
+        masks = [after("\n\n", 0), after("assistant", 2), after("<|end_header_id|>", 1)]
+    else:
+        masks = [after("\n", 0), after("assistant", 1), after("<|im_start|>", 2)]
+    return [int(position) for position in np.where(np.logical_and.reduce(masks))[0]]
 
 
 def fover_ids(tokenizer: Any, problem: str, steps: Sequence[str]) -> list[int]:

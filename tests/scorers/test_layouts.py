@@ -216,6 +216,15 @@ def test_the_first_turn_of_fover_is_what_its_repository_says_and_another_may_be_
     assert text.endswith("\n\n3<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\nyes<|eot_id|>")
 
 
+@pytest.mark.parametrize(("kind", "make"), [("llama", llama_tokenizer), ("qwen", qwen_tokenizer)])
+def test_fover_is_read_where_its_repository_reads_it(kind: str, make: Callable[[], Any]) -> None:
+    tokenizer = make()
+    found = encoded(FoverConfig(model="m"), tokenizer, PROBLEM, STEPS)
+    assert list(found.ids) == reference.fover_ids(tokenizer, PROBLEM, STEPS)
+    assert list(found.ends) == reference.fover_positions(tokenizer, found.ids, kind)
+    assert len(found.ends) == 3
+
+
 def test_steps_are_numbered_where_that_is_asked_for() -> None:
     tokenizer = mistral_tokenizer()
     steps = ["One.", "Step 2: Two.", "Three"]
