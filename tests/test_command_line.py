@@ -3,6 +3,7 @@
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 import ray
@@ -11,6 +12,8 @@ import yaml
 import pipeline
 from pipeline.__main__ import compose_label, main
 from pipeline.cli import COMMANDS
+from pipeline.cli.compose import compose
+from pipeline.cli.score import SCORE
 from pipeline.config.choices import Layout, PromptStyle, Splitter
 from pipeline.config.label import GradeConfig, LabelConfig
 from pipeline.core.errors import UsageError
@@ -18,6 +21,7 @@ from pipeline.core.schemas import SCHEMA_VERSION
 from pipeline.engines.registry import ENGINES
 from pipeline.engines.settings import HfConfig
 from pipeline.runtime.state import identity
+from pipeline.scorers.registry import SCORERS
 from pipeline.storage.commits import UNIT, Commit, CommitState, publish
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.run_record import claim
@@ -26,6 +30,7 @@ pytestmark = pytest.mark.slow
 
 CONF = Path(__file__).parents[1] / "conf"
 OPTIONS = sorted((path.parent.name, path.stem) for path in CONF.glob("*/*.yaml"))
+LABEL_GROUPS = set(LabelConfig.__dataclass_fields__) - {"run_dir", "budget"}
 FILLED = ["data.path=x", "run_dir=x"]
 SERVER = "policy.openai.urls=[http://127.0.0.1:8000/v1]"
 
@@ -43,14 +48,19 @@ def refused(capsys: Printed, *arguments: str) -> str:
     return shown.err.removeprefix("stepvalue: ").rstrip("\n")
 
 
+def scoring(option: str) -> Any:
+    """The settings of `score` with a scorer."""
+    model = [] if SCORERS.settings(option).MADE_UP else ["scorer.model=x"]
+    return compose(SCORE, [f"scorer={option}", *model, "run_dir=x", "out=x.parquet"]).settings()
+
+
 @pytest.mark.parametrize(("group", "option"), [pytest.param(*pair, id="=".join(pair)) for pair in OPTIONS])
 def test_every_file_of_conf_composes(group: str, option: str) -> None:
     model = ["policy.model=x"] if option in ("hf", "openai") else []
     model += [SERVER] if option == "openai" else []
     # The embedded policy sets some of the other groups' values; here each file speaks for itself.
     model = model if group == "policy" else ["policy=oracle"]
-    config = compose_label([f"{group}={option}", *model, *FILLED])
-    assert isinstance(config, LabelConfig)
+    config: Any = compose_label([f"{group}={option}", *model, *FILLED]) if group in LABEL_GROUPS else scoring(option)
     text = yaml.safe_load((CONF / group / f"{option}.yaml").read_text())
     wanted = text if "policy" in text else {group: text}
     for section, settings in wanted.items():
@@ -84,8 +94,8 @@ def test_the_version_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_conf_holds_a_group_for_every_section_and_every_policy() -> None:
     assert {option for group, option in OPTIONS if group == "policy"} == set(ENGINES.ours)
-    sections = set(LabelConfig.__dataclass_fields__) - {"run_dir", "budget"}
-    assert {group for group, _ in OPTIONS} == sections
+    assert {option for group, option in OPTIONS if group == "scorer"} == set(SCORERS.ours)
+    assert {group for group, _ in OPTIONS} == {*LABEL_GROUPS, "scorer"}
     assert sorted(path.name for path in CONF.glob("*.yaml")) == [f"{name}.yaml" for name in sorted(COMMANDS)]
 
 
@@ -269,7 +279,7 @@ def test_help_needs_nothing_and_names_everything(capsys: Printed) -> None:
     assert main(["label", "--help-all"]) == 0
     shown = capsys.readouterr()
     assert shown.err == ""
-    for group, option in OPTIONS:
+    for group, option in (pair for pair in OPTIONS if pair[0] in LABEL_GROUPS):
         (line,) = [line for line in shown.out.splitlines() if line.startswith(f"  {group} ")]
         assert option in line.split()[1:]
     assert "python -m pipeline label" in shown.out

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from pipeline.config.score import ScorerConfig
@@ -10,6 +11,7 @@ from pipeline.scorers.base import ChainText, StepScores
 from pipeline.scorers.encoding import EncodedChain
 from pipeline.scorers.model import ModelScorer, Reading
 from pipeline.scorers.registry import SCORERS, open_scorer
+from pipeline.scorers.settings import ModelEngine, ModelScorerConfig
 
 
 def chain(problem: str, steps: Sequence[str], name: str = "c") -> ChainText:
@@ -18,7 +20,9 @@ def chain(problem: str, steps: Sequence[str], name: str = "c") -> ChainText:
 
 
 def scored(settings: ScorerConfig, chains: Sequence[ChainText], *, newest_only: bool = False) -> Sequence[StepScores]:
-    """The scores of the chains, by an engine of their own."""
+    """The scores of the chains, by an engine of their own: transformers, which loads in a moment, for models."""
+    if isinstance(settings, ModelScorerConfig):
+        settings = replace(settings, engine=ModelEngine.transformers)
 
     async def run() -> Sequence[StepScores]:
         engine = open_scorer(settings, Surroundings(), newest_only=newest_only)

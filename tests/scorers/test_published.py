@@ -163,7 +163,8 @@ def test_score_reads_the_model_by_the_name_of_its_format(
     rows: list[dict[str, object]] = [{"id": "a", "problem": PROBLEM, "answer": "12", "steps": list(STEPS)}]
     out = tmp_path / "scores.jsonl"
     data = f"data.path={write_rows(tmp_path / 'rows.jsonl', rows)}"
-    assert main(["score", f"scorer={name}", f"scorer.model={folders[name]}", data, f"out={out}"]) == 0
+    words = [f"scorer={name}", f"scorer.model={folders[name]}", "scorer.engine=transformers", data, f"out={out}"]
+    assert main(["score", *words]) == 0
     assert "scored 3 steps of 1 chain" in capsys.readouterr().out
     (row,) = map(json.loads, out.read_text().splitlines())
     assert list(row) == SCORES.names
