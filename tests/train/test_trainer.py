@@ -19,10 +19,11 @@ from pipeline.config.choices import Aggregation
 from pipeline.config.label import DataConfig
 from pipeline.config.score import ScoreConfig
 from pipeline.core.errors import InputError, UsageError
-from pipeline.core.schemas import SCORES
+from pipeline.core.schemas import CALIBRATED_SCORES, SCORES
 from pipeline.data.problems import in_validation
 from pipeline.runtime.scoring.files import score_to_file
 from pipeline.scorers.settings import OwnConfig
+from pipeline.scorers.calibration import Calibration, MadeFrom, MapKind, PositionMap, encode
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.stored_labels import label_frames
 from pipeline.train import trainer
@@ -411,6 +412,69 @@ def test_scores_are_refused_of_what_is_no_such_model(prm: Path, small_run: Path,
     with pytest.raises(UsageError, match=r"has no stepvalue_separator: give scorer\.separator="):
         scored(foreign)
     assert not out.exists()
+
+
+def test_a_calibration_makes_v_of_scores_and_keeps_the_models_own(
+    prm: Path, small_run: Path, tmp_path: Path, capsys: Printed
+) -> None:
+    squares = tuple(number / 10 for number in range(11))
+    line = PositionMap(
+        first=1,
+        last=None,
+        prefixes=200,
+        scores=squares,
+        values=tuple(each**2 for each in squares),
+        low=squares[:1] * 11,
+        high=squares[-1:] * 11,
+    )
+    made_from = MadeFrom(
+        model=str(prm),
+        policy="the policy in use",
+        run_dir="fresh",
+        estimator="fixed",
+        chains=1,
+        problems=1,
+        prefixes=200,
+        rollouts=1600,
+        stepvalue="1",
+    )
+    made = Calibration(kind=MapKind.isotonic, confidence=0.95, made_from=made_from, maps=(line,))
+    calibration = tmp_path / "cal.json"
+    calibration.write_text(encode(made, {}))
+
+    def scored(name: str, *more: str) -> pl.DataFrame:
+        words = ["score", f"model={prm}", f"run_dir={small_run}", f"out={tmp_path / name}", *more]
+        assert main(words) == 0
+        return (pl.read_ndjson if name.endswith("jsonl") else pl.read_parquet)(tmp_path / name)
+
+    plain = scored("plain.parquet")
+    assert plain.columns == SCORES.names
+    assert "calibrated" not in capsys.readouterr().out
+    for name in ("with.parquet", "with.jsonl"):
+        found = scored(name, f"calibration={calibration}", "aggregation=min")
+        assert found.columns == CALIBRATED_SCORES.names
+        assert "V, P(correct final answer), under the policy the policy in use" in " ".join(
+            capsys.readouterr().out.split()
+        )
+        for before, row in zip(plain.iter_rows(named=True), found.iter_rows(named=True), strict=True):
+            assert row["raw_step_scores"] == before["step_scores"]
+            assert row["step_scores"] == made.apply(before["step_scores"])
+            assert row["step_scores"] != before["step_scores"]
+            assert row["score"] == row["score_min"] == min(row["step_scores"])
+            assert row["score_last"] == row["step_scores"][-1]
+
+    out = tmp_path / "refused.parquet"
+    calibration.write_text(encode(replace(made, made_from=replace(made_from, model="another")), {}))
+    words = ["score", f"model={prm}", f"run_dir={small_run}", f"out={out}", f"calibration={calibration}"]
+    assert main(words) == 2
+    assert "made for scores of another" in capsys.readouterr().err
+    assert not out.exists()
+    assert main([*words, "other_model=true"]) == 0
+    assert main([*words[:-2], f"out={tmp_path / 'cal.jsonl'}", "calibration=missing.json"]) == 2
+    assert "calibration=missing.json cannot be read" in capsys.readouterr().err
+    (tmp_path / "cal.jsonl").write_text(calibration.read_text())
+    assert main([*words[:3], f"out={tmp_path / 'cal.jsonl'}", f"calibration={tmp_path / 'cal.jsonl'}"]) == 2
+    assert "would overwrite" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

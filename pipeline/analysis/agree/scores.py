@@ -71,6 +71,10 @@ def read_step_scores(name: str) -> StepScores:
             _check_scores(frame.filter(calibrated), path, RAW_STEP_SCORES)
         for each in calibrated.unique().sort().to_list():
             kinds.setdefault(each, path)
+        if len(kinds) > 1:
+            raise InputError(
+                f"{KEY}={name} holds calibrated scores ({kinds[True]}) and others ({kinds[False]}): name files of one kind"
+            )
         for model in frame["model"].drop_nulls().unique().sort():
             models.setdefault(model, path)
         for scored in _chains(frame, path):
@@ -81,10 +85,6 @@ def read_step_scores(name: str) -> StepScores:
     if len(models) > 1:
         raise InputError(
             f"{KEY}={name} holds scores of {len(models)} models, {_places(models)}: name the file of one of them"
-        )
-    if len(kinds) > 1:
-        raise InputError(
-            f"{KEY}={name} holds calibrated scores ({kinds[True]}) and others ({kinds[False]}): name files of one kind"
         )
     return StepScores(
         files=tuple(map(str, paths)),

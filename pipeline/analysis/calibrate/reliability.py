@@ -10,9 +10,10 @@ Every prefix counts once. `value` is an unbiased estimate of its V from its roll
   with standard error s becomes 2 d - E|N(d, s^2)|, the normal correction of Kumar, Liang and Ma (2019, arXiv 1909.10155).
   Some of it stays: among perfect predictions about half.
 
-Intervals are percentiles of the bootstrap over problems. Resampling adds noise to an ECE again. So the lower end is that of
-an estimate whose mean is 0 for perfect predictions: the ECE whose signs come from one half of the problems and its distances
-from the other, averaged over all halves. The upper end is that of the same estimate for the noise of the data alone.
+Intervals have problems as sampling units: the jackknife for means, the bootstrap for the ECE. Resampling adds noise to an ECE
+again. So its lower end is a percentile of an estimate whose mean is 0 for perfect predictions: the ECE whose signs come from
+one half of the problems and its distances from the other, averaged over all halves. Its upper end is a percentile of the same
+estimate for the noise of the data alone.
 """
 
 from dataclasses import dataclass
@@ -27,16 +28,19 @@ from pipeline.core.statistics import (
     RESAMPLES,
     Floats,
     Interval,
+    Ints,
     Resampling,
     bins_of,
-    ratio,
+    mean,
     share,
     sums_of,
     within,
 )
 
 LEAST = 1e-6
-_RESAMPLING = Resampling(replicates=RESAMPLES, seed=0, confidence=CONFIDENCE)
+_MOST_DRAWS = 2**25
+"""Problems times resamples: of very many problems fewer resamples are drawn, so that an ECE takes seconds at most."""
+_FEWEST_RESAMPLES = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,21 +76,16 @@ def reliability(predicted: Floats, trials: Trials, n_bins: int) -> Reliability:
     """The figures of predictions, one per prefix. There must be at least one."""
     bins = bins_of(predicted, n_bins)
     corrected, plain = _ece(predicted, trials, bins, n_bins)
-    ones = np.ones(len(trials))
-
-    def estimate(losses: Floats) -> Interval:
-        return _RESAMPLING.estimate(sums_of(trials.problems, [losses, ones]), ratio)
-
     return Reliability(
         prefixes=len(trials),
         problems=trials.n_problems,
         prediction=float(predicted.mean()),
         value=float(trials.values.mean()),
-        bias=estimate(predicted - trials.values),
+        bias=mean(trials.problems, predicted - trials.values),
         ece=corrected,
         ece_uncorrected=plain,
-        brier=estimate(brier_losses(predicted, trials.values)),
-        log_loss=estimate(_log_losses(predicted, trials.values)),
+        brier=mean(trials.problems, brier_losses(predicted, trials.values)),
+        log_loss=mean(trials.problems, _log_losses(predicted, trials.values)),
         bins=tuple(
             ReliabilityBin(
                 low=at / n_bins,
@@ -105,9 +104,7 @@ def _log_losses(predicted: Floats, values: Floats) -> Floats:
     return np.asarray(-values * np.log(inner) - (1 - values) * np.log1p(-inner))
 
 
-def _ece(
-    predicted: Floats, trials: Trials, bins: "np.ndarray[tuple[int], np.dtype[np.int64]]", n_bins: int
-) -> tuple[Interval, float]:
+def _ece(predicted: Floats, trials: Trials, bins: Ints, n_bins: int) -> tuple[Interval, float]:
     """ECE with its interval, and the one without a correction."""
     apart = predicted - trials.values
     sums = sums_of(trials.problems, [np.ones(len(trials)), *(apart * (bins == at) for at in range(n_bins))])
@@ -119,8 +116,11 @@ def _ece(
     variance = sums[:, 1:].var(axis=0, ddof=1) * n_problems
     value = min(1.0, max(0.0, float((2 * distance - _folded_mean(distance, variance)).sum() / total)))
 
+    replicates = max(_FEWEST_RESAMPLES, min(RESAMPLES, _MOST_DRAWS // n_problems))
+    resampling = Resampling(replicates=replicates, seed=0, confidence=CONFIDENCE)
+
     def estimates(noise: float) -> Interval:
-        return _RESAMPLING.estimate(
+        return resampling.estimate(
             sums, lambda found: share(_of_halves(found[..., 1:], noise * variance).sum(axis=-1), found[..., 0])
         )
 
