@@ -21,7 +21,6 @@ EXAMPLES = 2
 _PLAIN = ("true", "false", "null")
 _PROGRAM_TEXT = """\
 stepvalue: Monte Carlo step values for process reward models.
-
 usage: python -m pipeline COMMAND [setting=value ...], installed: stepvalue ...
 
 {commands}

@@ -45,7 +45,7 @@ class ModelScorerConfig(ScorerConfig):
     """What computes the model. auto: vLLM where it is installed and serves the architecture, else transformers."""
     dtype: str = "auto"
     """Number format of the weights. auto: float32 with transformers, whose passes are in bfloat16 on GPUs that have it; with
-    vLLM the model's own, or float32 on a CPU without bfloat16 instructions."""
+    vLLM the model's own, or float32 on a CPU."""
     max_length: Annotated[int | None, Ge(1)] = None
     """The largest number of tokens of a chain. null: the model's own limit. Steps beyond it have no score."""
     batch_tokens: Annotated[int, Ge(1), FREE] = 4096

@@ -30,7 +30,8 @@ STEPS = (
     "The answer is \\boxed{12}.",
 )
 CONTEXT = 2048
-_WIDTH = 32
+_WIDTH = 64
+"""Of two heads: vLLM has no kernels for heads of less than 32."""
 _TEXTS = [
     *(PROBLEM, *STEPS, "user system assistant correct incorrect + - \n\n Step 1: Step 2: руки ки ки\n"),
     "assistant\nuser\nsystem\ncorrect\nincorrect\n",
@@ -161,8 +162,8 @@ def _sizes(tokenizer: Any) -> dict[str, Any]:
         "hidden_size": _WIDTH,
         "intermediate_size": 2 * _WIDTH,
         "num_hidden_layers": 2,
-        "num_attention_heads": 4,
-        "num_key_value_heads": 2,
+        "num_attention_heads": 2,
+        "num_key_value_heads": 1,
         "max_position_embeddings": CONTEXT,
         "initializer_range": 0.5,
         "use_cache": False,

@@ -22,8 +22,8 @@ from pipeline.core.errors import InputError, UsageError
 from pipeline.core.schemas import CALIBRATED_SCORES, SCORES
 from pipeline.data.problems import in_validation
 from pipeline.runtime.scoring.files import score_to_file
-from pipeline.scorers.settings import OwnConfig
 from pipeline.scorers.calibration import Calibration, MadeFrom, MapKind, PositionMap, encode
+from pipeline.scorers.settings import OwnConfig
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.stored_labels import label_frames
 from pipeline.train import trainer

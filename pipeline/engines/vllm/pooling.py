@@ -27,6 +27,8 @@ from pipeline.engines.vllm.loaded import BACKLOG, LoadedModel, set_environment
 
 _FAILED = ("error", "abort")
 """vLLM's finish reasons of a request without an answer: it failed while the engine goes on, or the engine ends."""
+_ON_CPU = "float32"
+"""bfloat16 changes scores in the third digit."""
 _HEAD = "ForTokenClassification"
 _CAUSAL = ("ForCausalLM", "LMHeadModel")
 """Endings of the models on which vLLM puts a head. What it has with a head of its own are encoders, which read both ways."""
@@ -98,7 +100,13 @@ class TokenReader:
         """Load the model. Then `capacity` is the number of requests that run at once, and `max_tokens` the length of the
         longest text. Raises PlaceError and PolicyError as `Engine.start` does."""
         loaded = self._loaded
-        loaded.load(self._settings, model=self._model, gpu_share=self._gpu_share, reads_classes=self._pair is None)
+        loaded.load(
+            self._settings,
+            model=self._model,
+            gpu_share=self._gpu_share,
+            on_cpu=_ON_CPU,
+            reads_classes=self._pair is None,
+        )
         from vllm.inputs.engine import tokens_input
 
         self._engine, self._input = loaded.engine, tokens_input
