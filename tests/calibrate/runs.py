@@ -28,7 +28,7 @@ Row = dict[str, Any]
 def oracle_run(folder: Path, *overrides: str, problems: int = 60, first: int = 0) -> Path:
     """A run of `problems` with two chains each, which share their first step. Problems are numbered from `first`."""
     folder.mkdir(parents=True, exist_ok=True)
-    rows = [
+    rows: list[Row] = [
         {
             "id": f"{number}-{last}",
             "problem": f"What is {number} + {number}?",

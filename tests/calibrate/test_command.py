@@ -166,6 +166,21 @@ def test_last_steps_are_judged_and_not_fitted(scores: Path, run_dir: Path, rows:
     assert report(wrong, run_dir)["maps"] == found["maps"]
 
 
+def test_what_is_judged_has_not_been_seen(rows: list[Row], run_dir: Path, tmp_path: Path) -> None:
+    """Scores that are noise, and maps from 20 prefixes each, which follow noise: nothing predicts better than the mean."""
+    rng = np.random.default_rng(0)
+    noise = scored(rows[:50])
+    for row in noise:
+        row["step_scores"] = rng.random(STEPS).tolist()
+    scores = write_scores(tmp_path / "scores.parquet", noise)
+    found = report(scores, run_dir, "least_prefixes=100", "group_prefixes=20")
+    assert len(found["maps"]) == 4
+    total = found["figures"]["total"]
+    mean = total["before"]["value"]
+    assert found["kind"] != "identity"
+    assert total["after"]["brier"]["value"] >= mean * (1 - mean)
+
+
 def test_calibrated_scores_are_calibrated_from_the_models_own(
     scores: Path, rows: list[Row], run_dir: Path, tmp_path: Path, capsys: Printed
 ) -> None:
