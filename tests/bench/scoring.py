@@ -1,17 +1,21 @@
 """Scoring with a process reward model of the default policy's size: vLLM beside transformers, and step by step."""
 
 import asyncio
+import os
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+import psutil
 import torch
 from transformers import AutoTokenizer
 
 from pipeline.engines.base import Surroundings
 from pipeline.engines.embedded import embedded_model
+from pipeline.engines.vllm.reaper import MARK, marked_processes
 from pipeline.scorers.base import ChainText, ScoringEngine, StepScores
 from pipeline.scorers.own import Own
 from pipeline.scorers.settings import OwnConfig
@@ -20,7 +24,8 @@ from pipeline.scorers.vllm import VllmScoring
 from pipeline.train.model import new_model
 from tests.scorers.readers import chain_text
 
-CHAINS = 500
+CHAINS, ROUNDS = 500, 5
+"""The engines take turns, so that other work on the machine disturbs both."""
 STEPS = (2, 9)
 """Of a chain, and not more than the second number less one; GSM8K's have about as many."""
 WORDS = (8, 25)
@@ -31,11 +36,19 @@ LEAST_TOKENS = 512
 CPUS = 2
 SENTENCE = """the number of is equal to and then we have so each box holds apples more than twice as many total cost per day sum
 half product minus plus times divided by remaining first second therefore left shop price dollars hours kilometres between"""
-Make = Callable[[Own, bool], ScoringEngine]
-ENGINES: dict[str, Make] = {
-    "vLLM": lambda scorer, newest: VllmScoring(scorer, Surroundings(cpus=CPUS), newest_only=newest),
-    "transformers": lambda scorer, newest: TransformersEngine(scorer, newest_only=newest),
-}
+
+
+@dataclass(slots=True)
+class Turns:
+    """An engine, and what its turns took. `own`: processor time of this process; `all`: with the engine's other processes."""
+
+    engine: ScoringEngine
+    start: float = 0.0
+    seconds: float = 0.0
+    own: float = 0.0
+    all: float = 0.0
+    pids: list[int] = field(default_factory=list)
+    found: list[StepScores] = field(default_factory=list)
 
 
 def scoring() -> None:
@@ -47,9 +60,8 @@ def scoring() -> None:
     with tempfile.TemporaryDirectory(prefix="stepvalue-bench-") as folder:
         scorer = random_prm(Path(folder))
         asked = [random_chain(number, np.random.default_rng(number), STEPS) for number in range(CHAINS)]
-        found = {name: asyncio.run(_whole(name, make(scorer, False), asked)) for name, make in ENGINES.items()}
-        print(f"  largest difference of a score: {_difference(*found.values()):.1e}")
-        asyncio.run(_step_by_step(ENGINES["vLLM"](scorer, True)))
+        asyncio.run(_whole(scorer, asked))
+        asyncio.run(_step_by_step(VllmScoring(scorer, Surroundings(cpus=CPUS), newest_only=True)))
 
 
 def random_prm(folder: Path) -> Own:
@@ -72,26 +84,50 @@ def random_chain(number: int, rng: np.random.Generator, steps: tuple[int, int]) 
     return chain_text(number, f"{sentence()} {sentence()}", [sentence() for _ in range(int(rng.integers(*steps)))])
 
 
-async def _whole(name: str, engine: ScoringEngine, asked: Sequence[ChainText]) -> Sequence[StepScores]:
-    began = time.perf_counter()
+async def _whole(scorer: Own, asked: Sequence[ChainText]) -> None:
+    engines = {
+        "transformers": Turns(TransformersEngine(scorer)),
+        "vLLM": Turns(VllmScoring(scorer, Surroundings(cpus=CPUS))),
+    }
+    warm = [random_chain(-1, np.random.default_rng(CHAINS), STEPS)]
     try:
-        await engine.start()
-        started = time.perf_counter() - began
-        await engine.score([random_chain(-1, np.random.default_rng(CHAINS), STEPS)])
-        began, busy = time.perf_counter(), time.process_time()
-        found = await engine.score(asked)
-        seconds, busy = time.perf_counter() - began, time.process_time() - busy
+        for turns in engines.values():
+            began = time.perf_counter()
+            await turns.engine.start()
+            turns.start = time.perf_counter() - began
+            if isinstance(turns.engine, VllmScoring):
+                turns.pids = marked_processes(os.environ[MARK])
+            await turns.engine.score(warm)
+        for number in range(ROUNDS):
+            for turns in engines.values():
+                await _turn(turns, asked[number::ROUNDS])
     finally:
-        await engine.close()
-    tokens = sum(each.n_tokens for each in found)
-    print(
-        f"  {name}: start {started:.1f} s; {len(asked) / seconds:.2f} chains/s, {tokens / seconds:,.0f} tokens/s, "
-        f"{tokens / len(asked):.0f} tokens a chain"
-    )
-    if isinstance(engine, VllmScoring):
-        # vLLM computes the model in processes of its own.
-        print(f"  {name}: {1000 * busy / len(asked):.2f} ms of this process's processor time per chain")
-    return found
+        for turns in engines.values():
+            await turns.engine.close()
+    for name, turns in engines.items():
+        tokens = sum(each.n_tokens for each in turns.found)
+        print(
+            f"  {name}: start {turns.start:.1f} s; {len(asked) / turns.seconds:.2f} chains/s, "
+            f"{tokens / turns.seconds:,.0f} tokens/s, {1000 * turns.all / len(asked):,.0f} ms of processor time per chain of "
+            f"{tokens / len(asked):.0f} tokens"
+        )
+    print(f"  beside vLLM's processes: {1000 * engines['vLLM'].own / len(asked):.2f} ms of processor time per chain")
+    print(f"  largest difference of a score: {_difference(*(turns.found for turns in engines.values())):.1e}")
+
+
+async def _turn(turns: Turns, asked: Sequence[ChainText]) -> None:
+    began, own, others = time.perf_counter(), time.process_time(), _processor_time(turns.pids)
+    turns.found += await turns.engine.score(asked)
+    spent = time.process_time() - own
+    turns.seconds += time.perf_counter() - began
+    turns.own += spent
+    turns.all += spent + _processor_time(turns.pids) - others
+
+
+def _processor_time(pids: Sequence[int]) -> float:
+    """Seconds, of all threads."""
+    times = [psutil.Process(pid).cpu_times() for pid in pids]
+    return sum(each.user + each.system for each in times)
 
 
 def _difference(one: Sequence[StepScores], other: Sequence[StepScores]) -> float:

@@ -25,8 +25,9 @@ pytestmark = [pytest.mark.model, pytest.mark.filterwarnings("ignore")]
 
 BLOCK = 32
 """Tokens of a block of vLLM's prefix cache on a CPU."""
-WIDEST = 1e-5
-"""Of the difference between the engines, in float32."""
+WIDEST = 1e-4
+"""Of the difference between the engines, in float32. 1e-3 is asked for; with weights of this size, sums in another order make
+1e-5."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
