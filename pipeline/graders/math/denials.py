@@ -9,9 +9,11 @@ bound ("at most 5"), one of two, asked for, or assumed: `is_no_statement`.
 """
 
 import re
+from collections.abc import Iterable
 
 REACH = 120
 
+_BOLD = "**"
 _OPENING = " \t$*([{"
 _CLAUSE = re.compile(r"[.,;!?\n](?=\s|$)|:(?=\s*\S)")
 # Words that connect a denial with its value. Word boundaries leave one way to read them, so the search takes linear time.
@@ -25,37 +27,43 @@ _LINKS = (
     r"|use|write|value|values|final|correct|right|answer|number|result|solution|root|option|choice|true|case|say|think|believe"
     r"|claim|mean|possible|possibly|likely|work|lead|[A-Za-z])\b|=) ?){0,12}"
 )
-_NOT = r"(?:\b(?:not|never|cannot|nor|neither|no longer)\b|n't\b|n\u2019t\b) ?"
-_UNTRUE = (
-    r"(?:(?:\b(?<!no )(?<!not )(?<!n't )doubt|\b(?:unlikely|impossible|false|wrong|incorrect|untrue|deny|denies)) "
-    r"(?:that|if|whether) ?|\bwhether )"
+_NEGATIONS = ("not", "never", "cannot", "nor", "neither", "no longer")
+_FALSE = ("unlikely", "impossible", "false", "wrong", "incorrect", "untrue", "deny", "denies")
+_REJECTIONS = (
+    *(verb + end for verb in ("reject", "discard", "disregard", "avoid") for end in ("", "s", "ed", "ing")),
+    *("dismiss" + end for end in ("", "es", "ed", "ing")),
+    *(verb + end for verb in ("exclud", "eliminat", "ignor") for end in ("e", "es", "ed", "ing")),
+    *(f"rul{end} out" for end in ("e", "es", "ed", "ing")),
+    *(f"cross{end} out" for end in ("", "es", "ed", "ing")),
 )
-_REJECT = (
-    r"\b(?:(?:reject|discard|dismiss|disregard|avoid)(?:s|ed|ing)?|(?:exclud|eliminat|ignor)(?:e|es|ed|ing)"
-    r"|(?:rul(?:e|es|ed|ing)|cross(?:es|ed|ing)?) out) "
-)
+_FRACTIONS = ("half", "quarter", "third", "fourth", "fifth", "sixth", "eighth", "tenth", "percent")
+_OTHERS = (
+    "other than", "rather than", "instead of", "different from", "differs from", "anything but", "far from", "except",
+    "except for", "unlike",
+)  # fmt: skip
+_CHANGES = ("twice", "thrice", *(f"{fraction} of" for fraction in _FRACTIONS), *_OTHERS)
+_ASSUMPTIONS = ("suppose", "assume", "wonder")
+
+
+def _one_of(phrases: Iterable[str]) -> str:
+    return rf"(?:{'|'.join(phrases)})"
+
+
+_NOT = rf"(?:\b{_one_of(_NEGATIONS)}\b|n't\b|n\u2019t\b) ?"
+_UNTRUE = rf"(?:(?:\b(?<!no )(?<!not )(?<!n't )doubt|\b{_one_of(_FALSE)}) (?:that|if|whether) ?|\bwhether )"
+_REJECT = rf"\b{_one_of(_REJECTIONS)} "
 _COUNTS = r"one|two|three|four|five|six|seven|eight|nine|ten"
 _CHANGED = (
-    rf"\b(?:twice|thrice|(?:half|quarter|third|fourth|fifth|sixth|eighth|tenth|percent) of|(?:{_COUNTS}|\d{{1,9}}) times"
-    rf"|(?:{_COUNTS}|\d{{1,9}}|[a-z]) (?:less|more|fewer|greater|larger|smaller|higher|lower) than"
-    r"|(?:other|rather) than|instead of|different from|differs from|anything but|far from|except|except for|unlike) "
+    rf"\b(?:{_one_of(_CHANGES)}|(?:{_COUNTS}|\d{{1,9}}) times"
+    rf"|(?:{_COUNTS}|\d{{1,9}}|[a-z]) (?:less|more|fewer|greater|larger|smaller|higher|lower) than) "
 )
 _BEFORE = re.compile(
     rf"(?:{_NOT}{_LINKS}:?|{_UNTRUE}{_LINKS}:?|{_REJECT}{_NOUNS}|{_CHANGED}{_NOUNS})[ $*(\[{{\\]*$", re.IGNORECASE
 )
-# Every denial before a value has one of these words, or "n't". They are quicker to look for.
-_WORDS_OF_DENIAL = frozenset(
-    {
-        "not", "never", "cannot", "nor", "neither", "longer", "doubt", "unlikely", "impossible", "false", "wrong",
-        "incorrect", "untrue", "deny", "denies", "whether", "reject", "rejects", "rejected", "rejecting", "discard",
-        "discards", "discarded", "discarding", "dismiss", "dismisses", "dismissed", "dismissing", "disregard", "disregards",
-        "disregarded", "disregarding", "avoid", "avoids", "avoided", "avoiding", "exclude", "excludes", "excluded",
-        "excluding", "eliminate", "eliminates", "eliminated", "eliminating", "ignore", "ignores", "ignored", "ignoring",
-        "out", "twice", "thrice", "half", "instead", "quarter", "third", "fourth", "fifth", "sixth", "eighth", "tenth",
-        "percent", "times", "than", "from", "but", "far", "except", "unlike", "not:", "never:", "if", "suppose", "assume",
-        "wonder",
-    }
-)  # fmt: skip
+# Every denial before a value has one of these words, the longest one of its phrase, or "n't". They are quicker to look for.
+_DENIALS = (*_NEGATIONS, *_FALSE, "doubt", "whether", *_REJECTIONS, *_CHANGES, "times", "than", "if", *_ASSUMPTIONS)
+_WORDS_OF_DENIAL = frozenset(max(phrase.split(), key=len) for phrase in _DENIALS)
+_WORD = re.compile(r"[a-z]+")
 # Right after a value: its closing marks, then words that deny it.
 _WRONG = (
     r"(?:wrong|incorrect|false|untrue|impossible|invalid|inadmissible|excluded|rejected|discarded|eliminated|ruled out|mistaken"
@@ -79,7 +87,7 @@ _AFTER = re.compile(
 # "Is it \boxed{5}?"; "if it were \boxed{5}, then"; "suppose it is \boxed{5}".
 _MORE = r"(?!.*\b(?:then|so|thus|hence|we)\b)"
 _IF = re.compile(rf"\s*(?:(?:so|but|and|now|then|that|what) )?if\b{_MORE}", re.IGNORECASE)
-_SUPPOSE = re.compile(rf"\s*(?:let us |let's |we )?(?:suppose|assume|wonder)\b{_MORE}", re.IGNORECASE)
+_SUPPOSE = re.compile(rf"\s*(?:let us |let's |we )?{_one_of(_ASSUMPTIONS)}\b{_MORE}", re.IGNORECASE)
 _IF_GOES_ON = re.compile(r"(?:, (?:then|we|it|this|that|there|he|she|they|the)\b|then\b)")
 # The first characters of what denies a value or asks for it, after the marks that close the value.
 _GOES_ON = frozenset("?,(-\u2013\u2014abcdefghijklmnopqrstuvwxyzI")
@@ -117,14 +125,16 @@ _HEDGE = re.compile(
 
 def is_denied(before: str, after: str) -> bool:
     """Whether the text before or after a value denies it, changes it, asks for it or assumes it. For every kind of value."""
-    after = after[:REACH].lstrip(_CLOSERS)
+    after = after[:REACH].replace(_BOLD, "").lstrip(_CLOSERS)
     if after[:1] in _GOES_ON and (after[:1] == "?" or _AFTER.match(after)):
         return True
     clause = before[-REACH:]
     # The exact clause is looked for below. This is quick, and enough for most texts.
     clause = clause[max(clause.rfind("\n", 0, -2), clause.rfind(". ")) + 1 :]
-    if "n't" not in clause and "n\u2019t" not in clause and _WORDS_OF_DENIAL.isdisjoint(clause.lower().split()):
+    small = clause.lower()
+    if "n't" not in small and "n\u2019t" not in small and _WORDS_OF_DENIAL.isdisjoint(_WORD.findall(small)):
         return False
+    clause = clause.replace(_BOLD, "")
     opened = clause.rstrip(_OPENING)
     cuts = [cut.end() for cut in _CLAUSE.finditer(opened, 0, max(0, len(opened) - 1))]
     clause = clause[cuts[-1] if cuts else 0 :]
