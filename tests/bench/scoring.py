@@ -127,7 +127,7 @@ async def _turn(turns: Turns, asked: Sequence[ChainText]) -> None:
 def _processor_time(pids: Sequence[int]) -> float:
     """Seconds, of all threads."""
     times = [psutil.Process(pid).cpu_times() for pid in pids]
-    return sum(each.user + each.system for each in times)
+    return float(sum(each.user + each.system for each in times))
 
 
 def _difference(one: Sequence[StepScores], other: Sequence[StepScores]) -> float:

@@ -73,7 +73,7 @@ class Recorded:
 
     async def start(self) -> None:
         if self.model == "vllm that fails":
-            raise PlaceError("the scorer m cannot be loaded: no room")
+            raise PlaceError("the scorer m cannot be loaded: no memory is left")
 
     async def score(self, asked: Sequence[ChainText]) -> Sequence[StepScores]:
         return [unscored(len(chain.steps), self.model) for chain in asked]
@@ -136,7 +136,9 @@ def test_auto_takes_vllm_where_it_serves_the_model(tmp_path: Path, monkeypatch: 
 
 
 def test_a_start_that_fails_names_the_other_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(PlaceError, match=r"no room; or let transformers compute it: scorer\.engine=transformers"):
+    with pytest.raises(
+        PlaceError, match=r"no memory is left; or let transformers compute it: scorer\.engine=transformers"
+    ):
         by(monkeypatch, scorer(tmp_path), Classes(), vllm="vllm that fails")
 
 
