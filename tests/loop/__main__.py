@@ -2,8 +2,9 @@
 it goes on, if the code is the same.
 
 The tiny policy samples chains for problems to train on; they are labelled; a process and an outcome reward model are trained
-from the policy's own weights; the policy samples candidates for other problems; both models score them, and `select` says
-which way to choose among them is right how often. Nothing here is asserted: what comes out is printed.
+from the policy's own weights; the policy samples candidates for other problems; both models score them. vLLM scores them with
+the PRM too: `agree` judges these scores by arithmetic, and `calibrate` by fresh rollouts. In the end `select` says which way to
+choose among candidates is right how often. Nothing here is asserted: what comes out is printed.
 """
 
 import random
@@ -11,6 +12,7 @@ import sys
 from pathlib import Path
 
 from tests.conftest import ROOT, write_rows
+from tests.loop.judged import write_judged
 from tests.loop.plan import CANDIDATES, LOOPS, SEED, SHORT_LOOP, SOLUTIONS, TEST_PROBLEMS, Files, Loop, stages
 from tests.loop.problems import drawn, row
 from tests.loop.report import agreement, costs
@@ -25,10 +27,12 @@ def main(folder: Path, loop: Loop) -> None:
     write_rows(files.test_problems, [row(exercise) for exercise in problems.test])
     print(f"{loop.train_problems} problems with {SOLUTIONS} chains each to learn from")
     print(f"{TEST_PROBLEMS} others with {CANDIDATES} candidates each to choose among")
-    done = run_all(
-        stages(files, loop.policy), files.folder / "done.json", code_of(ROOT / "pipeline", loop.policy.asset)
-    )
     train, test = ({exercise.problem: exercise for exercise in of} for of in (problems.train, problems.test))
+    done = run_all(
+        stages(files, loop.policy, lambda: write_judged(files, test)),
+        files.folder / "done.json",
+        code_of(ROOT / "pipeline", loop.policy.asset),
+    )
     print("\nagreement with arithmetic")
     for line in (*agreement(files, train, test), "", *costs(files, done)):
         print(line)

@@ -1,6 +1,6 @@
 """The commands of the loop, in order, and how large everything is. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,8 @@ ROLLOUTS = 1
 """Of every prefix. A student learns more from one rollout of each prefix of many chains than from several of few: see
 `python -m tests.bench loop`."""
 CANDIDATES = 16
+FRESH_ROLLOUTS = 4
+"""Of every prefix of the candidates, to calibrate the PRM with."""
 TRAINING: Mapping[str, Any] = {"separator": "\\n", "epochs": 4, "learning_rate": 3e-4}
 """Settings of `train`. The separator is what stands between the steps that the policy was trained on."""
 SIZES = (1, 2, 4, 8, 16)
@@ -75,21 +77,48 @@ class Files:
         return self.folder / f"{target}-scores.parquet"
 
     @property
+    def judged(self) -> Path:
+        """The distinct candidates, with what arithmetic says about their steps, in ProcessBench's layout."""
+        return self.folder / "judged.jsonl"
+
+    @property
+    def fresh_run(self) -> Path:
+        return self.folder / "fresh-run"
+
+    @property
+    def fresh_scores(self) -> Path:
+        return self.folder / "fresh-scores.parquet"
+
+    @property
+    def agreement(self) -> Path:
+        return self.folder / "agree.json"
+
+    @property
+    def calibration(self) -> Path:
+        return self.folder / "calibration.json"
+
+    @property
+    def calibrated_scores(self) -> Path:
+        return self.folder / "calibrated-scores.parquet"
+
+    @property
     def selected(self) -> Path:
         return self.folder / "select.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """One command of the loop, as what stands behind `python -m pipeline`, and environment variables it is given."""
+    """One command of the loop, as what stands behind `python -m pipeline`, and environment variables it is given. `before`:
+    what is called first."""
 
     name: str
     command: tuple[str, ...]
     environment: Mapping[str, str] = field(default_factory=dict)
+    before: Callable[[], None] = lambda: None
 
 
-def stages(files: Files, policy: TinyPolicy = SHORT) -> list[Stage]:
-    """From problems to a table of accuracies."""
+def stages(files: Files, policy: TinyPolicy = SHORT, write_judged: Callable[[], None] = lambda: None) -> list[Stage]:
+    """From problems to a table of accuracies. `write_judged`: makes the file `judged` from the candidates."""
     return [
         Stage(name=LABELLED, command=_labelled(files, policy)),
         Stage(name=SAMPLED, command=_candidates(files, policy)),
@@ -99,6 +128,11 @@ def stages(files: Files, policy: TinyPolicy = SHORT) -> list[Stage]:
             Stage(name=f"score by the {name}", command=_scored(files, of), environment=ONE_THREAD)
             for name, of in (("PRM", "step"), ("ORM", "outcome"))
         ),
+        Stage(name="fresh rollouts", command=_fresh(files, policy), before=write_judged),
+        Stage(name="score by vLLM", command=_scored_fresh(files)),
+        Stage(name="judge the PRM by arithmetic", command=_judged(files)),
+        Stage(name="calibrate the PRM", command=_calibrated(files)),
+        Stage(name="score with the calibration", command=_scored_calibrated(files)),
         Stage(name="select", command=_selected(files)),
     ]
 
@@ -144,6 +178,52 @@ def _trained(files: Files, policy: TinyPolicy, target: str, loss: str) -> tuple[
 
 def _scored(files: Files, target: str) -> tuple[str, ...]:
     return ("score", f"model={files.model(target)}", f"run_dir={files.test_run}", f"out={files.scores(target)}")
+
+
+def _fresh(files: Files, policy: TinyPolicy) -> tuple[str, ...]:
+    return (
+        "label",
+        *policy.overrides,
+        f"data.path={files.judged}",
+        f"run_dir={files.fresh_run}",
+        f"sampling.rollouts={FRESH_ROLLOUTS}",
+        "estimator=fixed",
+        "run.show_chains=0",
+    )
+
+
+def _scored_fresh(files: Files) -> tuple[str, ...]:
+    return (
+        "score",
+        f"model={files.model('step')}",
+        "scorer.engine=vllm",
+        f"run_dir={files.fresh_run}",
+        f"out={files.fresh_scores}",
+    )
+
+
+def _judged(files: Files) -> tuple[str, ...]:
+    return (
+        "agree",
+        f"scores={files.fresh_scores}",
+        "data=processbench",
+        f"data.path={files.judged}",
+        f"out={files.agreement}",
+    )
+
+
+def _calibrated(files: Files) -> tuple[str, ...]:
+    return ("calibrate", f"scores={files.fresh_scores}", f"run_dir={files.fresh_run}", f"out={files.calibration}")
+
+
+def _scored_calibrated(files: Files) -> tuple[str, ...]:
+    return (
+        "score",
+        f"model={files.model('step')}",
+        f"run_dir={files.fresh_run}",
+        f"calibration={files.calibration}",
+        f"out={files.calibrated_scores}",
+    )
 
 
 def _selected(files: Files) -> tuple[str, ...]:

@@ -36,6 +36,7 @@ def run_all(stages: Sequence[Stage], memory: Path, code: str) -> list[Done]:
     whose finished runs and models no command would make again."""
     done = still_done(stages[:-1], _remembered(memory, code))
     for stage in stages[len(done) :]:
+        stage.before()
         print(f"\n== {stage.name}\npython -m pipeline {' '.join(stage.command)}", flush=True)
         began = time.monotonic()
         exit_code = subprocess.run(

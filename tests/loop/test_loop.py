@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from pipeline.__main__ import main
 from pipeline.cli import COMMANDS
+from tests.loop.judged import judged
 from tests.loop.plan import LOOPS, SIZE, Files, Stage, stages
 from tests.loop.problems import drawn, row
 from tests.loop.stages import Done, code_of, run_all, still_done
@@ -57,6 +58,21 @@ def test_every_stage_is_a_command_with_settings_it_has(stage: Stage, capsys: pyt
     assert stage.command[0] in COMMANDS
     assert main([*stage.command, "--cfg", "job"]) == 0
     assert capsys.readouterr().out
+
+
+def test_candidates_are_judged_by_their_first_wrong_step() -> None:
+    chains = [
+        {"problem": "p", "gold_answer": "27", "steps": steps, "outcome": outcome}
+        for steps, outcome in (
+            (["12*3=36", "36-9=27", "#27"], True),
+            (["12*3=36", "36-9=26", "#26"], False),
+            (["12*3=35", "#27"], True),
+        )
+    ]
+    rows = judged(chains, {"p": EXERCISE})
+    assert [row["label"] for row in rows] == [-1, 1, 0]
+    assert [row["final_answer_correct"] for row in rows] == [True, False, True]
+    assert len({row["id"] for row in rows}) == 3
 
 
 def test_the_loop_goes_on_behind_what_is_done() -> None:
