@@ -5,7 +5,9 @@ import secrets
 import signal
 import subprocess
 import sys
+import threading
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -18,8 +20,10 @@ from pipeline.engines.vllm.reaper import (
     MARK,
     NAMES,
     SHARED_MEMORY,
+    TRACKER_SECONDS,
     marked_processes,
     names_kept_in,
+    processes_to_end,
     remove_shared_memory,
 )
 
@@ -137,7 +141,7 @@ import multiprocessing, os, time
 from pipeline.engines.vllm.guard import EngineGuard
 from pipeline.engines.vllm.reaper import MARK
 guard = EngineGuard()
-locks = [multiprocessing.get_context("spawn").Lock() for _ in range(3000)]
+locks = [multiprocessing.get_context("spawn").Lock() for _ in range({count})]
 print(os.environ[MARK], locks[0]._semlock.name, locks[-1]._semlock.name, flush=True)
 time.sleep(300)
 """
@@ -146,7 +150,7 @@ time.sleep(300)
 def test_semaphores_of_an_owner_that_is_killed_go_too(tmp_path: Path) -> None:
     """Its tracker removes them, which takes a moment."""
     script = tmp_path / "owner.py"
-    script.write_text(SEMAPHORES)
+    script.write_text(SEMAPHORES.format(count=3000))
     process = subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     token, *names = process.stdout.readline().split()
@@ -156,6 +160,100 @@ def test_semaphores_of_an_owner_that_is_killed_go_too(tmp_path: Path) -> None:
     process.communicate()
     assert none_left(token)
     assert all(gone(path) for path in paths)
+
+
+# A process of the engine makes semaphores and shared memory, and is killed before the guard looks.
+KILLED = """
+import multiprocessing, os, signal, time
+from multiprocessing.shared_memory import SharedMemory
+from pipeline.engines.vllm.guard import EngineGuard
+from pipeline.engines.vllm.reaper import MARK
+
+def engine(names):
+    made = multiprocessing.get_context("spawn").Lock()
+    memory = SharedMemory(create=True, size=4096)
+    names.send((os.getpid(), made._semlock.name, memory.name))
+    time.sleep(300)
+
+if __name__ == "__main__":
+    guard = EngineGuard()
+    spawn = multiprocessing.get_context("spawn")
+    ours, theirs = spawn.Pipe()
+    process = spawn.Process(target=engine, args=(theirs,))
+    process.start()
+    pid, lock, memory = ours.recv()
+    os.kill(pid, signal.SIGKILL)
+    process.join()
+    mark, began = os.environ[MARK], time.monotonic()
+    guard.release()
+    print(mark, time.monotonic() - began, lock, memory, flush=True)
+    input()
+"""
+
+
+def test_what_a_killed_engine_left_goes_with_an_owner_that_released_it(tmp_path: Path) -> None:
+    """The owner's tracker alone knows of it, so a release does not end the tracker, and does not wait for it."""
+    script = tmp_path / "owner.py"
+    script.write_text(KILLED)
+    process = subprocess.Popen(
+        [sys.executable, str(script)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    mark, seconds, lock, memory = process.stdout.readline().split()
+    left = [SHARED_MEMORY / f"sem.{lock.removeprefix('/')}", SHARED_MEMORY / memory.removeprefix("/")]
+    assert all(path.exists() for path in left)
+    assert len(marked_processes(mark)) == 1
+    assert processes_to_end(mark) == []
+    assert float(seconds) < TRACKER_SECONDS
+    process.communicate("go on\n")
+    assert process.returncode == 0
+    assert all(gone(path) for path in left)
+    assert none_left(mark)
+
+
+@pytest.fixture
+def stopped(tmp_path: Path) -> Iterator[tuple["subprocess.Popen[str]", str, int, list[Path]]]:
+    """An owner with its mark, its tracker, which is stopped, and its semaphores."""
+    script = tmp_path / "owner.py"
+    script.write_text(SEMAPHORES.format(count=2))
+    process = subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    token, *names = process.stdout.readline().split()
+    (tracker,) = marked_processes(token)
+    os.kill(tracker, signal.SIGSTOP)
+    paths = [SHARED_MEMORY / f"sem.{name.removeprefix('/')}" for name in names]
+    assert all(path.exists() for path in paths)
+    yield process, token, tracker, paths
+    process.stdout.close()
+    for path in paths:
+        path.unlink(missing_ok=True)
+
+
+def test_the_next_start_leaves_a_tracker_time_for_its_work(
+    stopped: tuple["subprocess.Popen[str]", str, int, list[Path]],
+) -> None:
+    """The guard process was killed with the owner."""
+    process, token, tracker, paths = stopped
+    for pid in (*guards(token), process.pid):
+        os.kill(pid, signal.SIGKILL)
+    process.wait()
+    goes_on = threading.Timer(TRACKER_SECONDS / 4, os.kill, (tracker, signal.SIGCONT))
+    goes_on.start()
+    end_orphans()
+    goes_on.join()
+    assert not any(path.exists() for path in paths)
+    assert marked_processes(token) == []
+
+
+def test_a_tracker_that_does_not_end_is_killed(stopped: tuple["subprocess.Popen[str]", str, int, list[Path]]) -> None:
+    process, token, _, _ = stopped
+    process.kill()
+    process.wait()
+    assert none_left(token)
 
 
 def test_shared_memory_that_outlived_everything_is_removed_by_the_next_start(

@@ -33,7 +33,7 @@ from pipeline.engines.roofline import parameters
 from pipeline.engines.settings import HfConfig
 from pipeline.engines.vllm.detokenize import completion_text
 from pipeline.engines.vllm.engine import VllmEngine
-from pipeline.engines.vllm.reaper import MARK, marked_processes
+from pipeline.engines.vllm.reaper import MARK, processes_to_end
 from pipeline.graders.math.extract import AnswerSeen
 from tests.conftest import SHARED_DATA, run_stepvalue, write_rows
 from tests.runtime.in_process import label_in_process
@@ -128,7 +128,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Started]:
             yield Started(config=config, engine=engine, loop=loop, mark=mark)
         finally:
             loop.run(engine.end())
-    assert marked_processes(mark) == []
+    assert processes_to_end(mark) == []
 
 
 def prompted(request: Request, number: int, prompt_ids: tuple[int, ...]) -> Request:
@@ -264,7 +264,7 @@ def test_requests_with_seeds_are_sampled_alike_again(tiny: Started, monkeypatch:
 
 
 def test_its_death_is_noticed_and_explained(tiny: Started) -> None:
-    for pid in marked_processes(tiny.mark):
+    for pid in processes_to_end(tiny.mark):
         os.kill(pid, signal.SIGKILL)
     with pytest.raises(
         EngineDied, match=r"vLLM died: its process .* was killed by SIGKILL .*; its output is in .*\.log on "

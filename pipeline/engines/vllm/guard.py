@@ -59,7 +59,7 @@ class EngineGuard:
         self._process.wait()  # it has left the guard process, which is nobody's child
 
     def release(self) -> None:
-        """Kill the remaining processes of the engine and wait for their end."""
+        """Kill the remaining processes of the engine and wait for their end. Its own tracker ends with this process."""
         os.environ.pop(reaper.MARK, None)
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -84,20 +84,23 @@ def mark_of_this_process() -> str:
 
 def end_orphans(seconds: float = END_SECONDS) -> None:
     """Kill every process of this user that carries the mark of a dead owner, wait for their end, and remove what shared memory
-    the engines of dead owners have left.
+    the engines of dead owners have left. Trackers have `TRACKER_SECONDS` to end by themselves.
 
     Raises PlaceError, which names the processes that still exist after `seconds`.
     """
-    deadline = time.monotonic() + seconds
-    killed: set[ProcessName] = set()
+    began = time.monotonic()
+    deadline, patience = began + seconds, began + min(seconds, reaper.TRACKER_SECONDS)
+    ending: set[ProcessName] = set()
     while True:
         # A process may start while its parent is being killed: repeat until none is found.
         found = list(_orphans())
         for process in found:
+            if reaper.is_tracker(process.pid) and time.monotonic() < patience:
+                continue
             with contextlib.suppress(OSError):
                 os.kill(process.pid, signal.SIGKILL)
-        killed.update(found)
-        left = sorted(process.pid for process in killed if _lives(process))
+        ending.update(found)
+        left = sorted(process.pid for process in ending if _lives(process))
         if not found and not left:
             _remove_shared_memory()
             return

@@ -6,6 +6,10 @@ package. Linux only.
 
 Shared memory outlives the processes that made it: 160 MiB for an engine on a CPU. Its names are read from the processes while
 they live, and kept in a file beside it, so that the next engine can remove it where this process was killed too.
+
+What an engine's processes registered with multiprocessing and did not remove, such as semaphores, is known to the owner's
+*tracker* alone, a process that removes it when its owner and the engine have ended. So a tracker is not killed while its owner
+lives, and then has some time for its work.
 """
 
 import contextlib
@@ -25,10 +29,10 @@ NAMES = "stepvalue-engine-"
 """The beginning of the name of the file with the names of shared memory; the mark follows."""
 _LOOK_SECONDS = 0.02
 _LEARN_SECONDS = 5.0
+TRACKER_SECONDS = 2.0
+"""How long a tracker has for its work when its owner has ended."""
 _TRACKER = b"multiprocessing.resource_tracker"
-"""In the command of the processes that remove what multiprocessing left, such as semaphores, when its owner is gone."""
-_TRACKER_SECONDS = 2.0
-"""How long they have for it."""
+"""In the command of trackers."""
 _MAPPED = re.compile(rf" {SHARED_MEMORY}/(?P<name>[\w.-]+)$", re.MULTILINE)
 
 
@@ -49,6 +53,18 @@ def process_marks() -> dict[int, str]:
 def marked_processes(mark: str) -> list[int]:
     """The pids of this user's processes with this mark."""
     return [pid for pid, carried in process_marks().items() if carried == mark]
+
+
+def processes_to_end(mark: str) -> list[int]:
+    """The pids of this user's processes with this mark, but for the tracker of an owner that lives."""
+    return [pid for pid in marked_processes(mark) if not (is_tracker(pid) and _parent(pid) == _owner(mark))]
+
+
+def is_tracker(pid: int) -> bool:
+    """Whether a process is one that removes what multiprocessing left. False if there is none."""
+    with contextlib.suppress(OSError):
+        return _TRACKER in Path(f"/proc/{pid}/cmdline").read_bytes()
+    return False
 
 
 def shared_memory_of(pids: Iterable[int]) -> set[str]:
@@ -83,10 +99,15 @@ def _is_own_file(path: Path) -> bool:
     return stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid()
 
 
-def _is_tracker(pid: int) -> bool:
+def _parent(pid: int) -> int | None:
+    """The pid of the parent, which is another one after the parent's end. None if the process has ended."""
     with contextlib.suppress(OSError):
-        return _TRACKER in Path(f"/proc/{pid}/cmdline").read_bytes()
-    return False
+        return int(Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[1])
+    return None
+
+
+def _owner(mark: str) -> int:
+    return int(mark.split("-")[1])
 
 
 def _keep(path: Path, names: Iterable[str]) -> None:
@@ -107,10 +128,10 @@ def _reap(mark: str) -> None:
             _keep(kept, names)
     names |= shared_memory_of(marked_processes(mark))
     # A process may start while its parent is being killed: repeat until none is found.
-    patience = time.monotonic() + _TRACKER_SECONDS
-    while pids := marked_processes(mark):
+    patience = time.monotonic() + TRACKER_SECONDS
+    while pids := processes_to_end(mark):
         for pid in pids:
-            if _is_tracker(pid) and time.monotonic() < patience:
+            if is_tracker(pid) and time.monotonic() < patience:
                 continue
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
