@@ -55,7 +55,21 @@ class OpenAiScorerConfig(ServedScorerConfig):
     api: ServedApi | None = None
     """How the servers are asked. null: completions where the format is read from a next token, else pooling."""
     separator: str | None = None
-    """As `separator` of the scorer that `layout` names."""
+    """As `separator` of the scorer that `layout` names; null: as there. So are the settings below."""
+    tag: str | None = None
+    """As `tag` of the scorer that `layout` names."""
+    good: str | None = None
+    """As `good` of the scorer that `layout` names."""
+    bad: str | None = None
+    """As `bad` of the scorer that `layout` names."""
+    between: str | None = None
+    """As `between` of the scorer that `layout` names."""
+    numbered: bool | None = None
+    """As `numbered` of the scorer that `layout` names."""
+    first_turn: str | None = None
+    """As `first_turn` of the scorer that `layout` names."""
+    system: str | None = None
+    """As `system` of the scorer that `layout` names, but for null, which is that scorer's default here."""
 
     def check(self) -> None:
         check(self.separator != "", "scorer.separator", repr(self.separator), "a text, or null")

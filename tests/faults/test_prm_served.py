@@ -13,9 +13,10 @@ from pipeline.engines.base import Surroundings
 from pipeline.scorers.base import ChainText, StepScores
 from pipeline.scorers.registry import open_scorer
 from pipeline.scorers.served_settings import OpenAiScorerConfig, ScorerServers, ServedApi
-from pipeline.scorers.settings import OwnConfig
+from pipeline.scorers.settings import OwnConfig, QwenConfig
 from tests.faults.vllm_server import KEY, NAME, VllmServer
-from tests.scorers.prm_server import CHAINS, classes_folder, signs_offered
+from tests.scorers.prm_server import CHAINS, chain, classes_folder, signs_offered
+from tests.scorers.published import PROBLEM, STEPS, qwen_prm
 from tests.scorers.test_served import words_by_transformers
 from tests.tiny.policy import ASSET
 
@@ -79,6 +80,17 @@ def test_words_of_vllm_are_those_of_transformers(tmp_path: Path) -> None:
     for each, other, wanted in zip(found, without, words_by_transformers(), strict=True):
         assert each.scores == pytest.approx(wanted, abs=1e-3)
         assert not any(score is not None and math.isnan(score) for score in other.scores)
+
+
+def test_a_published_head_of_vllm_is_read_at_its_tags(tmp_path: Path) -> None:
+    folder = qwen_prm(tmp_path / "prm")
+    chains = [chain(0, PROBLEM, *STEPS), chain(1, PROBLEM, STEPS[0], "")]
+    with serving(tmp_path / "log", folder, "--runner", "pooling") as server:
+        servers = ScorerServers(urls=[server.url], retries=1)
+        found = scored(OpenAiScorerConfig(model=NAME, tokenizer=str(folder), layout="qwen", openai=servers), chains)
+    for each, wanted in zip(found, scored(QwenConfig(model=str(folder)), chains), strict=True):
+        assert each.scores == pytest.approx(wanted.scores, abs=1e-3)
+        assert each.positions == wanted.positions
 
 
 def servers_plain(server: VllmServer) -> ScorerServers:

@@ -82,6 +82,7 @@ class PrmServer:
 
     folder: Path = ASSET
     classes: bool = False
+    context: int = CONTEXT
     listed: int = 5
     ids: bool = True
     """Whether tokens are listed by their ids, as vLLM does, or by their texts."""
@@ -94,7 +95,7 @@ class PrmServer:
     loaded: Any = None
 
     async def models(self, request: web.Request) -> web.StreamResponse:
-        return web.json_response({"data": [{"id": MODEL, "max_model_len": CONTEXT}]})
+        return web.json_response({"data": [{"id": MODEL, "max_model_len": self.context}]})
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
         body = json.loads(await request.read())
