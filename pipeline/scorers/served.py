@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pipeline.core.errors import EngineDied, PlaceError, PolicyError, UsageError
+from pipeline.core.errors import EngineDied, PolicyError, UsageError
 from pipeline.engines.openai.handshake import config_error
 from pipeline.engines.openai.http import Http
 from pipeline.engines.openai.questions import Question, Questions
@@ -31,6 +31,7 @@ from pipeline.engines.openai.wire import COMPLETIONS, BadAnswer, ErrorKind, Serv
 from pipeline.scorers.base import FAILED, UNREADABLE, ChainText, StepScores, unscored
 from pipeline.scorers.encoding import EncodedChain
 from pipeline.scorers.model import ModelScorer, Reading, scores_at
+from pipeline.scorers.prepared import prepare
 from pipeline.scorers.readouts import Classes, TokenPair
 from pipeline.scorers.served_settings import OpenAiScorerConfig, ServedApi
 from pipeline.scorers.words import Words, WordScore, read_words, word_question, words_of
@@ -58,14 +59,15 @@ class ServedEngine:
 
     async def start(self) -> None:
         own = self._settings
-        tokenizer, reading, context = await asyncio.to_thread(self._load)
+        prepared = await asyncio.to_thread(prepare, self._layout)
+        reading = prepared.reading
         api = _chosen_api(own, reading)
         questions = Questions(own.openai, own.model, at_root=api is not ServedApi.completions)
-        words = words_of(tokenizer, reading.readout) if isinstance(reading.readout, TokenPair) else None
+        words = words_of(prepared.tokenizer, reading.readout) if isinstance(reading.readout, TokenPair) else None
         started = _Started(questions, api, reading, words)
         sample = reading.encode("1 + 1 = ?", ("2",), _SAMPLE_TOKENS)
         await questions.start(_PATHS[api], lambda connection, at: started.probe(connection, at, sample))
-        limits = [limit for limit in (context, questions.context, own.max_length) if limit is not None]
+        limits = [prepared.max_length, *([] if questions.context is None else [questions.context])]
         # A server refuses a prompt after which not even one token fits.
         started.max_length = min(limits) - (api is ServedApi.completions)
         self._started = started
@@ -80,21 +82,6 @@ class ServedEngine:
         started, self._started = self._started, None
         if started is not None:
             await started.questions.close()
-
-    def _load(self) -> tuple[Any, Reading, int]:
-        """The tokenizer, the layout's reading, and the largest number of tokens that the model allows."""
-        try:
-            from pipeline.scorers import heads
-        except ImportError as error:
-            raise PlaceError(
-                f"{error}: install the train extra: pip install 'stepvalue[train]', or '.[train]' in a checkout"
-            ) from error
-        own = self._layout.settings
-        heads.silence_libraries()
-        config = heads.load_config(own.model, own.revision)
-        self._layout.check_architecture(config)
-        tokenizer = heads.load_tokenizer(own.model, own.revision)
-        return tokenizer, self._layout.reading(tokenizer, config), heads.context_of(config, tokenizer)
 
 
 class _Started:
