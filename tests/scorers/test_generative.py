@@ -5,6 +5,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -249,11 +250,18 @@ def test_one_vote_is_greedy_and_several_are_sampled_as_published() -> None:
 
 @pytest.mark.parametrize("urls", [[], ["http://h:1/v1"]], ids=["vLLM here", "servers"])
 def test_placement_is_that_of_the_policy_behind_it(urls: list[str]) -> None:
-    scorer = scorer_for(GenerativeConfig(model="owner/judge", openai=ScorerServers(urls=urls), tensor_parallel=2))
+    config = GenerativeConfig(model="owner/judge", openai=ScorerServers(urls=urls), tensor_parallel=2)
+    scorer = scorer_for(config)
     assert scorer.loads_model is not bool(urls)
     assert scorer.devices() == (1 if urls else None)
     assert scorer.given_tensor_parallel() == (None if urls else 2)
     assert scorer.needs(1.0).hub_names == ("owner/judge",)
+    assert scorer.with_tensor_parallel(4) == replace(config, tensor_parallel=2 if urls else 4)
+
+
+def test_a_folder_that_is_none_is_reported_under_the_settings_of_the_scorer() -> None:
+    with pytest.raises(UsageError, match=r"^the folder scorer\.model=/nowhere/judge does not exist"):
+        scorer_for(GenerativeConfig(model="/nowhere/judge")).fingerprint()
 
 
 class Judge(Server):

@@ -16,7 +16,7 @@ from pipeline.engines.openai.questions import Questions
 from pipeline.engines.openai.wire import COMPLETIONS, BadAnswer, ServerError
 from pipeline.scorers.base import FAILED, ChainText, StepScores, unscored
 from pipeline.scorers.generative.base import Messages, Style, Written
-from pipeline.scorers.generative.scorer import in_own_names
+from pipeline.scorers.generative.scorer import own_names
 from pipeline.scorers.generative.votes import step_scores
 from pipeline.scorers.readouts import TokenPair
 from pipeline.scorers.served_settings import GenerativeConfig, VerdictRead
@@ -52,19 +52,19 @@ class GenerativeEngine:
 
     async def start(self) -> None:
         try:
-            await self._text_engine.start()
-            if self._settings.verdict is VerdictRead.probability:
-                await self._start_questions()
-        except PolicyError as error:
+            with own_names():
+                await self._text_engine.start()
+                if self._settings.verdict is VerdictRead.probability:
+                    await self._start_questions()
+        except PolicyError:
             await self.close()
-            raise type(error)(in_own_names(str(error))) from error
+            raise
 
     async def score(self, chains: Sequence[ChainText]) -> Sequence[StepScores]:
         tasks = [asyncio.ensure_future(self._scores(chain)) for chain in chains]
         try:
-            return await asyncio.gather(*tasks)
-        except EngineDied as error:
-            raise EngineDied(in_own_names(str(error))) from error
+            with own_names():
+                return await asyncio.gather(*tasks)
         finally:
             for task in tasks:
                 task.cancel()

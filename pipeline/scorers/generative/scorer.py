@@ -2,12 +2,15 @@
 URLs, else one that vLLM runs here. So placement, retries and messages are those of the policies.
 """
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pipeline.config.fields import in_common
 from pipeline.config.label import PolicyConfig, SamplingConfig
-from pipeline.core.errors import UsageError
+from pipeline.core.errors import StepvalueError, UsageError
 from pipeline.engines.base import EngineNeeds, Policy, Surroundings
 from pipeline.engines.registry import policy_for
 from pipeline.engines.settings import HfConfig, OpenAiPolicyConfig
@@ -26,15 +29,13 @@ _STYLES: Mapping[JudgeStyle, type[Style]] = {
     JudgeStyle.think_prm: ThinkPrm,
     JudgeStyle.gen_prm: GenPrm,
 }
-_NAMES = {
-    "policy.max_model_len": "scorer.max_length",
-    "sampling.max_tokens": "scorer.max_tokens",
-    "sampling.": "scorer.",
-    "policy.": "scorer.",
-    "policy=openai": "scorer.openai.urls",
-    "policy=hf": "scorer=generative",
-    "the policy ": "the model ",
-}
+_NAMES = (
+    (re.compile(r"\bpolicy\.max_model_len\b"), "scorer.max_length"),
+    (re.compile(r"\b(?:policy|sampling)\.(?=[a-z])"), "scorer."),
+    (re.compile(r"\bpolicy=openai\b"), "scorer.openai.urls"),
+    (re.compile(r"\bpolicy=hf\b"), "scorer=generative"),
+    (re.compile(r"\bthe policy\b"), "the model"),
+)
 """Settings of policies in messages -> those from which they come here."""
 
 
@@ -77,7 +78,8 @@ class Generative(Scorer):
             self.policy_settings().check_complete(sampling)
         except ValueError as error:
             raise UsageError(in_own_names(str(error))) from error
-        return self.policy().engine(sampling, None, around)
+        with own_names():
+            return self.policy().engine(sampling, None, around)
 
     def sampling(self) -> SamplingConfig:
         """How critiques are sampled."""
@@ -114,19 +116,25 @@ class Generative(Scorer):
         return policy_for(self.policy_settings())
 
     async def fetch(self) -> None:
-        await self.policy().fetch()
+        with own_names():
+            await self.policy().fetch()
 
     def fingerprint(self) -> str:
-        return self.policy().fingerprint()
+        with own_names():
+            return self.policy().fingerprint()
 
     def devices(self) -> int | None:
         return self.policy().devices()
 
     def choose_tensor_parallel(self, gpus: int, memory: float | None) -> int:
-        return self.policy().choose_tensor_parallel(gpus, memory)
+        with own_names():
+            return self.policy().choose_tensor_parallel(gpus, memory)
 
     def given_tensor_parallel(self) -> int | None:
         return self.policy().given_tensor_parallel()
+
+    def with_tensor_parallel(self, gpus: int) -> GenerativeConfig:
+        return self.settings if self.settings.openai.urls else replace(self.settings, tensor_parallel=gpus)
 
     def needs(self, gpus: float) -> EngineNeeds:
         return self.policy().needs(gpus)
@@ -135,11 +143,21 @@ class Generative(Scorer):
         return self.policy().uses_gpus()
 
     def check_gpus(self, gpus: float) -> None:
-        self.policy().check_gpus(gpus)
+        with own_names():
+            self.policy().check_gpus(gpus)
+
+
+@contextmanager
+def own_names() -> Iterator[None]:
+    """Errors of a policy name the settings of this scorer."""
+    try:
+        yield
+    except StepvalueError as error:
+        raise type(error)(in_own_names(str(error))) from error
 
 
 def in_own_names(text: str) -> str:
     """A message of a policy with the names of the settings of this scorer."""
-    for theirs, ours in _NAMES.items():
-        text = text.replace(theirs, ours)
+    for theirs, ours in _NAMES:
+        text = theirs.sub(ours, text)
     return text
