@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from transformers import AutoTokenizer
 
 from pipeline.engines.base import Surroundings
 from pipeline.scorers.base import ChainText, StepScores
@@ -83,9 +84,11 @@ def test_words_of_vllm_are_those_of_transformers(tmp_path: Path) -> None:
 
 
 def test_a_published_head_of_vllm_is_read_at_its_tags(tmp_path: Path) -> None:
-    folder = qwen_prm(tmp_path / "prm")
+    # vLLM's attention on a CPU needs heads of 32 numbers or more.
+    folder = qwen_prm(tmp_path / "prm", scale=0.2, width=128)
+    tag = AutoTokenizer.from_pretrained(folder).convert_tokens_to_ids(QwenConfig().tag)
     chains = [chain(0, PROBLEM, *STEPS), chain(1, PROBLEM, STEPS[0], "")]
-    with serving(tmp_path / "log", folder, "--runner", "pooling") as server:
+    with serving(tmp_path / "log", folder, "--runner", "pooling", "--pooler-config.step_tag_id", str(tag)) as server:
         servers = ScorerServers(urls=[server.url], retries=1)
         found = scored(OpenAiScorerConfig(model=NAME, tokenizer=str(folder), layout="qwen", openai=servers), chains)
     for each, wanted in zip(found, scored(QwenConfig(model=str(folder)), chains), strict=True):

@@ -156,11 +156,11 @@ def _sentence_pieces(words: tuple[str, ...]) -> tuple[dict[str, int], list[tuple
     return {piece: number for number, piece in enumerate(pieces)}, merges
 
 
-def _sizes(tokenizer: Any) -> dict[str, Any]:
+def _sizes(tokenizer: Any, width: int = _WIDTH) -> dict[str, Any]:
     return {
         "vocab_size": len(tokenizer) + 3,
-        "hidden_size": _WIDTH,
-        "intermediate_size": 2 * _WIDTH,
+        "hidden_size": width,
+        "intermediate_size": 2 * width,
         "num_hidden_layers": 2,
         "num_attention_heads": 2,
         "num_key_value_heads": 1,
@@ -197,20 +197,20 @@ def split_weights(folder: Path) -> None:
     (folder / "model.safetensors.index.json").write_text(json.dumps({"metadata": {}, "weight_map": where}))
 
 
-def qwen_prm(folder: Path, tokenizer: Any = None, *, scale: float = 1.0) -> Path:
+def qwen_prm(folder: Path, tokenizer: Any = None, *, scale: float = 1.0, width: int = _WIDTH) -> Path:
     """`Qwen2ForProcessRewardModel` with the tensors of its checkpoints. `scale`: of the last layer."""
     tokenizer = tokenizer or qwen_tokenizer()
     torch.manual_seed(11)
-    module = Qwen2ForCausalLM(Qwen2Config(**_sizes(tokenizer), tie_word_embeddings=False))
+    module = Qwen2ForCausalLM(Qwen2Config(**_sizes(tokenizer, width), tie_word_embeddings=False))
     code = {
         "AutoConfig": "configuration_qwen2_rm.Qwen2RMConfig",
         "AutoModel": "modeling_qwen2_rm.Qwen2ForProcessRewardModel",
     }
     _saved(folder, module, tokenizer, architectures=["Qwen2ForProcessRewardModel"], auto_map=code)
     head = {
-        "score.0.weight": torch.randn(_WIDTH, _WIDTH) / 4,
-        "score.0.bias": torch.randn(_WIDTH),
-        "score.2.weight": scale * torch.randn(2, _WIDTH) / 4,
+        "score.0.weight": torch.randn(width, width) / 4,
+        "score.0.bias": torch.randn(width),
+        "score.2.weight": scale * torch.randn(2, width) / 4,
         "score.2.bias": torch.randn(2),
     }
     add_weights(folder, head)
