@@ -94,8 +94,8 @@ def test_weights_that_the_files_lack_are_not_made_up(
 
 def test_a_head_of_another_shape_is_refused(tmp_path: Path) -> None:
     folder = qwen_prm(tmp_path / "prm")
-    add_weights(folder, {"score.2.weight": torch.zeros(3, 32)}, drop="score.2.weight")
-    with pytest.raises(UsageError, match=r"has score.2.weight of shape \(3, 32\), and scorer=qwen reads \(2, 32\)"):
+    add_weights(folder, {"score.2.weight": torch.zeros(3, 64)}, drop="score.2.weight")
+    with pytest.raises(UsageError, match=r"has score.2.weight of shape \(3, 64\), and scorer=qwen reads \(2, 64\)"):
         scored(QwenConfig(model=str(folder)), [chain(PROBLEM, STEPS)])
 
 
