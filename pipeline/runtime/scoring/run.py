@@ -5,13 +5,13 @@ The driver handles units and receipts. Workers read chains and write scores.
 
 import asyncio
 import json
-from collections.abc import Callable, Coroutine
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
 from pipeline.config.score import ScoreConfig
-from pipeline.core.errors import StoreError
+from pipeline.core.errors import RunConflict, StoreError
 from pipeline.core.formatting import format_unfinished
 from pipeline.core.ids import content_id
 from pipeline.core.progress import Status
@@ -72,13 +72,23 @@ def score_run(
     watch(Status(stage="reading the chains", counted=_COUNTED))
     storage, asked = storage_at(config.out), identity(config)
     config = replace(config, out=storage.run_dir)
-    check_claim(storage, as_recorded(storage, asked))
-    with hold_lock(storage, lock=config.run.lock) as alone:
+    with _about_out():
+        check_claim(storage, as_recorded(storage, asked))
+    with _about_out(), hold_lock(storage, lock=config.run.lock) as alone:
         run_identity = as_recorded(storage, asked, alone=alone)
         damaged = claim(storage, run_identity, alone=alone)
         with heartbeat(storage, None, watch) as beat:
             found = _scored(config, storage, run_identity, asked, hiring, beat, stop, run)
     return replace(found, damaged=(*damaged, *found.damaged))
+
+
+@contextmanager
+def _about_out() -> Iterator[None]:
+    """Conflicts name the setting that says where this run is."""
+    try:
+        yield
+    except RunConflict as error:
+        raise RunConflict(str(error).replace("run_dir", "out")) from error
 
 
 def _scored(
