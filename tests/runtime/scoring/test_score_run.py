@@ -15,12 +15,14 @@ from pipeline.config.label import ClusterConfig, Columns, DataConfig, RunConfig
 from pipeline.config.score import ScoreConfig
 from pipeline.core.errors import Interrupted, RunConflict, UsageError
 from pipeline.core.progress import Status
-from pipeline.core.schemas import SCORES
+from pipeline.core.schemas import CALIBRATED_SCORES, SCORES
 from pipeline.graders.settings import MathConfig
+from pipeline.runtime.scoring.estimate import estimate_scores
 from pipeline.runtime.scoring.files import score_to_file
 from pipeline.runtime.scoring.run import ScoredRun, score_run
 from pipeline.runtime.stop import StopSignal
 from pipeline.scorers.base import FAILED
+from pipeline.scorers.calibration import Calibration, MadeFrom, MapKind, PositionMap, encode
 from pipeline.scorers.settings import OracleScorerConfig, OracleScores
 from pipeline.storage.location import storage_at
 from pipeline.storage.stored_scores import score_shards
@@ -212,3 +214,51 @@ def test_status_and_readers_know_the_folder(
     assert f"{out} is a run of `score`: give a directory that `label` has written" in capsys.readouterr().err
     shutil.rmtree(out / "commits")
     assert main(["agree", f"scores={out}", "data=rows", f"data.path={people}"]) != 0
+
+
+def squared(path: Path, model: str) -> Path:
+    """A calibration file that says: V is the square of a score."""
+    scores = tuple(number / 100 for number in range(101))
+    values = tuple(score**2 for score in scores)
+    every = PositionMap(first=1, last=None, prefixes=200, scores=scores, values=values, low=values, high=values)
+    made_from = MadeFrom(
+        model=model, policy="p", run_dir="fresh", estimator="fixed",
+        chains=1, problems=1, prefixes=200, rollouts=1600, stepvalue="1",
+    )  # fmt: skip
+    path.write_text(encode(Calibration(kind=MapKind.isotonic, confidence=0.95, made_from=made_from, maps=(every,)), {}))
+    return path
+
+
+def test_a_calibration_is_part_of_what_the_folder_is(input_file: Path, expected: pl.DataFrame, tmp_path: Path) -> None:
+    config = settings(input_file, tmp_path / "out")
+    model = str(expected["model"][0])
+    calibrated = replace(config, calibration=str(squared(tmp_path / "cal.json", model)))
+    scored(calibrated)
+    got = frame(tmp_path / "out")
+    assert got.columns == CALIBRATED_SCORES.names
+    assert got["raw_step_scores"].to_list() == expected["step_scores"].to_list()
+    assert got["score_last"].to_list() == pytest.approx([score**2 for score in expected["score_last"]], abs=1e-3)
+    with pytest.raises(RunConflict, match="calibration was"):
+        scored(config)
+    other = replace(config, out=str(tmp_path / "other"), calibration=str(squared(tmp_path / "2.json", "another")))
+    with pytest.raises(UsageError, match=r"was made for scores of another, not of oracle:"):
+        scored(other)
+    assert scored(replace(other, other_model=True)).totals.chains == 23
+
+
+def test_an_estimate_counts_the_chains_and_writes_nothing(
+    input_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_rows(input_file, [*rows(300), {"problem": "no steps"}])
+    config = settings(input_file, tmp_path / "out", chains_per_second=5_000)
+    found = estimate_scores(config)
+    assert (found.chains, found.steps, found.sampled, found.left_out.rows) == (300, 450, 256, 1)
+    # 256 chains at 5,000 a second, and no faster.
+    assert found.chains_per_second <= 5_000
+    assert found.seconds >= 250 / 5_000
+    words = ["score", f"data.path={input_file}", "scorer=oracle", f"out={tmp_path / 'out'}", "--estimate"]
+    assert main(words) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("300 chains with 450 steps to score by oracle:")
+    assert "left out  1 row, the first: " in said
+    assert not (tmp_path / "out").exists()
