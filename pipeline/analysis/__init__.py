@@ -1,1 +1,1 @@
-"""Commands that plan, watch and read runs: plan, status, chains, report, agree, select, audit, relabel, regrade."""
+"""Commands that plan, watch and read runs: plan, status, chains, report, agree, calibrate, select, audit, relabel, regrade."""

@@ -113,6 +113,24 @@ def test_a_perfect_model_is_perfect_and_one_that_says_the_opposite_is_not(tmp_pa
     assert report(opposite, data)["steps"]["auc"]["value"] == 0
 
 
+def test_calibrated_scores_are_said_to_be_about_another_truth(tmp_path: Path, capsys: Printed) -> None:
+    rows = [person(number, number % 4 - 1) for number in range(12)]
+    data = write_rows(tmp_path / "people.jsonl", rows)
+    plain = oracle(rows, beta(1))
+    calibrated = [{**row, "raw_step_scores": [1 - score for score in row["step_scores"]]} for row in plain]
+    found = report(write_scores(tmp_path / "s.jsonl", calibrated), data)
+    assert found["calibrated"]
+    assert "they estimate V" in " ".join(capsys.readouterr().out.split())
+    usual = report(write_scores(tmp_path / "t.jsonl", plain), data)
+    assert not usual["calibrated"]
+    assert "they estimate V" not in capsys.readouterr().out
+    assert usual["methods"] == found["methods"]
+    calibrated[3]["raw_step_scores"] = [0.5, 1.5, 0.5]
+    assert "is 1.5, and 1 of" in refused(capsys, write_scores(tmp_path / "s.jsonl", calibrated), data)
+    calibrated[3]["raw_step_scores"] = None
+    assert "holds calibrated scores" in refused(capsys, write_scores(tmp_path / "s.jsonl", calibrated), data)
+
+
 def test_the_layout_of_the_file_makes_no_difference(tmp_path: Path) -> None:
     rows = [person(number, number % 4 - 1, subset=("gsm8k", "math")[number % 2]) for number in range(40)]
     data = write_rows(tmp_path / "people.jsonl", rows)

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable
 
 from tests.bench.agree import agree
+from tests.bench.calibrate import calibrate
 from tests.bench.compare import compare
 from tests.bench.control import control_plane
 from tests.bench.demo import demo
@@ -47,6 +48,7 @@ OTHERS: dict[str, Callable[[], None]] = {
     "compare": compare,
     "agree": agree,
     "score-run": score_run_bench,
+    "calibrate": calibrate,
     "sweep": sweep,
     "tiny": tiny,
     "real": real,

@@ -92,14 +92,15 @@ class ScoreCounts:
 class ScoreAgreement:
     """The whole report, with the keys of the JSON file.
 
-    `methods`: thresholds and baselines, the one that the settings name first. `undefined`: subsets without an F1, with the
-    reason. `cut_as_missed`: the first method on all chains, those with missing scores too. `classes`:
-    PRMBench's, None for other data.
+    `calibrated`: whether a calibration made the scores estimates of V. `methods`: thresholds and baselines, the one that the
+    settings name first. `undefined`: subsets without an F1, with the reason. `cut_as_missed`: the first method on all chains,
+    those with missing scores too. `classes`: PRMBench's, None for other data.
     """
 
     scores: str
     files: tuple[str, ...]
     model: str | None
+    calibrated: bool
     data: str
     neutral: str
     confidence: float
@@ -160,6 +161,7 @@ def judge(config: AgreeConfig) -> ScoreAgreement:
         scores=config.scores,
         files=scores.files,
         model=scores.model,
+        calibrated=scores.calibrated,
         data=config.data.path,
         neutral=config.neutral.value,
         confidence=config.confidence,

@@ -92,6 +92,11 @@ def remarks(report: ScoreAgreement) -> list[str]:
     """What a reader must know before the figures."""
     counts, main = report.counts, report.main
     lines = []
+    if report.calibrated:
+        lines.append(
+            "the scores are calibrated: they estimate V, the probability that a policy ends the chain right, not whether "
+            "people call the step correct"
+        )
     for reason in dict.fromkeys(report.undefined.values()):
         names = ", ".join(name for name, why in report.undefined.items() if why == reason)
         lines.append(f"F1 is not defined for {names}: {reason}")
