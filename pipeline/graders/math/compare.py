@@ -56,7 +56,7 @@ from pipeline.graders.math.phrases import (
 )
 from pipeline.graders.math.proportions import is_ratio, proportional
 from pipeline.graders.math.ratio import constant
-from pipeline.graders.math.rounding import is_long, is_rounding
+from pipeline.graders.math.rounding import Decimal, decimal_places, is_long, is_rounding
 from pipeline.graders.math.structure import Leaf, same_form
 
 # The error of a decimal in binary floating point: 326.5 becomes 326.50000000000006. Far smaller than any rounding by people.
@@ -243,10 +243,17 @@ def same_expression(wanted: str, given: str, tolerance: float) -> bool | None:
     return False if spoken and len(spoken) > LONGEST_PRODUCT else None
 
 
-def long_decimal(number: Exact | None, other: str) -> Fraction | None:
-    """The value of a long decimal if the other side is written without a decimal point, else None."""
+def long_decimal(number: Exact | None, other: str) -> Decimal | None:
+    """A long decimal if the other side is written without a decimal point, else None."""
     rounded = number and number.decimal and not number.percent and "." not in other
-    return number.value if number and rounded and is_long(number.value) else None
+    written = _written(number) if number and rounded else None
+    return written if written and is_long(written) else None
+
+
+def _written(number: Exact) -> Decimal | None:
+    """A number as a decimal. None if its decimal form is infinite."""
+    places = decimal_places(number.value) if number.places is None else number.places
+    return None if places is None else Decimal(number.value, places)
 
 
 def _expression_of(normal: str, number: Exact | None) -> Expression | None:
@@ -277,7 +284,8 @@ def _same_number(right: Exact, number: Exact, tolerance: float) -> bool:
         return True
     if right.decimal != number.decimal and not (right.percent or number.percent):
         decimal, exact = (right, number) if right.decimal else (number, right)
-        if is_rounding(decimal.value, exact.value):
+        written = _written(decimal)
+        if written and is_rounding(written, exact.value):
             return True
     limit = Fraction(tolerance) if tolerance and (right.decimal or number.decimal) else Fraction(0)
     if (right.decimal and _is_float_noise(number)) or (number.decimal and _is_float_noise(right)):

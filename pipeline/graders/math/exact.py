@@ -127,12 +127,17 @@ _ALONE = frozenset({"half", "quarter"})
 
 @dataclass(frozen=True, slots=True)
 class Exact:
-    """A number and how it was written. `unit` is the normalized unit or None. `decimal`: written with a decimal point."""
+    """A number and how it was written. `unit` is the normalized unit or None. `decimal`: written with a decimal point.
+
+    `places` is the number of digits after the point, zeros at the end included. None for powers of ten, fractions and
+    multipliers such as "million".
+    """
 
     value: Fraction
     percent: bool = False
     unit: str | None = None
     decimal: bool = False
+    places: int | None = None
 
 
 @lru_cache(maxsize=8192)
@@ -157,30 +162,30 @@ def exact_value(normal: str) -> Exact | None:
     if value is None or (rest and rest[0] in "0123456789.,") or _LEADING_ZERO.match(text):
         return None
     decimal = "." in match.group()
+    places = _places(match) if decimal else None
     if not rest:
-        return Exact(value, decimal=decimal)
+        return Exact(value, decimal=decimal, places=places)
     if percent := _PERCENT.match(rest):
         tail = rest[percent.end() :].strip()
         return None if tail and not _unit_words(" " + tail) else Exact(value, percent=True, decimal=decimal)
     if scale := _SCALE.match(rest):
-        value, rest = value * MULTIPLIERS[scale.group(1).lower()], rest[scale.end() :]
+        value, rest, places = value * MULTIPLIERS[scale.group(1).lower()], rest[scale.end() :], None
     degrees = _SCALE_OF_DEGREES.fullmatch(rest)
     if degrees:
-        return Exact(value, unit=f"{DEGREE} {degrees.group(1)}", decimal=decimal)
+        return Exact(value, unit=f"{DEGREE} {degrees.group(1)}", decimal=decimal, places=places)
     if rest == "^\\circ":
-        return Exact(value, unit=DEGREE, decimal=decimal)
+        return Exact(value, unit=DEGREE, decimal=decimal, places=places)
     if (sign := rest.strip()) in _MONEY_UNITS:
-        return Exact(value, unit=_MONEY_UNITS[sign], decimal=decimal)
+        return Exact(value, unit=_MONEY_UNITS[sign], decimal=decimal, places=places)
     rest = _REMARK.sub("", rest)
     if not rest.strip():
-        return Exact(value, decimal=decimal)
+        return Exact(value, decimal=decimal, places=places)
     words = _unit_words(rest)
     if words is None:
         return _compound(text)
     # Counted things cannot be converted, but apples are not oranges.
-    return Exact(
-        value, unit=unit_named(rest) or _product_of_units(words) or f"{COUNTED} {_folded(rest)}", decimal=decimal
-    )
+    unit = unit_named(rest) or _product_of_units(words) or f"{COUNTED} {_folded(rest)}"
+    return Exact(value, unit=unit, decimal=decimal, places=places)
 
 
 def _product_of_units(words: list[str]) -> str | None:
@@ -368,6 +373,12 @@ def _value(match: re.Match[str]) -> Fraction | None:
         return None if power is None or (base == 0 and power <= 0) or base > 10**6 else sign * _raised(base, power)
     power = _power(part.get("exponent") or part.get("ten") or part.get("tendigit") or "0")
     return None if power is None else sign * _decimal(part["mantissa"]) * _raised(10, power)
+
+
+def _places(match: re.Match[str]) -> int | None:
+    """The digits after the point of a number that is written as a plain decimal, else None."""
+    mantissa = match["mantissa"]
+    return len(mantissa.rpartition(".")[2]) if mantissa and match.end("mantissa") == match.end() else None
 
 
 def _raised(base: int, power: int) -> Fraction:

@@ -1,10 +1,12 @@
 """Decides whether a long decimal is the rounding of an exact number: 0.2857142857 of 2/7. Pure.
 
-A long decimal has at least `LEAST_DIGITS` significant digits and at least `LEAST_PLACES` digits after the point. Zeros at the
-end do not count. It is correctly rounded at its last digit, or it is the floating point number nearest to the exact number.
+A long decimal has at least `LEAST_DIGITS` significant digits and at least `LEAST_PLACES` digits after the point. It is
+correctly rounded at its last digit, or it is the floating point number nearest to the exact number. A zero at the end is a
+digit too: 0.1428571429 is 1/7 to ten places, and 0.14285714290 is not 1/7 to eleven.
 A number with a finite decimal form has no roundings: 0.12345678912 is not 0.1234567891.
 """
 
+from dataclasses import dataclass
 from fractions import Fraction
 
 LEAST_DIGITS = 10
@@ -17,30 +19,36 @@ LARGEST = 10**30
 _FAR_BELOW = 10**6
 
 
-def is_long(decimal: Fraction) -> bool:
+@dataclass(frozen=True, slots=True)
+class Decimal:
+    """A number that is written as a decimal, and the number of digits after its point, zeros at the end included."""
+
+    value: Fraction
+    places: int
+
+
+def is_long(decimal: Decimal) -> bool:
     """Whether a decimal has enough digits to be recognized as a rounding."""
-    places = decimal_places(decimal)
-    if places is None or not LEAST_PLACES <= places <= MOST_PLACES or abs(decimal) > LARGEST:
+    if not LEAST_PLACES <= decimal.places <= MOST_PLACES or abs(decimal.value) > LARGEST:
         return False
-    return _digits(decimal, places) >= LEAST_DIGITS
+    return _digits(decimal) >= LEAST_DIGITS
 
 
-def is_rounding(decimal: Fraction, value: Fraction, error: Fraction | None = None) -> bool | None:
+def is_rounding(decimal: Decimal, value: Fraction, error: Fraction | None = None) -> bool | None:
     """Whether a decimal is the rounding of a number. None if the error of the number is too large to decide it.
 
     `error` is None for a rational number, else the largest error of `value`, which is then close to an irrational number.
     """
-    places = decimal_places(decimal)
-    if places is None or not is_long(decimal) or (error is None and decimal_places(value) is not None):
+    if not is_long(decimal) or (error is None and decimal_places(value) is not None):
         return False
-    distance, half, margin = abs(decimal - value), Fraction(1, 2 * 10**places), error or Fraction(0)
+    distance, half, margin = abs(decimal.value - value), Fraction(1, 2 * 10**decimal.places), error or Fraction(0)
     if distance + margin <= half:
         return True
     if distance - margin <= half:
         return None
-    if _digits(decimal, places) not in FLOAT_DIGITS or distance > 4 * half + margin:
+    if _digits(decimal) not in FLOAT_DIGITS or distance > 4 * half + margin:
         return False
-    return None if margin * _FAR_BELOW > half else float(decimal) == float(value)
+    return None if margin * _FAR_BELOW > half else float(decimal.value) == float(value)
 
 
 def decimal_places(value: Fraction) -> int | None:
@@ -55,5 +63,5 @@ def decimal_places(value: Fraction) -> int | None:
     return max(twos, fives) if rest == 1 else None
 
 
-def _digits(decimal: Fraction, places: int) -> int:
-    return len(str(abs(int(decimal * 10**places))))
+def _digits(decimal: Decimal) -> int:
+    return len(str(abs(int(decimal.value * 10**decimal.places))))

@@ -4,6 +4,7 @@ The result has three values. True and False are certain. None means that the res
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import pairwise
 
 from pipeline.graders.math.equations import has_unknowns, is_to_be_solved, same_zeros, scale_sign
@@ -45,7 +46,7 @@ def same_form(wanted: Form, given: Form, leaf: Leaf) -> bool | None:
     if kinds <= _UNORDERED:
         if contradict(wanted, given):
             return False
-        return _lists(wanted.items, given.items, leaf)
+        return _lists(wanted.items, given.items, leaf, counted=kinds == {FormKind.LIST})
     if kinds == {FormKind.LIST, FormKind.TUPLE}:
         pair, values = (given, wanted) if given.kind is FormKind.TUPLE else (wanted, given)
         if any(item.kind is FormKind.RELATION and not split_label(item) for item in values.items):
@@ -84,7 +85,7 @@ def _tuple_and_values(pair: Form, values: Form, leaf: Leaf, *, swapped: bool) ->
         if order is not None:
             items = [items[position] for position in order]
             return _ordered(items, pair.items, leaf) if swapped else _ordered(pair.items, items, leaf)
-    compare = _lists if pair.marks == ("[", "]") else _ordered
+    compare = partial(_lists, counted=True) if pair.marks == ("[", "]") else _ordered
     return compare(items, pair.items, leaf) if swapped else compare(pair.items, items, leaf)
 
 
@@ -130,8 +131,11 @@ def _labelled(label: str, value: str) -> Form:
     return Form(form.kind, form.text, tuple(form.items[position] for position in order), form.marks)
 
 
-def _lists(wanted: Sequence[Form], given: Sequence[Form], leaf: Leaf) -> bool | None:
-    """Compare lists in any order, in which a value may occur twice. Distinct labels decide which items belong together."""
+def _lists(wanted: Sequence[Form], given: Sequence[Form], leaf: Leaf, *, counted: bool = False) -> bool | None:
+    """Compare lists in any order, in which a value may occur twice. Distinct labels decide which items belong together.
+
+    `counted`: if both lists have values that occur twice, as double roots do, they must occur equally often.
+    """
     if not wanted or not given:
         return not wanted and not given
     if len(wanted) * len(given) > MAX_PAIRS:
@@ -146,7 +150,20 @@ def _lists(wanted: Sequence[Form], given: Sequence[Form], leaf: Leaf) -> bool | 
     lines = [*table, *zip(*table, strict=True)]
     if any(all(cell is False for cell in line) for line in lines):
         return False
-    return True if all(True in line for line in lines) else None
+    if not all(True in line for line in lines):
+        return None
+    return not (counted and _counts_differ(table))
+
+
+def _counts_differ(table: Sequence[Sequence[bool | None]]) -> bool:
+    """Whether both lists repeat values, but not equally often. `table` says which items of the one are equal to which of the
+    other; every item is equal to some."""
+    rows, columns = ([line.count(True) for line in lines] for lines in (table, [*zip(*table, strict=True)]))
+    if max(rows) == 1 or max(columns) == 1 or any(None in line for line in table):
+        return False
+    return any(
+        cell and rows[row] != columns[column] for row, line in enumerate(table) for column, cell in enumerate(line)
+    )
 
 
 def _same_item(wanted: Form, given: Form, leaf: Leaf) -> bool | None:
