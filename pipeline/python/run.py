@@ -1,6 +1,7 @@
 """A run directory in Python: its labels, rollouts and rejects as frames, and the commands that read it."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from pipeline.export.formats.base import Format
     from pipeline.export.result import ExportResult
     from pipeline.runtime.objects import Given
+    from pipeline.runtime.scoring.files import Scored
 
 SCHEMAS = {"rollouts": ROLLOUTS, "rejects": REJECTS}
 
@@ -185,6 +187,19 @@ class Run(Shown):
             asked.append(Setting(key="scores", value=scores, said=said("scores", scores)))
         with self._composed(AGREE, settings, *asked, of_run=scores is None) as config:
             return agree(config)
+
+    def score(self, out: str | Path, **settings: Any) -> "Scored":
+        """Score the steps of the chains of this run and write the file `out`, Parquet or JSONL by its name. Settings as for the
+        command `score`: `model="prm"`, `scorer="qwen"`; `scorer` may also be an object of yours."""
+        from pipeline.cli.score import SCORE
+        from pipeline.runtime.scoring.files import score_to_file
+
+        with (
+            self._composed(SCORE, settings, Setting(key="out", value=out, said=said("out", out))) as config,
+            ThreadPoolExecutor(1) as thread,
+        ):
+            # A notebook has an event loop in this thread already.
+            return thread.submit(score_to_file, config).result()
 
     def calibrate(self, scores: str | Path, out: str | Path, **settings: Any) -> "CalibrationReport":
         """Fit a calibration of the step scores in a file or folder to the rollouts of this run, and write it to the file `out`.

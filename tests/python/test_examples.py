@@ -9,10 +9,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 from pipeline import open_run
+from pipeline.core.errors import UsageError
 from pipeline.core.records import Verdict
+from pipeline.examples import scorer
 from pipeline.examples.grader import YesNo, YesNoConfig
 from tests.conftest import ROOT
 from tests.runtime.without_ray import python_without_ray
@@ -20,7 +23,7 @@ from tests.runtime.without_ray import python_without_ray
 EXAMPLES = ROOT / "pipeline" / "examples"
 NOTEBOOK = json.loads((EXAMPLES / "first_run.ipynb").read_text("utf-8"))
 CELLS = ["".join(cell["source"]) for cell in NOTEBOOK["cells"] if cell["cell_type"] == "code"]
-SCRIPTS = {"estimator": "halves", "policy": "echo", "grader": "yes_no", "export_format": "exported"}
+SCRIPTS = {"estimator": "halves", "policy": "echo", "grader": "yes_no", "export_format": "exported", "scorer": "scored"}
 """Script -> its run directory."""
 REAL, QUICK = 'POLICY = "embedded"', 'POLICY = "oracle"'
 
@@ -88,3 +91,24 @@ def test_the_grader_of_the_example_grades() -> None:
 def test_every_example_is_tested() -> None:
     assert {file.stem for file in EXAMPLES.glob("*.py")} - {"__init__"} == SCRIPTS.keys()
     assert [file.name for file in EXAMPLES.glob("*.ipynb")] == ["first_run.ipynb"]
+
+
+@pytest.mark.slow
+def test_a_run_is_scored_in_a_notebooks_event_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with python_without_ray():
+        scorer.main()
+        run = open_run(tmp_path / "scored")
+
+        async def cell() -> object:
+            return run.score(tmp_path / "again.parquet", scorer=scorer.Brevity(scorer.BrevityConfig(half=5)))
+
+        found: Any = asyncio.run(cell())
+        assert (found.chains, found.steps) == (2, 6)
+        with pytest.raises(UsageError, match=r"out=.*again must end in .parquet or .jsonl"):
+            run.score(tmp_path / "again", scorer="oracle")
+    rows = [json.loads(line) for line in (tmp_path / "scored.jsonl").read_text().splitlines()]
+    again = pl.read_parquet(tmp_path / "again.parquet").to_dicts()
+    for row, other in zip(rows, again, strict=True):
+        assert row["step_scores"] == [0.5 ** (len(step) / 10) for step in row["steps"]]
+        assert other["step_scores"] == [0.5 ** (len(step) / 5) for step in row["steps"]]

@@ -69,8 +69,8 @@ def page_of(report: CalibrationReport, config: CalibrateConfig) -> bytes:
                 Section(
                     anchor="maps",
                     heading="Maps",
-                    intro="What `score calibration=...` makes of a score. The band is the 95 % interval of V among prefixes "
-                    "with this score.",
+                    intro="What score makes of a score with calibration=FILE. The band is the 95 % interval of V among "
+                    "prefixes with this score.",
                     figures=tuple(map(_map_figure, report.calibration.maps[:_MAPS])),
                 ),
             ),

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipeline.config.score import ScoreConfig
+from pipeline.core.errors import UsageError
 from pipeline.data.rows import input_files
 from pipeline.engines.base import Surroundings
 from pipeline.runtime.scoring.calibrated import calibration_of, refuse_other
@@ -50,6 +51,10 @@ def score_to_file(config: ScoreConfig) -> Scored:
     or no calibration in its file; EngineDied, and StoreError.
     """
     out = Path(config.out).expanduser()
+    if not is_file(config.out):
+        raise UsageError(
+            f"out={config.out} must end in {' or '.join(_WRITERS)}; the command `score` also writes folders"
+        )
     check_output_file("out", out)
     given = [folder_at(config.run_dir)] if config.run_dir else input_files(config.data.path)
     calibrations = [] if config.calibration is None else [Path(config.calibration).expanduser()]
