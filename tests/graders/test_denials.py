@@ -54,7 +54,7 @@ def _item(operator: str, argument: Any) -> Iterator[str]:
 
 
 def matched(pattern: re.Pattern[str], least: int) -> list[str]:
-    """The texts of a pattern that it matches: at least this number, which is most of them."""
+    """The texts of a pattern that it matches: at least `least` of them, which are most."""
     found = [text for text in texts_of(pattern) if pattern.search(text)]
     assert len(found) >= least
     return found
