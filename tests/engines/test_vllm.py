@@ -1,6 +1,6 @@
 """vLLM's real CPU engine: one start of it with the tiny policy for most tests, and the whole job with the embedded model.
 
-The tests of the tiny policy's engine come in their order in this file: the last one kills it.
+The tests of the tiny policy's engine come in their order in this file: the last ones kill it.
 """
 
 import asyncio
@@ -8,7 +8,7 @@ import json
 import os
 import random
 import signal
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -270,6 +270,20 @@ def test_its_death_is_noticed_and_explained(tiny: Started) -> None:
         EngineDied, match=r"vLLM died: its process .* was killed by SIGKILL .*; its output is in .*\.log on "
     ):
         tiny.loop.run(tiny.sampled(tiny.requests(2, batch=4)))
+
+
+async def silent(*_: object) -> AsyncIterator[object]:
+    """A request that vLLM leaves waiting. The first ones wait so for the engine's tasks, if it dies before it answers."""
+    await asyncio.Event().wait()
+    yield None
+
+
+def test_its_death_is_noticed_if_its_requests_never_hear_of_it(tiny: Started, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tiny.engine._engine, "generate", silent)
+    with pytest.raises(
+        EngineDied, match=r"vLLM died: its process .* was killed by SIGKILL .*; its output is in .*\.log on "
+    ):
+        tiny.loop.run(asyncio.wait_for(tiny.sampled(tiny.requests(2, batch=6)), timeout=60))
 
 
 @pytest.mark.faults

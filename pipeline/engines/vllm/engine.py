@@ -138,9 +138,10 @@ class VllmEngine:
     ) -> AsyncIterator[Sequence[Completion]]:
         finished: asyncio.Queue[Completion | EngineDied] = asyncio.Queue()
         tasks = [asyncio.create_task(self._sample(request, keep_tokens, finished)) for request in requests]
+        tasks.append(asyncio.create_task(self._report_death(finished)))
         self._outstanding.update(request.request_id for request in requests)
         try:
-            outstanding = len(tasks)
+            outstanding = len(requests)
             while outstanding:
                 batch = [await finished.get()]
                 while not finished.empty():
@@ -188,6 +189,10 @@ class VllmEngine:
     async def close(self) -> None:
         self._engine = None
         self._loaded.close()
+
+    async def _report_death(self, finished: "asyncio.Queue[Completion | EngineDied]") -> None:
+        if cause := await self._loaded.died():
+            finished.put_nowait(EngineDied(cause))
 
     async def _sample(
         self, request: Request, keep_tokens: bool, finished: "asyncio.Queue[Completion | EngineDied]"

@@ -3,6 +3,7 @@
 What samples completions (`engine`) and what reads numbers at tokens (`pooling`) share it. No other module starts vLLM.
 """
 
+import asyncio
 import contextlib
 import os
 import re
@@ -26,6 +27,8 @@ from pipeline.engines.vllm.meter import TokenMeter, leave_prometheus_out
 BACKLOG = 1.2
 """Requests given to vLLM, relative to the number that it can run: a finished request is replaced at once."""
 SEED_BITS = 31
+DEATH_SECONDS = 2.0
+"""How often to look whether the engine has died, and how long its requests then have to say so themselves."""
 
 
 class LoadedModel:
@@ -115,6 +118,17 @@ class LoadedModel:
         """Why the engine stopped, and where its output stands. `error`: what a request ended with."""
         if not self.engine.errored:
             return f"vLLM failed on {request_id}: {type(error).__name__}: {error}"
+        return self._cause()
+
+    async def died(self) -> str:
+        """Wait until the engine has died, and return why, where its requests had time to say so themselves. vLLM leaves those
+        waiting that are its first when it dies. Empty if it is closed."""
+        while self.engine is not None and not self.engine.errored:
+            await asyncio.sleep(DEATH_SECONDS)
+        await asyncio.sleep(DEATH_SECONDS)
+        return "" if self.engine is None else self._cause()
+
+    def _cause(self) -> str:
         assert self._log is not None
         return f"vLLM died: {death_cause(self._log.text, _ended(self.engine))}{_kept(self._log)}"
 
