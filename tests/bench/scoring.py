@@ -99,8 +99,9 @@ async def _whole(scorer: Own, asked: Sequence[ChainText]) -> None:
                 turns.pids = marked_processes(os.environ[MARK])
             await turns.engine.score(warm)
         for number in range(ROUNDS):
-            for turns in engines.values():
+            for name, turns in engines.items():
                 await _turn(turns, asked[number::ROUNDS])
+                print(f"  round {number + 1} of {ROUNDS}, {name}: {turns.seconds:.0f} s so far", flush=True)
     finally:
         for turns in engines.values():
             await turns.engine.close()
