@@ -28,7 +28,7 @@ class ModelEngine(Enum):
     """What computes a model."""
 
     auto = "auto"
-    """vLLM where it is installed and serves the architecture, else transformers."""
+    """vLLM on a GPU where it is installed and serves the architecture, else transformers."""
     vllm = "vllm"
     transformers = "transformers"
 
@@ -42,7 +42,8 @@ class ModelScorerConfig(ScorerConfig):
     revision: str | None = None
     """Revision of the model on the Hugging Face Hub: a branch, a tag or a commit."""
     engine: ModelEngine = ModelEngine.auto
-    """What computes the model. auto: vLLM where it is installed and serves the architecture, else transformers."""
+    """What computes the model. auto: vLLM where it is installed and serves the architecture, on a GPU, or to read newest steps
+    alone; else transformers."""
     dtype: str = "auto"
     """Number format of the weights. auto: float32 with transformers, whose passes are in bfloat16 on GPUs that have it; with
     vLLM the model's own, or float32 on a CPU."""

@@ -28,7 +28,7 @@ from pipeline.engines.vllm.loaded import BACKLOG, LoadedModel, set_environment
 _FAILED = ("error", "abort")
 """vLLM's finish reasons of a request without an answer: it failed while the engine goes on, or the engine ends."""
 _ON_CPU = "float32"
-"""bfloat16 changes scores in the third digit."""
+"""bfloat16 has less than three decimal digits."""
 _HEAD = "ForTokenClassification"
 _CAUSAL = ("ForCausalLM", "LMHeadModel")
 """Endings of the models on which vLLM puts a head. What it has with a head of its own are encoders, which read both ways."""
