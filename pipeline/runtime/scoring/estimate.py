@@ -15,11 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline.config.score import ScoreConfig
-from pipeline.engines.base import Surroundings
 from pipeline.runtime.scoring.chains import LeftOutRows, chain_tables, chain_texts, refuse_none, values
-from pipeline.runtime.scoring.work import score_chains
+from pipeline.runtime.scoring.work import engine_here, score_chains
 from pipeline.scorers.base import ChainText, StepScores
-from pipeline.scorers.registry import open_scorer
 
 SAMPLE = 256
 """Chains that are scored: those with the smallest ids. Ids are hashes, so the sample is random, and the same each time."""
@@ -81,7 +79,7 @@ def estimate_scores(config: ScoreConfig) -> ScoreEstimate:
 
 async def _timed(config: ScoreConfig, chains: list[ChainText]) -> tuple[list[StepScores], float, float, str]:
     """The scores of the chains, the seconds to load the model, those to score the chains, and the model."""
-    engine = open_scorer(config.scorer, Surroundings())
+    engine = engine_here(config)
     try:
         began = time.monotonic()
         await engine.start()

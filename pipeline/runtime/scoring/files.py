@@ -14,14 +14,12 @@ import pyarrow.parquet as pq
 from pipeline.config.score import ScoreConfig
 from pipeline.core.errors import UsageError
 from pipeline.data.rows import input_files
-from pipeline.engines.base import Surroundings
 from pipeline.runtime.scoring.calibrated import calibration_of, refuse_other
 from pipeline.runtime.scoring.chains import LeftOutRows, chain_tables, chain_texts, refuse_none
 from pipeline.runtime.scoring.tables import schema_with, scores_table
-from pipeline.runtime.scoring.work import score_chains
+from pipeline.runtime.scoring.work import engine_here, score_chains
 from pipeline.scorers.base import ScoringEngine
 from pipeline.scorers.calibration import Calibration
-from pipeline.scorers.registry import open_scorer
 from pipeline.storage.location import folder_at
 from pipeline.storage.outputs import atomic_file, check_output_file, refuse_overwriting
 
@@ -59,7 +57,7 @@ def score_to_file(config: ScoreConfig) -> Scored:
     given = [folder_at(config.run_dir)] if config.run_dir else input_files(config.data.path)
     calibrations = [] if config.calibration is None else [Path(config.calibration).expanduser()]
     refuse_overwriting({"out": out}, [*given, *calibrations])
-    engine, calibration = open_scorer(config.scorer, Surroundings()), calibration_of(config)
+    engine, calibration = engine_here(config), calibration_of(config)
     return asyncio.run(_scored(config, out, engine, calibration))
 
 

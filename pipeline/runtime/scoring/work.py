@@ -1,9 +1,18 @@
 """Scores chains with an engine, and checks its answers."""
 
+import os
 from collections.abc import Sequence
 
+from pipeline.config.score import ScoreConfig
 from pipeline.core.errors import EngineDied
+from pipeline.engines.base import Surroundings
 from pipeline.scorers.base import ChainText, ScoringEngine, StepScores, wrong_scores
+from pipeline.scorers.registry import open_scorer
+
+
+def engine_here(config: ScoreConfig) -> ScoringEngine:
+    """The engine of the settings in this process, not started. It may use all cores that this process has."""
+    return open_scorer(config.scorer, Surroundings(cpus=len(os.sched_getaffinity(0))))
 
 
 async def score_chains(engine: ScoringEngine, chains: Sequence[ChainText]) -> Sequence[StepScores]:
