@@ -35,7 +35,7 @@ def test_faults_of_the_hub_are_stated_in_our_words() -> None:
         (["label", "data=sample", "policy.model=/none/such", "run_dir=run"], "policy.model"),
         (["plan", "data=sample", "policy.model=/none/such"], "policy.model"),
         (["train", "model=/none/such", "run_dir=run", "out=prm"], "model"),
-        (["score", "model=/none/such", "run_dir=run", "out=scores.parquet"], "model"),
+        (["score", "model=/none/such", "run_dir=run", "out=scores.parquet"], "scorer.model"),
     ],
     ids=lambda value: value[0] if isinstance(value, list) else "",
 )

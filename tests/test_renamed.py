@@ -15,6 +15,7 @@ from pipeline.config.label import EstimatorConfig
 from pipeline.config.recorded_settings import settings_section
 from pipeline.config.renamed import KEYS, current_overrides, current_settings
 from pipeline.estimators.labels import rule_name
+from pipeline.runtime.objects import REGISTRIES
 from pipeline.storage.commits import UNIT, Commit, CommitState, encode_commit
 from tests.conftest import write_rows
 from tests.runtime.in_process import label_in_process
@@ -23,6 +24,9 @@ from tests.runtime.in_process import label_in_process
 @pytest.mark.parametrize(("command", "old", "new"), [(c, o, n) for c, names in KEYS.items() for o, n in names.items()])
 def test_a_new_name_is_a_setting_and_the_old_one_is_none(command: str, old: str, new: str) -> None:
     settings = marks_of(COMMANDS[command].schema)
+    for section in settings.keys() & REGISTRIES.keys():
+        for own in REGISTRIES[section][1].our_settings().values():
+            settings |= marks_of(own, f"{section}.")
     assert new in settings
     assert old not in settings
 

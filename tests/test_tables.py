@@ -15,6 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from pipeline.config.choices import Aggregation
 from pipeline.core.ids import rollout_id
 from pipeline.core.records import (
     Chain,
@@ -52,6 +53,8 @@ from pipeline.estimators.fixed import measured_value, terminal_value
 from pipeline.estimators.pooled.kernel import PRIOR
 from pipeline.estimators.pooled.learning import kernel_table
 from pipeline.estimators.states import JsonLearner, JsonState
+from pipeline.runtime.scoring.tables import scores_table
+from pipeline.scorers.base import StepScores
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.shards import write_shard
 from tests import strategies as our
@@ -228,6 +231,9 @@ def every_table() -> dict[str, pa.Table]:
     completion = Completion(request=request, text="so 3", finish=Finish.LENGTH, n_tokens=2, token_ids=(5, 6))
     row = InputRow(location=RowLocation(file="ф.jsonl", line=7), source_id=None, problem=PROBLEM, solution=CHAIN)
     bare = InputRow(location=RowLocation(file="ф.jsonl", line=8), source_id="x", problem=PROBLEM, solution=None)
+    known = {"row": 0, "chain_id": "c" * 20, "problem_id": "p" * 20, "problem": "ф?", "steps": ["one", "two"]}
+    to_score = pa.Table.from_pylist([{**known, "prefix_ids": ["e" * 20, "f" * 20]}], schema=SCHEMAS["chains"])
+    scored = [StepScores(scores=(0.25, None), positions=(7, None), fault="too_long", n_tokens=9)]
     return {
         "inputs": inputs_table([row, bare]),
         "solutions": solutions_table([SampledSolution(solution=CHAIN, draw=2, finish=Finish.STOP, grade=grade)]),
@@ -241,6 +247,8 @@ def every_table() -> dict[str, pa.Table]:
         "labels": labels([labelled(), labelled(answer=None, outcome=None)]),
         "kernels": kernel_table(PRIOR),
         "changes": changes_table([CHANGED]),
+        "chains": to_score,
+        "scores": scores_table(to_score, scored, aggregation=Aggregation.last, model="m"),
         "states": JsonLearner("mine", 1, a=0.5).to_table(JsonState(values={"a": 0.25}, chains=3)),
     }
 

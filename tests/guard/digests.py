@@ -26,7 +26,12 @@ MASKED_SETTINGS = frozenset({"check", "grader_version"})
 MASKED_TEXT = (
     (re.compile(r"stepvalue-\d+\.\d+\.\d+"), "stepvalue-VERSION"),
     (re.compile(r"^time .*\n", re.MULTILINE), ""),
-    (re.compile(r"^(reading the input|starting|loading the policy|labelling|stopping) .*\n", re.MULTILINE), ""),
+    (
+        re.compile(
+            r"^(reading the input|starting|loading the policy|loading the model|labelling|stopping) .*\n", re.MULTILINE
+        ),
+        "",
+    ),
     (re.compile(r"interrupted: .* ago"), "interrupted: TIME ago"),
     (re.compile(r"^(start|cost) .*\n", re.MULTILINE), ""),
     (re.compile(r"(\d[\d,]* lines) in [\d.]+ s"), r"\1"),

@@ -321,8 +321,8 @@ def each_key(command: str) -> Iterator[str]:
     by_context: dict[tuple[str, ...], list[str]] = {}
     said = {setting.key: setting for _, found in command_settings(CLI[command]) for setting in found}
     for key, value in dotted(yaml.safe_load(_printed(f"{command} {REQUIRED[command]}"))).items():
-        if key == "policy.kind":
-            continue  # written as policy=...
+        if key in ("policy.kind", "scorer.kind"):
+            continue  # written as policy=... and scorer=...
         given = PER_COMMAND.get((command, key)) or VALUES.get(key) or _another(value, said.get(key))
         left_out = {key, INSTEAD_OF.get((command, key))}
         beside = [word for word in REQUIRED[command].split() if word.partition("=")[0] not in left_out]

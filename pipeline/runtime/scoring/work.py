@@ -7,11 +7,14 @@ from pipeline.config.score import ScoreConfig
 from pipeline.core.errors import EngineDied
 from pipeline.engines.base import Surroundings
 from pipeline.scorers.base import ChainText, ScoringEngine, StepScores, wrong_scores
-from pipeline.scorers.registry import open_scorer
+from pipeline.scorers.registry import open_scorer, scorer_for
 
 
 def engine_here(config: ScoreConfig) -> ScoringEngine:
-    """The engine of the settings in this process, not started. It may use all cores that this process has."""
+    """The engine of the settings in this process, not started. It may use all cores that this process has.
+
+    Raises UsageError for a scorer that is not installed, and for a model folder that is not there."""
+    scorer_for(config.scorer).fingerprint()
     return open_scorer(config.scorer, Surroundings(cpus=len(os.sched_getaffinity(0))))
 
 
