@@ -18,6 +18,8 @@ _WHY = {
     "failed": "the engine could not answer",
 }
 """Why chains have no score, in words."""
+NOTHING_SCORED = 1
+"""Exit code where no step of any chain has a score."""
 
 
 def _score(config: ScoreConfig) -> int:
@@ -59,7 +61,7 @@ def _to_file(config: ScoreConfig) -> int:
     if scored.left_out.rows:
         lines.append(f"left out: {format_count(scored.left_out.rows, 'row')}, the first: {scored.left_out.first}")
     write_lines(lines)
-    return 0
+    return 0 if scored.steps else NOTHING_SCORED
 
 
 def _to_folder(config: ScoreConfig) -> int:
@@ -82,9 +84,9 @@ def _to_folder(config: ScoreConfig) -> int:
             f"{format_duration(found.seconds_starting)} to start"
         )
     else:
-        lines.append("nothing to do: all chains have scores")
+        lines.append("nothing to do: all chains are done")
     write_lines(lines)
-    return 0
+    return 0 if totals.prefixes else NOTHING_SCORED
 
 
 def score_with_ray(config: ScoreConfig, watch: "Watcher") -> "ScoredRun":
@@ -110,10 +112,11 @@ def _calibrated(config: ScoreConfig) -> list[str]:
         return []
     from pipeline.scorers.calibration_file import read_calibration
 
-    policy = read_calibration(config.calibration).made_from.policy
+    made_from = read_calibration(config.calibration).made_from
+    policy, other = made_from.policy, f" (made for scores of {made_from.model})" if config.other_model else ""
     return [
-        f"calibrated by {config.calibration}: scores are V, P(correct final answer), under the policy {policy}; the model's "
-        "own are in raw_step_scores"
+        f"calibrated by {config.calibration}{other}: scores are V, P(correct final answer), under the policy {policy}; the "
+        "model's own are in raw_step_scores"
     ]
 
 
@@ -146,6 +149,8 @@ SCORE = Command(
     notes="""\
 Rows need no known answer; where they have one, the column `outcome` says whether the chain is right. A file is written by this
 process, as a whole. A folder is written by Ray workers, on all GPUs; the same command goes on there, and scores what is new.
+
+--estimate counts the chains, scores a sample of them, says how long all would take, and writes nothing.
 
 calibration=FILE, as `calibrate` writes it, makes step scores probabilities that the policy ends the chain right. Scores of
 whole chains follow from them. The model's own step scores are then in the column `raw_step_scores`.

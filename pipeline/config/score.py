@@ -11,6 +11,12 @@ from pipeline.config.choices import Aggregation
 from pipeline.config.fields import BY_GROUP, FREE, ChosenSettings, Settings, check
 from pipeline.config.label import ClusterConfig, DataConfig, GraderConfig, RunConfig
 
+_OTHER_FILES = tuple(
+    f".{kind}"
+    for kind in ("csv", "tsv", "json", "jsnl", "jsonlines", "ndjson", "txt", "parq", "pq", "arrow", "gz", "zst")
+)
+"""Endings of `out` that mean a file, of a kind that is not written."""
+
 
 @dataclass(kw_only=True, slots=True)
 class ScorerConfig(ChosenSettings):
@@ -63,5 +69,11 @@ class ScoreConfig(Settings):
             repr(self.calibration),
             "the name of a file, or null",
         )
+        if self.other_model and self.calibration is None:
+            raise ValueError("other_model has no effect without a calibration: give calibration=FILE, or leave it out")
+        if self.out.lower().endswith(_OTHER_FILES):
+            raise ValueError(
+                f"out={self.out}: scores are written to a file that ends in .parquet or .jsonl, or to a folder"
+            )
         if bool(self.run_dir) == bool(self.data.path):
             raise ValueError("give either run_dir=FOLDER, to score a run's chains, or data.path=FILE, for other chains")

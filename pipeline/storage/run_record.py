@@ -162,6 +162,11 @@ def _found(storage: Storage, identity: Mapping[str, object], *, alone: bool) -> 
         )
     if alone and not _has_units(storage):
         return _Found.UNUSED
+    if COMMAND in differing:
+        raise RunConflict(
+            f"{storage.run_dir} belongs to a run of `{command_of(recorded)}`, and this is `{command_of(identity)}`: use "
+            "another run_dir"
+        )
     if PRIOR_VERSION in differing and recorded.get(_ESTIMATOR) == identity.get(_ESTIMATOR):
         raise RunConflict(
             f"{storage.run_dir} was begun by another version of stepvalue, whose estimator learned from another prior: this "

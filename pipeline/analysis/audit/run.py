@@ -9,6 +9,7 @@ cut off, because a shorter sequence looks the same.
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from pipeline.analysis.audit.findings import (
@@ -27,7 +28,7 @@ from pipeline.analysis.audit.unit import Basis, CurrentEdition, prove_unit
 from pipeline.config.changes import AuditConfig
 from pipeline.config.label import EstimatorConfig, SamplingConfig
 from pipeline.config.recorded_settings import Settings, chosen_settings, settings_section
-from pipeline.core.errors import UsageError
+from pipeline.core.errors import StoreError, UsageError
 from pipeline.core.formatting import format_count, format_unfinished
 from pipeline.core.records import InputRow, Totals
 from pipeline.core.schemas import LEARNED
@@ -58,7 +59,7 @@ from pipeline.storage.editions import (
 )
 from pipeline.storage.location import storage_at
 from pipeline.storage.lock import hold_lock
-from pipeline.storage.run_record import NAME, STAGED_INPUT
+from pipeline.storage.run_record import LABEL, NAME, STAGED_INPUT, command_of, recorded_identity
 from pipeline.storage.shards import ShardRecord
 from pipeline.storage.storage import Storage
 from pipeline.storage.stored_run import refuse_no_run
@@ -111,6 +112,7 @@ def audit(config: AuditConfig) -> AuditReport:
     """
     storage = storage_at(config.run_dir)
     refuse_no_run(storage)
+    _refuse_scores(storage)
     with hold_lock(storage, lock=config.prune and config.lock) as alone:
         if config.prune and config.lock and not alone:
             raise UsageError(
@@ -122,6 +124,16 @@ def audit(config: AuditConfig) -> AuditReport:
         for name in report.orphans.garbage:
             storage.remove(name)
         return replace(report, pruned=len(report.orphans.garbage))
+
+
+def _refuse_scores(storage: Storage) -> None:
+    """Raise UsageError for a run of another command than `label`. A record that cannot be read is a finding."""
+    with suppress(StoreError):
+        if (command := command_of(recorded_identity(storage))) != LABEL:
+            raise UsageError(
+                f"{storage.run_dir} is a run of `{command}`: `audit` proves runs of `label`; start `{command}` again, which "
+                "checks every file and repairs what is damaged"
+            )
 
 
 def audit_lines(report: AuditReport) -> Iterator[str]:

@@ -75,7 +75,10 @@ def choice_lines(report: CalibrationReport) -> list[str]:
     if choice.kind is choice.best:
         reason = f"its Brier score on other problems is {gain} better than that of the scores"
     else:
-        reason = f"the best map, {WORDS[choice.best]}, is {gain} better in Brier score on other problems: not reliably"
+        reason = (
+            f"the best map, {WORDS[choice.best]}, gains {gain} of Brier score on other problems (below 0: it loses), which is "
+            "no reliable gain"
+        )
     return [f"map       {kind}: {reason}"]
 
 

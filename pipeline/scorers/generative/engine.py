@@ -44,7 +44,9 @@ class GenerativeEngine:
         self._questions: Questions | None = None
         self._under_way: set[str] = set()
         self.votes = settings.votes
-        self.model = f"{text_engine.policy}:{settings.style.value}"
+        named = settings.model if settings.revision is None else f"{settings.model}@{settings.revision}"
+        # What vLLM serves here has no name before it is loaded.
+        self.model = f"{text_engine.policy or named}:{settings.style.value}"
 
     @property
     def capacity(self) -> int:

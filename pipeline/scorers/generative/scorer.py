@@ -30,6 +30,10 @@ _STYLES: Mapping[JudgeStyle, type[Style]] = {
     JudgeStyle.gen_prm: GenPrm,
 }
 _NAMES = (
+    (
+        re.compile(r"set policy\.prompt\.style=plain and policy\.prompt\.template"),
+        "give a chat model, or scorer.tokenizer=NAME with one",
+    ),
     (re.compile(r"\bpolicy\.max_model_len\b"), "scorer.max_length"),
     (re.compile(r"\b(?:policy|sampling)\.(?=[a-z])"), "scorer."),
     (re.compile(r"\bpolicy=openai\b"), "scorer.openai.urls"),

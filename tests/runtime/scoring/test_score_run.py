@@ -262,3 +262,26 @@ def test_an_estimate_counts_the_chains_and_writes_nothing(
     assert said.startswith("300 chains with 450 steps to score by oracle:")
     assert "left out  1 row, the first: " in said
     assert not (tmp_path / "out").exists()
+
+
+def test_commands_that_are_not_for_scores_say_so(
+    input_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    scored(settings(input_file, out))
+    assert main(["audit", f"run_dir={out}"]) == 2
+    assert "is a run of `score`: `audit` proves runs of `label`" in capsys.readouterr().err
+    assert main(["label", f"data.path={input_file}", "policy=oracle", f"run_dir={out}"]) == 2
+    assert "belongs to a run of `score`, and this is `label`: use another run_dir" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["out=scores.csv"], "out=scores.csv: scores are written to a file that ends in .parquet or .jsonl"),
+        (["out=a.parquet", "other_model=true"], "other_model has no effect without a calibration"),
+    ],
+)
+def test_mistakes_are_named(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["score", "data=sample", "scorer=oracle", *words]) == 2
+    assert said in capsys.readouterr().err
