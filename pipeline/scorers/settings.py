@@ -176,7 +176,7 @@ class OracleScores(Settings):
 
     SECTION: ClassVar[str] = "scorer.oracle"
     seed: int = 0
-    """Seed of the true values and of the noise. With that of `policy.oracle`, the values of chains of `run_dir` are those of its
+    """Seed of the true values and of the noise. With that of `policy.oracle`, chains of `run_dir` have the values of its
     prefixes. Chains of `data.path` have values of their own."""
     spread: Annotated[float, Range(ge=0, le=1)] = 0.35
     """`policy.oracle.spread` of the policy whose values are the truth."""
