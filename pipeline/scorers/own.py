@@ -6,6 +6,7 @@ The problem and every step are tokenized alone, each with the separator of the t
 from typing import Any
 
 from pipeline.core.errors import UsageError
+from pipeline.core.output import say
 from pipeline.scorers.encoding import SEPARATOR_KEY, check_separator, encode_chain, encoder
 from pipeline.scorers.model import ModelScorer, Reading
 from pipeline.scorers.readouts import Classes, Readout
@@ -53,4 +54,12 @@ class Own(ModelScorer):
                 f"the config.json of {self.settings.model} has no {SEPARATOR_KEY}: give scorer.separator=..., the text after "
                 "each step in training"
             )
-        return str(recorded) if given is None else unescaped(given)
+        if given is None:
+            return str(recorded)
+        separator = unescaped(given)
+        if recorded is not None and separator != recorded:
+            say(
+                f"warning: scorer.separator={separator!r} is not the separator of the training, {recorded!r}: scores with "
+                "another one are worse"
+            )
+        return separator

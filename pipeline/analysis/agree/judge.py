@@ -153,7 +153,12 @@ def judge(config: AgreeConfig) -> ScoreAgreement:
     refuse_miscounted(config, humans, unusable)
     compared = _compared(config, scores, humans)
     resampling = Resampling(replicates=config.resamples, seed=config.seed, confidence=config.confidence)
-    judged = Judged(pairs=tuple(compared.judged), subsets=tuple(_subsets(compared.judged)), resampling=resampling)
+    judged = Judged(
+        pairs=tuple(compared.judged),
+        subsets=tuple(_subsets(compared.judged)),
+        resampling=resampling,
+        dev=config.dev if config.fixed_threshold is None else None,
+    )
     methods = _methods(config, judged)
     threshold = methods[0].total.threshold
     assert threshold is not None

@@ -57,7 +57,7 @@ class SubsetResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MethodResult:
-    """`mean`: mean F1 over the subsets `mean_of`. `mean_with_dev`: the same with the subset on which the threshold was
+    """`mean`: mean F1 over the subsets `mean_of`. `mean_with_dev`: the same with the subset on which a threshold was
     chosen, as papers print it. `uncertain`: chains of which the method says nothing; they count as missed."""
 
     name: str
@@ -74,11 +74,13 @@ class MethodResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """Chains with their human labels and the names of their subsets, None for none. Each has a score for every step."""
+    """Chains with their human labels and the names of their subsets, None for none. Each has a score for every step. `dev`: the
+    subset on which a threshold is chosen. The means of all methods leave it out, so that they are of the same subsets."""
 
     pairs: tuple[ChainPair, ...]
     subsets: tuple[str | None, ...]
     resampling: Resampling
+    dev: str | None = None
 
     @property
     def names(self) -> list[str]:
@@ -117,9 +119,9 @@ def at_threshold(judged: Judged, threshold: float) -> MethodResult:
 
 
 def at_dev_threshold(judged: Judged, dev: str, found: BestThreshold) -> MethodResult:
-    """The best threshold on the subset `dev` for all chains. The mean leaves that subset out."""
+    """The best threshold on the subset `dev` for all chains."""
     ruling = _scored(judged, found.threshold)
-    made = _result(judged, ruling, How.dev, lambda _name: found.threshold, dev=dev)
+    made = _result(judged, ruling, How.dev, lambda _name: found.threshold)
     on_dev = replace(made.by_subset[dev], best=found)
     return replace(made, by_subset={**made.by_subset, dev: on_dev})
 
@@ -171,13 +173,11 @@ def _result(
     ruling: Ruling,
     how: How,
     threshold_of: Callable[[str | None], float | None],
-    *,
-    dev: str | None = None,
 ) -> MethodResult:
     found = first_errors(judged.pairs, judged.subsets, ruling, judged.resampling)
     counted, confidence = how is not How.baseline, judged.resampling.confidence
     defined = [name for name, each in found.by_subset.items() if each.erroneous and each.correct]
-    held_out = tuple(name for name in defined if name != dev)
+    held_out = tuple(name for name in defined if name != judged.dev)
 
     def mean(among: Sequence[str]) -> Interval:
         return mean_f1(judged.pairs, judged.subsets, ruling, judged.resampling, among)
@@ -191,7 +191,7 @@ def _result(
         },
         mean=mean(held_out),
         mean_of=held_out,
-        mean_with_dev=None if dev is None else mean(defined),
+        mean_with_dev=None if judged.dev is None else mean(defined),
         shift=found.shift,
         right_answers=found.right_answers,
         uncertain=found.uncertain,

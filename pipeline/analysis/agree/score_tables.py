@@ -157,7 +157,8 @@ def methods_table(report: ScoreAgreement) -> Table:
         return (
             method.name,
             how(report, method),
-            interval(method.total.f1),
+            # Thresholds that are best on each subset bound no figure of all chains together.
+            "-" if method.how is How.best and many else interval(method.total.f1),
             *each,
             *([interval(method.mean)] if many else []),
             count(method.uncertain),
@@ -166,7 +167,7 @@ def methods_table(report: ScoreAgreement) -> Table:
     return Table(
         heads=("first error by", "threshold", "F1 of all", *shown, *(["mean"] if many else []), "uncertain"),
         rows=tuple(map(row, report.methods)),
-        caption="* the threshold was chosen on this subset; the mean leaves it out" if report.dev in shown else "",
+        caption="* the threshold was chosen on this subset; all means leave it out" if report.dev in shown else "",
         words=2,
     )
 
