@@ -15,7 +15,7 @@ import pytest
 
 from pipeline.core.errors import EngineDied, PolicyError, UsageError
 from pipeline.engines.base import Surroundings
-from pipeline.engines.vllm.reaper import MARK, marked_processes
+from pipeline.engines.vllm.reaper import MARK, processes_to_end
 from pipeline.scorers.base import TOO_LONG, ChainText, StepScores, wrong_scores
 from pipeline.scorers.transformers import TransformersEngine
 from pipeline.scorers.vllm import VllmScoring
@@ -63,7 +63,7 @@ def both(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
             yield Both(kind=request.param, vllm=vllm, transformers=transformers, loop=loop, mark=mark)
         finally:
             loop.run(vllm.close())
-    assert marked_processes(mark) == []
+    assert processes_to_end(mark) == []
 
 
 @pytest.fixture
@@ -158,7 +158,7 @@ def test_what_vllm_refuses_has_no_numbers_and_the_next_text_has(both: Both) -> N
 
 
 def test_its_death_is_noticed_and_explained(both: Both) -> None:
-    for pid in marked_processes(both.mark):
+    for pid in processes_to_end(both.mark):
         os.kill(pid, signal.SIGKILL)
     with pytest.raises(
         EngineDied, match=r"vLLM died: its process .* was killed by SIGKILL .*; its output is in .*\.log"
