@@ -16,7 +16,7 @@ from functools import partial
 from pipeline.analysis.current_labels import changed_text, current_labels, label_rule
 from pipeline.core.errors import Absent, StoreError
 from pipeline.core.forecast import Forecast, Range, decode_forecast
-from pipeline.core.formatting import format_count, format_number, format_range, printable, status_items
+from pipeline.core.formatting import WHY_UNSCORED, format_count, format_number, format_range, printable, status_items
 from pipeline.core.progress import Pace, pace, repeats
 from pipeline.core.records import Totals
 from pipeline.storage.changes import KeptChanges, changes_of, kept_changes
@@ -227,9 +227,9 @@ def _scores(status: RunStatus) -> Iterator[str]:
     if status.units_done:
         yield _line("scores", f"{format_count(totals.prefixes, 'step')} of {format_count(totals.chains, 'chain')}")
     for chains, reason in (
-        (totals.too_long, "not all steps fit into the model"),
-        (totals.ungraded, "the model's answer names no verdict for a step"),
-        (totals.engine_failed, "the engine could not answer"),
+        (totals.too_long, WHY_UNSCORED["too_long"]),
+        (totals.ungraded, WHY_UNSCORED["unreadable"]),
+        (totals.engine_failed, WHY_UNSCORED["failed"]),
     ):
         if chains:
             yield _line("", f"{format_count(chains, 'chain')} without a score: {reason}")

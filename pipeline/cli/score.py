@@ -6,18 +6,12 @@ from typing import TYPE_CHECKING
 from pipeline.cli.command import Command, interruptible, write_lines
 from pipeline.cli.label import set_up_ray
 from pipeline.config.score import ScoreConfig
-from pipeline.core.formatting import format_count, format_duration, format_percent
+from pipeline.core.formatting import WHY_UNSCORED, format_count, format_duration, format_percent
 
 if TYPE_CHECKING:
     from pipeline.runtime.scoring.run import ScoredRun
     from pipeline.runtime.worker_handle import Watcher
 
-_WHY = {
-    "too_long": "not all steps fit into the model",
-    "unreadable": "the model's answer names no verdict for a step",
-    "failed": "the engine could not answer",
-}
-"""Why chains have no score, in words."""
 NOTHING_SCORED = 1
 """Exit code where no step of any chain has a score."""
 
@@ -43,7 +37,7 @@ def _estimate(config: ScoreConfig) -> int:
         f"time      about {format_duration(plan.seconds)} for all chains with one worker; several workers share it",
     ]
     lines += [
-        f"no score  {format_percent(chains / plan.sampled)} of the sample, because {_WHY.get(fault, fault)}"
+        f"no score  {format_percent(chains / plan.sampled)} of the sample, because {WHY_UNSCORED.get(fault, fault)}"
         for fault, chains in plan.unscored.items()
     ]
     if plan.left_out.rows:
@@ -126,7 +120,8 @@ def _scored(steps: int, chains: int, where: str) -> str:
 
 def _unscored(by_reason: Mapping[str, int]) -> list[str]:
     return [
-        f"no score, because {_WHY.get(fault, fault)}: {format_count(chains, 'chain')} (n_scored: number of scored steps)"
+        f"no score, because {WHY_UNSCORED.get(fault, fault)}: {format_count(chains, 'chain')} (n_scored: number of scored "
+        "steps)"
         for fault, chains in by_reason.items()
         if chains
     ]

@@ -24,8 +24,6 @@ class ScorerConfig(ChosenSettings):
 
     SECTION: ClassVar[str] = "scorer"
     CHOSEN_BY: ClassVar[str] = "kind"
-    MADE_UP: ClassVar[str] = ""
-    """Of a scorer without a model, for demonstrations and tests: a clause that says where its scores come from."""
     kind: Annotated[str, BY_GROUP] = "own"
     """The kind of process reward model, given as scorer=NAME."""
 

@@ -8,6 +8,14 @@ from pipeline.core.progress import Pace, Status, Verdicts
 _MOST_DIGITS = 9
 
 
+WHY_UNSCORED = {
+    "too_long": "not all steps fit into the model",
+    "unreadable": "the model's answer names no verdict for a step",
+    "failed": "the engine could not answer",
+}
+"""Why steps have no score, in words; see `StepScores.fault`."""
+
+
 def status_items(status: Status, pace: Pace, price: float | None) -> Iterator[tuple[str, str]]:
     """The known parts of a status as pairs (name, text). `price`: cost of one device for one hour."""
     if status.units:

@@ -7,25 +7,17 @@ psunlpgroup/FoVer: its heading "** Sotluion **" is the one that the models are t
 
 from typing import Any
 
-from pipeline.scorers.model import ModelScorer, Reading
-from pipeline.scorers.readouts import Readout, TokenPair
+from pipeline.scorers.model import CausalScorer, Reading
 from pipeline.scorers.settings import FoverConfig, unescaped
 from pipeline.scorers.turns import turn_reading
 
 
-class Fover(ModelScorer):
+class Fover(CausalScorer):
     """See the module."""
 
     Config = FoverConfig
     settings: FoverConfig
-    architectures = ("ForCausalLM",)
     what = 'a causal language model that answers every step with "correct" or "incorrect"'
-
-    def load(self, device: str, readout: Readout) -> Any:
-        from pipeline.scorers.published_heads import causal
-
-        assert isinstance(readout, TokenPair)
-        return causal(self.settings, device, readout)
 
     def reading(self, tokenizer: Any, config: Any) -> Reading:
         own = self.settings

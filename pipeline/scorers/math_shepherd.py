@@ -20,8 +20,8 @@ from typing import Any
 
 from pipeline.scorers.encoding import EncodedChain
 from pipeline.scorers.layouts import Piece, check_same, following, laid_out, plain_encoder, tag_id, whole_ids, word_ids
-from pipeline.scorers.model import ModelScorer, Reading
-from pipeline.scorers.readouts import Readout, TokenPair
+from pipeline.scorers.model import CausalScorer, Reading
+from pipeline.scorers.readouts import TokenPair
 from pipeline.scorers.settings import MathShepherdConfig, unescaped
 
 _NUMBERED = re.compile(r"Step \d+: ")
@@ -30,19 +30,12 @@ _BEFORE = "1."
 _SAMPLE = ("What is 1 + 1?", ("Step 1: 1 + 1 = 2.", "Step 2: The answer is 2"))
 
 
-class MathShepherd(ModelScorer):
+class MathShepherd(CausalScorer):
     """See the module."""
 
     Config = MathShepherdConfig
     settings: MathShepherdConfig
-    architectures = ("ForCausalLM",)
     what = "a causal language model that is read at a tag after every step"
-
-    def load(self, device: str, readout: Readout) -> Any:
-        from pipeline.scorers.published_heads import causal
-
-        assert isinstance(readout, TokenPair)
-        return causal(self.settings, device, readout)
 
     def reading(self, tokenizer: Any, config: Any) -> Reading:
         own = self.settings

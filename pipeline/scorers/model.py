@@ -19,7 +19,7 @@ from pipeline.engines.roofline import least_devices, weight_bytes
 from pipeline.engines.vllm.arguments import GPU_MEMORY_SHARE
 from pipeline.scorers.base import TOO_LONG, Scorer, ScoringEngine, StepScores
 from pipeline.scorers.encoding import EncodedChain
-from pipeline.scorers.readouts import Readout
+from pipeline.scorers.readouts import Readout, TokenPair
 from pipeline.scorers.settings import ModelEngine, ModelScorerConfig
 
 Encoder = Callable[[str, Sequence[str], int], EncodedChain]
@@ -128,6 +128,18 @@ class ModelScorer(Scorer):
                 f"scorer.model={self.settings.model} is {', '.join(found) or 'of no known architecture'}, but "
                 f"scorer={self.settings.kind} is for {self.what} ({' or '.join(self.architectures)}): {remedy}"
             )
+
+
+class CausalScorer(ModelScorer):
+    """A causal language model of which two next tokens are read."""
+
+    architectures = ("ForCausalLM",)
+
+    def load(self, device: str, readout: Readout) -> Any:
+        from pipeline.scorers.published_heads import causal
+
+        assert isinstance(readout, TokenPair)
+        return causal(self.settings, device, readout)
 
 
 def _scorers_for(architectures: Sequence[str]) -> list[str]:

@@ -10,25 +10,17 @@ generates one token.
 from typing import Any
 
 from pipeline.scorers.layouts import word_ids
-from pipeline.scorers.model import ModelScorer, Reading
-from pipeline.scorers.readouts import Readout, TokenPair
+from pipeline.scorers.model import CausalScorer, Reading
 from pipeline.scorers.settings import RlhflowConfig, unescaped
 from pipeline.scorers.turns import turn_reading
 
 
-class Rlhflow(ModelScorer):
+class Rlhflow(CausalScorer):
     """See the module."""
 
     Config = RlhflowConfig
     settings: RlhflowConfig
-    architectures = ("ForCausalLM",)
     what = "a causal language model that answers every step with one token"
-
-    def load(self, device: str, readout: Readout) -> Any:
-        from pipeline.scorers.published_heads import causal
-
-        assert isinstance(readout, TokenPair)
-        return causal(self.settings, device, readout)
 
     def reading(self, tokenizer: Any, config: Any) -> Reading:
         own = self.settings

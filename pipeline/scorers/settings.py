@@ -201,7 +201,6 @@ class OracleScores(Settings):
 
 @dataclass(kw_only=True, slots=True)
 class OracleScorerConfig(ScorerConfig):
-    MADE_UP: ClassVar[str] = "the oracle makes them of its own values and noise, without a model"
     kind: Annotated[str, BY_GROUP] = "oracle"
     oracle: OracleScores = field(default_factory=OracleScores)
 

@@ -28,10 +28,10 @@ from pipeline.scorers.registry import open_scorer, scorer_for
 from pipeline.storage.commits import Commit
 from pipeline.storage.location import storage_at
 from pipeline.storage.storage import Storage
+from pipeline.storage.stored_scores import TABLE
 from pipeline.storage.unit_log import UnitLog
 from pipeline.storage.units import unit_chains
 
-TABLE = "scores"
 CALL_CHAINS = 256
 """Chains of one call of an engine: few enough that a call is short against `run.flush_seconds`."""
 
@@ -209,8 +209,8 @@ class _Unit:
         async with self._writing:
             while self._new:
                 new = dict(self._new)
-                totals = _totals(list(new.values()))
-                if await asyncio.to_thread(self._log.append, {TABLE: self._table(new)}, totals):
+                table = self._table(new)
+                if await asyncio.to_thread(self._log.append, {TABLE: table}, _totals(table)):
                     self._logged |= new.keys()
                     self._new = {row: scored for row, scored in self._new.items() if row not in new}
                     return
@@ -220,28 +220,13 @@ class _Unit:
         """Commit the unit with its last scores, unless somebody else has extended its log; then read the log again."""
         async with self._writing:
             new = dict(self._new)
-            last = {TABLE: self._table(new)}
-            totals = await asyncio.to_thread(self._totals, new)
-            if await asyncio.to_thread(self._log.complete, last, {}, totals, self._unit_target, seconds):
+            last = self._table(new)
+            totals = sum(map(_totals, (*self._log.rows(TABLE), last)), Totals())
+            if await asyncio.to_thread(self._log.complete, {TABLE: last}, {}, totals, self._unit_target, seconds):
                 self._logged |= new.keys()
                 self._new = {}
             else:
                 await self.read()
-
-    def _totals(self, new: Mapping[int, StepScores]) -> Totals:
-        """Those of the whole unit: of the log and of the new scores."""
-        found = _totals(list(new.values()))
-        for table in self._log.rows(TABLE):
-            faults = Counter(values(table, "fault"))
-            found += Totals(
-                chains=table.num_rows,
-                prefixes=sum(values(table, "n_scored")),
-                tokens=sum(values(table, "n_tokens")),
-                too_long=faults[TOO_LONG],
-                ungraded=faults[UNREADABLE],
-                engine_failed=faults[FAILED],
-            )
-        return found
 
     def _table(self, new: Mapping[int, StepScores]) -> pa.Table:
         of_unit = [row in new for row in self._by_row]
@@ -261,12 +246,12 @@ def scoring_worker(config: ScoreConfig, around: Surroundings) -> ScoringWorker:
     return ScoringWorker(config, storage_at(config.out), scorer_for(config.scorer), open_scorer(config.scorer, around))
 
 
-def _totals(scored: "Sequence[StepScores]") -> Totals:
-    faults = Counter(each.fault for each in scored)
+def _totals(scores: pa.Table) -> Totals:
+    faults = Counter(values(scores, "fault"))
     return Totals(
-        chains=len(scored),
-        prefixes=sum(score is not None for each in scored for score in each.scores),
-        tokens=sum(each.n_tokens for each in scored),
+        chains=scores.num_rows,
+        prefixes=sum(values(scores, "n_scored")),
+        tokens=sum(values(scores, "n_tokens")),
         too_long=faults[TOO_LONG],
         ungraded=faults[UNREADABLE],
         engine_failed=faults[FAILED],
