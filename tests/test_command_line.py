@@ -50,7 +50,7 @@ def refused(capsys: Printed, *arguments: str) -> str:
 
 def scoring(option: str) -> Any:
     """The settings of `score` with a scorer."""
-    model = [] if SCORERS.settings(option).MADE_UP else ["scorer.model=x"]
+    model = [] if option == "oracle" else ["scorer.model=x"]
     return compose(SCORE, [f"scorer={option}", *model, "run_dir=x", "out=x.parquet"]).settings()
 
 

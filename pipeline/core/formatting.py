@@ -32,10 +32,9 @@ def status_items(status: Status, pace: Pace, price: float | None) -> Iterator[tu
         yield "requests", _requests(status)
     if status.verdicts != Verdicts():
         yield "verdicts", format_verdicts(status.verdicts)
-        yield (
-            "cut",
-            f"{format_percent(status.verdicts.truncated / status.rollouts)} of rollouts, by sampling.max_tokens",
-        )
+    if status.rollouts and status.verdicts != Verdicts():
+        cut = format_percent(status.verdicts.truncated / status.rollouts)
+        yield "cut", f"{cut} of rollouts, by sampling.max_tokens"
     if price is not None and status.device_hours:
         yield "money", format_cost(status.device_hours, price)
     if pace.seconds_left is not None:
