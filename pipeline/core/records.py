@@ -313,6 +313,70 @@ class StepValue:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ChainText:
+    """A chain as a scorer or a judge reads it. `prefix_ids`: an id for each step, of the prefix that ends with it; equal
+    prefixes have equal ids. `golds`: the known answers, empty where nobody may see them."""
+
+    chain_id: str
+    problem_id: str
+    problem: str
+    steps: tuple[str, ...]
+    prefix_ids: tuple[str, ...]
+    golds: tuple[str, ...] = ()
+
+
+class ReadingKind(StrEnum):
+    """What a judge's critique says of a chain, as it was read.
+
+    `error`: a step is the first one with an error. `no_error`: no step has one. The others say nothing: `unparseable` has no
+    verdict in the wanted form, `out_of_range` names a step that the chain does not have, `cut` was ended by the token limit
+    before its verdict, `too_long` was never written because the chain does not fit into the judge's context, and `failed`
+    because the engine could not answer.
+    """
+
+    ERROR = "error"
+    NO_ERROR = "no_error"
+    UNPARSEABLE = "unparseable"
+    OUT_OF_RANGE = "out_of_range"
+    CUT = "cut"
+    TOO_LONG = "too_long"
+    FAILED = "failed"
+
+
+class StepOpinion(StrEnum):
+    """What a critique says of one step, where its template asks for each step. `ok`: neither a help nor an error."""
+
+    GOOD = "good"
+    OK = "ok"
+    BAD = "bad"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """The verdict of a critique. `first_error`: number of the first step with an error, from 1; only with the kind ERROR.
+    `steps`: what it says of each step; empty where the template asks for the first error alone, None where it skips a step."""
+
+    kind: ReadingKind
+    first_error: int | None = None
+    steps: tuple[StepOpinion | None, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Critique:
+    """One vote of a judge on a chain: what it wrote, and how that was read.
+
+    `turns`: its texts in order: one, or one for each turn of a conversation. `finish`: how the last of them ended. `n_tokens`:
+    tokens written, `n_prompt_tokens`: tokens read, in all turns.
+    """
+
+    turns: tuple[str, ...]
+    finish: Finish
+    reading: Reading
+    n_tokens: int = 0
+    n_prompt_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Chain:
     """A chain of K steps: its problem, its text and the ids of its K + 1 prefixes.
 

@@ -150,6 +150,31 @@ INPUT_CHANGED = "input_changed"
 LABELS_MARKED = pa.schema([*LABELS, _required(INPUT_CHANGED, pa.bool_())])
 """The columns of `labels` in a run that keeps labels of rows that changed (`data.changed=keep`)."""
 
+OPINIONS = pa.list_(
+    pa.struct(
+        [
+            _required("witness", pa.string()),
+            _required("first_error", pa.list_(pa.float64())),
+            _required("no_error", pa.float64()),
+            _optional("steps", pa.list_(pa.int8())),
+        ]
+    )
+)
+"""What witnesses say of a chain; a witness that says nothing of it is absent. `first_error`: for each step, the share of the
+witness's votes (or its probability) that the chain's first error is there. `no_error`: the share that no step has one. Together
+they are at most 1: the rest says nothing. `steps`: of a witness that checks steps, 1 holds, 0 refuted, null unknown."""
+CONSENSUS = pa.schema(
+    [
+        _required("mc_label", pa.list_(pa.int8())),
+        _optional("p_error_free", pa.list_(pa.float64())),
+        _optional("left_out", pa.string()),
+        _required("opinions", OPINIONS),
+    ]
+)
+"""The columns that labels of `estimator.rule=consensus` have besides those of `labels`. `mc_label`: the labels by Monte Carlo
+alone. `p_error_free`: for each step, P(neither it nor an earlier step has an error), given Monte Carlo and all witnesses; null
+unless consensus.how=posterior. `left_out`: why the chain has no labels; null where it has."""
+
 CHANGES = pa.schema(
     [
         _required("problem_id", pa.string()),

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
 from pipeline.config.score import ScorerConfig
+from pipeline.core.records import ChainText
 from pipeline.engines.base import OnDevices, Surroundings
 
 TOO_LONG = "too_long"
@@ -22,17 +23,6 @@ UNREADABLE = "unreadable"
 """Why steps have no score: the model's answer names no verdict for them."""
 FAILED = "failed"
 """Why steps have no score: the engine cannot answer for this chain."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChainText:
-    """A chain to score. `prefix_ids`: an id for each step, of the prefix that ends with it; equal prefixes have equal ids."""
-
-    chain_id: str
-    problem_id: str
-    problem: str
-    steps: tuple[str, ...]
-    prefix_ids: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,9 +16,10 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 
 from pipeline.core.errors import EngineDied, PolicyError
+from pipeline.core.records import ChainText
 from pipeline.engines.base import Surroundings
 from pipeline.engines.vllm.pooling import serves
-from pipeline.scorers.base import ChainText, ScoringEngine, StepScores
+from pipeline.scorers.base import ScoringEngine, StepScores
 from pipeline.scorers.model import ModelScorer
 from pipeline.scorers.prepared import prepare
 from pipeline.scorers.readouts import Value

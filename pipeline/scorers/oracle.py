@@ -20,9 +20,10 @@ from scipy.optimize import brentq
 from scipy.special import ndtr
 
 from pipeline.core.errors import EngineDied
+from pipeline.core.records import ChainText
 from pipeline.engines.base import Surroundings
 from pipeline.engines.oracle import uniform, value_of
-from pipeline.scorers.base import ChainText, Scorer, ScoringEngine, StepScores
+from pipeline.scorers.base import Scorer, ScoringEngine, StepScores
 from pipeline.scorers.readouts import sigmoid
 from pipeline.scorers.settings import OracleScorerConfig, OracleScores
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipeline.core.errors import PlaceError
-from pipeline.scorers.base import ChainText
+from pipeline.core.records import ChainText
 from pipeline.scorers.encoding import EncodedChain
 from pipeline.scorers.model import ModelScorer, Reading
 

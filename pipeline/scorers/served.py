@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from pipeline.core.errors import EngineDied, PolicyError, UsageError
+from pipeline.core.records import ChainText
 from pipeline.engines.openai.handshake import config_error
 from pipeline.engines.openai.http import Http
 from pipeline.engines.openai.questions import Question, Questions
@@ -28,7 +29,7 @@ from pipeline.engines.openai.readings import (
     pooling_bytes,
 )
 from pipeline.engines.openai.wire import COMPLETIONS, BadAnswer, ErrorKind, ServerError
-from pipeline.scorers.base import FAILED, UNREADABLE, ChainText, StepScores, unscored
+from pipeline.scorers.base import FAILED, UNREADABLE, StepScores, unscored
 from pipeline.scorers.encoding import EncodedChain
 from pipeline.scorers.model import ModelScorer, Reading, scores_at
 from pipeline.scorers.prepared import prepare

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from pipeline.core.errors import EngineDied
-from pipeline.scorers.base import ChainText, StepScores
+from pipeline.core.records import ChainText
+from pipeline.scorers.base import StepScores
 from pipeline.scorers.encoding import pad_id_of
 from pipeline.scorers.model import ModelScorer, scores_at
 from pipeline.scorers.prepared import Prepared, prepare

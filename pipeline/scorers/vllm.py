@@ -10,10 +10,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from pipeline.core.errors import EngineDied, UsageError
+from pipeline.core.records import ChainText
 from pipeline.engines.base import Surroundings
 from pipeline.engines.settings import HfConfig
 from pipeline.engines.vllm.pooling import TokenReader
-from pipeline.scorers.base import FAILED, ChainText, StepScores, unscored
+from pipeline.scorers.base import FAILED, StepScores, unscored
 from pipeline.scorers.encoding import EncodedChain
 from pipeline.scorers.model import ModelScorer, scores_at
 from pipeline.scorers.prepared import Prepared, prepare

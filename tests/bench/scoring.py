@@ -13,10 +13,11 @@ import psutil
 import torch
 from transformers import AutoTokenizer
 
+from pipeline.core.records import ChainText
 from pipeline.engines.base import Surroundings
 from pipeline.engines.embedded import embedded_model
 from pipeline.engines.vllm.reaper import MARK, marked_processes
-from pipeline.scorers.base import ChainText, ScoringEngine, StepScores
+from pipeline.scorers.base import ScoringEngine, StepScores
 from pipeline.scorers.own import Own
 from pipeline.scorers.settings import OwnConfig
 from pipeline.scorers.transformers import TransformersEngine

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from transformers import AutoTokenizer
 
+from pipeline.core.records import ChainText
 from pipeline.engines.base import Surroundings
-from pipeline.scorers.base import ChainText, StepScores
+from pipeline.scorers.base import StepScores
 from pipeline.scorers.registry import open_scorer
 from pipeline.scorers.served_settings import OpenAiScorerConfig, ScorerServers, ServedApi
 from pipeline.scorers.settings import OwnConfig, QwenConfig

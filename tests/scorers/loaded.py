@@ -6,8 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 from pipeline.config.score import ScorerConfig
+from pipeline.core.records import ChainText
 from pipeline.engines.base import Surroundings
-from pipeline.scorers.base import ChainText, StepScores
+from pipeline.scorers.base import StepScores
 from pipeline.scorers.encoding import EncodedChain
 from pipeline.scorers.model import ModelScorer, Reading
 from pipeline.scorers.registry import SCORERS, open_scorer

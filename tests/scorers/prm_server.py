@@ -16,8 +16,8 @@ import torch
 from aiohttp import web
 from transformers import AutoModelForCausalLM, AutoModelForTokenClassification
 
+from pipeline.core.records import ChainText
 from pipeline.core.registry import GivenObject
-from pipeline.scorers.base import ChainText
 from pipeline.scorers.encoding import encode_chain, encoder
 from pipeline.scorers.model import ModelScorer, Reading
 from pipeline.scorers.readouts import Readout, TokenPair

@@ -8,7 +8,7 @@ import torch
 from transformers import AutoTokenizer
 
 from pipeline.core.ids import content_id
-from pipeline.scorers.base import ChainText
+from pipeline.core.records import ChainText
 from pipeline.scorers.model import ModelScorer
 from pipeline.scorers.registry import SCORERS
 from pipeline.scorers.settings import (

@@ -14,12 +14,12 @@ from transformers import AutoTokenizer
 
 from pipeline.__main__ import main
 from pipeline.core.errors import EngineDied, PolicyError, UsageError
-from pipeline.core.records import Completion, Finish, Request
+from pipeline.core.records import ChainText, Completion, Finish, Request
 from pipeline.engines.base import BatchEngine, Surroundings, empty_completion
 from pipeline.engines.embedded import embedded_model
 from pipeline.engines.hugging_face import HfTokenizer
 from pipeline.engines.oracle import ByteTokenizer
-from pipeline.scorers.base import FAILED, TOO_LONG, UNREADABLE, ChainText, StepScores
+from pipeline.scorers.base import FAILED, TOO_LONG, UNREADABLE, StepScores
 from pipeline.scorers.generative import process_bench, think_prm
 from pipeline.scorers.generative.engine import GenerativeEngine
 from pipeline.scorers.generative.scorer import Generative

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from pipeline.core.errors import ClusterError, PlaceError, UsageError
+from pipeline.core.records import ChainText
 from pipeline.engines.base import Surroundings
 from pipeline.engines.vllm.arguments import GPU_MEMORY_SHARE
 from pipeline.scorers import chosen, model
-from pipeline.scorers.base import ChainText, StepScores, unscored
+from pipeline.scorers.base import StepScores, unscored
 from pipeline.scorers.encoding import EncodedChain
 from pipeline.scorers.model import ModelScorer, Reading
 from pipeline.scorers.own import Own

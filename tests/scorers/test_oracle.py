@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.core.ids import content_id
+from pipeline.core.records import ChainText
 from pipeline.engines.base import Surroundings
 from pipeline.engines.oracle import value_of
-from pipeline.scorers.base import ChainText, wrong_scores
+from pipeline.scorers.base import wrong_scores
 from pipeline.scorers.oracle import Oracle, logit
 from pipeline.scorers.settings import OracleScorerConfig, OracleScores
 

@@ -13,8 +13,9 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from pipeline.__main__ import main
 from pipeline.core.errors import EngineDied, PlaceError, PolicyError, UsageError
+from pipeline.core.records import ChainText
 from pipeline.engines.base import Surroundings
-from pipeline.scorers.base import FAILED, TOO_LONG, UNREADABLE, ChainText, StepScores
+from pipeline.scorers.base import FAILED, TOO_LONG, UNREADABLE, StepScores
 from pipeline.scorers.registry import open_scorer
 from pipeline.scorers.served_settings import OpenAiScorerConfig, ScorerServers, ServedApi
 from pipeline.scorers.settings import ModelEngine, OwnConfig

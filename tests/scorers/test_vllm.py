@@ -14,9 +14,10 @@ from pathlib import Path
 import pytest
 
 from pipeline.core.errors import EngineDied, PolicyError, UsageError
+from pipeline.core.records import ChainText
 from pipeline.engines.base import Surroundings
 from pipeline.engines.vllm.reaper import MARK, processes_to_end
-from pipeline.scorers.base import TOO_LONG, ChainText, StepScores, wrong_scores
+from pipeline.scorers.base import TOO_LONG, StepScores, wrong_scores
 from pipeline.scorers.transformers import TransformersEngine
 from pipeline.scorers.vllm import VllmScoring
 from tests.scorers.readers import CAUSAL, MODELS, chain_text, chains, made

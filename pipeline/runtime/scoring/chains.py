@@ -14,7 +14,7 @@ from pipeline.config.label import DataConfig
 from pipeline.config.score import ScoreConfig
 from pipeline.core.errors import InputError
 from pipeline.core.ids import content_id
-from pipeline.core.records import InputRow, Reject, RejectReason, RowLocation
+from pipeline.core.records import ChainText, InputRow, Reject, RejectReason, RowLocation
 from pipeline.core.schemas import CHAINS
 from pipeline.core.tables import storable
 from pipeline.data.layouts import Extract
@@ -24,7 +24,6 @@ from pipeline.data.steps import step_texts
 from pipeline.graders.base import Checker
 from pipeline.graders.question import outcome_of
 from pipeline.graders.registry import checker_for
-from pipeline.scorers.base import ChainText
 from pipeline.storage.location import storage_at
 from pipeline.storage.stored_labels import frames_of
 from pipeline.storage.stored_run import readable_run

@@ -15,9 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline.config.score import ScoreConfig
+from pipeline.core.records import ChainText
 from pipeline.runtime.scoring.chains import LeftOutRows, chain_tables, chain_texts, refuse_none, values
 from pipeline.runtime.scoring.work import engine_here, score_chains
-from pipeline.scorers.base import ChainText, StepScores
+from pipeline.scorers.base import StepScores
 
 SAMPLE = 256
 """Chains that are scored: those with the smallest ids. Ids are hashes, so the sample is random, and the same each time."""

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 
 from pipeline.config.score import ScoreConfig
 from pipeline.core.errors import EngineDied
+from pipeline.core.records import ChainText
 from pipeline.engines.base import Surroundings
-from pipeline.scorers.base import ChainText, ScoringEngine, StepScores, wrong_scores
+from pipeline.scorers.base import ScoringEngine, StepScores, wrong_scores
 from pipeline.scorers.registry import open_scorer, scorer_for
 
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 from pipeline.config.score import ScoreConfig
 from pipeline.core.errors import EngineDied
 from pipeline.core.progress import EngineWork, Load
-from pipeline.core.records import Totals, UnitTarget
+from pipeline.core.records import ChainText, Totals, UnitTarget
 from pipeline.engines.base import Surroundings
 from pipeline.runtime.sampling import Backpressure
 from pipeline.runtime.scoring.calibrated import calibration_of, refuse_other
@@ -22,7 +22,7 @@ from pipeline.runtime.scoring.tables import scores_table
 from pipeline.runtime.scoring.work import score_chains
 from pipeline.runtime.unit import Probe
 from pipeline.runtime.worker import Receipt, Snapshot, UnitTask
-from pipeline.scorers.base import FAILED, TOO_LONG, UNREADABLE, ChainText, Scorer, ScoringEngine, StepScores, unscored
+from pipeline.scorers.base import FAILED, TOO_LONG, UNREADABLE, Scorer, ScoringEngine, StepScores, unscored
 from pipeline.scorers.calibration import Calibration
 from pipeline.scorers.registry import open_scorer, scorer_for
 from pipeline.storage.commits import Commit

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
-from pipeline.core.records import Completion
-from pipeline.scorers.base import ChainText
+from pipeline.core.records import ChainText, Completion
 
 Messages = Sequence[dict[str, str]]
 """A conversation: `role` and `content` of each turn."""

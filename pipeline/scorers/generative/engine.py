@@ -9,12 +9,12 @@ from typing import Protocol, runtime_checkable
 
 from pipeline.core.errors import EngineDied, PolicyError
 from pipeline.core.ids import content_id, rollout_id
-from pipeline.core.records import Completion, Prefix, Problem, Request
+from pipeline.core.records import ChainText, Completion, Prefix, Problem, Request
 from pipeline.engines.base import Engine
 from pipeline.engines.openai.http import Http
 from pipeline.engines.openai.questions import Questions
 from pipeline.engines.openai.wire import COMPLETIONS, BadAnswer, ServerError
-from pipeline.scorers.base import FAILED, ChainText, StepScores, unscored
+from pipeline.scorers.base import FAILED, StepScores, unscored
 from pipeline.scorers.generative.base import Messages, Style, Written
 from pipeline.scorers.generative.scorer import own_names
 from pipeline.scorers.generative.votes import step_scores

@@ -16,7 +16,7 @@ at the judgement, as in `genprm_inference.py`.
 import asyncio
 from collections.abc import Sequence
 
-from pipeline.scorers.base import ChainText
+from pipeline.core.records import ChainText
 from pipeline.scorers.generative.base import Judged, Sampling, Style, Writer, failed, tokens
 from pipeline.scorers.generative.boxes import boxes
 

@@ -10,8 +10,7 @@ box that names an index counts. One outside the chain, or an answer that the tok
 import re
 from collections.abc import Sequence
 
-from pipeline.core.records import Finish
-from pipeline.scorers.base import ChainText
+from pipeline.core.records import ChainText, Finish
 from pipeline.scorers.generative.base import Judged, Messages, Sampling, Style, Vote, Writer, Written
 from pipeline.scorers.generative.boxes import boxes
 from pipeline.scorers.generative.whole_chain import judge_whole

@@ -16,7 +16,7 @@ import asyncio
 import re
 from collections.abc import Sequence
 
-from pipeline.scorers.base import ChainText
+from pipeline.core.records import ChainText
 from pipeline.scorers.generative.base import Judged, Messages, Sampling, Style, Vote, Writer, Written
 from pipeline.scorers.generative.boxes import Box, boxes
 from pipeline.scorers.generative.votes import after_first_error

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 
-from pipeline.scorers.base import ChainText
+from pipeline.core.records import ChainText
 from pipeline.scorers.generative.base import Judged, Messages, Vote, Writer, Written, failed, tokens
 
 Prompted = Callable[[str, Sequence[str]], tuple[Messages, str]]

@@ -8,8 +8,9 @@ from annotated_types import Gt
 
 from pipeline.config.fields import BY_GROUP
 from pipeline.config.score import ScorerConfig
+from pipeline.core.records import ChainText
 from pipeline.engines.base import Surroundings
-from pipeline.scorers.base import ChainText, Scorer, ScoringEngine, StepScores
+from pipeline.scorers.base import Scorer, ScoringEngine, StepScores
 
 
 @dataclass(kw_only=True, slots=True)

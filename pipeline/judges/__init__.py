@@ -1,0 +1,1 @@
+"""Judges: models that criticise chains in words, and how their verdicts are read."""

@@ -1,0 +1,94 @@
+"""The interfaces of a judge before it is loaded (`Judge`) and of what writes its critiques (`JudgingEngine`).
+
+A judge that writes with a model gets the engine of a policy (`Judge.writes`), so every policy can be one: a model in this
+process, a server, a plug-in. What a critique says is a pure function of its text (`Judge.read`): `regrade` reads stored
+critiques anew.
+"""
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, Protocol
+
+from pipeline.config.judge import JudgeConfig
+from pipeline.config.label import SamplingConfig
+from pipeline.core.records import ChainText, Critique, Finish, Reading, ReadingKind
+from pipeline.engines.base import Engine, Surroundings
+
+
+class JudgingEngine(Protocol):
+    """Writes critiques. One engine serves many calls of `critiques` at once, in one event loop."""
+
+    @property
+    def model(self) -> str:
+        """Identity of what writes, as in the column `model`. Known after `start`."""
+        ...
+
+    @property
+    def capacity(self) -> int:
+        """The number of chains that keep the engine busy. Known after `start`."""
+        ...
+
+    async def start(self) -> None:
+        """Load the model. Raises as `Engine.start` does."""
+        ...
+
+    async def critiques(self, chain: ChainText) -> Sequence[Critique]:
+        """The critiques of a chain: `judge.votes` of them. Raises EngineDied when the engine stops working."""
+        ...
+
+    async def close(self) -> None:
+        """Free the device. Safe to call twice and after a failed start."""
+        ...
+
+
+class Judge(Protocol):
+    """A kind of judge with its settings. An implementation defines `engine` and `read`."""
+
+    Config: ClassVar[type[JudgeConfig]] = JudgeConfig
+    """Its settings: a subclass of `JudgeConfig` whose `kind` is the judge's name."""
+    writes: ClassVar[bool] = True
+    """Whether its critiques are written by the policy of the command. If not, `engine` gets None for the engine of a policy."""
+
+    settings: JudgeConfig
+
+    def __init__(self, settings: Any) -> None:
+        self.settings = settings
+
+    @abstractmethod
+    def engine(self, text_engine: Engine | None, around: Surroundings) -> JudgingEngine:
+        """What writes the critiques, not started. It starts and closes `text_engine`."""
+        ...
+
+    @abstractmethod
+    def read(self, turns: Sequence[str], finish: Finish, steps: int) -> Reading:
+        """The verdict of a critique of a chain with this number of steps: pure, linear in the length of the text."""
+        ...
+
+    def sampling(self) -> SamplingConfig:
+        """How a policy samples its critiques."""
+        return SamplingConfig()
+
+    def identity(self) -> Mapping[str, object]:
+        """What determines its critiques and is not among its settings, by dotted key: such as a hash of a template's file."""
+        return {}
+
+
+def wrong_critiques(found: Sequence[Critique], chain: ChainText, votes: int) -> str:
+    """What is wrong with the answer of `JudgingEngine.critiques`, or an empty text."""
+    if len(found) != votes:
+        return f"it wrote {len(found)} critiques of chain {chain.chain_id} instead of {votes}"
+    return next((wrong for each in found if (wrong := wrong_reading(each.reading, len(chain.steps)))), "")
+
+
+def wrong_reading(found: Reading, steps: int) -> str:
+    """What is wrong with the reading of a critique of a chain with this number of steps, or an empty text."""
+    if (found.first_error is not None) != (found.kind is ReadingKind.ERROR):
+        return f"a reading of the kind {found.kind.value} has the first error {found.first_error}"
+    if found.first_error is not None and not 1 <= found.first_error <= steps:
+        return f"it names step {found.first_error} of a chain of {steps} steps"
+    if found.steps and len(found.steps) != steps:
+        return f"it has opinions on {len(found.steps)} of {steps} steps"
+    return ""
+
+
+ANSWERS: Mapping[str, Callable[..., str]] = {}
