@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Annotated, Any, ClassVar
 
+from pipeline.config.consensus import ConsensusChange
 from pipeline.config.fields import RELABEL, ChosenSettings, SettingInfo, Settings, describe_settings
 from pipeline.config.label import EstimatorConfig, GraderConfig
 from pipeline.core.errors import UsageError
@@ -94,6 +95,7 @@ class RelabelConfig:
     """false: take no lock, for a file system without `flock`. Make sure that nothing else writes to the run directory."""
     estimator: Change = field(default_factory=EstimatorChange)
     """The estimator's other settings only affect sampling."""
+    consensus: ConsensusChange = field(default_factory=ConsensusChange)
 
 
 @dataclass(kw_only=True, slots=True)

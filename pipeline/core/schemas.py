@@ -174,6 +174,16 @@ CONSENSUS = pa.schema(
 """The columns that labels of `estimator.rule=consensus` have besides those of `labels`. `mc_label`: the labels by Monte Carlo
 alone. `p_error_free`: for each step, P(neither it nor an earlier step has an error), given Monte Carlo and all witnesses; null
 unless consensus.how=posterior. `left_out`: why the chain has no labels; null where it has."""
+LABELS_CONSENSUS = (pa.schema([*LABELS, *CONSENSUS]), pa.schema([*LABELS_MARKED, *CONSENSUS]))
+"""The columns of `labels` by consensus: without and with marks of changed rows."""
+RELIABILITIES = pa.schema(
+    [
+        _required("version", pa.int32()),
+        _required("chains", pa.int64()),
+        _required("learned", pa.string()),
+    ]
+)
+"""What consensus labels learned of Monte Carlo and the witnesses, as JSON: one row for an edition."""
 
 CHANGES = pa.schema(
     [
@@ -232,10 +242,11 @@ KERNELS_3 = pa.schema([field for field in KERNELS if field.name != "reproduced"]
 """The columns of `kernels` in runs of schema 3."""
 OTHER_SCHEMAS: dict[str, tuple[pa.Schema, ...]] = {
     "inputs": (INPUTS_WITH_OUTCOMES,),
-    "labels": (LABELS_3, LABELS_MARKED),
+    "labels": (LABELS_3, LABELS_MARKED, *LABELS_CONSENSUS),
     "kernels": (KERNELS_3,),
 }
-"""What tables may also have as columns: those of runs of schema 3, marks of changed rows, and outcomes that the data give."""
+"""What tables may also have as columns: those of runs of schema 3, marks of changed rows, outcomes that the data give, and
+opinions of witnesses."""
 SAME_IN_3 = frozenset(LABELS.names) & frozenset(LABELS_3.names) - {
     *("value", "root_value", "advantage", "advantage_sd", "label"),
 }
@@ -293,6 +304,7 @@ SCHEMAS = {
     "labels": LABELS,
     "kernels": KERNELS,
     "states": STATES,
+    "reliabilities": RELIABILITIES,
     "changes": CHANGES,
     "chains": CHAINS,
     "scores": SCORES,

@@ -6,6 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from pipeline.config.label import EstimatorConfig
 from pipeline.core.records import Chain, ChainShape, ChainValues, Problem, RolloutOutcome, Solution, Trials, Verdict
 from pipeline.core.schemas import INPUT_CHANGED
 from pipeline.core.tables import labels_table, rollout_outcomes
@@ -67,16 +68,22 @@ def with_verdicts(found: Mapping[str, RolloutOutcome], verdicts: pa.Table | None
 
 
 def chain_values(
-    chains: Sequence[ChainShape], trials: Mapping[str, Trials], estimator: Estimator, state: Any
+    chains: Sequence[ChainShape],
+    trials: Mapping[str, Trials],
+    estimator: Estimator,
+    state: Any,
+    *,
+    ruler: Estimator | None = None,
 ) -> list[ChainValues]:
     """Values and labels of the chains of a unit. Labelling, re-labelling and `audit` all use it. `state` is the state that the
-    estimator learned from the unit."""
+    estimator learned from the unit. `ruler`: the same estimator with another label rule, which makes the labels."""
+    ruling = ruler or estimator
     found = estimator.values(chains, trials, state)
     return [
         ChainValues(
             root=values[0],
             steps=tuple(values[1:]),
-            labels=after_error(estimator.labels(chain, trials, values), estimator.settings),
+            labels=after_error(ruling.labels(chain, trials, values), ruling.settings),
             p_outcome=p_outcome(chain.outcome, values),
         )
         for chain, values in zip(chains, found, strict=True)
@@ -86,11 +93,16 @@ def chain_values(
 def labels_of(chains: Sequence[Chain], trials: Mapping[str, Trials], estimator: Estimator, state: Any) -> pa.Table:
     """The labels table of a unit's chains, computed from the trials of their prefixes."""
     values = chain_values([chain.shape for chain in chains], trials, estimator, state)
+    return valued_labels(chains, values, estimator.settings)
+
+
+def valued_labels(chains: Sequence[Chain], values: Sequence[ChainValues], settings: EstimatorConfig) -> pa.Table:
+    """The labels table of chains whose values and labels are known."""
     return labels_table(
         chains,
         values,
         [step_texts(chain.solution.text, chain.solution.ends) for chain in chains],
-        estimator=estimator.settings.name,
-        label_rule=rule_name(estimator.settings),
+        estimator=settings.name,
+        label_rule=rule_name(settings),
         policy=chains[0].policy if chains else "",
     )

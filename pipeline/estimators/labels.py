@@ -11,6 +11,7 @@
 `first_error`  0 for the step from which on the value probably stays at `threshold` or below (P >= 1/2) until the chain ends
                wrong; 1 for the steps before it, and for all steps of a right chain; uncertain after it. All steps are uncertain
                where the value was probably never above the threshold: the policy cannot do the problem, whatever the steps are.
+`consensus`    labels that need more than the values of one chain: see `consensus`. No estimator makes them.
 
 The value is `StepValue.value`. `any` uses the rollouts themselves with every estimator.
 
@@ -70,6 +71,8 @@ def rule_name(config: EstimatorConfig) -> str:
             return f"posterior>{config.threshold:g}@{config.certainty:g}{rest}"
         case LabelRule.three_class:
             return f"three_class>{config.threshold:g}-{config.neutral:g}{rest}"
+        case LabelRule.consensus:
+            return f"consensus@{config.certainty:g}{rest}"
         case LabelRule.threshold | LabelRule.relative | LabelRule.first_error:
             return f"{config.rule.value}>{config.threshold:g}{rest}"
 
@@ -97,6 +100,8 @@ def describe_rule(config: EstimatorConfig) -> str:
                 f"the step from which on the value probably stays at {threshold} or below is bad, steps before it are good, "
                 "later ones uncertain; so are all steps of a chain whose value was probably never above it"
             )
+        case LabelRule.consensus:
+            text = "Monte Carlo and other witnesses agree on the step"
         case LabelRule.relative:
             text = f"a step is good if its value is above {threshold} times the value of the bare problem, else bad"
     after = ""
@@ -123,6 +128,8 @@ def _label(root: StepValue, before: StepValue, step: StepValue, config: Estimato
             return _three_class(before.value, value, config)
         case LabelRule.first_error:
             return _first_error(root.p_lost, before.p_lost, step.p_lost)
+        case LabelRule.consensus:
+            raise ValueError("labels by consensus do not follow from the values of one chain")
 
 
 def _any_right(step: StepValue) -> int | None:

@@ -35,6 +35,7 @@ class FirstSuccessConfig(StoppingConfig):
     name: Annotated[str, RELABEL] = "first_success"
 
     def check_complete(self, sampling: SamplingConfig) -> None:
+        EstimatorConfig.check_complete(self, sampling)
         if self.successes > sampling.rollouts:
             raise ValueError(
                 f"estimator.successes={self.successes} cannot be reached with sampling.rollouts={sampling.rollouts}: lower "
