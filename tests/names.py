@@ -16,9 +16,10 @@ from pipeline.engines.registry import ENGINES
 from pipeline.estimators.registry import ESTIMATORS
 from pipeline.export.registry import EXPORTS
 from pipeline.graders.registry import GRADERS
+from pipeline.judges.registry import JUDGES
 from pipeline.scorers.registry import SCORERS
 
-REGISTRIES: tuple[Registry[Any], ...] = (ESTIMATORS, GRADERS, ENGINES, EXPORTS, SCORERS)
+REGISTRIES: tuple[Registry[Any], ...] = (ESTIMATORS, GRADERS, ENGINES, EXPORTS, SCORERS, JUDGES)
 CHOSEN_BY = {"name", "kind", "format", "estimator", "policy", "grader", "implementation"}
 """What a name would be compared with: `config.name`, `row["estimator"]`."""
 _LOOKS_UP = {"getattr", "get"}

@@ -20,6 +20,7 @@ from pipeline.core.errors import UsageError
 from pipeline.core.schemas import SCHEMA_VERSION
 from pipeline.engines.registry import ENGINES
 from pipeline.engines.settings import HfConfig
+from pipeline.judges.registry import JUDGES
 from pipeline.runtime.state import identity
 from pipeline.scorers.registry import SCORERS
 from pipeline.storage.commits import UNIT, Commit, CommitState, publish
@@ -95,7 +96,8 @@ def test_the_version_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
 def test_conf_holds_a_group_for_every_section_and_every_policy() -> None:
     assert {option for group, option in OPTIONS if group == "policy"} == set(ENGINES.ours)
     assert {option for group, option in OPTIONS if group == "scorer"} == set(SCORERS.ours)
-    assert {group for group, _ in OPTIONS} == {*LABEL_GROUPS, "scorer"}
+    assert {option for group, option in OPTIONS if group == "judge"} == set(JUDGES.ours)
+    assert {group for group, _ in OPTIONS} == {*LABEL_GROUPS, "scorer", "judge"}
     assert sorted(path.name for path in CONF.glob("*.yaml")) == [f"{name}.yaml" for name in sorted(COMMANDS)]
 
 

@@ -15,6 +15,7 @@ from dataclasses import MISSING, dataclass, fields, is_dataclass
 from typing import Any, get_type_hints
 
 from pipeline.config.fields import ChosenSettings, identity_settings
+from pipeline.config.judge import JudgeConfig
 from pipeline.config.label import EstimatorConfig, GraderConfig, PolicyConfig
 from pipeline.config.score import ScorerConfig
 from pipeline.core.errors import StepvalueError, UsageError, first_line
@@ -23,6 +24,7 @@ from pipeline.core.registry import GivenObject, Registry
 from pipeline.engines.registry import ENGINES
 from pipeline.estimators.registry import ESTIMATORS
 from pipeline.graders.registry import GRADERS
+from pipeline.judges.registry import JUDGES
 from pipeline.scorers.registry import SCORERS
 
 REGISTRIES: Mapping[str, tuple[type[ChosenSettings], Registry[Any]]] = {
@@ -30,6 +32,7 @@ REGISTRIES: Mapping[str, tuple[type[ChosenSettings], Registry[Any]]] = {
     "estimator": (EstimatorConfig, ESTIMATORS),
     "grader": (GraderConfig, GRADERS),
     "scorer": (ScorerConfig, SCORERS),
+    "judge": (JudgeConfig, JUDGES),
 }
 """The sections of settings that an object may stand for."""
 

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline.judges.boxes import boxes
 from pipeline.scorers.base import TOO_LONG, UNREADABLE
 from pipeline.scorers.generative import gen_prm, process_bench, think_prm
 from pipeline.scorers.generative.base import Judged
-from pipeline.scorers.generative.boxes import boxes
 from pipeline.scorers.generative.votes import after_first_error, step_scores
 from tests.strategies import texts
 

@@ -17,8 +17,8 @@ import asyncio
 from collections.abc import Sequence
 
 from pipeline.core.records import ChainText
+from pipeline.judges.boxes import boxes
 from pipeline.scorers.generative.base import Judged, Sampling, Style, Writer, failed, tokens
-from pipeline.scorers.generative.boxes import boxes
 
 WORDS = ("Yes", "No")
 _SYSTEM = "You are a math teacher. Your task is to review and critique the paragraphs in solution step by step."

@@ -11,8 +11,8 @@ import re
 from collections.abc import Sequence
 
 from pipeline.core.records import ChainText, Finish
+from pipeline.judges.boxes import boxes
 from pipeline.scorers.generative.base import Judged, Messages, Sampling, Style, Vote, Writer, Written
-from pipeline.scorers.generative.boxes import boxes
 from pipeline.scorers.generative.whole_chain import judge_whole
 
 _TEMPLATE = """\

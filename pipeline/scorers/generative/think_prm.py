@@ -17,8 +17,8 @@ import re
 from collections.abc import Sequence
 
 from pipeline.core.records import ChainText
+from pipeline.judges.boxes import Box, boxes
 from pipeline.scorers.generative.base import Judged, Messages, Sampling, Style, Vote, Writer, Written
-from pipeline.scorers.generative.boxes import Box, boxes
 from pipeline.scorers.generative.votes import after_first_error
 from pipeline.scorers.generative.whole_chain import judge_whole
 

@@ -1,0 +1,174 @@
+r"""What texts of judges say: the index of the first error, or a word for each step. Pure, and linear in the length of the text.
+
+- An **index** is the last complete `\boxed{...}` that names one, with -1 for "no error". A number that no step has is out of
+  range, and so is step 0 where steps are counted from 1. A critique that the token limit cuts has no index, even after a box:
+  the model may have been about to change its mind.
+- **Words** are good, ok or bad, one for each step. The last word in the part about a step counts. A part begins with a line
+  that begins with `Step K`; in a text without such lines, the K-th word is about step K. The first bad step is the first error,
+  even where the critique skips a step before it or is cut after it. A chain has no error where all of its steps have a word,
+  and none is bad.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from pipeline.core.records import Finish, Reading, ReadingKind, StepOpinion
+from pipeline.judges.boxes import boxes
+
+NONE = -1
+"""The index that means "no error"."""
+_INDEX = re.compile(r"(?:(?:paragraph|step|index)\W{0,3}_?\W{0,3})?([-\u2212]?[0-9]{1,6})", re.IGNORECASE)
+_NUMBER = re.compile(r"(?<![\w.,])[-\u2212]?[0-9]+(?![\w]|[.,][0-9])")
+_NONE_WORD = re.compile(r"\bnone\b|\bno errors?\b", re.IGNORECASE)
+_MOST_DIGITS = 6
+HEADING = re.compile(r"(?:\A|\n)[ \t#*<>-]{0,16}(?:Step|Paragraph)[ _]{0,4}([0-9]{1,6})\b", re.IGNORECASE)
+"""The begin of the part about a step, with its number."""
+_LINE = re.compile(
+    r"(?:\A|\n)[ \t#*<>-]{0,16}(?:Step|Paragraph)[ _]{0,4}([0-9]{1,6})\b[ \t:.*>()-]{0,16}([A-Za-z]{2,9})\b",
+    re.IGNORECASE,
+)
+WORDS: Mapping[str, StepOpinion] = {
+    "correct": StepOpinion.GOOD,
+    "yes": StepOpinion.GOOD,
+    "good": StepOpinion.GOOD,
+    "ok": StepOpinion.OK,
+    "incorrect": StepOpinion.BAD,
+    "no": StepOpinion.BAD,
+    "bad": StepOpinion.BAD,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """A word about a step. `at`: where it stands in the text."""
+
+    opinion: StepOpinion
+    at: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heading:
+    """The begin of the part about step `index`, counted from 0. `at`: where it stands in the text."""
+
+    index: int
+    at: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepWords:
+    """`of_steps`: for each step, which word counts: its number among the words of the text; None for a step without one.
+    `beyond`: whether a step that the chain does not have is called bad."""
+
+    of_steps: tuple[int | None, ...]
+    beyond: bool = False
+
+
+def unwritten(turns: Sequence[str], finish: Finish) -> Reading | None:
+    """The reading of a critique that was not written. None where there is a text."""
+    if any(turns):
+        return None
+    match finish:
+        case Finish.TOO_LONG:
+            return Reading(kind=ReadingKind.TOO_LONG)
+        case Finish.ENGINE_FAILED | Finish.ABORT:
+            return Reading(kind=ReadingKind.FAILED)
+        case Finish.LENGTH:
+            return Reading(kind=ReadingKind.CUT)
+        case Finish.STOP:
+            return Reading(kind=ReadingKind.UNPARSEABLE)
+
+
+def boxed_index(text: str) -> int | None:
+    """The index in the last complete box that names one. None without such a box."""
+    found = None
+    for box in boxes(text):
+        if index := _INDEX.fullmatch(box.says):
+            found = int(index[1].replace("\u2212", "-"))
+    return found
+
+
+def last_line_index(text: str) -> int | None:
+    """The only number on the last line that is not empty, or NONE where it has the word none or "no error" instead."""
+    line = text.rstrip().rpartition("\n")[2]
+    numbers = _NUMBER.findall(line)
+    if not numbers:
+        return NONE if _NONE_WORD.search(line) else None
+    digits = numbers[0].replace("\u2212", "-")
+    return int(digits) if len(numbers) == 1 and len(digits) <= _MOST_DIGITS else None
+
+
+def index_reading(index: int | None, finish: Finish, steps: int, base: int) -> Reading:
+    """The reading of an answer that names an index. `base`: the number of the first step."""
+    if finish is not Finish.STOP:
+        return Reading(kind=ReadingKind.CUT)
+    if index is None:
+        return Reading(kind=ReadingKind.UNPARSEABLE)
+    if index == NONE:
+        return Reading(kind=ReadingKind.NO_ERROR)
+    if not base <= index < base + steps:
+        return Reading(kind=ReadingKind.OUT_OF_RANGE)
+    return Reading(kind=ReadingKind.ERROR, first_error=index - base + 1)
+
+
+def headings(text: str, base: int, pattern: re.Pattern[str] = HEADING) -> list[Heading]:
+    """Where the parts about steps begin."""
+    return [Heading(index=int(found[1]) - base, at=found.start()) for found in pattern.finditer(text)]
+
+
+def step_words(said: Sequence[Said], parts: Sequence[Heading], steps: int) -> StepWords:
+    """Which words count for which step. Both sequences are in the order of the text."""
+    of_steps: list[int | None] = [None] * steps
+    if not parts:
+        numbers = range(len(said)) if len(said) <= steps else ()
+        return StepWords(of_steps=(*numbers, *of_steps[len(numbers) :]))
+    at, beyond = -1, False
+    for number, word in enumerate(said):
+        while at + 1 < len(parts) and parts[at + 1].at <= word.at:
+            at += 1
+        if at >= 0 and 0 <= parts[at].index < steps:
+            of_steps[parts[at].index] = number
+        elif at >= 0:
+            beyond = beyond or word.opinion is StepOpinion.BAD
+    return StepWords(of_steps=tuple(of_steps), beyond=beyond)
+
+
+def words_reading(said: Sequence[Said], parts: Sequence[Heading], finish: Finish, steps: int) -> Reading:
+    """The reading of a text with words about steps."""
+    words = step_words(said, parts, steps)
+    opinions = tuple(None if number is None else said[number].opinion for number in words.of_steps)
+    return opinions_reading(opinions, finish, beyond=words.beyond)
+
+
+def opinions_reading(opinions: tuple[StepOpinion | None, ...], finish: Finish, *, beyond: bool = False) -> Reading:
+    """The reading of opinions on all steps. `beyond`: whether a step that the chain does not have is called bad."""
+    steps = opinions if any(opinions) else ()
+    if StepOpinion.BAD in opinions:
+        return Reading(kind=ReadingKind.ERROR, first_error=opinions.index(StepOpinion.BAD) + 1, steps=steps)
+    if beyond:
+        return Reading(kind=ReadingKind.OUT_OF_RANGE, steps=steps)
+    if opinions and None not in opinions:
+        return Reading(kind=ReadingKind.NO_ERROR, steps=steps)
+    match finish:
+        case Finish.LENGTH:
+            return Reading(kind=ReadingKind.CUT, steps=steps)
+        case Finish.TOO_LONG:
+            return Reading(kind=ReadingKind.TOO_LONG, steps=steps)
+        case Finish.ENGINE_FAILED | Finish.ABORT:
+            return Reading(kind=ReadingKind.FAILED, steps=steps)
+        case Finish.STOP:
+            return Reading(kind=ReadingKind.UNPARSEABLE, steps=steps)
+
+
+def boxed_words(text: str) -> Iterator[Said]:
+    """The words in boxes."""
+    for box in boxes(text):
+        if opinion := WORDS.get(box.says.lower()):
+            yield Said(opinion=opinion, at=box.begin)
+
+
+def line_words(text: str) -> Iterator[Said]:
+    """The words of lines that begin with `Step K:` and a word. Where they stand is where their line begins."""
+    for found in _LINE.finditer(text):
+        if opinion := WORDS.get(found[2].lower()):
+            yield Said(opinion=opinion, at=found.start())
