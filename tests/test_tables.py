@@ -19,15 +19,19 @@ from pipeline.config.choices import Aggregation
 from pipeline.core.ids import rollout_id
 from pipeline.core.records import (
     Chain,
+    ChainText,
     ChainValues,
     ChangedRow,
     Completion,
     Counts,
+    Critique,
     Finish,
     Grade,
     InputRow,
     Prefix,
     Problem,
+    Reading,
+    ReadingKind,
     Reject,
     RejectReason,
     Request,
@@ -35,19 +39,24 @@ from pipeline.core.records import (
     RowLocation,
     SampledSolution,
     Solution,
+    StepOpinion,
     Verdict,
 )
 from pipeline.core.schemas import LABELS_MARKED, SCHEMAS
 from pipeline.core.tables import (
     changed_rows,
     changes_table,
+    critiques_table,
     input_rows,
     inputs_table,
     labels_table,
+    readings_of,
+    readings_table,
     rejects_table,
     rollouts_table,
     solutions_table,
     storable,
+    turns_of,
 )
 from pipeline.estimators.fixed import measured_value, terminal_value
 from pipeline.estimators.pooled.kernel import PRIOR
@@ -224,6 +233,39 @@ def test_labels_have_marks_where_all_chains_have_them() -> None:
     assert labels([labelled()]).schema.equals(SCHEMAS["labels"])
 
 
+JUDGED = ChainText(chain_id="c" * 20, problem_id="p" * 20, problem="ф?", steps=("1", "2"), prefix_ids=("e", "f"))
+READ = (
+    Reading(kind=ReadingKind.ERROR, first_error=2, steps=(StepOpinion.GOOD, StepOpinion.BAD)),
+    Reading(kind=ReadingKind.NO_ERROR, steps=(StepOpinion.OK, None)),
+    Reading(kind=ReadingKind.ERROR, first_error=1),
+    Reading(kind=ReadingKind.FAILED),
+)
+WRITTEN = (("so ф", "\\boxed{2}"), ("a\ud800b", "", "none"), ("",), ())
+
+
+def critiques() -> pa.Table:
+    votes = [
+        Critique(turns=turns, finish=Finish.STOP, reading=reading, n_tokens=5, n_prompt_tokens=9)
+        for turns, reading in zip(WRITTEN, READ, strict=True)
+    ]
+    return critiques_table([(7, JUDGED, votes)], judge="qwen", model="m")
+
+
+def test_critiques_and_their_readings_come_back_as_they_went_in() -> None:
+    table = critiques()
+    assert table.schema.equals(SCHEMAS["critiques"])
+    table.validate(full=True)
+    assert readings_of(table) == list(READ)
+    rows = table.to_pylist()
+    assert [turns_of(row["text"], row["turn_ends"]) for row in rows] == [tuple(map(storable, each)) for each in WRITTEN]
+    assert [row["vote"] for row in rows] == [0, 1, 2, 3]
+    ids = [row["critique_id"] for row in rows]
+    assert len(set(ids)) == len(READ)
+    again = readings_table(ids, READ)
+    assert again.schema.equals(SCHEMAS["readings"])
+    assert readings_of(again) == list(READ)
+
+
 def every_table() -> dict[str, pa.Table]:
     prefix = Prefix(prefix_id="e" * 20, step_index=1, text="one\n", prompt_ids=(1, 2))
     request = Request(request_id=rollout_id("e" * 20, 4), issue_index=4, problem=PROBLEM, prefix=prefix)
@@ -248,6 +290,8 @@ def every_table() -> dict[str, pa.Table]:
         "kernels": kernel_table(PRIOR),
         "changes": changes_table([CHANGED]),
         "chains": to_score,
+        "critiques": critiques(),
+        "readings": readings_table([f"{number:020d}" for number in range(len(READ))], READ),
         "scores": scores_table(to_score, scored, aggregation=Aggregation.last, model="m"),
         "states": JsonLearner("mine", 1, a=0.5).to_table(JsonState(values={"a": 0.25}, chains=3)),
     }

@@ -13,7 +13,8 @@ from annotated_types import Interval as Range
 from pipeline.config.fields import BY_GROUP, FREE, ChosenSettings, Settings, check
 from pipeline.config.label import ClusterConfig, PolicyConfig, RunConfig
 
-_NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
+JUDGE_NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
+"""What the name of a judge looks like, as a whole."""
 
 
 @dataclass(kw_only=True, slots=True)
@@ -33,7 +34,7 @@ class JudgeConfig(ChosenSettings):
 
     def check(self) -> None:
         check(
-            self.name == "???" or _NAME.fullmatch(self.name) is not None,
+            self.name == "???" or JUDGE_NAME.fullmatch(self.name) is not None,
             "judge.name",
             repr(self.name),
             "1 to 64 lower-case letters, digits, dots, dashes or underscores, and begin with a letter or digit",

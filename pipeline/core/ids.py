@@ -33,6 +33,11 @@ def rollout_id(prefix_id: str, issue_index: int) -> str:
     return f"{prefix_id}-{issue_index:05d}"
 
 
+def critique_id(judge: str, chain_id: str, vote: int) -> str:
+    """Id of a vote of the judge with this name on a chain. Votes of a chain count from 0."""
+    return content_id("critique", judge, chain_id, str(vote))
+
+
 def shard_name(kind: str, unit_id: str, sha256: str) -> str:
     """`kind-unit-sha.parquet`. Raises ValueError unless `kind` is a plain word and the ids are hexadecimal digits."""
     return _safe(f"{kind}-{unit_id}-{sha256[:12]}.parquet")

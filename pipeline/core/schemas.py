@@ -240,13 +240,6 @@ LABELS_3 = _labels_3()
 """The columns of `labels` in runs of schema 3."""
 KERNELS_3 = pa.schema([field for field in KERNELS if field.name != "reproduced"])
 """The columns of `kernels` in runs of schema 3."""
-OTHER_SCHEMAS: dict[str, tuple[pa.Schema, ...]] = {
-    "inputs": (INPUTS_WITH_OUTCOMES,),
-    "labels": (LABELS_3, LABELS_MARKED, *LABELS_CONSENSUS),
-    "kernels": (KERNELS_3,),
-}
-"""What tables may also have as columns: those of runs of schema 3, marks of changed rows, outcomes that the data give, and
-opinions of witnesses."""
 SAME_IN_3 = frozenset(LABELS.names) & frozenset(LABELS_3.names) - {
     *("value", "root_value", "advantage", "advantage_sd", "label"),
 }
@@ -295,6 +288,38 @@ CALIBRATED_SCORES = pa.schema([*SCORES, _required(RAW_STEP_SCORES, pa.list_(pa.f
 """The same with a calibration. `step_scores` are calibrated, and the chain scores follow from them; `raw_step_scores` are the
 model's own."""
 
+CHAINS_WITH_ANSWERS = pa.schema([*CHAINS, _required("gold_answers", _STRINGS)])
+"""Chains for a judge that is shown the known answers (`judge.show_answer`)."""
+
+_READING = [
+    _required("reading", _ENUM),
+    _optional("first_error", pa.int32()),
+    _optional("step_opinions", _STRINGS),
+]
+"""`core.records.Reading`: its kind, the first step with an error from 1, and what it says of each step: a list with nulls where
+it skips a step, null where it does not ask for steps."""
+CRITIQUES = pa.schema(
+    [
+        _required("critique_id", pa.string()),
+        _required("row", pa.int64()),
+        _required("judge", pa.string()),
+        _required("chain_id", pa.string()),
+        _required("problem_id", pa.string()),
+        _required("vote", pa.int32()),
+        *_READING,
+        _required("text", pa.string()),
+        _required("turn_ends", pa.list_(pa.int32())),
+        _required("finish", _ENUM),
+        _required("n_tokens", pa.int32()),
+        _required("n_prompt_tokens", pa.int32()),
+        _required("model", pa.string()),
+    ]
+)
+"""One row per vote. `row`: that of the chain in `chains`. `vote`: from 0. `text`: all turns joined; `turn_ends`: the end of
+each turn in it, in characters. `n_tokens`: written, `n_prompt_tokens`: read, in all turns."""
+READINGS = pa.schema([_required("critique_id", pa.string()), *_READING])
+"""New readings of stored critiques, as `regrade` writes them: one row per critique, in the order of `critiques`."""
+
 SCHEMAS = {
     "inputs": INPUTS,
     "solutions": SOLUTIONS,
@@ -308,9 +333,24 @@ SCHEMAS = {
     "changes": CHANGES,
     "chains": CHAINS,
     "scores": SCORES,
+    "critiques": CRITIQUES,
+    "readings": READINGS,
 }
+OTHER_SCHEMAS: dict[str, tuple[pa.Schema, ...]] = {
+    "inputs": (INPUTS_WITH_OUTCOMES,),
+    "labels": (LABELS_3, LABELS_MARKED, *LABELS_CONSENSUS),
+    "kernels": (KERNELS_3,),
+    "chains": (CHAINS_WITH_ANSWERS,),
+}
+"""What tables may also have as columns: those of runs of schema 3, marks of changed rows, outcomes that the data give, and
+known answers for a judge."""
 LEARNED = ("kernels", "states")
 """Tables with the learned state of an estimator; a unit has at most one of them."""
 
-LOG_KEYS = {"rollouts": ("rollout_id",), "solutions": ("problem_id", "draw"), "scores": ("row",)}
+LOG_KEYS = {
+    "rollouts": ("rollout_id",),
+    "solutions": ("problem_id", "draw"),
+    "scores": ("row",),
+    "critiques": ("row", "vote"),
+}
 """The key columns of the log's tables. They identify a row and define the order."""

@@ -1,28 +1,36 @@
 """Converts records to Arrow tables and back, with the schemas of `core.schemas`."""
 
 from collections.abc import Mapping, Sequence
+from itertools import accumulate, pairwise
 
 import pyarrow as pa
 
+from pipeline.core.ids import critique_id
 from pipeline.core.records import (
     Chain,
+    ChainText,
     ChainValues,
     ChangedRow,
+    Critique,
     Finish,
     Grade,
     InputRow,
     Problem,
+    Reading,
+    ReadingKind,
     Reject,
     Rollout,
     RolloutOutcome,
     RowLocation,
     SampledSolution,
     Solution,
+    StepOpinion,
     StepValue,
     Verdict,
 )
 from pipeline.core.schemas import (
     CHANGES,
+    CRITIQUES,
     GIVEN_OUTCOME,
     INPUT_CHANGED,
     INPUTS,
@@ -32,6 +40,7 @@ from pipeline.core.schemas import (
     LOG_KEYS,
     PER_PREFIX,
     PER_STEP,
+    READINGS,
     REJECTS,
     ROLLOUTS,
     SOLUTIONS,
@@ -248,6 +257,60 @@ def rejects_table(rejects: Sequence[Reject]) -> pa.Table:
             "detail": [storable(reject.detail) for reject in rejects],
         },
     )
+
+
+def critiques_table(judged: Sequence[tuple[int, ChainText, Sequence[Critique]]], *, judge: str, model: str) -> pa.Table:
+    """The critiques of chains, one row per vote. `judged`: row, chain and votes of each; `judge`: the judge's name."""
+    votes = [(row, chain, vote, each) for row, chain, votes in judged for vote, each in enumerate(votes)]
+    return _table(
+        CRITIQUES,
+        {
+            "critique_id": [critique_id(judge, chain.chain_id, vote) for _, chain, vote, _ in votes],
+            "row": [row for row, *_ in votes],
+            "judge": [judge] * len(votes),
+            "chain_id": [chain.chain_id for _, chain, _, _ in votes],
+            "problem_id": [chain.problem_id for _, chain, _, _ in votes],
+            "vote": [vote for _, _, vote, _ in votes],
+            **_reading_columns([each.reading for *_, each in votes]),
+            "text": ["".join(map(storable, each.turns)) for *_, each in votes],
+            "turn_ends": [list(accumulate(map(len, each.turns))) for *_, each in votes],
+            "finish": [each.finish.value for *_, each in votes],
+            "n_tokens": [each.n_tokens for *_, each in votes],
+            "n_prompt_tokens": [each.n_prompt_tokens for *_, each in votes],
+            "model": [model] * len(votes),
+        },
+    )
+
+
+def turns_of(text: str, turn_ends: Sequence[int]) -> tuple[str, ...]:
+    """The turns of a stored critique."""
+    return tuple(text[begin:end] for begin, end in pairwise((0, *turn_ends)))
+
+
+def readings_table(critique_ids: Sequence[str], readings: Sequence[Reading]) -> pa.Table:
+    """New readings of critiques, in their order."""
+    return _table(READINGS, {"critique_id": list(critique_ids), **_reading_columns(readings)})
+
+
+def readings_of(table: pa.Table) -> list[Reading]:
+    """The readings of a table of critiques or of readings, as they stand there."""
+    columns = (table[name].to_pylist() for name in ("reading", "first_error", "step_opinions"))
+    return [
+        Reading(
+            kind=ReadingKind(kind),
+            first_error=first_error,
+            steps=tuple(None if step is None else StepOpinion(step) for step in steps or ()),
+        )
+        for kind, first_error, steps in zip(*columns, strict=True)
+    ]
+
+
+def _reading_columns(readings: Sequence[Reading]) -> dict[str, list[object]]:
+    return {
+        "reading": [each.kind.value for each in readings],
+        "first_error": [each.first_error for each in readings],
+        "step_opinions": [[step and step.value for step in each.steps] if each.steps else None for each in readings],
+    }
 
 
 def labels_table(

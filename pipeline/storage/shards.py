@@ -17,7 +17,10 @@ ASIDE = "aside"
 """Folder of committed label files that are not the current labels."""
 _ZSTD_LEVEL = 3
 # Columns with few distinct values. For other columns, building a dictionary would be wasted work.
-_REPEATING = ["prefix_id", "problem_id", "finish", "verdict", "grader", "answer", "problem", "origin", "file", "reason"]
+_REPEATING = [
+    *("prefix_id", "problem_id", "finish", "verdict", "grader", "answer", "problem", "origin", "file", "reason"),
+    *("judge", "reading"),
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

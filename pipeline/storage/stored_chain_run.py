@@ -1,0 +1,68 @@
+"""A run over chains, of `score` or of `judge`, as its commit records describe it. For commands that read it."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from pipeline.config.recorded_settings import Settings
+from pipeline.core.errors import StoreError, UsageError
+from pipeline.core.formatting import format_unfinished
+from pipeline.storage.commits import INPUT, UNIT, Commit, record_sequence, record_sequences, refuse_damage, resolve
+from pipeline.storage.run_record import STAGED_INPUT, command_of
+from pipeline.storage.shards import ShardRecord
+from pipeline.storage.storage import Storage
+from pipeline.storage.stored_run import readable_identity
+from pipeline.storage.units import UnitRef, units_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredChainRun:
+    """`staged`: the record of its chains. `units`: in the order of the input. `wholes`: the records of the finished units, by
+    unit id."""
+
+    identity: Settings
+    staged: Commit
+    units: tuple[UnitRef, ...]
+    wholes: Mapping[str, Commit]
+
+    @property
+    def unfinished(self) -> int:
+        """The number of unfinished units."""
+        return len(self.units) - len(self.wholes)
+
+    def shards(self, table: str) -> Iterator[ShardRecord]:
+        """The files of a table of all finished units, in the order of the input."""
+        for unit in self.units:
+            if unit.unit_id in self.wholes:
+                yield from (shard for shard in self.wholes[unit.unit_id].shards if shard.table == table)
+
+
+def stored_chain_run(storage: Storage, command: str, *, partial: bool = False) -> StoredChainRun:
+    """The run of `command` in a directory. An unfinished one is accepted only with `partial`.
+
+    Raises UsageError for a directory without such a run, StoreError for a damaged one.
+    """
+    identity = readable_identity(storage)
+    if (found := command_of(identity)) != command:
+        raise UsageError(
+            f"{storage.run_dir} is a run of `{found}`: give a file or a folder that `{command}` has written"
+        )
+    staged = resolve(record_sequence(storage, INPUT, str(identity[STAGED_INPUT]))).whole
+    if staged is None:
+        raise StoreError(f"{storage.run_dir} has no intact input: start `{command}` on it again to repair it")
+    wholes = {}
+    for sequence in record_sequences(storage, UNIT):
+        refuse_damage(sequence, storage.run_dir)
+        if (whole := resolve(sequence).whole) is not None:
+            wholes[sequence.sequence_id] = whole
+    units = tuple(units_of(storage, staged))
+    run = StoredChainRun(
+        identity=identity,
+        staged=staged,
+        units=units,
+        wholes={unit.unit_id: wholes[unit.unit_id] for unit in units if unit.unit_id in wholes},
+    )
+    if run.unfinished and not partial:
+        raise UsageError(
+            f"{storage.run_dir}: {format_unfinished(run.unfinished, len(units))}: finish the run with `{command}`"
+        )
+    return run
