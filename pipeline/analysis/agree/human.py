@@ -15,7 +15,6 @@ A human chain matches the run's chain with the same problem and the same steps; 
 match. The id only chooses between chains of the run with equal texts, for example of a problem with several known answers.
 """
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -33,6 +32,7 @@ from pipeline.data.layouts import (
 )
 from pipeline.data.problems import read_row
 from pipeline.data.steps import STEP_TAG, step_texts
+from pipeline.data.subsets import subset_names
 
 NO_ERROR = -1
 OUTCOME_COLUMN = "final_answer_correct"
@@ -46,9 +46,6 @@ UNMODIFIED = "correct"
 NEUTRAL = {Neutral.good: True, Neutral.bad: False, Neutral.ignored: None}
 _RATINGS = {1: True, -1: False, None: None}
 _ANSWER = "(placeholder answer)"
-MAX_SUBSETS = 12
-"""With more distinct id prefixes than this, ids do not define subsets."""
-_SUBSET = re.compile(r"(.*\D)[-_/:]\d+")
 
 
 def first_error(goods: Sequence[bool | None]) -> int | None:
@@ -204,11 +201,8 @@ def match(humans: Iterable[HumanChain], labelled: Sequence[ModelChain]) -> Match
 
 
 def subsets(pairs: Sequence[ChainPair]) -> list[str | None]:
-    """The part before the number of each human row's id, such as `gsm8k` in `gsm8k-40`; None for an id of another form.
-    None for all with more than MAX_SUBSETS distinct parts."""
-    shapes = [_SUBSET.fullmatch(pair.human.source_id or "") for pair in pairs]
-    names = [shape[1] if shape else None for shape in shapes]
-    return names if len(set(names)) <= MAX_SUBSETS else [None] * len(pairs)
+    """The subset of each human row, see `subset_names`."""
+    return subset_names(pair.human.source_id for pair in pairs)
 
 
 def text_key(chain: HumanChain | ModelChain) -> tuple[str, ...]:
