@@ -1,0 +1,137 @@
+"""Evidence as arrays: one block for all chains with the same number of steps. Pure.
+
+Chains are ordered by their evidence, and equal votes are kept once. So what is computed does not depend on the order in which
+chains are given.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+
+from pipeline.consensus.evidence import ChainEvidence, PositionClaim, StepClaim, check
+from pipeline.consensus.votes import Patterns, patterns_of
+from pipeline.core.statistics import Floats, Ints
+
+UNKNOWN = 2
+"""The verdict on a step that is neither 1 nor 0."""
+
+
+class Outcome(StrEnum):
+    """Whether the final answer of a chain is correct."""
+
+    WRONG = "wrong"
+    RIGHT = "right"
+    UNKNOWN = "unknown"
+
+
+OUTCOMES = tuple(Outcome)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Votes:
+    """`pattern` (n,): the number of the pattern of each chain, -1 where the witness says nothing."""
+
+    patterns: Patterns
+    pattern: Ints
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Verdicts:
+    """`pattern` as in `Votes`; `steps` (U, K): 1, 0 or UNKNOWN."""
+
+    steps: Ints
+    pattern: Ints
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Block:
+    """n chains of `steps` steps. `number` (n,): their numbers in the sequence that was given. `outcome` (n,): an index of
+    OUTCOMES. `places` (n, K + 1): what Monte Carlo says. `silent` (n,): P(it says nothing)."""
+
+    steps: int
+    number: Ints
+    outcome: Ints
+    places: Floats
+    silent: Floats
+    votes: Mapping[str, Votes]
+    verdicts: Mapping[str, Verdicts]
+
+
+def blocks_of(evidence: Sequence[ChainEvidence], most_cells: int | None = None) -> list[Block]:
+    """The blocks, by number of steps. With `most_cells`, only so many chains that (K + 1)^2 adds up to about this: evenly
+    spaced ones in the order of their evidence, the same share of each block.
+
+    Raises ValueError for impossible evidence, and for a witness whose claims are of two kinds.
+    """
+    check(evidence)
+    kinds = _kinds(evidence)
+    by_steps: defaultdict[int, list[int]] = defaultdict(list)
+    for number, chain in enumerate(evidence):
+        by_steps[chain.steps].append(number)
+    cells = sum(len(numbers) * (steps + 1) ** 2 for steps, numbers in by_steps.items())
+    share = 1.0 if most_cells is None else min(1.0, most_cells / max(cells, 1))
+    return [_block(steps, by_steps[steps], evidence, kinds, share) for steps in sorted(by_steps)]
+
+
+def _kinds(evidence: Sequence[ChainEvidence]) -> dict[str, type]:
+    kinds: dict[str, type] = {}
+    for chain in evidence:
+        for name, claim in chain.witnesses.items():
+            if kinds.setdefault(name, type(claim)) is not type(claim):
+                raise ValueError(f"witness {name} claims places on some chains and steps on others")
+    return dict(sorted(kinds.items()))
+
+
+def _block(
+    steps: int, numbers: Sequence[int], evidence: Sequence[ChainEvidence], kinds: Mapping[str, type], share: float
+) -> Block:
+    chains = [evidence[number] for number in numbers]
+    outcome = np.array([_OUTCOME_INDEX[chain.outcome] for chain in chains])
+    nothing = (0.0,) * (steps + 1)
+    places = np.array([nothing if chain.monte_carlo is None else chain.monte_carlo for chain in chains])
+    columns = {name: _column(name, kind, chains, steps) for name, kind in kinds.items()}
+    order = np.lexsort([*(column for table in columns.values() for column in table.T), *places.T, outcome])
+    if share < 1:
+        kept = max(1, round(share * len(order)))
+        order = order[((np.arange(kept) + 0.5) * len(order) / kept).astype(np.int64)]
+    votes, verdicts = {}, {}
+    for name, kind in kinds.items():
+        found, pattern = np.unique(columns[name][order], axis=0, return_inverse=True)
+        silent = (found == _SILENT[kind]).all(axis=1)
+        pattern = np.where(silent, -1, np.cumsum(~silent) - 1)[pattern.reshape(-1)]
+        if kind is PositionClaim:
+            votes[name] = Votes(patterns=patterns_of(found[~silent]), pattern=pattern)
+        else:
+            verdicts[name] = Verdicts(steps=found[~silent].astype(np.int64), pattern=pattern)
+    return Block(
+        steps=steps,
+        number=np.array(numbers)[order],
+        outcome=outcome[order],
+        places=places[order],
+        silent=np.maximum(1 - places[order].sum(axis=1), 0.0),
+        votes=votes,
+        verdicts=verdicts,
+    )
+
+
+_OUTCOME_INDEX = {False: 0, True: 1, None: 2}
+_SILENT = {PositionClaim: 0.0, StepClaim: float(UNKNOWN)}
+"""What an entry is where the witness says nothing."""
+
+
+def _column(name: str, kind: type, chains: Sequence[ChainEvidence], steps: int) -> Floats:
+    width = steps + 1 if kind is PositionClaim else steps
+    silent = (_SILENT[kind],) * width
+    return np.array([_numbers(chain, name, silent) for chain in chains], dtype=np.float64)
+
+
+def _numbers(chain: ChainEvidence, name: str, silent: tuple[float, ...]) -> Sequence[float]:
+    claim = chain.witnesses.get(name)
+    if claim is None:
+        return silent
+    if isinstance(claim, PositionClaim):
+        return claim.votes
+    return [UNKNOWN if step is None else step for step in claim.steps]

@@ -1,0 +1,318 @@
+"""Learns from a run how much Monte Carlo and each witness are worth: the most probable parameters by EM. Pure.
+
+EM takes long strides where its steps line up (SQUAREM, Varadhan and Roland 2008). Standard errors are those of the curvature of
+the posterior at its maximum: the change of the score (Fisher's identity: the expected score of complete data) by central
+differences. Where the run says little about a parameter, its standard error is that of its prior.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from pipeline.consensus.blocks import OUTCOMES, Block, Outcome, blocks_of
+from pipeline.consensus.confusion import Way
+from pipeline.consensus.evidence import ChainEvidence
+from pipeline.consensus.model import Average, Habits, Model, habits_in
+from pipeline.consensus.parameters import (
+    ERROR,
+    FREE,
+    WITNESS,
+    Parameters,
+    Priors,
+    priors_for,
+)
+from pipeline.consensus.places import Habit
+from pipeline.core.statistics import Floats
+
+MOST_CELLS = 20_000 * 81
+"""As many chains are learned from as have this sum of (K + 1)^2: 20,000 of 8 steps."""
+_ROUNDS = 200
+_ENOUGH = 1e-7
+"""Change of the log-posterior, for each chain, at which EM ends."""
+_STEP = 1e-4
+_FLAT = 1e-6
+"""Least curvature, of the sum over chains and prior, that is one."""
+Z = 1.959964
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Learned:
+    """What a run teaches. `parameters`, `habits`: of the model. `cells`: its confusions in plain shares. `chains`: of the run;
+    `learned_from`: of them, those that were used."""
+
+    parameters: Parameters
+    habits: Habits
+    cells: tuple["Cell", ...]
+    chains: int
+    learned_from: int
+    iterations: int
+    converged: bool
+
+    @property
+    def model(self) -> Model:
+        return Model(self.parameters, self.habits)
+
+    @property
+    def witnesses(self) -> frozenset[str]:
+        """The names of the witnesses that it knows."""
+        return frozenset(key[1] for key in self.parameters.rows if key[0] == WITNESS)
+
+    def as_dict(self) -> dict[str, Any]:
+        """In the form of JSON."""
+        return {
+            "rows": [[*key, row.tolist()] for key, row in self.parameters.rows.items()],
+            "concentrations": [[*key, value] for key, value in self.parameters.concentrations.items()],
+            "averages": {str(outcome): asdict(average) for outcome, average in self.habits.averages.items()},
+            "habits": {name: asdict(habit) for name, habit in self.habits.habits.items()},
+            "cells": [asdict(cell) for cell in self.cells],
+            "chains": self.chains,
+            "learned_from": self.learned_from,
+            "iterations": self.iterations,
+            "converged": self.converged,
+        }
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> "Learned":
+        """What `as_dict` made, the same to the last digit. Raises KeyError, TypeError or ValueError for anything else."""
+        averages = {
+            Outcome(outcome): Average(**{**average, "parts": tuple(average["parts"])})
+            for outcome, average in stored["averages"].items()
+        }
+        return cls(
+            parameters=Parameters(
+                rows={tuple(key): np.array(row) for *key, row in stored["rows"]},
+                concentrations={tuple(key): float(value) for *key, value in stored["concentrations"]},
+            ),
+            habits=Habits(averages=averages, habits={name: Habit(**habit) for name, habit in stored["habits"].items()}),
+            cells=tuple(
+                Cell(**{**cell, "outcome": cell["outcome"] and Outcome(cell["outcome"]), "way": Way(cell["way"])})
+                for cell in stored["cells"]
+            ),
+            chains=int(stored["chains"]),
+            learned_from=int(stored["learned_from"]),
+            iterations=int(stored["iterations"]),
+            converged=bool(stored["converged"]),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """One cell of a learned confusion: of the run's chains with an error (`truth` "error") or without one ("free"), the share
+    of which `witness` says `way`, with its standard error.
+
+    `witness`: None for Monte Carlo. `outcome`: of the chains, for Monte Carlo, which is learned for each outcome; None for a
+    witness. Ways: exact, early, late and none; none and alarm.
+    """
+
+    witness: str | None
+    outcome: Outcome | None
+    truth: str
+    way: Way
+    value: float
+    error: float
+
+    @property
+    def low(self) -> float:
+        """The lower end of its 95 % interval."""
+        return max(0.0, self.value - Z * self.error)
+
+    @property
+    def high(self) -> float:
+        """The upper end of its 95 % interval."""
+        return min(1.0, self.value + Z * self.error)
+
+
+def learn(evidence: Sequence[ChainEvidence], most_cells: int = MOST_CELLS) -> Learned:
+    """The parameters that are most probable, given the evidence. Deterministic, and the same in any order of the chains.
+    Without chains they are those of the priors. Raises ValueError for impossible evidence."""
+    blocks = blocks_of(evidence, most_cells)
+    habits = habits_in(blocks)
+    verdicts = sorted({name for block in blocks for name in block.verdicts})
+    priors = priors_for(sorted(habits.habits), verdicts)
+    used = sum(len(block.number) for block in blocks)
+    vector, iterations, converged = _maximum(blocks, habits, priors, used)
+    return Learned(
+        parameters=priors.parameters(vector),
+        habits=habits,
+        cells=_cells(blocks, habits, priors, vector),
+        chains=len(evidence),
+        learned_from=used,
+        iterations=iterations,
+        converged=converged,
+    )
+
+
+def _score(blocks: Sequence[Block], habits: Habits, priors: Priors, vector: Floats) -> Floats:
+    """The derivative of the log-posterior by the vector."""
+    now = priors.parameters(vector)
+    expected = Model(now, habits).expect(blocks)
+    parts = []
+    for key, prior in priors.rows.items():
+        counts = (expected.rows.get(key, 0.0) + prior)[prior > 0]
+        parts.append(counts - counts.sum() * now.rows[key][prior > 0])
+    rest = [
+        expected.tables.get(key, 0.0) + shape - now.concentrations[key] * (expected.exposures.get(key, 0.0) + rate)
+        for key, (shape, rate) in priors.concentrations.items()
+    ]
+    return np.concatenate([*parts, rest])
+
+
+def _covariance(blocks: Sequence[Block], habits: Habits, priors: Priors, vector: Floats) -> Floats:
+    """Of the vector: the inverse of the curvature, without the directions in which it only scales a row."""
+    size = len(vector)
+    curvature = np.empty((size, size))
+    for at in range(size):
+        ahead, back = vector.copy(), vector.copy()
+        ahead[at] += _STEP
+        back[at] -= _STEP
+        difference = _score(blocks, habits, priors, back) - _score(blocks, habits, priors, ahead)
+        curvature[at] = difference / (2 * _STEP)
+    values, directions = np.linalg.eigh((curvature + curvature.T) / 2)
+    inverse = np.divide(1.0, values, out=np.zeros(size), where=values > _FLAT)
+    return np.asarray((directions * inverse) @ directions.T)
+
+
+def _cells(blocks: Sequence[Block], habits: Habits, priors: Priors, vector: Floats) -> tuple[Cell, ...]:
+    """The confusions on the errors and the chains without one that are expected in this run."""
+    asked = _asked(blocks, Model(priors.parameters(vector), habits))
+    if not asked:
+        return ()
+    covariance = _covariance(blocks, habits, priors, vector)
+
+    def values(at: Floats) -> Floats:
+        model = Model(priors.parameters(at), habits)
+        return np.concatenate([_shares(model, each) for each in asked])
+
+    slopes = np.empty((len(values(vector)), len(vector)))
+    for column in range(len(vector)):
+        ahead, back = vector.copy(), vector.copy()
+        ahead[column] += _STEP
+        back[column] -= _STEP
+        slopes[:, column] = (values(ahead) - values(back)) / (2 * _STEP)
+    errors = np.sqrt(np.maximum(np.einsum("cv,vw,cw->c", slopes, covariance, slopes), 0.0))
+    found, at = [], 0
+    for each in asked:
+        for (truth, way), value in zip(_CELLS, _shares(Model(priors.parameters(vector), habits), each), strict=True):
+            if each.weights[truth]:
+                found.append(
+                    Cell(
+                        witness=each.witness,
+                        outcome=each.outcome,
+                        truth=truth,
+                        way=way,
+                        value=float(value),
+                        error=float(errors[at]),
+                    )
+                )
+            at += 1
+    return tuple(found)
+
+
+_CELLS = (
+    (ERROR, Way.EXACT),
+    (ERROR, Way.EARLY),
+    (ERROR, Way.LATE),
+    (ERROR, Way.NONE),
+    (FREE, Way.NONE),
+    (FREE, Way.ALARM),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Asked:
+    """Of whom cells are asked. `places`: by number of steps, how many chains are expected at each true place, (K + 1,)."""
+
+    witness: str | None
+    outcome: Outcome | None
+    places: Mapping[int, Floats]
+
+    @property
+    def weights(self) -> Mapping[str, float]:
+        """Expected chains with an error and without."""
+        return {
+            ERROR: sum(float(places[:-1].sum()) for places in self.places.values()),
+            FREE: sum(float(places[-1]) for places in self.places.values()),
+        }
+
+
+def _asked(blocks: Sequence[Block], model: Model) -> list[_Asked]:
+    found = []
+    posteriors = [model.posterior(block) for block in blocks]
+    for index, outcome in enumerate(OUTCOMES):
+        heard = {
+            block.steps: posterior[(block.outcome == index) & (block.silent < 1)].sum(axis=0)
+            for block, posterior in zip(blocks, posteriors, strict=True)
+        }
+        if any(places.sum() for places in heard.values()):
+            found.append(_Asked(witness=None, outcome=outcome, places=heard))
+    for name in model.habits.habits:
+        heard = {
+            block.steps: posterior[block.votes[name].pattern >= 0].sum(axis=0)
+            for block, posterior in zip(blocks, posteriors, strict=True)
+            if name in block.votes
+        }
+        found.append(_Asked(witness=name, outcome=None, places=heard))
+    return found
+
+
+def _shares(model: Model, asked: _Asked) -> Floats:
+    """The cells in the order of _CELLS, given how often each place is true."""
+    confusion = model.monte_carlo(asked.outcome) if asked.outcome else model.witness(asked.witness or "")
+    said = np.zeros(len(_CELLS))
+    for steps, places in asked.places.items():
+        named = confusion.table(steps) * places[:, None]
+        errors = named[:-1, :-1]
+        said += [
+            float(np.trace(errors)),
+            float(np.tril(errors, -1).sum()),
+            float(np.triu(errors, 1).sum()),
+            float(named[:-1, -1].sum()),
+            float(named[-1, -1]),
+            float(named[-1, :-1].sum()),
+        ]
+    weights = asked.weights
+    return np.array([said[at] / max(weights[truth], 1e-300) for at, (truth, _) in enumerate(_CELLS)])
+
+
+def _step(blocks: Sequence[Block], habits: Habits, priors: Priors, vector: Floats) -> tuple[Floats, float]:
+    """One step of EM: the next vector, and the log-posterior of this one."""
+    now = priors.parameters(vector)
+    expected = Model(now, habits).expect(blocks)
+    rows = {key: expected.rows.get(key, 0.0) * (prior > 0) + prior for key, prior in priors.rows.items()}
+    concentrations = {
+        key: (expected.tables.get(key, 0.0) + shape) / (expected.exposures.get(key, 0.0) + rate)
+        for key, (shape, rate) in priors.concentrations.items()
+    }
+    found = Parameters(rows={key: row / row.sum() for key, row in rows.items()}, concentrations=concentrations)
+    return priors.vector(found), expected.log_likelihood + _log_prior(priors, now)
+
+
+def _log_prior(priors: Priors, now: Parameters) -> float:
+    rows = sum(float(prior[prior > 0] @ np.log(now.rows[key][prior > 0])) for key, prior in priors.rows.items())
+    return rows + sum(
+        shape * float(np.log(now.concentrations[key])) - rate * now.concentrations[key]
+        for key, (shape, rate) in priors.concentrations.items()
+    )
+
+
+def _maximum(blocks: Sequence[Block], habits: Habits, priors: Priors, chains: int) -> tuple[Floats, int, bool]:
+    """SQUAREM: from two steps of EM, one long stride, taken back where it lowers the log-posterior."""
+    now = priors.vector(priors.start())
+    if not chains:
+        return now, 0, True
+    best = -np.inf
+    for done in range(1, _ROUNDS + 1):
+        one, before = _step(blocks, habits, priors, now)
+        two, middle = _step(blocks, habits, priors, one)
+        if middle - before < _ENOUGH * chains and before - best < _ENOUGH * chains:
+            return two, done, True
+        best = before
+        first, second = one - now, two - 2 * one + now
+        stride = -np.sqrt(float(first @ first) / max(float(second @ second), _FLAT**2))
+        stride = min(stride, -1.0)
+        far = now - 2 * stride * first + stride**2 * second
+        after, there = _step(blocks, habits, priors, far)
+        now = after if there >= middle else two
+    return now, _ROUNDS, False

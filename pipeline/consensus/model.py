@@ -1,0 +1,274 @@
+"""The model: the place of the first error is latent, and given it Monte Carlo and witnesses speak independently. Pure.
+
+    P(place, claims) = P(place | outcome) P(Monte Carlo | place) prod over witnesses P(claim | place)
+
+`P(place | outcome)`: no error, or an error at a step, by position relative to the chain's length.
+
+`P(Monte Carlo | place) = sum over M of P(M | place) q(M) / base(M) + P(silent)`: M is the step at which the true value falls.
+q(M) is the posterior of Monte Carlo, which holds its own prior base(M); that is the average of q over the run, as it is for
+every calibrated posterior. P(M | place) is a confusion: a weak policy loses chains before their error, a strong one repairs
+errors.
+
+`P(claim | place)`: correlated votes through a confusion (`votes`, `confusion`), or independent verdicts on steps.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from pipeline.consensus import votes
+from pipeline.consensus.blocks import OUTCOMES, Block, Outcome, Verdicts
+from pipeline.consensus.confusion import Confusion, Support
+from pipeline.consensus.parameters import (
+    AFTER,
+    ERROR,
+    FIRST_BAD,
+    FREE,
+    GOOD,
+    Key,
+    Parameters,
+    concentration_key,
+    monte_carlo_key,
+    outcome_key,
+    place_key,
+    witness_key,
+)
+from pipeline.consensus.places import BINS, Habit, densities, habit_of
+from pipeline.core.statistics import Floats, Ints
+
+_WEIGHT = 10.0
+"""Weight, in chains, of equal parts of a chain and of as many errors as not in the average of what Monte Carlo says."""
+_NEVER = 1e-9
+_LEAST = 1e-300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Average:
+    """What Monte Carlo says of chains with one outcome on average. `none`: that there is no error; `parts`: in which part of
+    the chain it is, else; `says_last`, `says_none`: whether it ever names the last step and no error."""
+
+    none: float = 0.5
+    parts: tuple[float, ...] = (1 / BINS,) * BINS
+    says_last: bool = True
+    says_none: bool = True
+
+    @property
+    def support(self) -> Support:
+        return Support(last=self.says_last, none=self.says_none)
+
+    def places(self, steps: int) -> Floats:
+        """(K + 1,): the probabilities of the places."""
+        found = np.append((1 - self.none) * (densities(steps) @ np.array(self.parts)), self.none)
+        found *= self.support.places(steps)
+        return np.asarray(found / max(found.sum(), _LEAST))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Habits:
+    """What is read off the run before anything is learned. `averages`: by outcome. `habits`: of each witness that votes."""
+
+    averages: Mapping[Outcome, Average]
+    habits: Mapping[str, Habit]
+
+
+def habits_in(blocks: Sequence[Block]) -> Habits:
+    """The averages of what Monte Carlo and witnesses say."""
+    names = sorted({name for block in blocks for name in block.votes})
+    found = {}
+    for name in names:
+        named = []
+        for block in blocks:
+            own = block.votes[name]
+            chains = np.bincount(own.pattern[own.pattern >= 0], minlength=len(own.patterns.total))
+            patterns = np.repeat(
+                np.arange(len(own.patterns.total)), np.diff(np.append(own.patterns.starts, len(own.patterns.place)))
+            )
+            counts = own.patterns.count / own.patterns.total[patterns] * chains[patterns]
+            by_place = np.bincount(own.patterns.place, weights=counts, minlength=block.steps + 1)
+            named.append(by_place[:-1].astype(np.float64))
+        found[name] = habit_of([block.steps for block in blocks], named)
+    averages = {outcome: _average(blocks, index) for index, outcome in enumerate(OUTCOMES)}
+    return Habits(averages=averages, habits=found)
+
+
+def _average(blocks: Sequence[Block], outcome: int) -> Average:
+    parts, none, last = np.zeros(BINS), 0.0, 0.0
+    for block in blocks:
+        said = block.places[block.outcome == outcome].sum(axis=0)
+        parts += said[:-1] @ densities(block.steps) * block.steps / BINS
+        none, last = none + said[-1], last + said[-2]
+    said_all = parts.sum() + none
+    if not said_all:
+        return Average()
+    shares = (parts + _WEIGHT / BINS) / (parts.sum() + _WEIGHT)
+    return Average(
+        none=float((none + _WEIGHT / 2) / (said_all + _WEIGHT)),
+        parts=tuple(shares.tolist()),
+        says_last=bool(last > _NEVER),
+        says_none=bool(none > _NEVER),
+    )
+
+
+@dataclass(slots=True, eq=False)
+class Expected:
+    """What is expected of the latent places, given parameters: `rows`, counts of each row with phantoms; `tables`, independent
+    draws of each witness's votes; `exposures`, see `votes.exposure`; `log_likelihood`, of the evidence."""
+
+    rows: dict[Key, Floats] = field(default_factory=dict)
+    tables: dict[Key, float] = field(default_factory=dict)
+    exposures: dict[Key, float] = field(default_factory=dict)
+    log_likelihood: float = 0.0
+
+    def add(self, key: Key, counts: Floats) -> None:
+        self.rows[key] = self.rows[key] + counts if key in self.rows else counts
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Model:
+    """The parameters with the averages of the run."""
+
+    parameters: Parameters
+    habits: Habits
+
+    def witness(self, name: str) -> Confusion:
+        """How a witness that votes errs."""
+        rows = self.parameters.rows
+        return Confusion(
+            rows[witness_key(name, ERROR)], rows[witness_key(name, FREE)], Support(habit=self.habits.habits[name])
+        )
+
+    def monte_carlo(self, outcome: Outcome) -> Confusion:
+        """How Monte Carlo errs on chains with this outcome."""
+        rows = self.parameters.rows
+        support = self.habits.averages[outcome].support
+        return Confusion(rows[monte_carlo_key(outcome, ERROR)], rows[monte_carlo_key(outcome, FREE)], support)
+
+    def posterior(self, block: Block) -> Floats:
+        """(n, K + 1): the probability of each place."""
+        logs = self._logs(block)
+        return _normalized(logs)[0]
+
+    def expect(self, blocks: Sequence[Block]) -> Expected:
+        """The step E of EM."""
+        found = Expected()
+        for block in blocks:
+            posterior, total = _normalized(self._logs(block))
+            found.log_likelihood += float(total.sum())
+            self._count_places(block, posterior, found)
+            self._count_monte_carlo(block, posterior, found)
+            self._count_votes(block, posterior, found)
+            self._count_verdicts(block, posterior, found)
+        return found
+
+    def _logs(self, block: Block) -> Floats:
+        logs: Floats = np.log(np.maximum(self._prior(block.steps), _LEAST))[block.outcome]
+        for _, chains, likelihood in self._losses(block):
+            logs[chains] += np.log(np.maximum(likelihood, _LEAST))
+        for name, own in block.votes.items():
+            heard = own.pattern >= 0
+            table = self.witness(name).table(block.steps)
+            of_patterns = votes.log_likelihood(own.patterns, table, self._concentration(name))
+            logs[heard] += of_patterns[own.pattern[heard]]
+        for name, said in block.verdicts.items():
+            heard = said.pattern >= 0
+            logs[heard] += self._verdict_logs(name, said)[said.pattern[heard]]
+        return logs
+
+    def _prior(self, steps: int) -> Floats:
+        """(outcomes, K + 1)."""
+        rows = self.parameters.rows
+        places = densities(steps) @ rows[place_key()]
+        sides = np.array([rows[outcome_key(outcome)] for outcome in OUTCOMES])
+        return np.column_stack([sides[:, 1:] * places, sides[:, 0]])
+
+    def _concentration(self, name: str) -> float:
+        return self.parameters.concentrations[concentration_key(name)]
+
+    def _losses(self, block: Block) -> Iterator[tuple[Outcome, Ints, Floats]]:
+        """For each outcome with chains on which Monte Carlo speaks: their positions in the block, its likelihood (n, K + 1)."""
+        for index, outcome in enumerate(OUTCOMES):
+            chains = np.flatnonzero((block.outcome == index) & (block.silent < 1))
+            if len(chains):
+                ratios = self._ratios(block, outcome, chains)
+                table = self.monte_carlo(outcome).table(block.steps)
+                yield outcome, chains, ratios @ table.T + block.silent[chains, None]
+
+    def _ratios(self, block: Block, outcome: Outcome, chains: Ints) -> Floats:
+        base = self.habits.averages[outcome].places(block.steps)
+        said = block.places[chains]
+        return np.divide(said, base, out=np.zeros_like(said), where=base > 0)
+
+    def _verdict_logs(self, name: str, said: Verdicts) -> Floats:
+        """(U, K + 1): log-likelihood of the verdicts, given the place."""
+        rows = self.parameters.rows
+        good, bad, after = (np.log(rows[witness_key(name, row)])[said.steps] for row in (GOOD, FIRST_BAD, AFTER))
+        before = np.cumsum(good, axis=1)
+        rest = np.cumsum(after[:, ::-1], axis=1)[:, ::-1]
+        return np.column_stack([before - good + bad + rest - after, before[:, -1]])
+
+    def _count_places(self, block: Block, posterior: Floats, found: Expected) -> None:
+        rows = self.parameters.rows
+        shares = densities(block.steps) * rows[place_key()]
+        shares /= np.maximum(shares.sum(axis=1, keepdims=True), _LEAST)
+        found.add(place_key(), posterior[:, :-1].sum(axis=0) @ shares)
+        for index, outcome in enumerate(OUTCOMES):
+            own = posterior[block.outcome == index].sum(axis=0)
+            found.add(outcome_key(outcome), np.array([own[-1], own[:-1].sum()]))
+
+    def _count_monte_carlo(self, block: Block, posterior: Floats, found: Expected) -> None:
+        for outcome, chains, likelihood in self._losses(block):
+            confusion = self.monte_carlo(outcome)
+            weights = posterior[chains] / np.maximum(likelihood, _LEAST)
+            named = weights.T @ self._ratios(block, outcome, chains) * confusion.table(block.steps)
+            error, free = confusion.counts(block.steps, named)
+            found.add(monte_carlo_key(outcome, ERROR), error)
+            found.add(monte_carlo_key(outcome, FREE), free)
+
+    def _count_votes(self, block: Block, posterior: Floats, found: Expected) -> None:
+        for name, own in block.votes.items():
+            if not len(own.patterns.total):
+                continue
+            weights = _by_pattern(own.pattern, posterior, len(own.patterns.total))
+            confusion, concentration = self.witness(name), self._concentration(name)
+            named = votes.tables(own.patterns, confusion.table(block.steps), concentration, weights)
+            error, free = confusion.counts(block.steps, named)
+            found.add(witness_key(name, ERROR), error)
+            found.add(witness_key(name, FREE), free)
+            key = concentration_key(name)
+            found.tables[key] = found.tables.get(key, 0.0) + float(named.sum())
+            exposed = votes.exposure(own.patterns, concentration, weights)
+            found.exposures[key] = found.exposures.get(key, 0.0) + exposed
+
+    def _count_verdicts(self, block: Block, posterior: Floats, found: Expected) -> None:
+        for name, said in block.verdicts.items():
+            if not len(said.steps):
+                continue
+            weights = _by_pattern(said.pattern, posterior, len(said.steps))
+            bad = weights[:, :-1]
+            until = np.cumsum(bad, axis=1)
+            after = until - bad
+            good = weights.sum(axis=1, keepdims=True) - until
+            for row, share in ((GOOD, good), (FIRST_BAD, bad), (AFTER, after)):
+                counts = [float(share[said.steps == verdict].sum()) for verdict in range(3)]
+                found.add(witness_key(name, row), np.array(counts))
+
+
+def _normalized(logs: Floats) -> tuple[Floats, Floats]:
+    """Probabilities from logarithms, and the logarithm of their sum for each row."""
+    most = logs.max(axis=1, keepdims=True)
+    found = np.exp(logs - most)
+    total = found.sum(axis=1, keepdims=True)
+    return found / total, (np.log(total) + most)[:, 0]
+
+
+def _by_pattern(pattern: Ints, posterior: Floats, patterns: int) -> Floats:
+    """(U, K + 1): the posterior summed over the chains with each pattern."""
+    heard = np.flatnonzero(pattern >= 0)
+    order = heard[np.argsort(pattern[heard], kind="stable")]
+    begins = np.searchsorted(pattern[order], np.arange(patterns))
+    return (
+        np.asarray(np.add.reduceat(posterior[order], begins, axis=0))
+        if len(order)
+        else np.zeros((patterns, posterior.shape[1]))
+    )
