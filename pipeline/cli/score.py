@@ -9,7 +9,7 @@ from pipeline.config.score import ScoreConfig
 from pipeline.core.formatting import WHY_UNSCORED, format_count, format_duration, format_percent
 
 if TYPE_CHECKING:
-    from pipeline.runtime.scoring.run import ScoredRun
+    from pipeline.runtime.chain_run.run import ChainRun
     from pipeline.runtime.worker_handle import Watcher
 
 NOTHING_SCORED = 1
@@ -72,9 +72,9 @@ def _to_folder(config: ScoreConfig) -> int:
         lines.append(f"left out: {format_count(totals.rejected, 'row')}; {found.run_dir}/rejects says why")
     lines += [f"damaged and made again: {name}" for name in found.damaged]
     if found.units_done_now:
-        speed = f", {found.chains_now / found.seconds_scoring:,.1f} chains/s" if found.seconds_scoring else ""
+        speed = f", {found.now.chains / found.seconds_working:,.1f} chains/s" if found.seconds_working else ""
         lines.append(
-            f"this start: {format_count(found.chains_now, 'chain')} in {format_duration(found.seconds_scoring)}{speed}, after "
+            f"this start: {format_count(found.now.chains, 'chain')} in {format_duration(found.seconds_working)}{speed}, after "
             f"{format_duration(found.seconds_starting)} to start"
         )
     else:
@@ -83,7 +83,7 @@ def _to_folder(config: ScoreConfig) -> int:
     return 0 if totals.prefixes else NOTHING_SCORED
 
 
-def score_with_ray(config: ScoreConfig, watch: "Watcher") -> "ScoredRun":
+def score_with_ray(config: ScoreConfig, watch: "Watcher") -> "ChainRun":
     """Score with this machine's own Ray, or the cluster of the settings, until it is done or a signal comes.
 
     Raises what `pipeline.runtime.scoring.run.score_run` raises.

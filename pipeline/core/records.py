@@ -429,7 +429,7 @@ class UnitTarget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Totals:
-    """Counts over one or more units; totals of several units are added field by field.
+    """Counts over one or more units; totals of several units are added field by field, and subtracted so.
 
     `spent`: chains whose budget was spent before the estimator reached its target. `aborted`: rollouts that were stopped
     because they no longer counted.
@@ -456,3 +456,6 @@ class Totals:
 
     def __add__(self, other: "Totals") -> "Totals":
         return Totals(**{part.name: getattr(self, part.name) + getattr(other, part.name) for part in fields(self)})
+
+    def __sub__(self, other: "Totals") -> "Totals":
+        return Totals(**{part.name: getattr(self, part.name) - getattr(other, part.name) for part in fields(self)})

@@ -7,7 +7,7 @@ committed every `run.flush_seconds`.
 
 import asyncio
 from collections import Counter
-from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -36,6 +36,7 @@ from pipeline.graders.base import Checker
 from pipeline.graders.question import NO_COMPLETION
 from pipeline.runtime.async_grader import AsyncGrader
 from pipeline.runtime.distinct_prompts import DistinctPrompts
+from pipeline.runtime.flushes import with_flushes
 from pipeline.runtime.planner import Planner, SolutionDrawer, UnitPlan, totals_of
 from pipeline.runtime.prefix_reuse import PrefixMatcher
 from pipeline.runtime.rounds import Arrivals, Round, Rounds
@@ -145,7 +146,7 @@ class UnitLabeller:
         Raises StoreError, and EngineDied if the engine stops working; finished rollouts are committed before.
         """
         try:
-            return await self._with_flushes(buffer, self._label(rows, buffer, probe))
+            return await with_flushes(buffer.flush, self._flush_seconds, self._label(rows, buffer, probe))
         except EngineDied:
             await buffer.flush()
             raise
@@ -184,25 +185,6 @@ class UnitLabeller:
 
     def _rounds(self, plan: UnitPlan, buffer: UnitBuffer) -> Rounds:
         return Rounds(buffer, plan.trees, self._estimator)
-
-    async def _with_flushes(
-        self, buffer: UnitBuffer, work: Coroutine[Any, Any, UnitResult | None]
-    ) -> UnitResult | None:
-        working = asyncio.create_task(work)
-        flushing = asyncio.create_task(self._flush_regularly(buffer))
-        try:
-            await asyncio.wait([working, flushing], return_when=asyncio.FIRST_COMPLETED)
-            if flushing.done():
-                flushing.result()
-            return await working
-        finally:
-            for task in (working, flushing):
-                task.cancel()
-
-    async def _flush_regularly(self, buffer: UnitBuffer) -> None:
-        while True:
-            await asyncio.sleep(self._flush_seconds)
-            await buffer.flush()
 
     async def _draw(
         self, requests: Sequence[Request], rows: Sequence[InputRow], buffer: UnitBuffer, probe: Probe | None

@@ -5,8 +5,8 @@ Committed results are final. The buffer only adds results that the log does not 
 """
 
 import asyncio
-from collections.abc import Coroutine, Iterable, Mapping, Sequence, Set
-from typing import Any, TypeVar
+from collections.abc import Iterable, Mapping, Sequence, Set
+from typing import Any
 
 import pyarrow as pa
 
@@ -15,11 +15,10 @@ from pipeline.core.records import Rollout, RolloutOutcome, SampledSolution, Tota
 from pipeline.core.tables import rollout_outcomes, rollouts_table, sampled_solutions, solutions_table
 from pipeline.estimators.base import Learner
 from pipeline.estimators.tree import trials_of
+from pipeline.runtime.flushes import Uninterrupted
 from pipeline.runtime.problem_budget import meets_target
 from pipeline.storage.commits import Commit
 from pipeline.storage.unit_log import UnitLog
-
-_Result = TypeVar("_Result")
 
 
 class UnitBuffer:
@@ -36,7 +35,7 @@ class UnitBuffer:
         self._grader = grader
         self.unit_target = unit_target
         self._writing = asyncio.Lock()
-        self._under_way: set[asyncio.Task[Any]] = set()
+        self._uninterrupted = Uninterrupted()
         self._new_rollouts: dict[str, Rollout] = {}
         self._new_solutions: dict[tuple[str, int], SampledSolution] = {}
         self.readings = 0
@@ -120,7 +119,7 @@ class UnitBuffer:
 
     async def flush(self) -> None:
         """Commit the new results. Raises StoreError."""
-        await self._to_its_end(self._flush())
+        await self._uninterrupted.run(self._flush())
 
     async def _flush(self) -> None:
         async with self._writing:
@@ -143,7 +142,7 @@ class UnitBuffer:
         `learned_from`: see `Commit`. Returns False if the results are stale: the log has been read since, or another process
         has added to it. In the second case the log is read now.
         """
-        return await self._to_its_end(self._complete(results, totals, seconds, readings, learned_from))
+        return await self._uninterrupted.run(self._complete(results, totals, seconds, readings, learned_from))
 
     async def _complete(
         self, results: Mapping[str, pa.Table], totals: Totals, seconds: float, readings: int, learned_from: int
@@ -159,19 +158,6 @@ class UnitBuffer:
             if not won:
                 await self.read()
             return won
-
-    async def _to_its_end(self, work: Coroutine[Any, Any, _Result]) -> _Result:
-        """Run `work` to its end even if the caller is cancelled. Its thread would go on anyway, next to the thread of the next
-        call."""
-        task = asyncio.create_task(work)
-        self._under_way.add(task)
-        task.add_done_callback(self._ended)
-        return await asyncio.shield(task)
-
-    def _ended(self, task: asyncio.Task[Any]) -> None:
-        self._under_way.discard(task)
-        if not task.cancelled():
-            task.exception()  # asyncio prints the errors that nobody asks for, and a caller that was cancelled asks no more
 
     def _append(self, rollouts: Mapping[str, Rollout], solutions: Mapping[tuple[str, int], SampledSolution]) -> bool:
         tokens = sum(rollout.completion.n_tokens for rollout in rollouts.values())

@@ -14,9 +14,9 @@ import psutil
 from pipeline.config.label import DataConfig, RunConfig
 from pipeline.config.score import ScoreConfig
 from pipeline.graders.settings import MathConfig
-from pipeline.runtime.scoring import run as scoring
+from pipeline.runtime.chain_run import run as chain_run
+from pipeline.runtime.chain_run.staging import staged_chains
 from pipeline.runtime.scoring.run import score_run
-from pipeline.runtime.scoring.staging import staged_chains
 from pipeline.runtime.stop import StopSignal
 from pipeline.scorers.settings import OracleScorerConfig, OracleScores
 from tests.conftest import write_rows
@@ -80,7 +80,7 @@ def _processor(path: Path, out: Path) -> tuple[float, float]:
         spent = time.process_time() - began
         return found
 
-    with patch.object(scoring, "staged_chains", timed):
+    with patch.object(chain_run, "staged_chains", timed):
         began = time.process_time()
         score_run(config, hired_here, lambda _: None, StopSignal())
         whole = time.process_time() - began

@@ -4,17 +4,16 @@ A chain carries everything known about it, including its own answer and outcome.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
 
 from pipeline.config.label import DataConfig
 from pipeline.config.score import ScoreConfig
-from pipeline.core.errors import InputError
 from pipeline.core.ids import content_id
-from pipeline.core.records import ChainText, InputRow, Reject, RejectReason, RowLocation
+from pipeline.core.records import InputRow, Reject, RejectReason, RowLocation
 from pipeline.core.schemas import CHAINS
 from pipeline.core.tables import storable
 from pipeline.data.layouts import Extract
@@ -24,72 +23,32 @@ from pipeline.data.steps import step_texts
 from pipeline.graders.base import Checker
 from pipeline.graders.question import outcome_of
 from pipeline.graders.registry import checker_for
-from pipeline.storage.location import storage_at
-from pipeline.storage.stored_labels import frames_of
-from pipeline.storage.stored_run import readable_run
+from pipeline.runtime.chain_run.chains import ChainSource, Rejects, labelled_chains, numbered
 
-_STORED = tuple(name for name in CHAINS.names if name != "row")
 _NO_ANSWER = "\x00"
 """The name of a column that no row has. It supplies a placeholder answer, because the reader of rows requires one."""
 BLOCK = 1024
 """Chains of files that are read together."""
 
 
-class Rejects(Protocol):
-    """What takes the rows that cannot be used."""
-
-    def add(self, reject: Reject) -> None: ...
-
-
-@dataclass(slots=True)
-class LeftOutRows:
-    """The number of unusable rows so far. `first`: location and reason of the first one."""
-
-    rows: int = 0
-    first: str = ""
-
-    def add(self, reject: Reject) -> None:
-        self.rows += 1
-        self.first = self.first or f"{reject.location}: {reject.detail}"
+def score_source(config: ScoreConfig) -> ChainSource:
+    """The chains to score."""
+    return ChainSource(
+        place=config.run_dir or config.data.path,
+        tables=lambda left_out: chain_tables(config, left_out),
+        to_do="score",
+        done="scored",
+        results="scores",
+        elsewhere="another out",
+    )
 
 
 def chain_tables(config: ScoreConfig, left_out: Rejects) -> Iterator[pa.Table]:
     """The chains to score in blocks of the schema CHAINS, in order. Raises UsageError and InputError for a run or a path that
     cannot be read."""
-    number = 0
-    for block in _labelled(config) if config.run_dir else _read(config, left_out):
-        rows = pa.array(range(number, number + block.num_rows), pa.int64())
-        number += block.num_rows
-        yield block.add_column(0, "row", rows).select(CHAINS.names).cast(CHAINS)
-
-
-def refuse_none(config: ScoreConfig, chains: int, left_out: LeftOutRows) -> None:
-    """Raise InputError if there is no chain."""
-    if not chains:
-        first = f"; the first of {left_out.rows:,} rows: {left_out.first}" if left_out.rows else ""
-        raise InputError(f"{config.run_dir or config.data.path} holds no chain to score{first}")
-
-
-def chain_texts(chains: pa.Table) -> list[ChainText]:
-    """What a scorer gets of chains of the schema CHAINS."""
-    columns = [values(chains, name) for name in ("chain_id", "problem_id", "problem", "steps", "prefix_ids")]
-    return [
-        ChainText(chain_id=chain, problem_id=problem, problem=text, steps=tuple(each), prefix_ids=tuple(of_steps))
-        for chain, problem, text, each, of_steps in zip(*columns, strict=True)
-    ]
-
-
-def values(table: pa.Table, name: str) -> list[Any]:
-    """The values of a column."""
-    return table[name].to_pylist()
-
-
-def _labelled(config: ScoreConfig) -> Iterator[pa.Table]:
-    assert config.run_dir
-    storage = storage_at(config.run_dir)
-    run = readable_run(storage, partial=config.partial)
-    for frame in frames_of(storage, run, _STORED):
-        yield frame.to_arrow()
+    if config.run_dir:
+        return labelled_chains(config.run_dir, CHAINS, partial=config.partial)
+    return numbered(_read(config, left_out), CHAINS)
 
 
 def _read(config: ScoreConfig, left_out: Rejects) -> Iterator[pa.Table]:

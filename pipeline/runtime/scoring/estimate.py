@@ -1,27 +1,21 @@
-"""What a scoring would cost: `score --estimate` counts the chains, scores a sample of them in this process, and writes nothing.
-
-The time of all chains is that of the sample times the ratio of their numbers of characters: what a model computes grows with
-the length of its input.
-"""
+"""What a scoring would cost: `score --estimate` counts the chains, scores a sample in this process, and writes nothing."""
 
 import asyncio
 import time
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from heapq import heappush, heapreplace
-
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from pipeline.config.score import ScoreConfig
 from pipeline.core.records import ChainText
-from pipeline.runtime.scoring.chains import LeftOutRows, chain_tables, chain_texts, refuse_none, values
+from pipeline.runtime.chain_run.chains import LeftOutRows, chain_texts
+from pipeline.runtime.chain_run.sample import sampled_chains
+from pipeline.runtime.scoring.chains import score_source
 from pipeline.runtime.scoring.work import engine_here, score_chains
 from pipeline.scorers.base import StepScores
 
 SAMPLE = 256
-"""Chains that are scored: those with the smallest ids. Ids are hashes, so the sample is random, and the same each time."""
+"""Chains that are scored."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,29 +38,13 @@ class ScoreEstimate:
 
 def estimate_scores(config: ScoreConfig) -> ScoreEstimate:
     """Raises UsageError for an unusable model, InputError if there is no chain, and EngineDied."""
-    left_out = LeftOutRows()
-    chains = steps = characters = 0
-    sample: list[tuple[int, int, pa.Table]] = []
-    for table in chain_tables(config, left_out):
-        first = chains
-        chains += table.num_rows
-        steps += int(pc.sum(pc.list_value_length(table["steps"])).as_py() or 0)
-        characters += _characters(table)
-        for chain_id, row in zip(values(table, "chain_id"), values(table, "row"), strict=True):
-            # Negative, so that the largest of the smallest ids is the one that leaves the heap.
-            rank = -int(chain_id, 16)
-            if len(sample) < SAMPLE:
-                heappush(sample, (rank, row, table.slice(row - first, 1)))
-            elif rank > sample[0][0]:
-                heapreplace(sample, (rank, row, table.slice(row - first, 1)))
-    refuse_none(config, chains, left_out)
-    drawn = pa.concat_tables([table for _, _, table in sorted(sample, key=lambda each: each[1])])
-    scored, loading, seconds, model = asyncio.run(_timed(config, chain_texts(drawn)))
+    sample = sampled_chains(score_source(config), SAMPLE)
+    scored, loading, seconds, model = asyncio.run(_timed(config, chain_texts(sample.drawn)))
     tokens = [each.n_tokens for each in scored]
     return ScoreEstimate(
-        chains=chains,
-        steps=steps,
-        left_out=left_out,
+        chains=sample.chains,
+        steps=sample.steps,
+        left_out=sample.left_out,
         sampled=len(scored),
         mean_tokens=sum(tokens) / len(tokens),
         most_tokens=max(tokens),
@@ -74,7 +52,7 @@ def estimate_scores(config: ScoreConfig) -> ScoreEstimate:
         model=model,
         seconds_loading=loading,
         chains_per_second=len(scored) / seconds,
-        seconds=seconds * characters / max(1, _characters(drawn)),
+        seconds=seconds * sample.weight,
     )
 
 
@@ -91,8 +69,3 @@ async def _timed(config: ScoreConfig, chains: list[ChainText]) -> tuple[list[Ste
         return list(scored), loaded - began, max(time.monotonic() - warm, 1e-9), engine.model
     finally:
         await engine.close()
-
-
-def _characters(table: pa.Table) -> int:
-    texts = [*values(table, "problem"), *(step for steps in values(table, "steps") for step in steps)]
-    return sum(map(len, texts))

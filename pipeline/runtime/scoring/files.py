@@ -14,8 +14,9 @@ import pyarrow.parquet as pq
 from pipeline.config.score import ScoreConfig
 from pipeline.core.errors import UsageError
 from pipeline.data.rows import input_files
+from pipeline.runtime.chain_run.chains import LeftOutRows, chain_texts
 from pipeline.runtime.scoring.calibrated import calibration_of, refuse_other
-from pipeline.runtime.scoring.chains import LeftOutRows, chain_tables, chain_texts, refuse_none
+from pipeline.runtime.scoring.chains import chain_tables, score_source
 from pipeline.runtime.scoring.tables import schema_with, scores_table
 from pipeline.runtime.scoring.work import engine_here, score_chains
 from pipeline.scorers.base import ScoringEngine
@@ -83,7 +84,7 @@ async def _scored(config: ScoreConfig, out: Path, engine: ScoringEngine, calibra
                 counted += len(scored)
                 steps += sum(score is not None for each in scored for score in each.scores)
                 unscored.update(each.fault for each in scored if each.fault)
-            refuse_none(config, counted, left_out)
+            score_source(config).refuse_none(counted, left_out)
     finally:
         await engine.close()
     return Scored(chains=counted, steps=steps, unscored=unscored, left_out=left_out)

@@ -17,9 +17,10 @@ from pipeline.core.errors import Interrupted, RunConflict, UsageError
 from pipeline.core.progress import Status
 from pipeline.core.schemas import CALIBRATED_SCORES, SCORES
 from pipeline.graders.settings import MathConfig
+from pipeline.runtime.chain_run.run import ChainRun
 from pipeline.runtime.scoring.estimate import estimate_scores
 from pipeline.runtime.scoring.files import score_to_file
-from pipeline.runtime.scoring.run import ScoredRun, score_run
+from pipeline.runtime.scoring.run import score_run
 from pipeline.runtime.stop import StopSignal
 from pipeline.scorers.base import FAILED
 from pipeline.scorers.calibration import Calibration, MadeFrom, MapKind, PositionMap, encode
@@ -55,7 +56,7 @@ def settings(path: Path, out: Path, run: RunConfig = QUICK, **oracle: Any) -> Sc
     )
 
 
-def scored(config: ScoreConfig, watch: Callable[[Status], None] = lambda _: None) -> ScoredRun:
+def scored(config: ScoreConfig, watch: Callable[[Status], None] = lambda _: None) -> ChainRun:
     stop = StopSignal()
     try:
         return score_run(config, hired_here, watch, stop)
@@ -83,11 +84,11 @@ def expected(input_file: Path, tmp_path: Path) -> pl.DataFrame:
 
 def test_a_folder_holds_the_scores_that_a_file_would(input_file: Path, expected: pl.DataFrame, tmp_path: Path) -> None:
     found = scored(settings(input_file, tmp_path / "out"))
-    assert (found.totals.chains, found.totals.prefixes, found.units, found.chains_now) == (23, 34, 5, 23)
+    assert (found.totals.chains, found.totals.prefixes, found.units, found.now.chains) == (23, 34, 5, 23)
     assert frame(tmp_path / "out").equals(expected)
     assert frame(tmp_path / "out").columns == SCORES.names
     again = scored(settings(input_file, tmp_path / "out"))
-    assert (again.units_done_now, again.chains_now, again.totals) == (0, 0, found.totals)
+    assert (again.units_done_now, again.now.chains, again.totals) == (0, 0, found.totals)
 
 
 def test_an_interrupted_run_goes_on_with_what_is_left(input_file: Path, expected: pl.DataFrame, tmp_path: Path) -> None:
@@ -136,7 +137,7 @@ def test_more_chains_are_scored_alone(input_file: Path, tmp_path: Path) -> None:
     before = frame(out)
     write_rows(input_file, rows(31))
     found = scored(settings(input_file, out))
-    assert (found.chains_now, found.totals.chains) == (8, 31)
+    assert (found.now.chains, found.totals.chains) == (8, 31)
     assert frame(out)[:23].equals(before)
     assert frame(out)["row"].to_list() == list(range(31))
     score_to_file(settings(input_file, tmp_path / "all.parquet"))
@@ -191,7 +192,7 @@ def test_a_run_of_label_is_scored_with_its_own_prefixes_and_as_it_grows(tmp_path
     assert both["source_id"].to_list() == both["source_id_run"].to_list()
     write_rows(path, rows(10))
     label_in_process(label)
-    assert scored(config).chains_now == 2
+    assert scored(config).now.chains == 2
 
 
 def test_status_and_readers_know_the_folder(

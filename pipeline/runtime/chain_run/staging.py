@@ -1,8 +1,8 @@
-"""The staged chains of a score run: units of chains on disk, before any engine starts.
+"""The staged chains of a run over chains: units of chains on disk, before any engine starts.
 
 A temporary SQLite file keeps which chains there are, so memory does not grow with their number. A chain that repeats another
-one is scored once. A later start may have more chains, as from a run that has gone on: they make new units, and nothing that is
-scored is scored again.
+one is used once. A later start may have more chains, as from a run that has gone on: they make new units, and nothing that is
+done is done again.
 """
 
 import sqlite3
@@ -15,12 +15,11 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from pipeline.config.score import ScoreConfig
 from pipeline.core.errors import RunConflict, StoreError, other_job
 from pipeline.core.ids import content_id
 from pipeline.core.records import Reject, RejectReason, RowLocation, Totals
+from pipeline.runtime.chain_run.chains import ChainSource, LeftOutRows, values
 from pipeline.runtime.intake import RejectFiles
-from pipeline.runtime.scoring.chains import LeftOutRows, chain_tables, refuse_none, values
 from pipeline.storage.commits import (
     INPUT,
     UNIT,
@@ -50,13 +49,14 @@ CREATE TABLE chains (chain_id TEXT PRIMARY KEY, staged INTEGER, seen INTEGER) WI
 
 def staged_chains(
     storage: Storage,
-    config: ScoreConfig,
+    source: ChainSource,
+    unit_problems: int,
     run_identity: Mapping[str, object],
     asked: Mapping[str, object],
     check: Callable[[], None],
 ) -> tuple[Commit, list[str]]:
-    """The record of the staged chains, and the names of its damaged files. `asked`: the identity of this start. `check` is
-    called before each block of chains and may raise.
+    """The record of the staged chains, and the names of its damaged files. `unit_problems`: problems of a unit. `asked`: the
+    identity of this start. `check` is called before each block of chains and may raise.
 
     Raises InputError, RunConflict and StoreError.
     """
@@ -66,7 +66,7 @@ def staged_chains(
     if known is not None and has_input(known.settings, run_identity, asked):
         return known, damaged
     began = time.monotonic()
-    staging = _Staging(storage, staged_id, config, () if known is None else known.shards, check)
+    staging = _Staging(storage, staged_id, source, unit_problems, () if known is None else known.shards, check)
     shards, totals = staging.staged()
     commit = Commit(
         kind=INPUT,
@@ -94,13 +94,15 @@ class _Staging:
         self,
         storage: Storage,
         staged_id: str,
-        config: ScoreConfig,
+        source: ChainSource,
+        unit_problems: int,
         staged: Iterable[ShardRecord],
         check: Callable[[], None],
     ) -> None:
         self._storage = storage
         self._id = staged_id
-        self._config = config
+        self._source = source
+        self._unit_problems = unit_problems
         self._staged = [shard for shard in staged if shard.table == CHAINS]
         self._check = check
 
@@ -115,11 +117,11 @@ class _Staging:
             vanished = database.execute("SELECT chain_id FROM chains WHERE seen = 0 LIMIT 1").fetchone()
             if vanished:
                 raise RunConflict(
-                    f"{self._storage.run_dir} has scores of other chains: chain {vanished[0]} is not in the input any more; "
-                    "choose another out, or give the input of before with more chains"
+                    f"{self._storage.run_dir} has {self._source.results} of other chains: chain {vanished[0]} is not in the "
+                    f"input any more; choose {self._source.elsewhere}, or give the input of before with more chains"
                 )
             chains = int(database.execute("SELECT COUNT(*) FROM chains").fetchone()[0])
-        refuse_none(self._config, chains, first)
+        self._source.refuse_none(chains, first)
         rejects.flush()
         return [*shards, *rejects.shards], Totals(rows=chains + rejects.count, used=chains, rejected=rejects.count)
 
@@ -132,7 +134,7 @@ class _Staging:
 
     def _new(self, database: sqlite3.Connection, rejects: "_Both") -> Iterator[pa.Table]:
         """The chains that are new, in blocks."""
-        for block in chain_tables(self._config, rejects):
+        for block in self._source.tables(rejects):
             self._check()
             fresh = []
             for chain, row in zip(values(block, "chain_id"), values(block, "row"), strict=True):
@@ -144,7 +146,7 @@ class _Staging:
                     ).rowcount
                 )
                 if again:
-                    rejects.add(_repeated(self._config, chain, row))
+                    rejects.add(_repeated(self._source, chain, row))
                 fresh.append(bool(added))
             yield block.filter(pa.array(fresh, pa.bool_()))
 
@@ -153,10 +155,10 @@ class _Staging:
         rows = count(first_row)
         waiting: dict[str, pa.Table] = {}
         file = count(len(self._staged))
-        for unit in _units(blocks, self._config.run.unit_problems):
+        for unit in _units(blocks, self._unit_problems):
             numbers = pa.array([next(rows) for _ in range(unit.num_rows)], pa.int64())
             unit = unit.set_column(0, unit.schema.field(0), numbers)
-            waiting[content_id("scored", *values(unit, "chain_id"))] = unit
+            waiting[content_id(self._source.done, *values(unit, "chain_id"))] = unit
             if len(waiting) == UNITS_PER_FILE:
                 yield write_chains(self._storage, self._file_id(next(file)), waiting)
                 waiting = {}
@@ -179,11 +181,11 @@ class _Both:
         self._files.add(reject)
 
 
-def _repeated(config: ScoreConfig, chain_id: str, row: int) -> Reject:
+def _repeated(source: ChainSource, chain_id: str, row: int) -> Reject:
     return Reject(
-        location=RowLocation(file=config.run_dir or config.data.path, line=row + 1),
+        location=RowLocation(file=source.place, line=row + 1),
         reason=RejectReason.DUPLICATE,
-        detail=f"an earlier row has the same chain {chain_id}; that row is scored",
+        detail=f"an earlier row has the same chain {chain_id}; that row is {source.done}",
         source_id=None,
     )
 

@@ -1,0 +1,107 @@
+"""The chains of a run over chains: those that a run of `label` has, as tables, and what a scorer or a judge gets of them."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from pipeline.core.errors import InputError
+from pipeline.core.ids import content_id
+from pipeline.core.records import ChainText, Reject
+from pipeline.storage.location import storage_at
+from pipeline.storage.run_record import STAGED_INPUT
+from pipeline.storage.stored_labels import frames_of, label_shards
+from pipeline.storage.stored_run import readable_run
+
+
+class Rejects(Protocol):
+    """What takes the rows that cannot be used."""
+
+    def add(self, reject: Reject) -> None: ...
+
+
+@dataclass(slots=True)
+class LeftOutRows:
+    """The number of unusable rows so far. `first`: location and reason of the first one."""
+
+    rows: int = 0
+    first: str = ""
+
+    def add(self, reject: Reject) -> None:
+        self.rows += 1
+        self.first = self.first or f"{reject.location}: {reject.detail}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChainSource:
+    """Where chains come from. `place`: a run directory or a path. `tables`: reads them in order, in blocks of `schemas.CHAINS`
+    or `CHAINS_WITH_ANSWERS`, and gives the rows that cannot be used to its argument. Raises UsageError and InputError for what
+    cannot be read.
+
+    The words of messages: `to_do` ("score"), `done` ("scored"), `results` ("scores"), and `elsewhere`, what to choose for
+    other chains ("another out").
+    """
+
+    place: str
+    tables: Callable[[Rejects], Iterator[pa.Table]]
+    to_do: str
+    done: str
+    results: str
+    elsewhere: str
+
+    def refuse_none(self, chains: int, left_out: LeftOutRows) -> None:
+        """Raise InputError if there is no chain."""
+        if not chains:
+            first = f"; the first of {left_out.rows:,} rows: {left_out.first}" if left_out.rows else ""
+            raise InputError(f"{self.place} holds no chain to {self.to_do}{first}")
+
+
+def labelled_chains(run_dir: str, schema: pa.Schema, *, partial: bool) -> Iterator[pa.Table]:
+    """The chains of a run of `label` in the order of its input, in blocks of `schema`. An unfinished run is accepted only with
+    `partial`. Raises UsageError and StoreError for a run that cannot be read."""
+    storage = storage_at(run_dir)
+    run = readable_run(storage, partial=partial)
+    stored = [name for name in schema.names if name != "row"]
+    yield from numbered((frame.to_arrow() for frame in frames_of(storage, run, stored)), schema)
+
+
+def labelled_identity(run_dir: str, *, partial: bool) -> dict[str, object]:
+    """What a run of `label` adds to the identity of a run over its chains. Raises UsageError where it has no labels, and as
+    `labelled_chains` does."""
+    storage = storage_at(run_dir)
+    run = readable_run(storage, partial=partial)
+    labels = [shard.sha256 for shard in label_shards(storage, run)]
+    return {"source": run.identity[STAGED_INPUT], "input": content_id("labels", *labels)}
+
+
+def numbered(blocks: Iterator[pa.Table], schema: pa.Schema) -> Iterator[pa.Table]:
+    """Blocks of chains without the column `row` as blocks of `schema`, with their numbers in the input as `row`."""
+    number = 0
+    for block in blocks:
+        rows = pa.array(range(number, number + block.num_rows), pa.int64())
+        number += block.num_rows
+        yield block.add_column(0, "row", rows).select(schema.names).cast(schema)
+
+
+def chain_texts(chains: pa.Table) -> list[ChainText]:
+    """What a scorer or a judge gets of chains, with known answers where the table has the column `gold_answers`."""
+    columns = [values(chains, name) for name in ("chain_id", "problem_id", "problem", "steps", "prefix_ids")]
+    known = "gold_answers" in chains.column_names
+    golds = values(chains, "gold_answers") if known else [()] * chains.num_rows
+    return [
+        ChainText(
+            chain_id=chain,
+            problem_id=problem,
+            problem=text,
+            steps=tuple(each),
+            prefix_ids=tuple(of_steps),
+            golds=tuple(answers),
+        )
+        for chain, problem, text, each, of_steps, answers in zip(*columns, golds, strict=True)
+    ]
+
+
+def values(table: pa.Table, name: str) -> list[Any]:
+    """The values of a column."""
+    return table[name].to_pylist()

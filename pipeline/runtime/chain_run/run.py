@@ -1,0 +1,147 @@
+"""The driver of a run over chains: stages the chains, has workers do the units that need it, and says what the directory holds.
+
+The driver handles units and receipts. Workers read chains and write results.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pipeline.config.label import RunConfig
+from pipeline.core.errors import StoreError
+from pipeline.core.formatting import format_unfinished
+from pipeline.core.progress import Status
+from pipeline.core.records import Totals, UnitTarget
+from pipeline.runtime.chain_run.chains import ChainSource
+from pipeline.runtime.chain_run.staging import staged_chains
+from pipeline.runtime.heartbeat import heartbeat
+from pipeline.runtime.held_run import ended_politely, repaired, sequences
+from pipeline.runtime.scheduler import Scheduler
+from pipeline.runtime.state import RunState, state_of
+from pipeline.runtime.stop import StopSignal
+from pipeline.runtime.worker_handle import Watcher, WorkerPool
+from pipeline.runtime.workload import Workload
+from pipeline.storage.lock import hold_lock
+from pipeline.storage.run_record import as_recorded, check_claim, claim
+from pipeline.storage.storage import Storage
+from pipeline.storage.units import units_of
+
+Hiring = Callable[[Workload], AbstractContextManager[WorkerPool]]
+"""A context that provides workers."""
+Running = Callable[[Coroutine[Any, Any, None]], None]
+"""Runs a coroutine to its end from synchronous code, as `asyncio.run` does."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChainRunTask:
+    """What a command does with chains, in which run directory. `asked` makes the identity of this start, see
+    `run_record`.
+
+    `doing`: the stage of a status while workers work. `counted`: what a status counts, in the plural; `count`: their number in
+    totals.
+    """
+
+    source: ChainSource
+    storage: Storage
+    asked: Callable[[], dict[str, object]]
+    run: RunConfig
+    workload: Callable[[], Workload]
+    doing: str
+    counted: str
+    count: Callable[[Totals], int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChainRun:
+    """What a run over chains holds, and what this start did. `totals`: of the whole run; `rejected` rows were left out.
+    `now`: what this start has added to the log."""
+
+    run_dir: str
+    totals: Totals
+    units: int
+    units_done_now: int
+    now: Totals
+    seconds_starting: float
+    seconds_working: float
+    damaged: tuple[str, ...] = ()
+
+
+def run_over_chains(
+    task: ChainRunTask, hiring: Hiring, watch: Watcher, stop: StopSignal, run: Running = asyncio.run
+) -> ChainRun:
+    """Do all chains. A later start continues with the units that are not done, and with chains that are new.
+
+    Raises InputError, UsageError, PolicyError, ClusterError, RunConflict, StoreError, EngineDied, and Interrupted if `stop` has
+    received a signal. Committed work is always kept.
+    """
+    watch(Status(stage="reading the chains", counted=task.counted))
+    storage, asked = task.storage, task.asked()
+    check_claim(storage, as_recorded(storage, asked))
+    with hold_lock(storage, lock=task.run.lock) as alone:
+        run_identity = as_recorded(storage, asked, alone=alone)
+        damaged = claim(storage, run_identity, alone=alone)
+        with heartbeat(storage, None, watch) as beat:
+            found = _done(task, run_identity, asked, hiring, beat, stop, run)
+    return replace(found, damaged=(*damaged, *found.damaged))
+
+
+def _done(
+    task: ChainRunTask,
+    run_identity: Mapping[str, object],
+    asked: Mapping[str, object],
+    hiring: Hiring,
+    watch: Watcher,
+    stop: StopSignal,
+    run: Running,
+) -> ChainRun:
+    storage = task.storage
+    staged, damaged_input = staged_chains(storage, task.source, task.run.unit_problems, run_identity, asked, stop.check)
+    units = list(units_of(storage, staged))
+    found, damaged = repaired(storage, units)
+    targets = dict.fromkeys((unit.unit_id for unit in units), UnitTarget())
+    before = state_of(units, found, targets)
+    seconds = _worked_off(task, before, len(units), hiring, watch, stop, run)
+    after = state_of(units, sequences(storage), targets) if before.jobs else before
+    if after.jobs:
+        raise StoreError(
+            f"{storage.run_dir}: {format_unfinished(len(after.jobs), len(units))} again: start the same command again"
+        )
+    return ChainRun(
+        run_dir=storage.run_dir,
+        totals=replace(after.totals, rows=staged.totals.rows, rejected=staged.totals.rejected),
+        units=len(units),
+        units_done_now=len(before.jobs),
+        now=after.logged - before.logged,
+        seconds_starting=seconds[0],
+        seconds_working=seconds[1],
+        damaged=(*damaged_input, *damaged),
+    )
+
+
+def _worked_off(
+    task: ChainRunTask,
+    before: RunState,
+    units: int,
+    hiring: Hiring,
+    watch: Watcher,
+    stop: StopSignal,
+    run: Running,
+) -> tuple[float, float]:
+    """Have workers do what is left. Returns the seconds until the first worker had started, and those after."""
+
+    def shown(status: Status) -> None:
+        logged = before.logged
+        watch(replace(status, counted=task.counted, rollouts_before=task.count(logged), tokens_before=logged.tokens))
+
+    shown(Status(stage="starting", units=units, units_done=units - len(before.jobs)))
+    if not before.jobs:
+        return 0.0, 0.0
+    with ended_politely(), hiring(task.workload()) as offer:
+        stop.listen()
+        scheduler = Scheduler(
+            task.run, offer, jobs=before.jobs, units=units, watch=shown, check=stop.check, doing=task.doing
+        )
+        run(scheduler.work_off())
+        return scheduler.seconds_starting, scheduler.seconds_labelling

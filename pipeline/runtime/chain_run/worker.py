@@ -1,0 +1,262 @@
+"""A worker of a run over chains: one engine, several units at once. It writes the files of its units and returns a receipt for
+each.
+
+Results are rows of the unit's log, so a crash loses at most those of `run.flush_seconds`, and a chain that kills engines is
+found as a request of `label` is.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+from typing import Generic, Protocol, TypeVar
+
+import pyarrow as pa
+
+from pipeline.core.errors import EngineDied
+from pipeline.core.failpoints import failpoint
+from pipeline.core.records import ChainText, Totals, UnitTarget
+from pipeline.runtime.chain_run.chains import chain_texts, values
+from pipeline.runtime.flushes import Uninterrupted, with_flushes
+from pipeline.runtime.sampling import Backpressure
+from pipeline.runtime.unit import Probe
+from pipeline.runtime.worker import Receipt, Snapshot, UnitTask
+from pipeline.storage.commits import Commit
+from pipeline.storage.storage import Storage
+from pipeline.storage.unit_log import UnitLog
+from pipeline.storage.units import unit_chains
+
+Result = TypeVar("Result")
+"""What an engine says of a chain."""
+
+
+class ChainWork(Protocol[Result]):
+    """What is done with chains, and how it is stored. `table`: that of the results. `votes`: rows of a chain in it."""
+
+    table: str
+    votes: int
+
+    @property
+    def model(self) -> str:
+        """Identity of the model. Known after `start`."""
+        ...
+
+    @property
+    def capacity(self) -> int:
+        """The number of chains that keep the engine busy. Known after `start`."""
+        ...
+
+    async def fetch(self) -> None:
+        """Download to this machine what the engine loads. Raises PolicyError."""
+        ...
+
+    async def start(self) -> None:
+        """Load the model. Raises PolicyError."""
+        ...
+
+    def results(self, chains: Mapping[int, ChainText]) -> AsyncGenerator[Mapping[int, Result], None]:
+        """The results of chains by row, each once, as they arrive. Raises EngineDied."""
+        ...
+
+    def failed(self, chain: ChainText) -> Result:
+        """The result of a chain that kills engines."""
+        ...
+
+    def rows(self, chains: pa.Table, results: Sequence[Result]) -> pa.Table:
+        """The rows of results. `chains`: of `schemas.CHAINS`, in the order of `results`."""
+        ...
+
+    def totals(self, rows: pa.Table) -> Totals:
+        """The counts of rows of results."""
+        ...
+
+    def snapshot(self) -> Snapshot:
+        """Counts of results (`rollouts`), their tokens, and the work and the load of the engine, since its start."""
+        ...
+
+    async def close(self) -> None:
+        """Free the device."""
+        ...
+
+
+class ChainWorker(Generic[Result]):
+    """See the module, and `workload.UnitWorker`."""
+
+    def __init__(self, work: ChainWork[Result], storage: Storage, flush_seconds: float) -> None:
+        self._work = work
+        self._storage = storage
+        self._flush_seconds = flush_seconds
+        self._backpressure: Backpressure | None = None
+        self._open: dict[_Unit[Result], None] = {}
+        self._began = 0.0
+        self._begun = self._planned = 0
+
+    async def fetch(self) -> None:
+        await self._work.fetch()
+
+    async def start(self) -> str:
+        await self._work.start()
+        self._began = _now()
+        self._backpressure = Backpressure(self._work.capacity)
+        return self._work.model
+
+    async def wait_for_capacity(self, begun: int) -> None:
+        await self._started().wait(begun)
+
+    async def finish_unit(self, task: UnitTask) -> Receipt:
+        started, pressure = _now(), self._started()
+        pressure.begin(task.unit.unit_id)
+        unit = await self._opened(task)
+        self._open[unit] = None
+        try:
+            self._begun += 1
+            self._planned += len(unit.missing()) * self._work.votes
+            while unit.whole is None:
+                if not await self._all_done(unit, task.probe, pressure):
+                    return Receipt(unit_id=task.unit.unit_id, whole=False)
+                await unit.complete(_now() - started)
+        finally:
+            pressure.ready(task.unit.unit_id)
+            del self._open[unit]
+        return Receipt(unit_id=task.unit.unit_id, whole=True, engine_failed=unit.whole.totals.engine_failed)
+
+    async def missing_requests(self, task: UnitTask) -> list[str]:
+        unit = await self._opened(task)
+        return [] if unit.whole else [chain.chain_id for chain in unit.missing().values()]
+
+    async def snapshot(self) -> Snapshot:
+        if self._backpressure is None:
+            return Snapshot()
+        return replace(self._work.snapshot(), begun=self._begun, planned=self._planned, seconds=_now() - self._began)
+
+    async def drain(self) -> None:
+        for unit in list(self._open):
+            await unit.flush()
+
+    async def stop(self) -> None:
+        await self._work.close()
+
+    async def _all_done(self, unit: "_Unit[Result]", probe: Probe | None, pressure: Backpressure) -> bool:
+        """Do the chains of a unit that have no result, or those of `probe`. Returns whether all have one."""
+        missing = unit.missing()
+        if probe is not None:
+            for row, chain in missing.items():
+                if chain.chain_id in probe.failed:
+                    unit.take({row: self._work.failed(chain)})
+            missing = {row: chain for row, chain in missing.items() if chain.chain_id in probe.only}
+        pressure.ask(len(missing))
+        pressure.ready(unit.unit_id)
+        try:
+            await with_flushes(unit.flush, self._flush_seconds, self._take_results(unit, missing, pressure))
+        except EngineDied:
+            await unit.flush()
+            raise
+        if unit.missing():
+            await unit.flush()
+            return False
+        return True
+
+    async def _take_results(
+        self, unit: "_Unit[Result]", missing: Mapping[int, ChainText], pressure: Backpressure
+    ) -> None:
+        answered = 0
+        try:
+            async with aclosing(self._work.results(missing)) as arriving:
+                async for results in arriving:
+                    unit.take(results)
+                    answered += len(results)
+                    pressure.answer(len(results))
+        finally:
+            pressure.answer(len(missing) - answered)
+
+    def _started(self) -> Backpressure:
+        if self._backpressure is None:
+            raise EngineDied("the worker has not been started")
+        return self._backpressure
+
+    async def _opened(self, task: UnitTask) -> "_Unit[Result]":
+        log = UnitLog(self._storage, task.unit.unit_id, task.known_length)
+        chains = await asyncio.to_thread(unit_chains, self._storage, task.unit)
+        unit = _Unit(log, chains, self._work, task.unit_target)
+        await unit.read()
+        return unit
+
+
+class _Unit(Generic[Result]):
+    """A unit's chains, those of them with results in its log, and results that are not yet committed, by row."""
+
+    def __init__(self, log: UnitLog, chains: pa.Table, work: ChainWork[Result], unit_target: UnitTarget) -> None:
+        self._log = log
+        self._chains = chains
+        self._work = work
+        self._unit_target = unit_target
+        self._writing = asyncio.Lock()
+        self._uninterrupted = Uninterrupted()
+        self._logged: set[int] = set()
+        self._new: dict[int, Result] = {}
+        self._by_row: Mapping[int, ChainText] = dict(zip(values(chains, "row"), chain_texts(chains), strict=True))
+
+    @property
+    def unit_id(self) -> str:
+        return self._log.unit_id
+
+    @property
+    def whole(self) -> Commit | None:
+        """The record that completes the unit."""
+        return self._log.whole
+
+    async def read(self) -> None:
+        """Read the log, and keep only those new results that are not committed by now. Raises StoreError."""
+        await asyncio.to_thread(self._log.read)
+        self._logged = {row for table in self._log.rows(self._work.table) for row in values(table, "row")}
+        self._new = {row: result for row, result in self._new.items() if row not in self._logged}
+
+    def missing(self) -> dict[int, ChainText]:
+        """The chains without results, by row."""
+        return {row: chain for row, chain in self._by_row.items() if row not in self._logged and row not in self._new}
+
+    def take(self, results: Mapping[int, Result]) -> None:
+        """Keep results until they are committed."""
+        self._new |= results
+
+    async def flush(self) -> None:
+        """Commit the new results. Raises StoreError."""
+        await self._uninterrupted.run(self._flush())
+
+    async def _flush(self) -> None:
+        async with self._writing:
+            while self._new:
+                failpoint("worker.flush")
+                new = dict(self._new)
+                rows = self._rows(new)
+                if await asyncio.to_thread(self._log.append, {self._work.table: rows}, self._work.totals(rows)):
+                    self._committed(new)
+                    return
+                await self.read()
+
+    async def complete(self, seconds: float) -> None:
+        """Commit the unit with its last results, unless somebody else has extended its log; then read the log again."""
+        await self._uninterrupted.run(self._complete(seconds))
+
+    async def _complete(self, seconds: float) -> None:
+        async with self._writing:
+            failpoint("worker.complete")
+            table, new = self._work.table, dict(self._new)
+            last = self._rows(new)
+            totals = sum(map(self._work.totals, (*self._log.rows(table), last)), Totals())
+            if await asyncio.to_thread(self._log.complete, {table: last}, {}, totals, self._unit_target, seconds):
+                self._committed(new)
+            else:
+                await self.read()
+
+    def _committed(self, rows: Collection[int]) -> None:
+        self._logged |= set(rows)
+        self._new = {row: result for row, result in self._new.items() if row not in rows}
+
+    def _rows(self, new: Mapping[int, Result]) -> pa.Table:
+        chains = self._chains.filter(pa.array([row in new for row in self._by_row], pa.bool_()))
+        return self._work.rows(chains, [new[row] for row in self._by_row if row in new])
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
