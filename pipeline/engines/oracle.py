@@ -201,7 +201,7 @@ class OracleEngine:
         draw = _draw(f"{self._config.seed}:{request.request_id}")
         right = draw / _UNIT < value
         golds = request.problem.golds
-        text = f"So the work is done.\nThe answer is {golds[0] if right else _wrong(golds, draw)}."
+        text = f"So the work is done.\nThe answer is {golds[0] if right and golds else _wrong(golds, draw)}."
         length = self._config.tokens_per_step
         return Completion(
             request=request,
@@ -214,7 +214,7 @@ class OracleEngine:
 
 def _wrong(golds: Sequence[str], draw: int) -> str:
     """An answer that is not in `golds`: a larger number where all of them are whole numbers, else words."""
-    if all(_WHOLE.fullmatch(gold) for gold in golds):
+    if golds and all(_WHOLE.fullmatch(gold) for gold in golds):
         return str(max(int(gold.replace(",", "")) for gold in golds) + 1 + draw % 3)
     return "none of these" if "none of these" not in golds else "something else"
 

@@ -19,8 +19,8 @@ from pipeline.engines.base import BatchEngine, Surroundings, empty_completion
 from pipeline.engines.embedded import embedded_model
 from pipeline.engines.hugging_face import HfTokenizer
 from pipeline.engines.oracle import ByteTokenizer
+from pipeline.judges.templates import process_bench, think_prm
 from pipeline.scorers.base import FAILED, TOO_LONG, UNREADABLE, StepScores
-from pipeline.scorers.generative import process_bench, think_prm
 from pipeline.scorers.generative.engine import GenerativeEngine
 from pipeline.scorers.generative.scorer import Generative
 from pipeline.scorers.registry import open_scorer, scorer_for

@@ -7,11 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline.core.records import Finish, StepOpinion
 from pipeline.judges.boxes import boxes
+from pipeline.judges.templates import gen_prm, think_prm
+from pipeline.judges.templates.process_bench import ProcessBench, critique_prompt
 from pipeline.scorers.base import TOO_LONG, UNREADABLE
-from pipeline.scorers.generative import gen_prm, process_bench, think_prm
-from pipeline.scorers.generative.base import Judged
-from pipeline.scorers.generative.votes import after_first_error, step_scores
+from pipeline.scorers.generative.base import Judged, Vote
+from pipeline.scorers.generative.votes import after_first_error, first_error_vote, step_scores
 from tests.strategies import texts
 
 HOSTILE_TEXTS = 10_000
@@ -30,6 +32,10 @@ PIECES = (
     *("\\", "$", "**", "\n", " ", "\x00", "\u2212", "\u202e", "é" * 50, "<analyze>", "</analyze>\n", "</think>", "١"),
     *("__import__('os').system('id')", "%s%n", "{0.__class__}", "\ud83d\ude00", "9" * 500, "\\boxed{" * 50),
 )
+
+
+def vote_of(text: str, steps: int, base: int) -> Vote:
+    return first_error_vote(ProcessBench(base).read([text], Finish.STOP, steps), steps)
 
 
 def says(text: str) -> list[str]:
@@ -68,30 +74,30 @@ def test_a_box_is_found_wherever_it_stands(before: str, verdict: str, after: str
 @given(st.integers(1, 12), st.integers(0, 1), st.data())
 def test_an_index_is_the_first_error_in_either_base(steps: int, base: int, data: st.DataObject) -> None:
     error = data.draw(st.integers(0, steps - 1))
-    vote = process_bench.first_error_vote(f"Is it \\boxed{{-1}}? No: \\boxed{{{error + base}}}.", steps, base)
+    vote = vote_of(f"Is it \\boxed{{-1}}? No: \\boxed{{{error + base}}}.", steps, base)
     assert vote == [1.0] * error + [0.0] * (steps - error)
-    assert process_bench.first_error_vote("\\boxed{0}, no, \\boxed{-1}", steps, base) == [1.0] * steps
+    assert vote_of("\\boxed{0}, no, \\boxed{-1}", steps, base) == [1.0] * steps
     for outside in (steps + base, base - 1 if base else 99, -2):
-        assert process_bench.first_error_vote(f"\\boxed{{{outside}}}", steps, base) == [None] * steps
+        assert vote_of(f"\\boxed{{{outside}}}", steps, base) == [None] * steps
 
 
 @pytest.mark.parametrize(
     "text", [r"\boxed{paragraph_1}", r"\boxed{\text{Paragraph }1}", r"\boxed{step 1}", "\\boxed{ 1 }"]
 )
 def test_an_index_may_say_what_it_is_of(text: str) -> None:
-    assert process_bench.first_error_vote(text.replace("}1}", "} 1}"), 3, 0) in ([1.0, 0.0, 0.0], [None] * 3)
-    assert process_bench.first_error_vote(r"\boxed{paragraph_1}", 3, 0) == [1.0, 0.0, 0.0]
+    assert vote_of(text.replace("}1}", "} 1}"), 3, 0) in ([1.0, 0.0, 0.0], [None] * 3)
+    assert vote_of(r"\boxed{paragraph_1}", 3, 0) == [1.0, 0.0, 0.0]
 
 
 @pytest.mark.parametrize(
     "text", ["", "It is in paragraph 1.", r"\boxed{one}", r"\boxed{1.5}", r"\boxed{1, 2}", r"\boxed{1"]
 )
 def test_an_answer_without_an_index_says_nothing(text: str) -> None:
-    assert process_bench.first_error_vote(text, 2, 0) == [None, None]
+    assert vote_of(text, 2, 0) == [None, None]
 
 
 def step_verdicts(text: str, steps: int) -> list[str | None]:
-    return [None if box is None else box.says for box in think_prm.verdicts(text, steps, 1)]
+    return [None if box is None else box.says for box in think_prm.verdict_boxes(text, steps, 1)]
 
 
 def test_verdicts_belong_to_the_steps_that_headings_name() -> None:
@@ -110,12 +116,12 @@ def test_without_headings_verdicts_are_counted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "score"),
+    ("text", "opinion"),
     [
-        ("{Yes}$\n</output>", 1.0),
-        ("{\\text{No}}$", 0.0),
-        (" {yes}", 1.0),
-        ("{No}$\n</output>\nParagraph 2: \\boxed{Yes}", 0.0),
+        ("{Yes}$\n</output>", StepOpinion.GOOD),
+        ("{\\text{No}}$", StepOpinion.BAD),
+        (" {yes}", StepOpinion.GOOD),
+        ("{No}$\n</output>\nParagraph 2: \\boxed{Yes}", StepOpinion.BAD),
         ("{Maybe}", None),
         ("{Yes", None),
         ("", None),
@@ -123,8 +129,8 @@ def test_without_headings_verdicts_are_counted() -> None:
         (" is it? \\boxed{Yes}", None),
     ],
 )
-def test_a_judgement_is_the_box_that_it_begins_with(text: str, score: float | None) -> None:
-    assert gen_prm.judgement(text) == score
+def test_a_judgement_is_the_box_that_it_begins_with(text: str, opinion: StepOpinion | None) -> None:
+    assert gen_prm.judgement(text) == opinion
 
 
 @given(st.lists(st.sampled_from([None, 0.0, 1.0, 0.3, 0.8]), max_size=8))
@@ -168,9 +174,9 @@ def test_ten_thousand_hostile_texts_raise_nothing() -> None:
     for _ in range(HOSTILE_TEXTS):
         text = "".join(draw.choices(PIECES, k=draw.randrange(40)))
         for votes in (
-            process_bench.first_error_vote(text, 3, 0),
-            after_first_error([None if box is None else 1.0 for box in think_prm.verdicts(text, 3, 1)]),
-            [gen_prm.judgement(text)] * 3,
+            vote_of(text, 3, 0),
+            after_first_error([None if box is None else 1.0 for box in think_prm.verdict_boxes(text, 3, 1)]),
+            [float(gen_prm.judgement(text) is StepOpinion.GOOD)] * 3,
         ):
             assert len(votes) == 3
             assert all(vote is None or 0.0 <= vote <= 1.0 for vote in votes)
@@ -182,14 +188,14 @@ def test_ten_thousand_hostile_texts_raise_nothing() -> None:
 def test_a_megabyte_of_the_same_piece_is_read_to_its_end(piece: str) -> None:
     text = piece * (1_000_000 // len(piece))
     # A reader that begins again at every brace would not end before the time limit of tests.
-    assert process_bench.first_error_vote(text, 3, 0) == [None] * 3
-    assert think_prm.verdicts(text, 3, 1) == [None] * 3
+    assert vote_of(text, 3, 0) == [None] * 3
+    assert think_prm.verdict_boxes(text, 3, 1) == [None] * 3
     assert gen_prm.judgement(text) is None
 
 
 def test_prompts_keep_what_looks_like_a_field() -> None:
     for problem, step in product(["{tagged_response}", "{base}", "%s {0}"], ["{problem}", "\\boxed{-1}"]):
-        prompt = process_bench.critique_prompt(problem, [step], 0)
+        prompt = critique_prompt(problem, [step], 0)
         assert (
             f"[Math Problem]\n\n{problem}\n\n[Solution]\n\n<paragraph_0>\n{step}\n</paragraph_0>\n\nYour task" in prompt
         )

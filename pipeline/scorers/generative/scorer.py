@@ -14,17 +14,17 @@ from pipeline.core.errors import StepvalueError, UsageError
 from pipeline.engines.base import EngineNeeds, Policy, Surroundings
 from pipeline.engines.registry import policy_for
 from pipeline.engines.settings import HfConfig, OpenAiPolicyConfig
+from pipeline.judges.templates.base import Template
+from pipeline.judges.templates.gen_prm import GenPrm
+from pipeline.judges.templates.process_bench import ProcessBench
+from pipeline.judges.templates.think_prm import ThinkPrm
 from pipeline.scorers.base import Scorer, ScoringEngine
-from pipeline.scorers.generative.base import Style
-from pipeline.scorers.generative.gen_prm import GenPrm
-from pipeline.scorers.generative.process_bench import ProcessBench
-from pipeline.scorers.generative.think_prm import ThinkPrm
 from pipeline.scorers.served_settings import GenerativeConfig, JudgeStyle, VerdictRead
 
 if TYPE_CHECKING:
     from pipeline.engines.base import Engine
 
-_STYLES: Mapping[JudgeStyle, type[Style]] = {
+_STYLES: Mapping[JudgeStyle, type[Template]] = {
     JudgeStyle.process_bench: ProcessBench,
     JudgeStyle.think_prm: ThinkPrm,
     JudgeStyle.gen_prm: GenPrm,
@@ -59,11 +59,11 @@ class Generative(Scorer):
         style = self.style()
         return GenerativeEngine(self.settings, style, self.text_engine(around), newest_only=newest_only)
 
-    def style(self) -> Style:
+    def style(self) -> Template:
         """How chains are put to the model. Raises UsageError for a verdict of which no probability can be read."""
         own = self.settings
         kind, probability = _STYLES[own.style], own.verdict is VerdictRead.probability
-        if probability and not kind.reads_words:
+        if probability and kind.words is None:
             raise UsageError(
                 f"scorer.style={own.style.value} has an index for a verdict, not a word: set scorer.verdict=parsed, with "
                 "scorer.votes=8 for probabilities"
@@ -73,7 +73,7 @@ class Generative(Scorer):
                 "scorer.verdict=probability needs servers, which state probabilities of words: set "
                 "scorer.openai.urls=[http://HOST:8000/v1], or scorer.verdict=parsed with scorer.votes=8"
             )
-        return kind(kind.base if own.index_base is None else own.index_base, probability=probability)
+        return kind(own.index_base)
 
     def text_engine(self, around: Surroundings) -> "Engine":
         """The engine that writes, not started. Raises UsageError for settings that do not fit together."""

@@ -1,4 +1,7 @@
-"""Several votes on a chain's steps become scores, with a reliability. Pure.
+"""Critiques of a chain become votes on its steps, and several votes scores with a reliability. Pure.
+
+Where a critique names the first error alone, steps before it have the score 1, that step and all later ones 0: the solution is
+wrong from there on.
 
 The score of a step is the mean of the votes that say something about it. Its reliability is the share of all votes that are on
 the side of the mean (above one half, or not): votes that say nothing agree with nobody. One vote has no reliability.
@@ -7,8 +10,17 @@ the side of the mean (above one half, or not): votes that say nothing agree with
 import math
 from collections.abc import Sequence
 
+from pipeline.core.records import Reading, ReadingKind, StepOpinion
+from pipeline.judges.templates.base import Template, WrittenCritique, WrittenCritiques
 from pipeline.scorers.base import TOO_LONG, UNREADABLE, StepScores
-from pipeline.scorers.generative.base import Judged
+from pipeline.scorers.generative.base import Judged, Vote
+
+
+def judged(written: WrittenCritiques, template: Template, steps: int) -> Judged:
+    """The votes of critiques of a chain of `steps` steps."""
+    seen = steps - written.left_out
+    votes = [] if written.failed else [_vote(each, template, seen) for each in written.critiques]
+    return Judged(votes=votes, left_out=written.left_out, failed=written.failed, tokens=written.tokens)
 
 
 def step_scores(judged: Judged, steps: int) -> StepScores:
@@ -38,6 +50,26 @@ def after_first_error(verdicts: Sequence[float | None]) -> list[float | None]:
         found.append(0.0 if verdict is None and wrong else verdict)
         wrong = wrong or (verdict is not None and verdict < 0.5)
     return found
+
+
+def _vote(critique: WrittenCritique, template: Template, steps: int) -> Vote:
+    if template.words is None:
+        return first_error_vote(template.read(critique.turns, critique.finish, steps), steps)
+    said: Vote = critique.shares
+    if not said:
+        opinions = template.read(critique.turns, critique.finish, steps).steps or (None,) * steps
+        said = [None if opinion is None else float(opinion is not StepOpinion.BAD) for opinion in opinions]
+    return after_first_error(said) if template.stops_at_error else said
+
+
+def first_error_vote(reading: Reading, steps: int) -> Vote:
+    """The vote of a critique that names the first error: 1 before it, 0 from there on."""
+    if reading.kind is ReadingKind.NO_ERROR:
+        return [1.0] * steps
+    if reading.first_error is None:
+        return [None] * steps
+    right = reading.first_error - 1
+    return [1.0] * right + [0.0] * (steps - right)
 
 
 def _mean(votes: Sequence[float | None]) -> float | None:

@@ -1,0 +1,121 @@
+"""What a template is: how a chain is put to a model that writes, and what its texts say."""
+
+from abc import abstractmethod
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
+
+from pipeline.core.records import ChainText, Completion, Finish, Reading
+
+Messages = Sequence[dict[str, str]]
+"""A conversation: `role` and `content` of each turn."""
+Shares = Callable[[ChainText, tuple[int, ...], str, tuple[str, str]], Awaitable[float | None]]
+"""(chain, prompt, text, words) -> P(first word) against P(second word) as the continuation of the prompt and the text. None if
+it cannot be read. Raises EngineDied."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """What the model wrote after a prompt. `prompt`: the prompt's token ids. `completions`: one for each vote."""
+
+    prompt: tuple[int, ...]
+    completions: tuple[Completion, ...]
+
+
+class Writer(Protocol):
+    """A model that continues conversations."""
+
+    votes: int
+    """The number of completions of each prompt."""
+    whole_chains: bool
+    """Whether a chain that does not fit into the model's context is left alone. If not, as many first steps are judged as
+    fit."""
+
+    def prompt(self, messages: Messages, opening: str) -> tuple[int, ...] | None:
+        """The token ids of a conversation up to the assistant's turn, which begins with `opening`. None where prompt and
+        completion do not fit into the model's context."""
+        ...
+
+    async def write(self, chain: ChainText, prompt: tuple[int, ...], votes: int) -> Written:
+        """What the model writes after a prompt, for a chain. Raises EngineDied."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenCritique:
+    """One critique. `turns`, `finish`, `n_tokens`, `n_prompt_tokens`: see `Critique`. `shares`: P(the good word) of the verdict
+    on each step, where they were asked for."""
+
+    turns: tuple[str, ...]
+    finish: Finish
+    n_tokens: int = 0
+    n_prompt_tokens: int = 0
+    shares: tuple[float | None, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenCritiques:
+    """The critiques of the first steps of a chain, one for each vote. `left_out`: last steps that did not fit. `failed`:
+    whether the model could not be asked. `tokens`: read and written; a prompt of several votes counts once."""
+
+    critiques: Sequence[WrittenCritique]
+    left_out: int = 0
+    failed: bool = False
+    tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sampling:
+    """How votes are sampled in a template's publication."""
+
+    temperature: float = 1.0
+    top_p: float = 1.0
+    top_k: int = 0
+
+
+class Template(Protocol):
+    """A way to put a chain to a model."""
+
+    sampling: ClassVar[Sampling] = Sampling()
+    """How the publication samples votes, where there are several."""
+    stop: ClassVar[tuple[str, ...]] = ()
+    """Texts at which the model may stop writing."""
+    base: ClassVar[int]
+    """The published index of the first step."""
+    words: ClassVar[tuple[str, str] | None] = None
+    """The words of a verdict on a step, good and bad, of which a probability can be read. None for other verdicts."""
+    stops_at_error: ClassVar[bool] = True
+    """Whether a critique need not judge the steps after the first one with an error."""
+
+    index_base: int
+    """The number of the first step in prompts and answers."""
+
+    def __init__(self, index_base: int | None = None) -> None:
+        """`index_base`: None: the published one."""
+        self.index_base = self.base if index_base is None else index_base
+
+    @abstractmethod
+    async def write(self, chain: ChainText, writer: Writer, shares: Shares | None = None) -> WrittenCritiques:
+        """The critiques of a chain. `shares`: verdicts are probabilities of their words besides (or in place of) the words.
+        Raises EngineDied."""
+        ...
+
+    @abstractmethod
+    def read(self, turns: Sequence[str], finish: Finish, steps: int) -> Reading:
+        """See `Judge.read`."""
+        ...
+
+
+def failed(written: Written) -> bool:
+    """Whether no completion could be written at all."""
+    return all(not completion.text and not completion.n_tokens for completion in written.completions)
+
+
+def tokens(written: Written) -> int:
+    """The number of tokens read and written."""
+    return len(written.prompt) + sum(completion.n_tokens for completion in written.completions)
+
+
+def unwritten_critiques(votes: int, finish: Finish) -> list[WrittenCritique]:
+    """Critiques without a text."""
+    return [WrittenCritique(turns=(), finish=finish) for _ in range(votes)]

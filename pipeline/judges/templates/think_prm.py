@@ -1,0 +1,103 @@
+r"""ThinkPRM: a critique of every step in one text, each of which ends in `\boxed{correct}` or `\boxed{incorrect}`.
+
+Prompt: `format_verification_cot_for_thinkprm` in `utils/helper.py` of mukhal/ThinkPRM, with the steps as lines that begin with
+`Step 1: `, as its process verifier has them. The assistant's turn begins with a line end and "Let's verify step by step:".
+Votes are sampled as in `prm/thinkprm_api.py`: temperature 0.7.
+
+The last complete verdict in the part about a step counts. A part begins with a line that begins with `Step K`; in a text
+without such lines, the K-th verdict is about step K. The model may stop at the first wrong step. A step without a verdict has
+none otherwise.
+
+A share is P(correct) against P(incorrect) where the verdict stands. (The publication reads P(Yes) after "Is the solution
+correct?", of a whole solution.)
+"""
+
+import asyncio
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from pipeline.core.records import ChainText, Finish, Reading, StepOpinion
+from pipeline.judges.boxes import Box, boxes
+from pipeline.judges.templates.base import (
+    Messages,
+    Sampling,
+    Shares,
+    Template,
+    Writer,
+    WrittenCritique,
+    WrittenCritiques,
+)
+from pipeline.judges.templates.whole_chain import critiques_of_whole
+from pipeline.judges.verdicts import Said, headings, step_words, unwritten, words_reading
+
+WORDS = ("correct", "incorrect")
+OPENING = "\nLet's verify step by step:"
+_OPINIONS = {WORDS[0]: StepOpinion.GOOD, WORDS[1]: StepOpinion.BAD}
+_TASK = (
+    "Review and critique each step in the proposed solution to determine whether each step is correct. If the solution is "
+    "incomplete, only verify the provided steps."
+)
+_HEADING = re.compile(r"(?:\A|\n)[ \t#*>-]{0,16}Step[ ]{0,4}([0-9]{1,6})\b", re.IGNORECASE)
+_OWN_NUMBER = re.compile(r"Step [0-9]{1,6}:")
+
+
+class ThinkPrm(Template):
+    """See the module."""
+
+    sampling = Sampling(temperature=0.7)
+    stop = ("Is the solution correct?",)
+    base = 1
+    words = WORDS
+
+    async def write(self, chain: ChainText, writer: Writer, shares: Shares | None = None) -> WrittenCritiques:
+        found = await critiques_of_whole(chain, writer, self._prompted)
+        if shares is None or found.written is None:
+            return found.critiques
+        prompt, steps = found.written.prompt, len(chain.steps) - found.critiques.left_out
+
+        async def with_shares(critique: WrittenCritique) -> WrittenCritique:
+            text = critique.turns[-1]
+            asked = (_share(chain, prompt, shares, text, box) for box in verdict_boxes(text, steps, self.index_base))
+            return replace(critique, shares=tuple(await asyncio.gather(*asked)))
+
+        critiques = await asyncio.gather(*map(with_shares, found.critiques.critiques))
+        return replace(found.critiques, critiques=critiques)
+
+    def read(self, turns: Sequence[str], finish: Finish, steps: int) -> Reading:
+        missing = unwritten(turns, finish)
+        if missing is not None:
+            return missing
+        said = [Said(opinion=_OPINIONS[box.says.lower()], at=box.begin) for box in _worded(turns[-1])]
+        return words_reading(said, headings(turns[-1], self.index_base, _HEADING), finish, steps)
+
+    def _prompted(self, problem: str, steps: Sequence[str]) -> tuple[Messages, str]:
+        return [{"role": "user", "content": critique_prompt(problem, steps, self.index_base)}], OPENING
+
+
+def critique_prompt(problem: str, steps: Sequence[str], base: int) -> str:
+    """The user's turn."""
+    solution = "\n".join(
+        f"Step {number}: {_OWN_NUMBER.sub('', step).strip()}" for number, step in enumerate(steps, start=base)
+    )
+    parts = ("You are given a math problem and a proposed step-by-step solution:", "[Math Problem]", problem)
+    return "\n\n".join([*parts, "[Solution]", solution, _TASK])
+
+
+def verdict_boxes(text: str, steps: int, base: int) -> list[Box | None]:
+    """The box with the verdict on each step. None for a step without one."""
+    worded = _worded(text)
+    said = [Said(opinion=_OPINIONS[box.says.lower()], at=box.begin) for box in worded]
+    found = step_words(said, headings(text, base, _HEADING), steps)
+    return [None if number is None else worded[number] for number in found.of_steps]
+
+
+def _worded(text: str) -> list[Box]:
+    return [box for box in boxes(text) if box.says.lower() in _OPINIONS]
+
+
+async def _share(chain: ChainText, prompt: tuple[int, ...], shares: Shares, text: str, box: Box | None) -> float | None:
+    if box is None:
+        return None
+    begin_of_word = text.index(box.says, box.begin + len("\\boxed"), box.end)
+    return await shares(chain, prompt, text[:begin_of_word], WORDS)
