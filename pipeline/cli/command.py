@@ -65,6 +65,8 @@ class Command:
     """A setting that names an implementation, and its registry. The implementation's settings are a section of their own."""
     offers: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Group -> the options that help and completion show, for a group whose other options make no sense here."""
+    refused: Mapping[str, str] = field(default_factory=dict)
+    """`group=option` -> why it cannot be chosen here, and what to choose."""
     check: Callable[[Any], object] | None = None
     """Raises UsageError for settings that contradict each other."""
     sweep: "Sweep | None" = None

@@ -123,6 +123,7 @@ def compose(command: Command, overrides: Sequence[str], given: Given = NOTHING) 
     options = merged_options(found, typed, sections)
     written = {key: str(value) for each in found for key, value in each.values.items()} | options | typed
     refuse_missing_plugins(written, sections)
+    _refuse_options(command, written)
     used: list[OwnSettings] = []
     if given.folder is None:
         chosen = {section: chosen_implementation(command, section, written) for section in sections}
@@ -169,6 +170,14 @@ def compose(command: Command, overrides: Sequence[str], given: Given = NOTHING) 
         if command.check is not None:
             command.check(_static(made, command.schema, own))
     return ComposedSettings(config=config, schema=command.schema, own=own, remarks=(*hints, *remarks))
+
+
+def _refuse_options(command: Command, written: Mapping[str, str]) -> None:
+    """Raise UsageError for an option that the command cannot use."""
+    for choice, why in command.refused.items():
+        group, _, option = choice.partition("=")
+        if written.get(group) == option:
+            raise UsageError(f"{choice} {why}")
 
 
 def read_yaml(file: Path) -> dict[str, Any]:

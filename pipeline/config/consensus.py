@@ -26,6 +26,8 @@ class ConsensusChange(Settings):
 
     def check(self) -> None:
         if self.mc_rule is LabelRule.consensus:
-            raise ValueError("consensus.mc_rule=consensus: give the rule by which Monte Carlo alone labels, such as threshold")
+            raise ValueError(
+                "consensus.mc_rule=consensus: give the rule by which Monte Carlo alone labels, such as threshold"
+            )
         if self.witnesses is not None and len(set(self.witnesses)) < len(self.witnesses):
             raise ValueError(f"consensus.witnesses={self.witnesses}: a witness is given twice")

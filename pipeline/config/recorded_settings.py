@@ -4,7 +4,7 @@ import dataclasses
 import json
 from collections.abc import Collection, Mapping
 from enum import Enum
-from typing import Any, TypeVar, get_type_hints
+from typing import Any, TypeVar, get_args, get_type_hints
 
 from pipeline.config.fields import ChosenSettings, as_type, describe_settings
 from pipeline.config.label import EstimatorConfig, GraderConfig, LabelConfig, PolicyConfig
@@ -172,6 +172,11 @@ def settings_section(settings: Settings, name: str, schema: type[T], ignored: Co
                 if setting in ignored:
                     continue
                 raise ValueError(f"{key} is not a setting of this version")
-            kind = kinds[setting]
-            values[setting] = kind(value) if isinstance(kind, type) and issubclass(kind, Enum) else value
+            values[setting] = _typed(value, kinds[setting])
     return schema(**values)
+
+
+def _typed(value: object, kind: Any) -> object:
+    """A recorded value as the choice that it names, for a setting of choices, which may be optional."""
+    choices = [each for each in (kind, *get_args(kind)) if isinstance(each, type) and issubclass(each, Enum)]
+    return choices[0](value) if choices and value is not None else value

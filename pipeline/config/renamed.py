@@ -23,6 +23,8 @@ KEYS: Mapping[str, Mapping[str, str]] = {
 """Command -> old key -> new key."""
 SHORT: Mapping[str, Mapping[str, str]] = {"score": {"model": "scorer.model"}}
 """Command -> short key -> the setting that it stands for. Short keys stay, and give no hint."""
+SPELLED: Mapping[str, Mapping[str, str]] = {"judge": {"judge.policy": "policy"}}
+"""Command -> another name of a section -> its name. Both stay: the policy of `judge` is that of its judge."""
 OLD_UNCERTAIN = "undecided"
 UNCERTAIN = "uncertain"
 TAKES_UNCERTAIN = {"export": "neutral", "train": "neutral"}
@@ -50,7 +52,7 @@ def current_overrides(command: str, overrides: Sequence[str]) -> tuple[list[str]
             raise UsageError(f"{text}: the column is now called {VALUE}; give {CHOOSES_COLUMN}={VALUE}")
         now, old = _current_key(command, key), _is_old_choice(command, key, value.strip("'\""))
         current = f"{now}{equals}{UNCERTAIN if old else value}"
-        if current != text and key not in SHORT.get(command, {}):
+        if current != text and not _stays(command, key):
             hints.append(f"{text} is now called {current}; the next version no longer accepts the old name")
         found.append(current)
     return found, hints
@@ -69,7 +71,17 @@ def _current_value(command: str, key: str, value: object) -> object:
 
 
 def _current_key(command: str, key: str) -> str:
+    for spelled, section in SPELLED.get(command, {}).items():
+        if key == spelled or key.startswith(f"{spelled}."):
+            return section + key.removeprefix(spelled)
     return {**KEYS.get(command, {}), **SHORT.get(command, {})}.get(key, key)
+
+
+def _stays(command: str, key: str) -> bool:
+    """Whether this key is another name that stays."""
+    return key in SHORT.get(command, {}) or any(
+        key == spelled or key.startswith(f"{spelled}.") for spelled in SPELLED.get(command, {})
+    )
 
 
 def _is_old_choice(command: str, key: str, value: object) -> bool:

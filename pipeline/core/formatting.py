@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from math import floor, log10
 
 from pipeline.core.progress import Pace, Status, Verdicts
+from pipeline.core.records import ReadingKind
 
 _MOST_DIGITS = 9
 
@@ -14,6 +15,14 @@ WHY_UNSCORED = {
     "failed": "the engine could not answer",
 }
 """Why steps have no score, in words; see `StepScores.fault`."""
+WHY_NO_VERDICT = {
+    ReadingKind.UNPARSEABLE: "it is not in the wanted form",
+    ReadingKind.OUT_OF_RANGE: "it names a step that the chain does not have",
+    ReadingKind.CUT: "the token limit ended the critique before it",
+    ReadingKind.TOO_LONG: "the chain does not fit into the judge's context",
+    ReadingKind.FAILED: "the engine could not answer",
+}
+"""Why a critique has no verdict, in words."""
 
 
 def status_items(status: Status, pace: Pace, price: float | None) -> Iterator[tuple[str, str]]:

@@ -4,7 +4,8 @@ Critiques never change. `regrade` may read them anew: an edition of the judge's 
 as the judge's log is the one that it was made from. Readers here take the newest readings.
 """
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import polars as pl
@@ -13,7 +14,7 @@ import pyarrow as pa
 from pipeline.config.judge import JUDGE_NAME
 from pipeline.core.errors import StoreError, UsageError
 from pipeline.core.ids import content_id
-from pipeline.core.records import Totals
+from pipeline.core.records import ReadingKind, Totals
 from pipeline.core.schemas import READINGS as READINGS_SCHEMA
 from pipeline.core.suggestions import choice_hint
 from pipeline.storage.commits import Commit, RecordSequence
@@ -133,6 +134,39 @@ def critique_frames(judge: StoredJudge, columns: Sequence[str] | None = None) ->
     """`critique_tables` as polars frames: one for each finished unit, one row per vote, sorted by chain and vote."""
     for _, table in critique_tables(judge, columns):
         yield pl.DataFrame(table)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CritiqueCounts:
+    """`kinds`: critiques by their newest reading; every kind is there. `unanimous`: chains of which all votes say the same, and
+    say something."""
+
+    chains: int
+    critiques: int
+    votes: int
+    kinds: Mapping[ReadingKind, int]
+    unanimous: int
+
+
+def critique_counts(judge: StoredJudge) -> CritiqueCounts:
+    """The critiques of all finished units in numbers. Raises StoreError for a damaged file."""
+    kinds: Counter[ReadingKind] = Counter()
+    chains = critiques = unanimous = 0
+    says = pl.col("reading").is_in([ReadingKind.ERROR.value, ReadingKind.NO_ERROR.value])
+    for frame in critique_frames(judge, ["row", "reading", "first_error"]):
+        frame = frame.with_columns(pl.col("reading").cast(pl.String))
+        kinds.update({ReadingKind(kind): number for kind, number in frame["reading"].value_counts().iter_rows()})
+        of_chains = frame.group_by("row").agg(alike=says.all() & (pl.struct("reading", "first_error").n_unique() == 1))
+        chains += of_chains.height
+        critiques += frame.height
+        unanimous += int(of_chains["alike"].sum())
+    return CritiqueCounts(
+        chains=chains,
+        critiques=critiques,
+        votes=judge.votes,
+        kinds={kind: kinds[kind] for kind in ReadingKind},
+        unanimous=unanimous,
+    )
 
 
 def _reads(columns: Sequence[str]) -> bool:
