@@ -5,8 +5,8 @@ Everything is counted from columns of labels (`COLUMNS`), so it says the same of
 drops hard problems more often than easy ones, and long chains more often than short ones. So the chains left out are also
 counted by outcome, by the place of Monte Carlo's first error, by subset and by difficulty.
 
-A *place* is a number: k is a first error at step k, 0 is no error. It is unknown where Monte Carlo has a step without a label
-before any bad one, and where no single place has the largest share of a witness's votes.
+A *place* is a number: k is a first error at step k, 0 is no error. It is unknown where Monte Carlo (or a witness that checks
+steps) says nothing of a step before any bad one, and where no single place has the largest share of a witness's votes.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,6 +27,8 @@ BANDS = 5
 """Bands of difficulty, of equal width: by the value of the bare problem, the share of all its rollouts that are correct."""
 PARTS = ("first third", "middle third", "last third")
 NO_ERROR, UNKNOWN = "no error", "unknown"
+NOT_CERTAIN = "not_certain"
+"""The reason of a chain without a label of which `left_out` says nothing: no label of a step is certain enough."""
 OUTCOME, PLACE, DIFFICULTY, SUBSET = "outcome", "first error by Monte Carlo", "value of the bare problem", "subset"
 GROUPINGS = (OUTCOME, PLACE, DIFFICULTY, SUBSET)
 _DIGITS = 9
@@ -128,7 +130,9 @@ def consensus_chains(labels: pl.DataFrame) -> pl.DataFrame:
             "source_id",
             "outcome",
             pl.when(rollouts > 0).then("root_value").alias("root_value"),
-            pl.col("left_out").alias("reason"),
+            pl.when(pl.col("label").list.drop_nulls().list.len() == 0)
+            .then(pl.col("left_out").fill_null(NOT_CERTAIN))
+            .alias("reason"),
             pl.col("mc_label").list.len().alias("steps"),
             "mc_place",
         )
@@ -141,16 +145,25 @@ def consensus_chains(labels: pl.DataFrame) -> pl.DataFrame:
 
 def mc_place() -> pl.Expr:
     """The place of Monte Carlo's first error, by the column `mc_label`: `mc_place`, null where it is unknown."""
-    good = (pl.element() == 0) | pl.element().is_null()
-    first = pl.col("mc_label").list.eval(good.cast(pl.Int8)).list
-    known = pl.col("mc_label").list.get(first.arg_max(), null_on_oob=True).is_not_null()
-    place = pl.when(first.max().fill_null(0) == 0).then(0).when(known).then(first.arg_max() + 1)
-    return place.cast(pl.Int32).alias("mc_place")
+    return _first_error("mc_label").alias("mc_place")
+
+
+def label_place(labels: Sequence[int | None]) -> int | None:
+    """The place of the first error by the labels of steps; None where it is unknown."""
+    for number, label in enumerate(labels, start=1):
+        if not label:
+            return None if label is None else number
+    return 0
 
 
 def witness_places(opinions: Sequence[Mapping[str, Any]]) -> dict[str, int | None]:
     """The place that each witness names most often, by the column `opinions` of a chain; None where it is unknown."""
-    return {opinion[_WITNESS]: top_place([opinion["no_error"], *opinion["first_error"]]) for opinion in opinions}
+    return {
+        opinion[_WITNESS]: top_place([opinion["no_error"], *opinion["first_error"]])
+        if opinion["steps"] is None
+        else label_place(opinion["steps"])
+        for opinion in opinions
+    }
 
 
 def top_place(shares: Sequence[float]) -> int | None:
@@ -237,13 +250,23 @@ def reason_text(reason: str) -> str:
     return reason.replace("_", " ")
 
 
+def _first_error(column: str) -> pl.Expr:
+    """Like `label_place`, for each row of a column of labels."""
+    ends = ((pl.element() == 0) | pl.element().is_null()).cast(pl.Int8)
+    first = pl.col(column).list.eval(ends).list
+    known = pl.col(column).list.get(first.arg_max(), null_on_oob=True).is_not_null()
+    none = first.max().fill_null(0) == 0
+    return pl.when(none).then(0).when(known).then(first.arg_max() + 1).cast(pl.Int32)
+
+
 def _named_places(found: pl.DataFrame) -> pl.DataFrame:
     """By `chain`: the `places` that its witnesses name most often, and whether one of them is another than Monte Carlo's."""
     each = found.select("chain", "mc_place", "opinions").explode("opinions").drop_nulls("opinions").unnest("opinions")
     shares = pl.concat_list("no_error", "first_error").list.eval(pl.element().round(_DIGITS))
     largest = pl.col("shares").list.eval(pl.element() == pl.element().max()).list.sum()
-    place = pl.when((pl.col("shares").list.max() > 0) & (largest == 1)).then(pl.col("shares").list.arg_max())
-    placed = each.with_columns(shares=shares).with_columns(place.cast(pl.Int32).alias(_AT))
+    voted = pl.when((pl.col("shares").list.max() > 0) & (largest == 1)).then(pl.col("shares").list.arg_max())
+    place = pl.when(pl.col("steps").is_null()).then(voted.cast(pl.Int32)).otherwise(_first_error("steps"))
+    placed = each.with_columns(shares=shares).with_columns(place.alias(_AT))
     return placed.group_by("chain", maintain_order=True).agg(
         places=pl.struct(_WITNESS, _AT), disagree=(pl.col(_AT) != pl.col("mc_place")).any()
     )

@@ -13,6 +13,7 @@ from pipeline.consensus.kept import (
     COLUMNS,
     DIFFICULTY,
     NO_ERROR,
+    NOT_CERTAIN,
     OUTCOME,
     PARTS,
     PLACE,
@@ -86,6 +87,9 @@ def test_chains_are_counted_by_reason_and_in_every_grouping(found: list[dict[str
         assert summary is None
         return
     assert summary is not None
+    for row in found:
+        if row["left_out"] is None and set(row["label"]) == {None}:
+            row["left_out"] = NOT_CERTAIN
     out = [row for row in found if row["left_out"]]
     assert (summary.chains, summary.left_out, summary.kept) == (len(found), len(out), len(found) - len(out))
     assert dict(summary.reasons) == Counter(row["left_out"] for row in out)
@@ -175,6 +179,19 @@ def test_steps_add_up(found: list[dict[str, Any]]) -> None:
 def test_files_of_a_run_may_be_read_one_by_one(found: list[dict[str, Any]], at: int) -> None:
     parts = [consensus_chains(frame(part)) for part in (found[:at], found[at:])]
     assert consensus_summary(pl.concat(parts)) == summary_of(found)
+
+
+@given(st.lists(st.sampled_from([1, 0, None]), min_size=1, max_size=5))
+def test_a_witness_that_checks_steps_names_the_first_refuted_one(steps: list[int | None]) -> None:
+    says = {"witness": "check", "first_error": [0.0] * len(steps), "no_error": 0.0, "steps": steps}
+    row = {"label": [1] * len(steps), "mc_label": [1] * len(steps), "left_out": None, "opinions": [says]}
+    shared: dict[str, Any] = {"source_id": None, "outcome": None, "root_value": None, "root_n_rollouts": 0, "n_rollouts": []}
+    place = first_error(steps)
+    assert witness_places([says]) == {"check": place}
+    summary = summary_of([{**shared, **row}])
+    assert summary is not None
+    (witness,) = summary.witnesses
+    assert (witness.unknown, witness.both_none, witness.witness_only) == (place is None, place == 0, bool(place))
 
 
 def test_labels_without_consensus_have_no_summary() -> None:
