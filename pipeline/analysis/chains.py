@@ -8,6 +8,7 @@ from typing import Any
 
 import polars as pl
 
+from pipeline.consensus.kept import consensus_chains
 from pipeline.core.errors import UsageError, first_line
 from pipeline.core.suggestions import nearest_keys
 
@@ -25,6 +26,11 @@ COLUMNS = {
     "final_answer": "the chain's answer",
 }
 """What a condition on chains may name."""
+CONSENSUS_COLUMNS = {
+    "disagree": "whether a witness names another first error than Monte Carlo, or only one of them names one",
+    "left_out": "why the chain has no labels",
+}
+"""What it may also name where labels are by consensus."""
 _OF_STEPS = (
     "a list with an entry for each step is compared by what is in it: write for example lowest < 0.2, value[1] > 0.5 (the "
     "first step) or ARRAY_CONTAINS(label, 0) (any step)"
@@ -63,8 +69,8 @@ class Chains:
 
 
 def chosen(labels: pl.DataFrame, count: int, where: str | pl.Expr | None) -> Chains:
-    """The first `count` of the chains for which `where` is true: a condition on `COLUMNS` and the columns of `labels`, as an
-    expression of polars or as SQL.
+    """The first `count` of the chains for which `where` is true: a condition on `COLUMNS`, `CONSENSUS_COLUMNS` and the columns
+    of `labels`, as an expression of polars or as SQL.
 
     Raises UsageError for a condition that cannot be evaluated.
     """
@@ -95,7 +101,7 @@ def _no_column(where: object, name: str, columns: Sequence[str]) -> str:
 
 
 def measured(labels: pl.DataFrame) -> pl.DataFrame:
-    """The labels with those of `COLUMNS` that they lack."""
+    """The labels with those of `COLUMNS` that they lack, and of `CONSENSUS_COLUMNS` where they are by consensus."""
     steps = pl.concat_list(pl.col("root_value"), pl.col("value"))
     change = steps.list.diff()
     made = {
@@ -104,14 +110,17 @@ def measured(labels: pl.DataFrame) -> pl.DataFrame:
         "lowest": pl.col("value").list.min(),
         "n_steps": pl.col("steps").list.len(),
     }
-    return labels.with_columns(**{name: expression for name, expression in made.items() if name not in labels.columns})
+    found = labels.with_columns(**{name: expression for name, expression in made.items() if name not in labels.columns})
+    return found.with_columns(consensus_chains(labels)["disagree"]) if "mc_label" in labels.columns else found
 
 
 def _chain(row: dict[str, Any]) -> str:
-    from pipeline.analysis.report.terminal import given_mark
+    from pipeline.analysis.report.terminal import first_errors, given_mark
 
     outcome = {True: "right", False: "wrong", None: "outcome unknown"}[row["outcome"]]
     outcome += given_mark(row["outcome"], row["final_answer"])
+    agreed = row.get("mc_label") is not None
+    outcome = "; ".join([outcome, *(first_errors(row) if agreed else [])])
     steps = "".join(
         f'<div style="background:{_colour(value)};color:#000;padding:1px 6px;margin:1px 0;white-space:pre-wrap" '
         f'title="{escape(_said(value, correct, rollouts))}">'
@@ -123,7 +132,7 @@ def _chain(row: dict[str, Any]) -> str:
     return (
         f'<div style="margin:0 0 1em 0"><div style="white-space:pre-wrap"><b>{escape(row["problem"])}</b></div>'
         f"<div>answer {escape(str(row['gold_answer']))}; value before step 1: {_number(row['root_value'])}; chain "
-        f"{escape(str(row['source_id'] or row['chain_id']))} ({outcome})</div>{steps}</div>"
+        f"{escape(str(row['source_id'] or row['chain_id']))} ({escape(outcome)})</div>{steps}</div>"
     )
 
 

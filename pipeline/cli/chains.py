@@ -35,10 +35,12 @@ CHAINS = Command(
         "chains run_dir=out",
         "chains run_dir=out where='drop > 0.5 AND NOT outcome' limit=3",
         "chains run_dir=out where=\"source_id LIKE 's01%'\"",
+        "chains run_dir=out where=disagree",
     ),
     notes="""\
 `where` is a condition in SQL. It may name the columns of `labels`, and drop and rise (the largest fall and rise of the
-value from one step to the next, from the value before step 1 on), lowest (the lowest value of a step) and n_steps.
+value from one step to the next, from the value before step 1 on), lowest (the lowest value of a step) and n_steps. Of labels
+by consensus also disagree (a witness names another first error than Monte Carlo) and left_out (why the chain has no labels).
 """,
     most_used=(
         "run_dir",

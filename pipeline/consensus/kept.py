@@ -209,18 +209,19 @@ def summary_lines(found: ConsensusSummary) -> list[str]:
 
 
 def steps_text(found: ConsensusSummary) -> str:
-    """How the labels of steps have changed, as a sentence without its end."""
+    """How the labels of steps have changed, as a clause."""
     parts = [
         f"{count:,} {what}"
         for count, what in (
-            (found.same, "as by Monte Carlo"),
-            (found.other, "with another label"),
-            (found.won, "without a label by Monte Carlo"),
+            (found.same, "have the same label by both"),
+            (found.other, "another"),
+            (found.lost, "one by Monte Carlo alone"),
+            (found.won, "one by consensus alone"),
         )
         if count
     ]
     of = f": {', '.join(parts)}" if parts else ""
-    return f"{format_count(found.steps, 'step')} labelled, of {found.mc_steps:,} by Monte Carlo alone{of}"
+    return f"{format_count(found.steps, 'step')} labelled, {found.mc_steps:,} by Monte Carlo alone{of}"
 
 
 def agreement_text(witness: WitnessAgreement) -> str:

@@ -12,7 +12,7 @@ import polars as pl
 import pyarrow.parquet as pq
 
 from pipeline.core.errors import UsageError
-from pipeline.core.schemas import INPUT_CHANGED, LABELS_3, SAME_IN_3, SCHEMA_VERSION
+from pipeline.core.schemas import CONSENSUS, INPUT_CHANGED, LABELS_3, SAME_IN_3, SCHEMA_VERSION
 from pipeline.storage.changes import KeptChanges
 from pipeline.storage.editions import current_shards
 from pipeline.storage.location import storage_at
@@ -25,6 +25,8 @@ CHANGE = "change"
 """A column that is made while labels are read: what has become of the input row of a chain, as `ChangedRow.detail` says it;
 null where the input has the row as it was labelled."""
 _MARKS = ("problem_id", "chain_id", INPUT_CHANGED)
+_MADE = {CHANGE, INPUT_CHANGED, *CONSENSUS.names}
+"""Columns that can be asked of any run."""
 
 
 class FormerLabels(UsageError):
@@ -45,8 +47,9 @@ def has_former_labels(storage: Storage, run: StoredRun) -> bool:
 
 def label_frames(storage: Storage, columns: Sequence[str] | None = None) -> Iterator[pl.DataFrame]:
     """The current labels: one frame per complete unit that has labels, in the order of the input. All chains of a problem are
-    in one frame. `columns`: the columns to read; `CHANGE`, and `input_changed` in any run, may be among them. Raises as
-    `stored_run` does, StoreError for a damaged file, and FormerLabels."""
+    in one frame. `columns`: the columns to read; `CHANGE`, and `input_changed` and those of `schemas.CONSENSUS` in any run, may
+    be among them. The latter are null in labels without consensus. Raises as `stored_run` does, StoreError for a damaged file, and
+    FormerLabels."""
     yield from frames_of(storage, stored_run(storage), columns)
 
 
@@ -55,13 +58,37 @@ def frames_of(storage: Storage, run: StoredRun, columns: Sequence[str] | None = 
     for shard in _current(run):
         file = verified_file(storage, shard)
         if is_former(file.schema_arrow.names) and not SAME_IN_3.issuperset(
-            LABELS_3.names if columns is None else {*columns} - {CHANGE, INPUT_CHANGED}
+            LABELS_3.names if columns is None else {*columns} - _MADE
         ):
             raise FormerLabels(_refusal(storage, run))
-        if columns is None or not {CHANGE, INPUT_CHANGED}.intersection(columns):
-            yield pl.DataFrame(file.read(columns=None if columns is None else list(columns), use_threads=False))
+        if columns is None:
+            yield pl.DataFrame(file.read(use_threads=False))
         else:
-            yield _with_changes(file, run.changes, columns)
+            yield _with_made(file, run.changes, columns)
+
+
+def has_consensus(storage: Storage, run: StoredRun) -> bool:
+    """Whether the current labels are by consensus: they have the columns of `schemas.CONSENSUS`. Raises StoreError for a
+    damaged file."""
+    first = next(_current(run), None)
+    return first is not None and set(CONSENSUS.names).issubset(verified_file(storage, first).schema_arrow.names)
+
+
+def _with_made(file: pq.ParquetFile, changes: KeptChanges, columns: Sequence[str]) -> pl.DataFrame:
+    """The columns of a label file, and among them those that it lacks but can be asked for."""
+    there = set(file.schema_arrow.names)
+    lacking = [name for name in columns if name in CONSENSUS.names and name not in there]
+    found = [name for name in columns if name not in lacking]
+    nulls = pl.DataFrame(CONSENSUS.empty_table()).clear(file.metadata.num_rows)
+    if not found:
+        return nulls.select(columns)
+    if {CHANGE, INPUT_CHANGED}.intersection(found):
+        frame = _with_changes(file, changes, found)
+    else:
+        frame = pl.DataFrame(file.read(columns=found, use_threads=False))
+    if not lacking:
+        return frame
+    return frame.with_columns(nulls.select(lacking)).select(columns)
 
 
 def _with_changes(file: pq.ParquetFile, changes: KeptChanges, columns: Sequence[str]) -> pl.DataFrame:

@@ -185,7 +185,13 @@ def test_files_of_a_run_may_be_read_one_by_one(found: list[dict[str, Any]], at: 
 def test_a_witness_that_checks_steps_names_the_first_refuted_one(steps: list[int | None]) -> None:
     says = {"witness": "check", "first_error": [0.0] * len(steps), "no_error": 0.0, "steps": steps}
     row = {"label": [1] * len(steps), "mc_label": [1] * len(steps), "left_out": None, "opinions": [says]}
-    shared: dict[str, Any] = {"source_id": None, "outcome": None, "root_value": None, "root_n_rollouts": 0, "n_rollouts": []}
+    shared: dict[str, Any] = {
+        "source_id": None,
+        "outcome": None,
+        "root_value": None,
+        "root_n_rollouts": 0,
+        "n_rollouts": [],
+    }
     place = first_error(steps)
     assert witness_places([says]) == {"check": place}
     summary = summary_of([{**shared, **row}])
@@ -219,5 +225,7 @@ def test_lines_say_what_is_lost_where() -> None:
     lines = "\n".join(summary_lines(summary))
     assert "3 of 4 chains kept (75 %); left out: 1 = 1 first error differs" in lines
     assert "0.0 to 0.2 100 % of 1, 0.8 to 1.0 0.0 % of 3" in lines
-    assert "3 steps labelled, of 4 by Monte Carlo alone" in lines
+    assert (
+        "3 steps labelled, 4 by Monte Carlo alone: 3 have the same label by both, 1 one by Monte Carlo alone" in lines
+    )
     assert "judge:a: the first error of Monte Carlo, or none, in 3 of 4 chains (75 %; 3 none)" in lines

@@ -7,6 +7,7 @@ import polars as pl
 
 from pipeline.analysis.current_labels import changed_text
 from pipeline.analysis.report import aggregates, figures
+from pipeline.analysis.report.consensus import consensus_section, consensus_tile
 from pipeline.analysis.report.page import Figure, Inset, Page, Section, Table, Tile
 from pipeline.analysis.report.plan_check import (
     PlannedAmount,
@@ -28,7 +29,8 @@ def build_page(
     found: RunData, plan: Sequence[PlannedAmount], *, banners: Sequence[str], inset: Inset | None, foot: Sequence[str]
 ) -> Page:
     """The page; `banners` come before its own."""
-    sections = (_values(found), _rollouts(found), _planned(found, plan), _rejects(found))
+    agreed = consensus_section(found.consensus) if found.consensus else None
+    sections = (_values(found), agreed, _rollouts(found), _planned(found, plan), _rejects(found))
     return Page(
         title=found.run_dir,
         kind=KIND,
@@ -137,6 +139,7 @@ def _tiles(found: RunData) -> list[Tile]:
             + (f" ({format_percent(whole.uncertain / before_ends)})" if whole.uncertain else "")
             + (f"; not counted: {format_count(whole.ends, 'last step')} of chains" if whole.ends else ""),
         ),
+        *([consensus_tile(found.consensus)] if found.consensus else []),
         Tile(
             name="Rollouts",
             value=format_number(totals.rollouts),

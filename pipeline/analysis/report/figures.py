@@ -21,6 +21,7 @@ from pipeline.analysis.report.page import (
     rows_of,
     scale,
 )
+from pipeline.consensus.kept import KeptGroup
 from pipeline.core.formatting import format_percent
 
 _PLACES = "0 is the bare problem (before step 1), 1 is the last step."
@@ -226,6 +227,34 @@ def load(course: Sequence[dict[str, float]]) -> Figure | None:
         "wait for the answer checker (grading).",
         heads=("start", "running", "waiting", "grading"),
         columns=("start", "running", "waiting", "grading"),
+    )
+
+
+def left_out(groups: Sequence[KeptGroup], by: str, reading: str) -> Figure | None:
+    """Chains without labels by consensus. `by`: what the groups are, see `consensus.kept`."""
+    if not any(group.left_out for group in groups):
+        return None
+    names = [group.name for group in groups]
+    rows = [{"name": group.name, "share": group.share} for group in groups]
+    chart = (
+        alt.Chart(rows_of(rows))
+        .mark_bar(height=_BAR, color=ACCENT)
+        .encode(
+            y=alt.Y("name:N", title=None, sort=names, axis=_names()),
+            x=alt.X("share:Q", title="share left out", axis=_percents(), scale=alt.Scale(domain=[0, 1])),
+        )
+    )
+    return Figure(
+        title=f"Left out by {by}",
+        reading=reading,
+        svg=draw_svg(chart, height=_BESIDE_BARS + (_BAR + 14) * len(groups)),
+        numbers=Table(
+            heads=(by, "chains", "left out", "share"),
+            rows=tuple(
+                (group.name, f"{group.chains:,}", f"{group.left_out:,}", format_percent(group.share))
+                for group in groups
+            ),
+        ),
     )
 
 

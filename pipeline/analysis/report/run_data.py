@@ -20,6 +20,8 @@ import pyarrow.parquet as pq
 
 from pipeline.analysis.report.aggregates import COLUMNS, chains_of, given_outcomes, makers_of, steps_of
 from pipeline.config.recorded_settings import Settings
+from pipeline.consensus.kept import COLUMNS as OF_CONSENSUS
+from pipeline.consensus.kept import ConsensusSummary, consensus_chains, consensus_summary
 from pipeline.core.forecast import Forecast
 from pipeline.core.ids import is_shard_file
 from pipeline.core.records import UNGRADED, Finish, Totals, Verdict
@@ -42,7 +44,7 @@ from pipeline.storage.run_record import STAGED_INPUT, recorded_identity
 from pipeline.storage.shards import ShardRecord, read_shard
 from pipeline.storage.starts import Start, read_starts
 from pipeline.storage.storage import Storage, sha256_of
-from pipeline.storage.stored_labels import FormerLabels, frames_of
+from pipeline.storage.stored_labels import FormerLabels, frames_of, has_consensus
 from pipeline.storage.stored_run import StoredRun, stored_run
 
 _LOG = ["rollout_id", "step_index", "finish", "verdict", "n_tokens"]
@@ -63,7 +65,8 @@ class RunData:
     `rejects`: the first ones. `reject_counts`: all of them by reason, separately for rows and for single prefixes. If no row
     was usable, both come from the reject files, which no record lists. `damaged_starts` names unreadable files, which are not
     in `starts`. `changes`: the rows that the input no longer has as they were labelled. `made_up`: see `made_up_text`;
-    empty without labels. `edition` is None if the labels are the run's own; else `edition_command` is the command that made it.
+    empty without labels. `consensus`: what consensus made of the labels, None for other labels. `edition` is None if the labels
+    are the run's own; else `edition_command` is the command that made it.
     """
 
     run_dir: str
@@ -86,6 +89,7 @@ class RunData:
     plan: Forecast | None
     changes: KeptChanges = field(default_factory=KeptChanges)
     made_up: str = ""
+    consensus: ConsensusSummary | None = None
 
 
 def load_run_data(storage: Storage, run: StoredRun, plan: Forecast | None) -> RunData:
@@ -93,7 +97,7 @@ def load_run_data(storage: Storage, run: StoredRun, plan: Forecast | None) -> Ru
     staged = staged_input(storage, run.identity)
     wholes = [run.wholes[unit.unit_id] for unit in run.units if unit.unit_id in run.wholes]
     commits = [*([staged] if staged else []), *wholes]
-    steps, chains, makers, given = _labels(storage, run)
+    found = _labels(storage, run)
     log = _log(storage, run)
     rejects, counts = _rejects(_tables_of(storage, commits, _REJECTS) if commits else _uncommitted(storage))
     unused = sum(counts["rejects"])
@@ -109,10 +113,10 @@ def load_run_data(storage: Storage, run: StoredRun, plan: Forecast | None) -> Ru
         edition_command=run.edition_command,
         totals=regraded_totals(totals, log) if run.edition else totals,
         unfinished=_unfinished(storage, run),
-        steps=steps,
-        chains=chains,
-        makers=makers,
-        given_outcomes=given,
+        steps=found.steps,
+        chains=found.chains,
+        makers=found.makers,
+        given_outcomes=found.given_outcomes,
         log=log,
         rejects=rejects,
         reject_counts=counts,
@@ -120,7 +124,8 @@ def load_run_data(storage: Storage, run: StoredRun, plan: Forecast | None) -> Ru
         damaged_starts=starts.damaged,
         plan=plan,
         changes=run.changes,
-        made_up=made_up_text(run.identity) if chains.height else "",
+        made_up=made_up_text(run.identity) if found.chains.height else "",
+        consensus=found.consensus,
     )
 
 
@@ -206,24 +211,40 @@ def regraded_totals(totals: Totals, log: pl.DataFrame) -> Totals:
     )
 
 
-def _labels(storage: Storage, run: StoredRun) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame, int]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Labels:
+    """The parts of `RunData` that come from labels."""
+
+    steps: pl.DataFrame
+    chains: pl.DataFrame
+    makers: pl.DataFrame
+    given_outcomes: int
+    consensus: ConsensusSummary | None
+
+
+def _labels(storage: Storage, run: StoredRun) -> _Labels:
     labels = _empty(LABELS)
     steps = [steps_of(labels, 0)]
     chains = [chains_of(steps[0])]
     makers = [makers_of(labels)]
+    agreed: list[pl.DataFrame] = []
     first = given = 0
-    for labels in frames_of(storage, run, COLUMNS):
+    by_consensus = has_consensus(storage, run)
+    for labels in frames_of(storage, run, tuple(dict.fromkeys([*COLUMNS, *(OF_CONSENSUS if by_consensus else ())]))):
         steps.append(steps_of(labels, first))
         chains.append(chains_of(steps[-1]))
         makers.append(makers_of(labels))
+        if by_consensus:
+            agreed.append(consensus_chains(labels))
         given += given_outcomes(labels)
         first += labels.height
     made = pl.concat(makers).group_by(_MAKERS).agg(pl.sum("chains"))
-    return (
-        pl.concat(steps),
-        pl.concat(chains),
-        made.sort("chains", *_MAKERS, descending=[True, False, False, False]),
-        given,
+    return _Labels(
+        steps=pl.concat(steps),
+        chains=pl.concat(chains),
+        makers=made.sort("chains", *_MAKERS, descending=[True, False, False, False]),
+        given_outcomes=given,
+        consensus=consensus_summary(pl.concat(agreed)) if agreed else None,
     )
 
 

@@ -17,6 +17,7 @@ from pipeline.analysis.report.run_data import RunData, load_run_data, staged_inp
 from pipeline.analysis.report.terminal import print_lines
 from pipeline.analysis.report.warnings import warning_lines
 from pipeline.analysis.settings import ReportConfig
+from pipeline.consensus.kept import summary_lines
 from pipeline.core.errors import Absent, StepvalueError, UsageError
 from pipeline.core.forecast import Forecast, decode_forecast
 from pipeline.core.formatting import (
@@ -81,8 +82,8 @@ def read_run(storage: Storage, plan: str | None) -> RunReport:
 
 
 def short_lines(found: RunData, plan: Sequence[PlannedAmount], other: Sequence[str]) -> list[str]:
-    """Made-up values, unfinished units, changed rows, values, labels, outcomes from the data, unlikely outcomes, ungraded
-    verdicts and the plan: what `terminal.totals_lines` does not say.
+    """Made-up values, unfinished units, changed rows, values, labels, consensus, outcomes from the data, unlikely outcomes,
+    ungraded verdicts and the plan: what `terminal.totals_lines` does not say.
 
     `other`: the settings in which plan and run differ.
     """
@@ -92,6 +93,7 @@ def short_lines(found: RunData, plan: Sequence[PlannedAmount], other: Sequence[s
         *_changed(found),
         *_values(found),
         *_labels(found),
+        *(summary_lines(found.consensus) if found.consensus else []),
         *_given(found),
         *_unlikely(found),
         *_ungraded(found),

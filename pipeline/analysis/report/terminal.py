@@ -21,6 +21,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from pipeline.consensus.kept import label_place, reason_text, witness_places
 from pipeline.core.formatting import (
     format_count,
     format_duration,
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 
 _BAR = 10
 _RULES = {1: ("+", "green"), 0: ("-", "red"), 2: ("o", "blue"), None: ("?", "yellow")}
+_CHECKED = {1: "holds", 0: "refuted", None: "not checked"}
 _WITHOUT_COUNTS = ("terminal", "unmeasured", "implied")
 PANEL_WIDTH = 76
 """In columns, with the frame. The panel is narrower if the terminal is."""
@@ -183,7 +185,8 @@ def given_mark(outcome: bool | None, final_answer: str | None) -> str:
 
 
 def print_chains(console: Console, chains: Sequence[Mapping[str, Any]]) -> None:
-    """Print one block per chain: the text, value, interval, counts and label of each step."""
+    """Print one block per chain: the text, value, interval, counts and label of each step; of labels by consensus also what
+    Monte Carlo and the witnesses say."""
     problem = None
     for chain in chains:
         if chain["problem_id"] != problem:
@@ -197,8 +200,10 @@ def print_chains(console: Console, chains: Sequence[Mapping[str, Any]]) -> None:
             )
         outcome = {True: "right", False: "wrong", None: "open"}[chain["outcome"]]
         outcome += given_mark(chain["outcome"], chain["final_answer"])
+        agreed = chain.get("mc_label") is not None
+        said = "; ".join([outcome, *(first_errors(chain) if agreed else [])])
         table = Table(
-            title=Text(plain_lines(f"{chain['source_id'] or chain['chain_id']} ({outcome})")),
+            title=Text(plain_lines(f"{chain['source_id'] or chain['chain_id']} ({said})")),
             title_justify="left",
             box=None,
             pad_edge=False,
@@ -213,13 +218,38 @@ def print_chains(console: Console, chains: Sequence[Mapping[str, Any]]) -> None:
             mark, colour = _RULES[label]
             table.add_row(
                 str(index),
-                Text(plain_lines(text)),
+                Text(plain_lines(text)) + (_opinions(chain, index) if agreed else Text()),
                 Text(_bar(value)),
                 Text("" if low is None or origin == "terminal" else f"{low:.2f}-{high:.2f}"),
                 Text(origin if origin in _WITHOUT_COUNTS else _counts(correct, rollouts)),
                 Text(mark, style=colour),
             )
         console.print(table)
+
+
+def first_errors(chain: Mapping[str, Any]) -> list[str]:
+    """Of a row of labels by consensus: why it has no labels, and the first error that Monte Carlo and each witness name."""
+    out = chain["left_out"]
+    places = {"Monte Carlo": label_place(chain["mc_label"]), **witness_places(chain["opinions"])}
+    named = {None: "unknown", 0: "none"}
+    errors = (f"{name} {named.get(place, f'step {place}')}" for name, place in places.items())
+    return [*([] if out is None else [f"left out: {reason_text(out)}"]), f"first error: {', '.join(errors)}"]
+
+
+def _opinions(chain: Mapping[str, Any], step: int) -> Text:
+    """A line on what Monte Carlo alone and the witnesses say of a step: its label, the shares of votes that name it as the
+    first error, and P(no error so far)."""
+    mark, _ = _RULES[chain["mc_label"][step - 1]]
+    parts = [
+        f"{each['witness']} {_CHECKED[each['steps'][step - 1]]}"
+        if each["steps"] is not None
+        else f"{each['witness']} {format_percent(each['first_error'][step - 1])}"
+        for each in chain["opinions"]
+        if each["steps"] is not None or each["first_error"][step - 1]
+    ]
+    free = chain["p_error_free"]
+    sure = [] if free is None else [f"no error so far {free[step - 1]:.2f}"]
+    return Text(plain_lines("\n" + ", ".join([f"Monte Carlo {mark}", *parts, *sure])), style="dim")
 
 
 def print_summary(console: Console, summary: Summary) -> None:

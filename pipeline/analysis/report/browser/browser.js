@@ -5,7 +5,7 @@ const HASH_DELAY = 300;
 
 function partsOfPage() {
   const named = (name) => document.getElementById(`browser-${name}`);
-  const names = ["filters", "text", "drop", "drop-text", "sort", "count", "list", "pager", "earlier", "later", "place", "nothing", "all"];
+  const names = ["filters", "text", "drop", "drop-text", "opinions", "opinions-part", "sort", "count", "list", "pager", "earlier", "later", "place", "nothing", "all"];
   return Object.fromEntries(names.map((name) => [name, named(name)]));
 }
 
@@ -89,10 +89,11 @@ function start(parts, index) {
   }
 
   function fill() {
-    const { text, outcome, drop, sort } = view.wanted;
+    const { text, outcome, drop, opinions, sort } = view.wanted;
     parts.text.value = text;
     parts.drop.value = drop;
     parts["drop-text"].textContent = drop.toFixed(2);
+    parts.opinions.value = opinions;
     parts.sort.value = sort;
     parts.filters.elements.outcome.value = outcome;
   }
@@ -111,11 +112,11 @@ function start(parts, index) {
   parts.filters.addEventListener("input", () => {
     const drop = Number(parts.drop.value);
     parts["drop-text"].textContent = drop.toFixed(2);
-    ask({ text: parts.text.value, outcome: parts.filters.elements.outcome.value, drop, sort: parts.sort.value });
+    ask({ text: parts.text.value, outcome: parts.filters.elements.outcome.value, drop, opinions: parts.opinions.value, sort: parts.sort.value });
     filter();
   });
   parts.all.addEventListener("click", () => {
-    ask({ text: "", outcome: "", drop: 0 });
+    ask({ text: "", outcome: "", drop: 0, opinions: "" });
     fill();
     filter();
     parts.text.focus();
@@ -136,6 +137,7 @@ function start(parts, index) {
   });
   listenToKeys(parts, turn);
   parts.filters.hidden = false;
+  parts["opinions-part"].hidden = !index.consensus;
   fill();
   filter();
   openAsked();

@@ -15,6 +15,8 @@ import polars as pl
 from pipeline.analysis.report.browser.data import BLOCK, Index, examples_json, prefix_numbers, texts_json
 from pipeline.analysis.report.browser.views import (
     COLUMNS,
+    CONSENSUS_COLUMNS,
+    OPINION_BYTES,
     ROLLOUT_COLUMNS,
     ChainSample,
     ChainView,
@@ -32,7 +34,7 @@ from pipeline.estimators.registry import ESTIMATORS
 from pipeline.storage.editions import VERDICTS, current_shards
 from pipeline.storage.shards import ShardRecord, read_shard
 from pipeline.storage.storage import Storage
-from pipeline.storage.stored_labels import frames_of
+from pipeline.storage.stored_labels import frames_of, has_consensus
 from pipeline.storage.stored_run import StoredRun
 
 DATA_BYTES = 10_500_000
@@ -59,12 +61,13 @@ class Browser:
 
 def build_browser(storage: Storage, run: StoredRun, *, chains: int) -> Browser:
     """The browser of a run's current labels, with at most `chains` chains. Raises StoreError for a damaged file."""
-    frames = frames_of(storage, run, ("chain_id", "problem", "steps"))
+    more = CONSENSUS_COLUMNS if has_consensus(storage, run) else ()
+    frames = frames_of(storage, run, ("chain_id", "problem", "steps", *(["opinions"] if more else [])))
     chosen = sample((size for frame in frames for size in _sizes(frame)), chains)
     total = sum(shard.rows for shards in current_shards(run.wholes, run.edition).values() for shard in shards)
     confidence = _confidence(run)
     data = _Data(len(chosen.positions))
-    for found in _units(storage, run, chosen):
+    for found in _units(storage, run, chosen, (*COLUMNS, *more)):
         data.add(found)
     return Browser(
         html=_html(len(chosen.positions), total),
@@ -157,18 +160,20 @@ def _sizes(frame: pl.DataFrame) -> Iterator[Size]:
         in_bytes=pl.concat_list(
             pl.col("problem").str.len_bytes(), pl.col("steps").list.eval(pl.element().str.len_bytes())
         ),
+        opinions=pl.col("opinions").list.len() + 1 if "opinions" in frame.columns else 0,
     )
-    for chain_id, characters, in_bytes in counted.iter_rows():
-        yield Size(chain_id=chain_id, characters=tuple(characters), in_bytes=tuple(in_bytes))
+    for chain_id, characters, in_bytes, opinions in counted.iter_rows():
+        other = OPINION_BYTES * opinions * len(characters)
+        yield Size(chain_id=chain_id, characters=tuple(characters), in_bytes=tuple(in_bytes), other_bytes=other)
 
 
-def _units(storage: Storage, run: StoredRun, chosen: ChainSample) -> Iterator[_Unit]:
+def _units(storage: Storage, run: StoredRun, chosen: ChainSample, columns: Sequence[str]) -> Iterator[_Unit]:
     log = current_shards(run.wholes, None, "rollouts")
     later = current_shards(run.wholes, run.edition, VERDICTS)
     labels = current_shards(run.wholes, run.edition)
     start = 0
     for unit in run.units:
-        for frame in _frames(storage, labels.get(unit.unit_id, ()), COLUMNS):
+        for frame in _frames(storage, labels.get(unit.unit_id, ()), columns):
             positions = [position - start for position in chosen.within(start, start + len(frame))]
             start += len(frame)
             if not positions:

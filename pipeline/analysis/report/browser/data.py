@@ -7,7 +7,15 @@ import json
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
-from pipeline.analysis.report.browser.views import ChainView, Drop, RolloutExample, StepView, largest_drop, uncertainty
+from pipeline.analysis.report.browser.views import (
+    ChainView,
+    ConsensusView,
+    Drop,
+    RolloutExample,
+    StepView,
+    largest_drop,
+    uncertainty,
+)
 
 BLOCK = 128
 """Chains per block."""
@@ -17,6 +25,8 @@ _BEGINNING = 160
 """Characters of a problem that the list shows."""
 _DIGITS = 3
 _OUTCOMES = {True: "r", False: "w", None: "o"}
+_DISAGREE, _LEFT_OUT = 1, 2
+"""Marks of a chain in the index, which are added up."""
 
 
 class Index:
@@ -33,6 +43,8 @@ class Index:
         self._drops: list[Drop | None] = []
         self._uncertainty: list[float | None] = []
         self._least: list[float | None] = []
+        self._marks: list[int] = []
+        self._by_consensus = False
 
     def __len__(self) -> int:
         return len(self._ids)
@@ -52,9 +64,13 @@ class Index:
         self._drops.append(largest_drop(chain))
         self._uncertainty.append(_rounded(uncertainty(chain)))
         self._least.append(_rounded(min((value for value in values if value is not None), default=None)))
+        agreed = chain.consensus
+        self._by_consensus |= agreed is not None
+        left_out = all(step.label is None for step in chain.steps)
+        self._marks.append(_DISAGREE * agreed.disagrees + _LEFT_OUT * left_out if agreed else 0)
 
     def json(self, confidence: float) -> str:
-        """`confidence`: that of the intervals."""
+        """`confidence`: that of the intervals. Without labels by consensus, `consensus` is null."""
         return _json(
             {
                 "block": BLOCK,
@@ -70,6 +86,7 @@ class Index:
                 "dropped": [drop.step if drop else 0 for drop in self._drops],
                 "uncertainty": self._uncertainty,
                 "least": self._least,
+                "consensus": "".join(map(str, self._marks)) if self._by_consensus else None,
             }
         )
 
@@ -96,9 +113,12 @@ def texts_json(chains: Sequence[ChainView], numbers: Mapping[str, int]) -> str:
     problems: dict[str, int] = {}
     for chain in chains:
         problems.setdefault(chain.problem, len(problems))
+    opinions = (each for chain in chains if chain.consensus for each in chain.consensus.opinions)
+    witnesses = {name: number for number, name in enumerate(dict.fromkeys(each.witness for each in opinions))}
     return _json(
         {
             "problems": list(problems),
+            "witnesses": list(witnesses),
             "chains": [
                 {
                     "problem": problems[chain.problem],
@@ -107,6 +127,7 @@ def texts_json(chains: Sequence[ChainView], numbers: Mapping[str, int]) -> str:
                     "p_outcome": _rounded(chain.p_outcome),
                     "texts": [step.text for step in chain.steps],
                     "labels": [step.label for step in chain.steps],
+                    **({"consensus": _opinions(chain.consensus, witnesses)} if chain.consensus else {}),
                     # The bare problem comes first.
                     **_columns([chain.root, *chain.steps], numbers),
                 }
@@ -126,6 +147,26 @@ def examples_json(found: Mapping[str, Sequence[RolloutExample]], numbers: Mappin
             for prefix, shown in found.items()
         }
     )
+
+
+def _opinions(agreed: ConsensusView, witnesses: Mapping[str, int]) -> dict[str, object]:
+    free = agreed.error_free
+    return {
+        "mc": list(agreed.mc_labels),
+        "mc_place": agreed.mc_place,
+        "free": None if free is None else [_rounded(each) for each in free],
+        "out": agreed.left_out,
+        "opinions": [
+            {
+                "witness": witnesses[each.witness],
+                "shares": [_rounded(share) for share in each.shares],
+                "none": _rounded(each.no_error),
+                "steps": None if each.steps is None else list(each.steps),
+                "place": each.place,
+            }
+            for each in agreed.opinions
+        ],
+    }
 
 
 def _columns(prefixes: Sequence[StepView], numbers: Mapping[str, int]) -> dict[str, object]:

@@ -53,6 +53,42 @@ function labelMark(label) {
   return element("span", { class: `label label-${label[0]}`, title: label[0] }, label[1], quiet(` ${label[0]}`));
 }
 
+// The first error that Monte Carlo or a witness names, in words; null where it names no single place.
+const placeText = (place) => (place === null ? "not known" : place === 0 ? "none" : `step ${place}`);
+const percent = (share) => `${Math.round(100 * share)} %`;
+const HOLDS = { 1: "holds", 0: "refuted" };
+
+// What Monte Carlo and each witness say of a step, and how sure consensus is that no error is before its end.
+function opinionsOf(chain, at, witnesses) {
+  const agreed = chain.consensus;
+  const mc = LABELS[agreed.mc[at - 1]] ?? UNCERTAIN;
+  const said = element("p", { class: "opinions" }, element("span", { class: "opinion" }, "Monte Carlo ", labelMark(mc)));
+  for (const opinion of agreed.opinions) {
+    const share = opinion.shares[at - 1];
+    const text = opinion.steps ? (HOLDS[opinion.steps[at - 1]] ?? "not checked") : share ? `first error ${percent(share)}` : "0 %";
+    const accuses = opinion.steps ? opinion.steps[at - 1] === 0 : share > 0;
+    const kind = opinion.place === at ? "opinion accuses named" : accuses ? "opinion accuses" : "opinion";
+    said.append(element("span", { class: kind }, prose(witnesses[opinion.witness], "witness"), ` ${text}`));
+  }
+  if (agreed.free) said.append(element("span", { class: "opinion" }, `no error so far ${fixed(agreed.free[at - 1])}`));
+  return said;
+}
+
+// The first errors that each of them names, and what consensus made of the chain.
+function agreedFacts(chain, witnesses, fact) {
+  const agreed = chain.consensus;
+  const labelled = chain.labels.some((label) => label !== null);
+  fact("consensus", agreed.out === null ? (labelled ? "has labels" : "no step has a label") : element("span", { class: "left-out" }, "left out: ", prose(agreed.out)));
+  fact("first error, Monte Carlo", placeText(agreed.mc_place));
+  for (const opinion of agreed.opinions) {
+    const share = opinion.place === null || opinion.steps ? null : opinion.place ? opinion.shares[opinion.place - 1] : opinion.none;
+    const other = agreed.mc_place !== null && opinion.place !== null && opinion.place !== agreed.mc_place;
+    const text = `${placeText(opinion.place)}${share === null ? "" : `, ${percent(share)}`}`;
+    fact(["first error, ", prose(witnesses[opinion.witness], "witness")], element("span", { class: other ? "left-out" : "" }, text));
+  }
+  if (!agreed.opinions.length) fact("witnesses", "say nothing of this chain");
+}
+
 // Whether the whole interval of a value is below the interval of the last known value before it.
 function apart(chain, at) {
   const before = chain.values.slice(0, at).findLastIndex((value) => value !== null);
@@ -61,7 +97,7 @@ function apart(chain, at) {
 }
 
 // `at` counts prefixes: 0 is the bare problem.
-function step(chain, at, place, view) {
+function step(chain, at, place, view, witnesses) {
   const label = at ? (LABELS[chain.labels[at - 1]] ?? UNCERTAIN) : null;
   const id = `chain-${place}-${at}`;
   const drop = at > 0 && at === view.index.dropped[place] ? view.index.drops[place] : 0;
@@ -70,6 +106,7 @@ function step(chain, at, place, view) {
   const clear = drop > 0 && apart(chain, at);
   const dropText = `▼ ${drop.toFixed(2)} largest drop`;
   if (drop) text.append(" ", element("span", { class: clear ? "largest" : "largest unsure" }, clear ? dropText : `${dropText}, intervals overlap`));
+  if (at && chain.consensus) text.append(opinionsOf(chain, at, witnesses));
   const counts = chain.rollouts[at] ? `${chain.correct[at]}/${chain.rollouts[at]}` : (chain.origins[at] ?? "");
   const shown = element("span", { class: "value" }, fixed(chain.values[at]));
   const open = element(
@@ -131,14 +168,15 @@ async function chainBody(place, view) {
   const block = await textsOf(Math.floor(place / view.index.block));
   const chain = block.chains[place % view.index.block];
   const facts = element("dl", { class: "chain-facts" });
-  const fact = (name, ...value) => facts.append(element("div", {}, element("dt", {}, name), element("dd", {}, ...value)));
+  const fact = (name, ...value) => facts.append(element("div", {}, element("dt", {}, ...[name].flat()), element("dd", {}, ...value)));
   fact("correct answer", prose(chain.gold));
   fact("chain's answer", chain.answer === null ? "none stated" : prose(chain.answer));
   const outcome = OUTCOMES[view.index.outcomes[place]][0];
   const before = "by the value before the last step";
   fact("outcome", chain.p_outcome === null ? outcome : `${outcome}, probability ${fixed(chain.p_outcome)} ${before}`);
+  if (chain.consensus) agreedFacts(chain, block.witnesses, fact);
   fact("chain_id", element("code", {}, view.index.ids[place]));
-  const steps = chain.values.map((_, at) => step(chain, at, place, view));
+  const steps = chain.values.map((_, at) => step(chain, at, place, view, block.witnesses));
   return [
     element("div", { class: "problem" }, prose(block.problems[chain.problem])),
     facts,

@@ -66,6 +66,9 @@ function row(index, place) {
   const id = `chain-${place}`;
   const name = element("span", { class: "name" });
   const source = index.sources[place] || index.ids[place];
+  const marks = marksOf(index, place);
+  if (marks & DISAGREE) name.append(element("span", { class: "pill differs", title: "a witness and Monte Carlo name different first errors" }, "≠", quiet(" witnesses disagree")), " ");
+  if (marks & LEFT_OUT) name.append(element("span", { class: "pill", title: "no step has a label" }, "left out"), " ");
   name.append(prose(source, "source"), " ", prose(index.problems[index.problem[place]], "beginning"));
   const sd = element("span", { class: "sd" }, quiet("uncertainty "), `± ${fixed(index.uncertainty[place])}`);
   const head = element(

@@ -14,6 +14,7 @@ from typing import Any
 
 import polars as pl
 
+from pipeline.consensus.kept import differs, label_place, reason_text, witness_places
 from pipeline.core.ids import content_id
 from pipeline.core.records import UNGRADED, Finish, Verdict
 
@@ -34,6 +35,8 @@ COLUMNS = (
     ),
 )
 """Columns of `labels` that are read."""
+CONSENSUS_COLUMNS = ("mc_label", "p_error_free", "left_out", "opinions")
+"""Columns that are also read of labels by consensus."""
 SHORT_CHARACTERS = 200
 """Characters of answers and of the user's ids, whatever the limit of other texts."""
 _DIGITS = 9
@@ -44,6 +47,8 @@ LIMITS = (4_000, 2_000, 1_000, 500, 250)
 """Characters of a text. The first limit at which all chains fit is used. If none is, chains are left out."""
 _STEP_BYTES = 40
 """Bytes of a step's numbers."""
+OPINION_BYTES = 8
+"""Bytes of what a witness says of a step, and of what consensus says of it."""
 PER_PREFIX = 3
 CHARACTERS = 400
 """Characters of a rollout's text."""
@@ -74,9 +79,39 @@ class StepView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OpinionView:
+    """What a witness says of a chain. `shares`: of its votes, those that name each step as the first error; `no_error`: those
+    that name none. `steps`: of a witness that checks steps, whether each holds. `place`: see `consensus.kept`."""
+
+    witness: str
+    shares: tuple[float, ...]
+    no_error: float
+    steps: tuple[int | None, ...] | None
+    place: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsensusView:
+    """What labels by consensus say of a chain besides its labels. `mc_place`: the first error of `mc_labels`, by Monte Carlo
+    alone. `error_free`: P(no error so far) for each step. `left_out`: why the chain has no labels. See `schemas.CONSENSUS`."""
+
+    mc_labels: tuple[int | None, ...]
+    mc_place: int | None
+    error_free: tuple[float, ...] | None
+    left_out: str | None
+    opinions: tuple[OpinionView, ...]
+
+    @property
+    def disagrees(self) -> bool:
+        """Whether a witness names another first error than Monte Carlo, or only one of them names one."""
+        return differs(self.mc_place, {each.witness: each.place for each in self.opinions})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ChainView:
     """A chain. `root` is its bare problem. `outcome`: whether its own answer is correct, None if that is unknown.
-    `p_outcome`: the probability of this outcome, given all rollouts but not that outcome."""
+    `p_outcome`: the probability of this outcome, given all rollouts but not that outcome. `consensus`: None for labels by
+    another rule."""
 
     chain_id: str
     problem_id: str
@@ -88,6 +123,7 @@ class ChainView:
     p_outcome: float | None
     root: StepView
     steps: tuple[StepView, ...]
+    consensus: ConsensusView | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,16 +136,18 @@ class Drop:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Size:
-    """The size of a chain: of its problem and of each step, in characters and in bytes."""
+    """The size of a chain: of its problem and of each step, in characters and in bytes. `other_bytes`: besides texts and the
+    numbers of steps."""
 
     chain_id: str
     characters: tuple[int, ...]
     in_bytes: tuple[int, ...]
+    other_bytes: int = 0
 
     def cut(self, limit: int) -> float:
         """Bytes if each text is cut at `limit` characters."""
         texts = zip(self.characters, self.in_bytes, strict=True)
-        return sum(size * min(1, limit / max(1, length)) + _STEP_BYTES for length, size in texts)
+        return self.other_bytes + sum(size * min(1, limit / max(1, length)) + _STEP_BYTES for length, size in texts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,7 +188,8 @@ def sample(sizes: Iterable[Size], most: int) -> ChainSample:
 
 
 def chain_view(row: Mapping[str, Any], characters: int) -> ChainView:
-    """The chain of a row of `labels` with `COLUMNS`. Texts are cut at `characters`."""
+    """The chain of a row of `labels` with `COLUMNS`, and `CONSENSUS_COLUMNS` where it has them. Texts are cut at
+    `characters`."""
     return ChainView(
         chain_id=row["chain_id"],
         problem_id=row["problem_id"],
@@ -167,6 +206,7 @@ def chain_view(row: Mapping[str, Any], characters: int) -> ChainView:
                 row["prefix_ids"], row["steps"], row["label"], *(row[name] for name in _PER_PREFIX), strict=True
             )
         ),
+        consensus=None if row.get("mc_label") is None else _consensus(row),
     )
 
 
@@ -284,6 +324,27 @@ def _step(prefix_id: str, text: str, label: int | None, found: Mapping[str, Any]
         n_truncated=found["n_truncated"],
         origin=found["origin"],
         label=label,
+    )
+
+
+def _consensus(row: Mapping[str, Any]) -> ConsensusView:
+    places = witness_places(row["opinions"])
+    free, left_out = row["p_error_free"], row["left_out"]
+    return ConsensusView(
+        mc_labels=tuple(row["mc_label"]),
+        mc_place=label_place(row["mc_label"]),
+        error_free=None if free is None else tuple(free),
+        left_out=None if left_out is None else cut(reason_text(left_out), SHORT_CHARACTERS),
+        opinions=tuple(
+            OpinionView(
+                witness=cut(each["witness"], SHORT_CHARACTERS),
+                shares=tuple(each["first_error"]),
+                no_error=each["no_error"],
+                steps=None if each["steps"] is None else tuple(each["steps"]),
+                place=places[each["witness"]],
+            )
+            for each in row["opinions"]
+        ),
     )
 
 

@@ -1,0 +1,92 @@
+"""The section of a run's page about labels by consensus: what was kept, what was left out, and who agrees with whom. Pure."""
+
+from pipeline.analysis.report import figures
+from pipeline.analysis.report.page import Figure, Section, Table, Tile
+from pipeline.consensus.kept import (
+    DIFFICULTY,
+    GROUPINGS,
+    OUTCOME,
+    PLACE,
+    SUBSET,
+    ConsensusSummary,
+    reason_text,
+    steps_text,
+)
+from pipeline.core.formatting import format_percent
+
+_READINGS = {
+    OUTCOME: "Share of the chains without labels by consensus, by the outcome of the chain.",
+    PLACE: "The same by where Monte Carlo alone places the first error: no error, a third of the chain, or unknown where a "
+    "step before any bad one has no label.",
+    DIFFICULTY: "The same by the share of rollouts of the bare problem that are correct, as estimated: a low value is a hard "
+    "problem. Where the bars of low values are longer, the kept chains have fewer hard problems than the run.",
+    SUBSET: "The same by the part of the data that the ids of rows name.",
+}
+
+
+def consensus_section(found: ConsensusSummary) -> Section:
+    charts = (figures.left_out(found.groups.get(name, ()), name, _READINGS[name]) for name in GROUPINGS)
+    shown: tuple[Figure, ...] = tuple(chart for chart in charts if chart)
+    disagree = "a chain" if found.disagree == 1 else f"{found.disagree:,} chains"
+    return Section(
+        anchor="consensus",
+        heading="Consensus",
+        intro="These labels are by consensus of Monte Carlo and other witnesses. A chain on which they do not agree is left out: "
+        f"it has no labels. Of {disagree} a witness names another first error than Monte Carlo, or one of the two names none; the "
+        f"list of chains can show these alone. {_sentence(steps_text(found))}",
+        figures=shown,
+        tables=tuple(_tables(found)),
+    )
+
+
+def consensus_tile(found: ConsensusSummary) -> Tile:
+    """The share of chains that is kept."""
+    return Tile(
+        name="Kept by consensus",
+        value=format_percent(found.kept / found.chains),
+        note=f"{found.kept:,} of {found.chains:,} chains; {found.disagree:,} with a witness that disagrees",
+    )
+
+
+def _tables(found: ConsensusSummary) -> list[Table]:
+    tables = []
+    if found.reasons:
+        tables.append(
+            Table(
+                heads=("why chains are left out", "chains", "share of all"),
+                rows=tuple(
+                    (reason_text(reason), f"{count:,}", format_percent(count / found.chains))
+                    for reason, count in found.reasons.items()
+                ),
+            )
+        )
+    if found.witnesses:
+        tables.append(
+            Table(
+                caption="First errors of Monte Carlo and of each witness: the place that most of its votes name. Early and late: "
+                "it names an earlier or a later step. Alone: only one of the two names an error.",
+                heads=(
+                    *("witness", "both none", "same step", "early", "late", "witness alone"),
+                    *("MC alone", "unknown", "silent", "same"),
+                ),
+                rows=tuple(
+                    (
+                        each.name,
+                        *(
+                            f"{count:,}"
+                            for count in (
+                                *(each.both_none, each.same_step, each.earlier, each.later),
+                                *(each.witness_only, each.mc_only, each.unknown, each.silent),
+                            )
+                        ),
+                        format_percent(each.same / each.compared) if each.compared else "-",
+                    )
+                    for each in found.witnesses
+                ),
+            )
+        )
+    return tables
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."
