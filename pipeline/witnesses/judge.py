@@ -1,0 +1,76 @@
+"""The critiques of a judge of the run as a witness: `judge:NAME`. Its votes are the newest readings of what it wrote.
+
+A critique that names no step of the chain, or that could not be read, is no vote. A chain without a vote has no claim.
+"""
+
+from functools import cached_property
+from typing import Any
+
+from pipeline.consensus.evidence import PositionClaim
+from pipeline.core.errors import UsageError
+from pipeline.core.formatting import format_count
+from pipeline.core.records import ChainText, ReadingKind
+from pipeline.storage.location import storage_at
+from pipeline.storage.stored_critiques import StoredJudge, critique_tables, stored_judge
+from pipeline.witnesses.base import Witness
+
+_COLUMNS = ("chain_id", "reading", "first_error", "model")
+_NONE = 0
+"""The place that stands for no error."""
+
+
+class JudgeWitness(Witness):
+    """See the module."""
+
+    def about(self) -> str:
+        recorded = self._judge.run.identity
+        template = recorded.get("judge.template")
+        shown = ", and was shown the known answers" if recorded.get("judge.show_answer") else ""
+        how = f" by the template {template}" if template else ""
+        return (
+            f"{', '.join(sorted(self._models)) or 'a judge'} gave {format_count(self._judge.votes, 'vote')} on each of "
+            f"{format_count(len(self._votes), 'chain')}{how}{shown}"
+        )
+
+    def digest(self) -> str:
+        return self._judge.digest
+
+    def claim(self, chain: ChainText) -> PositionClaim | None:
+        steps = len(chain.steps)
+        votes = [0.0] * (steps + 1)
+        for place, count in self._votes.get(chain.chain_id, {}).items():
+            if place <= steps:
+                votes[place - 1 if place != _NONE else steps] += count
+        return PositionClaim(votes=tuple(votes)) if any(votes) else None
+
+    def most_votes(self) -> float:
+        return float(self._judge.votes)
+
+    def made_up(self) -> str:
+        if self._judge.run.identity.get("judge.kind") != "oracle":
+            return ""
+        return (
+            f"the judge {self._judge.name} is an oracle: it draws its critiques from errors of its own, without a model"
+        )
+
+    @cached_property
+    def _judge(self) -> StoredJudge:
+        if not self.source.source:
+            raise UsageError(f"consensus.witnesses={self.source.name}: name the judge, as in judge:NAME")
+        return stored_judge(storage_at(self.source.run_dir), self.source.source)
+
+    @cached_property
+    def _votes(self) -> dict[str, dict[int, int]]:
+        """Chain id -> place of the first error -> votes."""
+        found: dict[str, dict[int, int]] = {}
+        self._models: set[str] = set()
+        for _, table in critique_tables(self._judge, _COLUMNS):
+            columns: list[list[Any]] = [table[name].to_pylist() for name in _COLUMNS]
+            chains, kinds, errors, models = columns
+            self._models.update(models)
+            for chain, kind, error in zip(chains, kinds, errors, strict=True):
+                votes = found.setdefault(chain, {})
+                if kind in (ReadingKind.ERROR.value, ReadingKind.NO_ERROR.value):
+                    place = int(error) if kind == ReadingKind.ERROR.value else _NONE
+                    votes[place] = votes.get(place, 0) + 1
+        return found

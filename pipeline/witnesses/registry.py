@@ -1,0 +1,47 @@
+"""The witnesses by kind: built-in ones and those of installed plug-ins. To add a built-in one, add a line to `WITNESSES`."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pipeline.core.ids import content_id
+from pipeline.core.registry import Registry
+from pipeline.witnesses.base import WitnessSource
+
+if TYPE_CHECKING:
+    from pipeline.witnesses.base import Witness
+
+WITNESSES: "Registry[type[Witness]]" = Registry(
+    "witnesses",
+    noun="witness",
+    setting="consensus.witnesses",
+    ours={
+        "judge": "pipeline.witnesses.judge:JudgeWitness",
+        "scores": "pipeline.witnesses.scores:ScoresWitness",
+    },
+    needs=("about", "digest", "claim"),
+    answers="pipeline.witnesses.base:ANSWERS",
+)
+
+
+def witnesses_of(run_dir: str, names: Sequence[str]) -> list["Witness"]:
+    """The witnesses of these names, in their order, for the chains of a run. Raises UsageError for a kind that is not
+    installed."""
+    return [_witness(run_dir, name) for name in names]
+
+
+def about(witness: "Witness") -> str:
+    """What a witness is, in a line, with the plug-in that it comes from. Raises as `Witness.about` does."""
+    plugin = WITNESSES.plugin(witness.source.kind)
+    return witness.about() if plugin is None else f"{witness.about()}, by {plugin}"
+
+
+def digest(witness: "Witness") -> str:
+    """A hash of everything that a witness says, and of the version of its plug-in. Raises as `Witness.digest` does."""
+    plugin = WITNESSES.plugin(witness.source.kind)
+    return content_id("witness", witness.source.name, witness.digest(), "" if plugin is None else str(plugin))
+
+
+def _witness(run_dir: str, name: str) -> "Witness":
+    kind, _, source = name.partition(":")
+    made: Witness = WITNESSES.create(kind, WitnessSource(run_dir=run_dir, kind=kind, source=source))
+    return made
