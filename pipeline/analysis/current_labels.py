@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from pipeline.config.consensus import describe_consensus, is_consensus
 from pipeline.config.label import EstimatorConfig
 from pipeline.config.recorded_settings import Settings, chosen_settings
 from pipeline.core.errors import UsageError
@@ -13,6 +14,8 @@ from pipeline.storage.changes import KeptChanges, counted_changes
 
 def label_rule(settings: Settings) -> str:
     """The label rule in words. `settings`: those of the current labels."""
+    if is_consensus(settings):
+        return describe_consensus(settings)
     try:
         return describe_rule(chosen_settings(settings, EstimatorConfig, ESTIMATORS))
     except (ValueError, UsageError):

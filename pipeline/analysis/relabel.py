@@ -14,14 +14,21 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
+from tempfile import TemporaryDirectory
 from typing import Any
 
+import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pipeline.analysis.consensus import TABLE, Consensus, Measured, learned_table, reliability_lines, settled
 from pipeline.config.changes import RegradeConfig, RelabelConfig
+from pipeline.config.consensus import ConsensusChange, is_consensus
 from pipeline.config.label import EstimatorConfig, GraderConfig
 from pipeline.config.recorded_settings import Settings, chosen_settings, given_settings, with_source
+from pipeline.consensus.evidence import ChainEvidence
+from pipeline.consensus.kept import COLUMNS, consensus_chains, consensus_summary, summary_lines
+from pipeline.consensus.learning import Learned
 from pipeline.core.errors import StoreError, UsageError
 from pipeline.core.ids import content_id
 from pipeline.core.progress import RelabelResult
@@ -76,7 +83,8 @@ _HOW_MANY = "grader.processes"
 def relabel(config: RelabelConfig) -> RelabelResult:
     """Make labels with the estimator of the settings. Raises UsageError for a missing or unfinished run, StoreError and
     RunConflict."""
-    return _edited(config, given_settings("estimator", config.estimator), lambda _: nullcontext(_as_judged))
+    named = given_settings("estimator", config.estimator)
+    return _edited(config, named, lambda _: nullcontext(_as_judged), config.consensus)
 
 
 def regrade(config: RegradeConfig) -> RelabelResult:
@@ -94,9 +102,10 @@ def _edited(
     config: RelabelConfig | RegradeConfig,
     named: Settings,
     judging: Callable[[Settings], AbstractContextManager[Judging]],
+    consensus: ConsensusChange | None = None,
 ) -> RelabelResult:
     """Make a new edition with the `named` settings, unless they are those of the current labels and these have the present
-    columns."""
+    columns. `consensus`: its settings that change, if labels are made by one."""
     storage = storage_at(config.run_dir)
     refuse_unfinished(storage)
     with hold_lock(storage, lock=config.lock):
@@ -104,6 +113,7 @@ def _edited(
         settings: Settings = {**run.settings, **named}
         settings = with_source(run.settings, settings, EstimatorConfig, ESTIMATORS)
         settings = with_source(run.settings, settings, GraderConfig, GRADERS)
+        settings = settled(storage, run.settings, settings, consensus or ConsensusChange())
         if settings == run.settings and not has_former_labels(storage, run):
             # Complete a move that a crash has interrupted.
             arrange_labels(storage, current_label_files(run.wholes, run.edition))
@@ -132,7 +142,10 @@ def _make_edition(storage: Storage, run: StoredRun, settings: Settings, judge: J
     """Make and publish an edition of a finished run; the caller holds its lock. Raises StoreError, RunConflict, and UsageError
     for settings that contradict each other or an estimator that cannot use the run's log."""
     try:
-        wanted = estimator_for(chosen_settings(settings, EstimatorConfig, ESTIMATORS))
+        consensus = Consensus(storage, settings) if is_consensus(settings) else None
+        wanted = (
+            consensus.values if consensus else estimator_for(chosen_settings(settings, EstimatorConfig, ESTIMATORS))
+        )
         sampled = estimator_for(chosen_settings(run.identity, EstimatorConfig, ESTIMATORS))
     except ValueError as error:
         raise UsageError(f"{storage.run_dir} cannot be labelled with these settings: {error}") from error
@@ -140,12 +153,58 @@ def _make_edition(storage: Storage, run: StoredRun, settings: Settings, judge: J
     if why:
         raise UsageError(f"{storage.run_dir} cannot be labelled with estimator.name={wanted.settings.name}: {why}")
     writer = _Writer(storage, run, wanted, judge)
-    for unit in run.units:
-        writer.write(unit)
+    if consensus is None:
+        for ref in run.units:
+            if (unit := writer.prepare(ref)) is not None:
+                writer.write(ref, labels_of(unit.chains, unit.trials, wanted, unit.state))
+    else:
+        _write_consensus(writer, run.units, consensus)
     edition = new_edition(run.editions, run.wholes, settings, writer.shards)
     publish_or_refuse(storage, edition)
     arrange_labels(storage, current_label_files(run.wholes, edition))
     return replace(writer.edited, number=edition.number)
+
+
+def _write_consensus(writer: "_Writer", units: Sequence[UnitRef], consensus: Consensus) -> None:
+    """Write the labels of all units by consensus. What Monte Carlo says waits on disk until all units are measured."""
+    with TemporaryDirectory(prefix="stepvalue-relabel-") as folder:
+        evidence: list[tuple[UnitRef, Sequence[ChainEvidence]]] = []
+        for ref in units:
+            if (unit := writer.prepare(ref)) is not None:
+                measured = consensus.measure(unit.chains, unit.trials, unit.state)
+                _set_aside(f"{folder}/{len(evidence)}", measured.labels)
+                evidence.append((ref, measured.evidence))
+        chains = [each for _, of_unit in evidence for each in of_unit]
+        learned = consensus.learn(chains)
+        if learned is not None:
+            writer.write_learned(learned_table(learned, len(chains)))
+        counted = []
+        for number, (ref, of_unit) in enumerate(evidence):
+            alone = pa.ipc.open_file(f"{folder}/{number}").read_all()
+            labels = consensus.labels(Measured(labels=alone, evidence=of_unit), learned)
+            counted.append(consensus_chains(pl.DataFrame(labels.select(COLUMNS))))
+            writer.write(ref, labels)
+    writer.edited = replace(writer.edited, notes=tuple(_notes(counted, learned)))
+
+
+def _notes(counted: Sequence[pl.DataFrame], learned: Learned | None) -> Iterator[str]:
+    summary = consensus_summary(pl.concat(counted)) if counted else None
+    yield from summary_lines(summary) if summary else ()
+    yield from reliability_lines(learned) if learned else ()
+
+
+def _set_aside(path: str, table: pa.Table) -> None:
+    with pa.OSFile(path, "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+        writer.write_table(table)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparedUnit:
+    """What the new labels of a unit are made from. `state`: what the estimator has learned."""
+
+    chains: Sequence[Chain]
+    trials: Mapping[str, Trials]
+    state: Any
 
 
 class _Writer:
@@ -164,11 +223,12 @@ class _Writer:
         self.shards: list[ShardRecord] = []
         self.edited = RelabelResult(run_dir=storage.run_dir)
 
-    def write(self, ref: UnitRef) -> None:
+    def prepare(self, ref: UnitRef) -> PreparedUnit | None:
+        """Judge a unit, write its verdicts and its state, and return what its labels are made from. None: it has none."""
         labels, verdicts = self._labels[ref.unit_id], self._verdicts[ref.unit_id]
         old = self._table(labels)
         if old is None:
-            return
+            return None
         unit = self._stored(ref, old, self._table(verdicts))
         judged = self._judge(unit)
         outcomes = rollout_outcomes_of(unit.rollouts)
@@ -176,21 +236,33 @@ class _Writer:
         after = before if judged.verdicts is unit.verdicts else with_verdicts(outcomes, judged.verdicts)
         trials = trials_of(after.values())
         state = self._state(ref, judged.chains, trials, same_verdicts=after is before)
-        new = labels_of(judged.chains, trials, self._estimator, state)
-        self.shards += labels if new.equals(old) else [self._write(LABELS, ref, new)]
         if judged.verdicts is not None:
             same = unit.verdicts is not None and judged.verdicts.equals(unit.verdicts)
             self.shards += verdicts if same else [self._write(VERDICTS, ref, judged.verdicts)]
+        changed = sum(after[key].verdict is not before[key].verdict for key in after)
+        done = self.edited
+        self.edited = replace(
+            done, rollouts=done.rollouts + len(after), verdicts_changed=done.verdicts_changed + changed
+        )
+        return PreparedUnit(chains=judged.chains, trials=trials, state=state)
+
+    def write(self, ref: UnitRef, new: pa.Table) -> None:
+        """Write the labels of a prepared unit, unless they are the current ones."""
+        labels = self._labels[ref.unit_id]
+        old = self._table(labels)
+        assert old is not None
+        self.shards += labels if new.equals(old) else [self._write(LABELS, ref, new)]
         done = self.edited
         self.edited = replace(
             done,
-            chains=done.chains + len(unit.chains),
+            chains=done.chains + new.num_rows,
             labels=done.labels + len(_flat(new)),
             labels_changed=done.labels_changed + _differing(_flat(old), _flat(new)),
-            rollouts=done.rollouts + len(after),
-            verdicts_changed=done.verdicts_changed
-            + sum(after[key].verdict is not before[key].verdict for key in after),
         )
+
+    def write_learned(self, table: pa.Table) -> None:
+        """Write what a consensus has learned from all units."""
+        self.shards.append(write_shard(self._storage, TABLE, content_id(TABLE), [table]))
 
     def _state(
         self, ref: UnitRef, chains: Sequence[Chain], trials: Mapping[str, Trials], *, same_verdicts: bool

@@ -44,18 +44,26 @@ RELABEL = Command(
     ),
     examples=(
         "relabel run_dir=out estimator.rule=threshold estimator.threshold=0.3",
+        "relabel run_dir=out estimator.rule=consensus consensus.how=exact",
+        "relabel run_dir=out estimator.rule=consensus consensus.witnesses=[judge:qwen,scores:scores.parquet]",
         "relabel run_dir=out estimator.interval=jeffreys estimator.confidence=0.9",
     ),
     notes="""\
 Where the labels are what is asked for already, nothing is written.
+
+estimator.rule=consensus joins what Monte Carlo says of a chain with what other witnesses say: judges of the run (see `judge`),
+and scores of process reward models (see `score`). exact keeps the labels of chains on which all name the same first error, or
+none. side labels the steps on which they agree. posterior learns from the run how reliable each of them is, and labels a step
+whose label has at least the probability estimator.certainty; `p_error_free` in the labels is a soft target for every step.
 """,
     most_used=(
         "run_dir",
         "estimator.rule",
         "estimator.threshold",
         "estimator.certainty",
-        "estimator.interval",
         "estimator.after_error",
+        "consensus.how",
+        "consensus.witnesses",
     ),
     schema=RelabelConfig,
     run=_relabel,

@@ -132,7 +132,8 @@ class ConsensusHow(Enum):
     exact = "exact"
     """Chains on which all name the same first error, or none, keep their labels; the others are left out."""
     side = "side"
-    """Chains of which all say that they have an error, or that they have none, have labels where the opinions on a step agree."""
+    """Chains of which all say that they have an error, or that they have none, have labels where the opinions on a step
+    agree."""
     posterior = "posterior"
     """The place of the first error is inferred from all opinions, each as reliable as it is in the run."""
 

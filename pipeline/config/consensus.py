@@ -1,5 +1,7 @@
-"""The settings of consensus labels (`estimator.rule=consensus`), in the form of a change to a finished run."""
+"""The settings of consensus labels (`estimator.rule=consensus`): as a change to a finished run, and as an edition records
+them."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
@@ -7,6 +9,10 @@ from pipeline.config.choices import ConsensusHow, LabelRule
 from pipeline.config.fields import RELABEL, Settings
 
 SECTION = "consensus"
+RULE = "estimator.rule"
+HOW, WITNESSES, MC_RULE = (f"{SECTION}.{name}" for name in ("how", "witnesses", "mc_rule"))
+ABOUT, DIGEST = f"{SECTION}.witness.", f"{SECTION}.digest."
+"""Beginnings of the recorded keys with what a witness is, and with the hash of what it says. Its name follows."""
 USUAL = ConsensusHow.posterior
 """`how` where it is not given."""
 
@@ -17,10 +23,11 @@ class ConsensusChange(Settings):
 
     SECTION: ClassVar[str] = SECTION
     how: Annotated[ConsensusHow | None, RELABEL] = None
-    """exact: chains keep their labels where all opinions name the same first error, or none. side: labels where all say that there
-    is an error, or none. posterior: the likeliest place of the first error. At first: posterior."""
+    """exact: chains keep their labels where all opinions name the same first error, or none. side: labels where all say that
+    there is an error, or none. posterior: the likeliest place of the first error. At first: posterior."""
     witnesses: Annotated[list[str] | None, RELABEL] = None
-    """The second opinions: judge:NAME, scores:FILE_OR_FOLDER of `score`, or those of plug-ins. At first: all judges of the run."""
+    """The second opinions: judge:NAME, scores:FILE_OR_FOLDER of `score`, or those of plug-ins. At first: all judges of the
+    run."""
     mc_rule: Annotated[LabelRule | None, RELABEL] = None
     """The rule by which Monte Carlo alone labels. At first: that of the labels before."""
 
@@ -31,3 +38,33 @@ class ConsensusChange(Settings):
             )
         if self.witnesses is not None and len(set(self.witnesses)) < len(self.witnesses):
             raise ValueError(f"consensus.witnesses={self.witnesses}: a witness is given twice")
+
+
+def is_consensus(settings: Mapping[str, object]) -> bool:
+    """Whether labels with these recorded settings are made by consensus."""
+    return settings.get(RULE) == LabelRule.consensus.value
+
+
+def witness_names(settings: Mapping[str, object]) -> list[str]:
+    """The witnesses of consensus labels, by their recorded settings."""
+    names = settings.get(WITNESSES)
+    return [str(name) for name in names] if isinstance(names, list) else []
+
+
+def describe_consensus(settings: Mapping[str, object]) -> str:
+    """The rule of consensus labels in words. `settings`: those that the edition records."""
+    names = witness_names(settings)
+    others = f" and {', '.join(names)}" if names else " alone"
+    alone = f"Monte Carlo ({settings.get(MC_RULE)})"
+    match settings.get(HOW):
+        case ConsensusHow.exact.value:
+            text = f"chains keep their labels if {alone}{others} name the same first error, or none"
+        case ConsensusHow.side.value:
+            text = f"steps are labelled where {alone}{others} agree, in chains of which all say that there is an error, or none"
+        case _:
+            sure = settings.get("estimator.certainty")
+            text = (
+                f"a step is bad if it is the first error with a probability of at least {sure}, good if it and all before it "
+                f"have none with that probability, given {alone}{others}, each as reliable as it is in this run"
+            )
+    return f"consensus: {text}"

@@ -165,7 +165,8 @@ class Summary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelabelResult:
-    """The result of `relabel` or `regrade`. `number` of the new edition; None if the current labels already matched."""
+    """The result of `relabel` or `regrade`. `number` of the new edition; None if the current labels already matched. `notes`:
+    lines about labels by consensus: what was left out, and what was learnt."""
 
     run_dir: str
     number: int | None = None
@@ -174,6 +175,7 @@ class RelabelResult:
     labels_changed: int = 0
     rollouts: int = 0
     verdicts_changed: int = 0
+    notes: tuple[str, ...] = ()
 
 
 RECENT_SECONDS = 60.0

@@ -12,10 +12,10 @@ from typing import Any
 import polars as pl
 
 from pipeline.analysis.agree.human import ModelChain, text_key
-from pipeline.analysis.score_files import read_score_file, score_files
 from pipeline.core.errors import InputError
 from pipeline.core.formatting import first_of, format_count
 from pipeline.core.schemas import RAW_STEP_SCORES
+from pipeline.storage.score_files import read_score_file, score_files
 
 KEY = "scores"
 _SCORES = "step_scores"

@@ -12,6 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
+import pyarrow as pa
+
+from pipeline.analysis.audit.consensus import MAKE_AGAIN, ConsensusProof
 from pipeline.analysis.audit.findings import (
     Check,
     FileVerifier,
@@ -25,7 +28,9 @@ from pipeline.analysis.audit.findings import (
 )
 from pipeline.analysis.audit.input_history import InputHistory
 from pipeline.analysis.audit.unit import Basis, CurrentEdition, prove_unit
+from pipeline.analysis.consensus import TABLE as RELIABILITIES
 from pipeline.config.changes import AuditConfig
+from pipeline.config.consensus import is_consensus
 from pipeline.config.label import EstimatorConfig, SamplingConfig
 from pipeline.config.recorded_settings import Settings, chosen_settings, settings_section
 from pipeline.core.errors import StoreError, UsageError
@@ -187,6 +192,8 @@ class _Audit:
         edition = current_edition(editions, wholes)
         if settings is not None and (basis := self._basis(settings, wholes, edition)):
             self._prove_units(str(settings.get(STAGED_INPUT)), units, basis)
+            if edition and basis.edition and basis.edition.consensus:
+                self._ledger.faults(Check.LABELS, commit_name(edition), basis.edition.consensus.faults(), MAKE_AGAIN)
         self._look_at_editions(editions, edition, wholes)
         found = find_orphans(storage, self._verifier.needed, current_label_files(wholes, edition))
         if not ledger.owed:
@@ -214,11 +221,15 @@ class _Audit:
         return Basis(estimator=estimator, solutions=solutions, edition=current)
 
     def _current(self, edition: Commit, wholes: Mapping[str, Commit]) -> CurrentEdition | None:
-        name = commit_name(edition)
+        name, settings = commit_name(edition), edition_settings(edition)
+        consensus = None
         try:
-            estimator = estimator_for(chosen_settings(edition_settings(edition), EstimatorConfig, ESTIMATORS))
+            estimator = estimator_for(chosen_settings(settings, EstimatorConfig, ESTIMATORS))
+            if is_consensus(settings):
+                consensus = ConsensusProof(self._storage, settings, self._learned(edition))
+                estimator = consensus.estimator
         except (ValueError, TypeError, UsageError) as error:
-            _refuse_without_plugin(edition_settings(edition), error)
+            _refuse_without_plugin(settings, error)
             fault = f"holds invalid settings ({error})"
             self._ledger.fault(Check.RECORDS, name, fault, remedy_for(EDITION))
             return None
@@ -228,7 +239,13 @@ class _Audit:
             labels=current_shards(wholes, edition, LABELS),
             states=current_states(wholes, edition),
             verdicts=current_shards(wholes, edition, VERDICTS),
+            consensus=consensus,
         )
+
+    def _learned(self, edition: Commit) -> pa.Table | None:
+        """What the consensus of an edition learned. None: it learned nothing, or the file is damaged, which is a finding."""
+        shards = [shard for shard in edition.shards if shard.table == RELIABILITIES]
+        return self._verifier.table(shards[0], remedy_for(EDITION)) if shards else None
 
     def _prove_units(self, staged_id: str, units: dict[str, RecordSequence], basis: Basis) -> None:
         staged = self._staged(staged_id)
@@ -311,7 +328,7 @@ class _Audit:
                     self._superseded(shard, editions)
                 elif shard.file not in self._verifier.needed:
                     self._verifier.content(shard, remedy_for(EDITION))
-                if commit is current and shard not in of_units:
+                if commit is current and shard not in of_units and shard.table != RELIABILITIES:
                     fault = f"names {shard.file}, which belongs to no unit"
                     self._ledger.fault(Check.RECORDS, commit_name(commit), fault, remedy_for(EDITION))
 

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pipeline.analysis.audit.consensus import ConsensusProof
 from pipeline.analysis.audit.findings import Check, FileVerifier, Ledger, remedy_for
 from pipeline.analysis.audit.invariants import (
     AuditedChain,
@@ -40,13 +41,15 @@ _LAST_DIGITS = 1e-9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CurrentEdition:
-    """The edition with the current labels: the name of its record, its estimator, and its files by unit id."""
+    """The edition with the current labels: the name of its record, its estimator, and its files by unit id. `consensus`: the
+    proof of labels by consensus."""
 
     name: str
     estimator: Estimator
     labels: Mapping[str, Sequence[ShardRecord]]
     states: Mapping[str, Sequence[ShardRecord]]
     verdicts: Mapping[str, Sequence[ShardRecord]]
+    consensus: ConsensusProof | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -280,7 +283,12 @@ class _Proof:
             self._ledger.fault(Check.ROLLOUTS, edition.name, fault, _MAKE_AGAIN)
         else:
             judged, state = with_verdicts(rollout_outcomes, verdicts), _state(edition.estimator, states, former=former)
-            self._prove_labels(labels, chains, judged, edition.estimator, state, edition.name, _MAKE_AGAIN)
+            if edition.consensus is None:
+                self._prove_labels(labels, chains, judged, edition.estimator, state, edition.name, _MAKE_AGAIN)
+            elif labels is not None and chains:
+                computed = edition.consensus.labels(chains, trials_of(judged.values()), state)
+                if computed is not None:
+                    self._ledger.faults(Check.LABELS, edition.name, _label_faults(labels, computed), _MAKE_AGAIN)
 
 
 def _chain_faults(expected: Sequence[AuditedChain], stored: Sequence[Chain]) -> Iterator[str]:
@@ -353,6 +361,8 @@ def _alike(left: object, right: object) -> bool:
     """Whether both are equal, except for the last digits, which may differ between processors."""
     if isinstance(left, list) and isinstance(right, list):
         return len(left) == len(right) and all(map(_alike, left, right))
+    if isinstance(left, dict) and isinstance(right, dict):
+        return left.keys() == right.keys() and all(_alike(left[key], right[key]) for key in left)
     if isinstance(left, float) and isinstance(right, float):
         return math.isclose(left, right, rel_tol=0, abs_tol=_LAST_DIGITS)
     return left == right

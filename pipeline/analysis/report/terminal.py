@@ -333,6 +333,8 @@ def print_new_labels(console: Console, edited: RelabelResult) -> None:
         line(f"edition   {edited.number} is new and holds the current labels: {edited.run_dir}/labels/*.parquet")
         if edited.number == 0:
             line("          editions are numbered from 0; the labels of `label` itself have no number")
+    for note in edited.notes:
+        line(note)
 
 
 def print_lines(console: Console, lines: Sequence[str]) -> None:

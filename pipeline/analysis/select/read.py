@@ -6,12 +6,12 @@ from pathlib import Path
 
 import polars as pl
 
-from pipeline.analysis.score_files import read_scores_of
 from pipeline.analysis.select.methods import Candidate, CandidateSet
 from pipeline.analysis.settings import SelectConfig
 from pipeline.core.errors import InputError, UsageError
 from pipeline.storage.editions import current_shards
 from pipeline.storage.location import storage_at
+from pipeline.storage.score_files import read_scores_of
 from pipeline.storage.shards import read_shard
 from pipeline.storage.stored_run import refuse_unfinished
 

@@ -1,0 +1,242 @@
+"""Consensus labels of a run: what Monte Carlo says of the chains of a unit, what the witnesses say, and the labels of both.
+
+Where reliabilities are learnt (consensus.how=posterior), the labels of a chain depend on the whole run. So there are two
+passes: `Consensus.measure` for each unit, then `Consensus.learn` from the evidence of all of them, then `Consensus.labels` for
+each."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+import pyarrow as pa
+
+from pipeline.config.choices import ConsensusHow, LabelRule
+from pipeline.config.consensus import (
+    ABOUT,
+    DIGEST,
+    HOW,
+    MC_RULE,
+    RULE,
+    SECTION,
+    USUAL,
+    WITNESSES,
+    ConsensusChange,
+    is_consensus,
+    witness_names,
+)
+from pipeline.config.label import EstimatorConfig
+from pipeline.config.recorded_settings import Settings, chosen_settings, given_settings
+from pipeline.consensus.evidence import ChainEvidence, Claim, PositionClaim
+from pipeline.consensus.filters import exact, side
+from pipeline.consensus.labels import p_error_free, posterior_labels
+from pipeline.consensus.learning import Learned, learn
+from pipeline.consensus.monte_carlo import monte_carlo_claim
+from pipeline.consensus.posterior import posterior
+from pipeline.core.errors import UsageError
+from pipeline.core.formatting import format_count
+from pipeline.core.records import Chain, ChainText, ChainValues, Trials
+from pipeline.core.schemas import INPUT_CHANGED, LABELS_CONSENSUS, RELIABILITIES
+from pipeline.data.steps import step_texts
+from pipeline.estimators.base import Estimator
+from pipeline.estimators.labelling import chain_values, valued_labels
+from pipeline.estimators.labels import after_error
+from pipeline.estimators.registry import ESTIMATORS, estimator_for
+from pipeline.storage.storage import Storage
+from pipeline.storage.stored_critiques import judge_names
+from pipeline.witnesses import registry
+from pipeline.witnesses.registry import witnesses_of
+
+TABLE = "reliabilities"
+"""The table of an edition that holds what was learnt."""
+VERSION = 1
+
+
+def settled(storage: Storage, before: Settings, now: Settings, change: ConsensusChange) -> Settings:
+    """The settings of an edition, with those of its consensus. `before`: of the current labels. `now`: with what `relabel`
+    changes.
+
+    Raises UsageError for a consensus without witnesses, for witnesses that cannot be used, and for settings of a consensus
+    where the labels are made by another rule."""
+    own = {key: value for key, value in now.items() if not key.startswith(f"{SECTION}.")}
+    given = given_settings(SECTION, change)
+    if not is_consensus(now):
+        if given:
+            raise UsageError(
+                f"{next(iter(given))} has no effect without estimator.rule=consensus: add it, or leave this out"
+            )
+        return own
+    kept = {key: before.get(key) for key in (HOW, WITNESSES, MC_RULE)}
+    found = {key: value if (value := given.get(key)) is not None else kept[key] for key in kept}
+    rule = before.get(RULE, LabelRule.any.value)
+    found[HOW] = found[HOW] or USUAL.value
+    found[MC_RULE] = found[MC_RULE] or rule
+    names = [f"judge:{name}" for name in judge_names(storage)] if found[WITNESSES] is None else witness_names(found)
+    if not names and (found[WITNESSES] is None or found[HOW] != ConsensusHow.posterior.value):
+        raise UsageError(
+            f"{storage.run_dir} has no judge, and a consensus needs a second opinion: start `judge run_dir={storage.run_dir} "
+            "judge.name=NAME policy.model=MODEL`, or name witnesses, as in consensus.witnesses=[scores:scores.parquet]"
+        )
+    witnesses = witnesses_of(storage.run_dir, names)
+    return {
+        **own,
+        **found,
+        WITNESSES: names,
+        **{f"{ABOUT}{each.source.name}": registry.about(each) for each in witnesses},
+        **{f"{DIGEST}{each.source.name}": registry.digest(each) for each in witnesses},
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """A unit before the consensus. `labels`: its labels by Monte Carlo alone. `evidence`: what Monte Carlo and the witnesses
+    say of each chain."""
+
+    labels: pa.Table
+    evidence: Sequence[ChainEvidence]
+
+
+class Consensus:
+    """See the module. `values`: the estimator that computes values, and learns."""
+
+    def __init__(self, storage: Storage, settings: Settings) -> None:
+        """Raises UsageError for settings that contradict each other, and for an estimator or a witness that is not
+        installed."""
+        self.how = ConsensusHow(settings[HOW])
+        self.witnesses = witnesses_of(storage.run_dir, witness_names(settings))
+        alone = {**settings, RULE: settings[MC_RULE]}
+        self._ruler = estimator_for(chosen_settings(alone, EstimatorConfig, ESTIMATORS))
+        self._settings = chosen_settings(settings, EstimatorConfig, ESTIMATORS)
+        joint = {**settings, RULE: LabelRule.first_error.value}
+        self.values: Estimator = (
+            estimator_for(chosen_settings(joint, EstimatorConfig, ESTIMATORS)) if self._settings.JOINT else self._ruler
+        )
+
+    @property
+    def rule(self) -> str:
+        """The rule, as in the column `label_rule`."""
+        sure = f"@{self._settings.certainty:g}" if self.how is ConsensusHow.posterior else ""
+        return f"consensus:{self.how.value}{sure}({','.join(each.source.name for each in self.witnesses)})"
+
+    def measure(self, chains: Sequence[Chain], trials: Mapping[str, Trials], state: Any) -> Measured:
+        """What is known of the chains of a unit, each by itself."""
+        found = chain_values([chain.shape for chain in chains], trials, self.values, state, ruler=self._ruler)
+        evidence = [
+            ChainEvidence(
+                steps=len(values.steps),
+                outcome=chain.outcome,
+                monte_carlo=_place(chain, values),
+                witnesses=self._claims(chain),
+            )
+            for chain, values in zip(chains, found, strict=True)
+        ]
+        return Measured(labels=valued_labels(chains, found, self._settings), evidence=evidence)
+
+    def learn(self, evidence: Sequence[ChainEvidence]) -> Learned | None:
+        """How reliable Monte Carlo and the witnesses are. None where the labels do not depend on it."""
+        return learn(evidence) if self.how is ConsensusHow.posterior else None
+
+    def labels(self, unit: Measured, learned: Learned | None) -> pa.Table:
+        """The labels of a unit, with the columns of `schemas.CONSENSUS`."""
+        alone: list[Any] = unit.labels["label"].to_pylist()
+        evidence = unit.evidence
+        if learned is None:
+            filtering = exact if self.how is ConsensusHow.exact else side
+            kept = [filtering(mc, each.witnesses) for mc, each in zip(alone, evidence, strict=True)]
+            found = [each.labels for each in kept]
+            left_out = [None if each.left_out is None else each.left_out.value for each in kept]
+            free: list[list[float] | None] = [None] * len(kept)
+        else:
+            places = posterior(evidence, learned)
+            found = [posterior_labels(each, self._settings.certainty) for each in places]
+            left_out = [None] * len(places)
+            free = [p_error_free(each).tolist() for each in places]
+        computed: dict[str, list[Any]] = {
+            "label": [list(after_error(labels, self._settings)) for labels in found],
+            "label_rule": [self.rule] * len(found),
+            "mc_label": alone,
+            "p_error_free": free,
+            "left_out": left_out,
+            "opinions": [self._opinions(each) for each in evidence],
+        }
+        schema = LABELS_CONSENSUS[INPUT_CHANGED in unit.labels.column_names]
+        columns = [
+            pa.array(computed[field.name], field.type) if field.name in computed else unit.labels[field.name]
+            for field in schema
+        ]
+        return pa.Table.from_arrays(columns, schema=schema)
+
+    def _claims(self, chain: Chain) -> dict[str, Claim]:
+        solution = chain.solution
+        read = ChainText(
+            chain_id=solution.chain_id,
+            problem_id=solution.problem_id,
+            problem=chain.problem.text,
+            steps=tuple(step_texts(solution.text, solution.ends)),
+            prefix_ids=chain.prefix_ids,
+        )
+        found = {each.source.name: each.claim(read) for each in self.witnesses}
+        return {name: claim for name, claim in found.items() if claim is not None}
+
+    def _opinions(self, evidence: ChainEvidence) -> list[dict[str, object]]:
+        """The rows of the column `opinions`."""
+        rows: list[dict[str, object]] = []
+        for each in self.witnesses:
+            name, claim = each.source.name, evidence.witnesses.get(each.source.name)
+            if isinstance(claim, PositionClaim):
+                most = max(each.most_votes(), sum(claim.votes))
+                *errors, none = (vote / most for vote in claim.votes)
+                rows.append({"witness": name, "first_error": errors, "no_error": none, "steps": None})
+            elif claim is not None:
+                steps = list(claim.steps)
+                rows.append({"witness": name, "first_error": [0.0] * len(steps), "no_error": 0.0, "steps": steps})
+        return rows
+
+
+def _place(chain: Chain, values: ChainValues) -> tuple[float, ...] | None:
+    """What Monte Carlo says of the place of the first error of a chain."""
+    along = (values.root, *values.steps)
+    return monte_carlo_claim(chain.outcome, [each.p_above for each in along], [each.p_lost for each in along])
+
+
+def learned_table(learned: Learned, chains: int) -> pa.Table:
+    """What was learnt, as a row of `schemas.RELIABILITIES`."""
+    row = {"version": VERSION, "chains": chains, "learned": json.dumps(learned.as_dict(), sort_keys=True)}
+    return pa.Table.from_pylist([row], schema=RELIABILITIES)
+
+
+def learned_from(table: pa.Table) -> Learned:
+    """The inverse of `learned_table`. Raises ValueError for what another version wrote."""
+    row = table.to_pylist()[0]
+    if row["version"] != VERSION:
+        raise ValueError(f"reliabilities of version {row['version']}")
+    return Learned.from_dict(json.loads(row["learned"]))
+
+
+def reliability_lines(learned: Learned) -> list[str]:
+    """What was learnt of Monte Carlo and of each witness, as lines for a terminal."""
+    lines = [
+        f"learnt    from {format_count(learned.learned_from, 'chain')}: what is said where there is an error, and where there "
+        "is none; in brackets 95 % intervals"
+    ]
+    for (witness, outcome), cells in groupby(learned.cells, lambda cell: (cell.witness, cell.outcome)):
+        who = witness or f"Monte Carlo, chains with a {_OUTCOMES[str(outcome)]} answer"
+        parts: dict[str, list[str]] = {}
+        for cell in cells:
+            interval = f"{_percent(cell.low)}-{_percent(cell.high)}"
+            parts.setdefault(cell.truth, []).append(f"{_WAYS[str(cell.way)]} {_percent(cell.value)} % ({interval})")
+        shown = "; ".join(f"{_TRUTHS[truth]}: {', '.join(found)}" for truth, found in parts.items())
+        lines.append(f"          {who}: {shown}")
+    if not learned.converged:
+        lines.append("          learning did not end: these figures, and the labels, may be off")
+    return lines
+
+
+_TRUTHS = {"error": "an error", "free": "no error"}
+_WAYS = {"exact": "there", "early": "earlier", "late": "later", "none": "none", "alarm": "an error"}
+_OUTCOMES = {"right": "right", "wrong": "wrong", "unknown": "unknown"}
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f}"
