@@ -3,6 +3,8 @@
 A critique that names no step of the chain, or that could not be read, is no vote. A chain without a vote has no claim.
 """
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -28,8 +30,8 @@ class JudgeWitness(Witness):
         shown = ", and was shown the known answers" if recorded.get("judge.show_answer") else ""
         how = f" by the template {template}" if template else ""
         return (
-            f"{', '.join(sorted(self._models)) or 'a judge'} gave {format_count(self._judge.votes, 'vote')} on each of "
-            f"{format_count(len(self._votes), 'chain')}{how}{shown}"
+            f"{', '.join(self._read.models) or 'a judge'} gave {format_count(self._judge.votes, 'vote')} on each of "
+            f"{format_count(len(self._read.votes), 'chain')}{how}{shown}"
         )
 
     def digest(self) -> str:
@@ -38,7 +40,7 @@ class JudgeWitness(Witness):
     def claim(self, chain: ChainText) -> PositionClaim | None:
         steps = len(chain.steps)
         votes = [0.0] * (steps + 1)
-        for place, count in self._votes.get(chain.chain_id, {}).items():
+        for place, count in self._read.votes.get(chain.chain_id, {}).items():
             if place <= steps:
                 votes[place - 1 if place != _NONE else steps] += count
         return PositionClaim(votes=tuple(votes)) if any(votes) else None
@@ -60,17 +62,23 @@ class JudgeWitness(Witness):
         return stored_judge(storage_at(self.source.run_dir), self.source.source)
 
     @cached_property
-    def _votes(self) -> dict[str, dict[int, int]]:
-        """Chain id -> place of the first error -> votes."""
-        found: dict[str, dict[int, int]] = {}
-        self._models: set[str] = set()
+    def _read(self) -> "_Read":
+        votes: dict[str, dict[int, int]] = {}
+        models: set[str] = set()
         for _, table in critique_tables(self._judge, _COLUMNS):
             columns: list[list[Any]] = [table[name].to_pylist() for name in _COLUMNS]
-            chains, kinds, errors, models = columns
-            self._models.update(models)
-            for chain, kind, error in zip(chains, kinds, errors, strict=True):
-                votes = found.setdefault(chain, {})
+            models.update(columns[-1])
+            for chain, kind, error, _ in zip(*columns, strict=True):
+                of_chain = votes.setdefault(chain, {})
                 if kind in (ReadingKind.ERROR.value, ReadingKind.NO_ERROR.value):
                     place = int(error) if kind == ReadingKind.ERROR.value else _NONE
-                    votes[place] = votes.get(place, 0) + 1
-        return found
+                    of_chain[place] = of_chain.get(place, 0) + 1
+        return _Read(votes=votes, models=tuple(sorted(models)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Read:
+    """`votes`: by chain id, the place of the first error and how many votes name it. `models`: what wrote them."""
+
+    votes: Mapping[str, Mapping[int, int]]
+    models: tuple[str, ...]
