@@ -24,7 +24,7 @@ stepvalue: Monte Carlo step values for process reward models.
 usage: python -m pipeline COMMAND [setting=value ...], installed: stepvalue ...
 
 {commands}
-COMMAND -h explains a command, --help-all all of it. --version prints the version.
+COMMAND -h explains a command, --help-all in full. --version prints the version.
 Exit codes: 0 done, 1 failed, 2 wrong usage, 75 interrupted (start it again).
 """
 

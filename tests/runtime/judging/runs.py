@@ -1,0 +1,76 @@
+"""Runs of `label` and of `judge` with oracles, in the process of the test."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from pipeline.__main__ import compose_label
+from pipeline.config.judge import JudgeRunConfig
+from pipeline.config.label import ClusterConfig, RunConfig
+from pipeline.core.progress import Status
+from pipeline.judges.settings import OracleJudgeConfig, OracleVotes
+from pipeline.runtime.chain_run.run import ChainRun
+from pipeline.runtime.judging.run import judge_run
+from pipeline.runtime.stop import StopSignal
+from pipeline.storage.location import storage_at
+from pipeline.storage.stored_critiques import StoredJudge, critique_frames, stored_judge
+from tests.conftest import write_rows
+from tests.runtime.in_process import hired_here, label_in_process
+
+Row = dict[str, Any]
+NAME = "dry"
+VOTES = 3
+QUICK = RunConfig(unit_problems=5, progress_seconds=0.05, attempts=1)
+
+
+def rows(count: int, first: int = 0) -> list[Row]:
+    """Problems with a chain of 2 to 4 steps each."""
+    return [
+        {
+            "problem": f"{number}+1",
+            "answer": str(number + 1),
+            "steps": [f"step {at} of {number}" for at in range(1 + number % 3)] + [f"The answer is {number + 1}."],
+        }
+        for number in range(first, first + count)
+    ]
+
+
+def labelled(folder: Path, count: int) -> Path:
+    """A run directory with labels of chains; labelled again, with more chains, it grows."""
+    path, run_dir = write_rows(folder / "rows.jsonl", rows(count)), folder / "run"
+    label_in_process(compose_label([
+        f"data.path={path}", f"run_dir={run_dir}", "policy=oracle", "estimator=fixed", "sampling.rollouts=2",
+        "run.unit_problems=4",
+    ]))  # fmt: skip
+    return run_dir
+
+
+def settings(
+    run_dir: Path, run: RunConfig = QUICK, *, name: str = NAME, votes: int = VOTES, **oracle: Any
+) -> JudgeRunConfig:
+    return JudgeRunConfig(
+        run_dir=str(run_dir),
+        judge=OracleJudgeConfig(name=name, votes=votes, oracle=OracleVotes(**oracle)),
+        run=run,
+        cluster=ClusterConfig(workers=2),
+    )
+
+
+def judged(config: JudgeRunConfig, watch: Callable[[Status], None] = lambda _: None) -> ChainRun:
+    stop = StopSignal()
+    try:
+        return judge_run(config, hired_here, watch, stop)
+    finally:
+        stop.release()
+
+
+def stored(run_dir: Path, name: str = NAME) -> StoredJudge:
+    return stored_judge(storage_at(str(run_dir)), name)
+
+
+def frame(run_dir: Path, name: str = NAME) -> pl.DataFrame:
+    """All critiques with their newest readings."""
+    text = pl.col("reading", "finish").cast(pl.String)
+    return pl.concat([each.with_columns(text) for each in critique_frames(stored(run_dir, name))])

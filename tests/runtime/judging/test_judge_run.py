@@ -1,0 +1,280 @@
+"""`judge`: every chain of a run has each of its votes once, whatever dies in between, and a later start does what is new."""
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from pipeline.__main__ import main
+from pipeline.config.label import ClusterConfig
+from pipeline.core.errors import Interrupted, RunConflict, StoreError, UsageError
+from pipeline.core.progress import Status
+from pipeline.core.records import ReadingKind
+from pipeline.core.schemas import CRITIQUES
+from pipeline.runtime.judging.estimate import estimate_critiques
+from pipeline.storage.location import storage_at
+from pipeline.storage.stored_critiques import (
+    critique_counts,
+    critique_frames,
+    judge_names,
+    judge_storage,
+    stored_judge,
+)
+from tests.runtime.judging.runs import NAME, QUICK, VOTES, frame, judged, labelled, settings, stored
+
+CHAINS = 23
+
+
+@pytest.fixture(scope="module")
+def labels(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return labelled(tmp_path_factory.mktemp("labels"), CHAINS)
+
+
+@pytest.fixture
+def run_dir(labels: Path, tmp_path: Path) -> Path:
+    shutil.copytree(labels, tmp_path / "run")
+    return tmp_path / "run"
+
+
+@pytest.fixture(scope="module")
+def expected(labels: Path, tmp_path_factory: pytest.TempPathFactory) -> pl.DataFrame:
+    """The critiques of a judge to which nothing happens."""
+    calm = tmp_path_factory.mktemp("calm") / "run"
+    shutil.copytree(labels, calm)
+    judged(settings(calm))
+    return frame(calm)
+
+
+def test_every_chain_has_its_votes_in_the_order_of_the_input(run_dir: Path, expected: pl.DataFrame) -> None:
+    found = judged(settings(run_dir))
+    totals = found.totals
+    assert (totals.chains, totals.rollouts, found.units, found.now.rollouts) == (
+        CHAINS,
+        CHAINS * VOTES,
+        5,
+        CHAINS * VOTES,
+    )
+    got = frame(run_dir)
+    assert got.equals(expected)
+    assert got.columns == CRITIQUES.names
+    chains = pl.read_parquet(run_dir / "labels" / "*.parquet")
+    assert set(got["chain_id"]) == set(chains["chain_id"])
+    assert got.select("row", "vote").rows() == [(row, vote) for row in range(CHAINS) for vote in range(VOTES)]
+    assert got["critique_id"].n_unique() == got.height
+    says = dict(got["reading"].value_counts().iter_rows())
+    assert totals.incorrect == says.get("error", 0) > 0
+    assert totals.correct == says.get("no_error", 0) > 0
+    again = judged(settings(run_dir))
+    assert (again.units_done_now, again.now.rollouts, again.totals) == (0, 0, totals)
+
+
+def test_the_votes_are_those_of_the_oracle(run_dir: Path) -> None:
+    """A perfect judge names the first step whose true value is not above the threshold."""
+    judged(settings(run_dir, exact=1.0, early=0.0, late=0.0, false_alarm=0.0))
+    judge = stored(run_dir)
+    counts = critique_counts(judge)
+    assert (counts.chains, counts.critiques, counts.unanimous) == (CHAINS, CHAINS * VOTES, CHAINS)
+    assert sum(counts.kinds.values()) == counts.critiques
+
+
+def test_several_judges_stand_in_one_run(run_dir: Path) -> None:
+    storage = storage_at(str(run_dir))
+    assert judge_names(storage) == []
+    with pytest.raises(UsageError, match=r"has no judge dry: make one: judge run_dir="):
+        stored_judge(storage, NAME)
+    judged(settings(run_dir))
+    judged(settings(run_dir, name="other", seed=5))
+    assert judge_names(storage) == [NAME, "other"]
+    assert (
+        not frame(run_dir).select("row", "vote", "text").equals(frame(run_dir, "other").select("row", "vote", "text"))
+    )
+    assert stored(run_dir).digest != stored(run_dir, "other").digest
+    with pytest.raises(UsageError, match="has no judge othr: did you mean other"):
+        stored_judge(storage, "othr")
+    with pytest.raises(UsageError, match="is no name of a judge"):
+        judge_storage(storage, "../x")
+
+
+def test_another_judge_of_the_same_name_is_refused_and_nothing_changes(run_dir: Path) -> None:
+    judged(settings(run_dir))
+    before = frame(run_dir)
+    said = (
+        r"has the critiques of judge.name=dry with other settings: choose another judge.name(.|\n)*votes was 3, now 4"
+    )
+    with pytest.raises(RunConflict, match=said):
+        judged(settings(run_dir, votes=4))
+    assert frame(run_dir).equals(before)
+
+
+def test_an_interrupted_judge_goes_on_with_what_is_left(run_dir: Path, expected: pl.DataFrame) -> None:
+    config = settings(run_dir, tokens_per_second=20_000)
+    config = replace(config, cluster=ClusterConfig(workers=1), run=replace(QUICK, units_in_flight=1))
+
+    def stop_early(status: Status) -> None:
+        if 0 < status.units_done < status.units:
+            raise Interrupted("enough")
+
+    with pytest.raises(Interrupted):
+        judged(config, stop_early)
+    done = len(list((run_dir / "judges" / NAME / "critiques").iterdir()))
+    assert 0 < done < 5
+    with pytest.raises(UsageError, match=r"units? (is|are) unfinished: finish the run with `judge`"):
+        stored(run_dir)
+    partial = stored_judge(storage_at(str(run_dir)), NAME, partial=True)
+    assert sum(each.height for each in critique_frames(partial)) < CHAINS * VOTES
+    found = judged(config)
+    assert found.units_done_now == 5 - done
+    assert frame(run_dir).equals(expected)
+
+
+@pytest.mark.parametrize("fault", [{"fail_after": 7}, {"hang_after": 7}], ids=str)
+def test_an_engine_that_dies_or_hangs_is_replaced(fault: dict[str, int], run_dir: Path, expected: pl.DataFrame) -> None:
+    judged(settings(run_dir, replace(QUICK, stall_seconds=0.3, attempts=3), **fault))
+    assert frame(run_dir).equals(expected)
+
+
+def test_a_chain_that_kills_every_engine_is_written_off_alone(run_dir: Path, expected: pl.DataFrame) -> None:
+    poison = expected["chain_id"][9 * VOTES]
+    found = judged(settings(run_dir, poison=poison))
+    assert found.totals.engine_failed == VOTES
+    got = frame(run_dir)
+    lost = got.filter(pl.col("reading") == ReadingKind.FAILED.value)
+    assert lost["chain_id"].to_list() == [poison] * VOTES
+    assert lost["vote"].to_list() == list(range(VOTES))
+    assert lost["text"].to_list() == [""] * VOTES
+    others = pl.col("chain_id") != poison
+    assert got.filter(others).equals(expected.filter(others))
+
+
+def test_votes_of_a_slow_unit_are_committed_while_it_is_in_work(run_dir: Path) -> None:
+    """A crash in the middle of a unit loses at most the votes of run.flush_seconds."""
+    run = replace(QUICK, unit_problems=CHAINS, flush_seconds=0.05)
+    config = replace(settings(run_dir, run, tokens_per_second=6_000), cluster=ClusterConfig(workers=1))
+    flushed = run_dir / "judges" / NAME / "flushed"
+
+    def stop_early(_: Status) -> None:
+        if flushed.is_dir() and len(list(flushed.glob("critiques-*"))) >= 2:
+            raise Interrupted("enough")
+
+    with pytest.raises(Interrupted):
+        judged(config, stop_early)
+    found = judged(config)
+    assert found.totals.rollouts == CHAINS * VOTES
+    assert 0 < found.now.rollouts < CHAINS * VOTES
+    got = frame(run_dir)
+    assert got.select("row", "vote").rows() == [(row, vote) for row in range(CHAINS) for vote in range(VOTES)]
+
+
+def test_chains_of_a_run_that_has_grown_are_judged_alone(tmp_path: Path) -> None:
+    run_dir = labelled(tmp_path, 8)
+    judged(settings(run_dir))
+    before, digest = frame(run_dir), stored(run_dir).digest
+    labelled(tmp_path, 11)
+    found = judged(settings(run_dir))
+    assert (found.now.chains, found.totals.chains) == (3, 11)
+    assert frame(run_dir)[: 8 * VOTES].equals(before)
+    assert stored(run_dir).digest != digest
+    assert judged(settings(run_dir)).now.chains == 0
+
+
+def test_new_labels_of_the_same_chains_change_nothing(run_dir: Path) -> None:
+    judged(settings(run_dir))
+    digest = stored(run_dir).digest
+    assert main(["relabel", f"run_dir={run_dir}", "estimator.rule=threshold", "estimator.threshold=0.4"]) == 0
+    assert judged(settings(run_dir)).now.chains == 0
+    assert stored(run_dir).digest == digest
+
+
+@pytest.mark.parametrize("folder", ["critiques", "chains"])
+def test_damage_is_found_and_made_again(folder: str, run_dir: Path, expected: pl.DataFrame) -> None:
+    judged(settings(run_dir))
+    victim = sorted((run_dir / "judges" / NAME / folder).iterdir())[0]
+    victim.write_bytes(victim.read_bytes()[:-9])
+    if folder == "critiques":
+        with pytest.raises(StoreError):
+            frame(run_dir)
+    found = judged(settings(run_dir))
+    assert found.damaged == (f"{folder}/{victim.name}",)
+    assert frame(run_dir).equals(expected)
+
+
+def test_answers_are_kept_from_a_judge_unless_it_may_see_them(run_dir: Path) -> None:
+    judged(settings(run_dir))
+    config = settings(run_dir, name="open")
+    judged(replace(config, judge=replace(config.judge, show_answer=True)))
+    hidden, shown = (pl.read_parquet(run_dir / "judges" / name / "chains" / "*.parquet") for name in (NAME, "open"))
+    assert "gold_answers" not in hidden.columns
+    assert shown["gold_answers"].to_list() == [[str(number + 1)] for number in range(CHAINS)]
+
+
+def test_runs_without_labels_and_other_folders_are_refused(run_dir: Path, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="does not contain a run: give a directory that `label` has written"):
+        judged(settings(tmp_path / "nothing"))
+    assert not (tmp_path / "nothing").exists()
+    judged(settings(run_dir))
+    with pytest.raises(UsageError, match="is a run of `judge`: give a directory that `label` has written"):
+        judged(settings(run_dir / "judges" / NAME))
+    for record in (run_dir / "commits").glob("unit-*"):
+        record.unlink()
+    with pytest.raises(UsageError, match="units are unfinished: finish the run with `label`"):
+        judged(settings(run_dir, name="new"))
+    with pytest.raises(UsageError, match="no chain is labelled yet: start `label` on it again"):
+        judged(replace(settings(run_dir, name="new"), partial=True))
+    assert judge_names(storage_at(str(run_dir))) == [NAME]
+
+
+def test_an_estimate_counts_the_votes_and_writes_nothing(run_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = estimate_critiques(settings(run_dir, tokens_per_second=100_000))
+    assert (found.chains, found.sampled, sum(found.kinds.values())) == (CHAINS, CHAINS, CHAINS * VOTES)
+    assert found.seconds >= CHAINS * found.mean_written / 100_000 * 0.9
+    words = ["judge", f"run_dir={run_dir}", "judge=oracle", "judge.name=a", "judge.oracle.unparseable=1", "--estimate"]
+    assert main(words) == 0
+    said = capsys.readouterr().out
+    assert said.startswith(f"{CHAINS} chains with ")
+    assert "4 votes each" in said
+    assert f"no verdict, because it is not in the wanted form: {CHAINS * 4} critiques" in said
+    assert judge_names(storage_at(str(run_dir))) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["judge=oracle"], "judge.name is not set"),
+        (
+            ["judge=oracle", "judge.name=Not-Mine"],
+            "judge.name='Not-Mine' is out of range: it must be 1 to 64 lower-case",
+        ),
+        (["judge.name=a"], "judge=model writes with a model: give policy.model=NAME_OR_FOLDER"),
+        (["judge.name=a", "policy=embedded"], "policy=embedded is too small a model for a judge"),
+        (["judge.name=a", "judge.policy.model=/no/such"], "the folder policy.model=/no/such does not exist"),
+        (["judge.name=a", "judge.policy=openai", "judge.policy.model=x"], "policy=openai needs policy.openai.urls"),
+        (["judge.name=a", "judge.policy.modl=x"], "there is no setting policy.modl: did you mean policy.model"),
+    ],
+)
+def test_mistakes_are_named(words: list[str], said: str, run_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["judge", f"run_dir={run_dir}", *words]) == 2
+    assert said in capsys.readouterr().err
+    assert not (run_dir / "judges").exists()
+
+
+def test_the_policy_is_that_of_the_judge(capsys: pytest.CaptureFixture[str]) -> None:
+    spelled = ["judge.policy=openai", "judge.policy.model=x", "judge.policy.openai.urls=[http://h:1/v1]"]
+    plain = [word.removeprefix("judge.") for word in spelled]
+    for words in (spelled, plain):
+        assert main(["judge", "run_dir=out", "judge.name=a", *words, "--cfg", "job"]) == 0
+    written = capsys.readouterr()
+    first, second = written.out.split("run_dir: out\n")[1:]
+    assert first == second
+    assert "urls:\n    - http://h:1/v1" in first
+    assert written.err == ""
+
+
+def test_other_commands_say_what_the_folder_is(run_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    judged(settings(run_dir))
+    folder = run_dir / "judges" / NAME
+    assert main(["report", f"run_dir={folder}"]) == 2
+    assert "is a run of `judge`: give a directory that `label` has written" in capsys.readouterr().err
+    assert json.loads((folder / "run.json").read_text())["judge.votes"] == VOTES
