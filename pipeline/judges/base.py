@@ -2,7 +2,7 @@
 
 A judge that writes with a model gets the engine of a policy (`Judge.writes`), so every policy can be one: a model in this
 process, a server, a plug-in. What a critique says is a pure function of its text (`Judge.read`): `regrade` reads stored
-critiques anew.
+critiques again.
 """
 
 from abc import abstractmethod

@@ -4,7 +4,7 @@ import asyncio
 import json
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,11 +14,10 @@ from transformers import AutoTokenizer
 
 from pipeline.__main__ import main
 from pipeline.core.errors import EngineDied, PolicyError, UsageError
-from pipeline.core.records import ChainText, Completion, Finish, Request
-from pipeline.engines.base import BatchEngine, Surroundings, empty_completion
+from pipeline.core.records import ChainText, Finish
+from pipeline.engines.base import Surroundings
 from pipeline.engines.embedded import embedded_model
 from pipeline.engines.hugging_face import HfTokenizer
-from pipeline.engines.oracle import ByteTokenizer
 from pipeline.judges.templates import process_bench, think_prm
 from pipeline.scorers.base import FAILED, TOO_LONG, UNREADABLE, StepScores
 from pipeline.scorers.generative.engine import GenerativeEngine
@@ -26,35 +25,12 @@ from pipeline.scorers.generative.scorer import Generative
 from pipeline.scorers.registry import open_scorer, scorer_for
 from pipeline.scorers.served_settings import GenerativeConfig, JudgeStyle, ScorerServers, VerdictRead
 from tests.engines.served import CONTEXT, MODEL, Act, Server, served_beside
+from tests.judges.scripted import PROBLEM, STEPS, Answer, Scripted, always
 from tests.scorers.prm_server import chain
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_openai")]
 
-PROBLEM, STEPS = "What is 1 + 1 + 1?", ("1 + 1 = 2.", "2 + 1 = 4.", "The answer is 4.")
 CHAIN = chain(0, PROBLEM, *STEPS)
-Answer = Callable[[str, int], str]
-"""(prompt, number of the vote) -> what the model writes."""
-
-
-class Scripted(BatchEngine):
-    """Writes what a function says. Prompts are bytes, so they can be read again."""
-
-    def __init__(self, answer: Answer, *, max_model_len: int = 100_000, finish: Finish = Finish.STOP) -> None:
-        super().__init__(ByteTokenizer(), policy="scripted", max_model_len=max_model_len)
-        self._answer = answer
-        self._finish = finish
-        self.prompts: list[str] = []
-
-    async def complete(self, requests: Sequence[Request]) -> Sequence[Completion]:
-        return [self._completed(request) for request in requests]
-
-    def _completed(self, request: Request) -> Completion:
-        prompt = bytes(request.prefix.prompt_ids).decode()
-        self.prompts.append(prompt)
-        text = self._answer(prompt, request.issue_index)
-        if not text:
-            return empty_completion(request, Finish.ENGINE_FAILED)
-        return Completion(request=request, text=text, finish=self._finish, n_tokens=len(text))
 
 
 def judged(
@@ -72,10 +48,6 @@ def judged(
             await scoring.close()
 
     return asyncio.run(asyncio.wait_for(work(), 30))
-
-
-def always(text: str) -> Answer:
-    return lambda prompt, vote: text
 
 
 def test_an_index_makes_scores_up_to_the_first_error() -> None:

@@ -14,24 +14,8 @@ from pipeline.judges.templates.process_bench import ProcessBench, critique_promp
 from pipeline.scorers.base import TOO_LONG, UNREADABLE
 from pipeline.scorers.generative.base import Judged, Vote
 from pipeline.scorers.generative.votes import after_first_error, first_error_vote, step_scores
+from tests.judges.hostile import HOSTILE_TEXTS, PIECES
 from tests.strategies import texts
-
-HOSTILE_TEXTS = 10_000
-PIECES = (
-    *("\\boxed{", "\\boxed", "{", "}", "}}", "\\text{", "correct", "incorrect", "Yes", "No", "-1", "0", "1", "2", "7"),
-    *(
-        "\nStep 1:",
-        "\nStep 2:",
-        "Step 99999999999",
-        "\n### Step 1",
-        "\\fbox{",
-        "\\boxed{\\boxed{",
-        "{" * 300,
-        "}" * 300,
-    ),
-    *("\\", "$", "**", "\n", " ", "\x00", "\u2212", "\u202e", "é" * 50, "<analyze>", "</analyze>\n", "</think>", "١"),
-    *("__import__('os').system('id')", "%s%n", "{0.__class__}", "\ud83d\ude00", "9" * 500, "\\boxed{" * 50),
-)
 
 
 def vote_of(text: str, steps: int, base: int) -> Vote:

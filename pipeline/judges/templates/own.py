@@ -1,8 +1,8 @@
 """A template of the user's own: a text file with fields, and a named parser for the answers.
 
 The text is one turn of the user. `{problem}`, `{steps}` (lines that begin with `Step K: `), `{tagged_steps}` (`<step_K>`) and
-`{answer}` are its fields. Other braces stay as they are, such as those of `\\boxed{}`; a word in braces that no letter precedes
-and that is no field is taken for a mistake.
+`{answer}` are its fields. Other braces stay as they are, such as those of `\\boxed{}` or `x_{i}`; a word in braces that stands
+alone and is no field is taken for a mistake.
 
 The file is read when critiques are to be written, and for the identity of a run. Reading critiques needs no file.
 """
@@ -35,7 +35,7 @@ MOST_BYTES = 256 * 1024
 _SETTING = "judge.template_file"
 _FIELDS = ("problem", "steps", "tagged_steps", "answer")
 _FIELD = re.compile(r"\{(" + "|".join(_FIELDS) + r")\}")
-_UNKNOWN = re.compile(r"(?<![A-Za-z\\])\{([A-Za-z_]{1,64})\}")
+_UNKNOWN = re.compile(r"(?<![A-Za-z\\_^{}])\{([A-Za-z_]{1,64})\}")
 _Reader = Callable[[str, Finish, int, int], Reading]
 """(text, finish, number of steps, index base) -> reading."""
 

@@ -1,0 +1,139 @@
+"""`judge=oracle`: its votes have the chosen confusion about the oracle policy's truth, and its faults are the chosen ones."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from scipy.stats import chisquare
+
+from pipeline.core.errors import EngineDied
+from pipeline.core.ids import content_id
+from pipeline.core.records import ChainText, Critique, Finish, ReadingKind
+from pipeline.engines.base import Surroundings
+from pipeline.engines.oracle import value_of
+from pipeline.judges.base import wrong_critiques
+from pipeline.judges.confusion import Confusion
+from pipeline.judges.registry import judge_for, open_judge
+from pipeline.judges.settings import OracleJudgeConfig, OracleVotes
+from tests.judges.scripted import chain
+
+STEPS = 4
+CHAINS = [chain(number, *["s"] * STEPS) for number in range(3000)]
+CONFUSION = {"exact": 0.5, "early": 0.2, "late": 0.15, "false_alarm": 0.3}
+
+
+def votes_of(chains: Sequence[ChainText], *, votes: int = 1, attempt: int = 1, **own: Any) -> list[Sequence[Critique]]:
+    settings = OracleJudgeConfig(name="oracle", votes=votes, oracle=OracleVotes(**own))
+
+    async def work() -> list[Sequence[Critique]]:
+        engine = open_judge(settings, None, Surroundings(attempt=attempt))
+        await engine.start()
+        return [await engine.critiques(each) for each in chains]
+
+    found = asyncio.run(asyncio.wait_for(work(), 30))
+    assert not any(wrong_critiques(each, of, votes) for each, of in zip(found, chains, strict=True))
+    return found
+
+
+def truth(of: ChainText, threshold: float = 0.5) -> int | None:
+    values = [value_of(0, 0.35, of.problem_id, prefix_id) for prefix_id in of.prefix_ids]
+    return next((at for at, value in enumerate(values, start=1) if value <= threshold), None)
+
+
+def position(critique: Critique) -> int:
+    """As in `judges.confusion`."""
+    return STEPS if critique.reading.first_error is None else critique.reading.first_error - 1
+
+
+def test_votes_have_the_chosen_confusion_about_the_oracle_policys_truth() -> None:
+    confusion, found = Confusion(**CONFUSION), votes_of(CHAINS, **CONFUSION)
+    for error in (None, *range(1, STEPS + 1)):
+        counts = Counter(position(each[0]) for each, of in zip(found, CHAINS, strict=True) if truth(of) == error)
+        total = sum(counts.values())
+        assert total > 50
+        pairs = [
+            (counts[at], share * total) for at, share in enumerate(confusion.probabilities(STEPS, error)) if share > 0
+        ]
+        assert sum(count for count, _ in pairs) == total
+        assert chisquare(*zip(*pairs, strict=True)).pvalue > 1e-3
+
+
+def test_a_perfect_judge_names_the_truth_and_one_of_chance_does_not() -> None:
+    perfect = votes_of(CHAINS, exact=1.0, early=0.0, late=0.0, false_alarm=0.0, threshold=0.3, votes=2)
+    for critiques, of in zip(perfect, CHAINS, strict=True):
+        assert [each.reading.first_error for each in critiques] == [truth(of, 0.3)] * 2
+    blind = votes_of(CHAINS, exact=0.0, early=0.0, late=0.0, false_alarm=0.0)
+    assert {each[0].reading.kind for each in blind} == {ReadingKind.NO_ERROR}
+
+
+@pytest.mark.parametrize("correlation", [0.0, 0.7])
+def test_votes_of_a_chain_are_correlated_as_chosen(correlation: float) -> None:
+    confusion, found = Confusion(**CONFUSION), votes_of(CHAINS, votes=3, correlation=correlation, **CONFUSION)
+    expected = [
+        correlation + (1 - correlation) * sum(share**2 for share in confusion.probabilities(STEPS, truth(of)))
+        for of in CHAINS
+    ]
+    equal = [position(each[0]) == position(each[2]) for each in found]
+    assert sum(equal) / len(equal) == pytest.approx(sum(expected) / len(expected), abs=0.03)
+
+
+def test_critiques_depend_on_seed_chain_and_vote_alone() -> None:
+    some = CHAINS[:50]
+    assert votes_of(some, votes=3) == list(reversed(votes_of(some[::-1], votes=3)))
+    for more, fewer in zip(
+        votes_of(some, votes=5, correlation=0.4), votes_of(some, votes=2, correlation=0.4), strict=True
+    ):
+        assert more[:2] == fewer
+    assert votes_of(some) != votes_of(some, seed=1)
+    other = [replace(each, chain_id=content_id("other", each.chain_id)) for each in some]
+    assert votes_of(some) != votes_of(other)
+
+
+def test_critiques_are_texts_that_the_judge_reads_again() -> None:
+    judge = judge_for(OracleJudgeConfig(name="oracle"))
+    assert not judge.writes
+    for (critique,) in votes_of(CHAINS[:200], unparseable=0.2):
+        (text,) = critique.turns
+        assert judge.read((text,), Finish.STOP, STEPS) == critique.reading
+        assert critique.n_tokens == len(text)
+    assert judge.read((r"It is \boxed{7}",), Finish.STOP, STEPS).kind is ReadingKind.OUT_OF_RANGE
+
+
+def test_a_share_of_critiques_has_no_verdict() -> None:
+    kinds = Counter(each[0].reading.kind for each in votes_of(CHAINS, unparseable=0.25))
+    assert kinds[ReadingKind.UNPARSEABLE] / len(CHAINS) == pytest.approx(0.25, abs=0.03)
+    assert kinds.keys() == {ReadingKind.UNPARSEABLE, ReadingKind.ERROR, ReadingKind.NO_ERROR}
+
+
+def test_faults_are_the_chosen_ones() -> None:
+    with pytest.raises(EngineDied, match=r"judge\.oracle\.fail_after"):
+        votes_of(CHAINS[:9], fail_after=5)
+    assert len(votes_of(CHAINS[:9], fail_after=5, attempt=2)) == 9
+    with pytest.raises(EngineDied, match=r"judge\.oracle\.poison"):
+        votes_of(CHAINS[:9], poison=CHAINS[4].chain_id[:12], attempt=2)
+    settings = OracleJudgeConfig(name="oracle", oracle=OracleVotes(hang_after=1))
+
+    async def hung() -> None:
+        engine = open_judge(settings, None, Surroundings())
+        await engine.critiques(CHAINS[0])
+        await asyncio.wait_for(engine.critiques(CHAINS[1]), 0.05)
+
+    with pytest.raises(TimeoutError):
+        asyncio.run(hung())
+
+
+@pytest.mark.parametrize(
+    ("own", "said"),
+    [
+        ({"exact": 0.9, "early": 0.2}, "judge.oracle.exact + early + late=1.2 is out of range"),
+        ({"correlation": 1.0}, "judge.oracle.correlation=1.0 is out of range"),
+        ({"unparseable": -0.1}, "judge.oracle.unparseable=-0.1 is out of range"),
+    ],
+)
+def test_an_impossible_confusion_is_refused(own: dict[str, float], said: str) -> None:
+    with pytest.raises(ValueError, match=r"^[^\n]*$") as error:
+        OracleVotes(**own)  # type: ignore[arg-type]  # numbers, as the settings want them
+    assert said in str(error.value)
