@@ -14,11 +14,19 @@ from enum import StrEnum
 from functools import partial
 
 from pipeline.analysis.current_labels import changed_text, current_labels, label_rule
-from pipeline.core.errors import Absent, StoreError
+from pipeline.core.errors import Absent, StoreError, UsageError
 from pipeline.core.forecast import Forecast, Range, decode_forecast
-from pipeline.core.formatting import WHY_UNSCORED, format_count, format_number, format_range, printable, status_items
+from pipeline.core.formatting import (
+    WHY_NO_VERDICT,
+    WHY_UNSCORED,
+    format_count,
+    format_number,
+    format_range,
+    printable,
+    status_items,
+)
 from pipeline.core.progress import Pace, pace, repeats
-from pipeline.core.records import Totals
+from pipeline.core.records import ReadingKind, Totals
 from pipeline.storage.changes import KeptChanges, changes_of, kept_changes
 from pipeline.storage.commits import (
     INPUT,
@@ -34,9 +42,10 @@ from pipeline.storage.commits import (
 from pipeline.storage.commits import CommitState as CommitState
 from pipeline.storage.editions import current_edition, edition_command, edition_sequence, edition_settings
 from pipeline.storage.objects import each
-from pipeline.storage.run_record import LABEL, SCORE, STAGED_INPUT, command_of
+from pipeline.storage.run_record import JUDGE, LABEL, SCORE, STAGED_INPUT, command_of
 from pipeline.storage.starts import FAILED, INTERRUPTED, LIMITED, PLAN, Start, process_with, read_starts, same_machine
 from pipeline.storage.storage import Storage
+from pipeline.storage.stored_critiques import judge_names, judge_storage
 from pipeline.storage.stored_run import readable_identity
 from pipeline.storage.units import units_of
 
@@ -101,7 +110,8 @@ class RunStatus:
     unit is whole. `edition`: the number of the current edition; None: the labels are those of `label` itself.
     `edition_command`: the command that made the edition, empty without one. `pace`: of the
     start that `condition` refers to. `plan_fault`: why `plan.json` cannot be read. `command`: whose run it is; of a run of
-    `score`, `totals.prefixes` counts the steps that have a score.
+    `score`, `totals.prefixes` counts the steps that have a score; the totals of a run of `judge` are those of
+    `stored_critiques.StoredJudge`. `judges`: those of a run of `label`, by name.
     """
 
     run_dir: str
@@ -121,6 +131,16 @@ class RunStatus:
     planned: Forecast | None
     plan_fault: str
     command: str = LABEL
+    judges: "tuple[ObservedJudge, ...]" = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObservedJudge:
+    """A judge of a run. `status`: of its own run; None where that cannot be read, and `fault` says why."""
+
+    name: str
+    status: RunStatus | None = None
+    fault: str = ""
 
 
 def run_status(storage: Storage, now: float) -> RunStatus:
@@ -164,7 +184,15 @@ def run_status(storage: Storage, now: float) -> RunStatus:
         planned=planned,
         plan_fault=fault,
         command=command,
+        judges=tuple(_judge(storage, name, now) for name in judge_names(storage)) if command == LABEL else (),
     )
+
+
+def _judge(storage: Storage, name: str, now: float) -> ObservedJudge:
+    try:
+        return ObservedJudge(name=name, status=run_status(judge_storage(storage, name), now))
+    except (StoreError, UsageError) as error:
+        return ObservedJudge(name=name, fault=str(error))
 
 
 def lines(status: RunStatus) -> Iterator[str]:
@@ -182,10 +210,12 @@ def lines(status: RunStatus) -> Iterator[str]:
         yield _line("rows", f"{totals.rows:,} read = {totals.used:,} used + {totals.rejected:,} rejected")
     if status.changed:
         yield _line("changed", status.changed)
-    yield from _scores(status) if status.command == SCORE else _rollouts(status)
+    of_command = {SCORE: _scores, JUDGE: _critiques}
+    yield from of_command.get(status.command, _rollouts)(status)
     if status.rule:
         for name, words in current_labels(status.rule, status.edition, status.edition_command):
             yield _line(name, printable(words))
+    yield from _judges(status.judges)
     yield from _now(status)
     yield from _cost(status)
     again = f"start `{status.command}` again, which repeats the work that is lost"
@@ -239,11 +269,52 @@ def _scores(status: RunStatus) -> Iterator[str]:
         yield _line("tokens", f"{tokens:,}")
 
 
+def _critiques(status: RunStatus) -> Iterator[str]:
+    """What a run of `judge` holds."""
+    totals, unfinished = status.totals, status.unfinished
+    if status.units_done:
+        yield _line("critiques", f"{totals.rollouts:,} of {format_count(totals.chains, 'chain')}")
+        yield _line("", f"{totals.incorrect:,} name an error, {totals.correct:,} find none")
+    for kind, why in WHY_NO_VERDICT.items():
+        if critiques := _of_kind(totals, kind):
+            yield _line("", f"{format_count(critiques, 'critique')} without a verdict: {why}")
+    if unfinished.rollouts:
+        yield _line("", f"{format_count(unfinished.rollouts, 'critique')} more in unfinished units")
+    if tokens := totals.tokens + unfinished.tokens:
+        yield _line("tokens", f"{tokens:,} written")
+
+
+def _of_kind(totals: Totals, kind: ReadingKind) -> int:
+    """Critiques without a verdict, see `stored_critiques.StoredJudge`."""
+    return {
+        ReadingKind.UNPARSEABLE: totals.no_answer,
+        ReadingKind.OUT_OF_RANGE: totals.ungraded,
+        ReadingKind.CUT: totals.truncated,
+        ReadingKind.TOO_LONG: totals.too_long,
+        ReadingKind.FAILED: totals.engine_failed,
+    }[kind]
+
+
+def _judges(judges: Sequence[ObservedJudge]) -> Iterator[str]:
+    """A line for each judge of a run."""
+    for at, judge in enumerate(judges):
+        found = judge.status
+        if found is None:
+            words = f"cannot be read: {judge.fault}"
+        else:
+            done = found.totals + found.unfinished
+            units = "" if found.units is None else f" ({found.units_done:,} of {format_count(found.units, 'unit')})"
+            chains, critiques = format_count(done.chains, "chain"), format_count(done.rollouts, "critique")
+            words = f"{found.condition.state.value}, {critiques} of {chains}{units}"
+        yield _line("" if at else "judges", printable(f"{judge.name}: {words}"))
+
+
 def as_json(status: RunStatus) -> dict[str, object]:
     """`RunStatus` as a JSON object, with `condition.seen.start` but without its samples."""
     fields = asdict(status)
-    if seen := fields["condition"]["seen"]:
-        del seen["start"]["samples"]
+    for found in (fields, *(judge["status"] for judge in fields["judges"])):
+        if found and (seen := found["condition"]["seen"]):
+            del seen["start"]["samples"]
     return fields
 
 
