@@ -31,19 +31,33 @@ OUTCOMES = tuple(Outcome)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Heard:
+    """Of which chains a witness speaks. `chains` (m,): their positions in the block, by what is said. `said` (m,): the number
+    of the pattern of each of them, from 0 and in order. `begins` (U,): where each pattern begins in both."""
+
+    chains: Ints
+    said: Ints
+    begins: Ints
+
+    def by_pattern(self, numbers: Floats) -> Floats:
+        """(U, columns): the sums of `numbers` (n, columns) over the chains with each pattern."""
+        return np.asarray(np.add.reduceat(numbers[self.chains], self.begins, axis=0))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Votes:
-    """`pattern` (n,): the number of the pattern of each chain, -1 where the witness says nothing."""
+    """What a witness that votes says of a block, see `votes`. There is at least one pattern."""
 
     patterns: Patterns
-    pattern: Ints
+    heard: Heard
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Verdicts:
-    """`pattern` as in `Votes`; `steps` (U, K): 1, 0 or UNKNOWN."""
+    """What a witness that checks steps says of a block. `steps` (U, K): 1, 0 or UNKNOWN. There is at least one pattern."""
 
     steps: Ints
-    pattern: Ints
+    heard: Heard
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -99,13 +113,18 @@ def _block(
         order = order[((np.arange(kept) + 0.5) * len(order) / kept).astype(np.int64)]
     votes, verdicts = {}, {}
     for name, kind in kinds.items():
-        found, pattern = np.unique(columns[name][order], axis=0, return_inverse=True)
-        silent = (found == _SILENT[kind]).all(axis=1)
-        pattern = np.where(silent, -1, np.cumsum(~silent) - 1)[pattern.reshape(-1)]
+        column = columns[name][order]
+        speaks = np.flatnonzero((column != _SILENT[kind]).any(axis=1))
+        if not len(speaks):
+            continue
+        found, pattern = np.unique(column[speaks], axis=0, return_inverse=True)
+        by_pattern = np.argsort(pattern.reshape(-1), kind="stable")
+        said = pattern.reshape(-1)[by_pattern]
+        heard = Heard(chains=speaks[by_pattern], said=said, begins=np.searchsorted(said, np.arange(len(found))))
         if kind is PositionClaim:
-            votes[name] = Votes(patterns=patterns_of(found[~silent]), pattern=pattern)
+            votes[name] = Votes(patterns=patterns_of(found), heard=heard)
         else:
-            verdicts[name] = Verdicts(steps=found[~silent].astype(np.int64), pattern=pattern)
+            verdicts[name] = Verdicts(steps=found.astype(np.int64), heard=heard)
     return Block(
         steps=steps,
         number=np.array(numbers)[order],

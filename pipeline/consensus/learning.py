@@ -14,7 +14,7 @@ import numpy as np
 from pipeline.consensus.blocks import OUTCOMES, Block, Outcome, blocks_of
 from pipeline.consensus.confusion import Way
 from pipeline.consensus.evidence import ChainEvidence
-from pipeline.consensus.model import Average, Habits, Model, habits_in
+from pipeline.consensus.model import Average, Habits, Loss, Model, habits_in, losses_in
 from pipeline.consensus.parameters import (
     ERROR,
     FREE,
@@ -129,25 +129,39 @@ def learn(evidence: Sequence[ChainEvidence], most_cells: int = MOST_CELLS) -> Le
     Without chains they are those of the priors. Raises ValueError for impossible evidence."""
     blocks = blocks_of(evidence, most_cells)
     habits = habits_in(blocks)
-    verdicts = sorted({name for block in blocks for name in block.verdicts})
-    priors = priors_for(sorted(habits.habits), verdicts)
-    used = sum(len(block.number) for block in blocks)
-    vector, iterations, converged = _maximum(blocks, habits, priors, used)
+    data = _Data(habits=habits, blocks=[(block, losses_in(block, habits)) for block in blocks])
+    priors = priors_for(sorted(habits.habits), sorted({name for block in blocks for name in block.verdicts}))
+    vector, iterations, converged = _maximum(data, priors)
     return Learned(
         parameters=priors.parameters(vector),
         habits=habits,
-        cells=_cells(blocks, habits, priors, vector),
+        cells=_cells(data, priors, vector),
         chains=len(evidence),
-        learned_from=used,
+        learned_from=data.chains,
         iterations=iterations,
         converged=converged,
     )
 
 
-def _score(blocks: Sequence[Block], habits: Habits, priors: Priors, vector: Floats) -> Floats:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Data:
+    """What is learned from."""
+
+    habits: Habits
+    blocks: Sequence[tuple[Block, Sequence[Loss]]]
+
+    @property
+    def chains(self) -> int:
+        return sum(len(block.number) for block, _ in self.blocks)
+
+    def model(self, parameters: Parameters) -> Model:
+        return Model(parameters, self.habits)
+
+
+def _score(data: _Data, priors: Priors, vector: Floats) -> Floats:
     """The derivative of the log-posterior by the vector."""
     now = priors.parameters(vector)
-    expected = Model(now, habits).expect(blocks)
+    expected = data.model(now).expect(data.blocks)
     parts = []
     for key, prior in priors.rows.items():
         counts = (expected.rows.get(key, 0.0) + prior)[prior > 0]
@@ -159,55 +173,44 @@ def _score(blocks: Sequence[Block], habits: Habits, priors: Priors, vector: Floa
     return np.concatenate([*parts, rest])
 
 
-def _covariance(blocks: Sequence[Block], habits: Habits, priors: Priors, vector: Floats) -> Floats:
+def _covariance(data: _Data, priors: Priors, vector: Floats) -> Floats:
     """Of the vector: the inverse of the curvature, without the directions in which it only scales a row."""
     size = len(vector)
+    here = _score(data, priors, vector)
     curvature = np.empty((size, size))
     for at in range(size):
-        ahead, back = vector.copy(), vector.copy()
+        ahead = vector.copy()
         ahead[at] += _STEP
-        back[at] -= _STEP
-        difference = _score(blocks, habits, priors, back) - _score(blocks, habits, priors, ahead)
-        curvature[at] = difference / (2 * _STEP)
+        curvature[at] = (here - _score(data, priors, ahead)) / _STEP
     values, directions = np.linalg.eigh((curvature + curvature.T) / 2)
-    inverse = np.divide(1.0, values, out=np.zeros(size), where=values > _FLAT)
+    inverse = np.divide(1.0, values, out=np.zeros(size), where=values > _FLAT * np.abs(values).max())
     return np.asarray((directions * inverse) @ directions.T)
 
 
-def _cells(blocks: Sequence[Block], habits: Habits, priors: Priors, vector: Floats) -> tuple[Cell, ...]:
+def _cells(data: _Data, priors: Priors, vector: Floats) -> tuple[Cell, ...]:
     """The confusions on the errors and the chains without one that are expected in this run."""
-    asked = _asked(blocks, Model(priors.parameters(vector), habits))
+    asked = _asked(data, data.model(priors.parameters(vector)))
     if not asked:
         return ()
-    covariance = _covariance(blocks, habits, priors, vector)
+    covariance = _covariance(data, priors, vector)
 
     def values(at: Floats) -> Floats:
-        model = Model(priors.parameters(at), habits)
+        model = data.model(priors.parameters(at))
         return np.concatenate([_shares(model, each) for each in asked])
 
-    slopes = np.empty((len(values(vector)), len(vector)))
+    here = values(vector)
+    slopes = np.empty((len(here), len(vector)))
     for column in range(len(vector)):
-        ahead, back = vector.copy(), vector.copy()
+        ahead = vector.copy()
         ahead[column] += _STEP
-        back[column] -= _STEP
-        slopes[:, column] = (values(ahead) - values(back)) / (2 * _STEP)
+        slopes[:, column] = (values(ahead) - here) / _STEP
     errors = np.sqrt(np.maximum(np.einsum("cv,vw,cw->c", slopes, covariance, slopes), 0.0))
-    found, at = [], 0
-    for each in asked:
-        for (truth, way), value in zip(_CELLS, _shares(Model(priors.parameters(vector), habits), each), strict=True):
-            if each.weights[truth]:
-                found.append(
-                    Cell(
-                        witness=each.witness,
-                        outcome=each.outcome,
-                        truth=truth,
-                        way=way,
-                        value=float(value),
-                        error=float(errors[at]),
-                    )
-                )
-            at += 1
-    return tuple(found)
+    wanted = [(each, truth, way) for each in asked for truth, way in _CELLS]
+    return tuple(
+        Cell(witness=each.witness, outcome=each.outcome, truth=truth, way=way, value=float(value), error=float(error))
+        for (each, truth, way), value, error in zip(wanted, here, errors, strict=True)
+        if each.weights[truth] and each.possible(way)
+    )
 
 
 _CELLS = (
@@ -222,64 +225,78 @@ _CELLS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Asked:
-    """Of whom cells are asked. `places`: by number of steps, how many chains are expected at each true place, (K + 1,)."""
+    """Of whom cells are asked. `chains`: by number of steps, how many chains with an error and without one are expected.
+    `none`: whether "no error" can be named."""
 
     witness: str | None
     outcome: Outcome | None
-    places: Mapping[int, Floats]
+    chains: Mapping[int, tuple[float, float]]
+    none: bool = True
 
     @property
     def weights(self) -> Mapping[str, float]:
         """Expected chains with an error and without."""
         return {
-            ERROR: sum(float(places[:-1].sum()) for places in self.places.values()),
-            FREE: sum(float(places[-1]) for places in self.places.values()),
+            ERROR: sum(errors for errors, _ in self.chains.values()),
+            FREE: sum(free for _, free in self.chains.values()),
         }
 
+    def possible(self, way: Way) -> bool:
+        return self.none or way is not Way.NONE
 
-def _asked(blocks: Sequence[Block], model: Model) -> list[_Asked]:
+
+def _asked(data: _Data, model: Model) -> list[_Asked]:
+    posteriors = [(block, losses, model.posterior(block)) for block, losses in data.blocks]
     found = []
-    posteriors = [model.posterior(block) for block in blocks]
-    for index, outcome in enumerate(OUTCOMES):
+    for outcome in OUTCOMES:
         heard = {
-            block.steps: posterior[(block.outcome == index) & (block.silent < 1)].sum(axis=0)
-            for block, posterior in zip(blocks, posteriors, strict=True)
+            block.steps: _sides(posterior[loss.chains])
+            for block, losses, posterior in posteriors
+            for loss in losses
+            if loss.outcome is outcome
         }
-        if any(places.sum() for places in heard.values()):
-            found.append(_Asked(witness=None, outcome=outcome, places=heard))
-    for name in model.habits.habits:
+        if heard:
+            none = data.habits.averages[outcome].says_none
+            found.append(_Asked(witness=None, outcome=outcome, chains=heard, none=none))
+    for name in data.habits.habits:
         heard = {
-            block.steps: posterior[block.votes[name].pattern >= 0].sum(axis=0)
-            for block, posterior in zip(blocks, posteriors, strict=True)
+            block.steps: _sides(posterior[block.votes[name].heard.chains])
+            for block, _, posterior in posteriors
             if name in block.votes
         }
-        found.append(_Asked(witness=name, outcome=None, places=heard))
+        found.append(_Asked(witness=name, outcome=None, chains=heard))
     return found
 
 
+def _sides(posterior: Floats) -> tuple[float, float]:
+    free = float(posterior[:, -1].sum())
+    return float(posterior.sum()) - free, free
+
+
 def _shares(model: Model, asked: _Asked) -> Floats:
-    """The cells in the order of _CELLS, given how often each place is true."""
+    """The cells in the order of _CELLS. Errors are where the model has them, by the length of the chain."""
     confusion = model.monte_carlo(asked.outcome) if asked.outcome else model.witness(asked.witness or "")
     said = np.zeros(len(_CELLS))
-    for steps, places in asked.places.items():
-        named = confusion.table(steps) * places[:, None]
-        errors = named[:-1, :-1]
+    for steps, (errors, free) in asked.chains.items():
+        table = confusion.table(steps)
+        named = table[:-1] * (errors * model.places(steps))[:, None]
+        on_steps = named[:, :-1]
         said += [
-            float(np.trace(errors)),
-            float(np.tril(errors, -1).sum()),
-            float(np.triu(errors, 1).sum()),
-            float(named[:-1, -1].sum()),
-            float(named[-1, -1]),
-            float(named[-1, :-1].sum()),
+            float(np.trace(on_steps)),
+            float(np.tril(on_steps, -1).sum()),
+            float(np.triu(on_steps, 1).sum()),
+            float(named[:, -1].sum()),
+            free * float(table[-1, -1]),
+            free * float(table[-1, :-1].sum()),
         ]
     weights = asked.weights
     return np.array([said[at] / max(weights[truth], 1e-300) for at, (truth, _) in enumerate(_CELLS)])
 
 
-def _step(blocks: Sequence[Block], habits: Habits, priors: Priors, vector: Floats) -> tuple[Floats, float]:
+def _step(data: _Data, priors: Priors, vector: Floats) -> tuple[Floats, float]:
     """One step of EM: the next vector, and the log-posterior of this one."""
     now = priors.parameters(vector)
-    expected = Model(now, habits).expect(blocks)
+    expected = data.model(now).expect(data.blocks)
     rows = {key: expected.rows.get(key, 0.0) * (prior > 0) + prior for key, prior in priors.rows.items()}
     concentrations = {
         key: (expected.tables.get(key, 0.0) + shape) / (expected.exposures.get(key, 0.0) + rate)
@@ -297,15 +314,16 @@ def _log_prior(priors: Priors, now: Parameters) -> float:
     )
 
 
-def _maximum(blocks: Sequence[Block], habits: Habits, priors: Priors, chains: int) -> tuple[Floats, int, bool]:
+def _maximum(data: _Data, priors: Priors) -> tuple[Floats, int, bool]:
     """SQUAREM: from two steps of EM, one long stride, taken back where it lowers the log-posterior."""
     now = priors.vector(priors.start())
+    chains = data.chains
     if not chains:
         return now, 0, True
     best = -np.inf
     for done in range(1, _ROUNDS + 1):
-        one, before = _step(blocks, habits, priors, now)
-        two, middle = _step(blocks, habits, priors, one)
+        one, before = _step(data, priors, now)
+        two, middle = _step(data, priors, one)
         if middle - before < _ENOUGH * chains and before - best < _ENOUGH * chains:
             return two, done, True
         best = before
@@ -313,6 +331,6 @@ def _maximum(blocks: Sequence[Block], habits: Habits, priors: Priors, chains: in
         stride = -np.sqrt(float(first @ first) / max(float(second @ second), _FLAT**2))
         stride = min(stride, -1.0)
         far = now - 2 * stride * first + stride**2 * second
-        after, there = _step(blocks, habits, priors, far)
+        after, there = _step(data, priors, far)
         now = after if there >= middle else two
     return now, _ROUNDS, False

@@ -12,7 +12,7 @@ errors.
 `P(claim | place)`: correlated votes through a confusion (`votes`, `confusion`), or independent verdicts on steps.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -75,21 +75,20 @@ class Habits:
 def habits_in(blocks: Sequence[Block]) -> Habits:
     """The averages of what Monte Carlo and witnesses say."""
     names = sorted({name for block in blocks for name in block.votes})
-    found = {}
-    for name in names:
-        named = []
-        for block in blocks:
-            own = block.votes[name]
-            chains = np.bincount(own.pattern[own.pattern >= 0], minlength=len(own.patterns.total))
-            patterns = np.repeat(
-                np.arange(len(own.patterns.total)), np.diff(np.append(own.patterns.starts, len(own.patterns.place)))
-            )
-            counts = own.patterns.count / own.patterns.total[patterns] * chains[patterns]
-            by_place = np.bincount(own.patterns.place, weights=counts, minlength=block.steps + 1)
-            named.append(by_place[:-1].astype(np.float64))
-        found[name] = habit_of([block.steps for block in blocks], named)
     averages = {outcome: _average(blocks, index) for index, outcome in enumerate(OUTCOMES)}
-    return Habits(averages=averages, habits=found)
+    return Habits(averages=averages, habits={name: _habit(blocks, name) for name in names})
+
+
+def _habit(blocks: Sequence[Block], name: str) -> Habit:
+    heard = [(block.steps, block.votes[name]) for block in blocks if name in block.votes]
+    named = []
+    for steps, own in heard:
+        patterns = own.patterns
+        chains = np.diff(np.append(own.heard.begins, len(own.heard.chains)))
+        shares = patterns.count * (chains / patterns.total)[patterns.pattern]
+        by_place = np.bincount(patterns.place, weights=shares, minlength=steps + 1)
+        named.append(by_place[:-1].astype(np.float64))
+    return habit_of([steps for steps, _ in heard], named)
 
 
 def _average(blocks: Sequence[Block], outcome: int) -> Average:
@@ -108,6 +107,29 @@ def _average(blocks: Sequence[Block], outcome: int) -> Average:
         says_last=bool(last > _NEVER),
         says_none=bool(none > _NEVER),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Loss:
+    """What Monte Carlo says of the m chains of a block with one outcome on which it speaks. `chains` (m,): their positions.
+    `ratios` (m, K + 1): q(M) / base(M). `silent` (m,): the probability that it says nothing."""
+
+    outcome: Outcome
+    chains: Ints
+    ratios: Floats
+    silent: Floats
+
+
+def losses_in(block: Block, habits: Habits) -> list[Loss]:
+    """What Monte Carlo says of a block, by outcome."""
+    found = []
+    for index, outcome in enumerate(OUTCOMES):
+        chains = np.flatnonzero((block.outcome == index) & (block.silent < 1))
+        if len(chains):
+            base, said = habits.averages[outcome].places(block.steps), block.places[chains]
+            ratios = np.divide(said, base, out=np.zeros_like(said), where=base > 0)
+            found.append(Loss(outcome=outcome, chains=chains, ratios=ratios, silent=block.silent[chains]))
+    return found
 
 
 @dataclass(slots=True, eq=False)
@@ -144,60 +166,50 @@ class Model:
         support = self.habits.averages[outcome].support
         return Confusion(rows[monte_carlo_key(outcome, ERROR)], rows[monte_carlo_key(outcome, FREE)], support)
 
+    def places(self, steps: int) -> Floats:
+        """(K,): where the first error of a chain with an error is."""
+        return np.asarray(densities(steps) @ self.parameters.rows[place_key()])
+
     def posterior(self, block: Block) -> Floats:
         """(n, K + 1): the probability of each place."""
-        logs = self._logs(block)
-        return _normalized(logs)[0]
+        return _normalized(self._logs(block, losses_in(block, self.habits)))[0]
 
-    def expect(self, blocks: Sequence[Block]) -> Expected:
-        """The step E of EM."""
+    def expect(self, blocks: Sequence[tuple[Block, Sequence[Loss]]]) -> Expected:
+        """The step E of EM. `blocks`: each with its `losses_in`."""
         found = Expected()
-        for block in blocks:
-            posterior, total = _normalized(self._logs(block))
+        for block, losses in blocks:
+            posterior, total = _normalized(self._logs(block, losses))
             found.log_likelihood += float(total.sum())
             self._count_places(block, posterior, found)
-            self._count_monte_carlo(block, posterior, found)
+            self._count_losses(block, losses, posterior, found)
             self._count_votes(block, posterior, found)
             self._count_verdicts(block, posterior, found)
         return found
 
-    def _logs(self, block: Block) -> Floats:
+    def _logs(self, block: Block, losses: Sequence[Loss]) -> Floats:
         logs: Floats = np.log(np.maximum(self._prior(block.steps), _LEAST))[block.outcome]
-        for _, chains, likelihood in self._losses(block):
-            logs[chains] += np.log(np.maximum(likelihood, _LEAST))
+        for loss in losses:
+            logs[loss.chains] += np.log(self._of_loss(block.steps, loss))
         for name, own in block.votes.items():
-            heard = own.pattern >= 0
             table = self.witness(name).table(block.steps)
             of_patterns = votes.log_likelihood(own.patterns, table, self._concentration(name))
-            logs[heard] += of_patterns[own.pattern[heard]]
+            logs[own.heard.chains] += of_patterns[own.heard.said]
         for name, said in block.verdicts.items():
-            heard = said.pattern >= 0
-            logs[heard] += self._verdict_logs(name, said)[said.pattern[heard]]
+            logs[said.heard.chains] += self._verdict_logs(name, said)[said.heard.said]
         return logs
 
     def _prior(self, steps: int) -> Floats:
         """(outcomes, K + 1)."""
-        rows = self.parameters.rows
-        places = densities(steps) @ rows[place_key()]
-        sides = np.array([rows[outcome_key(outcome)] for outcome in OUTCOMES])
-        return np.column_stack([sides[:, 1:] * places, sides[:, 0]])
+        sides = np.array([self.parameters.rows[outcome_key(outcome)] for outcome in OUTCOMES])
+        return np.column_stack([sides[:, 1:] * self.places(steps), sides[:, 0]])
 
     def _concentration(self, name: str) -> float:
         return self.parameters.concentrations[concentration_key(name)]
 
-    def _losses(self, block: Block) -> Iterator[tuple[Outcome, Ints, Floats]]:
-        """For each outcome with chains on which Monte Carlo speaks: their positions in the block, its likelihood (n, K + 1)."""
-        for index, outcome in enumerate(OUTCOMES):
-            chains = np.flatnonzero((block.outcome == index) & (block.silent < 1))
-            if len(chains):
-                ratios = self._ratios(block, outcome, chains)
-                table = self.monte_carlo(outcome).table(block.steps)
-                yield outcome, chains, ratios @ table.T + block.silent[chains, None]
-
-    def _ratios(self, block: Block, outcome: Outcome, chains: Ints) -> Floats:
-        base = self.habits.averages[outcome].places(block.steps)
-        said = block.places[chains]
-        return np.divide(said, base, out=np.zeros_like(said), where=base > 0)
+    def _of_loss(self, steps: int, loss: Loss) -> Floats:
+        """(m, K + 1): the likelihood of what Monte Carlo says."""
+        table = self.monte_carlo(loss.outcome).table(steps)
+        return np.maximum(loss.ratios @ table.T + loss.silent[:, None], _LEAST)
 
     def _verdict_logs(self, name: str, said: Verdicts) -> Floats:
         """(U, K + 1): log-likelihood of the verdicts, given the place."""
@@ -216,20 +228,18 @@ class Model:
             own = posterior[block.outcome == index].sum(axis=0)
             found.add(outcome_key(outcome), np.array([own[-1], own[:-1].sum()]))
 
-    def _count_monte_carlo(self, block: Block, posterior: Floats, found: Expected) -> None:
-        for outcome, chains, likelihood in self._losses(block):
-            confusion = self.monte_carlo(outcome)
-            weights = posterior[chains] / np.maximum(likelihood, _LEAST)
-            named = weights.T @ self._ratios(block, outcome, chains) * confusion.table(block.steps)
+    def _count_losses(self, block: Block, losses: Sequence[Loss], posterior: Floats, found: Expected) -> None:
+        for loss in losses:
+            confusion = self.monte_carlo(loss.outcome)
+            weights = posterior[loss.chains] / self._of_loss(block.steps, loss)
+            named = weights.T @ loss.ratios * confusion.table(block.steps)
             error, free = confusion.counts(block.steps, named)
-            found.add(monte_carlo_key(outcome, ERROR), error)
-            found.add(monte_carlo_key(outcome, FREE), free)
+            found.add(monte_carlo_key(loss.outcome, ERROR), error)
+            found.add(monte_carlo_key(loss.outcome, FREE), free)
 
     def _count_votes(self, block: Block, posterior: Floats, found: Expected) -> None:
         for name, own in block.votes.items():
-            if not len(own.patterns.total):
-                continue
-            weights = _by_pattern(own.pattern, posterior, len(own.patterns.total))
+            weights = own.heard.by_pattern(posterior)
             confusion, concentration = self.witness(name), self._concentration(name)
             named = votes.tables(own.patterns, confusion.table(block.steps), concentration, weights)
             error, free = confusion.counts(block.steps, named)
@@ -242,9 +252,7 @@ class Model:
 
     def _count_verdicts(self, block: Block, posterior: Floats, found: Expected) -> None:
         for name, said in block.verdicts.items():
-            if not len(said.steps):
-                continue
-            weights = _by_pattern(said.pattern, posterior, len(said.steps))
+            weights = said.heard.by_pattern(posterior)
             bad = weights[:, :-1]
             until = np.cumsum(bad, axis=1)
             after = until - bad
@@ -260,15 +268,3 @@ def _normalized(logs: Floats) -> tuple[Floats, Floats]:
     found = np.exp(logs - most)
     total = found.sum(axis=1, keepdims=True)
     return found / total, (np.log(total) + most)[:, 0]
-
-
-def _by_pattern(pattern: Ints, posterior: Floats, patterns: int) -> Floats:
-    """(U, K + 1): the posterior summed over the chains with each pattern."""
-    heard = np.flatnonzero(pattern >= 0)
-    order = heard[np.argsort(pattern[heard], kind="stable")]
-    begins = np.searchsorted(pattern[order], np.arange(patterns))
-    return (
-        np.asarray(np.add.reduceat(posterior[order], begins, axis=0))
-        if len(order)
-        else np.zeros((patterns, posterior.shape[1]))
-    )

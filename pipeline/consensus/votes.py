@@ -23,9 +23,10 @@ _LEAST = 1e-12
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Patterns:
-    """The different votes on chains of K steps. `place`, `count` (E,): the places with votes, pattern by pattern. `starts`
-    (U,): where each pattern begins in them. `total` (U,): votes of each pattern."""
+    """The different votes on chains of K steps. `pattern`, `place`, `count` (E,): the places with votes, pattern by pattern.
+    `starts` (U,): where each pattern begins in them. `total` (U,): votes of each pattern."""
 
+    pattern: Ints
     place: Ints
     count: Floats
     starts: Ints
@@ -36,7 +37,7 @@ def patterns_of(votes: Floats) -> Patterns:
     """`votes` (U, K + 1): each row has a vote."""
     pattern, place = np.nonzero(votes)
     starts = np.searchsorted(pattern, np.arange(len(votes)))
-    return Patterns(place=place, count=votes[pattern, place], starts=starts, total=votes.sum(axis=1))
+    return Patterns(pattern=pattern, place=place, count=votes[pattern, place], starts=starts, total=votes.sum(axis=1))
 
 
 def log_likelihood(patterns: Patterns, table: Floats, concentration: float) -> Floats:
@@ -53,13 +54,11 @@ def tables(patterns: Patterns, table: Floats, concentration: float, weights: Flo
     each pattern and true place occur together."""
     mass = np.maximum(concentration * table.T[patterns.place], _LEAST)
     opened = mass * _digamma_rise(mass, patterns.count[:, None])
-    pattern = np.repeat(np.arange(len(patterns.total)), np.diff(np.append(patterns.starts, len(patterns.place))))
-    opened *= weights[pattern]
+    opened *= weights[patterns.pattern]
     found = np.zeros((table.shape[1], table.shape[0]))
     order = np.argsort(patterns.place, kind="stable")
     places, begins = np.unique(patterns.place[order], return_index=True)
-    if len(places):
-        found[places] = np.add.reduceat(opened[order], begins, axis=0)
+    found[places] = np.add.reduceat(opened[order], begins, axis=0)
     return found.T
 
 
@@ -69,11 +68,11 @@ def exposure(patterns: Patterns, concentration: float, weights: Floats) -> float
 
 
 def _sums(values: Floats, starts: Ints) -> Floats:
-    return np.add.reduceat(values, starts, axis=0) if len(starts) else values
+    return np.asarray(np.add.reduceat(values, starts, axis=0))
 
 
 def _whole(counts: Floats) -> bool:
-    return bool(len(counts)) and float(counts.max()) <= _MOST_COUNTED and bool((counts == np.rint(counts)).all())
+    return bool(counts.max() <= _MOST_COUNTED) and bool((counts == np.rint(counts)).all())
 
 
 def _log_rising(mass: Floats, counts: Floats) -> Floats:

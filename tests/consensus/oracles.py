@@ -6,12 +6,15 @@ Rollouts are Bernoulli trials of these values, and Monte Carlo is the exact post
 A judge's votes are draws from Polya's urn over a row of its confusion.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.special import betaincc, logsumexp
 
 from pipeline.consensus.evidence import ChainEvidence, PositionClaim
+from pipeline.consensus.monte_carlo import monte_carlo_claim
 from pipeline.core.statistics import Floats, Ints
 
 THRESHOLD = 0.1
@@ -24,8 +27,9 @@ _LOW_SHARES = np.array([0.7, 0.1, 0.1, 0.1])
 class JudgeWorld:
     """How a judge errs. `exact`, `early`, `late`: of chains with an error, the rest names none. `alarm`: of chains without one.
     `votes`: of each chain. `correlation`: of two votes, 1 repeats the first. `heard`: share of chains that it speaks of.
-    `always`: the place that it names whatever the chain is, 1 to K; 0 for none. `missed_if_right`: share of the votes for a step
-    that name none instead, on chains with an error and a right answer."""
+    `always`: the place that it names whatever the chain is, 1 to K; 0 for none. `anywhere`: it knows nothing, and alarms as often
+    with an error as without. `missed_if_right`: share of the votes for a step that name none instead, on chains with an error and
+    a right answer."""
 
     exact: float = 0.6
     early: float = 0.1
@@ -38,17 +42,13 @@ class JudgeWorld:
     anywhere: bool = False
     missed_if_right: float = 0.0
 
-    def row(self, steps: int, error: int | None, right: bool) -> Floats:
-        """(K + 1,) probabilities of one vote. `error`: index of the true first error, from 0."""
+    def row(self, steps: int, error: int, right: bool) -> Floats:
+        """(K + 1,) probabilities of one vote. `error`: index of the true first error, K for none."""
         found = np.zeros(steps + 1)
         if self.always is not None:
             found[min(self.always, steps) - 1 if self.always else steps] = 1
             return found
-        if error is None:
-            found[:-1] = self.alarm / steps
-            found[-1] = 1 - self.alarm
-            return found
-        if self.anywhere:
+        if error == steps or self.anywhere:
             found[:-1] = self.alarm / steps
             found[-1] = 1 - self.alarm
             return found
@@ -68,7 +68,8 @@ class JudgeWorld:
 class World:
     """`early`, `late`, `repaired`: shares of chains with an error whose value falls before it, after it, or never. `alarm`: share
     of chains without an error whose value falls all the same. `hard`: share of problems that the policy never solves. `sharp`:
-    how often Monte Carlo counts each rollout: 1 is calibrated. `gold`: share of right answers that are graded wrong."""
+    how often Monte Carlo counts each rollout: 1 is calibrated. `gold`: share of right answers that are graded wrong.
+    `skew`: how much rarer late errors are. `independent`: Monte Carlo treats prefixes as independent, as `fixed` does."""
 
     error: float = 0.5
     early: float = 0.0
@@ -82,6 +83,7 @@ class World:
     gold: float = 0.01
     steps: tuple[int, ...] = (3, 4, 5, 6, 7, 8, 9, 10, 12)
     skew: float = 0.0
+    independent: bool = False
     judges: Mapping[str, JudgeWorld] = field(default_factory=lambda: {"judge": JudgeWorld()})
 
 
@@ -104,111 +106,111 @@ class Sample:
 def sample(world: World, chains: int, seed: int) -> Sample:
     """Chains of this world."""
     rng = np.random.default_rng(seed)
-    evidence, truths, falls = [], [], []
-    for _ in range(chains):
-        steps = int(rng.choice(world.steps))
-        truth = _truth(world, steps, rng)
-        fall = _fall(world, steps, truth, rng)
-        hard = rng.random() < world.hard
-        right = _outcome(world, steps, truth, fall, hard, rng)
-        if not right and fall == steps:
-            fall = steps - 1
-        if right and fall == steps - 1:
-            fall = steps
-        claim = _monte_carlo(world, steps, fall, hard, right, rng)
-        witnesses = {
-            name: PositionClaim(votes=votes)
-            for name, judge in world.judges.items()
-            if rng.random() < judge.heard and (votes := _votes(judge, steps, truth, right, rng))
-        }
-        evidence.append(ChainEvidence(steps=steps, outcome=right, monte_carlo=claim, witnesses=witnesses))
-        truths.append(truth)
-        falls.append(-1 if hard else fall)
-    return Sample(evidence=evidence, truth=np.array(truths), fall=np.array(falls))
+    lengths = rng.choice(world.steps, size=chains)
+    evidence: list[ChainEvidence | None] = [None] * chains
+    truths, falls = np.zeros(chains, np.int64), np.zeros(chains, np.int64)
+    for steps in sorted(set(world.steps)):
+        which = np.flatnonzero(lengths == steps)
+        truth, fall, right, hard = _lives(world, steps, len(which), rng)
+        places = _monte_carlo(world, steps, fall, hard, right, rng)
+        said = {name: _votes(judge, steps, truth, right, rng) for name, judge in world.judges.items()}
+        for row, number in enumerate(which.tolist()):
+            evidence[number] = ChainEvidence(
+                steps=steps,
+                outcome=bool(right[row]),
+                monte_carlo=None if places[row] is None else places[row],
+                witnesses={
+                    name: PositionClaim(tuple(votes[row].tolist())) for name, votes in said.items() if votes[row].any()
+                },
+            )
+        truths[which], falls[which] = truth, np.where(hard, -1, fall)
+    return Sample(evidence=[chain for chain in evidence if chain is not None], truth=truths, fall=falls)
 
 
-def _truth(world: World, steps: int, rng: np.random.Generator) -> int:
-    if rng.random() >= world.error:
-        return steps
+def _lives(
+    world: World, steps: int, chains: int, rng: np.random.Generator
+) -> tuple[Ints, Ints, NDArray[np.bool_], NDArray[np.bool_]]:
+    """The first error and the fall of each chain, as indices, whether its answer is right, and whether its problem is hard."""
     weights = np.exp(-world.skew * np.arange(steps) / steps)
-    return int(rng.choice(steps, p=weights / weights.sum()))
-
-
-def _fall(world: World, steps: int, truth: int, rng: np.random.Generator) -> int:
-    draw = rng.random()
-    if truth == steps:
-        return int(rng.integers(steps)) if draw < world.alarm else steps
-    if draw < world.repaired:
-        return steps
-    early, late = world.early * (truth > 0), world.late * (truth < steps - 1)
-    draw = (draw - world.repaired) / (1 - world.repaired)
-    if draw < early:
-        return int(rng.integers(truth))
-    if draw < early + late:
-        return int(rng.integers(truth + 1, steps))
-    return truth
-
-
-def _outcome(world: World, steps: int, truth: int, fall: int, hard: bool, rng: np.random.Generator) -> bool:
-    right = world.lucky if fall < steps else 0.9
-    if truth == steps:
-        # Without an error the answer is right, whatever the policy thinks of the chain.
-        right = 1 - world.gold
-    elif hard:
-        right *= 0.2
-    return bool(rng.random() < right)
+    truth = rng.choice(steps, size=chains, p=weights / weights.sum())
+    free = rng.random(chains) >= world.error
+    draw = rng.random(chains)
+    repaired, draw = draw < world.repaired, (draw - world.repaired) / (1 - world.repaired)
+    early = (draw < world.early) & (truth > 0)
+    late = (draw >= world.early) & (draw < world.early + world.late) & (truth < steps - 1)
+    fall = np.where(early, (rng.random(chains) * truth).astype(np.int64), truth)
+    fall = np.where(late, truth + 1 + (rng.random(chains) * (steps - 1 - truth)).astype(np.int64), fall)
+    fall = np.where(repaired, steps, fall)
+    alarmed = rng.random(chains) < world.alarm
+    fall = np.where(free, np.where(alarmed, rng.integers(steps, size=chains), steps), fall)
+    truth = np.where(free, steps, truth)
+    hard = rng.random(chains) < world.hard
+    p_right = np.where(fall < steps, world.lucky, 0.9) * np.where(hard, 0.2, 1.0)
+    # Without an error the answer is right, whatever the policy thinks of the chain.
+    right = rng.random(chains) < np.where(free, 1 - world.gold, p_right)
+    # The end of a chain is its outcome: a wrong one falls at the last step at the latest, a right one not there.
+    fall = np.where(~right & (fall == steps), steps - 1, fall)
+    fall = np.where(right & (fall == steps - 1), steps, fall)
+    return truth, fall, right, hard
 
 
 def _monte_carlo(
-    world: World, steps: int, fall: int, hard: bool, right: bool, rng: np.random.Generator
-) -> tuple[float, ...]:
-    """The exact posterior of the fall: uniform over steps a priori; one in ten right chains falls."""
-    high, low = rng.choice(_HIGH), rng.choice(_LOW, p=_LOW_SHARES)
-    values = np.where((np.arange(steps) <= fall) & (not hard), high, low)
-    # Values of prefixes 0 to K - 1: prefix k has the steps before the index k.
-    correct = rng.binomial(world.rollouts, values) * world.sharp
-    wrong = world.rollouts * world.sharp - correct
-    begins, ends = np.cumsum(np.append(0.0, correct)), np.cumsum(np.append(0.0, wrong))
-
-    def log_marginal(good: float, bad: float, grid: Floats, shares: Floats) -> float:
-        with np.errstate(divide="ignore"):
-            logs = good * np.log(np.maximum(grid, 1e-9)) + bad * np.log(1 - grid)
-        most = logs.max()
-        return float(most + np.log(shares @ np.exp(logs - most)))
-
+    world: World,
+    steps: int,
+    fall: Ints,
+    hard: NDArray[np.bool_],
+    right: NDArray[np.bool_],
+    rng: np.random.Generator,
+) -> list[tuple[float, ...] | None]:
+    """Rollouts, and what Monte Carlo makes of them."""
+    chains = len(fall)
+    high, low = rng.choice(_HIGH, size=chains), rng.choice(_LOW, size=chains, p=_LOW_SHARES)
+    # Prefix k of 0 to K - 1 has the steps before the index k.
+    above = (np.arange(steps) <= fall[:, None]) & ~hard[:, None]
+    correct = rng.binomial(world.rollouts, np.where(above, high[:, None], low[:, None]))
+    if world.independent:
+        p_above = betaincc(correct + 0.5, world.rollouts - correct + 0.5, THRESHOLD)
+        ends = np.column_stack([p_above, right])
+        return [monte_carlo_claim(bool(good), row.tolist()) for good, row in zip(right, ends, strict=True)]
+    good, bad = correct * world.sharp, (world.rollouts - correct) * world.sharp
+    begin = [np.concatenate([np.zeros((chains, 1)), np.cumsum(each, axis=1)], axis=1) for each in (good, bad)]
+    rest = [each[:, -1:] - each for each in begin]
     even = np.full(len(_HIGH), 1 / len(_HIGH))
-    total_c, total_w = begins[-1], ends[-1]
-
-    def of_fall(at: int) -> float:
-        before = min(at + 1, steps)
-        return log_marginal(begins[before], ends[before], _HIGH, even) + log_marginal(
-            total_c - begins[before], total_w - ends[before], _LOW, _LOW_SHARES
-        )
-
-    lost = log_marginal(total_c, total_w, _LOW, _LOW_SHARES)
-    logs = np.array([of_fall(at) for at in range(steps + 1)] + [lost])
-    prior = np.zeros(steps + 2)
-    if right:
-        prior[: steps - 1], prior[steps] = 0.03 / max(steps - 1, 1), 0.95
-        prior[-1] = 0.02
-    else:
-        prior[:steps], prior[-1] = (1 - 0.15) / steps, 0.15
+    before = np.minimum(np.arange(steps + 1) + 1, steps)
+    logs = _log_marginal(begin[0][:, before], begin[1][:, before], _HIGH, even)
+    logs += _log_marginal(rest[0][:, before], rest[1][:, before], _LOW, _LOW_SHARES)
+    lost = _log_marginal(begin[0][:, -1:], begin[1][:, -1:], _LOW, _LOW_SHARES)
+    prior = np.zeros((2, steps + 2))
+    prior[0, :steps], prior[0, -1] = (1 - 0.15) / steps, 0.15
+    prior[1, : steps - 1], prior[1, steps], prior[1, -1] = 0.03 / max(steps - 1, 1), 0.95, 0.02
     with np.errstate(divide="ignore"):
-        logs = logs + np.log(prior)
-    found = np.exp(logs - logs.max())
-    found /= found.sum()
-    return tuple(found[:-1].tolist())
+        logs = np.column_stack([logs, lost]) + np.log(prior[right.astype(np.int64)])
+    found = np.exp(logs - logs.max(axis=1, keepdims=True))
+    found /= found.sum(axis=1, keepdims=True)
+    return [tuple(row) for row in found[:, :-1].tolist()]
 
 
-def _votes(judge: JudgeWorld, steps: int, truth: int, right: bool, rng: np.random.Generator) -> tuple[float, ...]:
-    row = judge.row(steps, None if truth == steps else truth, right)
-    named: list[int] = []
-    for _ in range(judge.votes):
-        # Polya's urn with concentration (1 - rho) / rho.
-        rho = judge.correlation
-        again = rng.random() * ((1 - rho) + rho * len(named)) < rho * len(named)
-        named.append(int(rng.choice(named)) if again else int(rng.choice(steps + 1, p=row)))
-    return tuple(np.bincount(named, minlength=steps + 1).astype(float).tolist())
+def _log_marginal(good: Floats, bad: Floats, grid: Floats, shares: Floats) -> Floats:
+    """Log-likelihood of rollouts of prefixes with one value, which is one of `grid`. (n, K + 1)."""
+    logs = good[..., None] * np.log(np.maximum(grid, 1e-9)) + bad[..., None] * np.log(1 - grid) + np.log(shares)
+    return np.asarray(logsumexp(logs, axis=-1))
+
+
+def _votes(judge: JudgeWorld, steps: int, truth: Ints, right: NDArray[np.bool_], rng: np.random.Generator) -> Floats:
+    """(n, K + 1) votes for each place. Polya's urn with the concentration (1 - rho) / rho."""
+    rows = np.array([[judge.row(steps, at, good) for at in range(steps + 1)] for good in (False, True)])
+    bounds = np.cumsum(rows[right.astype(np.int64), truth], axis=1)
+    chains, rho = len(truth), judge.correlation
+    named = np.zeros((chains, judge.votes), np.int64)
+    for vote in range(judge.votes):
+        fresh = np.minimum((rng.random((chains, 1)) * bounds[:, -1:] > bounds).sum(axis=1), steps)
+        again = rng.random(chains) * ((1 - rho) + rho * vote) < rho * vote
+        earlier = named[np.arange(chains), rng.integers(max(vote, 1), size=chains)]
+        named[:, vote] = np.where(again, earlier, fresh)
+    found = np.zeros((chains, steps + 1))
+    np.add.at(found, (np.repeat(np.arange(chains), judge.votes), named.reshape(-1)), 1.0)
+    found[rng.random(chains) >= judge.heard] = 0.0
+    return found
 
 
 def judge_cells(judge: JudgeWorld, found: Sample) -> dict[tuple[str, str], float]:
@@ -218,7 +220,7 @@ def judge_cells(judge: JudgeWorld, found: Sample) -> dict[tuple[str, str], float
     )
     errors = free = 0
     for chain, truth in zip(found.evidence, found.truth.tolist(), strict=True):
-        row = judge.row(chain.steps, None if truth == chain.steps else truth, bool(chain.outcome))
+        row = judge.row(chain.steps, truth, bool(chain.outcome))
         if truth == chain.steps:
             free += 1
             sums["free", "none"] += row[-1]
