@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 
 from pipeline.consensus.evidence import PositionClaim
-from pipeline.core.errors import UsageError
+from pipeline.core.errors import InputError, UsageError
 from pipeline.core.formatting import format_count, listed
 from pipeline.core.records import ChainText
 from pipeline.storage.score_files import read_scores_of, score_files
@@ -38,9 +38,12 @@ class ScoresWitness(Witness):
     def digest(self) -> str:
         hashed = hashlib.sha256(str(self._threshold).encode())
         for path in score_files(_KEY, self._path):
-            with path.open("rb") as file:
-                while block := file.read(_BLOCK):
-                    hashed.update(block)
+            try:
+                with path.open("rb") as file:
+                    while block := file.read(_BLOCK):
+                        hashed.update(block)
+            except OSError as error:
+                raise InputError(f"{_KEY}={self.source.name}: {path} cannot be read ({error.strerror})") from error
         return hashed.hexdigest()
 
     def claim(self, chain: ChainText) -> PositionClaim | None:

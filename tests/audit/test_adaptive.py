@@ -14,8 +14,8 @@ from pipeline.config.changes import AuditConfig
 from pipeline.core.ids import rollout_id
 from pipeline.core.schemas import SCHEMAS
 from pipeline.storage.commits import UNIT, record_sequences, resolve
+from tests.audit.forger import Forger
 from tests.audit.runs import copied
-from tests.audit.test_damage import Forger
 from tests.runtime.adaptive import log, proved, settings, sums
 from tests.runtime.in_process import label_in_process
 

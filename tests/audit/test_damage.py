@@ -22,13 +22,13 @@ from pipeline.storage.commits import (
     Commit,
     CommitState,
     commit_name,
-    encode_commit,
     record_sequences,
 )
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.run_record import encode_identity, recorded_identity
 from pipeline.storage.shards import read_shard, write_shard
 from pipeline.storage.starts import FOLDER as STARTS
+from tests.audit.forger import Change, Forger, first_replaced, with_column
 from tests.audit.runs import EXTENDED, config, copied, edited, files
 from tests.runtime.in_process import label_in_process
 
@@ -36,8 +36,6 @@ pytestmark = pytest.mark.slow
 
 FLIPS_PER_FILE = 12
 MIN_FLIPS = 300
-
-Change = Callable[[pa.Table], pa.Table]
 
 
 @pytest.fixture(scope="module")
@@ -147,46 +145,6 @@ def test_label_mends_what_damage_an_audit_finds(run_dir: Path) -> None:
     assert report.sound, report.findings
 
 
-class Forger:
-    """Rewrites records and files so that every checksum is right."""
-
-    def __init__(self, run_dir: Path) -> None:
-        self.storage = LocalStorage(run_dir)
-        self._run_dir = run_dir
-
-    def last(self, kind: str, table: str = "") -> Commit:
-        """The last whole record of the first record sequence of a kind whose record names a file of `table`."""
-        wholes = [
-            [commit for commit in found.commits if commit.state is CommitState.WHOLE][-1]
-            for found in record_sequences(self.storage, kind)
-        ]
-        return next(commit for commit in wholes if not table or any(shard.table == table for shard in commit.shards))
-
-    def write(self, commit: Commit) -> None:
-        (self._run_dir / commit_name(commit)).write_bytes(encode_commit(commit))
-
-    def change(self, kind: str, table: str, change: Change) -> Commit:
-        """Change the last file of a table that a record names, and adapt the record."""
-        commit = self.last(kind, table)
-        shard = next(shard for shard in reversed(commit.shards) if shard.table == table)
-        forged = change(read_shard(self.storage, shard))
-        written = write_shard(self.storage, table, shard.file.split("-")[-2], [forged])
-        self.write(replace(commit, shards=tuple(written if each == shard else each for each in commit.shards)))
-        return commit
-
-
-def with_column(name: str, values: Callable[[list[object]], list[object]]) -> Change:
-    def change(table: pa.Table) -> pa.Table:
-        column = pa.array(values(table[name].to_pylist()), type=table.schema.field(name).type)
-        return table.set_column(table.column_names.index(name), table.schema.field(name), column)
-
-    return change
-
-
-def first_replaced(value: object) -> Callable[[list[object]], list[object]]:
-    return lambda values: [value, *values[1:]]
-
-
 def one_more(table: pa.Table) -> pa.Table:
     return pa.concat_tables([table, table.slice(0, 1)]).combine_chunks()
 
@@ -249,6 +207,11 @@ def with_rollouts(commit: Commit, more: int) -> Commit:
     return replace(commit, unit_target=replace(commit.unit_target, rollouts=commit.unit_target.rollouts + more))
 
 
+def without_first(commit: Commit, table: str) -> Commit:
+    first = next(shard for shard in commit.shards if shard.table == table)
+    return replace(commit, shards=tuple(shard for shard in commit.shards if shard != first))
+
+
 RECORDS: list[tuple[str, Callable[[Commit], Commit], Check, str]] = [
     (UNIT, lambda commit: replace(commit, totals=replace(commit.totals, correct=99)), Check.TOTALS, "correct is 99"),
     (UNIT, lambda commit: with_rollouts(commit, +1), Check.ROLLOUTS, "is missing"),
@@ -266,7 +229,7 @@ RECORDS: list[tuple[str, Callable[[Commit], Commit], Check, str]] = [
         Check.SETTINGS,
         "differs from the copy",
     ),
-    (EDITION, lambda commit: replace(commit, shards=commit.shards[1:]), Check.LABELS, "belong to other chains"),
+    (EDITION, lambda commit: without_first(commit, "labels"), Check.LABELS, "belong to other chains"),
     (
         EDITION,
         lambda commit: replace(
