@@ -390,3 +390,24 @@ def test_a_scorer_of_a_plug_in_scores_into_a_file_and_a_folder_and_its_mistakes_
     assert recorded["scorer.plugin"].startswith("stepvalue-example 1.0 (stepvalue.scorers: brevity")
     (line,) = stepvalue(tmp_path, None, *common, "out=scores").err.splitlines()
     assert "scorer=brevity" in line
+
+
+@pytest.mark.ray
+def test_a_judge_of_a_plug_in_criticises_a_run_and_its_mistakes_name_it(site: Path, tmp_path: Path) -> None:
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+    label = ["label", "data.path=rows.jsonl", "policy=oracle", "sampling.rollouts=2", "run_dir=run"]
+    common = ["judge", "run_dir=run", "judge=numerals", "judge.votes=2"]
+    labelled, judged, wrong = several(
+        tmp_path, site, label, [*common, "judge.name=good"], [*common, "judge.name=wrong", "judge.beyond=3"]
+    )
+    assert labelled.code == 0, labelled.err
+    assert judged.code == 0, judged.err
+    critiques = pl.read_parquet(tmp_path / "run" / "judges" / "good" / "critiques" / "*.parquet")
+    assert critiques["first_error"].to_list() == [1] * 2 * len(ROWS)
+    recorded = json.loads((tmp_path / "run" / "judges" / "good" / "run.json").read_text())
+    assert recorded["judge.plugin"].startswith("stepvalue-example 1.0 (stepvalue.judges: numerals")
+    assert (
+        "judge numerals of stepvalue-example 1.0 (stepvalue.judges: numerals = stepvalue_example.numerals:Numerals)"
+        in wrong.err
+    )
+    assert "it names step 4 of a chain of 3 steps" in wrong.err

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from pipeline.core.errors import PluginError, UsageError
@@ -57,7 +58,7 @@ def extended(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_contributings_examples_pass_lint(tools: Sequence[Sequence[str]], extended: Path) -> None:
     files = [path for kind, path, _ in BLOCK.findall((ROOT / "CONTRIBUTING.md").read_text("utf-8")) if kind == "file"]
     modules = [path for path in files if path.endswith(".py")]
-    assert len(modules) == 5
+    assert len(modules) == 6
     shutil.copy(ROOT / "pyproject.toml", extended)
     for words in tools:
         done = subprocess.run(
@@ -84,6 +85,7 @@ def test_contributings_examples_label_and_export(extended: Path, tmp_path: Path)
         ["audit", "run_dir=run"],
         ["export", "run_dir=run", "format=counted", "counted.most=1", "out=out", "uncertain=merge"],
         ["score", "run_dir=run", "scorer=brevity", "scorer.half=5", "out=scores.jsonl"],
+        ["judge", "run_dir=run", "judge=numerals", "judge.name=mine", "judge.votes=2"],
     )
     paths = os.pathsep.join([str(extended), str(ROOT)])
     for words, done in zip(commands, in_turn(tmp_path, commands, {"PYTHONPATH": paths}), strict=True):
@@ -92,6 +94,8 @@ def test_contributings_examples_label_and_export(extended: Path, tmp_path: Path)
     assert all(set(row) == {"problem", "good"} for row in written)
     scored = [json.loads(line) for line in (tmp_path / "scores.jsonl").read_text().splitlines()]
     assert [row["step_scores"][0] for row in scored] == [0.5 ** (len("Let me see.") / 5)] * 3
+    (critiques,) = (tmp_path / "run" / "judges" / "mine" / "critiques").glob("*.parquet")
+    assert pl.read_parquet(critiques)["first_error"].to_list() == [1] * 6
     assert "- `counted.most`: `1`\n" in (tmp_path / "out" / "README.md").read_text()
 
 
