@@ -4,7 +4,10 @@ it goes on, if the code is the same.
 The tiny policy samples chains for problems to train on; they are labelled; a process and an outcome reward model are trained
 from the policy's own weights; the policy samples candidates for other problems; both models score them. vLLM scores them with
 the PRM too: `agree` judges these scores by arithmetic, and `calibrate` by fresh rollouts. In the end `select` says which way to
-choose among candidates is right how often. Nothing here is asserted: what comes out is printed.
+choose among candidates is right how often.
+
+The second lap labels other problems with the PRM as a witness. One PRM learns from these labels and one from those of Monte
+Carlo alone (see `transfer`). Nothing here is asserted: what comes out is printed.
 """
 
 import random
@@ -17,24 +20,41 @@ from tests.loop.plan import CANDIDATES, LOOPS, SEED, SHORT_LOOP, SOLUTIONS, TEST
 from tests.loop.problems import drawn, row
 from tests.loop.report import agreement, costs
 from tests.loop.stages import code_of, run_all
+from tests.loop.transfer import transfer_stages
+from tests.loop.transfer_report import transfer
 
 
 def main(folder: Path, loop: Loop) -> None:
     files = Files(folder=folder.resolve())
     files.folder.mkdir(parents=True, exist_ok=True)
-    problems = drawn(random.Random(SEED), loop.size, loop.train_problems, TEST_PROBLEMS)
-    write_rows(files.train_problems, [row(exercise) for exercise in problems.train])
-    write_rows(files.test_problems, [row(exercise) for exercise in problems.test])
+    problems = drawn(random.Random(SEED), loop.size, loop.train_problems, TEST_PROBLEMS, loop.other_problems)
+    for file, of in (
+        (files.train_problems, problems.train),
+        (files.test_problems, problems.test),
+        (files.other_problems, problems.others),
+    ):
+        write_rows(file, [row(exercise) for exercise in of])
     print(f"{loop.train_problems} problems with {SOLUTIONS} chains each to learn from")
     print(f"{TEST_PROBLEMS} others with {CANDIDATES} candidates each to choose among")
-    train, test = ({exercise.problem: exercise for exercise in of} for of in (problems.train, problems.test))
+    train, test, others = (
+        {exercise.problem: exercise for exercise in of} for of in (problems.train, problems.test, problems.others)
+    )
+    first = stages(files, loop.policy, lambda: write_judged(files, test))
+    second = transfer_stages(files, loop.policy) if others else []
     done = run_all(
-        stages(files, loop.policy, lambda: write_judged(files, test)),
+        [*first, *second],
         files.folder / "done.json",
         code_of(ROOT / "pipeline", loop.policy.asset),
     )
     print("\nagreement with arithmetic")
-    for line in (*agreement(files, train, test), "", *costs(files, done)):
+    for line in agreement(files, train, test):
+        print(line)
+    if others:
+        print("\nthe first lap's PRM as a witness for labels of other problems")
+        for line in transfer(files, others, test):
+            print(line)
+    print()
+    for line in costs(files, done):
         print(line)
 
 

@@ -1,10 +1,11 @@
-"""The commands of the loop, in order, and how large everything is. Pure."""
+"""The first lap of the loop: how large everything is, where it lies, and its commands in order. Pure."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.loop.commands import ONE_THREAD, Stage, labelled, scored, selected, trained
 from tests.tiny.arithmetic import Size
 from tests.tiny.policy import LONG, SHORT, TinyPolicy
 
@@ -15,6 +16,8 @@ SIZE = Size(operators=range(2, 4), max_value=20, max_term=12)
 trained on, models that were shown 11,658 chains chose no better than chance. Few operators: with three to five, most right
 answers came by luck after wrong steps, and a perfect checker of steps chose right among 16 for 0.32 of the problems."""
 TEST_PROBLEMS = 200
+OTHER_PROBLEMS = 800
+"""Of the second lap."""
 SOLUTIONS = 6
 """Chains that are sampled for a problem to train on. Equal ones are one."""
 ROLLOUTS = 1
@@ -26,23 +29,22 @@ FRESH_ROLLOUTS = 4
 TRAINING: Mapping[str, Any] = {"separator": "\\n", "epochs": 4, "learning_rate": 3e-4}
 """Settings of `train`. The separator is what stands between the steps that the policy was trained on."""
 SIZES = (1, 2, 4, 8, 16)
-ONE_THREAD = {"OMP_NUM_THREADS": "1"}
-"""The model is so small that threads wait for each other: on two cores that others used too, training took more than ten
-times as long with two."""
 LABELLED = "sample and label"
 SAMPLED = "sample candidates"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loop:
-    """The policy of a loop, what it is asked, and for how many problems a student sees its chains."""
+    """The policy of a loop, what it is asked, and for how many problems a student sees its chains. `other_problems`: as many
+    are labelled in a second lap, with the first lap's PRM as a witness (`transfer`); 0: there is none."""
 
     policy: TinyPolicy
     size: Size
     train_problems: int
+    other_problems: int = 0
 
 
-SHORT_LOOP = Loop(policy=SHORT, size=SIZE, train_problems=3_200)
+SHORT_LOOP = Loop(policy=SHORT, size=SIZE, train_problems=3_200, other_problems=OTHER_PROBLEMS)
 LONG_LOOP = Loop(policy=LONG, size=LONG.size, train_problems=400)
 """Chains have about four times as many tokens, and as many more prefixes, as those of the short loop."""
 LOOPS = {loop.policy.name: loop for loop in (SHORT_LOOP, LONG_LOOP)}
@@ -69,6 +71,25 @@ class Files:
     @property
     def test_run(self) -> Path:
         return self.folder / "test-run"
+
+    @property
+    def other_problems(self) -> Path:
+        return self.folder / "others.jsonl"
+
+    @property
+    def other_run(self) -> Path:
+        """The run of the second lap."""
+        return self.folder / "other-run"
+
+    @property
+    def other_scores(self) -> Path:
+        """Of the chains of the second lap, by the first lap's PRM."""
+        return self.folder / "other-scores.parquet"
+
+    @property
+    def exact_labels(self) -> Path:
+        """The labels of the second lap by consensus.how=exact, before other ones take their place."""
+        return self.folder / "exact-labels.parquet"
 
     def model(self, target: str) -> Path:
         return self.folder / f"{target}-model"
@@ -101,137 +122,99 @@ class Files:
     def calibrated_scores(self) -> Path:
         return self.folder / "calibrated-scores.parquet"
 
-    @property
-    def selected(self) -> Path:
-        return self.folder / "select.json"
+    def selected(self, target: str) -> Path:
+        return self.folder / f"{target}-select.json"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stage:
-    """One command of the loop, as what stands behind `python -m pipeline`, and environment variables it is given. `before`:
-    what is called first."""
-
-    name: str
-    command: tuple[str, ...]
-    environment: Mapping[str, str] = field(default_factory=dict)
-    before: Callable[[], None] = lambda: None
+STEP, OUTCOME = "step", "outcome"
+"""The models of the first lap, by the target that they are trained for."""
 
 
 def stages(files: Files, policy: TinyPolicy = SHORT, write_judged: Callable[[], None] = lambda: None) -> list[Stage]:
     """From problems to a table of accuracies. `write_judged`: makes the file `judged` from the candidates."""
+    prm, orm = files.model(STEP), files.model(OUTCOME)
     return [
-        Stage(name=LABELLED, command=_labelled(files, policy)),
-        Stage(name=SAMPLED, command=_candidates(files, policy)),
-        Stage(name="train the PRM", command=_trained(files, policy, "step", "soft"), environment=ONE_THREAD),
-        Stage(name="train the ORM", command=_trained(files, policy, "outcome", "hard"), environment=ONE_THREAD),
-        *(
-            Stage(name=f"score by the {name}", command=_scored(files, of), environment=ONE_THREAD)
-            for name, of in (("PRM", "step"), ("ORM", "outcome"))
+        Stage(
+            name=LABELLED,
+            command=labelled(
+                policy,
+                files.train_problems,
+                files.train_run,
+                f"sampling.solutions={SOLUTIONS}",
+                f"sampling.rollouts={ROLLOUTS}",
+                "estimator=fixed",
+            ),
         ),
-        Stage(name="fresh rollouts", command=_fresh(files, policy), before=write_judged),
-        Stage(name="score by vLLM", command=_scored_fresh(files)),
-        Stage(name="judge the PRM by arithmetic", command=_judged(files)),
-        Stage(name="calibrate the PRM", command=_calibrated(files)),
-        Stage(name="score with the calibration", command=_scored_calibrated(files)),
-        Stage(name="select", command=_selected(files)),
+        Stage(
+            name=SAMPLED,
+            # Chains alone: a budget that is spent before the first rollout is the cheapest `label` there is.
+            command=labelled(
+                policy,
+                files.test_problems,
+                files.test_run,
+                f"sampling.solutions={CANDIDATES}",
+                "estimator=pooled",
+                "estimator.run_budget=1",
+            ),
+        ),
+        Stage(
+            name="train the PRM",
+            command=trained(policy, files.train_run, prm, {"target": STEP, "loss": "soft", **TRAINING}),
+            environment=ONE_THREAD,
+        ),
+        Stage(
+            name="train the ORM",
+            command=trained(policy, files.train_run, orm, {"target": OUTCOME, "loss": "hard", **TRAINING}),
+            environment=ONE_THREAD,
+        ),
+        *(
+            Stage(
+                name=f"score by the {name}",
+                command=scored(files.model(of), files.test_run, files.scores(of)),
+                environment=ONE_THREAD,
+            )
+            for name, of in (("PRM", STEP), ("ORM", OUTCOME))
+        ),
+        Stage(
+            name="fresh rollouts",
+            command=labelled(
+                policy, files.judged, files.fresh_run, f"sampling.rollouts={FRESH_ROLLOUTS}", "estimator=fixed"
+            ),
+            before=write_judged,
+        ),
+        Stage(name="score by vLLM", command=scored(prm, files.fresh_run, files.fresh_scores, "scorer.engine=vllm")),
+        Stage(
+            name="judge the PRM by arithmetic",
+            command=(
+                "agree",
+                f"scores={files.fresh_scores}",
+                "data=processbench",
+                f"data.path={files.judged}",
+                f"out={files.agreement}",
+            ),
+        ),
+        Stage(
+            name="calibrate the PRM",
+            command=(
+                "calibrate",
+                f"scores={files.fresh_scores}",
+                f"run_dir={files.fresh_run}",
+                f"out={files.calibration}",
+            ),
+        ),
+        Stage(
+            name="score with the calibration",
+            command=scored(prm, files.fresh_run, files.calibrated_scores, f"calibration={files.calibration}"),
+        ),
+        Stage(
+            name="select",
+            command=selected(
+                files.scores(STEP),
+                files.test_run,
+                files.selected(STEP),
+                f"outcome_scores={files.scores(OUTCOME)}",
+                f"n=[{','.join(map(str, SIZES))}]",
+            ),
+            shown_again=True,
+        ),
     ]
-
-
-def _labelled(files: Files, policy: TinyPolicy) -> tuple[str, ...]:
-    return (
-        "label",
-        *policy.overrides,
-        f"data.path={files.train_problems}",
-        f"run_dir={files.train_run}",
-        f"sampling.solutions={SOLUTIONS}",
-        f"sampling.rollouts={ROLLOUTS}",
-        "estimator=fixed",
-        "run.show_chains=0",
-    )
-
-
-def _candidates(files: Files, policy: TinyPolicy) -> tuple[str, ...]:
-    """Chains alone: a budget that is spent before the first rollout is the cheapest `label` there is."""
-    return (
-        "label",
-        *policy.overrides,
-        f"data.path={files.test_problems}",
-        f"run_dir={files.test_run}",
-        f"sampling.solutions={CANDIDATES}",
-        "estimator=pooled",
-        "estimator.run_budget=1",
-        "run.show_chains=0",
-    )
-
-
-def _trained(files: Files, policy: TinyPolicy, target: str, loss: str) -> tuple[str, ...]:
-    return (
-        "train",
-        f"run_dir={files.train_run}",
-        f"model={policy.asset}",
-        f"out={files.model(target)}",
-        f"target={target}",
-        f"loss={loss}",
-        *(f"{name}='{value}'" if name == "separator" else f"{name}={value}" for name, value in TRAINING.items()),
-    )
-
-
-def _scored(files: Files, target: str) -> tuple[str, ...]:
-    return ("score", f"model={files.model(target)}", f"run_dir={files.test_run}", f"out={files.scores(target)}")
-
-
-def _fresh(files: Files, policy: TinyPolicy) -> tuple[str, ...]:
-    return (
-        "label",
-        *policy.overrides,
-        f"data.path={files.judged}",
-        f"run_dir={files.fresh_run}",
-        f"sampling.rollouts={FRESH_ROLLOUTS}",
-        "estimator=fixed",
-        "run.show_chains=0",
-    )
-
-
-def _scored_fresh(files: Files) -> tuple[str, ...]:
-    return (
-        "score",
-        f"model={files.model('step')}",
-        "scorer.engine=vllm",
-        f"run_dir={files.fresh_run}",
-        f"out={files.fresh_scores}",
-    )
-
-
-def _judged(files: Files) -> tuple[str, ...]:
-    return (
-        "agree",
-        f"scores={files.fresh_scores}",
-        "data=processbench",
-        f"data.path={files.judged}",
-        f"out={files.agreement}",
-    )
-
-
-def _calibrated(files: Files) -> tuple[str, ...]:
-    return ("calibrate", f"scores={files.fresh_scores}", f"run_dir={files.fresh_run}", f"out={files.calibration}")
-
-
-def _scored_calibrated(files: Files) -> tuple[str, ...]:
-    return (
-        "score",
-        f"model={files.model('step')}",
-        f"run_dir={files.fresh_run}",
-        f"calibration={files.calibration}",
-        f"out={files.calibrated_scores}",
-    )
-
-
-def _selected(files: Files) -> tuple[str, ...]:
-    return (
-        "select",
-        f"scores={files.scores('step')}",
-        f"outcome_scores={files.scores('outcome')}",
-        f"run_dir={files.test_run}",
-        f"n=[{','.join(map(str, SIZES))}]",
-        f"out={files.selected}",
-    )

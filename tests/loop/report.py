@@ -8,6 +8,7 @@ import polars as pl
 from pipeline.train.result import auc
 from tests.loop.plan import LABELLED, SAMPLED, Files
 from tests.loop.stages import Done
+from tests.loop.transfer import LABELLED_OTHERS
 from tests.loop.truth import right
 from tests.tiny.arithmetic import Exercise
 
@@ -27,7 +28,7 @@ def agreement(files: Files, train: Mapping[str, Exercise], test: Mapping[str, Ex
 
 def costs(files: Files, done: Sequence[Done]) -> list[str]:
     """Seconds and tokens, stage by stage."""
-    runs = {LABELLED: files.train_run, SAMPLED: files.test_run}
+    runs = {LABELLED: files.train_run, SAMPLED: files.test_run, LABELLED_OTHERS: files.other_run}
     width = max(len(stage.name) for stage in done)
     lines = []
     for stage in done:

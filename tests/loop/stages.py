@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pipeline.core.ids import content_id
 from tests.conftest import ROOT
-from tests.loop.plan import Stage
+from tests.loop.commands import Stage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,11 +31,13 @@ def code_of(*folders: Path) -> str:
 
 
 def run_all(stages: Sequence[Stage], memory: Path, code: str) -> list[Done]:
-    """Run what `memory`, a JSON file, does not hold as done with the same command, everything behind that, and always the last
-    one, which prints the result. Raises SystemExit with a command's exit code if it fails, and for a memory of other `code`,
-    whose finished runs and models no command would make again."""
-    done = still_done(stages[:-1], _remembered(memory, code))
-    for stage in stages[len(done) :]:
+    """Run what `memory`, a JSON file, does not hold as done with the same command, everything behind that, and what prints a
+    result. Raises SystemExit with a command's exit code if it fails, and for a memory of other `code`, whose finished runs and
+    models no command would make again."""
+    done = still_done(stages, _remembered(memory, code))
+    for place, stage in enumerate(stages):
+        if place < len(done) and not stage.shown_again:
+            continue
         stage.before()
         print(f"\n== {stage.name}\npython -m pipeline {' '.join(stage.command)}", flush=True)
         began = time.monotonic()
@@ -48,7 +50,7 @@ def run_all(stages: Sequence[Stage], memory: Path, code: str) -> list[Done]:
         if exit_code:
             print(f"{stage.name} ended with exit code {exit_code}; start the loop again to go on", file=sys.stderr)
             raise SystemExit(exit_code)
-        done.append(Done(name=stage.name, command=stage.command, seconds=time.monotonic() - began))
+        done[place : place + 1] = [Done(name=stage.name, command=stage.command, seconds=time.monotonic() - began)]
         _remember(memory, done, code)
     return done
 

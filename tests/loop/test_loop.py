@@ -10,11 +10,13 @@ from hypothesis import strategies as st
 
 from pipeline.__main__ import main
 from pipeline.cli import COMMANDS
+from tests.loop.commands import Stage
 from tests.loop.judged import judged
-from tests.loop.plan import LOOPS, SIZE, Files, Stage, stages
+from tests.loop.plan import LOOPS, SIZE, Files, stages
 from tests.loop.problems import drawn, row
 from tests.loop.stages import Done, code_of, run_all, still_done
-from tests.loop.truth import right, right_so_far
+from tests.loop.transfer import transfer_stages
+from tests.loop.truth import error_free, right, right_so_far
 from tests.tiny.arithmetic import Exercise, Move, named_exercise
 
 EXERCISE = Exercise(first=12, moves=(Move(sign="*", number=3), Move(sign="-", number=9)))
@@ -22,12 +24,14 @@ STAGES = [Stage(name="first", command=("a", "b")), Stage(name="second", command=
 DONE = [Done(name=stage.name, command=stage.command, seconds=1.0) for stage in STAGES]
 
 
-@given(st.integers(0, 2**32), st.integers(1, 30), st.integers(1, 30))
-def test_no_problem_is_both_learned_from_and_chosen_for(seed: int, train: int, test: int) -> None:
-    problems = drawn(random.Random(seed), SIZE, train, test)
-    texts = [str(row(exercise)["problem"]) for exercise in (*problems.train, *problems.test)]
-    assert (len(problems.train), len(problems.test)) == (train, test)
-    assert len(set(texts)) == train + test
+@given(st.integers(0, 2**32), st.integers(1, 30), st.integers(1, 30), st.integers(0, 30))
+def test_no_problem_is_both_learned_from_and_chosen_for(seed: int, train: int, test: int, others: int) -> None:
+    problems = drawn(random.Random(seed), SIZE, train, test, others)
+    texts = [str(row(exercise)["problem"]) for exercise in (*problems.train, *problems.test, *problems.others)]
+    assert (len(problems.train), len(problems.test), len(problems.others)) == (train, test, others)
+    assert len(set(texts)) == train + test + others
+    without = drawn(random.Random(seed), SIZE, train, test)
+    assert (without.train, without.test) == (problems.train, problems.test)
 
 
 @pytest.mark.parametrize(
@@ -49,9 +53,21 @@ def test_a_chain_of_a_named_exercise_is_right_again_where_it_corrects_an_error()
     assert right(["12*3=35", "12*3=36"], EXERCISE) == [False, False]
 
 
+def test_a_chain_that_corrects_an_error_is_not_error_free() -> None:
+    named = named_exercise("12a*9b-9")
+    assert error_free(["a*9=9", "a*9=8", "b-9=99", "#99"], named) == [False] * 4
+    assert error_free(["a*9=8", "b-9=98", "b-9=99"], named) == [True, False, False]
+    assert error_free(["12*3=36", "36-9=27", "#27"], EXERCISE) == [True] * 3
+
+
 @pytest.mark.parametrize(
     "stage",
-    [stage for loop in LOOPS.values() for stage in stages(Files(folder=Path("loop")), loop.policy)],
+    [
+        stage
+        for loop in LOOPS.values()
+        for make in (stages, transfer_stages)
+        for stage in make(Files(folder=Path("loop")), loop.policy)
+    ],
     ids=lambda stage: stage.name,
 )
 def test_every_stage_is_a_command_with_settings_it_has(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
@@ -96,13 +112,15 @@ def test_what_fails_ends_the_loop_and_is_not_remembered(tmp_path: Path) -> None:
     assert [done.name for done in run_all([plan[0], plan[0]], memory, "code")] == ["help", "help"]
 
 
-def test_what_prints_the_result_is_always_run(tmp_path: Path) -> None:
+def test_what_prints_a_result_is_always_run(tmp_path: Path) -> None:
     memory = tmp_path / "done.json"
-    plan = [Stage(name=name, command=("--help",)) for name in ("first", "last")]
-    first, last = run_all(plan, memory, "code")
+    names = ("first", "shown", "last")
+    plan = [Stage(name=name, command=("--help",), shown_again=name == "shown") for name in names]
+    first, shown, last = run_all(plan, memory, "code")
     again = run_all(plan, memory, "code")
-    assert again[0] == first
-    assert again[1] != last
+    assert (again[0], again[2]) == (first, last)
+    assert again[1] != shown
+    assert run_all(plan[:1], memory, "code") == [first]
 
 
 def test_what_other_code_has_made_is_not_taken_for_done(tmp_path: Path) -> None:

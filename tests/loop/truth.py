@@ -18,3 +18,8 @@ def right_so_far(steps: Sequence[str], exercise: Exercise) -> list[bool]:
     given = zip(steps, [*exercise.steps, *[None] * len(steps)], strict=False)
     flags = np.cumprod([step == wanted for step, wanted in given])
     return [bool(flag) for flag in flags]
+
+
+def error_free(steps: Sequence[str], exercise: Exercise) -> list[bool]:
+    """Of each step, whether neither it nor a step before it is wrong. A chain that corrects an error is not error-free."""
+    return [bool(flag) for flag in np.cumprod(right(steps, exercise))]
