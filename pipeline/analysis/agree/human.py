@@ -130,9 +130,19 @@ def original_chains(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Opinions:
+    """What labels by consensus are made of. `mc_labels`: those by Monte Carlo alone. `places`: the first error that each witness
+    names most often, 0 for none, None where it is unknown; see `consensus.kept`. `kept`: the chain has labels."""
+
+    mc_labels: tuple[int | None, ...]
+    places: Mapping[str, int | None]
+    kept: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ModelChain:
     """A row of `labels`. `values` and `labels` have one entry per step; `outcome`: whether the final answer is correct.
-    `terminal`: the last step's value is the outcome itself, without rollouts."""
+    `terminal`: the last step's value is the outcome itself, without rollouts. `opinions`: None for labels without consensus."""
 
     source_id: str | None
     problem: str
@@ -141,6 +151,7 @@ class ModelChain:
     labels: tuple[int | None, ...]
     outcome: bool | None
     terminal: bool
+    opinions: Opinions | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

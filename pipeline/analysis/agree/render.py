@@ -1,5 +1,6 @@
 """Prints an agreement report as tables in the terminal. The JSON report has the same figures and more."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from rich.console import Console
@@ -28,8 +29,16 @@ def print_agreement(report: Agreement) -> None:
         _titled(
             console,
             f"First error: humans find one in {format_count(people.erroneous, 'chain')} and none in {people.correct:,}",
-            _f1_table(report),
+            _f1_table(report.rulings),
         )
+        if report.kept:
+            kept = report.kept[0].first_errors.total
+            _titled(
+                console,
+                f"The same of the {format_count(kept.erroneous + kept.correct, 'chain')} that consensus keeps: "
+                f"{kept.erroneous:,} with an error, {kept.correct:,} without",
+                _f1_table(report.kept),
+            )
         _titled(
             console,
             f"Position of the first error in {format_count(people.erroneous, 'chain')}; 'correct answer': errors found, of "
@@ -54,6 +63,11 @@ def _print_counts(console: Console, report: Agreement) -> None:
         f"labels    {report.run_dir}: {format_count(counts.labelled, 'chain')}, "
         f"{counts.not_by_people:,} without a human label; {made.estimator}, {made.policy}",
     ]
+    if counts.kept is not None:
+        lines.append(
+            f"          consensus keeps {counts.kept:,} of {counts.compared:,} compared chains; the others are left out, and "
+            "uncertain below"
+        )
     if report.owed_units:
         lines.append(f"          the run is not finished; unfinished units: {report.owed_units:,}")
     if counts.contradicting:
@@ -74,10 +88,10 @@ def _print_counts(console: Console, report: Agreement) -> None:
         console.print(Text(line), soft_wrap=True)
 
 
-def _rows(report: Agreement) -> list[MethodComparison]:
+def _rows(rulings: Sequence[MethodComparison]) -> list[MethodComparison]:
     """The methods. Neighbouring thresholds with equal results share one row."""
     rows: list[MethodComparison] = []
-    for ruling in report.rulings:
+    for ruling in rulings:
         before = rows[-1] if rows else None
         if before and before.threshold is not None and _figures(before) == _figures(ruling):
             rows[-1] = replace(before, name=f"{before.name.partition(' to ')[0]} to {ruling.threshold:g}")
@@ -90,12 +104,12 @@ def _figures(ruling: MethodComparison) -> tuple[object, ...]:
     return ruling.threshold is None, ruling.first_errors, ruling.steps
 
 
-def _f1_table(report: Agreement) -> Table:
-    subsets = list(report.rulings[0].first_errors.by_subset)
+def _f1_table(rulings: Sequence[MethodComparison]) -> Table:
+    subsets = list(rulings[0].first_errors.by_subset)
     shown = subsets if 1 < len(subsets) <= _SHOWN_SUBSETS else []
     mean = ["mean"] if shown else []
     table = _table("first error by", "F1", "interval", "found", "cleared", *shown, *mean, "uncertain")
-    for ruling in _rows(report):
+    for ruling in _rows(rulings):
         errors = ruling.first_errors
         total = errors.total
         table.add_row(
@@ -113,7 +127,7 @@ def _f1_table(report: Agreement) -> Table:
 
 def _shift_table(report: Agreement) -> Table:
     table = _table("first error by", "early", "exact", "late", "missed", "uncertain", "mean shift", "correct answer")
-    for ruling in _rows(report):
+    for ruling in _rows(report.rulings):
         shift, right = ruling.first_errors.shift, ruling.first_errors.right_answers
         table.add_row(
             ruling.name,
@@ -126,7 +140,7 @@ def _shift_table(report: Agreement) -> Table:
 
 def _steps_table(report: Agreement) -> Table:
     table = _table("steps by", "good", "bad", "uncertain", "accuracy", "interval", "balanced", "interval")
-    for ruling in _rows(report):
+    for ruling in _rows(report.rulings):
         _add_steps(table, ruling)
     return table
 

@@ -1,7 +1,8 @@
 """Methods that judge steps (rulings), and how well each agrees with human labels on first errors and single steps. Pure.
 
 **Rulings** are the run's own labels, its values above a threshold, and baselines that need no rollouts. The baselines show
-which agreement costs nothing. Two of them know which final answers are correct, as the run does.
+which agreement costs nothing. Two of them know which final answers are correct, as the run does. Labels by consensus come with
+Monte Carlo's own labels and with each witness alone.
 
 **First errors.** F1 is that of ProcessBench (Zheng et al. 2024, arXiv 2412.06559): the harmonic mean of two accuracies. One is
 over chains with a human error (correct: the same first error is found), the other over chains without (correct: none is found).
@@ -17,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.analysis.agree.human import NEUTRAL, NO_ERROR, ChainPair, ModelChain, first_error
+from pipeline.analysis.agree.human import NEUTRAL, NO_ERROR, ChainPair, ModelChain, first_error, goods_until
 from pipeline.analysis.settings import Neutral
 from pipeline.core.statistics import Floats, Interval, Resampling, auc, bins_of, share, wilson
 
@@ -42,8 +43,28 @@ class Ruling:
 
 def by_label(chains: Sequence[ModelChain], name: str, neutral: Neutral) -> Ruling:
     """Steps judged by the column `label`."""
-    meaning = {**_LABELS, 2: NEUTRAL[neutral]}
-    return _of_steps(name, [tuple(meaning[label] for label in chain.labels) for chain in chains])
+    return _of_labels(name, [chain.labels for chain in chains], neutral)
+
+
+def by_opinion(chains: Sequence[ModelChain], neutral: Neutral) -> list[Ruling]:
+    """Of labels by consensus: Monte Carlo's own labels, and the place that each witness names most often, which says nothing of
+    later steps. A witness that says nothing of a chain is uncertain. Empty for labels without consensus."""
+    if not any(chain.opinions for chain in chains):
+        return []
+    alone = [chain.opinions.mc_labels if chain.opinions else chain.labels for chain in chains]
+    places = [chain.opinions.places if chain.opinions else {} for chain in chains]
+    names = sorted({name for each in places for name in each})
+    sizes = [len(chain.labels) for chain in chains]
+    return [
+        _of_labels("Monte Carlo alone", alone, neutral),
+        *(
+            _of_steps(
+                f"{name} alone",
+                [_until(each.get(name), size) for each, size in zip(places, sizes, strict=True)],
+            )
+            for name in names
+        ),
+    ]
 
 
 def by_threshold(chains: Sequence[ModelChain], threshold: float) -> Ruling:
@@ -256,6 +277,16 @@ def reliability(pairs: Sequence[ChainPair], n_bins: int, confidence: float) -> R
         auc=auc(values, goods, chains, confidence),
         sampled_auc=auc(values[sampled], goods[sampled], chains[sampled], confidence),
     )
+
+
+def _of_labels(name: str, labels: Sequence[tuple[int | None, ...]], neutral: Neutral) -> Ruling:
+    meaning = {**_LABELS, 2: NEUTRAL[neutral]}
+    return _of_steps(name, [tuple(meaning[label] for label in chain) for chain in labels])
+
+
+def _until(place: int | None, steps: int) -> tuple[bool | None, ...]:
+    """The verdicts on steps that a first error implies: 0 for none, else a step counted from 1."""
+    return (None,) * steps if place is None else goods_until(place - 1 if place else NO_ERROR, steps)
 
 
 def _of_steps(name: str, goods: Sequence[tuple[bool | None, ...]], threshold: float | None = None) -> Ruling:

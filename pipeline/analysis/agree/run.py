@@ -13,6 +13,7 @@ from pipeline.analysis.agree.human import (
     ChainPair,
     MatchedChains,
     ModelChain,
+    Opinions,
     Unusable,
     match,
     subsets,
@@ -22,9 +23,11 @@ from pipeline.analysis.agree.people import read_humans
 from pipeline.analysis.agree.rulings import (
     FirstErrorScores,
     Reliability,
+    Ruling,
     StepLabels,
     baselines,
     by_label,
+    by_opinion,
     by_threshold,
     first_errors,
     reliability,
@@ -32,6 +35,7 @@ from pipeline.analysis.agree.rulings import (
 )
 from pipeline.analysis.settings import AgreeConfig
 from pipeline.config.choices import ValueColumn
+from pipeline.consensus.kept import witness_places
 from pipeline.core.errors import InputError, UsageError
 from pipeline.core.records import Origin
 from pipeline.core.statistics import Resampling
@@ -46,7 +50,7 @@ MAX_LISTED = 100
 """The largest number of unusable rows that the JSON report lists."""
 _COLUMNS = (
     "source_id", "problem", "steps", "value", "unbiased_value", "origin", "label", "outcome",
-    "estimator", "label_rule", "policy",
+    "estimator", "label_rule", "policy", "mc_label", "opinions",
 )  # fmt: skip
 
 
@@ -65,7 +69,8 @@ class AgreeCounts:
     """`rows` = `unusable` + `repeated` + `unmatched` + `compared`; `labelled` chains of the run = `compared` + `not_by_people`.
 
     `contradicting`: repeated rows with another label than the first row of their chain. `other_text`: unmatched rows whose id
-    is in the run. `open`: compared chains whose human ratings leave the first error open.
+    is in the run. `open`: compared chains whose human ratings leave the first error open. `kept`: compared chains that have labels
+    by consensus; None for labels by another rule.
     """
 
     rows: int
@@ -78,6 +83,7 @@ class AgreeCounts:
     open: int
     labelled: int
     not_by_people: int
+    kept: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +98,9 @@ class MethodComparison:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agreement:
-    """The whole report, with the keys of the JSON file. `owed_units`: units of the run that are not labelled yet."""
+    """The whole report, with the keys of the JSON file. `owed_units`: units of the run that are not labelled yet. `rulings` are
+    of all compared chains; one that consensus leaves out is uncertain. `kept`: the same labels, Monte Carlo's and those of each
+    witness, on the chains that consensus keeps alone; empty for labels by another rule."""
 
     run_dir: str
     data: str
@@ -106,6 +114,7 @@ class Agreement:
     unusable: tuple[Unusable, ...]
     rulings: tuple[MethodComparison, ...]
     reliability: Reliability
+    kept: tuple[MethodComparison, ...] = ()
 
 
 def agree(config: AgreeConfig) -> Agreement | ScoreAgreement:
@@ -143,6 +152,7 @@ def of_run(config: AgreeConfig) -> Agreement:
         unusable=tuple(unusable[:MAX_LISTED]),
         rulings=tuple(_compared(config, made, matched.pairs)),
         reliability=reliability(matched.pairs, config.bins, config.confidence),
+        kept=tuple(_on_kept(config, made, matched.pairs)),
     )
     _write(config, report)
     return report
@@ -216,6 +226,13 @@ def _labelled_chain(row: Mapping[str, Any], soft: ValueColumn) -> ModelChain:
         labels=tuple(row["label"]),
         outcome=row["outcome"],
         terminal=row["origin"][-1] == Origin.TERMINAL,
+        opinions=None
+        if row["mc_label"] is None
+        else Opinions(
+            mc_labels=tuple(row["mc_label"]),
+            places=witness_places(row["opinions"]),
+            kept=any(label is not None for label in row["label"]),
+        ),
     )
 
 
@@ -244,15 +261,41 @@ def _counts(matched: MatchedChains, *, n_unusable: int, n_rows: int, n_labelled:
         open=sum(pair.human.first_error is None for pair in matched.pairs),
         labelled=n_labelled,
         not_by_people=matched.unmatched_labelled,
+        kept=len(_kept(matched.pairs)) if _by_consensus(matched.pairs) else None,
     )
 
 
 def _compared(config: AgreeConfig, made: LabelProvenance, pairs: Sequence[ChainPair]) -> Iterator[MethodComparison]:
     chains = [pair.labelled for pair in pairs]
+    others = (*(by_threshold(chains, threshold) for threshold in config.thresholds), *baselines(chains))
+    return _judged(config, pairs, [*_labels(config, made, chains), *others])
+
+
+def _on_kept(config: AgreeConfig, made: LabelProvenance, pairs: Sequence[ChainPair]) -> Iterator[MethodComparison]:
+    kept = _kept(pairs)
+    return _judged(config, kept, _labels(config, made, [pair.labelled for pair in kept]) if kept else [])
+
+
+def _kept(pairs: Sequence[ChainPair]) -> list[ChainPair]:
+    """The chains that consensus keeps. Empty for labels by another rule."""
+    return [pair for pair in pairs if pair.labelled.opinions is not None and pair.labelled.opinions.kept]
+
+
+def _by_consensus(pairs: Sequence[ChainPair]) -> bool:
+    return any(pair.labelled.opinions for pair in pairs)
+
+
+def _labels(config: AgreeConfig, made: LabelProvenance, chains: Sequence[ModelChain]) -> list[Ruling]:
+    """The run's own labels, and the opinions of which they are made."""
+    return [by_label(chains, f"label ({made.label_rule})", config.neutral), *by_opinion(chains, config.neutral)]
+
+
+def _judged(
+    config: AgreeConfig, pairs: Sequence[ChainPair], rulings: Sequence[Ruling]
+) -> Iterator[MethodComparison]:
     names = subsets(pairs)
     resampling = Resampling(replicates=config.resamples, seed=config.seed, confidence=config.confidence)
-    own = by_label(chains, f"label ({made.label_rule})", config.neutral)
-    for ruling in (own, *(by_threshold(chains, threshold) for threshold in config.thresholds), *baselines(chains)):
+    for ruling in rulings:
         yield MethodComparison(
             name=ruling.name,
             threshold=ruling.threshold,
