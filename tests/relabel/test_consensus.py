@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from pipeline.__main__ import main
+from pipeline.__main__ import compose_label, main
 from pipeline.analysis.audit.findings import Finding
 from pipeline.analysis.audit.run import audit
 from pipeline.analysis.relabel import regrade, relabel
@@ -21,8 +21,10 @@ from pipeline.core.errors import InputError, UsageError
 from pipeline.core.progress import RelabelResult
 from tests.audit.forger import Change, Forger, first_replaced, with_column
 from tests.audit.runs import copied
+from tests.conftest import write_rows
 from tests.consensus_labels import first_error, majority
-from tests.runtime.judging.runs import frame, judged, labelled, settings
+from tests.runtime.in_process import label_in_process
+from tests.runtime.judging.runs import frame, judged, rows, settings
 from tests.settings import EstimatorChange, GraderChange
 
 Row = dict[str, Any]
@@ -32,9 +34,22 @@ CHAINS = 24
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run with two judges: one that is often right, and one of a single vote at chance."""
-    run_dir = labelled(tmp_path_factory.mktemp("finished"), CHAINS)
+    run_dir = labelled(tmp_path_factory.mktemp("finished"))
     judged(settings(run_dir, name="good", votes=3, exact=0.8, early=0.1, late=0.05, false_alarm=0.1))
     judged(settings(run_dir, name="chance", votes=1, exact=0.2, early=0.3, late=0.3, false_alarm=0.5))
+    return run_dir
+
+
+def labelled(folder: Path) -> Path:
+    """A run whose chains end right and wrong in turn."""
+    given = rows(CHAINS)
+    for row in given[1::2]:
+        row["steps"][-1] = "The answer is 0."
+    run_dir = folder / "run"
+    label_in_process(compose_label([
+        f"data.path={write_rows(folder / 'rows.jsonl', given)}", f"run_dir={run_dir}", "policy=oracle", "estimator=fixed",
+        "sampling.rollouts=2", "run.unit_problems=4",
+    ]))  # fmt: skip
     return run_dir
 
 
@@ -193,9 +208,9 @@ def test_a_witness_of_half_of_the_chains_counts_for_these(run_dir: Path, tmp_pat
     path = scores_of(run_dir, tmp_path / "scores.parquet", 0.9)
     pl.read_parquet(path).head(CHAINS // 2).write_parquet(path)
     consensus(run_dir, ConsensusHow.exact, [f"scores:{path}"])
-    rows = labels(run_dir)
-    assert sum(row["opinions"] == [] for row in rows) == CHAINS - CHAINS // 2
-    assert {row["left_out"] for row in rows if not row["opinions"]} == {"no_witness"}
+    found = labels(run_dir)
+    assert sum(row["opinions"] == [] for row in found) == CHAINS - CHAINS // 2
+    assert {row["left_out"] for row in found if not row["opinions"]} == {"no_witness"}
     assert faults(run_dir) == []
 
 
@@ -219,9 +234,9 @@ def test_the_rule_of_monte_carlo_is_that_of_the_labels_before_unless_it_is_given
 def test_new_verdicts_make_a_new_consensus(run_dir: Path) -> None:
     consensus(run_dir, ConsensusHow.exact)
     regrade(RegradeConfig(run_dir=str(run_dir), grader=GraderChange(answer_pattern="(?P<answer>answer)")))
-    rows = labels(run_dir)
-    assert {row["label_rule"] for row in rows} == {"consensus:exact(judge:good)"}
-    assert {label for row in rows for label in row["mc_label"]} <= {0, None}
+    found = labels(run_dir)
+    assert {row["label_rule"] for row in found} == {"consensus:exact(judge:good)"}
+    assert {label for row in found for label in row["mc_label"]} <= {0, None}
     assert faults(run_dir) == []
 
 
