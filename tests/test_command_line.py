@@ -13,6 +13,7 @@ import pipeline
 from pipeline.__main__ import compose_label, main
 from pipeline.cli import COMMANDS
 from pipeline.cli.compose import compose
+from pipeline.cli.judge import JUDGE
 from pipeline.cli.score import SCORE
 from pipeline.config.choices import Layout, PromptStyle, Splitter
 from pipeline.config.label import GradeConfig, LabelConfig
@@ -55,13 +56,24 @@ def scoring(option: str) -> Any:
     return compose(SCORE, [f"scorer={option}", *model, "run_dir=x", "out=x.parquet"]).settings()
 
 
+def judging(option: str) -> Any:
+    """The settings of `judge` with a judge."""
+    return compose(JUDGE, [f"judge={option}", "judge.name=x", "run_dir=x"]).settings()
+
+
+OTHERS = {"scorer": scoring, "judge": judging}
+"""Group that `label` does not have -> the settings of a command with one of its options."""
+
+
 @pytest.mark.parametrize(("group", "option"), [pytest.param(*pair, id="=".join(pair)) for pair in OPTIONS])
 def test_every_file_of_conf_composes(group: str, option: str) -> None:
     model = ["policy.model=x"] if option in ("hf", "openai") else []
     model += [SERVER] if option == "openai" else []
     # The embedded policy sets some of the other groups' values; here each file speaks for itself.
     model = model if group == "policy" else ["policy=oracle"]
-    config: Any = compose_label([f"{group}={option}", *model, *FILLED]) if group in LABEL_GROUPS else scoring(option)
+    config: Any = (
+        compose_label([f"{group}={option}", *model, *FILLED]) if group in LABEL_GROUPS else OTHERS[group](option)
+    )
     text = yaml.safe_load((CONF / group / f"{option}.yaml").read_text())
     wanted = text if "policy" in text else {group: text}
     for section, settings in wanted.items():
@@ -97,7 +109,7 @@ def test_conf_holds_a_group_for_every_section_and_every_policy() -> None:
     assert {option for group, option in OPTIONS if group == "policy"} == set(ENGINES.ours)
     assert {option for group, option in OPTIONS if group == "scorer"} == set(SCORERS.ours)
     assert {option for group, option in OPTIONS if group == "judge"} == set(JUDGES.ours)
-    assert {group for group, _ in OPTIONS} == {*LABEL_GROUPS, "scorer", "judge"}
+    assert {group for group, _ in OPTIONS} == {*LABEL_GROUPS, *OTHERS}
     assert sorted(path.name for path in CONF.glob("*.yaml")) == [f"{name}.yaml" for name in sorted(COMMANDS)]
 
 

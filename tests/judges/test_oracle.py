@@ -22,7 +22,7 @@ from tests.judges.scripted import chain
 
 STEPS = 4
 CHAINS = [chain(number, *["s"] * STEPS) for number in range(3000)]
-CONFUSION = {"exact": 0.5, "early": 0.2, "late": 0.15, "false_alarm": 0.3}
+CONFUSION: dict[str, Any] = {"exact": 0.5, "early": 0.2, "late": 0.15, "false_alarm": 0.3}
 
 
 def votes_of(chains: Sequence[ChainText], *, votes: int = 1, attempt: int = 1, **own: Any) -> list[Sequence[Critique]]:
@@ -58,7 +58,8 @@ def test_votes_have_the_chosen_confusion_about_the_oracle_policys_truth() -> Non
             (counts[at], share * total) for at, share in enumerate(confusion.probabilities(STEPS, error)) if share > 0
         ]
         assert sum(count for count, _ in pairs) == total
-        assert chisquare(*zip(*pairs, strict=True)).pvalue > 1e-3
+        observed, expected = ([pair[side] for pair in pairs] for side in (0, 1))
+        assert chisquare(observed, expected).pvalue > 1e-3
 
 
 def test_a_perfect_judge_names_the_truth_and_one_of_chance_does_not() -> None:
