@@ -8,7 +8,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from pipeline.consensus.filters import first_error
-
 from pipeline.train.result import auc
 
 

@@ -57,7 +57,10 @@ def test_counts_add_up(chains: list[list[tuple[int | None, bool, float]]]) -> No
 
 
 def test_steps_are_ranked_with_and_without_the_last_of_each_chain() -> None:
-    chains = [([0.9, 0.4, 0.0], [True, False, False]), ([0.3, None, 1.0], [True, True, True])]
+    chains: list[tuple[list[float | None], list[bool]]] = [
+        ([0.9, 0.4, 0.0], [True, False, False]),
+        ([0.3, None, 1.0], [True, True, True]),
+    ]
     found = ranking(chains)
     # Of the pairs of an error-free step and another one, 0.3 is below 0.4 alone.
     assert found.every == pytest.approx(5 / 6)
