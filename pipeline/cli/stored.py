@@ -43,8 +43,9 @@ RELABEL = Command(
         "are kept. A setting that is not named stays as the labels were made."
     ),
     examples=(
-        "relabel run_dir=out estimator.rule=threshold estimator.threshold=0.3",
+        "relabel run_dir=out estimator.rule=first_error",
         "relabel run_dir=out estimator.rule=consensus consensus.how=exact",
+        "relabel run_dir=out estimator.rule=threshold estimator.threshold=0.3",
         "relabel run_dir=out estimator.rule=consensus consensus.witnesses=[judge:qwen,scores:scores.parquet]",
         "relabel run_dir=out estimator.interval=jeffreys estimator.confidence=0.9",
     ),
@@ -61,7 +62,6 @@ whose label has at least the probability estimator.certainty; `p_error_free` in 
         "estimator.rule",
         "estimator.threshold",
         "estimator.certainty",
-        "estimator.after_error",
         "consensus.how",
         "consensus.witnesses",
     ),
@@ -86,7 +86,6 @@ REGRADE = Command(
     most_used=(
         "run_dir",
         "grader.deadline_seconds",
-        "grader.processes",
         "grader.fallback",
         "grader.answer_pattern",
         "estimator.rule",

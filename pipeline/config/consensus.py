@@ -23,11 +23,12 @@ class ConsensusChange(Settings):
 
     SECTION: ClassVar[str] = SECTION
     how: Annotated[ConsensusHow | None, RELABEL] = None
-    """exact: chains keep their labels where all opinions name the same first error, or none. side: labels where all say that
-    there is an error, or none. posterior: the likeliest place of the first error. At first: posterior."""
+    """How opinions make a label. exact: chains keep their labels where all opinions name the same first error, or none. side:
+    steps are labelled where all agree, in chains of which all say that there is an error, or that there is none. posterior: the
+    likeliest place of the first error counts. At first: posterior."""
     witnesses: Annotated[list[str] | None, RELABEL] = None
-    """The second opinions: judge:NAME, scores:FILE_OR_FOLDER of `score`, or those of plug-ins. At first: all judges of the
-    run."""
+    """The second opinions, such as judge:NAME or scores:FILE. A score run's folder and the names of plug-ins may be given too.
+    At first: all judges of the run."""
     mc_rule: Annotated[LabelRule | None, RELABEL] = None
     """The rule by which Monte Carlo alone labels. At first: that of the labels before."""
 
