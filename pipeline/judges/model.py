@@ -18,7 +18,11 @@ from pipeline.judges.templates.process_bench import ProcessBench
 from pipeline.judges.templates.think_prm import ThinkPrm
 from pipeline.judges.writer import EngineWriter
 
-_SETTINGS = re.compile(r"\bsampling\.(?=temperature|top_p|top_k|max_tokens)")
+_NAMES = (
+    (re.compile(r"set policy\.prompt\.style=plain and policy\.prompt\.template"), "give a chat model"),
+    (re.compile(r"\bsampling\.(?=temperature|top_p|top_k|max_tokens)"), "judge."),
+)
+"""Settings of policies in messages -> those from which they come here."""
 
 
 class ModelJudge(Judge):
@@ -127,4 +131,7 @@ def own_names() -> Iterator[None]:
     try:
         yield
     except StepvalueError as error:
-        raise type(error)(_SETTINGS.sub("judge.", str(error))) from error
+        text = str(error)
+        for theirs, ours in _NAMES:
+            text = theirs.sub(ours, text)
+        raise type(error)(text) from error

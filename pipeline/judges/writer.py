@@ -5,6 +5,7 @@ Chains are judged independently, so as many prompts as the engine takes are unde
 
 from typing import Protocol, runtime_checkable
 
+from pipeline.core.errors import EngineDied
 from pipeline.core.ids import content_id, rollout_id
 from pipeline.core.records import ChainText, Completion, Prefix, Problem, Request
 from pipeline.engines.base import Engine
@@ -57,6 +58,8 @@ class EngineWriter:
                 done |= {completion.request.issue_index: completion for completion in batch}
         finally:
             self._under_way.discard(prefix_id)
+        if len(done) != votes:
+            raise EngineDied(f"the engine returned {len(done)} of {votes} completions")
         return Written(prompt=prompt, completions=tuple(done[index] for index in range(votes)))
 
     def _free_id(self, prompt: tuple[int, ...]) -> str:

@@ -2,15 +2,17 @@ r"""`judge=model`: each template's prompt, critiques and verdicts; votes; chains
 other."""
 
 import asyncio
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from pipeline.config.label import SamplingConfig
-from pipeline.core.errors import PolicyError, UsageError
+from pipeline.core.errors import EngineDied, PolicyError, UsageError
 from pipeline.core.records import Finish, Reading, ReadingKind, StepOpinion
 from pipeline.engines.base import Surroundings
-from pipeline.engines.oracle import OraclePolicyConfig
+from pipeline.engines.hugging_face import HfTokenizer
+from pipeline.engines.oracle import OracleConfig, OraclePolicyConfig
 from pipeline.engines.registry import open_engine
 from pipeline.judges.registry import judge_for, open_judge
 from pipeline.judges.settings import JudgeTemplate, ModelJudgeConfig
@@ -185,6 +187,24 @@ def test_a_policy_that_writes_no_critiques_gives_unparseable_ones() -> None:
             assert {each.reading.kind for each in found} == {ReadingKind.UNPARSEABLE}
 
     asyncio.run(work())
+
+
+def test_an_engine_that_leaves_out_a_completion_is_an_engine_that_died() -> None:
+    async def work() -> None:
+        engine = open_engine(OraclePolicyConfig(oracle=OracleConfig(wrong_after=1)), SamplingConfig())
+        judging = open_judge(ModelJudgeConfig(name="x", votes=3), engine, Surroundings())
+        for number in range(3):
+            await judging.critiques(chain(number))
+
+    with pytest.raises(EngineDied, match="the engine returned 2 of 3 completions"):
+        asyncio.run(work())
+
+
+def test_a_model_without_a_chat_template_is_reported_at_the_start() -> None:
+    engine = Scripted(always(""))
+    engine._tokenizer = HfTokenizer(SimpleNamespace(chat_template=None, get_added_vocab=dict))
+    with pytest.raises(PolicyError, match=r"^this model has no chat template: give a chat model$"):
+        criticised(engine)
 
 
 def test_messages_of_the_policy_name_the_settings_of_the_judge() -> None:
