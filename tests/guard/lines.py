@@ -25,7 +25,7 @@ REQUIRED = {
     "regrade": "run_dir=out", "audit": "run_dir=out", "report": "run_dir=out", "export": "run_dir=out format=trl out=y",
     "train": "run_dir=out model=m out=prm", "score": "model=prm out=s.parquet data.path=x.jsonl", "select": "scores=s.parquet",
     "agree": "run_dir=out data.path=x.jsonl", "grade": "", "doctor": "", "chains": "run_dir=out",
-    "calibrate": "scores=s.parquet run_dir=fresh out=cal.json",
+    "calibrate": "scores=s.parquet run_dir=fresh out=cal.json", "judge": "run_dir=out judge.name=strict",
 }  # fmt: skip
 GROUPS = {
     "data": "apps gsm8k math math_shepherd mbpp prm800k processbench rows sample",
@@ -321,8 +321,8 @@ def each_key(command: str) -> Iterator[str]:
     by_context: dict[tuple[str, ...], list[str]] = {}
     said = {setting.key: setting for _, found in command_settings(CLI[command]) for setting in found}
     for key, value in dotted(yaml.safe_load(_printed(f"{command} {REQUIRED[command]}"))).items():
-        if key in ("policy.kind", "scorer.kind"):
-            continue  # written as policy=... and scorer=...
+        if key in ("policy.kind", "scorer.kind", "judge.kind"):
+            continue  # written as policy=..., scorer=... and judge=...
         given = PER_COMMAND.get((command, key)) or VALUES.get(key) or _another(value, said.get(key))
         left_out = {key, INSTEAD_OF.get((command, key))}
         beside = [word for word in REQUIRED[command].split() if word.partition("=")[0] not in left_out]
