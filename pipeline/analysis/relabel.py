@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline.analysis.consensus import TABLE, Consensus, Measured, learned_table, reliability_lines, settled
+from pipeline.analysis.reread import reread_judges, reread_lines
 from pipeline.config.changes import RegradeConfig, RelabelConfig
 from pipeline.config.consensus import ConsensusChange, is_consensus
 from pipeline.config.label import EstimatorConfig, GraderConfig
@@ -88,14 +89,19 @@ def relabel(config: RelabelConfig) -> RelabelResult:
 
 
 def regrade(config: RegradeConfig) -> RelabelResult:
-    """Grade all stored completions and chains again. Raises UsageError for a missing or unfinished run, StoreError,
-    RunConflict, and StepvalueError if the checker cannot work on this machine."""
+    """Grade all stored completions and chains again, and read the critiques of judges anew. Raises UsageError for a missing or
+    unfinished run, StoreError, RunConflict, and StepvalueError if the checker cannot work on this machine."""
+    storage = storage_at(config.run_dir)
+    refuse_unfinished(storage)
+    # Before the labels: those by consensus are made from the newest readings.
+    reread = tuple(reread_lines(reread_judges(storage, lock=config.lock)))
     named = {**given_settings("grader", config.grader), **given_settings("estimator", config.estimator)}
     named.pop(_HOW_MANY, None)
     processes = getattr(config.grader, "processes", None) or 1
-    return _edited(
+    edited = _edited(
         config, {**named, "grader_version": grader_version()}, lambda settings: _regrading(settings, processes)
     )
+    return replace(edited, notes=(*edited.notes, *reread))
 
 
 def _edited(

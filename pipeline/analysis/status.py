@@ -111,7 +111,7 @@ class RunStatus:
     `edition_command`: the command that made the edition, empty without one. `pace`: of the
     start that `condition` refers to. `plan_fault`: why `plan.json` cannot be read. `command`: whose run it is; of a run of
     `score`, `totals.prefixes` counts the steps that have a score; the totals of a run of `judge` are those of
-    `stored_critiques.StoredJudge`. `judges`: those of a run of `label`, by name.
+    `stored_critiques.critique_totals`. `judges`: those of a run of `label`, by name.
     """
 
     run_dir: str
@@ -285,7 +285,7 @@ def _critiques(status: RunStatus) -> Iterator[str]:
 
 
 def _of_kind(totals: Totals, kind: ReadingKind) -> int:
-    """Critiques without a verdict, see `stored_critiques.StoredJudge`."""
+    """Critiques without a verdict, see `stored_critiques.critique_totals`."""
     return {
         ReadingKind.UNPARSEABLE: totals.no_answer,
         ReadingKind.OUT_OF_RANGE: totals.ungraded,

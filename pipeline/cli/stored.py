@@ -81,7 +81,8 @@ REGRADE = Command(
         "regrade run_dir=out grader.deadline_seconds=5 estimator.rule=threshold",
     ),
     notes="""\
-`relabel` goes on from the new verdicts.
+`relabel` goes on from the new verdicts. The critiques of the run's judges are read anew too: where a reading changes, the new
+readings count.
 """,
     most_used=(
         "run_dir",
@@ -100,7 +101,7 @@ AUDIT = Command(
     summary="check a run directory: files, checksums, totals and labels",
     about=(
         "audit: check everything in a run directory: records, checksums, schemas, totals, that every planned rollout is "
-        "there exactly once, and that the labels follow from the log. Prints `sound`, or every fault with its remedy."
+        "there exactly once, and that the labels follow from the log; so too its judges. Prints `sound`, or every fault."
     ),
     examples=(
         "audit run_dir=out",

@@ -7,6 +7,7 @@ as the judge's log is the one that it was made from. Readers here take the newes
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import polars as pl
 import pyarrow as pa
@@ -29,6 +30,7 @@ FOLDER = "judges"
 TABLE = "critiques"
 READINGS = "readings"
 _ID = "critique_id"
+_COUNTED = ("reading", "n_tokens", "n_prompt_tokens")
 _KEY = (_ID,)
 _OF_READING = frozenset(READINGS_SCHEMA.names) - {_ID}
 
@@ -37,10 +39,8 @@ _OF_READING = frozenset(READINGS_SCHEMA.names) - {_ID}
 class StoredJudge:
     """A judge of a run. `storage`: its own run directory. `editions`: of its readings.
 
-    In `totals`, `chains` are judged chains, `rollouts` their critiques, `prefixes` the steps of the chains, `tokens` those
-    written and `solution_tokens` those read. Critiques by how they were read when they were written: `incorrect` name an error,
-    `correct` find none, `no_answer` are unparseable, `ungraded` out of range, `truncated` cut, and `too_long` and
-    `engine_failed` as they say. `editions` may read them otherwise.
+    `totals` are those of `critique_totals`, of the critiques as they were read when they were written. `editions` may read them
+    otherwise.
     """
 
     name: str
@@ -134,6 +134,30 @@ def critique_frames(judge: StoredJudge, columns: Sequence[str] | None = None) ->
     """`critique_tables` as polars frames: one for each finished unit, one row per vote, sorted by chain and vote."""
     for _, table in critique_tables(judge, columns):
         yield pl.DataFrame(table)
+
+
+def critique_totals(critiques: pa.Table, votes: int) -> Totals:
+    """The counts of critiques, `votes` of each chain.
+
+    `chains` are judged chains, `rollouts` their critiques, `tokens` those written and `solution_tokens` those read. By their
+    readings, `incorrect` critiques name an error, `correct` find none, `no_answer` are unparseable, `ungraded` out of range,
+    `truncated` cut, `too_long` and `engine_failed` as they say.
+    """
+    columns: dict[str, list[Any]] = {name: critiques[name].to_pylist() for name in _COUNTED}
+    kinds = Counter(ReadingKind(kind) for kind in columns["reading"])
+    return Totals(
+        chains=critiques.num_rows // votes,
+        rollouts=critiques.num_rows,
+        tokens=sum(columns["n_tokens"]),
+        solution_tokens=sum(columns["n_prompt_tokens"]),
+        incorrect=kinds[ReadingKind.ERROR],
+        correct=kinds[ReadingKind.NO_ERROR],
+        no_answer=kinds[ReadingKind.UNPARSEABLE],
+        ungraded=kinds[ReadingKind.OUT_OF_RANGE],
+        truncated=kinds[ReadingKind.CUT],
+        too_long=kinds[ReadingKind.TOO_LONG],
+        engine_failed=kinds[ReadingKind.FAILED],
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -290,9 +290,7 @@ def _labels(config: AgreeConfig, made: LabelProvenance, chains: Sequence[ModelCh
     return [by_label(chains, f"label ({made.label_rule})", config.neutral), *by_opinion(chains, config.neutral)]
 
 
-def _judged(
-    config: AgreeConfig, pairs: Sequence[ChainPair], rulings: Sequence[Ruling]
-) -> Iterator[MethodComparison]:
+def _judged(config: AgreeConfig, pairs: Sequence[ChainPair], rulings: Sequence[Ruling]) -> Iterator[MethodComparison]:
     names = subsets(pairs)
     resampling = Resampling(replicates=config.resamples, seed=config.seed, confidence=config.confidence)
     for ruling in rulings:

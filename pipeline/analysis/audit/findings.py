@@ -22,6 +22,8 @@ from pipeline.storage.commits import FOLDER as COMMITS
 from pipeline.storage.editions import LABELS
 from pipeline.storage.lock import MARKER
 from pipeline.storage.run_record import (
+    JUDGE,
+    LABEL,
     NAME,
     SCHEMA,
     STAGED_INPUT,
@@ -34,16 +36,16 @@ from pipeline.storage.shards import ASIDE, DAMAGED, ShardRecord, notes_of, verif
 from pipeline.storage.starts import ADVISORY
 from pipeline.storage.starts import FOLDER as STARTS
 from pipeline.storage.storage import Storage
+from pipeline.storage.stored_critiques import FOLDER as JUDGES
 from pipeline.storage.unit_log import FLUSHED
 
 MAX_NAMED = 20
 """The largest number of faults of one kind and one unit that are listed one by one."""
-_LABEL_AGAIN = "start `label` on this run directory again"
-_REMEDIES = {
-    INPUT: f"{_LABEL_AGAIN}, which stages the input again",
-    UNIT: f"{_LABEL_AGAIN}, which repeats the work that is lost",
+_REMEDIES = {INPUT: "which stages the input again", UNIT: "which repeats the work that is lost"}
+_MAKE_AGAIN = {
+    LABEL: "make the edition again with `relabel` or `regrade`",
+    JUDGE: "make the edition again with `regrade`",
 }
-_MAKE_AGAIN = "make the edition again with `relabel` or `regrade`"
 NEEDLESS = "remove it: nothing needs it any more"
 _FOLDERS = (*SCHEMAS, FLUSHED, ASIDE)
 
@@ -56,6 +58,7 @@ class Check(StrEnum):
     FILES = "files"
     ROWS = "rows"
     ROLLOUTS = "rollouts"
+    CRITIQUES = "critiques"
     TOTALS = "totals"
     LABELS = "labels"
 
@@ -72,9 +75,10 @@ class Finding:
 
 @dataclass(slots=True)
 class Ledger:
-    """`looked_at`: number of things that each check has examined. `owed`: ids of unfinished units. `former_labels`:
-    number of current label files with the columns of schema 3, whose values are not checked."""
+    """`command`: whose run is audited. `looked_at`: number of things that each check has examined. `owed`: ids of unfinished
+    units. `former_labels`: number of current label files with the columns of schema 3, whose values are not checked."""
 
+    command: str = LABEL
     looked_at: Counter[Check] = field(default_factory=Counter)
     findings: list[Finding] = field(default_factory=list)
     owed: list[str] = field(default_factory=list)
@@ -114,7 +118,7 @@ def audited_settings(storage: Storage, ledger: Ledger) -> Settings | None:
     except Unreachable:
         raise
     except StoreError:
-        ledger.fault(Check.SETTINGS, NAME, "is missing or damaged", f"{_LABEL_AGAIN}, with the same settings")
+        ledger.fault(Check.SETTINGS, NAME, "is missing or damaged", f"{_again(ledger.command)}, with the same settings")
         lost = [found[0].settings for found in copies.values() if found]
         return {key: json.loads(value) for key, value in lost[-1]} if lost else None
     if identity.get(SCHEMA) not in READABLE_SCHEMAS:
@@ -136,7 +140,7 @@ def audited_settings(storage: Storage, ledger: Ledger) -> Settings | None:
 def check_sequence(storage: Storage, ledger: Ledger, sequence: RecordSequence) -> None:
     """Find records that are unreadable or not as they were written."""
     ledger.count(Check.RECORDS, sequence.length)
-    remedy = remedy_for(sequence.kind)
+    remedy = remedy_for(sequence.kind, ledger.command)
     for name in sequence.unreadable:
         ledger.fault(Check.RECORDS, name, "is missing or damaged", remedy)
     for commit in sequence.commits:
@@ -145,9 +149,13 @@ def check_sequence(storage: Storage, ledger: Ledger, sequence: RecordSequence) -
             ledger.fault(Check.RECORDS, name, "is not as it was written", f"move it away, then {remedy}")
 
 
-def remedy_for(kind: str) -> str:
-    """What to do about damaged data of a record sequence of this kind."""
-    return _REMEDIES.get(kind, _MAKE_AGAIN)
+def remedy_for(kind: str, command: str = LABEL) -> str:
+    """What to do about damaged data of a record sequence of this kind, in a run of `command`."""
+    return f"{_again(command)}, {_REMEDIES[kind]}" if kind in _REMEDIES else _MAKE_AGAIN[command]
+
+
+def _again(command: str) -> str:
+    return f"start `{command}` on this run directory again" if command == LABEL else f"start `{command}` again"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -226,7 +234,9 @@ def find_orphans(storage: Storage, needed: Collection[str], current_labels: Coll
         name for folder in ("", COMMITS, *_FOLDERS, DAMAGED, STARTS) for name in storage.unfinished_files(folder)
     ]
     garbage += storage.names(DAMAGED)
-    foreign = [name for name in storage.names("") if name not in {NAME, MARKER, COMMITS, DAMAGED, *_FOLDERS, *ADVISORY}]
+    foreign = [
+        name for name in storage.names("") if name not in {NAME, MARKER, COMMITS, DAMAGED, JUDGES, *_FOLDERS, *ADVISORY}
+    ]
     foreign += [name for name in storage.names(COMMITS) if not _is_record(name)]
     in_labels = set(storage.names(LABELS))
     for folder in _FOLDERS:

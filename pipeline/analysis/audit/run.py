@@ -7,37 +7,35 @@ cut off, because a shorter sequence looks the same.
 """
 
 import json
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
 from pipeline.analysis.audit.consensus import MAKE_AGAIN, ConsensusProof
+from pipeline.analysis.audit.critiques import audited_judge
 from pipeline.analysis.audit.findings import (
     Check,
     FileVerifier,
-    Finding,
     Ledger,
-    Orphans,
     audited_settings,
     check_sequence,
     find_orphans,
     remedy_for,
 )
 from pipeline.analysis.audit.input_history import InputHistory
+from pipeline.analysis.audit.result import AuditReport as AuditReport
+from pipeline.analysis.audit.result import audit_lines as audit_lines
 from pipeline.analysis.audit.unit import Basis, CurrentEdition, prove_unit
 from pipeline.analysis.consensus import TABLE as RELIABILITIES
 from pipeline.config.changes import AuditConfig
 from pipeline.config.consensus import is_consensus
 from pipeline.config.label import EstimatorConfig, SamplingConfig
 from pipeline.config.recorded_settings import Settings, chosen_settings, settings_section
-from pipeline.core.errors import StoreError, UsageError
-from pipeline.core.formatting import format_count, format_unfinished
+from pipeline.core.errors import StoreError, Unreachable, UsageError
 from pipeline.core.records import InputRow, Totals
 from pipeline.core.schemas import LEARNED
-from pipeline.core.shown import Shown
 from pipeline.core.tables import input_rows
 from pipeline.estimators.registry import ESTIMATORS, estimator_for
 from pipeline.storage.changes import CHANGES, changed_contents
@@ -64,49 +62,16 @@ from pipeline.storage.editions import (
 )
 from pipeline.storage.location import storage_at
 from pipeline.storage.lock import hold_lock
-from pipeline.storage.run_record import LABEL, NAME, STAGED_INPUT, command_of, recorded_identity
+from pipeline.storage.run_record import JUDGE, LABEL, NAME, STAGED_INPUT, command_of, recorded_identity
 from pipeline.storage.shards import ShardRecord
 from pipeline.storage.storage import Storage
+from pipeline.storage.stored_critiques import FOLDER as JUDGES
+from pipeline.storage.stored_critiques import judge_names, judge_storage
 from pipeline.storage.stored_run import refuse_no_run
 from pipeline.storage.units import TABLE, UNITS, again_of, marked_rows, unit_id_of
 
 _RESUME = "start `label` with the same settings again"
 _MOVE_AWAY = f"move it away and {_RESUME}"
-MAX_SHOWN = 20
-"""The largest number of names of a kind that are listed; the others are counted."""
-_WHAT = {
-    Check.SETTINGS: ("record", " of the run's settings"),
-    Check.RECORDS: ("commit record", ""),
-    Check.FILES: ("file", ", with content, schema and rows as recorded"),
-    Check.ROWS: ("input row", ", used or rejected"),
-    Check.ROLLOUTS: ("rollout", ", each planned one exactly once and no other"),
-    Check.TOTALS: ("unit", " with totals that were computed again from the rollouts"),
-    Check.LABELS: ("chain", " with labels that were computed again from the rollouts"),
-}
-"""What each check has counted: a noun, and what was checked."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class AuditReport(Shown):
-    """The result of an audit. `units`: number of units of the input; `owed` of them are unfinished. `former_labels`: see
-    `Ledger`."""
-
-    run_dir: str
-    looked_at: Mapping[Check, int]
-    findings: Sequence[Finding]
-    units: int
-    owed: int
-    orphans: Orphans
-    pruned: int = 0
-    former_labels: int = 0
-
-    @property
-    def sound(self) -> bool:
-        """Whether the run is finished and has no fault."""
-        return not self.findings and not self.owed
-
-    def _shown_lines(self) -> Iterator[str]:
-        return audit_lines(self)
 
 
 def audit(config: AuditConfig) -> AuditReport:
@@ -117,62 +82,53 @@ def audit(config: AuditConfig) -> AuditReport:
     """
     storage = storage_at(config.run_dir)
     refuse_no_run(storage)
-    _refuse_scores(storage)
+    if _command(storage) == JUDGE:
+        with _held(storage, config):
+            return _pruned(audited_judge(storage), config)
+    judges = [judge_storage(storage, name) for name in judge_names(storage)]
+    with ExitStack() as locks:
+        for each in (storage, *judges):
+            locks.enter_context(_held(each, config))
+        report = _Audit(storage).report()
+        return _pruned(replace(report, judges=tuple(map(audited_judge, judges))), config)
+
+
+def _command(storage: Storage) -> str:
+    """Whose run it is. A record that cannot be read is a finding. Raises UsageError for a run of `score`."""
+    try:
+        command = command_of(recorded_identity(storage))
+    except Unreachable:
+        raise
+    except StoreError:
+        return JUDGE if storage.run_dir.rpartition("/")[0].endswith(f"/{JUDGES}") else LABEL
+    if command not in (LABEL, JUDGE):
+        raise UsageError(
+            f"{storage.run_dir} is a run of `{command}`: `audit` proves runs of `label` and `judge`; start `{command}` again, "
+            "which checks every file and repairs what is damaged"
+        )
+    return command
+
+
+@contextmanager
+def _held(storage: Storage, config: AuditConfig) -> Iterator[None]:
+    """Hold the lock of a directory that is to be pruned."""
     with hold_lock(storage, lock=config.prune and config.lock) as alone:
         if config.prune and config.lock and not alone:
             raise UsageError(
                 f"{storage.run_dir} supports no lock: make sure that no other job works on it, then prune it with lock=false"
             )
-        report = _Audit(storage).report()
-        if not (config.prune and report.sound):
-            return report
-        for name in report.orphans.garbage:
-            storage.remove(name)
-        return replace(report, pruned=len(report.orphans.garbage))
+        yield
 
 
-def _refuse_scores(storage: Storage) -> None:
-    """Raise UsageError for a run of another command than `label`. A record that cannot be read is a finding."""
-    with suppress(StoreError):
-        if (command := command_of(recorded_identity(storage))) != LABEL:
-            raise UsageError(
-                f"{storage.run_dir} is a run of `{command}`: `audit` proves runs of `label`; start `{command}` again, which "
-                "checks every file and repairs what is damaged"
-            )
-
-
-def audit_lines(report: AuditReport) -> Iterator[str]:
-    """The printed lines: counts, then garbage and foreign files, then faults and unfinished units, or `sound`.
-
-    Control characters in the names of foreign files are replaced.
-    """
-    wrong = Counter(finding.check for finding in report.findings)
-    for check, (noun, what) in _WHAT.items():
-        counted = format_count(report.looked_at.get(check, 0), noun)
-        faults = f"; {format_count(wrong[check], 'fault')}, see below" if wrong[check] else ""
-        verb = "" if report.sound else "checked: "
-        yield f"{check.value:<10} {verb}{counted}{what}{faults}"
-    if report.former_labels:
-        yield (
-            f"{'':<10} {format_count(report.former_labels, 'label file')} with the columns of schema 3, whose values are not "
-            "computed again; `relabel` makes labels with the present columns"
-        )
-    left = report.orphans
-    if report.pruned:
-        yield f"pruned     {format_count(report.pruned, 'file')} that no record needed"
-    elif left.garbage:
-        files = format_count(len(left.garbage), "file")
-        yield f"garbage    {files} that no record needs; `audit --prune` cleans up if nothing is wrong"
-        yield from _indented(left.garbage)
-    if left.foreign:
-        yield f"foreign    {format_count(len(left.foreign), 'name')} that this program never writes or removes"
-        yield from _indented(left.foreign)
-    for finding in report.findings:
-        yield f"{finding.where}: {finding.fault}: {finding.remedy}"
-    if report.owed:
-        yield (f"{format_unfinished(report.owed, report.units)}: start `label` with the same settings again")
-    if report.sound:
-        yield "sound      the run is finished and nothing is wrong"
+def _pruned(report: AuditReport, config: AuditConfig) -> AuditReport:
+    """The report after its garbage was removed, and that of its judges, where that is asked for and nothing is wrong."""
+    if not (config.prune and report.sound):
+        return report
+    storage = storage_at(report.run_dir)
+    for name in report.orphans.garbage:
+        storage.remove(name)
+    judges = tuple(_pruned(judge, config) for judge in report.judges)
+    return replace(report, pruned=len(report.orphans.garbage), judges=judges)
 
 
 class _Audit:
@@ -348,10 +304,3 @@ def _refuse_without_plugin(settings: Settings, error: Exception) -> None:
     """Raise the error if the run needs a plug-in that is not installed: such a run cannot be audited, but is not damaged."""
     if isinstance(error, UsageError) and settings.get("estimator.plugin"):
         raise error
-
-
-def _indented(names: Sequence[str]) -> Iterator[str]:
-    for name in names[:MAX_SHOWN]:
-        yield "  " + "".join(character if character.isprintable() else "�" for character in name)
-    if len(names) > MAX_SHOWN:
-        yield f"  and {len(names) - MAX_SHOWN:,} more"

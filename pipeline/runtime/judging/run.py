@@ -36,8 +36,8 @@ def judge_run(
     """Judge all chains of the run in `config.run_dir`, into its folder `judges/NAME`. A later start continues with the units
     that are not done, and with chains that are new.
 
-    The totals are those of `stored_critiques.StoredJudge`. Raises as `run_over_chains` does, and UsageError for a run without
-    labels, a judge without a name and one that writes and has no model.
+    The totals are those of `stored_critiques.critique_totals`. Raises as `run_over_chains` does, and UsageError for a run
+    without labels, a judge without a name and one that writes and has no model.
     """
     config = replace(config, run_dir=storage_at(config.run_dir).run_dir)
     checked_judge(config)

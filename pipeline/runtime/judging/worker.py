@@ -4,7 +4,6 @@ The reading of a critique is that of its stored text, so that `audit` and `regra
 """
 
 import asyncio
-from collections import Counter
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import replace
 
@@ -24,7 +23,7 @@ from pipeline.runtime.chain_run.chains import chain_texts, values
 from pipeline.runtime.chain_run.worker import ChainWork, ChainWorker
 from pipeline.runtime.worker import Snapshot
 from pipeline.storage.location import storage_at
-from pipeline.storage.stored_critiques import TABLE, judge_storage
+from pipeline.storage.stored_critiques import TABLE, critique_totals, judge_storage
 
 Votes = Sequence[Critique]
 """The critiques of a chain."""
@@ -87,20 +86,7 @@ class Judging(ChainWork[Votes]):
         return critiques_table(judged, judge=self._config.judge.name, model=self._engine.model)
 
     def totals(self, rows: pa.Table) -> Totals:
-        kinds = Counter(ReadingKind(kind) for kind in values(rows, "reading"))
-        return Totals(
-            chains=rows.num_rows // self.votes,
-            rollouts=rows.num_rows,
-            tokens=sum(values(rows, "n_tokens")),
-            solution_tokens=sum(values(rows, "n_prompt_tokens")),
-            incorrect=kinds[ReadingKind.ERROR],
-            correct=kinds[ReadingKind.NO_ERROR],
-            no_answer=kinds[ReadingKind.UNPARSEABLE],
-            ungraded=kinds[ReadingKind.OUT_OF_RANGE],
-            truncated=kinds[ReadingKind.CUT],
-            too_long=kinds[ReadingKind.TOO_LONG],
-            engine_failed=kinds[ReadingKind.FAILED],
-        )
+        return critique_totals(rows, self.votes)
 
     def snapshot(self) -> Snapshot:
         text_engine = self._text_engine

@@ -1,0 +1,106 @@
+"""What an audit found, and how it is printed."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from pipeline.analysis.audit.findings import Check, Finding, Orphans
+from pipeline.core.formatting import format_count, format_unfinished
+from pipeline.core.shown import Shown
+from pipeline.storage.run_record import JUDGE, LABEL
+
+MAX_SHOWN = 20
+"""The largest number of names of a kind that are listed; the others are counted."""
+_OF_LABELS = {
+    Check.SETTINGS: ("record", " of the run's settings"),
+    Check.RECORDS: ("commit record", ""),
+    Check.FILES: ("file", ", with content, schema and rows as recorded"),
+    Check.ROWS: ("input row", ", used or rejected"),
+    Check.ROLLOUTS: ("rollout", ", each planned one exactly once and no other"),
+    Check.TOTALS: ("unit", " with totals that were computed again from the rollouts"),
+    Check.LABELS: ("chain", " with labels that were computed again from the rollouts"),
+}
+"""What each check of a run of `label` has counted: a noun, and what was checked."""
+_OF_A_JUDGE = {
+    Check.SETTINGS: ("record", " of the judge's settings"),
+    Check.RECORDS: ("commit record", ""),
+    Check.FILES: ("file", ", with content, schema and rows as recorded"),
+    Check.ROWS: ("chain", " to judge, or rejected"),
+    Check.CRITIQUES: ("critique", ", each vote exactly once and read as its text says"),
+    Check.TOTALS: ("unit", " with totals that were computed again from the critiques"),
+}
+_WHAT = {LABEL: _OF_LABELS, JUDGE: _OF_A_JUDGE}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class AuditReport(Shown):
+    """The result of an audit. `units`: number of units of the input; `owed` of them are unfinished. `former_labels`: see
+    `Ledger`. `command`: whose run it is. `judges`: the audits of the judges of a run of `label`."""
+
+    run_dir: str
+    looked_at: Mapping[Check, int]
+    findings: Sequence[Finding]
+    units: int
+    owed: int
+    orphans: Orphans
+    pruned: int = 0
+    former_labels: int = 0
+    command: str = LABEL
+    judges: "tuple[AuditReport, ...]" = ()
+
+    @property
+    def sound(self) -> bool:
+        """Whether the run and its judges are finished and have no fault."""
+        return not self.findings and not self.owed and all(judge.sound for judge in self.judges)
+
+    def _shown_lines(self) -> Iterator[str]:
+        return audit_lines(self)
+
+
+def audit_lines(report: AuditReport) -> Iterator[str]:
+    """The printed lines: counts, then garbage and foreign files, then faults and unfinished units, or `sound`.
+
+    Control characters in the names of foreign files are replaced.
+    """
+    wrong = Counter(finding.check for finding in report.findings)
+    for check, (noun, what) in _WHAT[report.command].items():
+        counted = format_count(report.looked_at.get(check, 0), noun)
+        faults = f"; {format_count(wrong[check], 'fault')}, see below" if wrong[check] else ""
+        verb = "" if report.sound else "checked: "
+        yield f"{check.value:<10} {verb}{counted}{what}{faults}"
+    if report.former_labels:
+        yield (
+            f"{'':<10} {format_count(report.former_labels, 'label file')} with the columns of schema 3, whose values are not "
+            "computed again; `relabel` makes labels with the present columns"
+        )
+    left = report.orphans
+    if report.pruned:
+        yield f"pruned     {format_count(report.pruned, 'file')} that no record needed"
+    elif left.garbage:
+        files = format_count(len(left.garbage), "file")
+        yield f"garbage    {files} that no record needs; `audit --prune` cleans up if nothing is wrong"
+        yield from _indented(left.garbage)
+    if left.foreign:
+        yield f"foreign    {format_count(len(left.foreign), 'name')} that this program never writes or removes"
+        yield from _indented(left.foreign)
+    for finding in report.findings:
+        yield f"{finding.where}: {finding.fault}: {finding.remedy}"
+    if report.owed:
+        again = f"start `{report.command}` with the same settings again"
+        yield f"{format_unfinished(report.owed, report.units)}: {again}"
+    for judge in report.judges:
+        yield f"judge      {judge.run_dir}"
+        yield from audit_lines(judge)
+    if report.sound and report.command == LABEL:
+        judges = f" and its {format_count(len(report.judges), 'judge')}" if report.judges else ""
+        be = "are" if report.judges else "is"
+        yield f"sound      the run{judges} {be} finished and nothing is wrong"
+    elif report.sound:
+        yield "sound      the judge is finished and nothing is wrong"
+
+
+def _indented(names: Sequence[str]) -> Iterator[str]:
+    for name in names[:MAX_SHOWN]:
+        yield "  " + "".join(character if character.isprintable() else "�" for character in name)
+    if len(names) > MAX_SHOWN:
+        yield f"  and {len(names) - MAX_SHOWN:,} more"

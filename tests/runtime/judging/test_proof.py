@@ -1,0 +1,224 @@
+"""`audit` proves a run with its judges, and `regrade` reads critiques anew: what a forger changes is found."""
+
+import json
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from pipeline.__main__ import main
+from pipeline.analysis.audit.findings import Check, Finding
+from pipeline.analysis.audit.run import audit
+from pipeline.config.changes import AuditConfig
+from pipeline.core.records import Finish, Reading, ReadingKind
+from pipeline.judges.oracle import OracleJudge
+from pipeline.storage.commits import UNIT, commit_name, encode_commit, record_sequences
+from pipeline.storage.location import storage_at
+from pipeline.storage.shards import read_shard, write_shard
+from pipeline.storage.stored_critiques import TABLE, judge_storage
+from tests.runtime.judging.runs import NAME, VOTES, frame, judged, labelled, settings, stored
+
+CHAINS = 9
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    run_dir = labelled(tmp_path_factory.mktemp("proof"), CHAINS)
+    judged(settings(run_dir, unparseable=0.1))
+    return run_dir
+
+
+@pytest.fixture
+def run_dir(made: Path, tmp_path: Path) -> Path:
+    shutil.copytree(made, tmp_path / "run")
+    return tmp_path / "run"
+
+
+def findings(run_dir: Path) -> Sequence[Finding]:
+    """What an audit finds in the judge; the run itself is sound."""
+    report = audit(AuditConfig(run_dir=str(run_dir)))
+    assert not report.findings
+    (judge,) = report.judges
+    assert judge.sound == (not judge.findings and not judge.owed)
+    assert report.sound == judge.sound
+    return judge.findings
+
+
+def forge(run_dir: Path, change: Callable[[pa.Table], pa.Table], table: str = TABLE) -> None:
+    """Change the first file of a table, and the record that names it, with their checksums."""
+    storage = judge_storage(storage_at(str(run_dir)), NAME)
+    sequence = next(record_sequences(storage, UNIT))
+    whole = sequence.commits[-1]
+    shard = next(shard for shard in whole.shards if shard.table == table)
+    other = write_shard(storage, table, sequence.sequence_id, [change(read_shard(storage, shard))])
+    storage.remove(shard.file)
+    shards = tuple(other if each == shard else each for each in whole.shards)
+    storage.replace(commit_name(whole), encode_commit(replace(whole, shards=shards)))
+
+
+def test_a_sound_judge_is_sound(run_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert findings(run_dir) == []
+    assert main(["audit", f"run_dir={run_dir}"]) == 0
+    said = capsys.readouterr().out
+    assert f"judge      {run_dir}/judges/{NAME}\n" in said
+    assert f"critiques  {CHAINS * VOTES} critiques, each vote exactly once and read as its text says" in said
+    assert said.endswith("sound      the run and its 1 judge are finished and nothing is wrong\n")
+    assert main(["audit", f"run_dir={run_dir}/judges/{NAME}"]) == 0
+    assert capsys.readouterr().out.endswith("sound      the judge is finished and nothing is wrong\n")
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        (lambda table: table.slice(1), "vote 0 on chain"),
+        (lambda table: pa.concat_tables([table, table.slice(0, 1)]), "is there twice"),
+        (
+            lambda table: table.set_column(2, table.schema.field("judge"), pa.array(["me"] * table.num_rows)),
+            "is none of",
+        ),
+        (
+            lambda table: table.set_column(
+                table.schema.get_field_index("text"),
+                table.schema.field("text"),
+                pa.array(["\\boxed{-1}"] * table.num_rows),
+            ),
+            "is read otherwise now than in the record",
+        ),
+        (
+            lambda table: table.set_column(
+                table.schema.get_field_index("n_tokens"),
+                table.schema.field("n_tokens"),
+                pa.array([1] * table.num_rows, pa.int32()),
+            ),
+            "its totals are wrong: tokens is",
+        ),
+    ],
+    ids=["lost", "twice", "of another judge", "another text", "other tokens"],
+)
+def test_what_a_forger_changes_is_found(change: Callable[[pa.Table], pa.Table], fault: str, run_dir: Path) -> None:
+    forge(run_dir, change)
+    found = findings(run_dir)
+    assert any(fault in each.fault for each in found), found
+    assert main(["audit", f"run_dir={run_dir}"]) == 1
+
+
+@pytest.mark.parametrize("folder", ["critiques", "chains", "commits"])
+def test_damaged_and_missing_files_are_found(folder: str, run_dir: Path) -> None:
+    victim = sorted((run_dir / "judges" / NAME / folder).iterdir())[-1]
+    kept = victim.read_bytes()
+    victim.write_bytes(kept[:-9])
+    assert findings(run_dir)
+    victim.unlink()
+    report = audit(AuditConfig(run_dir=str(run_dir)))
+    assert not report.sound
+    victim.write_bytes(kept)
+    assert findings(run_dir) == []
+
+
+def test_an_unfinished_judge_is_not_sound(run_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for record in sorted((run_dir / "judges" / NAME / "commits").glob("unit-*"))[:1]:
+        record.unlink()
+    assert main(["audit", f"run_dir={run_dir}"]) == 1
+    assert "1 of 2 units is unfinished: start `judge` with the same settings again" in capsys.readouterr().out
+
+
+def test_pruning_a_run_prunes_its_judges(run_dir: Path) -> None:
+    waste = run_dir / "judges" / NAME / "critiques" / f"critiques-{'a' * 20}-{'b' * 12}.parquet"
+    waste.write_bytes(b"waste")
+    foreign = run_dir / "judges" / NAME / "notes.txt"
+    foreign.write_text("mine")
+    report = audit(AuditConfig(run_dir=str(run_dir), prune=True))
+    assert [judge.pruned for judge in report.judges] == [1]
+    assert not waste.exists()
+    assert foreign.exists()
+    assert report.judges[0].orphans.foreign == ("notes.txt",)
+
+
+def stricter(judge: OracleJudge, turns: Sequence[str], finish: Finish, steps: int) -> Reading:
+    """A parser for which an index is no verdict, but the words are."""
+    if "no error" in turns[-1]:
+        return Reading(kind=ReadingKind.NO_ERROR)
+    return Reading(kind=ReadingKind.UNPARSEABLE)
+
+
+def test_regrade_reads_critiques_anew_where_the_parser_reads_otherwise(
+    run_dir: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before, digest = frame(run_dir), stored(run_dir).digest
+    assert main(["regrade", f"run_dir={run_dir}"]) == 0
+    assert (
+        f"judge {NAME}: {CHAINS * VOTES} critiques read anew, and all say what they said before"
+        in capsys.readouterr().out
+    )
+    assert stored(run_dir).edition is None
+    errors = before.filter(pl.col("reading") == ReadingKind.ERROR.value).height
+    assert errors > 0
+    with monkeypatch.context() as patched:
+        patched.setattr(OracleJudge, "read", stricter)
+        assert {each.check for each in findings(run_dir)} == {Check.CRITIQUES}
+        assert all("`regrade`" in each.remedy for each in findings(run_dir))
+        assert main(["regrade", f"run_dir={run_dir}"]) == 0
+        said = capsys.readouterr().out
+        assert f"{CHAINS * VOTES} critiques read anew, {errors} readings changed" in said
+        assert findings(run_dir) == []
+        after = frame(run_dir)
+        assert after.drop("reading", "first_error").equals(before.drop("reading", "first_error"))
+        assert set(after["reading"]) == {ReadingKind.NO_ERROR.value, ReadingKind.UNPARSEABLE.value}
+        assert after["first_error"].null_count() == after.height
+        judge = stored(run_dir)
+        assert judge.edition is not None
+        assert judge.edition.number == 0
+        assert judge.digest != digest
+        assert pl.read_parquet(run_dir / "judges" / NAME / "readings" / "*.parquet").height == CHAINS * VOTES
+    # With the parser of before, all of them change back, in the next edition.
+    assert main(["regrade", f"run_dir={run_dir}"]) == 0
+    assert frame(run_dir).equals(before)
+    assert findings(run_dir) == []
+    edition = stored(run_dir).edition
+    assert edition is not None
+    assert edition.number == 1
+
+
+def test_new_chains_make_the_readings_of_the_log_count_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run_dir = labelled(tmp_path, CHAINS)
+    judged(settings(run_dir))
+    with monkeypatch.context() as patched:
+        patched.setattr(OracleJudge, "read", stricter)
+        assert main(["regrade", f"run_dir={run_dir}"]) == 0
+    assert stored(run_dir).edition is not None
+    labelled(tmp_path, CHAINS + 3)
+    judged(settings(run_dir))
+    assert stored(run_dir).edition is None
+    assert findings(run_dir) == []
+
+
+def test_a_judge_that_cannot_be_read_anew_does_not_stop_the_others(
+    run_dir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record = run_dir / "judges" / "broken" / "run.json"
+    record.parent.mkdir()
+    record.write_text(json.dumps({"schema": 4}))
+    assert main(["regrade", f"run_dir={run_dir}"]) == 0
+    said = capsys.readouterr().out
+    assert "judge broken: not read anew: " in said
+    assert f"judge {NAME}: {CHAINS * VOTES} critiques read anew" in said
+    assert main(["status", f"run_dir={run_dir}"]) == 0
+    said = capsys.readouterr().out
+    assert "judges    broken: cannot be read: " in said
+    assert f"          {NAME}: finished, {CHAINS * VOTES} critiques of {CHAINS} chains (2 of 2 units)" in said
+
+
+def test_status_of_a_judge(run_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["status", f"run_dir={run_dir}/judges/{NAME}"]) == 0
+    said = capsys.readouterr().out
+    assert "state     finished: all units are finished" in said
+    assert f"critiques {CHAINS * VOTES} of {CHAINS} chains" in said
+    assert "without a verdict: it is not in the wanted form" in said
+    assert main(["status", f"run_dir={run_dir}", "json=true"]) == 0
+    (judge,) = json.loads(capsys.readouterr().out)["judges"]
+    assert (judge["name"], judge["status"]["command"], judge["status"]["units_done"]) == (NAME, "judge", 2)
+    assert "samples" not in judge["status"]["condition"]["seen"]["start"]
