@@ -38,6 +38,7 @@ from pipeline.core.errors import UsageError
 from pipeline.core.formatting import format_count
 from pipeline.core.records import Chain, ChainText, ChainValues, Trials
 from pipeline.core.schemas import INPUT_CHANGED, LABELS_CONSENSUS, RELIABILITIES
+from pipeline.core.statistics import Floats
 from pipeline.data.steps import step_texts
 from pipeline.estimators.base import Estimator
 from pipeline.estimators.labelling import chain_values, valued_labels
@@ -137,18 +138,22 @@ class Consensus:
         """How reliable Monte Carlo and the witnesses are. None where the labels do not depend on it."""
         return learn(evidence) if self.how is ConsensusHow.posterior else None
 
-    def labels(self, unit: Measured, learned: Learned | None) -> pa.Table:
-        """The labels of a unit, with the columns of `schemas.CONSENSUS`."""
+    def places(self, evidence: Sequence[ChainEvidence], learned: Learned | None) -> Sequence[Floats] | None:
+        """For each chain, the probabilities of the places of its first error. None where nothing was learnt. It takes less time
+        for many chains at once."""
+        return None if learned is None else posterior(evidence, learned)
+
+    def labels(self, unit: Measured, places: Sequence[Floats] | None) -> pa.Table:
+        """The labels of a unit, with the columns of `schemas.CONSENSUS`. `places`: of its chains, see `places`."""
         alone: list[Any] = unit.labels["label"].to_pylist()
         evidence = unit.evidence
-        if learned is None:
+        if places is None:
             filtering = exact if self.how is ConsensusHow.exact else side
             kept = [filtering(mc, each.witnesses) for mc, each in zip(alone, evidence, strict=True)]
             found = [each.labels for each in kept]
             left_out = [None if each.left_out is None else each.left_out.value for each in kept]
             free: list[list[float] | None] = [None] * len(kept)
         else:
-            places = posterior(evidence, learned)
             found = [posterior_labels(each, self._settings.certainty) for each in places]
             left_out = [None] * len(places)
             free = [p_error_free(each).tolist() for each in places]

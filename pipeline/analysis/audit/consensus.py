@@ -41,7 +41,7 @@ class ConsensusProof:
             return None
         measured = self._consensus.measure(chains, trials, state)
         self._evidence += measured.evidence
-        return self._consensus.labels(measured, self._learned)
+        return self._consensus.labels(measured, self._consensus.places(measured.evidence, self._learned))
 
     def faults(self) -> Iterator[str]:
         """What is wrong with the consensus as a whole, after all units."""
