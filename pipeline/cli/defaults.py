@@ -35,11 +35,13 @@ class Default:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Defaults:
     """`usual`: dotted key -> value without any option. `by_option`: (group, option) -> the values with that option alone.
-    `options`: the option of each group that is taken where none is named."""
+    `options`: the option of each group that is taken where none is named. `open`: groups of implementations of which none is
+    taken then."""
 
     usual: Mapping[str, object]
     by_option: Mapping[tuple[str, str], Mapping[str, object]]
     options: Mapping[str, str]
+    open: frozenset[str]
 
     def default_of(self, key: str, implementations: tuple[str, ...]) -> Default | None:
         """The default of a setting. `implementations`: those that have the setting, where not all of its section have it. If
@@ -49,7 +51,9 @@ class Defaults:
         def fits(group: str, option: str) -> bool:
             return group != section or not implementations or implementation_of(group, option) in implementations
 
-        usual = section not in self.options or fits(section, self.options[section])
+        names = section in REGISTRIES and key == f"{section}.{REGISTRIES[section][0].CHOSEN_BY}"
+        chosen = self.options.get(section)
+        usual = (names or section not in self.open) if chosen is None else fits(section, chosen)
         found = {
             named: values[key]
             for named, values in self.by_option.items()
@@ -61,7 +65,7 @@ class Defaults:
             value = next(iter(found.values()))
         else:
             return None
-        if section in REGISTRIES and key == f"{section}.{REGISTRIES[section][0].CHOSEN_BY}":
+        if names:
             # That an option sets its own name is no news.
             return Default(value=value)
         return Default(value=value, others=tuple(_grouped(found, value)))
@@ -70,13 +74,15 @@ class Defaults:
 def defaults_of(command: Command, *, plugins: bool) -> Defaults:
     """`plugins`: include installed plug-ins. Raises UsageError for a plug-in that cannot be used."""
     options = {group: option for group, option in usual_options(command).items() if option != "None"}
+    chosen = {each.name for each in describe_settings(command.schema) if each.kind is not Change}
+    unnamed = frozenset((chosen & REGISTRIES.keys() & usual_options(command).keys()) - options.keys())
     by_option = {
         (group, option): _values(command, {**options, group: option})
         for group, names in offered_groups(command).items()
         for option in names
-        if group in options and (plugins or (conf_folder() / group / f"{option}.yaml").is_file())
+        if group in {*options, *unnamed} and (plugins or (conf_folder() / group / f"{option}.yaml").is_file())
     }
-    return Defaults(usual=_values(command, options), by_option=by_option, options=options)
+    return Defaults(usual=_values(command, options), by_option=by_option, options=options, open=unnamed)
 
 
 def _values(command: Command, options: Mapping[str, str]) -> dict[str, object]:

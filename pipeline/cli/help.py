@@ -114,7 +114,8 @@ def _most_used(command: Command) -> Iterator[tuple[str, str]]:
             names = command.chooses[1].names()
         choices = f" ({', '.join(names)})" if names else ""
         # The usual option does without it, if only others have it.
-        needless = setting.default == NO_DEFAULT and setting.of and defaults[key.partition(".")[0]] not in setting.of
+        usual = defaults.get(key.partition(".")[0], "None")
+        needless = setting.default == NO_DEFAULT and setting.of and usual not in ("None", *setting.of)
         yield f"{key}={'' if needless else setting.default}", f"{first_sentence(setting.meaning)[:-1]}{choices}."
 
 

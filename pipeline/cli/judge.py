@@ -122,8 +122,8 @@ JUDGE = Command(
     ),
     notes="""\
 Critiques go to RUN_DIR/judges/NAME, a run directory of its own: the same command goes on after an interruption, and judges
-what is new. A run may have several judges. The same name with other settings is refused. judge.policy.model=... is another
-spelling of policy.model=..., and so for all settings of the policy.
+what is new. A run may have several judges. The same name with other settings is refused. All settings of the policy may
+also be written with `judge.` before them.
 
 A critique is read as its template says. One without a verdict in that form is kept and counted. `regrade` reads all critiques
 anew, and `audit` proves them with the run.
