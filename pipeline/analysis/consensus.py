@@ -226,7 +226,7 @@ def reliability_lines(learned: Learned) -> list[str]:
         "is none; in brackets 95 % intervals"
     ]
     for (witness, outcome), cells in groupby(learned.cells, lambda cell: (cell.witness, cell.outcome)):
-        who = witness or f"Monte Carlo, chains with a {_OUTCOMES[str(outcome)]} answer"
+        who = f"{witness or 'Monte Carlo'}, chains with a {_OUTCOMES[str(outcome)]} answer"
         parts: dict[str, list[str]] = {}
         for cell in cells:
             interval = f"{_percent(cell.low)}-{_percent(cell.high)}"
