@@ -17,6 +17,8 @@ from pipeline.storage.editions import LABELS, arrange_labels, current_label_file
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.shards import read_shard, write_shard
 from pipeline.storage.stored_run import finished_run
+from tests.runtime.adaptive import settings, sums
+from tests.runtime.in_process import label_in_process
 
 Row = Mapping[str, Any]
 Votes = Sequence[int]
@@ -79,6 +81,30 @@ def with_consensus(labels: pa.Table, witnesses: Mapping[str, Witness], *, soft: 
     return pa.Table.from_pylist(rows, schema=pa.schema([*labels.schema, *CONSENSUS]))
 
 
+JUDGE, SCORES = "judge:qwen", "scores:prm.parquet"
+ABOUT = "Qwen2.5-7B gave 4 votes on each of 24 chains, and was shown the known answers"
+PROBLEMS = 12
+
+
+def errs_on_even(row: Row) -> Votes | None:
+    """The same first error as Monte Carlo for odd problems, step 1 for even ones; nothing for multiples of 5."""
+    number = int(row["source_id"].split("-")[1])
+    if number % 5 == 0:
+        return None
+    return [1, 1, 1, -1] if number % 2 == 0 else same_as_monte_carlo(row)
+
+
+def consensus_run(folder: Path, *, soft: bool = False) -> Path:
+    """The directory of a run with such labels: problems with a right and a wrong chain each, `sum-3-0` and so on, and two
+    witnesses, one of which says nothing of some chains."""
+    rows = [{**row, "id": f"sum-{row['id']}"} for row in sums(PROBLEMS)]
+    label_in_process(settings(folder, rows, "estimator.rule=threshold", "run.unit_problems=5"))
+    run_dir = folder / "run"
+    witnesses = {JUDGE: errs_on_even, SCORES: same_as_monte_carlo}
+    consensus_edition(run_dir, witnesses, soft=soft, facts={JUDGE: ABOUT})
+    return run_dir
+
+
 def consensus_edition(
     run_dir: Path, witnesses: Mapping[str, Witness], *, soft: bool = False, facts: Mapping[str, str] | None = None
 ) -> None:
@@ -102,6 +128,7 @@ def consensus_edition(
         **run.settings,
         "estimator.rule": "consensus",
         "consensus.how": how,
+        "consensus.mc_rule": run.settings["estimator.rule"],
         "consensus.witnesses": list(witnesses),
         **{f"consensus.witness.{name}": (facts or {}).get(name, "made up for a test") for name in witnesses},
     }

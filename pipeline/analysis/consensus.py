@@ -17,6 +17,7 @@ from pipeline.config.consensus import (
     ABOUT,
     DIGEST,
     HOW,
+    MADE_UP,
     MC_RULE,
     RULE,
     SECTION,
@@ -86,6 +87,7 @@ def settled(storage: Storage, before: Settings, now: Settings, change: Consensus
         WITNESSES: names,
         **{f"{ABOUT}{each.source.name}": registry.about(each) for each in witnesses},
         **{f"{DIGEST}{each.source.name}": registry.digest(each) for each in witnesses},
+        **{f"{MADE_UP}{each.source.name}": text for each in witnesses if (text := each.made_up())},
     }
 
 

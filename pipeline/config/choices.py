@@ -99,6 +99,8 @@ class ValueColumn(Enum):
     """The best estimate."""
     unbiased_value = "unbiased_value"
     """The estimate that is unbiased for every single prefix, but noisier, and null for some prefixes."""
+    p_error_free = "p_error_free"
+    """Of labels by consensus=posterior: the probability that neither the step nor an earlier one has an error."""
 
 
 class Aggregation(Enum):

@@ -13,6 +13,8 @@ RULE = "estimator.rule"
 HOW, WITNESSES, MC_RULE = (f"{SECTION}.{name}" for name in ("how", "witnesses", "mc_rule"))
 ABOUT, DIGEST = f"{SECTION}.witness.", f"{SECTION}.digest."
 """Beginnings of the recorded keys with what a witness is, and with the hash of what it says. Its name follows."""
+MADE_UP = f"{SECTION}.made_up."
+"""Beginning of the recorded keys that say why what a witness says is no evidence."""
 USUAL = ConsensusHow.posterior
 """`how` where it is not given."""
 
@@ -50,6 +52,11 @@ def witness_names(settings: Mapping[str, object]) -> list[str]:
     """The witnesses of consensus labels, by their recorded settings."""
     names = settings.get(WITNESSES)
     return [str(name) for name in names] if isinstance(names, list) else []
+
+
+def made_up_witnesses(settings: Mapping[str, object]) -> list[str]:
+    """Why what witnesses of consensus labels say is no evidence, a clause for each that made it up."""
+    return [str(text) for key, text in settings.items() if key.startswith(MADE_UP)] if is_consensus(settings) else []
 
 
 def describe_consensus(settings: Mapping[str, object]) -> str:

@@ -46,7 +46,7 @@ class Maker(Protocol):
 class Plan:
     """How an export makes its rows. `columns`: the columns of `labels` that are written unchanged; None if rows are made.
     `reads`: the optional columns of a `LabelRow` that this export needs. `target`: that of a step; None if steps have none.
-    `takes_values`: the format can have soft targets."""
+    `takes_values`: the format can have soft targets. `outcomes`: rows have the outcomes of chains, and no labels of steps."""
 
     make: Maker
     schema: pa.Schema
@@ -56,6 +56,7 @@ class Plan:
     columns: tuple[str, ...] | None = None
     target: TargetKind | None = None
     takes_values: bool = False
+    outcomes: bool = False
 
 
 class Exporter(Protocol):
@@ -108,6 +109,7 @@ class LayoutExporter(Exporter):
             reads=columns_for(choice),
             target=None if layout.outcome else choice.target,
             takes_values=TargetKind.soft in layout.targets,
+            outcomes=layout.outcome,
         )
 
 

@@ -11,7 +11,10 @@ from dataclasses import asdict
 from enum import Enum
 from pathlib import PurePosixPath
 
+from pipeline.config.consensus import ABOUT, witness_names
 from pipeline.config.recorded_settings import Settings, flatten_settings
+from pipeline.consensus.kept import SUBSET, ConsensusSummary, reason_text, steps_text
+from pipeline.core.formatting import format_percent
 from pipeline.core.records import Totals
 from pipeline.export.base import Plan
 from pipeline.export.result import CARD_MARK, ExportResult, FileCounts, Reason, given_outcomes_text, step_lines
@@ -64,9 +67,15 @@ def data_card(
             _front_matter(config, exported),
             f"# {CARD_MARK}\n\n",
             f"Layout {_code(config.format)}{_marks(plan)}. Labels are Monte Carlo estimates of the chance that the policy "
-            "reaches a correct answer; its name and the settings are below. "
+            "reaches a correct answer"
+            f"{', joined with the opinions of other witnesses' if exported.consensus else ''}; its name and the settings are "
+            "below. "
             "The texts keep the licence of the problems and chains.\n\n",
-            f"**{exported.made_up[:1].upper()}{exported.made_up[1:]}.**\n\n" if exported.made_up else "",
+            *(
+                f"**{text[:1].upper()}{text[1:]}.**\n\n"
+                for text in (exported.made_up, *exported.made_up_opinions)
+                if text
+            ),
             "| file | rows | problems | labels | good | bad | neutral | uncertain |\n|---|---|---|---|---|---|---|---|\n",
             *(_row(name, counts) for name, counts in exported.files.items()),
             *(f"\nSteps: {text}.\n" for text in step_lines(exported)),
@@ -78,6 +87,7 @@ def data_card(
             f"\nUnfinished units of the run, which are left out: {exported.owed:,}.\n" if exported.owed else "",
             "\n## How the labels were made\n\n",
             *_method(made_with, rule),
+            *_consensus(made_with, exported.consensus),
             "\n## Figures of the run\n\n",
             *_figures(totals),
             "\n## Known biases\n\n",
@@ -127,6 +137,28 @@ def _method(made_with: Settings, rule: str) -> Iterator[str]:
     yield f"- Label rule: {rule}.\n"
     checker, version = made_with.get("grader.kind"), made_with.get("grader_version")
     yield f"- Checker: {_code(checker)}; {section('grader.')}; version {_code(version)}.\n"
+
+
+def _consensus(made_with: Settings, found: ConsensusSummary | None) -> Iterator[str]:
+    """Which witnesses labels by consensus have besides Monte Carlo, and which chains have none."""
+    if found is None:
+        return
+    yield "\n## Consensus\n\nThe labels join Monte Carlo with the opinions of witnesses on where the first error is:\n\n"
+    for name in witness_names(made_with):
+        yield f"- {_code(name)}: {_code(made_with.get(f'{ABOUT}{name}'))}\n"
+    yield f"\nKept: {found.kept:,} of {found.chains:,} chains of the run ({format_percent(found.kept / found.chains)})"
+    yield f"; {steps_text(found)}.\n"
+    if not found.left_out:
+        return
+    yield "\n| left out because | chains |\n|---|---|\n"
+    yield from (f"| {_code(reason_text(reason))} | {count:,} |\n" for reason, count in found.reasons.items())
+    yield "\nWhere Monte Carlo and a witness are wrong in the same way, their agreement does not show it. Some chains are left "
+    yield "out more often than others:\n\n"
+    yield "| chains by | | in the run | left out | share |\n|---|---|---|---|---|\n"
+    for name, groups in found.groups.items():
+        # Names of subsets are texts of the data set.
+        for group in groups if name != SUBSET else ():
+            yield f"| {name} | {group.name} | {group.chains:,} | {group.left_out:,} | {format_percent(group.share)} |\n"
 
 
 def _figures(totals: Totals) -> Iterator[str]:

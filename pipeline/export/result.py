@@ -6,6 +6,7 @@ from pathlib import Path
 
 from pipeline.config.chain_filter import CHANGE_KINDS
 from pipeline.config.choices import ValueColumn
+from pipeline.consensus.kept import ConsensusSummary
 from pipeline.core.formatting import format_count
 from pipeline.core.shown import Shown
 from pipeline.estimators.target_places import NO_PLACES, TargetPlaces
@@ -68,7 +69,9 @@ class ExportResult(Shown):
     `left_out`: reasons why chains are in no file. `kept`: reasons why the trainer will misread chains that are written. `owed`:
     number of unfinished units. `target`: that of a step, in words; empty if steps have none. `warnings`: sentences about the
     labels. `given_outcomes`: number of chains in the files that state no answer, so that their outcomes are those in the data.
-    `made_up`: a sentence where the policy makes its rollouts up. `address`: where a hub has it; empty without one."""
+    `made_up`: a sentence where the policy makes its rollouts up. `made_up_opinions`: one for each witness of labels by
+    consensus that makes up what it says. `consensus`: what consensus made of the labels of the run; None for labels by another
+    rule. `address`: where a hub has it; empty without one."""
 
     out: str
     chains: int
@@ -84,6 +87,8 @@ class ExportResult(Shown):
     steps_changed: int = 0
     given_outcomes: int = 0
     made_up: str = ""
+    made_up_opinions: tuple[str, ...] = ()
+    consensus: ConsensusSummary | None = None
     address: str = ""
 
     def _shown_lines(self) -> Iterator[str]:
@@ -142,6 +147,7 @@ def result_lines(exported: ExportResult) -> Iterator[str]:
         yield f"kept, misread     {reason.count:,} {kind}, the first: {reason.first.text}"
     if exported.made_up:
         yield f"policy            {exported.made_up}"
+    yield from (f"witness           {text}" for text in exported.made_up_opinions)
     yield from (f"warning           {text}" for text in exported.warnings)
     yield f"{exported.out}"
     if exported.address:

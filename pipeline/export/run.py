@@ -11,11 +11,25 @@ from pathlib import Path, PurePath
 import polars as pl
 
 from pipeline.config.chain_filter import CHANGE_KINDS, ChainFilter
+from pipeline.config.choices import ValueColumn
+from pipeline.config.consensus import (
+    ABOUT,
+    DIGEST,
+    MADE_UP,
+    WITNESSES,
+    describe_consensus,
+    is_consensus,
+    made_up_witnesses,
+    witness_names,
+)
 from pipeline.config.label import EstimatorConfig
 from pipeline.config.recorded_settings import Settings, chosen_settings
+from pipeline.consensus.kept import COLUMNS as OF_CONSENSUS
+from pipeline.consensus.kept import consensus_chains, consensus_summary, reason_text
 from pipeline.core.errors import InputError, UsageError
 from pipeline.core.formatting import format_count
 from pipeline.core.records import Totals, has_vanished
+from pipeline.core.schemas import CONSENSUS
 from pipeline.data.problems import in_validation
 from pipeline.engines.registry import made_up_text
 from pipeline.estimators.labels import describe_rule
@@ -26,6 +40,7 @@ from pipeline.export.base import ExportRow, Plan, refuse_torn_rows
 from pipeline.export.card import data_card
 from pipeline.export.decontaminate import Match, contamination
 from pipeline.export.example import LabelCounts, step_totals
+from pipeline.export.formats.plain import with_consensus
 from pipeline.export.formats.tokens import load_encoder
 from pipeline.export.hub import Hub
 from pipeline.export.registry import EXPORTS, exporter_for, plan_of, refuse_ineffective, with_own_settings
@@ -48,7 +63,7 @@ from pipeline.storage.disk import os_errors
 from pipeline.storage.location import folder_at, storage_at
 from pipeline.storage.outputs import atomic_file, atomic_folder, refuse_overwriting
 from pipeline.storage.storage import Storage
-from pipeline.storage.stored_labels import frames_of
+from pipeline.storage.stored_labels import frames_of, has_consensus, refuse_without_error_free
 from pipeline.storage.stored_run import StoredRun, readable_run
 
 TRAIN = "train"
@@ -57,6 +72,7 @@ INVALID = ".invalid.jsonl"
 """The suffix, after the name of a folder that was not written, of the list of chains that the trainer would misread."""
 PROBLEMS_REMEMBERED = 4096
 CONTAMINATED = "contaminated"
+BY_CONSENSUS = "left_out_by_consensus"
 SURPLUS = "balance"
 _SECTIONS = ("data.", "policy.", "sampling.")
 """The sections of a run's settings that the data card shows, beside those of its labels."""
@@ -79,6 +95,7 @@ def export(config: ExportConfig) -> ExportResult:
     plan = plan_of(config, load_encoder(config.tokenizer) if config.tokenizer else None)
     storage = storage_at(config.run_dir)
     run = readable_run(storage, partial=config.partial)
+    plan = _plan_for(plan, config, storage, run)
     job = _Job(config, plan, storage, run)
     invalid = out.with_name(out.name + INVALID)
     with atomic_folder(out) as folder, os_errors(out):
@@ -92,7 +109,7 @@ def export(config: ExportConfig) -> ExportResult:
         _refuse_empty(config, exported, storage.run_dir, job.chain_filter)
         if job.left_out:
             (folder / LEFT_OUT).write_bytes(_lines(job.left_out))
-        card = data_card(config, plan, exported, _made_with(run), _rule(run.settings), _totals(run))
+        card = data_card(config, plan, exported, _made_with(run), _rule(_labelled_with(run.settings)), _totals(run))
         (folder / CARD).write_text(card, encoding="utf-8")
         files = {name.partition(".")[0]: out / name for name in exported.files}
         for name, text in exporter_for(config).additional_files(config, plan, files).items():
@@ -116,6 +133,8 @@ class _Job:
         self._kept_changes: dict[str, bool] = {}
         self._given_outcomes: set[str] = set()
         self._files: dict[str, FileCounts] = {}
+        self._by_consensus = has_consensus(storage, run)
+        self._agreed: list[pl.DataFrame] = []
         self.left_out: list[FirstLeftOut] = []
         self.invalid: list[FirstLeftOut] = []
         self._kept: list[FirstLeftOut] = []
@@ -133,6 +152,8 @@ class _Job:
             for frame, made in self._made():
                 self._chains += frame.height
                 self._steps += int(frame["steps"].list.len().sum())
+                if self._by_consensus:
+                    self._agreed.append(consensus_chains(frame))
                 for split, chosen in self._by_split(made, surplus).items():
                     self._put(files[split], frame, chosen)
                     _count(self._files[names[split]], chosen)
@@ -149,6 +170,8 @@ class _Job:
             steps_changed=self._steps_changed,
             given_outcomes=len(self._given_outcomes),
             made_up=made_up_text(self._run.identity),
+            made_up_opinions=tuple(made_up_witnesses(self._run.settings)),
+            consensus=consensus_summary(pl.concat(self._agreed)) if self._agreed else None,
             left_out=reasons(self.left_out),
             kept=reasons(self._kept),
             owed=self._run.incomplete,
@@ -195,6 +218,7 @@ class _Job:
         """The chains unit by unit, together with their rows of `labels`."""
         unread = set(SOMETIMES) - {*self._plan.reads, *self.chain_filter.columns}
         columns = {*LabelRow._fields} - unread | {*(self._plan.columns or ())}
+        columns |= {*(OF_CONSENSUS if self._by_consensus else ())}
         fields = [pl.lit(None).alias(name) if name in unread else name for name in LabelRow._fields]
         for frame in frames_of(self._storage, self._run, sorted(columns)):
             problems: defaultdict[str, list[LabelRow]] = defaultdict(list)
@@ -213,7 +237,10 @@ class _Job:
         for chain in chains:
             graded = bool(chain.root_n_rollouts) or any(chain.n_rollouts or ())
             reason = self.chain_filter.reason(chain.p_outcome, chain.root_value, graded=graded, change=chain.change)
-            if reason is None:
+            if reason is None and chain.left_out is not None and not self._plan.outcomes:
+                why = f"consensus leaves it out: {reason_text(chain.left_out)}"
+                yield ExportRow(chain=chain, left_out=LeftOutChains(kind=BY_CONSENSUS, detail=why))
+            elif reason is None:
                 kept.append(chain)
             else:
                 yield ExportRow(chain=chain, left_out=LeftOutChains(kind=reason.kind, detail=reason.detail))
@@ -287,6 +314,23 @@ class _Job:
         file.write_table(table.cast(self._plan.schema))
 
 
+def _plan_for(plan: Plan, config: ExportConfig, storage: Storage, run: StoredRun) -> Plan:
+    """The plan for the labels that the run has. Raises UsageError where they lack columns that the settings name."""
+    if config.soft is ValueColumn.p_error_free:
+        refuse_without_error_free(storage, run, "soft")
+    if plan.columns is None:
+        return plan
+    if has_consensus(storage, run):
+        return with_consensus(plan, config)
+    lacking = next((name for name in plan.columns if name in CONSENSUS.names), None)
+    if lacking:
+        raise UsageError(
+            f"columns: {lacking} is a column of labels by consensus, and those of {storage.run_dir} are by another rule: leave "
+            "it out"
+        )
+    return plan
+
+
 def _made_with(run: StoredRun) -> Settings:
     """The settings that decide about the labels: the input, which policy was sampled how, then estimator and grader.
 
@@ -298,7 +342,27 @@ def _made_with(run: StoredRun) -> Settings:
     }
     asked = {whole.unit_target.rollouts for whole in run.wholes.values()}
     rollouts = f"{min(asked)} to {max(asked)}" if len(asked) > 1 else next(iter(asked), None)
-    return {**sampled, "sampling.rollouts": rollouts, **run.settings}
+    return {**sampled, "sampling.rollouts": rollouts, **_labelled_with(run.settings)}
+
+
+def _labelled_with(settings: Settings) -> Settings:
+    """The settings of the labels. Witnesses that are files are called as the last part of their path."""
+    names = {name: _short(name) for name in witness_names(settings)}
+    found = {key: value for key, value in settings.items() if not key.startswith((ABOUT, DIGEST, MADE_UP))}
+    if names:
+        found[WITNESSES] = list(names.values())
+    of_each = {
+        f"{part}{short}": settings[key]
+        for part in (ABOUT, DIGEST)
+        for name, short in names.items()
+        if (key := f"{part}{name}") in settings
+    }
+    return {**found, **of_each}
+
+
+def _short(witness: str) -> str:
+    kind, colon, source = witness.partition(":")
+    return f"{kind}{colon}{PurePath(source).name}"
 
 
 def _without_folders(model: object) -> object:
@@ -308,6 +372,8 @@ def _without_folders(model: object) -> object:
 
 
 def _rule(settings: Settings) -> str:
+    if is_consensus(settings):
+        return describe_consensus(settings)
     try:
         return describe_rule(chosen_settings(settings, EstimatorConfig, ESTIMATORS))
     except (ValueError, UsageError):

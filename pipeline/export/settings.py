@@ -165,7 +165,8 @@ class ExportConfig(Settings):
     """The target of a step: its label, its value, or its counts of rollouts. null: soft if the released trainer takes values,
     else hard; with format=parquet, the columns of `labels` unchanged, which hold all three."""
     soft: ValueColumn | None = None
-    """The column of step values: the best estimate, or the unbiased one, which is noisier. null: `value`."""
+    """The column of step values: the best estimate, the unbiased one, which is noisier, or p_error_free of labels by
+    consensus. null: `value`."""
     threshold: Annotated[float | None, Range(ge=0, lt=1)] = None
     """A step is good if its value is above this. `soft` names the column of the value. null: the run's labels count."""
     uncertain: UncertainSteps | None = None

@@ -33,7 +33,7 @@ class LabelRow(NamedTuple):
     """The columns of `labels` that exports use. Lists have one entry per step.
 
     Of the columns in `SOMETIMES`, only those that the plan reads are loaded; the others are None. `change`: see
-    `stored_labels.CHANGE`.
+    `stored_labels.CHANGE`. `left_out`, `p_error_free`: see `schemas.CONSENSUS`; None for labels by another rule.
     """
 
     chain_id: str
@@ -57,13 +57,16 @@ class LabelRow(NamedTuple):
     p_outcome: float | None = None
     root_value: float | None = None
     change: str | None = None
+    left_out: str | None = None
+    p_error_free: list[float | None] | None = None
 
 
 ORIGIN = "origin"
 VALUES = ("value", "unbiased_value", "n_rollouts", "root_n_rollouts", ORIGIN)
 COUNTS = ("n_correct", "n_rollouts", ORIGIN)
+ERROR_FREE = ("p_error_free",)
 PLACE = ("prefix_ids", "root_prefix_id")
-SOMETIMES = (*VALUES, *COUNTS, *PLACE, *BOUNDED)
+SOMETIMES = (*VALUES, *COUNTS, *ERROR_FREE, *PLACE, *BOUNDED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,8 +137,9 @@ def _refuse_about_steps(config: ExportConfig) -> None:
 def columns_for(choice: TargetChoice) -> tuple[str, ...]:
     """What `training_example` reads of a row beside what every export reads."""
     values = VALUES if choice.target is TargetKind.soft or choice.threshold is not None else ()
+    free = ERROR_FREE if values and choice.soft is ValueColumn.p_error_free else ()
     counts = COUNTS if choice.target is TargetKind.counts else ()
-    return (*values, *counts, *(() if choice.whole else (ORIGIN,)))
+    return (*values, *free, *counts, *(() if choice.whole else (ORIGIN,)))
 
 
 def training_example(row: LabelRow, choice: TargetChoice) -> TrainingExample | LeftOutChains:
@@ -172,7 +176,7 @@ def _step_counts(row: LabelRow, end: int, written: int, choice: TargetChoice) ->
     """`end`: the number of steps up to the first bad one, if later ones are left out. `written`: of these, those with a label
     of their own."""
     cut = choice.uncertain is UncertainSteps.cut and written < end
-    keeps_end = end == len(row.steps) and not cut and row.outcome is not None
+    keeps_end = end == len(row.steps) and not cut and row.outcome is not None and not _of_consensus(choice)
     return StepCounts(written=written, ends=int(keeps_end), after_error=len(row.steps) - end, merged=end - written)
 
 
@@ -197,13 +201,21 @@ def hard_labels(row: LabelRow, choice: TargetChoice) -> list[int | None]:
 
 def soft_values(row: LabelRow, column: ValueColumn) -> list[float | None]:
     """The value of every step, from `column`; None without evidence."""
+    if column is ValueColumn.p_error_free:
+        return row.p_error_free or [None] * len(row.steps)
     values = row.value if column is ValueColumn.value else row.unbiased_value
     return values_with_evidence(values, row.origin, row.n_rollouts, row.root_n_rollouts or 0)
 
 
+def _of_consensus(choice: TargetChoice) -> bool:
+    """Whether the targets are probabilities of labels by consensus."""
+    return choice.target is TargetKind.soft and choice.soft is ValueColumn.p_error_free
+
+
 def _places(row: LabelRow, targets: list[StepTarget], choice: TargetChoice) -> TargetPlaces:
     """The places of the targets of exported steps, before steps without one are merged."""
-    if choice.whole:
+    if choice.whole or _of_consensus(choice):
+        # A probability of consensus is no outcome, at last steps either.
         # Whole chains are for evaluation, or labelled by their outcome alone.
         return NO_PLACES
     given: list[StepTarget] = targets

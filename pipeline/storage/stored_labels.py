@@ -25,6 +25,8 @@ CHANGE = "change"
 """A column that is made while labels are read: what has become of the input row of a chain, as `ChangedRow.detail` says it;
 null where the input has the row as it was labelled."""
 _MARKS = ("problem_id", "chain_id", INPUT_CHANGED)
+ERROR_FREE = "p_error_free"
+"""The column of soft targets in labels by consensus."""
 _MADE = {CHANGE, INPUT_CHANGED, *CONSENSUS.names}
 """Columns that can be asked of any run."""
 
@@ -48,8 +50,8 @@ def has_former_labels(storage: Storage, run: StoredRun) -> bool:
 def label_frames(storage: Storage, columns: Sequence[str] | None = None) -> Iterator[pl.DataFrame]:
     """The current labels: one frame per complete unit that has labels, in the order of the input. All chains of a problem are
     in one frame. `columns`: the columns to read; `CHANGE`, and `input_changed` and those of `schemas.CONSENSUS` in any run, may
-    be among them. The latter are null in labels without consensus. Raises as `stored_run` does, StoreError for a damaged file, and
-    FormerLabels."""
+    be among them. The latter are null in labels without consensus. Raises as `stored_run` does, StoreError for a damaged file,
+    and FormerLabels."""
     yield from frames_of(storage, stored_run(storage), columns)
 
 
@@ -72,6 +74,19 @@ def has_consensus(storage: Storage, run: StoredRun) -> bool:
     damaged file."""
     first = next(_current(run), None)
     return first is not None and set(CONSENSUS.names).issubset(verified_file(storage, first).schema_arrow.names)
+
+
+def refuse_without_error_free(storage: Storage, run: StoredRun, key: str) -> None:
+    """Raise UsageError if the current labels have no `p_error_free`, which the setting `key` asks for. Raises StoreError for a
+    damaged file."""
+    for shard in _current(run):
+        file = verified_file(storage, shard)
+        if ERROR_FREE not in file.schema_arrow.names or file.read(columns=[ERROR_FREE])[ERROR_FREE].null_count:
+            raise UsageError(
+                f"{key}={ERROR_FREE}: the labels of {storage.run_dir} have none: make them with `relabel "
+                f"run_dir={storage.run_dir} estimator.rule=consensus consensus.how=posterior`, or leave {key} out"
+            )
+        return
 
 
 def _with_made(file: pq.ParquetFile, changes: KeptChanges, columns: Sequence[str]) -> pl.DataFrame:

@@ -18,16 +18,21 @@ import torch
 from torch.utils.data import Dataset
 
 from pipeline.config.chain_filter import ChainFilter
+from pipeline.config.choices import ValueColumn
 from pipeline.core.ids import content_id
 from pipeline.data.problems import in_validation
 from pipeline.estimators.target_places import NO_PLACES, TargetPlaces, total_places
 from pipeline.scorers.encoding import EncodedChain, encode_chain, encoder
 from pipeline.scorers.heads import pad
 from pipeline.scorers.settings import unescaped
-from pipeline.storage.stored_labels import CHANGE, label_rows
-from pipeline.train.settings import TrainConfig
+from pipeline.storage.location import storage_at
+from pipeline.storage.stored_labels import CHANGE, label_rows, refuse_without_error_free
+from pipeline.storage.stored_run import readable_run
+from pipeline.train.settings import TrainConfig, TrainTarget
 from pipeline.train.targets import COLUMNS, IGNORED, StepTarget, counts_for, places_of, step_targets
 
+BY_CONSENSUS = "consensus"
+"""What leaves out the chains that have no labels by consensus."""
 BATCHES_SORTED = 50
 """Number of batches whose chains are drawn together and then sorted by length."""
 
@@ -43,8 +48,8 @@ class TrainChain:
 
 class StepDataset(Dataset):  # type: ignore[misc]  # torch is untyped here
     """Chains with at least one step that the loss can use. `chains`, `steps`: number that was read. `cut`: steps that did not
-    fit. `places`: where the targets are. `left_out`: setting -> number of the chains that it leaves out; these are not in
-    `chains`."""
+    fit. `places`: where the targets are. `left_out`: setting, or `BY_CONSENSUS` -> number of the chains that it leaves
+    out; these are not in `chains`."""
 
     def __init__(
         self,
@@ -70,9 +75,12 @@ class StepDataset(Dataset):  # type: ignore[misc]  # torch is untyped here
         """The chains of `config.run_dir` with the targets of the settings. `held_out`: True for the validation problems only,
         False for the others only, None for all.
 
-        Raises UsageError for no run of this version, an unfinished one without `config.partial`, and neutral steps without
-        `config.neutral`; InputError for a bound on a number that no chain of the run has; StoreError for a damaged file.
-        """
+        Raises UsageError for no run of this version, an unfinished one without `config.partial`, neutral steps without
+        `config.neutral`, and `soft=p_error_free` where labels have none; InputError for a bound on a number that no chain of
+        the run has; StoreError for a damaged file."""
+        if config.soft is ValueColumn.p_error_free:
+            storage = storage_at(config.run_dir)
+            refuse_without_error_free(storage, readable_run(storage, partial=config.partial), "soft")
         rows = label_rows(config.run_dir, [*COLUMNS, CHANGE], partial=config.partial)
         return cls.of_rows(rows, config, tokenizer, max_length=max_length, held_out=held_out)
 
@@ -101,6 +109,9 @@ class StepDataset(Dataset):  # type: ignore[misc]  # torch is untyped here
                 continue
             if reason is not None:
                 left_out[reason.setting] += 1
+                continue
+            if row.get("left_out") is not None and config.target is not TrainTarget.outcome:
+                left_out[BY_CONSENSUS] += 1
                 continue
             encoded = encode_chain(
                 encode,

@@ -69,7 +69,8 @@ class TrainConfig(Settings):
     weight: Weight = Weight.none
     """The weight of a step in the loss: 1, or more for a value with a smaller value_sd."""
     soft: ValueColumn = ValueColumn.value
-    """The column of step values: the best estimate, or the unbiased one, which is noisier."""
+    """The column of step values: the best estimate, the unbiased one, which is noisier, or p_error_free of labels by
+    consensus."""
     threshold: Annotated[float | None, Range(ge=0, lt=1)] = None
     """A step is good if its value is above this. `soft` names the column of the value. null: the run's labels count."""
     neutral: TrainNeutral | None = None

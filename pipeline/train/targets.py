@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pipeline.config.choices import ValueColumn
 from pipeline.core.errors import UsageError
 from pipeline.core.records import Origin
 from pipeline.estimators.labels import NEGATIVE, NEUTRAL, POSITIVE, values_with_evidence
@@ -27,6 +28,8 @@ COLUMNS = (
     "p_outcome",
     "root_value",
     "root_n_rollouts",
+    "left_out",
+    "p_error_free",
 )
 """The columns of `labels` that are read."""
 IGNORED = -100
@@ -54,13 +57,13 @@ def step_targets(row: Mapping[str, Any], config: TrainConfig) -> list[StepTarget
     if config.target is TrainTarget.outcome:
         last = StepTarget() if row["outcome"] is None else _terminal(row["outcome"])
         return [*[StepTarget()] * (len(row["steps"]) - 1), last]
-    values = values_with_evidence(row[config.soft.value], row["origin"], row["n_rollouts"], row["root_n_rollouts"] or 0)
+    values = _values(row, config)
     return [_step_target(row, index, value, config) for index, value in enumerate(values)]
 
 
 def places_of(row: Mapping[str, Any], targets: Sequence[StepTarget], config: TrainConfig) -> TargetPlaces:
     """The places of the targets that the loss uses, of the first steps of a row."""
-    if config.target is TrainTarget.outcome:
+    if config.target is TrainTarget.outcome or (config.loss is Loss.soft and config.soft is ValueColumn.p_error_free):
         return NO_PLACES
     hard = config.loss is Loss.hard
     used = [_used(config.loss, target) if counts_for(config.loss, target) else None for target in targets]
@@ -88,6 +91,13 @@ def counts_for(loss: Loss, target: StepTarget) -> bool:
             return target.value is not None
         case Loss.beta_binomial:
             return target.rollouts > 0
+
+
+def _values(row: Mapping[str, Any], config: TrainConfig) -> list[float | None]:
+    values: list[float | None] = row[config.soft.value]
+    if config.soft is ValueColumn.p_error_free:
+        return values
+    return values_with_evidence(values, row["origin"], row["n_rollouts"], row["root_n_rollouts"] or 0)
 
 
 def _terminal(outcome: bool) -> StepTarget:

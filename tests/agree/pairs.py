@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from pipeline.analysis.agree.human import ChainPair, HumanChain, ModelChain, first_error, goods_until
+from pipeline.analysis.agree.human import ChainPair, HumanChain, ModelChain, Opinions, first_error, goods_until
 from pipeline.core.records import RowLocation
 from pipeline.core.statistics import Resampling
 
@@ -36,6 +36,7 @@ def labelled(
     source_id: str | None = None,
     problem: str = "p",
     steps: Sequence[str] | None = None,
+    opinions: Opinions | None = None,
 ) -> ModelChain:
     texts = tuple(steps) if steps is not None else tuple(f"step {index}" for index in range(len(values)))
     return ModelChain(
@@ -46,6 +47,7 @@ def labelled(
         labels=tuple(labels) if labels is not None else tuple(None if v is None else int(v > 0) for v in values),
         outcome=outcome,
         terminal=terminal,
+        opinions=opinions,
     )
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from pipeline.config.choices import ValueColumn
 from pipeline.core.errors import UsageError
+from pipeline.estimators.target_places import NO_PLACES
 from pipeline.train.settings import Loss, TrainConfig, TrainNeutral, TrainTarget, Weight
 from pipeline.train.targets import COLUMNS, StepTarget, counts_for, places_of, step_targets
 
@@ -26,6 +27,8 @@ ROW: dict[str, Any] = {
     "p_outcome": 0.95,
     "root_value": 0.6,
     "root_n_rollouts": 8,
+    "left_out": None,
+    "p_error_free": [0.9, 0.6, 0.2, 0.1],
 }
 
 
@@ -48,6 +51,13 @@ def test_values_are_best_estimates_unless_unbiased_ones_are_asked_for() -> None:
     for estimator in ("fixed", "pooled"):
         assert [target.value for target in targets({"estimator": estimator})] == ROW["value"]
     assert [target.value for target in targets(soft=ValueColumn.unbiased_value)] == ROW["unbiased_value"]
+
+
+def test_the_probability_of_no_error_is_the_value_of_every_step_where_it_is_asked_for() -> None:
+    found = targets(soft=ValueColumn.p_error_free)
+    assert [target.value for target in found] == ROW["p_error_free"]
+    assert places_of(ROW, found, TrainConfig(soft=ValueColumn.p_error_free)) == NO_PLACES
+    assert places_of(ROW, targets(), TrainConfig()) != NO_PLACES
 
 
 def test_a_chains_own_outcome_is_one_rollout_and_no_rollouts_are_none() -> None:

@@ -131,8 +131,8 @@ def original_chains(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opinions:
-    """What labels by consensus are made of. `mc_labels`: those by Monte Carlo alone. `places`: the first error that each witness
-    names most often, 0 for none, None where it is unknown; see `consensus.kept`. `kept`: the chain has labels."""
+    """What labels by consensus are made of. `mc_labels`: those by Monte Carlo alone. `places`: the first error that each
+    witness names most often, 0 for none, None where it is unknown; see `consensus.kept`. `kept`: the chain has labels."""
 
     mc_labels: tuple[int | None, ...]
     places: Mapping[str, int | None]

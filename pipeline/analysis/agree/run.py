@@ -43,14 +43,14 @@ from pipeline.data.rows import input_files
 from pipeline.storage.location import folder_at, storage_at
 from pipeline.storage.outputs import atomic_file, check_output_file, refuse_foreign, refuse_overwriting
 from pipeline.storage.storage import Storage
-from pipeline.storage.stored_labels import rows_of
+from pipeline.storage.stored_labels import refuse_without_error_free, rows_of
 from pipeline.storage.stored_run import StoredRun, readable_run
 
 MAX_LISTED = 100
 """The largest number of unusable rows that the JSON report lists."""
 _COLUMNS = (
     "source_id", "problem", "steps", "value", "unbiased_value", "origin", "label", "outcome",
-    "estimator", "label_rule", "policy", "mc_label", "opinions",
+    "estimator", "label_rule", "policy", "mc_label", "p_error_free", "opinions",
 )  # fmt: skip
 
 
@@ -69,8 +69,8 @@ class AgreeCounts:
     """`rows` = `unusable` + `repeated` + `unmatched` + `compared`; `labelled` chains of the run = `compared` + `not_by_people`.
 
     `contradicting`: repeated rows with another label than the first row of their chain. `other_text`: unmatched rows whose id
-    is in the run. `open`: compared chains whose human ratings leave the first error open. `kept`: compared chains that have labels
-    by consensus; None for labels by another rule.
+    is in the run. `open`: compared chains whose human ratings leave the first error open. `kept`: compared chains that have
+    labels by consensus; None for labels by another rule.
     """
 
     rows: int
@@ -135,6 +135,8 @@ def of_run(config: AgreeConfig) -> Agreement:
     storage = storage_at(config.run_dir)
     run = readable_run(storage, partial=config.partial)
     humans, unusable = read_humans(config)
+    if config.soft is ValueColumn.p_error_free:
+        refuse_without_error_free(storage, run, "soft")
     made, labelled = _labelled(storage, run, config.soft)
     matched = match(humans, labelled)
     if not matched.pairs:
@@ -225,7 +227,7 @@ def _labelled_chain(row: Mapping[str, Any], soft: ValueColumn) -> ModelChain:
         values=tuple(row[soft.value]),
         labels=tuple(row["label"]),
         outcome=row["outcome"],
-        terminal=row["origin"][-1] == Origin.TERMINAL,
+        terminal=row["origin"][-1] == Origin.TERMINAL and soft is not ValueColumn.p_error_free,
         opinions=None
         if row["mc_label"] is None
         else Opinions(

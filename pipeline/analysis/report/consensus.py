@@ -31,9 +31,9 @@ def consensus_section(found: ConsensusSummary) -> Section:
     return Section(
         anchor="consensus",
         heading="Consensus",
-        intro="These labels are by consensus of Monte Carlo and other witnesses. A chain on which they do not agree is left out: "
-        f"it has no labels. Of {disagree} a witness names another first error than Monte Carlo, or one of the two names none; the "
-        f"list of chains can show these alone. {_sentence(steps_text(found))}",
+        intro="These labels are by consensus of Monte Carlo and other witnesses. A chain on which they do not agree is left "
+        f"out: it has no labels. Of {disagree} a witness names another first error than Monte Carlo, or one of the two names "
+        f"none; the list of chains can show these alone. {_sentence(steps_text(found))}",
         figures=shown,
         tables=tuple(_tables(found)),
     )
@@ -63,8 +63,8 @@ def _tables(found: ConsensusSummary) -> list[Table]:
     if found.witnesses:
         tables.append(
             Table(
-                caption="First errors of Monte Carlo and of each witness: the place that most of its votes name. Early and late: "
-                "it names an earlier or a later step. Alone: only one of the two names an error.",
+                caption="First errors of Monte Carlo and of each witness: the place that most of its votes name. Early and "
+                "late: it names an earlier or a later step. Alone: only one of the two names an error.",
                 heads=(
                     *("witness", "both none", "same step", "early", "late", "witness alone"),
                     *("MC alone", "unknown", "silent", "same"),

@@ -101,7 +101,7 @@ def _banners(found: RunData) -> list[str]:
 
 
 def _to_know(found: RunData) -> list[str]:
-    texts = filter(None, [found.made_up, changed_text(found.changes, found.totals.used)])
+    texts = filter(None, [found.made_up, *found.made_up_opinions, changed_text(found.changes, found.totals.used)])
     return [f"{text[:1].upper()}{text[1:]}" for text in texts]
 
 

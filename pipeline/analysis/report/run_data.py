@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pipeline.analysis.report.aggregates import COLUMNS, chains_of, given_outcomes, makers_of, steps_of
+from pipeline.config.consensus import made_up_witnesses
 from pipeline.config.recorded_settings import Settings
 from pipeline.consensus.kept import COLUMNS as OF_CONSENSUS
 from pipeline.consensus.kept import ConsensusSummary, consensus_chains, consensus_summary
@@ -65,9 +66,9 @@ class RunData:
     `rejects`: the first ones. `reject_counts`: all of them by reason, separately for rows and for single prefixes. If no row
     was usable, both come from the reject files, which no record lists. `damaged_starts` names unreadable files, which are not
     in `starts`. `changes`: the rows that the input no longer has as they were labelled. `made_up`: see `made_up_text`;
-    empty without labels. `consensus`: what consensus made of the labels, None for other labels. `edition` is None if the labels
-    are the run's own; else `edition_command` is the command that made it.
-    """
+    empty without labels. `consensus`: what consensus made of the labels, None for other labels. `made_up_opinions`: why
+    what its witnesses say is no evidence. `edition` is None if the labels are the run's own; else `edition_command` is the
+    command that made it."""
 
     run_dir: str
     settings: Settings
@@ -90,6 +91,7 @@ class RunData:
     changes: KeptChanges = field(default_factory=KeptChanges)
     made_up: str = ""
     consensus: ConsensusSummary | None = None
+    made_up_opinions: tuple[str, ...] = ()
 
 
 def load_run_data(storage: Storage, run: StoredRun, plan: Forecast | None) -> RunData:
@@ -126,6 +128,7 @@ def load_run_data(storage: Storage, run: StoredRun, plan: Forecast | None) -> Ru
         changes=run.changes,
         made_up=made_up_text(run.identity) if found.chains.height else "",
         consensus=found.consensus,
+        made_up_opinions=tuple(made_up_witnesses(run.settings)),
     )
 
 

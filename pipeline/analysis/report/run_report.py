@@ -205,7 +205,8 @@ def _owed(found: RunData) -> list[str]:
 
 
 def _made_up(found: RunData) -> list[str]:
-    return [f"policy    {found.made_up}"] if found.made_up else []
+    witnesses = (f"witness   {text}" for text in found.made_up_opinions)
+    return [*([f"policy    {found.made_up}"] if found.made_up else []), *witnesses]
 
 
 def _changed(found: RunData) -> list[str]:

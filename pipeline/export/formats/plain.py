@@ -10,13 +10,14 @@ than `max_length` tokens, problem and solution together, is cut at its end, whic
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pyarrow as pa
 
 from pipeline.config.choices import ChangedChains
 from pipeline.config.renamed import COLUMNS as RENAMED
 from pipeline.core.errors import UsageError
-from pipeline.core.schemas import LABELS, LABELS_MARKED
+from pipeline.core.schemas import CONSENSUS, LABELS, LABELS_CONSENSUS, LABELS_MARKED
 from pipeline.core.suggestions import choice_hint
 from pipeline.export.base import LayoutExporter, Plan, labels_as_they_are
 from pipeline.export.example import TrainingExample
@@ -109,11 +110,12 @@ def _labels_as_they_are(config: ExportConfig) -> Plan:
     twice = next((column for column in config.columns if config.columns.count(column) > 1), None)
     if twice:
         raise UsageError(f"columns: {twice} is named twice")
-    unknown = [column for column in config.columns if column not in LABELS_MARKED.names]
+    _, known = LABELS_CONSENSUS
+    unknown = [column for column in config.columns if column not in known.names]
     if unknown and unknown[0] in RENAMED:
         raise UsageError(f"columns: {unknown[0]} is now called {RENAMED[unknown[0]]}; give that name")
     if unknown:
-        hint = choice_hint(unknown[0], LABELS_MARKED.names)
+        hint = choice_hint(unknown[0], known.names)
         raise UsageError(f"columns: labels have no column {unknown[0]}: {hint}; without columns, all are written")
     for key in ("uncertain", "neutral", "after_error", "threshold", "soft"):
         if getattr(config, key) is not None:
@@ -124,8 +126,15 @@ def _labels_as_they_are(config: ExportConfig) -> Plan:
         raise UsageError(f"file={config.file.value}: format=parquet without a target writes Parquet")
     usual = LABELS_MARKED if config.changed is ChangedChains.keep else LABELS
     columns = tuple(config.columns or usual.names)
-    schema = pa.schema([LABELS_MARKED.field(column) for column in columns])
+    schema = pa.schema([known.field(column) for column in columns])
     return Plan(make=labels_as_they_are, schema=schema, file=FileType.parquet, marks=Marks(), columns=columns)
+
+
+def with_consensus(plan: Plan, config: ExportConfig) -> Plan:
+    """The plan for labels by consensus: unless columns are named, their own columns are written too."""
+    if plan.columns is None or config.columns:
+        return plan
+    return replace(plan, columns=(*plan.columns, *CONSENSUS.names), schema=pa.schema([*plan.schema, *CONSENSUS]))
 
 
 def _orm_row(example: TrainingExample, marks: Marks) -> Row:

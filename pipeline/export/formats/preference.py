@@ -36,7 +36,16 @@ from pipeline.export.settings import (
     TargetKind,
     UncertainSteps,
 )
-from pipeline.export.targets import PLACE, VALUES, LabelRow, LeftOutChains, TargetChoice, hard_labels, soft_values
+from pipeline.export.targets import (
+    ERROR_FREE,
+    PLACE,
+    VALUES,
+    LabelRow,
+    LeftOutChains,
+    TargetChoice,
+    hard_labels,
+    soft_values,
+)
 
 SEPARATOR = "\n"
 MAX_LENGTH = 1024
@@ -257,7 +266,7 @@ class PairExporter(Exporter):
             schema=pair_schema(own.reader),
             file=config.file or FileType.jsonl,
             marks=marks,
-            reads=(*VALUES, *PLACE),
+            reads=(*VALUES, *ERROR_FREE, *PLACE),
         )
 
 
