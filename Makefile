@@ -71,7 +71,7 @@ $(STAMP): $(LOCK) $(CONSUMERS) pyproject.toml
 demo: setup  ## label part of the sample with the default model and show the chains (LIMIT=82 for all of it)
 	$(BIN)/python -m pipeline label data=sample data.limit=$(LIMIT) run_dir=$(RUN_DIR) run.show_chains=$(LIMIT)
 
-loop: setup  ## sample, label, train, score and select with a tiny model, against known truth: minutes (CHAINS=short or long; goes on in LOOP_DIR)
+loop: setup  ## sample, label, train, score and select with a tiny model, against known truth, then again with its PRM as a witness: minutes (CHAINS=short or long; goes on in LOOP_DIR)
 	$(BIN)/python -u -m tests.loop $(LOOP_DIR) $(CHAINS)
 
 check: setup  ## the quick part of the suite, for between edits: at most 90 seconds, every package of pipeline/

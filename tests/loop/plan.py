@@ -86,10 +86,9 @@ class Files:
         """Of the chains of the second lap, by the first lap's PRM."""
         return self.folder / "other-scores.parquet"
 
-    @property
-    def exact_labels(self) -> Path:
-        """The labels of the second lap by consensus.how=exact, before other ones take their place."""
-        return self.folder / "exact-labels.parquet"
+    def kept_labels(self, name: str) -> Path:
+        """Labels of the second lap by consensus that later ones have replaced in its run."""
+        return self.folder / f"{name}-labels.parquet"
 
     def model(self, target: str) -> Path:
         return self.folder / f"{target}-model"

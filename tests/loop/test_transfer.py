@@ -5,56 +5,55 @@ from pathlib import Path
 import polars as pl
 
 from tests.loop.plan import SHORT_LOOP, STEP, Files
-from tests.loop.transfer import CONSENSUS, EXACT, MC, POSTERIOR, transfer_stages
+from tests.loop.transfer import ALONE, CONSENSUS, EXACT, MC, transfer_stages
+
+FILES = Files(folder=Path("loop"))
+STAGES = {stage.name: stage for stage in transfer_stages(FILES, SHORT_LOOP.policy)}
 
 
-def test_the_prms_of_the_second_lap_differ_in_their_labels_alone(tmp_path: Path) -> None:
-    files = Files(folder=tmp_path)
-    commands = {stage.name: stage.command for stage in transfer_stages(files, SHORT_LOOP.policy)}
-    mc, consensus = (set(commands[f"train a PRM on {labels} labels"]) for labels in (MC, CONSENSUS))
+def test_the_prms_of_the_second_lap_differ_in_their_labels_alone() -> None:
+    mc, alone, consensus = (set(STAGES[f"train a PRM: {labels}"].command) for labels in (MC, ALONE, CONSENSUS))
     assert {word.partition("=")[0] for word in mc ^ consensus} == {"out", "soft"}
+    assert {word.partition("=")[0] for word in alone ^ consensus} == {"out"}
 
 
-def test_a_prm_learns_from_monte_carlo_before_consensus_labels_take_their_place(tmp_path: Path) -> None:
-    files = Files(folder=tmp_path)
-    names = [stage.name for stage in transfer_stages(files, SHORT_LOOP.policy)]
+def test_each_prm_learns_before_other_labels_take_the_place_of_its_own() -> None:
     wanted = [
-        f"train a PRM on {MC} labels",
-        f"relabel by consensus.how={EXACT}",
-        f"relabel by consensus.how={POSTERIOR}",
-        f"train a PRM on {CONSENSUS} labels",
+        f"train a PRM: {MC}",
+        f"relabel: {EXACT}",
+        f"relabel: {ALONE}",
+        f"train a PRM: {ALONE}",
+        f"relabel: {CONSENSUS}",
+        f"train a PRM: {CONSENSUS}",
     ]
-    assert [name for name in names if name in wanted] == wanted
+    assert [name for name in STAGES if name in wanted] == wanted
 
 
-def test_the_witness_is_the_prm_of_the_first_lap_on_the_chains_of_the_second(tmp_path: Path) -> None:
-    files = Files(folder=tmp_path)
-    stages = transfer_stages(files, SHORT_LOOP.policy)
-    scoring = next(stage.command for stage in stages if stage.command[0] == "score")
-    assert {f"model={files.model(STEP)}", f"run_dir={files.other_run}", f"out={files.other_scores}"} <= set(scoring)
-    relabelled = [stage.command for stage in stages if stage.command[0] == "relabel"]
-    assert len(relabelled) == 2
-    assert all(f"consensus.witnesses=[scores:{files.other_scores}]" in command for command in relabelled)
+def test_the_witness_is_the_prm_of_the_first_lap_on_the_chains_of_the_second() -> None:
+    scoring = next(stage.command for stage in STAGES.values() if stage.command[0] == "score")
+    assert {f"model={FILES.model(STEP)}", f"run_dir={FILES.other_run}", f"out={FILES.other_scores}"} <= set(scoring)
+    relabelled = [name for name, stage in STAGES.items() if stage.command[0] == "relabel"]
+    witnessed = [
+        name for name in relabelled if f"consensus.witnesses=[scores:{FILES.other_scores}]" in STAGES[name].command
+    ]
+    assert (len(relabelled), witnessed) == (3, [f"relabel: {EXACT}", f"relabel: {CONSENSUS}"])
 
 
-def test_labels_by_exact_are_kept_once_and_made_anew_with_their_stage(tmp_path: Path) -> None:
+def test_labels_are_kept_once_and_made_anew_with_their_stage(tmp_path: Path) -> None:
     files = Files(folder=tmp_path)
     (files.other_run / "labels").mkdir(parents=True)
-    by_how = {
-        how: next(
-            stage for stage in transfer_stages(files, SHORT_LOOP.policy) if f"consensus.how={how}" in stage.command
-        )
-        for how in (EXACT, POSTERIOR)
-    }
+    stages = {stage.name: stage for stage in transfer_stages(files, SHORT_LOOP.policy)}
 
-    def labels(rule: str) -> None:
-        pl.DataFrame({"label_rule": [rule]}).write_parquet(files.other_run / "labels" / "a.parquet")
+    def relabel(name: str) -> None:
+        stages[f"relabel: {name}"].before()
+        pl.DataFrame({"label_rule": [name]}).write_parquet(files.other_run / "labels" / "a.parquet")
 
-    labels(EXACT)
-    by_how[EXACT].before()
-    by_how[POSTERIOR].before()
-    labels(POSTERIOR)
-    by_how[POSTERIOR].before()
-    assert pl.read_parquet(files.exact_labels)["label_rule"].to_list() == [EXACT]
-    by_how[EXACT].before()
-    assert not files.exact_labels.exists()
+    def kept(name: str) -> list[str]:
+        return list(pl.read_parquet(files.kept_labels(name))["label_rule"])
+
+    for name in (EXACT, ALONE, CONSENSUS, CONSENSUS):
+        relabel(name)
+    assert (kept(EXACT), kept(ALONE)) == ([EXACT], [ALONE])
+    relabel(ALONE)
+    assert not files.kept_labels(ALONE).exists()
+    assert kept(EXACT) == [EXACT]

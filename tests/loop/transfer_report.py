@@ -12,52 +12,63 @@ from pipeline.analysis.settings import SelectConfig
 from pipeline.core.statistics import Floats, Interval, bootstrap
 from tests.loop.judgement import LabelsCount, Ranking, counted, ranking
 from tests.loop.plan import CANDIDATES, SEED, STEP, Files
-from tests.loop.transfer import CONSENSUS, MC
+from tests.loop.transfer import ALONE, CONSENSUS, EXACT, MC
 from tests.loop.truth import error_free
 from tests.tiny.arithmetic import Exercise
 
 Exercises = Mapping[str, Exercise]
-_MODELS = {MC: "Monte Carlo alone", CONSENSUS: "consensus", STEP: "the first lap"}
+_MODELS = {
+    MC: "values by Monte Carlo",
+    ALONE: "posterior, no witness",
+    CONSENSUS: "posterior with the PRM",
+    STEP: "the first lap",
+}
+"""What a PRM has learned from."""
 
 
 def transfer(files: Files, others: Exercises, test: Exercises) -> list[str]:
     """Lines with all figures."""
     labels = pl.read_parquet(files.other_run / "labels" / "*.parquet")
-    exact, scores = (pl.read_parquet(file) for file in (files.exact_labels, files.other_scores))
+    exact, alone = (pl.read_parquet(files.kept_labels(name)) for name in (EXACT, ALONE))
     figures = {
-        "value by Monte Carlo alone": _ranking(labels, "value", others),
-        "score of the first lap's PRM": _ranking(scores, "step_scores", others),
-        "p_error_free of both": _ranking(labels, "p_error_free", others),
+        "value by Monte Carlo": _ranking(labels, "value", others),
+        "score of the PRM": _ranking(pl.read_parquet(files.other_scores), "step_scores", others),
+        "p_error_free, no witness": _ranking(alone, "p_error_free", others),
+        "p_error_free with the PRM": _ranking(labels, "p_error_free", others),
     }
     hard = {
-        "Monte Carlo alone": _counted(labels, "mc_label", others),
+        "labels by Monte Carlo": _counted(labels, "mc_label", others),
         "exact": _counted(exact, "label", others),
-        "posterior": _counted(labels, "label", others),
+        "posterior, no witness": _counted(alone, "label", others),
+        "posterior with the PRM": _counted(labels, "label", others),
     }
     return [
-        f"labels of {labels.height:,} chains of {labels['problem_id'].n_unique():,} problems of the second lap",
-        *(f"  {name:<29} {found.shown()}" for name, found in figures.items()),
-        *(f"  {name:<29} {found.shown()}" for name, found in hard.items()),
-        "",
-        *_choices(files, test),
+        f"{labels.height:,} chains of {labels['problem_id'].n_unique():,} problems",
+        *(f"  {name:<26} {found.shown()}" for name, found in (figures | hard).items()),
+        "PRMs on the candidates of the first lap, by what they have learned from",
+        *(f"  {line}" for line in _choices(files, test)),
     ]
 
 
 def _choices(files: Files, test: Exercises) -> list[str]:
     """How the PRMs rank steps of the candidates, and what they choose among all candidates of a problem."""
-    chances = {labels: best_chances(files, labels) for labels in _MODELS}
     lines = []
     for labels, name in _MODELS.items():
         steps = _ranking(pl.read_parquet(files.scores(labels)), "step_scores", test)
         methods = _accuracies(files, labels)
         lines.append(
-            f"PRM of {name:<18} {steps.shown()}; best of {CANDIDATES} {methods['prm']}, weighted vote {methods['weighted']}, "
+            f"{name:<26} {steps.shown()}; best of {CANDIDATES} {methods['prm']}, weighted vote {methods['weighted']}, "
             f"majority vote {methods['majority']}"
         )
-    (gain,) = bootstrap((chances[CONSENSUS] - chances[MC])[:, np.newaxis], SEED)
+    chances = {labels: best_chances(files, labels) for labels in (MC, ALONE, CONSENSUS)}
+    own = chances.pop(CONSENSUS)
+    gains = bootstrap(np.stack([own - other for other in chances.values()], axis=1), SEED)
     return [
         *lines,
-        f"best of {CANDIDATES}, consensus minus Monte Carlo alone, on the same candidates: {_shown(gain, '+')}",
+        *(
+            f"best of {CANDIDATES}, {_MODELS[CONSENSUS]} minus {_MODELS[labels]}: {_shown(gain, '+')}"
+            for labels, gain in zip(chances, gains, strict=True)
+        ),
     ]
 
 
