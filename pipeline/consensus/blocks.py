@@ -1,4 +1,4 @@
-"""Evidence as arrays: one block for all chains with the same number of steps. Pure.
+"""Evidence as arrays: one block for all chains with the same number of steps and the same outcome. Pure.
 
 Chains are ordered by their evidence, and equal votes are kept once. So what is computed does not depend on the order in which
 chains are given.
@@ -62,12 +62,12 @@ class Verdicts:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Block:
-    """n chains of `steps` steps. `number` (n,): their numbers in the sequence that was given. `outcome` (n,): an index of
-    OUTCOMES. `places` (n, K + 1): what Monte Carlo says. `silent` (n,): P(it says nothing)."""
+    """n chains of `steps` steps with this outcome. `number` (n,): their numbers in the sequence that was given. `places`
+    (n, K + 1): what Monte Carlo says. `silent` (n,): P(it says nothing)."""
 
     steps: int
+    outcome: Outcome
     number: Ints
-    outcome: Ints
     places: Floats
     silent: Floats
     votes: Mapping[str, Votes]
@@ -75,19 +75,19 @@ class Block:
 
 
 def blocks_of(evidence: Sequence[ChainEvidence], most_cells: int | None = None) -> list[Block]:
-    """The blocks, by number of steps. With `most_cells`, only so many chains that (K + 1)^2 adds up to about this: evenly
-    spaced ones in the order of their evidence, the same share of each block.
+    """The blocks, by number of steps and outcome. With `most_cells`, only so many chains that (K + 1)^2 adds up to about this:
+    evenly spaced ones in the order of their evidence, the same share of each block.
 
     Raises ValueError for impossible evidence, and for a witness whose claims are of two kinds.
     """
     check(evidence)
     kinds = _kinds(evidence)
-    by_steps: defaultdict[int, list[int]] = defaultdict(list)
+    groups: defaultdict[tuple[int, Outcome], list[int]] = defaultdict(list)
     for number, chain in enumerate(evidence):
-        by_steps[chain.steps].append(number)
-    cells = sum(len(numbers) * (steps + 1) ** 2 for steps, numbers in by_steps.items())
+        groups[chain.steps, _OUTCOME_OF[chain.outcome]].append(number)
+    cells = sum(len(numbers) * (steps + 1) ** 2 for (steps, _), numbers in groups.items())
     share = 1.0 if most_cells is None else min(1.0, most_cells / max(cells, 1))
-    return [_block(steps, by_steps[steps], evidence, kinds, share) for steps in sorted(by_steps)]
+    return [_block(*key, groups[key], evidence, kinds, share) for key in sorted(groups)]
 
 
 def _kinds(evidence: Sequence[ChainEvidence]) -> dict[str, type]:
@@ -100,14 +100,18 @@ def _kinds(evidence: Sequence[ChainEvidence]) -> dict[str, type]:
 
 
 def _block(
-    steps: int, numbers: Sequence[int], evidence: Sequence[ChainEvidence], kinds: Mapping[str, type], share: float
+    steps: int,
+    outcome: Outcome,
+    numbers: Sequence[int],
+    evidence: Sequence[ChainEvidence],
+    kinds: Mapping[str, type],
+    share: float,
 ) -> Block:
     chains = [evidence[number] for number in numbers]
-    outcome = np.array([_OUTCOME_INDEX[chain.outcome] for chain in chains])
     nothing = (0.0,) * (steps + 1)
     places = np.array([nothing if chain.monte_carlo is None else chain.monte_carlo for chain in chains])
     columns = {name: _column(name, kind, chains, steps) for name, kind in kinds.items()}
-    order = np.lexsort([*(column for table in columns.values() for column in table.T), *places.T, outcome])
+    order = np.lexsort([*(column for table in columns.values() for column in table.T), *places.T])
     if share < 1:
         kept = max(1, round(share * len(order)))
         order = order[((np.arange(kept) + 0.5) * len(order) / kept).astype(np.int64)]
@@ -127,8 +131,8 @@ def _block(
             verdicts[name] = Verdicts(steps=found.astype(np.int64), heard=heard)
     return Block(
         steps=steps,
+        outcome=outcome,
         number=np.array(numbers)[order],
-        outcome=outcome[order],
         places=places[order],
         silent=np.maximum(1 - places[order].sum(axis=1), 0.0),
         votes=votes,
@@ -136,7 +140,7 @@ def _block(
     )
 
 
-_OUTCOME_INDEX = {False: 0, True: 1, None: 2}
+_OUTCOME_OF = {False: Outcome.WRONG, True: Outcome.RIGHT, None: Outcome.UNKNOWN}
 _SILENT = {PositionClaim: 0.0, StepClaim: float(UNKNOWN)}
 """What an entry is where the witness says nothing."""
 

@@ -14,7 +14,7 @@ import numpy as np
 from pipeline.consensus.blocks import OUTCOMES, Block, Outcome, blocks_of
 from pipeline.consensus.confusion import Way
 from pipeline.consensus.evidence import ChainEvidence
-from pipeline.consensus.model import Average, Habits, Loss, Model, habits_in, losses_in
+from pipeline.consensus.model import Average, Habits, Loss, Model, habits_in, loss_in
 from pipeline.consensus.parameters import (
     ERROR,
     FREE,
@@ -87,7 +87,7 @@ class Learned:
             ),
             habits=Habits(averages=averages, habits={name: Habit(**habit) for name, habit in stored["habits"].items()}),
             cells=tuple(
-                Cell(**{**cell, "outcome": cell["outcome"] and Outcome(cell["outcome"]), "way": Way(cell["way"])})
+                Cell(**{**cell, "outcome": Outcome(cell["outcome"]), "way": Way(cell["way"])})
                 for cell in stored["cells"]
             ),
             chains=int(stored["chains"]),
@@ -99,15 +99,14 @@ class Learned:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """One cell of a learned confusion: of the run's chains with an error (`truth` "error") or without one ("free"), the share
-    of which `witness` says `way`, with its standard error.
+    """One cell of a learned confusion: of the run's chains with this outcome and an error (`truth` "error") or none ("free"),
+    the share of which `witness` says `way`, with its standard error.
 
-    `witness`: None for Monte Carlo. `outcome`: of the chains, for Monte Carlo, which is learned for each outcome; None for a
-    witness. Ways: exact, early, late and none; none and alarm.
+    `witness`: None for Monte Carlo. Ways: exact, early, late and none; none and alarm.
     """
 
     witness: str | None
-    outcome: Outcome | None
+    outcome: Outcome
     truth: str
     way: Way
     value: float
@@ -129,7 +128,7 @@ def learn(evidence: Sequence[ChainEvidence], most_cells: int = MOST_CELLS) -> Le
     Without chains they are those of the priors. Raises ValueError for impossible evidence."""
     blocks = blocks_of(evidence, most_cells)
     habits = habits_in(blocks)
-    data = _Data(habits=habits, blocks=[(block, losses_in(block, habits)) for block in blocks])
+    data = _Data(habits=habits, blocks=[(block, loss_in(block, habits)) for block in blocks])
     priors = priors_for(sorted(habits.habits), sorted({name for block in blocks for name in block.verdicts}))
     vector, iterations, converged = _maximum(data, priors)
     return Learned(
@@ -148,7 +147,7 @@ class _Data:
     """What is learned from."""
 
     habits: Habits
-    blocks: Sequence[tuple[Block, Sequence[Loss]]]
+    blocks: Sequence[tuple[Block, Loss]]
 
     @property
     def chains(self) -> int:
@@ -229,7 +228,7 @@ class _Asked:
     `none`: whether "no error" can be named."""
 
     witness: str | None
-    outcome: Outcome | None
+    outcome: Outcome
     chains: Mapping[int, tuple[float, float]]
     none: bool = True
 
@@ -246,26 +245,18 @@ class _Asked:
 
 
 def _asked(data: _Data, model: Model) -> list[_Asked]:
-    posteriors = [(block, losses, model.posterior(block)) for block, losses in data.blocks]
     found = []
-    for outcome in OUTCOMES:
-        heard = {
-            block.steps: _sides(posterior[loss.chains])
-            for block, losses, posterior in posteriors
-            for loss in losses
-            if loss.outcome is outcome
-        }
-        if heard:
-            none = data.habits.averages[outcome].says_none
-            found.append(_Asked(witness=None, outcome=outcome, chains=heard, none=none))
-    for name in data.habits.habits:
-        heard = {
-            block.steps: _sides(posterior[block.votes[name].heard.chains])
-            for block, _, posterior in posteriors
-            if name in block.votes
-        }
-        found.append(_Asked(witness=name, outcome=None, chains=heard))
-    return found
+    posteriors = [(block, loss, model.posterior(block)) for block, loss in data.blocks]
+    for witness in (None, *data.habits.habits):
+        for outcome in OUTCOMES:
+            heard = {}
+            for block, loss, posterior in posteriors:
+                if block.outcome is outcome and (witness is None or witness in block.votes):
+                    chains = loss.chains if witness is None else block.votes[witness].heard.chains
+                    heard[block.steps] = _sides(posterior[chains])
+            none = witness is not None or data.habits.averages[outcome].says_none
+            found.append(_Asked(witness=witness, outcome=outcome, chains=heard, none=none))
+    return [each for each in found if any(each.weights.values())]
 
 
 def _sides(posterior: Floats) -> tuple[float, float]:
@@ -275,10 +266,9 @@ def _sides(posterior: Floats) -> tuple[float, float]:
 
 def _shares(model: Model, asked: _Asked) -> Floats:
     """The cells in the order of _CELLS. Errors are where the model has them, by the length of the chain."""
-    confusion = model.monte_carlo(asked.outcome) if asked.outcome else model.witness(asked.witness or "")
     said = np.zeros(len(_CELLS))
     for steps, (errors, free) in asked.chains.items():
-        table = confusion.table(steps)
+        table = model.table(asked.witness, asked.outcome, steps)
         named = table[:-1] * (errors * model.places(steps))[:, None]
         on_steps = named[:, :-1]
         said += [

@@ -75,7 +75,7 @@ class Habits:
 def habits_in(blocks: Sequence[Block]) -> Habits:
     """The averages of what Monte Carlo and witnesses say."""
     names = sorted({name for block in blocks for name in block.votes})
-    averages = {outcome: _average(blocks, index) for index, outcome in enumerate(OUTCOMES)}
+    averages = {outcome: _average([block for block in blocks if block.outcome is outcome]) for outcome in OUTCOMES}
     return Habits(averages=averages, habits={name: _habit(blocks, name) for name in names})
 
 
@@ -91,10 +91,10 @@ def _habit(blocks: Sequence[Block], name: str) -> Habit:
     return habit_of([steps for steps, _ in heard], named)
 
 
-def _average(blocks: Sequence[Block], outcome: int) -> Average:
+def _average(blocks: Sequence[Block]) -> Average:
     parts, none, last = np.zeros(BINS), 0.0, 0.0
     for block in blocks:
-        said = block.places[block.outcome == outcome].sum(axis=0)
+        said = block.places.sum(axis=0)
         parts += said[:-1] @ densities(block.steps) * block.steps / BINS
         none, last = none + said[-1], last + said[-2]
     said_all = parts.sum() + none
@@ -111,25 +111,20 @@ def _average(blocks: Sequence[Block], outcome: int) -> Average:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Loss:
-    """What Monte Carlo says of the m chains of a block with one outcome on which it speaks. `chains` (m,): their positions.
-    `ratios` (m, K + 1): q(M) / base(M). `silent` (m,): the probability that it says nothing."""
+    """What Monte Carlo says of the m chains of a block on which it speaks. `chains` (m,): their positions. `ratios` (m, K + 1):
+    q(M) / base(M). `silent` (m,): the probability that it says nothing."""
 
-    outcome: Outcome
     chains: Ints
     ratios: Floats
     silent: Floats
 
 
-def losses_in(block: Block, habits: Habits) -> list[Loss]:
-    """What Monte Carlo says of a block, by outcome."""
-    found = []
-    for index, outcome in enumerate(OUTCOMES):
-        chains = np.flatnonzero((block.outcome == index) & (block.silent < 1))
-        if len(chains):
-            base, said = habits.averages[outcome].places(block.steps), block.places[chains]
-            ratios = np.divide(said, base, out=np.zeros_like(said), where=base > 0)
-            found.append(Loss(outcome=outcome, chains=chains, ratios=ratios, silent=block.silent[chains]))
-    return found
+def loss_in(block: Block, habits: Habits) -> Loss:
+    """What Monte Carlo says of a block."""
+    chains = np.flatnonzero(block.silent < 1)
+    base, said = habits.averages[block.outcome].places(block.steps), block.places[chains]
+    ratios = np.divide(said, base, out=np.zeros_like(said), where=base > 0)
+    return Loss(chains=chains, ratios=ratios, silent=block.silent[chains])
 
 
 @dataclass(slots=True, eq=False)
@@ -152,13 +147,21 @@ class Model:
 
     parameters: Parameters
     habits: Habits
+    _tables: dict[tuple[str | None, Outcome, int], Floats] = field(default_factory=dict, init=False, repr=False)
 
-    def witness(self, name: str) -> Confusion:
-        """How a witness that votes errs."""
+    def table(self, witness: str | None, outcome: Outcome, steps: int) -> Floats:
+        """The table of a confusion (see `Confusion.table`) on chains of this outcome and length. None: that of Monte Carlo."""
+        key = (witness, outcome, steps)
+        if key not in self._tables:
+            confusion = self.monte_carlo(outcome) if witness is None else self.witness(witness, outcome)
+            self._tables[key] = confusion.table(steps)
+        return self._tables[key]
+
+    def witness(self, name: str, outcome: Outcome) -> Confusion:
+        """How a witness that votes errs on chains with this outcome."""
         rows = self.parameters.rows
-        return Confusion(
-            rows[witness_key(name, ERROR)], rows[witness_key(name, FREE)], Support(habit=self.habits.habits[name])
-        )
+        support = Support(habit=self.habits.habits[name])
+        return Confusion(rows[witness_key(name, outcome, ERROR)], rows[witness_key(name, FREE)], support)
 
     def monte_carlo(self, outcome: Outcome) -> Confusion:
         """How Monte Carlo errs on chains with this outcome."""
@@ -172,43 +175,43 @@ class Model:
 
     def posterior(self, block: Block) -> Floats:
         """(n, K + 1): the probability of each place."""
-        return _normalized(self._logs(block, losses_in(block, self.habits)))[0]
+        return _normalized(self._logs(block, loss_in(block, self.habits)))[0]
 
-    def expect(self, blocks: Sequence[tuple[Block, Sequence[Loss]]]) -> Expected:
-        """The step E of EM. `blocks`: each with its `losses_in`."""
+    def expect(self, blocks: Sequence[tuple[Block, Loss]]) -> Expected:
+        """The step E of EM. `blocks`: each with its `loss_in`."""
         found = Expected()
-        for block, losses in blocks:
-            posterior, total = _normalized(self._logs(block, losses))
+        for block, loss in blocks:
+            posterior, total = _normalized(self._logs(block, loss))
             found.log_likelihood += float(total.sum())
             self._count_places(block, posterior, found)
-            self._count_losses(block, losses, posterior, found)
+            self._count_losses(block, loss, posterior, found)
             self._count_votes(block, posterior, found)
             self._count_verdicts(block, posterior, found)
         return found
 
-    def _logs(self, block: Block, losses: Sequence[Loss]) -> Floats:
-        logs: Floats = np.log(np.maximum(self._prior(block.steps), _LEAST))[block.outcome]
-        for loss in losses:
-            logs[loss.chains] += np.log(self._of_loss(block.steps, loss))
+    def _logs(self, block: Block, loss: Loss) -> Floats:
+        logs = np.repeat(np.log(np.maximum(self._prior(block), _LEAST))[None], len(block.number), axis=0)
+        if len(loss.chains):
+            logs[loss.chains] += np.log(self._of_loss(block, loss))
         for name, own in block.votes.items():
-            table = self.witness(name).table(block.steps)
+            table = self.table(name, block.outcome, block.steps)
             of_patterns = votes.log_likelihood(own.patterns, table, self._concentration(name))
             logs[own.heard.chains] += of_patterns[own.heard.said]
         for name, said in block.verdicts.items():
             logs[said.heard.chains] += self._verdict_logs(name, said)[said.heard.said]
         return logs
 
-    def _prior(self, steps: int) -> Floats:
-        """(outcomes, K + 1)."""
-        sides = np.array([self.parameters.rows[outcome_key(outcome)] for outcome in OUTCOMES])
-        return np.column_stack([sides[:, 1:] * self.places(steps), sides[:, 0]])
+    def _prior(self, block: Block) -> Floats:
+        """(K + 1,)."""
+        free, error = self.parameters.rows[outcome_key(block.outcome)]
+        return np.append(error * self.places(block.steps), free)
 
     def _concentration(self, name: str) -> float:
         return self.parameters.concentrations[concentration_key(name)]
 
-    def _of_loss(self, steps: int, loss: Loss) -> Floats:
+    def _of_loss(self, block: Block, loss: Loss) -> Floats:
         """(m, K + 1): the likelihood of what Monte Carlo says."""
-        table = self.monte_carlo(loss.outcome).table(steps)
+        table = self.table(None, block.outcome, block.steps)
         return np.maximum(loss.ratios @ table.T + loss.silent[:, None], _LEAST)
 
     def _verdict_logs(self, name: str, said: Verdicts) -> Floats:
@@ -220,30 +223,30 @@ class Model:
         return np.column_stack([before - good + bad + rest - after, before[:, -1]])
 
     def _count_places(self, block: Block, posterior: Floats, found: Expected) -> None:
-        rows = self.parameters.rows
-        shares = densities(block.steps) * rows[place_key()]
+        shares = densities(block.steps) * self.parameters.rows[place_key()]
         shares /= np.maximum(shares.sum(axis=1, keepdims=True), _LEAST)
-        found.add(place_key(), posterior[:, :-1].sum(axis=0) @ shares)
-        for index, outcome in enumerate(OUTCOMES):
-            own = posterior[block.outcome == index].sum(axis=0)
-            found.add(outcome_key(outcome), np.array([own[-1], own[:-1].sum()]))
+        places = posterior.sum(axis=0)
+        found.add(place_key(), places[:-1] @ shares)
+        found.add(outcome_key(block.outcome), np.array([places[-1], places[:-1].sum()]))
 
-    def _count_losses(self, block: Block, losses: Sequence[Loss], posterior: Floats, found: Expected) -> None:
-        for loss in losses:
-            confusion = self.monte_carlo(loss.outcome)
-            weights = posterior[loss.chains] / self._of_loss(block.steps, loss)
-            named = weights.T @ loss.ratios * confusion.table(block.steps)
-            error, free = confusion.counts(block.steps, named)
-            found.add(monte_carlo_key(loss.outcome, ERROR), error)
-            found.add(monte_carlo_key(loss.outcome, FREE), free)
+    def _count_losses(self, block: Block, loss: Loss, posterior: Floats, found: Expected) -> None:
+        if not len(loss.chains):
+            return
+        confusion = self.monte_carlo(block.outcome)
+        weights = posterior[loss.chains] / self._of_loss(block, loss)
+        named = weights.T @ loss.ratios * self.table(None, block.outcome, block.steps)
+        error, free = confusion.counts(block.steps, named)
+        found.add(monte_carlo_key(block.outcome, ERROR), error)
+        found.add(monte_carlo_key(block.outcome, FREE), free)
 
     def _count_votes(self, block: Block, posterior: Floats, found: Expected) -> None:
         for name, own in block.votes.items():
             weights = own.heard.by_pattern(posterior)
-            confusion, concentration = self.witness(name), self._concentration(name)
-            named = votes.tables(own.patterns, confusion.table(block.steps), concentration, weights)
+            confusion, concentration = self.witness(name, block.outcome), self._concentration(name)
+            table = self.table(name, block.outcome, block.steps)
+            named = votes.tables(own.patterns, table, concentration, weights)
             error, free = confusion.counts(block.steps, named)
-            found.add(witness_key(name, ERROR), error)
+            found.add(witness_key(name, block.outcome, ERROR), error)
             found.add(witness_key(name, FREE), free)
             key = concentration_key(name)
             found.tables[key] = found.tables.get(key, 0.0) + float(named.sum())

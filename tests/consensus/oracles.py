@@ -1,7 +1,7 @@
 """Worlds whose first errors are known: a policy with rollouts, and judges with votes.
 
-A chain has a true first error T, or none. The policy's value falls at M: at T if the policy is a calibrated one, before it if the
-policy is weak, never if it repairs the error. Before M all prefixes have one value above the threshold, from M on one below it.
+A chain has a true first error T, or none. The policy's value falls at M: at T if the policy is a calibrated one, before it if
+the policy is weak, never if it repairs the error. Before M all prefixes have one value above the threshold, then one below it.
 Rollouts are Bernoulli trials of these values, and Monte Carlo is the exact posterior of M given the rollouts and the outcome.
 A judge's votes are draws from Polya's urn over a row of its confusion.
 """
@@ -25,11 +25,11 @@ _LOW_SHARES = np.array([0.7, 0.1, 0.1, 0.1])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeWorld:
-    """How a judge errs. `exact`, `early`, `late`: of chains with an error, the rest names none. `alarm`: of chains without one.
+    """How a judge errs. `exact`, `early`, `late`: of chains with an error, the rest names none. `alarm`: of chains without.
     `votes`: of each chain. `correlation`: of two votes, 1 repeats the first. `heard`: share of chains that it speaks of.
-    `always`: the place that it names whatever the chain is, 1 to K; 0 for none. `anywhere`: it knows nothing, and alarms as often
-    with an error as without. `missed_if_right`: share of the votes for a step that name none instead, on chains with an error and
-    a right answer."""
+    `always`: the place that it names whatever the chain is, 1 to K; 0 for none. `anywhere`: it knows nothing, and alarms as
+    often with an error as without. `missed_if_right`: share of the votes for a step that name none instead, on chains with an
+    error and a right answer."""
 
     exact: float = 0.6
     early: float = 0.1
@@ -66,8 +66,8 @@ class JudgeWorld:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
-    """`early`, `late`, `repaired`: shares of chains with an error whose value falls before it, after it, or never. `alarm`: share
-    of chains without an error whose value falls all the same. `hard`: share of problems that the policy never solves. `sharp`:
+    """`early`, `late`, `repaired`: shares of chains with an error whose value falls before it, after it, or never. `alarm`:
+    share of chains without an error whose value falls all the same. `hard`: share of problems that are never solved. `sharp`:
     how often Monte Carlo counts each rollout: 1 is calibrated. `gold`: share of right answers that are graded wrong.
     `skew`: how much rarer late errors are. `independent`: Monte Carlo treats prefixes as independent, as `fixed` does."""
 
@@ -89,7 +89,7 @@ class World:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Sample:
-    """`truth`: index of the true first error, K for none. `fall`: of the true fall, K for none, -1 where the problem is hard."""
+    """`truth`: index of the true first error, K for none. `fall`: of the true fall, K for none, -1 if the problem is hard."""
 
     evidence: list[ChainEvidence]
     truth: Ints
@@ -213,42 +213,46 @@ def _votes(judge: JudgeWorld, steps: int, truth: Ints, right: NDArray[np.bool_],
     return found
 
 
-def judge_cells(judge: JudgeWorld, found: Sample) -> dict[tuple[str, str], float]:
-    """The true cells of a judge on a sample: expected shares of one vote."""
-    sums = dict.fromkeys(
-        [("error", w) for w in ("exact", "early", "late", "none")] + [("free", w) for w in ("none", "alarm")], 0.0
-    )
-    errors = free = 0
+Cells = dict[tuple[str, str], float]
+"""(truth, way) -> share, as in `learning.Cell`."""
+
+
+def judge_cells(judge: JudgeWorld, found: Sample, right: bool) -> Cells:
+    """The true cells of a judge on the chains with this outcome: expected shares of one vote."""
+    said, chains = _zeros(), {"error": 0, "free": 0}
     for chain, truth in zip(found.evidence, found.truth.tolist(), strict=True):
-        row = judge.row(chain.steps, truth, bool(chain.outcome))
+        if chain.outcome is not right:
+            continue
+        row = judge.row(chain.steps, truth, right)
         if truth == chain.steps:
-            free += 1
-            sums["free", "none"] += row[-1]
-            sums["free", "alarm"] += row[:-1].sum()
+            chains["free"] += 1
+            said["free", "none"] += row[-1]
+            said["free", "alarm"] += row[:-1].sum()
         else:
-            errors += 1
-            sums["error", "exact"] += row[truth]
-            sums["error", "early"] += row[:truth].sum()
-            sums["error", "late"] += row[truth + 1 : -1].sum()
-            sums["error", "none"] += row[-1]
-    return {key: value / (errors if key[0] == "error" else free) for key, value in sums.items()}
+            chains["error"] += 1
+            said["error", "exact"] += row[truth]
+            said["error", "early"] += row[:truth].sum()
+            said["error", "late"] += row[truth + 1 : -1].sum()
+            said["error", "none"] += row[-1]
+    return {key: value / max(chains[key[0]], 1) for key, value in said.items()}
 
 
-def monte_carlo_cells(found: Sample, right: bool) -> dict[tuple[str, str], float]:
+def monte_carlo_cells(found: Sample, right: bool) -> Cells:
     """The shares of falls on chains with this outcome whose problem is not hard."""
-    sums = dict.fromkeys(
-        [("error", w) for w in ("exact", "early", "late", "none")] + [("free", w) for w in ("none", "alarm")], 0.0
-    )
-    errors = free = 0
+    said, chains = _zeros(), {"error": 0, "free": 0}
     for chain, truth, fall in zip(found.evidence, found.truth.tolist(), found.fall.tolist(), strict=True):
         if fall < 0 or chain.outcome is not right:
             continue
         none = fall == chain.steps
         if truth == chain.steps:
-            free += 1
-            sums["free", "none" if none else "alarm"] += 1
+            chains["free"] += 1
+            said["free", "none" if none else "alarm"] += 1
         else:
-            errors += 1
-            way = "none" if none else "exact" if fall == truth else "early" if fall < truth else "late"
-            sums["error", way] += 1
-    return {key: value / max(errors if key[0] == "error" else free, 1) for key, value in sums.items()}
+            chains["error"] += 1
+            said["error", "none" if none else "exact" if fall == truth else "early" if fall < truth else "late"] += 1
+    return {key: value / max(chains[key[0]], 1) for key, value in said.items()}
+
+
+def _zeros() -> Cells:
+    ways = {"error": ("exact", "early", "late", "none"), "free": ("none", "alarm")}
+    return {(truth, way): 0.0 for truth, named in ways.items() for way in named}
