@@ -4,6 +4,7 @@ import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -131,7 +132,7 @@ def test_an_interrupted_judge_goes_on_with_what_is_left(run_dir: Path, expected:
 
 
 @pytest.mark.parametrize("fault", [{"fail_after": 7}, {"hang_after": 7}], ids=str)
-def test_an_engine_that_dies_or_hangs_is_replaced(fault: dict[str, int], run_dir: Path, expected: pl.DataFrame) -> None:
+def test_an_engine_that_dies_or_hangs_is_replaced(fault: dict[str, Any], run_dir: Path, expected: pl.DataFrame) -> None:
     judged(settings(run_dir, replace(QUICK, stall_seconds=0.3, attempts=3), **fault))
     assert frame(run_dir).equals(expected)
 
