@@ -66,7 +66,7 @@ def reread_lines(judges: Iterator[RereadJudge]) -> Iterator[str]:
             yield f"{read}, and all say what they said before"
         else:
             changed = format_count(judge.changed, "reading")
-            yield f"{read}, {changed} changed: labels by consensus with this judge need `relabel`"
+            yield f"{read}, {changed} changed; labels by consensus follow the new ones"
 
 
 def _reread(own: Storage, judge: StoredJudge) -> RereadJudge:
