@@ -199,7 +199,8 @@ def summary_lines(found: ConsensusSummary) -> list[str]:
     """The summary as lines for a terminal."""
     kept = f"{found.kept:,} of {format_count(found.chains, 'chain')} kept ({format_percent(found.kept / found.chains)})"
     reasons = " + ".join(f"{count:,} {reason_text(reason)}" for reason, count in found.reasons.items())
-    lines = [f"consensus {kept}" + (f"; left out: {found.left_out:,} = {reasons}" if reasons else "")]
+    total = f"{found.left_out:,} = " if len(found.reasons) > 1 else ""
+    lines = [f"consensus {kept}" + (f"; left out: {total}{reasons}" if reasons else "")]
     for name, groups in found.groups.items():
         if found.left_out and len(groups) > 1:
             shares = ", ".join(f"{group.name} {format_percent(group.share)} of {group.chains:,}" for group in groups)

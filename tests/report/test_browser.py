@@ -1,6 +1,5 @@
 """The browser of chains, in Chromium: what a reader does with it, and what text of a model cannot do."""
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from unittest.mock import patch
@@ -8,7 +7,6 @@ from unittest.mock import patch
 import polars as pl
 import pytest
 from selenium.webdriver import ActionChains, Chrome, Keys
-from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.wait import WebDriverWait
 
 from pipeline.__main__ import compose_label
@@ -16,6 +14,7 @@ from pipeline.analysis.report.run import report
 from pipeline.analysis.settings import ReportConfig
 from pipeline.engines import oracle
 from tests.conftest import write_rows
+from tests.report.reader import Reader, watched
 from tests.runtime.in_process import label_in_process
 
 pytestmark = pytest.mark.slow
@@ -75,89 +74,11 @@ def page(run_dir: Path) -> Path:
     return path
 
 
-class Reader:
-    """What a person does with the page."""
-
-    def __init__(self, driver: Chrome, page: Path) -> None:
-        self.driver = driver
-        self._page = page
-
-    def open(self, hash: str = "") -> None:
-        self.driver.get("about:blank")
-        self.driver.get(self._page.as_uri() + hash)
-        self.wait("#browser[data-ready]")
-
-    def all(self, selector: str) -> list[WebElement]:
-        return self.driver.find_elements("css selector", selector)
-
-    def wait(self, selector: str) -> WebElement:
-        """The first of the elements that are shown."""
-        shown = WebDriverWait(self.driver, 10, 0.02).until(
-            lambda _: [e for e in self.all(selector) if e.is_displayed()]
-        )
-        return shown[0]
-
-    def press(self, *keys: str) -> None:
-        ActionChains(self.driver, duration=0).send_keys(*keys).perform()
-
-    def search(self, text: str) -> None:
-        box = self.wait("#browser-text")
-        box.clear()
-        box.send_keys(text)
-
-    def counts(self, text: str) -> None:
-        WebDriverWait(self.driver, 10, 0.02).until(lambda _: self.wait("#browser-count").text == text)
-
-    def texts(self, selector: str) -> list[str]:
-        """Of all elements, in one question."""
-        ask = "return [...document.querySelectorAll(arguments[0])].map((found) => found.textContent)"
-        return list(self.driver.execute_script(ask, selector))
-
-    def sources(self) -> list[str]:
-        return self.texts(".chain-head .source")
-
-    def opened(self, source: str) -> WebElement:
-        """The body of the chain with that id, alone in the list."""
-        self.search(source)
-        WebDriverWait(self.driver, 10, 0.02).until(lambda _: self.sources() == [source])
-        self.wait(".chain-head").click()
-        self.wait(".chain-body .steps")
-        return self.wait(".chain-body")
-
-    def focused(self) -> str:
-        return str(self.driver.switch_to.active_element.get_attribute("class"))
-
-    def width(self) -> int:
-        return int(self.driver.execute_script("return document.documentElement.scrollWidth"))
-
-    def emulate(self, command: str, **settings: object) -> None:
-        self.driver.execute_cdp_cmd(f"Emulation.{command}", settings)
-
-
 @pytest.fixture
 def reader(driver: Chrome, page: Path) -> Iterator[Reader]:
-    """The opened page. After the test, it has requested nothing, logged nothing, and executed no text."""
-    logged(driver, "browser")
-    logged(driver, "performance")
-    reader = Reader(driver, page)
-    reader.emulate("setDeviceMetricsOverride", width=1200, height=900, deviceScaleFactor=1, mobile=False)
-    reader.emulate("setEmulatedMedia", features=[], media="")
-    reader.open()
-    yield reader
-    assert logged(driver, "browser") == []
-    requests = [json.loads(entry["message"])["message"] for entry in logged(driver, "performance")]
-    addresses = [
-        asked["params"]["request"]["url"] for asked in requests if asked["method"] == "Network.requestWillBeSent"
-    ]
-    assert any(address.startswith("file://") for address in addresses)
-    assert not [address for address in addresses if not address.startswith(("file://", "data:", "about:"))]
-    assert "owned" not in driver.title
-    assert not driver.find_elements("css selector", "main img, main script")
-
-
-def logged(driver: Chrome, kind: str) -> list[dict[str, str]]:
-    """What was logged since the last call."""
-    return list(driver.get_log(kind))  # type: ignore[no-untyped-call]
+    """The opened page, see `watched`."""
+    with watched(driver, page) as found:
+        yield found
 
 
 def labels(run_dir: Path) -> pl.DataFrame:

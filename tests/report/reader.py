@@ -1,0 +1,95 @@
+"""A reader of the browser of chains, in Chromium."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from selenium.webdriver import ActionChains, Chrome
+from selenium.webdriver.remote.webelement import WebElement
+from selenium.webdriver.support.wait import WebDriverWait
+
+
+class Reader:
+    """What a person does with the page."""
+
+    def __init__(self, driver: Chrome, page: Path) -> None:
+        self.driver = driver
+        self._page = page
+
+    def open(self, hash: str = "") -> None:
+        self.driver.get("about:blank")
+        self.driver.get(self._page.as_uri() + hash)
+        self.wait("#browser[data-ready]")
+
+    def all(self, selector: str) -> list[WebElement]:
+        return self.driver.find_elements("css selector", selector)
+
+    def wait(self, selector: str) -> WebElement:
+        """The first of the elements that are shown."""
+        shown = WebDriverWait(self.driver, 10, 0.02).until(
+            lambda _: [e for e in self.all(selector) if e.is_displayed()]
+        )
+        return shown[0]
+
+    def press(self, *keys: str) -> None:
+        ActionChains(self.driver, duration=0).send_keys(*keys).perform()
+
+    def search(self, text: str) -> None:
+        box = self.wait("#browser-text")
+        box.clear()
+        box.send_keys(text)
+
+    def counts(self, text: str) -> None:
+        WebDriverWait(self.driver, 10, 0.02).until(lambda _: self.wait("#browser-count").text == text)
+
+    def texts(self, selector: str) -> list[str]:
+        """Of all elements, in one question."""
+        ask = "return [...document.querySelectorAll(arguments[0])].map((found) => found.textContent)"
+        return list(self.driver.execute_script(ask, selector))
+
+    def sources(self) -> list[str]:
+        return self.texts(".chain-head .source")
+
+    def opened(self, source: str) -> WebElement:
+        """The body of the chain with that id, alone in the list."""
+        self.search(source)
+        WebDriverWait(self.driver, 10, 0.02).until(lambda _: self.sources() == [source])
+        self.wait(".chain-head").click()
+        self.wait(".chain-body .steps")
+        return self.wait(".chain-body")
+
+    def focused(self) -> str:
+        return str(self.driver.switch_to.active_element.get_attribute("class"))
+
+    def width(self) -> int:
+        return int(self.driver.execute_script("return document.documentElement.scrollWidth"))
+
+    def emulate(self, command: str, **settings: object) -> None:
+        self.driver.execute_cdp_cmd(f"Emulation.{command}", settings)
+
+
+@contextmanager
+def watched(driver: Chrome, page: Path) -> Iterator[Reader]:
+    """The opened page. After that, it has requested nothing, logged nothing, and executed no text."""
+    logged(driver, "browser")
+    logged(driver, "performance")
+    reader = Reader(driver, page)
+    reader.emulate("setDeviceMetricsOverride", width=1200, height=900, deviceScaleFactor=1, mobile=False)
+    reader.emulate("setEmulatedMedia", features=[], media="")
+    reader.open()
+    yield reader
+    assert logged(driver, "browser") == []
+    requests = [json.loads(entry["message"])["message"] for entry in logged(driver, "performance")]
+    addresses = [
+        asked["params"]["request"]["url"] for asked in requests if asked["method"] == "Network.requestWillBeSent"
+    ]
+    assert any(address.startswith("file://") for address in addresses)
+    assert not [address for address in addresses if not address.startswith(("file://", "data:", "about:"))]
+    assert "owned" not in driver.title
+    assert not driver.find_elements("css selector", "main img, main script")
+
+
+def logged(driver: Chrome, kind: str) -> list[dict[str, str]]:
+    """What was logged since the last call."""
+    return list(driver.get_log(kind))  # type: ignore[no-untyped-call]
