@@ -7,7 +7,6 @@ each."""
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from typing import Any
 
 import pyarrow as pa
@@ -36,7 +35,6 @@ from pipeline.consensus.learning import Learned, learn
 from pipeline.consensus.monte_carlo import monte_carlo_claim
 from pipeline.consensus.posterior import posterior
 from pipeline.core.errors import UsageError
-from pipeline.core.formatting import format_count
 from pipeline.core.records import Chain, ChainText, ChainValues, Trials
 from pipeline.core.schemas import INPUT_CHANGED, LABELS_CONSENSUS, RELIABILITIES
 from pipeline.core.statistics import Floats
@@ -219,31 +217,3 @@ def learned_from(table: pa.Table) -> Learned:
     if row["version"] != VERSION:
         raise ValueError(f"reliabilities of version {row['version']}")
     return Learned.from_dict(json.loads(row["learned"]))
-
-
-def reliability_lines(learned: Learned) -> list[str]:
-    """What was learnt of Monte Carlo and of each witness, as lines for a terminal."""
-    lines = [
-        f"learnt    from {format_count(learned.learned_from, 'chain')}: what is said where there is an error, and where there "
-        "is none; in brackets 95 % intervals"
-    ]
-    for (witness, outcome), cells in groupby(learned.cells, lambda cell: (cell.witness, cell.outcome)):
-        who = f"{witness or 'Monte Carlo'}, chains with a {_OUTCOMES[str(outcome)]} answer"
-        parts: dict[str, list[str]] = {}
-        for cell in cells:
-            interval = f"{_percent(cell.low)}-{_percent(cell.high)}"
-            parts.setdefault(cell.truth, []).append(f"{_WAYS[str(cell.way)]} {_percent(cell.value)} % ({interval})")
-        shown = "; ".join(f"{_TRUTHS[truth]}: {', '.join(found)}" for truth, found in parts.items())
-        lines.append(f"          {who}: {shown}")
-    if not learned.converged:
-        lines.append("          learning did not end: these figures, and the labels, may be off")
-    return lines
-
-
-_TRUTHS = {"error": "an error", "free": "no error"}
-_WAYS = {"exact": "there", "early": "earlier", "late": "later", "none": "none", "alarm": "an error"}
-_OUTCOMES = {"right": "right", "wrong": "wrong", "unknown": "unknown"}
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.0f}"

@@ -21,14 +21,15 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.analysis.consensus import TABLE, Consensus, Measured, learned_table, reliability_lines, settled
+from pipeline.analysis.consensus import TABLE, Consensus, Measured, learned_table, settled
 from pipeline.analysis.reread import reread_judges, reread_lines
 from pipeline.config.changes import RegradeConfig, RelabelConfig
 from pipeline.config.consensus import ConsensusChange, is_consensus
 from pipeline.config.label import EstimatorConfig, GraderConfig
 from pipeline.config.recorded_settings import Settings, chosen_settings, given_settings, with_source
 from pipeline.consensus.evidence import ChainEvidence
-from pipeline.consensus.kept import COLUMNS, ConsensusSummary, consensus_chains, consensus_summary, summary_lines
+from pipeline.consensus.kept import COLUMNS, ConsensusCounter, summary_lines
+from pipeline.consensus.reliability import reliability_lines
 from pipeline.core.errors import StoreError, UsageError
 from pipeline.core.ids import content_id
 from pipeline.core.progress import RelabelResult
@@ -73,8 +74,6 @@ class RegradedUnit:
     verdicts: pa.Table | None
 
 
-COUNTED_AT_ONCE = 4096
-"""Chains of labels by consensus that are counted together."""
 Judging = Callable[[StoredUnit], RegradedUnit]
 """Makes the verdicts of an edition."""
 Stem = tuple[tuple[str, ...], str]
@@ -185,39 +184,17 @@ def _write_consensus(writer: "_Writer", units: Sequence[UnitRef], consensus: Con
         learned = consensus.learn(chains)
         if learned is not None:
             writer.write_learned(learned_table(learned, len(chains)))
-        places, done, counted = consensus.places(chains, learned), 0, _Counted()
+        places, done, counted = consensus.places(chains, learned), 0, ConsensusCounter()
         for number, (ref, of_unit) in enumerate(evidence):
             alone = pa.ipc.open_file(f"{folder}/{number}").read_all()
             own = None if places is None else places[done : done + len(of_unit)]
             labels = consensus.labels(Measured(labels=alone, evidence=of_unit), own)
-            counted.add(labels)
+            counted.add(pl.DataFrame(labels.select(COLUMNS)))
             writer.write(ref, labels)
             done += len(of_unit)
     summary = counted.summary()
     notes = [*(summary_lines(summary) if summary else ()), *(reliability_lines(learned) if learned else ())]
     writer.edited = replace(writer.edited, notes=tuple(notes))
-
-
-class _Counted:
-    """Counts labels by consensus, many chains at a time."""
-
-    def __init__(self) -> None:
-        self._waiting: list[pa.Table] = []
-        self._counted: list[pl.DataFrame] = []
-
-    def add(self, labels: pa.Table) -> None:
-        self._waiting.append(labels.select(COLUMNS))
-        if sum(table.num_rows for table in self._waiting) >= COUNTED_AT_ONCE:
-            self._count()
-
-    def summary(self) -> ConsensusSummary | None:
-        if self._waiting:
-            self._count()
-        return consensus_summary(pl.concat(self._counted)) if self._counted else None
-
-    def _count(self) -> None:
-        self._counted.append(consensus_chains(pl.DataFrame(pa.concat_tables(self._waiting))))
-        self._waiting = []
 
 
 def _set_aside(path: str, table: pa.Table) -> None:

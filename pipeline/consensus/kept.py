@@ -26,6 +26,8 @@ COLUMNS = (
 BANDS = 5
 """Bands of difficulty, of equal width: by the value of the bare problem, the share of all its rollouts that are correct."""
 PARTS = ("first third", "middle third", "last third")
+COUNTED_AT_ONCE = 4096
+"""Chains that are counted together, because each count has costs of its own."""
 NO_ERROR, UNKNOWN = "no error", "unknown"
 NOT_CERTAIN = "not_certain"
 """The reason of a chain without a label of which `left_out` says nothing: no label of a step is certain enough."""
@@ -193,6 +195,30 @@ def consensus_summary(chains: pl.DataFrame) -> ConsensusSummary | None:
         witnesses=tuple(_agreements(named, chains.height)),
         **counted,
     )
+
+
+class ConsensusCounter:
+    """Counts labels by consensus that come in many small frames, many chains at a time."""
+
+    def __init__(self) -> None:
+        self._waiting: list[pl.DataFrame] = []
+        self._chains: list[pl.DataFrame] = []
+
+    def add(self, labels: pl.DataFrame) -> None:
+        """Count the labels of a unit, with `COLUMNS`."""
+        self._waiting.append(labels.select(COLUMNS))
+        if sum(frame.height for frame in self._waiting) >= COUNTED_AT_ONCE:
+            self._count()
+
+    def summary(self) -> ConsensusSummary | None:
+        """The counts of all. None without a chain that has labels by consensus."""
+        if self._waiting:
+            self._count()
+        return consensus_summary(pl.concat(self._chains)) if self._chains else None
+
+    def _count(self) -> None:
+        self._chains.append(consensus_chains(pl.concat(self._waiting)))
+        self._waiting = []
 
 
 def summary_lines(found: ConsensusSummary) -> list[str]:

@@ -102,7 +102,8 @@ class Cell:
     """One cell of a learned confusion: of the run's chains with this outcome and an error (`truth` "error") or none ("free"),
     the share of which `witness` says `way`, with its standard error.
 
-    `witness`: None for Monte Carlo. Ways: exact, early, late and none; none and alarm.
+    `witness`: None for Monte Carlo. Ways: exact, early, late and none; none and alarm. `chains`: how many chains with this
+    outcome and this truth are expected among those that it was learned from.
     """
 
     witness: str | None
@@ -111,6 +112,7 @@ class Cell:
     way: Way
     value: float
     error: float
+    chains: float
 
     @property
     def low(self) -> float:
@@ -206,7 +208,15 @@ def _cells(data: _Data, priors: Priors, vector: Floats) -> tuple[Cell, ...]:
     errors = np.sqrt(np.maximum(np.einsum("cv,vw,cw->c", slopes, covariance, slopes), 0.0))
     wanted = [(each, truth, way) for each in asked for truth, way in _CELLS]
     return tuple(
-        Cell(witness=each.witness, outcome=each.outcome, truth=truth, way=way, value=float(value), error=float(error))
+        Cell(
+            witness=each.witness,
+            outcome=each.outcome,
+            truth=truth,
+            way=way,
+            value=float(value),
+            error=float(error),
+            chains=each.weights[truth],
+        )
         for (each, truth, way), value, error in zip(wanted, here, errors, strict=True)
         if each.weights[truth] and each.possible(way)
     )

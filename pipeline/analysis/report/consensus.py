@@ -1,7 +1,10 @@
 """The section of a run's page about labels by consensus: what was kept, what was left out, and who agrees with whom. Pure."""
 
+from collections.abc import Sequence
+
 from pipeline.analysis.report import figures
 from pipeline.analysis.report.page import Figure, Section, Table, Tile
+from pipeline.consensus.confusion import Way
 from pipeline.consensus.kept import (
     DIFFICULTY,
     GROUPINGS,
@@ -12,6 +15,7 @@ from pipeline.consensus.kept import (
     reason_text,
     steps_text,
 )
+from pipeline.consensus.reliability import WORDS, Reliability
 from pipeline.core.formatting import format_percent
 
 _READINGS = {
@@ -24,7 +28,7 @@ _READINGS = {
 }
 
 
-def consensus_section(found: ConsensusSummary) -> Section:
+def consensus_section(found: ConsensusSummary, learned: Sequence[Reliability]) -> Section:
     charts = (figures.left_out(found.groups.get(name, ()), name, _READINGS[name]) for name in GROUPINGS)
     shown: tuple[Figure, ...] = tuple(chart for chart in charts if chart)
     disagree = "a chain" if found.disagree == 1 else f"{found.disagree:,} chains"
@@ -35,7 +39,7 @@ def consensus_section(found: ConsensusSummary) -> Section:
         f"out: it has no labels. Of {disagree} a witness names another first error than Monte Carlo, or one of the two names "
         f"none; the list of chains can show these alone. {_sentence(steps_text(found))}",
         figures=shown,
-        tables=tuple(_tables(found)),
+        tables=(*_tables(found), *([_reliabilities(learned)] if learned else [])),
     )
 
 
@@ -86,6 +90,21 @@ def _tables(found: ConsensusSummary) -> list[Table]:
             )
         )
     return tables
+
+
+def _reliabilities(learned: Sequence[Reliability]) -> Table:
+    ways = (Way.EXACT, Way.EARLY, Way.LATE, Way.NONE, Way.ALARM)
+    return Table(
+        caption="How reliable Monte Carlo and each witness are, learnt from this run: of chains with a first error, and of "
+        "chains without one, how often it names that step, an earlier or a later one, none, or some step. In brackets 95 % "
+        "intervals.",
+        heads=("", "answer", "in truth", "chains, about", *(WORDS[way] for way in ways)),
+        rows=tuple(
+            (row.witness, row.answer, row.truth, f"{row.chains:,}", *(row.says.get(way, "-") for way in ways))
+            for row in learned
+        ),
+        words=3,
+    )
 
 
 def _sentence(text: str) -> str:

@@ -29,7 +29,7 @@ def build_page(
     found: RunData, plan: Sequence[PlannedAmount], *, banners: Sequence[str], inset: Inset | None, foot: Sequence[str]
 ) -> Page:
     """The page; `banners` come before its own."""
-    agreed = consensus_section(found.consensus) if found.consensus else None
+    agreed = consensus_section(found.consensus, found.reliabilities) if found.consensus else None
     sections = (_values(found), agreed, _rollouts(found), _planned(found, plan), _rejects(found))
     return Page(
         title=found.run_dir,

@@ -18,11 +18,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from pipeline.analysis.consensus import TABLE as RELIABILITIES
+from pipeline.analysis.consensus import learned_from
 from pipeline.analysis.report.aggregates import COLUMNS, chains_of, given_outcomes, makers_of, steps_of
 from pipeline.config.consensus import made_up_witnesses
 from pipeline.config.recorded_settings import Settings
 from pipeline.consensus.kept import COLUMNS as OF_CONSENSUS
-from pipeline.consensus.kept import ConsensusSummary, consensus_chains, consensus_summary
+from pipeline.consensus.kept import ConsensusCounter, ConsensusSummary
+from pipeline.consensus.reliability import Reliability, reliabilities
 from pipeline.core.forecast import Forecast
 from pipeline.core.ids import is_shard_file
 from pipeline.core.records import UNGRADED, Finish, Totals, Verdict
@@ -62,13 +65,12 @@ class RunData:
     of the current labels. `unfinished`: rollouts and tokens that are committed beyond the finished units.
 
     `steps`, `chains`, `makers`, `given_outcomes`: see `aggregates`. `log`: `rollouts` and their `tokens` by step_index, finish
-    and verdict.
-    `rejects`: the first ones. `reject_counts`: all of them by reason, separately for rows and for single prefixes. If no row
-    was usable, both come from the reject files, which no record lists. `damaged_starts` names unreadable files, which are not
-    in `starts`. `changes`: the rows that the input no longer has as they were labelled. `made_up`: see `made_up_text`;
-    empty without labels. `consensus`: what consensus made of the labels, None for other labels. `made_up_opinions`: why
-    what its witnesses say is no evidence. `edition` is None if the labels are the run's own; else `edition_command` is the
-    command that made it."""
+    and verdict. `rejects`: the first ones. `reject_counts`: all of them by reason, separately for rows and for single
+    prefixes. If no row was usable, both come from the reject files, which no record lists. `damaged_starts` names unreadable
+    files, which are not in `starts`. `changes`: the rows that the input no longer has as they were labelled. `made_up`: see
+    `made_up_text`; empty without labels. `consensus`: what consensus made of the labels, None for other labels.
+    `reliabilities`: what it has learned of its witnesses, if it has. `made_up_opinions`: why what its witnesses say is no
+    evidence. `edition` is None if the labels are the run's own; else `edition_command` is the command that made it."""
 
     run_dir: str
     settings: Settings
@@ -91,6 +93,7 @@ class RunData:
     changes: KeptChanges = field(default_factory=KeptChanges)
     made_up: str = ""
     consensus: ConsensusSummary | None = None
+    reliabilities: Sequence[Reliability] = ()
     made_up_opinions: tuple[str, ...] = ()
 
 
@@ -128,8 +131,20 @@ def load_run_data(storage: Storage, run: StoredRun, plan: Forecast | None) -> Ru
         changes=run.changes,
         made_up=made_up_text(run.identity) if found.chains.height else "",
         consensus=found.consensus,
+        reliabilities=_reliabilities(storage, run),
         made_up_opinions=tuple(made_up_witnesses(run.settings)),
     )
+
+
+def _reliabilities(storage: Storage, run: StoredRun) -> Sequence[Reliability]:
+    shards = [shard for shard in run.edition.shards if shard.table == RELIABILITIES] if run.edition else []
+    if not shards:
+        return ()
+    try:
+        return reliabilities(learned_from(read_shard(storage, shards[0])))
+    except (KeyError, TypeError, ValueError):
+        # Labels that another version made keep their page.
+        return ()
 
 
 def first_chains(storage: Storage, count: int, first_unit: str = "") -> list[dict[str, object]]:
@@ -230,7 +245,7 @@ def _labels(storage: Storage, run: StoredRun) -> _Labels:
     steps = [steps_of(labels, 0)]
     chains = [chains_of(steps[0])]
     makers = [makers_of(labels)]
-    agreed: list[pl.DataFrame] = []
+    agreed = ConsensusCounter()
     first = given = 0
     by_consensus = has_consensus(storage, run)
     for labels in frames_of(storage, run, tuple(dict.fromkeys([*COLUMNS, *(OF_CONSENSUS if by_consensus else ())]))):
@@ -238,7 +253,7 @@ def _labels(storage: Storage, run: StoredRun) -> _Labels:
         chains.append(chains_of(steps[-1]))
         makers.append(makers_of(labels))
         if by_consensus:
-            agreed.append(consensus_chains(labels))
+            agreed.add(labels)
         given += given_outcomes(labels)
         first += labels.height
     made = pl.concat(makers).group_by(_MAKERS).agg(pl.sum("chains"))
@@ -247,7 +262,7 @@ def _labels(storage: Storage, run: StoredRun) -> _Labels:
         chains=pl.concat(chains),
         makers=made.sort("chains", *_MAKERS, descending=[True, False, False, False]),
         given_outcomes=given,
-        consensus=consensus_summary(pl.concat(agreed)) if agreed else None,
+        consensus=agreed.summary(),
     )
 
 
