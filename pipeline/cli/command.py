@@ -67,6 +67,8 @@ class Command:
     """Group -> the options that help and completion show, for a group whose other options make no sense here."""
     refused: Mapping[str, str] = field(default_factory=dict)
     """`group=option` -> why it cannot be chosen here, and what to choose."""
+    implied: Callable[[Mapping[str, str]], Mapping[str, str]] = lambda _: {}
+    """The settings that are written, key -> value -> the options of groups that follow from them."""
     check: Callable[[Any], object] | None = None
     """Raises UsageError for settings that contradict each other."""
     sweep: "Sweep | None" = None

@@ -124,6 +124,9 @@ def compose(command: Command, overrides: Sequence[str], given: Given = NOTHING) 
     written = {key: str(value) for each in found for key, value in each.values.items()} | options | typed
     refuse_missing_plugins(written, sections)
     _refuse_options(command, written)
+    implied = command.implied(written)
+    overrides = [*overrides, *(f"{group}={option}" for group, option in implied.items())]
+    typed, written = {**typed, **implied}, {**written, **implied}
     used: list[OwnSettings] = []
     if given.folder is None:
         chosen = {section: chosen_implementation(command, section, written) for section in sections}

@@ -106,6 +106,17 @@ def _silent(kinds: Mapping[ReadingKind, int]) -> Iterator[str]:
             yield f"no verdict, because {why}: {format_count(kinds[kind], 'critique')}"
 
 
+def _implied(written: Mapping[str, str]) -> dict[str, str]:
+    """A judge that writes with no model needs no policy."""
+    from pipeline.cli.options import named_implementation
+    from pipeline.judges.registry import JUDGES
+
+    kind = named_implementation("judge", written)
+    if kind is None or kind not in JUDGES.names() or any(key.partition(".")[0] == "policy" for key in written):
+        return {}
+    return {} if JUDGES.load(kind).writes else {"policy": "oracle"}
+
+
 JUDGE = Command(
     name="judge",
     summary="have a second model criticise the chains of a run",
@@ -135,14 +146,15 @@ anew, and `audit` proves them with the run.
         "judge.name",
         "policy.model",
         "policy",
-        "judge.template",
         "judge.votes",
+        "judge.template",
         "judge.show_answer",
         "judge",
     ),
     schema=JudgeRunConfig,
     flags=("estimate",),
     run=_judge,
+    implied=_implied,
     offers={"policy": ("hf", "openai")},
     refused={
         "policy=embedded": "is too small a model for a judge: give policy.model=NAME_OR_FOLDER, or policy=openai with servers"

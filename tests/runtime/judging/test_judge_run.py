@@ -248,7 +248,7 @@ def test_an_estimate_counts_the_votes_and_writes_nothing(run_dir: Path, capsys: 
             ["judge=oracle", "judge.name=Not-Mine"],
             "judge.name='Not-Mine' is out of range: it must be 1 to 64 lower-case",
         ),
-        (["judge.name=a"], "judge=model writes with a model: give policy.model=NAME_OR_FOLDER"),
+        (["judge.name=a"], "policy=hf needs policy.model=NAME_OR_FOLDER"),
         (["judge.name=a", "policy=embedded"], "policy=embedded is too small a model for a judge"),
         (["judge.name=a", "judge.policy.model=/no/such"], "the folder policy.model=/no/such does not exist"),
         (["judge.name=a", "judge.policy=openai", "judge.policy.model=x"], "policy=openai needs policy.openai.urls"),
@@ -271,6 +271,11 @@ def test_the_policy_is_that_of_the_judge(capsys: pytest.CaptureFixture[str]) -> 
     assert first == second
     assert "urls:\n    - http://h:1/v1" in first
     assert written.err == ""
+
+
+def test_a_judge_that_writes_with_no_model_needs_no_policy(run_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["judge", f"run_dir={run_dir}", "judge.name=a", "judge=oracle", "--cfg", "job"]) == 0
+    assert "policy:\n  kind: oracle" in capsys.readouterr().out
 
 
 def test_other_commands_say_what_the_folder_is(run_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
