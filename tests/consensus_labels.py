@@ -94,22 +94,27 @@ def errs_on_even(row: Row) -> Votes | None:
     return [1, 1, 1, -1] if number % 2 == 0 else same_as_monte_carlo(row)
 
 
-def consensus_run(folder: Path, *, soft: bool = False) -> Path:
+def consensus_run(folder: Path, *, soft: bool = False, made_up: Mapping[str, str] | None = None) -> Path:
     """The directory of a run with such labels: problems with a right and a wrong chain each, `sum-3-0` and so on, and two
     witnesses, one of which says nothing of some chains."""
     rows = [{**row, "id": f"sum-{row['id']}"} for row in sums(PROBLEMS)]
     label_in_process(settings(folder, rows, "estimator.rule=threshold", "run.unit_problems=5"))
     run_dir = folder / "run"
     witnesses = {JUDGE: errs_on_even, SCORES: same_as_monte_carlo}
-    consensus_edition(run_dir, witnesses, soft=soft, facts={JUDGE: ABOUT})
+    consensus_edition(run_dir, witnesses, soft=soft, facts={JUDGE: ABOUT}, made_up=made_up)
     return run_dir
 
 
 def consensus_edition(
-    run_dir: Path, witnesses: Mapping[str, Witness], *, soft: bool = False, facts: Mapping[str, str] | None = None
+    run_dir: Path,
+    witnesses: Mapping[str, Witness],
+    *,
+    soft: bool = False,
+    facts: Mapping[str, str] | None = None,
+    made_up: Mapping[str, str] | None = None,
 ) -> None:
     """Make an edition with labels by agreement of these witnesses the current one of a finished run. `facts`: by witness, what
-    it is."""
+    it is. `made_up`: by witness, why it is no evidence."""
     storage = LocalStorage(run_dir)
     run = finished_run(storage)
     how = "posterior" if soft else "exact"
@@ -131,6 +136,7 @@ def consensus_edition(
         "consensus.mc_rule": run.settings["estimator.rule"],
         "consensus.witnesses": list(witnesses),
         **{f"consensus.witness.{name}": (facts or {}).get(name, "made up for a test") for name in witnesses},
+        **{f"consensus.made_up.{name}": why for name, why in (made_up or {}).items()},
     }
     edition = new_edition(run.editions, run.wholes, settings, shards)
     publish_or_refuse(storage, edition)
