@@ -9,9 +9,10 @@ import pytest
 from selenium.webdriver import Chrome, Keys
 from selenium.webdriver.support.wait import WebDriverWait
 
+from pipeline.analysis.report.figures import left_out
 from pipeline.analysis.report.run import report
 from pipeline.analysis.settings import ReportConfig
-from pipeline.consensus.kept import differs, label_place, witness_places
+from pipeline.consensus.kept import KeptGroup, differs, label_place, witness_places
 from tests.audit.runs import labelled
 from tests.consensus_labels import Row, Votes, consensus_edition, consensus_run, errs_on_even, same_as_monte_carlo
 from tests.report.reader import Reader, watched
@@ -20,7 +21,8 @@ from tests.runtime.in_process import label_in_process
 
 pytestmark = pytest.mark.slow
 
-HOSTILE = "judge:<img src=x onerror=\"document.title = 'owned'\"><script>document.title = 'owned'</script>"
+IMAGE = "<img src=x onerror=\"document.title = 'owned'\"><script>document.title = 'owned'</script>"
+HOSTILE = f"judge:{IMAGE}"
 OTHER = "scores:prm"
 PROBLEMS = 30
 
@@ -104,7 +106,7 @@ def test_each_step_has_every_opinion(reader: Reader, labels: list[dict[str, Any]
         assert f"Monte Carlo {'+' if mc else '−' if mc == 0 else '?'} {marks[mc]}" in text
         assert f"{HOSTILE} {'first error 75 %' if number == 2 else '0 %'}" in text
         assert f"no error so far {free:.2f}" in text
-    assert "named" in (reader.wait(".step:nth-child(3) .opinion.accuses").get_attribute("class") or "").split()
+    assert [text.split(" first")[0] for text in reader.texts(".step:nth-child(3) .opinion.named")] == [HOSTILE]
     facts = " ".join(reader.texts(".chain-facts"))
     assert "left out: first error differs" in facts
     assert f"first error, {HOSTILE}step 2, 75 %" in facts
@@ -127,6 +129,16 @@ def test_the_section_counts_what_the_labels_say(reader: Reader, labels: list[dic
     assert HOSTILE in tables
     assert "Kept by consensus" in " ".join(reader.texts(".tiles"))
     assert "Left out by value of the bare problem" in reader.texts("#consensus figcaption, #consensus h3")
+
+
+def test_a_subset_with_a_hostile_name_is_text_in_its_chart() -> None:
+    groups = [KeptGroup(name=IMAGE, chains=3, left_out=2), KeptGroup(name="gsm8k", chains=3, left_out=1)]
+    figure = left_out(groups, "subset", "Some words.")
+    assert figure is not None
+    assert "<img" not in figure.svg
+    assert "<script" not in figure.svg
+    assert "gsm8k" in figure.svg
+    assert left_out([KeptGroup(name="gsm8k", chains=3, left_out=0)], "subset", "Some words.") is None
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
