@@ -14,7 +14,8 @@ _MOST_CHARACTERS = 128
 _WRAPPED = re.compile(r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mathit|emph)[ ]{0,4}\{(.*)\}", re.DOTALL)
 _BARE = re.compile(r"\{(.*)\}", re.DOTALL)
 _MOST_LAYERS = 8
-_AROUND = " \t\r\n*_$.\"'"
+AROUND = " \t\r\n*_$.\"'"
+"""Characters around a verdict that are no part of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +40,7 @@ def boxes(text: str) -> Iterator[Box]:
 
 def _stripped(content: str) -> str:
     for _ in range(_MOST_LAYERS):
-        content = content.strip(_AROUND)
+        content = content.strip(AROUND)
         inner = _WRAPPED.fullmatch(content) or _BARE.fullmatch(content)
         if inner is None:
             return content

@@ -1,8 +1,8 @@
 r"""What texts of judges say: the index of the first error, or a word for each step. Pure, and linear in the length of the text.
 
-- An **index** is the last complete `\boxed{...}` that names one, with -1 for "no error". A number that no step has is out of
-  range, and so is step 0 where steps are counted from 1. A critique that the token limit cuts has no index, even after a box:
-  the model may have been about to change its mind.
+- An **index** is the last complete `\boxed{...}` that names one, with -1 for "no error"; by `stated_index`, a text that is an
+  index and nothing else needs no box. A number that no step has is out of range, and so is step 0 where steps are counted
+  from 1. A critique that the token limit cuts has no index, even after a box: the model may have been about to change its mind.
 - **Words** are good, ok or bad, one for each step. The last word in the part about a step counts. A part begins with a line
   that begins with `Step K`; in a text without such lines, the K-th word is about step K. The first bad step is the first error,
   even where the critique skips a step before it or is cut after it. A chain has no error where all of its steps have a word,
@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pipeline.core.records import Finish, Reading, ReadingKind, StepOpinion
-from pipeline.judges.boxes import boxes
+from pipeline.judges.boxes import AROUND, boxes
 
 NONE = -1
 """The index that means "no error"."""
@@ -22,6 +22,8 @@ _INDEX = re.compile(r"(?:(?:paragraph|step|index)\W{0,3}_?\W{0,3})?([-\u2212]?[0
 _NUMBER = re.compile(r"(?<![\w.,])[-\u2212]?[0-9]+(?![\w]|[.,][0-9])")
 _NONE_WORD = re.compile(r"\bnone\b|\bno errors?\b", re.IGNORECASE)
 _MOST_DIGITS = 6
+_MOST_BARE = 64
+"""Longest text that can be a bare index."""
 HEADING = re.compile(r"(?:\A|\n)[ \t#*<>-]{0,16}(?:Step|Paragraph)[ _]{0,4}([0-9]{1,6})\b", re.IGNORECASE)
 """The begin of the part about a step, with its number."""
 _LINE = re.compile(
@@ -86,6 +88,15 @@ def boxed_index(text: str) -> int | None:
         if index := _INDEX.fullmatch(box.says):
             found = int(index[1].replace("\u2212", "-"))
     return found
+
+
+def stated_index(text: str) -> int | None:
+    """`boxed_index`, or the index that is all of the text: small models often leave the box out."""
+    boxed = boxed_index(text)
+    if boxed is not None or len(text) > _MOST_BARE:
+        return boxed
+    index = _INDEX.fullmatch(text.strip(AROUND))
+    return int(index[1].replace("\u2212", "-")) if index else None
 
 
 def last_line_index(text: str) -> int | None:

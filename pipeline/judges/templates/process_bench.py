@@ -3,7 +3,8 @@ r"""The critique prompt of ProcessBench, for any chat model: the index of the fi
 Prompt: `code/templates/critique_template.txt` of QwenLM/ProcessBench, word for word, where the first paragraph has the index 0.
 With an `index_base` of 1 the prompt says so. Votes are sampled as there: temperature 1, top_p 0.9.
 
-The last complete box that names an index counts. One outside the chain, or an answer that the token limit cut, says nothing.
+The last complete box that names an index counts, or an index that is the whole answer. One outside the chain, or an answer that
+the token limit cut, says nothing.
 """
 
 import re
@@ -12,7 +13,7 @@ from collections.abc import Sequence
 from pipeline.core.records import ChainText, Finish, Reading
 from pipeline.judges.templates.base import Messages, Sampling, Shares, Template, Writer, WrittenCritiques
 from pipeline.judges.templates.whole_chain import critiques_of_whole
-from pipeline.judges.verdicts import boxed_index, index_reading, unwritten
+from pipeline.judges.verdicts import index_reading, stated_index, unwritten
 
 _TEMPLATE = """\
 The following is a math problem and a solution (split into paragraphs, enclosed with tags and indexed from {base}):
@@ -42,7 +43,7 @@ class ProcessBench(Template):
         return (await critiques_of_whole(chain, writer, self._prompted)).critiques
 
     def read(self, turns: Sequence[str], finish: Finish, steps: int) -> Reading:
-        return unwritten(turns, finish) or index_reading(boxed_index(turns[-1]), finish, steps, self.index_base)
+        return unwritten(turns, finish) or index_reading(stated_index(turns[-1]), finish, steps, self.index_base)
 
     def _prompted(self, problem: str, steps: Sequence[str]) -> tuple[Messages, str]:
         return [{"role": "user", "content": critique_prompt(problem, steps, self.index_base)}], ""
