@@ -2,7 +2,7 @@
 
 The policy samples chains of problems that no model has seen, and Monte Carlo labels them with few rollouts. The first lap's PRM
 scores the same chains. `relabel` makes consensus labels three ways: `exact`, `posterior` without a witness, and `posterior`
-with the PRM. So what the witness adds is told apart from what the posterior makes of Monte Carlo. PRMs learn from Monte Carlo
+with the PRM. So what the witness adds is seen apart from what the posterior makes of Monte Carlo. PRMs learn from Monte Carlo
 and from both posteriors, with the same settings, and choose among the candidates of the first lap. Pure, but for what stages
 call before they start.
 """
