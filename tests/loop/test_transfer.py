@@ -39,7 +39,7 @@ def test_the_witness_is_the_prm_of_the_first_lap_on_the_chains_of_the_second() -
     assert (len(relabelled), witnessed) == (3, [f"relabel: {EXACT}", f"relabel: {CONSENSUS}"])
 
 
-def test_labels_are_kept_once_and_made_anew_with_their_stage(tmp_path: Path) -> None:
+def test_labels_are_kept_once_and_made_again_with_their_stage(tmp_path: Path) -> None:
     files = Files(folder=tmp_path)
     (files.other_run / "labels").mkdir(parents=True)
     stages = {stage.name: stage for stage in transfer_stages(files, SHORT_LOOP.policy)}
