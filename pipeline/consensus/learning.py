@@ -55,6 +55,11 @@ class Learned:
         return Model(self.parameters, self.habits)
 
     @property
+    def says_one_thing(self) -> Mapping[str, str]:
+        """The witnesses that say the same of nearly all chains, and what: they cannot tell chains apart."""
+        return self.habits.one_thing
+
+    @property
     def witnesses(self) -> frozenset[str]:
         """The names of the witnesses that it knows."""
         return frozenset(key[1] for key in self.parameters.rows if key[0] == WITNESS)
@@ -66,6 +71,7 @@ class Learned:
             "concentrations": [[*key, value] for key, value in self.parameters.concentrations.items()],
             "averages": {str(outcome): asdict(average) for outcome, average in self.habits.averages.items()},
             "habits": {name: asdict(habit) for name, habit in self.habits.habits.items()},
+            "one_thing": dict(self.habits.one_thing),
             "cells": [asdict(cell) for cell in self.cells],
             "chains": self.chains,
             "learned_from": self.learned_from,
@@ -85,7 +91,11 @@ class Learned:
                 rows={tuple(key): np.array(row) for *key, row in stored["rows"]},
                 concentrations={tuple(key): float(value) for *key, value in stored["concentrations"]},
             ),
-            habits=Habits(averages=averages, habits={name: Habit(**habit) for name, habit in stored["habits"].items()}),
+            habits=Habits(
+                averages=averages,
+                habits={name: Habit(**habit) for name, habit in stored["habits"].items()},
+                one_thing=dict(stored["one_thing"]),
+            ),
             cells=tuple(
                 Cell(**{**cell, "outcome": Outcome(cell["outcome"]), "way": Way(cell["way"])})
                 for cell in stored["cells"]

@@ -9,7 +9,8 @@ q(M) is the posterior of Monte Carlo, which holds its own prior base(M); that is
 every calibrated posterior. P(M | place) is a confusion: a weak policy loses chains before their error, a strong one repairs
 errors.
 
-`P(claim | place)`: correlated votes through a confusion (`votes`, `confusion`), or independent verdicts on steps.
+`P(claim | place)`: correlated votes through a confusion (`votes`, `confusion`), or independent verdicts on steps. Errors of
+chains with a right answer may be harder to see: there a witness misses a share of those that it would see elsewhere.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,6 +27,7 @@ from pipeline.consensus.parameters import (
     FIRST_BAD,
     FREE,
     GOOD,
+    MISSED,
     Key,
     Parameters,
     concentration_key,
@@ -39,6 +41,8 @@ from pipeline.core.statistics import Floats, Ints
 
 _WEIGHT = 10.0
 """Weight, in chains, of equal parts of a chain and of as many errors as not in the average of what Monte Carlo says."""
+_NEARLY_ALL, _FEW = 0.98, 20
+"""A witness with this share of one thing, on this many chains, says one thing."""
 _NEVER = 1e-9
 _LEAST = 1e-300
 
@@ -66,29 +70,45 @@ class Average:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Habits:
-    """What is read off the run before anything is learned. `averages`: by outcome. `habits`: of each witness that votes."""
+    """What is read off the run before anything is learned. `averages`: by outcome. `habits`: of each witness that votes.
+    `one_thing`: what a witness says with nearly all of its votes, such as "no error", if there is such a thing."""
 
     averages: Mapping[Outcome, Average]
     habits: Mapping[str, Habit]
+    one_thing: Mapping[str, str] = field(default_factory=dict)
 
 
 def habits_in(blocks: Sequence[Block]) -> Habits:
     """The averages of what Monte Carlo and witnesses say."""
     names = sorted({name for block in blocks for name in block.votes})
     averages = {outcome: _average([block for block in blocks if block.outcome is outcome]) for outcome in OUTCOMES}
-    return Habits(averages=averages, habits={name: _habit(blocks, name) for name in names})
+    said = {name: _said(blocks, name) for name in names}
+    habits = {name: habit_of([len(row) - 1 for row in rows], [row[:-1] for row in rows]) for name, rows in said.items()}
+    one_thing = {name: found for name, rows in said.items() if (found := _one_thing(rows))}
+    return Habits(averages=averages, habits=habits, one_thing=one_thing)
 
 
-def _habit(blocks: Sequence[Block], name: str) -> Habit:
-    heard = [(block.steps, block.votes[name]) for block in blocks if name in block.votes]
-    named = []
-    for steps, own in heard:
-        patterns = own.patterns
-        chains = np.diff(np.append(own.heard.begins, len(own.heard.chains)))
-        shares = patterns.count * (chains / patterns.total)[patterns.pattern]
-        by_place = np.bincount(patterns.place, weights=shares, minlength=steps + 1)
-        named.append(by_place[:-1].astype(np.float64))
-    return habit_of([steps for steps, _ in heard], named)
+def _said(blocks: Sequence[Block], name: str) -> list[Floats]:
+    """For each block of which a witness speaks, how many chains it says each place of, (K + 1,). A chain counts once."""
+    found = []
+    for block in blocks:
+        if name in block.votes:
+            own = block.votes[name]
+            chains = np.diff(np.append(own.heard.begins, len(own.heard.chains)))
+            shares = own.patterns.count * (chains / own.patterns.total)[own.patterns.pattern]
+            found.append(np.bincount(own.patterns.place, weights=shares, minlength=block.steps + 1).astype(np.float64))
+    return found
+
+
+def _one_thing(said: Sequence[Floats]) -> str:
+    total = sum(float(row.sum()) for row in said)
+    shares = {
+        "no error": sum(float(row[-1]) for row in said),
+        "the first step": sum(float(row[0]) for row in said),
+        "the last step": sum(float(row[-2]) for row in said),
+    }
+    most = max(shares, key=lambda thing: shares[thing])
+    return most if total >= _FEW and shares[most] >= _NEARLY_ALL * total else ""
 
 
 def _average(blocks: Sequence[Block]) -> Average:
@@ -153,15 +173,24 @@ class Model:
         """The table of a confusion (see `Confusion.table`) on chains of this outcome and length. None: that of Monte Carlo."""
         key = (witness, outcome, steps)
         if key not in self._tables:
-            confusion = self.monte_carlo(outcome) if witness is None else self.witness(witness, outcome)
-            self._tables[key] = confusion.table(steps)
+            confusion = self.monte_carlo(outcome) if witness is None else self.witness(witness)
+            table = confusion.table(steps)
+            if witness is not None and outcome is Outcome.RIGHT:
+                missed = self.missed(witness)
+                table[:-1] *= 1 - missed
+                table[:-1, -1] += missed
+            self._tables[key] = table
         return self._tables[key]
 
-    def witness(self, name: str, outcome: Outcome) -> Confusion:
-        """How a witness that votes errs on chains with this outcome."""
+    def missed(self, name: str) -> float:
+        """Of the errors of chains with a right answer, the share that a witness misses and would see elsewhere."""
+        return float(self.parameters.rows[witness_key(name, MISSED)][0])
+
+    def witness(self, name: str) -> Confusion:
+        """How a witness that votes errs, but for errors that it misses where the answer is right."""
         rows = self.parameters.rows
         support = Support(habit=self.habits.habits[name])
-        return Confusion(rows[witness_key(name, outcome, ERROR)], rows[witness_key(name, FREE)], support)
+        return Confusion(rows[witness_key(name, ERROR)], rows[witness_key(name, FREE)], support)
 
     def monte_carlo(self, outcome: Outcome) -> Confusion:
         """How Monte Carlo errs on chains with this outcome."""
@@ -242,14 +271,19 @@ class Model:
     def _count_votes(self, block: Block, posterior: Floats, found: Expected) -> None:
         for name, own in block.votes.items():
             weights = own.heard.by_pattern(posterior)
-            confusion, concentration = self.witness(name, block.outcome), self._concentration(name)
+            concentration = self._concentration(name)
             table = self.table(name, block.outcome, block.steps)
             named = votes.tables(own.patterns, table, concentration, weights)
-            error, free = confusion.counts(block.steps, named)
-            found.add(witness_key(name, block.outcome, ERROR), error)
+            key, draws = concentration_key(name), float(named.sum())
+            if block.outcome is Outcome.RIGHT:
+                missed = named[:-1, -1] * self.missed(name) / table[:-1, -1]
+                errors = float(named[:-1].sum())
+                found.add(witness_key(name, MISSED), np.array([missed.sum(), errors - missed.sum()]))
+                named[:-1, -1] -= missed
+            error, free = self.witness(name).counts(block.steps, named)
+            found.add(witness_key(name, ERROR), error)
             found.add(witness_key(name, FREE), free)
-            key = concentration_key(name)
-            found.tables[key] = found.tables.get(key, 0.0) + float(named.sum())
+            found.tables[key] = found.tables.get(key, 0.0) + draws
             exposed = votes.exposure(own.patterns, concentration, weights)
             found.exposures[key] = found.exposures.get(key, 0.0) + exposed
 

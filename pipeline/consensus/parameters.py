@@ -16,7 +16,7 @@ from pipeline.core.statistics import Floats
 
 Key = tuple[str, ...]
 OUTCOME, PLACE, MONTE_CARLO, WITNESS = "outcome", "place", "monte_carlo", "witness"
-ERROR, FREE = "error", "free"
+ERROR, FREE, MISSED = "error", "free", "missed"
 GOOD, FIRST_BAD, AFTER = "good", "first_bad", "after"
 
 
@@ -35,10 +35,11 @@ def monte_carlo_key(outcome: Outcome, row: str) -> Key:
     return (MONTE_CARLO, outcome, row)
 
 
-def witness_key(name: str, *row: str) -> Key:
-    """The ways in which a witness errs: on chains with an error, by outcome, or on those without. Or what a witness that checks
-    steps says of a step that is GOOD, FIRST_BAD or AFTER the first bad one: (0, 1, unknown)."""
-    return (WITNESS, name, *row)
+def witness_key(name: str, row: str) -> Key:
+    """Of a witness that votes: the ways in which it errs where there is an error (ERROR) and where there is none (FREE), and
+    (missed, seen): of the errors of chains with a right answer, how many it misses that it would see elsewhere (MISSED). Of a
+    witness that checks steps: (0, 1, unknown) of steps that are GOOD, FIRST_BAD or AFTER the first bad one."""
+    return (WITNESS, name, row)
 
 
 def concentration_key(name: str) -> Key:
@@ -51,19 +52,14 @@ OUTCOME_PRIOR = {Outcome.WRONG: (1.0, 49.0), Outcome.RIGHT: (17.0, 3.0), Outcome
 right answer, people find an error in 4 % (GSM8K) to 52 % (Omni-MATH) (ProcessBench, arXiv 2412.06559)."""
 PLACE_PRIOR = (4.0,) * BINS
 MONTE_CARLO_PRIOR: Mapping[Outcome, Mapping[str, Sequence[float]]] = {
-    Outcome.WRONG: {ERROR: (7.0, 0.0, 0.5, 0.3, 0.2), FREE: (4.0, 1.0)},
+    Outcome.WRONG: {ERROR: (24.0, 0.0, 0.6, 0.5, 0.3), FREE: (4.0, 1.0)},
     Outcome.RIGHT: {ERROR: (1.5, 0.0, 0.25, 0.25, 3.0), FREE: (9.5, 0.5)},
-    Outcome.UNKNOWN: {ERROR: (6.0, 0.0, 0.5, 0.3, 1.2), FREE: (4.5, 0.5)},
+    Outcome.UNKNOWN: {ERROR: (20.0, 0.0, 0.6, 0.5, 4.0), FREE: (9.0, 1.0)},
 }
-"""Monte Carlo is nearly taken at its word until the run speaks against it. It is not where the answer is right in spite of an
-error: most such errors are those that the policy makes good, so that the value did not fall."""
-WITNESS_PRIOR: Mapping[Outcome, Sequence[float]] = {
-    Outcome.WRONG: (2.0, 0.5, 0.5, 0.5, 1.5),
-    Outcome.RIGHT: (1.5, 0.5, 0.4, 0.4, 2.2),
-    Outcome.UNKNOWN: (2.0, 0.5, 0.5, 0.5, 1.5),
-}
-"""A witness on chains with an error. It too misses more of the errors that do no harm."""
-WITNESS_FREE_PRIOR = (4.0, 1.0)
+"""Monte Carlo is nearly taken at its word until the run speaks against it. Where it and a witness hardly ever agree, nothing
+else says which of them is right, so this prior is strong. It is not where the answer is right in spite of an error: most such
+errors are those that the policy makes good, so that the value did not fall."""
+WITNESS_PRIOR: Mapping[str, Sequence[float]] = {ERROR: (2.0, 0.5, 0.5, 0.5, 1.5), FREE: (4.0, 1.0), MISSED: (1.0, 4.0)}
 STEP_PRIOR: Mapping[str, Sequence[float]] = {GOOD: (0.5, 2.0, 1.5), FIRST_BAD: (1.5, 1.0, 1.5), AFTER: (1.0, 1.0, 1.0)}
 CONCENTRATION_PRIOR = (1.0, 0.1)
 """Shape and rate: a tenth of votes repeat, and the prior is worth one chain."""
@@ -120,9 +116,8 @@ def priors_for(vote_witnesses: Sequence[str], step_witnesses: Sequence[str]) -> 
         for row, counts in MONTE_CARLO_PRIOR[outcome].items():
             rows[monte_carlo_key(outcome, row)] = counts
     for name in vote_witnesses:
-        for outcome in OUTCOMES:
-            rows[witness_key(name, outcome, ERROR)] = WITNESS_PRIOR[outcome]
-        rows[witness_key(name, FREE)] = WITNESS_FREE_PRIOR
+        for row, counts in WITNESS_PRIOR.items():
+            rows[witness_key(name, row)] = counts
     for name in step_witnesses:
         for row, counts in STEP_PRIOR.items():
             rows[witness_key(name, row)] = counts

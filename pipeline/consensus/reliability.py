@@ -69,6 +69,8 @@ def reliability_lines(learned: Learned) -> list[str]:
         says = ", ".join(f"{WORDS[way]} {text}" for way, text in row.says.items())
         about = f"{row.truth}, {row.answer} answer, about {format_count(row.chains, 'chain')}"
         lines.append(f"          {row.witness} ({about}): {says}")
+    for witness, said in learned.says_one_thing.items():
+        lines.append(f"          {witness} says of nearly all chains: {said}; it is of no use")
     if not learned.converged:
         lines.append("          learning did not end: these figures, and the labels, may be off")
     return lines

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from tests.bench.agree import agree
 from tests.bench.calibrate import calibrate
 from tests.bench.compare import compare
+from tests.bench.consensus import consensus
 from tests.bench.control import control_plane
 from tests.bench.demo import demo
 from tests.bench.engine import engine_share
@@ -49,6 +50,7 @@ OTHERS: dict[str, Callable[[], None]] = {
     "agree": agree,
     "score-run": score_run_bench,
     "calibrate": calibrate,
+    "consensus": consensus,
     "sweep": sweep,
     "tiny": tiny,
     "real": real,
