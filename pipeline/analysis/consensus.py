@@ -120,6 +120,16 @@ class Consensus:
         sure = f"@{self._settings.certainty:g}" if self.how is ConsensusHow.posterior else ""
         return f"consensus:{self.how.value}{sure}({','.join(each.source.name for each in self.witnesses)})"
 
+    @property
+    def advice(self) -> str:
+        """What would make better labels; empty for nothing."""
+        if self.how is not ConsensusHow.posterior or self._settings.JOINT:
+            return ""
+        return (
+            f"estimator.name={self._settings.name} takes the prefixes of a chain as independent: "
+            "estimator.name=pooled knows more of the place of an error, and makes other labels of the same rollouts"
+        )
+
     def measure(self, chains: Sequence[Chain], trials: Mapping[str, Trials], state: Any) -> Measured:
         """What is known of the chains of a unit, each by itself."""
         found = chain_values([chain.shape for chain in chains], trials, self.values, state, ruler=self._ruler)

@@ -194,7 +194,8 @@ def _write_consensus(writer: "_Writer", units: Sequence[UnitRef], consensus: Con
             done += len(of_unit)
     summary = counted.summary()
     notes = [*(summary_lines(summary) if summary else ()), *(reliability_lines(learned) if learned else ())]
-    writer.edited = replace(writer.edited, notes=tuple(notes))
+    advice = [f"advice    {consensus.advice}"] if consensus.advice else []
+    writer.edited = replace(writer.edited, notes=(*notes, *advice))
 
 
 def _set_aside(path: str, table: pa.Table) -> None:
