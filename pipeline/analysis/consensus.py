@@ -1,6 +1,6 @@
 """Consensus labels of a run: what Monte Carlo says of the chains of a unit, what the witnesses say, and the labels of both.
 
-Where reliabilities are learnt (consensus.how=posterior), the labels of a chain depend on the whole run. So there are two
+Where reliabilities are learned (consensus.how=posterior), the labels of a chain depend on the whole run. So there are two
 passes: `Consensus.measure` for each unit, then `Consensus.learn` from the evidence of all of them, then `Consensus.labels` for
 each."""
 
@@ -49,7 +49,7 @@ from pipeline.witnesses import registry
 from pipeline.witnesses.registry import witnesses_of
 
 TABLE = "reliabilities"
-"""The table of an edition that holds what was learnt."""
+"""The table of an edition that holds what was learned."""
 VERSION = 1
 
 
@@ -149,8 +149,8 @@ class Consensus:
         return learn(evidence) if self.how is ConsensusHow.posterior else None
 
     def places(self, evidence: Sequence[ChainEvidence], learned: Learned | None) -> Sequence[Floats] | None:
-        """For each chain, the probabilities of the places of its first error. None where nothing was learnt. It takes less time
-        for many chains at once."""
+        """For each chain, the probabilities of the places of its first error. None where nothing was learned. It takes less
+        time for many chains at once."""
         return None if learned is None else posterior(evidence, learned)
 
     def labels(self, unit: Measured, places: Sequence[Floats] | None) -> pa.Table:
@@ -216,7 +216,7 @@ def _place(chain: Chain, values: ChainValues) -> tuple[float, ...] | None:
 
 
 def learned_table(learned: Learned, chains: int) -> pa.Table:
-    """What was learnt, as a row of `schemas.RELIABILITIES`."""
+    """What was learned, as a row of `schemas.RELIABILITIES`."""
     row = {"version": VERSION, "chains": chains, "learned": json.dumps(learned.as_dict(), sort_keys=True)}
     return pa.Table.from_pylist([row], schema=RELIABILITIES)
 

@@ -62,7 +62,7 @@ def _text(cell: Cell) -> str:
 def reliability_lines(learned: Learned) -> list[str]:
     """The same as lines for a terminal."""
     lines = [
-        f"learnt    from {format_count(learned.learned_from, 'chain')}: where Monte Carlo and each witness place the first "
+        f"learned   from {format_count(learned.learned_from, 'chain')}: where Monte Carlo and each witness place the first "
         "error, with 95 % intervals"
     ]
     for row in _rows(learned):

@@ -1,7 +1,7 @@
 """The interface of a witness: it says of a chain where its first error is, or which of its steps hold.
 
 A witness is named `KIND:SOURCE`: the kind of a registered witness, and what it reads, such as the name of a judge or a file.
-What it says is a claim (`consensus.evidence`), and how much a claim is worth is learnt from the run. So a witness need not be
+What it says is a claim (`consensus.evidence`), and how much a claim is worth is learned from the run. So a witness need not be
 right, and its probabilities need not be calibrated."""
 
 from abc import abstractmethod

@@ -144,7 +144,7 @@ def test_posterior_labels_what_is_certain_and_gives_soft_targets_for_all_steps(r
             assert (label == 1) == (here >= 0.8)
             assert label != 0 or here <= 0.2
     said = "\n".join(done.notes)
-    assert f"learnt    from {CHAINS} chains" in said
+    assert f"learned   from {CHAINS} chains" in said
     assert "judge:good (an error, " in said
     assert "estimator.name=fixed takes the prefixes of a chain as independent: estimator.name=pooled knows more" in said
     pooled = consensus(run_dir, name="pooled")

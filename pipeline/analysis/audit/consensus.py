@@ -1,4 +1,4 @@
-"""Proves labels by consensus: that they follow from the rollouts, from what the witnesses say, and from what was learnt of
+"""Proves labels by consensus: that they follow from the rollouts, from what the witnesses say, and from what was learned of
 all."""
 
 import math
@@ -20,7 +20,7 @@ from pipeline.witnesses import registry
 
 MAKE_AGAIN = "make the labels again with `relabel`"
 _LEARNED_DIGITS = 1e-6
-"""By how much learnt numbers may differ between processors: learning ends when they change by less."""
+"""By how much learned numbers may differ between processors: learning ends when they change by less."""
 
 
 class ConsensusProof:

@@ -95,7 +95,7 @@ def _tables(found: ConsensusSummary) -> list[Table]:
 def _reliabilities(learned: Sequence[Reliability]) -> Table:
     ways = (Way.EXACT, Way.EARLY, Way.LATE, Way.NONE, Way.ALARM)
     return Table(
-        caption="How reliable Monte Carlo and each witness are, learnt from this run: of chains with a first error, and of "
+        caption="How reliable Monte Carlo and each witness are, learned from this run: of chains with a first error, and of "
         "chains without one, how often it names that step, an earlier or a later one, none, or some step. In brackets 95 % "
         "intervals.",
         heads=("", "answer", "in truth", "chains, about", *(WORDS[way] for way in ways)),
