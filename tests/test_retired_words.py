@@ -27,7 +27,7 @@ from tests.words import documents, parts_of, retired_texts, retired_words
         ("x = 1  # so many rollouts", ["so many"]),
         ("x = '''As so\n    many.'''", [r"so\n    many"]),
         ("f'{x} are Undecided'", ["Undecided"]),
-        ('def f():\n    """A state.\n\n    It tells what was learned.\n    """', ["tells", "learned"]),
+        ('def f():\n    """A state.\n\n    It tells what was learnt.\n    """', ["tells", "learnt"]),
         ("'core.doors'; x: 'Door[int]'", []),
         ("x = 1  # A unit is handed out.", ["handed"]),
         ("headroom = handle = bedroom = factor = by_hand = 1", []),
@@ -47,7 +47,7 @@ def test_a_retired_word_is_found(tmp_path: Path, source: str, found: list[str]) 
     [
         ("README.md", "# Doors\n\nA chain is undecided.\n", [(1, "Doors"), (3, "undecided")]),
         ("README.md", "Was `undecided`.\n\n```\nmake journal\n```\n\nA journal.\n", [(7, "journal")]),
-        ("label.yaml", "# What was learned.\nname: pooled\n", [(1, "learned")]),
+        ("label.yaml", "# What was learnt.\nname: pooled\n", [(1, "learnt")]),
         ("view.js", "// The crew.\nconst text = 'It tells';\n", [(1, "crew"), (2, "tells")]),
         ("page.css", "/* leftovers */", [(1, "leftovers")]),
         ("page.html", "<p>so many steps</p>", [(1, "so many")]),
