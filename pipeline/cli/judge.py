@@ -10,7 +10,7 @@ from pipeline.core.formatting import WHY_NO_VERDICT, format_count, format_durati
 from pipeline.core.records import ReadingKind
 
 if TYPE_CHECKING:
-    from pipeline.runtime.chain_run.run import ChainRun
+    from pipeline.core.progress import ChainRun
     from pipeline.runtime.worker_handle import Watcher
 
 NOTHING_SAID = 1

@@ -9,7 +9,7 @@ from pipeline.config.score import ScoreConfig
 from pipeline.core.formatting import WHY_UNSCORED, format_count, format_duration, format_percent
 
 if TYPE_CHECKING:
-    from pipeline.runtime.chain_run.run import ChainRun
+    from pipeline.core.progress import ChainRun
     from pipeline.runtime.worker_handle import Watcher
 
 NOTHING_SCORED = 1

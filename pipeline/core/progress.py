@@ -164,6 +164,21 @@ class Summary:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ChainRun:
+    """What a run over chains holds, and what this start did. `totals`: of the whole run; `rejected` rows were left out.
+    `now`: what this start has added to the log."""
+
+    run_dir: str
+    totals: Totals
+    units: int
+    units_done_now: int
+    now: Totals
+    seconds_starting: float
+    seconds_working: float
+    damaged: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RelabelResult:
     """The result of `relabel` or `regrade`. `number` of the new edition; None if the current labels already matched. `notes`:
     lines about labels by consensus, what was left out and what was learned, and about judges that were read anew."""

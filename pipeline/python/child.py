@@ -1,5 +1,5 @@
-"""The process that labels for a Python call. The caller's process loads neither Ray nor an engine, and keeps its event loop,
-signal handlers and environment.
+"""The process that labels or judges for a Python call. The caller's process loads neither Ray nor an engine, and keeps its
+event loop, signal handlers and environment.
 
     python -m pipeline.python.child DESCRIPTOR
 
@@ -12,19 +12,23 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from multiprocessing.connection import Connection
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pipeline.core.errors import StepvalueError, UsageError
 from pipeline.core.output import say
-from pipeline.core.progress import Status, Summary
+from pipeline.core.progress import ChainRun, Status, Summary
 from pipeline.python.outcome import Outcome
 from pipeline.python.task import Task
+from pipeline.storage.run_record import JUDGE, LABEL
+
+if TYPE_CHECKING:
+    from pipeline.cli.command import Command
 
 
 def main(descriptor: int) -> None:
-    """Label once."""
+    """Do one task."""
     connection: Connection[Any, Any] = Connection(descriptor)
     task: Task = connection.recv()
     threading.Thread(target=_end_with, args=(connection,), daemon=True).start()
@@ -37,7 +41,7 @@ def _outcome(task: Task, connection: "Connection[Any, Any]") -> Outcome:
 
     try:
         with task.offered():
-            return Outcome(summary=_labelled(task, send))
+            return Outcome(summary=_DOING[task.command](task, send))
     except StepvalueError as error:
         return Outcome(error=type(error).__name__, message=str(error))
     except KeyboardInterrupt:
@@ -47,10 +51,34 @@ def _outcome(task: Task, connection: "Connection[Any, Any]") -> Outcome:
 
 
 def _labelled(task: Task, send: Callable[[Status], None]) -> Summary:
-    from pipeline.cli.compose import compose
-    from pipeline.cli.label import LABEL, label_run
+    from pipeline.cli.label import LABEL as COMMAND
+    from pipeline.cli.label import label_run
 
-    composed = compose(LABEL, task.overrides)
+    config = _settings(COMMAND, task)
+    summary = label_run(config, send)
+    _write_page(summary, wanted=config.run.report)
+    return summary
+
+
+def _judged(task: Task, send: Callable[[Status], None]) -> ChainRun:
+    from pipeline.cli.judge import JUDGE as COMMAND
+    from pipeline.cli.judge import judge_with_ray
+
+    return judge_with_ray(_settings(COMMAND, task), send)
+
+
+_DOING: Mapping[str, Callable[[Task, Callable[[Status], None]], Summary | ChainRun]] = {
+    LABEL: _labelled,
+    JUDGE: _judged,
+}
+"""Command -> what does it."""
+
+
+def _settings(command: "Command", task: Task) -> Any:
+    """The settings of a task. Raises UsageError."""
+    from pipeline.cli.compose import compose
+
+    composed = compose(command, task.overrides)
     for remark in composed.remarks:
         say(remark)
     config = composed.settings()
@@ -59,9 +87,7 @@ def _labelled(task: Task, send: Callable[[Status], None]) -> Summary:
             "cluster.address: a run with an object that was given in Python is for one machine: make the object a plug-in, "
             "which every machine can install, or leave cluster.address out"
         )
-    summary = label_run(config, send)
-    _write_page(summary, wanted=config.run.report)
-    return summary
+    return config
 
 
 def _write_page(summary: Summary, *, wanted: bool) -> None:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pipeline.engines.base import Policy
     from pipeline.estimators.base import Estimator
     from pipeline.graders.base import Grader
+    from pipeline.judges.base import Judge
 
 _PATH = "data.path"
 _INPUTS = ("data", _PATH)
@@ -120,14 +121,17 @@ def open_run(
     policy: "Policy | type[Policy] | None" = None,
     estimator: "Estimator | type[Estimator] | None" = None,
     grader: "Grader | type[Grader] | None" = None,
+    judge: "Judge | type[Judge] | None" = None,
 ) -> Run:
     """A run directory that `label` has written, from Python or the command line, also an unfinished one.
 
     `policy`, `estimator`, `grader`: the objects that `label` was given, if it was; `relabel`, `regrade` and `audit` need them.
+    `judge`: the object that `Run.judge` was given; `regrade` and `audit` need it.
 
     Raises UsageError where there is no run, and StoreError for a damaged one.
     """
-    return Run(run_dir, objects=objects_of({"policy": policy, "estimator": estimator, "grader": grader}))
+    given = {"policy": policy, "estimator": estimator, "grader": grader, "judge": judge}
+    return Run(run_dir, objects=objects_of(given))
 
 
 def policies() -> list[str]:

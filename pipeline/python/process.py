@@ -1,4 +1,4 @@
-"""Runs `label` in a process of its own, passes on what it reports, and stops it when the caller is interrupted."""
+"""Runs `label` or `judge` in a process of its own, passes on what it reports, and stops it when the caller is interrupted."""
 
 import os
 import queue
@@ -16,7 +16,7 @@ from typing import Any
 
 import pipeline
 from pipeline.core.errors import Interrupted, RunInterrupted
-from pipeline.core.progress import Status, Summary
+from pipeline.core.progress import ChainRun, Status, Summary
 from pipeline.python.outcome import Outcome
 from pipeline.python.task import Task
 
@@ -28,9 +28,16 @@ _RELAY_SECONDS = 2.0
 
 
 def label_elsewhere(task: Task, watch: Callable[[Status], None]) -> Summary:
+    """Do a task of `label`, and call `watch` with each status. Raises as `done_elsewhere` does."""
+    summary = done_elsewhere(task, watch)
+    assert isinstance(summary, Summary)
+    return summary
+
+
+def done_elsewhere(task: Task, watch: Callable[[Status], None]) -> Summary | ChainRun:
     """Do a task, and call `watch` with each status.
 
-    Raises what `pipeline.runtime.driver.label` raises, UsageError for settings that are wrong, and RunInterrupted after Ctrl-C,
+    Raises what the driver of the command raises, UsageError for settings that are wrong, and RunInterrupted after Ctrl-C,
     once the process has stored its work. A second Ctrl-C ends it at once. Interrupted is a process that somebody else stopped.
     """
     ours, theirs = Pipe()

@@ -12,14 +12,17 @@ from pipeline.analysis.chains import Chains, chosen
 from pipeline.cli.command import Command
 from pipeline.core.errors import StepvalueError, UsageError, first_line
 from pipeline.core.progress import RelabelResult, Summary
-from pipeline.core.schemas import REJECTS, ROLLOUTS
+from pipeline.core.schemas import CRITIQUES, REJECTS, ROLLOUTS
 from pipeline.core.shown import Shown
 from pipeline.python.choices import format_settings, with_options
-from pipeline.python.objects import objects_of, offered_format, offered_here, settings_with
+from pipeline.python.objects import is_object, objects_of, offered_format, offered_here, sent, settings_with
 from pipeline.python.outline import run_lines, stored_summary
-from pipeline.python.overrides import Setting, overrides_of, said, settings_in
+from pipeline.python.overrides import Setting, overrides_of, policy_settings, said, settings_in
+from pipeline.python.task import Task
+from pipeline.python.views import progress_view
 from pipeline.storage.location import storage_at
 from pipeline.storage.shards import ShardRecord, read_shard
+from pipeline.storage.stored_critiques import critique_frames, judge_names, stored_judge
 from pipeline.storage.stored_run import StoredRun, stored_run
 
 if TYPE_CHECKING:
@@ -27,11 +30,13 @@ if TYPE_CHECKING:
     from pipeline.analysis.agree.run import Agreement
     from pipeline.analysis.audit.run import AuditReport
     from pipeline.analysis.calibrate.run import CalibrationReport
+    from pipeline.engines.base import Policy
     from pipeline.export.base import Exporter
     from pipeline.export.formats.base import Format
     from pipeline.export.result import ExportResult
     from pipeline.runtime.objects import Given
     from pipeline.runtime.scoring.files import Scored
+    from pipeline.storage.stored_critiques import CritiqueCounts
 
 SCHEMAS = {"rollouts": ROLLOUTS, "rejects": REJECTS}
 
@@ -200,6 +205,49 @@ class Run(Shown):
         ):
             # A notebook has an event loop in this thread already.
             return thread.submit(score_to_file, config).result()
+
+    def judge(
+        self,
+        name: str,
+        *,
+        policy: "str | Path | Mapping[str, Any] | Policy | type[Policy] | None" = None,
+        progress: bool = True,
+        **settings: Any,
+    ) -> "CritiqueCounts":
+        """Have the judge `name` criticise the chains of this run: `run.judge("qwq", policy="Qwen/QwQ-32B")`, and return its
+        critiques in numbers. The same call continues it, and judges chains that are new.
+
+        Settings as for the command `judge`: `judge={"votes": 8}`; `judge` and `policy` may also be objects of yours. As the
+        call of `label`, it works in a process of its own."""
+        from pipeline.cli.judge import JUDGE
+        from pipeline.engines.registry import ENGINES
+        from pipeline.python.process import done_elsewhere
+        from pipeline.storage.stored_critiques import critique_counts
+
+        objects = objects_of({"policy": policy, **settings})
+        asked = [
+            Setting(key="run_dir", value=self.run_dir, said="the directory of this run"),
+            Setting(key="judge.name", value=name, said=said("name", name)),
+            *([] if is_object(policy) else policy_settings(policy, ENGINES.names())),
+            *settings_with(objects, settings),
+        ]
+        task = Task(overrides=overrides_of(with_options(asked, JUDGE)), objects=sent(objects), command=JUDGE.name)
+        with progress_view(shown=progress) as watch:
+            done_elsewhere(task, watch)
+        # `audit` and `regrade` read critiques with it.
+        self._objects = (*self._objects, *(each for each in objects if each.section == "judge"))
+        return critique_counts(stored_judge(self._storage, name))
+
+    @property
+    def judges(self) -> list[str]:
+        """The names of the judges of this run, unfinished ones too."""
+        return judge_names(self._storage)
+
+    def critiques(self, name: str, *, partial: bool = False) -> pl.DataFrame:
+        """The critiques of a judge, one row per vote, in the order of the input, each as it was read last; see
+        pipeline/storage/README.md for the columns. `partial`: also those of a judge that is unfinished."""
+        frames = list(critique_frames(stored_judge(self._storage, name, partial=partial)))
+        return pl.concat(frames) if frames else pl.DataFrame(CRITIQUES.empty_table())
 
     def calibrate(self, scores: str | Path, out: str | Path, **settings: Any) -> "CalibrationReport":
         """Fit a calibration of the step scores in a file or folder to the rollouts of this run, and write it to the file `out`.

@@ -1,9 +1,11 @@
-"""What the process that labels is asked to do."""
+"""What the process that works for a Python call is asked to do."""
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from pipeline.storage.run_record import LABEL
 
 if TYPE_CHECKING:
     from pipeline.runtime.objects import Packed
@@ -11,10 +13,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """`overrides`: settings of the command `label`. `objects`: those that the call gave; None without any."""
+    """`command`: `label` or `judge`. `overrides`: its settings. `objects`: those that the call gave; None without any."""
 
     overrides: Sequence[str]
     objects: "Packed | None" = None
+    command: str = LABEL
 
     def offered(self) -> AbstractContextManager[None]:
         """The registries of this process resolve the names of the objects within the context. Raises UsageError."""

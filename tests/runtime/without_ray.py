@@ -43,7 +43,7 @@ class _Sender:
 
 def _label_here(task: Task, watch: Callable[[Status], None]) -> Summary:
     sender = cast("Connection[Any, Any]", _Sender(watch))
-    return child._outcome(task, sender).result()
+    return cast("Summary", child._outcome(task, sender).result())
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from typing import Any
 from pipeline.config.label import RunConfig
 from pipeline.core.errors import StoreError
 from pipeline.core.formatting import format_unfinished
-from pipeline.core.progress import Status
+from pipeline.core.progress import ChainRun, Status
 from pipeline.core.records import Totals, UnitTarget
 from pipeline.runtime.chain_run.chains import ChainSource
 from pipeline.runtime.chain_run.staging import staged_chains
@@ -51,21 +51,6 @@ class ChainRunTask:
     doing: str
     counted: str
     count: Callable[[Totals], int]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChainRun:
-    """What a run over chains holds, and what this start did. `totals`: of the whole run; `rejected` rows were left out.
-    `now`: what this start has added to the log."""
-
-    run_dir: str
-    totals: Totals
-    units: int
-    units_done_now: int
-    now: Totals
-    seconds_starting: float
-    seconds_working: float
-    damaged: tuple[str, ...] = ()
 
 
 def run_over_chains(

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pipeline.config.judge import JudgeRunConfig
 from pipeline.core.errors import RunConflict, UsageError
 from pipeline.core.ids import content_id
+from pipeline.core.progress import ChainRun
 from pipeline.core.schemas import CHAINS, CHAINS_WITH_ANSWERS, SCHEMA_VERSION
 from pipeline.engines.base import OnDevices
 from pipeline.engines.registry import policy_for
@@ -17,7 +18,7 @@ from pipeline.judges import PARSER_VERSION
 from pipeline.judges.base import Judge
 from pipeline.judges.registry import judge_for
 from pipeline.runtime.chain_run.chains import ChainSource, labelled_chains, labelled_identity
-from pipeline.runtime.chain_run.run import ChainRun, ChainRunTask, Hiring, Running, run_over_chains
+from pipeline.runtime.chain_run.run import ChainRunTask, Hiring, Running, run_over_chains
 from pipeline.runtime.judging.worker import judging_worker
 from pipeline.runtime.state import section_identity
 from pipeline.runtime.stop import StopSignal

@@ -9,11 +9,12 @@ from dataclasses import replace
 from pipeline.config.score import ScoreConfig
 from pipeline.core.errors import RunConflict
 from pipeline.core.ids import content_id
+from pipeline.core.progress import ChainRun
 from pipeline.core.schemas import SCHEMA_VERSION
 from pipeline.data.rows import input_digest
 from pipeline.graders.registry import grader_version
 from pipeline.runtime.chain_run.chains import labelled_identity
-from pipeline.runtime.chain_run.run import ChainRun, ChainRunTask, Hiring, Running, run_over_chains
+from pipeline.runtime.chain_run.run import ChainRunTask, Hiring, Running, run_over_chains
 from pipeline.runtime.scoring.calibrated import calibration_id
 from pipeline.runtime.scoring.chains import score_source
 from pipeline.runtime.scoring.worker import scoring_worker

@@ -9,9 +9,8 @@ import polars as pl
 from pipeline.__main__ import compose_label
 from pipeline.config.judge import JudgeRunConfig
 from pipeline.config.label import ClusterConfig, RunConfig
-from pipeline.core.progress import Status
+from pipeline.core.progress import ChainRun, Status
 from pipeline.judges.settings import OracleJudgeConfig, OracleVotes
-from pipeline.runtime.chain_run.run import ChainRun
 from pipeline.runtime.judging.run import judge_run
 from pipeline.runtime.stop import StopSignal
 from pipeline.storage.location import storage_at

@@ -14,10 +14,9 @@ from pipeline.__main__ import compose_label, main
 from pipeline.config.label import ClusterConfig, Columns, DataConfig, RunConfig
 from pipeline.config.score import ScoreConfig
 from pipeline.core.errors import Interrupted, RunConflict, UsageError
-from pipeline.core.progress import Status
+from pipeline.core.progress import ChainRun, Status
 from pipeline.core.schemas import CALIBRATED_SCORES, SCORES
 from pipeline.graders.settings import MathConfig
-from pipeline.runtime.chain_run.run import ChainRun
 from pipeline.runtime.scoring.estimate import estimate_scores
 from pipeline.runtime.scoring.files import score_to_file
 from pipeline.runtime.scoring.run import score_run
