@@ -84,7 +84,7 @@ def test_a_run_has_judges_and_their_critiques(run: Run, capsys: pytest.CaptureFi
     assert run.judge("dry", judge={"kind": "oracle", "votes": 2, "oracle": {"seed": 3}}, progress=False) == counts
     with pytest.raises(RunConflict, match=r"has the critiques of judge.name=dry with other settings"):
         run.judge("dry", judge="oracle", progress=False)
-    with pytest.raises(UsageError, match="has no judge dri: did you mean dry"):
+    with pytest.raises(UsageError, match="has no judge dri: choose from dry"):
         run.critiques("dri")
 
 
