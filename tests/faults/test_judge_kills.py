@@ -1,5 +1,5 @@
-"""kill -9 of a judge with its private Ray, of the driver or of a worker, again and again: every vote is there once, and what was
-committed is not judged again."""
+"""kill -9 of a judge with its private Ray, of the driver or of a worker, again and again: every vote is there once, and what
+was committed is not judged again."""
 
 import os
 import random
