@@ -10,7 +10,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from pipeline.__main__ import main
+from pipeline.__main__ import compose_label, main
 from pipeline.analysis.audit.findings import Check, Finding
 from pipeline.analysis.audit.run import audit
 from pipeline.config.changes import AuditConfig
@@ -19,8 +19,10 @@ from pipeline.judges.oracle import OracleJudge
 from pipeline.storage.commits import UNIT, commit_name, encode_commit, record_sequences
 from pipeline.storage.location import storage_at
 from pipeline.storage.shards import read_shard, write_shard
-from pipeline.storage.stored_critiques import TABLE, judge_storage
-from tests.runtime.judging.runs import NAME, VOTES, frame, judged, labelled, settings, stored
+from pipeline.storage.stored_critiques import TABLE, critique_frames, judge_names, judge_storage, stored_judge
+from tests.conftest import write_rows
+from tests.runtime.in_process import label_in_process
+from tests.runtime.judging.runs import NAME, QUICK, VOTES, frame, judged, labelled, rows, settings, stored
 
 CHAINS = 9
 
@@ -222,3 +224,19 @@ def test_status_of_a_judge(run_dir: Path, capsys: pytest.CaptureFixture[str]) ->
     (judge,) = json.loads(capsys.readouterr().out)["judges"]
     assert (judge["name"], judge["status"]["command"], judge["status"]["units_done"]) == (NAME, "judge", 2)
     assert "samples" not in judge["status"]["condition"]["seen"]["start"]
+
+
+def test_a_run_in_an_object_store_has_judges_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, run_dir = write_rows(tmp_path / "rows.jsonl", rows(CHAINS)), f"memory://{tmp_path.name}/run"
+    words = [f"data.path={path}", f"run_dir={run_dir}", "policy=oracle", "estimator=fixed", "sampling.rollouts=2"]
+    label_in_process(compose_label([*words, "run.unit_problems=4", "run.lock=false"]))
+    config = settings(Path("elsewhere"), replace(QUICK, lock=False))
+    assert judged(replace(config, run_dir=run_dir)).totals.rollouts == CHAINS * VOTES
+    storage = storage_at(run_dir)
+    assert judge_names(storage) == [NAME]
+    assert sum(each.height for each in critique_frames(stored_judge(storage, NAME))) == CHAINS * VOTES
+    report = audit(AuditConfig(run_dir=run_dir))
+    assert report.sound, report
+    assert report.orphans.foreign == ()
+    assert main(["regrade", f"run_dir={run_dir}", "lock=false"]) == 0
+    assert f"judge {NAME}: {CHAINS * VOTES} critiques read anew" in capsys.readouterr().out
