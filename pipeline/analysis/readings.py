@@ -1,4 +1,4 @@
-"""Reads the stored critiques of a judge anew: for `audit`, which compares, and for `regrade`, which writes what has changed.
+"""Reads the stored critiques of a judge again: for `audit`, which compares, and for `regrade`, which writes what has changed.
 
 Only this module of `analysis` knows judges. It asks none of them for a critique.
 """

@@ -89,7 +89,7 @@ def relabel(config: RelabelConfig) -> RelabelResult:
 
 
 def regrade(config: RegradeConfig) -> RelabelResult:
-    """Grade all stored completions and chains again, and read the critiques of judges anew. Raises UsageError for a missing or
+    """Grade all stored completions and chains again, and read the critiques of judges again. Raises UsageError for a missing or
     unfinished run, StoreError, RunConflict, and StepvalueError if the checker cannot work on this machine."""
     storage = storage_at(config.run_dir)
     refuse_unfinished(storage)

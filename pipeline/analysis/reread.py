@@ -1,4 +1,4 @@
-"""Reads the critiques of all judges of a run anew, as `regrade` does: the parser or a plug-in may read otherwise now.
+"""Reads the critiques of all judges of a run again, as `regrade` does: the parser or a plug-in may read otherwise now.
 
 Where a reading has changed, an edition of the judge's run has the readings of all its critiques. The critiques stay as they
 are.
@@ -34,7 +34,7 @@ from pipeline.storage.units import unit_chains
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RereadJudge:
     """What became of the critiques of a judge. `number`: of the new edition of readings; None where no reading has changed.
-    `fault`: why they were not read anew; empty where they were."""
+    `fault`: why they were not read again; empty where they were."""
 
     name: str
     critiques: int = 0
@@ -44,7 +44,7 @@ class RereadJudge:
 
 
 def reread_judges(storage: Storage, *, lock: bool) -> Iterator[RereadJudge]:
-    """Read the critiques of each judge of a run anew. A judge that cannot be read, is unfinished or is at work has a `fault`.
+    """Read the critiques of each judge of a run again. A judge that cannot be read, is unfinished or is at work has a `fault`.
     Raises StoreError for a run directory that cannot be read."""
     for name in judge_names(storage):
         own = judge_storage(storage, name)
@@ -59,9 +59,9 @@ def reread_lines(judges: Iterator[RereadJudge]) -> Iterator[str]:
     """A line for each judge."""
     for judge in judges:
         if judge.fault:
-            yield f"judge {judge.name}: not read anew: {judge.fault}"
+            yield f"judge {judge.name}: not read again: {judge.fault}"
             continue
-        read = f"judge {judge.name}: {format_count(judge.critiques, 'critique')} read anew"
+        read = f"judge {judge.name}: {format_count(judge.critiques, 'critique')} read again"
         if judge.number is None:
             yield f"{read}, and all say what they said before"
         else:

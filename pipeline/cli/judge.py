@@ -137,7 +137,7 @@ what is new. A run may have several judges. The same name with other settings is
 also be written with `judge.` before them.
 
 A critique is read as its template says. One without a verdict in that form is kept and counted. `regrade` reads all critiques
-anew, and `audit` proves them with the run.
+again, and `audit` proves them with the run.
 
 --estimate counts the chains, judges a sample of them, says how long all would take, and writes nothing.
 """,

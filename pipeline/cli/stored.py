@@ -81,7 +81,7 @@ REGRADE = Command(
         "regrade run_dir=out grader.deadline_seconds=5 estimator.rule=threshold",
     ),
     notes="""\
-`relabel` goes on from the new verdicts. The critiques of the run's judges are read anew too: where a reading changes, the new
+`relabel` goes on from the new verdicts. The critiques of the run's judges are read again too: where a reading changes, the new
 readings count.
 """,
     most_used=(

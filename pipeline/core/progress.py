@@ -181,7 +181,7 @@ class ChainRun:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelabelResult:
     """The result of `relabel` or `regrade`. `number` of the new edition; None if the current labels already matched. `notes`:
-    lines about labels by consensus, what was left out and what was learned, and about judges that were read anew."""
+    lines about labels by consensus, what was left out and what was learned, and about judges that were read again."""
 
     run_dir: str
     number: int | None = None

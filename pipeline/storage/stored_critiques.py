@@ -1,6 +1,6 @@
 """The judges of a run directory: the runs of `judge` in its folder `judges/`, their critiques and how these are read.
 
-Critiques never change. `regrade` may read them anew: an edition of the judge's run then has their readings, and counts as long
+Critiques never change. `regrade` may read them again: an edition of the judge's run then has their readings, and counts as long
 as the judge's log is the one that it was made from. Readers here take the newest readings.
 """
 
@@ -75,7 +75,7 @@ class StoredJudge:
 
     @property
     def digest(self) -> str:
-        """The identity of all critiques and of their newest readings. It changes when a chain is judged or read anew."""
+        """The identity of all critiques and of their newest readings. It changes when a chain is judged or read again."""
         found = [shard.sha256 for unit_id in self.run.wholes for shard in self.readings(unit_id)]
         return content_id("critiques", self.name, *(shard.sha256 for shard in self.shards), READINGS, *found)
 

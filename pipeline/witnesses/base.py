@@ -45,7 +45,7 @@ class Witness(Protocol):
 
     @abstractmethod
     def digest(self) -> str:
-        """A hash of everything that it says. Labels are made anew where it has changed. Raises as `about` does."""
+        """A hash of everything that it says. Labels are made again where it has changed. Raises as `about` does."""
         ...
 
     @abstractmethod

@@ -104,4 +104,4 @@ def test_an_object_is_a_judge_and_what_reads_critiques_needs_it(run: Run) -> Non
     assert "names a judge that cannot be used here" in fault
     assert open_run(run.run_dir, judge=Longest).audit().sound
     notes = " ".join(open_run(run.run_dir).regrade().notes)
-    assert "judge own: not read anew: judge.kind=longest is the object" in notes
+    assert "judge own: not read again: judge.kind=longest is the object" in notes

@@ -47,7 +47,7 @@ from pipeline.storage.stored_critiques import READINGS, TABLE, critique_totals
 from pipeline.storage.units import CHAINS, UNITS
 
 _RESUME = "start `judge` with the same settings again"
-_REREAD = "read the critiques anew with `regrade`"
+_REREAD = "read the critiques again with `regrade`"
 _READS_OTHERWISE = "is read otherwise now than in the record"
 
 

@@ -1,4 +1,4 @@
-"""`audit` proves a run with its judges, and `regrade` reads critiques anew: what a forger changes is found."""
+"""`audit` proves a run with its judges, and `regrade` reads critiques again: what a forger changes is found."""
 
 import json
 import shutil
@@ -153,7 +153,7 @@ def test_regrade_reads_critiques_anew_where_the_parser_reads_otherwise(
     before, digest = frame(run_dir), stored(run_dir).digest
     assert main(["regrade", f"run_dir={run_dir}"]) == 0
     assert (
-        f"judge {NAME}: {CHAINS * VOTES} critiques read anew, and all say what they said before"
+        f"judge {NAME}: {CHAINS * VOTES} critiques read again, and all say what they said before"
         in capsys.readouterr().out
     )
     assert stored(run_dir).edition is None
@@ -165,7 +165,7 @@ def test_regrade_reads_critiques_anew_where_the_parser_reads_otherwise(
         assert all("`regrade`" in each.remedy for each in findings(run_dir))
         assert main(["regrade", f"run_dir={run_dir}"]) == 0
         said = capsys.readouterr().out
-        assert f"{CHAINS * VOTES} critiques read anew, {errors} readings changed" in said
+        assert f"{CHAINS * VOTES} critiques read again, {errors} readings changed" in said
         assert findings(run_dir) == []
         after = frame(run_dir)
         assert after.drop("reading", "first_error").equals(before.drop("reading", "first_error"))
@@ -206,8 +206,8 @@ def test_a_judge_that_cannot_be_read_anew_does_not_stop_the_others(
     record.write_text(json.dumps({"schema": 4}))
     assert main(["regrade", f"run_dir={run_dir}"]) == 0
     said = capsys.readouterr().out
-    assert "judge broken: not read anew: " in said
-    assert f"judge {NAME}: {CHAINS * VOTES} critiques read anew" in said
+    assert "judge broken: not read again: " in said
+    assert f"judge {NAME}: {CHAINS * VOTES} critiques read again" in said
     assert main(["status", f"run_dir={run_dir}"]) == 0
     said = capsys.readouterr().out
     assert "judges    broken: cannot be read: " in said
@@ -239,4 +239,4 @@ def test_a_run_in_an_object_store_has_judges_too(tmp_path: Path, capsys: pytest.
     assert report.sound, report
     assert report.orphans.foreign == ()
     assert main(["regrade", f"run_dir={run_dir}", "lock=false"]) == 0
-    assert f"judge {NAME}: {CHAINS * VOTES} critiques read anew" in capsys.readouterr().out
+    assert f"judge {NAME}: {CHAINS * VOTES} critiques read again" in capsys.readouterr().out
