@@ -75,7 +75,7 @@ class Block:
 
 
 def blocks_of(evidence: Sequence[ChainEvidence], most_cells: int | None = None) -> list[Block]:
-    """The blocks, by number of steps and outcome. With `most_cells`, only so many chains that (K + 1)^2 adds up to about this:
+    """The blocks, by number of steps and outcome. With `most_cells`, only as many chains that (K + 1)^2 adds up to about this:
     evenly spaced ones in the order of their evidence, the same share of each block.
 
     Raises ValueError for impossible evidence, and for a witness whose claims are of two kinds.

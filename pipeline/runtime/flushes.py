@@ -10,7 +10,7 @@ Result = TypeVar("Result")
 async def with_flushes(
     flush: Callable[[], Coroutine[Any, Any, None]], seconds: float, work: Coroutine[Any, Any, Result]
 ) -> Result:
-    """The result of `work`, while `flush` is called every so many seconds. Raises what either of them raises, and ends both."""
+    """The result of `work`, while `flush` is called every `seconds`. Raises what either of them raises, and ends both."""
     working = asyncio.create_task(work)
     flushing = asyncio.create_task(_regularly(flush, seconds))
     try:

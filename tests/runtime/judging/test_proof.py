@@ -147,7 +147,7 @@ def stricter(judge: OracleJudge, turns: Sequence[str], finish: Finish, steps: in
     return Reading(kind=ReadingKind.UNPARSEABLE)
 
 
-def test_regrade_reads_critiques_anew_where_the_parser_reads_otherwise(
+def test_regrade_reads_critiques_again_where_the_parser_reads_otherwise(
     run_dir: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before, digest = frame(run_dir), stored(run_dir).digest
@@ -198,7 +198,7 @@ def test_new_chains_make_the_readings_of_the_log_count_again(tmp_path: Path, mon
     assert findings(run_dir) == []
 
 
-def test_a_judge_that_cannot_be_read_anew_does_not_stop_the_others(
+def test_a_judge_that_cannot_be_read_again_does_not_stop_the_others(
     run_dir: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     record = run_dir / "judges" / "broken" / "run.json"
