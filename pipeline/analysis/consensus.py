@@ -46,6 +46,7 @@ from pipeline.estimators.registry import ESTIMATORS, estimator_for
 from pipeline.storage.storage import Storage
 from pipeline.storage.stored_critiques import judge_names
 from pipeline.witnesses import registry
+from pipeline.witnesses.base import Witness
 from pipeline.witnesses.registry import witnesses_of
 
 TABLE = "reliabilities"
@@ -53,9 +54,11 @@ TABLE = "reliabilities"
 VERSION = 1
 
 
-def settled(storage: Storage, before: Settings, now: Settings, change: ConsensusChange) -> Settings:
-    """The settings of an edition, with those of its consensus. `before`: of the current labels. `now`: with what `relabel`
-    changes.
+def settled(
+    storage: Storage, before: Settings, now: Settings, change: ConsensusChange
+) -> tuple[Settings, Sequence[Witness]]:
+    """The settings of an edition, with those of its consensus, and its witnesses. `before`: of the current labels. `now`: with
+    what `relabel` changes.
 
     Raises UsageError for a consensus without witnesses, for witnesses that cannot be used, and for settings of a consensus
     where the labels are made by another rule."""
@@ -66,7 +69,7 @@ def settled(storage: Storage, before: Settings, now: Settings, change: Consensus
             raise UsageError(
                 f"{next(iter(given))} has no effect without estimator.rule=consensus: add it, or leave this out"
             )
-        return own
+        return own, []
     kept = {key: before.get(key) for key in (HOW, WITNESSES, MC_RULE)}
     found = {key: value if (value := given.get(key)) is not None else kept[key] for key in kept}
     rule = before.get(RULE, LabelRule.any.value)
@@ -79,7 +82,7 @@ def settled(storage: Storage, before: Settings, now: Settings, change: Consensus
             "judge.name=NAME policy.model=MODEL`, or name witnesses, as in consensus.witnesses=[scores:scores.parquet]"
         )
     witnesses = witnesses_of(storage.run_dir, names)
-    return {
+    settings: dict[str, object] = {
         **own,
         **found,
         WITNESSES: names,
@@ -87,6 +90,7 @@ def settled(storage: Storage, before: Settings, now: Settings, change: Consensus
         **{f"{DIGEST}{each.source.name}": registry.digest(each) for each in witnesses},
         **{f"{MADE_UP}{each.source.name}": text for each in witnesses if (text := each.made_up())},
     }
+    return settings, witnesses
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,11 +105,11 @@ class Measured:
 class Consensus:
     """See the module. `values`: the estimator that computes values, and learns."""
 
-    def __init__(self, storage: Storage, settings: Settings) -> None:
+    def __init__(self, settings: Settings, witnesses: Sequence[Witness]) -> None:
         """Raises UsageError for settings that contradict each other, and for an estimator or a witness that is not
         installed."""
         self.how = ConsensusHow(settings[HOW])
-        self.witnesses = witnesses_of(storage.run_dir, witness_names(settings))
+        self.witnesses = witnesses
         alone = {**settings, RULE: settings[MC_RULE]}
         self._ruler = estimator_for(chosen_settings(alone, EstimatorConfig, ESTIMATORS))
         self._settings = chosen_settings(settings, EstimatorConfig, ESTIMATORS)

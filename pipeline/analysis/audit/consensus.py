@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from pipeline.analysis.consensus import Consensus, learned_from
 from pipeline.config.choices import ConsensusHow
-from pipeline.config.consensus import ABOUT, DIGEST
+from pipeline.config.consensus import ABOUT, DIGEST, witness_names
 from pipeline.config.recorded_settings import Settings
 from pipeline.consensus.evidence import ChainEvidence
 from pipeline.core.errors import InputError, StoreError, UsageError
@@ -29,7 +29,8 @@ class ConsensusProof:
     def __init__(self, storage: Storage, settings: Settings, learned: pa.Table | None) -> None:
         """`settings`: those of the edition. `learned`: its table of reliabilities. Raises ValueError, TypeError and UsageError
         for invalid settings."""
-        self._consensus = Consensus(storage, settings)
+        witnesses = registry.witnesses_of(storage.run_dir, witness_names(settings))
+        self._consensus = Consensus(settings, witnesses)
         self.estimator: Estimator = self._consensus.values
         self._learned = None if learned is None else learned_from(learned)
         self._evidence: list[ChainEvidence] = []
