@@ -35,9 +35,10 @@ def consensus_section(found: ConsensusSummary, learned: Sequence[Reliability]) -
     return Section(
         anchor="consensus",
         heading="Consensus",
-        intro="These labels are by consensus of Monte Carlo and other witnesses. A chain on which they do not agree is left "
-        f"out: it has no labels. Of {disagree} a witness names another first error than Monte Carlo, or one of the two names "
-        f"none; the list of chains can show these alone. {_sentence(steps_text(found))}",
+        intro="These labels are by consensus of Monte Carlo and other witnesses. A chain is left out where they do not "
+        "agree, or where no label of a step is certain enough: it has no labels. "
+        f"Of {disagree} a witness names another first error than Monte Carlo, or one of the two names none; the list of chains "
+        f"can show these alone. {_sentence(steps_text(found))}",
         figures=shown,
         tables=(*_tables(found), *([_reliabilities(learned)] if learned else [])),
     )
