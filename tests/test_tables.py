@@ -15,7 +15,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from pipeline.analysis.consensus import learned_from, learned_table
 from pipeline.config.choices import Aggregation
+from pipeline.consensus.evidence import ChainEvidence
+from pipeline.consensus.learning import learn
 from pipeline.core.ids import rollout_id
 from pipeline.core.records import (
     Chain,
@@ -293,6 +296,7 @@ def every_table() -> dict[str, pa.Table]:
         "critiques": critiques(),
         "readings": readings_table([f"{number:020d}" for number in range(len(READ))], READ),
         "scores": scores_table(to_score, scored, aggregation=Aggregation.last, model="m"),
+        "reliabilities": learned_table(learn([]), 0),
         "states": JsonLearner("mine", 1, a=0.5).to_table(JsonState(values={"a": 0.25}, chains=3)),
     }
 
@@ -319,3 +323,11 @@ def test_every_table_opens_in_datasets(tmp_path: Path, monkeypatch: pytest.Monke
         files = str(tmp_path / name / "*.parquet")
         loaded = datasets.load_dataset("parquet", data_files=files, split="train", cache_dir=str(tmp_path / "cache"))
         assert loaded.to_list() == table.to_pylist()
+
+
+def test_what_a_consensus_learned_is_read_as_it_was_written() -> None:
+    table = learned_table(learn([ChainEvidence(steps=2, outcome=True, monte_carlo=(0.1, 0.2, 0.7))]), 1)
+    assert learned_table(learned_from(table), 1).equals(table)
+    other = table.set_column(0, table.schema.field("version"), pa.array([99], pa.int32()))
+    with pytest.raises(ValueError, match="reliabilities of version 99"):
+        learned_from(other)

@@ -52,7 +52,7 @@ VALUES = {
     "policy.prompt.examples": "'[{problem: 1+1?, solution: It is 2.}]'", "policy.openai.urls": "[https://host/v1]",
     "policy.openai.api_key_env": "OTHER_KEY", "policy.device.name": "h100", "policy.oracle.poison": "1f",
     "policy.oracle.refuse": "2e",     "policy.memory_share": "0.5", "policy.max_model_len": "2048",
-    "policy.enforce_eager": "true",
+    "policy.enforce_eager": "true", "consensus.witnesses": "[judge:other]",
     "policy.device.bandwidth": "1e12",     "policy.device.flops": "1e14", "policy.device.memory": "8e10",
     "policy.tensor_parallel": "2", "policy.max_num_seqs": "64",
     "policy.max_num_batched_tokens": "4096", "policy.speculative_tokens": "3",
