@@ -109,12 +109,14 @@ function start(parts, index) {
     document.getElementById(`chain-${place}`).scrollIntoView();
   }
 
-  parts.filters.addEventListener("input", () => {
+  const chosen = () => {
     const drop = Number(parts.drop.value);
     parts["drop-text"].textContent = drop.toFixed(2);
     ask({ text: parts.text.value, outcome: parts.filters.elements.outcome.value, drop, opinions: parts.opinions.value, sort: parts.sort.value });
     filter();
-  });
+  };
+  // Not every browser sends "input" for a menu.
+  for (const event of ["input", "change"]) parts.filters.addEventListener(event, chosen);
   parts.all.addEventListener("click", () => {
     ask({ text: "", outcome: "", drop: 0, opinions: "" });
     fill();
