@@ -76,7 +76,12 @@ def settled(
     found[HOW] = found[HOW] or USUAL.value
     found[MC_RULE] = found[MC_RULE] or rule
     names = [f"judge:{name}" for name in judge_names(storage)] if found[WITNESSES] is None else witness_names(found)
-    if not names and (found[WITNESSES] is None or found[HOW] != ConsensusHow.posterior.value):
+    if not names and found[WITNESSES] is not None and found[HOW] != ConsensusHow.posterior.value:
+        raise UsageError(
+            f"{HOW}={found[HOW]} needs a witness, and consensus.witnesses is empty: name one, as in "
+            "consensus.witnesses=[judge:NAME]"
+        )
+    if not names and found[WITNESSES] is None:
         raise UsageError(
             f"{storage.run_dir} has no judge, and a consensus needs a second opinion: start `judge run_dir={storage.run_dir} "
             "judge.name=NAME policy.model=MODEL`, or name witnesses, as in consensus.witnesses=[scores:scores.parquet]"

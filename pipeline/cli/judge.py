@@ -75,7 +75,7 @@ def _to_folder(config: JudgeRunConfig) -> int:
     if says:
         lines.append(
             f"labels with this opinion: relabel run_dir={config.run_dir} estimator.rule=consensus "
-            f"consensus.witnesses=[judge:{config.judge.name}]"
+            f"'consensus.witnesses=[judge:{config.judge.name}]'"
         )
     write_lines(lines)
     return 0 if says else NOTHING_SAID

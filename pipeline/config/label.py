@@ -279,8 +279,8 @@ class EstimatorConfig(ChosenSettings):
     threshold: Annotated[float, Range(ge=0, lt=1), RELABEL] = 0.5
     """A step counts as good if its value is above this; rule=relative: this share of the value of the bare problem."""
     certainty: Annotated[float, Range(gt=0.5, lt=1), RELABEL] = 0.95
-    """rule=posterior: a step is labelled if P(V > threshold) is at least this, or at most 1 minus this. rule=consensus: if the
-    probability of its label is at least this."""
+    """rule=posterior or consensus: the least probability of a label. posterior: of V > threshold or V <= threshold. consensus:
+    of no error so far, or of the first error."""
     neutral: Annotated[float, Range(ge=0, le=1), RELABEL] = 0.1
     """rule=three_class: a step above the threshold is neutral if its value fell by more than this from the step before."""
     after_error: Annotated[AfterError, RELABEL] = AfterError.keep

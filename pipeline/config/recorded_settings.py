@@ -24,6 +24,8 @@ SETTING_NAMES: Mapping[str, str] = {
     "policy_fingerprint": "policy.model (weights)",
     PRIOR_VERSION: "estimator (version of its prior)",
     "grader_version": "grader (version)",
+    "template_sha256": "judge.template_file (content)",
+    "parser_version": "how critiques are read (version)",
 }
 """Recorded values that are no settings -> what a message calls them."""
 _DERIVED = frozenset({"staged_input"})

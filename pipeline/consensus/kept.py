@@ -223,7 +223,7 @@ class ConsensusCounter:
 
 def summary_lines(found: ConsensusSummary) -> list[str]:
     """The summary as lines for a terminal."""
-    kept = f"{found.kept:,} of {format_count(found.chains, 'chain')} kept ({format_percent(found.kept / found.chains)})"
+    kept = f"{found.kept:,} of {format_count(found.chains, 'chain')} have labels ({format_percent(found.kept / found.chains)})"
     reasons = " + ".join(f"{count:,} {reason_text(reason)}" for reason, count in found.reasons.items())
     total = f"{found.left_out:,} = " if len(found.reasons) > 1 else ""
     lines = [f"consensus {kept}" + (f"; left out: {total}{reasons}" if reasons else "")]

@@ -16,6 +16,8 @@ from pipeline.core.formatting import format_count
 
 FEWEST_CHAINS = 5.0
 """Expected chains of a kind that has a row."""
+FEW_CHAINS = 300
+"""With fewer chains the priors weigh as much as the run."""
 MONTE_CARLO = "Monte Carlo"
 _TRUTHS = {ERROR: "an error", FREE: "no error"}
 _ANSWERS = {Outcome.RIGHT: "right", Outcome.WRONG: "wrong", Outcome.UNKNOWN: "not graded"}
@@ -63,8 +65,12 @@ def reliability_lines(learned: Learned) -> list[str]:
     """The same as lines for a terminal."""
     lines = [
         f"learned   from {format_count(learned.learned_from, 'chain')}: where Monte Carlo and each witness place the first "
-        "error, with 95 % intervals"
+        "error, with 95 % intervals. Of Monte Carlo: where it sees the value fall, whatever its labels are"
     ]
+    if learned.learned_from < FEW_CHAINS:
+        lines.append(
+            f"          fewer than {FEW_CHAINS} chains: much of this is what is usual, and not learned from the run"
+        )
     for row in _rows(learned):
         says = ", ".join(f"{WORDS[way]} {text}" for way, text in row.says.items())
         about = f"{row.truth}, {row.answer} answer, about {format_count(row.chains, 'chain')}"

@@ -59,7 +59,7 @@ class ModelJudge(Judge):
 
     def identity(self) -> Mapping[str, object]:
         template = template_of(self.settings)
-        return {"judge.template_sha256": template.sha256()} if isinstance(template, Own) else {}
+        return {"template_sha256": template.sha256()} if isinstance(template, Own) else {}
 
 
 class ModelCritiques:

@@ -173,6 +173,9 @@ def _found(storage: Storage, identity: Mapping[str, object], *, alone: bool) -> 
             "version cannot continue it. Continue with that version, or use another run_dir; `relabel` makes labels of this "
             "version from the rollouts of a finished run"
         )
+    if COMMAND in identity and not differing <= GROWING:
+        # Another input alone would be no conflict, and new labels of the same chains are one.
+        identity = {**identity, **{key: recorded[key] for key in GROWING & recorded.keys()}}
     changes = "".join(f"\n  {line}" for line in change_lines(recorded, identity))
     raise RunConflict(
         f"{storage.run_dir} belongs to another run: use another run_dir, or give the settings of that run again. They differ:"

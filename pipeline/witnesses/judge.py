@@ -10,7 +10,7 @@ from typing import Any
 
 from pipeline.consensus.evidence import PositionClaim
 from pipeline.core.errors import UsageError
-from pipeline.core.formatting import format_count
+from pipeline.core.formatting import format_count, format_unfinished
 from pipeline.core.records import ChainText, ReadingKind
 from pipeline.storage.location import storage_at
 from pipeline.storage.stored_critiques import StoredJudge, critique_tables, stored_judge
@@ -59,7 +59,16 @@ class JudgeWitness(Witness):
     def _judge(self) -> StoredJudge:
         if not self.source.source:
             raise UsageError(f"consensus.witnesses={self.source.name}: name the judge, as in judge:NAME")
-        return stored_judge(storage_at(self.source.run_dir), self.source.source)
+        name = self.source.source
+        judge = stored_judge(storage_at(self.source.run_dir), name, partial=True)
+        if judge.run.unfinished:
+            raise UsageError(
+                f"{self.source.name} has not judged all chains yet ("
+                f"{format_unfinished(judge.run.unfinished, len(judge.run.units))}): start `judge run_dir={self.source.run_dir} "
+                f"judge.name={name}` again with its settings, name other witnesses in consensus.witnesses=[...], or delete "
+                f"the folder judges/{name}"
+            )
+        return judge
 
     @cached_property
     def _read(self) -> "_Read":

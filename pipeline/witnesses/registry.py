@@ -3,8 +3,11 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from pipeline.core.errors import UsageError
 from pipeline.core.ids import content_id
 from pipeline.core.registry import Registry
+from pipeline.storage.location import storage_at
+from pipeline.storage.stored_critiques import judge_names
 from pipeline.witnesses.base import WitnessSource
 
 if TYPE_CHECKING:
@@ -43,5 +46,9 @@ def digest(witness: "Witness") -> str:
 
 def _witness(run_dir: str, name: str) -> "Witness":
     kind, _, source = name.partition(":")
+    if kind not in WITNESSES.names() and name in judge_names(storage_at(run_dir)):
+        raise UsageError(
+            f"consensus.witnesses={name}: a judge is named with its kind: consensus.witnesses=[judge:{name}]"
+        )
     made: Witness = WITNESSES.create(kind, WitnessSource(run_dir=run_dir, kind=kind, source=source))
     return made

@@ -223,7 +223,7 @@ def test_lines_say_what_is_lost_where() -> None:
     summary = summary_of(found)
     assert summary is not None
     lines = "\n".join(summary_lines(summary))
-    assert "3 of 4 chains kept (75 %); left out: 1 first error differs" in lines
+    assert "3 of 4 chains have labels (75 %); left out: 1 first error differs" in lines
     assert "0.0 to 0.2 100 % of 1, 0.8 to 1.0 0.0 % of 3" in lines
     assert (
         "3 steps labelled, 4 by Monte Carlo alone: 3 have the same label by both, 1 one by Monte Carlo alone" in lines

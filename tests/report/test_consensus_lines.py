@@ -69,7 +69,7 @@ def test_the_report_prints_what_was_left_out(run_dir: Path, capsys: pytest.Captu
     assert main(["report", f"run_dir={run_dir}"]) == 0
     printed = capsys.readouterr().out
     kept = open_run(run_dir).labels()["left_out"].null_count()
-    assert f"consensus {kept} of {CHAINS} chains kept" in printed
+    assert f"consensus {kept} of {CHAINS} chains have labels" in printed
     assert "left out by value of the bare problem: " in printed
     assert f"{SCORES}: the first error of Monte Carlo, or none, in {CHAINS} of {CHAINS} chains (100 %" in printed
 

@@ -127,7 +127,7 @@ def test_the_section_counts_what_the_labels_say(reader: Reader, labels: list[dic
     tables = " ".join(reader.texts("#consensus table"))
     assert f"first error differs\n{gone.count('first_error_differs')}\n" in tables
     assert HOSTILE in tables
-    assert "Kept by consensus" in " ".join(reader.texts(".tiles"))
+    assert "Labels by consensus" in " ".join(reader.texts(".tiles"))
     assert "Left out by value of the bare problem" in reader.texts("#consensus figcaption, #consensus h3")
 
 

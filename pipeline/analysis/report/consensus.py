@@ -47,7 +47,7 @@ def consensus_section(found: ConsensusSummary, learned: Sequence[Reliability]) -
 def consensus_tile(found: ConsensusSummary) -> Tile:
     """The share of chains that is kept."""
     return Tile(
-        name="Kept by consensus",
+        name="Labels by consensus",
         value=format_percent(found.kept / found.chains),
         note=f"{found.kept:,} of {found.chains:,} chains; {found.disagree:,} with a witness that disagrees",
     )
@@ -97,8 +97,9 @@ def _reliabilities(learned: Sequence[Reliability]) -> Table:
     ways = (Way.EXACT, Way.EARLY, Way.LATE, Way.NONE, Way.ALARM)
     return Table(
         caption="How reliable Monte Carlo and each witness are, learned from this run: of chains with a first error, and of "
-        "chains without one, how often it names that step, an earlier or a later one, none, or some step. In brackets 95 % "
-        "intervals.",
+        "chains without one, how often it names that step, an earlier or a later one, none, or some step. Monte Carlo names "
+        "the step at which it sees the value fall, whatever its labels are. In brackets 95 % intervals. With fewer than 300 "
+        "chains much of this is what is usual, and not learned from the run.",
         heads=("", "answer", "in truth", "chains, about", *(WORDS[way] for way in ways)),
         rows=tuple(
             (row.witness, row.answer, row.truth, f"{row.chains:,}", *(row.says.get(way, "-") for way in ways))

@@ -115,8 +115,9 @@ function start(parts, index) {
     ask({ text: parts.text.value, outcome: parts.filters.elements.outcome.value, drop, opinions: parts.opinions.value, sort: parts.sort.value });
     filter();
   };
-  // Not every browser sends "input" for a menu.
-  for (const event of ["input", "change"]) parts.filters.addEventListener(event, chosen);
+  parts.filters.addEventListener("input", chosen);
+  // Not every browser sends "input" for a menu. A change of the text comes when it loses the focus, and must draw nothing.
+  for (const menu of [parts.opinions, parts.sort]) menu.addEventListener("change", chosen);
   parts.all.addEventListener("click", () => {
     ask({ text: "", outcome: "", drop: 0, opinions: "" });
     fill();
