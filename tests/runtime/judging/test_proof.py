@@ -14,8 +14,11 @@ from pipeline.__main__ import compose_label, main
 from pipeline.analysis.audit.findings import Check, Finding
 from pipeline.analysis.audit.run import audit
 from pipeline.config.changes import AuditConfig
+from pipeline.core.errors import RunConflict, UsageError
 from pipeline.core.records import Finish, Reading, ReadingKind
+from pipeline.engines.oracle import OraclePolicyConfig
 from pipeline.judges.oracle import OracleJudge
+from pipeline.judges.settings import JudgeParser, ModelJudgeConfig
 from pipeline.storage.commits import UNIT, commit_name, encode_commit, record_sequences
 from pipeline.storage.location import storage_at
 from pipeline.storage.shards import read_shard, write_shard
@@ -240,3 +243,23 @@ def test_a_run_in_an_object_store_has_judges_too(tmp_path: Path, capsys: pytest.
     assert report.orphans.foreign == ()
     assert main(["regrade", f"run_dir={run_dir}", "lock=false"]) == 0
     assert f"judge {NAME}: {CHAINS * VOTES} critiques read again" in capsys.readouterr().out
+
+
+def test_a_judge_with_a_template_of_the_users_own_is_proved_without_the_file(made: Path, tmp_path: Path) -> None:
+    shutil.copytree(made, run_dir := tmp_path / "run")
+    shutil.rmtree(run_dir / "judges")
+    file = tmp_path / "template.txt"
+    file.write_text("{problem}\n\n{steps}\n\nWhich step is wrong? End with its number, or with none.")
+    judge = ModelJudgeConfig(
+        name="mine", votes=2, template_file=str(file), parser=JudgeParser.last_line_index, index_base=1
+    )
+    judged(replace(settings(run_dir), judge=judge, policy=OraclePolicyConfig()))
+    file.unlink()
+    assert findings(run_dir) == []
+    assert main(["regrade", f"run_dir={run_dir}"]) == 0
+    assert findings(run_dir) == []
+    with pytest.raises(UsageError, match="template"):
+        judged(replace(settings(run_dir), judge=judge, policy=OraclePolicyConfig()))
+    file.write_text("{problem}\n\n{steps}\n\nWhich step is wrong?")
+    with pytest.raises(RunConflict, match=r"judge\.template_file \(content\) was"):
+        judged(replace(settings(run_dir), judge=judge, policy=OraclePolicyConfig()))
