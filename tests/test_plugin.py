@@ -411,3 +411,30 @@ def test_a_judge_of_a_plug_in_criticises_a_run_and_its_mistakes_name_it(site: Pa
         in wrong.err
     )
     assert "it names step 4 of a chain of 3 steps" in wrong.err
+
+
+@pytest.mark.ray
+def test_a_witness_of_a_plug_in_refutes_steps_and_is_missed_by_name(site: Path, tmp_path: Path) -> None:
+    sums = [
+        {
+            "problem": f"{number}+1",
+            "answer": str(number + 1),
+            "steps": [f"{number} + 1 = {number + said}", "The answer is 1."],
+        }
+        for number, said in ((1, 1), (2, 5))
+    ]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in sums))
+    label = ("label", "data.path=rows.jsonl", "run_dir=run", "policy=oracle", "estimator=fixed", "run.report=false")
+    assert stepvalue(tmp_path, None, *label).code == 0
+    relabel = ["relabel", "run_dir=run", "estimator.rule=consensus", "consensus.witnesses=[sums]"]
+    done, proved = several(tmp_path, site, relabel, ["audit", "run_dir=run"])
+    assert done.code == proved.code == 0, done.err + proved.out
+    opinions = {
+        row["problem"]: row["opinions"] for row in pl.read_parquet(tmp_path / "run" / "labels" / "*.parquet").to_dicts()
+    }
+    assert opinions["1+1"] == []
+    assert [(each["witness"], each["steps"]) for each in opinions["2+1"]] == [("sums", [0, None])]
+    edition = max((tmp_path / "run" / "commits").glob("edition-*")).read_text()
+    assert "sums that are done again, by stepvalue-example 1.0 (stepvalue.witnesses: sums" in edition
+    (refused,) = several(tmp_path, None, [*relabel, "estimator.certainty=0.9"])
+    assert "consensus.witnesses=sums: there is no such witness here" in said(refused)
