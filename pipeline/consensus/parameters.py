@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.linalg import block_diag
 
 from pipeline.consensus.blocks import OUTCOMES, Outcome
 from pipeline.consensus.places import BINS
@@ -52,13 +53,12 @@ OUTCOME_PRIOR = {Outcome.WRONG: (1.0, 49.0), Outcome.RIGHT: (17.0, 3.0), Outcome
 right answer, people find an error in 4 % (GSM8K) to 52 % (Omni-MATH) (ProcessBench, arXiv 2412.06559)."""
 PLACE_PRIOR = (4.0,) * BINS
 MONTE_CARLO_PRIOR: Mapping[Outcome, Mapping[str, Sequence[float]]] = {
-    Outcome.WRONG: {ERROR: (24.0, 0.0, 0.6, 0.5, 0.3), FREE: (4.0, 1.0)},
+    Outcome.WRONG: {ERROR: (8.0, 0.0, 0.5, 0.3, 0.2), FREE: (4.0, 1.0)},
     Outcome.RIGHT: {ERROR: (1.5, 0.0, 0.25, 0.25, 3.0), FREE: (9.5, 0.5)},
-    Outcome.UNKNOWN: {ERROR: (20.0, 0.0, 0.6, 0.5, 4.0), FREE: (9.0, 1.0)},
+    Outcome.UNKNOWN: {ERROR: (7.0, 0.0, 0.5, 0.3, 1.2), FREE: (9.0, 1.0)},
 }
-"""Monte Carlo is nearly taken at its word until the run speaks against it. Where it and a witness hardly ever agree, nothing
-else says which of them is right, so this prior is strong. It is not where the answer is right in spite of an error: most such
-errors are those that the policy makes good, so that the value did not fall."""
+"""Monte Carlo is nearly taken at its word until the run speaks against it. It is not where the answer is right in spite of an
+error: most such errors are those that the policy makes good, so that the value did not fall."""
 WITNESS_PRIOR: Mapping[str, Sequence[float]] = {ERROR: (2.0, 0.5, 0.5, 0.5, 1.5), FREE: (4.0, 1.0), MISSED: (1.0, 4.0)}
 STEP_PRIOR: Mapping[str, Sequence[float]] = {GOOD: (0.5, 2.0, 1.5), FIRST_BAD: (1.5, 1.0, 1.5), AFTER: (1.0, 1.0, 1.0)}
 CONCENTRATION_PRIOR = (1.0, 0.1)
@@ -87,10 +87,27 @@ class Priors:
             concentrations={key: shape / rate for key, (shape, rate) in self.concentrations.items()},
         )
 
+    def log_density(self, found: Parameters) -> float:
+        """The logarithm of the density of the logarithms of the parameters, up to a constant."""
+        rows = sum(float(prior[prior > 0] @ np.log(found.rows[key][prior > 0])) for key, prior in self.rows.items())
+        return rows + sum(
+            shape * float(np.log(found.concentrations[key])) - rate * found.concentrations[key]
+            for key, (shape, rate) in self.concentrations.items()
+        )
+
     def vector(self, found: Parameters) -> Floats:
         """The logarithms of all parameters."""
         logs = [np.log(found.rows[key][row > 0]) for key, row in self.rows.items()]
         return np.concatenate([*logs, np.log([found.concentrations[key] for key in self.concentrations])])
+
+    def directions(self) -> Floats:
+        """(v, w): orthonormal directions in which a vector can change and its parameters do too. A constant that is added to a
+        whole row changes none."""
+        blocks = []
+        for row in self.rows.values():
+            size = int((row > 0).sum())
+            blocks.append(np.linalg.qr(np.column_stack([np.ones(size), np.eye(size)[:, :-1]]))[0][:, 1:])
+        return np.asarray(block_diag(*blocks, np.eye(len(self.concentrations))))
 
     def parameters(self, vector: Floats) -> Parameters:
         """The parameters of a vector, rows normalized."""

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from pipeline.consensus.blocks import Outcome
+from pipeline.consensus.cells import Cell
 from pipeline.consensus.confusion import Way
-from pipeline.consensus.learning import Cell, Learned
+from pipeline.consensus.learning import Learned
 from pipeline.consensus.parameters import ERROR, FREE
 from pipeline.core.formatting import format_count
 

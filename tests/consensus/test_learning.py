@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.consensus import parameters
@@ -210,6 +210,7 @@ places_of = st.integers(1, 6).flatmap(
 )
 
 
+@settings(max_examples=25)
 @given(places_of, st.sampled_from([True, False, None]), st.data())
 def test_posteriors_are_probabilities_and_a_vote_more_is_no_less_for_its_place(
     counts: tuple[int, ...], outcome: bool | None, data: st.DataObject
