@@ -39,6 +39,7 @@ from pipeline.core.records import Chain, ChainText, ChainValues, Trials
 from pipeline.core.schemas import INPUT_CHANGED, LABELS_CONSENSUS, RELIABILITIES
 from pipeline.core.statistics import Floats
 from pipeline.data.steps import step_texts
+from pipeline.estimators import intervals
 from pipeline.estimators.base import Estimator
 from pipeline.estimators.labelling import chain_values, valued_labels
 from pipeline.estimators.labels import after_error
@@ -146,7 +147,7 @@ class Consensus:
             ChainEvidence(
                 steps=len(values.steps),
                 outcome=chain.outcome,
-                monte_carlo=_place(chain, values),
+                monte_carlo=_place(chain, values, self._settings.threshold),
                 witnesses=self._claims(chain),
             )
             for chain, values in zip(chains, found, strict=True)
@@ -218,10 +219,11 @@ class Consensus:
         return rows
 
 
-def _place(chain: Chain, values: ChainValues) -> tuple[float, ...] | None:
+def _place(chain: Chain, values: ChainValues, threshold: float) -> tuple[float, ...] | None:
     """What Monte Carlo says of the place of the first error of a chain."""
     along = (values.root, *values.steps)
-    return monte_carlo_claim(chain.outcome, [each.p_above for each in along], [each.p_lost for each in along])
+    above, lost = [each.p_above for each in along], [each.p_lost for each in along]
+    return monte_carlo_claim(chain.outcome, above, lost, intervals.above(0, 0, threshold))
 
 
 def learned_table(learned: Learned, chains: int) -> pa.Table:

@@ -171,7 +171,10 @@ def _monte_carlo(
     if world.independent:
         p_above = betaincc(correct + 0.5, world.rollouts - correct + 0.5, THRESHOLD)
         ends = np.column_stack([p_above, right])
-        return [monte_carlo_claim(bool(good), row.tolist()) for good, row in zip(right, ends, strict=True)]
+        before = float(betaincc(0.5, 0.5, THRESHOLD))
+        return [
+            monte_carlo_claim(bool(good), row.tolist(), prior=before) for good, row in zip(right, ends, strict=True)
+        ]
     good, bad = correct * world.sharp, (world.rollouts - correct) * world.sharp
     begin = [np.concatenate([np.zeros((chains, 1)), np.cumsum(each, axis=1)], axis=1) for each in (good, bad)]
     rest = [each[:, -1:] - each for each in begin]
