@@ -8,7 +8,7 @@ import numpy as np
 from pipeline.consensus.blocks import OUTCOMES, Outcome
 from pipeline.consensus.confusion import Way
 from pipeline.consensus.maximum import STEP, Data, Maximum
-from pipeline.consensus.model import Model
+from pipeline.consensus.model import Model, voters_in
 from pipeline.consensus.parameters import ERROR, FREE
 from pipeline.core.statistics import Floats
 
@@ -113,14 +113,14 @@ class _Asked:
 def _asked(data: Data, model: Model) -> list[_Asked]:
     found = []
     posteriors = [(block, loss, model.posterior(block)) for block, loss in data.blocks]
-    for witness in (None, *data.habits.habits):
+    for witness in (None, *voters_in([block for block, _ in data.blocks])):
         for outcome in OUTCOMES:
             heard = {}
             for block, loss, posterior in posteriors:
                 if block.outcome is outcome and (witness is None or witness in block.votes):
                     chains = loss.chains if witness is None else block.votes[witness].heard.chains
                     heard[block.steps] = _sides(posterior[chains])
-            none = witness is not None or data.habits.averages[outcome].says_none
+            none = witness is not None or data.overview.averages[outcome].says_none
             found.append(_Asked(witness=witness, outcome=outcome, chains=heard, none=none))
     return [each for each in found if any(each.weights.values())]
 

@@ -5,14 +5,15 @@ A chain with its first error at step t has these ways (`Way`):
 | way | names |
 |---|---|
 | exact | step t |
-| anywhere | any step by habit, step t too: a guess |
-| early | a step before t, by habit |
-| late | a step after t, by habit |
+| anywhere | any step, each as likely, step t too: a guess |
+| first, last | the first step, the last one: a habit |
+| early | a step before t, each as likely |
+| late | a step after t, each as likely |
 | none | no error |
 
-A chain without an error has two: none, and an alarm at any step by habit. Where a way is impossible, such as early at the first
-step, the others have its probability in their proportion. Counts of ways are then completed by the expected number of times
-that the impossible way would have been taken (phantoms), which makes the step of EM exact.
+A chain without an error has four: none, an alarm at any step, first and last. Where a way is impossible, such as early at the
+first step, the others have its probability in their proportion. Counts of ways are then completed by the expected number of
+times that the impossible way would have been taken (phantoms), which makes the step of EM exact.
 """
 
 from dataclasses import dataclass
@@ -21,7 +22,6 @@ from functools import lru_cache
 
 import numpy as np
 
-from pipeline.consensus.places import EVEN, Habit
 from pipeline.core.statistics import Floats
 
 
@@ -30,21 +30,22 @@ class Way(StrEnum):
 
     EXACT = "exact"
     ANYWHERE = "anywhere"
+    FIRST = "first"
+    LAST = "last"
     EARLY = "early"
     LATE = "late"
     NONE = "none"
     ALARM = "alarm"
 
 
-ERROR_WAYS = (Way.EXACT, Way.ANYWHERE, Way.EARLY, Way.LATE, Way.NONE)
-FREE_WAYS = (Way.NONE, Way.ALARM)
+ERROR_WAYS = (Way.EXACT, Way.ANYWHERE, Way.FIRST, Way.LAST, Way.EARLY, Way.LATE, Way.NONE)
+FREE_WAYS = (Way.NONE, Way.ALARM, Way.FIRST, Way.LAST)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Support:
-    """What can be named. `habit`: see `places`. `last`: the last step can. `none`: "no error" can."""
+    """What can be named. `last`: the last step can. `none`: "no error" can."""
 
-    habit: Habit = EVEN
     last: bool = True
     none: bool = True
 
@@ -93,7 +94,7 @@ class Confusion:
         sums = np.stack([taken[part].sum(axis=0) for part in (_OF_ERROR, _OF_FREE)])
         per_way = np.divide(sums, possible, out=np.zeros_like(sums), where=possible > 0)
         # Only where the part is asked at all: errors for the first K true places, the other for the last.
-        phantom = np.concatenate([np.repeat(per_way[:1], 5, 0), np.repeat(per_way[1:], 2, 0)]) * all_ways
+        phantom = np.repeat(per_way, (len(ERROR_WAYS), len(FREE_WAYS)), axis=0) * all_ways
         full = (taken + np.where(ways.possible > 0, 0.0, phantom)).sum(axis=1)
         return full[_OF_ERROR], full[_OF_FREE]
 
@@ -112,17 +113,21 @@ _OF_ERROR, _OF_FREE = slice(0, len(ERROR_WAYS)), slice(len(ERROR_WAYS), None)
 
 @lru_cache(maxsize=256)
 def _ways(steps: int, support: Support) -> _Ways:
-    habit = support.habit.over(steps) * support.places(steps)[:-1]
-    named = np.zeros((len(ERROR_WAYS) + len(FREE_WAYS), steps + 1, steps + 1))
-    can = support.places(steps)
-    true, place = np.arange(steps)[:, None], np.arange(steps)
-    named[0, :steps, :steps] = (true == place) * can[:-1]
-    named[1, :steps, :steps] = habit
-    named[2, :steps, :steps] = habit * (place < true)
-    named[3, :steps, :steps] = habit * (place > true)
-    named[4, :steps, steps] = can[-1]
-    named[5, steps, steps] = can[-1]
-    named[6, steps, :steps] = habit
+    true, place = np.arange(steps + 1)[:, None], np.arange(steps + 1)
+    on_step = place < steps
+    where = {
+        Way.EXACT: true == place,
+        Way.ANYWHERE: on_step,
+        Way.ALARM: on_step,
+        Way.FIRST: place == 0,
+        Way.LAST: place == steps - 1,
+        Way.EARLY: place < true,
+        Way.LATE: (place > true) & on_step,
+        Way.NONE: place == steps,
+    }
+    has_error = true < steps
+    asked = [(way, has_error) for way in ERROR_WAYS] + [(way, ~has_error) for way in FREE_WAYS]
+    named = np.array([(where[way] & part) * support.places(steps) for way, part in asked])
     total = named.sum(axis=2, keepdims=True)
     np.divide(named, total, out=named, where=total > 0)
     return _Ways(named, (total[:, :, 0] > 0).astype(np.float64))

@@ -11,9 +11,8 @@ from pipeline.consensus.cells import Cell, cells_of
 from pipeline.consensus.confusion import Way
 from pipeline.consensus.evidence import ChainEvidence
 from pipeline.consensus.maximum import Data, maximum
-from pipeline.consensus.model import Average, Habits, Model, habits_in, loss_in
+from pipeline.consensus.model import Average, Model, Overview, loss_in, overview_of, voters_in
 from pipeline.consensus.parameters import WITNESS, Parameters, priors_for
-from pipeline.consensus.places import Habit
 
 MOST_CELLS = 20_000 * 81
 """As many chains are learned from as have this sum of (K + 1)^2: 20,000 of 8 steps."""
@@ -21,11 +20,11 @@ MOST_CELLS = 20_000 * 81
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Learned:
-    """What a run teaches. `parameters`, `habits`: of the model. `cells`: its confusions in plain shares. `chains`: of the run;
-    `learned_from`: of them, those that were used."""
+    """What a run teaches. `parameters`, `overview`: of the model. `cells`: its confusions in plain shares. `chains`: of the
+    run; `learned_from`: of them, those that were used."""
 
     parameters: Parameters
-    habits: Habits
+    overview: Overview
     cells: tuple[Cell, ...]
     chains: int
     learned_from: int
@@ -34,12 +33,12 @@ class Learned:
 
     @property
     def model(self) -> Model:
-        return Model(self.parameters, self.habits)
+        return Model(self.parameters, self.overview)
 
     @property
     def says_one_thing(self) -> Mapping[str, str]:
         """The witnesses that say the same of nearly all chains, and what: they cannot tell chains apart."""
-        return self.habits.one_thing
+        return self.overview.one_thing
 
     @property
     def witnesses(self) -> frozenset[str]:
@@ -51,9 +50,8 @@ class Learned:
         return {
             "rows": [[*key, row.tolist()] for key, row in self.parameters.rows.items()],
             "concentrations": [[*key, value] for key, value in self.parameters.concentrations.items()],
-            "averages": {str(outcome): asdict(average) for outcome, average in self.habits.averages.items()},
-            "habits": {name: asdict(habit) for name, habit in self.habits.habits.items()},
-            "one_thing": dict(self.habits.one_thing),
+            "averages": {str(outcome): asdict(average) for outcome, average in self.overview.averages.items()},
+            "one_thing": dict(self.overview.one_thing),
             "cells": [asdict(cell) for cell in self.cells],
             "chains": self.chains,
             "learned_from": self.learned_from,
@@ -73,11 +71,7 @@ class Learned:
                 rows={tuple(key): np.array(row) for *key, row in stored["rows"]},
                 concentrations={tuple(key): float(value) for *key, value in stored["concentrations"]},
             ),
-            habits=Habits(
-                averages=averages,
-                habits={name: Habit(**habit) for name, habit in stored["habits"].items()},
-                one_thing=dict(stored["one_thing"]),
-            ),
+            overview=Overview(averages=averages, one_thing=dict(stored["one_thing"])),
             cells=tuple(
                 Cell(**{**cell, "outcome": Outcome(cell["outcome"]), "way": Way(cell["way"])})
                 for cell in stored["cells"]
@@ -93,13 +87,13 @@ def learn(evidence: Sequence[ChainEvidence], most_cells: int = MOST_CELLS) -> Le
     """The parameters that are most probable, given the evidence. Deterministic, and the same in any order of the chains.
     Without chains they are those of the priors. Raises ValueError for impossible evidence."""
     blocks = blocks_of(evidence, most_cells)
-    habits = habits_in(blocks)
-    priors = priors_for(sorted(habits.habits), sorted({name for block in blocks for name in block.verdicts}))
-    data = Data(habits=habits, blocks=[(block, loss_in(block, habits)) for block in blocks], priors=priors)
+    overview = overview_of(blocks)
+    priors = priors_for(voters_in(blocks), sorted({name for block in blocks for name in block.verdicts}))
+    data = Data(overview=overview, blocks=[(block, loss_in(block, overview)) for block in blocks], priors=priors)
     found = maximum(data)
     return Learned(
         parameters=priors.parameters(found.vector),
-        habits=habits,
+        overview=overview,
         cells=cells_of(data, found),
         chains=len(evidence),
         learned_from=data.chains,

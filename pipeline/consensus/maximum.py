@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipeline.consensus.blocks import Block
-from pipeline.consensus.model import Habits, Loss, Model
+from pipeline.consensus.model import Loss, Model, Overview
 from pipeline.consensus.parameters import Parameters, Priors
 from pipeline.core.statistics import Floats
 
@@ -34,7 +34,7 @@ _LEAST = 1e-12
 class Data:
     """What is learned from."""
 
-    habits: Habits
+    overview: Overview
     blocks: Sequence[tuple[Block, Loss]]
     priors: Priors
 
@@ -44,7 +44,7 @@ class Data:
 
     def model(self, vector: Floats) -> Model:
         """The model with the parameters whose logarithms are `vector`."""
-        return Model(self.priors.parameters(vector), self.habits)
+        return Model(self.priors.parameters(vector), self.overview)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -36,7 +36,7 @@ from pipeline.consensus.parameters import (
     place_key,
     witness_key,
 )
-from pipeline.consensus.places import BINS, Habit, densities, habit_of
+from pipeline.consensus.places import BINS, densities
 from pipeline.core.statistics import Floats, Ints
 
 _WEIGHT = 10.0
@@ -69,23 +69,24 @@ class Average:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Habits:
-    """What is read off the run before anything is learned. `averages`: by outcome. `habits`: of each witness that votes.
-    `one_thing`: what a witness says with nearly all of its votes, such as "no error", if there is such a thing."""
+class Overview:
+    """What is read off the run before anything is learned. `averages`: by outcome. `one_thing`: what a witness says with nearly
+    all of its votes, such as "no error", if there is such a thing."""
 
     averages: Mapping[Outcome, Average]
-    habits: Mapping[str, Habit]
     one_thing: Mapping[str, str] = field(default_factory=dict)
 
 
-def habits_in(blocks: Sequence[Block]) -> Habits:
+def overview_of(blocks: Sequence[Block]) -> Overview:
     """The averages of what Monte Carlo and witnesses say."""
-    names = sorted({name for block in blocks for name in block.votes})
     averages = {outcome: _average([block for block in blocks if block.outcome is outcome]) for outcome in OUTCOMES}
-    said = {name: _said(blocks, name) for name in names}
-    habits = {name: habit_of([len(row) - 1 for row in rows], [row[:-1] for row in rows]) for name, rows in said.items()}
-    one_thing = {name: found for name, rows in said.items() if (found := _one_thing(rows))}
-    return Habits(averages=averages, habits=habits, one_thing=one_thing)
+    one_thing = {name: thing for name in voters_in(blocks) if (thing := _one_thing(_said(blocks, name)))}
+    return Overview(averages=averages, one_thing=one_thing)
+
+
+def voters_in(blocks: Sequence[Block]) -> list[str]:
+    """The names of the witnesses that vote."""
+    return sorted({name for block in blocks for name in block.votes})
 
 
 def _said(blocks: Sequence[Block], name: str) -> list[Floats]:
@@ -139,10 +140,10 @@ class Loss:
     silent: Floats
 
 
-def loss_in(block: Block, habits: Habits) -> Loss:
+def loss_in(block: Block, overview: Overview) -> Loss:
     """What Monte Carlo says of a block."""
     chains = np.flatnonzero(block.silent < 1)
-    base, said = habits.averages[block.outcome].places(block.steps), block.places[chains]
+    base, said = overview.averages[block.outcome].places(block.steps), block.places[chains]
     ratios = np.divide(said, base, out=np.zeros_like(said), where=base > 0)
     return Loss(chains=chains, ratios=ratios, silent=block.silent[chains])
 
@@ -166,7 +167,7 @@ class Model:
     """The parameters with the averages of the run."""
 
     parameters: Parameters
-    habits: Habits
+    overview: Overview
     _tables: dict[tuple[str | None, Outcome, int], Floats] = field(default_factory=dict, init=False, repr=False)
 
     def table(self, witness: str | None, outcome: Outcome, steps: int) -> Floats:
@@ -189,13 +190,12 @@ class Model:
     def witness(self, name: str) -> Confusion:
         """How a witness that votes errs, but for errors that it misses where the answer is right."""
         rows = self.parameters.rows
-        support = Support(habit=self.habits.habits[name])
-        return Confusion(rows[witness_key(name, ERROR)], rows[witness_key(name, FREE)], support)
+        return Confusion(rows[witness_key(name, ERROR)], rows[witness_key(name, FREE)])
 
     def monte_carlo(self, outcome: Outcome) -> Confusion:
         """How Monte Carlo errs on chains with this outcome."""
         rows = self.parameters.rows
-        support = self.habits.averages[outcome].support
+        support = self.overview.averages[outcome].support
         return Confusion(rows[monte_carlo_key(outcome, ERROR)], rows[monte_carlo_key(outcome, FREE)], support)
 
     def places(self, steps: int) -> Floats:
@@ -204,7 +204,7 @@ class Model:
 
     def posterior(self, block: Block) -> Floats:
         """(n, K + 1): the probability of each place."""
-        return _normalized(self._logs(block, loss_in(block, self.habits)))[0]
+        return _normalized(self._logs(block, loss_in(block, self.overview)))[0]
 
     def expect(self, blocks: Sequence[tuple[Block, Loss]]) -> Expected:
         """The step E of EM. `blocks`: each with its `loss_in`."""

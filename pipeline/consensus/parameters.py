@@ -53,13 +53,18 @@ OUTCOME_PRIOR = {Outcome.WRONG: (1.0, 49.0), Outcome.RIGHT: (17.0, 3.0), Outcome
 right answer, people find an error in 4 % (GSM8K) to 52 % (Omni-MATH) (ProcessBench, arXiv 2412.06559)."""
 PLACE_PRIOR = (4.0,) * BINS
 MONTE_CARLO_PRIOR: Mapping[Outcome, Mapping[str, Sequence[float]]] = {
-    Outcome.WRONG: {ERROR: (8.0, 0.0, 0.5, 0.3, 0.2), FREE: (4.0, 1.0)},
-    Outcome.RIGHT: {ERROR: (1.5, 0.0, 0.25, 0.25, 3.0), FREE: (9.5, 0.5)},
-    Outcome.UNKNOWN: {ERROR: (7.0, 0.0, 0.5, 0.3, 1.2), FREE: (9.0, 1.0)},
+    Outcome.WRONG: {ERROR: (8.0, 0.0, 0.0, 0.0, 0.5, 0.3, 0.2), FREE: (4.0, 1.0, 0.0, 0.0)},
+    Outcome.RIGHT: {ERROR: (1.5, 0.0, 0.0, 0.0, 0.25, 0.25, 3.0), FREE: (9.5, 0.5, 0.0, 0.0)},
+    Outcome.UNKNOWN: {ERROR: (7.0, 0.0, 0.0, 0.0, 0.5, 0.3, 1.2), FREE: (9.0, 1.0, 0.0, 0.0)},
 }
-"""Monte Carlo is nearly taken at its word until the run speaks against it. It is not where the answer is right in spite of an
-error: most such errors are those that the policy makes good, so that the value did not fall."""
-WITNESS_PRIOR: Mapping[str, Sequence[float]] = {ERROR: (2.0, 0.5, 0.5, 0.5, 1.5), FREE: (4.0, 1.0), MISSED: (1.0, 4.0)}
+"""In the order of `ERROR_WAYS` and `FREE_WAYS`. Monte Carlo is nearly taken at its word until the run speaks against it. It is
+not where the answer is right in spite of an error: most such errors are those that the policy makes good, so that the value did
+not fall."""
+WITNESS_PRIOR: Mapping[str, Sequence[float]] = {
+    ERROR: (2.0, 0.4, 0.1, 0.1, 0.5, 0.5, 1.5),
+    FREE: (4.0, 0.8, 0.1, 0.1),
+    MISSED: (0.5, 4.5),
+}
 STEP_PRIOR: Mapping[str, Sequence[float]] = {GOOD: (0.5, 2.0, 1.5), FIRST_BAD: (1.5, 1.0, 1.5), AFTER: (1.0, 1.0, 1.0)}
 CONCENTRATION_PRIOR = (1.0, 0.1)
 """Shape and rate: a tenth of votes repeat, and the prior is worth one chain."""

@@ -79,7 +79,9 @@ def test_votes_as_independent_would_be_found(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_monte_carlo_taken_at_its_word_would_be_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """A sown bug: a policy that loses chains before their error is believed."""
-    believed = {outcome: {**rows, "error": (1e6, 0.0, 1.0, 1.0, 1.0)} for outcome, rows in _monte_carlo_prior()}
+    believed = {
+        outcome: {**rows, "error": (1e6, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0)} for outcome, rows in _monte_carlo_prior()
+    }
     monkeypatch.setattr(parameters, "MONTE_CARLO_PRIOR", believed)
     with pytest.raises(AssertionError):
         certain_labels_are_right(WEAK)
@@ -116,8 +118,8 @@ def test_missing_phantoms_would_be_found(monkeypatch: pytest.MonkeyPatch) -> Non
         lost = sum(float(row.sum()) for row in (named[0], named[steps - 1]))
         total = float(named[:-1].sum())
         shares = confusion.error.copy()
-        shares[2] *= float(named[0].sum()) / max(total, 1e-300)
-        shares[3] *= float(named[steps - 1].sum()) / max(total, 1e-300)
+        shares[4] *= float(named[0].sum()) / max(total, 1e-300)
+        shares[5] *= float(named[steps - 1].sum()) / max(total, 1e-300)
         return np.maximum(error - (total + lost) * shares, 0.0), free
 
     with_phantoms = Confusion.counts

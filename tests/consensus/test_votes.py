@@ -8,15 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.consensus.confusion import Confusion, Support
-from pipeline.consensus.places import EVEN, Habit, habit_of
 from pipeline.consensus.votes import exposure, log_likelihood, patterns_of, tables
 from pipeline.core.statistics import Floats
 
-ROW = np.array([0.5, 0.1, 0.15, 0.1, 0.15])
-FREE = np.array([0.8, 0.2])
+ROW = np.array([0.45, 0.1, 0.03, 0.02, 0.15, 0.1, 0.15])
+FREE = np.array([0.8, 0.15, 0.03, 0.02])
 
 concentrations = st.floats(0.05, 50)
-habits = st.builds(Habit, first=st.floats(0, 0.4), last=st.floats(0, 0.4))
 
 
 def urn(named: tuple[int, ...], base: Floats, concentration: float) -> float:
@@ -60,29 +58,18 @@ def test_votes_that_repeat_each_other_count_as_one() -> None:
     assert (apart - apart[0, 1])[0, 2] == pytest.approx(4 * np.log(table[2, 1] / table[1, 1]), rel=1e-3)
 
 
-@given(st.integers(1, 200), habits, st.booleans(), st.booleans())
-def test_a_confusion_is_a_distribution_for_each_true_place(steps: int, habit: Habit, last: bool, none: bool) -> None:
-    table = Confusion(ROW, FREE, Support(habit=habit, last=last or steps == 1, none=none)).table(steps)
+@given(st.integers(1, 200), st.booleans(), st.booleans())
+def test_a_confusion_is_a_distribution_for_each_true_place(steps: int, last: bool, none: bool) -> None:
+    table = Confusion(ROW, FREE, Support(last=last or steps == 1, none=none)).table(steps)
     assert table.min() >= 0
     assert table.sum(axis=1) == pytest.approx(np.ones(steps + 1))
     assert none or not table[:, -1].any()
 
 
-@given(st.integers(1, 12), habits)
-def test_counts_of_ways_are_those_that_were_named_and_phantoms(steps: int, habit: Habit) -> None:
+@given(st.integers(1, 12))
+def test_counts_of_ways_are_those_that_were_named_and_phantoms(steps: int) -> None:
     """At its own probabilities a confusion stays as it is, in chains of any length: without phantoms it would not."""
-    confusion = Confusion(ROW, FREE, Support(habit=habit))
+    confusion = Confusion(ROW, FREE)
     error, free = confusion.counts(steps, confusion.table(steps))
     assert error / error.sum() == pytest.approx(ROW)
     assert free / free.sum() == pytest.approx(FREE)
-
-
-@given(st.lists(st.integers(2, 12), min_size=1, max_size=4, unique=True), habits)
-def test_a_habit_is_found_in_what_is_named(lengths: list[int], habit: Habit) -> None:
-    found = habit_of(lengths, [1e5 * habit.over(length) for length in lengths])
-    for length in lengths:
-        assert found.over(length) == pytest.approx(habit.over(length), abs=0.02)
-
-
-def test_without_anything_named_all_steps_are_about_as_likely() -> None:
-    assert habit_of([], []).over(4) == pytest.approx(EVEN.over(4), abs=0.08)
