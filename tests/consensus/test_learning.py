@@ -9,12 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.consensus import parameters
-from pipeline.consensus.blocks import Outcome
+from pipeline.consensus.blocks import Outcome, blocks_of
 from pipeline.consensus.confusion import Confusion, Way
 from pipeline.consensus.evidence import ChainEvidence, Claim, PositionClaim, StepClaim
 from pipeline.consensus.labels import p_error_free, posterior_labels
 from pipeline.consensus.learning import Learned, learn
-from pipeline.consensus.model import Model
+from pipeline.consensus.maximum import Data, maximum
+from pipeline.consensus.model import Model, loss_in, overview_of, voters_in
+from pipeline.consensus.parameters import priors_for
 from pipeline.consensus.posterior import posterior
 from pipeline.core.statistics import Floats
 from tests.consensus.oracles import (
@@ -37,6 +39,7 @@ REPEATING = World(steps=STEPS, judges={"judge": JudgeWorld(exact=0.45, early=0.2
 CHANCE = World(steps=STEPS, judges={"judge": JudgeWorld(anywhere=True, alarm=0.6)})
 TWO = World(steps=STEPS, early=0.2, judges={"one": JudgeWorld(), "two": JudgeWorld(exact=0.3, early=0.2, late=0.2)})
 HIDDEN = World(steps=STEPS, repaired=0.2, judges={"judge": JudgeWorld(missed_if_right=0.5)})
+ALWAYS = World(steps=STEPS, judges={"judge": JudgeWorld(always=0)})
 WORLDS = {"middle": MIDDLE, "weak": WEAK, "repeating": REPEATING, "chance": CHANCE, "two": TWO, "hidden": HIDDEN}
 
 
@@ -106,10 +109,12 @@ def cells_hold_the_truth(*worlds: World) -> None:
     assert np.mean(held) >= 0.9
 
 
+@pytest.mark.faults
 def test_learned_cells_hold_the_truth_within_two_standard_errors() -> None:
     cells_hold_the_truth(*WORLDS.values())
 
 
+@pytest.mark.faults
 def test_missing_phantoms_would_be_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """A sown bug: that the first step has none before it, and the last none after, counts as if the witness never erred so."""
 
@@ -136,6 +141,44 @@ def test_a_judge_helps_and_one_that_guesses_does_not_hurt(world: World, margin: 
     alone = found.without(*world.judges)
     with_judge = found_right(found, posterior(found.evidence, learn(found.evidence)))
     assert with_judge - found_right(found, posterior(alone, learn(alone))) >= margin
+
+
+@pytest.mark.faults
+def test_a_judge_that_guesses_is_not_believed_in_a_large_run() -> None:
+    """On the way to the maximum its votes, which repeat each other, look as if they were about something."""
+    guesses = JudgeWorld(anywhere=True, alarm=0.6, correlation=0.6)
+    found = sample(World(steps=(3, 6, 9), judges={"judge": guesses}), 6 * CHAINS, 3)
+    learned = learn(found.evidence)
+    assert learned.converged
+    exact = {cell.witness: cell.value for cell in learned.cells if cell.truth == "error" and cell.way is Way.EXACT}
+    assert exact["judge"] < 0.25
+    alone = found.without("judge")
+    with_judge = found_right(found, posterior(found.evidence, learned))
+    assert with_judge >= found_right(found, posterior(alone, learn(alone))) - 0.003
+
+
+@pytest.mark.parametrize("chains", [30, 300])
+@pytest.mark.parametrize("world", [*WORLDS.values(), ALWAYS], ids=[*WORLDS, "always"])
+def test_learning_ends_at_a_maximum(world: World, chains: int) -> None:
+    found = sample(world, chains, 9).evidence
+    blocks = blocks_of(found)
+    overview = overview_of(blocks)
+    data = Data(
+        overview=overview,
+        blocks=[(block, loss_in(block, overview)) for block in blocks],
+        priors=priors_for(voters_in(blocks), []),
+    )
+    top = maximum(data)
+    assert top.converged
+    highest = log_posterior(data, top.vector)
+    for way in data.priors.directions().T:
+        assert log_posterior(data, top.vector + 0.02 * way) < highest
+        assert log_posterior(data, top.vector - 0.02 * way) < highest
+
+
+def log_posterior(data: Data, vector: Floats) -> float:
+    model = data.model(vector)
+    return model.expect(data.blocks).log_likelihood + data.priors.log_density(model.parameters)
 
 
 @pytest.mark.parametrize(("always", "thing"), [(0, "no error"), (1, "the first step"), (99, "the last step")])
