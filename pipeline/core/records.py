@@ -177,6 +177,9 @@ class Request:
     `issue_index` counts the requests of one prefix from 0. `round` counts the decisions about the problem from 0; each decision
     sees the outcomes of all earlier rounds. An engine with a model reads only `prefix.prompt_ids`. `problem` is for the oracle
     engine, which knows the answers.
+
+    `stop`: further texts at which this completion may end, besides those of the settings; it then ends with the text. An engine
+    may also ignore them. `max_tokens`: its longest length, if less than that of the settings; None: that of the settings.
     """
 
     request_id: str
@@ -184,6 +187,8 @@ class Request:
     problem: Problem
     prefix: Prefix
     round: int = 0
+    stop: tuple[str, ...] = ()
+    max_tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

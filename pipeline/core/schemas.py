@@ -320,6 +320,106 @@ each turn in it, in characters. `n_tokens`: written, `n_prompt_tokens`: read, in
 READINGS = pa.schema([_required("critique_id", pa.string()), *_READING])
 """New readings of stored critiques, as `regrade` writes them: one row per critique, in the order of `critiques`."""
 
+SAMPLES = pa.schema(
+    [
+        _required("row", pa.int64()),
+        _required("sample_id", pa.string()),
+        _required("node_id", pa.string()),
+        _required("draw", pa.int32()),
+        _required("steps", pa.int32()),
+        _required("number", pa.int32()),
+        _required("text", pa.string()),
+        _required("token_ids", pa.list_(pa.int32())),
+        _required("step_ends", pa.list_(pa.int32())),
+        _required("token_ends", pa.list_(pa.int32())),
+        _required("finish", _ENUM),
+        _required("ended", pa.bool_()),
+        _optional("answer", pa.string()),
+        _optional("verdict", _ENUM),
+        _required("n_tokens", pa.int32()),
+        _required("n_prompt_tokens", pa.int32()),
+        _required("seconds", pa.float64()),
+    ]
+)
+"""The answers of the policy in a run of `search`: one row for each sample. `node_id`: what it continues, `draw` and `steps` as
+in `searches.base.Sample`. `number`: steps before it. `text`: its steps, without what was generated after them; `step_ends` and
+`token_ends`: the end of each step in it, in characters and in `token_ids`. `ended`: the chain ends with it. `answer`: the final
+answer that the chain then states, `verdict`: what the grader says of it; null without a known answer. `n_tokens`: all tokens
+that were generated for it, also those after its steps; `n_prompt_tokens`: tokens before it. `seconds`: since the problem was
+begun."""
+
+STEP_SCORES = pa.schema(
+    [
+        _required("row", pa.int64()),
+        _required("prefix_id", pa.string()),
+        _required("step", pa.int32()),
+        _optional("score", pa.float64()),
+        _optional("raw_score", pa.float64()),
+        _optional("reliability", pa.float64()),
+        _optional("fault", pa.string()),
+        _required("n_tokens", pa.int64()),
+        _required("n_computed", pa.int64()),
+        _required("seconds", pa.float64()),
+    ]
+)
+"""The answers of the scorer in a run of `search`: one row for each prefix of a problem. `step`: its number of steps.
+`raw_score`: the scorer's own, `score`: calibrated where the settings say so. `n_tokens`: tokens of the request that gave it,
+`n_computed`: those of them that were not in a cache; 0 for a prefix that another one's request also gave. `seconds`: as in
+`samples`."""
+
+CANDIDATES = pa.schema(
+    [
+        *SCORES,
+        _optional(RAW_STEP_SCORES, pa.list_(pa.float64())),
+        _required("prefix_ids", _STRINGS),
+        _required("node_ids", _STRINGS),
+        _required("candidate", pa.int32()),
+        _required("chosen", pa.bool_()),
+        _required("cut", pa.bool_()),
+        _optional("verdict", _ENUM),
+        _required("policy_tokens", pa.int64()),
+    ]
+)
+"""The candidates of a run of `search`: `scores` with more columns. `raw_step_scores`: null without a calibration. `node_ids`:
+for each step. `candidate`: its number among those of its problem. `chosen`: whether the search chose it. `cut`: a limit ended
+it. `policy_tokens`: tokens of its own steps."""
+
+SEARCHES = pa.schema(
+    [
+        _required("row", pa.int64()),
+        _required("problem_id", pa.string()),
+        _optional("source_id", pa.string()),
+        _required("problem", pa.string()),
+        _optional("gold_answer", pa.string()),
+        _required("method", pa.string()),
+        _required("n", pa.int32()),
+        _required("candidates", pa.int32()),
+        _optional("chosen", pa.int32()),
+        _optional("final_answer", pa.string()),
+        _optional("outcome", pa.bool_()),
+        _optional("verdict", _ENUM),
+        _optional("score", pa.float64()),
+        _optional("confidence", pa.float64()),
+        _optional("trusted", pa.bool_()),
+        _optional("weakest_step", pa.int32()),
+        _required("stopped", _ENUM),
+        _required("steps", pa.int32()),
+        _required("scored", pa.int32()),
+        _required("unscored", pa.int32()),
+        _required("policy_tokens", pa.int64()),
+        _required("policy_prompt_tokens", pa.int64()),
+        _required("scorer_tokens", pa.int64()),
+        _required("scorer_computed", pa.int64()),
+        _required("seconds", pa.float64()),
+    ]
+)
+"""One row for each problem of a run of `search`. `chosen`: number of the chosen candidate, null if there is none;
+`final_answer`, `outcome`, `verdict` and `score` are its own. `confidence`: see `searches.base.Found`. `trusted`: whether it
+reaches `search.accept`; null without that setting. `weakest_step`: the number of its step with the lowest score, from 1.
+`stopped`: a `searches.base.Stop`. `steps`: sampled steps; `scored` and `unscored`: prefixes with and without a score.
+`policy_tokens`: all generated tokens; `policy_prompt_tokens`: all prompts added up; `scorer_tokens` and `scorer_computed` as in
+`stepscores`."""
+
 SCHEMAS = {
     "inputs": INPUTS,
     "solutions": SOLUTIONS,
@@ -335,6 +435,10 @@ SCHEMAS = {
     "scores": SCORES,
     "critiques": CRITIQUES,
     "readings": READINGS,
+    "samples": SAMPLES,
+    "stepscores": STEP_SCORES,
+    "candidates": CANDIDATES,
+    "searches": SEARCHES,
 }
 OTHER_SCHEMAS: dict[str, tuple[pa.Schema, ...]] = {
     "inputs": (INPUTS_WITH_OUTCOMES,),
@@ -352,5 +456,7 @@ LOG_KEYS = {
     "solutions": ("problem_id", "draw"),
     "scores": ("row",),
     "critiques": ("row", "vote"),
+    "samples": ("row", "sample_id"),
+    "stepscores": ("row", "prefix_id"),
 }
 """The key columns of the log's tables. They identify a row and define the order."""

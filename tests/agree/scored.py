@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipeline.core.schemas import SCORES
-from pipeline.runtime.scoring.tables import chain_scores
+from pipeline.scorers.chain_scores import chain_scores
 
 Rng = np.random.Generator
 

@@ -15,7 +15,7 @@ import numpy as np
 from transformers import set_seed
 
 from pipeline.graders.registry import checker_for
-from pipeline.runtime.scoring.tables import chain_scores
+from pipeline.scorers.chain_scores import chain_scores
 from pipeline.scorers.encoding import encode_chain, encoder, pad_id_of
 from pipeline.scorers.heads import (
     classes_of,

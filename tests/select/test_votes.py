@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.analysis.select.methods import MAX_SUBSETS, answer_groups, subsets_of, vote
+from pipeline.analysis.select.methods import MAX_SUBSETS, subsets_of, vote
+from pipeline.graders.answer_groups import answer_groups
 
 Voter = tuple[int, bool, float]
 

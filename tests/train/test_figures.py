@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.config.choices import Aggregation
-from pipeline.runtime.scoring.tables import ChainScores, chain_scores
+from pipeline.scorers.chain_scores import ChainScores, chain_scores
 from pipeline.scorers.heads import like_lengths
 from pipeline.train.data import LengthBatchSampler
 from pipeline.train.result import accuracy, auc, brier

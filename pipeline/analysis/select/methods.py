@@ -18,10 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.core.ids import content_id
-from pipeline.core.records import Verdict
 from pipeline.core.statistics import Interval, bootstrap
-from pipeline.graders.math.compare import quick_verdict
-from pipeline.graders.math.normal import normal_form
+from pipeline.graders.answer_groups import answer_groups
 
 MAX_SUBSETS = 500
 """If there are more subsets, this many are drawn. The share of correct votes of one problem then has an sd of at most 0.022."""
@@ -108,24 +106,6 @@ def compare_methods(contests: Sequence[CandidateSet], sizes: Sequence[int], seed
     return rows
 
 
-def answer_groups(answers: Sequence[str | None]) -> list[int | None]:
-    """A number for every answer, the same for equal answers; None for no answer.
-
-    Two answers are equal if the checker finds them equal without algebra, with either one as the known answer, or if both are
-    equal to a third.
-    """
-    spelling = [None if answer is None or not answer.strip() else normal_form(answer) for answer in answers]
-    distinct = sorted({text for text in spelling if text is not None})
-    group = list(range(len(distinct)))
-    for one in range(len(distinct)):
-        for other in range(one):
-            if group[one] != group[other] and _equal(distinct[one], distinct[other]):
-                joined, left = sorted((group[one], group[other]))
-                group = [joined if number == left else number for number in group]
-    of = dict(zip(distinct, group, strict=True))
-    return [None if text is None else of[text] for text in spelling]
-
-
 def best_of(scores: Sequence[float | None], right: Sequence[bool], n: int) -> float:
     """P(the best-scored of n candidates is correct), averaged over all subsets of size n.
 
@@ -207,10 +187,6 @@ def _chances(contest: CandidateSet, sizes: Sequence[int], seed: int) -> dict[int
             Method.oracle: any_right(sum(right), count, n),
         }
     return chances
-
-
-def _equal(one: str, other: str) -> bool:
-    return Verdict.CORRECT in (quick_verdict(one, other), quick_verdict(other, one))
 
 
 def _rank(score: float | None) -> float:

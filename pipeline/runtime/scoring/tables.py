@@ -1,8 +1,6 @@
 """Scored chains as rows of `schemas.SCORES`: the step scores, and the scores of each chain that follow from them. Pure."""
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -11,35 +9,7 @@ from pipeline.config.choices import Aggregation
 from pipeline.core.schemas import CALIBRATED_SCORES, RAW_STEP_SCORES, SCORES
 from pipeline.scorers.base import StepScores
 from pipeline.scorers.calibration import Calibration
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChainScores:
-    """The score of a chain by each aggregation. All are None if a step has no score, because that step might be decisive."""
-
-    last: float | None = None
-    min: float | None = None
-    product: float | None = None
-    mean: float | None = None
-
-    def score_by(self, aggregation: Aggregation) -> float | None:
-        """The score by the given aggregation."""
-        return {
-            Aggregation.last: self.last,
-            Aggregation.min: self.min,
-            Aggregation.product: self.product,
-            Aggregation.mean: self.mean,
-        }[aggregation]
-
-
-def chain_scores(step_scores: Sequence[float | None]) -> ChainScores:
-    """The scores of a chain from its step scores in [0, 1]."""
-    scores = [score for score in step_scores if score is not None]
-    if not scores or len(scores) < len(step_scores):
-        return ChainScores()
-    return ChainScores(
-        last=scores[-1], min=min(scores), product=math.prod(scores), mean=math.fsum(scores) / len(scores)
-    )
+from pipeline.scorers.chain_scores import chain_scores
 
 
 def scores_table(
