@@ -6,10 +6,10 @@ found as a request of `label` is.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import replace
-from typing import Generic, Protocol, TypeVar
+from dataclasses import dataclass, replace
+from typing import Any, Generic, Protocol, TypeVar
 
 import pyarrow as pa
 
@@ -30,11 +30,62 @@ Result = TypeVar("Result")
 """What an engine says of a chain."""
 
 
+class Gathered(Protocol[Result]):
+    """What is known of a unit's chains: the results in its log, and new ones that are not committed yet."""
+
+    def read(self, log: UnitLog) -> None:
+        """Take the rows that the log has now. New results that it has too are forgotten."""
+        ...
+
+    def missing(self) -> dict[int, ChainText]:
+        """The chains without results, by row."""
+        ...
+
+    def results(self, chains: Mapping[int, ChainText]) -> AsyncGenerator[Mapping[int, Result], None]:
+        """The results of these chains as they arrive. Raises EngineDied."""
+        ...
+
+    def take(self, results: Mapping[int, Result]) -> None:
+        """Keep results until they are committed."""
+        ...
+
+    def new(self) -> "New | None":
+        """What is to be committed; None if there is nothing."""
+        ...
+
+    def committed(self, new: "New") -> None:
+        """Note that this is in the log."""
+        ...
+
+    def completed(self, log: UnitLog, last: "New | None") -> "Completed":
+        """What the record of the finished unit has, if `last` are the last rows of its log."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class New:
+    """Rows for a unit's log, by table, with their counts. `rows`: what `Gathered.committed` needs to know of them."""
+
+    tables: Mapping[str, pa.Table]
+    totals: Totals
+    rows: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Completed:
+    """`totals` of a unit, and `tables` that follow from its log."""
+
+    totals: Totals
+    tables: Mapping[str, pa.Table]
+
+
 class ChainWork(Protocol[Result]):
     """What is done with chains, and how it is stored. `table`: that of the results. `votes`: rows of a chain in it."""
 
     table: str
     votes: int
+    counts_requests: bool = False
+    """Whether it tells `Backpressure` itself what it asks of its engine. If not, each chain counts as one request."""
 
     @property
     def model(self) -> str:
@@ -62,6 +113,11 @@ class ChainWork(Protocol[Result]):
         """The result of a chain that kills engines."""
         ...
 
+    def gather(self, chains: pa.Table) -> Gathered[Result]:
+        """What collects the results of a unit. `chains`: the unit's, of `schemas.CHAINS`. By default one result for each chain,
+        stored as `rows` says."""
+        return _OneEach(chains, self)
+
     def rows(self, chains: pa.Table, results: Sequence[Result]) -> pa.Table:
         """The rows of results. `chains`: of `schemas.CHAINS`, in the order of `results`."""
         ...
@@ -69,6 +125,10 @@ class ChainWork(Protocol[Result]):
     def totals(self, rows: pa.Table) -> Totals:
         """The counts of rows of results."""
         ...
+
+    def begin(self, pressure: Backpressure) -> None:
+        """Get the counter of requests, once, after `start`; for work that counts them itself."""
+        return
 
     def snapshot(self) -> Snapshot:
         """Counts of results (`rollouts`), their tokens, and the work and the load of the engine, since its start."""
@@ -98,6 +158,7 @@ class ChainWorker(Generic[Result]):
         await self._work.start()
         self._began = _now()
         self._backpressure = Backpressure(self._work.capacity)
+        self._work.begin(self._backpressure)
         return self._work.model
 
     async def wait_for_capacity(self, begun: int) -> None:
@@ -144,7 +205,8 @@ class ChainWorker(Generic[Result]):
                 if chain.chain_id in probe.failed:
                     unit.take({row: self._work.failed(chain)})
             missing = {row: chain for row, chain in missing.items() if chain.chain_id in probe.only}
-        pressure.ask(len(missing))
+        if not self._work.counts_requests:
+            pressure.ask(len(missing))
         pressure.ready(unit.unit_id)
         try:
             await with_flushes(unit.flush, self._flush_seconds, self._take_results(unit, missing, pressure))
@@ -159,15 +221,16 @@ class ChainWorker(Generic[Result]):
     async def _take_results(
         self, unit: "_Unit[Result]", missing: Mapping[int, ChainText], pressure: Backpressure
     ) -> None:
-        answered = 0
+        unanswered = 0 if self._work.counts_requests else len(missing)
         try:
-            async with aclosing(self._work.results(missing)) as arriving:
+            async with aclosing(unit.results(missing)) as arriving:
                 async for results in arriving:
                     unit.take(results)
-                    answered += len(results)
-                    pressure.answer(len(results))
+                    if unanswered:
+                        unanswered -= len(results)
+                        pressure.answer(len(results))
         finally:
-            pressure.answer(len(missing) - answered)
+            pressure.answer(unanswered)
 
     def _started(self) -> Backpressure:
         if self._backpressure is None:
@@ -177,24 +240,23 @@ class ChainWorker(Generic[Result]):
     async def _opened(self, task: UnitTask) -> "_Unit[Result]":
         log = UnitLog(self._storage, task.unit.unit_id, task.known_length)
         chains = await asyncio.to_thread(unit_chains, self._storage, task.unit)
-        unit = _Unit(log, chains, self._work, task.unit_target)
+        unit = _Unit(log, self._work.gather(chains), task.unit_target)
         await unit.read()
         return unit
 
 
 class _Unit(Generic[Result]):
-    """A unit's chains, those of them with results in its log, and results that are not yet committed, by row."""
+    """A unit's log, and what is gathered for it."""
 
-    def __init__(self, log: UnitLog, chains: pa.Table, work: ChainWork[Result], unit_target: UnitTarget) -> None:
+    def __init__(self, log: UnitLog, gathered: Gathered[Result], unit_target: UnitTarget) -> None:
         self._log = log
-        self._chains = chains
-        self._work = work
+        self._gathered = gathered
         self._unit_target = unit_target
         self._writing = asyncio.Lock()
         self._uninterrupted = Uninterrupted()
-        self._logged: set[int] = set()
-        self._new: dict[int, Result] = {}
-        self._by_row: Mapping[int, ChainText] = dict(zip(values(chains, "row"), chain_texts(chains), strict=True))
+        self.missing = gathered.missing
+        self.results = gathered.results
+        self.take = gathered.take
 
     @property
     def unit_id(self) -> str:
@@ -208,16 +270,7 @@ class _Unit(Generic[Result]):
     async def read(self) -> None:
         """Read the log, and keep only those new results that are not committed by now. Raises StoreError."""
         await asyncio.to_thread(self._log.read)
-        self._logged = {row for table in self._log.rows(self._work.table) for row in values(table, "row")}
-        self._new = {row: result for row, result in self._new.items() if row not in self._logged}
-
-    def missing(self) -> dict[int, ChainText]:
-        """The chains without results, by row."""
-        return {row: chain for row, chain in self._by_row.items() if row not in self._logged and row not in self._new}
-
-    def take(self, results: Mapping[int, Result]) -> None:
-        """Keep results until they are committed."""
-        self._new |= results
+        self._gathered.read(self._log)
 
     async def flush(self) -> None:
         """Commit the new results. Raises StoreError."""
@@ -225,12 +278,10 @@ class _Unit(Generic[Result]):
 
     async def _flush(self) -> None:
         async with self._writing:
-            while self._new:
+            while (new := self._gathered.new()) is not None:
                 failpoint("worker.flush")
-                new = dict(self._new)
-                rows = self._rows(new)
-                if await asyncio.to_thread(self._log.append, {self._work.table: rows}, self._work.totals(rows)):
-                    self._committed(new)
+                if await asyncio.to_thread(self._log.append, new.tables, new.totals):
+                    self._gathered.committed(new)
                     return
                 await self.read()
 
@@ -241,21 +292,53 @@ class _Unit(Generic[Result]):
     async def _complete(self, seconds: float) -> None:
         async with self._writing:
             failpoint("worker.complete")
-            table, new = self._work.table, dict(self._new)
-            last = self._rows(new)
-            totals = sum(map(self._work.totals, (*self._log.rows(table), last)), Totals())
-            if await asyncio.to_thread(self._log.complete, {table: last}, {}, totals, self._unit_target, seconds):
-                self._committed(new)
+            new = self._gathered.new()
+            last = {} if new is None else new.tables
+            done = self._gathered.completed(self._log, new)
+            log = self._log
+            if await asyncio.to_thread(log.complete, last, done.tables, done.totals, self._unit_target, seconds):
+                if new is not None:
+                    self._gathered.committed(new)
             else:
                 await self.read()
 
-    def _committed(self, rows: Collection[int]) -> None:
-        self._logged |= set(rows)
-        self._new = {row: result for row, result in self._new.items() if row not in rows}
 
-    def _rows(self, new: Mapping[int, Result]) -> pa.Table:
-        chains = self._chains.filter(pa.array([row in new for row in self._by_row], pa.bool_()))
-        return self._work.rows(chains, [new[row] for row in self._by_row if row in new])
+class _OneEach(Generic[Result]):
+    """One result for each chain of a unit, by row: a `Gathered` for work with one table."""
+
+    def __init__(self, chains: pa.Table, work: ChainWork[Result]) -> None:
+        self._chains = chains
+        self._work = work
+        self._logged: set[int] = set()
+        self._new: dict[int, Result] = {}
+        self._by_row: Mapping[int, ChainText] = dict(zip(values(chains, "row"), chain_texts(chains), strict=True))
+        self.results = work.results
+
+    def read(self, log: UnitLog) -> None:
+        self._logged = {row for table in log.rows(self._work.table) for row in values(table, "row")}
+        self._new = {row: result for row, result in self._new.items() if row not in self._logged}
+
+    def missing(self) -> dict[int, ChainText]:
+        return {row: chain for row, chain in self._by_row.items() if row not in self._logged and row not in self._new}
+
+    def take(self, results: Mapping[int, Result]) -> None:
+        self._new |= results
+
+    def new(self) -> New | None:
+        if not self._new:
+            return None
+        rows = [row for row in self._by_row if row in self._new]
+        chains = self._chains.filter(pa.array([row in self._new for row in self._by_row], pa.bool_()))
+        table = self._work.rows(chains, [self._new[row] for row in rows])
+        return New(tables={self._work.table: table}, totals=self._work.totals(table), rows=frozenset(rows))
+
+    def committed(self, new: New) -> None:
+        self._logged |= new.rows
+        self._new = {row: result for row, result in self._new.items() if row not in new.rows}
+
+    def completed(self, log: UnitLog, last: New | None) -> Completed:
+        tables = [*log.rows(self._work.table), *([] if last is None else last.tables.values())]
+        return Completed(totals=sum(map(self._work.totals, tables), Totals()), tables={})
 
 
 def _now() -> float:
