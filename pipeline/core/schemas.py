@@ -339,14 +339,15 @@ SAMPLES = pa.schema(
         _required("n_tokens", pa.int32()),
         _required("n_prompt_tokens", pa.int32()),
         _required("seconds", pa.float64()),
+        _required("took", pa.float64()),
     ]
 )
 """The answers of the policy in a run of `search`: one row for each sample. `node_id`: what it continues, `draw` and `steps` as
 in `searches.base.Sample`. `number`: steps before it. `text`: its steps, without what was generated after them; `step_ends` and
 `token_ends`: the end of each step in it, in characters and in `token_ids`. `ended`: the chain ends with it. `answer`: the final
 answer that the chain then states, `verdict`: what the grader says of it; null without a known answer. `n_tokens`: all tokens
-that were generated for it, also those after its steps; `n_prompt_tokens`: tokens before it. `seconds`: since the problem was
-begun."""
+that were generated for it, also those after its steps; `n_prompt_tokens`: tokens before it. `seconds`: of work on the
+problem until it came; `took`: since it was asked for."""
 
 STEP_SCORES = pa.schema(
     [
@@ -360,6 +361,7 @@ STEP_SCORES = pa.schema(
         _required("n_tokens", pa.int64()),
         _required("n_computed", pa.int64()),
         _required("seconds", pa.float64()),
+        _required("took", pa.float64()),
     ]
 )
 """The answers of the scorer in a run of `search`: one row for each prefix of a problem. `step`: its number of steps.

@@ -1,0 +1,189 @@
+"""The log of a search: every answer of the policy and of the scorer, as records and as tables. Pure.
+
+With these answers a search takes the same path again, so its result follows from its log.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from itertools import pairwise
+from typing import Any
+
+import pyarrow as pa
+
+from pipeline.core.ids import content_id
+from pipeline.core.records import Finish, Verdict
+from pipeline.core.schemas import SAMPLES as SAMPLES_SCHEMA
+from pipeline.core.schemas import STEP_SCORES as STEP_SCORES_SCHEMA
+from pipeline.searches.base import Node, Sample, StepScore, path_of
+from pipeline.searches.ids import node_id, prefix_id, root_id
+
+SAMPLES, STEP_SCORES = "samples", "stepscores"
+"""The names of the tables."""
+FAILED_DRAW = -1
+"""`draw` of the answer that says that a problem kills engines, and is not searched."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampleAnswer:
+    """The answer of the policy to a `Sample`: see `schemas.SAMPLES`."""
+
+    sample_id: str
+    node_id: str
+    draw: int
+    steps: int
+    number: int
+    text: str
+    token_ids: tuple[int, ...]
+    step_ends: tuple[int, ...]
+    token_ends: tuple[int, ...]
+    finish: Finish
+    ended: bool
+    answer: str | None = None
+    verdict: Verdict | None = None
+    n_tokens: int
+    n_prompt_tokens: int
+    seconds: float = 0.0
+    took: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreAnswer:
+    """The answer of the scorer for one prefix: see `schemas.STEP_SCORES`."""
+
+    prefix_id: str
+    step: int
+    score: float | None
+    raw_score: float | None
+    reliability: float | None = None
+    fault: str | None = None
+    n_tokens: int = 0
+    n_computed: int = 0
+    seconds: float = 0.0
+    took: float = 0.0
+
+    @property
+    def step_score(self) -> StepScore:
+        """What a search is sent."""
+        return StepScore(score=self.score, reliability=self.reliability, fault=self.fault or "")
+
+
+def root_of(problem_id: str) -> Node:
+    """The problem without any step."""
+    return Node(node_id=root_id(problem_id), parent=None, depth=0, text="", prefix_id=prefix_id(problem_id, ()))
+
+
+def failure(problem_id: str) -> SampleAnswer:
+    """The answer that says that a problem kills engines."""
+    return SampleAnswer(
+        sample_id=content_id("failed", problem_id),
+        node_id=root_id(problem_id),
+        draw=FAILED_DRAW,
+        steps=0,
+        number=0,
+        text="",
+        token_ids=(),
+        step_ends=(),
+        token_ends=(),
+        finish=Finish.ENGINE_FAILED,
+        ended=True,
+        n_tokens=0,
+        n_prompt_tokens=0,
+    )
+
+
+def nodes_of(problem_id: str, asked: Sample, answer: SampleAnswer) -> tuple[Node, ...]:
+    """The nodes that a sample leads to, in order: one for each of its steps; one blank node if it has none."""
+    found: list[Node] = []
+    parent = asked.node
+    steps = [node.text for node in path_of(parent)]
+    pieces = [answer.text[begin:end] for begin, end in pairwise((0, *answer.step_ends))] or [answer.text]
+    counts = [end - begin for begin, end in pairwise((0, *answer.token_ends))] or [len(answer.token_ids)]
+    for index, (text, tokens) in enumerate(zip(pieces, counts, strict=True)):
+        last = index == len(pieces) - 1
+        blank = not text.strip()
+        if not blank:
+            steps.append(text)
+        ended = answer.ended and last
+        parent = Node(
+            node_id=node_id(answer.sample_id, index),
+            parent=parent,
+            depth=parent.depth + (not blank),
+            text=text,
+            prefix_id=parent.prefix_id if blank else prefix_id(problem_id, steps),
+            n_tokens=tokens,
+            ended=ended,
+            cut=ended and answer.finish is not Finish.STOP,
+            answer=answer.answer if ended else None,
+        )
+        found.append(parent)
+    return tuple(found)
+
+
+def given_nodes(
+    root: Node, problem_id: str, chain_id: str, steps: Sequence[str], answer: str | None
+) -> tuple[Node, ...]:
+    """The nodes of a chain that the input has. `answer`: the final answer that it states."""
+    found: list[Node] = []
+    parent = root
+    for index in range(len(steps)):
+        last = index == len(steps) - 1
+        parent = Node(
+            node_id=node_id(chain_id, index),
+            parent=parent,
+            depth=index + 1,
+            text=steps[index],
+            prefix_id=prefix_id(problem_id, steps[: index + 1]),
+            ended=last,
+            answer=answer if last else None,
+        )
+        found.append(parent)
+    return tuple(found)
+
+
+def samples_table(answers: Sequence[tuple[int, SampleAnswer]]) -> pa.Table:
+    """The table `samples`. `answers`: each with the row of its problem."""
+    return _table(SAMPLES_SCHEMA, answers)
+
+
+def step_scores_table(answers: Sequence[tuple[int, ScoreAnswer]]) -> pa.Table:
+    """The table `stepscores`. `answers`: each with the row of its problem."""
+    return _table(STEP_SCORES_SCHEMA, answers)
+
+
+def sample_answers(table: pa.Table) -> list[tuple[int, SampleAnswer]]:
+    """The inverse of `samples_table`."""
+    found = []
+    for row in table.to_pylist():
+        number = row.pop("row")
+        for name in ("token_ids", "step_ends", "token_ends"):
+            row[name] = tuple(row[name])
+        verdict = row.pop("verdict")
+        finish = Finish(row.pop("finish"))
+        found.append(
+            (number, SampleAnswer(**row, finish=finish, verdict=None if verdict is None else Verdict(verdict)))
+        )
+    return found
+
+
+def score_answers(table: pa.Table) -> list[tuple[int, ScoreAnswer]]:
+    """The inverse of `step_scores_table`."""
+    return [(row.pop("row"), ScoreAnswer(**row)) for row in table.to_pylist()]
+
+
+def _table(schema: pa.Schema, answers: Sequence[tuple[int, Any]]) -> pa.Table:
+    columns: dict[str, list[Any]] = {"row": [row for row, _ in answers]}
+    if answers:
+        names = [part.name for part in fields(answers[0][1])]
+        columns |= {name: [getattr(each, name) for _, each in answers] for name in names}
+    else:
+        columns |= {name: [] for name in schema.names}
+    return pa.Table.from_arrays([_array(columns, field) for field in schema], schema=schema)
+
+
+def _array(columns: Mapping[str, list[Any]], field: "pa.Field[Any]") -> "pa.Array[Any]":
+    values = columns[field.name]
+    if pa.types.is_dictionary(field.type):
+        texts = pa.array([None if value is None else str(value) for value in values], pa.string())
+        encoded: pa.Array[Any] = texts.dictionary_encode().cast(field.type)
+        return encoded
+    return pa.array(values, field.type)

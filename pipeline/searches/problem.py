@@ -1,0 +1,127 @@
+"""The search of one problem with its log: answers that the log has are given at once, and what is left is asked. Pure."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from pipeline.graders.answer_groups import answer_groups
+from pipeline.searches.base import Ask, Found, Node, Sample, Score, Search, StepScore, Stop, Task, path_of, wrong_found
+from pipeline.searches.log import FAILED_DRAW, SampleAnswer, ScoreAnswer, given_nodes, nodes_of, root_of
+from pipeline.searches.machine import Machine
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchProblem:
+    """A problem of a search. `row`: its number in the input. `chain_id`, `steps` and `final_answer`: of the chain that the
+    input has; no steps: it has none."""
+
+    row: int
+    problem_id: str
+    problem: str
+    chain_id: str
+    golds: tuple[str, ...] = ()
+    source_id: str | None = None
+    steps: tuple[str, ...] = ()
+    final_answer: str | None = None
+    outcome: bool | None = None
+
+
+class ProblemSearch:
+    """See the module. `open`: questions without an answer, by key. `nodes`: all known nodes, by id. `given`: those of the chain
+    that the input has. `last_node`: id of the node to which each sample leads in the end."""
+
+    def __init__(self, problem: SearchProblem, search: Search) -> None:
+        self.problem = problem
+        self.samples: dict[str, SampleAnswer] = {}
+        self.scores: dict[str, ScoreAnswer] = {}
+        self.open: dict[str, Ask] = {}
+        self.failed = False
+        self._search = search
+        self._start()
+
+    @property
+    def found(self) -> Found | None:
+        """The result; None while the search goes on. Raises ValueError for an impossible result of a plug-in."""
+        if self.failed:
+            return Found(candidates=(), chosen=None, stopped=Stop.FAILED)
+        return self._machine.result if self._machine.done else None
+
+    def replay(self, samples: Iterable[SampleAnswer], scores: Iterable[ScoreAnswer]) -> None:
+        """Start from the beginning, with these answers and no others. Raises ValueError for answers that the search did not ask
+        for."""
+        self.samples, self.scores, self.open, self.failed = {}, {}, {}, False
+        self._start()
+        left = {each.sample_id: each for each in samples}
+        for each in list(left.values()):
+            if each.draw == FAILED_DRAW:
+                self.fail(left.pop(each.sample_id))
+        known = {each.prefix_id: each for each in scores}
+        due = [] if self.failed else self.begin()
+        while due:
+            asked: list[Ask] = []
+            for ask in due:
+                if isinstance(ask, Sample):
+                    if ask.key in left:
+                        asked += self.take_sample(ask, left.pop(ask.key))
+                elif all(node.prefix_id in known for node in self.to_score(ask)):
+                    asked += self.take_scores(ask, [known[node.prefix_id] for node in self.to_score(ask)])
+            due = asked
+        if left:
+            raise ValueError(f"the log has sample {next(iter(left))}, which this search did not ask for")
+
+    def begin(self) -> list[Ask]:
+        """The first questions."""
+        return self._opened(self._machine.begin())
+
+    def fail(self, answer: SampleAnswer) -> None:
+        """End the search because the problem kills engines: `log.failure`."""
+        self.samples[answer.sample_id] = answer
+        self.failed, self.open = True, {}
+
+    def take_sample(self, ask: Sample, answer: SampleAnswer) -> list[Ask]:
+        """Go on with an answer of the policy. Returns the questions that are new."""
+        self.samples[answer.sample_id] = answer
+        nodes = nodes_of(self.problem.problem_id, ask, answer)
+        self.nodes |= {node.node_id: node for node in nodes}
+        self.last_node[answer.sample_id] = nodes[-1].node_id
+        del self.open[ask.key]
+        return self._opened(self._machine.take(ask, nodes))
+
+    def to_score(self, ask: Score) -> list[Node]:
+        """The prefixes that have no score yet and get one with this question: the newest, or all of the chain."""
+        path = path_of(ask.node)
+        wanted = path[-1:] if self._search.newest_only else path
+        return [node for node in wanted if node.prefix_id not in self.scores]
+
+    def take_scores(self, ask: Score, answers: Sequence[ScoreAnswer]) -> list[Ask]:
+        """Go on with the scores of `to_score`. Returns the questions that are new."""
+        for each in answers:  # The first score of a prefix counts: chains that share it may be scored side by side.
+            self.scores.setdefault(each.prefix_id, each)
+        del self.open[ask.key]
+        known = self.scores
+        found = tuple(
+            known[node.prefix_id].step_score if node.prefix_id in known else StepScore() for node in path_of(ask.node)
+        )
+        return self._opened(self._machine.take(ask, found))
+
+    def _start(self) -> None:
+        problem = self.problem
+        root = root_of(problem.problem_id)
+        given = given_nodes(root, problem.problem_id, problem.chain_id, problem.steps, problem.final_answer)
+        self.root, self.given = root, given
+        self.last_node: dict[str, str] = {}
+        self.nodes: dict[str, Node] = {node.node_id: node for node in (root, *given)}
+        task = Task(
+            problem_id=problem.problem_id,
+            root=root,
+            given=given,
+            groups=answer_groups,
+            settings=self._search.settings,
+            aggregation=self._search.settings.aggregation,
+        )
+        self._machine: Machine[Found] = Machine(self._search.search(task))
+
+    def _opened(self, asked: list[Ask]) -> list[Ask]:
+        self.open |= {ask.key: ask for ask in asked}
+        if self._machine.done and (wrong := wrong_found(self._machine.result)):
+            raise ValueError(f"search={self._search.settings.method}: {wrong}")
+        return asked

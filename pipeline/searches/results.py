@@ -1,0 +1,174 @@
+"""What a run of `search` says of its problems: the candidates of each and what was chosen, from the log alone. Pure."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from pipeline.config.search import SearchConfig
+from pipeline.core.records import UNGRADED, Verdict
+from pipeline.core.schemas import CANDIDATES as CANDIDATES_SCHEMA
+from pipeline.core.schemas import SEARCHES as SEARCHES_SCHEMA
+from pipeline.scorers.chain_scores import chain_scores
+from pipeline.searches.base import Found, Node, Search, path_of
+from pipeline.searches.log import SampleAnswer, ScoreAnswer
+from pipeline.searches.problem import ProblemSearch, SearchProblem
+
+CANDIDATES, SEARCHES = "candidates", "searches"
+"""The names of the tables."""
+
+
+def results_of(
+    problems: Iterable[SearchProblem],
+    search: Search,
+    samples: Mapping[int, Sequence[SampleAnswer]],
+    scores: Mapping[int, Sequence[ScoreAnswer]],
+    model: str,
+) -> dict[str, pa.Table]:
+    """The tables `candidates` and `searches` of problems whose searches have ended, from their logs by row.
+
+    `model`: the identity of the scorer. Raises ValueError for a log with other answers than the search asked for, or of a
+    search that has not ended."""
+    ended = []
+    for problem in problems:
+        each = ProblemSearch(problem, search)
+        each.replay(samples.get(problem.row, ()), scores.get(problem.row, ()))
+        ended.append(each)
+    return tables_of(ended, search.settings, model)
+
+
+def tables_of(ended: Sequence[ProblemSearch], settings: SearchConfig, model: str) -> dict[str, pa.Table]:
+    """`results_of` for searches that have run."""
+    candidates = [row for each in ended for row in _candidate_rows(each, settings, model)]
+    return {
+        CANDIDATES: pa.Table.from_pylist(candidates, schema=CANDIDATES_SCHEMA),
+        SEARCHES: pa.Table.from_pylist([_search_row(each, settings) for each in ended], schema=SEARCHES_SCHEMA),
+    }
+
+
+def _found(each: ProblemSearch) -> Found:
+    found = each.found
+    if found is None:
+        raise ValueError(f"the search of problem {each.problem.problem_id} has not ended: its log lacks answers")
+    return found
+
+
+def _candidate_rows(each: ProblemSearch, settings: SearchConfig, model: str) -> list[dict[str, Any]]:
+    found, verdicts = _found(each), _verdicts(each)
+    rows = []
+    for number, node in enumerate(found.candidates):
+        path = path_of(node)
+        answers = [each.scores.get(step.prefix_id) for step in path]
+        step_scores = [None if answer is None else answer.score for answer in answers]
+        whole = chain_scores(step_scores)
+        verdict = verdicts.get(node.node_id)
+        reliability = [None if answer is None else answer.reliability for answer in answers]
+        rows.append(
+            {
+                **_of_problem(each.problem),
+                "chain_id": node.node_id,
+                "steps": [step.text.strip() for step in path],
+                "final_answer": node.answer,
+                "outcome": _outcome(each, node, verdict),
+                "step_scores": step_scores,
+                "step_positions": [None] * len(path),
+                "reliability": reliability if any(value is not None for value in reliability) else None,
+                "n_scored": sum(score is not None for score in step_scores),
+                "fault": next((answer.fault for answer in answers[::-1] if answer is not None and answer.fault), None),
+                "n_tokens": sum(answer.n_tokens for answer in answers if answer is not None),
+                "score_min": whole.min,
+                "score_product": whole.product,
+                "score_mean": whole.mean,
+                "score_last": whole.last,
+                "score": whole.score_by(settings.aggregation),
+                "model": model,
+                "raw_step_scores": [None if answer is None else answer.raw_score for answer in answers],
+                "prefix_ids": [step.prefix_id for step in path],
+                "node_ids": [step.node_id for step in path],
+                "candidate": number,
+                "chosen": node is found.chosen,
+                "cut": node.cut,
+                "verdict": None if verdict is None else verdict.value,
+                "policy_tokens": sum(step.n_tokens for step in path),
+            }
+        )
+    return rows
+
+
+def _search_row(each: ProblemSearch, settings: SearchConfig) -> dict[str, Any]:
+    found, problem = _found(each), each.problem
+    chosen = found.chosen
+    path = [] if chosen is None else path_of(chosen)
+    answers = [each.scores.get(step.prefix_id) for step in path]
+    step_scores = [None if answer is None else answer.score for answer in answers]
+    verdict = None if chosen is None else _verdicts(each).get(chosen.node_id)
+    samples, scores = each.samples.values(), each.scores.values()
+    return {
+        **_of_problem(problem),
+        "method": settings.method,
+        "n": settings.n,
+        "candidates": len(found.candidates),
+        "chosen": None if chosen is None else [node.node_id for node in found.candidates].index(chosen.node_id),
+        "final_answer": None if chosen is None else chosen.answer,
+        "outcome": None if chosen is None else _outcome(each, chosen, verdict),
+        "verdict": None if verdict is None else verdict.value,
+        "score": chain_scores(step_scores).score_by(settings.aggregation),
+        "confidence": found.confidence,
+        "trusted": _trusted(found, answers[-1] if answers else None, settings),
+        "weakest_step": weakest_step(step_scores),
+        "stopped": found.stopped.value,
+        "steps": sum(max(1, len(answer.step_ends)) for answer in samples),
+        "scored": sum(answer.score is not None for answer in scores),
+        "unscored": sum(answer.score is None for answer in scores),
+        "policy_tokens": sum(answer.n_tokens for answer in samples),
+        "policy_prompt_tokens": sum(answer.n_prompt_tokens for answer in samples),
+        "scorer_tokens": sum(answer.n_tokens for answer in scores),
+        "scorer_computed": sum(answer.n_computed for answer in scores),
+        "seconds": max([each.seconds for each in samples] + [each.seconds for each in scores], default=0.0),
+    }
+
+
+def weakest_step(step_scores: Sequence[float | None]) -> int | None:
+    """The number of the step with the lowest score, from 1; the first one of equals. None where no step has a score."""
+    scored = [(score, number) for number, score in enumerate(step_scores, start=1) if score is not None]
+    return min(scored)[1] if scored else None
+
+
+def _trusted(found: Found, last: ScoreAnswer | None, settings: SearchConfig) -> bool | None:
+    """Whether the choice reaches `search.accept`, and the scorer's reliability `search.reliability`."""
+    if settings.accept is None:
+        return None
+    if found.chosen is None or found.confidence is None or found.confidence < settings.accept:
+        return False
+    least = settings.reliability
+    return least is None or (last is not None and last.reliability is not None and last.reliability >= least)
+
+
+def _of_problem(problem: SearchProblem) -> dict[str, Any]:
+    return {
+        "row": problem.row,
+        "problem_id": problem.problem_id,
+        "source_id": problem.source_id,
+        "problem": problem.problem,
+        "gold_answer": problem.golds[0] if problem.golds else None,
+    }
+
+
+def _outcome(each: ProblemSearch, node: Node, verdict: Verdict | None) -> bool | None:
+    if _is_given(each, node):
+        return each.problem.outcome
+    return None if verdict is None or verdict in UNGRADED else verdict is Verdict.CORRECT
+
+
+def _is_given(each: ProblemSearch, node: Node) -> bool:
+    """Whether the node is the end of the chain that the input has."""
+    return bool(each.given) and node is each.given[-1]
+
+
+def _verdicts(each: ProblemSearch) -> dict[str, Verdict]:
+    """The verdicts of ended nodes, by node."""
+    return {
+        each.last_node[answer.sample_id]: answer.verdict
+        for answer in each.samples.values()
+        if answer.verdict is not None and answer.sample_id in each.last_node
+    }
