@@ -1,7 +1,9 @@
 """Determines where completions end: the effective value of `sampling.stop_at_answer`. Pure."""
 
+from typing import Protocol
+
 from pipeline.config.choices import PromptStyle
-from pipeline.config.label import LabelConfig
+from pipeline.config.label import GraderConfig, PolicyConfig, SamplingConfig
 from pipeline.config.recorded_settings import complete_settings
 from pipeline.core.errors import UsageError
 from pipeline.engines.registry import policy_for
@@ -9,7 +11,20 @@ from pipeline.graders.base import Ending
 from pipeline.graders.registry import GRADERS, grader_type
 
 
-def stops_at_answer(config: LabelConfig) -> bool:
+class Completing(Protocol):
+    """Settings of a command that has a policy complete texts whose answers a grader finds."""
+
+    @property
+    def policy(self) -> PolicyConfig: ...
+
+    @property
+    def sampling(self) -> SamplingConfig: ...
+
+    @property
+    def grader(self) -> GraderConfig: ...
+
+
+def stops_at_answer(config: Completing) -> bool:
     """The setting, or its default if it is null. Raises UsageError if it is true and the grader or the policy cannot do it."""
     asked, grader = config.sampling.stop_at_answer, grader_type(config.grader)
     settings, policy = complete_settings(config.grader, GRADERS), policy_for(config.policy)
@@ -26,7 +41,7 @@ def stops_at_answer(config: LabelConfig) -> bool:
     return asked
 
 
-def ending_for(config: LabelConfig) -> Ending | None:
+def ending_for(config: Completing) -> Ending | None:
     """The grader's test for a completion that has stated its answer; None if completions do not end there."""
     if not stops_at_answer(config):
         return None

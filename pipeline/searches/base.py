@@ -193,6 +193,9 @@ class Search(Protocol):
     """Whether it asks for the score of each new step. False: it asks for scores of whole chains alone, and all steps of a chain
     are scored at once."""
 
+    uses_given: ClassVar[bool] = False
+    """Whether it uses the chain that a row of the input has (`Task.given`). If not, each problem is searched once."""
+
     settings: SearchConfig
 
     def __init__(self, settings: Any) -> None:

@@ -180,10 +180,9 @@ def _table(schema: pa.Schema, answers: Sequence[tuple[int, Any]]) -> pa.Table:
     return pa.Table.from_arrays([_array(columns, field) for field in schema], schema=schema)
 
 
-def _array(columns: Mapping[str, list[Any]], field: "pa.Field[Any]") -> "pa.Array[Any]":
+def _array(columns: Mapping[str, list[Any]], field: "pa.Field[Any]") -> Any:
     values = columns[field.name]
     if pa.types.is_dictionary(field.type):
         texts = pa.array([None if value is None else str(value) for value in values], pa.string())
-        encoded: pa.Array[Any] = texts.dictionary_encode().cast(field.type)
-        return encoded
+        return texts.dictionary_encode().cast(field.type)
     return pa.array(values, field.type)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from pipeline.graders.answer_groups import answer_groups
 from pipeline.searches.base import Ask, Found, Node, Sample, Score, Search, StepScore, Stop, Task, path_of, wrong_found
@@ -83,6 +84,8 @@ class ProblemSearch:
         nodes = nodes_of(self.problem.problem_id, ask, answer)
         self.nodes |= {node.node_id: node for node in nodes}
         self.last_node[answer.sample_id] = nodes[-1].node_id
+        for node, (begin, end) in zip(nodes, pairwise((0, *answer.token_ends)), strict=False):
+            self.tokens[node.node_id] = answer.token_ids[begin:end]
         del self.open[ask.key]
         return self._opened(self._machine.take(ask, nodes))
 
@@ -109,6 +112,7 @@ class ProblemSearch:
         given = given_nodes(root, problem.problem_id, problem.chain_id, problem.steps, problem.final_answer)
         self.root, self.given = root, given
         self.last_node: dict[str, str] = {}
+        self.tokens: dict[str, tuple[int, ...]] = {}
         self.nodes: dict[str, Node] = {node.node_id: node for node in (root, *given)}
         task = Task(
             problem_id=problem.problem_id,

@@ -80,10 +80,9 @@ class Completed:
 
 
 class ChainWork(Protocol[Result]):
-    """What is done with chains, and how it is stored. `table`: that of the results. `votes`: rows of a chain in it."""
+    """What is done with chains, and how it is stored. `votes`: what a chain counts in the number of planned results."""
 
-    table: str
-    votes: int
+    votes: int = 1
     counts_requests: bool = False
     """Whether it tells `Backpressure` itself what it asks of its engine. If not, each chain counts as one request."""
 
@@ -105,25 +104,12 @@ class ChainWork(Protocol[Result]):
         """Load the model. Raises PolicyError."""
         ...
 
-    def results(self, chains: Mapping[int, ChainText]) -> AsyncGenerator[Mapping[int, Result], None]:
-        """The results of chains by row, each once, as they arrive. Raises EngineDied."""
-        ...
-
     def failed(self, chain: ChainText) -> Result:
         """The result of a chain that kills engines."""
         ...
 
     def gather(self, chains: pa.Table) -> Gathered[Result]:
-        """What collects the results of a unit. `chains`: the unit's, of `schemas.CHAINS`. By default one result for each chain,
-        stored as `rows` says."""
-        return _OneEach(chains, self)
-
-    def rows(self, chains: pa.Table, results: Sequence[Result]) -> pa.Table:
-        """The rows of results. `chains`: of `schemas.CHAINS`, in the order of `results`."""
-        ...
-
-    def totals(self, rows: pa.Table) -> Totals:
-        """The counts of rows of results."""
+        """What collects the results of a unit. `chains`: the unit's, of `schemas.CHAINS`."""
         ...
 
     def begin(self, pressure: Backpressure) -> None:
@@ -137,6 +123,27 @@ class ChainWork(Protocol[Result]):
     async def close(self) -> None:
         """Free the device."""
         ...
+
+
+class OneResultEach(ChainWork[Result], Protocol[Result]):
+    """Work with one result for each chain. `table`: that of the results. `votes`: rows of a chain in it."""
+
+    table: str
+
+    def results(self, chains: Mapping[int, ChainText]) -> AsyncGenerator[Mapping[int, Result], None]:
+        """The results of chains by row, each once, as they arrive. Raises EngineDied."""
+        ...
+
+    def rows(self, chains: pa.Table, results: Sequence[Result]) -> pa.Table:
+        """The rows of results. `chains`: of `schemas.CHAINS`, in the order of `results`."""
+        ...
+
+    def totals(self, rows: pa.Table) -> Totals:
+        """The counts of rows of results."""
+        ...
+
+    def gather(self, chains: pa.Table) -> Gathered[Result]:
+        return _OneEach(chains, self)
 
 
 class ChainWorker(Generic[Result]):
@@ -306,7 +313,7 @@ class _Unit(Generic[Result]):
 class _OneEach(Generic[Result]):
     """One result for each chain of a unit, by row: a `Gathered` for work with one table."""
 
-    def __init__(self, chains: pa.Table, work: ChainWork[Result]) -> None:
+    def __init__(self, chains: pa.Table, work: OneResultEach[Result]) -> None:
         self._chains = chains
         self._work = work
         self._logged: set[int] = set()

@@ -20,7 +20,7 @@ from pipeline.judges.base import Judge, JudgingEngine, wrong_critiques
 from pipeline.judges.reading import read_critique
 from pipeline.judges.registry import judge_for, open_judge
 from pipeline.runtime.chain_run.chains import chain_texts, values
-from pipeline.runtime.chain_run.worker import ChainWork, ChainWorker
+from pipeline.runtime.chain_run.worker import ChainWorker, OneResultEach
 from pipeline.runtime.worker import Snapshot
 from pipeline.storage.location import storage_at
 from pipeline.storage.stored_critiques import TABLE, critique_totals, judge_storage
@@ -29,7 +29,7 @@ Votes = Sequence[Critique]
 """The critiques of a chain."""
 
 
-class Judging(ChainWork[Votes]):
+class Judging(OneResultEach[Votes]):
     """See the module. `text_engine`: what writes for the judge; None where nothing does."""
 
     table = TABLE

@@ -4,7 +4,6 @@ A chain carries everything known about it, including its own answer and outcome.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -17,16 +16,14 @@ from pipeline.core.records import InputRow, Reject, RejectReason, RowLocation
 from pipeline.core.schemas import CHAINS
 from pipeline.core.tables import storable
 from pipeline.data.layouts import Extract
-from pipeline.data.problems import read_row
 from pipeline.data.rows import read_rows
 from pipeline.data.steps import step_texts
 from pipeline.graders.base import Checker
 from pipeline.graders.question import outcome_of
 from pipeline.graders.registry import checker_for
+from pipeline.runtime.chain_run.answered import read_answered_or_not
 from pipeline.runtime.chain_run.chains import ChainSource, Rejects, labelled_chains, numbered
 
-_NO_ANSWER = "\x00"
-"""The name of a column that no row has. It supplies a placeholder answer, because the reader of rows requires one."""
 BLOCK = 1024
 """Chains of files that are read together."""
 
@@ -71,17 +68,14 @@ def _rows(config: ScoreConfig, left_out: Rejects) -> Iterator[dict[str, Any]]:
 def read_chain(
     row: Mapping[str, object], location: RowLocation, data: DataConfig, final_answer: Extract
 ) -> InputRow | Reject:
-    """Like `problems.read_row`, with three differences. A row without a known answer gives a problem without `golds`. A row
-    without a chain gives a Reject. Ids depend only on the texts, because not all rows of a problem may have the answer."""
-    read = read_row(row, location, data, final_answer)
-    if isinstance(read, Reject) and read.reason is RejectReason.MISSING_ANSWER:
-        read = _unanswered(row, location, data, final_answer)
+    """Like `read_answered_or_not`, but a row without a chain gives a Reject."""
+    read = read_answered_or_not(row, location, data, final_answer)
     if isinstance(read, InputRow) and read.solution is None:
         detail = (
             "The row has no chain to score; name its column with data.columns.steps=NAME or data.columns.solution=NAME."
         )
         return Reject(location=location, reason=RejectReason.NO_STEPS, detail=detail, source_id=read.source_id)
-    return _named_by_text(read) if isinstance(read, InputRow) else read
+    return read
 
 
 def _graded(row: InputRow, checker: Checker) -> dict[str, Any]:
@@ -103,23 +97,3 @@ def _graded(row: InputRow, checker: Checker) -> dict[str, Any]:
         "outcome": outcome,
         "prefix_ids": [content_id("prefix", problem.problem_id, solution.text[:end]) for end in solution.ends],
     }
-
-
-def _unanswered(
-    row: Mapping[str, object], location: RowLocation, data: DataConfig, final_answer: Extract
-) -> InputRow | Reject:
-    columns = replace(data.columns, answer=_NO_ANSWER)
-    bare = replace(data, columns=columns, answer_in_text=False, answer_is_suite=False)
-    read = read_row({**row, _NO_ANSWER: "?"}, location, bare, final_answer)
-    return read if isinstance(read, Reject) else replace(read, problem=replace(read.problem, golds=()))
-
-
-def _named_by_text(row: InputRow) -> InputRow:
-    assert row.solution is not None
-    problem_id = content_id("problem", row.problem.text)
-    chain_id = content_id("chain", problem_id, row.solution.text, ",".join(map(str, row.solution.ends)))
-    return replace(
-        row,
-        problem=replace(row.problem, problem_id=problem_id),
-        solution=replace(row.solution, problem_id=problem_id, chain_id=chain_id),
-    )

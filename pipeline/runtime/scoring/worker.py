@@ -10,7 +10,7 @@ from pipeline.core.progress import EngineWork, Load
 from pipeline.core.records import ChainText, Totals
 from pipeline.engines.base import Surroundings
 from pipeline.runtime.chain_run.chains import values
-from pipeline.runtime.chain_run.worker import ChainWork, ChainWorker
+from pipeline.runtime.chain_run.worker import ChainWorker, OneResultEach
 from pipeline.runtime.scoring.calibrated import calibration_of, refuse_other
 from pipeline.runtime.scoring.tables import scores_table
 from pipeline.runtime.scoring.work import score_chains
@@ -24,7 +24,7 @@ CALL_CHAINS = 256
 """Chains of one call of an engine: few enough that a call is short against `run.flush_seconds`."""
 
 
-class Scoring(ChainWork[StepScores]):
+class Scoring(OneResultEach[StepScores]):
     """See the module."""
 
     table = TABLE

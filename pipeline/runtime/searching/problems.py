@@ -1,0 +1,123 @@
+"""Reads the problems of a search: with or without a known answer, and with the chain that a row has, where the method uses
+it."""
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+import pyarrow as pa
+
+from pipeline.config.search import SearchRunConfig
+from pipeline.core.ids import row_content
+from pipeline.core.records import InputRow, Reject
+from pipeline.core.schemas import CHAINS_WITH_ANSWERS
+from pipeline.core.tables import storable
+from pipeline.data.rows import read_rows
+from pipeline.data.steps import step_texts
+from pipeline.graders.base import Checker
+from pipeline.graders.question import outcome_of
+from pipeline.graders.registry import checker_for
+from pipeline.runtime.chain_run.answered import read_answered_or_not
+from pipeline.runtime.chain_run.chains import ChainSource, Rejects, numbered
+from pipeline.searches.ids import prefix_id
+from pipeline.searches.problem import SearchProblem
+from pipeline.searches.registry import search_for
+
+BLOCK = 1024
+"""Problems of files that are read together."""
+
+
+def search_source(config: SearchRunConfig) -> ChainSource:
+    """The problems to search."""
+    return ChainSource(
+        place=config.data.path,
+        tables=lambda left_out: numbered(_read(config, left_out), CHAINS_WITH_ANSWERS),
+        to_do="search",
+        done="searched",
+        results="searches",
+        elsewhere="another run_dir",
+    )
+
+
+def search_problems(chains: pa.Table, separator: str) -> list[SearchProblem]:
+    """The problems of staged chains, whose steps are joined by `separator`."""
+    return [
+        SearchProblem(
+            row=row["row"],
+            problem_id=row["problem_id"],
+            problem=row["problem"],
+            chain_id=row["chain_id"],
+            golds=tuple(row["gold_answers"]),
+            source_id=row["source_id"],
+            steps=_joined(row["steps"], separator),
+            final_answer=row["final_answer"],
+            outcome=row["outcome"],
+        )
+        for row in chains.to_pylist()
+    ]
+
+
+def _joined(steps: list[str], separator: str) -> tuple[str, ...]:
+    return tuple(f"{step}{separator}" for step in steps[:-1]) + tuple(steps[-1:])
+
+
+def _read(config: SearchRunConfig, left_out: Rejects) -> Iterator[pa.Table]:
+    schema = pa.schema([field for field in CHAINS_WITH_ANSWERS if field.name != "row"])
+    rows = _rows(config, left_out)
+    while block := list(islice(rows, BLOCK)):
+        yield pa.Table.from_pylist(block, schema=schema)
+
+
+def _rows(config: SearchRunConfig, left_out: Rejects) -> Iterator[dict[str, Any]]:
+    uses_given = search_for(config.search).uses_given
+    seen: set[str] = set()
+    with checker_for(config.grader) as checker:
+        for location, row in read_rows(config.data.path, config.data.limit):
+            read = (
+                row
+                if isinstance(row, Reject)
+                else read_answered_or_not(row, location, config.data, checker.stated_answer)
+            )
+            if isinstance(read, Reject):
+                left_out.add(read)
+            elif uses_given and read.solution is not None:
+                yield _with_chain(read, checker)
+            elif read.problem.problem_id not in seen:  # Other rows of a problem only have other chains of it.
+                seen.add(read.problem.problem_id)
+                yield _without_chain(read, checker)
+
+
+def _without_chain(row: InputRow, checker: Checker) -> dict[str, Any]:
+    problem = row.problem
+    golds = [gold for gold in problem.golds if checker.parses(gold)]
+    return {
+        "chain_id": row_content(problem.problem_id, None),
+        "problem_id": problem.problem_id,
+        "source_id": row.source_id,
+        "problem": problem.text,
+        "gold_answer": golds[0] if golds else None,
+        "gold_answers": golds,
+        "steps": [],
+        "final_answer": None,
+        "outcome": None,
+        "prefix_ids": [],
+    }
+
+
+def _with_chain(row: InputRow, checker: Checker) -> dict[str, Any]:
+    bare, solution = _without_chain(row, checker), row.solution
+    assert solution is not None
+    steps = step_texts(solution.text, solution.ends)
+    answer = checker.stated_answer(solution.text)
+    outcome, golds = row.given_outcome, tuple(bare["gold_answers"])
+    if answer is not None and golds:
+        outcome = outcome_of(checker.quick_answer(golds, answer) or checker.grade_answer(golds, answer))
+    problem_id = row.problem.problem_id
+    return {
+        **bare,
+        "chain_id": solution.chain_id,
+        "steps": steps,
+        "final_answer": None if answer is None else storable(answer),
+        "outcome": outcome,
+        "prefix_ids": [prefix_id(problem_id, steps[: index + 1]) for index in range(len(steps))],
+    }

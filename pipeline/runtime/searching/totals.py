@@ -1,0 +1,45 @@
+"""The counts of a run of `search` for its commit records. Pure."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipeline.core.records import UNGRADED, Totals, Verdict
+from pipeline.searches.base import Stop
+from pipeline.searches.log import SampleAnswer, ScoreAnswer
+
+
+def part_totals(samples: Sequence[tuple[int, SampleAnswer]], scores: Sequence[tuple[int, ScoreAnswer]]) -> Totals:
+    """The counts of answers that are committed while searches go on: `tokens` of the policy and of the scorer
+    (`solution_tokens`)."""
+    return Totals(
+        tokens=sum(answer.n_tokens for _, answer in samples),
+        solution_tokens=sum(answer.n_computed for _, answer in scores),
+    )
+
+
+def search_totals(searches: pa.Table) -> Totals:
+    """The counts of problems whose searches have ended, from the table `searches`.
+
+    `chains` and `rollouts` are problems, `prefixes` sampled steps, `tokens` those of the policy, `solution_tokens` those that
+    the scorer computed. The verdicts are those of the chosen chains."""
+    verdicts = Counter(searches["verdict"].to_pylist())
+    stops = Counter(searches["stopped"].to_pylist())
+    return Totals(
+        chains=searches.num_rows,
+        rollouts=searches.num_rows,
+        prefixes=_sum(searches, "steps"),
+        tokens=_sum(searches, "policy_tokens"),
+        solution_tokens=_sum(searches, "scorer_computed"),
+        correct=verdicts[Verdict.CORRECT],
+        incorrect=verdicts[Verdict.INCORRECT],
+        no_answer=verdicts[Verdict.NO_ANSWER],
+        ungraded=sum(verdicts[verdict] for verdict in UNGRADED),
+        engine_failed=stops[Stop.FAILED],
+    )
+
+
+def _sum(table: pa.Table, column: str) -> int:
+    return int(pc.sum(table[column]).as_py() or 0)
