@@ -1,53 +1,59 @@
 """An engine with known success probabilities, for tests and dry runs. It is never chosen implicitly.
 
-Every completion is a pure function of (seed, rollout id). Which rollouts succeed does not depend on timing, order or the
-number of workers, so the expected labels of a run are known in advance. `true_value` is the success probability of a prefix.
-The engine can also simulate faults: it can be slow, die, hang, answer wrongly, refuse a request, or be killed by one. The
-settings of `policy.oracle` choose the fault.
+Every completion is a pure function of (seed, request id). Which rollouts succeed does not depend on timing, order or the
+number of workers, so the expected labels of a run are known in advance. The engine can also simulate faults: it can be slow,
+die, hang, answer wrongly, refuse a request, or be killed by one. The settings of `policy.oracle` choose the fault.
 
-Not covered: the values are not consistent where the oracle sampled the chain itself. All its completions begin with the same
-step, so every rollout of the bare problem reproduces the first step, but the two prefixes have different values.
+`policy.oracle.world` chooses what is written. In the flat world, `true_value` is the success probability of a prefix, and a
+completion is two lines with a made-up number of tokens. In the tree world (`oracle_tree`), a completion writes further steps of
+the problem's tree up to the end of the chain, and each byte is a token. A prefix that is not of the tree is continued as in the
+flat world.
+
+A completion ends at the first of its request's stop texts, which it includes, or after `max_tokens`. In the flat world the
+shorter text has the same share of the made-up tokens.
+
+Not covered: the values of the flat world are not consistent where the oracle sampled the chain itself. All its completions
+begin with the same step, so every rollout of the bare problem reproduces the first step, but the two prefixes have different
+values.
 """
 
 import asyncio
-import hashlib
+import math
 import re
 from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar
 
 from annotated_types import Ge
-from annotated_types import Interval as Range
 
-from pipeline.config.fields import BY_GROUP, FREE, Settings, check
+from pipeline.config.fields import BY_GROUP, FREE, check
 from pipeline.config.label import PolicyConfig, SamplingConfig
 from pipeline.core.errors import EngineDied
 from pipeline.core.hardware import Hardware
 from pipeline.core.progress import EngineWork, Load
 from pipeline.core.records import Completion, Finish, Problem, Request
 from pipeline.engines.base import Engine, Policy, PolicyFacts, Surroundings, empty_completion
+from pipeline.engines.oracle_tree import Tree, uniform, wrong_answers
+from pipeline.engines.oracle_tree import draw as _draw
+from pipeline.engines.oracle_world import World, WorldSettings
 from pipeline.graders.base import Ending
 
 _CHUNK = 256
 _REMEMBERED_VALUES = 65_536
 _CONTEXT = 1_000_000
 _UNIT = 1 << 64
-_WHOLE = re.compile(r"-?[0-9,]{0,16}[0-9]")
 
 _START_OF_ID = re.compile(r"[0-9a-f]*(-[0-9]*)?")
 
 
 @dataclass(kw_only=True, slots=True)
-class OracleConfig(Settings):
+class OracleConfig(WorldSettings):
     """What the oracle answers, how fast, and which faults it simulates."""
 
     SECTION: ClassVar[str] = "policy.oracle"
-    seed: int = 0
-    """Seed of the success probabilities and of every draw."""
-    spread: Annotated[float, Range(ge=0, le=1)] = 0.35
-    """Largest difference between the value of a prefix and the value of its problem."""
     tokens_per_step: Annotated[int, Ge(1)] = 20
-    """Tokens of the shortest completion. The longest has almost twice as many."""
+    """Tokens of the shortest completion. The longest has almost twice as many. With world=tree: tokens of a step, at least; the
+    last one may have more."""
     tokens_per_second: Annotated[float, Ge(0), FREE] = 0.0
     """Speed of the engine in tokens/s. 0: no delay."""
     fail_after: Annotated[int, Ge(0), FREE] = 0
@@ -125,7 +131,10 @@ class OracleEngine:
         self.max_model_len = policy.max_model_len or _CONTEXT
         self.capacity = _CHUNK
         self.hardware: Hardware | None = None
-        self.policy = f"oracle:seed={config.seed},spread={config.spread:g}"
+        self._tree = Tree(config, config.tokens_per_step) if config.world is World.tree else None
+        self.policy = ",".join(
+            (f"oracle:seed={config.seed},spread={config.spread:g}", *([self._tree.name] if self._tree else []))
+        )
 
     @property
     def load(self) -> Load:
@@ -191,6 +200,38 @@ class OracleEngine:
             return empty_completion(request, Finish.ABORT)
         if self._config.refuse and request.request_id.startswith(self._config.refuse):
             return empty_completion(request, Finish.ENGINE_FAILED)
+        text, n_tokens = self._written(request)
+        finish = Finish.STOP
+        end = _first_end(text, request.stop)
+        if end < len(text):
+            text, n_tokens = text[:end], self._count(text[:end], text, n_tokens)
+        if request.max_tokens is not None and n_tokens > request.max_tokens:
+            text, n_tokens = self._cut(text, n_tokens, request.max_tokens)
+            finish = Finish.LENGTH
+        return Completion(
+            request=request,
+            text=text,
+            finish=finish,
+            n_tokens=n_tokens,
+            token_ids=tuple(self.tokenizer.encode(text)) if keep_tokens else (),
+        )
+
+    def _written(self, request: Request) -> tuple[str, int]:
+        """The whole text after a prefix, and its number of tokens."""
+        if self._tree is None:
+            return self._flat(request)
+        problem, before = request.problem, request.prefix.text
+        path = self._tree.path_in(problem.problem_id, before)
+        if path is None:
+            text, _ = self._flat(request)
+        else:
+            tree, further = self._tree, self._tree.drawn(problem.problem_id, path, request.request_id)
+            text = "".join(tree.step(problem, each) for each in further)
+        if text and before.strip() and not before.endswith("\n"):
+            text = f"\n{text}"
+        return text, len(self.tokenizer.encode(text))
+
+    def _flat(self, request: Request) -> tuple[str, int]:
         prefix_id = request.prefix.prefix_id
         value = self._values.get(prefix_id)
         if value is None:
@@ -203,29 +244,32 @@ class OracleEngine:
         golds = request.problem.golds
         text = f"So the work is done.\nThe answer is {golds[0] if right and golds else _wrong(golds, draw)}."
         length = self._config.tokens_per_step
-        return Completion(
-            request=request,
-            text=text,
-            finish=Finish.STOP,
-            n_tokens=length + draw % length,
-            token_ids=tuple(self.tokenizer.encode(text)) if keep_tokens else (),
-        )
+        return text, length + draw % length
+
+    def _count(self, part: str, whole: str, n_tokens: int) -> int:
+        """The number of tokens of the beginning of a text that has `n_tokens`."""
+        if self._tree is not None:
+            return len(self.tokenizer.encode(part))
+        return max(1, math.ceil(n_tokens * len(part) / len(whole)))
+
+    def _cut(self, text: str, n_tokens: int, most: int) -> tuple[str, int]:
+        """The beginning of a text that has the first `most` of its `n_tokens` tokens, and their number. No character is cut."""
+        if self._tree is None:
+            return text[: len(text) * most // n_tokens], most
+        part = bytes(self.tokenizer.encode(text)[:most]).decode("utf-8", "ignore")
+        return part, len(self.tokenizer.encode(part))
+
+
+def _first_end(text: str, stop: Sequence[str]) -> int:
+    """Where the stop text ends that ends first; the length of `text` if it has none."""
+    ends = [at + len(each) for each in stop if each and (at := text.find(each)) >= 0]
+    return min(ends, default=len(text))
 
 
 def _wrong(golds: Sequence[str], draw: int) -> str:
     """An answer that is not in `golds`: a larger number where all of them are whole numbers, else words."""
-    if golds and all(_WHOLE.fullmatch(gold) for gold in golds):
-        return str(max(int(gold.replace(",", "")) for gold in golds) + 1 + draw % 3)
-    return "none of these" if "none of these" not in golds else "something else"
-
-
-def _draw(key: str) -> int:
-    return int.from_bytes(hashlib.blake2b(key.encode(), digest_size=8).digest(), "little")
-
-
-def uniform(key: str) -> float:
-    """A number in [0, 1) that depends on the text alone."""
-    return _draw(key) / _UNIT
+    wrong = wrong_answers(golds)
+    return wrong[draw % 3 if wrong[0].lstrip("-").isdigit() else 0]
 
 
 class Oracle(Policy):

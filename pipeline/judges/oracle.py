@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from pipeline.core.errors import EngineDied
 from pipeline.core.records import ChainText, Critique, Finish, Reading
 from pipeline.engines.base import Engine, Surroundings
-from pipeline.engines.oracle import uniform, value_of
+from pipeline.engines.oracle import value_of
+from pipeline.engines.oracle_tree import uniform
 from pipeline.judges.base import Judge, JudgingEngine
 from pipeline.judges.confusion import Confusion, correlated_votes
 from pipeline.judges.settings import OracleJudgeConfig, OracleVotes

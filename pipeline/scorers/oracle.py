@@ -1,12 +1,15 @@
 """A scorer whose truth is known, for tests and dry runs: the true value of each prefix with noise of a chosen AUC and a chosen
 miscalibration. It is never chosen implicitly.
 
-The true value V of a prefix is that of the oracle policy (`engines.oracle.true_value`) with the same seed and spread. A score
-is
+The true value V of a prefix is that of the oracle policy with the same settings: `engines.oracle.true_value`, or in the tree
+world that of the node which the texts of the steps name (`engines.oracle_tree`). A score is
 
     sigmoid(slope * logit(V) + shift + sigma * z),    z standard normal, a pure function of (seed, prefix)
 
 so that equal prefixes have equal scores. `noise_for` chooses sigma from the AUC.
+
+Its tokens are made up: a byte of the problem or of a step is one. With `newest_only` it computes only those that follow the
+longest beginning which an earlier chain had; else all of them.
 """
 
 import asyncio
@@ -14,16 +17,19 @@ import math
 from collections.abc import Sequence
 from functools import cache
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq
 from scipy.special import ndtr
 
-from pipeline.core.errors import EngineDied
+from pipeline.core.errors import EngineDied, UsageError
 from pipeline.core.records import ChainText
 from pipeline.engines.base import Surroundings
-from pipeline.engines.oracle import uniform, value_of
-from pipeline.scorers.base import Scorer, ScoringEngine, StepScores
+from pipeline.engines.oracle import value_of
+from pipeline.engines.oracle_tree import Tree, uniform
+from pipeline.engines.oracle_world import World
+from pipeline.scorers.base import UNREADABLE, Scorer, ScoringEngine, StepScores
 from pipeline.scorers.readouts import sigmoid
 from pipeline.scorers.settings import OracleScorerConfig, OracleScores
 
@@ -33,6 +39,7 @@ _LEAST = 1e-3
 _QUANTILES = 64
 """Points per dimension of the grid that stands for the distribution of true values."""
 _MOST_SIGMA = 1e3
+_REMEMBERED_PREFIXES = 1 << 20
 _NORMAL = NormalDist()
 
 
@@ -47,10 +54,20 @@ class OracleScoring:
         self._faults = attempt == 1
         self._newest_only = newest_only
         self._scored = 0
-        self._sigma = noise_for(settings.auc, settings.spread, settings.threshold, settings.slope)
         own = settings
-        self.model = (
-            f"oracle:seed={own.seed},spread={own.spread:g},auc={own.auc:g},slope={own.slope:g},shift={own.shift:g}"
+        self._tree = Tree(own) if own.world is World.tree else None
+        self._seen: set[str] = set()
+        self._sigma = (
+            noise_for(own.auc, own.spread, own.threshold, own.slope)
+            if self._tree is None
+            else noise_in_tree(self._tree, own.auc, own.threshold, own.slope)
+        )
+        self.model = ",".join(
+            (
+                f"oracle:seed={own.seed},spread={own.spread:g},auc={own.auc:g},slope={own.slope:g},shift={own.shift:g}",
+                *([f"unreadable={own.unreadable:g}"] if own.unreadable else []),
+                *([self._tree.name] if self._tree else []),
+            )
         )
 
     async def start(self) -> None:
@@ -73,18 +90,45 @@ class OracleScoring:
         return
 
     def _scores(self, chain: ChainText) -> StepScores:
-        ids = chain.prefix_ids
-        first = len(ids) - 1 if self._newest_only else 0
-        scores = (*(None,) * first, *(self._score(chain.problem_id, prefix_id) for prefix_id in ids[first:]))
-        return StepScores(scores=scores, positions=(None,) * len(ids))
+        count = len(chain.prefix_ids)
+        first = count - 1 if self._newest_only else 0
+        scores = (*(None,) * first, *(self._score(chain, at) for at in range(first, count)))
+        sizes = [len(text.encode("utf-8", "replace")) for text in (chain.problem, *chain.steps)]
+        return StepScores(
+            scores=scores,
+            positions=(None,) * count,
+            fault=UNREADABLE if None in scores[first:] else "",
+            n_tokens=sum(sizes),
+            n_computed=sum(sizes[self._known(chain) :]),
+        )
 
-    def _score(self, problem_id: str, prefix_id: str) -> float:
-        own = self._settings
-        value = value_of(own.seed, own.spread, problem_id, prefix_id)
-        odds = own.slope * logit(value) + own.shift
+    def _known(self, chain: ChainText) -> int:
+        """How many of the texts, the problem and then the steps, an earlier chain began with. From now on all are known."""
+        if not self._newest_only:
+            return 0
+        if len(self._seen) >= _REMEMBERED_PREFIXES:
+            self._seen.clear()
+        ids = (chain.problem_id, *chain.prefix_ids)
+        known = next((at for at, each in enumerate(ids) if each not in self._seen), len(ids))
+        self._seen.update(ids[known:])
+        return known
+
+    def _score(self, chain: ChainText, at: int) -> float | None:
+        """The score of the step with this index."""
+        own, prefix_id = self._settings, chain.prefix_ids[at]
+        if own.unreadable and uniform(f"{own.seed}:unreadable:{prefix_id}") < own.unreadable:
+            return None
+        odds = own.slope * logit(self._value(chain, at)) + own.shift
         if self._sigma:
             odds += self._sigma * _NORMAL.inv_cdf(_inside(uniform(f"{own.seed}:score:{prefix_id}")))
         return sigmoid(odds)
+
+    def _value(self, chain: ChainText, at: int) -> float:
+        if self._tree is not None:
+            path = self._tree.path_of(chain.problem_id, chain.steps[: at + 1])
+            if path is not None:
+                return self._tree.value(chain.problem_id, path)
+        return value_of(self._settings.seed, self._settings.spread, chain.problem_id, chain.prefix_ids[at])
 
 
 class Oracle(Scorer):
@@ -107,18 +151,39 @@ def logit(value: float) -> float:
 def noise_for(auc: float, spread: float, threshold: float, slope: float) -> float:
     """The standard deviation of the noise, on the scale of log odds, with which scores have this AUC.
 
-    The AUC is P(a good step scores higher than a bad one), over independent prefixes of the oracle policy; good steps have a
-    value above `threshold`. For two prefixes with log odds a and b it is Phi(slope * (a - b) / (sigma * sqrt 2)).
+    The AUC is P(a good step scores higher than a bad one), over independent prefixes of the oracle policy in the flat world;
+    good steps have a value above `threshold`. For two prefixes with log odds a and b it is
+    Phi(slope * (a - b) / (sigma * sqrt 2)).
+    """
+    points = (np.arange(_QUANTILES) + 0.5) / _QUANTILES
+    values = points[:, None] + spread * (2 * points[None, :] - 1)
+    return _noise(values.ravel(), auc, threshold, slope)
+
+
+def noise_in_tree(tree: Tree, auc: float, threshold: float, slope: float) -> float:
+    """`noise_for` over the inner prefixes that the policy draws in the tree world (see `Tree.typical_values`).
+
+    Raises UsageError where none of them, or all, have a value above `threshold`.
     """
     if auc >= 1.0:
         return 0.0
-    points = (np.arange(_QUANTILES) + 0.5) / _QUANTILES
-    values = np.clip(points[:, None] + spread * (2 * points[None, :] - 1), _LEAST, 1 - _LEAST).ravel()
+    return _noise(np.array(tree.typical_values()), auc, threshold, slope)
+
+
+def _noise(values: "np.ndarray[Any, np.dtype[np.float64]]", auc: float, threshold: float, slope: float) -> float:
+    if auc >= 1.0:
+        return 0.0
+    values = np.clip(values, _LEAST, 1 - _LEAST)
     odds = slope * np.log(values / (1 - values))
+    good, bad = odds[values > threshold], odds[values <= threshold]
+    if not good.size or not bad.size:
+        raise UsageError(
+            f"scorer.oracle.threshold={threshold:g}: there is no AUC, because no prefix of the oracle's world, or every one, "
+            "has a higher value: choose a threshold nearer to the mean value"
+        )
     # Quantiles of each side stand for it: all pairs of the grid would be millions.
     shares = np.linspace(0, 1, 4 * _QUANTILES)
-    good, bad = np.quantile(odds[values > threshold], shares), np.quantile(odds[values <= threshold], shares)
-    gaps = (good[:, None] - bad[None, :]) / math.sqrt(2)
+    gaps = (np.quantile(good, shares)[:, None] - np.quantile(bad, shares)[None, :]) / math.sqrt(2)
 
     def excess(sigma: float) -> float:
         return float(ndtr(gaps / sigma).mean()) - auc

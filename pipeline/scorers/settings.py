@@ -7,8 +7,9 @@ from typing import Annotated, ClassVar
 from annotated_types import Ge, Gt
 from annotated_types import Interval as Range
 
-from pipeline.config.fields import BY_GROUP, FREE, REFUSED, Settings, check
+from pipeline.config.fields import BY_GROUP, FREE, REFUSED, Formerly, check
 from pipeline.config.score import ScorerConfig
+from pipeline.engines.oracle_world import WorldSettings
 
 FOVER_FIRST_TURN = """\
 ** Problem **
@@ -171,15 +172,14 @@ def _check_words(good: str, bad: str) -> None:
 
 
 @dataclass(kw_only=True, slots=True)
-class OracleScores(Settings):
-    """What the oracle answers, how well and how fast, and which faults it simulates."""
+class OracleScores(WorldSettings):
+    """What the oracle answers, how well and how fast, and which faults it simulates. `seed`, `spread`, `world`, `depth`,
+    `branching`, `mean` and `early` are those of the policy whose values are the truth."""
 
     SECTION: ClassVar[str] = "scorer.oracle"
     seed: int = 0
     """Seed of the true values and of the noise. With that of `policy.oracle`, chains of `run_dir` have the values of its
-    prefixes. Chains of `data.path` have values of their own."""
-    spread: Annotated[float, Range(ge=0, le=1)] = 0.35
-    """`policy.oracle.spread` of the policy whose values are the truth."""
+    prefixes. Chains of `data.path` have values of their own, but for those of a tree."""
     auc: Annotated[float, Range(gt=0.5, le=1)] = 1.0
     """How well the scores tell steps with a value above `threshold` from the others: the area under the ROC curve. 1: the
     scores are the values, but for `slope` and `shift`."""
@@ -189,6 +189,8 @@ class OracleScores(Settings):
     """Miscalibration: the log odds of a score are `slope` times those of the value, plus `shift`. Above 1: overconfident."""
     shift: float = 0.0
     """Miscalibration: see `slope`. Above 0: the scores are too high."""
+    unreadable: Annotated[float, Range(ge=0, le=1), Formerly(0.0)] = 0.0
+    """Share of the prefixes that get no score, as if a model's answer could not be read."""
     chains_per_second: Annotated[float, Ge(0), FREE] = 0.0
     """Speed of the engine. 0: no delay."""
     fail_after: Annotated[int, Ge(0), FREE] = 0
