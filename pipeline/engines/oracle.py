@@ -28,6 +28,7 @@ from annotated_types import Ge
 
 from pipeline.config.fields import BY_GROUP, FREE, check
 from pipeline.config.label import PolicyConfig, SamplingConfig
+from pipeline.config.oracle_world import World, WorldSettings
 from pipeline.core.errors import EngineDied
 from pipeline.core.hardware import Hardware
 from pipeline.core.progress import EngineWork, Load
@@ -35,7 +36,6 @@ from pipeline.core.records import Completion, Finish, Problem, Request
 from pipeline.engines.base import Engine, Policy, PolicyFacts, Surroundings, empty_completion
 from pipeline.engines.oracle_tree import Tree, uniform, wrong_answers
 from pipeline.engines.oracle_tree import draw as _draw
-from pipeline.engines.oracle_world import World, WorldSettings
 from pipeline.graders.base import Ending
 
 _CHUNK = 256

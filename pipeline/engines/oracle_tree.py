@@ -17,8 +17,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from pipeline.config.oracle_world import WorldSettings
 from pipeline.core.records import Problem
-from pipeline.engines.oracle_world import WorldSettings
 
 Path = tuple[int, ...]
 """The branches from the root to a node, each counted from 0."""

@@ -23,12 +23,12 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import ndtr
 
+from pipeline.config.oracle_world import World
 from pipeline.core.errors import EngineDied, UsageError
 from pipeline.core.records import ChainText
 from pipeline.engines.base import Surroundings
 from pipeline.engines.oracle import value_of
 from pipeline.engines.oracle_tree import Tree, uniform
-from pipeline.engines.oracle_world import World
 from pipeline.scorers.base import UNREADABLE, Scorer, ScoringEngine, StepScores
 from pipeline.scorers.readouts import sigmoid
 from pipeline.scorers.settings import OracleScorerConfig, OracleScores

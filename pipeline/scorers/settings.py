@@ -8,8 +8,8 @@ from annotated_types import Ge, Gt
 from annotated_types import Interval as Range
 
 from pipeline.config.fields import BY_GROUP, FREE, REFUSED, Formerly, check
+from pipeline.config.oracle_world import WorldSettings
 from pipeline.config.score import ScorerConfig
-from pipeline.engines.oracle_world import WorldSettings
 
 FOVER_FIRST_TURN = """\
 ** Problem **
