@@ -1,0 +1,87 @@
+"""A run of `search` as its commit records describe it, and its tables: the log of samples and step scores, and what the search
+of each problem found. For commands that read it."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from pipeline.core.records import Totals
+from pipeline.storage.run_record import SEARCH
+from pipeline.storage.shards import ShardRecord, read_shard
+from pipeline.storage.storage import Storage
+from pipeline.storage.stored_chain_run import StoredChainRun, stored_chain_run
+
+SAMPLES, STEP_SCORES = "samples", "stepscores"
+"""The tables of the log."""
+CANDIDATES, SEARCHES = "candidates", "searches"
+"""The tables of results."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredSearch:
+    """A run of `search`. The files are those of all finished units, in the order of the input."""
+
+    storage: Storage
+    run: StoredChainRun
+
+    @property
+    def method(self) -> str:
+        """The method's name: `search.method`."""
+        return str(self.run.identity["search.method"])
+
+    @property
+    def n(self) -> int:
+        """`search.n`."""
+        return int(str(self.run.identity["search.n"]))
+
+    @property
+    def accept(self) -> float | None:
+        """`search.accept`; None where it is not set."""
+        found = self.run.identity.get("search.accept")
+        return None if found is None else float(str(found))
+
+    @property
+    def totals(self) -> Totals:
+        """The counts of all finished units."""
+        return sum((whole.totals for whole in self.run.wholes.values()), Totals())
+
+    @property
+    def sample_shards(self) -> tuple[ShardRecord, ...]:
+        """The files of `samples`."""
+        return tuple(self.run.shards(SAMPLES))
+
+    @property
+    def step_score_shards(self) -> tuple[ShardRecord, ...]:
+        """The files of `stepscores`."""
+        return tuple(self.run.shards(STEP_SCORES))
+
+    @property
+    def candidate_shards(self) -> tuple[ShardRecord, ...]:
+        """The files of `candidates`."""
+        return tuple(self.run.shards(CANDIDATES))
+
+    @property
+    def search_shards(self) -> tuple[ShardRecord, ...]:
+        """The files of `searches`."""
+        return tuple(self.run.shards(SEARCHES))
+
+
+def stored_search(storage: Storage, *, partial: bool = False) -> StoredSearch:
+    """The run of `search` in a directory. An unfinished one is accepted only with `partial`.
+
+    Raises UsageError for a directory without such a run, StoreError for a damaged one.
+    """
+    return StoredSearch(storage=storage, run=stored_chain_run(storage, SEARCH, partial=partial))
+
+
+def search_frames(stored: StoredSearch, table: str, columns: Sequence[str] | None = None) -> Iterator[pl.DataFrame]:
+    """A table of the run: one frame for each of its files, in the order of the input. `columns`: those that are wanted; None:
+    all. Raises StoreError for a missing or damaged file."""
+    for shard in stored.run.shards(table):
+        yield _with_plain_words(pl.DataFrame(read_shard(stored.storage, shard, columns)))
+
+
+def _with_plain_words(frame: pl.DataFrame) -> pl.DataFrame:
+    """Words of a vocabulary as strings, so that frames of several files fit each other."""
+    return frame.with_columns(pl.col(pl.Categorical, pl.Enum).cast(pl.String))

@@ -1,0 +1,51 @@
+"""Commands find the tables of a run of `search`, and refuse what is none or not finished."""
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from pipeline.core.errors import StoreError, UsageError
+from pipeline.storage.local import LocalStorage
+from pipeline.storage.stored_search import search_frames, stored_search
+from tests.searches.handmade import Ended, Searched, search_run
+
+PROBLEMS = [
+    Searched(problem="one", candidates=[Ended(), Ended(right=False, answer="8")], chosen=1),
+    Searched(problem="two", candidates=[], chosen=None, confidence=None),
+    Searched(problem="three", candidates=[Ended(right=None)]),
+]
+
+
+def test_the_tables_of_all_units_come_in_the_order_of_the_input(tmp_path: Path) -> None:
+    stored = stored_search(LocalStorage(search_run(tmp_path / "run", PROBLEMS, method="beam", n=8, accept=0.9)))
+    assert (stored.method, stored.n, stored.accept, stored.totals.problems) == ("beam", 8, 0.9, 3)
+    assert (len(stored.candidate_shards), len(stored.search_shards)) == (2, 2)
+    assert (stored.sample_shards, stored.step_score_shards) == ((), ())
+    searches = pl.concat(search_frames(stored, "searches", ["problem", "verdict", "stopped"]))
+    assert searches.rows() == [("one", "incorrect", "done"), ("two", None, "no_chain"), ("three", "ungraded", "done")]
+    candidates = pl.concat(search_frames(stored, "candidates"))
+    assert candidates["chosen"].to_list() == [False, True, True]
+    assert candidates["verdict"].to_list() == ["correct", "incorrect", "ungraded"]
+
+
+def test_an_unfinished_run_is_read_only_where_that_is_wanted(tmp_path: Path) -> None:
+    storage = LocalStorage(search_run(tmp_path / "run", PROBLEMS, unfinished=1))
+    with pytest.raises(UsageError, match="finish the run with `search`"):
+        stored_search(storage)
+    partial = stored_search(storage, partial=True)
+    assert (partial.run.unfinished, partial.totals.problems, partial.accept) == (1, 2, None)
+    assert [frame.height for frame in search_frames(partial, "searches")] == [2]
+
+
+def test_runs_of_other_commands_and_damaged_files_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="is a run of `score`"):
+        stored_search(LocalStorage(search_run(tmp_path / "scores", PROBLEMS, command="score")))
+    with pytest.raises(UsageError, match="does not contain a run"):
+        stored_search(LocalStorage(tmp_path / "nothing"))
+    folder = search_run(tmp_path / "run", PROBLEMS)
+    stored = stored_search(LocalStorage(folder))
+    path = folder / stored.search_shards[0].file
+    path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(StoreError, match="is damaged"):
+        list(search_frames(stored, "searches"))
