@@ -1,0 +1,1 @@
+"""What a run of `search` found: trees, figures and the page."""

@@ -1,0 +1,180 @@
+"""The tree of a problem against a slow, independent count of its samples, and the path and the weakest step of small cases."""
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.analysis.searches.trees import Tree, tree_of
+from pipeline.searches.ids import node_id, prefix_id, root_id
+from pipeline.searches.log import FAILED_DRAW, given_nodes, root_of
+
+PROBLEM = "p"
+Steps = tuple[str, ...]
+
+
+@dataclass
+class Log:
+    """Rows of samples, each with the whole chain of steps to which it leads. `paths`: of each node id."""
+
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    ends: list[Steps] = field(default_factory=list)
+    paths: dict[str, Steps] = field(default_factory=lambda: {root_id(PROBLEM): ()})
+    step_tokens: list[list[tuple[Steps, int]]] = field(default_factory=list)
+
+    def add(self, after: str, steps: list[str], *, ended: bool, finish: str = "stop", extra: int = 0) -> list[str]:
+        sample_id = f"sample-{len(self.rows)}"
+        path, ids, own = self.paths[after], [], []
+        for index, text in enumerate(steps):
+            path = (*path, text.strip()) if text.strip() else path
+            ids.append(node_id(sample_id, index))
+            self.paths[ids[-1]] = path
+            own.append((path, len(text)))
+        ends = [sum(map(len, steps[: at + 1])) for at in range(len(steps))]
+        self.rows.append(
+            {
+                "row": 0,
+                "sample_id": sample_id,
+                "node_id": after,
+                "draw": len(self.rows),
+                "steps": 0,
+                "text": "".join(steps),
+                "step_ends": ends,
+                "token_ends": ends,
+                "finish": finish,
+                "ended": ended,
+                "answer": "7" if ended else None,
+                "verdict": "correct" if ended else None,
+                "n_tokens": sum(map(len, steps)) + extra,
+            }
+        )
+        self.ends.append(path)
+        self.step_tokens.append(own)
+        return ids
+
+
+texts = st.sampled_from(["a\n", " a", "b\n", "c c\n", "é\n"])
+
+
+@st.composite
+def logs(draw: st.DrawFn) -> Log:
+    log = Log()
+    open_nodes = [root_id(PROBLEM)]
+    for _ in range(draw(st.integers(0, 12))):
+        steps = draw(st.lists(texts, min_size=1, max_size=3))
+        ended = draw(st.booleans())
+        ids = log.add(draw(st.sampled_from(open_nodes)), steps, ended=ended, extra=draw(st.integers(0, 3)))
+        open_nodes += ids[:-1] if ended else ids
+    return log
+
+
+def by_path(tree: Tree) -> dict[Steps, Any]:
+    paths: list[Steps] = []
+    for node in tree.nodes:
+        paths.append(() if node.parent is None else (*paths[node.parent], node.text))
+    assert len(set(paths)) == len(paths)
+    return dict(zip(paths, tree.nodes, strict=True))
+
+
+@given(logs(), st.randoms())
+def test_a_tree_counts_what_a_slow_count_finds(log: Log, random: Any) -> None:
+    rows = list(log.rows)
+    random.shuffle(rows)
+    found = by_path(tree_of(PROBLEM, rows, ()))
+    prefixes = {path[:length] for path in log.ends for length in range(len(path) + 1)} | {()}
+    tokens: defaultdict[Steps, int] = defaultdict(int)
+    for own in log.step_tokens:
+        for path, count in own:
+            tokens[path] += count
+    ends = Counter(path for path, row in zip(log.ends, log.rows, strict=True) if row["ended"])
+    assert found.keys() == prefixes
+    for path, node in found.items():
+        assert node.visits == sum(end[: len(path)] == path for end in log.ends)
+        assert (node.depth, node.tokens, node.ends) == (len(path), tokens[path], ends[path])
+        assert node.prefix_id == prefix_id(PROBLEM, path)
+        assert (node.answer, node.verdict) == (("7", "correct") if ends[path] else (None, None))
+
+
+@given(logs())
+def test_a_tree_counts_all_generated_tokens(log: Log) -> None:
+    tree = tree_of(PROBLEM, log.rows, ())
+    assert sum(node.tokens for node in tree.nodes) + tree.discarded == sum(row["n_tokens"] for row in log.rows)
+    assert tree.unattached == 0
+
+
+@given(logs(), st.data())
+def test_the_path_leads_to_the_chosen_node_and_its_weakest_step_has_the_lowest_score(
+    log: Log, data: st.DataObject
+) -> None:
+    chosen = data.draw(st.sampled_from(sorted(log.paths)))
+    prefixes = sorted({path[:length] for path in log.ends for length in range(1, len(path) + 1)})
+    score = st.none() | st.sampled_from([0.0, 0.25, 0.5, 1.0])
+    known = {path: data.draw(score) for path in prefixes}
+    rows = [
+        {"prefix_id": prefix_id(PROBLEM, path), "score": value, "raw_score": value, "reliability": None, "fault": None}
+        for path, value in known.items()
+    ]
+    tree = tree_of(PROBLEM, log.rows, rows, chosen=chosen)
+    steps = log.paths[chosen]
+    assert tuple(tree.nodes[at].text for at in tree.path) == steps
+    assert [at for at, node in enumerate(tree.nodes) if node.on_path] == sorted(tree.path)
+    scored = [value for length in range(len(steps)) if (value := known[steps[: length + 1]]) is not None]
+    if scored:
+        assert tree.weakest in tree.path
+        assert tree.nodes[tree.weakest].score == min(scored)
+        before = tree.path[: tree.path.index(tree.weakest)]
+        assert all(tree.nodes[at].score != min(scored) for at in before)
+    else:
+        assert tree.weakest is None
+
+
+def test_a_chain_that_ended_at_once_ends_at_its_parent() -> None:
+    log = Log()
+    (first,) = log.add(root_id(PROBLEM), ["a\n"], ended=False)
+    log.rows.append(
+        {**log.rows[0], "node_id": first, "sample_id": "blank", "text": "", "step_ends": [], "token_ends": []}
+    )
+    log.rows[-1] |= {"ended": True, "answer": "7", "verdict": "correct", "n_tokens": 1, "draw": 9}
+    tree = tree_of(PROBLEM, log.rows, (), chosen=node_id("blank", 0))
+    assert [(node.text, node.ends, node.visits) for node in tree.nodes] == [("", 0, 2), ("a", 1, 2)]
+    assert (tree.path, tree.discarded) == ((1,), 1)
+
+
+def test_a_cut_chain_is_marked_where_it_ends() -> None:
+    log = Log()
+    log.add(root_id(PROBLEM), ["a\n", "b\n"], ended=True, finish="length")
+    assert [(node.ends, node.cut) for node in tree_of(PROBLEM, log.rows, ()).nodes] == [(0, 0), (0, 0), (1, 1)]
+
+
+def test_a_given_chain_is_part_of_the_tree() -> None:
+    given_chain = given_nodes(root_of(PROBLEM), PROBLEM, "chain", ["a", "b"], "5")
+    log = Log(paths={node.node_id: ("a",) for node in given_chain[:1]} | {root_id(PROBLEM): ()})
+    log.add(given_chain[0].node_id, ["c\n"], ended=True)
+    tree = tree_of(PROBLEM, log.rows, (), given=given_chain, chosen=given_chain[-1].node_id)
+    assert [(node.text, node.visits, node.answer) for node in tree.nodes] == [
+        ("", 1, None),
+        ("a", 1, None),
+        ("b", 0, "5"),
+        ("c", 1, "7"),
+    ]
+    assert [tree.nodes[at].text for at in tree.path] == ["a", "b"]
+
+
+@pytest.mark.parametrize("lost", ["another", ""])
+def test_samples_that_follow_no_known_node_are_counted(lost: str) -> None:
+    log = Log()
+    log.add(root_id(PROBLEM), ["a\n"], ended=True)
+    log.rows.append({**log.rows[0], "sample_id": "stray", "node_id": lost})
+    tree = tree_of(PROBLEM, log.rows, ())
+    assert (len(tree.nodes), tree.unattached) == (2, 1)
+
+
+def test_the_answer_that_a_problem_kills_engines_is_no_node() -> None:
+    log = Log()
+    log.add(root_id(PROBLEM), [], ended=True)
+    log.rows[0]["draw"] = FAILED_DRAW
+    tree = tree_of(PROBLEM, log.rows, ())
+    assert [(node.visits, node.ends) for node in tree.nodes] == [(0, 0)]
