@@ -15,6 +15,7 @@ from pipeline.cli.label import LABEL
 from pipeline.cli.plan import PLAN
 from pipeline.cli.report import REPORT
 from pipeline.cli.score import SCORE
+from pipeline.cli.search import SEARCH
 from pipeline.cli.select import SELECT
 from pipeline.cli.status import STATUS
 from pipeline.cli.stored import AUDIT, REGRADE, RELABEL
@@ -36,6 +37,7 @@ COMMANDS: dict[str, Command] = {
         EXPORT,
         TRAIN,
         SCORE,
+        SEARCH,
         SELECT,
         AGREE,
         CALIBRATE,

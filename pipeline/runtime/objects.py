@@ -18,6 +18,7 @@ from pipeline.config.fields import ChosenSettings, identity_settings
 from pipeline.config.judge import JudgeConfig
 from pipeline.config.label import EstimatorConfig, GraderConfig, PolicyConfig
 from pipeline.config.score import ScorerConfig
+from pipeline.config.search import SearchConfig
 from pipeline.core.errors import StepvalueError, UsageError, first_line
 from pipeline.core.fingerprints import fingerprint
 from pipeline.core.registry import GivenObject, Registry
@@ -26,6 +27,7 @@ from pipeline.estimators.registry import ESTIMATORS
 from pipeline.graders.registry import GRADERS
 from pipeline.judges.registry import JUDGES
 from pipeline.scorers.registry import SCORERS
+from pipeline.searches.registry import SEARCHES
 
 REGISTRIES: Mapping[str, tuple[type[ChosenSettings], Registry[Any]]] = {
     "policy": (PolicyConfig, ENGINES),
@@ -33,6 +35,7 @@ REGISTRIES: Mapping[str, tuple[type[ChosenSettings], Registry[Any]]] = {
     "grader": (GraderConfig, GRADERS),
     "scorer": (ScorerConfig, SCORERS),
     "judge": (JudgeConfig, JUDGES),
+    "search": (SearchConfig, SEARCHES),
 }
 """The sections of settings that an object may stand for."""
 

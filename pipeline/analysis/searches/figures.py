@@ -1,0 +1,88 @@
+"""A run of `search` in numbers."""
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from pipeline.storage.stored_search import CANDIDATES, SAMPLES, SEARCHES, STEP_SCORES, StoredSearch, search_frames
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchFigures:
+    """`known`: problems with a known answer; `graded` of them have a choice whose answer can be graded, or no choice, which is
+    not right. `trusted`: problems that reach `search.accept`, None without it; `graded_trusted` and `right_trusted` are those
+    of them. `chosen`: problems with a chosen chain; `cut`: those whose chain a limit ended. `scored` and `unscored`: prefixes.
+    `share_scoring`: the share of the time that searches waited in which they waited for scores."""
+
+    problems: int
+    known: int
+    graded: int
+    right: int
+    chosen: int
+    trusted: int | None
+    graded_trusted: int
+    right_trusted: int
+    cut: int
+    scored: int
+    unscored: int
+    policy_tokens: int
+    scorer_tokens: int
+    scorer_computed: int
+    share_scoring: float
+
+    @property
+    def without_chain(self) -> int:
+        """Problems without any chain."""
+        return self.problems - self.chosen
+
+    @property
+    def tokens_per_problem(self) -> float:
+        """Tokens of the policy and tokens that the scorer computed."""
+        return (self.policy_tokens + self.scorer_computed) / max(1, self.problems)
+
+
+def search_figures(stored: StoredSearch) -> SearchFigures:
+    """The figures of all finished units. Raises StoreError for a damaged file."""
+    searches = _all(stored, SEARCHES, ["gold_answer", "chosen", "outcome", "trusted", *_SUMMED])
+    known = searches.filter(pl.col("gold_answer").is_not_null())
+    graded = known.filter(pl.col("outcome").is_not_null() | pl.col("chosen").is_null())
+    trusted = searches.filter(pl.col("trusted"))
+    graded_trusted = trusted.filter(pl.col("gold_answer").is_not_null() & pl.col("outcome").is_not_null())
+    sums = {name: int(searches[name].sum()) for name in _SUMMED}
+    sampling, scoring = (_seconds(stored, table) for table in (SAMPLES, STEP_SCORES))
+    return SearchFigures(
+        problems=searches.height,
+        known=known.height,
+        graded=graded.height,
+        right=_right(graded),
+        chosen=searches.height - searches["chosen"].null_count(),
+        trusted=None if stored.accept is None else trusted.height,
+        graded_trusted=graded_trusted.height,
+        right_trusted=_right(graded_trusted),
+        cut=sum(
+            int((frame["chosen"] & frame["cut"]).sum())
+            for frame in search_frames(stored, CANDIDATES, ["chosen", "cut"])
+        ),
+        scored=sums["scored"],
+        unscored=sums["unscored"],
+        policy_tokens=sums["policy_tokens"],
+        scorer_tokens=sums["scorer_tokens"],
+        scorer_computed=sums["scorer_computed"],
+        share_scoring=scoring / (sampling + scoring) if sampling + scoring else 0.0,
+    )
+
+
+_SUMMED = ("scored", "unscored", "policy_tokens", "scorer_tokens", "scorer_computed")
+
+
+def _all(stored: StoredSearch, table: str, columns: list[str]) -> pl.DataFrame:
+    frames = list(search_frames(stored, table, columns))
+    return pl.concat(frames)
+
+
+def _right(frame: pl.DataFrame) -> int:
+    return int(frame["outcome"].fill_null(value=False).sum())
+
+
+def _seconds(stored: StoredSearch, table: str) -> float:
+    return sum(float(frame["took"].sum()) for frame in search_frames(stored, table, ["took"]))

@@ -1,0 +1,168 @@
+"""The command `search`: lets a process reward model steer the policy."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from pipeline.cli.command import Command, interruptible, write_lines
+from pipeline.cli.label import set_up_ray
+from pipeline.config.search import SearchRunConfig
+from pipeline.core.formatting import format_count, format_duration, format_percent
+
+if TYPE_CHECKING:
+    from pipeline.analysis.searches.figures import SearchFigures
+    from pipeline.core.progress import ChainRun
+    from pipeline.runtime.worker_handle import Watcher
+
+NOTHING_FOUND = 1
+"""Exit code where no problem has a chain."""
+SLOW_SHARE = 0.5
+"""From this share of their time on that searches wait for the scorer, the lines say so."""
+
+
+def _search(config: SearchRunConfig) -> int:
+    return _estimate(config) if config.estimate else _to_folder(config)
+
+
+def _estimate(config: SearchRunConfig) -> int:
+    from pipeline.runtime.searching.estimate import estimate_search
+
+    with interruptible():
+        plan = estimate_search(config)
+    lines = [
+        f"{format_count(plan.problems, 'problem')} to search by {config.search.method} with n={config.search.n}",
+        f"tokens    {plan.policy_tokens:,.0f} of the policy and {plan.scorer_tokens:,.0f} of the scorer for a problem on "
+        f"average, in a sample of {plan.sampled:,}",
+        f"models    {plan.model}; they took {format_duration(plan.seconds_loading)} to load",
+        f"time      about {format_duration(plan.seconds)} for all problems with one worker of this machine; several workers "
+        "share it",
+    ]
+    if plan.left_out.rows:
+        lines.append(f"left out  {format_count(plan.left_out.rows, 'row')}, the first: {plan.left_out.first}")
+    write_lines(lines)
+    return 0
+
+
+def _to_folder(config: SearchRunConfig) -> int:
+    from rich.console import Console
+
+    from pipeline.analysis.report.terminal import LiveView
+    from pipeline.analysis.searches.figures import search_figures
+    from pipeline.storage.location import storage_at
+    from pipeline.storage.stored_search import stored_search
+
+    with LiveView(Console(highlight=False)) as view:
+        found = search_with_ray(config, view)
+    figures = search_figures(stored_search(storage_at(found.run_dir)))
+    lines = [
+        f"searched {format_count(figures.problems, 'problem')} by {config.search.method}: {found.run_dir}/searches",
+        *_answers(figures),
+        f"tokens: {figures.policy_tokens:,} of the policy, {figures.scorer_computed:,} computed by the scorer (of "
+        f"{figures.scorer_tokens:,} that it read); {figures.tokens_per_problem:,.0f} together for a problem",
+        *_faults(figures),
+        *_waits(figures),
+    ]
+    if found.totals.rejected:
+        lines.append(f"left out: {format_count(found.totals.rejected, 'row')}; {found.run_dir}/rejects says why")
+    lines += [f"damaged and made again: {name}" for name in found.damaged]
+    if found.units_done_now:
+        now, seconds = found.now, found.seconds_working
+        speed = f", {now.tokens / seconds:,.0f} tokens/s" if seconds else ""
+        lines.append(
+            f"this start: {format_count(now.chains, 'problem')} in {format_duration(seconds)}{speed}, after "
+            f"{format_duration(found.seconds_starting)} to start"
+        )
+    else:
+        lines.append("nothing to do: all problems are done")
+    write_lines(lines)
+    return 0 if figures.chosen else NOTHING_FOUND
+
+
+def search_with_ray(config: SearchRunConfig, watch: "Watcher") -> "ChainRun":
+    """Search with this machine's own Ray, or the cluster of the settings, until it is done or a signal comes.
+
+    Raises what `pipeline.runtime.searching.run.search_run` raises.
+    """
+    set_up_ray(config.cluster.address)
+    from pipeline.runtime.actors import ray_workers
+    from pipeline.runtime.searching.run import search_run
+    from pipeline.runtime.stop import StopSignal
+
+    stop = StopSignal()
+    stop.listen()
+    try:
+        return search_run(config, lambda workload: ray_workers(workload, stop.check), watch, stop)
+    finally:
+        stop.release()
+
+
+def _answers(figures: "SearchFigures") -> Iterator[str]:
+    """Lines about the answers: how many are right, as far as that is known, and how many may be trusted."""
+    if figures.graded:
+        share = format_percent(figures.right / figures.graded)
+        yield f"right: {figures.right:,} of {figures.graded:,} with a known answer that can be graded ({share})"
+    if ungraded := figures.known - figures.graded:
+        yield f"not claimed: {format_count(ungraded, 'answer')} cannot be graded"
+    if unknown := figures.problems - figures.known:
+        yield f"not claimed: {format_count(unknown, 'problem')} without a known answer"
+    if figures.trusted is not None:
+        of = f"; of {figures.graded_trusted:,} graded ones {figures.right_trusted:,} are right"
+        yield (
+            f"trusted: {figures.trusted:,} of {figures.problems:,} problems reach search.accept"
+            f"{of if figures.graded_trusted else ''}"
+        )
+
+
+def _faults(figures: "SearchFigures") -> Iterator[str]:
+    if figures.without_chain:
+        yield f"no chain: {format_count(figures.without_chain, 'problem')}; the column stopped of searches says why"
+    if figures.cut:
+        yield f"cut: {format_count(figures.cut, 'chosen chain')} ended at sampling.max_tokens, search.max_steps or the context"
+    if figures.unscored:
+        share = format_percent(figures.unscored / (figures.scored + figures.unscored))
+        yield f"no score: {figures.unscored:,} beginnings of chains ({share}); they rank last"
+
+
+def _waits(figures: "SearchFigures") -> Iterator[str]:
+    """A line about a scorer that is slower than the policy."""
+    if figures.share_scoring > SLOW_SHARE:
+        yield (
+            f"slow scorer: of the time that searches waited, {format_percent(figures.share_scoring)} was for scores; give the "
+            "scorer more devices or servers, or search with fewer scores, as best_of_n does"
+        )
+
+
+SEARCH = Command(
+    name="search",
+    summary="solve problems with a policy that a process reward model steers",
+    about=(
+        "search: sample steps, score them, and choose a chain: best of N, votes, beam search, DVTS, particle filtering, MCTS, "
+        "or writing a chain again from its weakest step."
+    ),
+    examples=(
+        "search search=beam data.path=my.jsonl policy.model=Qwen/Qwen2.5-Math-7B-Instruct \\\n"
+        "  scorer=qwen scorer.model=Qwen/Qwen2.5-Math-PRM-7B data.splitter=blank_line run_dir=out",
+        "search search=mcts policy=oracle scorer=oracle data=sample run_dir=out",
+        "search search=best_of_n search.n=64 data.path=my.jsonl scorer.model=prm run_dir=out",
+        "search search=weighted search.accept=0.95 calibration=cal.json data.path=my.jsonl scorer.model=prm run_dir=out",
+    ),
+    notes="""\
+A row needs no known answer. Where it has one, the search never sees it, and the choice is graded in the end. The folder is a
+run directory: the same command goes on after an interruption. Its tables are searches, with the choice of each problem,
+candidates, and the log: samples and stepscores. `report` shows each problem's tree, `select` compares searches at equal tokens.
+
+--estimate searches a sample of the problems, says how long all would take, and writes nothing.
+""",
+    most_used=(
+        "search",
+        "search.n",
+        "data.path",
+        "policy.model",
+        "scorer",
+        "scorer.model",
+        "run_dir",
+        "search.accept",
+    ),
+    schema=SearchRunConfig,
+    flags=("estimate",),
+    run=_search,
+)
