@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 
 NOTHING_FOUND = 1
 """Exit code where no problem has a chain."""
-SLOW_SHARE = 0.5
-"""From this share of their time on that searches wait for the scorer, the lines say so."""
+SLOW_SHARE, SLOW_SECONDS = 0.5, 1.0
+"""The lines say that the scorer is slow where searches wait for it more than this share of their waiting, and each problem more
+than these seconds in all."""
 
 
 def _search(config: SearchRunConfig) -> int:
@@ -124,10 +125,10 @@ def _faults(figures: "SearchFigures") -> Iterator[str]:
 
 def _waits(figures: "SearchFigures") -> Iterator[str]:
     """A line about a scorer that is slower than the policy."""
-    if figures.share_scoring > SLOW_SHARE:
+    if figures.share_scoring > SLOW_SHARE and figures.seconds_scoring > SLOW_SECONDS * figures.problems:
         yield (
             f"slow scorer: of the time that searches waited, {format_percent(figures.share_scoring)} was for scores; give the "
-            "scorer more devices or servers, or search with fewer scores, as best_of_n does"
+            "scorer more devices or servers, or choose a method that scores whole chains alone, such as best_of_n"
         )
 
 

@@ -12,7 +12,7 @@ class SearchFigures:
     """`known`: problems with a known answer; `graded` of them have a choice whose answer can be graded, or no choice, which is
     not right. `trusted`: problems that reach `search.accept`, None without it; `graded_trusted` and `right_trusted` are those
     of them. `chosen`: problems with a chosen chain; `cut`: those whose chain a limit ended. `scored` and `unscored`: prefixes.
-    `share_scoring`: the share of the time that searches waited in which they waited for scores."""
+    `seconds_sampling` and `seconds_scoring`: how long searches waited for samples and for scores, each answer by itself."""
 
     problems: int
     known: int
@@ -28,7 +28,13 @@ class SearchFigures:
     policy_tokens: int
     scorer_tokens: int
     scorer_computed: int
-    share_scoring: float
+    seconds_sampling: float
+    seconds_scoring: float
+
+    @property
+    def share_scoring(self) -> float:
+        """The share of the waiting that was for scores."""
+        return self.seconds_scoring / max(1e-9, self.seconds_sampling + self.seconds_scoring)
 
     @property
     def without_chain(self) -> int:
@@ -68,7 +74,8 @@ def search_figures(stored: StoredSearch) -> SearchFigures:
         policy_tokens=sums["policy_tokens"],
         scorer_tokens=sums["scorer_tokens"],
         scorer_computed=sums["scorer_computed"],
-        share_scoring=scoring / (sampling + scoring) if sampling + scoring else 0.0,
+        seconds_sampling=sampling,
+        seconds_scoring=scoring,
     )
 
 
