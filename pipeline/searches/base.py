@@ -48,7 +48,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """Asks for the next steps after `node`: `steps` of them, or all to the end of the chain (WHOLE). `draw` tells samples of
+    """Asks for the next steps after `node`: `steps` of them, or all to the end of the chain (WHOLE). `draw` keeps samples of
     the same node apart.
 
     The answer is a tuple with a node for each sampled step, in order: fewer than `steps` where the chain ends before. It has at

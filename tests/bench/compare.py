@@ -25,7 +25,7 @@ from pipeline.analysis.compare.run import compare_runs as compare_runs
 from pipeline.analysis.compare.shift import noise, shift
 from pipeline.core.records import Problem
 from pipeline.core.statistics import Floats
-from pipeline.engines import oracle
+from pipeline.engines import oracle, oracle_tree
 from pipeline.storage.location import storage_at
 from pipeline.storage.stored_labels import label_frames
 from tests.runtime.in_process import label_in_process
@@ -121,7 +121,7 @@ def _labelled(folder: Path, name: str, seed: int, estimator: str, *, salt: int =
 @contextmanager
 def _oracle(salt: int, lower: float) -> Iterator[None]:
     """Rollouts that are drawn again, of values that are lower."""
-    draw: Callable[[str], int] = oracle._draw
+    draw: Callable[[str], int] = oracle_tree.draw
     truth = oracle.true_value
 
     def drawn(key: str) -> int:

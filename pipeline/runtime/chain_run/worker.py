@@ -30,7 +30,7 @@ Result = TypeVar("Result")
 """What an engine says of a chain."""
 
 
-class Gathered(Protocol[Result]):
+class Collected(Protocol[Result]):
     """What is known of a unit's chains: the results in its log, and new ones that are not committed yet."""
 
     def read(self, log: UnitLog) -> None:
@@ -64,7 +64,7 @@ class Gathered(Protocol[Result]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class New:
-    """Rows for a unit's log, by table, with their counts. `rows`: what `Gathered.committed` needs to know of them."""
+    """Rows for a unit's log, by table, with their counts. `rows`: what `Collected.committed` needs to know of them."""
 
     tables: Mapping[str, pa.Table]
     totals: Totals
@@ -84,7 +84,7 @@ class ChainWork(Protocol[Result]):
 
     votes: int = 1
     counts_requests: bool = False
-    """Whether it tells `Backpressure` itself what it asks of its engine. If not, each chain counts as one request."""
+    """Whether it counts itself what it asks of its engine, with `Backpressure`. If not, each chain counts as one request."""
 
     @property
     def model(self) -> str:
@@ -108,7 +108,7 @@ class ChainWork(Protocol[Result]):
         """The result of a chain that kills engines."""
         ...
 
-    def gather(self, chains: pa.Table) -> Gathered[Result]:
+    def collect(self, chains: pa.Table) -> Collected[Result]:
         """What collects the results of a unit. `chains`: the unit's, of `schemas.CHAINS`."""
         ...
 
@@ -142,7 +142,7 @@ class OneResultEach(ChainWork[Result], Protocol[Result]):
         """The counts of rows of results."""
         ...
 
-    def gather(self, chains: pa.Table) -> Gathered[Result]:
+    def collect(self, chains: pa.Table) -> Collected[Result]:
         return _OneEach(chains, self)
 
 
@@ -247,23 +247,23 @@ class ChainWorker(Generic[Result]):
     async def _opened(self, task: UnitTask) -> "_Unit[Result]":
         log = UnitLog(self._storage, task.unit.unit_id, task.known_length)
         chains = await asyncio.to_thread(unit_chains, self._storage, task.unit)
-        unit = _Unit(log, self._work.gather(chains), task.unit_target)
+        unit = _Unit(log, self._work.collect(chains), task.unit_target)
         await unit.read()
         return unit
 
 
 class _Unit(Generic[Result]):
-    """A unit's log, and what is gathered for it."""
+    """A unit's log, and what is collected for it."""
 
-    def __init__(self, log: UnitLog, gathered: Gathered[Result], unit_target: UnitTarget) -> None:
+    def __init__(self, log: UnitLog, collected: Collected[Result], unit_target: UnitTarget) -> None:
         self._log = log
-        self._gathered = gathered
+        self._collected = collected
         self._unit_target = unit_target
         self._writing = asyncio.Lock()
         self._uninterrupted = Uninterrupted()
-        self.missing = gathered.missing
-        self.results = gathered.results
-        self.take = gathered.take
+        self.missing = collected.missing
+        self.results = collected.results
+        self.take = collected.take
 
     @property
     def unit_id(self) -> str:
@@ -277,7 +277,7 @@ class _Unit(Generic[Result]):
     async def read(self) -> None:
         """Read the log, and keep only those new results that are not committed by now. Raises StoreError."""
         await asyncio.to_thread(self._log.read)
-        self._gathered.read(self._log)
+        self._collected.read(self._log)
 
     async def flush(self) -> None:
         """Commit the new results. Raises StoreError."""
@@ -285,10 +285,10 @@ class _Unit(Generic[Result]):
 
     async def _flush(self) -> None:
         async with self._writing:
-            while (new := self._gathered.new()) is not None:
+            while (new := self._collected.new()) is not None:
                 failpoint("worker.flush")
                 if await asyncio.to_thread(self._log.append, new.tables, new.totals):
-                    self._gathered.committed(new)
+                    self._collected.committed(new)
                     return
                 await self.read()
 
@@ -299,19 +299,19 @@ class _Unit(Generic[Result]):
     async def _complete(self, seconds: float) -> None:
         async with self._writing:
             failpoint("worker.complete")
-            new = self._gathered.new()
+            new = self._collected.new()
             last = {} if new is None else new.tables
-            done = self._gathered.completed(self._log, new)
+            done = self._collected.completed(self._log, new)
             log = self._log
             if await asyncio.to_thread(log.complete, last, done.tables, done.totals, self._unit_target, seconds):
                 if new is not None:
-                    self._gathered.committed(new)
+                    self._collected.committed(new)
             else:
                 await self.read()
 
 
 class _OneEach(Generic[Result]):
-    """One result for each chain of a unit, by row: a `Gathered` for work with one table."""
+    """One result for each chain of a unit, by row: a `Collected` for work with one table."""
 
     def __init__(self, chains: pa.Table, work: OneResultEach[Result]) -> None:
         self._chains = chains

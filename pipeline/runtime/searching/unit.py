@@ -54,7 +54,7 @@ class _Running:
 
 
 class UnitSearches:
-    """The searches of a unit, and their answers that are not committed yet: see `Gathered`."""
+    """The searches of a unit, and their answers that are not committed yet: see `Collected`."""
 
     def __init__(self, work: "Searching", problems: Sequence[SearchProblem]) -> None:
         self._work = work

@@ -19,7 +19,7 @@ from pipeline.graders.base import Ending
 from pipeline.graders.registry import checker_for
 from pipeline.runtime.answer_ending import ending_for
 from pipeline.runtime.async_grader import AsyncGrader
-from pipeline.runtime.chain_run.worker import ChainWork, ChainWorker, Gathered
+from pipeline.runtime.chain_run.worker import ChainWork, ChainWorker, Collected
 from pipeline.runtime.sampling import Backpressure
 from pipeline.runtime.scoring.calibrated import calibration_of, refuse_other
 from pipeline.runtime.searching.pieces import StepCutter
@@ -108,7 +108,7 @@ class Searching(ChainWork[SampleAnswer | None]):
     def begin(self, pressure: Backpressure) -> None:
         self._pressure = pressure
 
-    def gather(self, chains: pa.Table) -> Gathered[SampleAnswer | None]:
+    def collect(self, chains: pa.Table) -> Collected[SampleAnswer | None]:
         return UnitSearches(self, search_problems(chains, self.config.data.separator))
 
     async def until(self, done: "asyncio.Future[Any]") -> None:
