@@ -1,6 +1,6 @@
-"""Writes finished runs of `search` by hand: tables of results in a run directory, through the storage layer alone."""
+"""Writes runs of `search` by hand: samples and results in a run directory, through the storage layer alone."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from pipeline.core.ids import content_id
 from pipeline.core.records import Totals
-from pipeline.core.schemas import CANDIDATES, CHAINS, SCHEMA_VERSION, SEARCHES
+from pipeline.core.schemas import CANDIDATES, CHAINS, SAMPLES, SCHEMA_VERSION, SEARCHES
 from pipeline.storage.commits import INPUT, UNIT, Commit, CommitState, publish
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.run_record import COMMAND, SEARCH, STAGED_INPUT, claim, settings_copy
@@ -51,11 +51,14 @@ def search_run(
     method: str = "best_of_n",
     n: int = 4,
     accept: float | None = None,
+    whole: bool = True,
+    settings: Mapping[str, object] | None = None,
     command: str = SEARCH,
     per_unit: int = 2,
     unfinished: int = 0,
 ) -> Path:
-    """A run directory with these problems, `per_unit` in each unit; the last `unfinished` units are not done."""
+    """A run directory with these problems, `per_unit` in each unit; the last `unfinished` units are not done. `whole`: each
+    candidate was sampled as a whole chain, otherwise step by step. `settings`: others that the run records."""
     storage = LocalStorage(folder)
     identity: dict[str, object] = {
         COMMAND: command,
@@ -64,6 +67,8 @@ def search_run(
         "search.n": n,
         "search.accept": accept,
         "search.aggregation": "last",
+        "calibration": None,
+        **(settings or {}),
     }
     identity[STAGED_INPUT] = staged_id = content_id("chains", str(folder))
     claim(storage, identity)
@@ -85,6 +90,7 @@ def search_run(
     assert publish(storage, record)
     for unit, of in list(units.items())[: len(units) - unfinished]:
         found = [
+            write_shard(storage, "samples", unit, [_table(SAMPLES, [row for at in of for row in _samples(*at, whole)])]),
             write_shard(storage, "candidates", unit, [_table(CANDIDATES, [row for at in of for row in _ended(*at)])]),
             write_shard(storage, "searches", unit, [_table(SEARCHES, [_searched(*at, method, n) for at in of])]),
         ]
@@ -121,6 +127,32 @@ def _about(row: int, of: Searched) -> Row:
 
 def _chain(row: int, of: Searched) -> Row:
     return {**_about(row, of), "chain_id": content_id("given", of.problem), "steps": [], "prefix_ids": []}
+
+
+def _samples(row: int, of: Searched, whole: bool) -> list[Row]:
+    return [
+        {
+            "row": row,
+            "sample_id": content_id("sample", of.problem, str(draw), str(number)),
+            "node_id": content_id("node", of.problem, str(draw), str(number)),
+            "draw": draw,
+            "steps": 0 if whole else 1,
+            "number": number,
+            "text": "so it is 7",
+            "token_ids": [1, 2],
+            "step_ends": [10],
+            "token_ends": [2],
+            "finish": "stop",
+            "ended": True,
+            "answer": each.answer,
+            "verdict": _verdict(of, each),
+            "n_tokens": 2,
+            "n_prompt_tokens": 1,
+            "seconds": 0.5,
+        }
+        for draw, each in enumerate(of.candidates)
+        for number in range(1 if whole else len(each.scores))
+    ]
 
 
 def _ended(row: int, of: Searched) -> list[Row]:
@@ -190,4 +222,4 @@ def _verdict(of: Searched, ended: Ended) -> str | None:
         return None
     if ended.answer is None:
         return "no_answer"
-    return {True: "correct", False: "incorrect", None: "ungraded"}[ended.right]
+    return {True: "correct", False: "incorrect", None: "timeout"}[ended.right]

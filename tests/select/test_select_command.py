@@ -208,7 +208,7 @@ def test_empty_draws_are_wrong_also_where_a_problem_has_no_others() -> None:
         (["scores={dir}/prm.parquet", "run_dir={dir}", "out={dir}/o"], ["out=", "which is read"]),
         (["scores={dir}/prm.parquet", "out=''"], ["out is empty"]),
         (["scores={dir}/prm.parquet", "aggregation=best"], ["aggregation", "last, min, product, mean"]),
-        ([], ["scores is not set"]),
+        ([], ["give either scores=FILE", "or searches=[RUN,...]"]),
     ],
 )
 def test_what_cannot_be_used_is_reported_in_one_line(

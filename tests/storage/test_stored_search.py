@@ -20,13 +20,13 @@ PROBLEMS = [
 def test_the_tables_of_all_units_come_in_the_order_of_the_input(tmp_path: Path) -> None:
     stored = stored_search(LocalStorage(search_run(tmp_path / "run", PROBLEMS, method="beam", n=8, accept=0.9)))
     assert (stored.method, stored.n, stored.accept, stored.totals.problems) == ("beam", 8, 0.9, 3)
-    assert (len(stored.candidate_shards), len(stored.search_shards)) == (2, 2)
-    assert (stored.sample_shards, stored.step_score_shards) == ((), ())
+    assert (len(stored.candidate_shards), len(stored.search_shards), len(stored.sample_shards)) == (2, 2, 2)
+    assert stored.step_score_shards == ()
     searches = pl.concat(search_frames(stored, "searches", ["problem", "verdict", "stopped"]))
-    assert searches.rows() == [("one", "incorrect", "done"), ("two", None, "no_chain"), ("three", "ungraded", "done")]
+    assert searches.rows() == [("one", "incorrect", "done"), ("two", None, "no_chain"), ("three", "timeout", "done")]
     candidates = pl.concat(search_frames(stored, "candidates"))
     assert candidates["chosen"].to_list() == [False, True, True]
-    assert candidates["verdict"].to_list() == ["correct", "incorrect", "ungraded"]
+    assert candidates["verdict"].to_list() == ["correct", "incorrect", "timeout"]
 
 
 def test_an_unfinished_run_is_read_only_where_that_is_wanted(tmp_path: Path) -> None:

@@ -1,1 +1,1 @@
-"""What a run of `search` found: trees, figures and the page."""
+"""What runs of `search` show: trees of problems, accuracy for tokens, coverage, and signs of reward hacking."""

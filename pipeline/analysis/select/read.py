@@ -1,6 +1,7 @@
-"""Reads score files into the candidates of every problem, and picks the best chain of each problem."""
+"""Reads score files, or a run of `search`, into the candidates of every problem, and picks the best chain of each problem."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -8,12 +9,15 @@ import polars as pl
 
 from pipeline.analysis.select.methods import Candidate, CandidateSet
 from pipeline.analysis.settings import SelectConfig
+from pipeline.config.recorded_settings import RUN_RECORD
 from pipeline.core.errors import InputError, UsageError
 from pipeline.storage.editions import current_shards
 from pipeline.storage.location import storage_at
+from pipeline.storage.run_record import SEARCH, command_of, recorded_identity
 from pipeline.storage.score_files import read_scores_of
 from pipeline.storage.shards import read_shard
 from pipeline.storage.stored_run import refuse_unfinished
+from pipeline.storage.stored_search import CANDIDATES, SEARCHES, StoredSearch, search_frames, stored_search
 
 SCORE = "score"
 LAST = "score_last"
@@ -22,15 +26,19 @@ _STEPS_OF_DRAW = "step_ends"
 _KEYS = ("chain_id", "problem_id")
 _JUDGED = ("gold_answer", "final_answer", "outcome")
 _CHOSEN = ("source_id", "problem", "steps")
+_EMPTY, _SEARCH_CHOSE = "empty", "chosen"
 _COLUMNS = ["problem_id", "source_id", "problem", "gold_answer", "chain_id", "steps", "final_answer", "outcome", SCORE]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoredChains:
-    """The rows of a score file. Column `score` is the one that `aggregation` selects, null where a score is missing."""
+    """The rows of a score file. Column `score` is the one that `aggregation` selects, null where a score is missing; `empty`
+    marks problems for which a search found no chain. Of a run of `search`, column `chosen` marks its choices, and `search` says
+    what it is; None for other scores."""
 
     frame: pl.DataFrame
     model: str
+    search: str | None = None
 
     @property
     def has_answers(self) -> bool:
@@ -62,19 +70,51 @@ class KnownAnswers:
 
 
 def read_scores(config: SelectConfig) -> ScoredChains:
-    """Read the candidates. Raises InputError if `score` did not write the file."""
+    """Read the candidates. Raises InputError if neither `score` nor `search` wrote them, UsageError for an unfinished run, and
+    StoreError for a damaged one."""
     column = SCORE if config.aggregation is None else f"{SCORE}_{config.aggregation.value}"
-    frame = read_scores_of("scores", Path(config.scores), [*_KEYS, *_JUDGED, *_CHOSEN, column, "model"])
+    columns = [*_KEYS, *_JUDGED, *_CHOSEN, column, "model"]
+    path = Path(config.scores or "")
+    search = _search_in(path)
+    if search is None:
+        frame = read_scores_of("scores", path, columns).with_columns(pl.lit(False).alias(_EMPTY))
+    else:
+        frame = _candidates(search, columns)
     return ScoredChains(
         frame=frame.with_columns(pl.col(column).fill_nan(None).alias(SCORE)),
         model=", ".join(frame["model"].drop_nulls().unique().sort()),
+        search=None if search is None else f"{search.method}, n={search.n}",
+    )
+
+
+def _search_in(path: Path) -> StoredSearch | None:
+    """The finished run of `search` in a folder; None for a path without one."""
+    if not (path / RUN_RECORD).is_file():
+        return None
+    storage = storage_at(str(path))
+    return stored_search(storage) if command_of(recorded_identity(storage)) == SEARCH else None
+
+
+def _candidates(search: StoredSearch, columns: Sequence[str]) -> pl.DataFrame:
+    """The candidates of a run, and a row for each problem without one."""
+    keys = ["row", "problem_id", "source_id", "problem", "gold_answer"]
+    found = pl.concat(search_frames(search, CANDIDATES, [*columns, "row", _SEARCH_CHOSE]))
+    without = pl.concat(search_frames(search, SEARCHES, keys)).join(found, on="row", how="anti")
+    rows = [
+        found.with_columns(pl.lit(False).alias(_EMPTY)),
+        without.with_columns(pl.lit(True).alias(_EMPTY), pl.col("problem_id").alias("chain_id")),
+    ]
+    return (
+        pl.concat(rows, how="diagonal")
+        .sort("row", maintain_order=True)
+        .with_columns(pl.col(_SEARCH_CHOSE).fill_null(False))
     )
 
 
 def match_answers(candidates: ScoredChains, config: SelectConfig) -> KnownAnswers:
     """The problems that can be compared. Raises InputError if no answer is known or files do not fit each other, UsageError if
     `run_dir` is not the run of these chains, and the errors of `refuse_unfinished`."""
-    frame, absent = candidates.frame.select(*_KEYS, *_JUDGED, SCORE).with_columns(pl.lit(False).alias("empty")), 0
+    frame, absent = candidates.frame.select(*_KEYS, *_JUDGED, SCORE, _EMPTY), 0
     if not candidates.has_answers:
         raise InputError(
             f"scores={config.scores}: no problem has a known answer, so no candidate is known to be correct; give answers to "
@@ -85,29 +125,36 @@ def match_answers(candidates: ScoredChains, config: SelectConfig) -> KnownAnswer
         _check_same_run(frame, draws, config)
         frame, absent = repeat_drawn(frame, draws)
     # A run samples chains only for problems with a known answer, so this also holds for empty draws.
-    answered = frame.filter((pl.col("gold_answer").is_not_null().any() | pl.col("empty").all()).over("problem_id"))
+    answered = frame.filter((pl.col("gold_answer").is_not_null().any() | pl.col(_EMPTY).all()).over("problem_id"))
     scores = None if config.outcome_scores is None else _outcome_scores(config.outcome_scores, answered)
     found = answered if scores is None else answered.join(scores, on="chain_id", how="left")
     return KnownAnswers(
         contests=_contests(found),
         unknown=frame["problem_id"].n_unique() - answered["problem_id"].n_unique(),
         absent=absent,
-        unjudged=answered.filter(~pl.col("empty"))["outcome"].null_count(),
-        empty=int(answered["empty"].sum()),
-        unscored=answered.filter(~pl.col("empty"))[SCORE].null_count(),
-        outcome_unscored=0 if scores is None else found.filter(~pl.col("empty"))["outcome_score"].null_count(),
+        unjudged=answered.filter(~pl.col(_EMPTY))["outcome"].null_count(),
+        empty=int(answered[_EMPTY].sum()),
+        unscored=answered.filter(~pl.col(_EMPTY))[SCORE].null_count(),
+        outcome_unscored=0 if scores is None else found.filter(~pl.col(_EMPTY))["outcome_score"].null_count(),
     )
 
 
 def best_chain_lines(candidates: ScoredChains) -> list[bytes]:
-    """JSON lines with the best chain of each problem, in the order of the file. Ties go to the smallest chain_id."""
+    """JSON lines with the best chain of each problem, in the order of the file. Ties go to the smallest chain_id. Of a run of
+    `search`, the chain that each search chose, if any."""
+    if candidates.search is not None:
+        return _lines(candidates.frame.filter(_SEARCH_CHOSE))
     best = (
         candidates.frame.with_row_index("position")
         .with_columns(pl.col("position").min().over("problem_id"))
         .sort("position", pl.col(SCORE), "chain_id", descending=[False, True, False], nulls_last=True)
         .unique("problem_id", keep="first", maintain_order=True)
     )
-    return [f"{json.dumps(row, ensure_ascii=False)}\n".encode() for row in best.select(_COLUMNS).iter_rows(named=True)]
+    return _lines(best)
+
+
+def _lines(frame: pl.DataFrame) -> list[bytes]:
+    return [f"{json.dumps(row, ensure_ascii=False)}\n".encode() for row in frame.select(_COLUMNS).iter_rows(named=True)]
 
 
 def _contests(frame: pl.DataFrame) -> list[CandidateSet]:
@@ -132,7 +179,7 @@ def _draws(run_dir: str) -> pl.DataFrame:
     tables = [pl.DataFrame(read_shard(storage, shard, [*_KEYS, _STEPS_OF_DRAW])) for shard in shards]
     if not tables:
         raise UsageError(f"run_dir={run_dir} sampled no chains: its input contains them all; leave run_dir out")
-    return pl.concat(tables).select(*_KEYS, (pl.col(_STEPS_OF_DRAW).list.len() == 0).alias("empty"))
+    return pl.concat(tables).select(*_KEYS, (pl.col(_STEPS_OF_DRAW).list.len() == 0).alias(_EMPTY))
 
 
 def _check_same_run(frame: pl.DataFrame, draws: pl.DataFrame, config: SelectConfig) -> None:
@@ -142,7 +189,7 @@ def _check_same_run(frame: pl.DataFrame, draws: pl.DataFrame, config: SelectConf
             f"run_dir={config.run_dir} did not sample {strange:,} of the {frame.height:,} chains of scores={config.scores}: "
             "name the run that was scored, or leave run_dir out"
         )
-    of_scored = draws.filter(~pl.col("empty")).join(frame, on="problem_id", how="semi")
+    of_scored = draws.filter(~pl.col(_EMPTY)).join(frame, on="problem_id", how="semi")
     lacking = of_scored.join(frame, on="chain_id", how="anti")["chain_id"].n_unique()
     if lacking:
         raise InputError(
@@ -156,9 +203,9 @@ def repeat_drawn(frame: pl.DataFrame, draws: pl.DataFrame) -> tuple[pl.DataFrame
 
     Draws without a step have neither answer nor score. A problem that has only such draws is kept.
     """
-    unscored = draws.filter(~pl.col("empty")).join(frame, on="chain_id", how="anti")
+    unscored = draws.filter(~pl.col(_EMPTY)).join(frame, on="chain_id", how="anti")
     kept = draws.join(unscored, on="problem_id", how="anti")
-    chains = frame.unique("chain_id").drop("problem_id", "empty")
+    chains = frame.unique("chain_id").drop("problem_id", _EMPTY)
     return kept.join(chains, on="chain_id", how="left"), unscored["problem_id"].n_unique()
 
 

@@ -8,8 +8,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from pipeline.analysis.select.cells import cell
 from pipeline.analysis.select.methods import AGAINST, Method, SizeResult, compare_methods
 from pipeline.analysis.select.read import KnownAnswers, best_chain_lines, match_answers, read_scores
+from pipeline.analysis.select.searches import select_searches
 from pipeline.analysis.settings import SelectConfig
 from pipeline.core.errors import UsageError
 from pipeline.core.formatting import format_count, plain_lines
@@ -17,6 +19,8 @@ from pipeline.core.statistics import CONFIDENCE, RESAMPLES, Interval
 from pipeline.storage.location import folder_at
 from pipeline.storage.outputs import atomic_file, check_output_file, refuse_overwriting
 
+SIZES = (1, 2, 4, 8, 16)
+"""Numbers of candidates that are chosen from where the settings name none."""
 _NAMES = {
     Method.prm: "PRM",
     Method.weighted: "weighted\nvote",
@@ -28,8 +32,11 @@ _NAMES = {
 
 
 def select(config: SelectConfig, console: Console) -> None:
-    """Write the best chains, compare the selection methods, and print and write the figures. Raises InputError, UsageError
-    and StoreError."""
+    """Write the best chains, compare the selection methods, and print and write the figures; or compare runs of `search`.
+    Raises InputError, UsageError and StoreError."""
+    if config.searches:
+        select_searches(config, console)
+        return
     _check_outputs(config)
     candidates = read_scores(config)
     if config.best is not None:
@@ -39,8 +46,8 @@ def select(config: SelectConfig, console: Console) -> None:
         console.print(Text("No problem has a known answer: there is nothing to compare."), soft_wrap=True)
         return
     found = match_answers(candidates, config)
-    rows = compare_methods(found.contests, _sizes(config.n, max(found.counts)), config.seed)
-    for line in remarks(candidates.model, found, rows):
+    rows = compare_methods(found.contests, _sizes(config.n or SIZES, max(found.counts)), config.seed)
+    for line in remarks(candidates.model, found, rows, candidates.search):
         console.print(Text(plain_lines(line)), soft_wrap=True)
     console.print(f"\naccuracy of the choice among n candidates, with {CONFIDENCE:.0%} intervals", soft_wrap=True)
     console.print(accuracy_table(rows))
@@ -51,8 +58,9 @@ def select(config: SelectConfig, console: Console) -> None:
         console.print(Text(plain_lines(f"figures   {config.out}")), soft_wrap=True)
 
 
-def remarks(model: str, found: KnownAnswers, rows: Sequence[SizeResult]) -> list[str]:
-    """The lines above the tables: the model, the number of problems and candidates, and remarks on missing data."""
+def remarks(model: str, found: KnownAnswers, rows: Sequence[SizeResult], search: str | None = None) -> list[str]:
+    """The lines above the tables: the model, the number of problems and candidates, and remarks on missing data. `search`: what
+    the search is that found the candidates."""
     fewest, most = min(found.counts), max(found.counts)
     each = f"{most}" if fewest == most else f"{fewest} to {most}"
     few = [(row.short, f"with fewer than {row.n} candidates, of which all compete") for row in rows]
@@ -64,7 +72,10 @@ def remarks(model: str, found: KnownAnswers, rows: Sequence[SizeResult]) -> list
         ),
         *few,
         (found.unjudged, "of the candidates without an outcome, counted as wrong"),
-        (found.empty, "of the run's draws empty, counted as wrong"),
+        (
+            found.empty,
+            "of the run's draws empty, counted as wrong" if search is None else "without a chain, counted as wrong",
+        ),
         (found.unscored, "of the candidates without a score, ranked last"),
         (found.outcome_unscored, "of the candidates without an outcome score, ranked last for the ORM"),
     ]
@@ -72,6 +83,7 @@ def remarks(model: str, found: KnownAnswers, rows: Sequence[SizeResult]) -> list
         f"scores    by {model or 'a model without a name'}",
         f"problems  {len(found.contests):,}, with {format_count(sum(found.counts), 'candidate')} in all ({each} each)",
         *(f"          {count:,} {what}" for count, what in said if count),
+        *([] if search is None else [f"search    {search}: the tables choose among its candidates in other ways"]),
     ]
 
 
@@ -80,7 +92,7 @@ def accuracy_table(rows: Sequence[SizeResult]) -> Table:
     methods = [method for method in Method if method in rows[0].accuracy]
     table = _table(methods)
     for row in rows:
-        table.add_row(str(row.n), *(_shown(row.accuracy[method]) for method in methods))
+        table.add_row(str(row.n), *(cell(row.accuracy[method]) for method in methods))
     return table
 
 
@@ -89,7 +101,7 @@ def lead_table(rows: Sequence[SizeResult]) -> Table:
     rivals = [method for method in AGAINST if method in rows[0].ahead]
     table = _table(rivals)
     for row in rows:
-        table.add_row(str(row.n), *(_shown(row.ahead[rival], sign="+") for rival in rivals))
+        table.add_row(str(row.n), *(cell(row.ahead[rival], sign="+") for rival in rivals))
     return table
 
 
@@ -154,16 +166,3 @@ def _plain(estimates: Mapping[Method, Interval]) -> dict[str, dict[str, float | 
         method.value: {"mean": estimate.value, "low": estimate.low, "high": estimate.high}
         for method, estimate in estimates.items()
     }
-
-
-def _shown(estimate: Interval, sign: str = "") -> Text:
-    assert estimate.value is not None, "a mean over at least one problem"
-    mean = _rounded(estimate.value, 3, sign)
-    if estimate.low is None or estimate.high is None:
-        return Text(mean)
-    return Text(f"{mean}\n{_rounded(estimate.low, 2, sign)} {_rounded(estimate.high, 2, sign)}")
-
-
-def _rounded(value: float, digits: int, sign: str) -> str:
-    """A value that rounds to 0 has no sign."""
-    return f"{value:{sign if round(value, digits) else ''}z.{digits}f}"

@@ -1,0 +1,51 @@
+"""Means over problems, with intervals. Pure.
+
+Problems are the sampling units. A problem with several searches counts once, with their mean. A problem for which a figure is
+not defined (NaN) is left out of it. So the difference of two columns is over the problems that have both, and is paired.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.special import stdtrit
+
+from pipeline.core.statistics import CONFIDENCE, RESAMPLES, Floats, Interval, Resampling, ratio, share
+
+_FEWEST = 2
+
+
+def problem_means(problem_ids: Sequence[str], values: Floats) -> Floats:
+    """The means of the rows of `values` (rows, columns) that are of one problem: (problems, columns), sorted by the problems'
+    ids. NaN does not count; a mean of nothing is NaN."""
+    problems, place = np.unique(np.asarray(problem_ids, dtype=np.str_), return_inverse=True)
+    defined = ~np.isnan(values)
+    sums, counts = np.zeros((len(problems), values.shape[1])), np.zeros((len(problems), values.shape[1]))
+    np.add.at(sums, place, np.where(defined, values, 0.0))
+    np.add.at(counts, place, defined)
+    return share(sums, counts)
+
+
+def mean_over(values: Floats, seed: int) -> Interval:
+    """The mean of `values` (problems,) with its bootstrap interval."""
+    defined = ~np.isnan(values)
+    columns = np.column_stack([np.where(defined, values, 0.0), defined])[defined]
+    return resampling(seed).estimate(columns, ratio)
+
+
+def resampling(seed: int) -> Resampling:
+    """The bootstrap over problems."""
+    return Resampling(replicates=RESAMPLES, seed=seed, confidence=CONFIDENCE)
+
+
+def student(values: Floats, confidence: float) -> Interval:
+    """The mean of `values` (problems,) with Student's interval (1908), which can have a confidence near 1. Without an interval
+    for fewer than two problems, and where all are equal."""
+    defined = values[~np.isnan(values)]
+    if not len(defined):
+        return Interval()
+    mean = float(defined.mean())
+    if len(defined) < _FEWEST or not np.ptp(defined):
+        return Interval(value=mean)
+    error = float(defined.std(ddof=1)) / len(defined) ** 0.5
+    reach = float(stdtrit(len(defined) - 1, (1 + confidence) / 2)) * error
+    return Interval(value=mean, low=mean - reach, high=mean + reach)

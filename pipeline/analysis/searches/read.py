@@ -1,0 +1,84 @@
+"""Reads runs of `search` for their analyses."""
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from pipeline.analysis.searches.records import Candidates, ProblemSearch, SearchRun, right_by
+from pipeline.searches.base import WHOLE
+from pipeline.storage.stored_search import CANDIDATES, SAMPLES, SEARCHES, StoredSearch, search_frames
+
+_OF_SEARCHES = (
+    "row", "problem_id", "gold_answer", "chosen", "verdict", "score", "confidence", "trusted", "policy_tokens",
+    "scorer_computed", "seconds",
+)  # fmt: skip
+_OF_CANDIDATES = ("row", "candidate", "chosen", "final_answer", "verdict", "score", "step_scores")
+_CALIBRATION = "calibration"
+
+
+def search_run(stored: StoredSearch, name: str) -> SearchRun:
+    """The finished searches of a run, in the order of the input. `name`: what the run is called. Raises StoreError for a
+    damaged file."""
+    return SearchRun(
+        name=name,
+        method=stored.method,
+        n=stored.n,
+        accept=stored.accept,
+        calibrated=stored.run.identity.get(_CALIBRATION) is not None,
+        independent=stored.accept is None and _samples_are_whole_chains(stored),
+        settings=stored.run.identity,
+        searches=tuple(_searches(stored)),
+    )
+
+
+def _samples_are_whole_chains(stored: StoredSearch) -> bool:
+    """Whether the run has samples, and each is a chain from its beginning to its end."""
+    whole = (pl.col("number") == 0) & (pl.col("steps") == WHOLE)
+    found = [frame.select(whole.all())[0, 0] for frame in search_frames(stored, SAMPLES, ["number", "steps"])]
+    return bool(found) and all(found)
+
+
+def _searches(stored: StoredSearch) -> Iterator[ProblemSearch]:
+    # Files of both tables are those of the same units, in the same order.
+    candidates: dict[int, list[dict[str, Any]]] = {}
+    for frame in search_frames(stored, CANDIDATES, _OF_CANDIDATES):
+        # Step scores of candidates that were not chosen are not needed, and are most of the table.
+        needed = frame.with_columns(step_scores=pl.when("chosen").then("step_scores"))
+        for row in needed.iter_rows(named=True):
+            candidates.setdefault(row["row"], []).append(row)
+    for frame in search_frames(stored, SEARCHES, _OF_SEARCHES):
+        for row in frame.iter_rows(named=True):
+            yield _search(row, sorted(candidates.pop(row["row"], []), key=lambda each: each["candidate"]))
+
+
+def _search(row: Mapping[str, Any], of: list[dict[str, Any]]) -> ProblemSearch:
+    known = row["gold_answer"] is not None
+    chosen = next((each for each in of if each["chosen"]), None)
+    judged = [right_by(each["verdict"]) if known else None for each in of]
+    return ProblemSearch(
+        problem_id=row["problem_id"],
+        known=known,
+        right=(False if row["chosen"] is None else right_by(row["verdict"])) if known else None,
+        has_choice=row["chosen"] is not None,
+        score=_number(row["score"]),
+        step_scores=tuple(map(_number, chosen["step_scores"])) if chosen else (),
+        confidence=_number(row["confidence"]),
+        trusted=row["trusted"],
+        policy_tokens=row["policy_tokens"],
+        scorer_tokens=row["scorer_computed"],
+        seconds=row["seconds"],
+        candidates=Candidates(
+            scores=np.array([np.nan if each["score"] is None else each["score"] for each in of], dtype=np.float64),
+            right=np.array([right is True for right in judged], dtype=np.bool_),
+            graded=np.array([right is not None for right in judged], dtype=np.bool_),
+            answers=tuple(each["final_answer"] for each in of),
+        ),
+    )
+
+
+def _number(value: float | None) -> float | None:
+    """None for a missing number, also for one that is not a number."""
+    return None if value is None or math.isnan(value) else value

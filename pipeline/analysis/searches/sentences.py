@@ -1,0 +1,104 @@
+"""What the analyses of a search say in words, for the terminal and the page. Pure."""
+
+from collections.abc import Iterator
+
+from pipeline.analysis.searches.coverage import Trust
+from pipeline.analysis.searches.hacking import RisingChains, RisingShare, ScoreAgainstOutcome
+from pipeline.analysis.searches.summary import RunSummary
+from pipeline.core.formatting import format_count, format_percent
+from pipeline.core.statistics import Interval
+
+
+def claim_sentences(summary: RunSummary) -> Iterator[str]:
+    """For how many searches accuracy is not claimed, and which count as wrong without a choice."""
+    if summary.unknown or summary.ungraded:
+        reasons = [
+            f"{count:,} {why}"
+            for count, why in (
+                (summary.unknown, "without a known answer"),
+                (summary.ungraded, "whose chosen answer is not graded"),
+            )
+            if count
+        ]
+        yield (
+            f"accuracy is not claimed for {summary.unknown + summary.ungraded:,} of "
+            f"{_searches(summary.searches)} ({format_percent(summary.unclaimed)}): {', '.join(reasons)}"
+        )
+    if summary.without_choice:
+        yield f"{_searches(summary.without_choice)} without a chain, counted as wrong"
+
+
+def trust_sentences(trust: Trust, accept: float | None, *, calibrated: bool) -> Iterator[str]:
+    """What `search.accept` is worth. `calibrated`: then `accept` is the share of right answers that it promises at least."""
+    yield (
+        f"search.accept={accept:g}: {percent(trust.share)} of {_searches(trust.searches)} are trusted"
+        if accept is not None
+        else f"{percent(trust.share)} of {_searches(trust.searches)} are trusted"
+    )
+    if trust.accuracy.value is None:
+        yield "accuracy is claimed for none of the trusted ones"
+        return
+    others = trust.accuracy_of_others
+    yield f"of {trust.claimed:,} trusted choices {percent(trust.accuracy)} are right" + (
+        f", of the others {percent(others)}" if others.value is not None else ""
+    )
+    if calibrated and accept is not None and trust.accuracy.high is not None and trust.accuracy.high < accept:
+        yield f"that is less than search.accept={accept:g} promises: make the calibration again with fresh rollouts"
+
+
+def score_sentences(found: ScoreAgainstOutcome) -> Iterator[str]:
+    """Whether accuracy falls with n while the score rises."""
+    fall = found.worst
+    if fall is None:
+        if found.problems and len(found.points) > 1:
+            first, last = found.points[0].n, found.points[-1].n
+            yield f"no sign of it from n={first} to n={last}: accuracy nowhere falls by more than its interval"
+        return
+    before, after = (next(point for point in found.points if point.n == n) for n in (fall.before, fall.after))
+    yield (
+        f"from n={fall.before} to n={fall.after} the mean score of the choice rises from {_number(before.score)} to "
+        f"{_number(after.score)}, and accuracy falls from {_number(before.accuracy)} to {_number(after.accuracy)}: by "
+        f"{_range(-1, fall.accuracy)}"
+    )
+    yield "more chains find what the scorer likes instead of what is right: use a smaller n, or a better scorer"
+
+
+def rising_sentences(found: RisingChains) -> Iterator[str]:
+    """How often the step scores of wrong and of right chains rise."""
+    if not found.wrong.chains or not found.right.chains:
+        yield f"nothing to compare: {_chains(found.wrong, 'wrong')} and {_chains(found.right, 'right')} with two scored steps"
+        return
+    yield (
+        f"the last step has a higher score than the first one in {percent(found.wrong.share)} of "
+        f"{_chains(found.wrong, 'wrong')}, and in {percent(found.right.share)} of {_chains(found.right, 'right')}"
+    )
+    high = found.difference.high
+    if high is None or high >= 0:
+        yield "so a score that rises says nothing of the answer"
+
+
+def percent(figure: Interval) -> str:
+    """A share in percent with its interval."""
+    assert figure.value is not None, "a share of something"
+    value = format_percent(figure.value)
+    if figure.low is None or figure.high is None:
+        return value
+    return f"{value} ({100 * figure.low:.0f} to {100 * figure.high:.0f})"
+
+
+def _searches(count: int) -> str:
+    return format_count(count, "search")
+
+
+def _chains(of: RisingShare, which: str) -> str:
+    return format_count(of.chains, f"{which} chosen chain")
+
+
+def _number(figure: Interval) -> str:
+    assert figure.value is not None, "a mean of something"
+    return f"{figure.value:.3f}"
+
+
+def _range(sign: int, figure: Interval) -> str:
+    low, value, high = sorted(sign * (end or 0.0) for end in (figure.low, figure.value, figure.high))
+    return f"{value:.3f} ({low:.3f} to {high:.3f})"

@@ -1,0 +1,171 @@
+"""Prints a comparison of runs of `search` in the terminal."""
+
+from collections.abc import Iterator, Sequence
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from pipeline.analysis.searches.comparison import RunFigures, SearchComparison
+from pipeline.analysis.searches.coverage import COVERAGES
+from pipeline.analysis.searches.curves import CurvePoint
+from pipeline.analysis.searches.equal_tokens import EqualTokens
+from pipeline.analysis.searches.sentences import (
+    claim_sentences,
+    rising_sentences,
+    score_sentences,
+    trust_sentences,
+)
+from pipeline.analysis.select.cells import cell
+from pipeline.core.formatting import format_count, format_number, format_percent, listed, plain_lines, printable
+from pipeline.core.statistics import CONFIDENCE, Interval
+
+_MOST_SETTINGS = 8
+_WIDTH = 120
+"""The widest table fits. A narrower terminal wraps lines, so no figure is cut."""
+
+
+def print_comparison(found: SearchComparison, console: Console) -> None:
+    """Print the counts, then the tables of runs, equal tokens, n and coverage, and what is found of reward hacking."""
+    console.width = max(console.width, _WIDTH)
+    for line in remarks(found):
+        _print(console, line)
+    _titled(
+        console,
+        f"choices of the searches, with {CONFIDENCE:.0%} intervals; score of the chosen chain; means of a problem",
+        _runs(found.runs),
+    )
+    equal = [(each.summary.name, each.equal_tokens) for each in found.runs if each.equal_tokens is not None]
+    if equal and found.against is not None:
+        title = f"accuracy against the best of k chains of {found.against}, where k chains cost as many tokens in all"
+        _titled(console, title, _equal(equal))
+    for each in found.runs:
+        if each.curve:
+            _titled(console, f"accuracy with n of the chains of {each.summary.name}", _curve(each))
+    covered = [each for each in found.runs if each.coverage.points]
+    if covered:
+        _titled(console, "accuracy of the choices with the most confidence, by coverage", _coverage(covered))
+    for line in said(found):
+        _print(console, line)
+
+
+def remarks(found: SearchComparison) -> Iterator[str]:
+    """The lines above the tables: problems, runs, and for how many searches accuracy is not claimed."""
+    several = len(found.runs) > 1 or found.against not in (None, found.runs[0].summary.name)
+    yield f"problems  {found.problems:,}{' that all runs have' if several else ''}"
+    if found.left_out:
+        yield f"          {found.left_out:,} more that only some runs have, left out"
+    for each in found.runs:
+        for sentence in claim_sentences(each.summary):
+            yield f"          {each.summary.name}: {sentence}"
+        levels = each.coverage.levels
+        if not levels and each.coverage.searches:
+            yield f"          {each.summary.name}: no confidence is stated, so there is no accuracy by coverage"
+    if found.differing:
+        more = len(found.differing) - _MOST_SETTINGS
+        shown = [*found.differing[:_MOST_SETTINGS], *([f"{more:,} more"] if more > 0 else [])]
+        yield f"          the runs also differ in {listed(shown)}"
+
+
+def said(found: SearchComparison) -> Iterator[str]:
+    """The lines below the tables: what trust is worth, and what is found of reward hacking."""
+    for each in found.runs:
+        if each.coverage.trust is not None:
+            yield from _block(
+                f"trust in {each.summary.name}",
+                trust_sentences(each.coverage.trust, each.accept, calibrated=each.calibrated),
+            )
+    for each in found.runs:
+        if each.by_n is not None:
+            yield from _block(f"reward hacking, by chains of {each.summary.name}", score_sentences(each.by_n))
+        if each.rising is not None:
+            yield from _block(f"reward hacking, by steps of {each.summary.name}", rising_sentences(each.rising))
+    for group in found.same_method:
+        yield from _block(f"reward hacking, by {listed(group.names)}", score_sentences(group.by_n))
+
+
+def _block(title: str, sentences: Iterator[str]) -> Iterator[str]:
+    lines = list(sentences)
+    if lines:
+        yield ""
+        yield title
+        yield from (f"  {line}" for line in lines)
+
+
+def _runs(runs: Sequence[RunFigures]) -> Table:
+    table = _table(
+        "run", "method", "n", "accuracy", "score", "policy\ntokens", "scorer\ntokens", "total\ntokens", "seconds"
+    )
+    for each in runs:
+        of = each.summary
+        table.add_row(
+            *(Text(printable(name)) for name in (of.name, of.method)),
+            f"{of.n:,}",
+            cell(of.accuracy),
+            cell(of.score),
+            *(f"{tokens:,.0f}" for tokens in (of.policy_tokens, of.scorer_tokens, of.total_tokens)),
+            format_number(of.seconds, 1),
+        )
+    return table
+
+
+def _equal(runs: Sequence[tuple[str, EqualTokens]]) -> Table:
+    table = _table("run", "total\ntokens", "k", "problems", "accuracy", "best of k", "difference")
+    for name, of in runs:
+        figures: list[str | Text] = (
+            [f"{of.problems:,}", cell(of.accuracy), cell(of.best_of_k), cell(of.difference, sign="+")]
+            if of.in_range
+            else ["", "", "", Text(_out_of_range(of))]
+        )
+        table.add_row(Text(printable(name)), f"{of.tokens:,.0f}", f"{of.k:,.2f}", *figures)
+    return table
+
+
+def _out_of_range(of: EqualTokens) -> str:
+    if of.k < 1:
+        return (
+            f"out of range: one chain costs {of.most_tokens / of.most:,.0f}" if of.most else "out of range: no chains"
+        )
+    return f"out of range: {format_count(of.most, 'chain')} cost {of.most_tokens:,.0f}"
+
+
+def _curve(run: RunFigures) -> Table:
+    scores = {point.n: point.score for point in run.by_n.points} if run.by_n else {}
+    scored = ["best of n", "weighted\nvote", "majority\nvote", "score of\nbest"] if scores else ["majority\nvote"]
+    table = _table("n", "policy\ntokens", "scorer\ntokens", *scored)
+    for point in run.curve:
+        table.add_row(
+            f"{point.n:,}",
+            f"{point.policy_tokens:,.0f}",
+            f"{point.scorer_tokens:,.0f}",
+            *(cell(figure) for figure in _figures(point, scores.get(point.n))),
+        )
+    return table
+
+
+def _figures(point: CurvePoint, score: Interval | None) -> list[Interval]:
+    return [figure for figure in (point.best, point.weighted, point.majority, score) if figure is not None]
+
+
+def _coverage(runs: Sequence[RunFigures]) -> Table:
+    table = _table("run", *(format_percent(each) for each in COVERAGES))
+    for each in runs:
+        table.add_row(Text(printable(each.summary.name)), *(cell(point.accuracy) for point in each.coverage.points))
+    return table
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for at, column in enumerate(columns):
+        table.add_column(column, justify="left" if not at and column == "run" else "right", no_wrap=True)
+    return table
+
+
+def _titled(console: Console, title: str, table: Table) -> None:
+    _print(console, "")
+    _print(console, title)
+    console.print(table)
+
+
+def _print(console: Console, line: str) -> None:
+    console.print(Text(plain_lines(line)), soft_wrap=True)
