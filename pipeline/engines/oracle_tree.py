@@ -92,19 +92,27 @@ class Tree:
         """All whole chains that begin with `path`, with their probabilities given `path`. There may be branching ** depth."""
         yield from self._leaves(problem, path, 1.0)
 
-    def path_of(self, problem_id: str, texts: Sequence[str]) -> Path | None:
-        """The path of these steps, whose texts may be trimmed. None if they are no prefix of this problem's tree."""
+    def paths_of(self, problem_id: str, texts: Sequence[str]) -> Iterator[Path]:
+        """The paths after one, two and more of these steps, whose texts may be trimmed. Ends before the first step that is not
+        of this problem's tree."""
         path: Path = ()
         for number, text in enumerate(texts, 1):
             found = _STEP.fullmatch(text.strip())
             branch = ord(found[2]) - ord("a") if found else -1
             children = self.children(problem_id, path)
             if found is None or int(found[1]) != number or branch >= len(children):
-                return None
+                return
             if (found[3] is not None) is not children[branch].last:
-                return None
+                return
             path = (*path, branch)
-        return path
+            yield path
+
+    def path_of(self, problem_id: str, texts: Sequence[str]) -> Path | None:
+        """The path of a chain's beginning, or None where a step is not of this problem's tree. See `paths_of`."""
+        path: Path = ()
+        for path in self.paths_of(problem_id, texts):  # noqa: B007  the last one is wanted
+            pass
+        return path if len(path) == len(texts) else None
 
     def path_in(self, problem_id: str, text: str) -> Path | None:
         """The path of a chain's beginning. Blank lines do not count. None as in `path_of`, and where it ends within a step."""

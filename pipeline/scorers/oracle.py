@@ -16,6 +16,7 @@ import asyncio
 import math
 from collections.abc import Sequence
 from functools import cache
+from itertools import islice
 from statistics import NormalDist
 from typing import Any
 
@@ -92,7 +93,8 @@ class OracleScoring:
     def _scores(self, chain: ChainText) -> StepScores:
         count = len(chain.prefix_ids)
         first = count - 1 if self._newest_only else 0
-        scores = (*(None,) * first, *(self._score(chain, at) for at in range(first, count)))
+        values = self._values(chain, first)
+        scores = (*(None,) * first, *map(self._score, values, chain.prefix_ids[first:]))
         sizes = [len(text.encode("utf-8", "replace")) for text in (chain.problem, *chain.steps)]
         return StepScores(
             scores=scores,
@@ -113,22 +115,24 @@ class OracleScoring:
         self._seen.update(ids[known:])
         return known
 
-    def _score(self, chain: ChainText, at: int) -> float | None:
-        """The score of the step with this index."""
-        own, prefix_id = self._settings, chain.prefix_ids[at]
+    def _score(self, value: float, prefix_id: str) -> float | None:
+        own = self._settings
         if own.unreadable and uniform(f"{own.seed}:unreadable:{prefix_id}") < own.unreadable:
             return None
-        odds = own.slope * logit(self._value(chain, at)) + own.shift
+        odds = own.slope * logit(value) + own.shift
         if self._sigma:
             odds += self._sigma * _NORMAL.inv_cdf(_inside(uniform(f"{own.seed}:score:{prefix_id}")))
         return sigmoid(odds)
 
-    def _value(self, chain: ChainText, at: int) -> float:
+    def _values(self, chain: ChainText, first: int) -> list[float]:
+        """The true values of the steps from the one with the index `first` on."""
+        seed, spread, problem_id = self._settings.seed, self._settings.spread, chain.problem_id
+        known: list[float] = []
         if self._tree is not None:
-            path = self._tree.path_of(chain.problem_id, chain.steps[: at + 1])
-            if path is not None:
-                return self._tree.value(chain.problem_id, path)
-        return value_of(self._settings.seed, self._settings.spread, chain.problem_id, chain.prefix_ids[at])
+            paths = islice(self._tree.paths_of(problem_id, chain.steps), first, None)
+            known = [self._tree.value(problem_id, path) for path in paths]
+        others = chain.prefix_ids[first + len(known) :]
+        return known + [value_of(seed, spread, problem_id, prefix_id) for prefix_id in others]
 
 
 class Oracle(Scorer):

@@ -2,17 +2,21 @@
 
 import asyncio
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline.config.oracle_world import World
+from pipeline.core.errors import UsageError
 from pipeline.core.ids import content_id
-from pipeline.core.records import ChainText
+from pipeline.core.records import ChainText, Problem
 from pipeline.engines.base import Surroundings
 from pipeline.engines.oracle import value_of
-from pipeline.scorers.base import wrong_scores
+from pipeline.engines.oracle_tree import Tree
+from pipeline.scorers.base import UNREADABLE, ScoringEngine, StepScores, wrong_scores
 from pipeline.scorers.oracle import Oracle, logit
 from pipeline.scorers.settings import OracleScorerConfig, OracleScores
 
@@ -86,3 +90,105 @@ def test_the_newest_step_alone_has_the_score_that_it_has_in_the_chain() -> None:
     whole, newest = scores(auc=0.8)[0].reshape(-1, 4), scores(auc=0.8, newest_only=True)[0].reshape(-1, 4)
     assert (whole[:, -1] == newest[:, -1]).all()
     assert np.isnan(newest[:, :-1]).all()
+
+
+def started(*, newest_only: bool = False, **settings: Any) -> ScoringEngine:
+    oracle = OracleScores(**settings)
+    return Oracle(OracleScorerConfig(oracle=oracle)).engine(Surroundings(), newest_only=newest_only)
+
+
+def scored(engine: ScoringEngine, asked: list[ChainText]) -> list[StepScores]:
+    found = asyncio.run(engine.score(asked))
+    assert not wrong_scores(found, asked)
+    return [*found]
+
+
+def tree_chains(count: int, settings: OracleScores) -> tuple[list[ChainText], list[list[float]]]:
+    """Chains that the policy draws, one for each problem, and the values of their steps."""
+    tree = Tree(settings)
+    asked, values = [], []
+    for number in range(count):
+        name = content_id("problem", str(number))
+        problem = Problem(problem_id=name, text="p", golds=("7",))
+        paths = list(tree.drawn(name, (), "a chain"))
+        steps = tuple(tree.step(problem, path).strip() for path in paths)
+        ids = tuple(content_id(name, *steps[: at + 1]) for at in range(len(steps)))
+        asked.append(ChainText(chain_id=ids[-1], problem_id=name, problem="p", steps=steps, prefix_ids=ids))
+        values.append([tree.value(name, path) for path in paths])
+    return asked, values
+
+
+@pytest.mark.parametrize("own", [{}, {"branching": 5, "mean": 0.3, "slope": 2.0}, {"early": 0.3, "spread": 0.8}])
+def test_in_the_tree_the_auc_over_inner_prefixes_is_the_chosen_one(own: dict[str, Any]) -> None:
+    asked, values = tree_chains(2000, OracleScores(world=World.tree, **own))
+    good = np.array([value for each in values for value in each[:-1]]) > 0.5
+    for wanted in (0.6, 0.8, 0.9):
+        found = scored(started(world=World.tree, auc=wanted, **own), asked)
+        inner = np.array([score for each in found for score in each.scores[:-1]], float)
+        # Steps of one chain share a problem, so this and what the noise was chosen for each are 2,000 draws or a few more.
+        assert auc(inner, good) == pytest.approx(wanted, abs=0.03)
+
+
+def test_in_the_tree_scores_without_noise_are_the_values_of_the_nodes() -> None:
+    asked, values = tree_chains(300, OracleScores(world=World.tree))
+    for each, known in zip(scored(started(world=World.tree), asked), values, strict=True):
+        assert each.scores == pytest.approx(np.clip(known, 0.001, 0.999), abs=1e-12)
+    for each, known in zip(scored(started(world=World.tree, newest_only=True), asked), values, strict=True):
+        assert each.scores[-1] == pytest.approx(np.clip(known[-1], 0.001, 0.999), abs=1e-12)
+        assert set(each.scores[:-1]) == {None}
+
+
+def test_chains_that_are_not_of_the_tree_have_the_values_of_the_flat_world() -> None:
+    asked = chains(50)
+    assert scored(started(world=World.tree), asked) == scored(started(), asked)
+
+
+def test_a_threshold_that_no_value_passes_has_no_auc() -> None:
+    # Values do not move from that of the problem, which is nearly always small.
+    far: dict[str, Any] = {"world": World.tree, "mean": 0.05, "spread": 0.0, "threshold": 0.9999}
+    assert scored(started(auc=1.0, **far), chains(1))
+    with pytest.raises(UsageError, match=r"scorer.oracle.threshold=0.9999: there is no AUC"):
+        started(auc=0.8, **far)
+
+
+def test_as_many_prefixes_as_the_setting_says_have_no_score_and_equal_ones_alike() -> None:
+    asked = chains(1500)
+    found = scored(started(unreadable=0.2), asked)
+    missing = [score is None for each in found for score in each.scores]
+    assert abs(sum(missing) - 0.2 * 6000) <= 5 * math.sqrt(6000 * 0.2 * 0.8)
+    assert all(each.fault == (UNREADABLE if None in each.scores else "") for each in found)
+    newest = scored(started(unreadable=0.2, newest_only=True), asked)
+    assert [each.scores[-1] for each in newest] == [each.scores[-1] for each in found]
+    assert [each.fault for each in newest] == [UNREADABLE if each.scores[-1] is None else "" for each in found]
+    whole = scored(started(), asked)
+    assert all(
+        score in (None, other)
+        for each, full in zip(found, whole, strict=True)
+        for score, other in zip(each.scores, full.scores, strict=True)
+    )
+    assert all(each.scores == (None,) * 4 for each in scored(started(unreadable=1.0), asked))
+
+
+def test_tokens_are_bytes_and_what_an_earlier_chain_began_with_is_not_computed_again() -> None:
+    texts = ("first é", "second", "third")
+    asked = [
+        ChainText(
+            chain_id=f"{problem}{length}",
+            problem_id=problem,
+            problem="problem",
+            steps=texts[:length],
+            prefix_ids=tuple(content_id(problem, *texts[: at + 1]) for at in range(length)),
+        )
+        for problem, length in (("a", 1), ("a", 2), ("a", 3), ("a", 2), ("b", 3), ("b", 1))
+    ]
+    sizes = [7, 8, 6, 5]  # of the problem and of the steps
+    newest, whole = scored(started(newest_only=True), asked), scored(started(), asked)
+    assert [each.n_tokens for each in newest] == [15, 21, 26, 21, 26, 15] == [each.n_tokens for each in whole]
+    assert [each.n_computed for each in newest] == [15, 6, 5, 0, sum(sizes), 0]
+    assert [each.n_computed for each in whole] == [each.n_tokens for each in whole]
+
+
+def test_the_world_is_part_of_the_models_name_and_the_flat_one_keeps_its_own() -> None:
+    assert started(auc=0.8).model == "oracle:seed=0,spread=0.35,auc=0.8,slope=1,shift=0"
+    named = started(world=World.tree, unreadable=0.1, early=0.2).model
+    assert named.endswith(",shift=0,unreadable=0.1,world=tree,depth=6,branching=3,mean=0.5,early=0.2")
