@@ -130,18 +130,21 @@ class Section:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inset:
-    """A part with its own markup, style, script and data elements. All four are put into the page unchanged."""
+    """A part with its own markup, style, script and data elements. All four are put into the page unchanged, as a section under
+    a heading; `anchor` is its id in the page."""
 
     html: str
     css: str
     js: str
     data: str
+    anchor: str = "chains"
+    heading: str = "Chains"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """`details` are names with values. `banners` say what a reader must know before the figures. `inset` is the section
-    `Chains`."""
+    """`details` are names with values. `banners` say what a reader must know before the figures. `inset` is the last
+    section."""
 
     title: str
     kind: str

@@ -4,11 +4,8 @@ The data are base64 of gzip in script elements of a type that no web browser run
 html, css or js: text of a data set or a model is only in the data, and enters the page as text nodes.
 """
 
-import base64
-import gzip
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 
 import polars as pl
 
@@ -27,6 +24,7 @@ from pipeline.analysis.report.browser.views import (
     rollout_examples,
     sample,
 )
+from pipeline.analysis.report.embedded import BASE64, data_element, packed, part, script
 from pipeline.config.label import EstimatorConfig
 from pipeline.config.recorded_settings import chosen_settings as settings_of
 from pipeline.core.errors import UsageError
@@ -39,11 +37,10 @@ from pipeline.storage.stored_run import StoredRun
 
 DATA_BYTES = 10_500_000
 """Of all data in the page. Texts of chains are cut to less; examples of rollouts get the rest."""
-_GZIP_LEVEL = 6
-_BASE64 = 4 / 3
 _FIRST_RATIO = 3.0
 """Assumed ratio of examples to their compressed size, until some are compressed."""
-_SCRIPTS = ("data", "chains", "list", "detail", "keys", "browser")
+_PACKAGE = "pipeline.analysis.report.browser"
+_SCRIPTS = ("elements", "data", "chains", "list", "detail", "keys", "browser")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,8 +68,8 @@ def build_browser(storage: Storage, run: StoredRun, *, chains: int) -> Browser:
         data.add(found)
     return Browser(
         html=_html(len(chosen.positions), total),
-        css=_file("browser.css"),
-        js=_script(),
+        css=part(_PACKAGE, "browser.css"),
+        js=script([(_PACKAGE, f"{name}.js") for name in _SCRIPTS]),
         data=data.elements(confidence),
         shown=len(chosen.positions),
         total=total,
@@ -120,12 +117,12 @@ class _Data:
         """The script elements: the index, then blocks of chains and of examples by number."""
         while self._chains:
             self._pack()
-        index = _packed(self._index.json(confidence))
+        index = packed(self._index.json(confidence))
         return "\n".join(
             [
-                _element("chains-index", index),
-                *(_element(f"chains-texts-{number}", texts) for number, (texts, _) in enumerate(self._packed)),
-                *(_element(f"chains-examples-{number}", shown) for number, (_, shown) in enumerate(self._packed)),
+                data_element("chains-index", index),
+                *(data_element(f"chains-texts-{number}", texts) for number, (texts, _) in enumerate(self._packed)),
+                *(data_element(f"chains-examples-{number}", shown) for number, (_, shown) in enumerate(self._packed)),
             ]
         )
 
@@ -134,21 +131,21 @@ class _Data:
         for chain in block:
             self._index.add(chain)
         numbers = prefix_numbers(block)
-        texts = _packed(texts_json(block, numbers))
+        texts = packed(texts_json(block, numbers))
         self._size += len(texts)
         shown = affordable(block, self._examples, self._bytes_left())
-        packed = _packed(examples_json(shown, numbers))
-        self._size += len(packed)
+        examples = packed(examples_json(shown, numbers))
+        self._size += len(examples)
         self._raw_examples += sum(example.size for found in shown.values() for example in found)
-        self._packed_examples += len(packed)
-        self._packed.append((texts, packed))
+        self._packed_examples += len(examples)
+        self._packed.append((texts, examples))
 
     def _bytes_left(self) -> float:
         """Bytes before compression for the examples of the current block: its share of the page, in proportion to chains, and
         what earlier blocks did not use."""
-        part = DATA_BYTES / _BASE64 * len(self._index) / self._of
+        share = DATA_BYTES / BASE64 * len(self._index) / self._of
         ratio = self._raw_examples / self._packed_examples if self._raw_examples else _FIRST_RATIO
-        return (part - self._size) * ratio
+        return (share - self._size) * ratio
 
 
 def _sizes(frame: pl.DataFrame) -> Iterator[Size]:
@@ -194,28 +191,10 @@ def _frames(storage: Storage, shards: Iterable[ShardRecord], columns: Sequence[s
     return [pl.DataFrame(read_shard(storage, shard, columns)) for shard in shards]
 
 
-def _packed(text: str) -> bytes:
-    # Without a time, so that the same run gives the same data.
-    return gzip.compress(text.encode(), _GZIP_LEVEL, mtime=0)
-
-
-def _element(name: str, data: bytes) -> str:
-    return f'<script type="application/octet-stream" id="{name}">{base64.b64encode(data).decode()}</script>'
-
-
 def _html(shown: int, total: int) -> str:
-    part = (
+    some = (
         f"This page has {shown:,} of the run's {total:,} chains, chosen by the hashes of their ids; labels/*.parquet has all."
         if shown < total
         else ""
     )
-    return _file("browser.html").replace("{part}", part)
-
-
-def _script() -> str:
-    parts = "\n".join(_file(f"{name}.js") for name in _SCRIPTS)
-    return f'(() => {{\n"use strict";\n{parts}}})();\n'
-
-
-def _file(name: str) -> str:
-    return (files(__package__) / name).read_text("utf-8")
+    return part(_PACKAGE, "browser.html").replace("{part}", some)

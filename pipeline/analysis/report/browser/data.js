@@ -2,13 +2,6 @@
 
 const KEPT_BLOCKS = 6;
 
-async function unpacked(name) {
-  const text = document.getElementById(name).textContent;
-  const bytes = Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
-  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-  return JSON.parse(await new Response(stream).text());
-}
-
 // Keeps the most recently used blocks of a kind. It keeps promises, so that two readers of one block unpack it once.
 function blocksOf(kind) {
   const kept = new Map();
@@ -23,12 +16,6 @@ function blocksOf(kind) {
 
 const textsOf = blocksOf("texts");
 const examplesOf = blocksOf("examples");
-
-const idle = () =>
-  new Promise((done) => {
-    if (window.requestIdleCallback) requestIdleCallback(done, { timeout: 500 });
-    else setTimeout(done, 20);
-  });
 
 // The searchable text of each chain in lower case, read block by block. It waits for idle time unless `hurried` is set.
 function readTexts(index, onProgress) {

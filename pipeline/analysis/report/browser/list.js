@@ -1,35 +1,11 @@
-// A row of the list. Text enters the page as text nodes only.
+// A row of the list.
 
-const SVG = "http://www.w3.org/2000/svg";
-const OUTCOMES = { r: ["right", "✓"], w: ["wrong", "✗"], o: ["open", "?"] };
-const LEVELS = 10;
 const STRIP_HEIGHT = 24;
 const BAR_WIDTH = 10;
 const NARROW_BAR_WIDTH = 5;
 const MANY_STEPS = 20;
 // A smaller drop would be shown as 0.00.
 const LEAST_TOLD = 0.005;
-
-function element(name, attributes, ...children) {
-  const made = document.createElement(name);
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-  made.append(...children);
-  return made;
-}
-
-function drawing(name, attributes, ...children) {
-  const made = document.createElementNS(SVG, name);
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-  made.append(...children);
-  return made;
-}
-
-// Text of a data set or a model, in its own writing direction.
-const prose = (text, kind = "prose") => element("span", { class: kind, dir: "auto" }, text);
-const quiet = (text) => element("span", { class: "unseen" }, text);
-const fixed = (value) => (value === null || value === undefined ? "–" : value.toFixed(2));
-const level = (value) => `level-${Math.round(Math.min(1, Math.max(0, value)) * LEVELS)}`;
-const counted = (number, word) => `${number.toLocaleString("en")} ${word}${number === 1 ? "" : "s"}`;
 
 // One bar per step. `values` are in percent, null if unknown.
 function strip(values) {
@@ -50,11 +26,6 @@ function strip(values) {
   const ground = drawing("rect", { class: "ground", x: 0, y: 0, width, height: STRIP_HEIGHT });
   const size = { viewBox: `0 0 ${Math.max(1, width)} ${STRIP_HEIGHT}`, width, height: STRIP_HEIGHT };
   return drawing("svg", { class: "strip", "aria-hidden": "true", preserveAspectRatio: "none", ...size }, ground, ...bars);
-}
-
-function outcomeMark(outcome) {
-  const [word, mark] = OUTCOMES[outcome];
-  return element("span", { class: `mark mark-${word}`, title: word }, mark, quiet(` ${word}, `));
 }
 
 function lost(size, step) {
