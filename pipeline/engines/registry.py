@@ -31,8 +31,9 @@ def policy_for(settings: PolicyConfig) -> "Policy":
     return usable
 
 
-def made_up_text(settings: Settings) -> str:
+def made_up_text(settings: Settings, what: str = "values") -> str:
     """A sentence where a run with these recorded settings has a policy that makes its rollouts up (`PolicyConfig.MADE_UP`).
+    `what`: what of the run follows from them, in the plural.
 
     Empty for other policies, and for one that is not installed here.
     """
@@ -41,7 +42,7 @@ def made_up_text(settings: Settings) -> str:
         schema: type[PolicyConfig] = ENGINES.settings(str(settings.get("policy.kind", PolicyConfig.usual())))
     except UsageError:
         return ""
-    return f"the values are made up, for a demonstration or a test: {schema.MADE_UP}" if schema.MADE_UP else ""
+    return f"the {what} are made up, for a demonstration or a test: {schema.MADE_UP}" if schema.MADE_UP else ""
 
 
 def open_engine(

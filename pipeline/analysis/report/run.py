@@ -11,11 +11,14 @@ from pipeline.analysis.report.contents import build_page, format_time
 from pipeline.analysis.report.page import GENERATOR, Inset, html
 from pipeline.analysis.report.run_report import RunReport, page_link, read_run
 from pipeline.analysis.report.terminal import totals_lines
+from pipeline.analysis.searches.report import search_report
 from pipeline.analysis.settings import ReportConfig
 from pipeline.storage.location import storage_at
 from pipeline.storage.outputs import atomic_file, check_output_file, refuse_foreign
+from pipeline.storage.run_record import SEARCH, command_of, recorded_identity
 from pipeline.storage.starts import REPORT
 from pipeline.storage.storage import Storage
+from pipeline.storage.stored_run import refuse_no_run
 
 
 def report(config: ReportConfig) -> list[str]:
@@ -27,15 +30,23 @@ def report(config: ReportConfig) -> list[str]:
     if out:
         check_output_file("out", out)
         refuse_foreign("out", out, GENERATOR, "report")
-    read = read_run(storage, config.planned)
-    page = page_data(storage, read, config)
+    page, lines = _made(storage, config)
     if out:
         with atomic_file(out) as file:
             file.write(page)
     else:
         storage.replace(REPORT, page)
     link = out.resolve().as_uri() if out else page_link(storage)
-    return [*totals_lines(read.found.totals), *read.short, f"report    {link}"]
+    return [*lines, f"report    {link}"]
+
+
+def _made(storage: Storage, config: ReportConfig) -> tuple[bytes, list[str]]:
+    """The page and the lines of a run of whichever command."""
+    refuse_no_run(storage)
+    if command_of(recorded_identity(storage)) == SEARCH:
+        return search_report(storage, config)
+    read = read_run(storage, config.planned)
+    return page_data(storage, read, config), [*totals_lines(read.found.totals), *read.short]
 
 
 def page_data(storage: Storage, read: RunReport, config: ReportConfig) -> bytes:

@@ -1,0 +1,46 @@
+"""A run of `search` in a few lines, as `report` prints them."""
+
+from collections.abc import Iterator
+
+from pipeline.analysis.searches.comparison import RunFigures
+from pipeline.analysis.searches.figures import SearchFigures
+from pipeline.analysis.searches.sentences import (
+    claim_sentences,
+    percent,
+    rising_sentences,
+    score_sentences,
+    trust_sentences,
+)
+from pipeline.core.formatting import format_count, format_percent
+
+
+def search_lines(totals: SearchFigures, figures: RunFigures) -> Iterator[str]:
+    """The lines: problems, accuracy, trust, tokens, and what is found of reward hacking."""
+    summary = figures.summary
+    yield f"problems  {totals.problems:,}, by {summary.method} with n={summary.n:,}; {totals.chosen:,} with a chosen chain"
+    if summary.accuracy.value is not None:
+        claimed = summary.searches - summary.unknown - summary.ungraded
+        yield f"right     {percent(summary.accuracy)} of {format_count(claimed, 'choice')} that can be graded"
+    yield from _named("", claim_sentences(summary))
+    trust = figures.coverage.trust
+    if trust is not None:
+        yield from _named("trust", trust_sentences(trust, figures.accept, calibrated=figures.calibrated))
+    yield f"tokens    {totals.policy_tokens:,} of the policy{_scorer(totals)}"
+    yield f"          {totals.tokens_per_problem:,.0f} together for a problem"
+    if figures.by_n is not None:
+        yield from _named("hacking", score_sentences(figures.by_n))
+    if figures.rising is not None:
+        yield from _named("hacking", rising_sentences(figures.rising))
+
+
+def _scorer(totals: SearchFigures) -> str:
+    if not totals.scorer_tokens:
+        return ""
+    cached = format_percent(1 - totals.scorer_computed / totals.scorer_tokens)
+    return f"; the scorer computed {totals.scorer_computed:,} of {totals.scorer_tokens:,} that it read ({cached} from caches)"
+
+
+def _named(name: str, sentences: Iterator[str]) -> Iterator[str]:
+    for sentence in sentences:
+        yield f"{name:<10}{sentence}"
+        name = ""

@@ -1,0 +1,301 @@
+"""The content of the page of a run of `search`, in its order. Pure."""
+
+from collections.abc import Sequence
+from statistics import median
+
+import polars as pl
+
+from pipeline.analysis.report.contents import format_time
+from pipeline.analysis.report.page import Figure, Page, Section, Table, Tile
+from pipeline.analysis.searches import charts
+from pipeline.analysis.searches.browser.build import SearchBrowser
+from pipeline.analysis.searches.comparison import RunFigures
+from pipeline.analysis.searches.figures import SearchFigures
+from pipeline.analysis.searches.run_data import SearchRunData
+from pipeline.analysis.searches.sentences import (
+    claim_sentences,
+    percent,
+    rising_sentences,
+    score_sentences,
+    trust_sentences,
+)
+from pipeline.core.formatting import first_of, format_count, format_number, format_percent, format_unfinished
+from pipeline.core.records import UNGRADED, Verdict
+from pipeline.searches.base import Stop
+
+KIND = "search"
+STOPPED = {
+    Stop.DONE: "all was sampled that the settings ask for",
+    Stop.ACCEPTED: "a chain was good enough: search.accept",
+    Stop.NO_CHAIN: "no chain could be sampled",
+    Stop.FAILED: "the problem killed engines",
+}
+"""Why a search ended, in words."""
+
+
+def search_page(found: SearchRunData, browser: SearchBrowser | None, foot: Sequence[str]) -> Page:
+    """The page. `browser`: None where no problem is finished."""
+    sections: list[Section] = []
+    if found.totals is not None and found.figures is not None:
+        sections = [*_answers(found), *_trust(found.figures), *_hacking(found.figures), _cost(found, found.totals)]
+    return Page(
+        title=found.run_dir,
+        kind=KIND,
+        details=_details(found),
+        banners=tuple(_banners(found)),
+        tiles=tuple(_tiles(found)),
+        sections=tuple(sections),
+        inset=browser.inset if browser else None,
+        foot=tuple(foot),
+    )
+
+
+def _details(found: SearchRunData) -> tuple[tuple[str, str], ...]:
+    def setting(key: str) -> str:
+        value = found.identity.get(key)
+        return "-" if value is None else str(value)
+
+    unfinished = format_unfinished(found.unfinished, found.units) if found.unfinished else "finished"
+    details = [
+        ("state", unfinished),
+        ("method", f"{setting('search.method')}, n = {setting('search.n')}"),
+        ("aggregation", setting("search.aggregation")),
+        ("policy", setting("policy.model") if found.identity.get("policy.model") else setting("policy.kind")),
+        ("scorer", found.scorer or "-"),
+    ]
+    if found.identity.get("search.accept") is not None:
+        details.append(("accept", setting("search.accept")))
+    if found.identity.get("calibration") is not None:
+        details.append(("scores", "calibrated: probabilities"))
+    if found.starts:
+        first, last = found.starts[0], max(found.starts, key=lambda start: start.at)
+        hosts = ", ".join(dict.fromkeys(start.host for start in found.starts))
+        details += [
+            ("when", f"{format_time(first.began_at)} to {format_time(last.at)} UTC"),
+            ("starts", f"{len(found.starts)} on {hosts}"),
+        ]
+    return tuple(details)
+
+
+def _banners(found: SearchRunData) -> list[str]:
+    said = []
+    if found.unfinished:
+        rest = (
+            f"everything below is about the other {found.units - found.unfinished:,}. "
+            if found.totals is not None
+            else "there is no result yet. "
+        )
+        what = format_unfinished(found.unfinished, found.units)
+        said.append(f"{what}: {rest}Finish the run with `search`, then write this page again.")
+    if found.made_up:
+        said.append(f"{_sentence(found.made_up)}.")
+    if found.figures is not None:
+        said += [f"{_sentence(words)}." for words in claim_sentences(found.figures.summary)]
+        if (by_n := found.figures.by_n) is not None and by_n.falls:
+            said.append(f"{_sentence(next(score_sentences(by_n)))}: see Reward hacking.")
+    if found.damaged_starts:
+        said.append(f"{_sentence(first_of(found.damaged_starts))} cannot be read.")
+    return said
+
+
+def _tiles(found: SearchRunData) -> list[Tile]:
+    totals, figures = found.totals, found.figures
+    if totals is None or figures is None:
+        return []
+    tiles = [_problem_tile(found, totals), _accuracy_tile(figures, totals)]
+    if (trust := figures.coverage.trust) is not None:
+        right = "" if trust.accuracy.value is None else f"; {percent(trust.accuracy)} of them are right"
+        tiles.append(
+            Tile(name="Trusted", value=format_percent(trust.share.value or 0.0), note=f"{trust.trusted:,}{right}")
+        )
+    prompts = int(found.searches["policy_prompt_tokens"].sum())
+    tiles.append(
+        Tile(
+            name="Policy tokens",
+            value=format_number(totals.policy_tokens),
+            note=f"{totals.policy_tokens / totals.problems:,.0f} per problem; prompts of {prompts:,}",
+        )
+    )
+    if totals.scorer_tokens:
+        tiles.append(
+            Tile(
+                name="Scorer tokens",
+                value=format_number(totals.scorer_computed),
+                note=f"computed of {totals.scorer_tokens:,} read; {format_percent(_cached(totals))} from caches",
+            )
+        )
+    return tiles
+
+
+def _problem_tile(found: SearchRunData, totals: SearchFigures) -> Tile:
+    parts = [f"{totals.chosen:,} with a chosen chain"]
+    if totals.without_chain:
+        parts.append(f"{totals.without_chain:,} without any chain")
+    if totals.cut:
+        parts.append(f"{format_count(totals.cut, 'chosen chain')} cut by a limit")
+    return Tile(name="Problems", value=format_number(totals.problems), note="; ".join(parts))
+
+
+def _accuracy_tile(figures: RunFigures, totals: SearchFigures) -> Tile:
+    accuracy = figures.summary.accuracy
+    if accuracy.value is None:
+        return Tile(name="Accuracy", value="not claimed", note="no answer is known, or none can be graded")
+    claimed = figures.summary.searches - figures.summary.unknown - figures.summary.ungraded
+    interval = (
+        ""
+        if accuracy.low is None
+        else f"95 % interval {100 * accuracy.low:.0f} to {100 * (accuracy.high or 0):.0f} %; "
+    )
+    return Tile(
+        name="Accuracy",
+        value=format_percent(accuracy.value),
+        note=f"{interval}of {format_count(claimed, 'known answer')}",
+    )
+
+
+def _answers(found: SearchRunData) -> list[Section]:
+    return [
+        Section(
+            anchor="answers",
+            heading="Answers",
+            intro="What became of each problem. An answer that cannot be graded, and one of a problem without a known answer, "
+            "is open: accuracy is not claimed for it. A problem without a chain, and a chosen chain without an answer, "
+            "are wrong where the answer is known.",
+            figures=_some(charts.confidences(found.searches)),
+            tables=(_outcome_table(found.searches), _stop_table(found.searches)),
+        )
+    ]
+
+
+def _outcome_table(searches: pl.DataFrame) -> Table:
+    known = pl.col("gold_answer").is_not_null()
+    ungraded = pl.col("verdict").is_in([verdict.value for verdict in UNGRADED])
+    rows = (
+        ("right", pl.col("verdict") == Verdict.CORRECT),
+        ("wrong", pl.col("verdict") == Verdict.INCORRECT),
+        (
+            "no answer stated",
+            (pl.col("verdict") == Verdict.NO_ANSWER) | (~known & pl.col("final_answer").is_null() & _chosen()),
+        ),
+        ("cannot be graded", known & ungraded),
+        ("not graded: the chain was given, or its engine failed", known & pl.col("verdict").is_null() & _chosen()),
+        ("no known answer", ~known & pl.col("final_answer").is_not_null()),
+        ("no chain", ~_chosen()),
+    )
+    counted = [(name, searches.filter(which.fill_null(value=False)).height) for name, which in rows]
+    return Table(
+        heads=("chosen answer", "problems", "share"),
+        rows=tuple((name, f"{count:,}", format_percent(count / searches.height)) for name, count in counted if count),
+    )
+
+
+def _stop_table(searches: pl.DataFrame) -> Table:
+    stopped = searches.group_by("stopped").agg(
+        problems=pl.len(),
+        tokens=(pl.col("policy_tokens") + pl.col("scorer_computed")).mean(),
+        confidence=pl.col("confidence").mean(),
+    )
+    order = [stop.value for stop in Stop]
+    rows = sorted(stopped.iter_rows(), key=lambda row: order.index(row[0]) if row[0] in order else len(order))
+    return Table(
+        caption="Why searches ended.",
+        heads=("reason", "problems", "tokens per problem", "mean confidence"),
+        rows=tuple(
+            (
+                STOPPED[Stop(stop)] if stop in order else stop,
+                f"{problems:,}",
+                f"{spent:,.0f}",
+                "-" if sure is None else f"{sure:.2f}",
+            )
+            for stop, problems, spent, sure in rows
+        ),
+    )
+
+
+def _trust(figures: RunFigures) -> list[Section]:
+    found = figures.coverage
+    said = list(trust_sentences(found.trust, figures.accept, calibrated=figures.calibrated)) if found.trust else []
+    chart = charts.coverage_curve(found)
+    if chart is None and not said:
+        return []
+    return [
+        Section(
+            anchor="trust",
+            heading="Which to trust",
+            intro=_sentences(
+                [*said, f"accuracy is that of {format_count(found.searches, 'choice')} that can be graded"]
+            ),
+            figures=_some(chart, charts.curves(figures.curve)),
+        )
+    ]
+
+
+def _hacking(figures: RunFigures) -> list[Section]:
+    said: list[str] = []
+    chart = None
+    if figures.by_n is not None:
+        said += score_sentences(figures.by_n)
+        chart = charts.score_and_accuracy(figures.by_n)
+    if figures.rising is not None:
+        said += rising_sentences(figures.rising)
+    if not said:
+        return []
+    return [Section(anchor="hacking", heading="Reward hacking", intro=_sentences(said), figures=_some(chart))]
+
+
+def _cost(found: SearchRunData, totals: SearchFigures) -> Section:
+    searches, problems = found.searches, totals.problems
+    seconds = sorted(searches["seconds"].to_list())
+    rows = [
+        ("tokens of the policy", totals.policy_tokens),
+        ("prompt tokens of the policy", int(searches["policy_prompt_tokens"].sum())),
+        ("tokens that the scorer read", totals.scorer_tokens),
+        ("of these computed", totals.scorer_computed),
+        ("tokens of the policy, and computed by the scorer", totals.policy_tokens + totals.scorer_computed),
+    ]
+    scored = totals.scored + totals.unscored
+    waits = totals.seconds_sampling + totals.seconds_scoring
+    others = [
+        *([("from caches of the scorer", format_percent(_cached(totals)))] if totals.scorer_tokens else []),
+        *([("prefixes without a score", format_percent(totals.unscored / scored))] if scored else []),
+        *([("of waits for scores, of all waits", format_percent(totals.seconds_scoring / waits))] if waits else []),
+        ("seconds of a problem, median", f"{median(seconds):,.1f}"),
+        ("seconds of a problem, longest", f"{seconds[-1]:,.1f}"),
+        *((f"chains that ended by {finish}", f"{count:,}") for finish, count in found.finishes.iter_rows()),
+    ]
+    return Section(
+        anchor="cost",
+        heading="Cost",
+        intro="Tokens of the policy are those that it wrote, also those after a step's end. Of the scorer, those count that it "
+        "computed: prefixes that it has in its cache cost nothing.",
+        figures=_some(charts.tokens(searches)),
+        tables=(
+            Table(
+                heads=("tokens", "all", "per problem"),
+                rows=tuple((name, f"{count:,}", f"{count / problems:,.0f}") for name, count in rows),
+            ),
+            Table(heads=("share or time", "figure"), rows=tuple(others)),
+        ),
+    )
+
+
+def _cached(totals: SearchFigures) -> float:
+    return 1 - totals.scorer_computed / totals.scorer_tokens
+
+
+def _chosen() -> pl.Expr:
+    return pl.col("chosen").is_not_null()
+
+
+def _some(*figures: Figure | None) -> tuple[Figure, ...]:
+    return tuple(figure for figure in figures if figure is not None)
+
+
+def _sentence(words: str) -> str:
+    first = words.partition(" ")[0]
+    # The name of a setting or of a file stays as it is.
+    return words if "." in first else f"{words[:1].upper()}{words[1:]}"
+
+
+def _sentences(words: Sequence[str]) -> str:
+    return " ".join(f"{_sentence(each)}." for each in words)
