@@ -42,7 +42,7 @@ from pipeline.storage.commits import (
 from pipeline.storage.commits import CommitState as CommitState
 from pipeline.storage.editions import current_edition, edition_command, edition_sequence, edition_settings
 from pipeline.storage.objects import each
-from pipeline.storage.run_record import JUDGE, LABEL, SCORE, STAGED_INPUT, command_of
+from pipeline.storage.run_record import JUDGE, LABEL, SCORE, SEARCH, STAGED_INPUT, command_of
 from pipeline.storage.starts import FAILED, INTERRUPTED, LIMITED, PLAN, Start, process_with, read_starts, same_machine
 from pipeline.storage.storage import Storage
 from pipeline.storage.stored_critiques import judge_names, judge_storage
@@ -111,7 +111,7 @@ class RunStatus:
     `edition_command`: the command that made the edition, empty without one. `pace`: of the
     start that `condition` refers to. `plan_fault`: why `plan.json` cannot be read. `command`: whose run it is; of a run of
     `score`, `totals.prefixes` counts the steps that have a score; the totals of a run of `judge` are those of
-    `stored_critiques.critique_totals`. `judges`: those of a run of `label`, by name.
+    `stored_critiques.critique_totals`, and of a run of `search` those of `searches.totals`. `judges`: those of a run of `label`, by name.
     """
 
     run_dir: str
@@ -210,7 +210,7 @@ def lines(status: RunStatus) -> Iterator[str]:
         yield _line("rows", f"{totals.rows:,} read = {totals.used:,} used + {totals.rejected:,} rejected")
     if status.changed:
         yield _line("changed", status.changed)
-    of_command = {SCORE: _scores, JUDGE: _critiques}
+    of_command = {SCORE: _scores, JUDGE: _critiques, SEARCH: _searches}
     yield from of_command.get(status.command, _rollouts)(status)
     if status.rule:
         for name, words in current_labels(status.rule, status.edition, status.edition_command):
@@ -282,6 +282,28 @@ def _critiques(status: RunStatus) -> Iterator[str]:
         yield _line("", f"{format_count(unfinished.rollouts, 'critique')} more in unfinished units")
     if tokens := totals.tokens + unfinished.tokens:
         yield _line("tokens", f"{tokens:,} written")
+
+
+def _searches(status: RunStatus) -> Iterator[str]:
+    """What a run of `search` holds."""
+    totals, unfinished = status.totals, status.unfinished
+    if status.units_done:
+        yield _line(
+            "searches", f"{format_count(totals.chains, 'problem')}, {format_count(totals.prefixes, 'sampled step')}"
+        )
+        if totals.correct + totals.incorrect + totals.no_answer + totals.ungraded:
+            yield _line(
+                "",
+                f"{totals.correct:,} right, {totals.incorrect:,} wrong, {totals.no_answer:,} without an answer, "
+                f"{totals.ungraded:,} ungraded; not counted: problems without a known answer",
+            )
+    if totals.engine_failed:
+        yield _line("", f"{format_count(totals.engine_failed, 'problem')} not searched: no engine survived it")
+    if tokens := totals.tokens + unfinished.tokens:
+        computed = totals.solution_tokens + unfinished.solution_tokens
+        scorer = f", {computed:,} computed by the scorer" if computed else ""
+        more = f"; {unfinished.tokens:,} of them in unfinished units" if unfinished.tokens else ""
+        yield _line("tokens", f"{tokens:,} of the policy{scorer}{more}")
 
 
 def _of_kind(totals: Totals, kind: ReadingKind) -> int:
@@ -452,6 +474,7 @@ def _of_chain(found: RecordSequence) -> _UnitState:
             rollouts=logged.rollouts - totals.rollouts,
             tokens=logged.tokens - totals.tokens,
             chains=logged.chains - totals.chains,
+            solution_tokens=logged.solution_tokens - totals.solution_tokens,
         ),
         unreadable=found.unreadable,
     )
