@@ -122,7 +122,7 @@ def test_the_right_leaves_under_a_prefix_have_its_value_as_their_probability(
 def test_a_tree_follows_from_its_settings_and_the_problem_alone() -> None:
     problems = [f"p{number}" for number in range(50)]
     walked = Tree(world())
-    for each in problems:  # in another order, and with more of the tree
+    for each in problems[:5]:  # in another order, and with more of the tree
         list(walked.leaves(Problem(problem_id=each, text="?", golds=("1",))))
     for each in reversed(problems):
         for path in Tree(world()).drawn(each, (), each):
@@ -132,13 +132,11 @@ def test_a_tree_follows_from_its_settings_and_the_problem_alone() -> None:
 
 
 def test_a_tree_that_had_to_forget_its_nodes_is_the_same() -> None:
-    problem = Problem(problem_id="large", text="?", golds=("1",))
-    tree, fresh = Tree(world(depth=9, branching=4)), Tree(world(depth=9, branching=4))
-    before = [tree.children("large", (0,) * depth) for depth in range(9)]
-    seen = Counter(leaf.right for leaf in tree.leaves(problem))  # 4 ** 9 chains
-    assert seen.total() == 4**9
-    assert [tree.children("large", (0,) * depth) for depth in range(9)] == before
-    assert fresh.value("large", (1, 2, 3, 0, 1)) == tree.value("large", (1, 2, 3, 0, 1))
+    tree = Tree(world(branching=2))
+    before = [tree.children("p7", (0,) * depth) for depth in range(6)]
+    for number in range(70_000):
+        tree.value(str(number))
+    assert [tree.children("p7", (0,) * depth) for depth in range(6)] == before
 
 
 @pytest.mark.parametrize("mean", [0.1, 0.3, 0.5, 0.8])
@@ -229,7 +227,7 @@ def test_texts_that_are_not_of_the_tree_have_no_path_and_are_continued_as_in_the
 )
 def test_right_chains_state_the_known_answer_and_wrong_ones_a_few_others(golds: tuple[str, ...]) -> None:
     problem = Problem(problem_id="p", text="?", golds=golds)
-    tree = Tree(world(depth=4, branching=4))
+    tree = Tree(world(depth=5, branching=4))
     stated: dict[bool, Counter[str]] = {True: Counter(), False: Counter()}
     for leaf in tree.leaves(problem):
         stated[leaf.right][leaf.answer] += 1
@@ -259,7 +257,7 @@ def test_chains_are_drawn_by_their_probabilities(given: int, one_by_one: bool) -
     tree = Tree(world(depth=4, seed=3), 20)
     start = list(tree.drawn("p7", (), "given"))[given - 1] if given else ()
     before = "".join(texts_of(tree, SEVEN, start))
-    oracle, n = engine(depth=4, seed=3), 6000
+    oracle, n = engine(depth=4, seed=3), 6000 if one_by_one else 20_000
     if one_by_one:
         ended: list[str] = []
         begun = Counter({before: n})
