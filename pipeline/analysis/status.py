@@ -111,7 +111,8 @@ class RunStatus:
     `edition_command`: the command that made the edition, empty without one. `pace`: of the
     start that `condition` refers to. `plan_fault`: why `plan.json` cannot be read. `command`: whose run it is; of a run of
     `score`, `totals.prefixes` counts the steps that have a score; the totals of a run of `judge` are those of
-    `stored_critiques.critique_totals`, and of a run of `search` those of `searches.totals`. `judges`: those of a run of `label`, by name.
+    `stored_critiques.critique_totals`, and of a run of `search` those of `searches.totals`.
+    `judges`: those of a run of `label`, by name.
     """
 
     run_dir: str
@@ -291,11 +292,12 @@ def _searches(status: RunStatus) -> Iterator[str]:
         yield _line(
             "searches", f"{format_count(totals.chains, 'problem')}, {format_count(totals.prefixes, 'sampled step')}"
         )
-        if totals.correct + totals.incorrect + totals.no_answer + totals.ungraded:
+        if known := totals.correct + totals.incorrect + totals.no_answer + totals.ungraded:
+            others = f"; {totals.chains - known:,} without a verdict" if totals.chains > known else ""
             yield _line(
                 "",
                 f"{totals.correct:,} right, {totals.incorrect:,} wrong, {totals.no_answer:,} without an answer, "
-                f"{totals.ungraded:,} ungraded; not counted: problems without a known answer",
+                f"{totals.ungraded:,} ungraded{others}",
             )
     if totals.engine_failed:
         yield _line("", f"{format_count(totals.engine_failed, 'problem')} not searched: no engine survived it")

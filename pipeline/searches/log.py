@@ -152,22 +152,28 @@ def step_scores_table(answers: Sequence[tuple[int, ScoreAnswer]]) -> pa.Table:
 
 def sample_answers(table: pa.Table) -> list[tuple[int, SampleAnswer]]:
     """The inverse of `samples_table`."""
-    found = []
-    for row in table.to_pylist():
-        number = row.pop("row")
-        for name in ("token_ids", "step_ends", "token_ends"):
-            row[name] = tuple(row[name])
-        verdict = row.pop("verdict")
-        finish = Finish(row.pop("finish"))
-        found.append(
-            (number, SampleAnswer(**row, finish=finish, verdict=None if verdict is None else Verdict(verdict)))
-        )
-    return found
+    return [(row["row"], sample_answer(row)) for row in table.to_pylist()]
 
 
 def score_answers(table: pa.Table) -> list[tuple[int, ScoreAnswer]]:
     """The inverse of `step_scores_table`."""
-    return [(row.pop("row"), ScoreAnswer(**row)) for row in table.to_pylist()]
+    return [(row["row"], score_answer(row)) for row in table.to_pylist()]
+
+
+def sample_answer(row: Mapping[str, Any]) -> SampleAnswer:
+    """A row of `samples` as the answer that it is. Raises ValueError for a finish or a verdict that is none."""
+    kept = {name: value for name, value in row.items() if name != "row"}
+    for name in ("token_ids", "step_ends", "token_ends"):
+        kept[name] = tuple(kept[name])
+    verdict = kept.pop("verdict")
+    return SampleAnswer(
+        **{**kept, "finish": Finish(kept["finish"])}, verdict=None if verdict is None else Verdict(verdict)
+    )
+
+
+def score_answer(row: Mapping[str, Any]) -> ScoreAnswer:
+    """A row of `stepscores` as the answer that it is."""
+    return ScoreAnswer(**{name: value for name, value in row.items() if name != "row"})
 
 
 def _table(schema: pa.Schema, answers: Sequence[tuple[int, Any]]) -> pa.Table:

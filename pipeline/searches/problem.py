@@ -4,6 +4,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+import pyarrow as pa
+
 from pipeline.graders.answer_groups import answer_groups
 from pipeline.searches.base import Ask, Found, Node, Sample, Score, Search, StepScore, Stop, Task, path_of, wrong_found
 from pipeline.searches.log import FAILED_DRAW, SampleAnswer, ScoreAnswer, given_nodes, nodes_of, root_of
@@ -24,6 +26,28 @@ class SearchProblem:
     steps: tuple[str, ...] = ()
     final_answer: str | None = None
     outcome: bool | None = None
+
+
+def search_problems(chains: pa.Table, separator: str) -> list[SearchProblem]:
+    """The problems of staged chains, whose steps are joined by `separator`."""
+    return [
+        SearchProblem(
+            row=row["row"],
+            problem_id=row["problem_id"],
+            problem=row["problem"],
+            chain_id=row["chain_id"],
+            golds=tuple(row["gold_answers"]),
+            source_id=row["source_id"],
+            steps=_joined(row["steps"], separator),
+            final_answer=row["final_answer"],
+            outcome=row["outcome"],
+        )
+        for row in chains.to_pylist()
+    ]
+
+
+def _joined(steps: list[str], separator: str) -> tuple[str, ...]:
+    return tuple(f"{step}{separator}" for step in steps[:-1]) + tuple(steps[-1:])
 
 
 class ProblemSearch:

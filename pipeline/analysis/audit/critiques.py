@@ -4,8 +4,7 @@ critiques are read as their texts say, and the totals.
 It does not ask whether a critique is right. Memory grows with the number of chains, not with their texts.
 """
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 
 import pyarrow as pa
@@ -20,16 +19,16 @@ from pipeline.analysis.audit.findings import (
     remedy_for,
 )
 from pipeline.analysis.audit.result import AuditReport
+from pipeline.analysis.audit.staged_chains import StagedChains, check_superseded
 from pipeline.analysis.readings import Reader, reader_of, steps_of
 from pipeline.config.recorded_settings import Settings
 from pipeline.core.errors import UsageError
-from pipeline.core.ids import content_id, critique_id
+from pipeline.core.ids import critique_id
 from pipeline.core.records import Reading, Totals
 from pipeline.core.tables import readings_of
 from pipeline.storage.commits import (
     EDITION,
     FOLDER,
-    INPUT,
     UNIT,
     Commit,
     CommitState,
@@ -44,7 +43,6 @@ from pipeline.storage.run_record import JUDGE, NAME, STAGED_INPUT
 from pipeline.storage.shards import ShardRecord
 from pipeline.storage.storage import Storage
 from pipeline.storage.stored_critiques import READINGS, TABLE, critique_totals
-from pipeline.storage.units import CHAINS, UNITS
 
 _RESUME = "start `judge` with the same settings again"
 _REREAD = "read the critiques again with `regrade`"
@@ -62,7 +60,6 @@ class _JudgeAudit:
         self._ledger = Ledger(command=JUDGE)
         self._verifier = FileVerifier(storage, self._ledger)
         self._units = 0
-        self._seen: set[str] = set()
 
     def report(self) -> AuditReport:
         storage, ledger = self._storage, self._ledger
@@ -78,7 +75,15 @@ class _JudgeAudit:
         edition = current_edition(editions, wholes)
         newest = {} if edition is None else current_shards(wholes, edition, READINGS)
         if settings is not None:
-            self._prove_units(settings, self._reader(settings), units, newest)
+            chains = StagedChains(
+                storage,
+                ledger,
+                self._verifier,
+                str(settings.get(STAGED_INPUT)),
+                done="judged",
+                elsewhere="judge under another judge.name",
+            )
+            self._prove_units(settings, self._reader(settings), chains, units, newest)
         self._look_at_editions(editions, edition)
         return AuditReport(
             run_dir=storage.run_dir,
@@ -106,86 +111,29 @@ class _JudgeAudit:
         self,
         settings: Settings,
         reader: Reader | None,
+        chains: StagedChains,
         units: dict[str, RecordSequence],
         newest: Mapping[str, Sequence[ShardRecord]],
     ) -> None:
         name, votes = str(settings.get("judge.name")), int(str(settings.get("judge.votes", 0)))
-        staged = self._staged(str(settings.get(STAGED_INPUT)))
-        for unit_id, chains in self._chains(staged) if staged else ():
+        for unit_id, of_unit in chains.units():
             self._units += 1
             sequence = units.pop(unit_id, RecordSequence(kind=UNIT, sequence_id=unit_id))
             check_sequence(self._storage, self._ledger, sequence)
             proof = _Unit(unit_id, sequence, name, votes, self._verifier, self._ledger)
-            proof.prove(chains, reader, newest.get(unit_id, ()))
+            proof.prove(of_unit, reader, newest.get(unit_id, ()))
         for unit_id, sequence in units.items():
             check_sequence(self._storage, self._ledger, sequence)
             where = f"{FOLDER}/{UNIT}-{unit_id}-*"
             self._ledger.fault(Check.ROWS, where, "belongs to no unit of the chains", "move these records away")
 
-    def _staged(self, staged_id: str) -> Commit | None:
-        """The record of the staged chains. Also checks the files of earlier stagings."""
-        staged = None
-        for found in record_sequences(self._storage, INPUT):
-            check_sequence(self._storage, self._ledger, found)
-            whole = resolve(found).whole if found.sequence_id == staged_id else None
-            staged = whole or staged
-            for commit in found.commits:
-                for shard in commit.shards if commit is not whole else ():
-                    self._superseded(shard, found)
-        if staged is None:
-            self._ledger.fault(Check.ROWS, f"{CHAINS}/", "the staged chains are missing or damaged", _RESUME)
-        return staged
-
-    def _chains(self, staged: Commit) -> Iterator[tuple[str, pa.Table]]:
-        """The units with their chains. Counts them and the rejects, and compares them with the record."""
-        used = rejected = 0
-        intact = True
-        for shard in staged.shards:
-            content = self._verifier.content(shard, remedy_for(INPUT, JUDGE))
-            intact = intact and content is not None
-            if content is None:
-                continue
-            if shard.table != CHAINS:
-                rejected += sum(group.num_rows for group in content.groups)
-                continue
-            for unit_id, chains in zip(json.loads(content.notes[UNITS]), content.groups, strict=True):
-                faults = list(self._row_faults(unit_id, chains, used))
-                self._ledger.faults(Check.ROWS, shard.file, faults, "judge under another judge.name")
-                used += chains.num_rows
-                yield unit_id, chains
-        self._ledger.count(Check.ROWS, used + rejected)
-        recorded = staged.totals
-        # Each staging of a grown input rejects its repeated rows again.
-        if intact and (recorded.used != used or recorded.rejected > rejected):
-            fault = (
-                f"records {recorded.used:,} chains and {recorded.rejected:,} rejected rows, but its files hold {used:,} "
-                f"and {rejected:,}"
-            )
-            self._ledger.fault(Check.ROWS, commit_name(staged), fault, f"move it away and {_RESUME}")
-
-    def _row_faults(self, unit_id: str, chains: pa.Table, first: int) -> Iterator[str]:
-        ids = [str(each) for each in chains["chain_id"].to_pylist()]
-        if content_id("judged", *ids) != unit_id:
-            yield f"its chains of unit {unit_id} are those of another unit"
-        if chains["row"].to_pylist() != list(range(first, first + len(ids))):
-            yield f"its chains of unit {unit_id} are not numbered from {first}"
-        for each in ids:
-            if each in self._seen:
-                yield f"chain {each} is in two units"
-            self._seen.add(each)
-
     def _look_at_editions(self, editions: RecordSequence, current: Commit | None) -> None:
         for commit in editions.commits:
             for shard in commit.shards:
                 if commit is not current:
-                    self._superseded(shard, editions)
+                    check_superseded(self._verifier, shard, editions)
                 elif shard.file not in self._verifier.needed:
                     self._verifier.content(shard, remedy_for(EDITION, JUDGE))
-
-    def _superseded(self, shard: ShardRecord, sequence: RecordSequence) -> None:
-        void = {name for commit in sequence.commits for name in commit.void}
-        if not {shard.file} & (void | self._verifier.needed | self._verifier.superseded):
-            self._verifier.superseded_table(shard)
 
 
 class _Unit:

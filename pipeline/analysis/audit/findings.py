@@ -59,6 +59,9 @@ class Check(StrEnum):
     ROWS = "rows"
     ROLLOUTS = "rollouts"
     CRITIQUES = "critiques"
+    SAMPLES = "samples"
+    STEP_SCORES = "stepscores"
+    SEARCHES = "searches"
     TOTALS = "totals"
     LABELS = "labels"
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pipeline.analysis.audit.findings import Check, Finding, Orphans
 from pipeline.core.formatting import format_count, format_unfinished
 from pipeline.core.shown import Shown
-from pipeline.storage.run_record import JUDGE, LABEL
+from pipeline.storage.run_record import JUDGE, LABEL, SEARCH
 
 MAX_SHOWN = 20
 """The largest number of names of a kind that are listed; the others are counted."""
@@ -29,7 +29,18 @@ _OF_A_JUDGE = {
     Check.CRITIQUES: ("critique", ", each vote exactly once and read as its text says"),
     Check.TOTALS: ("unit", " with totals that were computed again from the critiques"),
 }
-_WHAT = {LABEL: _OF_LABELS, JUDGE: _OF_A_JUDGE}
+_OF_A_SEARCH = {
+    Check.SETTINGS: ("record", " of the search's settings"),
+    Check.RECORDS: ("commit record", ""),
+    Check.FILES: ("file", ", with content, schema and rows as recorded"),
+    Check.ROWS: ("problem", " to search, or rejected"),
+    Check.SAMPLES: ("sample", ", each after a known step, with ids, ends and counts that fit its text"),
+    Check.STEP_SCORES: ("score", ", each of a prefix that was sampled"),
+    Check.SEARCHES: ("search", ", each made again from its log, with the same candidates and the same choice"),
+    Check.TOTALS: ("unit", " with totals that were computed again from the searches"),
+}
+_WHAT = {LABEL: _OF_LABELS, JUDGE: _OF_A_JUDGE, SEARCH: _OF_A_SEARCH}
+_SOUND = {JUDGE: "the judge is finished", SEARCH: "all problems are searched"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -96,7 +107,7 @@ def audit_lines(report: AuditReport) -> Iterator[str]:
         be = "are" if report.judges else "is"
         yield f"sound      the run{judges} {be} finished and nothing is wrong"
     elif report.sound:
-        yield "sound      the judge is finished and nothing is wrong"
+        yield f"sound      {_SOUND[report.command]} and nothing is wrong"
 
 
 def _indented(names: Sequence[str]) -> Iterator[str]:

@@ -27,6 +27,7 @@ from pipeline.analysis.audit.findings import (
 from pipeline.analysis.audit.input_history import InputHistory
 from pipeline.analysis.audit.result import AuditReport as AuditReport
 from pipeline.analysis.audit.result import audit_lines as audit_lines
+from pipeline.analysis.audit.searches import audited_search
 from pipeline.analysis.audit.unit import Basis, CurrentEdition, prove_unit
 from pipeline.analysis.consensus import TABLE as RELIABILITIES
 from pipeline.config.changes import AuditConfig
@@ -62,7 +63,7 @@ from pipeline.storage.editions import (
 )
 from pipeline.storage.location import storage_at
 from pipeline.storage.lock import hold_lock
-from pipeline.storage.run_record import JUDGE, LABEL, NAME, STAGED_INPUT, command_of, recorded_identity
+from pipeline.storage.run_record import JUDGE, LABEL, NAME, SEARCH, STAGED_INPUT, command_of, recorded_identity
 from pipeline.storage.shards import ShardRecord
 from pipeline.storage.storage import Storage
 from pipeline.storage.stored_critiques import FOLDER as JUDGES
@@ -72,6 +73,8 @@ from pipeline.storage.units import TABLE, UNITS, again_of, marked_rows, unit_id_
 
 _RESUME = "start `label` with the same settings again"
 _MOVE_AWAY = f"move it away and {_RESUME}"
+_OTHERS = {JUDGE: audited_judge, SEARCH: audited_search}
+"""What proves the runs of other commands."""
 
 
 def audit(config: AuditConfig) -> AuditReport:
@@ -82,9 +85,10 @@ def audit(config: AuditConfig) -> AuditReport:
     """
     storage = storage_at(config.run_dir)
     refuse_no_run(storage)
-    if _command(storage) == JUDGE:
+    command = _command(storage)
+    if command in _OTHERS:
         with _held(storage, config):
-            return _pruned(audited_judge(storage), config)
+            return _pruned(_OTHERS[command](storage), config)
     judges = [judge_storage(storage, name) for name in judge_names(storage)]
     with ExitStack() as locks:
         for each in (storage, *judges):
@@ -101,10 +105,10 @@ def _command(storage: Storage) -> str:
         raise
     except StoreError:
         return JUDGE if storage.run_dir.rpartition("/")[0].endswith(f"/{JUDGES}") else LABEL
-    if command not in (LABEL, JUDGE):
+    if command not in (LABEL, *_OTHERS):
         raise UsageError(
-            f"{storage.run_dir} is a run of `{command}`: `audit` proves runs of `label` and `judge`; start `{command}` again, "
-            "which checks every file and repairs what is damaged"
+            f"{storage.run_dir} is a run of `{command}`: `audit` proves runs of `label`, `judge` and `search`; start "
+            f"`{command}` again, which checks every file and repairs what is damaged"
         )
     return command
 

@@ -13,11 +13,11 @@ from pipeline.engines.base import Surroundings
 from pipeline.runtime.chain_run.chains import LeftOutRows
 from pipeline.runtime.chain_run.sample import sampled_chains
 from pipeline.runtime.searching.devices import divided
-from pipeline.runtime.searching.problems import search_problems, search_source
+from pipeline.runtime.searching.problems import search_source
 from pipeline.runtime.searching.run import check_search
 from pipeline.runtime.searching.unit import UnitSearches
 from pipeline.runtime.searching.worker import Searching, searching_work
-from pipeline.searches.problem import ProblemSearch
+from pipeline.searches.problem import ProblemSearch, search_problems
 from pipeline.storage.location import storage_at
 
 SAMPLE = 32

@@ -20,7 +20,6 @@ from pipeline.graders.registry import checker_for
 from pipeline.runtime.chain_run.answered import read_answered_or_not
 from pipeline.runtime.chain_run.chains import ChainSource, Rejects, numbered
 from pipeline.searches.ids import prefix_id
-from pipeline.searches.problem import SearchProblem
 from pipeline.searches.registry import search_for
 
 BLOCK = 1024
@@ -37,28 +36,6 @@ def search_source(config: SearchRunConfig) -> ChainSource:
         results="searches",
         elsewhere="another run_dir",
     )
-
-
-def search_problems(chains: pa.Table, separator: str) -> list[SearchProblem]:
-    """The problems of staged chains, whose steps are joined by `separator`."""
-    return [
-        SearchProblem(
-            row=row["row"],
-            problem_id=row["problem_id"],
-            problem=row["problem"],
-            chain_id=row["chain_id"],
-            golds=tuple(row["gold_answers"]),
-            source_id=row["source_id"],
-            steps=_joined(row["steps"], separator),
-            final_answer=row["final_answer"],
-            outcome=row["outcome"],
-        )
-        for row in chains.to_pylist()
-    ]
-
-
-def _joined(steps: list[str], separator: str) -> tuple[str, ...]:
-    return tuple(f"{step}{separator}" for step in steps[:-1]) + tuple(steps[-1:])
 
 
 def _read(config: SearchRunConfig, left_out: Rejects) -> Iterator[pa.Table]:

@@ -34,8 +34,8 @@ def search_run(
     """Search all problems of `config.data` into the folder `config.run_dir`. A later start continues with the units that are
     not done, and with problems that are new.
 
-    The totals are those of `totals.search_totals`. Raises as `run_over_chains` does, and UsageError for settings that exclude
-    each other.
+    The totals are those of `searches.totals.search_totals`. Raises as `run_over_chains` does, and UsageError for settings that
+    exclude each other.
     """
     storage = storage_at(config.run_dir)
     config = replace(config, run_dir=storage.run_dir)

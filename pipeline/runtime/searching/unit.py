@@ -11,7 +11,6 @@ from pipeline.core.tables import storable
 from pipeline.graders.base import MAX_ANSWER_KEPT
 from pipeline.runtime.chain_run.worker import Completed, New
 from pipeline.runtime.searching.sampling import Written, chain_tokens
-from pipeline.runtime.searching.totals import part_totals, search_totals
 from pipeline.scorers.base import StepScores
 from pipeline.searches.base import Ask, Node, Sample, Score, path_of
 from pipeline.searches.log import (
@@ -26,6 +25,7 @@ from pipeline.searches.log import (
 )
 from pipeline.searches.problem import ProblemSearch, SearchProblem
 from pipeline.searches.results import SEARCHES, tables_of
+from pipeline.searches.totals import part_totals, search_totals
 from pipeline.storage.unit_log import UnitLog
 
 if TYPE_CHECKING:

@@ -23,7 +23,6 @@ from pipeline.runtime.chain_run.worker import ChainWork, ChainWorker, Collected
 from pipeline.runtime.sampling import Backpressure
 from pipeline.runtime.scoring.calibrated import calibration_of, refuse_other
 from pipeline.runtime.searching.pieces import StepCutter
-from pipeline.runtime.searching.problems import search_problems
 from pipeline.runtime.searching.sampling import Limits, Sampler
 from pipeline.runtime.searching.scoring import ScoreQueue
 from pipeline.runtime.searching.unit import UnitSearches
@@ -35,6 +34,7 @@ from pipeline.searches.log import (
     SampleAnswer,
     failure,
 )
+from pipeline.searches.problem import search_problems
 from pipeline.searches.registry import search_for
 from pipeline.storage.location import storage_at
 
