@@ -15,6 +15,7 @@ from pipeline.cli import COMMANDS
 from pipeline.cli.compose import compose
 from pipeline.cli.judge import JUDGE
 from pipeline.cli.score import SCORE
+from pipeline.cli.search import SEARCH
 from pipeline.config.choices import Layout, PromptStyle, Splitter
 from pipeline.config.label import GradeConfig, LabelConfig
 from pipeline.core.errors import UsageError
@@ -24,6 +25,7 @@ from pipeline.engines.settings import HfConfig
 from pipeline.judges.registry import JUDGES
 from pipeline.runtime.state import identity
 from pipeline.scorers.registry import SCORERS
+from pipeline.searches.registry import SEARCHES
 from pipeline.storage.commits import UNIT, Commit, CommitState, publish
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.run_record import claim
@@ -61,7 +63,12 @@ def judging(option: str) -> Any:
     return compose(JUDGE, [f"judge={option}", "judge.name=x", "run_dir=x"]).settings()
 
 
-OTHERS = {"scorer": scoring, "judge": judging}
+def searching(option: str) -> Any:
+    """The settings of `search` with a method."""
+    return compose(SEARCH, [f"search={option}", "policy=oracle", "scorer=oracle", *FILLED]).settings()
+
+
+OTHERS = {"scorer": scoring, "judge": judging, "search": searching}
 """Group that `label` does not have -> the settings of a command with one of its options."""
 
 
@@ -109,8 +116,24 @@ def test_conf_holds_a_group_for_every_section_and_every_policy() -> None:
     assert {option for group, option in OPTIONS if group == "policy"} == set(ENGINES.ours)
     assert {option for group, option in OPTIONS if group == "scorer"} == set(SCORERS.ours)
     assert {option for group, option in OPTIONS if group == "judge"} == set(JUDGES.ours)
+    assert {option for group, option in OPTIONS if group == "search"} == set(SEARCHES.ours)
     assert {group for group, _ in OPTIONS} == {*LABEL_GROUPS, *OTHERS}
     assert sorted(path.name for path in CONF.glob("*.yaml")) == [f"{name}.yaml" for name in sorted(COMMANDS)]
+
+
+@pytest.mark.parametrize(
+    ("given", "same"),
+    [
+        (["search.method=mcts", "search.exploration=2"], ["search=mcts", "search.exploration=2"]),
+        (["search.method=best_of_n"], []),
+        (["search=dvts", "search.method='dvts'"], ["search=dvts"]),
+        (["scorer.kind=oracle", "policy.kind=oracle"], ["scorer=oracle", "policy=oracle"]),
+    ],
+)
+def test_the_name_of_an_implementation_chooses_its_option(given: list[str], same: list[str]) -> None:
+    common = ["scorer.model=x", "data=sample", "run_dir=x"]
+    common = [word for word in common if word != "scorer.model=x" or "scorer.kind=oracle" not in given]
+    assert compose(SEARCH, [*given, *common]).settings() == compose(SEARCH, [*same, *common]).settings()
 
 
 def test_the_default_is_the_embedded_model_with_its_prompt() -> None:
@@ -184,7 +207,11 @@ def test_naming_a_model_chooses_the_policy_that_serves_it() -> None:
         (["label", "sampling={rollouts: 3}"], ["no such option, choose from default"]),
         (["label", "sampling=null"], ["no such option, choose from default"]),
         (["label", "data=sample", "run_dir="], ["run_dir is empty"]),
-        (["label", "data=sample", "policy.kind=oracle"], ["policy.kind=oracle: write policy="]),
+        (
+            ["label", "data=sample", "policy=hf", "policy.kind=oracle"],
+            ["policy.kind=oracle stands beside policy=hf: leave one of them out"],
+        ),
+        (["search", "search.method=baem"], ["search=baem: there is no such option, did you mean beam?"]),
         (["label"], ["is not set: give "]),
         (["label", "run_dir=x"], ["data.path is not set: give data.path=..."]),
         (["label", "policy=hf", *FILLED], ["policy", "model"]),

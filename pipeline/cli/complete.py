@@ -16,7 +16,7 @@ from pipeline.cli.command import FOLDER, NAME, OPTION_MEANINGS, SHORT, Command
 from pipeline.cli.options import EXPERIMENT, named_implementation, offered_groups, option_names, written_keys
 from pipeline.cli.reference import Setting, settings
 from pipeline.config.changes import Change
-from pipeline.config.fields import BY_GROUP, RELABEL, describe_settings
+from pipeline.config.fields import RELABEL, describe_settings
 from pipeline.core.errors import StepvalueError, UsageError
 from pipeline.core.registry import Registry
 from pipeline.core.sentences import first_sentence
@@ -154,7 +154,7 @@ def _keys(command: Command, word: str, given: Mapping[str, str], folder: Path | 
         yield from ((f"{section}.", "settings") for section in _sections(command, given))
     seen = set()
     for setting in _settings(command, word, given):
-        if setting.key.startswith(above) and BY_GROUP not in setting.marks:
+        if setting.key.startswith(above):
             part, dot, _ = setting.key.removeprefix(above).partition(".")
             found = f"{above}{part}{'.' if dot else '='}"
             if found not in seen:
@@ -174,7 +174,6 @@ def _values(command: Command, key: str, given: Mapping[str, str], folder: Path |
         return
     section, _, name = key.rpartition(".")
     found = [setting for setting in _settings(command, key, given) if setting.key == key]
-    found = [setting for setting in found if BY_GROUP not in setting.marks]
     if found and section in REGISTRIES and name == REGISTRIES[section][0].CHOSEN_BY:
         yield from REGISTRIES[section][1].names()
         return

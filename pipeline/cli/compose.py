@@ -20,13 +20,13 @@ from pipeline.cli.again import check_again, recorded_settings
 from pipeline.cli.command import Command
 from pipeline.cli.options import (
     YAML,
-    by_group,
     choosing_settings,
     conf_content,
     conf_folder,
     groups,
     implementation_of,
     plugins,
+    with_options,
     written_keys,
 )
 from pipeline.cli.overrides import (
@@ -113,6 +113,7 @@ def compose(command: Command, overrides: Sequence[str], given: Given = NOTHING) 
     overrides, hints = current_overrides(command.name, overrides)
     overrides, experiment = experiment_of(overrides)
     sections = sections_of(command, ChosenSettings)
+    overrides = with_options(command, sections, overrides)
     typed = written_keys(overrides)
     found = own_settings(command, given, experiment, read_yaml)
     if given.again is not None:
@@ -251,7 +252,7 @@ def _implementation(section: str, used: Sequence[OwnSettings], typed: Mapping[st
     one that there is none of."""
     base, registry = REGISTRIES[section]
     key = f"{section}.{base.CHOSEN_BY}"
-    if key in typed and not by_group(base):
+    if key in typed:
         return typed[key]
     of_section = [each for each in used if any(name.startswith(f"{section}.") for name in each.values)]
     naming = [each for each in of_section if key in each.values]

@@ -12,6 +12,7 @@ import pipeline
 from pipeline.cli.command import Command
 from pipeline.config.fields import BY_GROUP, CHOOSES, ChosenSettings, describe_settings
 from pipeline.config.recorded_settings import flatten_settings
+from pipeline.core.errors import UsageError
 from pipeline.runtime.objects import REGISTRIES
 
 YAML = ".yaml"
@@ -87,10 +88,33 @@ def written_keys(overrides: Sequence[str]) -> dict[str, str]:
     return {key: value.strip("'\" ") for key, _, value in (text.partition("=") for text in overrides)}
 
 
+def with_options(command: Command, sections: Sequence[str], overrides: Sequence[str]) -> list[str]:
+    """The overrides with the option of a group in the place of the implementation's name: `search=beam` for `search.method=beam`.
+
+    Raises UsageError where an option of the group stands beside it that may be for another one."""
+    typed, usual = written_keys(overrides), usual_options(command)
+    naming = {
+        f"{section}.{REGISTRIES[section][0].CHOSEN_BY}": section
+        for section in sections
+        if _by_group(REGISTRIES[section][0])
+    }
+    found = []
+    for text in overrides:
+        key, name = text.partition("=")[0], typed[text.partition("=")[0]]
+        section = naming.get(key)
+        if section is None:
+            found.append(text)
+        elif (option := typed.get(section)) is None:
+            found.append(f"{section}={option_for(section, name, usual[section])}")
+        elif option not in groups(command)[section] or implementation_of(section, option) != name:
+            raise UsageError(f"{text} stands beside {section}={option}: leave one of them out")
+    return found
+
+
 def named_implementation(section: str, written: Mapping[str, str]) -> str | None:
     """Which implementation a section is for: by its own key, the group's option or a setting that chooses; None: by none."""
     base, _ = REGISTRIES[section]
-    if (key := f"{section}.{base.CHOSEN_BY}") in written and not by_group(base):
+    if (key := f"{section}.{base.CHOSEN_BY}") in written:
         return written[key]
     if section in written:
         return implementation_of(section, written[section])
@@ -109,7 +133,7 @@ def choosing_settings(section: str) -> dict[str, str]:
     }
 
 
-def by_group(base: type[ChosenSettings]) -> bool:
+def _by_group(base: type[ChosenSettings]) -> bool:
     return any(each.name == base.CHOSEN_BY and BY_GROUP in each.marks for each in describe_settings(base))
 
 

@@ -7,7 +7,7 @@ from types import NoneType
 from typing import Any, get_args, get_origin
 
 from pipeline.cli.own_settings import OwnSettings
-from pipeline.config.fields import BY_GROUP, Mark, describe_settings
+from pipeline.config.fields import Mark, describe_settings
 from pipeline.core.errors import UsageError
 from pipeline.core.formatting import listed
 from pipeline.core.suggestions import choice_hint, nearest_keys
@@ -55,11 +55,6 @@ def check_overrides(parsed: Sequence[Any], known: Sections) -> tuple[list[str], 
             raise UsageError(f"{line}: settings are written key=value, without a sign in front")
         if key in known.groups:
             _check_option(key, str(override.value()), known.groups[key])
-        elif key in keys and BY_GROUP in keys[key]:
-            section = key.rpartition(".")[0]
-            options = [f"{section}={option}" for option in known.groups[section]]
-            ways = f"{', '.join(options[:-1])} or {options[-1]}"
-            raise UsageError(f"{line}: write {ways}, which also sets the settings that belong to it")
         elif key in known.elsewhere:
             remarks += _without_effect(line, override.value(), known.elsewhere[key])
             continue

@@ -136,15 +136,16 @@ SEARCH = Command(
     name="search",
     summary="solve problems with a policy that a process reward model steers",
     about=(
-        "search: sample steps, score them, and choose a chain: best of N, votes, beam search, DVTS, particle filtering, MCTS, "
-        "or writing a chain again from its weakest step."
+        "search: write solutions step by step. A scorer rates the steps, and a method such as best of N, beam search or MCTS "
+        "says what is written next and which chain is chosen."
     ),
     examples=(
-        "search search=beam data.path=my.jsonl policy.model=Qwen/Qwen2.5-Math-7B-Instruct \\\n"
-        "  scorer=qwen scorer.model=Qwen/Qwen2.5-Math-PRM-7B data.splitter=blank_line run_dir=out",
+        "search search=beam data.path=my.jsonl policy.model=org/name scorer.model=prm run_dir=out",
         "search search=mcts policy=oracle scorer=oracle data=sample run_dir=out",
-        "search search=best_of_n search.n=64 data.path=my.jsonl scorer.model=prm run_dir=out",
-        "search search=weighted search.accept=0.95 calibration=cal.json data.path=my.jsonl scorer.model=prm run_dir=out",
+        "search search=dvts data.path=my.jsonl policy.model=Qwen/Qwen2.5-Math-7B-Instruct \\\n"
+        "  scorer=qwen scorer.model=Qwen/Qwen2.5-Math-PRM-7B data.splitter=blank_line run_dir=out",
+        "search search=weighted search.accept=0.95 calibration=cal.json data.path=my.jsonl policy.model=org/name \\\n"
+        "  scorer.model=prm run_dir=out",
     ),
     notes="""\
 A row needs no known answer. Where it has one, the search never sees it, and the choice is graded in the end. The folder is a

@@ -30,7 +30,7 @@ class Mark(Enum):
     CHOOSES = "chooses"
     """The setting alone chooses the implementation that has it."""
     BY_GROUP = "by group"
-    """The setting is not given directly. The group's option sets it, together with the settings that belong to it."""
+    """The group's option sets it, together with the settings that belong to it. Given directly, it stands for that option."""
 
 
 @dataclass(frozen=True, slots=True)

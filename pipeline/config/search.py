@@ -44,7 +44,7 @@ class SearchRunConfig(Settings):
     """All settings of `search`."""
 
     run_dir: str = "???"
-    """The folder of the search: new, or one that the same command goes on with."""
+    """The folder of the run. The same command goes on with it."""
     data: DataConfig = field(default_factory=DataConfig)
     """The problems, with or without a known answer. Its splitter says where a step ends."""
     policy: PolicyConfig = field(default_factory=PolicyConfig)

@@ -27,6 +27,7 @@ REQUIRED = {
     "agree": "run_dir=out data.path=x.jsonl", "grade": "", "doctor": "", "chains": "run_dir=out",
     "judge": "run_dir=out judge.name=strict policy.model=m",
     "calibrate": "scores=s.parquet run_dir=fresh out=cal.json",
+    "search": "data.path=x.jsonl run_dir=out policy.model=m scorer.model=prm",
 }  # fmt: skip
 GROUPS = {
     "data": "apps gsm8k math math_shepherd mbpp prm800k processbench rows sample",
@@ -224,7 +225,7 @@ REFUSED = (
     "label data=foo",
     "label sampling=null",
     "label data=sample run_dir=",
-    "label data=sample policy.kind=oracle",
+    "label data=sample policy=hf policy.kind=oracle",
     "label data=sample policy=hf",
     "label data=sample policy=oracle policy.model=x",
     "label data=sample policy=openai policy.model=x",
@@ -322,8 +323,8 @@ def each_key(command: str) -> Iterator[str]:
     by_context: dict[tuple[str, ...], list[str]] = {}
     said = {setting.key: setting for _, found in command_settings(CLI[command]) for setting in found}
     for key, value in dotted(yaml.safe_load(_printed(f"{command} {REQUIRED[command]}"))).items():
-        if key in ("policy.kind", "scorer.kind", "judge.kind"):
-            continue  # written as policy=..., scorer=... and judge=...
+        if key in ("policy.kind", "scorer.kind", "judge.kind", "search.method"):
+            continue  # Another one has other settings.
         given = PER_COMMAND.get((command, key)) or VALUES.get(key) or _another(value, said.get(key))
         left_out = {key, INSTEAD_OF.get((command, key))}
         beside = [word for word in REQUIRED[command].split() if word.partition("=")[0] not in left_out]
