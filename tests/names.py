@@ -18,9 +18,10 @@ from pipeline.export.registry import EXPORTS
 from pipeline.graders.registry import GRADERS
 from pipeline.judges.registry import JUDGES
 from pipeline.scorers.registry import SCORERS
+from pipeline.searches.registry import SEARCHES
 
-REGISTRIES: tuple[Registry[Any], ...] = (ESTIMATORS, GRADERS, ENGINES, EXPORTS, SCORERS, JUDGES)
-CHOSEN_BY = {"name", "kind", "format", "estimator", "policy", "grader", "implementation"}
+REGISTRIES: tuple[Registry[Any], ...] = (ESTIMATORS, GRADERS, ENGINES, EXPORTS, SCORERS, JUDGES, SEARCHES)
+CHOSEN_BY = {"name", "kind", "format", "method", "estimator", "policy", "grader", "implementation"}
 """What a name would be compared with: `config.name`, `row["estimator"]`."""
 _LOOKS_UP = {"getattr", "get"}
 _PLAIN = {"str", "lower", "strip", "casefold"}

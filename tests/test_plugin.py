@@ -414,6 +414,40 @@ def test_a_judge_of_a_plug_in_criticises_a_run_and_its_mistakes_name_it(site: Pa
 
 
 @pytest.mark.ray
+def test_a_search_of_a_plug_in_solves_problems_and_its_mistakes_name_it(site: Path, tmp_path: Path) -> None:
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+    common = ["search", "search=shortest", "search.n=5", "policy=oracle", "data.path=rows.jsonl"]
+    torn = ("root", "after", "raises")
+    good, report, *wrong = several(
+        tmp_path,
+        site,
+        [*common, "run_dir=good"],
+        ["report", "run_dir=good"],
+        *([*common, f"run_dir={name}", f"search.torn={name}"] for name in torn),
+    )
+    for done in (good, report):
+        assert done.code == 0, done.err
+    candidates = pl.read_parquet(tmp_path / "good" / "candidates" / "*.parquet")
+    shortest = candidates.group_by("row").agg(
+        pl.col("policy_tokens").min(), pl.col("policy_tokens").filter("chosen").first().alias("taken")
+    )
+    assert candidates.height == 5 * len(ROWS)
+    assert shortest["policy_tokens"].to_list() == shortest["taken"].to_list()
+    recorded = json.loads((tmp_path / "good" / "run.json").read_text())
+    whose = "stepvalue-example 1.0 (stepvalue.searches: shortest = stepvalue_example.shortest:Shortest)"
+    assert recorded["search.plugin"] == whose
+    assert not any(key.startswith("scorer") for key in recorded)
+    said = (
+        "it chose a chain that is not among its candidates",
+        "it asks for a sample after the end of a chain",
+        "ZeroDivisionError: integer division or modulo by zero",
+    )
+    for done, words in zip(wrong, said, strict=True):
+        assert done.code == 1
+        assert done.err.splitlines()[-1] == f"stepvalue: search shortest of {whose} failed in search: {words}"
+
+
+@pytest.mark.ray
 def test_a_witness_of_a_plug_in_refutes_steps_and_is_missed_by_name(site: Path, tmp_path: Path) -> None:
     sums = [
         {

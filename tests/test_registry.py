@@ -58,7 +58,7 @@ def extended(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_contributings_examples_pass_lint(tools: Sequence[Sequence[str]], extended: Path) -> None:
     files = [path for kind, path, _ in BLOCK.findall((ROOT / "CONTRIBUTING.md").read_text("utf-8")) if kind == "file"]
     modules = [path for path in files if path.endswith(".py")]
-    assert len(modules) == 7
+    assert len(modules) == 8
     shutil.copy(ROOT / "pyproject.toml", extended)
     for words in tools:
         done = subprocess.run(
@@ -86,6 +86,16 @@ def test_contributings_examples_label_and_export(extended: Path, tmp_path: Path)
         ["export", "run_dir=run", "format=counted", "counted.most=1", "out=out", "uncertain=merge"],
         ["score", "run_dir=run", "scorer=brevity", "scorer.half=5", "out=scores.jsonl"],
         ["judge", "run_dir=run", "judge=numerals", "judge.name=mine", "judge.votes=2"],
+        [
+            "search",
+            "search=greedy",
+            "search.n=2",
+            "policy=echo",
+            "scorer=brevity",
+            "grader=yes_no",
+            "data.path=rows.jsonl",
+            "run_dir=searched",
+        ],
     )
     paths = os.pathsep.join([str(extended), str(ROOT)])
     for words, done in zip(commands, in_turn(tmp_path, commands, {"PYTHONPATH": paths}), strict=True):
@@ -96,6 +106,10 @@ def test_contributings_examples_label_and_export(extended: Path, tmp_path: Path)
     assert [row["step_scores"][0] for row in scored] == [0.5 ** (len("Let me see.") / 5)] * 3
     (critiques,) = (tmp_path / "run" / "judges" / "mine" / "critiques").glob("*.parquet")
     assert pl.read_parquet(critiques)["first_error"].to_list() == [1] * 6
+    (searches,) = (tmp_path / "searched" / "searches").glob("*.parquet")
+    found = pl.read_parquet(searches)
+    assert found["method"].to_list() == ["greedy"] * 3
+    assert found["candidates"].to_list() == [1] * 3
     assert "- `counted.most`: `1`\n" in (tmp_path / "out" / "README.md").read_text()
 
 

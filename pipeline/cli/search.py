@@ -1,6 +1,6 @@
 """The command `search`: lets a process reward model steer the policy."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from pipeline.cli.command import Command, interruptible, write_lines
@@ -132,6 +132,17 @@ def _waits(figures: "SearchFigures") -> Iterator[str]:
         )
 
 
+def _implied(written: Mapping[str, str]) -> dict[str, str]:
+    """A search that asks for no scores needs no scorer."""
+    from pipeline.cli.options import named_implementation
+    from pipeline.searches.registry import SEARCHES
+
+    method = named_implementation("search", written)
+    if method is None or method not in SEARCHES.names() or any(key.partition(".")[0] == "scorer" for key in written):
+        return {}
+    return {} if SEARCHES.load(method).scores else {"scorer": "oracle"}
+
+
 SEARCH = Command(
     name="search",
     summary="solve problems with a policy that a process reward model steers",
@@ -167,4 +178,5 @@ candidates, and the log: samples and stepscores. `report` shows each problem's t
     schema=SearchRunConfig,
     flags=("estimate",),
     run=_search,
+    implied=_implied,
 )

@@ -11,7 +11,7 @@ same path. `machine.Machine` runs one.
 
 import random
 from abc import abstractmethod
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, ClassVar, Protocol, TypeVar
@@ -67,7 +67,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Score:
-    """Asks for the scores of the chain that ends at `node`, which is not the root. The answer is a `StepScore` for each of its
+    """Asks for the scores of the chain that ends at `node`, which has a step. The answer is a `StepScore` for each of its
     steps; with `Search.newest_only` only that of the last step is computed, and the others are those of earlier answers."""
 
     node: Node
@@ -109,7 +109,7 @@ def sample(node: Node, draw: int, steps: int = 1) -> "Steps[tuple[Node, ...]]":
 
 def score(node: Node) -> "Steps[StepScore]":
     """The score of the last step of a chain. That of a chain without steps is unknown."""
-    if node.parent is None:
+    if not node.depth:
         return StepScore()
     found: tuple[StepScore, ...] = yield Score(node=node)
     return found[-1]
@@ -117,7 +117,7 @@ def score(node: Node) -> "Steps[StepScore]":
 
 def step_scores(node: Node) -> "Steps[tuple[StepScore, ...]]":
     """The scores of all steps of a chain."""
-    if node.parent is None:
+    if not node.depth:
         return ()
     found: tuple[StepScore, ...] = yield Score(node=node)
     return found
@@ -207,7 +207,7 @@ class Search(Protocol):
         ...
 
 
-def wrong_found(found: Any, *_asked: object) -> str:
+def wrong_found(found: Any) -> str:
     """What is wrong with the end of a search, or an empty text."""
     if not isinstance(found, Found):
         return f"it must end with a Found, but ended with {found!r:.200}"
@@ -221,4 +221,15 @@ def wrong_found(found: Any, *_asked: object) -> str:
     return ""
 
 
-ANSWERS: Mapping[str, Callable[..., str]] = {}
+def wrong_ask(ask: Any) -> str:
+    """What is wrong with a question of a search, or an empty text."""
+    match ask:
+        case Sample(node=Node(ended=True)):
+            return "it asks for a sample after the end of a chain"
+        case Sample(steps=steps) if steps < 0:
+            return f"it asks for a sample of {steps} steps"
+        case Score(node=Node(depth=0)):
+            return "it asks for the score of a chain without steps"
+        case Sample() | Score():
+            return ""
+    return f"it must yield Sample, Score or Together, but yielded {ask!r:.200}"

@@ -1,15 +1,37 @@
-"""The search of one problem with its log: answers that the log has are given at once, and what is left is asked. Pure."""
+"""The search of one problem with its log: answers that the log has are given at once, and what is left is asked. Pure.
 
-from collections.abc import Iterable, Sequence
+What a plug-in raises, asks wrongly or ends with wrongly is a PluginError, which names it.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 
 import pyarrow as pa
 
+from pipeline.core.errors import PluginError
 from pipeline.graders.answer_groups import answer_groups
-from pipeline.searches.base import Ask, Found, Node, Sample, Score, Search, StepScore, Stop, Task, path_of, wrong_found
+from pipeline.searches.base import (
+    Ask,
+    Found,
+    Node,
+    Sample,
+    Score,
+    Search,
+    StepScore,
+    Stop,
+    Task,
+    path_of,
+    wrong_ask,
+    wrong_found,
+)
 from pipeline.searches.log import FAILED_DRAW, SampleAnswer, ScoreAnswer, given_nodes, nodes_of, root_of
 from pipeline.searches.machine import Machine
+from pipeline.searches.registry import SEARCHES
+
+_DOING = "search"
+"""The method of a search that runs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +87,7 @@ class ProblemSearch:
 
     @property
     def found(self) -> Found | None:
-        """The result; None while the search goes on. Raises ValueError for an impossible result of a plug-in."""
+        """The result; None while the search goes on."""
         if self.failed:
             return Found(candidates=(), chosen=None, stopped=Stop.FAILED)
         return self._machine.result if self._machine.done else None
@@ -95,7 +117,7 @@ class ProblemSearch:
 
     def begin(self) -> list[Ask]:
         """The first questions."""
-        return self._opened(self._machine.begin())
+        return self._advanced(self._machine.begin)
 
     def fail(self, answer: SampleAnswer) -> None:
         """End the search because the problem kills engines: `log.failure`."""
@@ -111,7 +133,7 @@ class ProblemSearch:
         for node, (begin, end) in zip(nodes, pairwise((0, *answer.token_ends)), strict=False):
             self.tokens[node.node_id] = answer.token_ids[begin:end]
         del self.open[ask.key]
-        return self._opened(self._machine.take(ask, nodes))
+        return self._advanced(partial(self._machine.take, ask, nodes))
 
     def to_score(self, ask: Score) -> list[Node]:
         """The prefixes that have no score yet and get one with this question: the newest, or all of the chain."""
@@ -128,7 +150,7 @@ class ProblemSearch:
         found = tuple(
             known[node.prefix_id].step_score if node.prefix_id in known else StepScore() for node in path_of(ask.node)
         )
-        return self._opened(self._machine.take(ask, found))
+        return self._advanced(partial(self._machine.take, ask, found))
 
     def _start(self) -> None:
         problem = self.problem
@@ -148,8 +170,18 @@ class ProblemSearch:
         )
         self._machine: Machine[Found] = Machine(self._search.search(task))
 
-    def _opened(self, asked: list[Ask]) -> list[Ask]:
+    def _advanced(self, advance: Callable[[], list[Ask]]) -> list[Ask]:
+        """Run the search until it waits, and keep its new questions. Errors of a plug-in become PluginErrors."""
+        method = self._search.settings.method
+        with SEARCHES.blame(method, _DOING):
+            asked = advance()
+        wrong = next(filter(None, map(wrong_ask, asked)), "")
+        if not wrong and self._machine.done:
+            wrong = wrong_found(self._machine.result)
+        if wrong:
+            plugin = SEARCHES.plugin(method)
+            if plugin is None:
+                raise ValueError(f"search={method}: {wrong}")
+            raise PluginError(f"search {method} of {plugin} failed in {_DOING}: {wrong}")
         self.open |= {ask.key: ask for ask in asked}
-        if self._machine.done and (wrong := wrong_found(self._machine.result)):
-            raise ValueError(f"search={self._search.settings.method}: {wrong}")
         return asked

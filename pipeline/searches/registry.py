@@ -25,7 +25,6 @@ SEARCHES: "Registry[type[Search]]" = Registry(
         "regenerate": "pipeline.searches.regenerate:Regenerate pipeline.searches.settings:RegenerateConfig",
     },
     needs=("Config", "search"),
-    answers="pipeline.searches.base:ANSWERS",
 )
 
 
