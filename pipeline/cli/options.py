@@ -89,7 +89,7 @@ def written_keys(overrides: Sequence[str]) -> dict[str, str]:
 
 
 def with_options(command: Command, sections: Sequence[str], overrides: Sequence[str]) -> list[str]:
-    """The overrides with the option of a group in the place of the implementation's name: `search=beam` for `search.method=beam`.
+    """The overrides with the option of a group in place of the implementation's name: search=beam for search.method=beam.
 
     Raises UsageError where an option of the group stands beside it that may be for another one."""
     typed, usual = written_keys(overrides), usual_options(command)
