@@ -90,11 +90,13 @@ def search_run(
     assert publish(storage, record)
     for unit, of in list(units.items())[: len(units) - unfinished]:
         found = [
-            write_shard(storage, "samples", unit, [_table(SAMPLES, [row for at in of for row in _samples(*at, whole)])]),
+            write_shard(
+                storage, "samples", unit, [_table(SAMPLES, [row for at in of for row in _samples(*at, whole)])]
+            ),
             write_shard(storage, "candidates", unit, [_table(CANDIDATES, [row for at in of for row in _ended(*at)])]),
             write_shard(storage, "searches", unit, [_table(SEARCHES, [_searched(*at, method, n) for at in of])]),
         ]
-        whole = Commit(
+        record = Commit(
             kind=UNIT,
             sequence_id=unit,
             number=0,
@@ -102,7 +104,7 @@ def search_run(
             shards=tuple(found),
             totals=Totals(problems=len(of), chains=len(of)),
         )
-        assert publish(storage, whole)
+        assert publish(storage, record)
     return folder
 
 

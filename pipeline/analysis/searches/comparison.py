@@ -7,15 +7,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pipeline.analysis.searches.coverage import Coverage, coverage
-from pipeline.analysis.searches.curves import CurvePoint, chances_by_size, curve, doublings
+from pipeline.analysis.searches.curves import CurvePoint, best_chances, curve, doublings, vote_chances
 from pipeline.analysis.searches.equal_tokens import EqualTokens, at_equal_tokens, rights
 from pipeline.analysis.searches.estimates import problem_means
-from pipeline.analysis.searches.hacking import (
-    RisingChains,
-    ScoreAgainstOutcome,
-    rising_chains,
-    score_against_outcome,
-)
+from pipeline.analysis.searches.hacking import Hacking, ScoreAgainstOutcome, hacking, score_against_outcome
 from pipeline.analysis.searches.records import SearchRun
 from pipeline.analysis.searches.summary import RunSummary, summary
 from pipeline.core.statistics import Floats
@@ -27,17 +22,15 @@ _N = ("search.n", "staged_input")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFigures:
-    """What is said of one run. `curve` and `by_n`: of a run of independent chains, empty and None for another; `by_n` is also
-    None where it has no scores. `equal_tokens`: None for the run that the others are compared with, or where there is none.
-    `rising`: of a run whose chains grow by their scores."""
+    """What is said of one run. `curve`: of a run of independent chains, empty for another. `equal_tokens`: None for the run
+    that the others are compared with, or where there is none."""
 
     summary: RunSummary
     accept: float | None
     calibrated: bool
     coverage: Coverage
     curve: tuple[CurvePoint, ...]
-    by_n: ScoreAgainstOutcome | None
-    rising: RisingChains | None
+    hacking: Hacking
     equal_tokens: EqualTokens | None = None
 
 
@@ -79,15 +72,14 @@ def run_figures(run: SearchRun, sizes: Sequence[int] | None, seed: int) -> RunFi
     """What is said of a run with at least one search. `sizes`: of the curve; None: 1, 2, 4 and so on, and all candidates."""
     most = max(len(each.candidates.answers) for each in run.searches)
     used = sorted({n for n in sizes if n <= most}) if sizes is not None else doublings(most) if most else []
-    chances = chances_by_size(run, used, seed) if run.independent and used else None
+    shown = run.independent and bool(used)
     return RunFigures(
         summary=summary(run, seed),
         accept=run.accept,
         calibrated=run.calibrated,
         coverage=coverage(run.searches, seed),
-        curve=tuple(curve(run, chances, used, seed)) if chances else (),
-        by_n=score_against_outcome(used, chances.score, chances.best, seed) if chances and run.scored else None,
-        rising=rising_chains(run.searches, seed) if run.scored and not run.independent else None,
+        curve=tuple(curve(run, best_chances(run, used), vote_chances(run, used, seed), used, seed)) if shown else (),
+        hacking=hacking(run, seed),
     )
 
 

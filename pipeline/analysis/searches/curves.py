@@ -55,35 +55,43 @@ def best_of_each(scores: Floats, values: Floats, sizes: Sequence[int]) -> Floats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ChancesBySize:
-    """Of each problem, sorted by id, at each n: (problems, sizes). `best`: P(the best-scored of n candidates is right),
-    `score`: its expected score. `weighted`, `majority`: P(the vote is right), with and without the scores as weights. NaN where
-    it is not defined."""
+class BestChances:
+    """Of the best-scored of n candidates of each problem, sorted by id: `right`, P(it is right), and `score`, its expected
+    score: (problems, sizes). NaN where they are not defined."""
 
-    best: Floats
+    right: Floats
     score: Floats
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class VoteChances:
+    """P(the vote of n candidates is right), with and without the scores as weights, as in `BestChances`."""
+
     weighted: Floats
     majority: Floats
 
 
-def best_chances(searches: Sequence[ProblemSearch], sizes: Sequence[int]) -> Floats:
-    """`ChancesBySize.best` of each search: (searches, sizes)."""
-    return np.array([_best(each, sizes)[0] for each in searches]).reshape(len(searches), len(sizes))
+def best_chances(run: SearchRun, sizes: Sequence[int]) -> BestChances:
+    """What the best-scored of n candidates of a run of independent chains achieve."""
+    right, score = _by_problem(run, [_best(each, sizes) for each in run.searches], sizes)
+    return BestChances(right=right, score=score)
 
 
-def chances_by_size(run: SearchRun, sizes: Sequence[int], seed: int) -> ChancesBySize:
-    """What choices among n candidates of a run of independent chains achieve. `seed`: of random parts of n that vote."""
-    found = np.array([[*_best(each, sizes), *_votes(each, sizes, seed)] for each in run.searches])
-    rows, ways, columns = found.shape
-    means = problem_means(run.problem_ids, found.reshape(rows, ways * columns)).reshape(-1, ways, columns)
-    best, score, weighted, majority = (means[:, way] for way in range(ways))
-    return ChancesBySize(best=best, score=score, weighted=weighted, majority=majority)
+def vote_chances(run: SearchRun, sizes: Sequence[int], seed: int) -> VoteChances:
+    """What votes of n candidates of a run of independent chains achieve. `seed`: of random parts of n that vote."""
+    weighted, majority = _by_problem(run, [_votes(each, sizes, seed) for each in run.searches], sizes)
+    return VoteChances(weighted=weighted, majority=majority)
+
+
+def _by_problem(run: SearchRun, found: Sequence[tuple[Floats, Floats]], sizes: Sequence[int]) -> tuple[Floats, Floats]:
+    means = problem_means(run.problem_ids, np.array(found).reshape(len(found), 2 * len(sizes)))
+    return means[:, : len(sizes)], means[:, len(sizes) :]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CurvePoint:
-    """What n chains achieve and cost. `best`, `weighted`, `majority`: accuracy. The tokens of a problem are n times the mean of
-    a chain; the majority needs none of `scorer_tokens`. A run without scores has neither `best` nor `weighted`."""
+    """What n chains achieve and cost. `best`, `weighted`, `majority`: accuracy; `score`: of the best. The tokens of a problem
+    are n times the mean of a chain; the majority needs none of `scorer_tokens`. A run without scores has `majority` alone."""
 
     n: int
     policy_tokens: float
@@ -91,19 +99,21 @@ class CurvePoint:
     majority: Interval
     best: Interval | None
     weighted: Interval | None
+    score: Interval | None
 
 
-def curve(run: SearchRun, chances: ChancesBySize, sizes: Sequence[int], seed: int) -> list[CurvePoint]:
-    """The curves of a run of independent chains over n. `chances`: of these sizes."""
+def curve(run: SearchRun, best: BestChances, votes: VoteChances, sizes: Sequence[int], seed: int) -> list[CurvePoint]:
+    """The curves of a run of independent chains over n. `best`, `votes`: of these sizes."""
     policy, scorer = tokens_per_chain(run).mean(axis=0)
     return [
         CurvePoint(
             n=n,
             policy_tokens=n * float(policy),
             scorer_tokens=n * float(scorer),
-            majority=mean_over(chances.majority[:, at], seed),
-            best=mean_over(chances.best[:, at], seed) if run.scored else None,
-            weighted=mean_over(chances.weighted[:, at], seed) if run.scored else None,
+            majority=mean_over(votes.majority[:, at], seed),
+            best=mean_over(best.right[:, at], seed) if run.scored else None,
+            weighted=mean_over(votes.weighted[:, at], seed) if run.scored else None,
+            score=mean_over(best.score[:, at], seed) if run.scored else None,
         )
         for at, n in enumerate(sizes)
     ]
@@ -150,5 +160,5 @@ def _votes(search: ProblemSearch, sizes: Sequence[int], seed: int) -> tuple[Floa
 def _vote(of: Candidates, groups: Ints, weights: Floats, subsets: Flags) -> float:
     """P(the vote is right, given that it is graded). A vote without any answer is wrong, so it is graded."""
     right = vote(groups, of.right, weights, subsets)
-    ungraded = vote(groups, ~of.graded, weights, subsets)
+    ungraded = 0.0 if of.graded.all() else vote(groups, ~of.graded, weights, subsets)
     return right / (1 - ungraded) if ungraded < 1 else float("nan")

@@ -62,7 +62,7 @@ def at_equal_tokens(run: SearchRun, chains: SearchRun, seed: int) -> EqualTokens
     if not most or not found.in_range:
         return found
     right = problem_means(run.problem_ids, rights(run)[:, None])
-    best = problem_means(chains.problem_ids, best_chances(chains.searches, range(1, most + 1)))
+    best = best_chances(chains, range(1, most + 1)).right
     both = ~np.isnan(right) & ~np.isnan(best)
     # For each k: whether both are defined, and the two chances where they are.
     columns = np.stack([both, np.where(both, right, 0.0), np.where(both, best, 0.0)], axis=2)

@@ -10,9 +10,31 @@ from itertools import combinations
 
 import numpy as np
 
+from pipeline.analysis.searches.curves import best_chances, doublings
 from pipeline.analysis.searches.estimates import mean_over, problem_means, resampling, student
-from pipeline.analysis.searches.records import Flags, ProblemSearch
+from pipeline.analysis.searches.records import Flags, ProblemSearch, SearchRun
 from pipeline.core.statistics import CONFIDENCE, Floats, Interval, ratio
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hacking:
+    """What is found in one run. `by_n`: from the chains of a run of independent ones; `rising`: from the steps of a run whose
+    chains grow by their scores. Each is None for the other kind, and both are for a run without scores."""
+
+    by_n: "ScoreAgainstOutcome | None"
+    rising: "RisingChains | None"
+
+
+def hacking(run: SearchRun, seed: int) -> Hacking:
+    """Look for reward hacking in a run, at n = 1, 2, 4 and so on."""
+    most = max((len(each.candidates.answers) for each in run.searches), default=0)
+    if not run.scored or not most:
+        return Hacking(by_n=None, rising=None)
+    if not run.independent:
+        return Hacking(by_n=None, rising=rising_chains(run.searches, seed))
+    sizes = doublings(most)
+    best = best_chances(run, sizes)
+    return Hacking(by_n=score_against_outcome(sizes, best.score, best.right, seed), rising=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

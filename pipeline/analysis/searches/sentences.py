@@ -54,11 +54,9 @@ def score_sentences(found: ScoreAgainstOutcome) -> Iterator[str]:
             first, last = found.points[0].n, found.points[-1].n
             yield f"no sign of it from n={first} to n={last}: accuracy nowhere falls by more than its interval"
         return
-    before, after = (next(point for point in found.points if point.n == n) for n in (fall.before, fall.after))
     yield (
-        f"from n={fall.before} to n={fall.after} the mean score of the choice rises from {_number(before.score)} to "
-        f"{_number(after.score)}, and accuracy falls from {_number(before.accuracy)} to {_number(after.accuracy)}: by "
-        f"{_range(-1, fall.accuracy)}"
+        f"from n={fall.before} to n={fall.after} the mean score of the choice rises by {_change(1, fall.score)}, and accuracy "
+        f"falls by {_change(-1, fall.accuracy)}"
     )
     yield "more chains find what the scorer likes instead of what is right: use a smaller n, or a better scorer"
 
@@ -94,11 +92,6 @@ def _chains(of: RisingShare, which: str) -> str:
     return format_count(of.chains, f"{which} chosen chain")
 
 
-def _number(figure: Interval) -> str:
-    assert figure.value is not None, "a mean of something"
-    return f"{figure.value:.3f}"
-
-
-def _range(sign: int, figure: Interval) -> str:
+def _change(sign: int, figure: Interval) -> str:
     low, value, high = sorted(sign * (end or 0.0) for end in (figure.low, figure.value, figure.high))
     return f"{value:.3f} ({low:.3f} to {high:.3f})"

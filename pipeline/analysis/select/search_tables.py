@@ -8,7 +8,6 @@ from rich.text import Text
 
 from pipeline.analysis.searches.comparison import RunFigures, SearchComparison
 from pipeline.analysis.searches.coverage import COVERAGES
-from pipeline.analysis.searches.curves import CurvePoint
 from pipeline.analysis.searches.equal_tokens import EqualTokens
 from pipeline.analysis.searches.sentences import (
     claim_sentences,
@@ -18,7 +17,7 @@ from pipeline.analysis.searches.sentences import (
 )
 from pipeline.analysis.select.cells import cell
 from pipeline.core.formatting import format_count, format_number, format_percent, listed, plain_lines, printable
-from pipeline.core.statistics import CONFIDENCE, Interval
+from pipeline.core.statistics import CONFIDENCE
 
 _MOST_SETTINGS = 8
 _WIDTH = 120
@@ -76,10 +75,10 @@ def said(found: SearchComparison) -> Iterator[str]:
                 trust_sentences(each.coverage.trust, each.accept, calibrated=each.calibrated),
             )
     for each in found.runs:
-        if each.by_n is not None:
-            yield from _block(f"reward hacking, by chains of {each.summary.name}", score_sentences(each.by_n))
-        if each.rising is not None:
-            yield from _block(f"reward hacking, by steps of {each.summary.name}", rising_sentences(each.rising))
+        if each.hacking.by_n is not None:
+            yield from _block(f"reward hacking, by chains of {each.summary.name}", score_sentences(each.hacking.by_n))
+        if each.hacking.rising is not None:
+            yield from _block(f"reward hacking, by steps of {each.summary.name}", rising_sentences(each.hacking.rising))
     for group in found.same_method:
         yield from _block(f"reward hacking, by {listed(group.names)}", score_sentences(group.by_n))
 
@@ -130,21 +129,22 @@ def _out_of_range(of: EqualTokens) -> str:
 
 
 def _curve(run: RunFigures) -> Table:
-    scores = {point.n: point.score for point in run.by_n.points} if run.by_n else {}
-    scored = ["best of n", "weighted\nvote", "majority\nvote", "score of\nbest"] if scores else ["majority\nvote"]
+    scored = ["best of n", "weighted\nvote", "majority\nvote", "score of\nbest"]
+    if run.curve[0].best is None:
+        scored = ["majority\nvote"]
     table = _table("n", "policy\ntokens", "scorer\ntokens", *scored)
     for point in run.curve:
         table.add_row(
             f"{point.n:,}",
             f"{point.policy_tokens:,.0f}",
             f"{point.scorer_tokens:,.0f}",
-            *(cell(figure) for figure in _figures(point, scores.get(point.n))),
+            *(
+                cell(figure)
+                for figure in (point.best, point.weighted, point.majority, point.score)
+                if figure is not None
+            ),
         )
     return table
-
-
-def _figures(point: CurvePoint, score: Interval | None) -> list[Interval]:
-    return [figure for figure in (point.best, point.weighted, point.majority, score) if figure is not None]
 
 
 def _coverage(runs: Sequence[RunFigures]) -> Table:
@@ -156,8 +156,8 @@ def _coverage(runs: Sequence[RunFigures]) -> Table:
 
 def _table(*columns: str) -> Table:
     table = Table(box=None, pad_edge=False)
-    for at, column in enumerate(columns):
-        table.add_column(column, justify="left" if not at and column == "run" else "right", no_wrap=True)
+    for column in columns:
+        table.add_column(column, justify="left" if column in ("run", "method") else "right", no_wrap=True)
     return table
 
 
