@@ -1,4 +1,5 @@
-"""The command `select`: chooses the best of N candidates by their scores and prints the comparison of methods."""
+"""The command `select`: chooses the best of N candidates by their scores and prints the comparison of methods, or compares runs
+of `search`."""
 
 from pipeline.analysis.settings import SelectConfig
 from pipeline.cli.command import Command, interruptible
@@ -19,20 +20,28 @@ SELECT = Command(
     summary="choose the best of N by scores, and compare with votes and chance",
     about=(
         "select: choose the best of n candidates by their scores, and say how often it is right. For comparison: majority "
-        "vote, a vote weighted by scores, an outcome reward model, a random choice, and the best possible choice."
+        "vote, a vote weighted by scores, an outcome reward model, a random choice, and the best possible choice. Or compare "
+        "runs of `search`: accuracy at equal tokens, accuracy by confidence, and whether more chains fool the scorer."
     ),
     examples=(
         "select scores=prm.parquet",
         "select scores=prm.parquet outcome_scores=orm.parquet run_dir=heldout n=[1,4,16]",
         "select scores=prm.parquet best=chosen.jsonl",
+        "select searches=[beam,best_of_n]",
     ),
     notes="""\
 `score` makes the scores. A figure for n candidates is the mean over all ways to take n of those that a problem has (over
 500 random ones for votes). run_dir names the run that sampled the candidates: a chain that was drawn several times then
 counts as often.
+
+A run of `search` has scored candidates, so scores=RUN takes it too; best=FILE then writes what the search chose. searches=RUN or
+searches=[RUN,...] compares what searches chose, on the problems that all runs have. A run of independent chains, such as one of
+search=best_of_n, is what the others are compared with: the best of as many chains as cost the same tokens of policy and scorer.
 """,
     most_used=(
         "scores",
+        "searches",
+        "against",
         "outcome_scores",
         "run_dir",
         "n",
