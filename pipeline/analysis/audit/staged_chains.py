@@ -44,7 +44,13 @@ class StagedChains:
             if shard.table != CHAINS:
                 rejected += sum(group.num_rows for group in content.groups)
                 continue
-            for unit_id, chains in zip(json.loads(content.notes[UNITS]), content.groups, strict=True):
+            unit_ids = json.loads(content.notes.get(UNITS, "[]"))
+            if len(unit_ids) != len(content.groups):
+                fault = "does not say which units its chains are"
+                self._ledger.fault(Check.ROWS, shard.file, fault, remedy_for(INPUT, self._ledger.command))
+                intact = False
+                continue
+            for unit_id, chains in zip(unit_ids, content.groups, strict=True):
                 faults = list(self._row_faults(unit_id, chains, used))
                 self._ledger.faults(Check.ROWS, shard.file, faults, self._elsewhere)
                 used += chains.num_rows

@@ -1,0 +1,50 @@
+"""Runs of `search` with oracles of the tree world, in the process of the test."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pipeline.cli.compose import compose
+from pipeline.cli.search import SEARCH
+from pipeline.config.search import SearchRunConfig
+from pipeline.core.progress import ChainRun
+from pipeline.runtime.searching.run import search_run
+from pipeline.runtime.stop import StopSignal
+from tests.conftest import write_rows
+from tests.runtime.in_process import hired_here
+
+Row = dict[str, Any]
+ORACLES = ("policy=oracle", "policy.oracle.world=tree", "scorer=oracle", "scorer.oracle.world=tree")
+"""A policy and a scorer of one world."""
+
+
+def sums(count: int, *, known: bool = True) -> list[Row]:
+    """Problems, with their answers if `known`."""
+    return [
+        {"id": f"sum-{n}", "problem": f"What is {n} + {n}?", **({"answer": str(2 * n)} if known else {})}
+        for n in range(1, count + 1)
+    ]
+
+
+def settings(folder: Path, rows: Sequence[Row], *overrides: str) -> SearchRunConfig:
+    """The settings of a search of `rows` in `folder`/run."""
+    data = write_rows(folder / "rows.jsonl", list(rows))
+    config = compose(SEARCH, [f"data.path={data}", f"run_dir={folder / 'run'}", *ORACLES, *overrides]).settings()
+    assert isinstance(config, SearchRunConfig)
+    return config
+
+
+def searched(config: SearchRunConfig) -> ChainRun:
+    """Search to the end."""
+    stop = StopSignal()
+    try:
+        return search_run(config, hired_here, lambda _: None, stop)
+    finally:
+        stop.release()
+
+
+def search_in(folder: Path, rows: Sequence[Row], *overrides: str) -> Path:
+    """The directory of a finished search."""
+    folder.mkdir(exist_ok=True)
+    searched(settings(folder, rows, *overrides))
+    return folder / "run"
