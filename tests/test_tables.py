@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from pipeline.analysis.consensus import learned_from, learned_table
 from pipeline.config.choices import Aggregation
+from pipeline.config.search import SearchConfig
 from pipeline.consensus.evidence import ChainEvidence
 from pipeline.consensus.learning import learn
 from pipeline.core.ids import rollout_id
@@ -67,6 +68,19 @@ from pipeline.estimators.pooled.learning import kernel_table
 from pipeline.estimators.states import JsonLearner, JsonState
 from pipeline.runtime.scoring.tables import scores_table
 from pipeline.scorers.base import StepScores
+from pipeline.searches.base import WHOLE, Found, Sample, Search, Steps, Task, sample, step_scores
+from pipeline.searches.log import (
+    SampleAnswer,
+    ScoreAnswer,
+    nodes_of,
+    root_of,
+    sample_answers,
+    samples_table,
+    score_answers,
+    step_scores_table,
+)
+from pipeline.searches.problem import SearchProblem
+from pipeline.searches.results import results_of
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.shards import write_shard
 from tests import strategies as our
@@ -269,6 +283,82 @@ def test_critiques_and_their_readings_come_back_as_they_went_in() -> None:
     assert readings_of(again) == list(READ)
 
 
+SEARCHED = SearchProblem(row=7, problem_id="p" * 20, problem="ф?", chain_id="c" * 20, golds=("3",), source_id="x")
+
+
+class TwoSteps(Search):
+    """Samples one step, then the rest of the chain, and asks for its scores."""
+
+    def search(self, task: Task) -> Steps[Found]:
+        (first,) = yield from sample(task.root, 0)
+        *_, last = yield from sample(first, 4, WHOLE)
+        yield from step_scores(first)
+        yield from step_scores(last)
+        return Found(candidates=(last,), chosen=last, confidence=0.25)
+
+
+def log_of_search() -> tuple[list[SampleAnswer], list[ScoreAnswer]]:
+    """Its answers: the first step, and two further ones of which the second is the answer; scores of the first and the last."""
+    root = root_of(SEARCHED.problem_id)
+    of_first = {"text": "one\n", "token_ids": (5, 6), "step_ends": (4,), "token_ends": (2,), "finish": Finish.STOP}
+    of_rest = {
+        "text": "2ф\n3",
+        "token_ids": (7, 8, 9),
+        "step_ends": (3, 4),
+        "token_ends": (2, 3),
+        "finish": Finish.LENGTH,
+    }
+    asked = Sample(node=root, draw=0)
+    first = SampleAnswer(
+        sample_id=asked.key, node_id=root.node_id, draw=0, steps=1, number=0, ended=False, n_tokens=4, n_prompt_tokens=9,
+        seconds=0.5, took=0.25, **of_first,  # type: ignore[arg-type]
+    )  # fmt: skip
+    (node,) = nodes_of(SEARCHED.problem_id, asked, first)
+    rest = Sample(node=node, draw=4, steps=WHOLE)
+    second = SampleAnswer(
+        sample_id=rest.key, node_id=node.node_id, draw=4, steps=WHOLE, number=1, ended=True, answer="3", n_tokens=3,
+        verdict=Verdict.CORRECT, n_prompt_tokens=11, **of_rest,  # type: ignore[arg-type]
+    )  # fmt: skip
+    *_, last = nodes_of(SEARCHED.problem_id, rest, second)
+    scores = [
+        ScoreAnswer(prefix_id=node.prefix_id, step=1, score=0.5, raw_score=0.75, reliability=0.5, n_tokens=9, took=1.0),
+        ScoreAnswer(prefix_id=last.prefix_id, step=3, score=None, raw_score=None, fault="too_long", n_computed=3),
+    ]
+    return [first, second], scores
+
+
+def tables_of_search() -> dict[str, pa.Table]:
+    samples, scores = log_of_search()
+    search = TwoSteps(SearchConfig(n=1, accept=0.5))
+    return {
+        "samples": samples_table([(7, each) for each in samples]),
+        "stepscores": step_scores_table([(7, each) for each in scores]),
+        **results_of([SEARCHED], search, {7: samples}, {7: scores}, "m"),
+    }
+
+
+def test_the_log_of_a_search_comes_back_as_it_went_in_and_says_what_was_found() -> None:
+    tables, (samples, scores) = tables_of_search(), log_of_search()
+    for name, table in tables.items():
+        assert table.schema.equals(SCHEMAS[name])
+        table.validate(full=True)
+    assert sample_answers(tables["samples"]) == [(7, each) for each in samples]
+    assert score_answers(tables["stepscores"]) == [(7, each) for each in scores]
+    (candidate,) = tables["candidates"].to_pylist()
+    assert candidate["steps"] == ["one", "2ф", "3"]
+    assert candidate["step_scores"] == [0.5, None, None]
+    assert (candidate["chosen"], candidate["cut"], candidate["outcome"], candidate["fault"]) == (
+        True,
+        True,
+        True,
+        "too_long",
+    )
+    assert candidate["policy_tokens"] == 5
+    (search,) = tables["searches"].to_pylist()
+    assert (search["chosen"], search["trusted"], search["weakest_step"], search["verdict"]) == (0, False, 1, "correct")
+    assert (search["policy_tokens"], search["steps"], search["scored"], search["unscored"]) == (7, 3, 1, 1)
+
+
 def every_table() -> dict[str, pa.Table]:
     prefix = Prefix(prefix_id="e" * 20, step_index=1, text="one\n", prompt_ids=(1, 2))
     request = Request(request_id=rollout_id("e" * 20, 4), issue_index=4, problem=PROBLEM, prefix=prefix)
@@ -297,6 +387,7 @@ def every_table() -> dict[str, pa.Table]:
         "readings": readings_table([f"{number:020d}" for number in range(len(READ))], READ),
         "scores": scores_table(to_score, scored, aggregation=Aggregation.last, model="m"),
         "reliabilities": learned_table(learn([]), 0),
+        **tables_of_search(),
         "states": JsonLearner("mine", 1, a=0.5).to_table(JsonState(values={"a": 0.25}, chains=3)),
     }
 
