@@ -27,10 +27,10 @@ def search_lines(totals: SearchFigures, figures: RunFigures) -> Iterator[str]:
         yield from _named("trust", trust_sentences(trust, figures.accept, calibrated=figures.calibrated))
     yield f"tokens    {totals.policy_tokens:,} of the policy{_scorer(totals)}"
     yield f"          {totals.tokens_per_problem:,.0f} together for a problem"
-    if figures.by_n is not None:
-        yield from _named("hacking", score_sentences(figures.by_n))
-    if figures.rising is not None:
-        yield from _named("hacking", rising_sentences(figures.rising))
+    if figures.hacking.by_n is not None:
+        yield from _named("hacking", score_sentences(figures.hacking.by_n))
+    if figures.hacking.rising is not None:
+        yield from _named("hacking", rising_sentences(figures.hacking.rising))
 
 
 def _scorer(totals: SearchFigures) -> str:

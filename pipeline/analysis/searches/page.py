@@ -91,7 +91,7 @@ def _banners(found: SearchRunData) -> list[str]:
         said.append(f"{_sentence(found.made_up)}.")
     if found.figures is not None:
         said += [f"{_sentence(words)}." for words in claim_sentences(found.figures.summary)]
-        if (by_n := found.figures.by_n) is not None and by_n.falls:
+        if (by_n := found.figures.hacking.by_n) is not None and by_n.falls:
             said.append(f"{_sentence(next(score_sentences(by_n)))}: see Reward hacking.")
     if found.damaged_starts:
         said.append(f"{_sentence(first_of(found.damaged_starts))} cannot be read.")
@@ -233,11 +233,11 @@ def _trust(figures: RunFigures) -> list[Section]:
 def _hacking(figures: RunFigures) -> list[Section]:
     said: list[str] = []
     chart = None
-    if figures.by_n is not None:
-        said += score_sentences(figures.by_n)
-        chart = charts.score_and_accuracy(figures.by_n)
-    if figures.rising is not None:
-        said += rising_sentences(figures.rising)
+    if figures.hacking.by_n is not None:
+        said += score_sentences(figures.hacking.by_n)
+        chart = charts.score_and_accuracy(figures.hacking.by_n)
+    if figures.hacking.rising is not None:
+        said += rising_sentences(figures.hacking.rising)
     if not said:
         return []
     return [Section(anchor="hacking", heading="Reward hacking", intro=_sentences(said), figures=_some(chart))]

@@ -70,9 +70,15 @@ def rising_sentences(found: RisingChains) -> Iterator[str]:
         f"the last step has a higher score than the first one in {percent(found.wrong.share)} of "
         f"{_chains(found.wrong, 'wrong')}, and in {percent(found.right.share)} of {_chains(found.right, 'right')}"
     )
-    high = found.difference.high
-    if high is None or high >= 0:
-        yield "so a score that rises says nothing of the answer"
+    low, high = found.difference.low, found.difference.high
+    if low is None or high is None:
+        yield "these are too few chains to say whether a rise means anything"
+    elif low > 0:
+        yield "wrong chains rise more often than right ones: a sign of reward hacking"
+    elif high < 0:
+        yield "right chains rise more often than wrong ones: no sign of it"
+    else:
+        yield "the difference is within its interval: a rise is no sign of a right answer, nor of a wrong one"
 
 
 def percent(figure: Interval) -> str:

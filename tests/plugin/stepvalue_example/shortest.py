@@ -35,4 +35,4 @@ class Shortest(Search):
         return Found(candidates=tuple(ends), chosen=chosen)
 
     def _torn(self) -> Steps[None]:
-        yield from score(self.settings.n // 0)
+        yield from score(self.settings.n // 0)  # type: ignore[arg-type]
