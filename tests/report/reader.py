@@ -1,4 +1,4 @@
-"""A reader of the browser of chains, in Chromium."""
+"""A reader of the interactive part of a page, in Chromium."""
 
 import json
 from collections.abc import Iterator
@@ -11,16 +11,17 @@ from selenium.webdriver.support.wait import WebDriverWait
 
 
 class Reader:
-    """What a person does with the page."""
+    """What a person does with the page. `name`: id of its interactive part, with which the ids in it begin."""
 
-    def __init__(self, driver: Chrome, page: Path) -> None:
+    def __init__(self, driver: Chrome, page: Path, name: str = "browser") -> None:
         self.driver = driver
         self._page = page
+        self._name = name
 
     def open(self, hash: str = "") -> None:
         self.driver.get("about:blank")
         self.driver.get(self._page.as_uri() + hash)
-        self.wait("#browser[data-ready]")
+        self.wait(f"#{self._name}[data-ready]")
 
     def all(self, selector: str) -> list[WebElement]:
         return self.driver.find_elements("css selector", selector)
@@ -36,12 +37,12 @@ class Reader:
         ActionChains(self.driver, duration=0).send_keys(*keys).perform()
 
     def search(self, text: str) -> None:
-        box = self.wait("#browser-text")
+        box = self.wait(f"#{self._name}-text")
         box.clear()
         box.send_keys(text)
 
     def counts(self, text: str) -> None:
-        WebDriverWait(self.driver, 10, 0.02).until(lambda _: self.wait("#browser-count").text == text)
+        WebDriverWait(self.driver, 10, 0.02).until(lambda _: self.wait(f"#{self._name}-count").text == text)
 
     def texts(self, selector: str) -> list[str]:
         """Of all elements, in one question."""
@@ -70,11 +71,11 @@ class Reader:
 
 
 @contextmanager
-def watched(driver: Chrome, page: Path) -> Iterator[Reader]:
+def watched(driver: Chrome, page: Path, name: str = "browser") -> Iterator[Reader]:
     """The opened page. After that, it has requested nothing, logged nothing, and executed no text."""
     logged(driver, "browser")
     logged(driver, "performance")
-    reader = Reader(driver, page)
+    reader = Reader(driver, page, name)
     reader.emulate("setDeviceMetricsOverride", width=1200, height=900, deviceScaleFactor=1, mobile=False)
     reader.emulate("setEmulatedMedia", features=[], media="")
     reader.open()

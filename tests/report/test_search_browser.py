@@ -1,0 +1,268 @@
+"""The problems and trees on the page of a search, in Chromium: what a reader does with them, and what text of a model cannot
+do."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from selenium.webdriver import Chrome, Keys
+from selenium.webdriver.support.wait import WebDriverWait
+
+from pipeline.analysis.report.page import Page, html
+from pipeline.analysis.searches.browser.build import build_search_browser
+from pipeline.analysis.searches.problems import SearchedProblem
+from tests.report.reader import Reader, watched
+from tests.searches.trees import grown_tree, written_problem
+
+pytestmark = pytest.mark.slow
+
+SCRIPT = "<script>document.title = 'owned'</script></script><!--"
+IMAGE = "<img src=x onerror=\"document.title = 'owned'\">"
+ARABIC = "نضيف 3 إلى 4 فنحصل على 7."
+LARGE = 5_000
+MANY = 45
+"""Problems of one step: more than a page of the list has."""
+PROBLEMS = MANY + 5
+
+
+def problems() -> list[SearchedProblem]:
+    chains = [
+        ["a one\n", "b two\n", "c three. The answer is 7."],
+        ["a one\n", "b two\n", "d four. The answer is 5."],
+        ["a one\n", "x five\n", "y six. The answer is 5."],
+        ["z seven. The answer is 5."],
+    ]
+    hostile = [[f"We add. {SCRIPT}\n", f"{IMAGE} Two. {ARABIC}"], [f"{SCRIPT}\n", "The answer is 5."]]
+    large, _ = grown_tree(7, LARGE)
+    named = [
+        written_problem(chains, 0, source_id="branched", confidence=0.875, trusted=True),
+        written_problem(hostile, 1, source_id=f"hostile-{IMAGE}", problem=f"What? {IMAGE}{SCRIPT}", final_answer=IMAGE),
+        SearchedProblem(search=written_problem([["a"]], 2, source_id="large").search, tree=large, answers=()),
+        written_problem([], 3, source_id="nothing", final_answer=None, outcome=None, verdict=None, confidence=None),
+        written_problem([["a"], ["b"]], 4, source_id="wrong", outcome=False, trusted=False, final_answer="5"),
+    ]
+    return named + [written_problem([["a"]], row, source_id=f"many-{row}") for row in range(5, PROBLEMS)]
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("search") / "page.html"
+    browser = build_search_browser([problems()], PROBLEMS, 10_000)
+    path.write_bytes(html(Page(title="run", kind="search", inset=browser.inset)))
+    return path
+
+
+@pytest.fixture
+def reader(driver: Chrome, page: Path) -> Iterator[Reader]:
+    with watched(driver, page, "searches") as found:
+        yield found
+
+
+def opened(reader: Reader, source: str) -> None:
+    reader.search(source)
+    WebDriverWait(reader.driver, 10, 0.02).until(lambda _: reader.sources() == [source])
+    reader.wait(".chain-head").click()
+    reader.wait(".chain-body .chain-facts")
+
+
+def rows(reader: Reader) -> list[str]:
+    """The rows of the tree: steps with their number, score and text, groups in words."""
+    ask = """return [...document.querySelectorAll('.tree-row')].map((row) => row.classList.contains('step')
+      ? [row.querySelector('.tree-number').lastChild.textContent, row.querySelector('.chip b').textContent,
+         row.querySelector('.tree-text .prose').textContent].join(' ') : row.querySelector('.tree-group').textContent)"""
+    return list(reader.driver.execute_script(ask))
+
+
+def focused(reader: Reader) -> str:
+    return str(reader.driver.switch_to.active_element.get_attribute("data-key"))
+
+
+def test_filters_and_orders_list_the_problems_that_they_name(reader: Reader) -> None:
+    reader.counts(f"{PROBLEMS} problems")
+    reader.wait(".browser-outcomes input[value=w] + span").click()
+    reader.counts(f"1 of {PROBLEMS} problems")
+    assert reader.sources() == ["wrong"]
+    reader.wait(".browser-outcomes input[value=o] + span").click()
+    assert reader.sources() == ["nothing"]
+    reader.wait(".browser-outcomes input[value=''] + span").click()
+    for name, found in {"trusted": ["branched"], "untrusted": ["wrong"], "unanswered": ["nothing"]}.items():
+        reader.open(f"#problems?which={name}")
+        assert reader.sources() == found
+    reader.open("#problems?sort=sure")
+    assert reader.sources()[0] == "branched"
+    reader.open("#problems?sort=unsure")
+    assert reader.sources()[0] == "nothing"
+    reader.open("#problems?sort=steps")
+    assert reader.sources()[:2] == ["large", "branched"]
+    reader.open("#problems?sort=constructor&which=__proto__&outcome=x")
+    reader.counts(f"{PROBLEMS} problems")
+    reader.search("no such problem")
+    reader.counts(f"0 of {PROBLEMS} problems")
+    reader.wait("#searches-all").click()
+    reader.counts(f"{PROBLEMS} problems")
+
+
+def test_a_tree_shows_the_chosen_chain_and_opens_what_else_was_sampled(reader: Reader) -> None:
+    opened(reader, "branched")
+    path = ["1 1.00 a one", "2 0.50 b two", "3 0.33 c three. The answer is 7."]
+    first, second, third = "or 1 other step, best 1.00", "or 1 other step, best 0.50", "or 1 other step, best 0.33"
+    assert rows(reader) == [path[0], first, path[1], second, path[2], third]
+    assert reader.texts(".tree-row.taken .tree-text .prose") == ["a one", "b two", "c three. The answer is 7."]
+    assert [row.split()[0] for row in reader.texts(".tree-row.weak .tree-number")] == ["step"]
+    assert reader.texts(".tree-row.weak .tree-text .prose") == ["c three. The answer is 7."]
+    assert reader.texts(".pill.weakest") == ["weakest step"]
+    reader.all(".tree-row.group")[1].click()
+    assert rows(reader)[4] == "2 0.50 x five"
+    assert reader.texts(".tree-row.step:not(.taken) .tree-marks small")[-1] == " +1 step, best end 0.33"
+    reader.all(".tree-row.step:not(.taken)")[0].click()
+    assert rows(reader)[5] == "3 0.33 y six. The answer is 5."
+    buttons = reader.all(".tree-bar button")
+    buttons[0].click()
+    assert len(rows(reader)) == 7 + 3
+    buttons[1].click()
+    assert rows(reader) == [path[0], first, path[1], second, path[2], third]
+    reader.wait(".tree-picture .dot[data-at='5']").click()
+    assert "x five" in reader.driver.switch_to.active_element.text
+    cells = reader.texts(".tree-answers td")
+    assert [cells[at : at + 2] for at in (0, 4)] == [["✗ wrong,  5", "3"], ["✓ right,  7 chosen", "1"]]
+
+
+def test_hostile_text_stays_text(reader: Reader) -> None:
+    opened(reader, f"hostile-{IMAGE}")
+    reader.wait(".tree-bar button").click()
+    body = reader.wait(".chain-body").text
+    assert f"What? {IMAGE}{SCRIPT}" in body
+    assert f"We add. {SCRIPT}" in body
+    assert f"{IMAGE} Two. {ARABIC}" in body
+    assert not reader.all("main img, main script")
+
+
+def test_keys_move_through_problems_and_through_a_tree(reader: Reader) -> None:
+    reader.press("/")
+    assert reader.driver.switch_to.active_element.get_attribute("id") == "searches-text"
+    reader.press("branched", Keys.ENTER)
+    assert "chain-head" in reader.focused()
+    reader.press(Keys.ENTER)
+    reader.wait(".tree")
+    reader.press(*[Keys.TAB] * 3)
+    assert "tree-row" in reader.focused()
+    reader.press(Keys.ARROW_DOWN)
+    assert focused(reader) == "g0"
+    reader.press(Keys.ARROW_RIGHT)
+    assert reader.driver.switch_to.active_element.get_attribute("aria-expanded") == "true"
+    reader.press(Keys.ARROW_RIGHT)
+    assert "z seven" in reader.driver.switch_to.active_element.text
+    reader.press(Keys.ARROW_LEFT)
+    assert focused(reader) == "g0"
+    reader.press(Keys.ARROW_LEFT)
+    assert reader.driver.switch_to.active_element.get_attribute("aria-expanded") == "false"
+    reader.press(Keys.END)
+    assert "or 1 other step, best 0.33" in reader.driver.switch_to.active_element.text
+    reader.press(Keys.ENTER, Keys.ARROW_DOWN)
+    assert "d four" in reader.driver.switch_to.active_element.text
+    reader.press(Keys.HOME)
+    assert "a one" in reader.driver.switch_to.active_element.text
+    assert len(reader.all(".tree-row[tabindex='0']")) == 1
+    reader.press(Keys.ESCAPE)
+    assert not reader.all(".chain-head[aria-expanded=true]")
+    assert "chain-head" in reader.focused()
+
+
+def test_screen_readers_hear_the_levels_of_a_tree(reader: Reader) -> None:
+    opened(reader, "branched")
+    reader.all(".tree-row.group")[0].click()
+    found = [(row.get_attribute("role"), row.get_attribute("aria-level")) for row in reader.all(".tree-row")][:4]
+    assert found == [("treeitem", "1"), ("treeitem", "2"), ("treeitem", "3"), ("treeitem", "1")]
+    assert reader.wait(".tree").get_attribute("role") == "tree"
+    assert reader.wait(".tree").get_attribute("aria-label") == "Tree of the problem"
+
+
+def test_a_large_tree_is_there_at_once_and_opens_completely(reader: Reader) -> None:
+    began = time.monotonic()
+    opened(reader, "large")
+    reader.wait(".tree-row")
+    print(f"a tree of {LARGE:,} samples after {time.monotonic() - began:.2f} s")
+    steps = int(reader.wait(".tree-bar p").text.split()[0].replace(",", ""))
+    assert steps > LARGE / 2
+    assert len(reader.all(".tree-picture .dot")) == steps + 1
+    began = time.monotonic()
+    reader.wait(".tree-bar button").click()
+    WebDriverWait(reader.driver, 60, 0.1).until(lambda _: len(reader.all(".tree-row.step")) == steps)
+    print(f"all of its {steps:,} steps after {time.monotonic() - began:.2f} s")
+    reader.driver.execute_script("document.querySelector('.tree-row').focus()")
+    reader.press(Keys.END)
+    assert len(reader.all(".tree-row[tabindex='0']")) == 1
+
+
+def test_many_next_steps_come_in_parts(driver: Chrome, tmp_path: Path) -> None:
+    path = tmp_path / "page.html"
+    wide = written_problem([[f"step {at}"] for at in range(120)], 0, source_id="wide")
+    path.write_bytes(html(Page(title="run", kind="search", inset=build_search_browser([[wide]], 1, 1).inset)))
+    with watched(driver, path, "searches") as reader:
+        opened(reader, "wide")
+        assert rows(reader) == ["1 1.00 step 0", "or 119 other steps, best 1.00"]
+        reader.wait(".tree-row.group").click()
+        assert len(reader.all(".tree-row.step")) == 51
+        assert rows(reader)[-1] == "69 more: Enter shows 50"
+        reader.all(".tree-row.more")[0].click()
+        reader.all(".tree-row.more")[0].click()
+        assert len(reader.all(".tree-row.step")) == 120
+        assert not reader.all(".tree-row.more")
+
+
+def test_a_problem_without_a_step_says_so(reader: Reader) -> None:
+    opened(reader, "nothing")
+    assert reader.texts(".chain-body .browser-note") == ["No step was sampled."]
+    assert "no answer" in reader.texts(".chain-head .pill")
+
+
+def test_pages_turn_and_an_address_brings_back_what_was_open(reader: Reader) -> None:
+    first = reader.sources()
+    reader.wait("#searches-later").click()
+    assert not set(first) & set(reader.sources())
+    reader.press("k")
+    assert reader.sources() == first
+    opened(reader, "branched")
+    asked = WebDriverWait(reader.driver, 10, 0.02).until(
+        lambda driver: "open=" in driver.current_url and driver.current_url.partition("#")[2]
+    )
+    reader.open(f"#{asked}")
+    reader.wait(".chain-body .tree")
+    assert reader.sources() == ["branched"]
+
+
+def test_a_phone_scrolls_down_only(reader: Reader) -> None:
+    reader.emulate("setDeviceMetricsOverride", width=360, height=740, deviceScaleFactor=1, mobile=True)
+    for name in ("branched", f"hostile-{IMAGE}"):
+        opened(reader, name)
+        reader.wait(".tree-bar button").click()
+        assert reader.width() == 360
+
+
+def test_dark_mode_and_paper_have_their_own_look(reader: Reader) -> None:
+    def ground() -> str:
+        return reader.wait(".browser-list").value_of_css_property("background-color")
+
+    light = ground()
+    reader.emulate("setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark"}])
+    assert ground() != light
+    opened(reader, "branched")
+    reader.search("What is it")
+    reader.counts(f"{PROBLEMS - 1} of {PROBLEMS} problems")
+    reader.emulate("setEmulatedMedia", media="print", features=[])
+    shown = [chain.is_displayed() for chain in reader.all(".chain")]
+    assert shown[0]
+    assert not any(shown[1:])
+    assert not reader.all("#searches-filters")[0].is_displayed()
+    assert all(row.is_displayed() for row in reader.all(".tree-row"))
+    assert not reader.all(".tree-bar button")[0].is_displayed()
+
+
+def test_without_scripts_a_line_says_so(driver: Chrome, page: Path) -> None:
+    driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    try:
+        driver.get(page.as_uri())
+        assert "samples/*.parquet" in driver.find_element("css selector", "#searches").text
+    finally:
+        driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})

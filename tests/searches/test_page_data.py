@@ -1,0 +1,124 @@
+"""The data of the page: what a large tree loses, what a long text loses, and which problems have a tree."""
+
+import base64
+import gzip
+import json
+import re
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.analysis.searches.browser import build
+from pipeline.analysis.searches.browser.build import SearchBrowser, build_search_browser
+from pipeline.analysis.searches.browser.data import NO_BLOCK, problem_json, pruned
+from pipeline.analysis.searches.problems import SearchedProblem, answers_of
+from tests.searches.trees import grown_tree, written_problem
+
+
+@given(st.integers(0, 10_000), st.integers(1, 120), st.integers(1, 60))
+def test_a_pruned_tree_keeps_the_path_and_what_was_visited_most(seed: int, samples: int, most: int) -> None:
+    tree, _ = grown_tree(seed, samples)
+    found = pruned(tree, most)
+    kept = found.tree.nodes
+    assert len(kept) - 1 == min(len(tree.nodes) - 1, max(most, len(tree.path)))
+    assert found.hidden == len(tree.nodes) - len(kept)
+    assert kept[0].parent is None
+    assert all(node.parent is not None and node.parent < at for at, node in enumerate(kept[1:], start=1))
+    prefixes = {node.prefix_id for node in kept}
+    for node in kept[1:]:
+        (old,) = [each for each in tree.nodes if each.prefix_id == node.prefix_id]
+        assert old.parent is not None
+        assert node.parent is not None
+        assert tree.nodes[old.parent].prefix_id == kept[node.parent].prefix_id
+    assert [kept[at].prefix_id for at in found.tree.path] == [tree.nodes[at].prefix_id for at in tree.path]
+    if tree.weakest is not None:
+        assert found.tree.weakest is not None
+        assert kept[found.tree.weakest].prefix_id == tree.nodes[tree.weakest].prefix_id
+    lost = [node.visits for node in tree.nodes if node.prefix_id not in prefixes]
+    assert not lost or max(lost) <= min(node.visits for node in kept if not node.on_path)
+
+
+@given(st.integers(0, 10_000), st.integers(0, 60))
+def test_the_page_has_the_tree_as_it_is(seed: int, samples: int) -> None:
+    tree, _ = grown_tree(seed, samples)
+    problem = SearchedProblem(search=written_problem([["a"]]).search, tree=tree, answers=())
+    found = json.loads(problem_json(problem))
+    assert found["parents"] == [-1 if node.parent is None else node.parent for node in tree.nodes]
+    assert found["texts"] == [node.text for node in tree.nodes]
+    assert found["scores"] == [None if node.score is None else round(node.score, 3) for node in tree.nodes]
+    assert (found["tokens"], found["visits"]) == ([n.tokens for n in tree.nodes], [n.visits for n in tree.nodes])
+    ends = {str(at): [n.ends, n.cut, n.answer, n.verdict] for at, n in enumerate(tree.nodes) if n.ends}
+    assert (found["ends"], found["path"], found["weakest"]) == (ends, list(tree.path), tree.weakest)
+    assert (found["discarded"], found["hidden"]) == (samples, 0)
+
+
+def test_long_texts_are_cut_and_say_so() -> None:
+    found = json.loads(problem_json(written_problem([["x" * 5_000]]), 100))
+    assert found["texts"][1] == f"{'x' * 100} ... (5,000 characters, full text in samples/*.parquet)"
+
+
+def test_equal_answers_are_counted_together() -> None:
+    rows: list[dict[str, Any]] = [
+        {"final_answer": "7", "score": 0.5, "verdict": "correct", "chosen": False},
+        {"final_answer": None, "score": None, "verdict": "no_answer", "chosen": False},
+        {"final_answer": "7", "score": 0.25, "verdict": "correct", "chosen": True},
+        {"final_answer": "5", "score": None, "verdict": "incorrect", "chosen": False},
+    ]
+    found = [(each.answer, each.chains, each.best, each.total, each.verdict, each.chosen) for each in answers_of(rows)]
+    assert found[0] == ("7", 2, 0.5, 0.75, "correct", True)
+    assert sorted(found[1:], key=str) == sorted(
+        [(None, 1, None, None, "no_answer", False), ("5", 1, None, None, "incorrect", False)], key=str
+    )
+
+
+def unpacked(browser: SearchBrowser) -> tuple[dict[str, list[Any]], list[Any]]:
+    """The index, and the blocks of problems."""
+    found = dict(re.findall(r'id="(problems-\w+)">([^<]*)<', browser.inset.data))
+    texts = {name: json.loads(gzip.decompress(base64.b64decode(data))) for name, data in found.items()}
+    index = texts.pop("problems-index")
+    return index, [texts[f"problems-{number}"] for number in range(len(texts))]
+
+
+@pytest.mark.parametrize("block_bytes", [1, 2_000, 10**9])
+def test_the_index_says_where_each_problem_is(block_bytes: int) -> None:
+    problems = [written_problem([[f"a {row}\n", "b"]], row) for row in range(7)]
+    with patch.object(build, "BLOCK_BYTES", block_bytes):
+        browser = build_search_browser([problems[:3], problems[3:]], 7, 100)
+    index, blocks = unpacked(browser)
+    assert (browser.listed, browser.trees, browser.total) == (7, 7, 7)
+    assert index["ids"] == [problem.search["problem_id"] for problem in problems]
+    for row, (block, place) in enumerate(zip(index["blocks"], index["places"], strict=True)):
+        assert blocks[block][place]["texts"] == ["", f"a {row}", "b"]
+
+
+def test_a_page_lists_at_most_as_many_problems_as_asked_and_always_the_same() -> None:
+    problems = [written_problem([["a"]], row) for row in range(50)]
+    first, second = (build_search_browser([problems], 50, 10) for _ in range(2))
+    assert first == second
+    index, _ = unpacked(first)
+    places = [int(name.removeprefix("problem-")) for name in index["ids"]]
+    assert places == sorted(places)
+    assert (len(places), first.listed) == (10, 10)
+    assert "lists 10 of the run's 50 problems" in first.inset.html
+
+
+def test_where_trees_do_not_fit_problems_are_listed_without_one() -> None:
+    random_texts = [
+        [f"{row} " + "".join(chr(33 + (row * 7919 + at * 104729) % 90) for at in range(1_500)), "b"]
+        for row in range(60)
+    ]
+    problems = [written_problem([steps], row) for row, steps in enumerate(random_texts)]
+    with patch.object(build, "DATA_BYTES", 12_000), patch.object(build, "BLOCK_BYTES", 1):
+        browser = build_search_browser([problems], 60, 100)
+    index, blocks = unpacked(browser)
+    lost = [row for row, block in enumerate(index["blocks"]) if block == NO_BLOCK]
+    shown = [row for row in range(60) if row not in lost]
+    assert browser.trees == len(shown) == sum(map(len, blocks))
+    assert 0 < len(shown) < 60
+    assert min(shown) < 10
+    assert max(shown) >= 50
+    assert sum(len(data) for data in re.findall(r">([^<]*)<", browser.inset.data)) < 3 * 12_000
+    assert f"has the trees of {browser.trees} of them" in browser.inset.html

@@ -1,0 +1,106 @@
+"""Problems with trees for tests of the page: random ones, and ones with given steps."""
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+from pipeline.analysis.searches.problems import SearchedProblem, answers_of
+from pipeline.analysis.searches.trees import Tree, tree_of
+from pipeline.searches.ids import node_id, prefix_id, root_id
+
+Row = dict[str, Any]
+
+
+_SURE: Row = {"reliability": None, "fault": None}
+
+
+def grown_tree(seed: int, samples: int, problem_id: str = "p") -> tuple[Tree, list[Row]]:
+    """A tree that grows by samples of one step after random nodes, and its samples. The chosen chain is the longest one."""
+    draws = random.Random(seed)
+    open_nodes: list[tuple[str, tuple[str, ...]]] = [(root_id(problem_id), ())]
+    rows: list[Row] = []
+    scores: list[Row] = []
+    ends: list[tuple[str, tuple[str, ...]]] = []
+    for draw in range(samples):
+        after, path = draws.choice(open_nodes)
+        text = f"step {len(path) + 1} {draws.choice('abcdef')}\n"
+        ended = draws.random() < 0.2
+        rows.append(_sample(f"s{draw}", after, draw, [text], ended=ended, right=draws.random() < 0.5))
+        made, path = node_id(f"s{draw}", 0), (*path, text)
+        (ends if ended else open_nodes).append((made, path))
+        score = draws.random()
+        prefix = prefix_id(problem_id, path)
+        scores.append(
+            {"prefix_id": prefix, "score": score, "raw_score": score, "reliability": draws.random(), "fault": None}
+        )
+    chosen = max(ends, key=lambda end: len(end[1]), default=(None, ()))[0]
+    return tree_of(problem_id, rows, scores, chosen=chosen), rows
+
+
+def written_problem(chains: Sequence[Sequence[str]], row: int = 0, **values: Any) -> SearchedProblem:
+    """A problem whose whole chains have these steps. The first one is chosen; step k of each has the score 1 / k.
+    `values`: of its row of `searches`."""
+    problem_id = f"problem-{row}"
+    rows = [
+        _sample(f"s{draw}", root_id(problem_id), draw, list(steps), ended=True, right=draw == 0)
+        for draw, steps in enumerate(chains)
+    ]
+    scores = [
+        {"prefix_id": prefix_id(problem_id, steps[:at]), "score": 1 / at, "raw_score": 1 / at, **_SURE}
+        for steps in chains
+        for at in range(1, len(steps) + 1)
+    ]
+    chosen = node_id("s0", len(chains[0]) - 1) if chains else None
+    candidates = [
+        {"final_answer": each["answer"], "score": 0.5, "verdict": each["verdict"], "chosen": at == 0}
+        for at, each in enumerate(rows)
+    ]
+    search = {
+        "row": row,
+        "problem_id": problem_id,
+        "source_id": f"source-{row}",
+        "problem": "What is it?",
+        "gold_answer": "7",
+        "method": "best_of_n",
+        "n": len(chains),
+        "candidates": len(chains),
+        "chosen": 0 if chains else None,
+        "final_answer": "7" if chains else None,
+        "outcome": True,
+        "verdict": "correct",
+        "score": 0.5,
+        "confidence": 0.5,
+        "trusted": None,
+        "weakest_step": len(chains[0]) if chains else None,
+        "stopped": "done",
+        "steps": sum(map(len, chains)),
+        "scored": len(scores),
+        "unscored": 0,
+        "policy_tokens": 100,
+        "policy_prompt_tokens": 10,
+        "scorer_tokens": 60,
+        "scorer_computed": 30,
+        "seconds": 1.25,
+        **values,
+    }
+    tree = tree_of(problem_id, rows, scores, chosen=chosen)
+    return SearchedProblem(search=search, tree=tree, answers=answers_of(candidates))
+
+
+def _sample(sample_id: str, after: str, draw: int, steps: list[str], *, ended: bool, right: bool) -> Row:
+    ends = [len("".join(steps[: at + 1])) for at in range(len(steps))]
+    return {
+        "row": 0,
+        "sample_id": sample_id,
+        "node_id": after,
+        "draw": draw,
+        "steps": 0,
+        "text": "".join(steps),
+        "step_ends": ends,
+        "token_ends": ends,
+        "finish": "stop",
+        "ended": ended,
+        "answer": ("7" if right else "5") if ended else None,
+        "verdict": ("correct" if right else "incorrect") if ended else None,
+        "n_tokens": ends[-1] + 1,
+    }
