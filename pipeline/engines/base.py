@@ -65,6 +65,9 @@ class Engine(PolicyFacts, Protocol):
         Requests start in the order given. If the engine cannot serve a request but keeps working, the completion has no text
         and the finish `engine_failed`. With `keep_tokens` completions carry their token ids. Raises EngineDied when the engine
         stops working; completions that were yielded before remain valid.
+
+        A completion that ended at a stop text ends with that text, although its last token may have further characters. One
+        where the policy ended its turn does not.
         """
         ...
 
@@ -81,7 +84,7 @@ class BatchEngine(Engine):
     """Base class for your own engine: a subclass implements `complete`, which answers a batch of requests.
 
     `complete` gets at most `capacity` requests. It may be called again while an earlier call still runs. Aborted requests are
-    not passed to it.
+    not passed to it. It may ignore `Request.stop` and `Request.max_tokens`, which only save what a search would throw away.
     """
 
     def __init__(self, tokenizer: Tokenizer, *, policy: str, max_model_len: int, capacity: int = 256) -> None:
@@ -284,6 +287,13 @@ class Policy(OnDevices, Protocol):
         """The highest number of tokens per second that a worker's device allows, with `context` tokens before each generated
         one on average. None where it is unknown before the model is loaded."""
         return None
+
+
+def longest(request: Request, *, usual: int, context: int) -> int:
+    """The limit of a completion in tokens: `usual`, that of the settings, or less where the request wants less or the `context`
+    leaves less. At least 1."""
+    wanted = usual if request.max_tokens is None else min(usual, request.max_tokens)
+    return max(1, min(wanted, context - len(request.prefix.prompt_ids)))
 
 
 def empty_completion(request: Request, finish: Finish) -> Completion:

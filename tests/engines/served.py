@@ -66,6 +66,10 @@ class Server:
     retry_after: str | None = "0.05"
     reports_ids: bool = True
     reports_usage: bool = True
+    stops: bool = False
+    """It ends completions at the stop texts and the limit of a request, and keeps the stop text if asked."""
+    names_stop: str = ""
+    """The field in which it names the stop text that it reached: stop_reason in vLLM, matched_stop in SGLang."""
     elsewhere: str = ""
     """Where it redirects to."""
     bodies: list[dict[str, Any]] = field(default_factory=list)
@@ -136,7 +140,7 @@ class Server:
         answer: dict[str, Any] = {
             "object": "text_completion",
             "model": "somebody else" if act is Act.OTHER_MODEL else body["model"],
-            "choices": [self._choice(index, act) for index in range(count)],
+            "choices": [self._choice(index, act, body) for index in range(count)],
         }
         if self.reports_usage:
             answer["usage"] = {"prompt_tokens": len(body["prompt"]), "completion_tokens": 5 * count}
@@ -153,10 +157,23 @@ class Server:
                 pass
         return json.dumps(answer).encode()
 
-    def _choice(self, index: int, act: Act) -> dict[str, Any]:
+    def _choice(self, index: int, act: Act, body: dict[str, Any]) -> dict[str, Any]:
         text = "=12#7"
         reason = "abort" if act is Act.SHUTTING_DOWN else "stop"
         choice: dict[str, Any] = {"index": index, "text": text, "finish_reason": reason}
+        if self.stops:
+            written = text[: body["max_tokens"]]
+            if len(written) < len(text):
+                choice["finish_reason"] = "length"
+            reached = [(written.find(stop), stop) for stop in body.get("stop", []) if stop in written]
+            text = written
+            if reached:
+                at, stop = min(reached)
+                text = written[:at] + (stop if body.get("include_stop_str_in_output") else "")
+                choice["finish_reason"] = "stop"
+                if self.names_stop:
+                    choice[self.names_stop] = stop
+            choice["text"] = text
         if self.reports_ids:
             choice["token_ids"] = list(text.encode())
         return choice

@@ -2,6 +2,8 @@
 
 import asyncio
 from collections import Counter
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -64,6 +66,48 @@ def test_adjacent_requests_of_a_prefix_are_asked_for_together() -> None:
         ) as made:
             await drained(made, requests(2))
             assert [body["n"] for body in server.bodies] == [1, 1]
+
+    run(work())
+
+
+def test_a_completion_ends_at_its_requests_stop_text_or_limit_and_only_like_requests_go_together() -> None:
+    async def work() -> None:
+        ways: list[dict[str, Any]] = [{}, {"stop": ("#",)}, {"stop": ("#",), "max_tokens": 2}, {"max_tokens": 900}]
+        asked = [replace(each, **own) for at, own in enumerate(ways) for each in requests(3, start=3 * at)]
+        async with running(server := Server(stops=True), choices=4) as made:
+            done = {each.request: each for each in await drained(made, asked, keep_tokens=True)}
+            found = [(done[each].text, done[each].finish) for each in asked[::3]]
+            assert found == [
+                (TEXT, Finish.STOP), ("=12#", Finish.STOP), ("=1", Finish.LENGTH), (TEXT, Finish.STOP),
+            ]  # fmt: skip
+            assert all((done[each].text, done[each].finish) == found[at // 3] for at, each in enumerate(asked))
+            bodies = [(body["n"], body.get("stop"), body["max_tokens"]) for body in server.bodies]
+            assert sorted(bodies, key=str) == sorted(
+                [(3, None, 16), (3, ["#"], 16), (3, ["#"], 2), (3, None, 16)], key=str
+            )
+
+    run(work())
+
+
+@pytest.mark.parametrize("names_stop", ["stop_reason", "matched_stop"])
+def test_servers_that_trim_stop_texts_but_name_them_serve_as_well(names_stop: str) -> None:
+    async def work() -> None:
+        async with running(server := Server(stops=True, names_stop=names_stop), extensions=False) as made:
+            ended, whole = [replace(each, stop=stop) for each, stop in zip(requests(2), [("#",), ("?",)], strict=True)]
+            done = {each.request: each for each in await drained(made, [ended, whole])}
+            assert (done[ended].text, done[whole].text) == ("=12#", TEXT)
+            assert not any("include_stop_str_in_output" in body for body in server.bodies)
+
+    run(work())
+
+
+def test_a_limit_is_what_the_context_leaves() -> None:
+    async def work() -> None:
+        async with running(server := Server(stops=True)) as made:
+            (near,) = requests(1)
+            near = replace(near, prefix=replace(near.prefix, prompt_ids=(1,) * (CONTEXT - 4)), max_tokens=9)
+            (done,) = await drained(made, [near])
+            assert (server.bodies[0]["max_tokens"], done.text, done.finish) == (4, TEXT[:4], Finish.LENGTH)
 
     run(work())
 

@@ -38,6 +38,28 @@ def test_a_request_says_all_that_shapes_the_policy() -> None:
     assert json.loads(wire().body((1,), 1))["top_k"] == -1
 
 
+def test_a_request_may_have_further_stop_texts_and_a_limit_of_its_own() -> None:
+    asked = json.loads(wire(stop=["x"]).body((1,), 1, max_tokens=3, stop=("\n", "y")))
+    assert (asked["stop"], asked["max_tokens"], asked["no_stop_trim"]) == (["x", "\n", "y"], 3, True)
+    asked = json.loads(wire().body((1,), 1, stop=("\n",)))
+    assert (asked["stop"], asked["include_stop_str_in_output"]) == (["\n"], True)
+    assert not {"stop", "include_stop_str_in_output", "no_stop_trim"} & json.loads(wire().body((1,), 1)).keys()
+    asked = json.loads(wire(extensions=False).body((1,), 1, stop=("\n",)))
+    assert "stop" in asked
+    assert not {"include_stop_str_in_output", "no_stop_trim"} & asked.keys()
+
+
+@pytest.mark.parametrize("field", ["stop_reason", "matched_stop"])
+def test_a_stop_text_that_a_server_names_ends_the_text(field: str) -> None:
+    def read(reached: object, text: str = "4") -> str:
+        choice = {**GOOD, "text": text, field: reached}
+        return wire(stop=["x"]).answer(answer(choices=[choice]), 1, stop=("\n",)).choices[0].text
+
+    assert (read("\n"), read("x"), read("x", "4x"), read("\n", "4\n")) == ("4\n", "4x", "4x", "4\n")
+    # The end of a turn, a text that nobody asked for, and what is no text.
+    assert {read(reached) for reached in (None, 7, "y", "", ["x"], {"x": 1}, True)} == {"4"}
+
+
 def test_without_extensions_only_what_openai_knows_is_sent() -> None:
     asked = json.loads(wire(extensions=False, stop=["x"]).body((1,), 1))
     assert set(asked) == {

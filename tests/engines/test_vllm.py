@@ -204,6 +204,61 @@ def test_it_stops_at_the_answer(tiny: Started, monkeypatch: pytest.MonkeyPatch) 
     assert {completion.finish for completion in stopped} == {Finish.STOP}
 
 
+def test_requests_with_stop_texts_and_limits_stand_among_others(tiny: Started, monkeypatch: pytest.MonkeyPatch) -> None:
+    root, *_ = tiny.requests(1, batch=20)
+    ways: list[dict[str, Any]] = [
+        {},
+        {"stop": ("\n",)},
+        {"stop": ("=", "\n")},
+        {"max_tokens": 3},
+        {"max_tokens": 10_000},
+    ]
+    asked = [
+        replace(root, request_id=rollout_id(f"2{way}", number), **own)
+        for number in range(40)
+        for way, own in enumerate(ways)
+    ]
+    done = {each.request.request_id: each for each in tiny.loop.run(tiny.sampled(asked))}
+    texts = {way: [done[rollout_id(f"2{way}", number)] for number in range(40)] for way in range(len(ways))}
+    decode = tiny.engine.tokenizer.decode
+    assert all(each.text == decode(each.token_ids) for some in texts.values() for each in some)
+    assert any(each.text.count("\n") > 1 for each in texts[0])
+    for way, stops in ((1, ("\n",)), (2, ("=", "\n"))):
+        for each in texts[way]:
+            assert all(stop not in each.text[:-1] for stop in stops)
+            assert each.finish is Finish.STOP or each.n_tokens == MAX_TOKENS
+        assert sum(each.text.endswith(stops) for each in texts[way]) > 30
+    assert sum(each.text.endswith("=") for each in texts[2]) > 20
+    assert max(each.n_tokens for each in texts[3]) == 3
+    assert {each.finish for each in texts[3] if each.n_tokens == 3} == {Finish.LENGTH}
+    assert 3 < max(each.n_tokens for each in texts[4]) <= MAX_TOKENS
+
+    monkeypatch.setattr(tiny.engine, "_params", {})
+    monkeypatch.setattr(tiny.engine._sampling, "stop", ["="])
+    with_settings = tiny.loop.run(tiny.sampled([replace(each, request_id=f"3{each.request_id}") for each in asked]))
+    assert all("=" not in each.text[:-1] for each in with_settings)
+    of_newline = [each.text for each in with_settings if each.request.stop == ("\n",)]
+    assert all(not {"=", "\n"} & {*text[:-1]} for text in of_newline)
+    assert sum(text.endswith("=") for text in of_newline) > 20
+
+
+def test_a_completion_where_the_policy_ended_its_turn_does_not_end_with_a_stop_text(tiny: Started) -> None:
+    root, *_ = tiny.requests(1, batch=21)
+    ids = (*root.prefix.prompt_ids, *tiny.engine.tokenizer.encode("21+5=26\n26*2=52\n52-38=14\n"))
+    asked = [replace(prompted(root, number, ids), stop=("\n",)) for number in range(8)]
+    done = tiny.loop.run(tiny.sampled(asked))
+    assert {each.finish for each in done} == {Finish.STOP}
+    assert sum(each.text == "#14" for each in done) > 4
+
+
+def test_a_limit_is_what_the_context_leaves(tiny: Started) -> None:
+    root, *_ = tiny.requests(1, batch=22)
+    long = (root.prefix.prompt_ids * 192)[:188]
+    done = tiny.loop.run(tiny.sampled([prompted(root, 900 + number, long) for number in range(20)]))
+    assert max(each.n_tokens for each in done) == 4
+    assert {each.finish for each in done if each.n_tokens == 4} <= {Finish.LENGTH, Finish.STOP}
+
+
 def test_prompts_that_it_refuses_stand_among_others_that_are_served(tiny: Started) -> None:
     """Too long, of tokens that do not exist, and empty."""
     good = tiny.requests(2, batch=2)
@@ -252,15 +307,16 @@ def test_it_counts_while_it_works_and_what_it_aborts_unasked_is_no_completion(ti
 
 
 def test_requests_with_seeds_are_sampled_alike_again(tiny: Started, monkeypatch: pytest.MonkeyPatch) -> None:
-    def texts(number: int) -> list[str]:
+    def texts(number: int, **own: Any) -> list[str]:
         monkeypatch.setattr(tiny.engine._config, "request_seed", number)
-        done = tiny.loop.run(tiny.sampled(tiny.requests(12, batch=5)))
+        done = tiny.loop.run(tiny.sampled([replace(each, **own) for each in tiny.requests(12, batch=5)]))
         return [completion.text for completion in sorted(done, key=lambda completion: completion.request.request_id)]
 
     first = texts(1)
     assert len(set(first)) > 1
     assert texts(1) == first
     assert texts(2) != first
+    assert texts(1, stop=("\n",)) == [text.splitlines(keepends=True)[0] for text in first]
 
 
 def test_its_death_is_noticed_and_explained(tiny: Started) -> None:

@@ -19,7 +19,7 @@ from pipeline.core.hardware import Hardware
 from pipeline.core.progress import EngineWork, Load
 from pipeline.core.records import Completion, Finish, Request
 from pipeline.data.prompts import Tokenizer
-from pipeline.engines.base import attended_tokens, empty_completion
+from pipeline.engines.base import attended_tokens, empty_completion, longest
 from pipeline.engines.hugging_face import load_tokenizer
 from pipeline.engines.openai.dispatch import Dispatcher
 from pipeline.engines.openai.handshake import context_for, model_context, perform_handshakes
@@ -39,7 +39,7 @@ class _Call:
 
 @dataclass(slots=True, eq=False)
 class _Ask:
-    """Adjacent requests of one prefix that are sent as one HTTP request: a `dispatch.Job`."""
+    """Adjacent requests that are alike (see `_asked_alike`) and are sent as one HTTP request: a `dispatch.Job`."""
 
     engine: "OpenAiEngine"
     call: _Call
@@ -193,8 +193,10 @@ class OpenAiEngine:
         if not requests:
             return True
         prompt = requests[0].prefix.prompt_ids
-        body, limit = self._wire.body(prompt, len(requests)), self._wire.max_bytes(prompt, len(requests))
-        answer = self._wire.answer(await connection.post(at, COMPLETIONS, body, limit=limit), len(requests))
+        stop, most = requests[0].stop, longest(requests[0], usual=self._max_tokens, context=self.max_model_len)
+        body = self._wire.body(prompt, len(requests), max_tokens=most, stop=stop)
+        raw = await connection.post(at, COMPLETIONS, body, limit=self._wire.max_bytes(prompt, len(requests)))
+        answer = self._wire.answer(raw, len(requests), stop=stop)
         before, generated, attended = len(prompt), 0, 0
         for request, choice in zip(requests, answer.choices, strict=False):  # a server may return fewer
             completion = self._completion(request, choice, answer, keep_tokens=ask.call.keep_tokens)
@@ -232,7 +234,7 @@ class OpenAiEngine:
             call.arrived.put_nowait(EngineDied(why))
 
     def _asks(self, call: _Call, requests: Sequence[Request]) -> Iterator[_Ask]:
-        for _, adjacent in groupby(requests, key=lambda request: request.prefix.prefix_id):
+        for _, adjacent in groupby(requests, key=_asked_alike):
             group = tuple(adjacent)
             for begin in range(0, len(group), self._choices):
                 yield _Ask(engine=self, call=call, requests=group[begin : begin + self._choices])
@@ -245,6 +247,11 @@ class OpenAiEngine:
         now = _now()
         self._unfilled_seconds += self._empty * (now - self._counted_at)
         self._counted_at = now
+
+
+def _asked_alike(request: Request) -> tuple[object, ...]:
+    """What requests must have in common to be sent as one."""
+    return request.prefix.prefix_id, request.stop, request.max_tokens
 
 
 def _give(call: _Call, completion: Completion) -> None:

@@ -63,7 +63,8 @@ class BadAnswer(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """One completion of an answer. `token_ids`: the generated tokens. None where the server does not return them."""
+    """One completion of an answer. It ends with the stop text that ended it, if the server returns or names that. `token_ids`:
+    the generated tokens. None where the server does not return them."""
 
     text: str
     finish: Finish
@@ -85,6 +86,8 @@ class Wire:
     def __init__(self, model: str, sampling: SamplingConfig, *, extensions: bool) -> None:
         self._model = model
         self._max_tokens = sampling.max_tokens
+        self._stop = tuple(sampling.stop)
+        self._extensions = extensions
         # Every field is sent: a server takes missing ones from the model's generation_config.json.
         fields: dict[str, object] = {
             "model": model,
@@ -94,8 +97,6 @@ class Wire:
             "frequency_penalty": 0.0,
             "stream": False,
         }
-        if sampling.stop:
-            fields["stop"] = list(sampling.stop)
         if extensions:
             fields |= {
                 "top_k": sampling.top_k or _ALL_TOKENS,
@@ -104,21 +105,26 @@ class Wire:
                 "skip_special_tokens": True,
                 "return_token_ids": True,
             }
-            if sampling.stop:
-                fields |= {"include_stop_str_in_output": True, "no_stop_trim": True}  # the names in vLLM and in SGLang
         self._fields: Mapping[str, object] = fields
 
-    def body(self, prompt_ids: Sequence[int], n: int, *, max_tokens: int | None = None) -> bytes:
-        """A request for `n` completions of a prompt with at most `max_tokens` tokens each (None: the setting)."""
-        asked = {"prompt": list(prompt_ids), "n": n, "max_tokens": max_tokens or self._max_tokens}
+    def body(
+        self, prompt_ids: Sequence[int], n: int, *, max_tokens: int | None = None, stop: Sequence[str] = ()
+    ) -> bytes:
+        """A request for `n` completions of a prompt with at most `max_tokens` tokens each (None: the setting), which end at the
+        texts of `stop` and of the settings."""
+        asked: dict[str, object] = {"prompt": list(prompt_ids), "n": n, "max_tokens": max_tokens or self._max_tokens}
+        if stop or self._stop:
+            asked["stop"] = [*self._stop, *stop]
+            if self._extensions:
+                asked |= {"include_stop_str_in_output": True, "no_stop_trim": True}  # the names in vLLM and in SGLang
         return json.dumps({**self._fields, **asked}, separators=(",", ":")).encode()
 
     def max_bytes(self, prompt_ids: Sequence[int], n: int) -> int:
         """The largest size of an answer to such a request in bytes."""
         return _SPARE_BYTES + n * (self._max_tokens * _BYTES_PER_TOKEN + len(prompt_ids) * _BYTES_PER_PROMPT_ID)
 
-    def answer(self, raw: bytes, n: int) -> Answer:
-        """Parse an answer with 1 to `n` completions. Raises BadAnswer."""
+    def answer(self, raw: bytes, n: int, *, stop: Sequence[str] = ()) -> Answer:
+        """Parse an answer with 1 to `n` completions. `stop`: as in `body`. Raises BadAnswer."""
         fields = as_object(parsed(raw), "the answer")
         refuse_other_model(fields, self._model)
         choices = as_list(fields.get("choices"), "choices")
@@ -127,12 +133,12 @@ class Wire:
         usage = fields.get("usage")
         usage = {} if usage is None else as_object(usage, "usage")
         return Answer(
-            choices=tuple(self._choice(choice) for choice in choices),
+            choices=tuple(self._choice(choice, stop) for choice in choices),
             generated=as_count(usage.get("completion_tokens"), "completion_tokens", n * self._max_tokens),
             cached=cached_tokens(fields),
         )
 
-    def _choice(self, value: object) -> Choice:
+    def _choice(self, value: object, stop: Sequence[str]) -> Choice:
         fields = as_object(value, "a choice")
         text, reason = fields.get("text"), fields.get("finish_reason")
         if not isinstance(text, str) or not _is_unicode(text):
@@ -143,6 +149,10 @@ class Wire:
         if finish is Finish.ENGINE_FAILED:
             return Choice(text="", finish=finish, token_ids=())
         ids = fields.get("token_ids")
+        # vLLM and SGLang name the stop text also where they were not asked to return it.
+        for reached in (fields.get("stop_reason"), fields.get("matched_stop")):
+            if isinstance(reached, str) and reached in (*self._stop, *stop) and not text.endswith(reached):
+                text += reached
         return Choice(text=text, finish=finish, token_ids=None if ids is None else self._token_ids(ids))
 
     def _token_ids(self, value: object) -> tuple[int, ...]:

@@ -2,7 +2,8 @@
 
 Requests are sent one by one (n=1) with token-id prompts, and by default without seeds, which keep vLLM from its fastest sampler
 on GPUs: the samples are recorded instead. Prefix caching is on, and requests of one prefix are adjacent, so its prefill happens
-once. Text is decoded from the whole completion, unless stop texts must be detected while it grows.
+once. Text is decoded from the whole completion, unless stop texts must be detected while it grows. Requests with the same stop
+texts and the same limit share their parameters.
 """
 
 import asyncio
@@ -16,7 +17,7 @@ from pipeline.core.hardware import Hardware
 from pipeline.core.progress import EngineWork, Load
 from pipeline.core.records import Completion, Finish, Request
 from pipeline.data.prompts import Tokenizer
-from pipeline.engines.base import attended_tokens, empty_completion
+from pipeline.engines.base import attended_tokens, empty_completion, longest
 from pipeline.engines.detected_hardware import cpu_hardware, gpu_hardware, part_of
 from pipeline.engines.hugging_face import HfTokenizer
 from pipeline.engines.settings import VllmConfig
@@ -63,7 +64,7 @@ class VllmEngine:
         self._engine: Any = None
         self._tokenizer: HfTokenizer | None = None
         self._slots: asyncio.Semaphore | None = None
-        self._params: Any = None
+        self._params: dict[tuple[tuple[str, ...], int], Any] = {}
         self._slot_meter = SlotMeter()
         self._token_meter = TokenMeter(self._slot_meter)
         self._running = 0
@@ -100,7 +101,6 @@ class VllmEngine:
     async def start(self) -> None:
         config, loaded = self._config, self._loaded
         loaded.load(config, model=self._model(), gpu_share=self._gpu_share, meter=self._token_meter)
-        from vllm.sampling_params import RequestOutputKind, SamplingParams
         from vllm.v1.engine.detokenizer import IncrementalDetokenizer
 
         self._engine = loaded.engine
@@ -113,18 +113,6 @@ class VllmEngine:
         self.hardware = self._running_on(None if loaded.on_cpu else loaded.device)
         self._slots = asyncio.Semaphore(max(self.capacity + 1, int(BACKLOG * self.capacity)))
         self._slot_meter.open(self.capacity)
-        sampling = self._sampling
-        self._params = SamplingParams(
-            temperature=sampling.temperature,
-            top_p=sampling.top_p,
-            top_k=sampling.top_k,
-            min_p=sampling.min_p,
-            max_tokens=sampling.max_tokens,
-            stop=list(sampling.stop),
-            detokenize=bool(sampling.stop),
-            include_stop_str_in_output=True,
-            output_kind=RequestOutputKind.FINAL_ONLY,
-        )
         self.policy = policy_name(
             self._name,
             config,
@@ -228,6 +216,7 @@ class VllmEngine:
         if request.request_id in self._aborted:
             return empty_completion(request, Finish.ABORT)
         prompt = {"prompt_token_ids": list(request.prefix.prompt_ids)}
+        stops = bool(self._sampling.stop or request.stop)
         async for output in self._engine.generate(prompt, self._params_of(request), request.request_id):
             if output.finished:
                 sample = output.outputs[0]
@@ -243,7 +232,7 @@ class VllmEngine:
                 self._attended += attended_tokens(len(prompt_ids), n_tokens)
                 return Completion(
                     request=request,
-                    text=sample.text if self._sampling.stop else completion_text(decode, prompt_ids, sample.token_ids),
+                    text=sample.text if stops else completion_text(decode, prompt_ids, sample.token_ids),
                     finish=_FINISHES[sample.finish_reason],
                     n_tokens=n_tokens,
                     token_ids=tuple(sample.token_ids) if keep_tokens else (),
@@ -251,9 +240,30 @@ class VllmEngine:
         raise EngineDied("vLLM ended a request without an output")
 
     def _params_of(self, request: Request) -> Any:
+        max_tokens = longest(request, usual=self._sampling.max_tokens, context=self.max_model_len)
+        params = self._params.get((request.stop, max_tokens))
+        if params is None:
+            params = self._params[request.stop, max_tokens] = self._new_params(request.stop, max_tokens)
         number = self._config.request_seed
         if number is None:
-            return self._params
-        params = self._params.clone()
+            return params
+        params = params.clone()
         params.seed = request_seed(number, request.request_id)
         return params
+
+    def _new_params(self, stop: Sequence[str], max_tokens: int) -> Any:
+        """How completions are sampled that end at these texts, or those of the settings, or after `max_tokens`."""
+        from vllm.sampling_params import RequestOutputKind, SamplingParams
+
+        sampling = self._sampling
+        return SamplingParams(
+            temperature=sampling.temperature,
+            top_p=sampling.top_p,
+            top_k=sampling.top_k,
+            min_p=sampling.min_p,
+            max_tokens=max_tokens,
+            stop=[*sampling.stop, *stop],
+            detokenize=bool(sampling.stop or stop),
+            include_stop_str_in_output=True,
+            output_kind=RequestOutputKind.FINAL_ONLY,
+        )
