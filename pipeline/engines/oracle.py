@@ -9,8 +9,9 @@ completion is two lines with a made-up number of tokens. In the tree world (`ora
 the problem's tree up to the end of the chain, and each byte is a token. A prefix that is not of the tree is continued as in the
 flat world.
 
-A completion ends at the first of its request's stop texts, which it includes, or after `max_tokens`. In the flat world the
-shorter text has the same share of the made-up tokens.
+A completion ends at the first of its request's stop texts, which it includes, or after `Request.max_tokens`, or in the tree
+world where the context is full. In the flat world a text that is cut has the same share of the made-up tokens. The settings of
+`sampling` have no effect, so that values do not depend on them.
 
 Not covered: the values of the flat world are not consistent where the oracle sampled the chain itself. All its completions
 begin with the same step, so every rollout of the bare problem reproduces the first step, but the two prefixes have different
@@ -33,7 +34,7 @@ from pipeline.core.errors import EngineDied
 from pipeline.core.hardware import Hardware
 from pipeline.core.progress import EngineWork, Load
 from pipeline.core.records import Completion, Finish, Problem, Request
-from pipeline.engines.base import Engine, Policy, PolicyFacts, Surroundings, empty_completion
+from pipeline.engines.base import Engine, Policy, PolicyFacts, Surroundings, empty_completion, longest
 from pipeline.engines.oracle_tree import Tree, uniform, wrong_answers
 from pipeline.engines.oracle_tree import draw as _draw
 from pipeline.graders.base import Ending
@@ -205,8 +206,9 @@ class OracleEngine:
         end = _first_end(text, request.stop)
         if end < len(text):
             text, n_tokens = text[:end], self._count(text[:end], text, n_tokens)
-        if request.max_tokens is not None and n_tokens > request.max_tokens:
-            text, n_tokens = self._cut(text, n_tokens, request.max_tokens)
+        most = longest(request, usual=n_tokens, context=self.max_model_len) if self._tree else request.max_tokens
+        if most is not None and most < n_tokens:
+            text, n_tokens = self._cut(text, n_tokens, most)
             finish = Finish.LENGTH
         return Completion(
             request=request,

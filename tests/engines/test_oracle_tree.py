@@ -322,6 +322,16 @@ def test_a_limit_cuts_no_character() -> None:
         assert found.finish is Finish.LENGTH
 
 
+def test_a_completion_ends_where_the_context_is_full() -> None:
+    (asked,) = requests(1)
+    (whole,) = completions(engine(), [asked])
+    for context in (30, 45, 1000):
+        policy = policy_settings("oracle", oracle=OracleConfig(world=World.tree), max_model_len=context)
+        (found,) = completions(OracleEngine(policy), [asked])
+        assert found.text == whole.text[: context - 1]
+        assert found.finish is (Finish.STOP if context == 1000 else Finish.LENGTH)
+
+
 def test_after_the_end_of_a_chain_nothing_is_written_and_a_step_without_a_line_end_is_ended_first() -> None:
     oracle = engine()
     (chain,) = completions(oracle, requests(1))
