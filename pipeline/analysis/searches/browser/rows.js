@@ -65,16 +65,19 @@ function rowElement(tree, row) {
   const kind = `tree-row ${row.kind}${tree.onPath.has(row.at) && row.kind === "step" ? " taken" : ""}${row.kind === "step" && row.at === tree.data.weakest ? " weak" : ""}`;
   const open = row.closable ? { "aria-expanded": String(tree.open.has(row.key)) } : {};
   const indent = Math.min(MOST_INDENT, row.level - 1);
-  const made = element("li", { class: kind, role: "treeitem", tabindex: "-1", "aria-level": row.level, "data-key": row.key, style: `--indent: ${indent}`, ...open });
+  const made = element("div", { class: kind, role: "treeitem", tabindex: "-1", "aria-level": row.level, "data-key": row.key, style: `--indent: ${indent}`, ...open });
   made.append(element("span", { class: "tree-toggle", "aria-hidden": "true" }), ...CONTENT[row.kind](tree, row));
   return made;
 }
 
-// Draws the first rows at once and the others frame by frame. A row that stays as it is keeps its element.
+// Draws the first rows at once and the others frame by frame, in parts: what is out of sight costs no layout. A row that stays as
+// it is keeps its element.
 function treeView(tree, name) {
-  const list = element("ul", { class: "tree", role: "tree", "aria-label": name });
+  const list = element("div", { class: "tree", role: "tree", "aria-label": name });
   const kept = new Map();
   let rows = [];
+  let drawn = [];
+  let places = new Map();
   let current = null;
   let frame = 0;
 
@@ -88,13 +91,20 @@ function treeView(tree, name) {
   }
 
   function append(count) {
-    const from = list.childElementCount;
-    list.append(...rows.slice(from, Math.min(rows.length, from + count)).map(elementOf));
+    const until = Math.min(rows.length, drawn.length + count);
+    while (drawn.length < until) {
+      const more = rows.slice(drawn.length, Math.min(until, drawn.length + CHUNK)).map(elementOf);
+      for (const made of more) {
+        places.set(made, drawn.length);
+        drawn.push(made);
+      }
+      list.append(element("div", { class: "tree-part", role: "presentation" }, ...more));
+    }
   }
 
   function goOn() {
     cancelAnimationFrame(frame);
-    if (list.childElementCount < rows.length) {
+    if (drawn.length < rows.length) {
       frame = requestAnimationFrame(() => {
         append(CHUNK);
         goOn();
@@ -109,17 +119,18 @@ function treeView(tree, name) {
 
   // Puts the row at `at` in the order of Tab. Rows up to it are drawn.
   function makeCurrent(at) {
-    const row = rows[at];
-    if (!row) return null;
-    if (list.childElementCount <= at) append(at + 1 - list.childElementCount);
+    if (!rows[at]) return null;
+    if (drawn.length <= at) append(at + 1 - drawn.length);
     if (current) current.tabIndex = -1;
-    current = list.children[at];
+    current = drawn[at];
     current.tabIndex = 0;
     return current;
   }
 
   function draw(focus) {
     rows = visible(tree);
+    drawn = [];
+    places = new Map();
     const at = Math.max(0, rows.findIndex((row) => row.key === focus));
     list.classList.toggle("many", rows.length > MANY);
     list.replaceChildren();
@@ -149,7 +160,7 @@ function treeView(tree, name) {
   }
 
   const parentOf = (at) => rows.slice(0, at).findLastIndex((row) => row.level < rows[at].level);
-  const placeOf = (target) => Array.prototype.indexOf.call(list.children, target.closest(".tree-row"));
+  const placeOf = (target) => places.get(target.closest(".tree-row")) ?? -1;
 
   list.addEventListener("click", (event) => {
     const at = placeOf(event.target);
