@@ -34,8 +34,8 @@ SELECT = Command(
 500 random ones for votes). run_dir names the run that sampled the candidates: a chain that was drawn several times then
 counts as often.
 
-A run of `search` has scored candidates, so scores=RUN takes it too; best=FILE then writes what the search chose. searches=RUN or
-searches=[RUN,...] compares what searches chose, on the problems that all runs have. A run of independent chains, such as one of
+A run of `search` has scored candidates, so scores=RUN takes it too; best=FILE then writes what the search chose. searches=RUN
+or searches=[RUN,...] compares what searches chose, on the problems that all runs have. A run of independent chains, such as one of
 search=best_of_n, is what the others are compared with: the best of as many chains as cost the same tokens of policy and scorer.
 """,
     most_used=(

@@ -154,7 +154,7 @@ class Stop(StrEnum):
 class Found:
     """How a search ended. `candidates`: the ended chains that it chose from, in the order in which it made them; no node twice.
     `chosen`: one of them, or None if there is none. `confidence`: how sure the method is of its choice, in [0, 1]: for a choice
-    by score the chain's score, for a vote the share of the votes; None where it does not know."""
+    by score the chain's score, for a vote the share of the votes or less; None where it does not know."""
 
     candidates: tuple[Node, ...]
     chosen: Node | None

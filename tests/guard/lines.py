@@ -86,7 +86,9 @@ PER_COMMAND = {
     ("report", "run_dir"): "[old,new]", ("select", "searches"): "[a,b]",
 }  # fmt: skip
 INSTEAD_OF = {
-    ("score", "run_dir"): "data.path", ("select", "searches"): "scores", ("select", "against"): "scores",
+    ("score", "run_dir"): "data.path",
+    ("select", "searches"): "scores",
+    ("select", "against"): "scores",
     **{("agree", key): "run_dir" for key in ("scores", "threshold", "dev", "page")},
 }
 """What a setting takes the place of, itself or with what stands beside it."""

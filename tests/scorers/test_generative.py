@@ -251,8 +251,8 @@ class Judge(Server):
         choice = {"index": 0, "text": "?", "finish_reason": "length", "logprobs": logprobs}
         return json.dumps({"model": body["model"], "choices": [choice]}).encode()
 
-    def _choice(self, index: int, act: Any) -> dict[str, Any]:
-        return {**super()._choice(index, act), "text": self.critique, "token_ids": list(self.critique.encode())}
+    def _choice(self, index: int, act: Any, body: dict[str, Any]) -> dict[str, Any]:
+        return {**super()._choice(index, act, body), "text": self.critique, "token_ids": list(self.critique.encode())}
 
 
 def judge(critique: str) -> Judge:

@@ -28,8 +28,8 @@ class Reviewer(Server):
 
     critique = "The first paragraph is wrong. \\boxed{0}"
 
-    def _choice(self, index: int, act: Any) -> dict[str, Any]:
-        return {**super()._choice(index, act), "text": self.critique, "token_ids": list(self.critique.encode())}
+    def _choice(self, index: int, act: Any, body: dict[str, Any]) -> dict[str, Any]:
+        return {**super()._choice(index, act, body), "text": self.critique, "token_ids": list(self.critique.encode())}
 
 
 def reviewer(critique: str = Reviewer.critique, context: int = 40 * CONTEXT) -> Reviewer:

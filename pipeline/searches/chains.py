@@ -1,0 +1,103 @@
+"""Methods that sample whole chains, which do not depend on each other: best-of-N, and votes.
+
+Without `search.accept` all n chains are sampled at once. With it they come in rounds of `search.round`, until one suffices.
+"""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+
+from pipeline.searches.base import WHOLE, Found, Search, Steps, Stop, Task, sample, together
+from pipeline.searches.choice import Candidates, Scored, best_of, rank, scored_chain, stop, suffices
+from pipeline.searches.settings import BestOfNConfig, MajorityConfig, WeightedConfig
+from pipeline.searches.votes import vote
+
+
+class _OfChains(Search):
+    """`choose` is what a method adds."""
+
+    newest_only = False
+    settings: BestOfNConfig | MajorityConfig | WeightedConfig
+
+    def search(self, task: Task) -> Steps[Found]:
+        own = self.settings
+        made = Candidates(own)
+        size = own.n if own.accept is None else own.round
+        found = made.found()
+        for first in range(0, own.n, size):
+            draws = range(first, min(own.n, first + size))
+            made.add((yield from together([self._chain(task, draw) for draw in draws])))
+            found = self.choose(made, task)
+            if found.stopped is Stop.ACCEPTED:
+                break
+        return found
+
+    @abstractmethod
+    def choose(self, made: Candidates, task: Task) -> Found:
+        """The choice from the chains so far. `stopped` is ACCEPTED where it suffices."""
+        ...
+
+    def _chain(self, task: Task, draw: int) -> Steps[Scored]:
+        nodes = yield from sample(task.root, draw, WHOLE)
+        if not self.scores:
+            return Scored(node=nodes[-1])
+        return (yield from scored_chain(nodes[-1], task.aggregation))
+
+
+class BestOfN(_OfChains):
+    """The chain with the best score. The confidence is its score."""
+
+    Config = BestOfNConfig
+    settings: BestOfNConfig
+
+    def choose(self, made: Candidates, task: Task) -> Found:
+        return made.found()
+
+
+class Majority(_OfChains):
+    """A chain with the most frequent answer: that with the smallest `node_id`, for there is no better one.
+
+    The confidence is the answer's share of the votes, or `votes.lead_probability` where that is less, because a few votes that
+    agree say little. With `search.accept` the search ends when it reaches that. Without any answer, the first chain is chosen,
+    with confidence 0."""
+
+    Config = MajorityConfig
+    scores = False
+    settings: MajorityConfig
+
+    def choose(self, made: Candidates, task: Task) -> Found:
+        won = vote(made.chains, task.groups, weighted=False)
+        if won is None:
+            return _found(made.chains, made.chains[0] if made.chains else None, 0.0, accepted=False)
+        confidence = min(won.share, won.lead)
+        enough = self.settings.accept is not None and confidence >= self.settings.accept
+        return _found(made.chains, min(won.chains, key=rank), confidence, accepted=enough)
+
+
+class Weighted(_OfChains):
+    """The best-scored chain with the answer whose chains have the largest sum of scores.
+
+    The confidence is the answer's share of this sum, or the chain's score where that is less: a share says nothing of how good
+    the chains are. With `search.accept` the search ends when it reaches that and the chain's reliability is enough. Without any
+    answer, the best chain is chosen."""
+
+    Config = WeightedConfig
+    settings: WeightedConfig
+
+    def choose(self, made: Candidates, task: Task) -> Found:
+        won = vote(made.chains, task.groups, weighted=True)
+        if won is None:
+            return made.found()
+        best = best_of(won.chains, self.settings)
+        assert best is not None
+        confidence = None if best.score is None else min(won.share, best.score)
+        enough = suffices(best, self.settings) and won.share >= (self.settings.accept or 0.0)
+        return _found(made.chains, best, confidence, accepted=enough)
+
+
+def _found(made: Sequence[Scored], chosen: Scored | None, confidence: float | None, *, accepted: bool) -> Found:
+    return Found(
+        candidates=tuple(chain.node for chain in made),
+        chosen=chosen.node if chosen else None,
+        confidence=confidence if chosen else None,
+        stopped=stop(accepted, made),
+    )

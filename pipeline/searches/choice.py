@@ -1,0 +1,117 @@
+"""What the methods share: the score of a chain or of its beginning, which of two is better, and whether one is good enough.
+
+A chain without a score is worse than every chain that has one. Of equally good ones, the smaller `node_id` is the better: so a
+choice depends on no order.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from pipeline.config.choices import Aggregation
+from pipeline.config.search import SearchConfig
+from pipeline.scorers.chain_scores import chain_scores
+from pipeline.searches.base import Found, Node, Steps, StepScore, Stop, path_of, score, step_scores, together
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Scored:
+    """A chain or its beginning, up to `node`, with its score by the task's aggregation; None: it has no score.
+
+    `steps`: the scores of its steps. `reliability`: what the scorer says of the last one."""
+
+    node: Node
+    steps: tuple[StepScore, ...] = ()
+    score: float | None = None
+    reliability: float | None = None
+
+
+Rank = tuple[bool, float, str]
+
+
+def rank(scored: Scored) -> Rank:
+    """The better one has the smaller rank."""
+    return (scored.score is None, -(scored.score or 0.0), scored.node.node_id)
+
+
+def with_scores(node: Node, steps: Sequence[StepScore], aggregation: Aggregation) -> Scored:
+    """A chain with the scores of its steps. If one of them is unknown, the score of the chain is (see `chain_scores`)."""
+    return Scored(
+        node=node,
+        steps=tuple(steps),
+        score=chain_scores([step.score for step in steps]).score_by(aggregation),
+        reliability=steps[-1].reliability if steps else None,
+    )
+
+
+def scored_chain(node: Node, aggregation: Aggregation) -> Steps[Scored]:
+    """A chain whose steps are all scored at once; see `Search.newest_only`."""
+    return with_scores(node, (yield from step_scores(node)), aggregation)
+
+
+def scored_after(before: Scored, node: Node, aggregation: Aggregation) -> Steps[Scored]:
+    """The chain that ends at `node`, of which `before` is the beginning. Asks for the score of each step after `before`: with a
+    cache of prefixes, that costs as much as the score of the last one."""
+    new = yield from together([score(each) for each in path_of(node)[before.node.depth :]])
+    return with_scores(node, (*before.steps, *new), aggregation)
+
+
+def suffices(scored: Scored, settings: SearchConfig) -> bool:
+    """Whether a chain is so good that no more need be sampled: its score reaches `search.accept`, and what the scorer says of
+    its own reliability reaches `search.reliability`."""
+    if settings.accept is None or scored.score is None or scored.score < settings.accept:
+        return False
+    return settings.reliability is None or (
+        scored.reliability is not None and scored.reliability >= settings.reliability
+    )
+
+
+def best_of(chains: Sequence[Scored], settings: SearchConfig) -> Scored | None:
+    """The best one of those that suffice; where none does, of all. None if there is none."""
+    good = [chain for chain in chains if suffices(chain, settings)]
+    return min(good or chains, key=rank, default=None)
+
+
+@dataclass(slots=True, eq=False)
+class Candidates:
+    """The ended chains that a search has made, in order, none twice."""
+
+    settings: SearchConfig
+    chains: list[Scored] = field(default_factory=list)
+    _known: set[str] = field(default_factory=set)
+    _accepted: bool = False
+
+    def add(self, made: Iterable[Scored]) -> None:
+        """Add those of the given chains that have ended."""
+        for chain in made:
+            if chain.node.ended and chain.node.node_id not in self._known:
+                self._known.add(chain.node.node_id)
+                self.chains.append(chain)
+                self._accepted = self._accepted or suffices(chain, self.settings)
+
+    @property
+    def accepted(self) -> bool:
+        """Whether one of them suffices."""
+        return self._accepted
+
+    def found(self) -> Found:
+        """The end of a search that chooses the best one. Its confidence is the score."""
+        best = best_of(self.chains, self.settings)
+        return Found(
+            candidates=tuple(chain.node for chain in self.chains),
+            chosen=best.node if best else None,
+            confidence=best.score if best else None,
+            stopped=stop(self._accepted, self.chains),
+        )
+
+
+def stop(accepted: bool, candidates: Sequence[object]) -> Stop:
+    """Why a search ended that has made these candidates."""
+    return Stop.NO_CHAIN if not candidates else Stop.ACCEPTED if accepted else Stop.DONE
+
+
+def distinct(scored: Iterable[Scored]) -> list[Scored]:
+    """Of those with equal texts the first one. An ended chain and a beginning with the same texts are two."""
+    found: dict[tuple[str, bool], Scored] = {}
+    for each in scored:
+        found.setdefault((each.node.prefix_id, each.node.ended), each)
+    return list(found.values())
