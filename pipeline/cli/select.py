@@ -35,8 +35,8 @@ SELECT = Command(
 counts as often.
 
 A run of `search` has scored candidates, so scores=RUN takes it too; best=FILE then writes what the search chose. searches=RUN
-or searches=[RUN,...] compares what searches chose, on the problems that all runs have. A run of independent chains, such as one of
-search=best_of_n, is what the others are compared with: the best of as many chains as cost the same tokens of policy and scorer.
+or searches=[RUN,...] compares what searches chose, on the problems that all runs have. A run of independent chains, such as one
+of search=best_of_n, is what the others are compared with: the best of as many chains as cost the same tokens in all.
 """,
     most_used=(
         "scores",
