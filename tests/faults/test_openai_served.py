@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -141,6 +142,40 @@ def test_what_a_real_server_answers(server: VllmServer, monkeypatch: pytest.Monk
 
     asyncio.run(work())
     asyncio.run(work("policy.openai.choices=3", "sampling.stop=['=']"))
+
+
+@pytest.mark.parametrize("extensions", [True, False])
+def test_a_real_server_ends_completions_at_a_requests_own_stop_texts_and_limit(
+    server: VllmServer, monkeypatch: pytest.MonkeyPatch, extensions: bool
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+
+    async def work() -> list[Completion]:
+        config = config_for(server, f"policy.openai.extensions={extensions}".lower(), "policy.openai.choices=4")
+        engine = OpenAiEngine(as_type(config.policy, OpenAiPolicyConfig), config.sampling)
+        await engine.start()
+        try:
+            ids = prompts(load_tokenizer(str(ASSET), None), config)[0]
+            root = Prefix(prefix_id="root", step_index=0, text="", prompt_ids=ids)
+            last = "\n".join(json.loads(TRUTH.read_text().splitlines()[0])["steps"][:-1]) + "\n"
+            end = Prefix(prefix_id="end", step_index=3, text=last, prompt_ids=(*ids, *engine.tokenizer.encode(last)))
+            asked = [
+                *(replace(each, stop=("\n",)) for each in requests(root, 40)),
+                *(replace(each, max_tokens=3) for each in requests(replace(root, prefix_id="short"), 8)),
+                *(replace(each, stop=("\n",)) for each in requests(end, 8)),
+            ]
+            found = {each.request.request_id: each async for batch in engine.generate(asked) for each in batch}
+            return [found[each.request_id] for each in asked]
+        finally:
+            await engine.close()
+
+    done = asyncio.run(work())
+    steps, short, ends = done[:40], done[40:48], done[48:]
+    assert all("\n" not in each.text[:-1] for each in steps)
+    assert sum(each.text.endswith("\n") and each.finish is Finish.STOP for each in steps) > 30
+    assert {(each.n_tokens, each.finish) for each in short} == {(3, Finish.LENGTH)}
+    # The policy ends its turn behind the answer.
+    assert sum(each.text == "#16" and each.finish is Finish.STOP for each in ends) > 4
 
 
 def test_labels_from_a_server_agree_with_what_2000_rollouts_say(server: VllmServer, tmp_path: Path) -> None:
