@@ -14,8 +14,14 @@ from tests.conftest import write_rows
 from tests.runtime.in_process import hired_here
 
 Row = dict[str, Any]
-ORACLES = ("policy=oracle", "policy.oracle.world=tree", "scorer=oracle", "scorer.oracle.world=tree")
-"""A policy and a scorer of one world."""
+ORACLES = (
+    "policy=oracle",
+    "policy.oracle.world=tree",
+    "scorer=oracle",
+    "scorer.oracle.world=tree",
+    "scorer.oracle.auc=0.7",
+)
+"""A policy, and a scorer of the same world that is often wrong."""
 
 
 def sums(count: int, *, known: bool = True) -> list[Row]:

@@ -21,6 +21,7 @@ from pipeline.analysis.searches.sentences import (
 )
 from pipeline.core.formatting import first_of, format_count, format_number, format_percent, format_unfinished
 from pipeline.core.records import UNGRADED, Verdict
+from pipeline.core.statistics import CONFIDENCE, wilson
 from pipeline.searches.base import Stop
 
 KIND = "search"
@@ -102,7 +103,7 @@ def _tiles(found: SearchRunData) -> list[Tile]:
     totals, figures = found.totals, found.figures
     if totals is None or figures is None:
         return []
-    tiles = [_problem_tile(found, totals), _accuracy_tile(figures, totals)]
+    tiles = [_problem_tile(found, totals), _accuracy_tile(figures)]
     if (trust := figures.coverage.trust) is not None:
         right = "" if trust.accuracy.value is None else f"; {percent(trust.accuracy)} of them are right"
         tiles.append(
@@ -136,21 +137,16 @@ def _problem_tile(found: SearchRunData, totals: SearchFigures) -> Tile:
     return Tile(name="Problems", value=format_number(totals.problems), note="; ".join(parts))
 
 
-def _accuracy_tile(figures: RunFigures, totals: SearchFigures) -> Tile:
+def _accuracy_tile(figures: RunFigures) -> Tile:
     accuracy = figures.summary.accuracy
     if accuracy.value is None:
         return Tile(name="Accuracy", value="not claimed", note="no answer is known, or none can be graded")
     claimed = figures.summary.searches - figures.summary.unknown - figures.summary.ungraded
-    interval = (
-        ""
-        if accuracy.low is None
-        else f"95 % interval {100 * accuracy.low:.0f} to {100 * (accuracy.high or 0):.0f} %; "
-    )
-    return Tile(
-        name="Accuracy",
-        value=format_percent(accuracy.value),
-        note=f"{interval}of {format_count(claimed, 'known answer')}",
-    )
+    low, high = accuracy.low, accuracy.high
+    if low is None or high is None:  # The bootstrap has no interval where all choices are right, or all are wrong.
+        low, high = wilson(round(accuracy.value * claimed), claimed, CONFIDENCE)
+    note = f"95 % interval {100 * low:.0f} to {100 * high:.0f} %; of {format_count(claimed, 'known answer')}"
+    return Tile(name="Accuracy", value=format_percent(accuracy.value), note=note)
 
 
 def _answers(found: SearchRunData) -> list[Section]:
