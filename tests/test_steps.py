@@ -5,11 +5,11 @@ import time
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pipeline.config.choices import Splitter
-from pipeline.data.formulas import formulas
+from pipeline.data.formulas import formulas, open_formula
 from pipeline.data.steps import join, prefix_text, split, step_texts
 from tests import strategies as our
 
@@ -168,3 +168,21 @@ def test_hostile_repetition_takes_linear_time(unit: str) -> None:
     for splitter in Splitter:
         split(text, splitter, r"\n")
     assert time.process_time() - started < 3
+
+
+@given(our.texts, our.texts)
+@example("It costs $5\n", "$")
+@example("It costs $5 {\nper day", "}$")
+@example("$$a\n$", "$")
+@example("\\begin{a}\n\\[", "\\end{a}")
+def test_only_a_formula_that_is_open_goes_on(before: str, after: str) -> None:
+    opened = open_formula(before)
+    for start, end in formulas(before + after):
+        if "\n" in before[start:] and end > len(before):
+            assert opened is not None
+            assert opened <= start
+
+
+@given(our.pieces)
+def test_between_prose_and_whole_formulas_none_is_open(pieces: list[tuple[bool, str]]) -> None:
+    assert open_formula("".join(text for _, text in pieces)) is None

@@ -20,12 +20,24 @@ _TOKEN = re.compile(
     r"|\\[()\[\]]|\\(?:begin|end)\{[^{}\n]{1,40}\}|\$\$|\$|\n[^\S\n]*+\n"
 )
 _COMMANDS = re.compile(r"\\[A-Za-z]++|\{[^{}]*+\}")
+_UNCLOSED = re.compile(r"\{[^{}]*\Z")
 _PLAIN_WORD = re.compile(r"\s[A-Za-z]{2}")
 _OPENS = {r"\)": r"\(", r"\]": r"\["}
 
 
 def formulas(text: str) -> list[tuple[int, int]]:
     """Start and end of every outermost formula including its delimiters, in order and without overlap, in linear time."""
+    return _read(text)[0]
+
+
+def open_formula(text: str) -> int | None:
+    """Where the first formula begins that is open at the end of a text: one that some continuation closes. None without one."""
+    _, begins = _read(text)
+    return min(begins, default=None)
+
+
+def _read(text: str) -> tuple[list[tuple[int, int]], list[int]]:
+    """The formulas, and where those begin that a continuation may close."""
     spans: list[tuple[int, int]] = []
     open_: list[tuple[str, int]] = []
     waiting: Counter[str] = Counter()
@@ -62,7 +74,10 @@ def formulas(text: str) -> list[tuple[int, int]]:
                 if kind == partner:
                     spans.append((start, token.end()))
                     break
-    return _outermost(spans)
+    begins = [start for _, start in open_[:1]]
+    begins += [display] if display >= 0 else []
+    begins += [dollar] if dollar >= 0 and not _is_money(_UNCLOSED.sub("", text[dollar + 1 :])) else []
+    return _outermost(spans), begins
 
 
 def _opens_inline(text: str, at: int) -> bool:
@@ -74,7 +89,12 @@ def _is_inline(text: str, start: int, end: int) -> bool:
     if text[end - 1].isspace() or text[end + 1 : end + 2].isdigit():
         return False
     content = text[start + 1 : end]
-    return content != "" and not (content[0].isdigit() and _PLAIN_WORD.search(_COMMANDS.sub("", content)))
+    return content != "" and not _is_money(content)
+
+
+def _is_money(content: str) -> bool:
+    """Whether the dollar before this is one, because plain words follow its number."""
+    return content[:1].isdigit() and _PLAIN_WORD.search(_COMMANDS.sub("", content)) is not None
 
 
 def _outermost(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:

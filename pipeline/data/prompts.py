@@ -161,8 +161,9 @@ def cut_on_tokens(
         last -= 1
     new_ends: list[int] = []
     new_token_ends: list[int] = []
+    n_tokens = 0
     for end in ends[:-1]:
-        n_tokens = _tokens_covering(text, len(text[:end].rstrip()), token_ids, decode)
+        n_tokens = _tokens_covering(text, len(text[:end].rstrip()), token_ids, decode, n_tokens)
         while n_tokens < len(token_ids) and len(decode(token_ids[: n_tokens + 1])) <= end:
             n_tokens += 1
         moved = len(decode(token_ids[:n_tokens]))
@@ -172,8 +173,15 @@ def cut_on_tokens(
     return TokenCut(ends=(*new_ends, len(text)), token_ends=(*new_token_ends, last))
 
 
-def _tokens_covering(text: str, end: int, token_ids: Sequence[int], decode: Callable[[Sequence[int]], str]) -> int:
-    low, high = 0, len(token_ids)
+def _tokens_covering(
+    text: str, end: int, token_ids: Sequence[int], decode: Callable[[Sequence[int]], str], least: int
+) -> int:
+    """The number of tokens whose text has the first `end` characters, and is whole; at least `least`."""
+    # The end is likely near: doubling the distance is cheaper than halving that to the end of a long text.
+    low, high = least, least + 1
+    while high < len(token_ids) and len(decode(token_ids[:high])) < end:
+        low, high = high + 1, 2 * high - least + 1
+    high = min(high, len(token_ids))
     while low < high:
         middle = (low + high) // 2
         if len(decode(token_ids[:middle])) < end:

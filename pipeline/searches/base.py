@@ -59,10 +59,14 @@ class Sample:
     draw: int
     steps: int = 1
 
-    @property
-    def key(self) -> str:
-        """Identity of the answer, and of the request that is sent to the engine."""
-        return content_id("sample", self.node.node_id, str(self.draw), str(self.steps))
+    key: str = field(init=False, repr=False)
+    """Identity of the answer. It follows from the texts before it too: an answer that was lost and is sampled again, as another
+    text, has other successors."""
+
+    def __post_init__(self) -> None:
+        node = self.node
+        key = content_id("sample", node.node_id, node.prefix_id, str(self.draw), str(self.steps))
+        object.__setattr__(self, "key", key)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +79,7 @@ class Score:
     @property
     def key(self) -> str:
         """Identity of the answer."""
-        return content_id("score", self.node.prefix_id)
+        return f"score {self.node.prefix_id}"
 
 
 @dataclass(frozen=True, slots=True)

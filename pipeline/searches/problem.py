@@ -6,7 +6,6 @@ What a plug-in raises, asks wrongly or ends with wrongly is a PluginError, which
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
 
 import pyarrow as pa
 
@@ -74,7 +73,8 @@ def _joined(steps: list[str], separator: str) -> tuple[str, ...]:
 
 class ProblemSearch:
     """See the module. `open`: questions without an answer, by key. `nodes`: all known nodes, by id. `given`: those of the chain
-    that the input has. `last_node`: id of the node to which each sample leads in the end."""
+    that the input has. `last_node`: id of the node to which each sample leads in the end. `tokens`: those of each node's last
+    step. `unasked`: ids of samples that `replay` got and the search did not ask for."""
 
     def __init__(self, problem: SearchProblem, search: Search) -> None:
         self.problem = problem
@@ -82,6 +82,7 @@ class ProblemSearch:
         self.scores: dict[str, ScoreAnswer] = {}
         self.open: dict[str, Ask] = {}
         self.failed = False
+        self.unasked: tuple[str, ...] = ()
         self._search = search
         self._start()
 
@@ -93,16 +94,18 @@ class ProblemSearch:
         return self._machine.result if self._machine.done else None
 
     def replay(self, samples: Iterable[SampleAnswer], scores: Iterable[ScoreAnswer]) -> None:
-        """Start from the beginning, with these answers and no others. Raises ValueError for answers that the search did not ask
-        for."""
+        """Start from the beginning, with these answers and no others.
+
+        Answers that the search does not ask for are left out. A log may have such samples: those that follow a lost one, which
+        is another text now. Raises PluginError as all methods do that go on with the search."""
         self.samples, self.scores, self.open, self.failed = {}, {}, {}, False
         self._start()
         left = {each.sample_id: each for each in samples}
-        for each in list(left.values()):
-            if each.draw == FAILED_DRAW:
-                self.fail(left.pop(each.sample_id))
+        failures = [each for each in left.values() if each.draw == FAILED_DRAW]
+        for each in failures:
+            del left[each.sample_id]
         known = {each.prefix_id: each for each in scores}
-        due = [] if self.failed else self.begin()
+        due = self.begin()
         while due:
             asked: list[Ask] = []
             for ask in due:
@@ -112,8 +115,9 @@ class ProblemSearch:
                 elif all(node.prefix_id in known for node in self.to_score(ask)):
                     asked += self.take_scores(ask, [known[node.prefix_id] for node in self.to_score(ask)])
             due = asked
-        if left:
-            raise ValueError(f"the log has sample {next(iter(left))}, which this search did not ask for")
+        for each in failures:
+            self.fail(each)
+        self.unasked = tuple(left)
 
     def begin(self) -> list[Ask]:
         """The first questions."""
@@ -128,10 +132,12 @@ class ProblemSearch:
         """Go on with an answer of the policy. Returns the questions that are new."""
         self.samples[answer.sample_id] = answer
         nodes = nodes_of(self.problem.problem_id, ask, answer)
-        self.nodes |= {node.node_id: node for node in nodes}
         self.last_node[answer.sample_id] = nodes[-1].node_id
-        for node, (begin, end) in zip(nodes, pairwise((0, *answer.token_ends)), strict=False):
+        begin = 0
+        for node, end in zip(nodes, answer.token_ends or (0,), strict=True):
+            self.nodes[node.node_id] = node
             self.tokens[node.node_id] = answer.token_ids[begin:end]
+            begin = end
         del self.open[ask.key]
         return self._advanced(partial(self._machine.take, ask, nodes))
 
@@ -175,7 +181,7 @@ class ProblemSearch:
         method = self._search.settings.method
         with SEARCHES.blame(method, _DOING):
             asked = advance()
-        wrong = next(filter(None, map(wrong_ask, asked)), "")
+        wrong = next(filter(None, map(self._wrong, asked)), "")
         if not wrong and self._machine.done:
             wrong = wrong_found(self._machine.result)
         if wrong:
@@ -185,3 +191,15 @@ class ProblemSearch:
             raise PluginError(f"search {method} of {plugin} failed in {_DOING}: {wrong}")
         self.open |= {ask.key: ask for ask in asked}
         return asked
+
+    def _wrong(self, ask: Ask) -> str:
+        """What is wrong with a question, or an empty text."""
+        if wrong := wrong_ask(ask):
+            return wrong
+        if self.nodes.get(ask.node.node_id) is not ask.node:
+            return f"it asks about a node that is not of problem {self.problem.problem_id}"
+        return (
+            "it asks for a score, but its `scores` is False"
+            if isinstance(ask, Score) and not self._search.scores
+            else ""
+        )

@@ -33,6 +33,8 @@ def results_of(
     for problem in problems:
         each = ProblemSearch(problem, search)
         each.replay(samples.get(problem.row, ()), scores.get(problem.row, ()))
+        if each.unasked:
+            raise ValueError(f"the log has sample {each.unasked[0]}, which this search did not ask for")
         ended.append(each)
     return tables_of(ended, search.settings, model)
 

@@ -1,6 +1,6 @@
 """The log of one unit: its committed rollouts and sampled solutions. It is read once and extended part by part."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 
 import pyarrow as pa
 
@@ -71,6 +71,12 @@ class UnitLog:
     def rows(self, name: str) -> list[pa.Table]:
         """The rows of a log table, each once, as `read` and later commits of this writer have them."""
         return [table for shard, table in self._tables.items() if shard.table == name]
+
+    def leave_out(self, name: str, unwanted: Container[tuple[object, ...]]) -> None:
+        """Leave rows with these keys out of what `rows` gives and `complete` commits."""
+        for shard, table in self._tables.items():
+            if shard.table == name and any(row_id in unwanted for row_id in row_ids(name, table)):
+                self._tables[shard] = table.filter(pa.array([row not in unwanted for row in row_ids(name, table)]))
 
     def of_whole(self, name: str) -> list[pa.Table]:
         """The rows of a log table that the completing record names. Empty where the unit was never complete."""

@@ -17,8 +17,8 @@ def test_ids_stay_the_same_from_version_to_version() -> None:
     assert (root.node_id, root.prefix_id, sample, node_id(sample, 1)) == (
         "327853239575233c03a1",
         "a6d7eafddec4d16a9c84",
-        "c667195d4c003173e60a",
-        "9db77c44c5d9ba0d37d2",
+        "953f12cd37e336bf1370",
+        "dba81077a6e138ae4b9c",
     )
 
 
@@ -45,3 +45,15 @@ def test_no_two_ids_of_a_search_are_equal() -> None:
                 sample = Sample(node=root, draw=draw, steps=steps).key
                 made.update([sample, *(node_id(sample, index) for index in range(3))])
     assert set(made.values()) == {1}
+
+
+def test_an_answer_that_became_another_text_has_other_successors() -> None:
+    root = Node(node_id=root_id("p"), parent=None, depth=0, text="", prefix_id=prefix_id("p", ()))
+
+    def after(text: str) -> str:
+        drawn = node_id(Sample(node=root, draw=0).key, 0)
+        return Sample(
+            node=Node(node_id=drawn, parent=root, depth=1, text=text, prefix_id=prefix_id("p", [text])), draw=0
+        ).key
+
+    assert after("one") == after("one\n") != after("other")

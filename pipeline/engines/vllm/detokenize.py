@@ -24,11 +24,12 @@ CONTEXT_TOKENS = 5
 """Prompt tokens to decode with; the same number as in vLLM."""
 MAX_MORE = 3
 """Further prompt tokens where the first one begins within a character, which has up to four bytes."""
+MOST_CONTEXT = CONTEXT_TOKENS + MAX_MORE
 MAX_DROPPED = 8
 """Most tokens to drop at the end: those of an incomplete character and special tokens between them."""
 STOP_REASON = "answer"
 _UPDATE = ["self", "new_token_ids", "stop_terminated"]
-_BROKEN = "\ufffd"
+BROKEN = "\ufffd"
 
 Decode = Callable[[Sequence[int]], str]
 """The text of token ids without special tokens."""
@@ -36,14 +37,19 @@ Decode = Callable[[Sequence[int]], str]
 
 def completion_text(decode: Decode, prompt_ids: Sequence[int], token_ids: Sequence[int]) -> str:
     """The text of `token_ids` after `prompt_ids`. Empty where they form no complete character."""
-    context, before = _context(decode, prompt_ids)
-    whole = ""
+    text = ""
     for dropped in range(min(MAX_DROPPED, len(token_ids)) + 1):
-        whole = decode([*context, *token_ids[: len(token_ids) - dropped]])
-        if not whole.endswith(_BROKEN):
+        text = text_after(decode, prompt_ids, token_ids[: len(token_ids) - dropped])
+        if not text.endswith(BROKEN):
             break
-    text = whole[len(before) :] if whole.startswith(before) else decode(token_ids)
-    return text.rstrip(_BROKEN)
+    return text.rstrip(BROKEN)
+
+
+def text_after(decode: Decode, prompt_ids: Sequence[int], token_ids: Sequence[int]) -> str:
+    """The text of `token_ids` after `prompt_ids`. An incomplete character at its end is a replacement character."""
+    context, before = _context(decode, prompt_ids)
+    whole = decode([*context, *token_ids])
+    return whole[len(before) :] if whole.startswith(before) else decode(token_ids)
 
 
 def _context(decode: Decode, prompt_ids: Sequence[int]) -> tuple[list[int], str]:
@@ -51,7 +57,7 @@ def _context(decode: Decode, prompt_ids: Sequence[int]) -> tuple[list[int], str]
     for count in range(CONTEXT_TOKENS, CONTEXT_TOKENS + MAX_MORE + 1):
         context = list(prompt_ids[-count:])
         text = decode(context)
-        if _BROKEN not in text:
+        if BROKEN not in text:
             break
     return context, text
 
@@ -67,7 +73,7 @@ class AnswerStop:
     def may_state(self, ids: Sequence[int]) -> bool:
         """Whether a line may state an answer, judged from the texts of its single tokens."""
         line = "".join(map(self.texts.__getitem__, ids))
-        return self.answered.may_state(line) or _BROKEN in line
+        return self.answered.may_state(line) or BROKEN in line
 
 
 class _Texts(dict[int, str]):

@@ -1,50 +1,134 @@
 """Cuts what a policy writes into steps, while it is being written. Pure.
 
 A policy is asked for the text up to a step's end. Where the end of a step is always a certain text, the engine stops there.
-Elsewhere it writes pieces of CHUNK tokens, until they hold the whole step; what it wrote after the step is dropped, and
-counted."""
+Elsewhere it writes pieces of CHUNK tokens, until they hold the whole step.
 
+The steps are those of the whole chain, as `data.steps` cuts it. So a step is complete only where no continuation would move
+its end: a line that ends within a formula goes on. Not covered: formulas of more than MOST_HELD tokens, which are cut like
+other text; patterns of a user's own whose matches depend on more than the next character, or on more than the step before.
+"""
+
+from bisect import bisect, insort
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from pipeline.config.choices import Splitter
 from pipeline.config.label import DataConfig
+from pipeline.data.formulas import open_formula
 from pipeline.data.prompts import TokenCut, cut_on_tokens
 from pipeline.data.steps import split
-from pipeline.engines.vllm.detokenize import Decode, completion_text
+from pipeline.engines.vllm.detokenize import BROKEN, MOST_CONTEXT, Decode, completion_text, text_after
 
 CHUNK = 64
 """Tokens of a piece where no text ends every step: about one step, so that little is dropped and few requests are made."""
+PEEK = 8
+"""Tokens of the first piece after a line that may have ended within a formula. They often show that it has not (`$5` is
+money), and then what follows the line is dropped."""
+MOST_HELD = 256
+"""Tokens after which a formula that is still open is none."""
 _STOPS = {Splitter.newline: ("\n",), Splitter.blank_line: ("\n\n",), Splitter.math_shepherd: ("ки",)}
-_NEXT = {Splitter.math_shepherd: " X"}
-_NEXT_STEP = "X"
-"""What a next step may begin with: a splitter that cuts before it says that the step before it is complete."""
+_FOLLOWED_BY = {Splitter.math_shepherd: (" X",), Splitter.sentence: ("X", "。"), Splitter.regex: ("X", "x", "1")}
+_ANYTHING = ("X",)
+"""What may follow: a step is complete that ends at the same place before each of these."""
+_NO_STEPS = TokenCut(ends=(), token_ends=())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """What is written: its text, and the ends of its complete steps. `held`: a step would end if no formula were open."""
+
+    text: str
+    cut: TokenCut
+    held: bool = False
 
 
 class StepCutter:
-    """See the module. `stops`: the texts that end every step; empty if there are none."""
+    """See the module. `stops`: the texts that end every step; empty if there are none. `chunk`: see CHUNK."""
 
-    def __init__(self, data: DataConfig) -> None:
+    def __init__(self, data: DataConfig, chunk: int = CHUNK) -> None:
+        self.chunk = chunk
         self._data = data
         self.whole_chains = data.splitter is Splitter.whole
         self.stops = _STOPS.get(data.splitter, ())
-        self._next = _NEXT.get(data.splitter, _NEXT_STEP)
+        self._followed_by = _FOLLOWED_BY.get(data.splitter, _ANYTHING)
 
     def stopped(self, text: str) -> bool:
         """Whether a text ends with one of the stops."""
         return bool(self.stops) and text.endswith(self.stops)
 
-    def complete(self, text: str) -> int:
-        """The number of steps in a text that are complete, whatever follows."""
-        return len(self._ends(text + self._next)) - 1 if text.strip() else 0
+    def cut(
+        self,
+        before: str,
+        prompt_ids: Sequence[int],
+        token_ids: Sequence[int],
+        decode: Decode,
+        *,
+        ended: bool,
+        patient: bool = True,
+    ) -> Piece:
+        """The steps of tokens after a prompt, whose ends are ends of tokens: all if the text has `ended`, else those that are
+        complete. `before`: the text of the last step before them. `patient`: a formula that is open may still be closed."""
+        texts = _Texts(prompt_ids, token_ids, decode)
+        size, text = len(token_ids), texts.whole
+        if not text.strip():
+            return Piece(text=text, cut=_NO_STEPS)
+        if ended:
+            ends = _after(before, self._split(before + text))
+            return Piece(text=text, cut=cut_on_tokens(text, ends, range(size), texts.of))
+        complete = self._complete(before + text)
+        opened = open_formula(before + text) if complete and patient else None
+        certain = complete if opened is None else [end for end in complete if end <= opened]
+        held = len(certain) < len(complete)
+        ends = _after(before, certain)
+        if not ends:
+            return Piece(text=text, cut=_NO_STEPS, held=held)
+        # One more token stands for those that follow: its step is not complete.
+        cut = cut_on_tokens(f"{text}X", (*ends, len(text) + 1), range(size + 1), texts.of)
+        return Piece(text=text, cut=TokenCut(ends=cut.ends[:-1], token_ends=cut.token_ends[:-1]), held=held)
 
-    def cut(self, prompt_ids: Sequence[int], token_ids: Sequence[int], decode: Decode) -> tuple[str, TokenCut]:
-        """The text of tokens after a prompt, and the ends of its steps, which are ends of tokens. A blank text has no steps."""
+    def _complete(self, text: str) -> list[int]:
+        """The ends of the steps that end there whatever follows."""
+        first, *others = (self._split(text + more)[:-1] for more in self._followed_by)
+        return [end for end in first if end <= len(text) and all(end in ends for ends in others)]
 
-        def text_of(ids: Sequence[int]) -> str:
-            return completion_text(decode, prompt_ids, ids)
-
-        text = text_of(token_ids)
-        return text, cut_on_tokens(text, self._ends(text), token_ids, text_of)
-
-    def _ends(self, text: str) -> Sequence[int]:
+    def _split(self, text: str) -> tuple[int, ...]:
         return split(text, self._data.splitter, self._data.pattern)
+
+
+class _Texts:
+    """The texts of tokens after a prompt, by their numbers. The number after the last one is that of a token "X".
+
+    `whole`: the text of all, without an incomplete character at its end."""
+
+    def __init__(self, prompt_ids: Sequence[int], token_ids: Sequence[int], decode: Decode) -> None:
+        self._prompt_ids = prompt_ids
+        self._ids = token_ids
+        self._decode = decode
+        size, text = len(token_ids), text_after(decode, prompt_ids, token_ids)
+        self.whole = completion_text(decode, prompt_ids, token_ids) if text.endswith(BROKEN) else text
+        self._known = {0: "", size: text, size + 1: f"{self.whole}X"}
+        self._anchors = [0]
+
+    def of(self, numbers: Sequence[int]) -> str:
+        """The text of the first tokens, or of a single one. An incomplete character at its end is a replacement character."""
+        first, count = (numbers[0], len(numbers)) if numbers else (0, 0)
+        if first:
+            return "X" if first == len(self._ids) else self._piece(first, first + count)
+        text = self._known.get(count)
+        if text is None:
+            anchor = self._anchors[bisect(self._anchors, count) - 1]
+            text = self._known[count] = self._known[anchor] + self._piece(anchor, count)
+            if not text.endswith(BROKEN):
+                insort(self._anchors, count)
+        return text
+
+    def _piece(self, begin: int, end: int) -> str:
+        before = self._ids[max(0, begin - MOST_CONTEXT) : begin]
+        if len(before) < MOST_CONTEXT:
+            before = (*self._prompt_ids[-MOST_CONTEXT:], *before)
+        return text_after(self._decode, before, self._ids[begin:end])
+
+
+def _after(before: str, ends: Sequence[int]) -> tuple[int, ...]:
+    """The ends that lie after a text, counted from its end."""
+    return tuple(end - len(before) for end in ends if end > len(before))

@@ -1,16 +1,20 @@
-"""The searches of a unit: what they ask goes to the engines, and each answer to the log and to its search."""
+"""The searches of a unit: what they ask goes to the engines, and each answer to the log and to its search.
+
+The log counts. Where it has an answer to a question, no engine is asked; where another worker has extended it, the searches
+take the path that it says.
+"""
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from pipeline.core.errors import EngineDied
+from pipeline.core.ids import content_id
 from pipeline.core.records import ChainText, Completion, Finish, Grade, Problem
 from pipeline.core.tables import storable
 from pipeline.graders.base import MAX_ANSWER_KEPT
 from pipeline.runtime.chain_run.worker import Completed, New
-from pipeline.runtime.searching.sampling import Written, chain_tokens
+from pipeline.runtime.searching.written import Written
 from pipeline.scorers.base import StepScores
 from pipeline.searches.base import Ask, Node, Sample, Score, path_of
 from pipeline.searches.log import (
@@ -32,25 +36,57 @@ if TYPE_CHECKING:
     from pipeline.runtime.searching.worker import Searching
 
 _Answers = tuple[dict[str, SampleAnswer], dict[str, ScoreAnswer]]
-"""Logged answers of a problem: of the policy by sample, of the scorer by prefix."""
+"""Answers to a search: of the policy by sample, of the scorer by prefix."""
 
 
 class _Running:
-    """A search with what its requests need: `given_tokens` of the chain that the input has, and `began`, when it would have
-    begun if it had run without a break. `ended` is set at its end."""
+    """A search that goes on. `over` is set when it ends, or when it begins again."""
 
-    def __init__(
-        self, search: ProblemSearch, prompt_ids: tuple[int, ...], given: Mapping[str, tuple[int, ...]]
-    ) -> None:
+    def __init__(self, search: ProblemSearch, work: "Searching") -> None:
         self.search = search
-        problem = search.problem
-        self.row = problem.row
-        self.problem = Problem(problem_id=problem.problem_id, text=problem.problem, golds=problem.golds)
-        self.prompt_ids = prompt_ids
-        self.given_tokens = given
+        asked = search.problem
+        self.problem = Problem(problem_id=asked.problem_id, text=asked.problem, golds=asked.golds)
+        self.prompt_ids = work.prompter.root(self.problem).prompt_ids
+        self._encode = work.engine.tokenizer.encode
         times = [each.seconds for each in search.samples.values()] + [each.seconds for each in search.scores.values()]
+        # When it would have begun if it had run without a break.
         self.began = _now() - max(times, default=0.0)
-        self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._last: tuple[Node, str, tuple[int, ...], str] | None = None
+
+    def end(self) -> None:
+        """Wake who waits for it."""
+        if not self.over.done():
+            self.over.set_result(None)
+
+    def written(self, ask: Sample, work: "Searching") -> Written:
+        """The sample, of which nothing is written yet."""
+        if self._last is None or self._last[0] is not ask.node:  # Samples of a node are asked for together.
+            self._last = self._chain(ask.node)
+        _, stem, before, last_step = self._last
+        # Rows with different chains of one problem are independent.
+        chain = self.search.problem.chain_id if self.search.given else ""
+        return Written(
+            ask=ask,
+            asked=content_id("request", ask.key, chain) if chain else ask.key,
+            problem=self.problem,
+            prompt_ids=self.prompt_ids,
+            before=before,
+            stem=stem,
+            last_step=last_step,
+            limits=work.limits,
+            began=_now(),
+        )
+
+    def _chain(self, node: Node) -> tuple[Node, str, tuple[int, ...], str]:
+        """A node with the text and the tokens up to it, and the text of its last step."""
+        path = path_of(node)
+        given = {each.node_id for each in self.search.given}
+        own = next((at for at, each in enumerate(path) if each.node_id not in given), len(path))
+        tokens = self._encode("".join(each.text for each in path[:own]).rstrip(" \t")) if own else []
+        for each in path[own:]:
+            tokens += self.search.tokens[each.node_id]
+        return node, "".join(each.text for each in path), tuple(tokens), path[-1].text if path else ""
 
 
 class UnitSearches:
@@ -59,26 +95,29 @@ class UnitSearches:
     def __init__(self, work: "Searching", problems: Sequence[SearchProblem]) -> None:
         self._work = work
         self.searches = {problem.row: ProblemSearch(problem, work.search) for problem in problems}
-        self._new_samples: list[tuple[int, SampleAnswer]] = []
-        self._new_scores: list[tuple[int, ScoreAnswer]] = []
-        self._read = False
-        self._known: dict[int, _Answers] = {row: ({}, {}) for row in self.searches}
+        self._known: dict[int, _Answers] = {}
+        """The answers of the log, by row."""
+        self._new: dict[int, _Answers] = {row: ({}, {}) for row in self.searches}
+        self._running: dict[int, _Running] = {}
+        self._asked: set[tuple[int, str]] = set()
+        """Questions that the engines have, by row and key."""
 
     def read(self, log: UnitLog) -> None:
-        samples = [pair for table in log.rows(SAMPLES) for pair in sample_answers(table)]
-        scores = [pair for table in log.rows(STEP_SCORES) for pair in score_answers(table)]
-        known: dict[int, _Answers] = {row: ({}, {}) for row in self.searches}
-        for row, answer in samples:
-            known[row][0][answer.sample_id] = answer
-        for row, score in scores:
-            known[row][1][score.prefix_id] = score
-        if not self._read:
-            for row, search in self.searches.items():
-                search.replay(known[row][0].values(), known[row][1].values())
-        # Another worker may have extended the log: its answers count, and ours to the same questions are forgotten.
-        self._known, self._read = known, True
-        self._new_samples = [(row, each) for row, each in self._new_samples if each.sample_id not in known[row][0]]
-        self._new_scores = [(row, each) for row, each in self._new_scores if each.prefix_id not in known[row][1]]
+        self._known = _answers(log, self.searches)
+        for row, (samples, scores) in self._known.items():
+            search, (new_samples, new_scores) = self.searches[row], self._new[row]
+            known = {**new_samples, **samples}, {**new_scores, **scores}
+            if known == (search.samples, search.scores):
+                continue
+            search.replay(known[0].values(), known[1].values())
+            if (before := self._running.get(row)) is not None:
+                self._begin(row)
+                before.end()
+            # What followed from an answer that the log has otherwise is not asked for any more.
+            self._new[row] = (
+                {key: each for key, each in new_samples.items() if key in search.samples and key not in samples},
+                {key: each for key, each in new_scores.items() if key in search.scores and key not in scores},
+            )
 
     def missing(self) -> dict[int, ChainText]:
         return {row: _chain_text(search.problem) for row, search in self.searches.items() if search.found is None}
@@ -87,142 +126,135 @@ class UnitSearches:
         for row, answer in results.items():
             if answer is not None:
                 self.searches[row].fail(answer)
-                self._new_samples.append((row, answer))
+                self._new[row][0][answer.sample_id] = answer
 
     def new(self) -> New | None:
-        if not self._new_samples and not self._new_scores:
+        samples = [(row, each) for row, (answers, _) in self._new.items() for each in answers.values()]
+        scores = [(row, each) for row, (_, answers) in self._new.items() for each in answers.values()]
+        if not samples and not scores:
             return None
-        samples, scores = list(self._new_samples), list(self._new_scores)
         return New(
             tables={SAMPLES: samples_table(samples), STEP_SCORES: step_scores_table(scores)},
             totals=part_totals(samples, scores),
-            rows=({each.sample_id for _, each in samples}, {(row, each.prefix_id) for row, each in scores}),
+            rows=(samples, scores),
         )
 
     def committed(self, new: New) -> None:
         samples, scores = new.rows
-        self._new_samples = [pair for pair in self._new_samples if pair[1].sample_id not in samples]
-        self._new_scores = [pair for pair in self._new_scores if (pair[0], pair[1].prefix_id) not in scores]
+        for row, answer in samples:
+            self._new[row][0].pop(answer.sample_id, None)
+            self._known[row][0][answer.sample_id] = answer
+        for row, score in scores:
+            self._new[row][1].pop(score.prefix_id, None)
+            self._known[row][1][score.prefix_id] = score
 
     def completed(self, log: UnitLog, last: New | None) -> Completed:
+        unasked = {(row, sample) for row, search in self.searches.items() for sample in search.unasked}
+        log.leave_out(SAMPLES, unasked)
         tables = tables_of(list(self.searches.values()), self._work.search.settings, self._work.scorer_model)
         return Completed(totals=search_totals(tables[SEARCHES]), tables=tables)
 
     async def results(self, chains: Mapping[int, ChainText]) -> AsyncGenerator[Mapping[int, SampleAnswer | None], None]:
-        running = {row: self._running(self.searches[row]) for row in chains}
         try:
-            for each in running.values():
-                self._ask(each, list(each.search.open.values()))
-                self._note_end(each)
-            for row, each in running.items():
-                await self._work.until(each.ended)
+            for row in chains:
+                self._begin(row)
+            for row in chains:
+                while self.searches[row].found is None:
+                    await self._work.until(self._running[row].over)
                 yield {row: None}
         finally:
-            for each in running.values():
-                each.ended.cancel()
+            for row in chains:
+                self._running.pop(row, None)
 
-    def _running(self, search: ProblemSearch) -> _Running:
-        """A search that goes on from its log."""
-        work, problem = self._work, search.problem
-        if not search.open:
+    def _begin(self, row: int) -> None:
+        """Ask what a search has open."""
+        search = self.searches[row]
+        running = self._running[row] = _Running(search, self._work)
+        if search.found is None and not search.open:
             search.begin()
-        root = work.prompter.root(Problem(problem_id=problem.problem_id, text=problem.problem, golds=problem.golds))
-        encode = work.engine.tokenizer.encode
-        given = {
-            node.node_id: tuple(encode("".join(problem.steps[: index + 1]).rstrip()))
-            for index, node in enumerate(search.given)
-        }
-        return _Running(search, root.prompt_ids, given)
+        self._go_on(row, running, list(search.open.values()))
 
-    def _ask(self, running: _Running, asks: Sequence[Ask]) -> None:
-        """Ask the engines, or the log."""
-        search, due = running.search, list(asks)
-        samples, scores = self._known[running.row]
+    def _go_on(self, row: int, running: _Running, asks: Sequence[Ask]) -> None:
+        """Ask the log, or the engines."""
+        search, due = running.search, [*reversed(asks)]
+        samples, scores = self._known.get(row, ({}, {}))
         while due:
             ask = due.pop()
             if isinstance(ask, Sample):
                 if ask.key in samples:
-                    due += search.take_sample(ask, samples[ask.key])
-                else:
-                    self._sample(running, ask)
+                    due += reversed(search.take_sample(ask, samples[ask.key]))
+                elif (row, ask.key) not in self._asked:
+                    self._sample(row, running, ask)
                 continue
             nodes = search.to_score(ask)
             if all(node.prefix_id in scores for node in nodes):
-                due += search.take_scores(ask, [scores[node.prefix_id] for node in nodes])
-            else:
-                self._score(running, ask, nodes)
-
-    def _note_end(self, running: _Running) -> None:
-        if running.search.found is not None and not running.ended.done():
+                due += reversed(search.take_scores(ask, [scores[node.prefix_id] for node in nodes]))
+            elif (row, ask.key) not in self._asked:
+                self._score(row, running, ask)
+        if search.found is not None and not running.over.done():
             self._work.ended += 1
-            running.ended.set_result(None)
+            running.end()
 
-    def _sample(self, running: _Running, ask: Sample) -> None:
-        work = self._work
-        path = path_of(ask.node)
-        written = Written(
-            ask=ask,
-            problem=running.problem,
-            prompt_ids=running.prompt_ids,
-            before=chain_tokens(ask.node, running.search.tokens, running.given_tokens),
-            stem="".join(node.text for node in path),
-            limits=work.limits,
-            began=_now(),
-        )
+    def _waiting(self, row: int, key: str) -> tuple[_Running, Any] | None:
+        """The search that waits for an answer, with its question; None if it does not any more."""
+        running = self._running.get(row)
+        ask = None if running is None else running.search.open.get(key)
+        return None if running is None or ask is None else (running, ask)
+
+    def _sample(self, row: int, running: _Running, ask: Sample) -> None:
+        work, written = self._work, running.written(ask, self._work)
+        self._asked.add((row, ask.key))
 
         def take(completion: Completion) -> None:
-            if running.ended.done():
-                return
             work.tokens += completion.n_tokens
-            answer = written.take(completion, work.cutter, work.engine.tokenizer.decode, work.ending, _now())
+            if self._waiting(row, ask.key) is None:
+                self._asked.discard((row, ask.key))
+                return
+            answer = written.take(completion, work.cutter, work.engine.tokenizer, work.ending, _now())
             if answer is None and written.left > 0:
-                work.sampler.ask(written.request(work.cutter), take)
+                work.sampler.ask(written.next_request(work.cutter), take)
             else:
-                self._grade(running, written, answer or written.no_place(_now()))
+                self._grade(row, written, answer or written.no_place(_now()))
 
         if written.left > 0:
-            work.sampler.ask(written.request(work.cutter), take)
+            work.sampler.ask(written.next_request(work.cutter), take)
         else:
-            asyncio.get_running_loop().call_soon(self._grade, running, written, written.no_place(_now()))
+            work.soon(lambda: self._grade(row, written, written.no_place(_now())))
 
-    def _grade(self, running: _Running, written: Written, answer: SampleAnswer) -> None:
+    def _grade(self, row: int, written: Written, answer: SampleAnswer) -> None:
         """Find the final answer of an ended chain, and its verdict where the right answer is known."""
-        work, ask = self._work, written.ask
+        work, problem = self._work, written.problem
         if not answer.ended or answer.finish in (Finish.ENGINE_FAILED, Finish.ABORT):
-            self._sampled(running, ask, answer)
+            self._sampled(row, written, answer)
             return
-        stem = written.stem
-        if not running.problem.golds:
-            complete = answer.finish is Finish.STOP
-            stated = work.checker.final_answer(stem + answer.text, complete=complete)
-            self._sampled(running, ask, _answered(answer, stated, None))
+        if not problem.golds:
+            text = written.stem + answer.text
+            stated = work.checker.final_answer(text, complete=answer.finish is Finish.STOP)
+            self._sampled(row, written, _answered(answer, stated, None))
             return
-        completion = Completion(
-            request=written.request(work.cutter), text=answer.text, finish=answer.finish, n_tokens=answer.n_tokens
-        )
-        grade = work.judge.at_once(running.problem, completion, stem)
+        completion, stem = written.completion(answer), written.stem
+        grade = work.judge.at_once(problem, completion, stem)
         if grade is not None:
-            self._sampled(running, ask, _answered(answer, grade.answer, grade))
+            self._sampled(row, written, _answered(answer, grade.answer, grade))
             return
 
         async def later() -> None:
             await work.judge.wait_for_capacity()
-            grade = await work.judge.in_time(running.problem, completion, stem)
-            if not running.ended.done():
-                self._sampled(running, ask, _answered(answer, grade.answer, grade))
+            grade = await work.judge.in_time(problem, completion, stem)
+            self._sampled(row, written, _answered(answer, grade.answer, grade))
 
         work.do_later(later())
 
-    def _sampled(self, running: _Running, ask: Sample, answer: SampleAnswer) -> None:
+    def _sampled(self, row: int, written: Written, answer: SampleAnswer) -> None:
+        self._asked.discard((row, answer.sample_id))
+        if (waiting := self._waiting(row, answer.sample_id)) is None:
+            return
+        running, ask = waiting
         answer = replace(answer, seconds=_now() - running.began)
-        self._new_samples.append((running.row, answer))
-        self._ask(running, running.search.take_sample(ask, answer))
-        self._note_end(running)
+        self._new[row][0][answer.sample_id] = answer
+        self._go_on(row, running, running.search.take_sample(ask, answer))
 
-    def _score(self, running: _Running, ask: Score, nodes: Sequence[Node]) -> None:
-        queue = self._work.scores
-        if queue is None:
-            raise EngineDied("the search asks for scores, although it says that it needs none")
+    def _score(self, row: int, running: _Running, ask: Score) -> None:
         path = path_of(ask.node)
         chain = ChainText(
             chain_id=ask.node.prefix_id,
@@ -232,24 +264,18 @@ class UnitSearches:
             prefix_ids=tuple(node.prefix_id for node in path),
         )
         began = _now()
+        self._asked.add((row, ask.key))
 
         def take(found: StepScores) -> None:
-            if not running.ended.done():
-                self._scored(running, ask, path, nodes, found, began)
+            self._asked.discard((row, ask.key))
+            if (waiting := self._waiting(row, ask.key)) is not None:
+                self._scored(row, *waiting, found, began)
 
-        queue.ask(chain, take)
+        self._work.scores_of(chain, take)
 
-    def _scored(
-        self,
-        running: _Running,
-        ask: Score,
-        path: Sequence[Node],
-        nodes: Sequence[Node],
-        found: StepScores,
-        began: float,
-    ) -> None:
-        now = _now()
-        wanted = {node.prefix_id for node in nodes}
+    def _scored(self, row: int, running: _Running, ask: Score, found: StepScores, began: float) -> None:
+        path = path_of(ask.node)
+        now, wanted = _now(), {node.prefix_id for node in running.search.to_score(ask)}
         answers = []
         for step, node in enumerate(path, start=1):
             if node.prefix_id not in wanted:
@@ -269,9 +295,20 @@ class UnitSearches:
                     took=now - began,
                 )
             )
-        self._new_scores += [(running.row, each) for each in answers if each.prefix_id not in running.search.scores]
-        self._ask(running, running.search.take_scores(ask, answers))
-        self._note_end(running)
+        self._new[row][1].update((each.prefix_id, each) for each in answers)
+        self._go_on(row, running, running.search.take_scores(ask, answers))
+
+
+def _answers(log: UnitLog, rows: Mapping[int, object]) -> dict[int, _Answers]:
+    """The answers that a log has, by row."""
+    known: dict[int, _Answers] = {row: ({}, {}) for row in rows}
+    for table in log.rows(SAMPLES):
+        for row, answer in sample_answers(table):
+            known[row][0][answer.sample_id] = answer
+    for table in log.rows(STEP_SCORES):
+        for row, score in score_answers(table):
+            known[row][1][score.prefix_id] = score
+    return known
 
 
 def _answered(answer: SampleAnswer, stated: str | None, grade: Grade | None) -> SampleAnswer:

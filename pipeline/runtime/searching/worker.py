@@ -4,7 +4,7 @@ No search waits for another one. Its next questions are asked as soon as their a
 """
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pyarrow as pa
@@ -23,11 +23,12 @@ from pipeline.runtime.chain_run.worker import ChainWork, ChainWorker, Collected
 from pipeline.runtime.sampling import Backpressure
 from pipeline.runtime.scoring.calibrated import calibration_of, refuse_other
 from pipeline.runtime.searching.pieces import StepCutter
-from pipeline.runtime.searching.sampling import Limits, Sampler
+from pipeline.runtime.searching.sampling import Sampler
 from pipeline.runtime.searching.scoring import ScoreQueue
 from pipeline.runtime.searching.unit import UnitSearches
+from pipeline.runtime.searching.written import Limits
 from pipeline.runtime.worker import Snapshot
-from pipeline.scorers.base import ScoringEngine
+from pipeline.scorers.base import ScoringEngine, StepScores
 from pipeline.scorers.registry import open_scorer, scorer_for
 from pipeline.searches.base import Search
 from pipeline.searches.log import (
@@ -64,7 +65,8 @@ class Searching(ChainWork[SampleAnswer | None]):
         self.scores = None if scoring is None else ScoreQueue(scoring, self._count, self._die)
         self._pressure: Backpressure | None = None
         self._counted = 0
-        self._died: asyncio.Future[None] | None = None
+        self._error: BaseException | None = None
+        self._died = asyncio.Event()
         self._later: set[asyncio.Task[None]] = set()
         self.ended = self.tokens = 0
 
@@ -112,13 +114,14 @@ class Searching(ChainWork[SampleAnswer | None]):
         return UnitSearches(self, search_problems(chains, self.config.data.separator))
 
     async def until(self, done: "asyncio.Future[Any]") -> None:
-        """Wait for `done`. Raises EngineDied when an engine stops working before."""
-        if self._died is None or self._died.done():
-            self._died = asyncio.get_running_loop().create_future()
-        died = self._died
-        await asyncio.wait([done, died], return_when=asyncio.FIRST_COMPLETED)
-        if not done.done():
-            died.result()
+        """Wait for `done`. Raises EngineDied when an engine stops working, or what a plug-in raises. A worker goes on after
+        neither."""
+        if self._error is None and not done.done():
+            died = asyncio.ensure_future(self._died.wait())
+            await asyncio.wait([done, died], return_when=asyncio.FIRST_COMPLETED)
+            died.cancel()
+        if self._error is not None:
+            raise self._error
 
     def failed(self, chain: ChainText) -> SampleAnswer | None:
         return failure(chain.problem_id)
@@ -165,6 +168,19 @@ class Searching(ChainWork[SampleAnswer | None]):
             self._pressure.answer(self._counted - now)
         self._counted = now
 
+    def scores_of(self, chain: ChainText, take: Callable[[StepScores], None]) -> None:
+        """Ask for the scores of a chain. Only for a method that asks for scores."""
+        assert self.scores is not None
+        self.scores.ask(chain, take)
+
+    def soon(self, work: Callable[[], None]) -> None:
+        """Call something that a search waits for, in the next turn of the event loop."""
+
+        async def called() -> None:
+            work()
+
+        self.do_later(called())
+
     def do_later(self, work: Coroutine[Any, Any, None]) -> None:
         """Run something that a search waits for."""
         task = asyncio.create_task(work)
@@ -177,9 +193,9 @@ class Searching(ChainWork[SampleAnswer | None]):
             self._die(error)
 
     def _die(self, error: BaseException) -> None:
-        if self._died is not None and not self._died.done():
-            self._died.set_exception(error)
-            self._died.exception()  # asyncio prints the errors of futures that nobody waits for
+        if self._error is None:
+            self._error = error
+            self._died.set()
 
 
 def searching_work(config: SearchRunConfig, around: Surroundings) -> Searching:
