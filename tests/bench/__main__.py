@@ -17,11 +17,13 @@ from tests.bench.grading import grading
 from tests.bench.growth import growth
 from tests.bench.live import live
 from tests.bench.loop import loop
+from tests.bench.loop_search import loop_search
 from tests.bench.notebook import notebook
 from tests.bench.page import page
 from tests.bench.plan import plan
 from tests.bench.programs import programs
 from tests.bench.real import real
+from tests.bench.regenerate import regenerate
 from tests.bench.report import report
 from tests.bench.results import FLAG, printed
 from tests.bench.score_run import score_run_bench
@@ -51,6 +53,7 @@ OTHERS: dict[str, Callable[[], None]] = {
     "score-run": score_run_bench,
     "calibrate": calibrate,
     "consensus": consensus,
+    "regenerate": regenerate,
     "sweep": sweep,
     "tiny": tiny,
     "real": real,
@@ -59,7 +62,7 @@ OTHERS: dict[str, Callable[[], None]] = {
     "demo": demo,
     "notebook": notebook,
 }
-LONG: dict[str, Callable[[], None]] = {"loop": loop}
+LONG: dict[str, Callable[[], None]] = {"loop": loop, "loop-search": loop_search}
 """Parts of hours, which `all` leaves out."""
 PARTS = THROUGHPUT | OTHERS | LONG
 

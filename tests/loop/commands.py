@@ -53,6 +53,22 @@ def scored(model: Path, run_dir: Path, out: Path, *settings: str) -> Command:
     return ("score", f"model={model}", *settings, f"run_dir={run_dir}", f"out={out}")
 
 
+def searched(
+    policy: TinyPolicy, scorer: Path, problems: Path, run_dir: Path, method: str, n: int, *settings: str
+) -> Command:
+    """Solve problems with the policy, steered by a reward model of `trained`."""
+    return (
+        "search",
+        f"search={method}",
+        f"search.n={n}",
+        *policy.overrides,
+        f"scorer.model={scorer}",
+        f"data.path={problems}",
+        f"run_dir={run_dir}",
+        *settings,
+    )
+
+
 def selected(scores: Path, run_dir: Path, out: Path, *settings: str) -> Command:
     """Choose among the candidates of a run by their scores."""
     return ("select", f"scores={scores}", f"run_dir={run_dir}", *settings, f"out={out}")

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from transformers import set_seed
@@ -29,7 +29,7 @@ from pipeline.scorers.heads import (
 from pipeline.scorers.settings import unescaped
 from pipeline.train.data import StepDataset
 from pipeline.train.model import new_model
-from pipeline.train.result import auc
+from pipeline.train.result import CHECKPOINTS, auc
 from pipeline.train.settings import TrainConfig, TrainTarget
 from pipeline.train.trainer import fit
 from tests.loop.arms import DRAWS, PROBLEMS, SEEDS, Arm, Row, Values, true_rows
@@ -65,6 +65,11 @@ class Experiment:
         self._parts: dict[int, Graded] = {}
         self._labelled: dict[tuple[object, ...], Labelled] = {}
 
+    @property
+    def problems(self) -> set[str]:
+        """All that models learn from, or choose for."""
+        return {exercise.problem for exercise in self._exercises}
+
     def close(self) -> None:
         self._checker.close()
 
@@ -86,6 +91,17 @@ class Experiment:
         result["seconds"] = round(time.monotonic() - began, 1)
         with (self._folder / "results.jsonl").open("a", encoding="utf-8") as file:
             file.write(json.dumps(result) + "\n")
+
+    def write_model(self, arm: Arm, seed: int, out: Path) -> Row:
+        """Train an arm on the chains of a seed into `out`, which `score` and `search` load. Returns what `_chosen` returns: of
+        a model that is there already, what it came to then."""
+        figures = out / "figures.json"
+        if not figures.exists():
+            self._show(f"{arm.name}, chains of seed {seed}: {out}")
+            shutil.rmtree(out, ignore_errors=True)
+            found = self._trained(arm, self._labels(arm, seed), seed, out=out)
+            figures.write_text(json.dumps(found), encoding="utf-8")
+        return cast("Row", json.loads(figures.read_text(encoding="utf-8")))
 
     @cached_property
     def candidates(self) -> Candidates:
@@ -140,11 +156,12 @@ class Experiment:
         part = pool_part(file, of, draws=draws, rollouts=rollouts, seed=seed, show=self._show)
         return Graded(part=part, checker=self._checker, sampler=Sampler(SEEDS + 1 + seed))
 
-    def _trained(self, arm: Arm, labels: Labelled, training_seed: int) -> Row:
-        out = self._folder / "model"
-        shutil.rmtree(out, ignore_errors=True)
+    def _trained(self, arm: Arm, labels: Labelled, training_seed: int, out: Path | None = None) -> Row:
+        """`out`: where the model is kept; None: it is not."""
+        folder = self._folder / "model" if out is None else out
+        shutil.rmtree(folder, ignore_errors=True)
         config = TrainConfig(
-            **{**arm.settings, "run_dir": "unused", "model": str(ASSET), "out": str(out), "seed": training_seed}
+            **{**arm.settings, "run_dir": "unused", "model": str(ASSET), "out": str(folder), "seed": training_seed}
         )
         training, held_out = (
             StepDataset.of_rows(labels.rows, config, self._tokenizer, max_length=self._max_length, held_out=held)
@@ -157,6 +174,10 @@ class Experiment:
         fitted = fit(config, model, self._tokenizer, training, held_out, lines.append)
         for line in lines:
             self._show(f"  {line}")
+        if out is not None:
+            model.save_pretrained(out)
+            self._tokenizer.save_pretrained(out)
+            shutil.rmtree(out / CHECKPOINTS, ignore_errors=True)
         return {
             "chains": len(training) + len(held_out),
             "held_out_loss": fitted.metrics.loss,

@@ -18,6 +18,8 @@ ROWS = 1024
 """Texts that are drawn together, about."""
 _GROWTH = 24
 """Tokens by which the cache of keys and values grows."""
+_PLACES = 2
+"""Times the context: texts that are filled up on the left stand further right."""
 _STILL_DRAWN = 0.7
 """Rows are dropped from the batch when fewer than this share of it goes on."""
 
@@ -34,10 +36,11 @@ class Sampler:
         self._layers = range(config.num_hidden_layers)
         self._heads = config.num_attention_heads
         self._epsilon = config.rms_norm_eps
-        self._end = config.eos_token_id
+        self.end: int = config.eos_token_id
+        """The token that ends a text."""
         size = config.hidden_size // self._heads
         speeds = config.rope_parameters["rope_theta"] ** (-torch.arange(0, size, 2) / size)
-        angles = torch.outer(torch.arange(config.max_position_embeddings), speeds).repeat(1, 2)
+        angles = torch.outer(torch.arange(_PLACES * config.max_position_embeddings), speeds).repeat(1, 2)
         self._cos, self._sin = angles.cos(), angles.sin()
         self._generator = torch.Generator().manual_seed(seed)
         self.drawn_tokens = 0
@@ -57,6 +60,15 @@ class Sampler:
                 for number, place in enumerate(chosen):
                     yield place, found[number * times : (number + 1) * times]
 
+    def continued(
+        self, prompts: Sequence[Ids], chances: torch.Tensor, limits: Sequence[int], ends: Sequence[int | None]
+    ) -> list[list[int]]:
+        """One completion of each prompt, of any lengths, with the token that ends it. `chances`, shape (prompts, tokens):
+        numbers from [0, 1) that decide the tokens; so a completion does not depend on the others but for rounding. `limits`:
+        the longest length of each. `ends`: a token that ends it besides the policy's own end, or None."""
+        with torch.inference_mode():
+            return self._continued(prompts, chances, torch.tensor(limits), ends)
+
     def logits(self, ids: torch.Tensor) -> torch.Tensor:
         """Of the token after each of the given ones, shape (texts, length, vocabulary)."""
         return self._logits(self._passed(ids, 0, []))
@@ -66,7 +78,7 @@ class Sampler:
         hidden = self._passed(torch.tensor(prompts), 0, cache)[:, -1:].repeat_interleave(times, 0)
         cache[:] = [(keys.repeat_interleave(times, 0), values.repeat_interleave(times, 0)) for keys, values in cache]
         rows = torch.arange(len(hidden))
-        texts = torch.full((len(hidden), MAX_TOKENS), self._end)
+        texts = torch.full((len(hidden), MAX_TOKENS), self.end)
         length = len(prompts[0])
         for position in range(MAX_TOKENS):
             chances = self._logits(hidden)[:, -1].softmax(-1)
@@ -74,17 +86,55 @@ class Sampler:
             tokens = (chances / noise).argmax(-1)
             texts[rows, position] = tokens
             self.drawn_tokens += len(rows)
-            alive = tokens != self._end
+            alive = tokens != self.end
             if not alive.any() or position + 1 == MAX_TOKENS:
                 break
             if alive.float().mean() < _STILL_DRAWN:
                 rows, tokens = rows[alive], tokens[alive]
                 cache[:] = [(keys[alive], values[alive]) for keys, values in cache]
             hidden = self._passed(tokens[:, None], length + position, cache)
-        return [_until(text, self._end) for text in texts.tolist()]
+        return [_until(text, self.end) for text in texts.tolist()]
 
-    def _passed(self, ids: torch.Tensor, begin: int, cache: _Cache) -> torch.Tensor:
-        """The last hidden states of tokens from position `begin` on; their keys and values enter the cache."""
+    def _continued(
+        self, prompts: Sequence[Ids], chances: torch.Tensor, limits: torch.Tensor, ends: Sequence[int | None]
+    ) -> list[list[int]]:
+        distinct = {prompt: place for place, prompt in enumerate(dict.fromkeys(map(tuple, prompts)))}
+        length = max(map(len, distinct))
+        # Filled up on the left. Only differences of positions matter to this model, so all may stand at the same place.
+        pads = torch.tensor([length - len(prompt) for prompt in distinct])
+        ids = torch.tensor([[self.end] * (length - len(prompt)) + list(prompt) for prompt in distinct])
+        places = torch.arange(length + chances.shape[1])
+        begun = pads[:, None] <= places
+        causal = places[:length, None] >= places[:length]
+        # Where nothing is begun yet, a token sees what it likes: without any it would be no number, and spoil the others.
+        mask = causal & (begun[:, None, :length] | ~begun[:, :length, None])
+        cache: _Cache = []
+        hidden = self._passed(ids, 0, cache, mask[:, None])[:, -1:]
+        of = torch.tensor([distinct[tuple(prompt)] for prompt in prompts])
+        hidden, begun = hidden[of], begun[of]
+        cache[:] = [(keys[of], values[of]) for keys, values in cache]
+        stops = torch.tensor([self.end if end is None else end for end in ends])
+        rows = torch.arange(len(prompts))
+        found: list[list[int]] = [[] for _ in prompts]
+        for position in range(chances.shape[1]):
+            sums = self._logits(hidden)[:, -1].double().softmax(-1).cumsum(-1)
+            tokens = (sums < chances[rows, position, None] * sums[:, -1:]).sum(-1)
+            for row, token in zip(rows.tolist(), tokens.tolist(), strict=True):
+                found[row].append(token)
+            self.drawn_tokens += len(rows)
+            alive = (tokens != self.end) & (tokens != stops[rows]) & (limits[rows] > position + 1)
+            if not alive.any():
+                break
+            if not alive.all():
+                rows, tokens, begun = rows[alive], tokens[alive], begun[alive]
+                cache[:] = [(keys[alive], values[alive]) for keys, values in cache]
+            seen = begun[:, None, None, : length + position + 1]
+            hidden = self._passed(tokens[:, None], length + position, cache, seen)
+        return found
+
+    def _passed(self, ids: torch.Tensor, begin: int, cache: _Cache, mask: torch.Tensor | None = None) -> torch.Tensor:
+        """The last hidden states of tokens from position `begin` on; their keys and values enter the cache. `mask`: which
+        tokens each one sees, shape (texts, 1, length, all tokens); None: those before it and itself."""
         until = begin + ids.shape[1]
         cos, sin = self._cos[begin:until], self._sin[begin:until]
         hidden = self._weights["model.embed_tokens.weight"][ids]
@@ -104,7 +154,11 @@ class Sampler:
             for whole, new in zip(held, (keys, values), strict=True):
                 whole[:, :, begin:until] = new
             seen = functional.scaled_dot_product_attention(
-                query, held[0][:, :, :until], held[1][:, :, :until], is_causal=ids.shape[1] > 1
+                query,
+                held[0][:, :, :until],
+                held[1][:, :, :until],
+                attn_mask=mask,
+                is_causal=mask is None and ids.shape[1] > 1,
             )
             hidden = hidden + seen.transpose(1, 2).flatten(2) @ self._weights[f"{name}.self_attn.o_proj.weight"].T
             normed = self._normed(hidden, f"{name}.post_attention_layernorm")
