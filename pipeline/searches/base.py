@@ -19,6 +19,7 @@ from typing import Any, ClassVar, Protocol, TypeVar
 from pipeline.config.choices import Aggregation
 from pipeline.config.search import SearchConfig
 from pipeline.core.ids import content_id
+from pipeline.searches.ids import sample_id
 
 T = TypeVar("T")
 WHOLE = 0
@@ -60,13 +61,11 @@ class Sample:
     steps: int = 1
 
     key: str = field(init=False, repr=False)
-    """Identity of the answer. It follows from the texts before it too: an answer that was lost and is sampled again, as another
-    text, has other successors."""
+    """Identity of the answer: `ids.sample_id`."""
 
     def __post_init__(self) -> None:
         node = self.node
-        key = content_id("sample", node.node_id, node.prefix_id, str(self.draw), str(self.steps))
-        object.__setattr__(self, "key", key)
+        object.__setattr__(self, "key", sample_id(node.node_id, node.prefix_id, self.draw, self.steps))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,5 +1,5 @@
 """The ids of the nodes of a search. They follow from the problem and the draws alone, so a search that starts again finds its
-log. A sample's id is `searches.base.Sample.key`."""
+log."""
 
 from collections.abc import Sequence
 
@@ -9,6 +9,12 @@ from pipeline.core.ids import content_id
 def root_id(problem_id: str) -> str:
     """Id of the node without steps."""
     return content_id("root", problem_id)
+
+
+def sample_id(node_id: str, prefix_id: str, draw: int, steps: int) -> str:
+    """Id of a sample of `steps` steps after a node. It follows from the texts before it too: an answer that was lost and is
+    sampled again, as another text, has other successors."""
+    return content_id("sample", node_id, prefix_id, str(draw), str(steps))
 
 
 def node_id(sample_id: str, index: int) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pipeline.analysis.searches.curves import chances_by_size
+from pipeline.analysis.searches.curves import best_chances, vote_chances
 from pipeline.analysis.searches.equal_tokens import EqualTokens, at_equal_tokens, rights
 from pipeline.analysis.searches.estimates import mean_over, problem_means
 from pipeline.analysis.searches.records import SearchRun
@@ -70,11 +70,11 @@ def lines(found: Sequence[Line]) -> Iterator[str]:
 
 def exact_lines(chains: SearchRun, sizes: Sequence[int]) -> Iterator[str]:
     """What n of the chains of best-of-n achieve in expectation: less noise than one draw of n has."""
-    chances = chances_by_size(chains, sizes, SEED)
+    best, votes = best_chances(chains, sizes), vote_chances(chains, sizes, SEED)
     yield f"{'n':>4}{'best of n':>21}{'weighted vote':>21}{'majority vote':>21}{'bound':>21}"
     bounds = bound_by_size(chains, sizes)
     for at, n in enumerate(sizes):
-        columns = [each[:, at] for each in (chances.best, chances.weighted, chances.majority, bounds)]
+        columns = [each[:, at] for each in (best.right, votes.weighted, votes.majority, bounds)]
         yield f"{n:>4}" + "".join(f"{shown(mean_over(column, SEED)):>21}" for column in columns)
 
 

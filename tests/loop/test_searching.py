@@ -180,9 +180,11 @@ def test_runs_with_a_problem_in_common_are_not_taken_together(tmp_path: Path) ->
 
 def test_a_line_holds_the_accuracy_of_each_run_and_of_all(tmp_path: Path) -> None:
     chains = [Ended(right=True, scores=(0.2,)), Ended(right=False, scores=(0.9,)), Ended(right=False, scores=(0.4,))]
-    costs = {"policy_tokens": 60, "scorer_computed": 30}
     reference = [
-        _written(tmp_path / f"chains-{name}", [Searched(problem=name, candidates=chains, chosen=1, **costs)])
+        _written(
+            tmp_path / f"chains-{name}",
+            [Searched(problem=name, candidates=chains, chosen=1, policy_tokens=60, scorer_computed=30)],
+        )
         for name in ("a", "b", "c")
     ]
     runs = [

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from pipeline.core.ids import content_id
 from pipeline.core.records import Finish, Verdict
 from pipeline.searches.base import WHOLE
-from pipeline.searches.ids import node_id, prefix_id, root_id
+from pipeline.searches.ids import node_id, prefix_id, root_id, sample_id
 from pipeline.searches.log import FAILED_DRAW, failure
 from pipeline.searches.problem import SearchProblem
 
@@ -95,11 +94,11 @@ def _sample_faults(problem: SearchProblem, row: Row, known: Mapping[str, _Known]
         if row["sample_id"] != failure(problem.problem_id).sample_id:
             yield "says that the problem kills engines, but has another id"
         return
-    if row["sample_id"] != content_id("sample", row["node_id"], str(row["draw"]), str(row["steps"])):
-        yield "has not the id that follows from its node, its draw and its steps"
     follows = known.get(row["node_id"])
     if follows is None:
         yield "follows no known step"
+    elif row["sample_id"] != _id_of(problem, row, follows):
+        yield "has not the id that follows from its node, its draw and its steps"
     elif follows.ended:
         yield "follows a chain that has ended"
     elif row["number"] != len(follows.steps):
@@ -108,6 +107,11 @@ def _sample_faults(problem: SearchProblem, row: Row, known: Mapping[str, _Known]
     yield from _answer_faults(problem, row)
     if row["seconds"] < 0 or row["took"] < 0 or row["n_prompt_tokens"] < 0:
         yield "has a negative time or number of tokens"
+
+
+def _id_of(problem: SearchProblem, row: Row, follows: _Known) -> str:
+    before = prefix_id(problem.problem_id, follows.steps)
+    return sample_id(row["node_id"], before, row["draw"], row["steps"])
 
 
 def _end_faults(row: Row) -> Iterator[str]:
