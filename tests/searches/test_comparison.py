@@ -10,15 +10,18 @@ from pipeline.analysis.searches.sentences import claim_sentences
 from pipeline.analysis.searches.summary import summary
 from tests.searches.outcomes import best_of, run_of, searched
 
-SIXTEEN = replace(best_of(16, 40, np.random.default_rng(1)), name="sixteen")
-FOUR = replace(best_of(4, 40, np.random.default_rng(2)), name="four", n=4, settings={**SIXTEEN.settings, "search.n": 4})
+OWN = {"search.method": "best_of_n", "search.n": 16, "policy.model": "one", "staged_input": "a"}
+SIXTEEN = replace(best_of(16, 40, np.random.default_rng(1)), name="sixteen", settings=OWN)
+FOUR = replace(
+    best_of(4, 40, np.random.default_rng(2)), name="four", n=4, settings={**OWN, "search.n": 4, "staged_input": "b"}
+)
 BEAM = replace(
     run_of(
         [replace(each, policy_tokens=100, scorer_tokens=60, right=True) for each in SIXTEEN.searches[:30]],
         name="beam",
         method="beam",
         independent=False,
-        settings={"search.method": "beam", "search.width": 2, "policy.model": "other"},
+        settings={"search.method": "beam", "search.width": 2, "policy.model": "other", "scorer.model": "x"},
     )
 )
 
@@ -60,7 +63,7 @@ def test_runs_that_differ_in_n_alone_are_looked_at_together() -> None:
     kept, _ = on_common_problems([SIXTEEN, BEAM])
     mean = np.mean([each.score for each in kept[0].searches if each.score is not None])
     assert group.by_n.points[1].score.value == pytest.approx(mean)
-    other = replace(FOUR, settings={**FOUR.settings, "scorer.model": "other"})
+    other = replace(FOUR, settings={**FOUR.settings, "policy.model": "other"})
     assert not compare_searches([SIXTEEN, other], SIXTEEN, None, seed=0).same_method
     assert not compare_searches([SIXTEEN, replace(SIXTEEN, name="again")], SIXTEEN, None, seed=0).same_method
 

@@ -84,6 +84,16 @@ def test_a_calibrated_confidence_has_the_accuracy_that_it_states() -> None:
         assert point.accuracy.value == pytest.approx(1 - share / 2, abs=0.03)
 
 
+def test_a_share_that_all_have_is_not_sure() -> None:
+    """24 of 24 say that at least 86 % are right (Wilson)."""
+    all_right: list[Choice] = [(0.9, True)] * 24
+    (point,) = covered(all_right, 1.0).points
+    assert (point.accuracy.value, point.accuracy.high) == (1, 1)
+    assert point.accuracy.low == pytest.approx(24 / (24 + 1.959964**2))
+    (half,) = covered([*all_right[:12], *((0.1, right) for _, right in all_right[12:])], 0.5).points
+    assert half.accuracy.low == pytest.approx(12 / (12 + 1.959964**2))
+
+
 def test_searches_of_one_problem_are_resampled_together() -> None:
     rng = np.random.default_rng(6)
     problems = [(f"p{at}", bool(rng.random() < 0.5)) for at in range(200)]
@@ -136,6 +146,6 @@ def test_trust_without_a_known_answer_claims_nothing() -> None:
     trust = coverage([searched("a", confidence=0.99, trusted=True, known=False)], 0).trust
     assert trust is not None
     assert list(trust_sentences(trust, None, calibrated=True)) == [
-        "100 % of 1 search are trusted",
+        "100 % (21 to 100) of 1 search are trusted",
         "accuracy is claimed for none of the trusted ones",
     ]

@@ -137,6 +137,6 @@ def _rights(run: SearchRun) -> Floats:
 
 
 def _differing(settings: Sequence[Mapping[str, object]], own: tuple[str, ...]) -> tuple[str, ...]:
-    """The settings that not all runs have alike."""
-    keys = sorted({key for each in settings for key in each if not key.startswith(own)})
-    return tuple(key for key in keys if len({repr(each.get(key)) for each in settings}) > 1)
+    """The settings that all runs have, and not alike. A run that needs no scorer has no settings of one."""
+    keys = sorted(key for key in set.intersection(*(set(each) for each in settings)) if not key.startswith(own))
+    return tuple(key for key in keys if len({repr(each[key]) for each in settings}) > 1)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.analysis.searches.estimates import mean_over, problem_means
+from pipeline.analysis.searches.estimates import problem_means, share_over, with_ends
 from pipeline.analysis.searches.records import ProblemSearch
 from pipeline.core.statistics import CONFIDENCE, RESAMPLES, Floats, Interval, Ints, interval
 
@@ -80,10 +80,17 @@ def _points(claimed: Sequence[ProblemSearch], seed: int, coverages: Sequence[flo
     tail = (1 - CONFIDENCE) / 2
     found = []
     for at, each in enumerate(coverages):
-        least = float(ranked[max(0, int(np.ceil(each * len(ranked) - _ROUNDING)) - 1)])
+        used = max(1, int(np.ceil(each * len(ranked) - _ROUNDING)))
+        least = float(ranked[used - 1])
         ends = np.quantile(resampled[:, at], [tail, 1 - tail])
         accuracy = interval(float(values[at]), float(ends[0]), float(ends[1]))
-        found.append(CoveragePoint(coverage=each, accuracy=accuracy, least=least if np.isfinite(least) else None))
+        found.append(
+            CoveragePoint(
+                coverage=each,
+                accuracy=with_ends(accuracy, len(set(problems[:used].tolist()))),
+                least=least if np.isfinite(least) else None,
+            )
+        )
     return found
 
 
@@ -117,7 +124,7 @@ def _trust(searches: Sequence[ProblemSearch], seed: int) -> Trust:
     right = np.array([np.nan if each.right is None else float(each.right) for each in searches])
     columns = [trusted.astype(np.float64), np.where(trusted, right, np.nan), np.where(trusted, np.nan, right)]
     means = problem_means([each.problem_id for each in searches], np.column_stack(columns))
-    share, accuracy, others = (mean_over(means[:, at], seed) for at in range(len(columns)))
+    share, accuracy, others = (share_over(means[:, at], seed) for at in range(len(columns)))
     return Trust(
         searches=len(searches),
         trusted=int(trusted.sum()),

@@ -14,7 +14,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from pipeline.analysis.searches.estimates import mean_over, problem_means
+from pipeline.analysis.searches.estimates import mean_over, problem_means, share_over
 from pipeline.analysis.searches.records import Candidates, Flags, ProblemSearch, SearchRun
 from pipeline.analysis.select.methods import subsets_of, vote
 from pipeline.core.ids import content_id
@@ -110,9 +110,9 @@ def curve(run: SearchRun, best: BestChances, votes: VoteChances, sizes: Sequence
             n=n,
             policy_tokens=n * float(policy),
             scorer_tokens=n * float(scorer),
-            majority=mean_over(votes.majority[:, at], seed),
-            best=mean_over(best.right[:, at], seed) if run.scored else None,
-            weighted=mean_over(votes.weighted[:, at], seed) if run.scored else None,
+            majority=share_over(votes.majority[:, at], seed),
+            best=share_over(best.right[:, at], seed) if run.scored else None,
+            weighted=share_over(votes.weighted[:, at], seed) if run.scored else None,
             score=mean_over(best.score[:, at], seed) if run.scored else None,
         )
         for at, n in enumerate(sizes)

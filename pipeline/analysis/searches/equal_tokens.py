@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipeline.analysis.searches.curves import best_chances, tokens_per_chain
-from pipeline.analysis.searches.estimates import problem_means, resampling
+from pipeline.analysis.searches.estimates import problem_means, resampling, with_ends
 from pipeline.analysis.searches.records import SearchRun
 from pipeline.core.statistics import Floats, Interval, share
 
@@ -68,15 +68,15 @@ def at_equal_tokens(run: SearchRun, chains: SearchRun, seed: int) -> EqualTokens
     columns = np.stack([both, np.where(both, right, 0.0), np.where(both, best, 0.0)], axis=2)
     rows = np.hstack([tokens[:, None], per_chain[:, None], columns.reshape(len(tokens), -1)])
     figures = [resampling(seed).estimate(rows, _statistic(most, *which)) for which in ((1, 0), (0, 1), (1, -1))]
-    below = min(most, max(1, int(k + _ROUNDING)))
+    problems = int(both[:, min(most, max(1, int(k + _ROUNDING))) - 1].sum())
     return EqualTokens(
         tokens=found.tokens,
         k=k,
         most=most,
         most_tokens=found.most_tokens,
-        problems=int(both[:, below - 1].sum()),
-        accuracy=figures[0],
-        best_of_k=figures[1],
+        problems=problems,
+        accuracy=with_ends(figures[0], problems),
+        best_of_k=with_ends(figures[1], problems),
         difference=figures[2],
     )
 

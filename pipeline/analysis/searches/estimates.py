@@ -9,9 +9,10 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.special import stdtrit
 
-from pipeline.core.statistics import CONFIDENCE, RESAMPLES, Floats, Interval, Resampling, ratio, share
+from pipeline.core.statistics import CONFIDENCE, RESAMPLES, Floats, Interval, Resampling, ratio, share, wilson
 
 _FEWEST = 2
+_ROUNDING = 1e-9
 
 
 def problem_means(problem_ids: Sequence[str], values: Floats) -> Floats:
@@ -30,6 +31,21 @@ def mean_over(values: Floats, seed: int) -> Interval:
     defined = ~np.isnan(values)
     columns = np.column_stack([np.where(defined, values, 0.0), defined])[defined]
     return resampling(seed).estimate(columns, ratio)
+
+
+def share_over(values: Floats, seed: int) -> Interval:
+    """`mean_over` of values that are shares; see `with_ends`."""
+    return with_ends(mean_over(values, seed), int((~np.isnan(values)).sum()))
+
+
+def with_ends(figure: Interval, problems: int) -> Interval:
+    """A share of 0 or 1 with Wilson's interval (1927); any other one as it is. Where all problems have something, or none has,
+    their resamples are all equal, which does not say what else the share may be."""
+    value = figure.value
+    if value is None or figure.low is not None or not problems or min(value, 1 - value) > _ROUNDING:
+        return figure
+    low, high = wilson(round(value) * problems, problems, CONFIDENCE)
+    return Interval(value=value, low=low, high=high)
 
 
 def resampling(seed: int) -> Resampling:

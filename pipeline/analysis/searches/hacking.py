@@ -11,7 +11,7 @@ from itertools import combinations
 import numpy as np
 
 from pipeline.analysis.searches.curves import best_chances, doublings
-from pipeline.analysis.searches.estimates import mean_over, problem_means, resampling, student
+from pipeline.analysis.searches.estimates import mean_over, problem_means, resampling, share_over, student, with_ends
 from pipeline.analysis.searches.records import Flags, ProblemSearch, SearchRun
 from pipeline.core.statistics import CONFIDENCE, Floats, Interval, ratio
 
@@ -90,7 +90,7 @@ def score_against_outcome(sizes: Sequence[int], scores: Floats, right: Floats, s
     return ScoreAgainstOutcome(
         problems=int(both.any(axis=1).sum()),
         points=tuple(
-            ScorePoint(n=n, score=mean_over(scores[:, at], seed), accuracy=mean_over(right[:, at], seed))
+            ScorePoint(n=n, score=mean_over(scores[:, at], seed), accuracy=share_over(right[:, at], seed))
             for at, n in enumerate(sizes)
         ),
         falls=tuple(change for change in changes if _below(change.accuracy) and _above(change.score)),
@@ -136,9 +136,8 @@ def rising_chains(searches: Sequence[ProblemSearch], seed: int) -> RisingChains:
 
 def _rising(ids: Sequence[str], rises: Floats, which: Flags, sums: Floats, seed: int) -> RisingShare:
     means = problem_means(ids, np.where(which, rises, np.nan)[:, None])[:, 0]
-    return RisingShare(
-        chains=int(which.sum()), share=resampling(seed).estimate(sums, ratio), rise=mean_over(means, seed)
-    )
+    share = with_ends(resampling(seed).estimate(sums, ratio), int((sums[:, 1] > 0).sum()))
+    return RisingShare(chains=int(which.sum()), share=share, rise=mean_over(means, seed))
 
 
 def _sums(ids: Sequence[str], columns: Floats) -> Floats:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipeline.analysis.searches.equal_tokens import rights
-from pipeline.analysis.searches.estimates import mean_over, problem_means
+from pipeline.analysis.searches.estimates import mean_over, problem_means, share_over
 from pipeline.analysis.searches.records import SearchRun
 from pipeline.core.statistics import Interval
 
@@ -57,7 +57,7 @@ def summary(run: SearchRun, seed: int) -> RunSummary:
         unknown=sum(not each.known for each in run.searches),
         ungraded=sum(each.known and each.right is None for each in run.searches),
         without_choice=sum(each.known and not each.has_choice for each in run.searches),
-        accuracy=mean_over(means[:, 0], seed),
+        accuracy=share_over(means[:, 0], seed),
         score=mean_over(means[:, 1], seed),
         policy_tokens=policy,
         scorer_tokens=scorer,

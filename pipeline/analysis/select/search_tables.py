@@ -16,6 +16,7 @@ from pipeline.analysis.searches.sentences import (
     trust_sentences,
 )
 from pipeline.analysis.select.cells import cell
+from pipeline.config.recorded_settings import SETTING_NAMES
 from pipeline.core.formatting import format_count, format_number, format_percent, listed, plain_lines, printable
 from pipeline.core.statistics import CONFIDENCE
 
@@ -62,7 +63,8 @@ def remarks(found: SearchComparison) -> Iterator[str]:
             yield f"          {each.summary.name}: no confidence is stated, so there is no accuracy by coverage"
     if found.differing:
         more = len(found.differing) - _MOST_SETTINGS
-        shown = [*found.differing[:_MOST_SETTINGS], *([f"{more:,} more"] if more > 0 else [])]
+        shown = [SETTING_NAMES.get(name, name) for name in found.differing[:_MOST_SETTINGS]]
+        shown += [f"{more:,} more"] if more > 0 else []
         yield f"          the runs also differ in {listed(shown)}"
 
 
