@@ -26,6 +26,10 @@ _DASHES = ([1, 0], [6, 3], [2, 2])
 """Dashes of lines, because colour alone does not distinguish them for every reader."""
 
 
+_LEGEND = alt.Legend(symbolType="stroke", symbolSize=600)
+"""Its lines are long enough to show their dashes."""
+
+
 def confidences(searches: pl.DataFrame) -> Figure | None:
     """How sure the method was of its choices, by their outcome. `searches`: see `run_data`."""
     counts = confidence_counts(searches)
@@ -204,9 +208,9 @@ def _lines(rows: list[dict[str, Any]], kind: str, colours: dict[str, str], title
         "n:Q", title="n", scale=alt.Scale(type="log", base=2), axis=alt.Axis(values=sorted({row["n"] for row in rows}))
     )
     base = alt.Chart(rows_of(rows)).encode(
-        x=x, color=alt.Color(f"{kind}:N", scale=scale(colours, set(used)), sort=used)
+        x=x, color=alt.Color(f"{kind}:N", scale=scale(colours, set(used)), legend=_LEGEND)
     )
-    dash = alt.StrokeDash(f"{kind}:N", scale=alt.Scale(domain=used, range=list(_DASHES[: len(used)])), legend=None)
+    dash = alt.StrokeDash(f"{kind}:N", scale=alt.Scale(domain=used, range=list(_DASHES[: len(used)])), legend=_LEGEND)
     rules = base.mark_rule(strokeWidth=1.5, opacity=0.5).encode(y=alt.Y("low:Q", title=title, scale=_UNIT), y2="high:Q")
     line = base.mark_line(strokeWidth=2.5, point=alt.OverlayMarkDef(filled=True, size=40)).encode(
         y=alt.Y("value:Q", title=title, scale=_UNIT), strokeDash=dash
