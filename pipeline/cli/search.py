@@ -7,6 +7,7 @@ from pipeline.cli.command import Command, interruptible, write_lines
 from pipeline.cli.label import set_up_ray
 from pipeline.config.search import SearchRunConfig
 from pipeline.core.formatting import format_count, format_duration, format_percent
+from pipeline.core.output import say
 
 if TYPE_CHECKING:
     from pipeline.analysis.searches.figures import SearchFigures
@@ -28,6 +29,7 @@ def _estimate(config: SearchRunConfig) -> int:
     from pipeline.runtime.searching.estimate import estimate_search
 
     with interruptible():
+        _warn(config)
         plan = estimate_search(config)
     lines = [
         f"{format_count(plan.problems, 'problem')} to search by {config.search.method} with n={config.search.n}",
@@ -83,6 +85,7 @@ def search_with_ray(config: SearchRunConfig, watch: "Watcher") -> "ChainRun":
 
     Raises what `pipeline.runtime.searching.run.search_run` raises.
     """
+    _warn(config)
     set_up_ray(config.cluster.address)
     from pipeline.runtime.actors import ray_workers
     from pipeline.runtime.searching.run import search_run
@@ -94,6 +97,14 @@ def search_with_ray(config: SearchRunConfig, watch: "Watcher") -> "ChainRun":
         return search_run(config, lambda workload: ray_workers(workload, stop.check), watch, stop)
     finally:
         stop.release()
+
+
+def _warn(config: SearchRunConfig) -> None:
+    """Say what is to be doubted, on standard error."""
+    from pipeline.runtime.searching.doubts import doubts
+
+    for line in doubts(config):
+        say(f"warning: {line}")
 
 
 def _answers(figures: "SearchFigures") -> Iterator[str]:
@@ -147,8 +158,8 @@ SEARCH = Command(
     name="search",
     summary="solve problems with a policy that a process reward model steers",
     about=(
-        "search: write solutions step by step. A scorer rates the steps, and a method such as best of N, beam search or MCTS "
-        "says what is written next and which chain is chosen."
+        "search: write solutions step by step: a scorer rates the steps, and a method such as beam search or best of N says "
+        "what comes next."
     ),
     examples=(
         "search search=beam data.path=my.jsonl policy.model=org/name scorer.model=prm run_dir=out",

@@ -140,6 +140,11 @@ class Columns(Settings):
     It counts where the solution states no answer. Empty: it is not read."""
 
 
+def steps_setting(splitter: str, pattern: str | None) -> str:
+    """How a text is divided into steps, in words of the command line."""
+    return f"data.splitter={splitter}" + ("" if pattern is None else f" data.pattern={pattern!r}")
+
+
 @dataclass(kw_only=True, slots=True)
 class DataConfig(Settings):
     SECTION: ClassVar[str] = "data"
@@ -167,6 +172,11 @@ class DataConfig(Settings):
     """Rows with a field of more characters are rejected."""
     max_steps: Annotated[int, Range(ge=1, le=10_000)] = 500
     """Chains with more steps are rejected."""
+
+    @property
+    def steps(self) -> str:
+        """How a text is divided into steps, in words of the command line."""
+        return steps_setting(self.splitter.value, self.pattern)
 
     def check(self) -> None:
         if self.splitter is Splitter.regex:

@@ -104,8 +104,22 @@ def planned_architecture(
 ) -> Architecture | None:
     """The sizes of a model (a name or a folder), with a KV cache in `kv_dtype` (vLLM's names). None where they are unavailable
     for any reason; the engine reports the reason when it starts."""
+    config = planned_config(model, revision)
     try:
-        return architecture_of(_read(model, revision), dtype=dtype, quantization=quantization, kv_dtype=kv_dtype)
+        return (
+            None
+            if config is None
+            else architecture_of(config, dtype=dtype, quantization=quantization, kv_dtype=kv_dtype)
+        )
+    except (UnknownArchitecture, ValueError):
+        return None
+
+
+def planned_config(model: str, revision: str | None) -> Mapping[str, Any] | None:
+    """The content of the `config.json` of a model (a name or a folder). None where it is unavailable for any reason; the engine
+    reports the reason when it starts."""
+    try:
+        return _read(model, revision)
     except (UnknownArchitecture, ImportError, OSError, ValueError):
         return None
 

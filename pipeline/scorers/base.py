@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
+from pipeline.config.label import DataConfig
 from pipeline.config.score import ScorerConfig
 from pipeline.core.records import ChainText
 from pipeline.engines.base import OnDevices, Surroundings
@@ -99,6 +100,11 @@ class Scorer(OnDevices, Protocol):
         """A hash of the weights, as far as it can be computed without loading them. It is part of a run's identity. Raises
         UsageError where a setting names a model folder that cannot be one."""
         return ""
+
+    def warnings(self, data: DataConfig) -> Sequence[str]:
+        """What is worse for the scores than it need be, with steps of texts that these settings divide; as far as it is known
+        without loading anything."""
+        return ()
 
     def with_tensor_parallel(self, gpus: int) -> ScorerConfig:
         """The settings of a worker whose model is spread over `gpus` GPUs."""

@@ -12,6 +12,8 @@ from pipeline.core.errors import UsageError
 
 SEPARATOR_KEY = "stepvalue_separator"
 """The key in a model's config.json for the text after the problem and after every step in training."""
+STEPS_KEY = "stepvalue_steps"
+"""The key in a model's config.json for how the texts of training were divided into steps: `DataConfig.steps`."""
 Encode = Callable[[Sequence[str]], Sequence[Sequence[int]]]
 """Texts -> the token ids of each, without special tokens."""
 

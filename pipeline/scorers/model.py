@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
+from pipeline.config.choices import Splitter
+from pipeline.config.label import DataConfig, steps_setting
 from pipeline.core.errors import ClusterError, UsageError
 from pipeline.engines.base import EngineNeeds, Surroundings
 from pipeline.engines.detected_hardware import on_gpu_build
@@ -44,6 +46,8 @@ class ModelScorer(Scorer):
     """Endings of the names in `architectures` of a config.json that has the head."""
     what: ClassVar[str]
     """What kind of model it is for, for messages: `a model that train has written`."""
+    splitter: ClassVar[Splitter | None] = None
+    """Where the steps end that published models of the kind were trained on; None: they differ, or it is not known."""
 
     @abstractmethod
     def load(self, device: str, readout: Readout) -> Any:
@@ -73,6 +77,19 @@ class ModelScorer(Scorer):
 
     def fingerprint(self) -> str:
         return folder_fingerprint("scorer.model", self.settings.model, "config.json", self.what)
+
+    def trained_steps(self) -> str | None:
+        """How the texts of the model's training were divided into steps (`DataConfig.steps`); None where it is not known."""
+        return None if self.splitter is None else steps_setting(self.splitter.value, None)
+
+    def warnings(self, data: DataConfig) -> Sequence[str]:
+        trained = self.trained_steps()
+        if trained is None or trained == data.steps:
+            return ()
+        return (
+            f"scorer.model={self.settings.model} is trained on steps as {trained} divides them, and {data.steps} divides "
+            "these: its scores are less reliable for other steps",
+        )
 
     def given_tensor_parallel(self) -> int | None:
         return self.settings.tensor_parallel

@@ -2,10 +2,12 @@
 which `scorer.layout` names; this one asks a server for the numbers instead of computing them.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from pipeline.config.fields import describe_settings, in_common
+from pipeline.config.label import DataConfig
 from pipeline.core.errors import UsageError
 from pipeline.engines.base import EngineNeeds, Surroundings
 from pipeline.engines.hugging_face import folder_fingerprint
@@ -28,6 +30,9 @@ class OpenAi(Scorer):
 
         refuse_no_urls(self.settings.openai, f"scorer={self.settings.kind}")
         return ServedEngine(self.settings, self.layout(), newest_only=newest_only)
+
+    def warnings(self, data: DataConfig) -> Sequence[str]:
+        return self.layout().warnings(data)
 
     def layout(self) -> ModelScorer:
         """The scorer whose format the model has. Raises UsageError for a name that is none, and for a setting that it lacks."""

@@ -3,11 +3,14 @@
 The problem and every step are tokenized alone, each with the separator of the training after it.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
+from pipeline.config.label import DataConfig
 from pipeline.core.errors import UsageError
 from pipeline.core.output import say
-from pipeline.scorers.encoding import SEPARATOR_KEY, check_separator, encode_chain, encoder
+from pipeline.engines.hugging_face import planned_config
+from pipeline.scorers.encoding import SEPARATOR_KEY, STEPS_KEY, check_separator, encode_chain, encoder
 from pipeline.scorers.model import ModelScorer, Reading
 from pipeline.scorers.readouts import Classes, Readout
 from pipeline.scorers.settings import OwnConfig, unescaped
@@ -40,6 +43,19 @@ class Own(ModelScorer):
             readout=Classes(count=CLASSES),
         )
 
+    def trained_steps(self) -> str | None:
+        recorded = self._recorded(STEPS_KEY)
+        return recorded if isinstance(recorded, str) else None
+
+    def warnings(self, data: DataConfig) -> Sequence[str]:
+        given, recorded = self.settings.separator, self._recorded(SEPARATOR_KEY)
+        other = given is not None and recorded is not None and unescaped(given) != recorded
+        return (*super().warnings(data), *([_other_separator(given, recorded)] if other else []))
+
+    def _recorded(self, key: str) -> Any:
+        config = planned_config(self.settings.model, self.settings.revision)
+        return None if config is None else config.get(key)
+
     def _check_classes(self, config: Any) -> None:
         if config.num_labels != CLASSES:
             raise UsageError(
@@ -58,8 +74,9 @@ class Own(ModelScorer):
             return str(recorded)
         separator = unescaped(given)
         if recorded is not None and separator != recorded:
-            say(
-                f"warning: scorer.separator={separator!r} is not the separator of the training, {recorded!r}: scores with "
-                "another one are worse"
-            )
+            say(f"warning: {_other_separator(separator, recorded)}")
         return separator
+
+
+def _other_separator(given: object, recorded: object) -> str:
+    return f"scorer.separator={given!r} is not the separator of the training, {recorded!r}: scores with another one are worse"

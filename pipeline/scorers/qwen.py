@@ -13,6 +13,7 @@ step's score for another's; here a score of 0 stays. An empty step has its tag, 
 from collections.abc import Sequence
 from typing import Any
 
+from pipeline.config.choices import Splitter
 from pipeline.scorers.chat import Chat, Message, Part, Tag
 from pipeline.scorers.encoding import EncodedChain
 from pipeline.scorers.layouts import check_apart, laid_out, tag_id
@@ -30,6 +31,7 @@ class Qwen(ModelScorer):
     settings: QwenConfig
     architectures = ("ForProcessRewardModel",)
     what = "a model with Qwen's head of two layers"
+    splitter = Splitter.blank_line
 
     def load(self, device: str, readout: Readout) -> Any:
         from pipeline.scorers.published_heads import two_layers

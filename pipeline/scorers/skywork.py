@@ -12,6 +12,7 @@ a text which ends in a newline has no empty step after it; an empty step is the 
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from pipeline.config.choices import Splitter
 from pipeline.core.errors import UsageError
 from pipeline.scorers.encoding import EncodedChain
 from pipeline.scorers.layouts import Piece, laid_out, plain_encoder, tag_id
@@ -27,6 +28,7 @@ class Skywork(ModelScorer):
     settings: SkyworkConfig
     architectures = ("ForPrmModel",)
     what = "a model with Skywork's value head"
+    splitter = Splitter.newline
 
     def load(self, device: str, readout: Readout) -> Any:
         from pipeline.scorers.published_heads import value_head

@@ -18,7 +18,8 @@ import torch
 from torch.utils.data import Dataset
 
 from pipeline.config.chain_filter import ChainFilter
-from pipeline.config.choices import ValueColumn
+from pipeline.config.choices import Layout, ValueColumn
+from pipeline.config.label import steps_setting
 from pipeline.core.ids import content_id
 from pipeline.data.problems import in_validation
 from pipeline.estimators.target_places import NO_PLACES, TargetPlaces, total_places
@@ -27,7 +28,7 @@ from pipeline.scorers.heads import pad
 from pipeline.scorers.settings import unescaped
 from pipeline.storage.location import storage_at
 from pipeline.storage.stored_labels import CHANGE, label_rows, refuse_without_error_free
-from pipeline.storage.stored_run import readable_run
+from pipeline.storage.stored_run import readable_identity, readable_run
 from pipeline.train.settings import TrainConfig, TrainTarget
 from pipeline.train.targets import COLUMNS, IGNORED, StepTarget, counts_for, places_of, step_targets
 
@@ -44,6 +45,17 @@ class TrainChain:
     chain_id: str
     encoded: EncodedChain
     targets: tuple[StepTarget, ...]
+
+
+def steps_of_run(run_dir: str) -> str | None:
+    """How the run divided texts into steps (`DataConfig.steps`); None for a data set whose rows have steps.
+
+    Raises UsageError for no run of this version."""
+    identity = readable_identity(storage_at(run_dir))
+    splitter, pattern = identity.get("data.splitter"), identity.get("data.pattern")
+    if not isinstance(splitter, str) or identity.get("data.layout") != Layout.rows.value:
+        return None
+    return steps_setting(splitter, pattern if isinstance(pattern, str) else None)
 
 
 class StepDataset(Dataset):  # type: ignore[misc]  # torch is untyped here

@@ -9,14 +9,15 @@ import torch
 from transformers import AutoModelForTokenClassification
 
 from pipeline.core.errors import UsageError
-from pipeline.scorers.encoding import SEPARATOR_KEY
+from pipeline.scorers.encoding import SEPARATOR_KEY, STEPS_KEY
 from pipeline.scorers.heads import LOAD_ERRORS, not_loaded
 
 _NAMES = {0: "bad", 1: "good"}
 
 
-def new_model(model: str, revision: str | None, *, separator: str, layers: int | None) -> Any:
+def new_model(model: str, revision: str | None, *, separator: str, layers: int | None, steps: str | None = None) -> Any:
     """A policy's weights with a new head, in float32. With `layers`, all but the head and that many top layers are frozen.
+    `steps`: how the texts of the training were divided (`DataConfig.steps`); None: it is not known.
 
     Raises UsageError if the model cannot be loaded or has fewer layers.
     """
@@ -34,6 +35,8 @@ def new_model(model: str, revision: str | None, *, separator: str, layers: int |
     except LOAD_ERRORS as error:
         raise not_loaded("the model", model, error) from error
     setattr(loaded.config, SEPARATOR_KEY, separator)
+    if steps is not None:
+        setattr(loaded.config, STEPS_KEY, steps)
     if layers is not None:
         _freeze(loaded, model, layers)
     return loaded

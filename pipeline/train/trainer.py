@@ -33,7 +33,7 @@ from pipeline.scorers.heads import (
 )
 from pipeline.scorers.settings import unescaped
 from pipeline.train.best_epoch import BestEpoch
-from pipeline.train.data import LengthBatchSampler, StepCollator, StepDataset, target_tensors
+from pipeline.train.data import LengthBatchSampler, StepCollator, StepDataset, steps_of_run, target_tensors
 from pipeline.train.losses import batch_loss
 from pipeline.train.model import new_model
 from pipeline.train.result import (
@@ -90,7 +90,9 @@ def train(config: TrainConfig, *, weights: str, progress: Progress) -> Trained:
         return Trained(out=out, metrics=record.metrics, before=True)
     _check_usable(training, config)
     set_seed(config.seed)
-    model = new_model(weights, config.revision, separator=separator, layers=config.layers)
+    model = new_model(
+        weights, config.revision, separator=separator, layers=config.layers, steps=steps_of_run(config.run_dir)
+    )
     for name, dataset in (("training", training), ("validation", held_out)):
         progress(_counted(name, dataset, config, max_length))
     for text in _warnings(training, config.loss):

@@ -110,6 +110,7 @@ def test_the_checkpoint_is_a_plain_one_with_the_same_scores(prm: Path, scores: p
     tokenizer = AutoTokenizer.from_pretrained(prm)
     assert model.config.id2label == {0: "bad", 1: "good"}
     assert model.config.stepvalue_separator == "\n"
+    assert model.config.stepvalue_steps == "data.splitter=newline"
     for row in scores.head(3).iter_rows(named=True):
         pieces = tokenizer([text + "\n" for text in (row["problem"], *row["steps"])], add_special_tokens=False)
         lengths = [len(piece) for piece in pieces["input_ids"]]

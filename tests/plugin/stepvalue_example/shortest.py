@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pipeline.config.fields import BY_GROUP
 from pipeline.config.search import SearchConfig
-from pipeline.searches.base import WHOLE, Found, Search, Steps, Task, path_of, sample, score, together
+from pipeline.searches.base import WHOLE, Found, Node, Search, Steps, Task, path_of, sample, together
 
 
 @dataclass(kw_only=True, slots=True)
@@ -31,8 +31,8 @@ class Shortest(Search):
             case "after":
                 yield from sample(chosen, 0)
             case "raises":
-                yield from together([self._torn()])
+                yield from together([self._torn(task.root)])
         return Found(candidates=tuple(ends), chosen=chosen)
 
-    def _torn(self) -> Steps[None]:
-        yield from score(self.settings.n // 0)  # type: ignore[arg-type]
+    def _torn(self, root: Node) -> Steps[None]:
+        yield from sample(root, self.settings.n // 0)

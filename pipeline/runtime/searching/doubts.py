@@ -1,0 +1,42 @@
+"""What a user should doubt of the scores that a search goes by, before it begins: scores of other steps than those of the
+scorer's training, a confidence that is compared with uncalibrated scores, and a calibration for another policy."""
+
+import asyncio
+from collections.abc import Iterator
+
+from pipeline.config.search import SearchRunConfig
+from pipeline.core.errors import StepvalueError
+from pipeline.engines.registry import policy_for
+from pipeline.runtime.scoring.calibrated import calibration_of
+from pipeline.scorers.registry import scorer_for
+from pipeline.searches.registry import search_for
+
+
+def doubts(config: SearchRunConfig) -> Iterator[str]:
+    """A line for each doubt. Raises InputError for a file that is no calibration, and UsageError for a method, policy or scorer
+    that is not installed."""
+    if not search_for(config.search).scores:
+        return
+    yield from scorer_for(config.scorer).warnings(config.data)
+    calibration = calibration_of(config)
+    if calibration is None:
+        if config.search.accept is not None:
+            yield (
+                f"search.accept={config.search.accept:g} is compared with the scorer's own scores, which may be far from "
+                "probabilities: make a calibration with `calibrate` and give calibration=FILE"
+            )
+        return
+    made_for, policy = calibration.made_from.policy, _identity(config)
+    if policy is not None and policy != made_for:
+        yield (
+            f"calibration={config.calibration} is for the policy {made_for}, and {policy} searches: calibrated scores are then "
+            "no probabilities; calibrate with rollouts of this policy"
+        )
+
+
+def _identity(config: SearchRunConfig) -> str | None:
+    """The policy as `calibrate` knows it; None where it cannot be learned here. Then its workers say why."""
+    try:
+        return asyncio.run(policy_for(config.policy).facts(config.sampling)).policy
+    except (StepvalueError, OSError):
+        return None
