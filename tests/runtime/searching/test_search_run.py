@@ -1,7 +1,6 @@
 """`search`: every problem is searched once, what it says is true in the tree world, and a later start does what is new."""
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,7 +19,7 @@ from pipeline.engines.oracle_tree import Tree
 from pipeline.runtime.searching.estimate import SAMPLE, estimate_search
 from pipeline.scorers.oracle import logit
 from pipeline.scorers.readouts import sigmoid
-from pipeline.searches.base import WHOLE, Found, Sample, Score, Search, Steps, Task, Together, sample, together
+from pipeline.searches.base import WHOLE, Found, Node, Sample, Score, Search, Steps, Task, Together, sample, together
 from pipeline.searches.registry import SEARCHES as DOOR
 from pipeline.storage.stored_search import CANDIDATES, SAMPLES, SEARCHES, STEP_SCORES
 from tests.runtime.scoring.test_score_run import squared
@@ -136,7 +135,9 @@ def test_problems_without_a_known_answer_are_searched_and_nothing_is_claimed(tmp
     rows = [*sums(2, known=False), *sums(4)[2:], {"problem": "What is x?", "answer": "\\frac{"}]
     run_dir = search_in(tmp_path, rows, "search=weighted", *SMALL)
     found = tables(run_dir)[SEARCHES]
-    assert found["gold_answer"].to_list() == [None, None, "6", "8", None], "a known answer that cannot be graded is none"
+    assert found["gold_answer"].to_list() == [None, None, "6", "8", None], (
+        "a known answer that cannot be graded is none"
+    )
     unknown = pl.col("row").is_in([0, 1, 4])
     assert found.filter(unknown)["verdict"].null_count() == 3
     assert found.filter(unknown)["outcome"].null_count() == 3
@@ -292,7 +293,7 @@ def test_a_search_that_accepts_says_what_it_trusts(tmp_path: Path) -> None:
     assert (trusted["stopped"] == "accepted").all()
     # With perfect scores, what is trusted is right.
     assert (trusted["verdict"] == "correct").all()
-    assert trusted["candidates"].min() < 16
+    assert min(trusted["candidates"].to_list()) < 16
     assert (found.filter(~pl.col("trusted"))["candidates"] == 16).all()
     assert is_sound(run_dir)
 
@@ -314,7 +315,7 @@ def test_an_estimate_searches_a_sample_and_writes_nothing(tmp_path: Path, capsys
 
 
 def test_an_input_without_problems_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="holds no chain to search|holds no problem to search"):
+    with pytest.raises(InputError, match=r"holds no chain to search|holds no problem to search"):
         search_in(tmp_path, [{"answer": "1"}], "search=beam", *SMALL)
 
 
@@ -329,16 +330,16 @@ class Faulty(Search):
         yield from together([self._wrong(task, ends[0][-1])])
         return Found(candidates=(ends[0][-1],), chosen=ends[0][-1])
 
-    def _wrong(self, task: Task, end: object) -> Iterator[object]:
+    def _wrong(self, task: Task, end: Node) -> Steps[None]:
         match self.fault:
             case "raises":
                 raise ZeroDivisionError("by nothing")
             case "goes on after the end":
-                yield Sample(node=end, draw=0)  # type: ignore[arg-type]
+                yield Sample(node=end, draw=0)
             case "of another problem":
-                yield Score(node=replace(end, node_id="0" * 20))  # type: ignore[type-var]
+                yield Score(node=replace(end, node_id="0" * 20))
             case "nonsense":
-                yield 5
+                yield 5  # type: ignore[misc]
             case "alone":
                 yield Together([5])  # type: ignore[list-item]
 
@@ -347,7 +348,7 @@ class NoScores(Faulty):
     scores = False
     fault = "of its own"
 
-    def _wrong(self, task: Task, end: object) -> Iterator[object]:
+    def _wrong(self, task: Task, end: Node) -> Steps[None]:
         yield Score(node=end)  # type: ignore[arg-type]
 
 
