@@ -54,7 +54,8 @@ class ReportConfig(Settings):
     planned: str | None = None
     """The plan.json whose forecast is compared with the run. null: the one in the run directory, if there is one."""
     chains: Annotated[int, Range(ge=0, le=100_000)] = 10_000
-    """The largest number of chains that the page contains. A larger run shows a random sample of this size."""
+    """The largest number of chains that the page contains, or of problems of a run of `search`. A larger run shows a random
+    sample of this size."""
 
     def check(self) -> None:
         given = self.run_dir if isinstance(self.run_dir, list | tuple) else [self.run_dir]

@@ -49,7 +49,8 @@ REPORT = Command(
     ),
     notes="""\
 The page is report.html in the run directory, where `label` has written it too; nothing in it needs a network. It shows the
-current labels, those of `relabel` and `regrade` too, and of an unfinished run what is there so far.
+current labels, those of `relabel` and `regrade` too, and of an unfinished run what is there so far. Of a run of `search` it
+shows accuracy, trust, reward hacking and cost, and each problem's tree of steps.
 
 Of two runs it shows which settings differ, how far values shifted, how many labels flip, what of it is sampling noise, and
 what each run cost. The page is compare.html in the current folder, or out=FILE.

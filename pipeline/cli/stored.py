@@ -101,7 +101,8 @@ AUDIT = Command(
     summary="check a run directory: files, checksums, totals and labels",
     about=(
         "audit: check everything in a run directory: records, checksums, schemas, totals, that every planned rollout is "
-        "there exactly once, and that the labels follow from the log; so too its judges. Prints `sound`, or every fault."
+        "there exactly once, and that the labels follow from the log; so too its judges, and runs of `search`. Prints "
+        "`sound`, or every fault."
     ),
     examples=(
         "audit run_dir=out",

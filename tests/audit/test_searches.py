@@ -106,6 +106,29 @@ def test_a_finished_search_is_sound(name: str, made: dict[str, Path], capsys: py
     assert said.endswith("sound      all problems are searched and nothing is wrong\n")
 
 
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        ["search=weighted", "search.accept=0.8"],
+        ["search=beam", "search.lookahead=1", "scorer.oracle.unreadable=0.3"],
+        ["search=beam", "search.max_steps=2"],
+        ["search=dvts", "search.accept=0.9", "search.reliability=0.5"],
+        ["search=particle"],
+        ["search=mcts", "search.rollout=true"],
+        ["search=regenerate", "search.chains=2", "search.start=weakest"],
+        ["search=best_of_n", "sampling.max_tokens=60"],
+    ],
+    ids=lambda overrides: " ".join(overrides),
+)
+def test_a_search_by_any_method_is_sound(overrides: list[str], tmp_path: Path) -> None:
+    rows = sums(3)
+    rows[0]["steps"] = ["Step 1: branch a.", "Step 2: branch b."]
+    run_dir = search_in(tmp_path / "search", rows, "search.n=4", *overrides)
+    report = audit(AuditConfig(run_dir=str(run_dir)))
+    assert report.findings == []
+    assert report.sound
+
+
 SAMPLES: list[tuple[str, Change, str]] = [
     ("lost", changed(lambda rows: rows[1:]), ""),
     ("twice", changed(lambda rows: [*rows, rows[0]]), "is there 2 times"),

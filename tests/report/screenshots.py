@@ -1,4 +1,4 @@
-"""`python -m tests.report.screenshots PAGE FOLDER`: makes the documents' pictures of a report."""
+"""`python -m tests.report.screenshots PAGE FOLDER`: makes the documents' pictures of a report, of `label` or of `search`."""
 
 import base64
 import sys
@@ -32,10 +32,15 @@ class Picture:
 
 OPENED = ".chain-head;.step-open"
 """The first chain, and the rollouts of its first step."""
+OPENED_TREE = ".chain-head;.tree-row.group"
+"""The first problem, and the other first steps of its tree."""
 PICTURES = (
     Picture(name="report-light", at="body", width=1200, height=1500, scheme="light"),
     Picture(name="report-dark", at="#chains", width=1200, height=1100, scheme="dark", opened=OPENED),
     Picture(name="report-phone", at="#browser-list", width=360, height=800, scheme="light", scale=2.0, opened=OPENED),
+)
+OF_A_SEARCH = (
+    Picture(name="search-tree", at="#searches-list", width=1200, height=1180, scheme="light", opened=OPENED_TREE),
 )
 
 
@@ -47,7 +52,7 @@ def main() -> int:
     folder.mkdir(parents=True, exist_ok=True)
     browser = chromium()
     try:
-        for picture in PICTURES:
+        for picture in OF_A_SEARCH if 'id="searches"' in page.read_text("utf-8") else PICTURES:
             data = _taken(browser, page, picture)
             (folder / f"{picture.name}.png").write_bytes(data)
             print(f"{picture.name}: {len(data):,} bytes, at most {MOST_BYTES:,}")

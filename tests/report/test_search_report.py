@@ -77,6 +77,12 @@ def test_the_figures_are_those_of_the_tables(made: dict[str, Path]) -> None:
     assert "The steps are made up" in page
 
 
+def test_curves_of_whole_chains_are_named(made: dict[str, Path]) -> None:
+    page, _ = written(made["best"])
+    for name in ("best of n", "weighted vote", "majority vote", "mean score"):
+        assert f">{name}</text>" in page
+
+
 def test_a_search_without_scores_has_no_figures_of_a_scorer(made: dict[str, Path]) -> None:
     page, lines = written(made["majority"])
     assert "Scorer tokens" not in tiles(page)
