@@ -16,6 +16,7 @@ class Regenerate(Search):
 
     Config = RegenerateConfig
     newest_only = False
+    uses_given = True
     settings: RegenerateConfig
 
     def search(self, task: Task) -> Steps[Found]:

@@ -1,0 +1,133 @@
+"""Methods of whole chains choose as often rightly as the sum over all chains says."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pytest
+
+from pipeline.searches.base import Found
+from pipeline.searches.choice import Scored, rank
+from pipeline.searches.settings import RegenerateFrom
+from tests.searches import closed_forms
+from tests.searches.closed_forms import AllChains, all_chains
+from tests.searches.worlds import TreeWorld, WorldKind, found_by, problem_of, search_of
+
+pytestmark = pytest.mark.slow
+KIND = WorldKind(seed=1, depth=3, branching=3, mean=0.4, auc=0.8)
+SMALL = WorldKind(seed=2, depth=2, branching=2, mean=0.4, auc=0.7)
+LONG = WorldKind(seed=4, depth=6, branching=2, mean=0.3, auc=0.95)
+PROBLEMS = 20
+TIMES = 60
+"""Searches of each problem, with other draws."""
+
+
+def measured(
+    kind: WorldKind, method: str, good: Callable[[TreeWorld, Found], bool], times: int = TIMES, **settings: object
+) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """For each problem, the share of searches whose result is good."""
+    search = search_of(method, **settings)
+    shares = []
+    for number in range(PROBLEMS):
+        worlds = [
+            TreeWorld(kind, problem_of(number), newest_only=search.newest_only, seed=time) for time in range(times)
+        ]
+        shares.append(np.mean([good(world, found_by(search, world)) for world in worlds]))
+    return np.array(shares)
+
+
+def chose_right(world: TreeWorld, found: Found) -> bool:
+    return world.right(found.chosen)
+
+
+def has_right(world: TreeWorld, found: Found) -> bool:
+    return any(map(world.right, found.candidates))
+
+
+def deviation(shares: "np.ndarray[tuple[int], np.dtype[np.float64]]", truth: list[float], times: int = TIMES) -> float:
+    """How many standard errors the mean share lies from the mean of the true probabilities."""
+    exact = np.array(truth)
+    error = np.sqrt((exact * (1 - exact)).sum() / times) / len(exact)
+    return float((shares.mean() - exact.mean()) / error)
+
+
+def truth_of(kind: WorldKind, form: Callable[[AllChains], float]) -> list[float]:
+    return [form(all_chains(kind, number)) for number in range(PROBLEMS)]
+
+
+@pytest.mark.parametrize("n", [1, 4, 16])
+def test_best_of_n_and_its_bound(n: int) -> None:
+    shares = measured(KIND, "best_of_n", chose_right, n=n)
+    assert abs(deviation(shares, truth_of(KIND, lambda chains: closed_forms.best_of_n(chains, n)))) < 2.5
+    possible = measured(KIND, "best_of_n", has_right, n=n)
+    assert abs(deviation(possible, truth_of(KIND, lambda chains: closed_forms.bound(chains, n)))) < 2.5
+
+
+@pytest.mark.parametrize("n", [1, 4, 16])
+def test_majority(n: int) -> None:
+    shares = measured(KIND, "majority", chose_right, n=n)
+    assert abs(deviation(shares, truth_of(KIND, lambda chains: closed_forms.majority(chains, n)))) < 2.5
+
+
+@pytest.mark.parametrize("n", [1, 4, 9])
+def test_weighted(n: int) -> None:
+    shares = measured(SMALL, "weighted", chose_right, n=n)
+    assert abs(deviation(shares, truth_of(SMALL, lambda chains: closed_forms.weighted(chains, n)))) < 2.5
+
+
+def test_weighted_by_draws_is_weighted_by_all_multisets() -> None:
+    rng = np.random.default_rng(0)
+    for number in range(8):
+        chains = all_chains(SMALL, number)
+        exact = closed_forms.weighted(chains, 6)
+        assert closed_forms.weighted_sampled(chains, 6, 20_000, rng) == pytest.approx(exact, abs=0.015)
+
+
+def test_majority_by_series_is_majority_by_counting() -> None:
+    """With scores that are all 1, a weighted vote counts; its equals are broken in favour of the first answer."""
+    for number in range(8):
+        chains = all_chains(SMALL, number)
+        counts = np.random.default_rng(number).multinomial(5, chains.chances / chains.chances.sum(), size=20_000)
+        votes = counts @ np.eye(int(chains.groups.max()) + 1)[chains.groups]
+        lead = votes == votes.max(axis=1, keepdims=True)
+        assert closed_forms.majority(chains, 5) == pytest.approx((lead[:, 0] / lead.sum(axis=1)).mean(), abs=0.015)
+
+
+def bad_step(world: TreeWorld, path: tuple[int, ...], *, largest_drop: bool) -> int:
+    """The step, from 0, from which a chain is written again. The first step never falls: nothing is known before it."""
+    scores = [world.score(path[: depth + 1]).score or 0.0 for depth in range(len(path))]
+    if not largest_drop:
+        return scores.index(min(scores))
+    falls = [before - after for before, after in zip([scores[0], *scores], scores, strict=False)]
+    return falls.index(max(falls))
+
+
+def rewritten_once(start: RegenerateFrom) -> list[float]:
+    truth = []
+    for number in range(PROBLEMS):
+        world, chains = TreeWorld(LONG, problem_of(number)), all_chains(LONG, number)
+        largest_drop = start is RegenerateFrom.largest_drop
+        steps = [bad_step(world, path, largest_drop=largest_drop) for path in chains.paths]
+        truth.append(closed_forms.rewritten_once(chains, steps))
+    return truth
+
+
+def test_a_chain_that_is_written_again_once() -> None:
+    times = 240
+    drop, weakest = rewritten_once(RegenerateFrom.largest_drop), rewritten_once(RegenerateFrom.weakest)
+    by_drop, by_weakest = (
+        measured(LONG, "regenerate", chose_right, times, n=1, chains=1, start=start)
+        for start in (RegenerateFrom.largest_drop, RegenerateFrom.weakest)
+    )
+    assert abs(deviation(by_drop, drop, times)) < 2.5
+    assert abs(deviation(by_weakest, weakest, times)) < 2.5
+    assert deviation(by_drop, weakest, times) > 4, "this would show one in the place of the other"
+    assert deviation(by_weakest, drop, times) < -4
+
+
+def test_a_choice_of_the_worst_chain_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def worst(chains: Sequence[Scored], _settings: object) -> Scored | None:
+        return max(chains, key=rank, default=None)
+
+    monkeypatch.setattr("pipeline.searches.choice.best_of", worst)
+    shares = measured(KIND, "best_of_n", chose_right, n=4)
+    assert abs(deviation(shares, truth_of(KIND, lambda chains: closed_forms.best_of_n(chains, 4)))) > 6
