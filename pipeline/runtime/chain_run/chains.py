@@ -40,7 +40,7 @@ class ChainSource:
     cannot be read.
 
     The words of messages: `to_do` ("score"), `done` ("scored"), `results` ("scores"), and `elsewhere`, what to choose for
-    other chains ("another out").
+    other chains ("another out"). `noun`: what a row is, where it is no chain.
     """
 
     place: str
@@ -49,12 +49,13 @@ class ChainSource:
     done: str
     results: str
     elsewhere: str
+    noun: str = "chain"
 
     def refuse_none(self, chains: int, left_out: LeftOutRows) -> None:
         """Raise InputError if there is no chain."""
         if not chains:
             first = f"; the first of {left_out.rows:,} rows: {left_out.first}" if left_out.rows else ""
-            raise InputError(f"{self.place} holds no chain to {self.to_do}{first}")
+            raise InputError(f"{self.place} holds no {self.noun} to {self.to_do}{first}")
 
 
 def labelled_chains(run_dir: str, schema: pa.Schema, *, partial: bool) -> Iterator[pa.Table]:

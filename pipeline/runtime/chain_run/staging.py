@@ -116,9 +116,10 @@ class _Staging:
             shards = list(self._written(self._new(database, both), known))
             vanished = database.execute("SELECT chain_id FROM chains WHERE seen = 0 LIMIT 1").fetchone()
             if vanished:
+                noun = self._source.noun
                 raise RunConflict(
-                    f"{self._storage.run_dir} has {self._source.results} of other chains: chain {vanished[0]} is not in the "
-                    f"input any more; choose {self._source.elsewhere}, or give the input of before with more chains"
+                    f"{self._storage.run_dir} has {self._source.results} of other {noun}s: {noun} {vanished[0]} is not in the "
+                    f"input any more; choose {self._source.elsewhere}, or give the input of before with more {noun}s"
                 )
             chains = int(database.execute("SELECT COUNT(*) FROM chains").fetchone()[0])
         self._source.refuse_none(chains, first)
@@ -185,7 +186,7 @@ def _repeated(source: ChainSource, chain_id: str, row: int) -> Reject:
     return Reject(
         location=RowLocation(file=source.place, line=row + 1),
         reason=RejectReason.DUPLICATE,
-        detail=f"an earlier row has the same chain {chain_id}; that row is {source.done}",
+        detail=f"an earlier row has the same {source.noun} {chain_id}; that row is {source.done}",
         source_id=None,
     )
 

@@ -35,6 +35,7 @@ def search_source(config: SearchRunConfig) -> ChainSource:
         done="searched",
         results="searches",
         elsewhere="another run_dir",
+        noun="problem",
     )
 
 

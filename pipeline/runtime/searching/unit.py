@@ -149,8 +149,11 @@ class UnitSearches:
             self._known[row][1][score.prefix_id] = score
 
     def completed(self, log: UnitLog, last: New | None) -> Completed:
-        unasked = {(row, sample) for row, search in self.searches.items() for sample in search.unasked}
-        log.leave_out(SAMPLES, unasked)
+        # Answers that follow a lost one, which is another text now.
+        for at, name in enumerate((SAMPLES, STEP_SCORES)):
+            asked = {row: (search.samples, search.scores)[at] for row, search in self.searches.items()}
+            unasked = {(row, key) for row, known in self._known.items() for key in known[at] if key not in asked[row]}
+            log.leave_out(name, unasked)
         tables = tables_of(list(self.searches.values()), self._work.search.settings, self._work.scorer_model)
         return Completed(totals=search_totals(tables[SEARCHES]), tables=tables)
 

@@ -118,8 +118,10 @@ class Searching(ChainWork[SampleAnswer | None]):
         neither."""
         if self._error is None and not done.done():
             died = asyncio.ensure_future(self._died.wait())
-            await asyncio.wait([done, died], return_when=asyncio.FIRST_COMPLETED)
-            died.cancel()
+            try:
+                await asyncio.wait([done, died], return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                died.cancel()
         if self._error is not None:
             raise self._error
 
