@@ -20,14 +20,13 @@ SELECT = Command(
     summary="choose the best of N by scores, and compare with votes and chance",
     about=(
         "select: choose the best of n candidates by their scores, and say how often it is right. For comparison: majority "
-        "vote, a vote weighted by scores, an outcome reward model, a random choice, and the best possible choice. Or compare "
-        "runs of `search`: accuracy at equal tokens, accuracy by confidence, and whether more chains fool the scorer."
+        "vote, a vote weighted by scores, an outcome reward model, chance and the best possible choice. Or compare runs of "
+        "`search`."
     ),
     examples=(
-        "select scores=prm.parquet",
-        "select scores=prm.parquet outcome_scores=orm.parquet run_dir=heldout n=[1,4,16]",
         "select scores=prm.parquet best=chosen.jsonl",
         "select searches=[beam,best_of_n]",
+        "select scores=prm.parquet outcome_scores=orm.parquet run_dir=heldout n=[1,4,16]",
     ),
     notes="""\
 `score` makes the scores. A figure for n candidates is the mean over all ways to take n of those that a problem has (over
@@ -41,11 +40,9 @@ of search=best_of_n, is what the others are compared with: the best of as many c
     most_used=(
         "scores",
         "searches",
-        "against",
         "outcome_scores",
         "run_dir",
         "n",
-        "aggregation",
         "out",
         "best",
     ),

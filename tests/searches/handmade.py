@@ -151,6 +151,7 @@ def _samples(row: int, of: Searched, whole: bool) -> list[Row]:
             "n_tokens": 2,
             "n_prompt_tokens": 1,
             "seconds": 0.5,
+            "took": 0.1,
         }
         for draw, each in enumerate(of.candidates)
         for number in range(1 if whole else len(each.scores))

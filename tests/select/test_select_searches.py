@@ -158,10 +158,11 @@ def test_trust_is_shown_where_it_was_asked_for(tmp_path: Path, capsys: Printed) 
 
 def test_names_from_outside_are_printed_as_they_are(tmp_path: Path, capsys: Printed) -> None:
     of = [Searched(problem="a", candidates=[RIGHT])]
-    run = search_run(tmp_path / "[red]x[/red]", of, method="\x1b[31mevil")
+    run = search_run(tmp_path / "[red]x[/red]\nforged line", of, method="\x1b[31mevil")
     assert main(["select", f"searches='{run}'"]) == 0
     shown = capsys.readouterr().out
-    assert "[red]x[/red]" in shown
+    assert "[red]x[/red] forged line" in shown
+    assert "\nforged" not in shown
     assert "\x1b[31m" not in shown
 
 

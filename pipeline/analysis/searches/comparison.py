@@ -90,11 +90,11 @@ def compare_searches(
 
     Raises ValueError if the runs have no problem in common.
     """
-    others = [] if against is None or against in runs else [against]
-    kept, left_out = on_common_problems([*runs, *others])
+    every = [*runs, *([] if against is None or against in runs else [against])]
+    kept, left_out = on_common_problems(every)
     if not kept[0].searches:
         raise ValueError("the runs have no problem in common")
-    chains = None if against is None else next(run for run in kept if run.name == against.name)
+    chains = None if against is None else kept[every.index(against)]
     figures = []
     for run in kept[: len(runs)]:
         equal = None if chains is None or run is chains else at_equal_tokens(run, chains, seed)

@@ -29,7 +29,7 @@ def doublings(most: int) -> list[int]:
     return [*(2**power for power in range(most.bit_length()) if 2**power < most), most]
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=8)
 def first_chances(count: int, sizes: tuple[int, ...]) -> Floats:
     """P(the candidate of rank i is the best of n), for each n of `sizes` and all ranks: (sizes, count). 1 <= n <= count."""
     n = np.array(sizes, dtype=np.float64)[:, None]

@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from pipeline.analysis.searches.records import Candidates, ProblemSearch, SearchRun, right_by
+from pipeline.analysis.searches.records import Candidates, ProblemSearch, SearchRun
 from pipeline.searches.base import WHOLE
 from pipeline.storage.stored_search import CANDIDATES, SAMPLES, SEARCHES, StoredSearch, search_frames
 
 _OF_SEARCHES = (
-    "row", "problem_id", "gold_answer", "chosen", "verdict", "score", "confidence", "trusted", "policy_tokens",
+    "row", "problem_id", "gold_answer", "chosen", "outcome", "score", "confidence", "trusted", "policy_tokens",
     "scorer_computed", "seconds",
 )  # fmt: skip
-_OF_CANDIDATES = ("row", "candidate", "chosen", "final_answer", "verdict", "score", "step_scores")
+_OF_CANDIDATES = ("row", "candidate", "chosen", "final_answer", "outcome", "score", "step_scores")
 _CALIBRATION = "calibration"
 
 
@@ -57,11 +57,11 @@ def _searches(stored: StoredSearch) -> Iterator[ProblemSearch]:
 def _search(row: Mapping[str, Any], of: list[dict[str, Any]]) -> ProblemSearch:
     known = row["gold_answer"] is not None
     chosen = next((each for each in of if each["chosen"]), None)
-    judged = [right_by(each["verdict"]) if known else None for each in of]
+    judged = [each["outcome"] if known else None for each in of]
     return ProblemSearch(
         problem_id=row["problem_id"],
         known=known,
-        right=(False if row["chosen"] is None else right_by(row["verdict"])) if known else None,
+        right=(False if row["chosen"] is None else row["outcome"]) if known else None,
         has_choice=row["chosen"] is not None,
         score=_number(row["score"]),
         step_scores=tuple(map(_number, chosen["step_scores"])) if chosen else (),

@@ -10,16 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.core.records import Verdict
 from pipeline.core.statistics import Floats
 
 Flags = npt.NDArray[np.bool_]
-_RIGHT: Mapping[str, bool] = {Verdict.CORRECT: True, Verdict.INCORRECT: False, Verdict.NO_ANSWER: False}
-
-
-def right_by(verdict: str | None) -> bool | None:
-    """Whether a chain with this verdict is right; None where its answer is not graded."""
-    return None if verdict is None else _RIGHT.get(verdict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

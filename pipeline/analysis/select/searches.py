@@ -19,7 +19,7 @@ from pipeline.analysis.searches.records import SearchRun
 from pipeline.analysis.select.search_tables import print_comparison
 from pipeline.analysis.settings import SelectConfig
 from pipeline.core.errors import UsageError
-from pipeline.core.formatting import plain_lines
+from pipeline.core.formatting import plain_lines, printable
 from pipeline.core.statistics import CONFIDENCE, RESAMPLES
 from pipeline.storage.location import folder_at, storage_at
 from pipeline.storage.outputs import atomic_file, check_output_file, refuse_overwriting
@@ -38,7 +38,7 @@ def select_searches(config: SelectConfig, console: Console) -> None:
     runs = _runs(folders)
     found = _compared(runs, names, config)
     for folder, run in runs.items():
-        console.print(Text(plain_lines(f"{run.name}: {folder}")), soft_wrap=True)
+        console.print(Text(f"{run.name}: {printable(folder)}"), soft_wrap=True)
     print_comparison(found, console)
     if config.out is not None:
         with atomic_file(Path(config.out)) as file:
@@ -69,7 +69,7 @@ def short_names(folders: Sequence[str]) -> list[str]:
 
 
 def _runs(folders: Sequence[str]) -> dict[str, SearchRun]:
-    names = dict(zip(folders, short_names(folders), strict=True))
+    names = dict(zip(folders, map(printable, short_names(folders)), strict=True))
     runs = {folder: search_run(stored_search(storage_at(folder)), names[folder]) for folder in folders}
     for folder, run in runs.items():
         if not run.searches:
