@@ -204,7 +204,7 @@ class OracleEngine:
         text, n_tokens = self._written(request)
         finish = Finish.STOP
         end = _first_end(text, request.stop)
-        if end < len(text):
+        if end is not None and end < len(text):
             text, n_tokens = text[:end], self._count(text[:end], text, n_tokens)
         most = longest(request, usual=n_tokens, context=self.max_model_len) if self._tree else request.max_tokens
         if most is not None and most < n_tokens:
@@ -219,18 +219,22 @@ class OracleEngine:
         )
 
     def _written(self, request: Request) -> tuple[str, int]:
-        """The whole text after a prefix, and its number of tokens."""
+        """The text after a prefix, up to the end of the chain or to a stop text and perhaps beyond, and its number of tokens."""
         if self._tree is None:
             return self._flat(request)
-        problem, before = request.problem, request.prefix.text
-        path = self._tree.path_in(problem.problem_id, before)
+        tree, problem, before = self._tree, request.problem, request.prefix.text
+        path = tree.path_in(problem.problem_id, before)
         if path is None:
-            text, _ = self._flat(request)
+            steps = iter([self._flat(request)[0]])
         else:
-            tree, further = self._tree, self._tree.drawn(problem.problem_id, path, request.request_id)
-            text = "".join(tree.step(problem, each) for each in further)
-        if text and before.strip() and not before.endswith("\n"):
-            text = f"\n{text}"
+            further = tree.drawn(problem.problem_id, path, request.request_id)
+            steps = (tree.step(problem, each) for each in further)
+        text = ""
+        for step in steps:
+            ends_a_line = not text and before.strip() and not before.endswith("\n")
+            text += f"\n{step}" if ends_a_line else step
+            if _first_end(text, request.stop) is not None:
+                break
         return text, len(self.tokenizer.encode(text))
 
     def _flat(self, request: Request) -> tuple[str, int]:
@@ -262,10 +266,9 @@ class OracleEngine:
         return part, len(self.tokenizer.encode(part))
 
 
-def _first_end(text: str, stop: Sequence[str]) -> int:
-    """Where the stop text ends that ends first; the length of `text` if it has none."""
-    ends = [at + len(each) for each in stop if each and (at := text.find(each)) >= 0]
-    return min(ends, default=len(text))
+def _first_end(text: str, stop: Sequence[str]) -> int | None:
+    """Where the stop text ends that ends first. None if `text` has none."""
+    return min((at + len(each) for each in stop if each and (at := text.find(each)) >= 0), default=None)
 
 
 def _wrong(golds: Sequence[str], draw: int) -> str:
