@@ -219,7 +219,7 @@ class OracleEngine:
         )
 
     def _written(self, request: Request) -> tuple[str, int]:
-        """The text after a prefix, up to the end of the chain or to a stop text and perhaps beyond, and its number of tokens."""
+        """The text after a prefix, up to the end of the chain or to a stop text or further, and its number of tokens."""
         if self._tree is None:
             return self._flat(request)
         tree, problem, before = self._tree, request.problem, request.prefix.text
