@@ -28,7 +28,9 @@ from tests.runtime.searching.tables import METHODS, TABLES, assert_alike, tables
 from tests.searches.runs import Row, search_in, searched, settings, sums
 
 PROBLEMS = 5
-SMALL = ("search.n=4", "run.unit_problems=2", "run.progress_seconds=0.05", "run.attempts=1")
+PERFECT = "scorer.oracle.auc=1"
+"""Scores are the true values."""
+SMALL = ("search.n=4", "run.unit_problems=2", "run.progress_seconds=0.05", "run.attempts=1", PERFECT)
 
 
 @pytest.fixture(scope="module")
@@ -295,7 +297,7 @@ def test_scores_are_calibrated_and_what_they_were_is_kept(tmp_path: Path, runs: 
 
 def test_a_search_that_accepts_says_what_it_trusts(tmp_path: Path) -> None:
     many = sums(12)
-    words = ("search=best_of_n", "search.n=16", "search.round=2", "run.unit_problems=8")
+    words = ("search=best_of_n", "search.n=16", "search.round=2", "run.unit_problems=8", PERFECT)
     run_dir = search_in(tmp_path, many, *words, "search.accept=0.9")
     found = tables(run_dir)[SEARCHES]
     trusted = found.filter("trusted")
