@@ -42,6 +42,14 @@ STEADY = Pace(recent=3_000.4, overall=2_900.0, seconds_left=60.0)
             "cut 0.2 % of rollouts, by sampling.max_tokens | money 1.50 for 0.50 device hours | left about 0:01:00",
         ),
         (
+            Status(stage="searching", units=1, counted="problems", rollouts=2, tokens=9,
+                   load=Load(running=3, scoring=1_200)),
+            Pace(recent=3.0, overall=3.0),
+            1,
+            "searching 0:00:01 | units 0 of 1 finished | problems 2 | 3 tokens/s, 3 since the start | "
+            "3 running, 0 waiting, 1,200 waiting for the scorer",
+        ),
+        (
             Status(stage="labelling", units=1, rollouts=12, tokens=9, share_of_bound=0.712,
                    verdicts=Verdicts(ungraded=11, aborted=1)),
             Pace(recent=3.0, overall=3.0),

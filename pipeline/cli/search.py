@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 NOTHING_FOUND = 1
 """Exit code where no problem has a chain."""
+_OR_WHOLE_CHAINS = ", or choose a method that scores whole chains alone, such as best_of_n"
 SLOW_SHARE, SLOW_SECONDS = 0.5, 1.0
 """The lines say that the scorer is slow where searches wait for it more than this share of their waiting, and each problem more
 than these seconds in all."""
@@ -50,6 +51,7 @@ def _to_folder(config: SearchRunConfig) -> int:
 
     from pipeline.analysis.report.terminal import LiveView
     from pipeline.analysis.searches.figures import search_figures
+    from pipeline.searches.registry import search_for
     from pipeline.storage.location import storage_at
     from pipeline.storage.stored_search import stored_search
 
@@ -62,7 +64,7 @@ def _to_folder(config: SearchRunConfig) -> int:
         f"tokens: {figures.policy_tokens:,} of the policy, {figures.scorer_computed:,} computed by the scorer (of "
         f"{figures.scorer_tokens:,} that it read); {figures.tokens_per_problem:,.0f} together for a problem",
         *_faults(figures),
-        *_waits(figures),
+        *_waits(figures, by_steps=search_for(config.search).newest_only),
     ]
     if found.totals.rejected:
         lines.append(f"left out: {format_count(found.totals.rejected, 'row')}; {found.run_dir}/rejects says why")
@@ -134,12 +136,12 @@ def _faults(figures: "SearchFigures") -> Iterator[str]:
         yield f"no score: {figures.unscored:,} beginnings of chains ({share}); they rank last"
 
 
-def _waits(figures: "SearchFigures") -> Iterator[str]:
-    """A line about a scorer that is slower than the policy."""
+def _waits(figures: "SearchFigures", *, by_steps: bool) -> Iterator[str]:
+    """A line about a scorer that is slower than the policy. `by_steps`: the method scores every step."""
     if figures.share_scoring > SLOW_SHARE and figures.seconds_scoring > SLOW_SECONDS * figures.problems:
         yield (
             f"slow scorer: of the time that searches waited, {format_percent(figures.share_scoring)} was for scores; give the "
-            "scorer more devices or servers, or choose a method that scores whole chains alone, such as best_of_n"
+            f"scorer more devices or servers{_OR_WHOLE_CHAINS if by_steps else ''}"
         )
 
 

@@ -143,4 +143,5 @@ def _rollouts(status: Status) -> str:
 
 def _requests(status: Status) -> str:
     grading = f", {status.load.grading:,} waiting for the grader" if status.load.grading else ""
-    return f"{status.load.running:,} running, {status.load.waiting:,} waiting{grading}"
+    scoring = f", {status.load.scoring:,} waiting for the scorer" if status.load.scoring else ""
+    return f"{status.load.running:,} running, {status.load.waiting:,} waiting{grading}{scoring}"

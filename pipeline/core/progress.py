@@ -19,17 +19,20 @@ _WORKER_ERROR = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """Number of requests that an engine works on, requests that wait for it, and completions that wait for their verdict."""
+    """Number of requests that an engine works on, requests that wait for it, and completions that wait for their verdict; in a
+    search, chains that have not been scored yet (`scoring`)."""
 
     running: int = 0
     waiting: int = 0
     grading: int = 0
+    scoring: int = 0
 
     def __add__(self, other: "Load") -> "Load":
         return Load(
             running=self.running + other.running,
             waiting=self.waiting + other.waiting,
             grading=self.grading + other.grading,
+            scoring=self.scoring + other.scoring,
         )
 
 

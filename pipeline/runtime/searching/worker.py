@@ -5,6 +5,7 @@ No search waits for another one. Its next questions are asked as soon as their a
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -129,14 +130,13 @@ class Searching(ChainWork[SampleAnswer | None]):
         return failure(chain.problem_id)
 
     def snapshot(self) -> Snapshot:
-        waiting = 0 if self.scores is None else self.scores.open
-        load = self.engine.load
+        scoring = 0 if self.scores is None else self.scores.open
         return Snapshot(
             rollouts=self.ended,
             tokens=self.tokens,
             grading_seconds=self.judge.seconds,
             work=self.engine.work,
-            load=Load(running=load.running, waiting=load.waiting, grading=waiting + self.judge.waiting),
+            load=replace(self.engine.load, grading=self.judge.waiting, scoring=scoring),
             hardware=self.engine.hardware,
         )
 
