@@ -13,9 +13,13 @@ from typing import Any
 __version__ = "0.1.0"
 _WHERE = {
     "Run": "pipeline.python.run",
+    "SearchRun": "pipeline.python.search_run",
     "grade": "pipeline.graders",
     "label": "pipeline.python.label",
     "open_run": "pipeline.python.label",
+    "open_search": "pipeline.python.search",
+    "search": "pipeline.python.search",
+    "solve": "pipeline.python.search",
 }
 
 

@@ -122,16 +122,16 @@ def _chain(row: dict[str, Any]) -> str:
     agreed = row.get("mc_label") is not None
     outcome = "; ".join([outcome, *(first_errors(row) if agreed else [])])
     steps = "".join(
-        f'<div style="background:{_colour(value)};color:#000;padding:1px 6px;margin:1px 0;white-space:pre-wrap" '
+        f'<div style="background:{value_colour(value)};color:#000;padding:1px 6px;margin:1px 0;white-space:pre-wrap" '
         f'title="{escape(_said(value, correct, rollouts))}">'
-        f'<span style="font-family:monospace">{_number(value)}</span> {escape(text)}</div>'
+        f'<span style="font-family:monospace">{number_of(value)}</span> {escape(text)}</div>'
         for text, value, correct, rollouts in zip(
             row["steps"], row["value"], row["n_correct"], row["n_rollouts"], strict=True
         )
     )
     return (
         f'<div style="margin:0 0 1em 0"><div style="white-space:pre-wrap"><b>{escape(row["problem"])}</b></div>'
-        f"<div>answer {escape(str(row['gold_answer']))}; value before step 1: {_number(row['root_value'])}; chain "
+        f"<div>answer {escape(str(row['gold_answer']))}; value before step 1: {number_of(row['root_value'])}; chain "
         f"{escape(str(row['source_id'] or row['chain_id']))} ({escape(outcome)})</div>{steps}</div>"
     )
 
@@ -141,10 +141,10 @@ def _said(value: float | None, correct: int | None, rollouts: int | None) -> str
     return "no value" if value is None else f"value {value:.3f}{counted}"
 
 
-def _number(value: float | None) -> str:
+def number_of(value: float | None) -> str:
     return "  - " if value is None else f"{value:.2f}"
 
 
-def _colour(value: float | None) -> str:
+def value_colour(value: float | None) -> str:
     """From red (0) over yellow to green (1); grey without a value."""
     return "#eee" if value is None else f"hsl({120 * min(1.0, max(0.0, value)):.0f} 80% {_LIGHTNESS}%)"

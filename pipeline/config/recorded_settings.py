@@ -9,6 +9,7 @@ from typing import Any, TypeVar, get_args, get_type_hints
 from pipeline.config.fields import ChosenSettings, as_type, describe_settings
 from pipeline.config.label import EstimatorConfig, GraderConfig, LabelConfig, PolicyConfig
 from pipeline.config.renamed import current_settings
+from pipeline.config.search import SearchConfig
 from pipeline.core.errors import UsageError
 from pipeline.core.registry import Registry, is_given
 
@@ -77,9 +78,10 @@ def refuse_missing(settings: Settings, base: type[ChosenSettings], registry: Reg
     name, plugin = str(settings.get(by, base.usual())), settings.get(f"{base.SECTION}.{_PLUGIN}")
     if plugin and is_given(plugin) and (name not in registry.names() or plugin != str(registry.plugin(name))):
         here = f", and here it is the {registry.plugin(name)}" if name in registry.names() else ""
+        opened = "open_search" if f"{SearchConfig.SECTION}.{SearchConfig.CHOSEN_BY}" in settings else "open_run"
         raise UsageError(
             f"{by}={name} is the {plugin}{here}: give the same object in Python, "
-            f"open_run(RUN_DIR, {base.SECTION}=...), or make it a plug-in, which every machine can install"
+            f"{opened}(RUN_DIR, {base.SECTION}=...), or make it a plug-in, which every machine can install"
         )
     if plugin and name not in registry.names():
         raise UsageError(f"{by}={name} comes from {plugin}, which is not installed here: install that version")

@@ -1,5 +1,5 @@
-"""The process that labels or judges for a Python call. The caller's process loads neither Ray nor an engine, and keeps its
-event loop, signal handlers and environment.
+"""The process that labels, judges or searches for a Python call. The caller's process loads neither Ray nor an engine, and
+keeps its event loop, signal handlers and environment.
 
     python -m pipeline.python.child DESCRIPTOR
 
@@ -21,7 +21,7 @@ from pipeline.core.output import say
 from pipeline.core.progress import ChainRun, Status, Summary
 from pipeline.python.outcome import Outcome
 from pipeline.python.task import Task
-from pipeline.storage.run_record import JUDGE, LABEL
+from pipeline.storage.run_record import JUDGE, LABEL, SEARCH
 
 if TYPE_CHECKING:
     from pipeline.cli.command import Command
@@ -67,9 +67,17 @@ def _judged(task: Task, send: Callable[[Status], None]) -> ChainRun:
     return judge_with_ray(_settings(COMMAND, task), send)
 
 
+def _searched(task: Task, send: Callable[[Status], None]) -> ChainRun:
+    from pipeline.cli.search import SEARCH as COMMAND
+    from pipeline.cli.search import search_with_ray
+
+    return search_with_ray(_settings(COMMAND, task), send)
+
+
 _DOING: Mapping[str, Callable[[Task, Callable[[Status], None]], Summary | ChainRun]] = {
     LABEL: _labelled,
     JUDGE: _judged,
+    SEARCH: _searched,
 }
 """Command -> what does it."""
 

@@ -14,7 +14,6 @@ from pipeline.config.words import quote
 from pipeline.core.errors import UsageError
 
 _KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
-MODEL = "policy.model"
 _SHOWN = 60
 """Characters of a value that a message quotes."""
 
@@ -52,15 +51,21 @@ def overrides_of(settings: Iterable[Setting]) -> list[str]:
 
 
 def policy_settings(policy: object, options: Collection[str]) -> Iterable[Setting]:
-    """The settings that `policy=` of a Python call stands for.
+    """The settings that `policy=` of a Python call stands for: see `model_settings`."""
+    return model_settings("policy", policy, options)
 
-    A mapping holds settings of the policy. A text is one of `options` (`oracle`), else the name or folder of a model.
+
+def model_settings(section: str, given: object, options: Collection[str]) -> Iterable[Setting]:
+    """The settings that an argument stands for which names a model, such as `scorer=`.
+
+    A mapping holds settings of the section. A text is one of `options` (`oracle`), else the name or folder of a model.
     """
-    if policy is None:
+    if given is None:
         return []
-    if isinstance(policy, Mapping):
-        return settings_in({"policy": policy})
-    return [Setting(key="policy" if policy in options else MODEL, value=policy, said=said("policy", policy))]
+    if isinstance(given, Mapping):
+        return settings_in({section: given})
+    key = section if given in options else f"{section}.model"
+    return [Setting(key=key, value=given, said=said(section, given))]
 
 
 def said(name: str, value: object) -> str:

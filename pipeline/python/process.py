@@ -1,4 +1,5 @@
-"""Runs `label` or `judge` in a process of its own, passes on what it reports, and stops it when the caller is interrupted."""
+"""Runs `label`, `judge` or `search` in a process of its own, passes on what it reports, and stops it when the caller
+is interrupted."""
 
 import os
 import queue

@@ -42,8 +42,11 @@ def _classes() -> tuple[type, ...]:
     from pipeline.analysis.chains import Chains
     from pipeline.core.progress import RelabelResult, Summary
     from pipeline.export.result import ExportResult
+    from pipeline.python.search_run import ProblemTree
+    from pipeline.python.solved import Alternative, Solved, SolvedStep
 
-    return (pipeline.Run, Chains, Summary, RelabelResult, ExportResult)
+    runs = (pipeline.Run, Chains, Summary, RelabelResult, ExportResult)
+    return (*runs, Solved, SolvedStep, Alternative, pipeline.SearchRun, ProblemTree)
 
 
 def _class(kind: type) -> str:

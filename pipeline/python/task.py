@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """`command`: `label` or `judge`. `overrides`: its settings. `objects`: those that the call gave; None without any."""
+    """`command`: `label`, `judge` or `search`. `overrides`: its settings. `objects`: those that the call gave; None
+    without any."""
 
     overrides: Sequence[str]
     objects: "Packed | None" = None

@@ -12,18 +12,21 @@ from typing import Any
 import polars as pl
 import pytest
 
-from pipeline import open_run
+from pipeline import Run, SearchRun, open_run, open_search
 from pipeline.core.errors import UsageError
 from pipeline.core.records import Verdict
 from pipeline.examples import scorer
 from pipeline.examples.grader import YesNo, YesNoConfig
 from tests.conftest import ROOT
-from tests.runtime.without_ray import python_without_ray
+from tests.runtime.without_ray import python_without_ray, search_without_ray
 
 EXAMPLES = ROOT / "pipeline" / "examples"
 NOTEBOOK = json.loads((EXAMPLES / "first_run.ipynb").read_text("utf-8"))
 CELLS = ["".join(cell["source"]) for cell in NOTEBOOK["cells"] if cell["cell_type"] == "code"]
-SCRIPTS = {"estimator": "halves", "policy": "echo", "grader": "yes_no", "export_format": "exported", "scorer": "scored"}
+SCRIPTS = {
+    "estimator": "halves", "policy": "echo", "grader": "yes_no", "export_format": "exported", "scorer": "scored",
+    "search": "searched",
+}  # fmt: skip
 """Script -> its run directory."""
 REAL, QUICK = 'POLICY = "embedded"', 'POLICY = "oracle"'
 
@@ -58,9 +61,14 @@ def test_the_notebook_holds_no_output() -> None:
 def test_what_a_script_does(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In this process; `test_a_script_runs` starts the scripts as their readers do."""
     monkeypatch.chdir(tmp_path)
-    with python_without_ray():
+    with python_without_ray(), search_without_ray():
         import_module(f"pipeline.examples.{name}").main()
-    assert open_run(tmp_path / SCRIPTS[name]).finished
+    assert opened(name, tmp_path).finished
+
+
+def opened(name: str, folder: Path) -> Run | SearchRun:
+    """The run directory of a script."""
+    return (open_search if name == "search" else open_run)(folder / SCRIPTS[name])
 
 
 @pytest.mark.faults
@@ -78,7 +86,7 @@ def test_a_script_runs(name: str, tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout
-    assert open_run(tmp_path / SCRIPTS[name]).finished
+    assert opened(name, tmp_path).finished
 
 
 def test_the_grader_of_the_example_grades() -> None:

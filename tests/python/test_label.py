@@ -29,7 +29,7 @@ from pipeline.python.task import Task
 from pipeline.storage.location import storage_at
 from tests.conftest import ROOT, write_rows
 from tests.faults.runs import until
-from tests.runtime.without_ray import python_without_ray, without_ray
+from tests.runtime.without_ray import python_without_ray, search_without_ray, without_ray
 
 pytestmark = [pytest.mark.slow, pytest.mark.ray]
 
@@ -120,7 +120,7 @@ def test_the_commands_that_read_a_run(run: Run, tmp_path: Path) -> None:
 
 def test_the_code_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    first, second, third = re.findall(
+    first, second, third, fourth = re.findall(
         r"```python\n(.*?)```", (ROOT / "pipeline/python/README.md").read_text(), re.DOTALL
     )
     names: dict[str, Any] = {}
@@ -131,6 +131,10 @@ def test_the_code_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyP
         assert names["run"].settings["sampling.temperature"] == 0.8
         exec(third, names)
     assert names["run"].settings["estimator.share"] == 0.25
+    with search_without_ray():
+        exec(fourth, names)
+    assert names["solved"].trusted is not None
+    assert names["run"].searches()["method"].to_list() == ["mcts"]
 
 
 def test_rejected_rows_are_reported_by_their_number_in_the_call(

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.analysis.chains import Chains, _colour
+from pipeline.analysis.chains import Chains, value_colour
 from pipeline.core.errors import (
     BudgetSpent,
     EngineDied,
@@ -148,13 +148,13 @@ def test_steps_can_be_read_in_light_and_dark_themes() -> None:
     assert html.count("background:") == html.count("color:#000") == 2
     assert "<code" not in html
     for hundredths in range(101):
-        hue = float(_colour(hundredths / 100).removeprefix("hsl(").split()[0])
+        hue = float(value_colour(hundredths / 100).removeprefix("hsl(").split()[0])
         assert contrast_with_black(hue) >= 7
 
 
 def contrast_with_black(hue: float) -> float:
     """The contrast of WCAG 2 of black text on this hue at 80 % saturation and the lightness of a step."""
-    lightness = float(_colour(0.0).split()[2].rstrip("%)")) / 100
+    lightness = float(value_colour(0.0).split()[2].rstrip("%)")) / 100
     linear = [
         part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4
         for part in colorsys.hls_to_rgb(hue / 360, lightness, 0.8)

@@ -1,22 +1,24 @@
-"""The command `label` with workers in the driver's event loop, as `in_process` has them, for tests of what is around Ray."""
+"""`label` and `search` with workers in the driver's event loop, as `in_process` has them, for tests of what is around Ray."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from importlib import import_module
 from multiprocessing.connection import Connection
 from typing import Any, cast
 from unittest.mock import patch
 
 from pipeline.cli import label
+from pipeline.cli import search as search_command
 from pipeline.config.label import LabelConfig
-from pipeline.core.progress import Status, Summary
+from pipeline.core.progress import ChainRun, Status, Summary
 from pipeline.python import child
 from pipeline.python.task import Task
 from pipeline.runtime.worker_handle import WorkerPool
-from tests.runtime.in_process import in_process
+from pipeline.runtime.workload import Workload
+from tests.runtime.in_process import hired_here, in_process
 
-python_label = import_module("pipeline.python.label")
-"""The module, whose name its function has too."""
+python_label, python_search = (import_module(f"pipeline.python.{name}") for name in ("label", "search"))
+"""The modules, whose names their functions have too."""
 
 
 @contextmanager
@@ -51,3 +53,25 @@ def python_without_ray() -> Iterator[None]:
     """As `without_ray`, and `label` of Python starts no process either."""
     with without_ray(), patch.object(python_label, "label_elsewhere", _label_here):
         yield
+
+
+@contextmanager
+def search_without_ray() -> Iterator[None]:
+    """`search`, of the command line and of a run's child process, starts no Ray within this block and joins none. `search` and
+    `solve` of Python start no process either."""
+
+    def workers(workload: Workload, check: Callable[[], None]) -> AbstractContextManager[WorkerPool]:
+        check()
+        return hired_here(workload)
+
+    with (
+        patch("pipeline.runtime.actors.ray_workers", workers),
+        patch.object(search_command, "set_up_ray", lambda _: None),
+        patch.object(python_search, "done_elsewhere", _search_here),
+    ):
+        yield
+
+
+def _search_here(task: Task, watch: Callable[[Status], None]) -> ChainRun:
+    sender = cast("Connection[Any, Any]", _Sender(watch))
+    return cast("ChainRun", child._outcome(task, sender).result())

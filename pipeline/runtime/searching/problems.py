@@ -12,7 +12,7 @@ from pipeline.core.ids import row_content
 from pipeline.core.records import InputRow, Reject
 from pipeline.core.schemas import CHAINS_WITH_ANSWERS
 from pipeline.core.tables import storable
-from pipeline.data.rows import read_rows
+from pipeline.data.rows import is_given, read_rows
 from pipeline.data.steps import step_texts
 from pipeline.graders.base import Checker
 from pipeline.graders.question import outcome_of
@@ -29,7 +29,7 @@ BLOCK = 1024
 def search_source(config: SearchRunConfig) -> ChainSource:
     """The problems to search."""
     return ChainSource(
-        place=config.data.path,
+        place="the given data" if is_given(config.data.path) else config.data.path,
         tables=lambda left_out: numbered(_read(config, left_out), CHAINS_WITH_ANSWERS),
         to_do="search",
         done="searched",

@@ -1,0 +1,223 @@
+"""The run directory of a search in Python: its tables as frames, the trees of its problems, and what was found."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from pipeline.core.errors import StepvalueError, UsageError, first_line
+from pipeline.core.formatting import printable
+from pipeline.core.schemas import REJECTS, SCHEMAS
+from pipeline.core.shown import Shown
+from pipeline.core.suggestions import choice_hint
+from pipeline.python.objects import offered_here
+from pipeline.python.overrides import Setting, overrides_of, settings_in
+from pipeline.python.solved import Solved, solved_of
+from pipeline.storage.location import storage_at
+from pipeline.storage.shards import read_shard
+from pipeline.storage.stored_search import (
+    CANDIDATES,
+    SAMPLES,
+    SEARCHES,
+    STEP_SCORES,
+    StoredSearch,
+    search_frames,
+    stored_search,
+)
+
+if TYPE_CHECKING:
+    from pipeline.analysis.audit.run import AuditReport
+    from pipeline.analysis.searches.trees import Tree, TreeNode
+    from pipeline.runtime.objects import Given
+
+_REJECTS = "rejects"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class ProblemTree(Shown):
+    """The tree of a problem's search: each step once, after the steps that lead to it. A shell or a notebook shows it as an
+    outline, in which `*` marks the steps of the chosen chain.
+
+    `nodes`: the problem itself first, without a step, and each node after its `parent`, the place of that among the nodes.
+    `path`: the places of the chosen chain's steps. `weakest`: the place of the one with the lowest score, if any has one."""
+
+    problem: str
+    tree: "Tree"
+
+    @property
+    def nodes(self) -> "tuple[TreeNode, ...]":
+        """The nodes; `pipeline.analysis.searches.trees.TreeNode` says what each has."""
+        return self.tree.nodes
+
+    @property
+    def path(self) -> tuple[int, ...]:
+        """Places of the steps of the chosen chain."""
+        return self.tree.path
+
+    @property
+    def weakest(self) -> int | None:
+        """Place of the chosen chain's step with the lowest score."""
+        return self.tree.weakest
+
+    def frame(self) -> pl.DataFrame:
+        """The nodes as a frame, one row for each, in their order."""
+        from dataclasses import asdict
+
+        return pl.DataFrame([asdict(node) for node in self.nodes], infer_schema_length=None)
+
+    def _shown_lines(self) -> Iterator[str]:
+        yield printable(self.problem)
+        below: dict[int, list[int]] = {}
+        for at, node in enumerate(self.nodes[1:], start=1):
+            below.setdefault(node.parent or 0, []).append(at)
+        waiting = below.get(0, [])[::-1]
+        while waiting:
+            at = waiting.pop()
+            yield self._line(at)
+            waiting += below.get(at, [])[::-1]
+
+    def _line(self, at: int) -> str:
+        node = self.nodes[at]
+        score = " -  " if node.score is None else f"{node.score:.2f}"
+        weakest = "  (the weakest step)" if at == self.weakest else ""
+        answer = f"  -> {printable(node.answer)}" if node.answer is not None else ""
+        taken = "*" if node.on_path else " "
+        return f"{taken} {score} {node.visits:>4}x {'  ' * (node.depth - 1)}{printable(node.text)}{answer}{weakest}"
+
+
+class SearchRun(Shown):
+    """A run directory that `search` has written. Each call reads the directory again. A shell or a notebook shows the important
+    lines of it.
+
+    Every method raises UsageError where there is no such run, and StoreError where a file of it is missing or damaged. The
+    tables are those of units that are finished.
+    """
+
+    def __init__(self, run_dir: str | Path, objects: "tuple[Given, ...]" = ()) -> None:
+        """`objects`: those that the call gave."""
+        self._storage = storage_at(str(run_dir))
+        self._objects = objects
+        self._stored()
+
+    @property
+    def run_dir(self) -> str:
+        """Path or address of the directory."""
+        return self._storage.run_dir
+
+    @property
+    def settings(self) -> dict[str, object]:
+        """What makes the run what it is, by dotted key: its settings, and the identity of its input, models and versions."""
+        return dict(self._stored().run.identity)
+
+    @property
+    def finished(self) -> bool:
+        """Whether all problems are searched. `search` with the same `run_dir` continues an unfinished run."""
+        return not self._stored().run.unfinished
+
+    def searches(self) -> pl.DataFrame:
+        """One row per problem, in the order of the input: what was chosen, how sure the method is of it, and what it cost; see
+        pipeline/storage/README.md for the columns."""
+        return self._table(SEARCHES)
+
+    def candidates(self) -> pl.DataFrame:
+        """One row per chain that a search chose from, with the scores of its steps."""
+        return self._table(CANDIDATES)
+
+    def samples(self) -> pl.DataFrame:
+        """The log of the policy: one row per sample, which is one or more steps."""
+        return self._table(SAMPLES)
+
+    def step_scores(self) -> pl.DataFrame:
+        """The log of the scorer: one row per beginning of a chain that it was asked about."""
+        return self._table(STEP_SCORES)
+
+    def rejects(self) -> pl.DataFrame:
+        """Rows of the input that could not be used, each with a reason. Empty where all could."""
+        shards = [shard for shard in self._stored().run.staged.shards if shard.table == _REJECTS]
+        frames = [pl.DataFrame(read_shard(self._storage, shard)) for shard in shards]
+        return pl.concat(frames) if frames else pl.DataFrame(REJECTS.empty_table())
+
+    def solved(self, problem: str | None = None) -> "list[Solved]":
+        """What was found, one object per search, in the order of the input. `problem`: of one problem alone, by its
+        `problem_id` or your own id of its row. Raises UsageError for a problem that is not there."""
+        stored = self._stored()
+        searches = self._table(SEARCHES)
+        if problem is not None:
+            searches = _of(searches, problem)
+        candidates = self._table(CANDIDATES).filter(pl.col("row").is_in(searches["row"].implode()))
+        by_row = {row: frame.to_dicts() for (row,), frame in candidates.group_by("row", maintain_order=True)}
+        least = stored.run.identity.get("search.reliability")
+        reliability = None if least is None else float(str(least))
+        return [
+            solved_of(row, by_row.get(row["row"], []), stored.accept, reliability)
+            for row in searches.iter_rows(named=True)
+        ]
+
+    def tree(self, problem: str) -> ProblemTree:
+        """The tree of the search of one problem, by its `problem_id` or your own id of its row. Raises UsageError for a problem
+        that is not there."""
+        from pipeline.analysis.searches.problems import searched_problems
+
+        row = _of(self._table(SEARCHES, ["row", "problem_id", "source_id"]), problem)["row"][0]
+        for found in searched_problems(self._stored()):
+            for each in found:
+                if each.search["row"] == row:
+                    return ProblemTree(problem=each.search["problem"], tree=each.tree)
+        raise AssertionError(row)
+
+    def report(self, **settings: Any) -> str:
+        """Write the page of the run, `report.html`, and return its path. Settings as for the command `report`."""
+        from pipeline.analysis.report.run import report
+        from pipeline.cli.compose import compose
+        from pipeline.cli.report import REPORT
+
+        report(compose(REPORT, self._overrides(settings)).settings())
+        return f"{self.run_dir}/report.html"
+
+    def audit(self, **settings: Any) -> "AuditReport":
+        """Prove every invariant of the run again. Settings as for the command `audit`."""
+        from pipeline.analysis.audit.run import audit
+        from pipeline.cli.compose import compose
+        from pipeline.cli.stored import AUDIT
+
+        with offered_here(self._objects):
+            return audit(compose(AUDIT, self._overrides(settings)).settings())
+
+    def _shown_lines(self) -> Iterator[str]:
+        from pipeline.analysis.searches.lines import search_lines
+        from pipeline.analysis.searches.run_data import load_search_data
+
+        try:
+            found = load_search_data(self._storage, self._stored())
+        except StepvalueError as error:  # what shows an object does not expect that this fails
+            yield f"SearchRun({self.run_dir!r}): {first_line(error)}"
+            return
+        done = "finished" if not found.unfinished else f"{found.unfinished} of {found.units} units unfinished"
+        yield f"SearchRun({self.run_dir!r}, {done})"
+        if found.made_up:
+            yield f"policy    {found.made_up}"
+        if found.totals is not None and found.figures is not None:
+            yield from search_lines(found.totals, found.figures)
+
+    def _stored(self) -> StoredSearch:
+        return stored_search(self._storage, partial=True)
+
+    def _table(self, table: str, columns: list[str] | None = None) -> pl.DataFrame:
+        frames = list(search_frames(self._stored(), table, columns))
+        return pl.concat(frames) if frames else pl.DataFrame(SCHEMAS[table].empty_table())
+
+    def _overrides(self, settings: dict[str, Any]) -> list[str]:
+        here = Setting(key="run_dir", value=self.run_dir, said="the directory of this run")
+        return overrides_of([here, *settings_in(settings)])
+
+
+def _of(searches: pl.DataFrame, problem: str) -> pl.DataFrame:
+    """The rows of a problem; several where the method goes on with chains of the input. Raises UsageError without any."""
+    found = searches.filter((pl.col("problem_id") == problem) | (pl.col("source_id") == problem))
+    if found.is_empty():
+        known = [row["source_id"] or row["problem_id"] for row in searches.to_dicts()]
+        hint = choice_hint(str(problem), known) if known else "and no other search is finished"
+        raise UsageError(f"no finished search is of the problem {problem!r}, {hint}")
+    return found
