@@ -123,7 +123,7 @@ def test_make_targets_are_looked_up(text: str, faults: int) -> None:
         ("`estimator=poolde`", 1),
         ("`format=trll`", 1),
         ("`estimator.rule=often`", 1),
-        ("`rollout=8`", 1),
+        ("`rolout=8`", 1),
         ("`data=sample smapling.rollouts=3`", 1),
         ("| a | b |\n|---|---|\n| `run.trak` | c |", 1),
     ],

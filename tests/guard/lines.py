@@ -27,7 +27,7 @@ REQUIRED = {
     "agree": "run_dir=out data.path=x.jsonl", "grade": "", "doctor": "", "chains": "run_dir=out",
     "judge": "run_dir=out judge.name=strict policy.model=m",
     "calibrate": "scores=s.parquet run_dir=fresh out=cal.json",
-    "search": "data.path=x.jsonl run_dir=out policy.model=m scorer.model=prm",
+    "search": "data.path=x.jsonl run_dir=out scorer.model=prm",
 }  # fmt: skip
 GROUPS = {
     "data": "apps gsm8k math math_shepherd mbpp prm800k processbench rows sample",

@@ -1,5 +1,8 @@
-"""What a user should doubt of the scores that a search goes by, before it begins: scores of other steps than those of the
-scorer's training, a confidence that is compared with uncalibrated scores, and a calibration for another policy."""
+"""What a user should doubt of the scores that a search goes by, before it begins.
+
+These are scores of other steps than those of the scorer's training, a confidence that is compared with uncalibrated scores, and
+a calibration for another policy.
+"""
 
 import asyncio
 from collections.abc import Iterator
