@@ -16,12 +16,12 @@ from tests.loop.arms import RECIPE
 from tests.loop.experiment import Experiment
 from tests.loop.plan import SEED, SIZE
 from tests.loop.problems import exercises, row
-from tests.loop.search_grid import auc_line, searched
+from tests.loop.search_grid import auc_line, searched_lines
 from tests.loop.searching import Searches
 
 FOLDER = ROOT / "runs" / "loop-search"
 RUNS = 3
-PROBLEMS = 200
+PROBLEMS = 100
 """Of a run. No model has learned from them."""
 
 
@@ -39,7 +39,7 @@ def loop_search() -> None:
         problems = FOLDER / f"problems-{seed}.jsonl"
         write_rows(problems, [row(exercise) for exercise in others[PROBLEMS * seed : PROBLEMS * (seed + 1)]])
         runs.append(Searches(FOLDER / f"run-{seed}", _model(seed), problems, seed))
-    table = list(searched(runs, _show))
+    table = list(searched_lines(runs, _show))
     print(f"\n{RUNS} runs with {PROBLEMS} problems each")
     for text in (*table, auc_line("step scores against arithmetic", [each["step_auc"] for each in figures])):
         print(text)

@@ -7,7 +7,8 @@ the PRM too: `agree` judges these scores by arithmetic, and `calibrate` by fresh
 choose among candidates is right how often.
 
 The second lap labels other problems with the PRM as a witness. One PRM learns from these labels and one from those of Monte
-Carlo alone (see `transfer`). Nothing here is asserted: what comes out is printed.
+Carlo alone (see `transfer`). In the third, the first lap's PRM steers the policy (see `steered`). Nothing here is asserted:
+what comes out is printed.
 """
 
 import random
@@ -20,6 +21,7 @@ from tests.loop.plan import CANDIDATES, LOOPS, SEED, SHORT_LOOP, SOLUTIONS, TEST
 from tests.loop.problems import drawn, row
 from tests.loop.report import agreement, costs
 from tests.loop.stages import code_of, run_all
+from tests.loop.steered import steered, steered_stages
 from tests.loop.transfer import transfer_stages
 from tests.loop.transfer_report import transfer
 
@@ -40,9 +42,9 @@ def main(folder: Path, loop: Loop) -> None:
         {exercise.problem: exercise for exercise in of} for of in (problems.train, problems.test, problems.others)
     )
     first = stages(files, loop.policy, lambda: write_judged(files, test))
-    second = transfer_stages(files, loop.policy) if others else []
+    more = [*transfer_stages(files, loop.policy), *steered_stages(files, loop.policy)] if others else []
     done = run_all(
-        [*first, *second],
+        [*first, *more],
         files.folder / "done.json",
         code_of(ROOT / "pipeline", loop.policy.asset),
     )
@@ -52,6 +54,9 @@ def main(folder: Path, loop: Loop) -> None:
     if others:
         print("\nthe first lap's PRM as a witness for labels of other problems")
         for line in transfer(files, others, test):
+            print(line)
+        print("\nall methods of search with the first lap's PRM")
+        for line in steered(files):
             print(line)
     print()
     for line in costs(files, done):

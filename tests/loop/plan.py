@@ -36,7 +36,8 @@ SAMPLED = "sample candidates"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loop:
     """The policy of a loop, what it is asked, and for how many problems a student sees its chains. `other_problems`: as many
-    are labelled in a second lap, with the first lap's PRM as a witness (`transfer`); 0: there is none."""
+    are labelled in a second lap, with the first lap's PRM as a witness (`transfer`), and a third one follows (`steered`); 0:
+    there is neither."""
 
     policy: TinyPolicy
     size: Size
@@ -120,6 +121,19 @@ class Files:
     @property
     def calibrated_scores(self) -> Path:
         return self.folder / "calibrated-scores.parquet"
+
+    @property
+    def searches(self) -> Path:
+        """Runs of `search` by all methods, in the loop's own process."""
+        return self.folder / "searches"
+
+    def search_run(self, method: str) -> Path:
+        """A run of the command `search`."""
+        return self.folder / f"{method}-run"
+
+    @property
+    def compared_searches(self) -> Path:
+        return self.folder / "searches.json"
 
     def selected(self, target: str) -> Path:
         return self.folder / f"{target}-select.json"

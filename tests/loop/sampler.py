@@ -7,6 +7,8 @@ A batch holds prompts of equal length, so nothing is padded. What is drawn has t
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from safetensors.torch import load_file
 from torch.nn import functional
@@ -24,6 +26,8 @@ _STILL_DRAWN = 0.7
 """Rows are dropped from the batch when fewer than this share of it goes on."""
 
 Ids = Sequence[int]
+Sums = npt.NDArray[np.float64]
+"""Before a token: the sums of the probabilities of the first 1, 2 and so on tokens of the vocabulary."""
 _Cache = list[tuple[torch.Tensor, torch.Tensor]]
 
 
@@ -62,10 +66,11 @@ class Sampler:
 
     def continued(
         self, prompts: Sequence[Ids], chances: torch.Tensor, limits: Sequence[int], ends: Sequence[int | None]
-    ) -> list[list[int]]:
-        """One completion of each prompt, of any lengths, with the token that ends it. `chances`, shape (prompts, tokens):
-        numbers from [0, 1) that decide the tokens; so a completion does not depend on the others but for rounding. `limits`:
-        the longest length of each. `ends`: a token that ends it besides the policy's own end, or None."""
+    ) -> list[tuple[list[int], list[Sums]]]:
+        """One completion of each prompt, of any lengths, with the token that ends it, and `Sums` for each of its tokens.
+        `chances`, shape (prompts, tokens): numbers from [0, 1) that decide the tokens; so a completion does not depend on the
+        others but for rounding. `limits`: the longest length of each. `ends`: a token that ends it besides the policy's own
+        end, or None."""
         with torch.inference_mode():
             return self._continued(prompts, chances, torch.tensor(limits), ends)
 
@@ -97,7 +102,7 @@ class Sampler:
 
     def _continued(
         self, prompts: Sequence[Ids], chances: torch.Tensor, limits: torch.Tensor, ends: Sequence[int | None]
-    ) -> list[list[int]]:
+    ) -> list[tuple[list[int], list[Sums]]]:
         distinct = {prompt: place for place, prompt in enumerate(dict.fromkeys(map(tuple, prompts)))}
         length = max(map(len, distinct))
         # Filled up on the left. Only differences of positions matter to this model, so all may stand at the same place.
@@ -115,12 +120,13 @@ class Sampler:
         cache[:] = [(keys[of], values[of]) for keys, values in cache]
         stops = torch.tensor([self.end if end is None else end for end in ends])
         rows = torch.arange(len(prompts))
-        found: list[list[int]] = [[] for _ in prompts]
+        found: list[tuple[list[int], list[Sums]]] = [([], []) for _ in prompts]
         for position in range(chances.shape[1]):
             sums = self._logits(hidden)[:, -1].double().softmax(-1).cumsum(-1)
             tokens = (sums < chances[rows, position, None] * sums[:, -1:]).sum(-1)
-            for row, token in zip(rows.tolist(), tokens.tolist(), strict=True):
-                found[row].append(token)
+            for row, token, sums_of in zip(rows.tolist(), tokens.tolist(), sums.numpy(), strict=True):
+                found[row][0].append(token)
+                found[row][1].append(sums_of)
             self.drawn_tokens += len(rows)
             alive = (tokens != self.end) & (tokens != stops[rows]) & (limits[rows] > position + 1)
             if not alive.any():

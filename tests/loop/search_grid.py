@@ -13,12 +13,12 @@ from tests.loop.spread import mean_of
 
 METHODS = ("best_of_n", "majority", "weighted", "beam", "dvts", "particle", "mcts", "regenerate")
 SIZES = (4, 16, 64)
-CHAINS = 256
-"""Of best-of-n, that the others are compared with: some take more tokens than best-of-64."""
+CHAINS = 128
+"""Of the largest best-of-n that others are compared with: some take more tokens than best-of-64."""
 MINUTE = 60
 
 
-def searched(runs: Sequence[Searches], show: Callable[[str], None]) -> Iterator[str]:
+def searched_lines(runs: Sequence[Searches], show: Callable[[str], None]) -> Iterator[str]:
     """Lines with all figures. `runs`: each with other problems. `show` gets a line about every search that is done."""
     began = time.monotonic()
 
@@ -29,12 +29,12 @@ def searched(runs: Sequence[Searches], show: Callable[[str], None]) -> Iterator[
         show(f"{(time.monotonic() - began) / MINUTE:5.1f} minutes  {method} {n}")
         return read
 
-    chains = found("best_of_n", CHAINS)
-    against = pooled(chains)
+    chains = {n: found("best_of_n", n) for n in (*SIZES, CHAINS)}
+    against = [pooled(of) for of in chains.values()]
     yield from lines([line_of(found(method, n), against) for n in SIZES for method in METHODS])
     yield f"expected of n of {CHAINS} chains"
-    yield from exact_lines(against, (1, *SIZES, CHAINS))
-    yield auc_line("last scores against outcomes", [scorer_auc(run) for run in chains])
+    yield from exact_lines(against[-1], (1, *SIZES, CHAINS))
+    yield auc_line("last scores against outcomes", [scorer_auc(run) for run in chains[CHAINS]])
 
 
 def auc_line(text: str, values: Sequence[float]) -> str:

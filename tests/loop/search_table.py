@@ -42,14 +42,17 @@ def pooled(runs: Sequence[SearchRun]) -> SearchRun:
     return replace(runs[0], searches=searches)
 
 
-def line_of(runs: Sequence[SearchRun], chains: SearchRun) -> Line:
-    """`runs`: of one method at one n. `chains`: the pooled run of best-of-n that it is compared with."""
+def line_of(runs: Sequence[SearchRun], chains: Sequence[SearchRun]) -> Line:
+    """`runs`: of one method at one n. `chains`: pooled runs of best-of-n, from small to large n, of which the first one with
+    enough chains is compared with. Of many chains more are equal, and scored once, so that each costs less: a larger run would
+    make the smaller one too cheap."""
     every = pooled(runs)
+    compared = [at_equal_tokens(every, run, SEED) for run in chains]
     return Line(
         found=summary(every, SEED),
         of_runs=tuple(float(np.nanmean(rights(run))) for run in runs),
         bound=float(np.mean([each.candidates.right.any() for each in every.searches])),
-        equal=at_equal_tokens(every, chains, SEED),
+        equal=next((each for each in compared if each.in_range), compared[-1]),
     )
 
 
@@ -70,11 +73,11 @@ def lines(found: Sequence[Line]) -> Iterator[str]:
 
 def exact_lines(chains: SearchRun, sizes: Sequence[int]) -> Iterator[str]:
     """What n of the chains of best-of-n achieve in expectation: less noise than one draw of n has."""
-    best, votes = best_chances(chains, sizes), vote_chances(chains, sizes, SEED)
+    best, votes = best_chances(chains, sizes).right, vote_chances(chains, sizes, SEED)
     yield f"{'n':>4}{'best of n':>21}{'weighted vote':>21}{'majority vote':>21}{'bound':>21}"
     bounds = bound_by_size(chains, sizes)
     for at, n in enumerate(sizes):
-        columns = [each[:, at] for each in (best.right, votes.weighted, votes.majority, bounds)]
+        columns = [each[:, at] for each in (best, votes.weighted, votes.majority, bounds)]
         yield f"{n:>4}" + "".join(f"{shown(mean_over(column, SEED)):>21}" for column in columns)
 
 

@@ -15,6 +15,7 @@ from tests.loop.judged import judged
 from tests.loop.plan import LOOPS, SIZE, Files, stages
 from tests.loop.problems import drawn, row
 from tests.loop.stages import Done, code_of, run_all, still_done
+from tests.loop.steered import steered_stages
 from tests.loop.transfer import transfer_stages
 from tests.loop.truth import error_free, right, right_so_far
 from tests.tiny.arithmetic import Exercise, Move, named_exercise
@@ -65,7 +66,7 @@ def test_a_chain_that_corrects_an_error_is_not_error_free() -> None:
     [
         stage
         for loop in LOOPS.values()
-        for make in (stages, transfer_stages)
+        for make in (stages, transfer_stages, steered_stages)
         for stage in make(Files(folder=Path("loop")), loop.policy)
     ],
     ids=lambda stage: stage.name,

@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -26,10 +25,8 @@ from tests.conftest import write_rows
 from tests.loop.engine import TinyEngine
 from tests.loop.replay import label_settings
 from tests.loop.sampler import Sampler
-from tests.loop.search_table import bound_by_size, line_of, pooled, scorer_auc
+from tests.loop.search_table import bound_by_size, line_of, lines, pooled, scorer_auc
 from tests.loop.searching import Searches
-from tests.searches.handmade import Ended, Searched
-from tests.searches.handmade import search_run as written
 from tests.tiny.policy import ASSET, SHORT
 
 PROMPTS = ("12*3-9+4\n", "7+5\n7+5=12\n", "12*3-9+4\n12*3=36\n36-9=27\n", "7+5\n")
@@ -60,16 +57,17 @@ def test_completions_of_prompts_of_any_lengths_follow_the_models_probabilities(t
     line_end = tokenizer.encode(LINE_END)[0]
     limits, ends = [30, 30, 5, 30], [None, line_end, None, line_end]
     found = sampler.continued(prompts, chances, limits, ends)
-    for prompt, row, limit, end, tokens in zip(prompts, chances, limits, ends, found, strict=True):
+    for prompt, row, limit, end, (tokens, all_sums) in zip(prompts, chances, limits, ends, found, strict=True):
         ids = list(prompt)
         for chance in row[:limit]:
             with torch.no_grad():
                 sums = model(torch.tensor([ids])).logits[0, -1].double().softmax(-1).cumsum(-1)
+            assert all_sums[len(ids) - len(prompt)] == pytest.approx(sums.numpy(), abs=1e-5)
             ids.append(int((sums < chance * sums[-1]).sum()))
             if ids[-1] in (sampler.end, end):
                 break
         assert tokens == ids[len(prompt) :]
-    assert len(found[2]) == 5
+    assert len(found[2][0]) == 5
 
 
 def _request(tokenizer: Tokenizer, number: int, prompt: str, stop: tuple[str, ...], most: int | None) -> Request:
@@ -168,80 +166,25 @@ def _read(run_dir: Path) -> SearchRun:
     return search_run(stored_search(storage_at(str(run_dir))), run_dir.name)
 
 
-def _written(folder: Path, problems: Sequence[Searched], **settings: Any) -> SearchRun:
-    return _read(written(folder, problems, **settings))
-
-
-def test_runs_with_a_problem_in_common_are_not_taken_together(tmp_path: Path) -> None:
-    one, other = (_written(tmp_path / name, [Searched(problem=name), Searched(problem="c")]) for name in "ab")
-    with pytest.raises(ValueError, match="a problem in common"):
-        pooled([one, other])
-
-
-def test_a_line_holds_the_accuracy_of_each_run_and_of_all(tmp_path: Path) -> None:
-    chains = [Ended(right=True, scores=(0.2,)), Ended(right=False, scores=(0.9,)), Ended(right=False, scores=(0.4,))]
-    reference = [
-        _written(
-            tmp_path / f"chains-{name}",
-            [Searched(problem=name, candidates=chains, chosen=1, policy_tokens=60, scorer_computed=30)],
-        )
-        for name in ("a", "b", "c")
-    ]
-    runs = [
-        _written(
-            tmp_path / f"beam-{name}",
-            [Searched(problem=name, candidates=chains, chosen=chosen, policy_tokens=20, scorer_computed=10)],
-            method="beam",
-            whole=False,
-        )
-        for name, chosen in (("a", 0), ("b", 0), ("c", 1))
-    ]
-    line = line_of(runs, pooled(reference))
-    assert line.of_runs == (1.0, 1.0, 0.0)
-    assert line.found.accuracy.value == pytest.approx(2 / 3)
-    assert (line.found.policy_tokens, line.found.scorer_tokens, line.bound) == (20, 10, 1.0)
-    # One chain for as many tokens, which is right once in three times.
-    assert line.equal.k == pytest.approx(1)
-    assert line.equal.best_of_k.value == pytest.approx(1 / 3)
-    assert line.equal.difference.value == pytest.approx(1 / 3)
-
-
-@given(st.lists(st.booleans(), min_size=1, max_size=6), st.integers(1, 8))
-def test_the_bound_is_the_share_of_draws_with_a_right_candidate(right: list[bool], n: int) -> None:
-    run = _in_memory(right, [0.5] * len(right))
-    drawn = list(combinations(right, min(n, len(right))))
-    assert bound_by_size(run, [n])[0, 0] == pytest.approx(np.mean([any(each) for each in drawn]))
-
-
-@given(st.lists(st.tuples(st.booleans(), st.sampled_from([0.1, 0.5, 0.9])), min_size=2, max_size=8))
-def test_the_scorers_area_is_the_share_of_pairs_in_order(candidates: list[tuple[bool, float]]) -> None:
-    run = _in_memory([right for right, _ in candidates], [score for _, score in candidates])
-    pairs = [
-        (good > bad) + 0.5 * (good == bad)
-        for is_right, good in candidates
-        for is_other, bad in candidates
-        if is_right and not is_other
-    ]
-    assert scorer_auc(run) == pytest.approx(np.mean(pairs) if pairs else float("nan"), nan_ok=True)
-
-
-def _in_memory(right: Sequence[bool], scores: Sequence[float]) -> SearchRun:
-    """A run with one problem."""
+def _run(
+    problem: str, right: Sequence[bool], scores: Sequence[float], *, chosen: int = 0, policy: int, scorer: int
+) -> SearchRun:
+    """A run with one problem. `policy` and `scorer`: tokens."""
     of = Candidates(
         scores=np.array(scores), right=np.array(right), graded=np.ones(len(right), bool), answers=("7",) * len(right)
     )
     search = ProblemSearch(
-        problem_id="p",
+        problem_id=problem,
         known=True,
-        right=None,
+        right=right[chosen],
         has_choice=True,
-        score=None,
-        step_scores=(),
-        confidence=None,
+        score=scores[chosen],
+        step_scores=(scores[chosen],),
+        confidence=scores[chosen],
         trusted=None,
-        policy_tokens=1,
-        scorer_tokens=1,
-        seconds=0.0,
+        policy_tokens=policy,
+        scorer_tokens=scorer,
+        seconds=1.0,
         candidates=of,
     )
     return SearchRun(
@@ -254,3 +197,47 @@ def _in_memory(right: Sequence[bool], scores: Sequence[float]) -> SearchRun:
         settings={},
         searches=(search,),
     )
+
+
+def test_runs_with_a_problem_in_common_are_not_taken_together() -> None:
+    one, other, again = (_run(name, [True], [0.5], policy=1, scorer=1) for name in ("a", "b", "a"))
+    assert pooled([one, other]).problem_ids == ["a", "b"]
+    with pytest.raises(ValueError, match="a problem in common"):
+        pooled([one, other, again])
+
+
+def test_a_line_holds_the_accuracy_of_each_run_and_of_all() -> None:
+    right, scores = [True, False, False], [0.2, 0.9, 0.4]
+    chains = pooled([_run(name, right, scores, policy=60, scorer=30) for name in "abc"])
+    runs = [_run(name, right, scores, chosen=at, policy=20, scorer=10) for name, at in (("a", 0), ("b", 0), ("c", 1))]
+    too_small = pooled([_run(name, right[:1], scores[:1], policy=2, scorer=1) for name in "abc"])
+    line = line_of(runs, [too_small, chains])
+    assert line.of_runs == (1.0, 1.0, 0.0)
+    assert line.found.accuracy.value == pytest.approx(2 / 3)
+    assert (line.found.policy_tokens, line.found.scorer_tokens, line.bound) == (20, 10, 1.0)
+    # One chain for as many tokens, which is right once in three times.
+    assert line.equal.k == pytest.approx(1)
+    assert line.equal.best_of_k.value == pytest.approx(1 / 3)
+    assert line.equal.difference.value == pytest.approx(1 / 3)
+    (of_line,) = [text for text in lines([line]) if text.startswith("best_of_n")]
+    assert of_line.split()[:3] == ["best_of_n", "3", "0.667"]
+    assert "+0.333" in of_line
+
+
+@given(st.lists(st.booleans(), min_size=1, max_size=6), st.integers(1, 8))
+def test_the_bound_is_the_share_of_draws_with_a_right_candidate(right: list[bool], n: int) -> None:
+    run = _run("p", right, [0.5] * len(right), policy=1, scorer=1)
+    drawn = list(combinations(right, min(n, len(right))))
+    assert bound_by_size(run, [n])[0, 0] == pytest.approx(np.mean([any(each) for each in drawn]))
+
+
+@given(st.lists(st.tuples(st.booleans(), st.sampled_from([0.1, 0.5, 0.9])), min_size=2, max_size=8))
+def test_the_scorers_area_is_the_share_of_pairs_in_order(candidates: list[tuple[bool, float]]) -> None:
+    run = _run("p", [right for right, _ in candidates], [score for _, score in candidates], policy=1, scorer=1)
+    pairs = [
+        (good > bad) + 0.5 * (good == bad)
+        for is_right, good in candidates
+        for is_other, bad in candidates
+        if is_right and not is_other
+    ]
+    assert scorer_auc(run) == pytest.approx(np.mean(pairs) if pairs else float("nan"), nan_ok=True)
