@@ -28,6 +28,8 @@ from tests.bench.report import report
 from tests.bench.results import FLAG, printed
 from tests.bench.score_run import score_run_bench
 from tests.bench.scoring import scoring
+from tests.bench.search import search
+from tests.bench.search_cpu import search_cpu
 from tests.bench.store import store
 from tests.bench.straightforward.against import straightforward
 from tests.bench.sweep import sweep
@@ -53,6 +55,7 @@ OTHERS: dict[str, Callable[[], None]] = {
     "score-run": score_run_bench,
     "calibrate": calibrate,
     "consensus": consensus,
+    "search-cpu": search_cpu,
     "regenerate": regenerate,
     "sweep": sweep,
     "tiny": tiny,
@@ -62,7 +65,7 @@ OTHERS: dict[str, Callable[[], None]] = {
     "demo": demo,
     "notebook": notebook,
 }
-LONG: dict[str, Callable[[], None]] = {"loop": loop, "loop-search": loop_search}
+LONG: dict[str, Callable[[], None]] = {"loop": loop, "loop-search": loop_search, "search": search}
 """Parts of hours, which `all` leaves out."""
 PARTS = THROUGHPUT | OTHERS | LONG
 

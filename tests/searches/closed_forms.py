@@ -20,7 +20,7 @@ Flags = npt.NDArray[np.bool_]
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class AllChains:
     """All chains of a problem. `groups`: the number of each one's answer; the right one is 0. `tokens` of a chain. Of all
-    distinct beginnings, `shares`: the probability that a chain has it, and `sizes`: the tokens of its last step."""
+    `beginnings`, `shares`: the probability that a chain has it, and `sizes`: the tokens of its last step."""
 
     paths: tuple[tuple[int, ...], ...]
     chances: Floats
@@ -28,6 +28,7 @@ class AllChains:
     scores: Floats
     groups: npt.NDArray[np.int64]
     tokens: Floats
+    beginnings: tuple[tuple[int, ...], ...]
     shares: Floats
     sizes: Floats
     problem_tokens: int
@@ -51,6 +52,7 @@ def all_chains(kind: WorldKind, number: int) -> AllChains:
         scores=np.array([world.score(leaf.path).score for leaf in leaves], dtype=np.float64),
         groups=np.array([answers.index(leaf.answer) for leaf in leaves]),
         tokens=np.array([sum(sizes[leaf.path[:depth]] for depth in range(1, len(leaf.path) + 1)) for leaf in leaves]),
+        beginnings=tuple(shares),
         shares=np.minimum(1.0, np.array(list(shares.values()))),
         sizes=np.array(list(sizes.values())),
         problem_tokens=len(problem.text),

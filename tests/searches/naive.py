@@ -121,9 +121,13 @@ def mcts(policy: Policy, n: int, width: int, exploration: float, parallel: int =
     """PUCT. The tree is a table from paths to statistics."""
     table: dict[Path, Statistics] = {(): Statistics(1.0, [0.0])}
     finished: set[Path] = set()
+    empty: set[Path] = set()
 
     def exhausted(path: Path) -> bool:
-        return policy.ended(path) or (bool(table[path].kids) and all(exhausted(kid) for kid in table[path].kids))
+        kids = table[path].kids
+        if path not in empty and (policy.ended(path) or (kids and all(exhausted(kid) for kid in kids))):
+            empty.add(path)
+        return path in empty
 
     def available(path: Path, taken: Sequence[Path]) -> bool:
         if exhausted(path) or path in taken:

@@ -1,0 +1,100 @@
+"""The methods of search in the tree world, where the value of every prefix is known: accuracy with scorers of several AUCs, and
+the gain over best-of-n at equal tokens. And what a wrong chain is worth that is written again from where it falls.
+
+The trees have other seeds than those on which defaults were chosen.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from pipeline.core.statistics import Interval
+from tests.bench.search_tree import SIMULATORS, Problems, Rates, Searched, monte_carlo, rewritten, true_value
+from tests.searches.worlds import WorldKind
+
+KIND = WorldKind(seed=7, depth=6, branching=3, mean=0.3)
+AUCS = (0.7, 0.8, 0.9)
+SIZES = (4, 16, 64)
+PROBLEMS = 500
+BEST = 0.9
+"""The AUC for which a gain over best-of-n is wanted."""
+WANTED_METHODS = 2
+WANTED_RATIO = 1.2
+ERRORS = 2.0
+"""A machine and its simulator should differ by at most this many standard errors."""
+
+
+def search() -> None:
+    print(
+        f"\nsearch: {PROBLEMS} problems of the tree world, depth {KIND.depth}, {KIND.branching} next steps, mean value "
+        f"{KIND.mean:g}; a byte is a token; 95 % intervals over problems"
+    )
+    apart: list[float] = []
+    gains: dict[str, bool] = {}
+    for auc in AUCS:
+        problems = Problems(replace(KIND, auc=auc), PROBLEMS)
+        print(f"\nscorer of AUC {auc:g} over inner steps")
+        for line in lines(problems, auc, apart, gains):
+            print(line, flush=True)
+    within = sum(abs(each) <= ERRORS for each in apart)
+    print(
+        f"\n{within} of {len(apart)} machines differ from their simulator by at most {ERRORS:g} standard errors, expected "
+        f"{0.954 * len(apart):.0f}; largest {max(map(abs, apart)):.1f}"
+    )
+    ahead = sorted({name for name, better in gains.items() if better})
+    print(
+        f"with AUC {BEST:g}, ahead of best-of-n at equal tokens by more than the interval, at every n: "
+        f"{', '.join(ahead) or 'none'}; wanted {WANTED_METHODS} methods"
+    )
+    regenerated()
+
+
+def lines(problems: Problems, auc: float, apart: list[float], gains: dict[str, bool]) -> Iterator[str]:
+    """The table of a scorer."""
+    yield (
+        f"  {'method':<11}{'n':>3}{'right':>21}{'policy':>8}{'scorer':>8}{'in all':>8}{'apart/SE':>10}"
+        f"{'k':>7}{'gain over best of k':>24}{'k whole':>9}{'gain':>24}"
+    )
+    for n in SIZES:
+        for name, exact in problems.exact(n).items():
+            yield (
+                f"  {name:<11}{n:>3}{shown(exact.right):>21}{exact.policy:>8.0f}{exact.scorer:>8.0f}"
+                f"{exact.policy + exact.scorer:>8.0f}"
+            )
+        for name in SIMULATORS:
+            found = problems.searched(name, n)
+            apart.append(found.apart / found.error if found.error else 0.0)
+            if auc == BEST:
+                gains[name] = gains.get(name, True) and _is_ahead(found)
+            yield (
+                f"  {name:<11}{n:>3}{shown(found.right):>21}{found.policy:>8.0f}{found.scorer:>8.0f}"
+                f"{found.policy + found.scorer:>8.0f}{apart[-1]:>10.1f}{found.k:>7.1f}{shown(found.gain, '+'):>24}"
+                f"{found.whole_k:>9.1f}{shown(found.whole_gain, '+'):>24}"
+            )
+
+
+def regenerated() -> None:
+    """Right answers of wrong chains that are written again."""
+    print(
+        f"\nwrong chains of {PROBLEMS} problems: right answers per 1,000 tokens of one more rollout; wanted >= {WANTED_RATIO:g}"
+    )
+    print(f"  {'scores':<28}{'from the drop':>14}{'from the start':>15}{'ratio':>22}")
+    for name, score in (
+        ("true values", true_value),
+        ("Monte Carlo, 16 rollouts", monte_carlo(16)),
+        ("Monte Carlo, 4 rollouts", monte_carlo(4)),
+    ):
+        found: Rates = rewritten(KIND, PROBLEMS, score)
+        print(f"  {name:<28}{found.again:>14.2f}{found.restart:>15.2f}{shown(found.ratio):>22}", flush=True)
+
+
+def shown(figure: Interval, sign: str = "") -> str:
+    """A figure with its interval."""
+    if figure.value is None:
+        return "-"
+    if figure.low is None or figure.high is None:
+        return f"{figure.value:{sign}.3f}"
+    return f"{figure.value:{sign}.3f} [{figure.low:{sign}.3f}, {figure.high:{sign}.3f}]"
+
+
+def _is_ahead(found: Searched) -> bool:
+    return found.gain.low is not None and found.gain.low > 0
