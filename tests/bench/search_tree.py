@@ -48,8 +48,8 @@ class Exact:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Searched:
     """A method without one. `apart`: the machine's share of right choices minus that of the simulator, and `error`: its
-    standard error over problems. `k`: chains of best-of-n that cost as many tokens, where its scorer computes each prefix once; `gain`:
-    over these. `whole_k`, `whole_gain`: where it computes whole chains."""
+    standard error over problems. `k`: chains of best-of-n that cost as many tokens, where its scorer computes each prefix once;
+    `gain`: over these. `whole_k`, `whole_gain`: where it computes whole chains."""
 
     right: Interval
     policy: float

@@ -11,7 +11,6 @@ from typing import Any
 import pyarrow as pa
 
 from pipeline.config.search import SearchRunConfig
-from pipeline.core.progress import Load
 from pipeline.core.records import ChainText
 from pipeline.data.prompts import Prompter
 from pipeline.engines.base import Engine, Surroundings

@@ -105,7 +105,7 @@ def test_a_problem_that_kills_the_policy_is_written_off_alone(
 def test_a_problem_that_kills_the_scorer_is_written_off_alone(
     calm: dict[str, dict[str, pl.DataFrame]], tmp_path: Path
 ) -> None:
-    """What it was before counts: its samples stay in the log, and are told."""
+    """What it was before counts: its samples stay in the log, and are counted."""
     deep = calm["beam"][STEP_SCORES].filter((pl.col("row") == 1) & (pl.col("step") == 4))["prefix_id"][0]
     config = beam(tmp_path, f"scorer.oracle.poison={deep}")
     found = started(config)
