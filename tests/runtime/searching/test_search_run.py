@@ -21,7 +21,7 @@ from pipeline.runtime.searching.estimate import SAMPLE, estimate_search
 from pipeline.scorers.oracle import logit
 from pipeline.scorers.readouts import sigmoid
 from pipeline.searches.base import WHOLE, Found, Node, Sample, Score, Search, Steps, Task, Together, sample, together
-from pipeline.searches.registry import SEARCHES as METHODS
+from pipeline.searches.registry import SEARCHES as INSTALLED
 from pipeline.storage.stored_search import CANDIDATES, SAMPLES, SEARCHES, STEP_SCORES
 from tests.runtime.scoring.test_score_run import squared
 from tests.runtime.searching.tables import METHODS, TABLES, assert_alike, tables
@@ -380,7 +380,7 @@ def test_a_search_of_ones_own_that_goes_wrong_ends_the_run_in_one_line(fault: st
     config = settings(tmp_path, sums(3), *SMALL)
     kind: type[Faulty] = NoScores if fault == "of its own" else type("Faulty", (Faulty,), {"fault": fault})
     given = GivenObject(made=kind, loaded=kind, make=kind, where="tests:Faulty", fingerprint="0")
-    with METHODS.offer("faulty", given), pytest.raises(PluginError, match=said) as raised:
+    with INSTALLED.offer("faulty", given), pytest.raises(PluginError, match=said) as raised:
         searched(replace(config, search=replace(config.search, method="faulty")))
     assert "\n" not in str(raised.value)
     assert "tests:Faulty" in str(raised.value)
