@@ -6,6 +6,10 @@ from pipeline.searches.base import WHOLE, Found, Node, Search, Steps, StepScore,
 from pipeline.searches.choice import Candidates, Scored, scored_chain
 from pipeline.searches.settings import RegenerateConfig, RegenerateFrom
 
+PRIOR = 0.5
+"""Counts as one more score of a first step. With a single chain whose first step is bad, the mean would be as bad, and the
+chain would never be written again from the beginning."""
+
 
 class Regenerate(Search):
     """Begins with `chains` whole chains; the first is the one that the input has, if any. n / chains times (rounded down), each
@@ -24,7 +28,7 @@ class Regenerate(Search):
         made = Candidates(own)
         best = yield from together([self._first(task, number) for number in range(own.chains)])
         made.add(best)
-        firsts = first_scores(best)
+        firsts = [PRIOR, *first_scores(best)]
         for time in range(1, own.n // own.chains + 1):
             if made.accepted:
                 break
@@ -63,9 +67,9 @@ def first_scores(chains: Sequence[Scored]) -> list[float]:
 def start_step(steps: Sequence[StepScore], start: RegenerateFrom, firsts: Sequence[float]) -> int:
     """The number, from 0, of the step from which a chain is written again; the earliest of equals.
 
-    `firsts`: scores of first steps of chains of the problem. Their mean estimates the score of the problem without a step,
-    which a scorer does not give, and the drop of the first step is against it. A step without a score is not looked at. Without
-    any score, the chain is written again from the beginning."""
+    `firsts`: scores of first steps of chains of the problem, and `PRIOR`. Their mean estimates the score of the problem without
+    a step, which a scorer does not give, and the drop of the first step is against it. A step without a score is not looked
+    at. Without any score, the chain is written again from the beginning."""
     known = [(number, step.score) for number, step in enumerate(steps) if step.score is not None]
     if not known:
         return 0

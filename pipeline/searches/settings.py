@@ -115,8 +115,8 @@ class RegenerateFrom(Enum):
     weakest = "weakest"
     """The step with the lowest score."""
     largest_drop = "largest_drop"
-    """The step whose score falls most below that of the step before. The first step's is compared with the mean of all scores
-    of first steps of the problem."""
+    """The step whose score falls most below that of the step before. The first step's is compared with the mean of 0.5 and the
+    scores of all first steps of the problem."""
 
 
 @dataclass(kw_only=True, slots=True)

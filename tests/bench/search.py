@@ -4,19 +4,26 @@ the gain over best-of-n at equal tokens. And what a wrong chain is worth that is
 The trees have other seeds than those on which defaults were chosen.
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
+from statistics import NormalDist
 
 from pipeline.core.statistics import Interval
+from pipeline.scorers.oracle import logit
 from tests.bench.search_tree import SIMULATORS, Problems, Rates, Searched, monte_carlo, rewritten, true_value
 from tests.searches.worlds import WorldKind
 
 KIND = WorldKind(seed=7, depth=6, branching=3, mean=0.3)
-AUCS = (0.7, 0.8, 0.9)
-SIZES = (4, 16, 64)
-PROBLEMS = 500
 BEST = 0.9
 """The AUC for which a gain over best-of-n is wanted."""
+SCORERS = {
+    **{f"of AUC {auc:g} over inner steps": replace(KIND, auc=auc) for auc in (0.7, 0.8, BEST)},
+    f"of AUC {BEST:g} that knows ends no better than steps": replace(KIND, auc=BEST, least=0.1),
+}
+"""All but the last one know nearly surely whether the end of a chain is right, because its value is 0 or 1."""
+SIZES = (4, 16, 64)
+PROBLEMS = 500
 WANTED_METHODS = 2
 WANTED_RATIO = 1.2
 ERRORS = 2.0
@@ -29,27 +36,25 @@ def search() -> None:
         f"{KIND.mean:g}; a byte is a token; 95 % intervals over problems"
     )
     apart: list[float] = []
-    gains: dict[str, bool] = {}
-    for auc in AUCS:
-        problems = Problems(replace(KIND, auc=auc), PROBLEMS)
-        print(f"\nscorer of AUC {auc:g} over inner steps")
-        for line in lines(problems, auc, apart, gains):
+    for name, kind in SCORERS.items():
+        print(f"\nscorer {name}; of ends: {end_auc(kind):.3f}")
+        ahead: dict[str, int] = {}
+        for line in lines(Problems(kind, PROBLEMS), apart, ahead):
             print(line, flush=True)
+        print(
+            f"  ahead of best-of-n at equal tokens by more than the interval, at how many n: "
+            f"{', '.join(f'{method} {count}' for method, count in ahead.items())}; wanted {WANTED_METHODS} methods"
+        )
     within = sum(abs(each) <= ERRORS for each in apart)
     print(
         f"\n{within} of {len(apart)} machines differ from their simulator by at most {ERRORS:g} standard errors, expected "
         f"{0.954 * len(apart):.0f}; largest {max(map(abs, apart)):.1f}"
     )
-    ahead = sorted({name for name, better in gains.items() if better})
-    print(
-        f"with AUC {BEST:g}, ahead of best-of-n at equal tokens by more than the interval, at every n: "
-        f"{', '.join(ahead) or 'none'}; wanted {WANTED_METHODS} methods"
-    )
     regenerated()
 
 
-def lines(problems: Problems, auc: float, apart: list[float], gains: dict[str, bool]) -> Iterator[str]:
-    """The table of a scorer."""
+def lines(problems: Problems, apart: list[float], ahead: dict[str, int]) -> Iterator[str]:
+    """The table of a scorer. Adds to `apart` and `ahead`."""
     yield (
         f"  {'method':<11}{'n':>3}{'right':>21}{'policy':>8}{'scorer':>8}{'in all':>8}{'apart/SE':>10}"
         f"{'k':>7}{'gain over best of k':>24}{'k whole':>9}{'gain':>24}"
@@ -63,8 +68,7 @@ def lines(problems: Problems, auc: float, apart: list[float], gains: dict[str, b
         for name in SIMULATORS:
             found = problems.searched(name, n)
             apart.append(found.apart / found.error if found.error else 0.0)
-            if auc == BEST:
-                gains[name] = gains.get(name, True) and _is_ahead(found)
+            ahead[name] = ahead.get(name, 0) + _is_ahead(found)
             yield (
                 f"  {name:<11}{n:>3}{shown(found.right):>21}{found.policy:>8.0f}{found.scorer:>8.0f}"
                 f"{found.policy + found.scorer:>8.0f}{apart[-1]:>10.1f}{found.k:>7.1f}{shown(found.gain, '+'):>24}"
@@ -85,6 +89,12 @@ def regenerated() -> None:
     ):
         found: Rates = rewritten(KIND, PROBLEMS, score)
         print(f"  {name:<28}{found.again:>14.2f}{found.restart:>15.2f}{shown(found.ratio):>22}", flush=True)
+
+
+def end_auc(kind: WorldKind) -> float:
+    """P(the end of a right chain scores higher than that of a wrong one)."""
+    apart = logit(1 - kind.least) - logit(kind.least)
+    return NormalDist().cdf(apart / (kind.sigma * math.sqrt(2)))
 
 
 def shown(figure: Interval, sign: str = "") -> str:

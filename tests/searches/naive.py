@@ -177,7 +177,7 @@ def regenerate(policy: Policy, n: int, chains: int, largest_drop: bool = True) -
     """Rewrites chains from where they turn bad."""
     current = [policy.rest(()) for _ in range(chains)]
     finished = list(current)
-    beginnings = [policy.score(chain[:1]) for chain in current]
+    beginnings = [0.5] + [policy.score(chain[:1]) for chain in current]
     for _ in range(n // chains):
         rewritten = []
         level = sum(beginnings) / len(beginnings)

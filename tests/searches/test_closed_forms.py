@@ -93,11 +93,11 @@ def test_majority_by_series_is_majority_by_counting() -> None:
 
 
 def bad_step(world: TreeWorld, path: tuple[int, ...], *, largest_drop: bool) -> int:
-    """The step, from 0, from which a chain is written again. The first step never falls: nothing is known before it."""
+    """The step, from 0, from which a chain is written again. The score before the first one is guessed from it and 1/2."""
     scores = [world.score(path[: depth + 1]).score or 0.0 for depth in range(len(path))]
     if not largest_drop:
         return scores.index(min(scores))
-    falls = [before - after for before, after in zip([scores[0], *scores], scores, strict=False)]
+    falls = [before - after for before, after in zip([(0.5 + scores[0]) / 2, *scores], scores, strict=False)]
     return falls.index(max(falls))
 
 

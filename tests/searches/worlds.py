@@ -31,7 +31,8 @@ Pick = Callable[[Sequence[Ask]], int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorldKind:
-    """Trees, and a scorer of them. `unscored`: share of prefixes without a score."""
+    """Trees, and a scorer of them. `unscored`: share of prefixes without a score. `least`: values nearer to 0 or 1 count as
+    this, so that the scorer does not know the end of a chain better than its steps."""
 
     seed: int = 0
     depth: int = 6
@@ -41,6 +42,7 @@ class WorldKind:
     early: float = 0.0
     auc: float = 0.9
     unscored: float = 0.0
+    least: float = 0.0
 
     @property
     def tree(self) -> Tree:
@@ -120,7 +122,8 @@ class TreeWorld:
         key = f"{self.kind.seed}:{self.problem.problem_id}:{path}"
         if self.kind.unscored and uniform(f"unscored:{key}") < self.kind.unscored:
             return StepScore(fault="unreadable")
-        odds = logit(self.kind.tree.value(self.problem.problem_id, path))
+        value = self.kind.tree.value(self.problem.problem_id, path)
+        odds = logit(min(1 - self.kind.least, max(self.kind.least, value)))
         noise = _NORMAL.inv_cdf(min(1 - 1e-12, max(1e-12, uniform(f"score:{key}"))))
         return StepScore(score=1 / (1 + math.exp(-odds - self.kind.sigma * noise)), reliability=uniform(f"sure:{key}"))
 
