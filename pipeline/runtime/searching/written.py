@@ -143,12 +143,18 @@ class Written:
         return cutter.stops, min(self.left, self._peek or self.left)
 
     def _request(self, number: int, prompt: tuple[int, ...], stop: tuple[str, ...], most: int | None) -> Request:
-        node = self.ask.node
+        node, request_id = self.ask.node, f"{self.asked}-{number:05d}"
         return Request(
-            request_id=f"{self.asked}-{number:05d}",
+            request_id=request_id,
             issue_index=self.ask.draw,
             problem=self.problem,
-            prefix=Prefix(prefix_id=node.node_id, step_index=node.depth, text=self.stem + self.text, prompt_ids=prompt),
+            prefix=Prefix(
+                # Engines take prompts with equal ids to be equal.
+                prefix_id=request_id if self.token_ids else node.node_id,
+                step_index=node.depth,
+                text=self.stem + self.text,
+                prompt_ids=prompt,
+            ),
             stop=stop,
             max_tokens=most,
         )

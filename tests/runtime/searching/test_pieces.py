@@ -66,6 +66,8 @@ def test_steps_that_are_cut_while_they_are_written_are_those_of_the_whole_chain(
     assert [answer.ended for answer in answers] == [False] * (len(answers) - 1) + [True]
     assert answers[-1].finish is Finish.STOP
     assert sum(answer.n_tokens for answer in answers) == policy.written
+    prompts = {request.prefix.prefix_id: request.prefix.prompt_ids for request in policy.asked}
+    assert all(prompts[request.prefix.prefix_id] == request.prefix.prompt_ids for request in policy.asked)
 
 
 @given(ANY_TOKENS, SPLITTERS)
