@@ -38,6 +38,8 @@ def open_formula(text: str) -> int | None:
 
 def _read(text: str) -> tuple[list[tuple[int, int]], list[int]]:
     """The formulas, and where those begin that a continuation may close."""
+    if "$" not in text and "\\" not in text:
+        return [], []
     spans: list[tuple[int, int]] = []
     open_: list[tuple[str, int]] = []
     waiting: Counter[str] = Counter()

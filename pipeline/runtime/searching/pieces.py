@@ -82,6 +82,8 @@ class StepCutter:
         ends = _after(before, certain)
         if not ends:
             return Piece(text=text, cut=_NO_STEPS, held=held)
+        if ends == (len(text),) and texts.complete:
+            return Piece(text=text, cut=TokenCut(ends=ends, token_ends=(size,)), held=held)
         # One more token stands for those that follow: its step is not complete.
         cut = cut_on_tokens(f"{text}X", (*ends, len(text) + 1), range(size + 1), texts.of)
         return Piece(text=text, cut=TokenCut(ends=cut.ends[:-1], token_ends=cut.token_ends[:-1]), held=held)
@@ -98,14 +100,15 @@ class StepCutter:
 class _Texts:
     """The texts of tokens after a prompt, by their numbers. The number after the last one is that of a token "X".
 
-    `whole`: the text of all, without an incomplete character at its end."""
+    `whole`: the text of all, without an incomplete character at its end. `complete`: there is none."""
 
     def __init__(self, prompt_ids: Sequence[int], token_ids: Sequence[int], decode: Decode) -> None:
         self._prompt_ids = prompt_ids
         self._ids = token_ids
         self._decode = decode
         size, text = len(token_ids), text_after(decode, prompt_ids, token_ids)
-        self.whole = completion_text(decode, prompt_ids, token_ids) if text.endswith(BROKEN) else text
+        self.complete = not text.endswith(BROKEN)
+        self.whole = text if self.complete else completion_text(decode, prompt_ids, token_ids)
         self._known = {0: "", size: text, size + 1: f"{self.whole}X"}
         self._anchors = [0]
 

@@ -76,6 +76,7 @@ class _Running:
             last_step=last_step,
             limits=work.limits,
             began=_now(),
+            search_began=self.began,
         )
 
     def _chain(self, node: Node) -> tuple[Node, str, tuple[int, ...], str]:
@@ -244,7 +245,8 @@ class UnitSearches:
         async def later() -> None:
             await work.judge.wait_for_capacity()
             grade = await work.judge.in_time(problem, completion, stem)
-            self._sampled(row, written, _answered(answer, grade.answer, grade))
+            seconds = _now() - written.search_began
+            self._sampled(row, written, replace(_answered(answer, grade.answer, grade), seconds=seconds))
 
         work.do_later(later())
 
@@ -253,7 +255,6 @@ class UnitSearches:
         if (waiting := self._waiting(row, answer.sample_id)) is None:
             return
         running, ask = waiting
-        answer = replace(answer, seconds=_now() - running.began)
         self._new[row][0][answer.sample_id] = answer
         self._go_on(row, running, running.search.take_sample(ask, answer))
 

@@ -30,7 +30,8 @@ class Written:
     """A sample while the policy writes it. Its answer has no final answer and no verdict yet.
 
     `asked`: what the ids of its requests begin with. `prompt_ids`: of the bare problem. `before`: the tokens of the chain so
-    far, `stem` its text, `last_step` that of its last step. `began`: when it was asked for, in seconds of any clock."""
+    far, `stem` its text, `last_step` that of its last step. `began`: when it was asked for, and `search_began`, when the
+    search began, in seconds of any clock."""
 
     ask: Sample
     asked: str
@@ -41,6 +42,7 @@ class Written:
     last_step: str
     limits: Limits
     began: float
+    search_began: float
     token_ids: tuple[int, ...] = ()
     text: str = ""
     requests: int = 0
@@ -183,6 +185,7 @@ class Written:
             ended=ended,
             n_tokens=self.n_tokens,
             n_prompt_tokens=self.n_prompt_tokens,
+            seconds=now - self.search_began,
             took=now - self.began,
         )
 

@@ -116,6 +116,7 @@ def sampled(
             last_step=path[-1].text if path else "",
             limits=Limits(max_tokens=max_tokens, max_steps=max_steps, context=context),
             began=0.0,
+            search_began=0.0,
         )
         answer = None
         while answer is None and written.left > 0:
