@@ -179,8 +179,11 @@ class ProblemSearch:
     def _advanced(self, advance: Callable[[], list[Ask]]) -> list[Ask]:
         """Run the search until it waits, and keep its new questions. Errors of a plug-in become PluginErrors."""
         method = self._search.settings.method
-        with SEARCHES.blame(method, _DOING):
+        try:
             asked = advance()
+        except Exception:
+            with SEARCHES.blame(method, _DOING):
+                raise
         wrong = next(filter(None, map(self._wrong, asked)), "")
         if not wrong and self._machine.done:
             wrong = wrong_found(self._machine.result)
