@@ -30,6 +30,9 @@ from tests.bench.score_run import score_run_bench
 from tests.bench.scoring import scoring
 from tests.bench.search import search
 from tests.bench.search_cpu import search_cpu
+from tests.bench.search_idle import search_idle
+from tests.bench.search_prefix import search_prefix
+from tests.bench.search_runtime import search_runtime
 from tests.bench.store import store
 from tests.bench.straightforward.against import straightforward
 from tests.bench.sweep import sweep
@@ -56,6 +59,9 @@ OTHERS: dict[str, Callable[[], None]] = {
     "calibrate": calibrate,
     "consensus": consensus,
     "search-cpu": search_cpu,
+    "search-runtime": search_runtime,
+    "search-idle": search_idle,
+    "search-prefix": search_prefix,
     "regenerate": regenerate,
     "sweep": sweep,
     "tiny": tiny,
