@@ -37,8 +37,8 @@ class Storyteller(Server):
         written = prompt.rpartition(TURN)[2] if TURN in prompt else ""
         way = next(iter(re.findall(r"way ([A-Z])", written)), "") or next(self.letters)
         chain = (
-            f"This is the way {way}, which is a very long way, longer than all pieces of it. \n"
-            f"Then the way {way} goes on, $a\n= b$, and on and on, as if it had no end at all here. \n"
+            f"This is the way {way}, which is a very long way, longer than any piece of the way {way}. \n"
+            f"Then the way {way} goes on, $a\n= b$, and on and on, as if there were no end of the way {way}. \n"
             f"At the end of way {way} the answer is 2."
         )
         assert chain.startswith(written), f"{written!r} is no beginning of a chain"
@@ -67,7 +67,7 @@ def test_a_server_writes_the_steps_of_a_search(method: str, splitter: str, plain
         words = [
             f"data.path={data}", f"run_dir={tmp_path / 'run'}", f"search={method}", f"search.n={N}", "scorer=oracle",
             f"data.splitter={splitter}", "policy=openai", f"policy.model={MODEL}", f"policy.openai.urls=[{started.url}]",
-            f"policy.openai.extensions={'false' if plain else 'true'}", "run.attempts=1",
+            f"policy.openai.extensions={'false' if plain else 'true'}", "policy.openai.choices=4", "run.attempts=1",
         ]  # fmt: skip
         config = compose(SEARCH, words).settings()
         assert isinstance(config, SearchRunConfig)
@@ -77,7 +77,7 @@ def test_a_server_writes_the_steps_of_a_search(method: str, splitter: str, plain
     assert found[SEARCHES].sort("row")["verdict"].to_list() == ["correct", "incorrect"]
     for steps in found[CANDIDATES]["steps"].to_list():
         assert len(steps) == 3
-        assert len({re.findall(r"way ([A-Z])", step)[0] for step in steps}) == 1
+        assert len({way for step in steps for way in re.findall(r"way ([A-Z])", step)}) == 1
         assert "$a\n= b$" in steps[1], "a line that ends within a formula goes on"
     samples = found[SAMPLES]
     if splitter == "newline":
