@@ -60,7 +60,6 @@ OTHERS: dict[str, Callable[[], None]] = {
     "consensus": consensus,
     "search-cpu": search_cpu,
     "search-runtime": search_runtime,
-    "search-idle": search_idle,
     "search-prefix": search_prefix,
     "regenerate": regenerate,
     "sweep": sweep,
@@ -71,7 +70,12 @@ OTHERS: dict[str, Callable[[], None]] = {
     "demo": demo,
     "notebook": notebook,
 }
-LONG: dict[str, Callable[[], None]] = {"loop": loop, "loop-search": loop_search, "search": search}
+LONG: dict[str, Callable[[], None]] = {
+    "loop": loop,
+    "loop-search": loop_search,
+    "search": search,
+    "search-idle": search_idle,
+}
 """Parts of hours, which `all` leaves out."""
 PARTS = THROUGHPUT | OTHERS | LONG
 
