@@ -6,6 +6,8 @@ from pathlib import Path
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 
+from pipeline.engines.vllm.reaper import MARK
+
 CHROMIUM = Path("/usr/bin/chromium")
 DRIVER = Path("/usr/bin/chromedriver")
 INSTALLED = CHROMIUM.exists() and DRIVER.exists()
@@ -27,4 +29,6 @@ def chromium() -> webdriver.Chrome:
     if os.geteuid() == 0:
         options.add_argument("--no-sandbox")
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    return webdriver.Chrome(options=options, service=Service(str(DRIVER)))
+    # The end of an engine ends all processes that carry its mark. One that a test has in this process must not end the browser.
+    unmarked = {name: value for name, value in os.environ.items() if name != MARK}
+    return webdriver.Chrome(options=options, service=Service(str(DRIVER), env=unmarked))
