@@ -165,7 +165,8 @@ SEARCH = Command(
     ),
     examples=(
         "search search=beam data.path=my.jsonl policy.model=org/name scorer.model=prm run_dir=out",
-        "search search=mcts policy=oracle scorer=oracle data=sample run_dir=out",
+        "search search=mcts policy=oracle policy.oracle.world=tree scorer=oracle scorer.oracle.world=tree \\\n"
+        "  data=sample run_dir=out",
         "search search=dvts data.path=my.jsonl policy.model=Qwen/Qwen2.5-Math-7B-Instruct \\\n"
         "  scorer=qwen scorer.model=Qwen/Qwen2.5-Math-PRM-7B data.splitter=blank_line run_dir=out",
         "search search=weighted search.accept=0.95 calibration=cal.json data.path=my.jsonl policy.model=org/name \\\n"

@@ -1,6 +1,7 @@
 """Settings of the worlds in which the oracle policy writes and the oracle scorer scores. This module loads no library."""
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
 from enum import Enum
 from typing import Annotated
 
@@ -39,3 +40,13 @@ class WorldSettings(Settings):
     early: Annotated[float, Range(ge=0, le=1), Formerly(0.0)] = 0.0
     """With world=tree: probability that the step after a prefix is the last one although the tree is deeper. 0: all chains have
     `depth` steps."""
+
+
+def differing_worlds(ours: WorldSettings, theirs: WorldSettings) -> Iterator[tuple[str, World | float, World | float]]:
+    """The settings in which two worlds differ, as name and both values. Those that matter in a tree alone are compared if both
+    are trees."""
+    in_trees = ours.world is theirs.world is World.tree
+    for name in [each.name for each in fields(WorldSettings)] if in_trees else ("seed", "spread", "world"):
+        values = getattr(ours, name), getattr(theirs, name)
+        if values[0] != values[1]:
+            yield name, *values

@@ -270,6 +270,11 @@ class Policy(OnDevices, Protocol):
         """Settings that belong to a run's identity although they are not marked so in their schema, by dotted key."""
         return {}
 
+    def check_stepwise(self) -> None:
+        """Raise UsageError where chains that are sampled one step at a time would not end, for another reason than the text of
+        the prompt."""
+        return
+
     def download_bytes(self) -> float:
         """The size of the weights that each machine downloads, in bytes, unless it has them. 0: there are none, or it is
         unknown."""

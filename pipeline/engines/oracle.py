@@ -30,7 +30,7 @@ from annotated_types import Ge
 from pipeline.config.fields import BY_GROUP, FREE, check
 from pipeline.config.label import PolicyConfig, SamplingConfig
 from pipeline.config.oracle_world import World, WorldSettings
-from pipeline.core.errors import EngineDied
+from pipeline.core.errors import EngineDied, UsageError
 from pipeline.core.hardware import Hardware
 from pipeline.core.progress import EngineWork, Load
 from pipeline.core.records import Completion, Finish, Problem, Request
@@ -285,6 +285,13 @@ class Oracle(Policy):
 
     def engine(self, sampling: SamplingConfig, ending: Ending | None, around: Surroundings) -> Engine:
         return OracleEngine(self.settings, attempt=around.attempt)
+
+    def check_stepwise(self) -> None:
+        if self.settings.oracle.world is World.flat:
+            raise UsageError(
+                "with policy.oracle.world=flat every completion is two lines, whatever is before it, so that a chain that is "
+                "sampled step by step does not end: give policy.oracle.world=tree"
+            )
 
     async def facts(self, sampling: SamplingConfig) -> PolicyFacts:
         return OracleEngine(self.settings)

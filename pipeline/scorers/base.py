@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
-from pipeline.config.label import DataConfig
+from pipeline.config.label import DataConfig, PolicyConfig
 from pipeline.config.score import ScorerConfig
 from pipeline.core.records import ChainText
 from pipeline.engines.base import OnDevices, Surroundings
@@ -104,6 +104,10 @@ class Scorer(OnDevices, Protocol):
     def warnings(self, data: DataConfig) -> Sequence[str]:
         """What is worse for the scores than it need be, with steps of texts that these settings divide; as far as it is known
         without loading anything."""
+        return ()
+
+    def warnings_beside(self, policy: PolicyConfig) -> Sequence[str]:
+        """Why scores of this policy's chains mean less than they seem to, as far as the settings show it."""
         return ()
 
     def with_tensor_parallel(self, gpus: int) -> ScorerConfig:

@@ -24,11 +24,12 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import ndtr
 
-from pipeline.config.oracle_world import World
+from pipeline.config.label import PolicyConfig
+from pipeline.config.oracle_world import World, differing_worlds
 from pipeline.core.errors import EngineDied, UsageError
 from pipeline.core.records import ChainText
 from pipeline.engines.base import Surroundings
-from pipeline.engines.oracle import value_of
+from pipeline.engines.oracle import OraclePolicyConfig, value_of
 from pipeline.engines.oracle_tree import Tree, uniform
 from pipeline.scorers.base import UNREADABLE, Scorer, ScoringEngine, StepScores
 from pipeline.scorers.readouts import sigmoid
@@ -143,6 +144,19 @@ class Oracle(Scorer):
 
     def engine(self, around: Surroundings, *, newest_only: bool = False) -> ScoringEngine:
         return OracleScoring(self.settings.oracle, attempt=around.attempt, newest_only=newest_only)
+
+    def warnings_beside(self, policy: PolicyConfig) -> Sequence[str]:
+        if not isinstance(policy, OraclePolicyConfig):
+            return ()
+        other = [
+            f"scorer.oracle.{key}={_shown(ours)} beside policy.oracle.{key}={_shown(theirs)}"
+            for key, ours, theirs in differing_worlds(self.settings.oracle, policy.oracle)
+        ]
+        return (f"{', '.join(other)}: the scores are those of another world's chains",) if other else ()
+
+
+def _shown(value: World | float) -> str:
+    return value.value if isinstance(value, World) else f"{value:g}"
 
 
 def logit(value: float) -> float:

@@ -182,7 +182,8 @@ class OracleScores(WorldSettings):
     prefixes. Chains of `data.path` have values of their own, but for those of a tree."""
     auc: Annotated[float, Range(gt=0.5, le=1)] = 1.0
     """How well the scores tell steps with a value above `threshold` from the others: the area under the ROC curve. 1: the
-    scores are the values, but for `slope` and `shift`."""
+    scores are the values, but for `slope` and `shift`. With world=tree it is over inner steps. Last steps have the
+    values 0 and 1, and their AUC is higher: in the usual tree 0.92 at auc=0.7, 0.995 at 0.8, 1.000 at 0.9."""
     threshold: Annotated[float, Range(gt=0, lt=1)] = 0.5
     """Steps with a higher value are good, for `auc`."""
     slope: Annotated[float, Gt(0)] = 1.0

@@ -1,7 +1,7 @@
 """What a user should doubt of the scores that a search goes by, before it begins.
 
-These are scores of other steps than those of the scorer's training, a confidence that is compared with uncalibrated scores, and
-a calibration for another policy.
+These are scores of other steps than those of the scorer's training, or of a policy that they do not fit, a confidence that is
+compared with uncalibrated scores, and a calibration for another policy.
 """
 
 import asyncio
@@ -20,7 +20,9 @@ def doubts(config: SearchRunConfig) -> Iterator[str]:
     that is not installed."""
     if not search_for(config.search).scores:
         return
-    yield from scorer_for(config.scorer).warnings(config.data)
+    scorer = scorer_for(config.scorer)
+    yield from scorer.warnings(config.data)
+    yield from scorer.warnings_beside(config.policy)
     calibration = calibration_of(config)
     if calibration is None:
         if config.search.accept is not None:

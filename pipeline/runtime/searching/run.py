@@ -54,12 +54,15 @@ def search_run(
 
 
 def check_search(config: SearchRunConfig) -> None:
-    """Raise UsageError for a method, policy or scorer that is not installed, and for settings that exclude each other."""
+    """Raise UsageError for a method, policy or scorer that is not installed, and for settings that exclude each other, or with
+    which no chain would end."""
     search = search_for(config.search)
     if not search.scores and config.calibration is not None:
         raise UsageError(f"calibration has no effect: search={config.search.method} asks for no scores; leave it out")
     if search.scores:
         scorer_for(config.scorer)
+    if search.newest_only:
+        policy_for(config.policy).check_stepwise()
     try:
         config.policy.check_complete(config.sampling)
     except ValueError as error:

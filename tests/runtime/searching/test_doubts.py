@@ -11,8 +11,10 @@ import pytest
 from pipeline.cli.compose import compose
 from pipeline.cli.search import SEARCH
 from pipeline.config.search import SearchRunConfig
+from pipeline.core.errors import UsageError
 from pipeline.engines.registry import policy_for
 from pipeline.runtime.searching.doubts import doubts
+from pipeline.runtime.searching.run import check_search
 from pipeline.scorers.calibration import encode
 from tests.scorers.test_calibration import made_from, two_maps
 
@@ -86,3 +88,33 @@ def test_a_calibration_of_another_policy(tmp_path: Path) -> None:
         assert bool(found) is warned
         if warned:
             assert f"is for the policy org/another, and {policy} searches" in found[0]
+
+
+TREES = ("policy.oracle.world=tree", "scorer=oracle", "scorer.oracle.world=tree")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (TREES, []),
+        ((*TREES, "scorer.oracle.auc=0.7"), []),
+        (TREES[:2], ["scorer.oracle.world=flat beside policy.oracle.world=tree"]),
+        (
+            (*TREES, "scorer.oracle.seed=3", "policy.oracle.depth=9"),
+            ["scorer.oracle.seed=3 beside policy.oracle.seed=0, scorer.oracle.depth=6 beside policy.oracle.depth=9"],
+        ),
+        (("scorer=oracle", "policy.oracle.depth=9"), []),
+        (("policy=hf", "policy.model=org/name", "scorer=oracle"), []),
+    ],
+)
+def test_an_oracle_scorer_of_another_world_than_the_policys(words: tuple[str, ...], said: list[str]) -> None:
+    assert list(doubts(settings(*words))) == [
+        f"{line}: the scores are those of another world's chains" for line in said
+    ]
+
+
+def test_steps_of_the_flat_world_are_refused_because_they_never_end() -> None:
+    with pytest.raises(UsageError, match=r"give policy\.oracle\.world=tree"):
+        check_search(settings("scorer=oracle"))
+    check_search(settings("scorer=oracle", "search=best_of_n"))
+    check_search(settings(*TREES))
