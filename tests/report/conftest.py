@@ -1,6 +1,7 @@
 """Fixtures of tests that open a page."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import pytest
 from selenium.webdriver import Chrome
@@ -8,13 +9,33 @@ from selenium.webdriver import Chrome
 from tests.chromium import INSTALLED, REMEDY, chromium
 
 
+@dataclass(slots=True)
+class _Browser:
+    """The browser of a process, once a test has asked for it."""
+
+    driver: Chrome | None = None
+
+    def living(self) -> Chrome:
+        """The browser. A new one where the old one's driver has ended: a machine without memory left may have ended it."""
+        if self.driver is None or self.driver.service.process.poll() is not None:
+            self.driver = chromium()
+        return self.driver
+
+
 @pytest.fixture(scope="session")
-def driver() -> Iterator[Chrome]:
-    """One browser for all tests of a process; they skip where there is none."""
-    if not INSTALLED:
-        pytest.skip(REMEDY)
-    found = chromium()
+def browser() -> Iterator[_Browser]:
+    """One browser for all tests of a process."""
+    found = _Browser()
     try:
         yield found
     finally:
-        found.quit()
+        if found.driver is not None:
+            found.driver.quit()
+
+
+@pytest.fixture
+def driver(browser: _Browser) -> Chrome:
+    """The browser. Tests skip where there is none."""
+    if not INSTALLED:
+        pytest.skip(REMEDY)
+    return browser.living()
