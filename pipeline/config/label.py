@@ -249,6 +249,8 @@ class SamplingConfig(Settings):
     """Number of chains that the policy samples for each row without a chain."""
     keep: Keep = Keep.all
     """Which problems with sampled chains are kept: all, or only those with right and wrong chains (mixed)."""
+    store_tokens: Annotated[bool, Formerly(False)] = False
+    """Whether the log has the tokens of each rollout, besides its text. Tokens of sampled chains are always stored."""
 
 
 @dataclass(kw_only=True, slots=True)

@@ -39,6 +39,11 @@ class SearchConfig(ChosenSettings):
     """Seed of the choices that a method makes at random."""
 
 
+_N = "search.n says how much is sampled"
+_WITHOUT_EFFECT = {"rollouts": _N, "solutions": _N, "keep": _N, "store_tokens": "all tokens are stored"}
+"""Settings of `sampling` -> what holds instead."""
+
+
 @dataclass(kw_only=True, slots=True)
 class SearchRunConfig(Settings):
     """All settings of `search`."""
@@ -79,8 +84,8 @@ class SearchRunConfig(Settings):
         if self.other_model and self.calibration is None:
             raise ValueError("other_model has no effect without a calibration: give calibration=FILE, or leave it out")
         usual = SamplingConfig()
-        for name in ("rollouts", "solutions", "keep"):
+        for name, instead in _WITHOUT_EFFECT.items():
             if getattr(self.sampling, name) != getattr(usual, name):
-                raise ValueError(f"sampling.{name} has no effect in `search`: search.n says how much is sampled")
+                raise ValueError(f"sampling.{name} has no effect in `search`: {instead}")
         if self.search.reliability is not None and self.search.accept is None:
             raise ValueError("search.reliability has no effect without search.accept: give both, or leave it out")

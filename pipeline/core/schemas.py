@@ -73,6 +73,10 @@ ROLLOUTS = pa.schema(
     ]
 )
 
+TOKEN_IDS = "token_ids"
+ROLLOUTS_WITH_TOKENS = pa.schema([*ROLLOUTS, _required(TOKEN_IDS, pa.list_(pa.int32()))])
+"""The columns of `rollouts` in a run that stores their tokens (`sampling.store_tokens`)."""
+
 VERDICTS = pa.schema(
     [
         _required("rollout_id", pa.string()),
@@ -445,11 +449,12 @@ SCHEMAS = {
 OTHER_SCHEMAS: dict[str, tuple[pa.Schema, ...]] = {
     "inputs": (INPUTS_WITH_OUTCOMES,),
     "labels": (LABELS_3, LABELS_MARKED, *LABELS_CONSENSUS),
+    "rollouts": (ROLLOUTS_WITH_TOKENS,),
     "kernels": (KERNELS_3,),
     "chains": (CHAINS_WITH_ANSWERS,),
 }
-"""What tables may also have as columns: those of runs of schema 3, marks of changed rows, outcomes that the data give, and
-known answers for a judge."""
+"""What tables may also have as columns: those of runs of schema 3, marks of changed rows, outcomes that the data give, tokens
+of rollouts, and known answers for a judge."""
 LEARNED = ("kernels", "states")
 """Tables with the learned state of an estimator; a unit has at most one of them."""
 

@@ -43,18 +43,23 @@ from pipeline.core.schemas import (
     READINGS,
     REJECTS,
     ROLLOUTS,
+    ROLLOUTS_WITH_TOKENS,
     SOLUTIONS,
+    TOKEN_IDS,
     VERDICTS,
 )
 
 
-def rollouts_table(rollouts: Sequence[Rollout], grader: str) -> pa.Table:
-    """The table of rollouts, one row per completion, sorted by `rollout_id` so that equal content gives equal bytes."""
+def rollouts_table(rollouts: Sequence[Rollout], grader: str, *, with_tokens: bool = False) -> pa.Table:
+    """The table of rollouts, one row per completion, sorted by `rollout_id` so that equal content gives equal bytes.
+
+    `with_tokens`: with the column for their tokens.
+    """
     ordered = sorted(rollouts, key=lambda rollout: rollout.completion.request.request_id)
     completions = [rollout.completion for rollout in ordered]
     requests = [completion.request for completion in completions]
     return _table(
-        ROLLOUTS,
+        ROLLOUTS_WITH_TOKENS if with_tokens else ROLLOUTS,
         {
             "rollout_id": [request.request_id for request in requests],
             "prefix_id": [request.prefix.prefix_id for request in requests],
@@ -69,6 +74,7 @@ def rollouts_table(rollouts: Sequence[Rollout], grader: str) -> pa.Table:
             "answer": [storable(rollout.grade.answer) for rollout in ordered],
             "verdict": [rollout.grade.verdict.value for rollout in ordered],
             "grader": [grader] * len(ordered),
+            TOKEN_IDS: [list(completion.token_ids) for completion in completions],
         },
     )
 

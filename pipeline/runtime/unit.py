@@ -98,6 +98,7 @@ class UnitLabeller:
 
     def __init__(self, settings: UnitSettings, engine: Engine, checker: Checker) -> None:
         self._estimator = settings.estimator
+        self._store_tokens = settings.sampling.store_tokens
         self._flush_seconds = settings.flush_seconds
         self._engine = engine
         self.judge = AsyncGrader(checker, settings.processes)
@@ -283,7 +284,8 @@ class UnitLabeller:
     async def _sample(self, requests: Sequence[Request], work: _Work) -> None:
         slow: list[asyncio.Task[None]] = []
         try:
-            async for batch in sample_batches(self._engine, requests, keep_tokens=self._estimator.follows_steps):
+            keep_tokens = self._estimator.follows_steps or self._store_tokens
+            async for batch in sample_batches(self._engine, requests, keep_tokens=keep_tokens):
                 self.backpressure.answer(len(batch))
                 for completion in batch:
                     request = completion.request
@@ -304,7 +306,7 @@ class UnitLabeller:
 
     def _record(self, completion: Completion, grade: Grade, work: _Work) -> None:
         request, prefix_id = completion.request, completion.request.prefix.prefix_id
-        work.buffer.add_rollout(_rollout(completion, grade, work.steps))
+        work.buffer.add_rollout(self._rollout(completion, grade, work.steps))
         work.arrivals.take(request)
         self.rollouts += 1
         self.tokens += completion.n_tokens
@@ -320,6 +322,15 @@ class UnitLabeller:
         ):
             self._engine.abort([rollout_id(prefix_id, issue) for issue in issues])
 
+    def _rollout(self, completion: Completion, grade: Grade, steps: PrefixMatcher) -> Rollout:
+        """The rollout, with its tokens if they are to be stored. The prefix that they reproduce is found for estimators that
+        use it."""
+        reached = None
+        if self._estimator.follows_steps and completion.token_ids:
+            reached = steps.reached_prefix(completion.request.prefix.prefix_id, completion.token_ids)
+        kept = completion if self._store_tokens else replace(completion, token_ids=())
+        return Rollout(completion=kept, grade=grade, reached_prefix_id=reached)
+
 
 def _samplable(tree: Tree) -> int:
     return int((~tree.closed).sum())
@@ -327,17 +338,6 @@ def _samplable(tree: Tree) -> int:
 
 def _samplable_of(rounds: Iterable[Round]) -> int:
     return sum(_samplable(each.tree) for each in rounds)
-
-
-def _rollout(completion: Completion, grade: Grade, steps: PrefixMatcher) -> Rollout:
-    """The rollout without its token ids. Only the prefix that they reproduce is kept."""
-    if not completion.token_ids:
-        return Rollout(completion=completion, grade=grade)
-    return Rollout(
-        completion=replace(completion, token_ids=()),
-        grade=grade,
-        reached_prefix_id=steps.reached_prefix(completion.request.prefix.prefix_id, completion.token_ids),
-    )
 
 
 def _requests(plan: UnitPlan, rounds: Iterable[Round]) -> list[Request]:

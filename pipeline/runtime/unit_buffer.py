@@ -29,8 +29,18 @@ class UnitBuffer:
     rollouts that the last whole record names.
     """
 
-    def __init__(self, log: UnitLog, *, grader: str, unit_target: UnitTarget, learner: Learner | None = None) -> None:
+    def __init__(
+        self,
+        log: UnitLog,
+        *,
+        grader: str,
+        unit_target: UnitTarget,
+        learner: Learner | None = None,
+        with_tokens: bool = False,
+    ) -> None:
+        """`with_tokens`: the log has the tokens of rollouts."""
         self._log = log
+        self._with_tokens = with_tokens
         self._learner = learner
         self._grader = grader
         self.unit_target = unit_target
@@ -168,7 +178,7 @@ class UnitBuffer:
     ) -> dict[str, pa.Table]:
         return {
             "solutions": solutions_table(list(solutions.values())),
-            "rollouts": rollouts_table(list(rollouts.values()), self._grader),
+            "rollouts": rollouts_table(list(rollouts.values()), self._grader, with_tokens=self._with_tokens),
         }
 
 

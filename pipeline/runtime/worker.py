@@ -227,7 +227,13 @@ class Worker:
         rows = await asyncio.to_thread(self._rows, task.unit)
         offered = (task.learned.shard,) if task.learned else ()
         log = self._log(self._storage, task.unit.unit_id, task.known_length, offered)
-        buffer = UnitBuffer(log, grader=grader_version(), unit_target=task.unit_target, learner=self._estimator.learner)
+        buffer = UnitBuffer(
+            log,
+            grader=grader_version(),
+            unit_target=task.unit_target,
+            learner=self._estimator.learner,
+            with_tokens=self._settings.sampling.store_tokens,
+        )
         await buffer.read()
         failpoint("worker.opened")
         return rows, buffer

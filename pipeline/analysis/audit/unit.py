@@ -26,7 +26,7 @@ from pipeline.analysis.audit.invariants import (
 )
 from pipeline.core.formatting import format_count
 from pipeline.core.records import Chain, InputRow, RolloutOutcome, RowLocation, SampledSolution, Solution, Totals
-from pipeline.core.schemas import COUNTED_IN_3, LEARNED
+from pipeline.core.schemas import COUNTED_IN_3, LEARNED, TOKEN_IDS
 from pipeline.core.tables import sampled_solutions
 from pipeline.estimators.base import Estimator
 from pipeline.estimators.labelling import labels_of, rollout_outcomes_of, stored_chains, with_verdicts
@@ -224,6 +224,7 @@ class _Proof:
             *missing_work_faults(shapes, trials, without, rollouts, estimator),
             *(() if stored.mended else surplus_faults(trials, estimator)),
             *_later_faults(stored.later, rollout_outcomes),
+            *_token_faults(stored.rollouts),
         ]
         ledger.faults(Check.ROLLOUTS, self._where, faults, self._remedy)
         totals = replace(
@@ -331,6 +332,16 @@ def _later_faults(later: Sequence[pa.Table], rollout_outcomes: Mapping[str, Roll
     for rollout, count in found.items():
         if count > 1 or rollout in rollout_outcomes:
             yield f"rollout {rollout} is stored {count + (rollout in rollout_outcomes)} times"
+
+
+def _token_faults(rollouts: Sequence[pa.Table]) -> Iterator[str]:
+    """Rollouts whose tokens are stored, but not all of them. A server may have named none."""
+    for table in rollouts:
+        if TOKEN_IDS in table.column_names:
+            columns = table["rollout_id"], table["n_tokens"], pc.list_value_length(table[TOKEN_IDS])
+            for rollout, tokens, stored in zip(*(column.to_pylist() for column in columns), strict=True):
+                if stored and stored != tokens:
+                    yield f"rollout {rollout} has {tokens} tokens, but {stored} are stored"
 
 
 def _differing_totals(recorded: Totals, counted: Totals) -> str:
