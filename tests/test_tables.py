@@ -283,7 +283,9 @@ def test_critiques_and_their_readings_come_back_as_they_went_in() -> None:
     assert readings_of(again) == list(READ)
 
 
-SEARCHED = SearchProblem(row=7, problem_id="p" * 20, problem="ф?", chain_id="c" * 20, golds=("3",), source_id="x")
+SEARCHED = SearchProblem(
+    row=7, problem_id="p" * 20, problem="ф?", chain_id="c" * 20, gold_answer="3", golds=("3",), source_id="x"
+)
 
 
 class TwoSteps(Search):

@@ -60,7 +60,7 @@ def _to_folder(config: SearchRunConfig) -> int:
     figures = search_figures(stored_search(storage_at(found.run_dir)))
     lines = [
         f"searched {format_count(figures.problems, 'problem')} by {config.search.method}: {found.run_dir}/searches",
-        *_answers(figures),
+        *_answers(figures, config.search.accept),
         f"tokens: {figures.policy_tokens:,} of the policy, {figures.scorer_computed:,} computed by the scorer (of "
         f"{figures.scorer_tokens:,} that it read); {figures.tokens_per_problem:,.0f} together for a problem",
         *_faults(figures),
@@ -109,21 +109,25 @@ def _warn(config: SearchRunConfig) -> None:
         say(f"warning: {line}")
 
 
-def _answers(figures: "SearchFigures") -> Iterator[str]:
+def _answers(figures: "SearchFigures", accept: float | None) -> Iterator[str]:
     """Lines about the answers: how many are right, as far as that is known, and how many may be trusted."""
     if figures.graded:
         share = format_percent(figures.right / figures.graded)
         yield f"right: {figures.right:,} of {figures.graded:,} with a known answer that can be graded ({share})"
     if ungraded := figures.known - figures.graded:
-        yield f"not claimed: {format_count(ungraded, 'answer')} cannot be graded"
+        yield f"not claimed: {format_count(ungraded, 'problem')} whose known or chosen answer cannot be graded"
     if unknown := figures.problems - figures.known:
         yield f"not claimed: {format_count(unknown, 'problem')} without a known answer"
-    if figures.trusted is not None:
+    if accept is not None and figures.trusted is not None:
         of = f"; of {figures.graded_trusted:,} graded ones {figures.right_trusted:,} are right"
         yield (
             f"trusted: {figures.trusted:,} of {figures.problems:,} problems reach search.accept"
             f"{of if figures.graded_trusted else ''}"
         )
+        if not figures.trusted:
+            from pipeline.analysis.searches.sentences import nothing_trusted
+
+            yield nothing_trusted(figures.highest, accept)
 
 
 def _faults(figures: "SearchFigures") -> Iterator[str]:
@@ -133,7 +137,12 @@ def _faults(figures: "SearchFigures") -> Iterator[str]:
         yield f"cut: {format_count(figures.cut, 'chosen chain')} ended at sampling.max_tokens, search.max_steps or the context"
     if figures.unscored:
         share = format_percent(figures.unscored / (figures.scored + figures.unscored))
-        yield f"no score: {figures.unscored:,} beginnings of chains ({share}); they rank last"
+        last = (
+            "they rank last"
+            if figures.scored
+            else "nothing steered the search: the column fault of stepscores says why"
+        )
+        yield f"no score: {figures.unscored:,} beginnings of chains ({share}); {last}"
 
 
 def _waits(figures: "SearchFigures", *, by_steps: bool) -> Iterator[str]:

@@ -35,13 +35,15 @@ _DOING = "search"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchProblem:
-    """A problem of a search. `row`: its number in the input. `chain_id`, `steps` and `final_answer`: of the chain that the
-    input has; no steps: it has none."""
+    """A problem of a search. `row`: its number in the input. `gold_answer`: its known answer, if any; `golds`: those that
+    the grader can read. `chain_id`, `steps`, `final_answer` and `outcome`: of the chain that the input has; no steps: it has
+    none."""
 
     row: int
     problem_id: str
     problem: str
     chain_id: str
+    gold_answer: str | None = None
     golds: tuple[str, ...] = ()
     source_id: str | None = None
     steps: tuple[str, ...] = ()
@@ -57,6 +59,7 @@ def search_problems(chains: pa.Table, separator: str) -> list[SearchProblem]:
             problem_id=row["problem_id"],
             problem=row["problem"],
             chain_id=row["chain_id"],
+            gold_answer=row["gold_answer"],
             golds=tuple(row["gold_answers"]),
             source_id=row["source_id"],
             steps=_joined(row["steps"], separator),

@@ -10,7 +10,7 @@ from pipeline.core.records import UNGRADED, Verdict
 from pipeline.core.schemas import CANDIDATES as CANDIDATES_SCHEMA
 from pipeline.core.schemas import SEARCHES as SEARCHES_SCHEMA
 from pipeline.scorers.chain_scores import chain_scores
-from pipeline.searches.base import Found, Node, Search, path_of
+from pipeline.searches.base import Found, Search, path_of
 from pipeline.searches.log import SampleAnswer, ScoreAnswer
 from pipeline.searches.problem import ProblemSearch, SearchProblem
 
@@ -71,7 +71,7 @@ def _candidate_rows(each: ProblemSearch, settings: SearchConfig, model: str) -> 
                 "chain_id": node.node_id,
                 "steps": [step.text.strip() for step in path],
                 "final_answer": node.answer,
-                "outcome": _outcome(each, node, verdict),
+                "outcome": outcome_of(verdict),
                 "step_scores": step_scores,
                 "step_positions": [None] * len(path),
                 "reliability": reliability if any(value is not None for value in reliability) else None,
@@ -112,7 +112,7 @@ def _search_row(each: ProblemSearch, settings: SearchConfig) -> dict[str, Any]:
         "candidates": len(found.candidates),
         "chosen": None if chosen is None else [node.node_id for node in found.candidates].index(chosen.node_id),
         "final_answer": None if chosen is None else chosen.answer,
-        "outcome": None if chosen is None else _outcome(each, chosen, verdict),
+        "outcome": outcome_of(verdict),
         "verdict": None if verdict is None else verdict.value,
         "score": chain_scores(step_scores).score_by(settings.aggregation),
         "confidence": found.confidence,
@@ -152,24 +152,21 @@ def _of_problem(problem: SearchProblem) -> dict[str, Any]:
         "problem_id": problem.problem_id,
         "source_id": problem.source_id,
         "problem": problem.problem,
-        "gold_answer": problem.golds[0] if problem.golds else None,
+        "gold_answer": problem.gold_answer,
     }
 
 
-def _outcome(each: ProblemSearch, node: Node, verdict: Verdict | None) -> bool | None:
-    if _is_given(each, node):
-        return each.problem.outcome
+def outcome_of(verdict: Verdict | None) -> bool | None:
+    """Whether a chain is right. None where that is not known."""
     return None if verdict is None or verdict in UNGRADED else verdict is Verdict.CORRECT
 
 
-def _is_given(each: ProblemSearch, node: Node) -> bool:
-    """Whether the node is the end of the chain that the input has."""
-    return bool(each.given) and node is each.given[-1]
-
-
 def _verdicts(each: ProblemSearch) -> dict[str, Verdict]:
-    """The verdicts of ended nodes, by node."""
-    return {
+    """The verdicts of ended nodes, by node. That of the chain that the input has is its outcome."""
+    given = {}
+    if each.given and each.problem.outcome is not None:
+        given = {each.given[-1].node_id: Verdict.CORRECT if each.problem.outcome else Verdict.INCORRECT}
+    return given | {
         each.last_node[answer.sample_id]: answer.verdict
         for answer in each.samples.values()
         if answer.verdict is not None and answer.sample_id in each.last_node

@@ -91,7 +91,8 @@ def test_what_is_not_claimed_is_counted() -> None:
     assert (found.accuracy.value, found.score.value) == pytest.approx((0.5, 0.5))
     assert (found.policy_tokens, found.scorer_tokens, found.total_tokens, found.seconds) == (25, 3, 28, 1)
     assert list(claim_sentences(found)) == [
-        "accuracy is not claimed for 2 of 4 searches (50 %): 1 without a known answer, 1 whose chosen answer is not graded",
+        "accuracy is not claimed for 2 of 4 searches (50 %): 1 without a known answer, 1 whose known or chosen answer "
+        "cannot be graded",
         "1 search without a chain, counted as wrong",
     ]
     assert not list(claim_sentences(summary(run_of(of[:1]), seed=0)))

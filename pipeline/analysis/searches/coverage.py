@@ -34,11 +34,12 @@ class CoveragePoint:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trust:
     """`share` of all searches that reached `search.accept`, and their `accuracy`; `accuracy_of_others`. `claimed`: trusted
-    searches for which accuracy is claimed."""
+    searches for which accuracy is claimed. `highest`: the highest confidence of all; None where none is stated."""
 
     searches: int
     trusted: int
     claimed: int
+    highest: float | None
     share: Interval
     accuracy: Interval
     accuracy_of_others: Interval
@@ -129,6 +130,7 @@ def _trust(searches: Sequence[ProblemSearch], seed: int) -> Trust:
         searches=len(searches),
         trusted=int(trusted.sum()),
         claimed=int((trusted & ~np.isnan(right)).sum()),
+        highest=max((each.confidence for each in searches if each.confidence is not None), default=None),
         share=share,
         accuracy=accuracy,
         accuracy_of_others=others,

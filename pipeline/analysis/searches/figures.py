@@ -9,9 +9,10 @@ from pipeline.storage.stored_search import CANDIDATES, SAMPLES, SEARCHES, STEP_S
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchFigures:
-    """`known`: problems with a known answer; `graded` of them have a choice whose answer can be graded, or no choice, which is
-    not right. `trusted`: problems that reach `search.accept`, None without it; `graded_trusted` and `right_trusted` are those
-    of them. `chosen`: problems with a chosen chain; `cut`: those whose chain a limit ended. `scored` and `unscored`: prefixes.
+    """`known`: problems with a known answer, or with a choice whose outcome the data give; `graded` of them have a choice whose
+    answer can be graded, or no choice, which is not right. `trusted`: problems that reach `search.accept`, None without it;
+    `graded_trusted` and `right_trusted` are those of them. `highest`: the highest confidence; None where there is none.
+    `chosen`: problems with a chosen chain; `cut`: those whose chain a limit ended. `scored` and `unscored`: prefixes.
     `seconds_sampling` and `seconds_scoring`: how long searches waited for samples and for scores, each answer by itself."""
 
     problems: int
@@ -20,6 +21,7 @@ class SearchFigures:
     right: int
     chosen: int
     trusted: int | None
+    highest: float | None
     graded_trusted: int
     right_trusted: int
     cut: int
@@ -49,11 +51,11 @@ class SearchFigures:
 
 def search_figures(stored: StoredSearch) -> SearchFigures:
     """The figures of all finished units. Raises StoreError for a damaged file."""
-    searches = _all(stored, SEARCHES, ["gold_answer", "chosen", "outcome", "trusted", *_SUMMED])
-    known = searches.filter(pl.col("gold_answer").is_not_null())
+    searches = _all(stored, SEARCHES, ["gold_answer", "chosen", "outcome", "trusted", "confidence", *_SUMMED])
+    known = searches.filter(pl.col("gold_answer").is_not_null() | pl.col("outcome").is_not_null())
     graded = known.filter(pl.col("outcome").is_not_null() | pl.col("chosen").is_null())
     trusted = searches.filter(pl.col("trusted"))
-    graded_trusted = trusted.filter(pl.col("gold_answer").is_not_null() & pl.col("outcome").is_not_null())
+    graded_trusted = trusted.filter(pl.col("outcome").is_not_null())
     sums = {name: int(searches[name].sum()) for name in _SUMMED}
     sampling, scoring = (_seconds(stored, table) for table in (SAMPLES, STEP_SCORES))
     return SearchFigures(
@@ -63,6 +65,7 @@ def search_figures(stored: StoredSearch) -> SearchFigures:
         right=_right(graded),
         chosen=searches.height - searches["chosen"].null_count(),
         trusted=None if stored.accept is None else trusted.height,
+        highest=highest_confidence(searches["confidence"]),
         graded_trusted=graded_trusted.height,
         right_trusted=_right(graded_trusted),
         cut=sum(
@@ -80,6 +83,12 @@ def search_figures(stored: StoredSearch) -> SearchFigures:
 
 
 _SUMMED = ("scored", "unscored", "policy_tokens", "scorer_tokens", "scorer_computed")
+
+
+def highest_confidence(confidences: pl.Series) -> float | None:
+    """The highest of the confidences; None where there is none."""
+    known = confidences.drop_nulls().drop_nans()
+    return None if known.is_empty() else float(known.to_numpy().max())
 
 
 def _all(stored: StoredSearch, table: str, columns: list[str]) -> pl.DataFrame:

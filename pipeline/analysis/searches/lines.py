@@ -27,6 +27,12 @@ def search_lines(totals: SearchFigures, figures: RunFigures) -> Iterator[str]:
         yield from _named("trust", trust_sentences(trust, figures.accept, calibrated=figures.calibrated))
     yield f"tokens    {totals.policy_tokens:,} of the policy{_scorer(totals)}"
     yield f"          {totals.tokens_per_problem:,.0f} together for a problem"
+    if totals.unscored:
+        asked = totals.scored + totals.unscored
+        yield (
+            f"no score  {totals.unscored:,} of {format_count(asked, 'beginning')} of chains "
+            f"({format_percent(totals.unscored / asked)}){'' if totals.scored else '; nothing steered the search'}"
+        )
     if figures.hacking.by_n is not None:
         yield from _named("hacking", score_sentences(figures.hacking.by_n))
     if figures.hacking.rising is not None:

@@ -164,7 +164,7 @@ def _answers(found: SearchRunData) -> list[Section]:
 
 
 def _outcome_table(searches: pl.DataFrame) -> Table:
-    known = pl.col("gold_answer").is_not_null()
+    known = pl.col("gold_answer").is_not_null() | pl.col("outcome").is_not_null()
     ungraded = pl.col("verdict").is_in([verdict.value for verdict in UNGRADED])
     rows = (
         ("right", pl.col("verdict") == Verdict.CORRECT),
@@ -174,7 +174,10 @@ def _outcome_table(searches: pl.DataFrame) -> Table:
             (pl.col("verdict") == Verdict.NO_ANSWER) | (~known & pl.col("final_answer").is_null() & _chosen()),
         ),
         ("cannot be graded", known & ungraded),
-        ("not graded: the chain was given, or its engine failed", known & pl.col("verdict").is_null() & _chosen()),
+        (
+            "not graded: the known answer cannot be read, or the engine failed",
+            known & pl.col("verdict").is_null() & _chosen(),
+        ),
         ("no known answer", ~known & pl.col("final_answer").is_not_null()),
         ("no chain", ~_chosen()),
     )

@@ -55,7 +55,7 @@ def _searches(stored: StoredSearch) -> Iterator[ProblemSearch]:
 
 
 def _search(row: Mapping[str, Any], of: list[dict[str, Any]]) -> ProblemSearch:
-    known = row["gold_answer"] is not None
+    known = row["gold_answer"] is not None or row["outcome"] is not None
     chosen = next((each for each in of if each["chosen"]), None)
     judged = [each["outcome"] if known else None for each in of]
     return ProblemSearch(

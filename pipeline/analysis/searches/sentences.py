@@ -16,7 +16,7 @@ def claim_sentences(summary: RunSummary) -> Iterator[str]:
             f"{count:,} {why}"
             for count, why in (
                 (summary.unknown, "without a known answer"),
-                (summary.ungraded, "whose chosen answer is not graded"),
+                (summary.ungraded, "whose known or chosen answer cannot be graded"),
             )
             if count
         ]
@@ -28,6 +28,18 @@ def claim_sentences(summary: RunSummary) -> Iterator[str]:
         yield f"{_searches(summary.without_choice)} without a chain, counted as wrong"
 
 
+def nothing_trusted(highest: float | None, accept: float) -> str:
+    """Why no choice is trusted. `highest`: the highest confidence, if any is stated."""
+    if highest is None:
+        return "nothing is trusted: no choice has a confidence, because the scorer gave no score"
+    if highest < accept:
+        return f"nothing is trusted: the highest confidence is {highest:.3f}, below search.accept={accept:g}"
+    return (
+        "nothing is trusted: for no choice that reaches search.accept does the scorer state the reliability that "
+        "search.reliability asks for; leave that setting out where the scorer states none"
+    )
+
+
 def trust_sentences(trust: Trust, accept: float | None, *, calibrated: bool) -> Iterator[str]:
     """What `search.accept` is worth. `calibrated`: then `accept` is the share of right answers that it promises at least."""
     yield (
@@ -35,6 +47,9 @@ def trust_sentences(trust: Trust, accept: float | None, *, calibrated: bool) -> 
         if accept is not None
         else f"{percent(trust.share)} of {_searches(trust.searches)} are trusted"
     )
+    if not trust.trusted and accept is not None:
+        yield nothing_trusted(trust.highest, accept)
+        return
     if trust.accuracy.value is None:
         yield "accuracy is claimed for none of the trusted ones"
         return

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from pipeline.config.search import SearchRunConfig
 from pipeline.core.ids import row_content
-from pipeline.core.records import InputRow, Reject
+from pipeline.core.records import InputRow, Reject, RejectReason, RowLocation
 from pipeline.core.schemas import CHAINS_WITH_ANSWERS
 from pipeline.core.tables import storable
 from pipeline.data.rows import is_given, read_rows
@@ -48,7 +48,7 @@ def _read(config: SearchRunConfig, left_out: Rejects) -> Iterator[pa.Table]:
 
 def _rows(config: SearchRunConfig, left_out: Rejects) -> Iterator[dict[str, Any]]:
     uses_given = search_for(config.search).uses_given
-    seen: set[str] = set()
+    seen: dict[str, tuple[RowLocation, tuple[str, ...]]] = {}
     with checker_for(config.grader) as checker:
         for location, row in read_rows(config.data.path, config.data.limit):
             read = (
@@ -60,9 +60,22 @@ def _rows(config: SearchRunConfig, left_out: Rejects) -> Iterator[dict[str, Any]
                 left_out.add(read)
             elif uses_given and read.solution is not None:
                 yield _with_chain(read, checker)
-            elif read.problem.problem_id not in seen:  # Other rows of a problem only have other chains of it.
-                seen.add(read.problem.problem_id)
+            elif (first := seen.get(read.problem.problem_id)) is None:
+                seen[read.problem.problem_id] = location, read.problem.golds
                 yield _without_chain(read, checker)
+            elif read.solution is None or read.problem.golds != first[1]:
+                left_out.add(_repeated(read, *first))
+            # Other rows of a problem with the same answer only have other chains of it.
+
+
+def _repeated(row: InputRow, location: RowLocation, golds: tuple[str, ...]) -> Reject:
+    other = "" if row.problem.golds == golds else ", with another answer,"
+    return Reject(
+        location=row.location,
+        reason=RejectReason.DUPLICATE,
+        detail=f"the same problem{other} is at {location}; that row is searched",
+        source_id=row.source_id,
+    )
 
 
 def _without_chain(row: InputRow, checker: Checker) -> dict[str, Any]:
@@ -73,7 +86,8 @@ def _without_chain(row: InputRow, checker: Checker) -> dict[str, Any]:
         "problem_id": problem.problem_id,
         "source_id": row.source_id,
         "problem": problem.text,
-        "gold_answer": golds[0] if golds else None,
+        # A known answer that the grader cannot read is named, but no chain is graded by it.
+        "gold_answer": next(iter([*golds, *problem.golds]), None),
         "gold_answers": golds,
         "steps": [],
         "final_answer": None,

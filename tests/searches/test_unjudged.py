@@ -1,0 +1,89 @@
+"""What `search` says of problems that it cannot judge or trust: known answers that no grader reads, repeated problems, given
+chains, gates that nothing passes."""
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from pipeline.__main__ import main
+from tests.searches.runs import search_in, sums
+
+pytestmark = pytest.mark.slow
+Printed = pytest.CaptureFixture[str]
+FEW = ("search=best_of_n", "search.n=2")
+
+
+def searches(run_dir: Path) -> pl.DataFrame:
+    return pl.read_parquet(run_dir / "searches" / "*.parquet").sort("row")
+
+
+def test_known_answers_that_the_grader_cannot_read_are_named(tmp_path: Path, capsys: Printed) -> None:
+    rows = sums(4)
+    rows[1]["answer"] = "\\frac{"
+    run_dir = search_in(tmp_path / "a", rows, *FEW)
+    assert searches(run_dir)["gold_answer"].to_list() == ["2", "\\frac{", "6", "8"]
+    assert searches(run_dir)["outcome"].is_null().to_list() == [False, True, False, False]
+    assert main(["report", f"run_dir={run_dir}"]) == 0
+    said = capsys.readouterr().out
+    assert "accuracy is not claimed for 1 of 4 searches (25 %): 1 whose known or chosen answer cannot be graded" in said
+    assert "without a known answer" not in said
+
+
+def test_a_problem_that_is_there_twice_is_searched_once_and_the_other_row_is_rejected(tmp_path: Path) -> None:
+    first, second = sums(2)
+    rows = [first, second, {**first, "id": "again"}, {**first, "id": "other", "answer": "77"}]
+    run_dir = search_in(tmp_path / "a", rows, *FEW)
+    rejects = pl.read_parquet(run_dir / "rejects" / "*.parquet").sort("line")
+    place = f"{tmp_path / 'a' / 'rows.jsonl'}:1"
+    assert rejects.select("line", "source_id", "reason", "detail").rows() == [
+        (3, "again", "duplicate", f"the same problem is at {place}; that row is searched"),
+        (4, "other", "duplicate", f"the same problem, with another answer, is at {place}; that row is searched"),
+    ]
+    assert searches(run_dir).height == 2
+
+
+def test_other_chains_of_a_problem_are_not_rejected(tmp_path: Path) -> None:
+    (first,) = sums(1)
+    rows = [{**first, "id": str(n), "steps": [f"It is {n}.", f"The answer is {n}."]} for n in (1, 2)]
+    run_dir = search_in(tmp_path / "a", rows, *FEW)
+    assert not (run_dir / "rejects").exists()
+    assert searches(run_dir).height == 1
+
+
+def test_a_given_chain_counts_as_graded_everywhere(tmp_path: Path, capsys: Printed) -> None:
+    """Without scores, ids decide which of two chains is chosen."""
+    rows = [{**row, "steps": ["It is easy.", f"The answer is {row['answer']}."]} for row in sums(8)]
+    run_dir = search_in(
+        tmp_path / "a", rows, "search=regenerate", "search.n=1", "search.chains=1", "scorer.oracle.unreadable=1.0"
+    )
+    chosen = pl.read_parquet(run_dir / "candidates" / "*.parquet").filter("chosen").sort("row")
+    given = pl.Series([steps == row["steps"] for steps, row in zip(chosen["steps"].to_list(), rows, strict=True)])
+    assert 0 < given.sum() < len(rows)
+    stored = searches(run_dir)
+    assert stored["outcome"].to_list() == chosen["outcome"].to_list()
+    assert set(stored.filter(given)["verdict"]) == {"correct"}
+    right, wrong = stored["outcome"].sum(), (~stored["outcome"]).sum()
+    assert right + wrong == len(rows)
+    assert main(["status", f"run_dir={run_dir}"]) == 0
+    assert f"{right} right, {wrong} wrong, 0 without an answer, 0 ungraded\n" in capsys.readouterr().out
+    assert main(["report", f"run_dir={run_dir}"]) == 0
+    assert f"of {len(rows)} choices that can be graded" in capsys.readouterr().out
+    assert main(["audit", f"run_dir={run_dir}"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("settings", "why"),
+    [
+        (["search.accept=0.999"], "the highest confidence is 0."),
+        (["search.accept=0.2", "search.reliability=0.5"], "leave that setting out where the scorer states none"),
+        (["search.accept=0.2", "scorer.oracle.unreadable=1.0"], "because the scorer gave no score"),
+    ],
+)
+def test_a_gate_that_nothing_passes_says_why(settings: list[str], why: str, tmp_path: Path, capsys: Printed) -> None:
+    run_dir = search_in(tmp_path / "a", sums(4), *FEW, "scorer.oracle.slope=0.2", *settings)
+    assert main(["report", f"run_dir={run_dir}"]) == 0
+    said = capsys.readouterr().out
+    (line,) = [line for line in said.splitlines() if "nothing is trusted" in line]
+    assert why in line
+    assert ("nothing steered the search" in said) == ("unreadable" in settings[-1])
