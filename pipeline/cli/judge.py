@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from pipeline.cli.chain_run import ending_lines, run_with_ray
 from pipeline.cli.command import Command, interruptible, write_lines
-from pipeline.cli.label import set_up_ray
 from pipeline.config.judge import JudgeRunConfig
 from pipeline.core.formatting import WHY_NO_VERDICT, format_count, format_duration, format_percent
 from pipeline.core.records import ReadingKind
@@ -60,18 +60,12 @@ def _to_folder(config: JudgeRunConfig) -> int:
     if counts.votes > 1:
         share = format_percent(counts.unanimous / counts.chains)
         lines.append(f"all votes agree on {share} of the chains")
-    if found.totals.rejected:
-        lines.append(f"left out: {format_count(found.totals.rejected, 'row')}; {found.run_dir}/rejects says why")
-    lines += [f"damaged and made again: {name}" for name in found.damaged]
-    if found.units_done_now:
-        now, seconds = found.now, found.seconds_working
-        speed = f", {now.rollouts / seconds:,.1f} critiques/s, {now.tokens / seconds:,.0f} tokens/s" if seconds else ""
-        lines.append(
-            f"this start: {format_count(now.rollouts, 'critique')} in {format_duration(seconds)}{speed}, after "
-            f"{format_duration(found.seconds_starting)} to start"
-        )
-    else:
-        lines.append("nothing to do: all chains are done")
+    now = found.now
+    lines += ending_lines(
+        found,
+        format_count(now.rollouts, "critique"),
+        lambda seconds: f"{now.rollouts / seconds:,.1f} critiques/s, {now.tokens / seconds:,.0f} tokens/s",
+    )
     if says:
         lines.append(
             f"labels with this opinion: relabel run_dir={config.run_dir} estimator.rule=consensus "
@@ -86,17 +80,9 @@ def judge_with_ray(config: JudgeRunConfig, watch: "Watcher") -> "ChainRun":
 
     Raises what `pipeline.runtime.judging.run.judge_run` raises.
     """
-    set_up_ray(config.cluster.address)
-    from pipeline.runtime.actors import ray_workers
     from pipeline.runtime.judging.run import judge_run
-    from pipeline.runtime.stop import StopSignal
 
-    stop = StopSignal()
-    stop.listen()
-    try:
-        return judge_run(config, lambda workload: ray_workers(workload, stop.check), watch, stop)
-    finally:
-        stop.release()
+    return run_with_ray(judge_run, config, watch)
 
 
 def _silent(kinds: Mapping[ReadingKind, int]) -> Iterator[str]:

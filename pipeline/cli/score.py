@@ -1,16 +1,11 @@
 """The command `score`: scores the steps of chains with a process reward model."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
+from pipeline.cli.chain_run import ending_lines, run_with_ray
 from pipeline.cli.command import Command, interruptible, write_lines
-from pipeline.cli.label import set_up_ray
 from pipeline.config.score import ScoreConfig
 from pipeline.core.formatting import WHY_UNSCORED, format_count, format_duration, format_percent
-
-if TYPE_CHECKING:
-    from pipeline.core.progress import ChainRun
-    from pipeline.runtime.worker_handle import Watcher
 
 NOTHING_SCORED = 1
 """Exit code where no step of any chain has a score."""
@@ -62,43 +57,17 @@ def _to_folder(config: ScoreConfig) -> int:
     from rich.console import Console
 
     from pipeline.analysis.report.terminal import LiveView
+    from pipeline.runtime.scoring.run import score_run
 
     with LiveView(Console(highlight=False)) as view:
-        found = score_with_ray(config, view)
+        found = run_with_ray(score_run, config, view)
     totals = found.totals
     lines = [_scored(totals.prefixes, totals.chains, f"{found.run_dir}/scores"), *_calibrated(config)]
     lines += _unscored({"too_long": totals.too_long, "unreadable": totals.ungraded, "failed": totals.engine_failed})
-    if totals.rejected:
-        lines.append(f"left out: {format_count(totals.rejected, 'row')}; {found.run_dir}/rejects says why")
-    lines += [f"damaged and made again: {name}" for name in found.damaged]
-    if found.units_done_now:
-        speed = f", {found.now.chains / found.seconds_working:,.1f} chains/s" if found.seconds_working else ""
-        lines.append(
-            f"this start: {format_count(found.now.chains, 'chain')} in {format_duration(found.seconds_working)}{speed}, after "
-            f"{format_duration(found.seconds_starting)} to start"
-        )
-    else:
-        lines.append("nothing to do: all chains are done")
+    chains = found.now.chains
+    lines += ending_lines(found, format_count(chains, "chain"), lambda seconds: f"{chains / seconds:,.1f} chains/s")
     write_lines(lines)
     return 0 if totals.prefixes else NOTHING_SCORED
-
-
-def score_with_ray(config: ScoreConfig, watch: "Watcher") -> "ChainRun":
-    """Score with this machine's own Ray, or the cluster of the settings, until it is done or a signal comes.
-
-    Raises what `pipeline.runtime.scoring.run.score_run` raises.
-    """
-    set_up_ray(config.cluster.address)
-    from pipeline.runtime.actors import ray_workers
-    from pipeline.runtime.scoring.run import score_run
-    from pipeline.runtime.stop import StopSignal
-
-    stop = StopSignal()
-    stop.listen()
-    try:
-        return score_run(config, lambda workload: ray_workers(workload, stop.check), watch, stop)
-    finally:
-        stop.release()
 
 
 def _calibrated(config: ScoreConfig) -> list[str]:

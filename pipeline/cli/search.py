@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from pipeline.cli.chain_run import ending_lines, run_with_ray
 from pipeline.cli.command import Command, interruptible, write_lines
-from pipeline.cli.label import set_up_ray
 from pipeline.config.search import SearchRunConfig
 from pipeline.core.formatting import format_count, format_duration, format_percent
 from pipeline.core.output import say
@@ -66,18 +66,8 @@ def _to_folder(config: SearchRunConfig) -> int:
         *_faults(figures),
         *_waits(figures, by_steps=search_for(config.search).newest_only),
     ]
-    if found.totals.rejected:
-        lines.append(f"left out: {format_count(found.totals.rejected, 'row')}; {found.run_dir}/rejects says why")
-    lines += [f"damaged and made again: {name}" for name in found.damaged]
-    if found.units_done_now:
-        now, seconds = found.now, found.seconds_working
-        speed = f", {now.tokens / seconds:,.0f} tokens/s" if seconds else ""
-        lines.append(
-            f"this start: {format_count(now.chains, 'problem')} in {format_duration(seconds)}{speed}, after "
-            f"{format_duration(found.seconds_starting)} to start"
-        )
-    else:
-        lines.append("nothing to do: all problems are done")
+    made, tokens = format_count(found.now.chains, "problem"), found.now.tokens
+    lines += ending_lines(found, made, lambda seconds: f"{tokens / seconds:,.0f} tokens/s", over="problems")
     write_lines(lines)
     return 0 if figures.chosen else NOTHING_FOUND
 
@@ -88,17 +78,9 @@ def search_with_ray(config: SearchRunConfig, watch: "Watcher") -> "ChainRun":
     Raises what `pipeline.runtime.searching.run.search_run` raises.
     """
     _warn(config)
-    set_up_ray(config.cluster.address)
-    from pipeline.runtime.actors import ray_workers
     from pipeline.runtime.searching.run import search_run
-    from pipeline.runtime.stop import StopSignal
 
-    stop = StopSignal()
-    stop.listen()
-    try:
-        return search_run(config, lambda workload: ray_workers(workload, stop.check), watch, stop)
-    finally:
-        stop.release()
+    return run_with_ray(search_run, config, watch)
 
 
 def _warn(config: SearchRunConfig) -> None:

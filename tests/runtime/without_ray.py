@@ -7,8 +7,7 @@ from multiprocessing.connection import Connection
 from typing import Any, cast
 from unittest.mock import patch
 
-from pipeline.cli import label
-from pipeline.cli import search as search_command
+from pipeline.cli import chain_run, label
 from pipeline.config.label import LabelConfig
 from pipeline.core.progress import ChainRun, Status, Summary
 from pipeline.python import child
@@ -66,7 +65,7 @@ def search_without_ray() -> Iterator[None]:
 
     with (
         patch("pipeline.runtime.actors.ray_workers", workers),
-        patch.object(search_command, "set_up_ray", lambda _: None),
+        patch.object(chain_run, "set_up_ray", lambda _: None),
         patch.object(python_search, "done_elsewhere", _search_here),
     ):
         yield
