@@ -1,22 +1,21 @@
 """The counts of a run of `search` for its commit records. Pure."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline.core.records import UNGRADED, Totals, Verdict
 from pipeline.searches.base import Stop
-from pipeline.searches.log import SampleAnswer, ScoreAnswer
 
 
-def part_totals(samples: Sequence[tuple[int, SampleAnswer]], scores: Sequence[tuple[int, ScoreAnswer]]) -> Totals:
-    """The counts of answers that are committed while searches go on: `tokens` of the policy and of the scorer
-    (`solution_tokens`)."""
+def part_totals(samples: Iterable[pa.Table], scores: Iterable[pa.Table]) -> Totals:
+    """The counts of answers that are committed while searches go on, from tables `samples` and `stepscores`: `tokens` of the
+    policy and of the scorer (`solution_tokens`)."""
     return Totals(
-        tokens=sum(answer.n_tokens for _, answer in samples),
-        solution_tokens=sum(answer.n_computed for _, answer in scores),
+        tokens=sum(_sum(table, "n_tokens") for table in samples),
+        solution_tokens=sum(_sum(table, "n_computed") for table in scores),
     )
 
 

@@ -4,8 +4,7 @@ critiques are read as their texts say, and the totals.
 It does not ask whether a critique is right. Memory grows with the number of chains, not with their texts.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from collections.abc import Iterable, Mapping, Sequence
 
 import pyarrow as pa
 
@@ -18,8 +17,9 @@ from pipeline.analysis.audit.findings import (
     find_orphans,
     remedy_for,
 )
-from pipeline.analysis.audit.result import AuditReport
-from pipeline.analysis.audit.staged_chains import StagedChains, check_superseded
+from pipeline.analysis.audit.result import AuditReport, report_of
+from pipeline.analysis.audit.sequences import check_superseded, content_checked, whole_unit
+from pipeline.analysis.audit.staged_chains import StagedChains
 from pipeline.analysis.readings import Reader, reader_of, steps_of
 from pipeline.config.recorded_settings import Settings
 from pipeline.core.errors import UsageError
@@ -31,12 +31,10 @@ from pipeline.storage.commits import (
     FOLDER,
     UNIT,
     Commit,
-    CommitState,
     RecordSequence,
     commit_name,
     record_sequences,
     resolve,
-    shards_in_use,
 )
 from pipeline.storage.editions import current_edition, current_shards, edition_sequence
 from pipeline.storage.run_record import JUDGE, NAME, STAGED_INPUT
@@ -81,19 +79,12 @@ class _JudgeAudit:
                 self._verifier,
                 str(settings.get(STAGED_INPUT)),
                 done="judged",
+                counted="chains",
                 elsewhere="judge under another judge.name",
             )
             self._prove_units(settings, self._reader(settings), chains, units, newest)
         self._look_at_editions(editions, edition)
-        return AuditReport(
-            run_dir=storage.run_dir,
-            looked_at=ledger.looked_at,
-            findings=ledger.findings,
-            units=self._units,
-            owed=len(ledger.owed),
-            orphans=find_orphans(storage, self._verifier.needed, ()),
-            command=JUDGE,
-        )
+        return report_of(storage, ledger, self._units, find_orphans(storage, self._verifier.needed, ()))
 
     def _reader(self, settings: Settings) -> Reader | None:
         try:
@@ -112,20 +103,14 @@ class _JudgeAudit:
         settings: Settings,
         reader: Reader | None,
         chains: StagedChains,
-        units: dict[str, RecordSequence],
+        units: Mapping[str, RecordSequence],
         newest: Mapping[str, Sequence[ShardRecord]],
     ) -> None:
         name, votes = str(settings.get("judge.name")), int(str(settings.get("judge.votes", 0)))
-        for unit_id, of_unit in chains.units():
+        for sequence, of_unit in chains.units(units):
             self._units += 1
-            sequence = units.pop(unit_id, RecordSequence(kind=UNIT, sequence_id=unit_id))
-            check_sequence(self._storage, self._ledger, sequence)
-            proof = _Unit(unit_id, sequence, name, votes, self._verifier, self._ledger)
-            proof.prove(of_unit, reader, newest.get(unit_id, ()))
-        for unit_id, sequence in units.items():
-            check_sequence(self._storage, self._ledger, sequence)
-            where = f"{FOLDER}/{UNIT}-{unit_id}-*"
-            self._ledger.fault(Check.ROWS, where, "belongs to no unit of the chains", "move these records away")
+            proof = _Unit(sequence, name, votes, self._verifier, self._ledger)
+            proof.prove(of_unit, reader, newest.get(sequence.sequence_id, ()))
 
     def _look_at_editions(self, editions: RecordSequence, current: Commit | None) -> None:
         for commit in editions.commits:
@@ -139,54 +124,29 @@ class _JudgeAudit:
 class _Unit:
     """The proof of one unit of a judge with this name and this number of votes."""
 
-    def __init__(
-        self, unit_id: str, sequence: RecordSequence, name: str, votes: int, verifier: FileVerifier, ledger: Ledger
-    ) -> None:
-        self._unit_id = unit_id
+    def __init__(self, sequence: RecordSequence, name: str, votes: int, verifier: FileVerifier, ledger: Ledger) -> None:
         self._sequence = sequence
         self._name = name
         self._votes = votes
         self._verifier = verifier
         self._ledger = ledger
-        self._remedy = f"move {FOLDER}/{UNIT}-{unit_id}-* away and {_RESUME}, which judges the unit again"
+        self._remedy = f"move {FOLDER}/{UNIT}-{sequence.sequence_id}-* away and {_RESUME}, which judges the unit again"
 
     def prove(self, chains: pa.Table, reader: Reader | None, newest: Sequence[ShardRecord]) -> None:
         """Find the faults of the unit. `reader`: None where its critiques cannot be read here."""
-        tables = self._tables()
-        whole = resolve(self._sequence).whole
-        if whole is None:
-            self._ledger.owed.append(self._unit_id)
+        found = whole_unit(self._sequence, self._verifier, self._ledger, self._prove_part)
+        if found is None:
             return
-        if any(shard not in tables for shard in shards_in_use(self._sequence)):
-            return
+        whole, tables = found
         named = [tables[shard] for shard in whole.shards if shard.table == TABLE]
         where = commit_name(whole)
-        try:
+        with content_checked(self._ledger, Check.CRITIQUES, where, self._remedy):
             self._prove_votes(chains, named, where)
+            self._ledger.count(Check.TOTALS)
             self._prove_totals(named, whole)
             critiques = pa.concat_tables(named) if named else None
             if critiques is not None and reader is not None:
                 self._prove_readings(chains, critiques, reader, newest, where)
-        except (KeyError, ValueError, TypeError, IndexError) as error:
-            # Only a forged checksum lets such content through, and it can break anything.
-            self._ledger.fault(Check.CRITIQUES, where, f"names files with invalid content ({error!r})", self._remedy)
-
-    def _tables(self) -> dict[ShardRecord, pa.Table]:
-        """The intact files in use. Also checks superseded files, and the totals of each part record."""
-        tables = {}
-        for shard in shards_in_use(self._sequence):
-            if (table := self._verifier.table(shard, remedy_for(UNIT, JUDGE))) is not None:
-                tables[shard] = table
-        void = {name for commit in self._sequence.commits for name in commit.void}
-        for commit in self._sequence.commits:
-            own = [shard for shard in commit.shards if shard.file not in void]
-            found = [
-                tables.get(shard) if shard.file in self._verifier.needed else self._verifier.superseded_table(shard)
-                for shard in own
-            ]
-            if commit.state is CommitState.PART and len(own) == len(commit.shards):
-                self._prove_totals(found, commit)
-        return tables
 
     def _prove_votes(self, chains: pa.Table, named: Sequence[pa.Table], where: str) -> None:
         """Each vote of each chain is there once, with the right ids."""
@@ -207,20 +167,12 @@ class _Unit:
         faults += [f"vote {vote} on chain {ids[0]} is missing" for (_, vote), ids in wanted.items()]
         self._ledger.faults(Check.CRITIQUES, where, faults, self._remedy)
 
-    def _prove_totals(self, tables: Sequence[pa.Table | None], commit: Commit) -> None:
-        if any(table is None for table in tables):
-            return
-        if commit.state is CommitState.WHOLE:
-            self._ledger.count(Check.TOTALS)
-        counted = sum((critique_totals(table, self._votes) for table in tables if table is not None), Totals())
-        if counted != commit.totals:
-            differing = [
-                f"{part.name} is {getattr(commit.totals, part.name)}, but the critiques have {getattr(counted, part.name)}"
-                for part in fields(Totals)
-                if getattr(commit.totals, part.name) != getattr(counted, part.name)
-            ]
-            fault = f"its totals are wrong: {'; '.join(differing)}"
-            self._ledger.fault(Check.TOTALS, commit_name(commit), fault, self._remedy)
+    def _prove_part(self, commit: Commit, tables: Mapping[ShardRecord, pa.Table]) -> None:
+        self._prove_totals(tables.values(), commit)
+
+    def _prove_totals(self, tables: Iterable[pa.Table], commit: Commit) -> None:
+        counted = sum((critique_totals(table, self._votes) for table in tables), Totals())
+        self._ledger.compare_totals(commit, counted, "the critiques have", self._remedy)
 
     def _prove_readings(
         self, chains: pa.Table, critiques: pa.Table, reader: Reader, newest: Sequence[ShardRecord], where: str

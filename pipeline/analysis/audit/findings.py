@@ -8,7 +8,7 @@ separates our own files from foreign ones by their names.
 import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 
 import pyarrow as pa
@@ -16,8 +16,18 @@ import pyarrow as pa
 from pipeline.config.recorded_settings import Settings
 from pipeline.core.errors import Absent, Damaged, StoreError, Unreachable, UsageError
 from pipeline.core.ids import is_our_name, record_parts
+from pipeline.core.records import Totals
 from pipeline.core.schemas import OTHER_SCHEMAS, READABLE_SCHEMAS, SCHEMA_VERSION, SCHEMAS
-from pipeline.storage.commits import EDITION, INPUT, UNIT, RecordSequence, commit_name, encode_commit, record_sequences
+from pipeline.storage.commits import (
+    EDITION,
+    INPUT,
+    UNIT,
+    Commit,
+    RecordSequence,
+    commit_name,
+    encode_commit,
+    record_sequences,
+)
 from pipeline.storage.commits import FOLDER as COMMITS
 from pipeline.storage.editions import LABELS
 from pipeline.storage.lock import MARKER
@@ -103,6 +113,16 @@ class Ledger:
                 break
             self.fault(check, where, fault, remedy)
         return some
+
+    def compare_totals(self, commit: Commit, counted: Totals, source: str, remedy: str) -> None:
+        """Note a fault if a record has other totals than those `counted` in the `source`, such as "the log has"."""
+        if counted != commit.totals:
+            differing = [
+                f"{part.name} is {getattr(commit.totals, part.name)}, but {source} {getattr(counted, part.name)}"
+                for part in fields(Totals)
+                if getattr(commit.totals, part.name) != getattr(counted, part.name)
+            ]
+            self.fault(Check.TOTALS, commit_name(commit), f"its totals are wrong: {'; '.join(differing)}", remedy)
 
 
 def audited_settings(storage: Storage, ledger: Ledger) -> Settings | None:

@@ -4,17 +4,21 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from pipeline.analysis.audit.findings import Check, Finding, Orphans
+from pipeline.analysis.audit.findings import Check, Finding, Ledger, Orphans
 from pipeline.core.formatting import format_count, format_unfinished
 from pipeline.core.shown import Shown
 from pipeline.storage.run_record import JUDGE, LABEL, SEARCH
+from pipeline.storage.storage import Storage
 
 MAX_SHOWN = 20
 """The largest number of names of a kind that are listed; the others are counted."""
-_OF_LABELS = {
-    Check.SETTINGS: ("record", " of the run's settings"),
+_OF_ANY = {
     Check.RECORDS: ("commit record", ""),
     Check.FILES: ("file", ", with content, schema and rows as recorded"),
+}
+_OF_LABELS = {
+    Check.SETTINGS: ("record", " of the run's settings"),
+    **_OF_ANY,
     Check.ROWS: ("input row", ", used or rejected"),
     Check.ROLLOUTS: ("rollout", ", each planned one exactly once and no other"),
     Check.TOTALS: ("unit", " with totals that were computed again from the rollouts"),
@@ -23,16 +27,14 @@ _OF_LABELS = {
 """What each check of a run of `label` has counted: a noun, and what was checked."""
 _OF_A_JUDGE = {
     Check.SETTINGS: ("record", " of the judge's settings"),
-    Check.RECORDS: ("commit record", ""),
-    Check.FILES: ("file", ", with content, schema and rows as recorded"),
+    **_OF_ANY,
     Check.ROWS: ("chain", " to judge, or rejected"),
     Check.CRITIQUES: ("critique", ", each vote exactly once and read as its text says"),
     Check.TOTALS: ("unit", " with totals that were computed again from the critiques"),
 }
 _OF_A_SEARCH = {
     Check.SETTINGS: ("record", " of the search's settings"),
-    Check.RECORDS: ("commit record", ""),
-    Check.FILES: ("file", ", with content, schema and rows as recorded"),
+    **_OF_ANY,
     Check.ROWS: ("problem", " to search, or rejected"),
     Check.SAMPLES: ("sample", ", each after a known step, with ids, ends and counts that fit its text"),
     Check.STEP_SCORES: ("score", ", each of a prefix that was sampled"),
@@ -66,6 +68,20 @@ class AuditReport(Shown):
 
     def _shown_lines(self) -> Iterator[str]:
         return audit_lines(self)
+
+
+def report_of(storage: Storage, ledger: Ledger, units: int, orphans: Orphans) -> AuditReport:
+    """The report of what a ledger has noted."""
+    return AuditReport(
+        run_dir=storage.run_dir,
+        looked_at=ledger.looked_at,
+        findings=ledger.findings,
+        units=units,
+        owed=len(ledger.owed),
+        orphans=orphans,
+        former_labels=ledger.former_labels,
+        command=ledger.command,
+    )
 
 
 def audit_lines(report: AuditReport) -> Iterator[str]:

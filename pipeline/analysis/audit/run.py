@@ -27,7 +27,9 @@ from pipeline.analysis.audit.findings import (
 from pipeline.analysis.audit.input_history import InputHistory
 from pipeline.analysis.audit.result import AuditReport as AuditReport
 from pipeline.analysis.audit.result import audit_lines as audit_lines
+from pipeline.analysis.audit.result import report_of
 from pipeline.analysis.audit.searches import audited_search
+from pipeline.analysis.audit.sequences import check_superseded, staged_record
 from pipeline.analysis.audit.unit import Basis, CurrentEdition, prove_unit
 from pipeline.analysis.consensus import TABLE as RELIABILITIES
 from pipeline.config.changes import AuditConfig
@@ -159,15 +161,7 @@ class _Audit:
         if not ledger.owed:
             faults = [f"{name} is in the wrong folder" for name in found.misplaced]
             ledger.faults(Check.LABELS, f"{LABELS}/", faults, f"{_RESUME}: it moves label files to their places")
-        return AuditReport(
-            run_dir=storage.run_dir,
-            looked_at=ledger.looked_at,
-            findings=ledger.findings,
-            units=self._units,
-            owed=len(ledger.owed),
-            orphans=found,
-            former_labels=ledger.former_labels,
-        )
+        return report_of(storage, ledger, self._units, found)
 
     def _basis(self, settings: Settings, wholes: Mapping[str, Commit], edition: Commit | None) -> Basis | None:
         try:
@@ -208,7 +202,9 @@ class _Audit:
         return self._verifier.table(shards[0], remedy_for(EDITION)) if shards else None
 
     def _prove_units(self, staged_id: str, units: dict[str, RecordSequence], basis: Basis) -> None:
-        staged = self._staged(staged_id)
+        staged = staged_record(self._storage, self._ledger, self._verifier, staged_id)
+        if staged is None:
+            self._ledger.fault(Check.ROWS, "inputs/", "the staged input is missing or damaged", _RESUME)
         inputs = {found.sequence_id: found for found in record_sequences(self._storage, INPUT)}
         history = InputHistory(inputs.get(staged_id) or RecordSequence(kind=INPUT, sequence_id=staged_id))
         for where, fault in history.record_faults():
@@ -227,20 +223,6 @@ class _Audit:
             if intact:
                 where = f"{FOLDER}/{UNIT}-{unit_id}-*"
                 self._ledger.fault(Check.ROWS, where, "belongs to no unit of the input", "move these records away")
-
-    def _staged(self, staged_id: str) -> Commit | None:
-        """The record of the staged input. Also checks the files of other inputs and of earlier stagings."""
-        staged = None
-        for found in record_sequences(self._storage, INPUT):
-            check_sequence(self._storage, self._ledger, found)
-            whole = resolve(found).whole if found.sequence_id == staged_id else None
-            staged = whole or staged
-            for commit in found.commits:
-                for shard in commit.shards if commit is not whole else ():
-                    self._superseded(shard, found)
-        if staged is None:
-            self._ledger.fault(Check.ROWS, "inputs/", "the staged input is missing or damaged", _RESUME)
-        return staged
 
     def _input(self, staged: Commit, history: InputHistory) -> Iterator["_Unit | None"]:
         """The units of the input, with None for a damaged file. Counts their rows and the rejects."""
@@ -285,17 +267,12 @@ class _Audit:
         for commit in editions.commits:
             for shard in commit.shards:
                 if commit is not current:
-                    self._superseded(shard, editions)
+                    check_superseded(self._verifier, shard, editions)
                 elif shard.file not in self._verifier.needed:
                     self._verifier.content(shard, remedy_for(EDITION))
                 if commit is current and shard not in of_units and shard.table != RELIABILITIES:
                     fault = f"names {shard.file}, which belongs to no unit"
                     self._ledger.fault(Check.RECORDS, commit_name(commit), fault, remedy_for(EDITION))
-
-    def _superseded(self, shard: ShardRecord, sequence: RecordSequence) -> None:
-        void = {name for commit in sequence.commits for name in commit.void}
-        if not {shard.file} & (void | self._verifier.needed | self._verifier.superseded):
-            self._verifier.superseded_table(shard)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

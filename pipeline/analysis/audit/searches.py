@@ -7,22 +7,19 @@ grows with the largest unit.
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from pipeline.analysis.audit.findings import (
     Check,
     FileVerifier,
     Ledger,
     audited_settings,
-    check_sequence,
     find_orphans,
-    remedy_for,
 )
-from pipeline.analysis.audit.result import AuditReport
+from pipeline.analysis.audit.result import AuditReport, report_of
 from pipeline.analysis.audit.search_log import Row, sample_faults, score_faults
+from pipeline.analysis.audit.sequences import content_checked, whole_unit
 from pipeline.analysis.audit.staged_chains import StagedChains
 from pipeline.config.recorded_settings import Settings, chosen_settings
 from pipeline.config.search import SearchConfig
@@ -34,19 +31,8 @@ from pipeline.searches.problem import ProblemSearch, SearchProblem, search_probl
 from pipeline.searches.registry import SEARCHES as METHODS
 from pipeline.searches.registry import search_for
 from pipeline.searches.results import tables_of
-from pipeline.searches.totals import search_totals
-from pipeline.storage.commits import (
-    EDITION,
-    FOLDER,
-    UNIT,
-    Commit,
-    CommitState,
-    RecordSequence,
-    commit_name,
-    record_sequences,
-    resolve,
-    shards_in_use,
-)
+from pipeline.searches.totals import part_totals, search_totals
+from pipeline.storage.commits import EDITION, FOLDER, UNIT, Commit, RecordSequence, commit_name, record_sequences
 from pipeline.storage.run_record import NAME, SEARCH, STAGED_INPUT
 from pipeline.storage.shards import ShardRecord
 from pipeline.storage.storage import Storage
@@ -77,26 +63,13 @@ def audited_search(storage: Storage) -> AuditReport:
             verifier,
             str(settings.get(STAGED_INPUT)),
             done="searched",
+            counted="problems",
             elsewhere="search again in another run_dir",
         )
-        for unit_id, of_unit in chains.units():
+        for sequence, of_unit in chains.units(units):
             count += 1
-            sequence = units.pop(unit_id, RecordSequence(kind=UNIT, sequence_id=unit_id))
-            check_sequence(storage, ledger, sequence)
-            _Unit(unit_id, sequence, settings, search, verifier, ledger).prove(of_unit)
-        for unit_id, sequence in units.items():
-            check_sequence(storage, ledger, sequence)
-            where = f"{FOLDER}/{UNIT}-{unit_id}-*"
-            ledger.fault(Check.ROWS, where, "belongs to no unit of the problems", "move these records away")
-    return AuditReport(
-        run_dir=storage.run_dir,
-        looked_at=ledger.looked_at,
-        findings=ledger.findings,
-        units=count,
-        owed=len(ledger.owed),
-        orphans=find_orphans(storage, verifier.needed, ()),
-        command=SEARCH,
-    )
+            _Unit(sequence, settings, search, verifier, ledger).prove(of_unit)
+    return report_of(storage, ledger, count, find_orphans(storage, verifier.needed, ()))
 
 
 def _search(settings: Settings, ledger: Ledger) -> Search | None:
@@ -113,14 +86,12 @@ class _Unit:
 
     def __init__(
         self,
-        unit_id: str,
         sequence: RecordSequence,
         settings: Settings,
         search: Search | None,
         verifier: FileVerifier,
         ledger: Ledger,
     ) -> None:
-        self._unit_id = unit_id
         self._sequence = sequence
         self._separator = str(settings.get("data.separator", "\n"))
         self._calibrated = settings.get("calibration") is not None
@@ -128,50 +99,19 @@ class _Unit:
         self._verifier = verifier
         self._ledger = ledger
         self._remedy = (
-            f"move {FOLDER}/{UNIT}-{unit_id}-* away and start `{SEARCH}` with the same settings again, which searches the unit "
-            "again"
+            f"move {FOLDER}/{UNIT}-{sequence.sequence_id}-* away and start `{SEARCH}` with the same settings again, which "
+            "searches the unit again"
         )
 
     def prove(self, chains: pa.Table) -> None:
         """Find the faults of the unit. `chains`: its problems."""
-        tables = self._tables()
-        whole = resolve(self._sequence).whole
-        if whole is None:
-            self._ledger.owed.append(self._unit_id)
+        found = whole_unit(self._sequence, self._verifier, self._ledger, self._prove_part)
+        if found is None:
             return
-        if any(shard not in tables for shard in shards_in_use(self._sequence)):
-            return
-        named = {
-            name: [tables[shard] for shard in whole.shards if shard.table == name and shard in tables]
-            for name in _TABLES
-        }
-        try:
+        whole, tables = found
+        named = {name: [tables[shard] for shard in whole.shards if shard.table == name] for name in _TABLES}
+        with content_checked(self._ledger, Check.SEARCHES, commit_name(whole), self._remedy):
             self._prove_log(chains, named, whole)
-        except (KeyError, ValueError, TypeError, IndexError) as error:
-            # Only a forged checksum lets such content through, and it can break anything.
-            self._ledger.fault(
-                Check.SEARCHES, commit_name(whole), f"names files with invalid content ({error!r})", self._remedy
-            )
-
-    def _tables(self) -> dict[ShardRecord, pa.Table]:
-        """The intact files in use, results included. Also checks superseded files, and the totals of each part record."""
-        whole = resolve(self._sequence).whole
-        used = dict.fromkeys([*shards_in_use(self._sequence), *(whole.shards if whole else ())])
-        tables = {}
-        for shard in used:
-            if (table := self._verifier.table(shard, remedy_for(UNIT, SEARCH))) is not None:
-                tables[shard] = table
-        void = {name for commit in self._sequence.commits for name in commit.void}
-        for commit in self._sequence.commits:
-            own = [shard for shard in commit.shards if shard.file not in void]
-            found = [
-                tables.get(shard) if shard.file in self._verifier.needed else self._verifier.superseded_table(shard)
-                for shard in own
-            ]
-            present = {shard.table: table for shard, table in zip(own, found, strict=True) if table is not None}
-            if commit.state is CommitState.PART and len(present) == len(commit.shards):
-                self._prove_totals(_part_totals(present), commit)
-        return tables
 
     def _prove_log(self, chains: pa.Table, named: Mapping[str, Sequence[pa.Table]], whole: Commit) -> None:
         problems = search_problems(chains, self._separator)
@@ -227,15 +167,14 @@ class _Unit:
         yield from _differences("candidate", about, candidates, again[CANDIDATES].to_pylist())
         yield from _differences("result", about, searches, again[SEARCHES].to_pylist())
 
+    def _prove_part(self, commit: Commit, tables: Mapping[ShardRecord, pa.Table]) -> None:
+        samples, scores = (
+            [tables[shard] for shard in tables if shard.table == name] for name in (SAMPLES, STEP_SCORES)
+        )
+        self._prove_totals(part_totals(samples, scores), commit)
+
     def _prove_totals(self, counted: Totals, commit: Commit) -> None:
-        if counted != commit.totals:
-            differing = [
-                f"{part.name} is {getattr(commit.totals, part.name)}, but the tables have {getattr(counted, part.name)}"
-                for part in fields(Totals)
-                if getattr(commit.totals, part.name) != getattr(counted, part.name)
-            ]
-            fault = f"its totals are wrong: {'; '.join(differing)}"
-            self._ledger.fault(Check.TOTALS, commit_name(commit), fault, self._remedy)
+        self._ledger.compare_totals(commit, counted, "the tables have", self._remedy)
 
 
 def _differences(what: str, about: str, stored: Sequence[Row], again: Sequence[Row]) -> Iterator[str]:
@@ -261,12 +200,3 @@ def _by_row(tables: Sequence[pa.Table]) -> dict[int, list[Row]]:
         for row in table.to_pylist():
             found[row["row"]].append(row)
     return dict(found)
-
-
-def _part_totals(tables: Mapping[str, pa.Table]) -> Totals:
-    """Those of `searches.totals.part_totals`."""
-
-    def total(table: str, column: str) -> int:
-        return int(pc.sum(tables[table][column]).as_py() or 0) if table in tables else 0
-
-    return Totals(tokens=total(SAMPLES, "n_tokens"), solution_tokens=total(STEP_SCORES, "n_computed"))

@@ -2,35 +2,58 @@
 counted."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import pyarrow as pa
 
 from pipeline.analysis.audit.findings import Check, FileVerifier, Ledger, check_sequence, remedy_for
+from pipeline.analysis.audit.sequences import staged_record
 from pipeline.core.ids import content_id
-from pipeline.storage.commits import INPUT, Commit, RecordSequence, commit_name, record_sequences, resolve
-from pipeline.storage.shards import ShardRecord
+from pipeline.storage.commits import FOLDER, INPUT, UNIT, RecordSequence, commit_name
 from pipeline.storage.storage import Storage
 from pipeline.storage.units import CHAINS, UNITS
 
 
 class StagedChains:
     """See the module. `done`: what the command has done with a chain ("judged"), which is part of the ids of units.
-    `elsewhere`: what to do where the chains are of another run."""
+    `counted`: what a chain is to the user, in the plural. `elsewhere`: what to do where the chains are of another run."""
 
     def __init__(
-        self, storage: Storage, ledger: Ledger, verifier: FileVerifier, staged_id: str, *, done: str, elsewhere: str
+        self,
+        storage: Storage,
+        ledger: Ledger,
+        verifier: FileVerifier,
+        staged_id: str,
+        *,
+        done: str,
+        counted: str,
+        elsewhere: str,
     ) -> None:
         self._storage = storage
         self._ledger = ledger
         self._verifier = verifier
         self._done = done
+        self._counted = counted
         self._elsewhere = elsewhere
         self._resume = f"start `{ledger.command}` with the same settings again"
         self._seen: set[str] = set()
-        self._staged = self._record(staged_id)
+        self._staged = staged_record(storage, ledger, verifier, staged_id)
+        if self._staged is None:
+            ledger.fault(Check.ROWS, f"{CHAINS}/", "the staged chains are missing or damaged", self._resume)
 
-    def units(self) -> Iterator[tuple[str, pa.Table]]:
+    def units(self, sequences: Mapping[str, RecordSequence]) -> Iterator[tuple[RecordSequence, pa.Table]]:
+        """The units, each with its chains. Checks their records, and finds the `sequences` that are of no unit."""
+        others = dict(sequences)
+        for unit_id, chains in self._units():
+            sequence = others.pop(unit_id, RecordSequence(kind=UNIT, sequence_id=unit_id))
+            check_sequence(self._storage, self._ledger, sequence)
+            yield sequence, chains
+        for unit_id, sequence in others.items():
+            check_sequence(self._storage, self._ledger, sequence)
+            fault = f"belongs to no unit of the {self._counted}"
+            self._ledger.fault(Check.ROWS, f"{FOLDER}/{UNIT}-{unit_id}-*", fault, "move these records away")
+
+    def _units(self) -> Iterator[tuple[str, pa.Table]]:
         """The units with their chains. Counts them and the rejects, and compares them with the record."""
         if self._staged is None:
             return
@@ -65,20 +88,6 @@ class StagedChains:
             )
             self._ledger.fault(Check.ROWS, commit_name(self._staged), fault, f"move it away and {self._resume}")
 
-    def _record(self, staged_id: str) -> Commit | None:
-        """The record of the staged chains. Also checks the files of earlier stagings."""
-        staged = None
-        for found in record_sequences(self._storage, INPUT):
-            check_sequence(self._storage, self._ledger, found)
-            whole = resolve(found).whole if found.sequence_id == staged_id else None
-            staged = whole or staged
-            for commit in found.commits:
-                for shard in commit.shards if commit is not whole else ():
-                    check_superseded(self._verifier, shard, found)
-        if staged is None:
-            self._ledger.fault(Check.ROWS, f"{CHAINS}/", "the staged chains are missing or damaged", self._resume)
-        return staged
-
     def _row_faults(self, unit_id: str, chains: pa.Table, first: int) -> Iterator[str]:
         ids = [str(each) for each in chains["chain_id"].to_pylist()]
         if content_id(self._done, *ids) != unit_id:
@@ -89,10 +98,3 @@ class StagedChains:
             if each in self._seen:
                 yield f"chain {each} is in two units"
             self._seen.add(each)
-
-
-def check_superseded(verifier: FileVerifier, shard: ShardRecord, sequence: RecordSequence) -> None:
-    """Check a file of a record that a later one has replaced."""
-    void = {name for commit in sequence.commits for name in commit.void}
-    if not {shard.file} & (void | verifier.needed | verifier.superseded):
-        verifier.superseded_table(shard)

@@ -4,7 +4,8 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -24,6 +25,7 @@ from pipeline.analysis.audit.invariants import (
     surplus_faults,
     totals_of,
 )
+from pipeline.analysis.audit.sequences import content_checked, whole_unit
 from pipeline.core.formatting import format_count
 from pipeline.core.records import Chain, InputRow, RolloutOutcome, RowLocation, SampledSolution, Solution, Totals
 from pipeline.core.schemas import COUNTED_IN_3, LEARNED, TOKEN_IDS
@@ -31,11 +33,12 @@ from pipeline.core.tables import sampled_solutions
 from pipeline.estimators.base import Estimator
 from pipeline.estimators.labelling import labels_of, rollout_outcomes_of, stored_chains, with_verdicts
 from pipeline.estimators.tree import trials_of
-from pipeline.storage.commits import UNIT, Commit, CommitState, RecordSequence, commit_name, resolve, shards_in_use
+from pipeline.storage.commits import UNIT, Commit, RecordSequence, commit_name
 from pipeline.storage.shards import ShardRecord
 from pipeline.storage.stored_labels import is_former
 
 _MAKE_AGAIN = "make the labels again with `relabel`"
+_THE_LOG_HAS = "the log has"
 _LAST_DIGITS = 1e-9
 
 
@@ -85,47 +88,22 @@ def prove_unit(
     ledger: Ledger,
 ) -> None:
     """Find the faults of a unit. `rows` is None if the input is damaged; then only the unit's files are checked."""
-    tables = _tables(sequence, verifier, ledger)
-    whole = resolve(sequence).whole
-    if whole is None:
-        ledger.owed.append(unit_id)
+    found = whole_unit(sequence, verifier, ledger, partial(_prove_part, ledger))
+    if found is None or rows is None:
         return
-    if rows is None or any(shard not in tables for shard in shards_in_use(sequence)):
-        return
+    whole, tables = found
     remedy = f"move commits/unit-{unit_id}-* away and start `label` again, which labels the unit again"
     where = commit_name(whole)
-    try:
+    with content_checked(ledger, Check.ROLLOUTS, where, remedy):
         _Proof(rows, whole, _stored(whole, sequence, tables), where, remedy, ledger).prove(unit_id, basis, verifier)
-    except (KeyError, ValueError, TypeError, IndexError) as error:
-        # Only a forged checksum lets such content through, and it can break anything.
-        ledger.fault(Check.ROLLOUTS, where, f"names files with invalid content ({error!r})", remedy)
 
 
-def _tables(sequence: RecordSequence, verifier: FileVerifier, ledger: Ledger) -> dict[ShardRecord, pa.Table]:
-    """The intact files that the record sequence names and has not declared void. Also checks the totals of each part record."""
-    tables: dict[ShardRecord, pa.Table] = {}
-    for shard in shards_in_use(sequence):
-        table = verifier.table(shard, remedy_for(UNIT))
-        if table is not None:
-            tables[shard] = table
-    void = {name for commit in sequence.commits for name in commit.void}
-    for commit in sequence.commits:
-        own = [shard for shard in commit.shards if shard.file not in void]
-        found = {shard: _superseded(shard, tables, verifier) for shard in own}
-        if commit.state is CommitState.PART and own and all(table is not None for table in found.values()):
-            log = [table for shard, table in found.items() if shard.table == "rollouts" and table is not None]
-            tokens = sum(int(pc.sum(table["n_tokens"]).as_py() or 0) for table in log)
-            added = Totals(rollouts=sum(table.num_rows for table in log), tokens=tokens)
-            if len(own) == len(commit.shards) and added != commit.totals:
-                fault = _differing_totals(commit.totals, added)
-                ledger.fault(Check.TOTALS, commit_name(commit), fault, remedy_for(UNIT))
-    return tables
-
-
-def _superseded(shard: ShardRecord, tables: Mapping[ShardRecord, pa.Table], verifier: FileVerifier) -> pa.Table | None:
-    if shard.file in verifier.needed:
-        return tables.get(shard)
-    return verifier.superseded_table(shard)
+def _prove_part(ledger: Ledger, commit: Commit, tables: Mapping[ShardRecord, pa.Table]) -> None:
+    if tables:
+        log = [table for shard, table in tables.items() if shard.table == "rollouts"]
+        tokens = sum(int(pc.sum(table["n_tokens"]).as_py() or 0) for table in log)
+        added = Totals(rollouts=sum(table.num_rows for table in log), tokens=tokens)
+        ledger.compare_totals(commit, added, _THE_LOG_HAS, remedy_for(UNIT))
 
 
 def _stored(whole: Commit, sequence: RecordSequence, tables: Mapping[ShardRecord, pa.Table]) -> _Stored:
@@ -233,8 +211,7 @@ class _Proof:
             spent=self._whole.totals.spent,
         )
         ledger.count(Check.TOTALS)
-        if totals != self._whole.totals:
-            ledger.fault(Check.TOTALS, self._where, _differing_totals(self._whole.totals, totals), self._remedy)
+        ledger.compare_totals(self._whole, totals, _THE_LOG_HAS, self._remedy)
 
     def _prove_labels(
         self,
@@ -342,15 +319,6 @@ def _token_faults(rollouts: Sequence[pa.Table]) -> Iterator[str]:
             for rollout, tokens, stored in zip(*(column.to_pylist() for column in columns), strict=True):
                 if stored and stored != tokens:
                     yield f"rollout {rollout} has {tokens} tokens, but {stored} are stored"
-
-
-def _differing_totals(recorded: Totals, counted: Totals) -> str:
-    differing = [
-        f"{part.name} is {getattr(recorded, part.name)}, but the log has {getattr(counted, part.name)}"
-        for part in fields(Totals)
-        if getattr(recorded, part.name) != getattr(counted, part.name)
-    ]
-    return f"its totals are wrong: {'; '.join(differing)}"
 
 
 def _label_faults(stored: pa.Table, computed: pa.Table) -> Iterator[str]:

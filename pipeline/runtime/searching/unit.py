@@ -134,11 +134,9 @@ class UnitSearches:
         scores = [(row, each) for row, (_, answers) in self._new.items() for each in answers.values()]
         if not samples and not scores:
             return None
-        return New(
-            tables={SAMPLES: samples_table(samples), STEP_SCORES: step_scores_table(scores)},
-            totals=part_totals(samples, scores),
-            rows=(samples, scores),
-        )
+        tables = {SAMPLES: samples_table(samples), STEP_SCORES: step_scores_table(scores)}
+        totals = part_totals([tables[SAMPLES]], [tables[STEP_SCORES]])
+        return New(tables=tables, totals=totals, rows=(samples, scores))
 
     def committed(self, new: New) -> None:
         samples, scores = new.rows
