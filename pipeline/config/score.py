@@ -61,17 +61,18 @@ class ScoreConfig(Settings):
     """With out=FOLDER: the Ray cluster and the workers."""
 
     def check(self) -> None:
-        check(
-            self.calibration is None or bool(self.calibration.strip()),
-            "calibration",
-            repr(self.calibration),
-            "the name of a file, or null",
-        )
-        if self.other_model and self.calibration is None:
-            raise ValueError("other_model has no effect without a calibration: give calibration=FILE, or leave it out")
+        check_calibration(self.calibration, other_model=self.other_model)
         if self.out.lower().endswith(_OTHER_FILES):
             raise ValueError(
                 f"out={self.out}: scores are written to a file that ends in .parquet or .jsonl, or to a folder"
             )
         if bool(self.run_dir) == bool(self.data.path):
             raise ValueError("give either run_dir=FOLDER, to score a run's chains, or data.path=FILE, for other chains")
+
+
+def check_calibration(calibration: str | None, *, other_model: bool) -> None:
+    """Raise ValueError for a calibration without a name, and for `other_model` without a calibration."""
+    named = calibration is None or bool(calibration.strip())
+    check(named, "calibration", repr(calibration), "the name of a file, or null")
+    if other_model and calibration is None:
+        raise ValueError("other_model has no effect without a calibration: give calibration=FILE, or leave it out")

@@ -10,9 +10,9 @@ from typing import Annotated, ClassVar
 from annotated_types import Interval as Range
 
 from pipeline.config.choices import Aggregation
-from pipeline.config.fields import BY_GROUP, FREE, ChosenSettings, Settings, check
+from pipeline.config.fields import BY_GROUP, FREE, ChosenSettings, Settings
 from pipeline.config.label import ClusterConfig, DataConfig, GraderConfig, PolicyConfig, RunConfig, SamplingConfig
-from pipeline.config.score import ScorerConfig
+from pipeline.config.score import ScorerConfig, check_calibration
 
 
 @dataclass(kw_only=True, slots=True)
@@ -75,14 +75,7 @@ class SearchRunConfig(Settings):
     """The Ray cluster and the workers."""
 
     def check(self) -> None:
-        check(
-            self.calibration is None or bool(self.calibration.strip()),
-            "calibration",
-            repr(self.calibration),
-            "the name of a file, or null",
-        )
-        if self.other_model and self.calibration is None:
-            raise ValueError("other_model has no effect without a calibration: give calibration=FILE, or leave it out")
+        check_calibration(self.calibration, other_model=self.other_model)
         usual = SamplingConfig()
         for name, instead in _WITHOUT_EFFECT.items():
             if getattr(self.sampling, name) != getattr(usual, name):
