@@ -57,7 +57,8 @@ def _to_folder(config: SearchRunConfig) -> int:
 
     with LiveView(Console(highlight=False)) as view:
         found = search_with_ray(config, view)
-    figures = search_figures(stored_search(storage_at(found.run_dir)))
+    storage = storage_at(found.run_dir)
+    figures = search_figures(stored_search(storage))
     lines = [
         f"searched {format_count(figures.problems, 'problem')} by {config.search.method}: {found.run_dir}/searches",
         *_answers(figures, config.search.accept),
@@ -68,6 +69,11 @@ def _to_folder(config: SearchRunConfig) -> int:
     ]
     made, tokens = format_count(found.now.chains, "problem"), found.now.tokens
     lines += ending_lines(found, made, lambda seconds: f"{tokens / seconds:,.0f} tokens/s", over="problems")
+    if config.run.report:
+        from pipeline.analysis.report.run import page_at_end
+
+        with interruptible():
+            lines.append(f"report: {page_at_end(storage, changed=found.units_done_now > 0)}")
     write_lines(lines)
     return 0 if figures.chosen else NOTHING_FOUND
 

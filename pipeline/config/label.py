@@ -63,7 +63,7 @@ class RunConfig(Settings):
     show_chains: Annotated[int, Ge(0)] = 4
     """How many chains are printed at the end; in a run that goes on or has grown, of those that are new."""
     report: bool = True
-    """Whether `label` writes report.html at the end."""
+    """Whether `label` and `search` write report.html at the end."""
     track: Tracker = Tracker.none
     """The experiment tracker that also receives the progress of the run."""
 

@@ -2,6 +2,7 @@
 
 import re
 import shlex
+from pathlib import Path
 
 import pytest
 
@@ -40,3 +41,27 @@ def test_the_command_of_a_method_runs(
     run = open_search(run_dir)
     assert run.settings["search.method"] == method
     assert run.searches()["chosen"].null_count() == 0
+    page = Path(run_dir) / "report.html"
+    assert page.stat().st_size
+    assert f"report: {page.resolve().as_uri()}\n" in printed.out
+
+
+def test_a_page_is_written_again_only_for_new_problems_and_only_where_wanted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words, page = COMMANDS["majority"], tmp_path / "tries" / "majority" / "report.html"
+
+    def run(*more: str) -> str:
+        with search_without_ray():
+            assert main([*words, *more]) == 0
+        return capsys.readouterr().out
+
+    assert "report: " not in run("data.limit=2", "run.report=false")
+    assert not page.exists()
+    run("data.limit=2")
+    page.write_text("mine")
+    run("data.limit=2")
+    assert page.read_text() == "mine"
+    run("data.limit=3")
+    assert '<h2>Problems</h2><p class="value">3</p>' in page.read_text("utf-8")

@@ -118,9 +118,14 @@ def end_with_report(console: Console, storage: Storage, *, page: bool, changed: 
                 storage.replace(REPORT, page_data(storage, read, ReportConfig(run_dir=storage.run_dir)))
             print_lines(console, [f"report    {page_link(storage)}"])
     except Exception as error:  # noqa: BLE001  third-party code draws the charts; the run is done whatever it raises
-        reason = error if isinstance(error, StepvalueError) else f"{type(error).__name__}: {error}"
-        print_lines(console, [f"report    failed, but the run is done: {reason}"])
+        print_lines(console, [f"report    {failed_report(error)}"])
     return read
+
+
+def failed_report(error: Exception) -> str:
+    """What is said at the end of a run whose page cannot be made."""
+    reason = error if isinstance(error, StepvalueError) else f"{type(error).__name__}: {error}"
+    return f"failed, but the run is done: {reason}"
 
 
 def page_link(storage: Storage, name: str = REPORT) -> str:
