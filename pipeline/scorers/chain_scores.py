@@ -18,12 +18,15 @@ class ChainScores:
 
     def score_by(self, aggregation: Aggregation) -> float | None:
         """The score by the given aggregation."""
-        return {
-            Aggregation.last: self.last,
-            Aggregation.min: self.min,
-            Aggregation.product: self.product,
-            Aggregation.mean: self.mean,
-        }[aggregation]
+        match aggregation:
+            case Aggregation.last:
+                return self.last
+            case Aggregation.min:
+                return self.min
+            case Aggregation.product:
+                return self.product
+            case Aggregation.mean:
+                return self.mean
 
 
 def chain_scores(step_scores: Sequence[float | None]) -> ChainScores:

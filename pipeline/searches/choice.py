@@ -51,6 +51,9 @@ def scored_chain(node: Node, aggregation: Aggregation) -> Steps[Scored]:
 def scored_after(before: Scored, node: Node, aggregation: Aggregation) -> Steps[Scored]:
     """The chain that ends at `node`, of which `before` is the beginning. Asks for the score of each step after `before`: with a
     cache of prefixes, that costs as much as the score of the last one."""
+    if node.parent is before.node and node.depth > before.node.depth:
+        # The usual case: one step, without what it takes to wait for several.
+        return with_scores(node, (*before.steps, (yield from score(node))), aggregation)
     new = yield from together([score(each) for each in path_of(node)[before.node.depth :]])
     return with_scores(node, (*before.steps, *new), aggregation)
 

@@ -146,8 +146,8 @@ class ProblemSearch:
 
     def to_score(self, ask: Score) -> list[Node]:
         """The prefixes that have no score yet and get one with this question: the newest, or all of the chain."""
-        path = path_of(ask.node)
-        wanted = path[-1:] if self._search.newest_only else path
+        newest = self._search.newest_only and ask.node.text.strip()
+        wanted = [ask.node] if newest else path_of(ask.node)[-1 if self._search.newest_only else 0 :]
         return [node for node in wanted if node.prefix_id not in self.scores]
 
     def take_scores(self, ask: Score, answers: Sequence[ScoreAnswer]) -> list[Ask]:
