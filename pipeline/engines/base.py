@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
 from pipeline.config.label import PolicyConfig, SamplingConfig
+from pipeline.config.oracle_world import WorldSettings
 from pipeline.core.hardware import Hardware
 from pipeline.core.progress import EngineWork, Load
 from pipeline.core.records import Completion, Finish, Request
@@ -269,6 +270,10 @@ class Policy(OnDevices, Protocol):
     def identity(self) -> Mapping[str, object]:
         """Settings that belong to a run's identity although they are not marked so in their schema, by dotted key."""
         return {}
+
+    def world(self) -> WorldSettings | None:
+        """The made-up world that its chains come from. None: it has a model."""
+        return None
 
     def check_stepwise(self) -> None:
         """Raise UsageError where chains that are sampled one step at a time would not end, for another reason than the text of

@@ -286,6 +286,9 @@ class Oracle(Policy):
     def engine(self, sampling: SamplingConfig, ending: Ending | None, around: Surroundings) -> Engine:
         return OracleEngine(self.settings, attempt=around.attempt)
 
+    def world(self) -> WorldSettings:
+        return self.settings.oracle
+
     def check_stepwise(self) -> None:
         if self.settings.oracle.world is World.flat:
             raise UsageError(

@@ -13,10 +13,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
-from pipeline.config.label import DataConfig, PolicyConfig
+from pipeline.config.label import DataConfig
 from pipeline.config.score import ScorerConfig
 from pipeline.core.records import ChainText
-from pipeline.engines.base import OnDevices, Surroundings
+from pipeline.engines.base import OnDevices, Policy, Surroundings
 
 TOO_LONG = "too_long"
 """Why steps have no score: they do not fit into the model's context."""
@@ -106,7 +106,7 @@ class Scorer(OnDevices, Protocol):
         without loading anything."""
         return ()
 
-    def warnings_beside(self, policy: PolicyConfig) -> Sequence[str]:
+    def warnings_beside(self, policy: Policy) -> Sequence[str]:
         """Why scores of this policy's chains mean less than they seem to, as far as the settings show it."""
         return ()
 

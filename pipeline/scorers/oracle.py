@@ -24,12 +24,11 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import ndtr
 
-from pipeline.config.label import PolicyConfig
 from pipeline.config.oracle_world import World, differing_worlds
 from pipeline.core.errors import EngineDied, UsageError
 from pipeline.core.records import ChainText
-from pipeline.engines.base import Surroundings
-from pipeline.engines.oracle import OraclePolicyConfig, value_of
+from pipeline.engines.base import Policy, Surroundings
+from pipeline.engines.oracle import value_of
 from pipeline.engines.oracle_tree import Tree, uniform
 from pipeline.scorers.base import UNREADABLE, Scorer, ScoringEngine, StepScores
 from pipeline.scorers.readouts import sigmoid
@@ -145,12 +144,13 @@ class Oracle(Scorer):
     def engine(self, around: Surroundings, *, newest_only: bool = False) -> ScoringEngine:
         return OracleScoring(self.settings.oracle, attempt=around.attempt, newest_only=newest_only)
 
-    def warnings_beside(self, policy: PolicyConfig) -> Sequence[str]:
-        if not isinstance(policy, OraclePolicyConfig):
+    def warnings_beside(self, policy: Policy) -> Sequence[str]:
+        world = policy.world()
+        if world is None:
             return ()
         other = [
             f"scorer.oracle.{key}={_shown(ours)} beside policy.oracle.{key}={_shown(theirs)}"
-            for key, ours, theirs in differing_worlds(self.settings.oracle, policy.oracle)
+            for key, ours, theirs in differing_worlds(self.settings.oracle, world)
         ]
         return (f"{', '.join(other)}: the scores are those of another world's chains",) if other else ()
 

@@ -22,7 +22,7 @@ def doubts(config: SearchRunConfig) -> Iterator[str]:
         return
     scorer = scorer_for(config.scorer)
     yield from scorer.warnings(config.data)
-    yield from scorer.warnings_beside(config.policy)
+    yield from scorer.warnings_beside(policy_for(config.policy))
     calibration = calibration_of(config)
     if calibration is None:
         if config.search.accept is not None:
