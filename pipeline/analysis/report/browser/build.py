@@ -40,7 +40,7 @@ DATA_BYTES = 10_500_000
 _FIRST_RATIO = 3.0
 """Assumed ratio of examples to their compressed size, until some are compressed."""
 _PACKAGE = "pipeline.analysis.report.browser"
-_SCRIPTS = ("elements", "data", "chains", "list", "detail", "keys", "browser")
+_SCRIPTS = ("elements", "listing", "keys", "data", "chains", "list", "detail", "browser")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

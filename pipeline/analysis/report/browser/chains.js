@@ -9,19 +9,6 @@ const ORDERS = {
 
 const ROUNDING = 1e-9;
 
-function ordered(index) {
-  const found = {};
-  return (name) => {
-    if (!found[name]) {
-      const places = Array.from(index.ids.keys());
-      const key = ORDERS[name](index);
-      if (key) places.sort((one, other) => key(one) - key(other) || one - other);
-      found[name] = places;
-    }
-    return found[name];
-  };
-}
-
 // Marks of a chain in labels by consensus: a witness disagrees with Monte Carlo; the chain has no labels.
 const DISAGREE = 1;
 const LEFT_OUT = 2;
@@ -43,25 +30,6 @@ function matching(index, places, texts, wanted) {
   );
 }
 
-// The reader's query as the fragment of the page's address, and back. Defaults are left out.
 const NOTHING = { text: "", outcome: "", drop: 0, opinions: "", sort: "input", open: "" };
+const KNOWN = { outcome: OUTCOMES, opinions: OPINIONS, sort: ORDERS };
 const HASH = "#chains?";
-
-function hashOf(wanted) {
-  const named = Object.entries(wanted).filter(([name, value]) => value !== NOTHING[name]);
-  return named.length ? HASH + new URLSearchParams(named) : "";
-}
-
-function wantedOf(hash) {
-  if (!hash.startsWith(HASH)) return { ...NOTHING };
-  const named = new URLSearchParams(hash.slice(HASH.length));
-  const drop = Number(named.get("drop"));
-  return {
-    text: named.get("text") ?? "",
-    outcome: ["r", "w", "o"].includes(named.get("outcome")) ? named.get("outcome") : "",
-    drop: drop >= 0 && drop <= 1 ? drop : 0,
-    opinions: Object.hasOwn(OPINIONS, named.get("opinions") ?? "") ? named.get("opinions") : "",
-    sort: Object.hasOwn(ORDERS, named.get("sort") ?? "") ? named.get("sort") : "input",
-    open: named.get("open") ?? "",
-  };
-}

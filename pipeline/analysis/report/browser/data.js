@@ -1,21 +1,7 @@
 // The data in the page: the index, and blocks of texts and rollouts that are unpacked when they are needed.
 
-const KEPT_BLOCKS = 6;
-
-// Keeps the most recently used blocks of a kind. It keeps promises, so that two readers of one block unpack it once.
-function blocksOf(kind) {
-  const kept = new Map();
-  return (number) => {
-    const block = kept.get(number) ?? unpacked(`chains-${kind}-${number}`);
-    kept.delete(number);
-    kept.set(number, block);
-    if (kept.size > KEPT_BLOCKS) kept.delete(kept.keys().next().value);
-    return block;
-  };
-}
-
-const textsOf = blocksOf("texts");
-const examplesOf = blocksOf("examples");
+const textsOf = blocksOf("chains-texts");
+const examplesOf = blocksOf("chains-examples");
 
 // The searchable text of each chain in lower case, read block by block. It waits for idle time unless `hurried` is set.
 function readTexts(index, onProgress) {

@@ -97,10 +97,10 @@ function apart(chain, at) {
 }
 
 // `at` counts prefixes: 0 is the bare problem.
-function step(chain, at, place, view, witnesses) {
+function step(chain, at, place, index, witnesses) {
   const label = at ? (LABELS[chain.labels[at - 1]] ?? UNCERTAIN) : null;
   const id = `chain-${place}-${at}`;
-  const drop = at > 0 && at === view.index.dropped[place] ? view.index.drops[place] : 0;
+  const drop = at > 0 && at === index.dropped[place] ? index.drops[place] : 0;
   const text = element("div", { class: "step-text" });
   text.append(at ? prose(chain.texts[at - 1]) : element("span", { class: "bare" }, "bare problem (before step 1)"));
   const clear = drop > 0 && apart(chain, at);
@@ -124,21 +124,21 @@ function step(chain, at, place, view, witnesses) {
     element("span", { class: "counts" }, counts),
     label ? labelMark(label) : element("span", {}),
   );
-  const facts = numbers(chain, at, label, view.index.confidence);
+  const facts = numbers(chain, at, label, index.confidence);
   const tip = element("span", { class: "numbers", role: "tooltip", id: `${id}-numbers` }, facts);
   const rollouts = element("div", { class: "rollouts", id: `${id}-rollouts`, hidden: "" });
   const number = element("span", { class: "number-of", "aria-hidden": "true" }, at ? String(at) : "");
   const made = element("li", { class: clear ? "step fell" : "step" }, number, text, element("div", { class: "step-value" }, open, tip), rollouts);
-  open.addEventListener("click", () => toggleRollouts(open, rollouts, chain, at, place, view));
+  open.addEventListener("click", () => toggleRollouts(open, rollouts, chain, at, place, index));
   return made;
 }
 
-async function toggleRollouts(open, rollouts, chain, at, place, view) {
+async function toggleRollouts(open, rollouts, chain, at, place, index) {
   const opening = open.getAttribute("aria-expanded") === "false";
   open.setAttribute("aria-expanded", String(opening));
   rollouts.hidden = !opening;
   if (!opening || rollouts.childElementCount) return;
-  const block = await examplesOf(Math.floor(place / view.index.block));
+  const block = await examplesOf(Math.floor(place / index.block));
   const found = block[chain.prefixes[at]] ?? [];
   if (rollouts.childElementCount) return;
   rollouts.append(found.length ? exampleList(found, chain, at) : element("p", { class: "browser-note" }, noExamples(chain, at)));
@@ -164,19 +164,19 @@ function example([verdict, finish, tokens, answer, text]) {
   return element("li", { class: `example example-${kind}` }, head, prose(text || "(no text)", "prose example-text"));
 }
 
-async function chainBody(place, view) {
-  const block = await textsOf(Math.floor(place / view.index.block));
-  const chain = block.chains[place % view.index.block];
+async function chainBody(place, index) {
+  const block = await textsOf(Math.floor(place / index.block));
+  const chain = block.chains[place % index.block];
   const facts = element("dl", { class: "chain-facts" });
   const fact = (name, ...value) => facts.append(element("div", {}, element("dt", {}, ...[name].flat()), element("dd", {}, ...value)));
   fact("correct answer", prose(chain.gold));
   fact("chain's answer", chain.answer === null ? "none stated" : prose(chain.answer));
-  const outcome = OUTCOMES[view.index.outcomes[place]][0];
+  const outcome = OUTCOMES[index.outcomes[place]][0];
   const before = "by the value before the last step";
   fact("outcome", chain.p_outcome === null ? outcome : `${outcome}, probability ${fixed(chain.p_outcome)} ${before}`);
   if (chain.consensus) agreedFacts(chain, block.witnesses, fact);
-  fact("chain_id", element("code", {}, view.index.ids[place]));
-  const steps = chain.values.map((_, at) => step(chain, at, place, view, block.witnesses));
+  fact("chain_id", element("code", {}, index.ids[place]));
+  const steps = chain.values.map((_, at) => step(chain, at, place, index, block.witnesses));
   return [
     element("div", { class: "problem" }, prose(block.problems[chain.problem])),
     facts,

@@ -2,6 +2,7 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 const LEVELS = 10;
+const KEPT_BLOCKS = 6;
 const OUTCOMES = { r: ["right", "✓"], w: ["wrong", "✗"], o: ["open", "?"] };
 
 function element(name, attributes, ...children) {
@@ -23,7 +24,8 @@ const prose = (text, kind = "prose") => element("span", { class: kind, dir: "aut
 const quiet = (text) => element("span", { class: "unseen" }, text);
 const fixed = (value) => (value === null || value === undefined ? "–" : value.toFixed(2));
 const level = (value) => `level-${Math.round(Math.min(1, Math.max(0, value)) * LEVELS)}`;
-const counted = (number, word) => `${number.toLocaleString("en")} ${word}${number === 1 ? "" : "s"}`;
+const amount = (number) => number.toLocaleString("en");
+const counted = (number, word) => `${amount(number)} ${word}${number === 1 ? "" : "s"}`;
 
 function outcomeMark(outcome) {
   const [word, mark] = OUTCOMES[outcome];
@@ -36,6 +38,18 @@ async function unpacked(name) {
   const bytes = Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
   return JSON.parse(await new Response(stream).text());
+}
+
+// Keeps the most recently used blocks of data. It keeps promises, so that two readers of one block unpack it once.
+function blocksOf(name) {
+  const kept = new Map();
+  return (number) => {
+    const block = kept.get(number) ?? unpacked(`${name}-${number}`);
+    kept.delete(number);
+    kept.set(number, block);
+    if (kept.size > KEPT_BLOCKS) kept.delete(kept.keys().next().value);
+    return block;
+  };
 }
 
 const idle = () =>

@@ -1,17 +1,18 @@
-// Keys of the chain browser. / works outside text fields, j and k in the list or while nothing has the focus, the arrows and
+// Keys of a list. / works outside text fields, j and k in the list or while nothing has the focus, the arrows and
 // Escape in the list.
 
-const STOPS = ".chain-head, .step-open";
+const FOCUSED = ".chain-head, .step-open";
 const MOVES = { j: 1, ArrowDown: 1, k: -1, ArrowUp: -1 };
 
 function visibleStops(list) {
-  return [...list.querySelectorAll(STOPS)].filter((stop) => !stop.closest("[hidden]"));
+  return [...list.querySelectorAll(FOCUSED)].filter((stop) => !stop.closest("[hidden]"));
 }
 
-// Moves the focus; true if there is an element to move it to.
+// Moves the focus, from the head of an entry if it is elsewhere in it; true if there is an element to move it to.
 function moved(list, by) {
   const stops = visibleStops(list);
-  const at = stops.indexOf(document.activeElement);
+  const focused = document.activeElement;
+  const at = stops.indexOf(focused.matches(FOCUSED) ? focused : focused.closest(".chain")?.querySelector(".chain-head"));
   const next = stops[at < 0 ? (by > 0 ? 0 : -1) : at + by];
   next?.focus();
   next?.scrollIntoView({ block: "nearest" });

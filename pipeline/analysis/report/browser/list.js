@@ -33,8 +33,7 @@ function lost(size, step) {
   return element("span", { class: "lost" }, `▼ ${size.toFixed(2)} `, element("small", {}, `step ${step}`));
 }
 
-function row(index, place) {
-  const id = `chain-${place}`;
+function cells(index, place) {
   const name = element("span", { class: "name" });
   const source = index.sources[place] || index.ids[place];
   const marks = marksOf(index, place);
@@ -42,16 +41,12 @@ function row(index, place) {
   if (marks & LEFT_OUT) name.append(element("span", { class: "pill", title: "no step has a label" }, "left out"), " ");
   name.append(prose(source, "source"), " ", prose(index.problems[index.problem[place]], "beginning"));
   const sd = element("span", { class: "sd" }, quiet("uncertainty "), `± ${fixed(index.uncertainty[place])}`);
-  const head = element(
-    "button",
-    { type: "button", class: "chain-head", "aria-expanded": "false", "aria-controls": `${id}-body` },
+  return [
     outcomeMark(index.outcomes[place]),
     name,
     element("span", { class: "strip-place" }, strip(index.strips[place])),
     quiet(` ${counted(index.steps[place], "step")}, `),
     lost(index.drops[place], index.dropped[place]),
     sd,
-  );
-  const body = element("div", { class: "chain-body", id: `${id}-body`, hidden: "" });
-  return element("li", { class: "chain", id, "data-place": place }, head, body);
+  ];
 }

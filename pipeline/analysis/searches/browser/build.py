@@ -25,7 +25,7 @@ _AHEAD = 0.05
 """Share of the page that the first problems may use before it is their turn."""
 _OURS, _SHARED = "pipeline.analysis.searches.browser", "pipeline.analysis.report.browser"
 _SCRIPTS = (
-    (_SHARED, "elements.js"),
+    *((_SHARED, f"{name}.js") for name in ("elements", "listing", "keys")),
     *((_OURS, f"{name}.js") for name in ("problems", "tree", "picture", "rows", "detail", "searches")),
 )
 ANCHOR = "problems"

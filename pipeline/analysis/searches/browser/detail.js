@@ -1,6 +1,5 @@
 // An opened problem: what was chosen and what it cost, the answers of its chains, and its tree.
 
-const KEPT_BLOCKS = 6;
 const STOPS = {
   done: "all was sampled",
   accepted: "stopped early: a chain was good enough",
@@ -8,18 +7,7 @@ const STOPS = {
   failed: "it killed engines, and was not searched",
 };
 const TRUST = { t: "yes", n: "no" };
-const unpackedBlocks = new Map();
-
-// Keeps promises, so that two readers of one block unpack it once.
-function blockOf(number) {
-  const block = unpackedBlocks.get(number) ?? unpacked(`problems-${number}`);
-  unpackedBlocks.delete(number);
-  unpackedBlocks.set(number, block);
-  if (unpackedBlocks.size > KEPT_BLOCKS) unpackedBlocks.delete(unpackedBlocks.keys().next().value);
-  return block;
-}
-
-const amount = (number) => number.toLocaleString("en");
+const blockOf = blocksOf("problems");
 
 function answerTable(data) {
   const heads = ["answer", "chains", "best score", "sum of scores"];

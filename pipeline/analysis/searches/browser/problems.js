@@ -14,16 +14,10 @@ const WHICH = {
   unanswered: (index, place) => index.answers[place] === null,
 };
 
-function ordered(index, name) {
-  const places = Array.from(index.ids.keys());
-  const key = ORDERS[name](index);
-  return key ? places.sort((one, other) => key(one) - key(other) || one - other) : places;
-}
-
-function matching(index, wanted) {
+function matching(index, places, wanted) {
   const text = wanted.text.trim().toLowerCase();
   const said = (place) => [index.ids[place], index.sources[place], index.problems[place], index.answers[place] ?? ""].join("\n").toLowerCase();
-  return ordered(index, wanted.sort).filter(
+  return places.filter(
     (place) =>
       (!wanted.outcome || index.outcomes[place] === wanted.outcome) &&
       (!wanted.which || WHICH[wanted.which](index, place)) &&
@@ -31,24 +25,6 @@ function matching(index, wanted) {
   );
 }
 
-// The reader's query as the fragment of the page's address, and back. Defaults are left out.
 const NOTHING = { text: "", outcome: "", which: "", sort: "input", open: "" };
+const KNOWN = { outcome: OUTCOMES, which: WHICH, sort: ORDERS };
 const HASH = "#problems?";
-
-function hashOf(wanted) {
-  const named = Object.entries(wanted).filter(([name, value]) => value !== NOTHING[name]);
-  return named.length ? HASH + new URLSearchParams(named) : "";
-}
-
-function wantedOf(hash) {
-  if (!hash.startsWith(HASH)) return { ...NOTHING };
-  const named = new URLSearchParams(hash.slice(HASH.length));
-  const known = (name, values) => (values.includes(named.get(name)) ? named.get(name) : NOTHING[name]);
-  return {
-    text: named.get("text") ?? "",
-    outcome: known("outcome", ["r", "w", "o"]),
-    which: known("which", Object.keys(WHICH)),
-    sort: known("sort", Object.keys(ORDERS)),
-    open: named.get("open") ?? "",
-  };
-}
