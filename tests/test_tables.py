@@ -335,7 +335,7 @@ def tables_of_search() -> dict[str, pa.Table]:
     return {
         "samples": samples_table([(7, each) for each in samples]),
         "stepscores": step_scores_table([(7, each) for each in scores]),
-        **results_of([SEARCHED], search, {7: samples}, {7: scores}, "m"),
+        **results_of([SEARCHED], search, {7: samples}, {7: scores}, "m")._asdict(),
     }
 
 

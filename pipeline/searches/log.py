@@ -12,13 +12,10 @@ import pyarrow as pa
 
 from pipeline.core.ids import content_id
 from pipeline.core.records import Finish, Verdict
-from pipeline.core.schemas import SAMPLES as SAMPLES_SCHEMA
-from pipeline.core.schemas import STEP_SCORES as STEP_SCORES_SCHEMA
+from pipeline.core.schemas import SAMPLES, STEP_SCORES
 from pipeline.searches.base import Node, Sample, StepScore, path_of
 from pipeline.searches.ids import node_id, prefix_id, root_id
 
-SAMPLES, STEP_SCORES = "samples", "stepscores"
-"""The names of the tables."""
 FAILED_DRAW = -1
 """`draw` of the answer that says that a problem kills engines, and is not searched."""
 
@@ -142,12 +139,12 @@ def given_nodes(
 
 def samples_table(answers: Sequence[tuple[int, SampleAnswer]]) -> pa.Table:
     """The table `samples`. `answers`: each with the row of its problem."""
-    return _table(SAMPLES_SCHEMA, answers)
+    return _table(SAMPLES, answers)
 
 
 def step_scores_table(answers: Sequence[tuple[int, ScoreAnswer]]) -> pa.Table:
     """The table `stepscores`. `answers`: each with the row of its problem."""
-    return _table(STEP_SCORES_SCHEMA, answers)
+    return _table(STEP_SCORES, answers)
 
 
 def sample_answers(table: pa.Table) -> list[tuple[int, SampleAnswer]]:

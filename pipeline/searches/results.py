@@ -1,21 +1,24 @@
 """What a run of `search` says of its problems: the candidates of each and what was chosen, from the log alone. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from pipeline.config.search import SearchConfig
 from pipeline.core.records import UNGRADED, Verdict
-from pipeline.core.schemas import CANDIDATES as CANDIDATES_SCHEMA
-from pipeline.core.schemas import SEARCHES as SEARCHES_SCHEMA
+from pipeline.core.schemas import CANDIDATES, SEARCHES
 from pipeline.scorers.chain_scores import chain_scores
 from pipeline.searches.base import Found, Search, path_of
 from pipeline.searches.log import SampleAnswer, ScoreAnswer
 from pipeline.searches.problem import ProblemSearch, SearchProblem
 
-CANDIDATES, SEARCHES = "candidates", "searches"
-"""The names of the tables."""
+
+class Results(NamedTuple):
+    """The tables of results."""
+
+    candidates: pa.Table
+    searches: pa.Table
 
 
 def results_of(
@@ -24,7 +27,7 @@ def results_of(
     samples: Mapping[int, Sequence[SampleAnswer]],
     scores: Mapping[int, Sequence[ScoreAnswer]],
     model: str,
-) -> dict[str, pa.Table]:
+) -> Results:
     """The tables `candidates` and `searches` of problems whose searches have ended, from their logs by row.
 
     `model`: the identity of the scorer. Raises ValueError for a log with other answers than the search asked for, or of a
@@ -39,13 +42,13 @@ def results_of(
     return tables_of(ended, search.settings, model)
 
 
-def tables_of(ended: Sequence[ProblemSearch], settings: SearchConfig, model: str) -> dict[str, pa.Table]:
+def tables_of(ended: Sequence[ProblemSearch], settings: SearchConfig, model: str) -> Results:
     """`results_of` for searches that have run."""
     candidates = [row for each in ended for row in _candidate_rows(each, settings, model)]
-    return {
-        CANDIDATES: pa.Table.from_pylist(candidates, schema=CANDIDATES_SCHEMA),
-        SEARCHES: pa.Table.from_pylist([_search_row(each, settings) for each in ended], schema=SEARCHES_SCHEMA),
-    }
+    return Results(
+        candidates=pa.Table.from_pylist(candidates, schema=CANDIDATES),
+        searches=pa.Table.from_pylist([_search_row(each, settings) for each in ended], schema=SEARCHES),
+    )
 
 
 def _found(each: ProblemSearch) -> Found:

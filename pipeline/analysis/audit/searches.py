@@ -164,8 +164,8 @@ class _Unit:
         for extra in sorted({row["prefix_id"] for row in scores} - replayed.scores.keys()):
             yield f"the log of {about} has a score of prefix {extra}, which this search did not ask for"
         again = tables_of([replayed], search.settings, next(iter(models), ""))
-        yield from _differences("candidate", about, candidates, again[CANDIDATES].to_pylist())
-        yield from _differences("result", about, searches, again[SEARCHES].to_pylist())
+        yield from _differences("candidate", about, candidates, again.candidates.to_pylist())
+        yield from _differences("result", about, searches, again.searches.to_pylist())
 
     def _prove_part(self, commit: Commit, tables: Mapping[ShardRecord, pa.Table]) -> None:
         samples, scores = (

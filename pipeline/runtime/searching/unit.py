@@ -18,8 +18,6 @@ from pipeline.runtime.searching.written import Written
 from pipeline.scorers.base import StepScores
 from pipeline.searches.base import Ask, Node, Sample, Score, path_of
 from pipeline.searches.log import (
-    SAMPLES,
-    STEP_SCORES,
     SampleAnswer,
     ScoreAnswer,
     sample_answers,
@@ -28,8 +26,9 @@ from pipeline.searches.log import (
     step_scores_table,
 )
 from pipeline.searches.problem import ProblemSearch, SearchProblem
-from pipeline.searches.results import SEARCHES, tables_of
+from pipeline.searches.results import tables_of
 from pipeline.searches.totals import part_totals, search_totals
+from pipeline.storage.stored_search import CANDIDATES, SAMPLES, SEARCHES, STEP_SCORES
 from pipeline.storage.unit_log import UnitLog
 
 if TYPE_CHECKING:
@@ -153,8 +152,9 @@ class UnitSearches:
             asked = {row: (search.samples, search.scores)[at] for row, search in self.searches.items()}
             unasked = {(row, key) for row, known in self._known.items() for key in known[at] if key not in asked[row]}
             log.leave_out(name, unasked)
-        tables = tables_of(list(self.searches.values()), self._work.search.settings, self._work.scorer_model)
-        return Completed(totals=search_totals(tables[SEARCHES]), tables=tables)
+        found = tables_of(list(self.searches.values()), self._work.search.settings, self._work.scorer_model)
+        tables = {CANDIDATES: found.candidates, SEARCHES: found.searches}
+        return Completed(totals=search_totals(found.searches), tables=tables)
 
     async def results(self, chains: Mapping[int, ChainText]) -> AsyncGenerator[Mapping[int, SampleAnswer | None], None]:
         try:
