@@ -24,6 +24,7 @@ from pipeline.core.formatting import (
     format_range,
     printable,
     status_items,
+    unscored_text,
 )
 from pipeline.core.progress import Pace, pace, repeats
 from pipeline.core.records import ReadingKind, Totals
@@ -147,7 +148,7 @@ class ObservedJudge:
 def run_status(storage: Storage, now: float) -> RunStatus:
     """`now`: seconds since 1970. Raises UsageError for a directory that is no run of this version, StoreError for one that
     cannot be read."""
-    identity = readable_identity(storage)
+    identity = readable_identity(storage, "`label`, `score`, `judge` or `search`")
     command = command_of(identity)
     # Starts are read first, so that commits made in the meantime are counted too.
     read = read_starts(storage)
@@ -289,8 +290,10 @@ def _searches(status: RunStatus) -> Iterator[str]:
     """What a run of `search` holds."""
     totals, unfinished = status.totals, status.unfinished
     if status.units_done:
+        whose = " of finished units" if status.units != status.units_done else ""
         yield _line(
-            "searches", f"{format_count(totals.chains, 'problem')}, {format_count(totals.prefixes, 'sampled step')}"
+            "searches",
+            f"{format_count(totals.chains, 'problem')}{whose}, {format_count(totals.prefixes, 'sampled step')}",
         )
         if known := totals.correct + totals.incorrect + totals.no_answer + totals.ungraded:
             others = f"; {totals.chains - known:,} without a verdict" if totals.chains > known else ""
@@ -301,11 +304,18 @@ def _searches(status: RunStatus) -> Iterator[str]:
             )
     if totals.engine_failed:
         yield _line("", f"{format_count(totals.engine_failed, 'problem')} not searched: no engine survived it")
+    if words := unscored_text(scored=totals.spent, unscored=totals.too_long):
+        yield _line("scores", words)
     if tokens := totals.tokens + unfinished.tokens:
         computed = totals.solution_tokens + unfinished.solution_tokens
-        scorer = f", {computed:,} computed by the scorer" if computed else ""
-        more = f"; {unfinished.tokens:,} of them in unfinished units" if unfinished.tokens else ""
-        yield _line("tokens", f"{tokens:,} of the policy{scorer}{more}")
+        yield _line("tokens", _of_models(tokens, computed))
+    if unfinished.tokens:
+        log = _of_models(unfinished.tokens, unfinished.solution_tokens)
+        yield _line("", f"of these {log} in units that are not finished: the same command goes on with their log")
+
+
+def _of_models(policy: int, scorer: int) -> str:
+    return f"{policy:,} of the policy" + (f", {scorer:,} computed by the scorer" if scorer else "")
 
 
 def _of_kind(totals: Totals, kind: ReadingKind) -> int:

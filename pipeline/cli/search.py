@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from pipeline.cli.chain_run import ending_lines, run_with_ray
 from pipeline.cli.command import Command, interruptible, write_lines
 from pipeline.config.search import SearchRunConfig
-from pipeline.core.formatting import format_count, format_duration, format_percent
+from pipeline.core.formatting import format_count, format_duration, format_number, format_percent, unscored_text
 from pipeline.core.output import say
 
 if TYPE_CHECKING:
@@ -60,7 +60,9 @@ def _to_folder(config: SearchRunConfig) -> int:
     storage = storage_at(found.run_dir)
     figures = search_figures(stored_search(storage))
     lines = [
-        f"searched {format_count(figures.problems, 'problem')} by {config.search.method}: {found.run_dir}/searches",
+        f"searched {format_count(figures.problems, 'problem')} by {config.search.method} with n={config.search.n}: "
+        f"{found.run_dir}/searches",
+        f"chains: {format_number(figures.candidates / max(1, figures.problems), 1)} to choose from for a problem on average",
         *_answers(figures, config.search.accept),
         f"tokens: {figures.policy_tokens:,} of the policy, {figures.scorer_computed:,} computed by the scorer (of "
         f"{figures.scorer_tokens:,} that it read); {figures.tokens_per_problem:,.0f} together for a problem",
@@ -99,11 +101,15 @@ def _warn(config: SearchRunConfig) -> None:
 
 def _answers(figures: "SearchFigures", accept: float | None) -> Iterator[str]:
     """Lines about the answers: how many are right, as far as that is known, and how many may be trusted."""
+    from pipeline.analysis.searches.sentences import READABLE, UNREADABLE
+
     if figures.graded:
         share = format_percent(figures.right / figures.graded)
         yield f"right: {figures.right:,} of {figures.graded:,} with a known answer that can be graded ({share})"
-    if ungraded := figures.known - figures.graded:
-        yield f"not claimed: {format_count(ungraded, 'problem')} whose known or chosen answer cannot be graded"
+    if ungraded := figures.known - figures.graded - figures.unreadable:
+        yield f"not claimed: {format_count(ungraded, 'problem')} whose chosen answer cannot be graded"
+    if figures.unreadable:
+        yield f"not claimed: {format_count(figures.unreadable, 'problem')} with {UNREADABLE}: {READABLE}"
     if unknown := figures.problems - figures.known:
         yield f"not claimed: {format_count(unknown, 'problem')} without a known answer"
     if accept is not None and figures.trusted is not None:
@@ -123,14 +129,8 @@ def _faults(figures: "SearchFigures") -> Iterator[str]:
         yield f"no chain: {format_count(figures.without_chain, 'problem')}; the column stopped of searches says why"
     if figures.cut:
         yield f"cut: {format_count(figures.cut, 'chosen chain')} ended at sampling.max_tokens, search.max_steps or the context"
-    if figures.unscored:
-        share = format_percent(figures.unscored / (figures.scored + figures.unscored))
-        last = (
-            "they rank last"
-            if figures.scored
-            else "nothing steered the search: the column fault of stepscores says why"
-        )
-        yield f"no score: {figures.unscored:,} beginnings of chains ({share}); {last}"
+    if words := unscored_text(scored=figures.scored, unscored=figures.unscored):
+        yield f"scores: {words}{'' if figures.scored else '; the column fault of stepscores says why'}"
 
 
 def _waits(figures: "SearchFigures", *, by_steps: bool) -> Iterator[str]:

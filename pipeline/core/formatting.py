@@ -103,6 +103,16 @@ def format_unfinished(unfinished: int, units: int) -> str:
     return f"{unfinished:,} of {format_count(units, 'unit')} {'is' if unfinished == 1 else 'are'} unfinished"
 
 
+def unscored_text(*, scored: int, unscored: int) -> str:
+    """How many beginnings of chains have no score in a search, and what follows; empty where all have one."""
+    if not unscored:
+        return ""
+    if not scored:
+        return f"none of {format_count(unscored, 'beginning')} of chains has a score: nothing steered the search"
+    share = format_percent(unscored / (scored + unscored))
+    return f"{unscored:,} of {scored + unscored:,} beginnings of chains have none ({share}): they rank last"
+
+
 def listed(names: Sequence[str]) -> str:
     """Names in a sentence: `a`, `a and b`, `a, b and c`."""
     return " and ".join(part for part in (", ".join(names[:-1]), *names[-1:]) if part)

@@ -23,7 +23,8 @@ def search_totals(searches: pa.Table) -> Totals:
     """The counts of problems whose searches have ended, from the table `searches`.
 
     `chains` and `rollouts` are problems, `prefixes` sampled steps, `tokens` those of the policy, `solution_tokens` those that
-    the scorer computed. The verdicts are those of the chosen chains."""
+    the scorer computed. The verdicts are those of the chosen chains. Of the beginnings of chains that were to be scored,
+    `too_long` have no score, and `spent` have one."""
     verdicts = Counter(searches["verdict"].to_pylist())
     stops = Counter(searches["stopped"].to_pylist())
     return Totals(
@@ -37,6 +38,8 @@ def search_totals(searches: pa.Table) -> Totals:
         no_answer=verdicts[Verdict.NO_ANSWER],
         ungraded=sum(verdicts[verdict] for verdict in UNGRADED),
         engine_failed=stops[Stop.FAILED],
+        too_long=_sum(searches, "unscored"),
+        spent=_sum(searches, "scored"),
     )
 
 

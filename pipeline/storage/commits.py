@@ -208,8 +208,8 @@ def refuse_damage(sequence: RecordSequence, run_dir: str) -> None:
     """Raise StoreError when a record of the sequence cannot be read."""
     if sequence.unreadable:
         raise StoreError(
-            f"{run_dir}/{sequence.unreadable[0]} is missing or damaged: start `label` on this run directory again, which "
-            "repeats the lost work"
+            f"{run_dir}/{sequence.unreadable[0]} is missing or damaged: start the command of this run directory again, "
+            "which repeats the lost work"
         )
 
 

@@ -111,7 +111,8 @@ def _found(storage: Storage, record: ShardRecord) -> bytes:
 
 
 def _damage(storage: Storage, record: ShardRecord, fault: str) -> str:
-    return f"{storage.run_dir}/{record.file} is {fault}: start `label` on this run directory again, which repeats the lost work"
+    remedy = "start the command of this run directory again, which repeats the lost work"
+    return f"{storage.run_dir}/{record.file} is {fault}: {remedy}"
 
 
 def _encoded(groups: Sequence[pa.Table], notes: Mapping[str, str]) -> bytes:

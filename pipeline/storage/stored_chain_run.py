@@ -41,7 +41,7 @@ def stored_chain_run(storage: Storage, command: str, *, partial: bool = False) -
 
     Raises UsageError for a directory without such a run, StoreError for a damaged one.
     """
-    identity = readable_identity(storage)
+    identity = readable_identity(storage, f"`{command}`")
     if (found := command_of(identity)) != command:
         raise UsageError(
             f"{storage.run_dir} is a run of `{found}`: give a file or a folder that `{command}` has written"

@@ -33,6 +33,7 @@ from pipeline.storage.sweep_record import refuse_sweep
 from pipeline.storage.units import UnitRef, units_of
 
 _MAKING = ("estimator.", "grader.", "grader_version")
+_LABEL = "`label`"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,9 +121,10 @@ def readable_run(storage: Storage, *, partial: bool) -> StoredRun:
     return run
 
 
-def readable_identity(storage: Storage) -> dict[str, object]:
-    """The run's recorded identity. Raises UsageError for a directory without a run of this version, StoreError."""
-    refuse_no_run(storage)
+def readable_identity(storage: Storage, written_by: str = _LABEL) -> dict[str, object]:
+    """The run's recorded identity. `written_by`: the commands whose run is wanted, for the message. Raises UsageError for a
+    directory without a run of this version, StoreError."""
+    refuse_no_run(storage, written_by)
     identity = recorded_identity(storage)
     if identity.get(SCHEMA) not in READABLE_SCHEMAS:
         raise UsageError(
@@ -132,11 +134,13 @@ def readable_identity(storage: Storage) -> dict[str, object]:
     return identity
 
 
-def refuse_no_run(storage: Storage) -> None:
-    """Raise UsageError for a directory in which no run was started."""
+def refuse_no_run(storage: Storage, written_by: str = _LABEL) -> None:
+    """Raise UsageError for a directory in which no run was started. `written_by`: the commands whose run is wanted."""
     if not {NAME, FOLDER} & set(names := storage.names("")):
         refuse_sweep(storage, names)
-        raise UsageError(f"run_dir={storage.run_dir} does not contain a run: give a directory that `label` has written")
+        raise UsageError(
+            f"run_dir={storage.run_dir} does not contain a run: give a directory that {written_by} has written"
+        )
 
 
 def with_present_input(storage: Storage, identity: Settings) -> Settings:

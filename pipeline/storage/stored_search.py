@@ -3,12 +3,13 @@ of each problem found. For commands that read it."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 import polars as pl
 
 from pipeline.core.records import Totals
 from pipeline.storage.run_record import SEARCH
-from pipeline.storage.shards import ShardRecord, read_shard
+from pipeline.storage.shards import ShardRecord, read_shard, verified_file
 from pipeline.storage.storage import Storage
 from pipeline.storage.stored_chain_run import StoredChainRun, stored_chain_run
 
@@ -16,6 +17,7 @@ SAMPLES, STEP_SCORES = "samples", "stepscores"
 """The tables of the log."""
 CANDIDATES, SEARCHES = "candidates", "searches"
 """The tables of results."""
+_OF_INPUT = ("row", "steps", "gold_answer", "gold_answers")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +82,30 @@ def search_frames(stored: StoredSearch, table: str, columns: Sequence[str] | Non
     all. Raises StoreError for a missing or damaged file."""
     for shard in stored.run.shards(table):
         yield _with_plain_words(pl.DataFrame(read_shard(stored.storage, shard, columns)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchInput:
+    """What the input says of the searches of finished units. `given`: rows that have a chain, from which a search may start.
+    `unreadable`: rows with a known answer that the grader cannot read; none of their chains is graded by it."""
+
+    given: frozenset[int]
+    unreadable: frozenset[int]
+
+
+def search_input(stored: StoredSearch) -> SearchInput:
+    """Raises StoreError for a missing or damaged file."""
+    given: list[int] = []
+    unreadable: list[int] = []
+    for shard, units in groupby(stored.run.units, key=lambda unit: unit.shard):
+        groups = [unit.group for unit in units if unit.unit_id in stored.run.wholes]
+        file = verified_file(stored.storage, shard)
+        for group in groups:
+            rows = pl.DataFrame(file.read_row_group(group, list(_OF_INPUT), use_threads=False))
+            given.extend(rows.filter(pl.col("steps").list.len() > 0)["row"])
+            unread = pl.col("gold_answer").is_not_null() & (pl.col("gold_answers").list.len() == 0)
+            unreadable.extend(rows.filter(unread)["row"])
+    return SearchInput(given=frozenset(given), unreadable=frozenset(unreadable))
 
 
 def _with_plain_words(frame: pl.DataFrame) -> pl.DataFrame:

@@ -116,7 +116,7 @@ def test_what_is_damaged_is_set_aside_and_redone(
 
 def test_damaged_labels_are_never_returned(copy: Scene) -> None:
     flip(sorted((copy.run_dir / "labels").iterdir())[0], random.Random(0))
-    with pytest.raises(StoreError, match="start `label` on this run directory again"):
+    with pytest.raises(StoreError, match="start the command of this run directory again"):
         list(label_frames(LocalStorage(copy.run_dir)))
 
 

@@ -141,7 +141,7 @@ def test_a_damaged_log_is_not_read_as_data(run_dir: Path) -> None:
     lost = sorted((run_dir / "rollouts").iterdir())[0]
     lost.write_bytes(lost.read_bytes()[:-1])
     before = files(run_dir)
-    with pytest.raises(StoreError, match="is damaged: start `label`"):
+    with pytest.raises(StoreError, match="is damaged: start the command of this run"):
         relabelled(run_dir, THRESHOLD)
     assert labels(run_dir).items() <= {Path(name).name: data for name, data in before.items()}.items()
 

@@ -3,6 +3,7 @@ do."""
 
 import time
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -20,10 +21,12 @@ pytestmark = pytest.mark.slow
 SCRIPT = "<script>document.title = 'owned'</script></script><!--"
 IMAGE = "<img src=x onerror=\"document.title = 'owned'\">"
 ARABIC = "نضيف 3 إلى 4 فنحصل على 7."
+TURNED = "It is \u202e21\u202d."
+"""A number that a reader would see backwards."""
 LARGE = 5_000
 MANY = 45
 """Problems of one step: more than a page of the list has."""
-PROBLEMS = MANY + 5
+PROBLEMS = MANY + 6
 
 
 def problems() -> list[SearchedProblem]:
@@ -33,7 +36,7 @@ def problems() -> list[SearchedProblem]:
         ["a one\n", "x five\n", "y six. The answer is 5."],
         ["z seven. The answer is 5."],
     ]
-    hostile = [[f"We add. {SCRIPT}\n", f"{IMAGE} Two. {ARABIC}"], [f"{SCRIPT}\n", "The answer is 5."]]
+    hostile = [[f"We add. {SCRIPT}\n", f"{IMAGE} Two. {ARABIC}"], [TURNED], [f"{SCRIPT}\n", "The answer is 5."]]
     large, _ = grown_tree(7, LARGE)
     named = [
         written_problem(chains, 0, source_id="branched", confidence=0.875, trusted=True),
@@ -41,8 +44,9 @@ def problems() -> list[SearchedProblem]:
         SearchedProblem(search=written_problem([["a"]], 2, source_id="large").search, tree=large, answers=()),
         written_problem([], 3, source_id="nothing", final_answer=None, outcome=None, verdict=None, confidence=None),
         written_problem([["a"], ["b"]], 4, source_id="wrong", outcome=False, trusted=False, final_answer="5"),
+        written_problem([[f"step {number}\n" for number in range(1, 61)]], 5, source_id="deep"),
     ]
-    return named + [written_problem([["a"]], row, source_id=f"many-{row}") for row in range(5, PROBLEMS)]
+    return named + [written_problem([["a"]], row, source_id=f"many-{row}") for row in range(6, PROBLEMS)]
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +98,7 @@ def test_filters_and_orders_list_the_problems_that_they_name(reader: Reader) -> 
     reader.open("#problems?sort=unsure")
     assert reader.sources()[0] == "nothing"
     reader.open("#problems?sort=steps")
-    assert reader.sources()[:2] == ["large", "branched"]
+    assert reader.sources()[:3] == ["large", "deep", "branched"]
     reader.open("#problems?sort=constructor&which=__proto__&outcome=x")
     reader.counts(f"{PROBLEMS} problems")
     reader.search("no such problem")
@@ -128,6 +132,15 @@ def test_a_tree_shows_the_chosen_chain_and_opens_what_else_was_sampled(reader: R
     assert [cells[at : at + 2] for at in (0, 4)] == [["✗ wrong,  5", "3"], ["✓ right,  7 chosen", "1"]]
 
 
+def test_scores_of_a_long_chain_do_not_cover_each_other(reader: Reader) -> None:
+    opened(reader, "deep")
+    reader.wait(".tree-picture .dot-score")
+    places = [label.rect for label in reader.all(".tree-picture .dot-score")]
+    assert len(places) > 10
+    places.sort(key=lambda place: place["x"])
+    assert all(one["x"] + one["width"] < other["x"] for one, other in pairwise(places))
+
+
 def test_hostile_text_stays_text(reader: Reader) -> None:
     opened(reader, f"hostile-{IMAGE}")
     reader.wait(".tree-bar button").click()
@@ -135,6 +148,7 @@ def test_hostile_text_stays_text(reader: Reader) -> None:
     assert f"What? {IMAGE}{SCRIPT}" in body
     assert f"We add. {SCRIPT}" in body
     assert f"{IMAGE} Two. {ARABIC}" in body
+    assert "It is [U+202E]21[U+202D]." in body
     assert not reader.all("main img, main script")
 
 

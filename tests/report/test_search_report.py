@@ -13,7 +13,8 @@ from selenium.webdriver import Chrome
 
 from pipeline.__main__ import main
 from pipeline.analysis.report.run import report
-from pipeline.analysis.searches.charts import BINS, confidence_counts
+from pipeline.analysis.searches.browser.data import WEAK
+from pipeline.analysis.searches.charts import BINS, confidence_counts, tokens
 from pipeline.analysis.settings import ReportConfig
 from pipeline.core.errors import StoreError, UsageError
 from tests.report.reader import watched
@@ -67,11 +68,14 @@ def test_the_figures_are_those_of_the_tables(made: dict[str, Path]) -> None:
         f"computed of {read:,} read; {100 * (1 - computed / read):.0f} % from caches",
     )
     assert f"problems  {PROBLEMS}, by beam with n=4; {PROBLEMS} with a chosen chain" in lines
+    chains = f"{int(stored['candidates'].sum()) / PROBLEMS:.1f} chains"
+    assert f"          of {chains} on average" in lines
+    assert f"beam, n = 4, {chains} per problem" in page
     assert any(line.startswith("trust     search.accept=0.6: ") for line in lines)
     for stop, count in stored["stopped"].cast(pl.String).value_counts().iter_rows():
         words = {
             "done": "all was sampled that the settings ask for",
-            "accepted": "a chain was good enough: search.accept",
+            "accepted": "search.accept was reached",
         }[stop]
         assert re.search(rf'dir="auto">{re.escape(words)}</td>\s*<td class="number"[^>]*>{count}</td>', page)
     assert "The steps are made up" in page
@@ -106,7 +110,8 @@ def test_the_page_shows_each_problem_with_the_tree_that_the_log_has(made: dict[s
         assert reader.sources() == stored["source_id"].to_list()
         marks = {"✓ right, ": True, "✗ wrong, ": False}
         assert [marks[mark] for mark in reader.texts(".chain-head .mark")] == stored["outcome"].to_list()
-        for place in (0, PROBLEMS - 1):
+        marked = set()
+        for place in range(PROBLEMS):
             reader.all(".chain-head")[place].click()
             reader.wait(f"#problem-{place} .tree")
             shown = f"#problem-{place} .tree-row.taken"
@@ -115,7 +120,39 @@ def test_the_page_shows_each_problem_with_the_tree_that_the_log_has(made: dict[s
             scores = [float(score) for score in reader.texts(f"{shown} .chip b")]
             assert scores == pytest.approx(chosen["step_scores"], abs=0.006)
             weak = reader.texts(f"#problem-{place} .tree-row.weak .tree-number")
-            assert weak == [f"step {stored['weakest_step'][place]}"]
+            is_weak = min(chosen["step_scores"]) < WEAK
+            assert weak == [f"step {stored['weakest_step'][place]}"] * is_weak
+            marked.add(is_weak)
+    assert marked == {True, False}
+
+
+def test_the_chain_of_the_input_is_marked_in_its_tree(tmp_path: Path, driver: Chrome) -> None:
+    long = "It is easy. " + "Very easy. " * 400
+    rows = [{**row, "steps": [long, f"The answer is {row['answer']}."]} for row in sums(2)]
+    run_dir = search_in(tmp_path / "run", rows, "search=regenerate", "search.n=2")
+    written(run_dir)
+    with watched(driver, run_dir / "report.html", "searches") as reader:
+        reader.all(".chain-head")[0].click()
+        reader.wait("#problem-0 .tree")
+        for button in reader.all("#problem-0 .tree-bar button")[:1]:
+            button.click()
+        of_input = [row for row in reader.texts("#problem-0 .tree-row.step") if "of the input" in row]
+        assert len(of_input) == 2
+        assert "It is easy." in of_input[0]
+        assert "full text in candidates/*.parquet" in of_input[0]
+        assert "tokens" not in of_input[0]
+        assert "✓" in of_input[1]
+
+
+def test_scores_that_are_missing_are_reported_everywhere(tmp_path: Path, capsys: Printed) -> None:
+    for share, words in (("1.0", "none of "), ("0.5", " beginnings of chains have none (")):
+        run_dir = search_in(tmp_path / share, sums(4), "search=beam", "search.n=4", f"scorer.oracle.unreadable={share}")
+        page, lines = written(run_dir)
+        assert [line for line in lines if line.startswith("scores    ") and words in line]
+        assert "Scores: " in page
+        assert words in page
+        assert main(["status", f"run_dir={run_dir}"]) == 0
+        assert words in capsys.readouterr().out.partition("\nscores    ")[2].partition("\n")[0]
 
 
 def test_an_unfinished_run_shows_what_is_finished(made: dict[str, Path], tmp_path: Path) -> None:
@@ -186,3 +223,13 @@ def test_confidences_are_counted_by_outcome_and_the_last_bin_is_closed() -> None
     assert counts["all"].to_list() == [1, 1, 0, 1, 0, 1, *[0] * (BINS - 7), 2]
     assert (counts["right"].sum(), counts["wrong"].sum(), counts["open"].sum()) == (3, 2, 1)
     assert counts["low"].to_list() == [pytest.approx(at / BINS) for at in range(BINS)]
+
+
+def test_tokens_that_differ_little_have_bins_of_their_own() -> None:
+    spent = [16_000 + 10 * number for number in range(100)]
+    found = tokens(pl.DataFrame({"policy_tokens": spent, "scorer_computed": [0] * 100}))
+    assert found is not None
+    counts = [int(row[-1]) for row in found.numbers.rows]
+    assert sum(counts) == 100
+    assert BINS / 2 <= len(counts) <= BINS + 1
+    assert tokens(pl.DataFrame({"policy_tokens": [7, 7], "scorer_computed": [0, 0]})) is not None

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from pipeline.core.ids import content_id
 from pipeline.core.records import Totals
-from pipeline.core.schemas import CANDIDATES, CHAINS, SAMPLES, SCHEMA_VERSION, SEARCHES
+from pipeline.core.schemas import CANDIDATES, CHAINS_WITH_ANSWERS, SAMPLES, SCHEMA_VERSION, SEARCHES
 from pipeline.storage.commits import INPUT, UNIT, Commit, CommitState, publish
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.run_record import COMMAND, SEARCH, STAGED_INPUT, claim, settings_copy
@@ -31,7 +31,8 @@ class Ended:
 
 @dataclass(frozen=True, kw_only=True)
 class Searched:
-    """A problem with its candidates. `gold`: None where no answer is known. Tokens are those of the whole search."""
+    """A problem with its candidates. `gold`: None where no answer is known. `unreadable`: a known answer that the grader cannot
+    read; then give no `gold`. `given`: steps of a chain that the input has. Tokens are those of the whole search."""
 
     problem: str
     candidates: Sequence[Ended] = field(default=(Ended(),))
@@ -39,6 +40,8 @@ class Searched:
     confidence: float | None = 0.5
     trusted: bool | None = None
     gold: str | None = "7"
+    unreadable: str | None = None
+    given: Sequence[str] = ()
     policy_tokens: int = 100
     scorer_computed: int = 50
     seconds: float = 1.0
@@ -77,7 +80,9 @@ def search_run(
         for at in range(0, len(problems), per_unit)
     }
     staged = write_chains(
-        storage, staged_id, {unit: _table(CHAINS, [_chain(*each) for each in of]) for unit, of in units.items()}
+        storage,
+        staged_id,
+        {unit: _table(CHAINS_WITH_ANSWERS, [_chain(*each) for each in of]) for unit, of in units.items()},
     )
     record = Commit(
         kind=INPUT,
@@ -123,12 +128,18 @@ def _about(row: int, of: Searched) -> Row:
         "problem_id": problem_id(of.problem),
         "source_id": None,
         "problem": of.problem,
-        "gold_answer": of.gold,
+        "gold_answer": of.gold or of.unreadable,
     }
 
 
 def _chain(row: int, of: Searched) -> Row:
-    return {**_about(row, of), "chain_id": content_id("given", of.problem), "steps": [], "prefix_ids": []}
+    return {
+        **_about(row, of),
+        "gold_answers": [] if of.gold is None else [of.gold],
+        "chain_id": content_id("given", of.problem, str(row)),
+        "steps": list(of.given),
+        "prefix_ids": [],
+    }
 
 
 def _samples(row: int, of: Searched, whole: bool) -> list[Row]:

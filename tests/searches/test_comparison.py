@@ -91,7 +91,7 @@ def test_what_is_not_claimed_is_counted() -> None:
     assert (found.accuracy.value, found.score.value) == pytest.approx((0.5, 0.5))
     assert (found.policy_tokens, found.scorer_tokens, found.total_tokens, found.seconds) == (25, 3, 28, 1)
     assert list(claim_sentences(found)) == [
-        "accuracy is not claimed for 2 of 4 searches (50 %): 1 without a known answer, 1 whose known or chosen answer "
+        "accuracy is not claimed for 2 of 4 searches (50 %): 1 without a known answer, 1 whose chosen answer "
         "cannot be graded",
         "1 search without a chain, counted as wrong",
     ]
@@ -101,7 +101,7 @@ def test_what_is_not_claimed_is_counted() -> None:
 def test_without_a_known_answer_no_accuracy_is_claimed() -> None:
     run = run_of([searched(f"p{at}", [(0.5, None)], known=False) for at in range(3)])
     found = compare_searches([run], run, None, seed=0).runs[0]
-    assert (found.summary.accuracy.value, found.summary.unclaimed) == (None, 1)
+    assert (found.summary.accuracy.value, found.summary.unclaimed) == (None, 3)
     assert found.coverage.points == ()
     assert [point.best and point.best.value for point in found.curve] == [None]
     assert found.curve[0].majority.value is None

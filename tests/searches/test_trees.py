@@ -153,12 +153,12 @@ def test_a_given_chain_is_part_of_the_tree() -> None:
     given_chain = given_nodes(root_of(PROBLEM), PROBLEM, "chain", ["a", "b"], "5")
     log = Log(paths={node.node_id: ("a",) for node in given_chain[:1]} | {root_id(PROBLEM): ()})
     log.add(given_chain[0].node_id, ["c\n"], ended=True)
-    tree = tree_of(PROBLEM, log.rows, (), given=given_chain, chosen=given_chain[-1].node_id)
-    assert [(node.text, node.visits, node.answer) for node in tree.nodes] == [
-        ("", 1, None),
-        ("a", 1, None),
-        ("b", 0, "5"),
-        ("c", 1, "7"),
+    tree = tree_of(PROBLEM, log.rows, (), given=given_chain, given_verdict="incorrect", chosen=given_chain[-1].node_id)
+    assert [(node.text, node.visits, node.answer, node.verdict, node.given) for node in tree.nodes] == [
+        ("", 1, None, None, False),
+        ("a", 1, None, None, True),
+        ("b", 0, "5", "incorrect", True),
+        ("c", 1, "7", "correct", False),
     ]
     assert [tree.nodes[at].text for at in tree.path] == ["a", "b"]
 

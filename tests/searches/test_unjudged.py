@@ -1,6 +1,7 @@
 """What `search` says of problems that it cannot judge or trust: known answers that no grader reads, repeated problems, given
 chains, gates that nothing passes."""
 
+import re
 from pathlib import Path
 
 import polars as pl
@@ -26,8 +27,18 @@ def test_known_answers_that_the_grader_cannot_read_are_named(tmp_path: Path, cap
     assert searches(run_dir)["outcome"].is_null().to_list() == [False, True, False, False]
     assert main(["report", f"run_dir={run_dir}"]) == 0
     said = capsys.readouterr().out
-    assert "accuracy is not claimed for 1 of 4 searches (25 %): 1 whose known or chosen answer cannot be graded" in said
+    unreadable = "a known answer that the grader cannot read"
+    assert f"accuracy is not claimed for 1 of 4 searches (25 %): 1 with {unreadable}" in said
+    assert "known answers that cannot be read: give a number, LaTeX or words" in said
     assert "without a known answer" not in said
+    assert re.search(
+        rf'dir="auto">{unreadable}</td>\s*<td class="number"[^>]*>1</td>', (run_dir / "report.html").read_text()
+    )
+    assert main(["select", f"scores={run_dir}"]) == 0
+    said = capsys.readouterr().out
+    assert "problems  3, with 6 candidates in all (2 each)" in said
+    assert "1 more with a known answer that the grader cannot read, left out" in said
+    assert "counted as wrong" not in said
 
 
 def test_a_problem_that_is_there_twice_is_searched_once_and_the_other_row_is_rejected(tmp_path: Path) -> None:

@@ -203,7 +203,7 @@ def test_the_choice_of_the_search_is_written_not_the_best_score(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["searches={dir}/none"], ["does not contain a run"]),
+        (["searches={dir}/none"], ["does not contain a run: give a directory that `search` has written"]),
         (["searches={dir}"], ["does not contain a run"]),
         (["searches={dir}/scores"], ["is a run of `score`"]),
         (["searches={dir}/half"], ["1 of 4 units is unfinished", "finish the run with `search`"]),
@@ -255,3 +255,62 @@ def test_a_damaged_run_is_an_error(tmp_path: Path, capsys: Printed) -> None:
     path.write_bytes(path.read_bytes()[:-9])
     assert select(f"searches={run}") == 1
     assert "is damaged" in capsys.readouterr().err
+
+
+def test_runs_that_begin_with_chains_of_the_input_are_not_compared_at_equal_tokens(
+    tmp_path: Path, capsys: Printed
+) -> None:
+    """Nothing says what those chains cost. A problem with several rows counts once."""
+    again = [
+        Searched(problem=f"p{at % 4}", candidates=[RIGHT if at < 4 else WRONG], given=["It is 7."], policy_tokens=9)
+        for at in range(8)
+    ]
+    written = search_run(tmp_path / "again", again, method="regenerate", settings={"search.start": "weakest"})
+    out = tmp_path / "figures.json"
+    assert select(listed(written, best_of_n(tmp_path / "bon", 4)), f"out={out}") == 0
+    shown = capsys.readouterr().out
+    assert "again: 8 searches of 4 problems: a problem counts with their mean" in shown
+    assert "again: 8 searches begin with a chain of the input, whose tokens nobody counted" in shown
+    assert "bon: " not in shown.partition("choices of the searches")[0].replace(f"bon: {tmp_path / 'bon'}", "")
+    assert "against the best of k" not in shown
+    found = json.loads(out.read_text())
+    of_again, of_bon = found["runs"]
+    assert (of_again["summary"]["given"], of_bon["summary"]["given"]) == (8, 0)
+    assert (of_again["summary"]["problems"], of_again["summary"]["accuracy"]["value"]) == (4, 0.5)
+    assert of_again["equal_tokens"] is None
+    assert of_again["curve"] == []
+    assert select(f"searches={written}", f"against={written}") == 2
+    assert "without regard to each other" in capsys.readouterr().err
+
+
+def test_what_a_comparison_at_equal_tokens_needs_is_said_where_it_is_lacking(tmp_path: Path, capsys: Printed) -> None:
+    lacking = "no comparison at equal tokens: it needs a run of search=best_of_n with scores, without search.accept"
+    grown = beam(tmp_path / "beam")
+    assert select(f"searches={grown}") == 0
+    assert lacking in capsys.readouterr().out
+    assert select(listed(grown, best_of_n(tmp_path / "bon"))) == 0
+    assert lacking not in capsys.readouterr().out
+
+
+def test_the_chains_that_a_search_chose_from_stand_beside_n(tmp_path: Path, capsys: Printed) -> None:
+    out = tmp_path / "figures.json"
+    of = [Searched(problem=f"p{at}", candidates=[RIGHT] * (at + 1)) for at in range(4)]
+    assert select(f"searches={search_run(tmp_path / 'dvts', of, method='dvts', n=16)}", f"out={out}") == 0
+    assert " ".join(capsys.readouterr().out.split()).count("dvts dvts 16 2.5") == 1
+    assert json.loads(out.read_text())["runs"][0]["summary"]["chains"] == 2.5
+
+
+def test_chains_without_a_score_are_compared_by_what_needs_none(tmp_path: Path, capsys: Printed) -> None:
+    """A majority vote has no scores, so a figure for the best-scored chain would be one of a random chain."""
+    bare = Ended(scores=[None, None]), Ended(answer="8", right=False, scores=[None, None])
+    of = [Searched(problem=f"p{at}", candidates=[bare[0], bare[1], bare[at % 2]]) for at in range(4)]
+    run, out = search_run(tmp_path / "run", of, method="majority"), tmp_path / "o.json"
+    assert select(f"scores={run}", f"out={out}", "n=[1,3]") == 0
+    shown = capsys.readouterr().out
+    assert "no candidate has one, so only choices without scores are compared" in shown
+    assert "PRM" not in shown
+    (_, three) = json.loads(out.read_text())["selections"]
+    assert {name: each["mean"] for name, each in three["accuracy"].items()} == pytest.approx(
+        {"majority": 0.5, "random": 0.5, "oracle": 1.0}
+    )
+    assert three["prm_ahead_of"] == {}

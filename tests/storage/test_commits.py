@@ -122,7 +122,7 @@ def test_a_lost_record_is_a_hole_where_more_are_known(tmp_path: Path) -> None:
     (found,) = record_sequences(storage, UNIT)
     assert found == record_sequence(storage, UNIT, ID, known_length=3)
     assert (found.commits, found.unreadable, found.length) == ((records[0], records[2]), (commit_name(records[1]),), 3)
-    with pytest.raises(StoreError, match=r"00001\.json is missing or damaged: start `label`"):
+    with pytest.raises(StoreError, match=r"00001\.json is missing or damaged: start the command of this run"):
         refuse_damage(found, storage.run_dir)
     publish(storage, Commit(kind=UNIT, sequence_id=ID, number=1, state=CommitState.VOID))
     refuse_damage(record_sequence(storage, UNIT, ID), storage.run_dir)

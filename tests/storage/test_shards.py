@@ -87,7 +87,7 @@ def test_a_cut_or_grown_file_is_seen(tmp_path: Path, shard: ShardRecord) -> None
 
 def test_a_lost_file_is_named(tmp_path: Path, shard: ShardRecord) -> None:
     (tmp_path / shard.file).unlink()
-    with pytest.raises(StoreError, match=r"rejects-.*\.parquet is missing: start `label`"):
+    with pytest.raises(StoreError, match=r"rejects-.*\.parquet is missing: start the command of this run"):
         read_shard(LocalStorage(tmp_path), shard)
 
 

@@ -86,7 +86,7 @@ def audit(config: AuditConfig) -> AuditReport:
     if another job works on a directory that is to be pruned; Unreachable.
     """
     storage = storage_at(config.run_dir)
-    refuse_no_run(storage)
+    refuse_no_run(storage, "`label`, `judge` or `search`")
     command = _command(storage)
     if command in _OTHERS:
         with _held(storage, config):

@@ -54,7 +54,7 @@ def page_at_end(storage: Storage, *, changed: bool) -> str:
 
 def _made(storage: Storage, config: ReportConfig) -> tuple[bytes, list[str]]:
     """The page and the lines of a run of whichever command."""
-    refuse_no_run(storage)
+    refuse_no_run(storage, "`label` or `search`")
     if command_of(recorded_identity(storage)) == SEARCH:
         return search_report(storage, config)
     read = read_run(storage, config.planned)

@@ -2,6 +2,7 @@
 if there is nothing to show."""
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,14 +21,17 @@ from pipeline.core.statistics import Interval
 BINS = 20
 """Bins of a histogram of confidences or tokens."""
 _UNIT = alt.Scale(domain=[0, 1])
-_CURVES = {"best of n": ACCENT, "weighted vote": BY_OUTCOME["right"], "majority vote": BY_OUTCOME["wrong"]}
+_CURVES = {"best of n": TEXT, "weighted vote": BY_OUTCOME["right"], "majority vote": BY_OUTCOME["wrong"]}
 _SCORE_COLOURS = {"accuracy": BY_OUTCOME["right"], "mean score": BY_OUTCOME["wrong"]}
 _DASHES = ([1, 0], [6, 3], [2, 2])
 """Dashes of lines, because colour alone does not distinguish them for every reader."""
 
 
-_LEGEND = alt.Legend(symbolType="stroke", symbolSize=600)
-"""Its lines are long enough to show their dashes."""
+_LEGEND = alt.Legend(symbolType="stroke", symbolSize=600, symbolOpacity=1, symbolStrokeWidth=2.5)
+"""Its lines are long enough to show their dashes, and look like those of the chart, not like the intervals."""
+_TITLED = alt.Axis(titlePadding=9)
+_BESIDE = 10
+"""Pixels between the axis and the first point, whose interval would otherwise cover the axis's labels."""
 
 
 def confidences(searches: pl.DataFrame) -> Figure | None:
@@ -71,11 +75,11 @@ def coverage_curve(found: Coverage) -> Figure | None:
     x = alt.X("coverage:Q", title="share of problems, the most confident ones", axis=_percents(), scale=_UNIT)
     base = alt.Chart(rows_of(rows)).encode(x=x)
     band = base.mark_rule(strokeWidth=2, color=ACCENT).encode(
-        y=alt.Y("low:Q", title="accuracy", scale=_UNIT), y2="high:Q"
+        y=alt.Y("low:Q", title="accuracy", scale=_UNIT, axis=_TITLED), y2="high:Q"
     )
     line = base.mark_line(
         strokeWidth=2, color=ACCENT, point=alt.OverlayMarkDef(filled=True, size=60, color=ACCENT)
-    ).encode(y=alt.Y("value:Q", title="accuracy", scale=_UNIT))
+    ).encode(y=alt.Y("value:Q", title="accuracy", scale=_UNIT, axis=_TITLED))
     return Figure(
         title="Accuracy by coverage",
         reading="Accuracy of the choices with the most confidence. A line that rises to the left means that confidence says "
@@ -159,11 +163,9 @@ def tokens(searches: pl.DataFrame) -> Figure | None:
     spent = (searches["policy_tokens"] + searches["scorer_computed"]).to_list()
     if not any(spent):
         return None
-    width = _round_width(max(spent) / BINS)
-    counts = [0] * (max(spent) // width + 1)
-    for each in spent:
-        counts[each // width] += 1
-    rows = [{"low": at * width, "high": (at + 1) * width, "count": count} for at, count in enumerate(counts) if count]
+    width = _round_width((max(spent) - min(spent)) / BINS)
+    counts = Counter(each // width for each in spent)
+    rows = [{"low": at * width, "high": (at + 1) * width, "count": counts[at]} for at in sorted(counts)]
     chart = (
         alt.Chart(rows_of(rows))
         .mark_bar(binSpacing=1, color=ACCENT)
@@ -205,15 +207,20 @@ def _score_row(point: ScorePoint) -> tuple[str, str, str]:
 def _lines(rows: list[dict[str, Any]], kind: str, colours: dict[str, str], title: str) -> str:
     used = [name for name in colours if name in {row[kind] for row in rows}]
     x = alt.X(
-        "n:Q", title="n", scale=alt.Scale(type="log", base=2), axis=alt.Axis(values=sorted({row["n"] for row in rows}))
+        "n:Q",
+        title="n",
+        scale=alt.Scale(type="log", base=2, padding=_BESIDE, nice=False),
+        axis=alt.Axis(values=sorted({row["n"] for row in rows}), labelOverlap="greedy", labelSeparation=3),
     )
     base = alt.Chart(rows_of(rows)).encode(
         x=x, color=alt.Color(f"{kind}:N", scale=scale(colours, set(used)), legend=_LEGEND)
     )
     dash = alt.StrokeDash(f"{kind}:N", scale=alt.Scale(domain=used, range=list(_DASHES[: len(used)])), legend=_LEGEND)
-    rules = base.mark_rule(strokeWidth=1.5, opacity=0.5).encode(y=alt.Y("low:Q", title=title, scale=_UNIT), y2="high:Q")
+    rules = base.mark_rule(strokeWidth=1.5, opacity=0.5).encode(
+        y=alt.Y("low:Q", title=title, scale=_UNIT, axis=_TITLED), y2="high:Q"
+    )
     line = base.mark_line(strokeWidth=2.5, point=alt.OverlayMarkDef(filled=True, size=40)).encode(
-        y=alt.Y("value:Q", title=title, scale=_UNIT), strokeDash=dash
+        y=alt.Y("value:Q", title=title, scale=_UNIT, axis=_TITLED), strokeDash=dash
     )
     return draw_svg(rules + line)
 

@@ -23,7 +23,7 @@ _N = ("search.n", "staged_input")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFigures:
     """What is said of one run. `curve`: of a run of independent chains, empty for another. `equal_tokens`: None for the run
-    that the others are compared with, or where there is none."""
+    that the others are compared with, where there is none, and for a run that begins with chains of the input."""
 
     summary: RunSummary
     accept: float | None
@@ -97,7 +97,9 @@ def compare_searches(
     chains = None if against is None else kept[every.index(against)]
     figures = []
     for run in kept[: len(runs)]:
-        equal = None if chains is None or run is chains else at_equal_tokens(run, chains, seed)
+        # Nothing says what chains of the input cost.
+        apart = chains is None or run is chains or run.given
+        equal = None if apart or chains is None else at_equal_tokens(run, chains, seed)
         figures.append(replace(run_figures(run, sizes, seed), equal_tokens=equal))
     return SearchComparison(
         problems=len(set(kept[0].problem_ids)),

@@ -4,21 +4,32 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from pipeline.storage.stored_search import CANDIDATES, SAMPLES, SEARCHES, STEP_SCORES, StoredSearch, search_frames
+from pipeline.storage.stored_search import (
+    CANDIDATES,
+    SAMPLES,
+    SEARCHES,
+    STEP_SCORES,
+    StoredSearch,
+    search_frames,
+    search_input,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchFigures:
     """`known`: problems with a known answer, or with a choice whose outcome the data give; `graded` of them have a choice whose
-    answer can be graded, or no choice, which is not right. `trusted`: problems that reach `search.accept`, None without it;
-    `graded_trusted` and `right_trusted` are those of them. `highest`: the highest confidence; None where there is none.
+    answer can be graded, or no choice, which is not right. `unreadable` of the others in `known` have an answer that the grader
+    cannot read. `trusted`: problems that reach `search.accept`, None without it; `graded_trusted` and `right_trusted` are those
+    of them. `highest`: the highest confidence; None where there is none. `candidates`: ended chains that were chosen from.
     `chosen`: problems with a chosen chain; `cut`: those whose chain a limit ended. `scored` and `unscored`: prefixes.
     `seconds_sampling` and `seconds_scoring`: how long searches waited for samples and for scores, each answer by itself."""
 
     problems: int
     known: int
+    unreadable: int
     graded: int
     right: int
+    candidates: int
     chosen: int
     trusted: int | None
     highest: float | None
@@ -51,9 +62,13 @@ class SearchFigures:
 
 def search_figures(stored: StoredSearch) -> SearchFigures:
     """The figures of all finished units. Raises StoreError for a damaged file."""
-    searches = _all(stored, SEARCHES, ["gold_answer", "chosen", "outcome", "trusted", "confidence", *_SUMMED])
+    searches = _all(
+        stored, SEARCHES, ["row", "gold_answer", "candidates", "chosen", "outcome", "trusted", "confidence", *_SUMMED]
+    )
     known = searches.filter(pl.col("gold_answer").is_not_null() | pl.col("outcome").is_not_null())
-    graded = known.filter(pl.col("outcome").is_not_null() | pl.col("chosen").is_null())
+    ungraded = pl.col("outcome").is_null() & pl.col("chosen").is_not_null()
+    graded = known.filter(~ungraded)
+    unreadable = sorted(search_input(stored).unreadable)
     trusted = searches.filter(pl.col("trusted"))
     graded_trusted = trusted.filter(pl.col("outcome").is_not_null())
     sums = {name: int(searches[name].sum()) for name in _SUMMED}
@@ -61,6 +76,8 @@ def search_figures(stored: StoredSearch) -> SearchFigures:
     return SearchFigures(
         problems=searches.height,
         known=known.height,
+        unreadable=known.filter(ungraded & pl.col("row").is_in(unreadable)).height,
+        candidates=int(searches["candidates"].sum()),
         graded=graded.height,
         right=_right(graded),
         chosen=searches.height - searches["chosen"].null_count(),

@@ -9,30 +9,29 @@ from pipeline.analysis.searches.sentences import (
     percent,
     rising_sentences,
     score_sentences,
+    start_sentences,
     trust_sentences,
 )
-from pipeline.core.formatting import format_count, format_percent
+from pipeline.core.formatting import format_count, format_number, format_percent, unscored_text
 
 
 def search_lines(totals: SearchFigures, figures: RunFigures) -> Iterator[str]:
     """The lines: problems, accuracy, trust, tokens, and what is found of reward hacking."""
     summary = figures.summary
     yield f"problems  {totals.problems:,}, by {summary.method} with n={summary.n:,}; {totals.chosen:,} with a chosen chain"
+    yield f"          of {format_number(totals.candidates / max(1, totals.problems), 1)} chains on average"
     if summary.accuracy.value is not None:
-        claimed = summary.searches - summary.unknown - summary.ungraded
+        claimed = summary.searches - summary.unclaimed
         yield f"right     {percent(summary.accuracy)} of {format_count(claimed, 'choice')} that can be graded"
     yield from _named("", claim_sentences(summary))
+    yield from _named("", start_sentences(summary))
     trust = figures.coverage.trust
     if trust is not None:
         yield from _named("trust", trust_sentences(trust, figures.accept, calibrated=figures.calibrated))
     yield f"tokens    {totals.policy_tokens:,} of the policy{_scorer(totals)}"
     yield f"          {totals.tokens_per_problem:,.0f} together for a problem"
-    if totals.unscored:
-        asked = totals.scored + totals.unscored
-        yield (
-            f"no score  {totals.unscored:,} of {format_count(asked, 'beginning')} of chains "
-            f"({format_percent(totals.unscored / asked)}){'' if totals.scored else '; nothing steered the search'}"
-        )
+    if words := unscored_text(scored=totals.scored, unscored=totals.unscored):
+        yield f"scores    {words}"
     if figures.hacking.by_n is not None:
         yield from _named("hacking", score_sentences(figures.hacking.by_n))
     if figures.hacking.rising is not None:

@@ -13,13 +13,21 @@ from pipeline.analysis.searches.comparison import RunFigures
 from pipeline.analysis.searches.figures import SearchFigures
 from pipeline.analysis.searches.run_data import SearchRunData
 from pipeline.analysis.searches.sentences import (
+    UNREADABLE,
     claim_sentences,
     percent,
     rising_sentences,
     score_sentences,
     trust_sentences,
 )
-from pipeline.core.formatting import first_of, format_count, format_number, format_percent, format_unfinished
+from pipeline.core.formatting import (
+    first_of,
+    format_count,
+    format_number,
+    format_percent,
+    format_unfinished,
+    unscored_text,
+)
 from pipeline.core.records import UNGRADED, Verdict
 from pipeline.core.statistics import CONFIDENCE, wilson
 from pipeline.searches.base import Stop
@@ -27,7 +35,7 @@ from pipeline.searches.base import Stop
 KIND = "search"
 STOPPED = {
     Stop.DONE: "all was sampled that the settings ask for",
-    Stop.ACCEPTED: "a chain was good enough: search.accept",
+    Stop.ACCEPTED: "search.accept was reached",
     Stop.NO_CHAIN: "no chain could be sampled",
     Stop.FAILED: "the problem killed engines",
 }
@@ -59,7 +67,7 @@ def _details(found: SearchRunData) -> tuple[tuple[str, str], ...]:
     unfinished = format_unfinished(found.unfinished, found.units) if found.unfinished else "finished"
     details = [
         ("state", unfinished),
-        ("method", f"{setting('search.method')}, n = {setting('search.n')}"),
+        ("method", _method(found, setting("search.method"), setting("search.n"))),
         ("aggregation", setting("search.aggregation")),
         ("policy", setting("policy.model") if found.identity.get("policy.model") else setting("policy.kind")),
         ("scorer", found.scorer or "-"),
@@ -78,6 +86,11 @@ def _details(found: SearchRunData) -> tuple[tuple[str, str], ...]:
     return tuple(details)
 
 
+def _method(found: SearchRunData, method: str, n: str) -> str:
+    chains = "" if found.figures is None else f", {format_number(found.figures.summary.chains, 1)} chains per problem"
+    return f"{method}, n = {n}{chains}"
+
+
 def _banners(found: SearchRunData) -> list[str]:
     said = []
     if found.unfinished:
@@ -90,6 +103,10 @@ def _banners(found: SearchRunData) -> list[str]:
         said.append(f"{what}: {rest}Finish the run with `search`, then write this page again.")
     if found.made_up:
         said.append(f"{_sentence(found.made_up)}.")
+    if found.totals is not None and (
+        words := unscored_text(scored=found.totals.scored, unscored=found.totals.unscored)
+    ):
+        said.append(f"Scores: {words}.")
     if found.figures is not None:
         said += [f"{_sentence(words)}." for words in claim_sentences(found.figures.summary)]
         if (by_n := found.figures.hacking.by_n) is not None and by_n.falls:
@@ -141,7 +158,7 @@ def _accuracy_tile(figures: RunFigures) -> Tile:
     accuracy = figures.summary.accuracy
     if accuracy.value is None:
         return Tile(name="Accuracy", value="not claimed", note="no answer is known, or none can be graded")
-    claimed = figures.summary.searches - figures.summary.unknown - figures.summary.ungraded
+    claimed = figures.summary.searches - figures.summary.unclaimed
     low, high = accuracy.low, accuracy.high
     if low is None or high is None:  # The bootstrap has no interval where all choices are right, or all are wrong.
         low, high = wilson(round(accuracy.value * claimed), claimed, CONFIDENCE)
@@ -174,9 +191,10 @@ def _outcome_table(searches: pl.DataFrame) -> Table:
             (pl.col("verdict") == Verdict.NO_ANSWER) | (~known & pl.col("final_answer").is_null() & _chosen()),
         ),
         ("cannot be graded", known & ungraded),
+        (UNREADABLE, known & pl.col("unreadable") & pl.col("verdict").is_null() & _chosen()),
         (
-            "not graded: the known answer cannot be read, or the engine failed",
-            known & pl.col("verdict").is_null() & _chosen(),
+            "not graded: the policy could not end the chain",
+            known & ~pl.col("unreadable") & pl.col("verdict").is_null() & _chosen(),
         ),
         ("no known answer", ~known & pl.col("final_answer").is_not_null()),
         ("no chain", ~_chosen()),

@@ -56,13 +56,16 @@ def _of_unit(stored: StoredSearch, unit: UnitRef) -> list[SearchedProblem]:
         row, problem_id = search["row"], search["problem_id"]
         given = chains[row]
         ended = candidates[row]
+        nodes = given_nodes(
+            root_of(problem_id), problem_id, given["chain_id"], given["steps"] or (), given["final_answer"]
+        )
+        last = nodes[-1].node_id if nodes else None
         tree = tree_of(
             problem_id,
             samples[row],
             scores[row],
-            given=given_nodes(
-                root_of(problem_id), problem_id, given["chain_id"], given["steps"] or (), given["final_answer"]
-            ),
+            given=nodes,
+            given_verdict=next((each["verdict"] for each in ended if each["chain_id"] == last), None),
             chosen=next((each["chain_id"] for each in ended if each["chosen"]), None),
         )
         found.append(SearchedProblem(search=search, tree=tree, answers=answers_of(ended)))

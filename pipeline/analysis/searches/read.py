@@ -9,7 +9,15 @@ import polars as pl
 
 from pipeline.analysis.searches.records import Candidates, ProblemSearch, SearchRun
 from pipeline.searches.base import WHOLE
-from pipeline.storage.stored_search import CANDIDATES, SAMPLES, SEARCHES, StoredSearch, search_frames
+from pipeline.storage.stored_search import (
+    CANDIDATES,
+    SAMPLES,
+    SEARCHES,
+    SearchInput,
+    StoredSearch,
+    search_frames,
+    search_input,
+)
 
 _OF_SEARCHES = (
     "row", "problem_id", "gold_answer", "chosen", "outcome", "score", "confidence", "trusted", "policy_tokens",
@@ -22,15 +30,17 @@ _CALIBRATION = "calibration"
 def search_run(stored: StoredSearch, name: str) -> SearchRun:
     """The finished searches of a run, in the order of the input. `name`: what the run is called. Raises StoreError for a
     damaged file."""
+    searches = tuple(_searches(stored))
+    given = any(each.given for each in searches)
     return SearchRun(
         name=name,
         method=stored.method,
         n=stored.n,
         accept=stored.accept,
         calibrated=stored.run.identity.get(_CALIBRATION) is not None,
-        independent=stored.accept is None and _samples_are_whole_chains(stored),
+        independent=stored.accept is None and not given and _samples_are_whole_chains(stored),
         settings=stored.run.identity,
-        searches=tuple(_searches(stored)),
+        searches=searches,
     )
 
 
@@ -49,18 +59,21 @@ def _searches(stored: StoredSearch) -> Iterator[ProblemSearch]:
         needed = frame.with_columns(step_scores=pl.when("chosen").then("step_scores"))
         for row in needed.iter_rows(named=True):
             candidates.setdefault(row["row"], []).append(row)
+    given = search_input(stored)
     for frame in search_frames(stored, SEARCHES, _OF_SEARCHES):
         for row in frame.iter_rows(named=True):
-            yield _search(row, sorted(candidates.pop(row["row"], []), key=lambda each: each["candidate"]))
+            yield _search(row, sorted(candidates.pop(row["row"], []), key=lambda each: each["candidate"]), given)
 
 
-def _search(row: Mapping[str, Any], of: list[dict[str, Any]]) -> ProblemSearch:
+def _search(row: Mapping[str, Any], of: list[dict[str, Any]], given: SearchInput) -> ProblemSearch:
     known = row["gold_answer"] is not None or row["outcome"] is not None
     chosen = next((each for each in of if each["chosen"]), None)
     judged = [each["outcome"] if known else None for each in of]
     return ProblemSearch(
         problem_id=row["problem_id"],
         known=known,
+        unreadable=row["row"] in given.unreadable,
+        given=row["row"] in given.given,
         right=(False if row["chosen"] is None else row["outcome"]) if known else None,
         has_choice=row["chosen"] is not None,
         score=_number(row["score"]),

@@ -28,10 +28,12 @@ class Candidates:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ProblemSearch:
-    """The search of one problem. `known`: its answer is known. `right`: whether the chosen chain is, None where accuracy is not
-    claimed. `score`, `step_scores`: of the chosen chain. `has_choice`: False where no chain could be sampled. `confidence`,
-    `trusted`: see `schemas.SEARCHES`. `policy_tokens`: all that the policy wrote; `scorer_tokens`: those that the scorer
-    computed. `seconds`: from its beginning to its end."""
+    """The search of one problem. `known`: it has a known answer, or its choice has an outcome that the data give; `unreadable`:
+    the grader cannot read that answer. `given`: the input has a chain from which the search may start; nothing counts the
+    tokens of that. `right`: whether the chosen chain is, None where accuracy is not claimed. `score`, `step_scores`: of the
+    chosen chain. `has_choice`: False where no chain could be sampled. `confidence`, `trusted`: see `schemas.SEARCHES`.
+    `policy_tokens`: all that the policy wrote; `scorer_tokens`: those that the scorer computed. `seconds`: from its beginning
+    to its end."""
 
     problem_id: str
     known: bool
@@ -45,6 +47,8 @@ class ProblemSearch:
     scorer_tokens: int
     seconds: float
     candidates: Candidates
+    unreadable: bool = False
+    given: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -69,6 +73,11 @@ class SearchRun:
     def scored(self) -> bool:
         """Whether any candidate has a score."""
         return any(not np.isnan(each.candidates.scores).all() for each in self.searches if each.candidates.answers)
+
+    @property
+    def given(self) -> int:
+        """Searches that begin with a chain of the input."""
+        return sum(each.given for each in self.searches)
 
     @property
     def problem_ids(self) -> list[str]:

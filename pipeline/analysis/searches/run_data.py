@@ -11,10 +11,10 @@ from pipeline.config.recorded_settings import Settings
 from pipeline.engines.registry import made_up_text
 from pipeline.storage.starts import Start, read_starts
 from pipeline.storage.storage import Storage
-from pipeline.storage.stored_search import CANDIDATES, SAMPLES, SEARCHES, StoredSearch, search_frames
+from pipeline.storage.stored_search import CANDIDATES, SAMPLES, SEARCHES, StoredSearch, search_frames, search_input
 
 _COLUMNS = (
-    *("gold_answer", "chosen", "final_answer", "outcome", "verdict", "confidence", "trusted", "stopped"),
+    *("row", "gold_answer", "chosen", "final_answer", "outcome", "verdict", "confidence", "trusted", "stopped"),
     *("policy_tokens", "policy_prompt_tokens", "scorer_tokens", "scorer_computed", "seconds"),
 )
 _SEED = 0
@@ -24,9 +24,10 @@ _SEED = 0
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchRunData:
     """`unfinished`: how many of the `units` are not finished; all else is about the others. `searches`: one row per problem,
-    without its text. `totals` and `figures`: None while no unit is finished. `scorer`: identity of the scorer, empty where no
-    problem has a candidate. `finishes`: the samples that end chains, by `finish`. `damaged_starts`: names of unreadable files,
-    which are not in `starts`. `made_up`: why the steps are no evidence; empty where they are."""
+    without its text; `unreadable` marks those with a known answer that the grader cannot read. `totals` and `figures`: None
+    while no unit is finished. `scorer`: identity of the scorer, empty where no problem has a candidate. `finishes`: the samples
+    that end chains, by `finish`. `damaged_starts`: names of unreadable files, which are not in `starts`. `made_up`: why the
+    steps are no evidence; empty where they are."""
 
     run_dir: str
     identity: Settings
@@ -45,13 +46,14 @@ class SearchRunData:
 def load_search_data(storage: Storage, stored: StoredSearch) -> SearchRunData:
     """Raises StoreError for a missing or damaged file."""
     frames = list(search_frames(stored, SEARCHES, _COLUMNS))
+    unreadable = pl.col("row").is_in(sorted(search_input(stored).unreadable)).alias("unreadable")
     starts = read_starts(storage)
     return SearchRunData(
         run_dir=storage.run_dir,
         identity=stored.run.identity,
         units=len(stored.run.units),
         unfinished=stored.run.unfinished,
-        searches=pl.concat(frames) if frames else pl.DataFrame(),
+        searches=pl.concat(frames).with_columns(unreadable) if frames else pl.DataFrame(),
         totals=search_figures(stored) if frames else None,
         figures=run_figures(search_run(stored, "this run"), None, _SEED) if frames else None,
         scorer=_scorer(stored),

@@ -8,22 +8,29 @@ from pipeline.analysis.searches.summary import RunSummary
 from pipeline.core.formatting import format_count, format_percent
 from pipeline.core.statistics import Interval
 
+UNREADABLE = "a known answer that the grader cannot read"
+READABLE = "give a number, LaTeX or words, or with grader=code a test suite"
+"""What to do about it."""
+
 
 def claim_sentences(summary: RunSummary) -> Iterator[str]:
     """For how many searches accuracy is not claimed, and which count as wrong without a choice."""
-    if summary.unknown or summary.ungraded:
+    if summary.unclaimed:
         reasons = [
             f"{count:,} {why}"
             for count, why in (
                 (summary.unknown, "without a known answer"),
-                (summary.ungraded, "whose known or chosen answer cannot be graded"),
+                (summary.unreadable, f"with {UNREADABLE}"),
+                (summary.ungraded, "whose chosen answer cannot be graded"),
             )
             if count
         ]
         yield (
-            f"accuracy is not claimed for {summary.unknown + summary.ungraded:,} of "
-            f"{_searches(summary.searches)} ({format_percent(summary.unclaimed)}): {', '.join(reasons)}"
+            f"accuracy is not claimed for {summary.unclaimed:,} of {_searches(summary.searches)} "
+            f"({format_percent(summary.unclaimed / summary.searches)}): {', '.join(reasons)}"
         )
+    if summary.unreadable:
+        yield f"known answers that cannot be read: {READABLE}"
     if summary.without_choice:
         yield f"{_searches(summary.without_choice)} without a chain, counted as wrong"
 
@@ -38,6 +45,17 @@ def nothing_trusted(highest: float | None, accept: float) -> str:
         "nothing is trusted: for no choice that reaches search.accept does the scorer state the reliability that "
         "search.reliability asks for; leave that setting out where the scorer states none"
     )
+
+
+def start_sentences(summary: RunSummary) -> Iterator[str]:
+    """How searches count of which a problem has several, and what is not known of those that begin with a chain."""
+    if summary.searches > summary.problems:
+        yield f"{_searches(summary.searches)} of {format_count(summary.problems, 'problem')}: a problem counts with their mean"
+    if summary.given:
+        yield (
+            f"{_searches(summary.given)} begin with a chain of the input, whose tokens nobody counted: for a comparison at "
+            "equal tokens, search rows without chains"
+        )
 
 
 def trust_sentences(trust: Trust, accept: float | None, *, calibrated: bool) -> Iterator[str]:

@@ -12,9 +12,10 @@ from pipeline.core.statistics import Interval
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSummary:
-    """Counts are of searches: `searches` in all, of which `unknown` have no known answer, and `ungraded` have one and chose an
-    answer that is not graded. Accuracy is claimed for the others, of which `without_choice` found no chain and are wrong.
-    Means are over problems: `accuracy`, `score` of the chosen chain, tokens and seconds of a problem."""
+    """Counts are of searches: `searches` in all, of which `unknown` have no known answer, `unreadable` have one that the grader
+    cannot read, and `ungraded` have one and chose an answer that is not graded. Accuracy is claimed for the others, of which
+    `without_choice` found no chain and are wrong. `given` of them begin with a chain of the input. Means are over problems:
+    `chains`, ended ones that a search chose from, `accuracy`, `score` of the chosen chain, tokens and seconds of a problem."""
 
     name: str
     method: str
@@ -22,8 +23,11 @@ class RunSummary:
     problems: int
     searches: int
     unknown: int
+    unreadable: int
     ungraded: int
     without_choice: int
+    given: int
+    chains: float
     accuracy: Interval
     score: Interval
     policy_tokens: float
@@ -32,9 +36,9 @@ class RunSummary:
     seconds: float
 
     @property
-    def unclaimed(self) -> float:
-        """The share of searches for which accuracy is not claimed."""
-        return (self.unknown + self.ungraded) / self.searches
+    def unclaimed(self) -> int:
+        """Searches for which accuracy is not claimed."""
+        return self.unknown + self.unreadable + self.ungraded
 
 
 def summary(run: SearchRun, seed: int) -> RunSummary:
@@ -45,9 +49,11 @@ def summary(run: SearchRun, seed: int) -> RunSummary:
         np.array([each.policy_tokens for each in run.searches], dtype=np.float64),
         np.array([each.scorer_tokens for each in run.searches], dtype=np.float64),
         np.array([each.seconds for each in run.searches]),
+        np.array([len(each.candidates.answers) for each in run.searches], dtype=np.float64),
     ]
+    ungraded = [each for each in run.searches if each.known and each.right is None]
     means = problem_means(run.problem_ids, np.column_stack(columns))
-    policy, scorer, seconds = (float(mean) for mean in means[:, 2:].mean(axis=0))
+    policy, scorer, seconds, chains = (float(mean) for mean in means[:, 2:].mean(axis=0))
     return RunSummary(
         name=run.name,
         method=run.method,
@@ -55,8 +61,11 @@ def summary(run: SearchRun, seed: int) -> RunSummary:
         problems=len(means),
         searches=len(run.searches),
         unknown=sum(not each.known for each in run.searches),
-        ungraded=sum(each.known and each.right is None for each in run.searches),
+        unreadable=sum(each.unreadable for each in ungraded),
+        ungraded=sum(not each.unreadable for each in ungraded),
         without_choice=sum(each.known and not each.has_choice for each in run.searches),
+        given=run.given,
+        chains=chains,
         accuracy=share_over(means[:, 0], seed),
         score=mean_over(means[:, 1], seed),
         policy_tokens=policy,

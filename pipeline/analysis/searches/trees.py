@@ -33,7 +33,7 @@ class TreeNode:
     around it. `score`, `raw_score`, `reliability` and `fault`: see `schemas.STEP_SCORES`; all None where nobody asked for a
     score. `tokens`: generated for this step, in all samples of it. `visits`: samples that begin, pass or end here or below.
     `ends`: samples whose chain ends here; `cut`: those of them that a limit ended. `answer` and `verdict`: of these chains.
-    `on_path`: whether the chosen chain goes through it.
+    `on_path`: whether the chosen chain goes through it. `given`: whether the chain that the input has goes through it.
     """
 
     parent: int | None
@@ -51,6 +51,7 @@ class TreeNode:
     answer: str | None = None
     verdict: str | None = None
     on_path: bool = False
+    given: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +82,7 @@ class _Growing:
     cut: int = 0
     answer: str | None = None
     verdict: str | None = None
+    given: bool = False
 
 
 def tree_of(
@@ -89,11 +91,13 @@ def tree_of(
     scores: Iterable[Row],
     *,
     given: Sequence[Node] = (),
+    given_verdict: str | None = None,
     chosen: str | None = None,
 ) -> Tree:
     """The tree of one problem. `samples` and `scores`: its rows of `samples` and `stepscores`. `given`: the nodes of the chain
-    that the input has, see `searches.log.given_nodes`. `chosen`: id of the node that ends the chosen chain, if any."""
-    growing = _Tree(problem_id, given)
+    that the input has, see `searches.log.given_nodes`, and `given_verdict` that of its answer. `chosen`: id of the node that
+    ends the chosen chain, if any."""
+    growing = _Tree(problem_id, given, given_verdict)
     growing.add(samples)
     path = growing.path_to(chosen)
     found = {row["prefix_id"]: row for row in scores}
@@ -111,7 +115,7 @@ def tree_of(
 class _Tree:
     """See `tree_of`. `at`: node id -> place of its node."""
 
-    def __init__(self, problem_id: str, given: Sequence[Node]) -> None:
+    def __init__(self, problem_id: str, given: Sequence[Node], given_verdict: str | None) -> None:
         self._problem_id = problem_id
         self.nodes = [_Growing(None, 0, "", prefix_id(problem_id, ()))]
         self._at = {root_id(problem_id): 0}
@@ -120,8 +124,9 @@ class _Tree:
         for node in given:
             at = self._child(at, node.text)
             self._at[node.node_id] = at
+            self.nodes[at].given = at > 0
             if node.ended:
-                self._end(at, node.answer, None, cut=False)
+                self._end(at, node.answer, given_verdict, cut=False)
 
     def add(self, samples: Iterable[Row]) -> None:
         """Add samples, in whatever order."""
@@ -211,6 +216,7 @@ def _finished(node: _Growing, scored: Row | None, on_path: bool) -> TreeNode:
         answer=node.answer,
         verdict=node.verdict,
         on_path=on_path,
+        given=node.given,
     )
 
 

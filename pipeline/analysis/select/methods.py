@@ -83,17 +83,24 @@ class SizeResult:
 
 
 def compare_methods(contests: Sequence[CandidateSet], sizes: Sequence[int], seed: int) -> list[SizeResult]:
-    """One result for each n in `sizes`. `Method.orm` is missing if no candidate has an outcome score."""
+    """One result for each n in `sizes`. `Method.orm` is missing if no candidate has an outcome score; if none has a score,
+    `Method.prm` and `Method.weighted` are, and nothing is ahead of anything."""
     ordered = sorted(contests, key=lambda contest: contest.problem_id)
-    methods = [method for method in Method if method is not Method.orm or _has_outcome_scores(ordered)]
+    scored = has_scores(ordered)
+    without = {
+        *([] if scored else [Method.prm, Method.weighted]),
+        *([] if _has_outcome_scores(ordered) else [Method.orm]),
+    }
+    methods = [method for method in Method if method not in without]
     tables = {n: np.zeros((len(ordered), len(methods))) for n in sizes}
     for position, contest in enumerate(ordered):
         for n, chances in _chances(contest, sizes, seed).items():
             tables[n][position] = [chances[method] for method in methods]
-    rivals = [method for method in AGAINST if method in methods]
+    rivals = [method for method in AGAINST if scored and method in methods]
     rows = []
     for n, table in tables.items():
-        lead = table[:, [methods.index(Method.prm)]] - table[:, [methods.index(rival) for rival in rivals]]
+        of_prm = table[:, [methods.index(Method.prm)]] if scored else np.zeros((len(ordered), 1))
+        lead = of_prm - table[:, [methods.index(rival) for rival in rivals]]
         estimates = bootstrap(np.hstack([table, lead]), seed)
         rows.append(
             SizeResult(
@@ -158,6 +165,11 @@ def subsets_of(count: int, n: int, rng: np.random.Generator) -> Flags:
     chosen = np.zeros((len(members), count), dtype=np.bool_)
     np.put_along_axis(chosen, members, True, axis=1)
     return chosen
+
+
+def has_scores(contests: Sequence[CandidateSet]) -> bool:
+    """Whether any candidate has a score."""
+    return any(candidate.score is not None for contest in contests for candidate in contest.candidates)
 
 
 def _has_outcome_scores(contests: Sequence[CandidateSet]) -> bool:

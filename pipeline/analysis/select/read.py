@@ -17,7 +17,14 @@ from pipeline.storage.run_record import SEARCH, command_of, recorded_identity
 from pipeline.storage.score_files import read_scores_of
 from pipeline.storage.shards import read_shard
 from pipeline.storage.stored_run import refuse_unfinished
-from pipeline.storage.stored_search import CANDIDATES, SEARCHES, StoredSearch, search_frames, stored_search
+from pipeline.storage.stored_search import (
+    CANDIDATES,
+    SEARCHES,
+    StoredSearch,
+    search_frames,
+    search_input,
+    stored_search,
+)
 
 SCORE = "score"
 LAST = "score_last"
@@ -34,11 +41,13 @@ _COLUMNS = ["problem_id", "source_id", "problem", "gold_answer", "chain_id", "st
 class ScoredChains:
     """The rows of a score file. Column `score` is the one that `aggregation` selects, null where a score is missing; `empty`
     marks problems for which a search found no chain. Of a run of `search`, column `chosen` marks its choices, and `search` says
-    what it is; None for other scores."""
+    what it is; None for other scores. `unreadable`: its problems with a known answer that the grader cannot read, which is no
+    `gold_answer` here."""
 
     frame: pl.DataFrame
     model: str
     search: str | None = None
+    unreadable: frozenset[str] = frozenset()
 
     @property
     def has_answers(self) -> bool:
@@ -50,13 +59,14 @@ class ScoredChains:
 class KnownAnswers:
     """The problems with a known answer, and counts of what is missing.
 
-    `unknown`: problems without a known answer. `unjudged`: candidates without an outcome; `empty`: draws of the run without a
-    step; both count as wrong. `unscored` and `outcome_unscored`: candidates without a score, which rank last. `absent`:
-    problems that have chains in the run but none in the scores.
+    `unknown`: problems without a known answer; `unreadable`: those whose answer the grader cannot read. `unjudged`: candidates
+    without an outcome; `empty`: draws of the run without a step; both count as wrong. `unscored` and `outcome_unscored`:
+    candidates without a score, which rank last. `absent`: problems that have chains in the run but none in the scores.
     """
 
     contests: list[CandidateSet]
     unknown: int
+    unreadable: int
     absent: int
     unjudged: int
     empty: int
@@ -76,14 +86,20 @@ def read_scores(config: SelectConfig) -> ScoredChains:
     columns = [*_KEYS, *_JUDGED, *_CHOSEN, column, "model"]
     path = Path(config.scores or "")
     search = _search_in(path)
+    unreadable: frozenset[str] = frozenset()
     if search is None:
         frame = read_scores_of("scores", path, columns).with_columns(pl.lit(False).alias(_EMPTY))
     else:
+        unread = pl.col("row").is_in(sorted(search_input(search).unreadable))
         frame = _candidates(search, columns)
+        unreadable = frozenset(frame.filter(unread)["problem_id"])
+        # No chain of these is graded, so they are left out like problems without a known answer.
+        frame = frame.with_columns(pl.when(unread).then(None).otherwise("gold_answer").alias("gold_answer"))
     return ScoredChains(
         frame=frame.with_columns(pl.col(column).fill_nan(None).alias(SCORE)),
         model=", ".join(frame["model"].drop_nulls().unique().sort()),
         search=None if search is None else f"{search.method}, n={search.n}",
+        unreadable=unreadable,
     )
 
 
@@ -126,11 +142,13 @@ def match_answers(candidates: ScoredChains, config: SelectConfig) -> KnownAnswer
         frame, absent = repeat_drawn(frame, draws)
     # A run samples chains only for problems with a known answer, so this also holds for empty draws.
     answered = frame.filter((pl.col("gold_answer").is_not_null().any() | pl.col(_EMPTY).all()).over("problem_id"))
+    left_out = set(frame["problem_id"]) - set(answered["problem_id"])
     scores = None if config.outcome_scores is None else _outcome_scores(config.outcome_scores, answered)
     found = answered if scores is None else answered.join(scores, on="chain_id", how="left")
     return KnownAnswers(
         contests=_contests(found),
-        unknown=frame["problem_id"].n_unique() - answered["problem_id"].n_unique(),
+        unknown=len(left_out - candidates.unreadable),
+        unreadable=len(left_out & candidates.unreadable),
         absent=absent,
         unjudged=answered.filter(~pl.col(_EMPTY))["outcome"].null_count(),
         empty=int(answered[_EMPTY].sum()),

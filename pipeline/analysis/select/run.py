@@ -8,8 +8,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from pipeline.analysis.searches.sentences import READABLE, UNREADABLE
 from pipeline.analysis.select.cells import cell
-from pipeline.analysis.select.methods import AGAINST, Method, SizeResult, compare_methods
+from pipeline.analysis.select.methods import AGAINST, Method, SizeResult, compare_methods, has_scores
 from pipeline.analysis.select.read import KnownAnswers, best_chain_lines, match_answers, read_scores
 from pipeline.analysis.select.searches import select_searches
 from pipeline.analysis.settings import SelectConfig
@@ -51,8 +52,9 @@ def select(config: SelectConfig, console: Console) -> None:
         console.print(Text(plain_lines(line)), soft_wrap=True)
     console.print(f"\naccuracy of the choice among n candidates, with {CONFIDENCE:.0%} intervals", soft_wrap=True)
     console.print(accuracy_table(rows))
-    console.print("\naccuracy of PRM best-of-n minus accuracy of each method", soft_wrap=True)
-    console.print(lead_table(rows))
+    if rows[0].ahead:
+        console.print("\naccuracy of PRM best-of-n minus accuracy of each method", soft_wrap=True)
+        console.print(lead_table(rows))
     if config.out is not None:
         _write(config.out, [f"{json.dumps(record(config, candidates.model, found, rows), indent=1)}\n".encode()])
         console.print(Text(plain_lines(f"figures   {config.out}")), soft_wrap=True)
@@ -63,9 +65,11 @@ def remarks(model: str, found: KnownAnswers, rows: Sequence[SizeResult], search:
     the search is that found the candidates."""
     fewest, most = min(found.counts), max(found.counts)
     each = f"{most}" if fewest == most else f"{fewest} to {most}"
+    scored = has_scores(found.contests)
     few = [(row.short, f"with fewer than {row.n} candidates, of which all compete") for row in rows]
     said = [
         (found.unknown, "more without a known answer, left out"),
+        (found.unreadable, f"more with {UNREADABLE}, left out: {READABLE}"),
         (
             found.absent,
             "more with chains in the run but none in the scores, left out (for example after sampling.keep=mixed)",
@@ -76,11 +80,12 @@ def remarks(model: str, found: KnownAnswers, rows: Sequence[SizeResult], search:
             found.empty,
             "of the run's draws empty, counted as wrong" if search is None else "without a chain, counted as wrong",
         ),
-        (found.unscored, "of the candidates without a score, ranked last"),
+        *([(found.unscored, "of the candidates without a score, ranked last")] if scored else []),
         (found.outcome_unscored, "of the candidates without an outcome score, ranked last for the ORM"),
     ]
+    by = f"by {model or 'a model without a name'}"
     return [
-        f"scores    by {model or 'a model without a name'}",
+        f"scores    {by if scored else 'none: no candidate has one, so only choices without scores are compared'}",
         f"problems  {len(found.contests):,}, with {format_count(sum(found.counts), 'candidate')} in all ({each} each)",
         *(f"          {count:,} {what}" for count, what in said if count),
         *([] if search is None else [f"search    {search}: the tables choose among its candidates in other ways"]),
@@ -115,6 +120,7 @@ def record(config: SelectConfig, model: str, found: KnownAnswers, rows: Sequence
         "model": model,
         "problems": len(found.contests),
         "unknown": found.unknown,
+        "unreadable": found.unreadable,
         "absent": found.absent,
         "candidates": sum(found.counts),
         "unjudged": found.unjudged,

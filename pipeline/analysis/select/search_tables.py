@@ -13,6 +13,7 @@ from pipeline.analysis.searches.sentences import (
     claim_sentences,
     rising_sentences,
     score_sentences,
+    start_sentences,
     trust_sentences,
 )
 from pipeline.analysis.select.cells import cell
@@ -58,9 +59,16 @@ def remarks(found: SearchComparison) -> Iterator[str]:
     for each in found.runs:
         for sentence in claim_sentences(each.summary):
             yield f"          {each.summary.name}: {sentence}"
+        for sentence in start_sentences(each.summary):
+            yield f"          {each.summary.name}: {sentence}"
         levels = each.coverage.levels
         if not levels and each.coverage.searches:
             yield f"          {each.summary.name}: no confidence is stated, so there is no accuracy by coverage"
+    if found.against is None:
+        yield (
+            "          no comparison at equal tokens: it needs a run of search=best_of_n with scores, without search.accept, "
+            "and best with a large n, in searches=[...] or as against=RUN"
+        )
     if found.differing:
         more = len(found.differing) - _MOST_SETTINGS
         shown = [SETTING_NAMES.get(name, name) for name in found.differing[:_MOST_SETTINGS]]
@@ -95,13 +103,23 @@ def _block(title: str, sentences: Iterator[str]) -> Iterator[str]:
 
 def _runs(runs: Sequence[RunFigures]) -> Table:
     table = _table(
-        "run", "method", "n", "accuracy", "score", "policy\ntokens", "scorer\ntokens", "total\ntokens", "seconds"
+        "run",
+        "method",
+        "n",
+        "chains",
+        "accuracy",
+        "score",
+        "policy\ntokens",
+        "scorer\ntokens",
+        "total\ntokens",
+        "seconds",
     )
     for each in runs:
         of = each.summary
         table.add_row(
             *(Text(printable(name)) for name in (of.name, of.method)),
             f"{of.n:,}",
+            format_number(of.chains, 1),
             cell(of.accuracy),
             cell(of.score),
             *(f"{tokens:,.0f}" for tokens in (of.policy_tokens, of.scorer_tokens, of.total_tokens)),

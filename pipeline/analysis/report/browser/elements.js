@@ -19,8 +19,10 @@ function drawing(name, attributes, ...children) {
   return made;
 }
 
-// Text of a data set or a model, in its own writing direction.
-const prose = (text, kind = "prose") => element("span", { class: kind, dir: "auto" }, text);
+// Text of a data set or a model, in its own writing direction. Characters that turn what follows them around are shown, for with
+// them a text looks like another one.
+const shown = (text) => text.replace(/[\u202d\u202e]/g, (turn) => `[U+${turn.charCodeAt(0).toString(16).toUpperCase()}]`);
+const prose = (text, kind = "prose") => element("span", { class: kind, dir: "auto" }, shown(text));
 const quiet = (text) => element("span", { class: "unseen" }, text);
 const fixed = (value) => (value === null || value === undefined ? "–" : value.toFixed(2));
 const level = (value) => `level-${Math.round(Math.min(1, Math.max(0, value)) * LEVELS)}`;

@@ -8,10 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from pipeline.analysis.searches.problems import AnswerOfChains, SearchedProblem
-from pipeline.analysis.searches.trees import Tree
+from pipeline.analysis.searches.trees import Tree, TreeNode
+from pipeline.storage.stored_search import CANDIDATES, SAMPLES, SEARCHES
 
 CHARACTERS = 2_000
-"""Of a step's text, at most. The whole text is in the log."""
+"""Of a step's text, at most. The whole text is in the tables."""
 MOST_NODES = 5_000
 """Steps of a tree, at most: more than a reader opens, and as many as a browser draws at once."""
 _BEGINNING = 160
@@ -21,6 +22,8 @@ _SHORT = 300
 _ANSWERS = 12
 """Answers of a problem, at most."""
 _DIGITS = 3
+WEAK = 0.5
+"""A step with a score below this may be marked as weak: it is more likely wrong than right."""
 _OUTCOMES = {True: "r", False: "w", None: "o"}
 _TRUST = {True: "t", False: "n", None: "-"}
 NO_BLOCK = -1
@@ -41,11 +44,11 @@ class Index:
         found = problem.search
         entry: dict[str, object] = {
             "ids": found["problem_id"],
-            "sources": cut(found["source_id"] or "", _SHORT),
+            "sources": cut(found["source_id"] or "", _SHORT, SEARCHES),
             "problems": found["problem"][:_BEGINNING],
             "outcomes": _OUTCOMES[found["outcome"]],
             "trust": _TRUST[found["trusted"]],
-            "answers": None if found["final_answer"] is None else cut(found["final_answer"], _SHORT),
+            "answers": None if found["final_answer"] is None else cut(found["final_answer"], _SHORT, SEARCHES),
             "confidence": _rounded(found["confidence"]),
             "score": _rounded(found["score"]),
             "stops": found["stopped"],
@@ -102,8 +105,8 @@ def problem_json(problem: SearchedProblem, characters: int = CHARACTERS) -> str:
     nodes = tree.nodes
     return _json(
         {
-            "problem": cut(found["problem"], characters),
-            "gold": None if found["gold_answer"] is None else cut(found["gold_answer"], _SHORT),
+            "problem": cut(found["problem"], characters, SEARCHES),
+            "gold": None if found["gold_answer"] is None else cut(found["gold_answer"], _SHORT, SEARCHES),
             "verdict": found["verdict"],
             "method": found["method"],
             "n": found["n"],
@@ -114,7 +117,8 @@ def problem_json(problem: SearchedProblem, characters: int = CHARACTERS) -> str:
             "answers": [_answer(each) for each in problem.answers[:_ANSWERS]],
             "more": len(problem.answers) - _ANSWERS if len(problem.answers) > _ANSWERS else 0,
             "parents": [-1 if node.parent is None else node.parent for node in nodes],
-            "texts": [cut(node.text, characters) for node in nodes],
+            "texts": [cut(node.text, characters, _table_of(node)) for node in nodes],
+            "given": [at for at, node in enumerate(nodes) if node.given],
             "scores": [_rounded(node.score) for node in nodes],
             "raw": [_rounded(node.raw_score) for node in nodes] if _calibrated(tree) else None,
             "sure": [_rounded(node.reliability) for node in nodes] if _has_reliability(tree) else None,
@@ -127,23 +131,34 @@ def problem_json(problem: SearchedProblem, characters: int = CHARACTERS) -> str:
                 if node.ends
             },
             "path": list(tree.path),
-            "weakest": tree.weakest,
+            "weakest": _weak(tree),
             "discarded": tree.discarded,
             "hidden": shown.hidden,
         }
     )
 
 
-def cut(text: str, characters: int) -> str:
-    """The text, or its beginning and its full length."""
+def cut(text: str, characters: int, table: str = SAMPLES) -> str:
+    """The text, or its beginning and its full length. `table`: the one that has all of it."""
     if len(text) <= characters:
         return text
-    return f"{text[:characters]} ... ({len(text):,} characters, full text in samples/*.parquet)"
+    return f"{text[:characters]} ... ({len(text):,} characters, full text in {table}/*.parquet)"
+
+
+def _table_of(node: TreeNode) -> str:
+    """The table that has the whole text of a step. No sample has a step of the chain of the input."""
+    return CANDIDATES if node.given else SAMPLES
 
 
 def _answer(found: AnswerOfChains) -> list[object]:
-    answer = None if found.answer is None else cut(found.answer, _SHORT)
+    answer = None if found.answer is None else cut(found.answer, _SHORT, CANDIDATES)
     return [answer, found.chains, _rounded(found.best), _rounded(found.total), found.verdict, found.chosen]
+
+
+def _weak(tree: Tree) -> int | None:
+    """The place of the chosen chain's weakest step, if that is weak."""
+    score = None if tree.weakest is None else tree.nodes[tree.weakest].score
+    return tree.weakest if score is not None and score < WEAK else None
 
 
 def _calibrated(tree: Tree) -> bool:

@@ -2,7 +2,7 @@
 
 const STOPS = {
   done: "all was sampled",
-  accepted: "stopped early: a chain was good enough",
+  accepted: "stopped early: search.accept was reached",
   no_chain: "no chain ended",
   failed: "it killed engines, and was not searched",
 };
@@ -35,7 +35,7 @@ function factsOf(index, place, data) {
   fact("ended", STOPS[index.stops[place]] ?? index.stops[place]);
   fact("policy tokens", `${amount(index.policy[place])}, after ${amount(data.prompt)} of prompts`);
   fact("scorer tokens", `${amount(index.scorer[place])} computed of ${amount(data.read)}`);
-  if (data.unscored) fact("without a score", counted(data.unscored, "prefix").replace("prefixs", "prefixes"));
+  if (data.unscored) fact("without a score", counted(data.unscored, "beginning"));
   fact("time", `${data.seconds.toFixed(1)} s`);
   fact("problem_id", element("code", {}, index.ids[place]));
   return facts;

@@ -9,6 +9,7 @@ const LEAST_LINE_HEIGHT = 8;
 const HEIGHT = 480;
 const LABELLED = 17;
 const LABEL = 8;
+const LABEL_WIDTH = 34;
 const MARGIN = 16;
 const TITLED = 400;
 
@@ -52,7 +53,9 @@ function picture(tree, onChoose) {
   if (data.weakest !== null) {
     parts.push(drawing("circle", { class: "weakest-ring", cx: x(data.weakest), cy: y(data.weakest), r: Math.max(4.5, radius) + 3.5 }));
   }
-  if (high >= LABELLED) for (const at of tree.onPath) parts.push(label(data, at, x(at), y(at) - radius - 4));
+  const every = Math.ceil(LABEL_WIDTH / wide);
+  const labelled = high >= LABELLED ? [...tree.onPath].filter((at) => depths[at] % every === 0) : [];
+  for (const at of labelled) parts.push(label(data, at, x(at), y(at) - radius - 4));
   for (const [at, end] of Object.entries(data.ends)) parts.push(endMark(end, x(at) + radius + 4, y(at)));
   const width = 2 * MARGIN + deepest * wide + 24;
   const height = top + MARGIN + (count - 1) * high;

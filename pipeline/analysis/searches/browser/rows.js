@@ -30,13 +30,14 @@ function stepRow(tree, row) {
   const { at } = row;
   const marks = element("span", { class: "tree-marks" });
   if (at === data.weakest) marks.append(element("span", { class: "pill weakest" }, "weakest step"), " ");
+  if (tree.given.has(at)) marks.append(element("small", { class: "given" }, "of the input"), " ");
   if (data.ends[at]) marks.append(endOf(data.ends[at]), " ");
   if (data.faults[at]) marks.append(element("span", { class: "pill" }, `no score: ${data.faults[at]}`), " ");
   if (data.visits[at] > 1) marks.append(element("small", { class: "visits" }, `×${data.visits[at]}`, quiet(" visits")), " ");
   if (row.closable && !tree.open.has(row.key)) marks.append(element("small", {}, leadsTo(tree, at)));
   const text = element("span", { class: "tree-text" }, prose(data.texts[at]), " ", marks);
   const sure = data.sure?.[at];
-  const facts = [`${counted(data.tokens[at], "token")}`];
+  const facts = data.tokens[at] || !tree.given.has(at) ? [counted(data.tokens[at], "token")] : [];
   if (data.raw && data.raw[at] !== null) facts.push(`raw score ${fixed(data.raw[at])}`);
   if (sure !== null && sure !== undefined) facts.push(`reliability ${fixed(sure)}`);
   const tail = element("span", { class: "tree-facts" }, facts.join(" · "));

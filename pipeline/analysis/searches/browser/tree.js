@@ -14,6 +14,7 @@ function treeOf(data) {
     depths[at] = depths[parent] + 1;
   });
   const onPath = new Set(data.path);
+  const given = new Set(data.given);
   const rank = (at) => (onPath.has(at) ? 2 : (data.scores[at] ?? -1));
   const below = data.parents.map(() => 0);
   const best = data.parents.map((_, at) => (data.ends[at] ? (data.scores[at] ?? null) : null));
@@ -23,7 +24,7 @@ function treeOf(data) {
     if (best[at] !== null && (best[parent] === null || best[at] > best[parent])) best[parent] = best[at];
   }
   for (const found of children) found.sort((one, other) => rank(other) - rank(one) || data.visits[other] - data.visits[one] || one - other);
-  return { data, children, depths, onPath, below, best, open: new Set(), shown: new Map() };
+  return { data, children, depths, onPath, given, below, best, open: new Set(), shown: new Map() };
 }
 
 // Groups of other next steps are known by the step before them: `g` and its place. A closed variation is known by its first
