@@ -59,13 +59,18 @@ def scored_after(before: Scored, node: Node, aggregation: Aggregation) -> Steps[
 
 
 def suffices(scored: Scored, settings: SearchConfig) -> bool:
-    """Whether a chain is so good that no more need be sampled: its score reaches `search.accept`, and what the scorer says of
-    its own reliability reaches `search.reliability`."""
-    if settings.accept is None or scored.score is None or scored.score < settings.accept:
+    """Whether a chain is so good that no more need be sampled: it ended by itself and states an answer, its score reaches
+    `search.accept`, and what the scorer says of its own reliability reaches `search.reliability`."""
+    if not is_whole(scored.node) or settings.accept is None or scored.score is None or scored.score < settings.accept:
         return False
     return settings.reliability is None or (
         scored.reliability is not None and scored.reliability >= settings.reliability
     )
+
+
+def is_whole(node: Node) -> bool:
+    """Whether a chain ended by itself and states an answer. No other one is trusted, whatever its score."""
+    return node.ended and not node.cut and node.answer is not None
 
 
 def best_of(chains: Sequence[Scored], settings: SearchConfig) -> Scored | None:

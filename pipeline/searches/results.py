@@ -10,6 +10,7 @@ from pipeline.core.records import UNGRADED, Verdict
 from pipeline.core.schemas import CANDIDATES, SEARCHES
 from pipeline.scorers.chain_scores import chain_scores
 from pipeline.searches.base import Found, Search, path_of
+from pipeline.searches.choice import is_whole
 from pipeline.searches.log import SampleAnswer, ScoreAnswer
 from pipeline.searches.problem import ProblemSearch, SearchProblem
 
@@ -140,10 +141,16 @@ def weakest_step(step_scores: Sequence[float | None]) -> int | None:
 
 
 def _trusted(found: Found, last: ScoreAnswer | None, settings: SearchConfig) -> bool | None:
-    """Whether the choice reaches `search.accept`, and the scorer's reliability `search.reliability`."""
+    """Whether the choice is a whole chain with an answer, reaches `search.accept`, and the scorer's reliability
+    `search.reliability`."""
     if settings.accept is None:
         return None
-    if found.chosen is None or found.confidence is None or found.confidence < settings.accept:
+    if (
+        found.chosen is None
+        or not is_whole(found.chosen)
+        or found.confidence is None
+        or found.confidence < settings.accept
+    ):
         return False
     least = settings.reliability
     return least is None or (last is not None and last.reliability is not None and last.reliability >= least)

@@ -20,8 +20,12 @@ SCORES = st.none() | st.floats(0, 1)
 WEIGHTS = st.lists(st.floats(-1e4, 0) | st.just(float("-inf")), min_size=1, max_size=20)
 
 
-def scored(name: str, score: float | None, *, ended: bool = True, answer: str | None = None) -> Scored:
-    node = Node(node_id=name, parent=None, depth=1, text="x", prefix_id=f"p{name[0]}", ended=ended, answer=answer)
+def scored(
+    name: str, score: float | None, *, ended: bool = True, cut: bool = False, answer: str | None = None
+) -> Scored:
+    node = Node(
+        node_id=name, parent=None, depth=1, text="x", prefix_id=f"p{name[0]}", ended=ended, cut=cut, answer=answer
+    )
     return Scored(node=node, score=score)
 
 
@@ -53,16 +57,21 @@ def test_candidates_end_and_are_there_once() -> None:
     assert [chain.node.node_id for chain in made.chains] == ["a", "c"]
     assert made.found().stopped is Stop.DONE
     made.add([scored("d", 0.91)])
+    assert made.found().stopped is Stop.DONE, "it states no answer"
+    made.add([scored("e", 0.91, answer="4", cut=True)])
+    assert made.found().stopped is Stop.DONE, "a limit cut it"
+    made.add([scored("f", 0.91, answer="4")])
     assert made.found().stopped is Stop.ACCEPTED
 
 
 def test_a_chain_suffices_where_score_and_reliability_do() -> None:
     sure, unsure = SearchConfig(accept=0.9, reliability=0.5), SearchConfig(accept=0.9)
-    good = scored("a", 0.9)
+    good = scored("a", 0.9, answer="4")
     assert suffices(good, unsure)
+    assert not suffices(scored("a", 0.9), unsure)
     assert not suffices(good, sure)
-    assert not suffices(scored("a", 0.89), unsure)
-    assert not suffices(scored("a", None), unsure)
+    assert not suffices(scored("a", 0.89, answer="4"), unsure)
+    assert not suffices(scored("a", None, answer="4"), unsure)
     assert not suffices(good, SearchConfig())
 
 

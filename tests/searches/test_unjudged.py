@@ -88,6 +88,7 @@ def test_a_given_chain_counts_as_graded_everywhere(tmp_path: Path, capsys: Print
     [
         (["search.accept=0.999"], "the highest confidence is 0."),
         (["search.accept=0.2", "search.reliability=0.5"], "leave that setting out where the scorer states none"),
+        (["search.accept=0.2", "search.max_steps=1"], "were cut, state no answer"),
         (["search.accept=0.2", "scorer.oracle.unreadable=1.0"], "because the scorer gave no score"),
     ],
 )

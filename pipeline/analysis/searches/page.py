@@ -122,7 +122,11 @@ def _tiles(found: SearchRunData) -> list[Tile]:
         return []
     tiles = [_problem_tile(found, totals), _accuracy_tile(figures)]
     if (trust := figures.coverage.trust) is not None:
-        right = "" if trust.accuracy.value is None else f"; {percent(trust.accuracy)} of them are right"
+        right = (
+            ""
+            if trust.accuracy.value is None
+            else f"; of {trust.claimed:,} that can be graded {percent(trust.accuracy)} are right"
+        )
         tiles.append(
             Tile(name="Trusted", value=format_percent(trust.share.value or 0.0), note=f"{trust.trusted:,}{right}")
         )

@@ -42,7 +42,7 @@ def nothing_trusted(highest: float | None, accept: float) -> str:
     if highest < accept:
         return f"nothing is trusted: the highest confidence is {highest:.3f}, below search.accept={accept:g}"
     return (
-        "nothing is trusted: for no choice that reaches search.accept does the scorer state the reliability that "
+        "nothing is trusted: the choices that reach search.accept were cut, state no answer, or lack the reliability that "
         "search.reliability asks for; leave that setting out where the scorer states none"
     )
 
