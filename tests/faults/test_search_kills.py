@@ -7,8 +7,6 @@ import multiprocessing
 import os
 import random
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -16,9 +14,8 @@ import polars as pl
 import pytest
 
 from pipeline.__main__ import main
-from tests.checkout import ROOT
 from tests.conftest import write_rows
-from tests.faults.test_score_kills import committed, kill
+from tests.faults.ray_kills import SECONDS, committed, kills_until_done
 from tests.runtime.searching.tables import assert_alike, tables
 from tests.searches.runs import ORACLES, Row, search_in, searched, settings, sums
 
@@ -27,7 +24,6 @@ pytestmark = [pytest.mark.faults, pytest.mark.timeout(280)]
 METHODS = ("best_of_n", "beam", "mcts")
 PROBLEMS = 24
 KILLS = 12
-SECONDS = 60.0
 SMALL = ("search.n=8", "run.unit_problems=6")
 SLOW = ("policy.oracle.tokens_per_second=40000", "run.flush_seconds=0.03", "run.progress_seconds=0.05")
 
@@ -84,37 +80,8 @@ def test_a_search_with_ray_goes_on_where_it_was(victim: str, tmp_path: Path) -> 
     (tmp_path / "calm").mkdir()
     calm = tables(search_in(tmp_path / "calm", rows(), "search=beam", *SMALL))
     data, run_dir = write_rows(tmp_path / "rows.jsonl", rows()), tmp_path / "run"
-    words = [f"data.path={data}", f"run_dir={run_dir}", *ORACLES, "search=beam", *SMALL, *SLOW]
-    luck, kills, before = random.Random(victim), 0, dict[str, bytes]()
-    while True:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "pipeline", "search", *words],
-            cwd=ROOT,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-        )
-        try:
-            deadline = time.monotonic() + SECONDS
-            wanted = len(before) + luck.randrange(1, 4)
-            while process.poll() is None and time.monotonic() < deadline:
-                if kills < 3 and len(committed(run_dir)) >= wanted and kill(process, victim):
-                    kills += 1
-                    wanted = len(committed(run_dir)) + luck.randrange(1, 4)
-                time.sleep(0.01)
-            said = process.communicate(timeout=SECONDS)[0]
-        finally:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-        now = committed(run_dir)
-        assert before.items() <= now.items(), "no record that was committed has changed"
-        before = now
-        if process.returncode == 0:
-            break
-        assert process.returncode == -signal.SIGKILL, said
-    assert kills >= 1
+    words = ["search", f"data.path={data}", f"run_dir={run_dir}", *ORACLES, "search=beam", *SMALL, *SLOW]
+    assert kills_until_done(words, run_dir, victim, most=3, apart=3) >= 1
     assert_alike(tables(run_dir), calm)
     assert main(["audit", f"run_dir={run_dir}"]) == 0
     assert tables(run_dir)["searches"].filter(pl.col("gold_answer").is_null())["verdict"].null_count() == 6
