@@ -110,6 +110,10 @@ class Scorer(OnDevices, Protocol):
         """Why scores of this policy's chains mean less than they seem to, as far as the settings show it."""
         return ()
 
+    def states_reliability(self) -> bool | None:
+        """Whether scores have a reliability; None where that is not known without loading the model."""
+        return None
+
     def with_tensor_parallel(self, gpus: int) -> ScorerConfig:
         """The settings of a worker whose model is spread over `gpus` GPUs."""
         return self.settings

@@ -113,6 +113,11 @@ class Calibration(Shown):
             high=_on_line(each.scores, each.high, score),
         )
 
+    @property
+    def highest(self) -> float:
+        """The highest V that a score can have."""
+        return max(max(each.values) for each in self.maps)
+
     def _shown_lines(self) -> Iterator[str]:
         made = self.made_from
         yield f"Calibration({self.kind.value}, {len(self.maps)} groups of steps)"

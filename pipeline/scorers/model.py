@@ -91,6 +91,9 @@ class ModelScorer(Scorer):
             "these: its scores are less reliable for other steps",
         )
 
+    def states_reliability(self) -> bool:
+        return False
+
     def given_tensor_parallel(self) -> int | None:
         return self.settings.tensor_parallel
 

@@ -34,6 +34,9 @@ class OpenAi(Scorer):
     def warnings(self, data: DataConfig) -> Sequence[str]:
         return self.layout().warnings(data)
 
+    def states_reliability(self) -> bool:
+        return False
+
     def layout(self) -> ModelScorer:
         """The scorer whose format the model has. Raises UsageError for a name that is none, and for a setting that it lacks."""
         from pipeline.scorers.registry import SCORERS

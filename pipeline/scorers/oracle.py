@@ -144,6 +144,9 @@ class Oracle(Scorer):
     def engine(self, around: Surroundings, *, newest_only: bool = False) -> ScoringEngine:
         return OracleScoring(self.settings.oracle, attempt=around.attempt, newest_only=newest_only)
 
+    def states_reliability(self) -> bool:
+        return False
+
     def warnings_beside(self, policy: Policy) -> Sequence[str]:
         world = policy.world()
         if world is None:

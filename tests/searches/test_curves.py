@@ -1,5 +1,6 @@
 """What n of a run's chains achieve, against enumeration of all parts of n."""
 
+from dataclasses import replace
 from itertools import combinations
 from statistics import fmean
 
@@ -15,7 +16,7 @@ from pipeline.analysis.searches.curves import (
     curve,
     doublings,
     first_chances,
-    tokens_per_chain,
+    tokens_of_chains,
     vote_chances,
 )
 from pipeline.analysis.searches.records import SearchRun
@@ -147,10 +148,26 @@ def test_tokens_grow_with_n_and_those_of_lost_chains_are_spread() -> None:
         searched("c", has_choice=False, policy_tokens=8, scorer_tokens=0),
     ]
     run = run_of(of, n=4)
-    assert tokens_per_chain(run).tolist() == [[10, 5], [20, 10], [2, 0]]
+    assert tokens_of_chains(run, [1]).tolist() == [[[10, 5]], [[20, 10]], [[2, 0]]]
     points = curve_of(run, [1, 4])
     assert [point.policy_tokens for point in points] == pytest.approx([32 / 3, 128 / 3])
     assert [point.scorer_tokens for point in points] == pytest.approx([5, 20])
+
+
+@given(st.lists(st.tuples(st.integers(1, 3), st.integers(0, 50)), min_size=1, max_size=4), st.integers(0, 20))
+def test_the_scorer_computes_chains_with_equal_texts_once(texts: list[tuple[int, int]], others: int) -> None:
+    """Over all choices of n chains, the tokens of their different texts."""
+    chains = [text for text, (count, _) in enumerate(texts) for _ in range(count)]
+    computed = sum(tokens for _, tokens in texts)
+    one = searched("a", [(0.5, True)] * len(chains), policy_tokens=60, scorer_tokens=computed + others)
+    run = run_of([replace(one, candidates=replace(one.candidates, scored=tuple(texts)))])
+    sizes = range(1, len(chains) + 1)
+    for size, (policy, scorer) in zip(sizes, tokens_of_chains(run, sizes)[0].tolist(), strict=True):
+        drawn = [sum(texts[text][1] for text in set(chosen)) for chosen in combinations(chains, size)]
+        assert policy == pytest.approx(60 * size / len(chains))
+        assert scorer == pytest.approx(fmean(drawn) + others * size / len(chains))
+    doubled = tokens_of_chains(run, [2 * len(chains)])[0, 0].tolist()
+    assert doubled == pytest.approx([120, 2 * (computed + others)])
 
 
 def test_a_run_without_scores_has_no_best_of_n() -> None:

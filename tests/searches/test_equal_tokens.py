@@ -65,6 +65,18 @@ def test_the_run_itself_is_as_good_as_its_own_chains() -> None:
     assert values(found)[2] == pytest.approx(0, abs=1e-12)
 
 
+def test_k_knows_that_repeated_chains_are_scored_once() -> None:
+    """Eight chains of two texts: 10 tokens each to write, and 70 to score a text. Two chains cost 20, and 70 for one text or
+    140 for two, of which the chance is 4 / 7."""
+    eight = searched("a", [(0.5, True)] * 8, policy_tokens=80, scorer_tokens=140)
+    chains = run_of([replace(eight, candidates=replace(eight.candidates, scored=((4, 70), (4, 70))))])
+    for tokens, k in ((80, 1), (20 + 30 + 80, 2), (105, 1.5), (220, 8)):
+        found = at_equal_tokens(run_of([replace(eight, policy_tokens=tokens, scorer_tokens=0)]), chains, seed=0)
+        assert found.k == pytest.approx(k)
+        assert found.in_range
+    assert found.most_tokens == pytest.approx(220)
+
+
 @pytest.mark.parametrize("tokens", [19, 161])
 def test_more_or_fewer_tokens_than_there_are_chains_for_are_out_of_range(tokens: int) -> None:
     found = at_equal_tokens(with_tokens(tokens), CHAINS, seed=0)

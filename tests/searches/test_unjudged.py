@@ -3,11 +3,16 @@ chains, gates that nothing passes."""
 
 import re
 from pathlib import Path
+from statistics import fmean
 
 import polars as pl
 import pytest
 
 from pipeline.__main__ import main
+from pipeline.analysis.searches.curves import tokens_of_chains
+from pipeline.analysis.searches.read import search_run
+from pipeline.storage.location import storage_at
+from pipeline.storage.stored_search import stored_search
 from tests.searches.runs import search_in, sums
 
 pytestmark = pytest.mark.slow
@@ -52,6 +57,24 @@ def test_a_problem_that_is_there_twice_is_searched_once_and_the_other_row_is_rej
         (4, "other", "duplicate", f"the same problem, with another answer, is at {place}; that row is searched"),
     ]
     assert searches(run_dir).height == 2
+
+
+def test_what_chains_cost_is_read_from_the_log(tmp_path: Path) -> None:
+    """Of 40 chains of a small tree many have equal texts. Each text is scored once."""
+    words = ("search=best_of_n", "search.n=40", "policy.oracle.depth=2", "scorer.oracle.depth=2")
+    run = search_run(stored_search(storage_at(str(search_in(tmp_path / "a", sums(3), *words)))), "a")
+    assert run.independent
+    for each in run.searches:
+        scored = each.candidates.scored
+        assert sum(count for count, _ in scored) == 40
+        assert len(scored) < 40
+        assert sum(tokens for _, tokens in scored) == each.scorer_tokens
+    first, last = tokens_of_chains(run, [1, 40]).mean(axis=0)
+    assert last.tolist() == pytest.approx(
+        [fmean(each.policy_tokens for each in run.searches), fmean(each.scorer_tokens for each in run.searches)]
+    )
+    assert first[0] == pytest.approx(last[0] / 40)
+    assert first[1] > 2 * last[1] / 40
 
 
 def test_other_chains_of_a_problem_are_not_rejected(tmp_path: Path) -> None:

@@ -91,7 +91,7 @@ def _by_problem(run: SearchRun, found: Sequence[tuple[Floats, Floats]], sizes: S
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CurvePoint:
     """What n chains achieve and cost. `best`, `weighted`, `majority`: accuracy; `score`: of the best. The tokens of a problem
-    are n times the mean of a chain; the majority needs none of `scorer_tokens`. A run without scores has `majority` alone."""
+    are those of `tokens_of_chains`; the majority needs none of `scorer_tokens`. A run without scores has `majority` alone."""
 
     n: int
     policy_tokens: float
@@ -104,12 +104,12 @@ class CurvePoint:
 
 def curve(run: SearchRun, best: BestChances, votes: VoteChances, sizes: Sequence[int], seed: int) -> list[CurvePoint]:
     """The curves of a run of independent chains over n. `best`, `votes`: of these sizes."""
-    policy, scorer = tokens_per_chain(run).mean(axis=0)
+    spent = tokens_of_chains(run, sizes).mean(axis=0)
     return [
         CurvePoint(
             n=n,
-            policy_tokens=n * float(policy),
-            scorer_tokens=n * float(scorer),
+            policy_tokens=float(spent[at, 0]),
+            scorer_tokens=float(spent[at, 1]),
             majority=share_over(votes.majority[:, at], seed),
             best=share_over(best.right[:, at], seed) if run.scored else None,
             weighted=share_over(votes.weighted[:, at], seed) if run.scored else None,
@@ -119,15 +119,33 @@ def curve(run: SearchRun, best: BestChances, votes: VoteChances, sizes: Sequence
     ]
 
 
-def tokens_per_chain(run: SearchRun) -> Floats:
-    """Tokens of the policy and of the scorer for one chain of each problem, sorted by id: (problems, 2). Those of chains that
-    came to nothing are spread over the others."""
-    spent = [
-        [each.policy_tokens / chains, each.scorer_tokens / chains]
-        for each in run.searches
-        for chains in [len(each.candidates.answers) or run.n]
-    ]
-    return problem_means(run.problem_ids, np.array(spent, dtype=np.float64).reshape(-1, 2))
+def tokens_of_chains(run: SearchRun, sizes: Sequence[int]) -> Floats:
+    """The expected tokens of the policy and of the scorer for n chains of each problem, sorted by id: (problems, sizes, 2).
+
+    The scorer computes chains with equal texts once, so n of many chains cost it more than n times the mean. Tokens of chains
+    that came to nothing are spread over the others. For more chains than a problem has, they go on in proportion."""
+    spent = [np.stack(_tokens(each, run.n, sizes), axis=1).ravel() for each in run.searches]
+    means = problem_means(run.problem_ids, np.array(spent, dtype=np.float64).reshape(len(spent), 2 * len(sizes)))
+    return means.reshape(-1, len(sizes), 2)
+
+
+def _tokens(search: ProblemSearch, n: int, sizes: Sequence[int]) -> tuple[Floats, Floats]:
+    """The expected tokens of the policy and of the scorer for each of `sizes` chains of a search."""
+    chains, scored = len(search.candidates.answers) or n, search.candidates.scored
+    wanted = np.array(sizes, dtype=np.float64)
+    drawn = np.minimum(wanted, chains)
+    counts, tokens = (np.array([each[at] for each in scored], dtype=np.float64) for at in (0, 1))
+    computed = (1 - _all_missed(counts, chains)[:, drawn.astype(np.int64)]).T @ tokens
+    others = search.scorer_tokens - float(tokens.sum())
+    scorer = (computed + others * drawn / chains) * wanted / drawn
+    return wanted * search.policy_tokens / chains, scorer
+
+
+def _all_missed(counts: Floats, chains: int) -> Floats:
+    """P(none of `counts` chains is among k of `chains`), for k from 0 to `chains`: (counts, chains + 1)."""
+    k = np.arange(chains, dtype=np.float64)[None, :]
+    missed = np.cumprod(np.maximum(0.0, chains - counts[:, None] - k) / (chains - k), axis=1)
+    return np.hstack([np.ones((len(counts), 1)), missed])
 
 
 def _best(search: ProblemSearch, sizes: Sequence[int]) -> tuple[Floats, Floats]:

@@ -1,6 +1,7 @@
 """Reads runs of `search` for their analyses."""
 
 import math
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -13,6 +14,7 @@ from pipeline.storage.stored_search import (
     CANDIDATES,
     SAMPLES,
     SEARCHES,
+    STEP_SCORES,
     SearchInput,
     StoredSearch,
     search_frames,
@@ -23,14 +25,16 @@ _OF_SEARCHES = (
     "row", "problem_id", "gold_answer", "chosen", "outcome", "score", "confidence", "trusted", "policy_tokens",
     "scorer_computed", "seconds",
 )  # fmt: skip
-_OF_CANDIDATES = ("row", "candidate", "chosen", "final_answer", "outcome", "score", "step_scores")
+_OF_CANDIDATES = ("row", "candidate", "chosen", "final_answer", "outcome", "score", "step_scores", "prefix_ids")
 _CALIBRATION = "calibration"
+_ENDS = "end"
 
 
 def search_run(stored: StoredSearch, name: str) -> SearchRun:
     """The finished searches of a run, in the order of the input. `name`: what the run is called. Raises StoreError for a
     damaged file."""
-    searches = tuple(_searches(stored))
+    whole = stored.accept is None and _samples_are_whole_chains(stored)
+    searches = tuple(_searches(stored, _computed(stored) if whole else {}))
     given = any(each.given for each in searches)
     return SearchRun(
         name=name,
@@ -38,7 +42,7 @@ def search_run(stored: StoredSearch, name: str) -> SearchRun:
         n=stored.n,
         accept=stored.accept,
         calibrated=stored.run.identity.get(_CALIBRATION) is not None,
-        independent=stored.accept is None and not given and _samples_are_whole_chains(stored),
+        independent=whole and not given,
         settings=stored.run.identity,
         searches=searches,
     )
@@ -51,21 +55,34 @@ def _samples_are_whole_chains(stored: StoredSearch) -> bool:
     return bool(found) and all(found)
 
 
-def _searches(stored: StoredSearch) -> Iterator[ProblemSearch]:
+def _computed(stored: StoredSearch) -> dict[int, dict[str, int]]:
+    """The tokens that the scorer computed for each prefix, by row: those that it computed some for."""
+    found: defaultdict[int, dict[str, int]] = defaultdict(dict)
+    for frame in search_frames(stored, STEP_SCORES, ["row", "prefix_id", "n_computed"]):
+        for row, prefix, tokens in frame.filter(pl.col("n_computed") > 0).iter_rows():
+            found[row][prefix] = tokens
+    return dict(found)
+
+
+def _searches(stored: StoredSearch, computed: Mapping[int, Mapping[str, int]]) -> Iterator[ProblemSearch]:
     # Files of both tables are those of the same units, in the same order.
     candidates: dict[int, list[dict[str, Any]]] = {}
     for frame in search_frames(stored, CANDIDATES, _OF_CANDIDATES):
         # Step scores of candidates that were not chosen are not needed, and are most of the table.
-        needed = frame.with_columns(step_scores=pl.when("chosen").then("step_scores"))
+        ends = pl.col("prefix_ids").list.last().alias(_ENDS)
+        needed = frame.with_columns(ends, step_scores=pl.when("chosen").then("step_scores")).drop("prefix_ids")
         for row in needed.iter_rows(named=True):
             candidates.setdefault(row["row"], []).append(row)
     given = search_input(stored)
     for frame in search_frames(stored, SEARCHES, _OF_SEARCHES):
         for row in frame.iter_rows(named=True):
-            yield _search(row, sorted(candidates.pop(row["row"], []), key=lambda each: each["candidate"]), given)
+            of = sorted(candidates.pop(row["row"], []), key=lambda each: each["candidate"])
+            yield _search(row, of, given, computed.get(row["row"], {}))
 
 
-def _search(row: Mapping[str, Any], of: list[dict[str, Any]], given: SearchInput) -> ProblemSearch:
+def _search(
+    row: Mapping[str, Any], of: list[dict[str, Any]], given: SearchInput, computed: Mapping[str, int]
+) -> ProblemSearch:
     known = row["gold_answer"] is not None or row["outcome"] is not None
     chosen = next((each for each in of if each["chosen"]), None)
     judged = [each["outcome"] if known else None for each in of]
@@ -88,6 +105,7 @@ def _search(row: Mapping[str, Any], of: list[dict[str, Any]], given: SearchInput
             right=np.array([right is True for right in judged], dtype=np.bool_),
             graded=np.array([right is not None for right in judged], dtype=np.bool_),
             answers=tuple(each["final_answer"] for each in of),
+            scored=tuple((count, computed.get(end, 0)) for end, count in Counter(each[_ENDS] for each in of).items()),
         ),
     )
 

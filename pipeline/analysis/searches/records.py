@@ -18,12 +18,15 @@ Flags = npt.NDArray[np.bool_]
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Candidates:
     """The candidates of a search, C of them. `scores` (C,): of the chains, NaN where one is missing. `right`, `graded` (C,): a
-    candidate that is not graded is not right. `answers`: C final answers, None for no answer."""
+    candidate that is not graded is not right. `answers`: C final answers, None for no answer. `scored`: for each text of
+    a whole chain, how many candidates have it, and the tokens that the scorer computed for it, which it does once; empty where
+    that is not known."""
 
     scores: Floats
     right: Flags
     graded: Flags
     answers: tuple[str | None, ...]
+    scored: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

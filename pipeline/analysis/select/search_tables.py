@@ -142,9 +142,7 @@ def _equal(runs: Sequence[tuple[str, EqualTokens]]) -> Table:
 
 def _out_of_range(of: EqualTokens) -> str:
     if of.k < 1:
-        return (
-            f"out of range: one chain costs {of.most_tokens / of.most:,.0f}" if of.most else "out of range: no chains"
-        )
+        return f"out of range: one chain costs {of.tokens / of.k:,.0f}" if of.most else "out of range: no chains"
     return f"out of range: {format_count(of.most, 'chain')} cost {of.most_tokens:,.0f}"
 
 

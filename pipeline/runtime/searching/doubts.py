@@ -1,7 +1,7 @@
 """What a user should doubt of the scores that a search goes by, before it begins.
 
 These are scores of other steps than those of the scorer's training, or of a policy that they do not fit, a confidence that is
-compared with uncalibrated scores, and a calibration for another policy.
+compared with uncalibrated scores, a calibration for another policy, and a gate that nothing can pass.
 """
 
 import asyncio
@@ -23,14 +23,25 @@ def doubts(config: SearchRunConfig) -> Iterator[str]:
     scorer = scorer_for(config.scorer)
     yield from scorer.warnings(config.data)
     yield from scorer.warnings_beside(policy_for(config.policy))
+    accept, reliability = config.search.accept, config.search.reliability
+    if reliability is not None and scorer.states_reliability() is False:
+        yield (
+            f"search.reliability={reliability:g}: this scorer states no reliability, so nothing will be trusted, and no search "
+            "ends early; leave it out, or take a scorer that writes several critiques (scorer=generative scorer.votes=8)"
+        )
     calibration = calibration_of(config)
     if calibration is None:
-        if config.search.accept is not None:
+        if accept is not None:
             yield (
-                f"search.accept={config.search.accept:g} is compared with the scorer's own scores, which may be far from "
+                f"search.accept={accept:g} is compared with the scorer's own scores, which may be far from "
                 "probabilities: make a calibration with `calibrate` and give calibration=FILE"
             )
         return
+    if accept is not None and accept > calibration.highest:
+        yield (
+            f"search.accept={accept:g} is above all values of calibration={config.calibration}, of which the highest is "
+            f"{calibration.highest:.3f}: nothing will be trusted, and no search ends early; ask for less"
+        )
     made_for, policy = calibration.made_from.policy, _identity(config)
     if policy is not None and policy != made_for:
         yield (

@@ -59,6 +59,9 @@ class Generative(Scorer):
         style = self.style()
         return GenerativeEngine(self.settings, style, self.text_engine(around), newest_only=newest_only)
 
+    def states_reliability(self) -> bool:
+        return self.settings.votes > 1
+
     def style(self) -> Template:
         """How chains are put to the model. Raises UsageError for a verdict of which no probability can be read."""
         own = self.settings

@@ -90,6 +90,37 @@ def test_a_calibration_of_another_policy(tmp_path: Path) -> None:
             assert f"is for the policy org/another, and {policy} searches" in found[0]
 
 
+def test_a_gate_above_all_that_a_calibration_gives(tmp_path: Path) -> None:
+    """The highest value is 0.95: both maps count, for a chain may be of any length."""
+    config = settings("scorer=oracle", "search.accept=0.96", f"calibration={tmp_path / 'cal.json'}")
+    first, second = two_maps().maps
+    second = replace(second, values=tuple(min(0.95, each) for each in second.values))
+    policy = asyncio.run(policy_for(config.policy).facts(config.sampling)).policy
+    made = replace(two_maps(), made_from=made_from(policy=policy), maps=(first, second))
+    (tmp_path / "cal.json").write_text(encode(made, {}))
+    (line,) = doubts(config)
+    assert line.startswith("search.accept=0.96 is above all values of calibration=")
+    assert "the highest is 0.950: nothing will be trusted" in line
+    lower = replace(config, search=replace(config.search, accept=0.95))
+    assert list(doubts(lower)) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "doubted"),
+    [
+        (["scorer=oracle"], True),
+        (["scorer.model=somewhere"], True),
+        (["scorer=openai", "scorer.model=org/name", "scorer.openai.urls=[http://127.0.0.1:8000/v1]"], True),
+        (["scorer=generative", "scorer.model=org/name"], True),
+        (["scorer=generative", "scorer.model=org/name", "scorer.votes=8"], False),
+    ],
+)
+def test_a_reliability_that_the_scorer_does_not_state(words: list[str], doubted: bool) -> None:
+    found = list(doubts(settings(*words, "search.accept=0.9", "search.reliability=0.5")))
+    said = [line for line in found if line.startswith("search.reliability=0.5: this scorer states no reliability")]
+    assert len(said) == doubted
+
+
 TREES = ("policy.oracle.world=tree", "scorer=oracle", "scorer.oracle.world=tree")
 
 
