@@ -59,6 +59,21 @@ def test_a_problem_that_is_there_twice_is_searched_once_and_the_other_row_is_rej
     assert searches(run_dir).height == 2
 
 
+def test_a_chain_of_a_problem_with_another_answer_is_rejected(tmp_path: Path) -> None:
+    """One of the answers is wrong, and nothing says which: the first one counts."""
+    (first,) = sums(1)
+    rows = [
+        {**first, "id": str(at), "answer": answer, "steps": [f"It is {at}.", "The answer is 2."]}
+        for at, answer in enumerate(["2", "2", "77"])
+    ]
+    del rows[1]["answer"]
+    run_dir = search_in(tmp_path / "a", [*rows, first], "search=regenerate", "search.n=2")
+    (reject,) = pl.read_parquet(run_dir / "rejects" / "*.parquet").to_dicts()
+    assert (reject["line"], reject["source_id"], reject["reason"]) == (3, "2", "duplicate")
+    assert reject["detail"].startswith("the same problem, with another answer, is at ")
+    assert searches(run_dir).height == 3
+
+
 def test_what_chains_cost_is_read_from_the_log(tmp_path: Path) -> None:
     """Of 40 chains of a small tree many have equal texts. Each text is scored once."""
     words = ("search=best_of_n", "search.n=40", "policy.oracle.depth=2", "scorer.oracle.depth=2")

@@ -46,9 +46,14 @@ def _read(config: SearchRunConfig, left_out: Rejects) -> Iterator[pa.Table]:
         yield pa.Table.from_pylist(block, schema=schema)
 
 
+_First = tuple[RowLocation, tuple[str, ...]]
+"""Where the first row of a problem is, and its known answers."""
+
+
 def _rows(config: SearchRunConfig, left_out: Rejects) -> Iterator[dict[str, Any]]:
     uses_given = search_for(config.search).uses_given
-    seen: dict[str, tuple[RowLocation, tuple[str, ...]]] = {}
+    seen: dict[str, _First] = {}
+    with_chains: dict[str, _First] = {}
     with checker_for(config.grader) as checker:
         for location, row in read_rows(config.data.path, config.data.limit):
             read = (
@@ -59,7 +64,11 @@ def _rows(config: SearchRunConfig, left_out: Rejects) -> Iterator[dict[str, Any]
             if isinstance(read, Reject):
                 left_out.add(read)
             elif uses_given and read.solution is not None:
-                yield _with_chain(read, checker)
+                earlier = with_chains.setdefault(read.problem.problem_id, (location, read.problem.golds))
+                if read.problem.golds and earlier[1] and read.problem.golds != earlier[1]:
+                    left_out.add(_repeated(read, *earlier))
+                else:
+                    yield _with_chain(read, checker)
             elif (first := seen.get(read.problem.problem_id)) is None:
                 seen[read.problem.problem_id] = location, read.problem.golds
                 yield _without_chain(read, checker)
