@@ -61,7 +61,7 @@ def check_search(config: SearchRunConfig) -> None:
         raise UsageError(f"calibration has no effect: search={config.search.method} asks for no scores; leave it out")
     if search.scores:
         scorer_for(config.scorer)
-    if search.newest_only:
+    if search.scores and search.newest_only:  # It grows chains step by step.
         policy_for(config.policy).check_stepwise()
     try:
         config.policy.check_complete(config.sampling)
