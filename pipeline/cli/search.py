@@ -53,12 +53,13 @@ def _to_folder(config: SearchRunConfig) -> int:
     from pipeline.analysis.searches.figures import search_figures
     from pipeline.searches.registry import search_for
     from pipeline.storage.location import storage_at
-    from pipeline.storage.stored_search import stored_search
+    from pipeline.storage.stored_search import search_input, stored_search
 
     with LiveView(Console(highlight=False)) as view:
         found = search_with_ray(config, view)
     storage = storage_at(found.run_dir)
-    figures = search_figures(stored_search(storage))
+    stored = stored_search(storage)
+    figures = search_figures(stored, search_input(stored))
     lines = [
         f"searched {format_count(figures.problems, 'problem')} by {config.search.method} with n={config.search.n}: "
         f"{found.run_dir}/searches",

@@ -31,7 +31,12 @@ def grade_in_time(checker: Checker, golds: tuple[str, ...], text: str, finish: F
 
 def outcome_of(grade: Grade) -> bool | None:
     """Whether the final answer of a chain is correct, or None if it cannot be graded."""
-    return None if grade.verdict in UNGRADED else grade.verdict is Verdict.CORRECT
+    return verdict_outcome(grade.verdict)
+
+
+def verdict_outcome(verdict: Verdict) -> bool | None:
+    """`outcome_of` for a verdict alone."""
+    return None if verdict in UNGRADED else verdict is Verdict.CORRECT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -127,7 +127,9 @@ def step_scores(node: Node) -> "Steps[tuple[StepScore, ...]]":
 
 
 def together(parts: "Sequence[Steps[T]]") -> "Steps[list[T]]":
-    """See `Together`."""
+    """See `Together`. A single part is a search like any other: nothing waits beside it."""
+    if len(parts) == 1:
+        return [(yield from parts[0])]
     found: list[T] = yield Together(tuple(parts))
     return found
 

@@ -51,9 +51,6 @@ def scored_chain(node: Node, aggregation: Aggregation) -> Steps[Scored]:
 def scored_after(before: Scored, node: Node, aggregation: Aggregation) -> Steps[Scored]:
     """The chain that ends at `node`, of which `before` is the beginning. Asks for the score of each step after `before`: with a
     cache of prefixes, that costs as much as the score of the last one."""
-    if node.parent is before.node and node.depth > before.node.depth:
-        # The usual case: one step, without what it takes to wait for several.
-        return with_scores(node, (*before.steps, (yield from score(node))), aggregation)
     new = yield from together([score(each) for each in path_of(node)[before.node.depth :]])
     return with_scores(node, (*before.steps, *new), aggregation)
 
@@ -61,16 +58,17 @@ def scored_after(before: Scored, node: Node, aggregation: Aggregation) -> Steps[
 def suffices(scored: Scored, settings: SearchConfig) -> bool:
     """Whether a chain is so good that no more need be sampled: it ended by itself and states an answer, its score reaches
     `search.accept`, and what the scorer says of its own reliability reaches `search.reliability`."""
-    if not is_whole(scored.node) or settings.accept is None or scored.score is None or scored.score < settings.accept:
+    return is_enough(scored.node, scored.score, scored.reliability, settings)
+
+
+def is_enough(chain: Node, confidence: float | None, reliability: float | None, settings: SearchConfig) -> bool:
+    """Whether a chain of this confidence and reliability passes the gate, if there is one. None does that was cut or states no
+    answer."""
+    if settings.accept is None or confidence is None or confidence < settings.accept:
         return False
-    return settings.reliability is None or (
-        scored.reliability is not None and scored.reliability >= settings.reliability
-    )
-
-
-def is_whole(node: Node) -> bool:
-    """Whether a chain ended by itself and states an answer. No other one is trusted, whatever its score."""
-    return node.ended and not node.cut and node.answer is not None
+    if not chain.ended or chain.cut or chain.answer is None:
+        return False
+    return settings.reliability is None or (reliability is not None and reliability >= settings.reliability)
 
 
 def best_of(chains: Sequence[Scored], settings: SearchConfig) -> Scored | None:

@@ -6,11 +6,12 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from pipeline.config.search import SearchConfig
-from pipeline.core.records import UNGRADED, Verdict
+from pipeline.core.records import Verdict
 from pipeline.core.schemas import CANDIDATES, SEARCHES
+from pipeline.graders.question import verdict_outcome
 from pipeline.scorers.chain_scores import chain_scores
 from pipeline.searches.base import Found, Search, path_of
-from pipeline.searches.choice import is_whole
+from pipeline.searches.choice import is_enough
 from pipeline.searches.log import SampleAnswer, ScoreAnswer
 from pipeline.searches.problem import ProblemSearch, SearchProblem
 
@@ -75,7 +76,7 @@ def _candidate_rows(each: ProblemSearch, settings: SearchConfig, model: str) -> 
                 "chain_id": node.node_id,
                 "steps": [step.text.strip() for step in path],
                 "final_answer": node.answer,
-                "outcome": outcome_of(verdict),
+                "outcome": _outcome(verdict),
                 "step_scores": step_scores,
                 "step_positions": [None] * len(path),
                 "reliability": reliability if any(value is not None for value in reliability) else None,
@@ -116,7 +117,7 @@ def _search_row(each: ProblemSearch, settings: SearchConfig) -> dict[str, Any]:
         "candidates": len(found.candidates),
         "chosen": None if chosen is None else [node.node_id for node in found.candidates].index(chosen.node_id),
         "final_answer": None if chosen is None else chosen.answer,
-        "outcome": outcome_of(verdict),
+        "outcome": _outcome(verdict),
         "verdict": None if verdict is None else verdict.value,
         "score": chain_scores(step_scores).score_by(settings.aggregation),
         "confidence": found.confidence,
@@ -141,19 +142,11 @@ def weakest_step(step_scores: Sequence[float | None]) -> int | None:
 
 
 def _trusted(found: Found, last: ScoreAnswer | None, settings: SearchConfig) -> bool | None:
-    """Whether the choice is a whole chain with an answer, reaches `search.accept`, and the scorer's reliability
-    `search.reliability`."""
+    """Whether the choice passes the gate; None without one."""
     if settings.accept is None:
         return None
-    if (
-        found.chosen is None
-        or not is_whole(found.chosen)
-        or found.confidence is None
-        or found.confidence < settings.accept
-    ):
-        return False
-    least = settings.reliability
-    return least is None or (last is not None and last.reliability is not None and last.reliability >= least)
+    reliability = None if last is None else last.reliability
+    return found.chosen is not None and is_enough(found.chosen, found.confidence, reliability, settings)
 
 
 def _of_problem(problem: SearchProblem) -> dict[str, Any]:
@@ -166,9 +159,8 @@ def _of_problem(problem: SearchProblem) -> dict[str, Any]:
     }
 
 
-def outcome_of(verdict: Verdict | None) -> bool | None:
-    """Whether a chain is right. None where that is not known."""
-    return None if verdict is None or verdict in UNGRADED else verdict is Verdict.CORRECT
+def _outcome(verdict: Verdict | None) -> bool | None:
+    return None if verdict is None else verdict_outcome(verdict)
 
 
 def _verdicts(each: ProblemSearch) -> dict[str, Verdict]:

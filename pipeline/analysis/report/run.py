@@ -9,7 +9,7 @@ from pipeline import __version__
 from pipeline.analysis.report.browser.build import build_browser
 from pipeline.analysis.report.contents import build_page, format_time
 from pipeline.analysis.report.page import GENERATOR, Inset, html
-from pipeline.analysis.report.run_report import RunReport, failed_report, page_link, read_run
+from pipeline.analysis.report.run_report import RunReport, failed_report, page_link, read_run, written_page
 from pipeline.analysis.report.terminal import totals_lines
 from pipeline.analysis.searches.report import search_report
 from pipeline.analysis.settings import ReportConfig
@@ -44,10 +44,8 @@ def page_at_end(storage: Storage, *, changed: bool) -> str:
     """Write the page of a run that has ended, unless it exists and nothing has `changed`. Returns its address. An error is
     returned and not raised, because the run is done."""
     try:
-        if changed or REPORT not in storage.names(""):
-            page, _ = _made(storage, ReportConfig(run_dir=storage.run_dir))
-            storage.replace(REPORT, page)
-        return page_link(storage)
+        config = ReportConfig(run_dir=storage.run_dir)
+        return written_page(storage, lambda: _made(storage, config)[0], changed=changed)
     except Exception as error:  # noqa: BLE001  third-party code draws the charts; the run is done whatever it raises
         return failed_report(error)
 

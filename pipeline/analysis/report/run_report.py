@@ -2,7 +2,7 @@
 ends with these lines and with the page.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -111,15 +111,26 @@ def end_with_report(console: Console, storage: Storage, *, page: bool, changed: 
         read = read_run(storage, None)
         print_lines(console, read.short)
         if page:
-            if changed or REPORT not in storage.names(""):
-                # Imported here because it loads the chart library.
-                from pipeline.analysis.report.run import page_data
-
-                storage.replace(REPORT, page_data(storage, read, ReportConfig(run_dir=storage.run_dir)))
-            print_lines(console, [f"report    {page_link(storage)}"])
+            of_run = read
+            link = written_page(storage, lambda: _page(storage, of_run), changed=changed)
+            print_lines(console, [f"report    {link}"])
     except Exception as error:  # noqa: BLE001  third-party code draws the charts; the run is done whatever it raises
         print_lines(console, [f"report    {failed_report(error)}"])
     return read
+
+
+def _page(storage: Storage, read: RunReport) -> bytes:
+    # Imported here because it loads the chart library.
+    from pipeline.analysis.report.run import page_data
+
+    return page_data(storage, read, ReportConfig(run_dir=storage.run_dir))
+
+
+def written_page(storage: Storage, make: Callable[[], bytes], *, changed: bool) -> str:
+    """The address of the page of a run that has ended. The page is made unless it exists and nothing has `changed`."""
+    if changed or REPORT not in storage.names(""):
+        storage.replace(REPORT, make())
+    return page_link(storage)
 
 
 def failed_report(error: Exception) -> str:

@@ -9,10 +9,13 @@ from pipeline.storage.stored_search import (
     SAMPLES,
     SEARCHES,
     STEP_SCORES,
+    SearchInput,
     StoredSearch,
     search_frames,
-    search_input,
 )
+
+KNOWN = pl.col("gold_answer").is_not_null() | pl.col("outcome").is_not_null()
+"""Of rows of `searches`: the answer is known, or the outcome of the choice is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,15 +63,15 @@ class SearchFigures:
         return (self.policy_tokens + self.scorer_computed) / max(1, self.problems)
 
 
-def search_figures(stored: StoredSearch) -> SearchFigures:
-    """The figures of all finished units. Raises StoreError for a damaged file."""
+def search_figures(stored: StoredSearch, given: SearchInput) -> SearchFigures:
+    """The figures of all finished units. `given`: their input. Raises StoreError for a damaged file."""
     searches = _all(
         stored, SEARCHES, ["row", "gold_answer", "candidates", "chosen", "outcome", "trusted", "confidence", *_SUMMED]
     )
-    known = searches.filter(pl.col("gold_answer").is_not_null() | pl.col("outcome").is_not_null())
+    known = searches.filter(KNOWN)
     ungraded = pl.col("outcome").is_null() & pl.col("chosen").is_not_null()
     graded = known.filter(~ungraded)
-    unreadable = sorted(search_input(stored).unreadable)
+    unreadable = sorted(given.unreadable)
     trusted = searches.filter(pl.col("trusted"))
     graded_trusted = trusted.filter(pl.col("outcome").is_not_null())
     sums = {name: int(searches[name].sum()) for name in _SUMMED}

@@ -10,7 +10,7 @@ from pipeline.analysis.report.page import Figure, Page, Section, Table, Tile
 from pipeline.analysis.searches import charts
 from pipeline.analysis.searches.browser.build import SearchBrowser
 from pipeline.analysis.searches.comparison import RunFigures
-from pipeline.analysis.searches.figures import SearchFigures
+from pipeline.analysis.searches.figures import KNOWN, SearchFigures
 from pipeline.analysis.searches.run_data import SearchRunData
 from pipeline.analysis.searches.sentences import (
     UNREADABLE,
@@ -185,22 +185,21 @@ def _answers(found: SearchRunData) -> list[Section]:
 
 
 def _outcome_table(searches: pl.DataFrame) -> Table:
-    known = pl.col("gold_answer").is_not_null() | pl.col("outcome").is_not_null()
     ungraded = pl.col("verdict").is_in([verdict.value for verdict in UNGRADED])
     rows = (
         ("right", pl.col("verdict") == Verdict.CORRECT),
         ("wrong", pl.col("verdict") == Verdict.INCORRECT),
         (
             "no answer stated",
-            (pl.col("verdict") == Verdict.NO_ANSWER) | (~known & pl.col("final_answer").is_null() & _chosen()),
+            (pl.col("verdict") == Verdict.NO_ANSWER) | (~KNOWN & pl.col("final_answer").is_null() & _chosen()),
         ),
-        ("cannot be graded", known & ungraded),
-        (UNREADABLE, known & pl.col("unreadable") & pl.col("verdict").is_null() & _chosen()),
+        ("cannot be graded", KNOWN & ungraded),
+        (UNREADABLE, KNOWN & pl.col("unreadable") & pl.col("verdict").is_null() & _chosen()),
         (
             "not graded: the policy could not end the chain",
-            known & ~pl.col("unreadable") & pl.col("verdict").is_null() & _chosen(),
+            KNOWN & ~pl.col("unreadable") & pl.col("verdict").is_null() & _chosen(),
         ),
-        ("no known answer", ~known & pl.col("final_answer").is_not_null()),
+        ("no known answer", ~KNOWN & pl.col("final_answer").is_not_null()),
         ("no chain", ~_chosen()),
     )
     counted = [(name, searches.filter(which.fill_null(value=False)).height) for name, which in rows]

@@ -30,19 +30,18 @@ _CALIBRATION = "calibration"
 _ENDS = "end"
 
 
-def search_run(stored: StoredSearch, name: str) -> SearchRun:
-    """The finished searches of a run, in the order of the input. `name`: what the run is called. Raises StoreError for a
-    damaged file."""
+def search_run(stored: StoredSearch, name: str, given: SearchInput | None = None) -> SearchRun:
+    """The finished searches of a run, in the order of the input. `name`: what the run is called. `given`: its input, if it has
+    been read. Raises StoreError for a damaged file."""
     whole = stored.accept is None and _samples_are_whole_chains(stored)
-    searches = tuple(_searches(stored, _computed(stored) if whole else {}))
-    given = any(each.given for each in searches)
+    searches = tuple(_searches(stored, given or search_input(stored), _computed(stored) if whole else {}))
     return SearchRun(
         name=name,
         method=stored.method,
         n=stored.n,
         accept=stored.accept,
         calibrated=stored.run.identity.get(_CALIBRATION) is not None,
-        independent=whole and not given,
+        independent=whole and not any(each.given for each in searches),
         settings=stored.run.identity,
         searches=searches,
     )
@@ -64,7 +63,9 @@ def _computed(stored: StoredSearch) -> dict[int, dict[str, int]]:
     return dict(found)
 
 
-def _searches(stored: StoredSearch, computed: Mapping[int, Mapping[str, int]]) -> Iterator[ProblemSearch]:
+def _searches(
+    stored: StoredSearch, given: SearchInput, computed: Mapping[int, Mapping[str, int]]
+) -> Iterator[ProblemSearch]:
     # Files of both tables are those of the same units, in the same order.
     candidates: dict[int, list[dict[str, Any]]] = {}
     for frame in search_frames(stored, CANDIDATES, _OF_CANDIDATES):
@@ -73,7 +74,6 @@ def _searches(stored: StoredSearch, computed: Mapping[int, Mapping[str, int]]) -
         needed = frame.with_columns(ends, step_scores=pl.when("chosen").then("step_scores")).drop("prefix_ids")
         for row in needed.iter_rows(named=True):
             candidates.setdefault(row["row"], []).append(row)
-    given = search_input(stored)
     for frame in search_frames(stored, SEARCHES, _OF_SEARCHES):
         for row in frame.iter_rows(named=True):
             of = sorted(candidates.pop(row["row"], []), key=lambda each: each["candidate"])

@@ -46,7 +46,8 @@ class SearchRunData:
 def load_search_data(storage: Storage, stored: StoredSearch) -> SearchRunData:
     """Raises StoreError for a missing or damaged file."""
     frames = list(search_frames(stored, SEARCHES, _COLUMNS))
-    unreadable = pl.col("row").is_in(sorted(search_input(stored).unreadable)).alias("unreadable")
+    given = search_input(stored)
+    unreadable = pl.col("row").is_in(sorted(given.unreadable)).alias("unreadable")
     starts = read_starts(storage)
     return SearchRunData(
         run_dir=storage.run_dir,
@@ -54,8 +55,8 @@ def load_search_data(storage: Storage, stored: StoredSearch) -> SearchRunData:
         units=len(stored.run.units),
         unfinished=stored.run.unfinished,
         searches=pl.concat(frames).with_columns(unreadable) if frames else pl.DataFrame(),
-        totals=search_figures(stored) if frames else None,
-        figures=run_figures(search_run(stored, "this run"), None, _SEED) if frames else None,
+        totals=search_figures(stored, given) if frames else None,
+        figures=run_figures(search_run(stored, "this run", given), None, _SEED) if frames else None,
         scorer=_scorer(stored),
         finishes=_finishes(stored),
         starts=starts.starts,
