@@ -79,8 +79,8 @@ from pipeline.searches.log import (
     score_answers,
     step_scores_table,
 )
-from pipeline.searches.problem import SearchProblem
-from pipeline.searches.results import results_of
+from pipeline.searches.problem import ProblemSearch, SearchProblem
+from pipeline.searches.results import tables_of
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.shards import write_shard
 from tests import strategies as our
@@ -332,10 +332,12 @@ def log_of_search() -> tuple[list[SampleAnswer], list[ScoreAnswer]]:
 def tables_of_search() -> dict[str, pa.Table]:
     samples, scores = log_of_search()
     search = TwoSteps(SearchConfig(n=1, accept=0.5))
+    ended = ProblemSearch(SEARCHED, search)
+    ended.replay(samples, scores)
     return {
         "samples": samples_table([(7, each) for each in samples]),
         "stepscores": step_scores_table([(7, each) for each in scores]),
-        **results_of([SEARCHED], search, {7: samples}, {7: scores}, "m")._asdict(),
+        **tables_of([ended], search.settings, "m")._asdict(),
     }
 
 

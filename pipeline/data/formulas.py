@@ -25,6 +25,11 @@ _PLAIN_WORD = re.compile(r"\s[A-Za-z]{2}")
 _OPENS = {r"\)": r"\(", r"\]": r"\["}
 
 
+def may_have_formulas(text: str) -> bool:
+    """Whether a text has a sign with which formulas begin or end. False: it has no formula, open ones included."""
+    return "$" in text or "\\" in text
+
+
 def formulas(text: str) -> list[tuple[int, int]]:
     """Start and end of every outermost formula including its delimiters, in order and without overlap, in linear time."""
     return _read(text)[0]
@@ -38,7 +43,7 @@ def open_formula(text: str) -> int | None:
 
 def _read(text: str) -> tuple[list[tuple[int, int]], list[int]]:
     """The formulas, and where those begin that a continuation may close."""
-    if "$" not in text and "\\" not in text:
+    if not may_have_formulas(text):
         return [], []
     spans: list[tuple[int, int]] = []
     open_: list[tuple[str, int]] = []

@@ -31,9 +31,20 @@ class ChainScores:
 
 def chain_scores(step_scores: Sequence[float | None]) -> ChainScores:
     """The scores of a chain from its step scores in [0, 1]."""
+    return ChainScores(**{aggregation.value: chain_score(step_scores, aggregation) for aggregation in Aggregation})
+
+
+def chain_score(step_scores: Sequence[float | None], aggregation: Aggregation) -> float | None:
+    """`ChainScores.score_by`, where one aggregation alone is wanted."""
     scores = [score for score in step_scores if score is not None]
     if not scores or len(scores) < len(step_scores):
-        return ChainScores()
-    return ChainScores(
-        last=scores[-1], min=min(scores), product=math.prod(scores), mean=math.fsum(scores) / len(scores)
-    )
+        return None
+    match aggregation:
+        case Aggregation.last:
+            return scores[-1]
+        case Aggregation.min:
+            return min(scores)
+        case Aggregation.product:
+            return math.prod(scores)
+        case Aggregation.mean:
+            return math.fsum(scores) / len(scores)

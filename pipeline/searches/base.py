@@ -14,7 +14,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 from pipeline.config.choices import Aggregation
 from pipeline.config.search import SearchConfig
@@ -75,16 +75,18 @@ class Score:
 
     node: Node
 
-    @property
-    def key(self) -> str:
-        """Identity of the answer."""
-        return f"score {self.node.prefix_id}"
+    key: str = field(init=False, repr=False)
+    """Identity of the answer."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "key", f"score {self.node.prefix_id}")
 
 
-@dataclass(frozen=True, slots=True)
-class StepScore:
+class StepScore(NamedTuple):
     """The score of a step in [0, 1], calibrated where the settings say so; None where the scorer gives none, and `fault` says
-    why (see `scorers.base`). `reliability`: how sure the scorer is, in [0, 1]; None where it does not say."""
+    why (see `scorers.base`). `reliability`: how sure the scorer is, in [0, 1]; None where it does not say.
+
+    A tuple, as are other records that a run makes for each step: a frozen dataclass takes three times as long to make."""
 
     score: float | None = None
     reliability: float | None = None
@@ -170,15 +172,18 @@ class Found:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
     """A problem to search. `given`: the nodes of a chain that the input has, one for each step, the last one `ended`; empty
-    where the input has none. `groups`: numbers for answers, the same for equal ones, None for no answer. `aggregation`: how
-    step scores make the score of a chain. `accept` and `reliability`: see `SearchConfig`."""
+    where the input has none. `groups`: numbers for answers, the same for equal ones, None for no answer."""
 
     problem_id: str
     root: Node
     given: tuple[Node, ...] = ()
     groups: Callable[[Sequence[str | None]], Sequence[int | None]]
     settings: SearchConfig
-    aggregation: Aggregation = field(default=Aggregation.last)
+
+    @property
+    def aggregation(self) -> Aggregation:
+        """How step scores make the score of a chain."""
+        return self.settings.aggregation
 
     def random(self, node: Node, purpose: str = "") -> random.Random:
         """Random numbers that depend on (seed, problem, node, purpose) alone."""

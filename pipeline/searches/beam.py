@@ -3,8 +3,6 @@
 Both follow search-and-learn (Beeching et al. 2024), but for the end of a beam; see `Beam`.
 """
 
-from dataclasses import replace
-
 from pipeline.searches.base import Found, Search, Steps, Task, sample, together
 from pipeline.searches.choice import Candidates, Scored, distinct, rank, scored_after
 from pipeline.searches.settings import BeamConfig, DvtsConfig
@@ -88,4 +86,4 @@ def next_step(task: Task, own: BeamConfig | DvtsConfig, before: Scored, draw: in
     # Draws below n are those of steps that may become part of a chain.
     ahead = yield from sample(node, own.n, own.lookahead)
     there = yield from scored_after(here, ahead[-1], task.aggregation)
-    return replace(here, score=there.score, reliability=there.reliability)
+    return here._replace(score=there.score, reliability=there.reliability)

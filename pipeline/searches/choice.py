@@ -6,15 +6,15 @@ choice depends on no order.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from pipeline.config.choices import Aggregation
 from pipeline.config.search import SearchConfig
-from pipeline.scorers.chain_scores import chain_scores
+from pipeline.scorers.chain_scores import chain_score
 from pipeline.searches.base import Found, Node, Steps, StepScore, Stop, path_of, score, step_scores, together
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Scored:
+class Scored(NamedTuple):
     """A chain or its beginning, up to `node`, with its score by the task's aggregation; None: it has no score.
 
     `steps`: the scores of its steps. `reliability`: what the scorer says of the last one."""
@@ -34,11 +34,11 @@ def rank(scored: Scored) -> Rank:
 
 
 def with_scores(node: Node, steps: Sequence[StepScore], aggregation: Aggregation) -> Scored:
-    """A chain with the scores of its steps. If one of them is unknown, the score of the chain is (see `chain_scores`)."""
+    """A chain with the scores of its steps. If one of them is unknown, the score of the chain is (see `ChainScores`)."""
     return Scored(
         node=node,
         steps=tuple(steps),
-        score=chain_scores([step.score for step in steps]).score_by(aggregation),
+        score=chain_score([step.score for step in steps], aggregation),
         reliability=steps[-1].reliability if steps else None,
     )
 

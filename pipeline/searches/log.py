@@ -4,9 +4,8 @@ With these answers a search takes the same path again, so its result follows fro
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -20,8 +19,7 @@ FAILED_DRAW = -1
 """`draw` of the answer that says that a problem kills engines, and is not searched."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SampleAnswer:
+class SampleAnswer(NamedTuple):
     """The answer of the policy to a `Sample`: see `schemas.SAMPLES`."""
 
     sample_id: str
@@ -35,16 +33,15 @@ class SampleAnswer:
     token_ends: tuple[int, ...]
     finish: Finish
     ended: bool
-    answer: str | None = None
-    verdict: Verdict | None = None
     n_tokens: int
     n_prompt_tokens: int
+    answer: str | None = None
+    verdict: Verdict | None = None
     seconds: float = 0.0
     took: float = 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScoreAnswer:
+class ScoreAnswer(NamedTuple):
     """The answer of the scorer for one prefix: see `schemas.STEP_SCORES`."""
 
     prefix_id: str
@@ -139,12 +136,12 @@ def given_nodes(
 
 def samples_table(answers: Sequence[tuple[int, SampleAnswer]]) -> pa.Table:
     """The table `samples`. `answers`: each with the row of its problem."""
-    return _table(SAMPLES, answers)
+    return _table(SAMPLES, SampleAnswer, answers)
 
 
 def step_scores_table(answers: Sequence[tuple[int, ScoreAnswer]]) -> pa.Table:
     """The table `stepscores`. `answers`: each with the row of its problem."""
-    return _table(STEP_SCORES, answers)
+    return _table(STEP_SCORES, ScoreAnswer, answers)
 
 
 def sample_answers(table: pa.Table) -> list[tuple[int, SampleAnswer]]:
@@ -173,18 +170,17 @@ def score_answer(row: Mapping[str, Any]) -> ScoreAnswer:
     return ScoreAnswer(**{name: value for name, value in row.items() if name != "row"})
 
 
-def _table(schema: pa.Schema, answers: Sequence[tuple[int, Any]]) -> pa.Table:
-    columns: dict[str, list[Any]] = {"row": [row for row, _ in answers]}
-    if answers:
-        names = [part.name for part in fields(answers[0][1])]
-        columns |= {name: [getattr(each, name) for _, each in answers] for name in names}
-    else:
-        columns |= {name: [] for name in schema.names}
-    return pa.Table.from_arrays([_array(columns, field) for field in schema], schema=schema)
+def _table(
+    schema: pa.Schema, kind: type[SampleAnswer] | type[ScoreAnswer], answers: Sequence[tuple[int, tuple[Any, ...]]]
+) -> pa.Table:
+    """`answers`: of this kind."""
+    columns: dict[str, Sequence[Any]] = dict.fromkeys(kind._fields, ())
+    columns |= zip(kind._fields, zip(*(answer for _, answer in answers), strict=True), strict=False)
+    columns["row"] = [row for row, _ in answers]
+    return pa.Table.from_arrays([_array(columns[field.name], field) for field in schema], schema=schema)
 
 
-def _array(columns: Mapping[str, list[Any]], field: "pa.Field[Any]") -> Any:
-    values = columns[field.name]
+def _array(values: Sequence[Any], field: "pa.Field[Any]") -> Any:
     if pa.types.is_dictionary(field.type):
         texts = pa.array([None if value is None else str(value) for value in values], pa.string())
         return texts.dictionary_encode().cast(field.type)

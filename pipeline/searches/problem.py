@@ -31,6 +31,7 @@ from pipeline.searches.registry import SEARCHES
 
 _DOING = "search"
 """The method of a search that runs."""
+_UNKNOWN = StepScore()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +78,7 @@ def _joined(steps: list[str], separator: str) -> tuple[str, ...]:
 class ProblemSearch:
     """See the module. `open`: questions without an answer, by key. `nodes`: all known nodes, by id. `given`: those of the chain
     that the input has. `last_node`: id of the node to which each sample leads in the end. `tokens`: those of each node's last
-    step. `unasked`: ids of samples that `replay` got and the search did not ask for."""
+    step."""
 
     def __init__(self, problem: SearchProblem, search: Search) -> None:
         self.problem = problem
@@ -85,7 +86,6 @@ class ProblemSearch:
         self.scores: dict[str, ScoreAnswer] = {}
         self.open: dict[str, Ask] = {}
         self.failed = False
-        self.unasked: tuple[str, ...] = ()
         self._search = search
         self._start()
 
@@ -120,7 +120,6 @@ class ProblemSearch:
             due = asked
         for each in failures:
             self.fail(each)
-        self.unasked = tuple(left)
 
     def begin(self) -> list[Ask]:
         """The first questions."""
@@ -153,12 +152,11 @@ class ProblemSearch:
     def take_scores(self, ask: Score, answers: Sequence[ScoreAnswer]) -> list[Ask]:
         """Go on with the scores of `to_score`. Returns the questions that are new."""
         for each in answers:  # The first score of a prefix counts: chains that share it may be scored side by side.
-            self.scores.setdefault(each.prefix_id, each)
+            if each.prefix_id not in self.scores:
+                self.scores[each.prefix_id] = each
+                self._step_scores[each.prefix_id] = each.step_score
         del self.open[ask.key]
-        known = self.scores
-        found = tuple(
-            known[node.prefix_id].step_score if node.prefix_id in known else StepScore() for node in path_of(ask.node)
-        )
+        found = tuple([self._step_scores.get(node.prefix_id, _UNKNOWN) for node in path_of(ask.node)])
         return self._advanced(partial(self._machine.take, ask, found))
 
     def _start(self) -> None:
@@ -166,6 +164,7 @@ class ProblemSearch:
         root = root_of(problem.problem_id)
         given = given_nodes(root, problem.problem_id, problem.chain_id, problem.steps, problem.final_answer)
         self.root, self.given = root, given
+        self._step_scores: dict[str, StepScore] = {}
         self.last_node: dict[str, str] = {}
         self.tokens: dict[str, tuple[int, ...]] = {}
         self.nodes: dict[str, Node] = {node.node_id: node for node in (root, *given)}
@@ -175,7 +174,6 @@ class ProblemSearch:
             given=given,
             groups=answer_groups,
             settings=self._search.settings,
-            aggregation=self._search.settings.aggregation,
         )
         self._machine: Machine[Found] = Machine(self._search.search(task))
 
@@ -187,7 +185,9 @@ class ProblemSearch:
         except Exception:
             with SEARCHES.blame(method, _DOING):
                 raise
-        wrong = next(filter(None, map(self._wrong, asked)), "")
+        wrong = ""
+        for ask in asked:
+            wrong = wrong or self._wrong(ask)
         if not wrong and self._machine.done:
             wrong = wrong_found(self._machine.result)
         if wrong:
@@ -195,7 +195,8 @@ class ProblemSearch:
             if plugin is None:
                 raise ValueError(f"search={method}: {wrong}")
             raise PluginError(f"search {method} of {plugin} failed in {_DOING}: {wrong}")
-        self.open |= {ask.key: ask for ask in asked}
+        for ask in asked:
+            self.open[ask.key] = ask
         return asked
 
     def _wrong(self, ask: Ask) -> str:
@@ -204,8 +205,6 @@ class ProblemSearch:
             return wrong
         if self.nodes.get(ask.node.node_id) is not ask.node:
             return f"it asks about a node that is not of problem {self.problem.problem_id}"
-        return (
-            "it asks for a score, but its `scores` is False"
-            if isinstance(ask, Score) and not self._search.scores
-            else ""
-        )
+        if not self._search.scores and isinstance(ask, Score):
+            return "it asks for a score, but its `scores` is False"
+        return ""

@@ -1,6 +1,6 @@
 """What a run of `search` says of its problems: the candidates of each and what was chosen, from the log alone. Pure."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -10,9 +10,9 @@ from pipeline.core.records import Verdict
 from pipeline.core.schemas import CANDIDATES, SEARCHES
 from pipeline.graders.question import verdict_outcome
 from pipeline.scorers.chain_scores import chain_scores
-from pipeline.searches.base import Found, Search, path_of
+from pipeline.searches.base import Found, path_of
 from pipeline.searches.choice import is_enough
-from pipeline.searches.log import SampleAnswer, ScoreAnswer
+from pipeline.searches.log import ScoreAnswer
 from pipeline.searches.problem import ProblemSearch, SearchProblem
 
 
@@ -23,29 +23,10 @@ class Results(NamedTuple):
     searches: pa.Table
 
 
-def results_of(
-    problems: Iterable[SearchProblem],
-    search: Search,
-    samples: Mapping[int, Sequence[SampleAnswer]],
-    scores: Mapping[int, Sequence[ScoreAnswer]],
-    model: str,
-) -> Results:
-    """The tables `candidates` and `searches` of problems whose searches have ended, from their logs by row.
-
-    `model`: the identity of the scorer. Raises ValueError for a log with other answers than the search asked for, or of a
-    search that has not ended."""
-    ended = []
-    for problem in problems:
-        each = ProblemSearch(problem, search)
-        each.replay(samples.get(problem.row, ()), scores.get(problem.row, ()))
-        if each.unasked:
-            raise ValueError(f"the log has sample {each.unasked[0]}, which this search did not ask for")
-        ended.append(each)
-    return tables_of(ended, search.settings, model)
-
-
 def tables_of(ended: Sequence[ProblemSearch], settings: SearchConfig, model: str) -> Results:
-    """`results_of` for searches that have run."""
+    """The tables `candidates` and `searches` of searches that have ended. `model`: the identity of the scorer.
+
+    Raises ValueError for a search that has not ended."""
     candidates = [row for each in ended for row in _candidate_rows(each, settings, model)]
     return Results(
         candidates=pa.Table.from_pylist(candidates, schema=CANDIDATES),

@@ -8,8 +8,6 @@ import asyncio
 import gc
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from pipeline.config.search import SearchRunConfig
@@ -38,29 +36,27 @@ class _Clock:
     def __init__(self) -> None:
         self.seconds = 0.0
 
-    @contextmanager
-    def stopped(self) -> Iterator[None]:
-        began = time.process_time()
-        try:
-            yield
-        finally:
-            self.seconds += time.process_time() - began
-
 
 class _Policy(OracleEngine):
     clock: _Clock
 
     def _complete(self, request: Request, keep_tokens: bool) -> Completion:
-        with self.clock.stopped():
+        began = time.process_time()
+        try:
             return super()._complete(request, keep_tokens)
+        finally:
+            self.clock.seconds += time.process_time() - began
 
 
 class _Scoring(OracleScoring):
     clock: _Clock
 
     def _scores(self, chain: ChainText) -> StepScores:
-        with self.clock.stopped():
+        began = time.process_time()
+        try:
             return super()._scores(chain)
+        finally:
+            self.clock.seconds += time.process_time() - began
 
 
 def search_runtime() -> None:

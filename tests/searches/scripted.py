@@ -49,7 +49,6 @@ class Scripted:
             given=given,
             groups=answer_groups,
             settings=search.settings,
-            aggregation=search.settings.aggregation,
         )
         return run(Machine(search.search(task)), self.answer, pick)
 

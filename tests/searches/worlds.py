@@ -183,7 +183,6 @@ def task_of(world: TreeWorld, settings: SearchConfig, given: tuple[Node, ...] = 
         given=given,
         groups=answer_groups,
         settings=settings,
-        aggregation=settings.aggregation,
     )
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from pipeline.config.choices import Splitter
 from pipeline.config.label import DataConfig
-from pipeline.data.formulas import open_formula
+from pipeline.data.formulas import may_have_formulas, open_formula
 from pipeline.data.prompts import TokenCut, cut_on_tokens
 from pipeline.data.steps import split
 from pipeline.engines.vllm.detokenize import BROKEN, MOST_CONTEXT, Decode, completion_text, text_after
@@ -75,6 +75,8 @@ class StepCutter:
         if ended:
             ends = _after(before, self._split(before + text))
             return Piece(text=text, cut=cut_on_tokens(text, ends, range(size), texts.of))
+        if self._is_one_step(before, text) and texts.complete:
+            return Piece(text=text, cut=TokenCut(ends=(len(text),), token_ends=(size,)))
         complete = self._complete(before + text)
         opened = open_formula(before + text) if complete and patient else None
         certain = complete if opened is None else [end for end in complete if end <= opened]
@@ -87,6 +89,13 @@ class StepCutter:
         # One more token stands for those that follow: its step is not complete.
         cut = cut_on_tokens(f"{text}X", (*ends, len(text) + 1), range(size + 1), texts.of)
         return Piece(text=text, cut=TokenCut(ends=cut.ends[:-1], token_ends=cut.token_ends[:-1]), held=held)
+
+    def _is_one_step(self, before: str, text: str) -> bool:
+        """Whether a text that is not blank is one step for certain: a line where lines are steps, without a formula near it.
+        This is the usual case, and found without cutting."""
+        if self._data.splitter is not Splitter.newline or text.find("\n") != len(text) - 1:
+            return False
+        return not may_have_formulas(before) and not may_have_formulas(text)
 
     def _complete(self, text: str) -> list[int]:
         """The ends of the steps that end there whatever follows."""

@@ -6,8 +6,9 @@ take the path that it says.
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
 
 from pipeline.core.ids import content_id
 from pipeline.core.records import ChainText, Completion, Finish, Grade, Problem
@@ -49,8 +50,9 @@ class _Running:
         self._encode = work.engine.tokenizer.encode
         times = [each.seconds for each in search.samples.values()] + [each.seconds for each in search.scores.values()]
         # When it would have begun if it had run without a break.
-        self.began = _now() - max(times, default=0.0)
-        self.over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        self.began = loop.time() - max(times, default=0.0)
+        self.over: asyncio.Future[None] = loop.create_future()
         self._last: tuple[Node, str, tuple[int, ...], str] | None = None
 
     def end(self) -> None:
@@ -58,7 +60,7 @@ class _Running:
         if not self.over.done():
             self.over.set_result(None)
 
-    def written(self, ask: Sample, work: "Searching") -> Written:
+    def written(self, ask: Sample, work: "Searching", now: float) -> Written:
         """The sample, of which nothing is written yet."""
         if self._last is None or self._last[0] is not ask.node:  # Samples of a node are asked for together.
             self._last = self._chain(ask.node)
@@ -74,26 +76,90 @@ class _Running:
             stem=stem,
             last_step=last_step,
             limits=work.limits,
-            began=_now(),
+            began=now,
             search_began=self.began,
         )
 
     def _chain(self, node: Node) -> tuple[Node, str, tuple[int, ...], str]:
         """A node with the text and the tokens up to it, and the text of its last step."""
-        path = path_of(node)
-        given = {each.node_id for each in self.search.given}
-        own = next((at for at, each in enumerate(path) if each.node_id not in given), len(path))
-        tokens = self._encode("".join(each.text for each in path[:own]).rstrip(" \t")) if own else []
+        path, own = path_of(node), 0
+        if self.search.given:
+            given = {each.node_id for each in self.search.given}
+            own = next((at for at, each in enumerate(path) if each.node_id not in given), len(path))
+        texts = [each.text for each in path]
+        tokens = self._encode("".join(texts[:own]).rstrip(" \t")) if own else []
         for each in path[own:]:
             tokens += self.search.tokens[each.node_id]
-        return node, "".join(each.text for each in path), tuple(tokens), path[-1].text if path else ""
+        return node, "".join(texts), tuple(tokens), texts[-1] if texts else ""
+
+
+@dataclass(slots=True, eq=False)
+class _Sampling:
+    """A sample of a search while the policy writes it. An object, because a function that hands itself on would stay in memory
+    with all its tokens until the next collection of garbage."""
+
+    unit: "UnitSearches"
+    row: int
+    written: Written
+
+    def ask(self) -> None:
+        """Ask the policy for what comes next."""
+        work, written = self.unit.work, self.written
+        if written.left > 0:
+            work.sampler.ask(written.next_request(work.cutter), self.take)
+        else:
+            work.soon(lambda: self._grade(written.no_place(self.unit.now())))
+
+    def take(self, completion: Completion) -> None:
+        """Go on with a completion."""
+        unit, work, written = self.unit, self.unit.work, self.written
+        work.tokens += completion.n_tokens
+        if not unit.waits(self.row, written.ask.key):
+            unit.sampled(self.row, written.ask.key, None)
+            return
+        answer = written.take(completion, work.cutter, work.engine.tokenizer, work.ending, unit.now())
+        if answer is not None:
+            self._grade(answer)
+        elif written.left > 0:
+            work.sampler.ask(written.next_request(work.cutter), self.take)
+        else:
+            self._grade(written.no_place(unit.now()))
+
+    def _grade(self, answer: SampleAnswer) -> None:
+        """Find the final answer of an ended chain, and its verdict where the right answer is known."""
+        work, written, problem = self.unit.work, self.written, self.written.problem
+        if not answer.ended or answer.finish in (Finish.ENGINE_FAILED, Finish.ABORT):
+            self._end(answer)
+            return
+        if not problem.golds:
+            text = written.stem + answer.text
+            stated = work.checker.final_answer(text, complete=answer.finish is Finish.STOP)
+            self._end(_answered(answer, stated, None))
+            return
+        completion, stem = written.completion(answer), written.stem
+        grade = work.judge.at_once(problem, completion, stem)
+        if grade is not None:
+            self._end(_answered(answer, grade.answer, grade))
+            return
+
+        async def later() -> None:
+            await work.judge.wait_for_capacity()
+            grade = await work.judge.in_time(problem, completion, stem)
+            seconds = self.unit.now() - written.search_began
+            self._end(_answered(answer, grade.answer, grade)._replace(seconds=seconds))
+
+        work.do_later(later())
+
+    def _end(self, answer: SampleAnswer) -> None:
+        self.unit.sampled(self.row, answer.sample_id, answer)
 
 
 class UnitSearches:
     """The searches of a unit, and their answers that are not committed yet: see `Collected`."""
 
     def __init__(self, work: "Searching", problems: Sequence[SearchProblem]) -> None:
-        self._work = work
+        self.work = work
+        self.now = asyncio.get_running_loop().time
         self.searches = {problem.row: ProblemSearch(problem, work.search) for problem in problems}
         self._known: dict[int, _Answers] = {}
         """The answers of the log, by row."""
@@ -152,7 +218,7 @@ class UnitSearches:
             asked = {row: (search.samples, search.scores)[at] for row, search in self.searches.items()}
             unasked = {(row, key) for row, known in self._known.items() for key in known[at] if key not in asked[row]}
             log.leave_out(name, unasked)
-        found = tables_of(list(self.searches.values()), self._work.search.settings, self._work.scorer_model)
+        found = tables_of(list(self.searches.values()), self.work.search.settings, self.work.scorer_model)
         tables = {CANDIDATES: found.candidates, SEARCHES: found.searches}
         return Completed(totals=search_totals(found.searches), tables=tables)
 
@@ -162,7 +228,7 @@ class UnitSearches:
                 self._begin(row)
             for row in chains:
                 while self.searches[row].found is None:
-                    await self._work.until(self._running[row].over)
+                    await self.work.until(self._running[row].over)
                 yield {row: None}
         finally:
             for row in chains:
@@ -171,7 +237,7 @@ class UnitSearches:
     def _begin(self, row: int) -> None:
         """Ask what a search has open."""
         search = self.searches[row]
-        running = self._running[row] = _Running(search, self._work)
+        running = self._running[row] = _Running(search, self.work)
         if search.found is None and not search.open:
             search.begin()
         self._go_on(row, running, list(search.open.values()))
@@ -186,74 +252,33 @@ class UnitSearches:
                 if ask.key in samples:
                     due += reversed(search.take_sample(ask, samples[ask.key]))
                 elif (row, ask.key) not in self._asked:
-                    self._sample(row, running, ask)
+                    self._asked.add((row, ask.key))
+                    _Sampling(self, row, running.written(ask, self.work, self.now())).ask()
                 continue
             nodes = search.to_score(ask)
             if all(node.prefix_id in scores for node in nodes):
                 due += reversed(search.take_scores(ask, [scores[node.prefix_id] for node in nodes]))
             elif (row, ask.key) not in self._asked:
+                self._asked.add((row, ask.key))
                 self._score(row, running, ask)
         if search.found is not None and not running.over.done():
-            self._work.ended += 1
+            self.work.ended += 1
             running.end()
 
-    def _waiting(self, row: int, key: str) -> tuple[_Running, Any] | None:
-        """The search that waits for an answer, with its question; None if it does not any more."""
+    def waits(self, row: int, key: str) -> bool:
+        """Whether a search still waits for an answer."""
         running = self._running.get(row)
-        ask = None if running is None else running.search.open.get(key)
-        return None if running is None or ask is None else (running, ask)
+        return running is not None and key in running.search.open
 
-    def _sample(self, row: int, running: _Running, ask: Sample) -> None:
-        work, written = self._work, running.written(ask, self._work)
-        self._asked.add((row, ask.key))
-
-        def take(completion: Completion) -> None:
-            work.tokens += completion.n_tokens
-            if self._waiting(row, ask.key) is None:
-                self._asked.discard((row, ask.key))
-                return
-            answer = written.take(completion, work.cutter, work.engine.tokenizer, work.ending, _now())
-            if answer is None and written.left > 0:
-                work.sampler.ask(written.next_request(work.cutter), take)
-            else:
-                self._grade(row, written, answer or written.no_place(_now()))
-
-        if written.left > 0:
-            work.sampler.ask(written.next_request(work.cutter), take)
-        else:
-            work.soon(lambda: self._grade(row, written, written.no_place(_now())))
-
-    def _grade(self, row: int, written: Written, answer: SampleAnswer) -> None:
-        """Find the final answer of an ended chain, and its verdict where the right answer is known."""
-        work, problem = self._work, written.problem
-        if not answer.ended or answer.finish in (Finish.ENGINE_FAILED, Finish.ABORT):
-            self._sampled(row, written, answer)
+    def sampled(self, row: int, key: str, answer: SampleAnswer | None) -> None:
+        """Go on with an answer of the policy, if its search still waits for it. None: it did not when the policy had written
+        it."""
+        self._asked.discard((row, key))
+        running = self._running.get(row)
+        if answer is None or running is None or (ask := running.search.open.get(key)) is None:
             return
-        if not problem.golds:
-            text = written.stem + answer.text
-            stated = work.checker.final_answer(text, complete=answer.finish is Finish.STOP)
-            self._sampled(row, written, _answered(answer, stated, None))
-            return
-        completion, stem = written.completion(answer), written.stem
-        grade = work.judge.at_once(problem, completion, stem)
-        if grade is not None:
-            self._sampled(row, written, _answered(answer, grade.answer, grade))
-            return
-
-        async def later() -> None:
-            await work.judge.wait_for_capacity()
-            grade = await work.judge.in_time(problem, completion, stem)
-            seconds = _now() - written.search_began
-            self._sampled(row, written, replace(_answered(answer, grade.answer, grade), seconds=seconds))
-
-        work.do_later(later())
-
-    def _sampled(self, row: int, written: Written, answer: SampleAnswer) -> None:
-        self._asked.discard((row, answer.sample_id))
-        if (waiting := self._waiting(row, answer.sample_id)) is None:
-            return
-        running, ask = waiting
-        self._new[row][0][answer.sample_id] = answer
+        assert isinstance(ask, Sample)
+        self._new[row][0][key] = answer
         self._go_on(row, running, running.search.take_sample(ask, answer))
 
     def _score(self, row: int, running: _Running, ask: Score) -> None:
@@ -265,19 +290,16 @@ class UnitSearches:
             steps=tuple(node.text.strip() for node in path),
             prefix_ids=tuple(node.prefix_id for node in path),
         )
-        began = _now()
-        self._asked.add((row, ask.key))
+        self.work.scores_of(chain, partial(self._scored, row, ask.key, path, self.now()))
 
-        def take(found: StepScores) -> None:
-            self._asked.discard((row, ask.key))
-            if (waiting := self._waiting(row, ask.key)) is not None:
-                self._scored(row, *waiting, found, began)
-
-        self._work.scores_of(chain, take)
-
-    def _scored(self, row: int, running: _Running, ask: Score, found: StepScores, began: float) -> None:
-        path = path_of(ask.node)
-        now, wanted = _now(), {node.prefix_id for node in running.search.to_score(ask)}
+    def _scored(self, row: int, key: str, path: Sequence[Node], began: float, found: StepScores) -> None:
+        """Go on with the scores of a chain, if its search still waits for them."""
+        self._asked.discard((row, key))
+        running = self._running.get(row)
+        if running is None or (ask := running.search.open.get(key)) is None:
+            return
+        assert isinstance(ask, Score)
+        now, wanted = self.now(), {node.prefix_id for node in running.search.to_score(ask)}
         answers = []
         for step, node in enumerate(path, start=1):
             if node.prefix_id not in wanted:
@@ -287,7 +309,7 @@ class UnitSearches:
                 ScoreAnswer(
                     prefix_id=node.prefix_id,
                     step=step,
-                    score=self._work.calibrated(step, raw),
+                    score=self.work.calibrated(step, raw),
                     raw_score=raw,
                     reliability=None if found.reliability is None else found.reliability[step - 1],
                     fault=(found.fault or None) if raw is None else None,
@@ -315,7 +337,7 @@ def _answers(log: UnitLog, rows: Mapping[int, object]) -> dict[int, _Answers]:
 
 def _answered(answer: SampleAnswer, stated: str | None, grade: Grade | None) -> SampleAnswer:
     text = storable(stated[:MAX_ANSWER_KEPT]) if stated else None
-    return replace(answer, answer=text, verdict=None if grade is None else grade.verdict)
+    return answer._replace(answer=text, verdict=None if grade is None else grade.verdict)
 
 
 def _chain_text(problem: SearchProblem) -> ChainText:
@@ -327,7 +349,3 @@ def _chain_text(problem: SearchProblem) -> ChainText:
         prefix_ids=(),
         golds=problem.golds,
     )
-
-
-def _now() -> float:
-    return asyncio.get_running_loop().time()

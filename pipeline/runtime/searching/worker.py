@@ -31,10 +31,7 @@ from pipeline.runtime.worker import Snapshot
 from pipeline.scorers.base import ScoringEngine, StepScores
 from pipeline.scorers.registry import open_scorer, scorer_for
 from pipeline.searches.base import Search
-from pipeline.searches.log import (
-    SampleAnswer,
-    failure,
-)
+from pipeline.searches.log import SampleAnswer, failure
 from pipeline.searches.problem import search_problems
 from pipeline.searches.registry import search_for
 from pipeline.storage.location import storage_at
