@@ -173,13 +173,13 @@ class UnitSearches:
         for row, (samples, scores) in self._known.items():
             search, (new_samples, new_scores) = self.searches[row], self._new[row]
             known = {**new_samples, **samples}, {**new_scores, **scores}
-            if known == (search.samples, search.scores):
-                continue
-            search.replay(known[0].values(), known[1].values())
-            if (before := self._running.get(row)) is not None:
-                self._begin(row)
-                before.end()
-            # What followed from an answer that the log has otherwise is not asked for any more.
+            if known != (search.samples, search.scores):
+                search.replay(known[0].values(), known[1].values())
+                if (before := self._running.get(row)) is not None:
+                    self._begin(row)
+                    before.end()
+            # The log may have an answer that is equal to a new one. What followed from an answer that the log has otherwise is
+            # not asked for any more.
             self._new[row] = (
                 {key: each for key, each in new_samples.items() if key in search.samples and key not in samples},
                 {key: each for key, each in new_scores.items() if key in search.scores and key not in scores},

@@ -21,8 +21,11 @@ from pipeline.scorers.base import StepScores
 from pipeline.scorers.oracle import OracleScoring
 from pipeline.searches.base import WHOLE, Sample
 from pipeline.searches.log import root_of
+from pipeline.storage.commits import CommitState, encode_commit, record_sequence
+from pipeline.storage.local import LocalStorage
 from pipeline.storage.location import storage_at
 from pipeline.storage.stored_search import CANDIDATES, SAMPLES, SEARCHES, STEP_SCORES, stored_search
+from tests.bench.scale.run import QuickDisk
 from tests.runtime.searching.starts import MortalDisk, at_once, started, with_engines
 from tests.runtime.searching.tables import TABLES, assert_alike, tables
 from tests.searches.runs import search_in, settings, sums
@@ -154,6 +157,35 @@ def test_two_drivers_of_one_search_end_with_its_tables(
     """Without a lock both do all the work, and each takes what the other one has committed."""
     config = beam(tmp_path, *SLOW, "run.lock=false")
     assert at_once(lambda: started(config), lambda: started(config)) == []
+    assert_alike(tables(config.run_dir), calm["beam"])
+    assert_sound(config.run_dir)
+
+
+class Twin(QuickDisk):
+    """Another driver is always quicker by a moment at first: it has the same answers, and the name of the commit."""
+
+    commits = 4
+
+    def link(self, path: str, new_path: str) -> None:
+        super().link(path, new_path)
+        name = Path(new_path)
+        if name.parent.name == "commits" and name.stem.startswith("unit-") and self.commits:
+            self.commits -= 1
+            unit_id, number = name.stem.removeprefix("unit-").rsplit("-", 1)
+            sequence = record_sequence(LocalStorage(name.parent.parent), "unit", unit_id)
+            commit = sequence.commits[int(number)]
+            assert commit.state is CommitState.PART
+            name.write_bytes(encode_commit(replace(commit, seconds=commit.seconds + 1)))
+            raise FileExistsError(new_path)
+
+
+def test_answers_that_the_log_has_already_are_not_committed_again(
+    calm: dict[str, dict[str, pl.DataFrame]], tmp_path: Path
+) -> None:
+    config = beam(tmp_path, *SLOW, "run.lock=false")
+    twin = Twin()
+    started(config, twin)
+    assert not twin.commits
     assert_alike(tables(config.run_dir), calm["beam"])
     assert_sound(config.run_dir)
 
