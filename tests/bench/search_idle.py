@@ -24,7 +24,7 @@ from pipeline.engines.oracle import ByteTokenizer
 from pipeline.engines.oracle_tree import Tree
 from pipeline.runtime.searching.worker import Searching, searching_work
 from pipeline.scorers.base import ScoringEngine, StepScores
-from pipeline.searches.registry import search_for
+from pipeline.searches.registry import SEARCHES, search_for
 from tests.bench.scale.cache import BLOCK, PrefixCache
 from tests.bench.scale.engine import Reply, VirtualEngine
 from tests.bench.scale.pace import QWEN_7B, Pace
@@ -34,7 +34,6 @@ from tests.runtime.searching.starts import started
 from tests.searches.runs import settings, sums
 
 PROBLEMS, ALONE = 500, 10
-METHODS = ("best_of_n", "beam", "particle", "mcts")
 SLOTS = 256
 N = 16
 STEP_TOKENS = 60
@@ -184,7 +183,7 @@ def search_idle() -> None:
     print(f"\nsearch: n = {N}, {SLOTS} slots of the policy; {QWEN_7B.name} as policy and as scorer, virtual clock")
     print("idle is wanted <= 5 %; tail: the part of it after the policy was full for the last time")
     print(f"  {'method':<11}{'devices':>7}  {'problems':<14}{'s/problem':>9}{'idle':>8}{'tail':>8}{'scorer busy':>13}")
-    for method in METHODS:
+    for method in SEARCHES.our_settings():
         for shared in (False, True):
             _print(method, shared, "at once", play(method, PROBLEMS, shared=shared))
         _print(method, False, "one by one", play(method, ALONE, shared=False, alone=True))
