@@ -109,6 +109,11 @@ class Solved(Shown):
             yield "trusted", "yes" if self.trusted else "no"
         if not self.steps:
             yield "no chain", f"the search ended with {self.stopped}"
+        if self.share is not None and self.alternatives:
+            yield (
+                "agreement",
+                f"{format_percent(self.share)} of {len(self.alternatives) + 1:,} candidates state this answer",
+            )
         yield from zip(["others", *[""] * SHOWN_ANSWERS], self._other_answers(), strict=False)
         yield "tokens", f"{self.policy_tokens:,} of the policy, {self.scorer_tokens:,} of the scorer"
 
@@ -120,8 +125,6 @@ class Solved(Shown):
             best = max(scores, default=None)
             score = "" if best is None else f", best score {best:.2f}"
             yield f"{printable(str(answer))}: {format_count(count, 'candidate')}{score}"
-        if self.share is not None and self.alternatives:
-            yield f"{format_percent(self.share)} of {len(self.alternatives) + 1:,} candidates agree with the answer"
 
     def _mark(self, number: int) -> str:
         marks = ["the weakest step"] if number == self.weakest and len(self.steps) > 1 else []

@@ -72,7 +72,7 @@ def coverage_curve(found: Coverage) -> Figure | None:
     if not found.points:
         return None
     rows = [{"coverage": point.coverage, **_ends(point.accuracy)} for point in found.points]
-    x = alt.X("coverage:Q", title="share of problems, the most confident ones", axis=_percents(), scale=_UNIT)
+    x = alt.X("coverage:Q", title="share of the graded choices, the most confident ones", axis=_percents(), scale=_UNIT)
     base = alt.Chart(rows_of(rows)).encode(x=x)
     band = base.mark_rule(strokeWidth=2, color=ACCENT).encode(
         y=alt.Y("low:Q", title="accuracy", scale=_UNIT, axis=_TITLED), y2="high:Q"
@@ -86,10 +86,11 @@ def coverage_curve(found: Coverage) -> Figure | None:
         "which choices to trust, and which problems to leave to people. Bars are 95 % intervals over problems.",
         svg=draw_svg(band + line),
         numbers=Table(
-            heads=("coverage", "accuracy", "interval", "confidence from"),
+            heads=("coverage", "choices", "accuracy", "interval", "confidence from"),
             rows=tuple(
                 (
                     format_percent(point.coverage),
+                    f"{point.used:,}",
                     _three(point.accuracy.value),
                     between(point.accuracy),
                     _three(point.least),

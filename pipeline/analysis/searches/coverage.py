@@ -23,10 +23,11 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoveragePoint:
-    """`accuracy` of the share `coverage` of the searches, those with the most confidence. `least`: the confidence of the last
-    of them; None if it has none."""
+    """`accuracy` of the share `coverage` of the searches, the `used` ones with the most confidence. `least`: the confidence of
+    the last of them; None if it has none."""
 
     coverage: float
+    used: int
     accuracy: Interval
     least: float | None
 
@@ -88,6 +89,7 @@ def _points(claimed: Sequence[ProblemSearch], seed: int, coverages: Sequence[flo
         found.append(
             CoveragePoint(
                 coverage=each,
+                used=used,
                 accuracy=with_ends(accuracy, len(set(problems[:used].tolist()))),
                 least=least if np.isfinite(least) else None,
             )
