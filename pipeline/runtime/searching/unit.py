@@ -95,7 +95,7 @@ class _Running:
 
 @dataclass(slots=True, eq=False)
 class _Sampling:
-    """A sample of a search while the policy writes it. An object, because a function that hands itself on would stay in memory
+    """A sample of a search while the policy writes it. An object, because a function that refers to itself would stay in memory
     with all its tokens until the next collection of garbage."""
 
     unit: "UnitSearches"
