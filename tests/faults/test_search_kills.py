@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.faults, pytest.mark.timeout(280)]
 METHODS = ("best_of_n", "beam", "mcts")
 PROBLEMS = 24
 KILLS = 12
-SMALL = ("search.n=8", "run.unit_problems=6")
+SMALL = ("search.n=8", "run.unit_problems=3", "run.units_in_flight=1")
 SLOW = ("policy.oracle.tokens_per_second=40000", "run.flush_seconds=0.03", "run.progress_seconds=0.05")
 
 _PROCESSES = multiprocessing.get_context("forkserver")
