@@ -114,7 +114,7 @@ def _answers(figures: "SearchFigures", accept: float | None) -> Iterator[str]:
     if unknown := figures.problems - figures.known:
         yield f"not claimed: {format_count(unknown, 'problem')} without a known answer"
     if accept is not None and figures.trusted is not None:
-        of = f"; of {figures.graded_trusted:,} graded ones {figures.right_trusted:,} are right"
+        of = f"; right: {figures.right_trusted:,} of {figures.graded_trusted:,} of them with an answer that can be graded"
         yield (
             f"trusted: {figures.trusted:,} of {figures.problems:,} problems reach search.accept"
             f"{of if figures.graded_trusted else ''}"

@@ -129,7 +129,7 @@ def test_what_is_trusted_is_counted_over_all_searches() -> None:
     said = list(trust_sentences(trust, 0.95, calibrated=False))
     assert "search.accept=0.95: 60 %" in said[0]
     assert "of 5 searches are trusted" in said[0]
-    assert said[1].startswith("of 2 trusted choices 50 %")
+    assert said[1].startswith("of 2 trusted choices that can be graded 50 %")
     assert len(said) == 2
 
 

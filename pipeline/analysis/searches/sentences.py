@@ -72,8 +72,9 @@ def trust_sentences(trust: Trust, accept: float | None, *, calibrated: bool) -> 
         yield "accuracy is claimed for none of the trusted ones"
         return
     others = trust.accuracy_of_others
-    yield f"of {trust.claimed:,} trusted choices {percent(trust.accuracy)} are right" + (
-        f", of the others {percent(others)}" if others.value is not None else ""
+    yield (
+        f"of {format_count(trust.claimed, 'trusted choice')} that can be graded {percent(trust.accuracy)} are right"
+        + (f", of the others {percent(others)}" if others.value is not None else "")
     )
     if calibrated and accept is not None and trust.accuracy.high is not None and trust.accuracy.high < accept:
         yield f"that is less than search.accept={accept:g} promises: make the calibration again with fresh rollouts"
