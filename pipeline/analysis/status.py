@@ -296,11 +296,12 @@ def _searches(status: RunStatus) -> Iterator[str]:
             f"{format_count(totals.chains, 'problem')}{whose}, {format_count(totals.prefixes, 'sampled step')}",
         )
         if known := totals.correct + totals.incorrect + totals.no_answer + totals.ungraded:
-            others = f"; {totals.chains - known:,} without a verdict" if totals.chains > known else ""
+            others = totals.chains - known
+            why = "no known answer, one that the grader cannot read, or no chain"
             yield _line(
                 "",
                 f"{totals.correct:,} right, {totals.incorrect:,} wrong, {totals.no_answer:,} without an answer, "
-                f"{totals.ungraded:,} ungraded{others}",
+                f"{totals.ungraded:,} ungraded{f'; {others:,} with {why}' if others else ''}",
             )
     if totals.engine_failed:
         yield _line("", f"{format_count(totals.engine_failed, 'problem')} not searched: no engine survived it")
