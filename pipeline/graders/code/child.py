@@ -356,7 +356,8 @@ class _Looks:
         return time.clock_gettime((~self._pid << 3) | 2) >= self._task.cpu_seconds
 
     def _has_too_many_threads(self) -> bool:
-        return count_threads(self._pid) > MAX_THREADS
+        # A probe starts as many as it can.
+        return self._task.kind != TaskKind.PROBE and count_threads(self._pid) > MAX_THREADS
 
     def _fills_its_folder(self) -> bool:
         """Stops at the first file too many, because a program may add files faster than they are listed."""
