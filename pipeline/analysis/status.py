@@ -297,11 +297,11 @@ def _searches(status: RunStatus) -> Iterator[str]:
         )
         if known := totals.correct + totals.incorrect + totals.no_answer + totals.ungraded:
             others = totals.chains - known
-            why = "no known answer, one that the grader cannot read, or no chain"
+            why = f"; {others:,} with no known answer, one that the grader cannot read, or no chain" if others else ""
             yield _line(
                 "",
                 f"{totals.correct:,} right, {totals.incorrect:,} wrong, {totals.no_answer:,} without an answer, "
-                f"{totals.ungraded:,} ungraded{f'; {others:,} with {why}' if others else ''}",
+                f"{totals.ungraded:,} ungraded{why}",
             )
     if totals.engine_failed:
         yield _line("", f"{format_count(totals.engine_failed, 'problem')} not searched: no engine survived it")

@@ -9,7 +9,7 @@ from pipeline.config.search import SearchConfig
 from pipeline.core.records import Verdict
 from pipeline.core.schemas import CANDIDATES, SEARCHES
 from pipeline.graders.question import verdict_outcome
-from pipeline.scorers.chain_scores import chain_scores
+from pipeline.scorers.chain_scores import chain_score, chain_scores
 from pipeline.searches.base import Found, path_of
 from pipeline.searches.choice import is_enough
 from pipeline.searches.log import ScoreAnswer
@@ -100,7 +100,7 @@ def _search_row(each: ProblemSearch, settings: SearchConfig) -> dict[str, Any]:
         "final_answer": None if chosen is None else chosen.answer,
         "outcome": _outcome(verdict),
         "verdict": None if verdict is None else verdict.value,
-        "score": chain_scores(step_scores).score_by(settings.aggregation),
+        "score": chain_score(step_scores, settings.aggregation),
         "confidence": found.confidence,
         "trusted": _trusted(found, answers[-1] if answers else None, settings),
         "weakest_step": weakest_step(step_scores),

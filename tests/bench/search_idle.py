@@ -161,13 +161,13 @@ def play(method: str, problems: int, *, shared: bool, alone: bool = False) -> Se
         config = settings(Path(folder), sums(problems), *words)
         blocks = (QWEN_7B.kv_tokens - SLOTS * GENERATED_TOKENS) // BLOCK
         engine = SharedEngine(QWEN_7B, Replies(config), capacity=SLOTS, cache_blocks=blocks)
-        scorers: list[VirtualScorer] = []
+        made: list[VirtualScorer | None] = []
 
         def work(config: SearchRunConfig, around: Surroundings) -> Searching:
             truth = searching_work(config, around).scoring
-            if truth is not None:  # None: the method asks for no scores.
-                scorers.append(VirtualScorer(QWEN_7B, truth, engine if shared else None))
-            return Searching(config, search_for(config.search), engine, scorers[-1] if truth is not None else None)
+            # A method that asks for no scores has none.
+            made.append(None if truth is None else VirtualScorer(QWEN_7B, truth, engine if shared else None))
+            return Searching(config, search_for(config.search), engine, made[-1])
 
         seconds = started(config, FarDisk(), work).seconds_working
     return Searched(
@@ -175,7 +175,7 @@ def play(method: str, problems: int, *, shared: bool, alone: bool = False) -> Se
         seconds=seconds,
         idle=engine.work.unfilled_seconds / seconds,
         tail=engine.tail_seconds / seconds,
-        scoring=sum(each.busy_seconds for each in scorers) / seconds,
+        scoring=made[0].busy_seconds / seconds if made[0] else 0.0,
     )
 
 

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pipeline.core.ids import content_id
 from pipeline.core.records import ChainText, Completion, Finish, Grade, Problem
@@ -115,15 +115,13 @@ class _Sampling:
         unit, work, written = self.unit, self.unit.work, self.written
         work.tokens += completion.n_tokens
         if not unit.waits(self.row, written.ask.key):
-            unit.sampled(self.row, written.ask.key, None)
+            unit.drop(self.row, written.ask.key)
             return
         answer = written.take(completion, work.cutter, work.engine.tokenizer, work.ending, unit.now())
-        if answer is not None:
-            self._grade(answer)
-        elif written.left > 0:
-            work.sampler.ask(written.next_request(work.cutter), self.take)
+        if answer is None:
+            self.ask()
         else:
-            self._grade(written.no_place(unit.now()))
+            self._grade(answer)
 
     def _grade(self, answer: SampleAnswer) -> None:
         """Find the final answer of an ended chain, and its verdict where the right answer is known."""
@@ -151,7 +149,7 @@ class _Sampling:
         work.do_later(later())
 
     def _end(self, answer: SampleAnswer) -> None:
-        self.unit.sampled(self.row, answer.sample_id, answer)
+        self.unit.sampled(self.row, answer)
 
 
 class UnitSearches:
@@ -267,19 +265,26 @@ class UnitSearches:
 
     def waits(self, row: int, key: str) -> bool:
         """Whether a search still waits for an answer."""
-        running = self._running.get(row)
-        return running is not None and key in running.search.open
+        return self._waiting(row, key) is not None
 
-    def sampled(self, row: int, key: str, answer: SampleAnswer | None) -> None:
-        """Go on with an answer of the policy, if its search still waits for it. None: it did not when the policy had written
-        it."""
+    def drop(self, row: int, key: str) -> None:
+        """Note that the engines no longer have a question."""
         self._asked.discard((row, key))
-        running = self._running.get(row)
-        if answer is None or running is None or (ask := running.search.open.get(key)) is None:
+
+    def sampled(self, row: int, answer: SampleAnswer) -> None:
+        """Go on with an answer of the policy, if its search still waits for it."""
+        self.drop(row, answer.sample_id)
+        if (waiting := self._waiting(row, answer.sample_id)) is None:
             return
-        assert isinstance(ask, Sample)
-        self._new[row][0][key] = answer
+        running, ask = waiting
+        self._new[row][0][answer.sample_id] = answer
         self._go_on(row, running, running.search.take_sample(ask, answer))
+
+    def _waiting(self, row: int, key: str) -> tuple[_Running, Any] | None:
+        """The search that waits for an answer, with its question; None if it does not any more."""
+        running = self._running.get(row)
+        ask = None if running is None else running.search.open.get(key)
+        return None if running is None or ask is None else (running, ask)
 
     def _score(self, row: int, running: _Running, ask: Score) -> None:
         path = path_of(ask.node)
@@ -294,11 +299,10 @@ class UnitSearches:
 
     def _scored(self, row: int, key: str, path: Sequence[Node], began: float, found: StepScores) -> None:
         """Go on with the scores of a chain, if its search still waits for them."""
-        self._asked.discard((row, key))
-        running = self._running.get(row)
-        if running is None or (ask := running.search.open.get(key)) is None:
+        self.drop(row, key)
+        if (waiting := self._waiting(row, key)) is None:
             return
-        assert isinstance(ask, Score)
+        running, ask = waiting
         now, wanted = self.now(), {node.prefix_id for node in running.search.to_score(ask)}
         answers = []
         for step, node in enumerate(path, start=1):
