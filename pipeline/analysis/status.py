@@ -499,7 +499,7 @@ def _now(status: RunStatus) -> Iterator[str]:
     if seen is None or status.condition.state is StartState.FINISHED:
         return
     last = seen.start.status
-    yield _line("now" if seen.at_work else "last seen", printable(last.stage))
+    yield _line("now" if seen.at_work else "at last", printable(last.stage))
     for name, words in status_items(last, status.pace, None):
         if seen.at_work or name != "left":
             yield _line("", f"{name:<9} {words}")

@@ -166,7 +166,7 @@ def test_the_error_that_ended_a_run_is_printed_once(run_dir: Path) -> None:
     text = printed(run_dir)
     assert text.count(str(FULL)) == 1
     assert f"state     failed: {FULL} (and 2 other workers could not start either)\n" in text
-    assert "last seen replacing a worker\n" in text
+    assert "at last   replacing a worker\n" in text
     assert "warning   a worker was replaced: another error\n" in text
 
 
@@ -188,7 +188,7 @@ def test_a_start_on_this_machine_is_dead_when_its_process_is(run_dir: Path) -> N
     report(run_dir, ended="", pid=gone.pid, process=f"{boot} {names} {gone.pid} 1", status=WORKING)
     text = printed(run_dir)
     assert "state     dead: its process is gone; last heartbeat 3 s ago" in text
-    assert "last seen labelling" in text
+    assert "at last   labelling" in text
     assert "left" not in text
 
 
