@@ -58,15 +58,24 @@ def label_frames(storage: Storage, columns: Sequence[str] | None = None) -> Iter
 def frames_of(storage: Storage, run: StoredRun, columns: Sequence[str] | None = None) -> Iterator[pl.DataFrame]:
     """Like `label_frames`, for a run whose records are already read."""
     for shard in _current(run):
-        file = verified_file(storage, shard)
-        if is_former(file.schema_arrow.names) and not SAME_IN_3.issuperset(
-            LABELS_3.names if columns is None else {*columns} - _MADE
-        ):
-            raise FormerLabels(_refusal(storage, run))
-        if columns is None:
-            yield pl.DataFrame(file.read(use_threads=False))
-        else:
-            yield _with_made(file, run.changes, columns)
+        yield _frame(storage, run, shard, columns)
+
+
+def unit_labels(storage: Storage, run: StoredRun, unit_id: str, columns: Sequence[str]) -> pl.DataFrame | None:
+    """The current labels of one unit; None if it has none. Raises as `frames_of` does."""
+    shards = current_shards(run.wholes, run.edition).get(unit_id, ())
+    return _frame(storage, run, shards[0], columns) if shards else None
+
+
+def _frame(storage: Storage, run: StoredRun, shard: ShardRecord, columns: Sequence[str] | None) -> pl.DataFrame:
+    file = verified_file(storage, shard)
+    if is_former(file.schema_arrow.names) and not SAME_IN_3.issuperset(
+        LABELS_3.names if columns is None else {*columns} - _MADE
+    ):
+        raise FormerLabels(_refusal(storage, run))
+    if columns is None:
+        return pl.DataFrame(file.read(use_threads=False))
+    return _with_made(file, run.changes, columns)
 
 
 def has_consensus(storage: Storage, run: StoredRun) -> bool:

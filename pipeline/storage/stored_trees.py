@@ -1,0 +1,166 @@
+"""The rollout trees of a run directory, read through its commit records, one unit at a time."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+
+from pipeline.config.label import DataConfig, EstimatorConfig
+from pipeline.config.recorded_settings import chosen_settings, settings_section
+from pipeline.core.errors import UsageError
+from pipeline.estimators.registry import ESTIMATORS, estimator_for
+from pipeline.storage.commits import Commit
+from pipeline.storage.editions import VERDICTS, current_shards
+from pipeline.storage.shards import read_shard
+from pipeline.storage.storage import Storage
+from pipeline.storage.stored_labels import frames_of, unit_labels
+from pipeline.storage.stored_run import StoredRun
+from pipeline.storage.units import UnitRef
+from pipeline.trees.cut import StepCut, step_cut
+from pipeline.trees.fair import fair_rounds
+from pipeline.trees.posterior import MeasuredStep, learned_strength
+from pipeline.trees.tree import FairRounds, LabelledChain, RolloutTree, StepLabel, WrittenRollout, rollout_tree
+
+_ROLLOUTS = ("rollout_id", "prefix_id", "issue_index", "round", "text", "finish", "verdict", "n_tokens")
+_BLANKS = " \t"
+_PER_PREFIX = ("value", "value_sd", "unbiased_value", "p_above", "low", "high", "n_correct", "n_rollouts", "origin")
+"""The fields of a `StepLabel` but the last, as columns of `labels`."""
+_CHAIN = ("chain_id", "problem_id", "source_id", "problem", "gold_answer", "steps", "solution", "step_ends", "outcome")
+COLUMNS = (*_CHAIN, "root_prefix_id", "prefix_ids", *_PER_PREFIX, "label", *(f"root_{name}" for name in _PER_PREFIX))
+"""The columns of `labels` that trees are made from."""
+_COUNTS = ("root_n_correct", "root_n_rollouts", "prefix_ids", "n_correct", "n_rollouts")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProblemTree:
+    """The rollout tree of a problem. `source_ids`: the user's own ids of its rows."""
+
+    problem: str
+    gold_answer: str
+    source_ids: tuple[str, ...]
+    tree: RolloutTree
+
+
+class StoredTrees:
+    """Reads the trees of a run. `threshold`: that of its labels. `fair`: see `trees.fair`.
+
+    Raises StoreError for a damaged file, and UsageError for labels of schema 3.
+    """
+
+    def __init__(self, storage: Storage, run: StoredRun) -> None:
+        self._storage = storage
+        self._run = run
+        self._cut: StepCut = step_cut(settings_section(run.identity, "data", DataConfig))
+        estimator = estimator_for(chosen_settings(run.identity, EstimatorConfig, ESTIMATORS))
+        self.threshold = chosen_settings({**run.identity, **run.settings}, EstimatorConfig, ESTIMATORS).threshold
+        self.fair: FairRounds = fair_rounds(estimator)
+        self._verdicts = current_shards(run.wholes, run.edition, VERDICTS)
+
+    @cached_property
+    def strength(self) -> float:
+        """How far the values of steps are from those of the steps before, see `trees.posterior`: learned from all prefixes."""
+        return learned_strength(
+            step for frame in frames_of(self._storage, self._run, _COUNTS) for step in _measured_steps(frame)
+        )
+
+    def units(self) -> Iterator[tuple[UnitRef, list[ProblemTree]]]:
+        """The trees of each finished unit, in the order of the input. A problem of a grown input may be in several units."""
+        for unit in self._run.units:
+            whole = self._run.wholes.get(unit.unit_id)
+            labels = None if whole is None else unit_labels(self._storage, self._run, unit.unit_id, COLUMNS)
+            if whole is not None and labels is not None:
+                yield unit, list(self._trees(unit, whole, labels))
+
+    def of_problem(self, name: str) -> list[ProblemTree]:
+        """The trees of a problem: by its id, its text, or the id of one of its rows. Raises UsageError if the run has none."""
+        found: list[ProblemTree] = []
+        for unit in self._run.units:
+            whole = self._run.wholes.get(unit.unit_id)
+            if whole is None:
+                continue
+            keys = unit_labels(self._storage, self._run, unit.unit_id, ("problem_id", "source_id", "problem"))
+            if keys is None or not keys.select(pl.any_horizontal(pl.all() == name).any()).item():
+                continue
+            labels = unit_labels(self._storage, self._run, unit.unit_id, COLUMNS)
+            assert labels is not None
+            wanted = labels.filter(pl.any_horizontal(pl.col("problem_id", "source_id", "problem") == name))[
+                "problem_id"
+            ]
+            found += self._trees(unit, whole, labels.filter(pl.col("problem_id").is_in(wanted.implode())))
+        if not found:
+            raise UsageError(
+                f"{self._storage.run_dir} has no labelled problem {name[:80]!r}: give the id of a row, a problem_id of "
+                "`labels`, or the text of a problem"
+            )
+        return found
+
+    def _trees(self, unit: UnitRef, whole: Commit, labels: pl.DataFrame) -> Iterator[ProblemTree]:
+        problems: dict[str, list[dict[str, Any]]] = {}
+        for row in labels.iter_rows(named=True):
+            problems.setdefault(row["problem_id"], []).append(row)
+        rollouts = self._rollouts(unit, whole, problems)
+        for problem_id, rows in problems.items():
+            sources = dict.fromkeys(str(row["source_id"]) for row in rows if row["source_id"] is not None)
+            yield ProblemTree(
+                problem=rows[0]["problem"],
+                gold_answer=rows[0]["gold_answer"],
+                source_ids=tuple(sources),
+                tree=rollout_tree(problem_id, map(_chain, rows), rollouts[problem_id], self._cut, self.fair),
+            )
+
+    def _rollouts(
+        self, unit: UnitRef, whole: Commit, problems: Mapping[str, object]
+    ) -> defaultdict[str, list[WrittenRollout]]:
+        """The rollouts of a unit by problem, with their present verdicts."""
+        later: dict[str, str] = {}
+        for shard in self._verdicts.get(unit.unit_id, ()):
+            verdicts = read_shard(self._storage, shard, ("rollout_id", "verdict"))
+            later |= zip(*(map(str, verdicts[name].to_pylist()) for name in ("rollout_id", "verdict")), strict=True)
+        found: defaultdict[str, list[WrittenRollout]] = defaultdict(list)
+        for shard in whole.shards:
+            if shard.table == "rollouts":
+                table = read_shard(self._storage, shard, (*_ROLLOUTS, "problem_id"))
+                for problem_id, *values in zip(*_columns(table), strict=True):
+                    if problem_id in problems:
+                        rollout = WrittenRollout(*values)
+                        found[problem_id].append(
+                            rollout._replace(verdict=later[rollout.rollout_id]) if later else rollout
+                        )
+        return found
+
+
+def _measured_steps(labels: pl.DataFrame) -> Iterator[MeasuredStep]:
+    """The counts of each prefix of a unit, with those of the prefix before it."""
+    seen: set[str] = set()
+    for root_correct, root_graded, prefix_ids, correct, graded in labels.iter_rows():
+        before = root_correct, root_graded
+        for prefix_id, *counts in zip(prefix_ids, correct, graded, strict=True):
+            if prefix_id not in seen:
+                seen.add(prefix_id)
+                yield MeasuredStep(*before, *counts)
+            before = counts[0], counts[1]
+
+
+def _columns(table: pa.Table) -> list[list[Any]]:
+    return [table[name].to_pylist() for name in ("problem_id", *_ROLLOUTS)]
+
+
+def _chain(row: Mapping[str, Any]) -> LabelledChain:
+    of_steps = zip(*(row[name] for name in (*_PER_PREFIX, "label")), strict=True)
+    return LabelledChain(
+        chain_id=row["chain_id"],
+        steps=row["steps"],
+        stems=_stems(row["solution"], row["step_ends"]),
+        prefix_ids=(row["root_prefix_id"], *row["prefix_ids"]),
+        labels=(StepLabel(*(row[f"root_{name}"] for name in _PER_PREFIX)), *(StepLabel(*each) for each in of_steps)),
+        outcome=row["outcome"],
+    )
+
+
+def _stems(solution: str, ends: Sequence[int]) -> list[str]:
+    """The text of each step as the policy saw it last: without blanks at its end, but with line ends."""
+    return [solution[begin:end].rstrip(_BLANKS) for begin, end in zip((0, *ends), ends, strict=False)]

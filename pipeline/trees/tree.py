@@ -1,0 +1,267 @@
+"""What a policy wrote for one problem, as a tree: its chains and the rollouts of their prefixes, joined where their steps
+have equal texts. Pure.
+
+A node is a prefix: the problem and some steps, without white space around each of them. Prefixes with equal texts and
+different tokens are one node. A chain that ends with a step and one that goes on after it are two nodes, because the value of
+the first is its outcome.
+
+A rollout that was issued at a node is a trial of that node's value, and so is one that was issued above it and passes through
+it. It is a *fair* trial, one that an unbiased estimate may count, only if the number of trials does not depend on outcomes: see
+`FairRounds`.
+
+The last step of a rollout that a limit ended is not known to be whole, and is no node.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from pipeline.core.records import UNGRADED, Finish, Verdict
+from pipeline.trees.cut import StepCut
+
+NO_PARENT = -1
+FairRounds = int | None
+"""How many of the first rounds of a prefix have fair trials. None: all of them."""
+_NOT_WRITTEN = frozenset({Finish.TOO_LONG.value, Finish.ENGINE_FAILED.value, Finish.ABORT.value})
+"""Rollouts that have no text, or were stopped because of what others had written."""
+_UNGRADED = frozenset(verdict.value for verdict in UNGRADED)
+
+
+class StepLabel(NamedTuple):
+    """What `labels` says of one prefix; see `core.records.StepValue`. `rollouts`: how many were graded."""
+
+    value: float | None = None
+    value_sd: float | None = None
+    unbiased_value: float | None = None
+    p_above: float | None = None
+    low: float | None = None
+    high: float | None = None
+    correct: int = 0
+    rollouts: int = 0
+    origin: str = ""
+    label: int | None = None
+
+
+class LabelledChain(NamedTuple):
+    """A row of `labels`. `steps`: trimmed texts. `stems`: what the policy saw of each step, with the white space after it.
+    `prefix_ids` and `labels`: of the bare problem, then of each step."""
+
+    chain_id: str
+    steps: Sequence[str]
+    stems: Sequence[str]
+    prefix_ids: Sequence[str]
+    labels: Sequence[StepLabel]
+    outcome: bool | None
+
+
+class WrittenRollout(NamedTuple):
+    """A row of `rollouts`, with its present verdict. `round`: counted from 0."""
+
+    rollout_id: str
+    prefix_id: str
+    issue_index: int
+    round: int
+    text: str
+    finish: str
+    verdict: str
+    n_tokens: int
+
+
+class Source(NamedTuple):
+    """The rollout that wrote a node first: its id, its prefix, the steps of it up to the node, and where the last of them ends
+    in its text, in characters."""
+
+    rollout_id: str
+    prefix_id: str
+    steps: int
+    end: int
+
+
+@dataclass(slots=True)
+class Tally:
+    """Counts of rollouts: correct ones and graded ones, those without a verdict, and the tokens of all."""
+
+    correct: int = 0
+    graded: int = 0
+    ungraded: int = 0
+    tokens: int = 0
+
+    def add(self, verdict: str, tokens: int) -> None:
+        if verdict in _UNGRADED:
+            self.ungraded += 1
+        else:
+            self.graded += 1
+            self.correct += verdict == Verdict.CORRECT.value
+        self.tokens += tokens
+
+
+@dataclass(slots=True, eq=False)
+class TreeNode:
+    """A prefix. `depth`: its number of steps. `text`: its last step. `ended`: the chain ends with it; `outcome`: whether it
+    is correct, None where that is unknown.
+
+    `prefix_ids`: of the labelled prefixes that it is; several where equal texts have different tokens. `label`: what `labels`
+    says of them. `issued`: rollouts that were issued at it, `fair_issued` the fair ones among them. `passed`: rollouts that
+    were issued above it and pass through it, or end with it; `fair_passed`: the fair ones. Tokens of a passing rollout are
+    those of all its steps. `source`: None if no rollout wrote it.
+    """
+
+    parent: int
+    depth: int
+    text: str
+    ended: bool
+    outcome: bool | None = None
+    prefix_ids: list[str] = field(default_factory=list)
+    label: StepLabel | None = None
+    issued: Tally = field(default_factory=Tally)
+    fair_issued: Tally = field(default_factory=Tally)
+    passed: Tally = field(default_factory=Tally)
+    fair_passed: Tally = field(default_factory=Tally)
+    source: Source | None = None
+    children: list[int] = field(default_factory=list)
+
+    @property
+    def value(self) -> float | None:
+        """The value that is known or measured: the outcome of an ended chain, else that of `labels`."""
+        if self.ended:
+            return None if self.outcome is None else float(self.outcome)
+        return None if self.label is None else self.label.value
+
+    @property
+    def correct(self) -> int:
+        """Correct rollouts, issued or passing."""
+        return self.issued.correct + self.passed.correct
+
+    @property
+    def graded(self) -> int:
+        """Graded rollouts, issued or passing."""
+        return self.issued.graded + self.passed.graded
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RolloutTree:
+    """See the module. `nodes`: parents before children, the bare problem first. `rollouts`: how many there were, and `tokens`
+    theirs. `joined`: labelled prefixes that are one node with another one."""
+
+    problem_id: str
+    nodes: Sequence[TreeNode]
+    rollouts: int = 0
+    tokens: int = 0
+    joined: int = 0
+
+    def path(self, node: int) -> list[int]:
+        """The nodes from the first step to a node; empty for the bare problem."""
+        found: list[int] = []
+        while self.nodes[node].parent != NO_PARENT:
+            found.append(node)
+            node = self.nodes[node].parent
+        return found[::-1]
+
+    def steps(self, node: int) -> list[str]:
+        """The texts of the steps of a prefix."""
+        return [self.nodes[each].text for each in self.path(node)]
+
+    def sibling_sets(self) -> Iterator[list[int]]:
+        """The nodes after each prefix that more than one step follows."""
+        return (node.children for node in self.nodes if len(node.children) > 1)
+
+
+def rollout_tree(
+    problem_id: str,
+    chains: Iterable[LabelledChain],
+    rollouts: Iterable[WrittenRollout],
+    cut: StepCut,
+    fair: FairRounds = None,
+) -> RolloutTree:
+    """The tree of one problem. Rollouts of prefixes that no chain has are left out. The order in which rollouts come does not
+    matter."""
+    grower = _Builder(cut, fair)
+    for chain in chains:
+        grower.add_chain(chain)
+    for rollout in sorted(rollouts):
+        grower.add_rollout(rollout)
+    return RolloutTree(
+        problem_id=problem_id,
+        nodes=grower.nodes,
+        rollouts=grower.rollouts,
+        tokens=grower.tokens,
+        joined=sum(max(0, len(node.prefix_ids) - 1) for node in grower.nodes),
+    )
+
+
+class _Builder:
+    def __init__(self, cut: StepCut, fair: FairRounds) -> None:
+        self._cut = cut
+        self._fair = fair
+        self.nodes = [TreeNode(parent=NO_PARENT, depth=0, text="", ended=False)]
+        self.rollouts = self.tokens = 0
+        self._known: dict[tuple[int, str, bool], int] = {}
+        self._at: dict[str, tuple[int, str]] = {}
+        """Prefix id -> its node, and its last step as the policy saw it."""
+
+    def add_chain(self, chain: LabelledChain) -> None:
+        at = 0
+        self._name(at, chain.prefix_ids[0], "", chain.labels[0])
+        last = len(chain.steps)
+        for number, text in enumerate(chain.steps, start=1):
+            ended = number == last and chain.outcome is not None
+            at = self._child(at, text, ended=ended)
+            node = self.nodes[at]
+            if ended:
+                node.outcome = chain.outcome
+            self._name(at, chain.prefix_ids[number], chain.stems[number - 1], chain.labels[number])
+
+    def add_rollout(self, rollout: WrittenRollout) -> None:
+        found = self._at.get(rollout.prefix_id)
+        if found is None or rollout.finish in _NOT_WRITTEN:
+            return
+        at, before = found
+        self.rollouts += 1
+        self.tokens += rollout.n_tokens
+        fair = self._fair is None or rollout.round < self._fair
+        begun = self.nodes[at]
+        begun.issued.add(rollout.verdict, rollout.n_tokens)
+        if fair:
+            begun.fair_issued.add(rollout.verdict, rollout.n_tokens)
+        steps = self._cut(before, rollout.text)
+        stopped = rollout.finish == Finish.STOP.value
+        for number, step in enumerate(steps if stopped else steps[:-1], start=1):
+            ended = stopped and number == len(steps)
+            at = self._child(at, step.text, ended=ended)
+            node = self.nodes[at]
+            node.passed.add(rollout.verdict, rollout.n_tokens)
+            if fair:
+                node.fair_passed.add(rollout.verdict, rollout.n_tokens)
+            if node.source is None:
+                node.source = Source(rollout.rollout_id, rollout.prefix_id, number, step.end)
+            if ended and node.outcome is None and rollout.verdict not in _UNGRADED:
+                node.outcome = rollout.verdict == Verdict.CORRECT.value
+
+    def _child(self, parent: int, text: str, *, ended: bool) -> int:
+        key = parent, text, ended
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = len(self.nodes)
+            above = self.nodes[parent]
+            above.children.append(found)
+            self.nodes.append(TreeNode(parent=parent, depth=above.depth + 1, text=text, ended=ended))
+        return found
+
+    def _name(self, at: int, prefix_id: str, stem: str, label: StepLabel) -> None:
+        if prefix_id in self._at:
+            return
+        node = self.nodes[at]
+        self._at[prefix_id] = at, stem
+        node.label = label if not node.prefix_ids or node.label is None else _together(node.label, label)
+        node.prefix_ids.append(prefix_id)
+
+
+def _together(one: StepLabel, other: StepLabel) -> StepLabel:
+    """The label of prefixes with equal texts: their counts together, and of the rest what the one with more rollouts has. They
+    have the same label, or none."""
+    more = max(one, other, key=lambda each: (each.value is not None, each.rollouts))
+    return more._replace(
+        correct=one.correct + other.correct,
+        rollouts=one.rollouts + other.rollouts,
+        label=one.label if one.label == other.label else None,
+    )
