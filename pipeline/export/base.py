@@ -20,14 +20,18 @@ from pipeline.export.example import NO_LABELS, NO_STEPS, LabelCounts, StepCounts
 from pipeline.export.formats.base import Encoder, Format, FormatError, Marks, Row, special_tokens
 from pipeline.export.settings import ExportConfig, FileType, TargetKind
 from pipeline.export.targets import LabelRow, LeftOutChains, TargetChoice, columns_for, target_choice, training_example
+from pipeline.storage.stored_trees import ProblemTree
+from pipeline.trees.posterior import Posterior
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportRow:
     """The result for one chain. `row` is None if no row can be made, or if the row of `labels` itself is written. `places`: of
-    the targets to train on. `steps`: of the chain, if rows have labels of steps."""
+    the targets to train on. `steps`: of the chain, if rows have labels of steps. `others`: more chains that the row is made
+    from, such as all chains of a problem."""
 
     chain: LabelRow
+    others: tuple[LabelRow, ...] = ()
     row: Row | None = None
     labels: LabelCounts = NO_LABELS
     places: TargetPlaces = NO_PLACES
@@ -42,21 +46,37 @@ class Maker(Protocol):
     def __call__(self, chains: Sequence[LabelRow]) -> Iterator[ExportRow]: ...
 
 
+class TreeMaker(Protocol):
+    """Makes rows from all chains of one problem and the rollout tree that grows from them. `values`: what the rollouts say of
+    each node of the tree. A chain that is neither left out nor in an `ExportRow` is not written either, so give a reason for
+    each chain of a problem without rows."""
+
+    def __call__(
+        self, chains: Sequence[LabelRow], tree: ProblemTree, values: Sequence[Posterior]
+    ) -> Iterator[ExportRow]: ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """How an export makes its rows. `columns`: the columns of `labels` that are written unchanged; None if rows are made.
-    `reads`: the optional columns of a `LabelRow` that this export needs. `target`: that of a step; None if steps have none.
-    `takes_values`: the format can have soft targets. `outcomes`: rows have the outcomes of chains, and no labels of steps."""
+    """How an export makes its rows: from chains by `make`, or from rollout trees by `of_trees`; one of the two. `columns`: the
+    columns of `labels` that are written unchanged; None if rows are made. `reads`: the optional columns of a `LabelRow` that
+    this export needs. `target`: that of a step; None if steps have none. `takes_values`: the format can have soft targets.
+    `outcomes`: rows have the outcomes of chains, and no labels of steps."""
 
-    make: Maker
     schema: pa.Schema
     file: FileType
     marks: Marks
+    make: Maker | None = None
+    of_trees: TreeMaker | None = None
     reads: tuple[str, ...] = ()
     columns: tuple[str, ...] | None = None
     target: TargetKind | None = None
     takes_values: bool = False
     outcomes: bool = False
+
+    def __post_init__(self) -> None:
+        if (self.make is None) is (self.of_trees is None):
+            raise ValueError("a plan makes rows by make or by of_trees: give one of the two")
 
 
 class Exporter(Protocol):

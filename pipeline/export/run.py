@@ -63,8 +63,12 @@ from pipeline.storage.disk import os_errors
 from pipeline.storage.location import folder_at, storage_at
 from pipeline.storage.outputs import atomic_file, atomic_folder, refuse_overwriting
 from pipeline.storage.storage import Storage
-from pipeline.storage.stored_labels import frames_of, has_consensus, refuse_without_error_free
+from pipeline.storage.stored_labels import has_consensus, refuse_without_error_free, unit_frames
 from pipeline.storage.stored_run import StoredRun, readable_run
+from pipeline.storage.stored_trees import COLUMNS as OF_TREES
+from pipeline.storage.stored_trees import ProblemTree, StoredTrees
+from pipeline.storage.units import UnitRef
+from pipeline.trees.posterior import posteriors
 
 TRAIN = "train"
 VALIDATION = "validation"
@@ -134,6 +138,7 @@ class _Job:
         self._given_outcomes: set[str] = set()
         self._files: dict[str, FileCounts] = {}
         self._by_consensus = has_consensus(storage, run)
+        self._trees = None if plan.of_trees is None else StoredTrees(storage, run)
         self._agreed: list[pl.DataFrame] = []
         self.left_out: list[FirstLeftOut] = []
         self.invalid: list[FirstLeftOut] = []
@@ -218,33 +223,59 @@ class _Job:
         """The chains unit by unit, together with their rows of `labels`."""
         unread = set(SOMETIMES) - {*self._plan.reads, *self.chain_filter.columns}
         columns = {*LabelRow._fields} - unread | {*(self._plan.columns or ())}
-        columns |= {*(OF_CONSENSUS if self._by_consensus else ())}
+        columns |= {*(OF_CONSENSUS if self._by_consensus else ()), *(() if self._trees is None else OF_TREES)}
         fields = [pl.lit(None).alias(name) if name in unread else name for name in LabelRow._fields]
-        for frame in frames_of(self._storage, self._run, sorted(columns)):
+        for unit, frame in unit_frames(self._storage, self._run, sorted(columns)):
             problems: defaultdict[str, list[LabelRow]] = defaultdict(list)
             for values in frame.select(fields).iter_rows():
                 row = LabelRow(*values)
                 problems[row.problem_id].append(row)
+            sorted_out = {problem: self._sorted_out(chains) for problem, chains in problems.items()}
+            trees = self._grown([chain for _, kept in sorted_out.values() for chain in kept], unit, frame)
             with EXPORTS.blame(self._config.format, "making rows"):
-                rows = [made for chains in problems.values() for made in self._rows(chains)]
+                rows = [
+                    made
+                    for problem, (gone, kept) in sorted_out.items()
+                    for made in (*gone, *self._rows(kept, trees.get(problem)))
+                ]
                 if EXPORTS.plugin(self._config.format) is not None:
                     refuse_torn_rows(rows, self._plan)
             yield frame, rows
 
-    def _rows(self, chains: Sequence[LabelRow]) -> Iterator[ExportRow]:
-        """The rows of one problem. A chain that the filter leaves out is in no row, so it is in no pair either."""
+    def _sorted_out(self, chains: Sequence[LabelRow]) -> tuple[list[ExportRow], list[LabelRow]]:
+        """The chains of a problem that are left out before rows are made, and the others."""
+        gone: list[ExportRow] = []
         kept: list[LabelRow] = []
         for chain in chains:
             graded = bool(chain.root_n_rollouts) or any(chain.n_rollouts or ())
             reason = self.chain_filter.reason(chain.p_outcome, chain.root_value, graded=graded, change=chain.change)
             if reason is None and chain.left_out is not None and not self._plan.outcomes:
                 why = f"consensus leaves it out: {reason_text(chain.left_out)}"
-                yield ExportRow(chain=chain, left_out=LeftOutChains(kind=BY_CONSENSUS, detail=why))
+                gone.append(ExportRow(chain=chain, left_out=LeftOutChains(kind=BY_CONSENSUS, detail=why)))
             elif reason is None:
                 kept.append(chain)
             else:
-                yield ExportRow(chain=chain, left_out=LeftOutChains(kind=reason.kind, detail=reason.detail))
-        yield from self._plan.make(kept)
+                gone.append(ExportRow(chain=chain, left_out=LeftOutChains(kind=reason.kind, detail=reason.detail)))
+        return gone, kept
+
+    def _grown(self, kept: Sequence[LabelRow], unit: UnitRef, frame: pl.DataFrame) -> dict[str, ProblemTree]:
+        """The tree of each problem of a unit, if the plan asks for trees. A chain that the filter leaves out is in none."""
+        if self._trees is None:
+            return {}
+        rows = frame.filter(pl.col("chain_id").is_in([chain.chain_id for chain in kept]))
+        return {tree.tree.problem_id: tree for tree in self._trees.of_unit(unit, rows)}
+
+    def _rows(self, chains: Sequence[LabelRow], tree: ProblemTree | None) -> Iterator[ExportRow]:
+        """The rows of one problem. A chain that the filter leaves out is in no row, so it is in no pair either."""
+        plan, trees = self._plan, self._trees
+        if plan.make is not None:
+            yield from plan.make(chains)
+        elif plan.of_trees is not None and trees is not None and tree is not None:
+            if match := self._contaminated_by(tree.problem):
+                # Rows belong to a whole problem, so all of its chains are left out.
+                yield from (ExportRow(chain=chain, left_out=_contaminated(match)) for chain in chains)
+            else:
+                yield from plan.of_trees(chains, tree, posteriors(tree.tree, trees.strength))
 
     def _surplus(self) -> Collection[str]:
         """Training chains that `balance` leaves out."""
@@ -277,10 +308,11 @@ class _Job:
             elif made.offences and self._config.invalid is InvalidChains.stop:
                 self.invalid += [_left(made, o.kind, o.detail, fatal=o.fatal) for o in made.offences]
             else:
-                if made.chain.change is not None:
-                    self._kept_changes[made.chain.chain_id] = has_vanished(made.chain.change)
-                if made.chain.outcome is not None and made.chain.final_answer is None:
-                    self._given_outcomes.add(made.chain.chain_id)
+                for chain in (made.chain, *made.others):
+                    if chain.change is not None:
+                        self._kept_changes[chain.chain_id] = has_vanished(chain.change)
+                    if chain.outcome is not None and chain.final_answer is None:
+                        self._given_outcomes.add(chain.chain_id)
                 self._kept += [_left(made, offence.kind, offence.detail) for offence in made.offences]
                 chosen[self._split(made)].append(made)
         self.left_out += gone
@@ -292,11 +324,7 @@ class _Job:
         if made.left_out:
             return made.left_out
         if match := self._contaminated_by(made.chain.problem):
-            location = match.listed.location
-            return LeftOutChains(
-                kind=CONTAMINATED,
-                detail=f"its problem shares '{match.words}' with {location.file}, row {location.line}",
-            )
+            return _contaminated(match)
         if self._config.invalid is InvalidChains.stop:
             return None
         for offence in made.offences:
@@ -391,6 +419,12 @@ def _count(counts: FileCounts, chosen: Sequence[ExportRow]) -> None:
     counts.labels = LabelCounts(*map(sum, zip(counts.labels, *(made.labels for made in chosen), strict=True)))
     counts.places = total_places([counts.places, *(made.places for made in chosen)])
     counts.steps = step_totals([counts.steps, *(made.steps for made in chosen)])
+
+
+def _contaminated(match: Match) -> LeftOutChains:
+    location = match.listed.location
+    detail = f"its problem shares '{match.words}' with {location.file}, row {location.line}"
+    return LeftOutChains(kind=CONTAMINATED, detail=detail)
 
 
 def _left(made: ExportRow, kind: str, detail: str, *, fatal: bool = False) -> FirstLeftOut:

@@ -9,7 +9,7 @@ from typing import IO, Protocol
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipeline.export.formats.base import Row
+from pipeline.export.formats.base import JsonText, Row
 from pipeline.export.settings import FileType
 
 GROUP_ROWS = 8192
@@ -95,4 +95,11 @@ def row_file(path: Path, file: FileType, schema: pa.Schema) -> Iterator[RowFile]
             rows.close()
 
 
-_json = json.JSONEncoder(ensure_ascii=False, allow_nan=False, check_circular=False).encode
+def _json(row: Row) -> str:
+    if not any(isinstance(value, JsonText) for value in row.values()):
+        return _encoded(row)
+    values = (value if isinstance(value, JsonText) else _encoded(value) for value in row.values())
+    return "{" + ", ".join(f"{_encoded(name)}: {text}" for name, text in zip(row, values, strict=True)) + "}"
+
+
+_encoded = json.JSONEncoder(ensure_ascii=False, allow_nan=False, check_circular=False).encode

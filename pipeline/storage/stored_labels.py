@@ -20,6 +20,7 @@ from pipeline.storage.run_record import SCHEMA
 from pipeline.storage.shards import ShardRecord, intact_bytes, verified_file
 from pipeline.storage.storage import Storage
 from pipeline.storage.stored_run import StoredRun, readable_run, stored_run
+from pipeline.storage.units import UnitRef
 
 CHANGE = "change"
 """A column that is made while labels are read: what has become of the input row of a chain, as `ChangedRow.detail` says it;
@@ -57,8 +58,17 @@ def label_frames(storage: Storage, columns: Sequence[str] | None = None) -> Iter
 
 def frames_of(storage: Storage, run: StoredRun, columns: Sequence[str] | None = None) -> Iterator[pl.DataFrame]:
     """Like `label_frames`, for a run whose records are already read."""
-    for shard in _current(run):
-        yield _frame(storage, run, shard, columns)
+    return (frame for _, frame in unit_frames(storage, run, columns))
+
+
+def unit_frames(
+    storage: Storage, run: StoredRun, columns: Sequence[str] | None = None
+) -> Iterator[tuple[UnitRef, pl.DataFrame]]:
+    """The labels of each unit that has some, in the order of the input. Raises as `frames_of` does."""
+    current = current_shards(run.wholes, run.edition)
+    for unit in run.units:
+        for shard in current.get(unit.unit_id, ()):
+            yield unit, _frame(storage, run, shard, columns)
 
 
 def unit_labels(storage: Storage, run: StoredRun, unit_id: str, columns: Sequence[str]) -> pl.DataFrame | None:

@@ -17,7 +17,7 @@ from pipeline.storage.commits import Commit
 from pipeline.storage.editions import VERDICTS, current_shards
 from pipeline.storage.shards import read_shard
 from pipeline.storage.storage import Storage
-from pipeline.storage.stored_labels import frames_of, unit_labels
+from pipeline.storage.stored_labels import frames_of, unit_frames, unit_labels
 from pipeline.storage.stored_run import StoredRun
 from pipeline.storage.units import UnitRef
 from pipeline.trees.cut import StepCut, step_cut
@@ -69,11 +69,13 @@ class StoredTrees:
 
     def units(self) -> Iterator[tuple[UnitRef, list[ProblemTree]]]:
         """The trees of each finished unit, in the order of the input. A problem of a grown input may be in several units."""
-        for unit in self._run.units:
-            whole = self._run.wholes.get(unit.unit_id)
-            labels = None if whole is None else unit_labels(self._storage, self._run, unit.unit_id, COLUMNS)
-            if whole is not None and labels is not None:
-                yield unit, list(self._trees(unit, whole, labels))
+        for unit, labels in unit_frames(self._storage, self._run, COLUMNS):
+            yield unit, list(self.of_unit(unit, labels))
+
+    def of_unit(self, unit: UnitRef, labels: pl.DataFrame) -> Iterator[ProblemTree]:
+        """The trees of a finished unit that grow from some of its chains, and from the rollouts of their prefixes alone.
+        `labels`: the rows of these chains, with `COLUMNS`."""
+        return self._trees(unit, self._run.wholes[unit.unit_id], labels)
 
     def of_problem(self, name: str) -> list[ProblemTree]:
         """The trees of a problem: by its id, its text, or the id of one of its rows. Raises UsageError if the run has none."""

@@ -14,6 +14,13 @@ from pipeline.export.settings import FileType, TargetKind
 Row = dict[str, object]
 
 
+class JsonText(str):
+    """A value that is JSON already and is written as it is, for values nested deeper than Python's `json` can write. Parquet
+    holds it as a text."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Marks:
     """The text between steps, and the token for their rewards; empty if a format has none."""
