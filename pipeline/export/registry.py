@@ -31,6 +31,8 @@ EXPORTS: "Registry[Format | Exporter]" = Registry(
         "scan": f"{_OURS}.stepwise:SCAN",
         "processbench": f"{_OURS}.annotated:PROCESSBENCH",
         "orm": f"{_OURS}.plain:ORM",
+        "ppm": f"{_OURS}.ppm:PPM pipeline.export.settings:PpmConfig",
+        "omegaprm": f"{_OURS}.omegaprm:OMEGAPRM",
         "preference": f"{_OURS}.preference:PREFERENCE pipeline.export.settings:PreferenceConfig",
         "parquet": f"{_OURS}.plain:PARQUET",
     },

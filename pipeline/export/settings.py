@@ -115,18 +115,58 @@ class PairSpan(Enum):
     """The step and the rest of a chain: a right chain for `chosen`, a wrong chain for `rejected`."""
 
 
+class PairSiblings(Enum):
+    """Which steps after a prefix are paired."""
+
+    chains = "chains"
+    """Those of labelled chains, by their labels or values."""
+    rollouts = "rollouts"
+    """Those that chains and rollouts wrote, labelled or not, by what all rollouts through them say."""
+
+
+CERTAINTY = 0.9
+"""The default certainty of pairs of rollout trees."""
+
+
 @dataclass(kw_only=True, slots=True)
 class PreferenceConfig(Settings):
     """Settings of format=preference."""
 
     SECTION: ClassVar[str] = "preference"
+    siblings: PairSiblings = PairSiblings.chains
+    """Which steps are paired: those of labelled chains, or all that chains and rollouts wrote."""
     margin: Annotated[float, Range(ge=0, le=1)] = 0.0
-    """Pair steps whose values differ by at least this. 0: pair steps labelled good with steps labelled bad."""
+    """Pair steps whose values differ by at least this. 0: pair steps labelled good with steps labelled bad; with
+    siblings=rollouts, pair steps by certainty alone."""
+    certainty: Annotated[float | None, Range(ge=0.5, le=1)] = None
+    """With siblings=rollouts: the smallest probability that the value of the chosen step is the larger one. null: 0.9."""
     pairs_per_branch: Annotated[int, Ge(1)] = 4
     """The largest number of pairs from one prefix; those with the largest difference are kept."""
     reader: PairReader = PairReader.trl
     span: PairSpan | None = None
     """null: rest for TRL, whose trainer appends an end-of-text token, and step for Step-DPO, whose trainer does not."""
+
+
+@dataclass(kw_only=True, slots=True)
+class PpmConfig(Settings):
+    """Settings of format=ppm."""
+
+    SECTION: ClassVar[str] = "ppm"
+    margin: Annotated[float, Range(ge=0, le=1)] = 0.25
+    """Pair steps whose values differ by at least this. rStar-Math asks for 0.5 between values from -1 to 1, which is 0.25
+    between probabilities."""
+    certainty: Annotated[float, Range(ge=0.5, le=1)] = 0.9
+    """The smallest probability that the value of the positive step is the larger one. 0.5: the margin alone decides, as in
+    rStar-Math, whose values come from more rollouts."""
+    edit_distance: Annotated[int, Ge(0)] = 0
+    """Leave out pairs of steps that differ by fewer characters. rStar-Math asks for 20, for steps of several lines of code.
+    Where a step is one line, the wrong number in it is the whole difference, so the default keeps all."""
+    template: str | None = None
+    """The text before the first step, with `{problem}` in it; `\\n` means a newline. null: that of rStar-Math."""
+
+    def check(self) -> None:
+        if self.template is not None and self.template.count("{problem}") != 1:
+            raise ValueError(f"ppm.template={self.template!r} must hold {{problem}} once")
 
 
 @dataclass(kw_only=True, slots=True)

@@ -57,8 +57,8 @@ def test_every_format_reports_a_chain_without_steps_and_nothing_of_a_plain_one(n
     assert kinds(layout, example(TARGETS[layout.targets[0]])) == []
 
 
-def test_only_pairs_have_no_rows_for_chains() -> None:
-    assert "preference" in set(EXPORTS.ours) - set(FORMATS)
+def test_only_pairs_and_trees_have_no_rows_for_chains() -> None:
+    assert {"preference", "ppm", "omegaprm"} <= set(EXPORTS.ours) - set(FORMATS)
 
 
 @pytest.mark.parametrize(

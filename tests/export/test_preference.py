@@ -10,14 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.export.formats.base import Row
-from pipeline.export.formats.preference import (
-    BranchPoint,
-    pair_errors,
-    pair_row,
-    pair_schema,
-    pair_token_errors,
-    preference_pairs,
-)
+from pipeline.export.formats.pairs import pair_token_errors
+from pipeline.export.formats.preference import BranchPoint, pair_errors, pair_row, pair_schema, preference_pairs
 from pipeline.export.settings import PairReader, PairSpan, PreferenceConfig
 from tests.export.encoders import Characters
 

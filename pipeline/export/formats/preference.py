@@ -1,17 +1,10 @@
 """Pairs of sibling steps, a better and a worse one after the same prefix, for step-wise preference training.
 
-Sources of the rules:
+With `siblings=chains`, steps are siblings if they follow the same prefix, by prefix id, and their texts differ. Prefixes with
+equal texts but different tokens have different ids and values, so their steps are not siblings. Rows are made from all chains
+of a problem at once (`PairRows`).
 
-- TRL 1.13.0, `trl/trainer/dpo_trainer.py`, `_prepare_dataset` and `DataCollatorForPreference`: `prompt`, `prompt + chosen` and
-  `prompt + rejected` are tokenized as whole texts, the latter two with an end-of-text token. The answer begins after as many
-  tokens as the prompt has. The end beyond `max_length` is cut; pairs whose prompt alone is that long are dropped.
-- Step-DPO (Lai et al. 2024, arXiv 2406.18629), `train.py`: its template around `prompt`, then `initial_reason_steps` unchanged,
-  then `chosen` or `rejected`; no end-of-text token (`stepdpo_trainer.py`).
-
-Steps are siblings if they follow the same prefix, by prefix id, and their texts differ. Prefixes with equal texts but different
-tokens have different ids and values, so their steps are not siblings.
-
-Rows are made from all chains of a problem at once (`PairRows`).
+With `siblings=rollouts`, siblings are those of the problem's rollout tree (`formats.tree_pairs`).
 """
 
 import heapq
@@ -21,16 +14,32 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from pipeline.config.choices import ValueColumn
-from pipeline.core.errors import UsageError
 from pipeline.export.base import Exporter, ExportRow, Plan, marks_of
 from pipeline.export.example import LabelCounts
 from pipeline.export.formats.base import Encoder, FormatError, Marks, Row
+from pipeline.export.formats.pairs import (
+    MAX_LENGTH,
+    ROUNDING,
+    SEPARATOR,
+    followed,
+    pair_columns,
+    pair_span,
+    pair_token_errors,
+    prompt_part,
+    separator_errors,
+)
+from pipeline.export.formats.tree_pairs import (
+    TreePairRows,
+    ineffective_for_trees,
+    refuse_about_targets,
+    tree_pair_schema,
+)
 from pipeline.export.settings import (
-    Balance,
     ExportConfig,
     FileType,
     NeutralSteps,
     PairReader,
+    PairSiblings,
     PairSpan,
     PreferenceConfig,
     TargetKind,
@@ -47,11 +56,6 @@ from pipeline.export.targets import (
     soft_values,
 )
 
-SEPARATOR = "\n"
-MAX_LENGTH = 1024
-"""`DPOConfig.max_length`."""
-ROUNDING = 1e-9
-"""The largest rounding error of a difference of two values."""
 NO_PAIR = LeftOutChains(
     kind="no_pair",
     detail="no step has a sibling with the other label; preference.margin=... pairs by values, threshold=... sets other labels",
@@ -116,19 +120,10 @@ def preference_pairs(chains: Sequence[BranchPoint], config: PreferenceConfig, se
                 yield pair
 
 
-def pair_span(config: PreferenceConfig) -> PairSpan:
-    """The span of a pair's texts: the setting, or the default of the reader."""
-    return config.span or (PairSpan.rest if config.reader is PairReader.trl else PairSpan.step)
-
-
 def pair_row(pair: Pair, reader: PairReader, separator: str) -> Row:
     """The row of a pair for its reader. `step`, counted from 1, is the first step in which the two chains differ."""
     chain = pair.chosen.chain
-    before = _before(pair.chosen, separator)
-    if reader is PairReader.trl:
-        prompt: Row = {"prompt": chain.problem + separator + before, "problem": chain.problem}
-    else:
-        prompt = {"prompt": chain.problem, "initial_reason_steps": before}
+    prompt = prompt_part(chain.problem, _before(pair.chosen, separator), reader, separator)
     return prompt | {
         "chosen": pair.chosen.text,
         "rejected": pair.rejected.text,
@@ -145,17 +140,8 @@ def pair_row(pair: Pair, reader: PairReader, separator: str) -> Row:
 
 def pair_schema(reader: PairReader) -> pa.Schema:
     """The Parquet schema of the rows."""
-    second = "problem" if reader is PairReader.trl else "initial_reason_steps"
-    columns: list[tuple[str, pa.DataType]] = [
-        ("prompt", pa.string()),
-        (second, pa.string()),
-        ("chosen", pa.string()),
-        ("rejected", pa.string()),
-        ("answer", pa.string()),
-        ("chosen_value", pa.float64()),
-        ("rejected_value", pa.float64()),
-        ("step", pa.int32()),
-        ("problem_id", pa.string()),
+    columns = [
+        *pair_columns(reader),
         ("prefix_id", pa.string()),
         ("chosen_chain_id", pa.string()),
         ("rejected_chain_id", pa.string()),
@@ -166,26 +152,7 @@ def pair_schema(reader: PairReader) -> pa.Schema:
 def pair_errors(pair: Pair, separator: str) -> Iterator[FormatError]:
     """Errors in the texts: the reader takes a separator within a step for the end of a step."""
     for role, sibling in (("chosen", pair.chosen), ("rejected", pair.rejected)):
-        steps = sibling.chain.steps[: sibling.index + 1]
-        number = next((number for number, step in enumerate(steps, start=1) if separator in step), None)
-        if separator and number is not None:
-            detail = f"step {number} of the {role} chain contains the separator {separator!r}"
-            yield FormatError(kind="separator_in_step", detail=detail, fatal=False)
-
-
-def pair_token_errors(row: Row, encoder: Encoder, max_length: int | None) -> Iterator[FormatError]:
-    """Errors in the tokens of a row for TRL. `max_length`: the largest number of tokens that its trainer uses."""
-    prompt = encoder.ids(str(row["prompt"]))
-    begin = 1 if encoder.bos is not None else 0
-    for role in ("chosen", "rejected"):
-        whole = encoder.ids(f"{row['prompt']}{row[role]}")
-        if whole[: len(prompt)] != prompt:
-            detail = f"the tokens of the prompt change when {role} follows, so the answer begins at another token"
-            yield FormatError(kind="boundary", detail=detail, fatal=True)
-        length = begin + len(whole) + 1
-        if max_length is not None and length > max_length:
-            detail = f"prompt and {role} have {length} tokens, with special tokens, but the trainer uses {max_length}"
-            yield FormatError(kind="too_long", detail=detail, fatal=False)
+        yield from separator_errors(role, sibling.chain.steps[: sibling.index + 1], separator)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -238,12 +205,15 @@ class PairExporter(Exporter):
     Config = PreferenceConfig
 
     def plan(self, config: ExportConfig, encoder: Encoder | None) -> Plan:
-        for key in ("target", "uncertain", "after_error"):
-            if getattr(config, key) is not None:
-                raise UsageError(f"{key}: format=preference pairs single steps by their labels or values; leave it out")
-        if config.balance is not Balance.none:
-            raise UsageError(f"balance={config.balance.value}: every pair has a good step and a bad one; leave it out")
+        refuse_about_targets(config)
+        own = config.own
+        assert isinstance(own, PreferenceConfig)
         marks = marks_of(config, Marks(separator=SEPARATOR))
+        file = config.file or FileType.jsonl
+        max_length = config.max_length or MAX_LENGTH
+        if own.siblings is PairSiblings.rollouts:
+            of_trees = TreePairRows(config=own, separator=marks.separator, encoder=encoder, max_length=max_length)
+            return Plan(of_trees=of_trees, schema=tree_pair_schema(own.reader), file=file, marks=marks)
         choice = TargetChoice(
             target=TargetKind.hard,
             soft=config.soft or ValueColumn.value,
@@ -253,21 +223,21 @@ class PairExporter(Exporter):
             after_error=True,
             whole=True,
         )
-        own = config.own
-        assert isinstance(own, PreferenceConfig)
         return Plan(
-            make=PairRows(
-                choice=choice,
-                config=own,
-                separator=marks.separator,
-                encoder=encoder,
-                max_length=config.max_length or MAX_LENGTH,
-            ),
+            make=PairRows(choice=choice, config=own, separator=marks.separator, encoder=encoder, max_length=max_length),
             schema=pair_schema(own.reader),
-            file=config.file or FileType.jsonl,
+            file=file,
             marks=marks,
             reads=(*VALUES, *ERROR_FREE, *PLACE),
         )
+
+    def ineffective_settings(self, config: ExportConfig) -> dict[str, str]:
+        own = config.own
+        assert isinstance(own, PreferenceConfig)
+        if own.siblings is PairSiblings.chains:
+            why = "pairs of chains have none; leave it out, or add preference.siblings=rollouts"
+            return {} if own.certainty is None else {"preference.certainty": why}
+        return ineffective_for_trees(config)
 
 
 PREFERENCE = PairExporter()
@@ -324,4 +294,4 @@ def _order(pair: Pair) -> tuple[float, str, str]:
 
 def _before(sibling: Sibling, separator: str) -> str:
     """The steps before a step, each followed by the separator."""
-    return "".join(step + separator for step in sibling.chain.steps[: sibling.index])
+    return followed(sibling.chain.steps[: sibling.index], separator)
