@@ -23,7 +23,7 @@ from pipeline.storage.units import UnitRef
 from pipeline.trees.cut import StepCut, step_cut
 from pipeline.trees.fair import fair_rounds
 from pipeline.trees.posterior import MeasuredStep, learned_strength
-from pipeline.trees.tree import FairRounds, LabelledChain, RolloutTree, StepLabel, WrittenRollout, rollout_tree
+from pipeline.trees.tree import FairRounds, LabelledSteps, RolloutTree, StepLabel, WrittenRollout, rollout_tree
 
 _ROLLOUTS = ("rollout_id", "prefix_id", "issue_index", "round", "text", "finish", "verdict", "n_tokens")
 _BLANKS = " \t"
@@ -32,6 +32,8 @@ _PER_PREFIX = ("value", "value_sd", "unbiased_value", "p_above", "low", "high", 
 _CHAIN = ("chain_id", "problem_id", "source_id", "problem", "gold_answer", "steps", "solution", "step_ends", "outcome")
 COLUMNS = (*_CHAIN, "root_prefix_id", "prefix_ids", *_PER_PREFIX, "label", *(f"root_{name}" for name in _PER_PREFIX))
 """The columns of `labels` that trees are made from."""
+_KEYS = ("problem_id", "source_id", "problem")
+"""By what a problem is found."""
 _COUNTS = ("root_n_correct", "root_n_rollouts", "prefix_ids", "n_correct", "n_rollouts")
 
 
@@ -78,21 +80,24 @@ class StoredTrees:
         return self._trees(unit, self._run.wholes[unit.unit_id], labels)
 
     def of_problem(self, name: str) -> list[ProblemTree]:
-        """The trees of a problem: by its id, its text, or the id of one of its rows. Raises UsageError if the run has none."""
-        found: list[ProblemTree] = []
+        """The trees of a problem, one for each unit that has it: by its id, its text, or the id of one of its rows. Raises
+        UsageError if the run has none."""
+        named = pl.any_horizontal(pl.col(*_KEYS) == name)
+        problems: dict[UnitRef, list[str]] = {}
+        wanted: set[str] = set()
         for unit in self._run.units:
             whole = self._run.wholes.get(unit.unit_id)
-            if whole is None:
-                continue
-            keys = unit_labels(self._storage, self._run, unit.unit_id, ("problem_id", "source_id", "problem"))
-            if keys is None or not keys.select(pl.any_horizontal(pl.all() == name).any()).item():
-                continue
-            labels = unit_labels(self._storage, self._run, unit.unit_id, COLUMNS)
-            assert labels is not None
-            wanted = labels.filter(pl.any_horizontal(pl.col("problem_id", "source_id", "problem") == name))[
-                "problem_id"
-            ]
-            found += self._trees(unit, whole, labels.filter(pl.col("problem_id").is_in(wanted.implode())))
+            keys = None if whole is None else unit_labels(self._storage, self._run, unit.unit_id, _KEYS)
+            if keys is not None:
+                problems[unit] = keys["problem_id"].unique().to_list()
+                wanted.update(keys.filter(named)["problem_id"])
+        found: list[ProblemTree] = []
+        for unit, there in problems.items():
+            if wanted.intersection(there):
+                labels = unit_labels(self._storage, self._run, unit.unit_id, COLUMNS)
+                assert labels is not None
+                chosen = labels.filter(pl.col("problem_id").is_in(list(wanted)))
+                found += self._trees(unit, self._run.wholes[unit.unit_id], chosen)
         if not found:
             raise UsageError(
                 f"{self._storage.run_dir} has no labelled problem {name[:80]!r}: give the id of a row, a problem_id of "
@@ -138,7 +143,7 @@ class StoredTrees:
 def _measured_steps(labels: pl.DataFrame) -> Iterator[MeasuredStep]:
     """The counts of each prefix of a unit, with those of the prefix before it."""
     seen: set[str] = set()
-    for root_correct, root_graded, prefix_ids, correct, graded in labels.iter_rows():
+    for root_correct, root_graded, prefix_ids, correct, graded in labels.select(_COUNTS).iter_rows():
         before = root_correct, root_graded
         for prefix_id, *counts in zip(prefix_ids, correct, graded, strict=True):
             if prefix_id not in seen:
@@ -151,9 +156,9 @@ def _columns(table: pa.Table) -> list[list[Any]]:
     return [table[name].to_pylist() for name in ("problem_id", *_ROLLOUTS)]
 
 
-def _chain(row: Mapping[str, Any]) -> LabelledChain:
+def _chain(row: Mapping[str, Any]) -> LabelledSteps:
     of_steps = zip(*(row[name] for name in (*_PER_PREFIX, "label")), strict=True)
-    return LabelledChain(
+    return LabelledSteps(
         chain_id=row["chain_id"],
         steps=row["steps"],
         stems=_stems(row["solution"], row["step_ends"]),

@@ -93,7 +93,7 @@ def _mean_without(above: TreeNode, posterior: Posterior, node: TreeNode) -> floa
 
 
 def probabilities_better(nodes: Sequence[Posterior]) -> Floats:
-    """P(value of row > value of column) for each two nodes, to about 1/64; equal values count half."""
+    """P(value of row > value of column) for each two nodes. Values in the same 64th of 0 to 1 count as equal: half for each."""
     cumulative = np.array([_cumulative(node) for node in nodes])
     masses = np.diff(cumulative, axis=1)
     below = (cumulative[:, :-1] + cumulative[:, 1:]) / 2

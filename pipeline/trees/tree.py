@@ -42,7 +42,7 @@ class StepLabel(NamedTuple):
     label: int | None = None
 
 
-class LabelledChain(NamedTuple):
+class LabelledSteps(NamedTuple):
     """A row of `labels`. `steps`: trimmed texts. `stems`: what the policy saw of each step, with the white space after it.
     `prefix_ids` and `labels`: of the bare problem, then of each step."""
 
@@ -168,7 +168,7 @@ class RolloutTree:
 
 def rollout_tree(
     problem_id: str,
-    chains: Iterable[LabelledChain],
+    chains: Iterable[LabelledSteps],
     rollouts: Iterable[WrittenRollout],
     cut: StepCut,
     fair: FairRounds = None,
@@ -198,22 +198,31 @@ class _Builder:
         self._known: dict[tuple[int, str, bool], int] = {}
         self._at: dict[str, tuple[int, str]] = {}
         """Prefix id -> its node, and its last step as the policy saw it."""
+        self._ends: dict[str, tuple[int, str, str]] = {}
+        """The same for whole chains: the node before their last step, its text, and that step as the policy saw it."""
 
-    def add_chain(self, chain: LabelledChain) -> None:
+    def add_chain(self, chain: LabelledSteps) -> None:
         at = 0
-        self._name(at, chain.prefix_ids[0], "", chain.labels[0])
+        if chain.prefix_ids[0] not in self._at:
+            self._at[chain.prefix_ids[0]] = at, ""
+            self._label(at, chain.prefix_ids[0], chain.labels[0])
         last = len(chain.steps)
         for number, text in enumerate(chain.steps, start=1):
-            ended = number == last and chain.outcome is not None
-            at = self._child(at, text, ended=ended)
-            node = self.nodes[at]
-            if ended:
-                node.outcome = chain.outcome
-            self._name(at, chain.prefix_ids[number], chain.stems[number - 1], chain.labels[number])
+            prefix_id, stem, label = chain.prefix_ids[number], chain.stems[number - 1], chain.labels[number]
+            if number == last and chain.outcome is not None:
+                self._ends.setdefault(prefix_id, (at, text, stem))
+                at = self._child(at, text, ended=True)
+                self.nodes[at].outcome = chain.outcome
+                self._label(at, prefix_id, label)
+            else:
+                at = self._child(at, text, ended=False)
+                if prefix_id not in self._at:
+                    self._at[prefix_id] = at, stem
+                    self._label(at, prefix_id, label)
 
     def add_rollout(self, rollout: WrittenRollout) -> None:
-        found = self._at.get(rollout.prefix_id)
-        if found is None or rollout.finish in _NOT_WRITTEN:
+        found = None if rollout.finish in _NOT_WRITTEN else self._begun(rollout.prefix_id)
+        if found is None:
             return
         at, before = found
         self.rollouts += 1
@@ -247,13 +256,21 @@ class _Builder:
             self.nodes.append(TreeNode(parent=parent, depth=above.depth + 1, text=text, ended=ended))
         return found
 
-    def _name(self, at: int, prefix_id: str, stem: str, label: StepLabel) -> None:
-        if prefix_id in self._at:
-            return
+    def _label(self, at: int, prefix_id: str, label: StepLabel) -> None:
         node = self.nodes[at]
-        self._at[prefix_id] = at, stem
-        node.label = label if not node.prefix_ids or node.label is None else _together(node.label, label)
-        node.prefix_ids.append(prefix_id)
+        if prefix_id not in node.prefix_ids:
+            node.label = label if node.label is None else _together(node.label, label)
+            node.prefix_ids.append(prefix_id)
+
+    def _begun(self, prefix_id: str) -> tuple[int, str] | None:
+        """The node that rollouts of a prefix go on from, and its last step as the policy saw it; None for an unknown prefix.
+        What goes on after the last step of a chain that ends is no trial of that chain."""
+        found = self._at.get(prefix_id)
+        if found is None and prefix_id in self._ends:
+            parent, text, stem = self._ends[prefix_id]
+            found = self._at[prefix_id] = self._child(parent, text, ended=False), stem
+            self.nodes[found[0]].prefix_ids.append(prefix_id)
+        return found
 
 
 def _together(one: StepLabel, other: StepLabel) -> StepLabel:
