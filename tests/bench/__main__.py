@@ -15,6 +15,7 @@ from tests.bench.export import export
 from tests.bench.frontend import frontend
 from tests.bench.grading import grading
 from tests.bench.growth import growth
+from tests.bench.harvest import harvest
 from tests.bench.live import live
 from tests.bench.loop import loop
 from tests.bench.loop_search import loop_search
@@ -62,6 +63,7 @@ OTHERS: dict[str, Callable[[], None]] = {
     "search-runtime": search_runtime,
     "search-prefix": search_prefix,
     "regenerate": regenerate,
+    "harvest": harvest,
     "sweep": sweep,
     "tiny": tiny,
     "real": real,
