@@ -33,7 +33,7 @@ CERTAINTIES = (0.5, 0.7, 0.8, 0.9, 0.95, 0.99)
 MARGINS = (0.1, 0.25, 0.5)
 COUNTS = (1, 2, 4, 8)
 CERTAINTY = 0.9
-"""At which margins and counts are told apart."""
+"""Of the rows that sort pairs by margin and by count."""
 TRUE, REVERSED, NEITHER = "true", "reversed", "neither"
 
 
@@ -98,9 +98,7 @@ def table(problems: Sequence[Problem]) -> Iterator[str]:
     for count, above in zip(COUNTS, (*COUNTS[1:], None), strict=True):
         within = [pair for pair in sure if pair.rollouts >= count and (above is None or pair.rollouts < above)]
         what = f"{count} or more" if above is None else f"{count}" if above == count + 1 else f"{count} to {above - 1}"
-        yield _line(f"certainty {CERTAINTY:g}, {what} rollouts of the step with fewer", within)
-    ends = [pair for pair in sure if not pair.rollouts]
-    yield _line(f"certainty {CERTAINTY:g}, a step without rollouts", ends)
+        yield _line(f"certainty {CERTAINTY:g}, fewer rollouts: {what}", within)
 
 
 def _of_labels(problem: Problem) -> Iterator[Pair]:

@@ -71,7 +71,7 @@ VALUES = {
     "format": "qwen", "file": "json", "target": "soft", "soft": "value", "threshold": "0.4", "undecided": "merge",
     "neutral": "negative", "after_error": "true", "balance": "steps", "validation": "0.05",
     "decontaminate.paths": "[a.jsonl,b.txt]",     "preference.reader": "step_dpo", "preference.span": "rest",
-    "preference.margin": "0.1", "separator": "'\\n\\n'",
+    "preference.margin": "0.1", "ppm.template": "'Q: {problem}'", "ppm.certainty": "0.8", "separator": "'\\n\\n'",
     "placeholder": "'<extra_0>'", "max_length": "2048", "offending": "drop", "columns": "[chain_id,value]", "loss": "soft",
     "layers": "4", "checkpoint_steps": "50", "warmup": "0.2", "aggregation": "min", "n": "[1,2,4]",
     "thresholds": "[0.1,0.5]", "column": "value", "scores": "t.parquet",
