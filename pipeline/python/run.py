@@ -123,8 +123,9 @@ class Run(Shown):
         return chosen(self.labels(), count, where)
 
     def tree(self, problem: str) -> LabelledTree:
-        """What the policy wrote for one problem, as a tree: an outline where it is shown, all of its nodes in `nodes`. The problem
-        is named by its `problem_id`, your own id of one of its rows, or its text. Raises UsageError for one that is not there.
+        """What the policy wrote for one problem, as a tree: an outline where it is shown, all of its nodes in `nodes`. The
+        problem is named by its `problem_id`, your own id of one of its rows, or its text. Raises UsageError for one that is not
+        there.
 
         Where a grown input has the problem in several units, there is a tree for each of them."""
         from pipeline.storage.stored_trees import StoredTrees

@@ -51,9 +51,9 @@ class LabelledTree(Shown):
     """What the policy wrote for one problem: the chains of the run and the rollouts of their prefixes, joined where their steps
     have equal texts. A shell or a notebook shows an outline of the nodes with the most rollouts.
 
-    `problem`, `problem_id`, `gold_answer`: of the problem. `source_ids`: your own ids of its rows. `trees`: one for each unit of
-    the run that has the problem, as `pipeline.trees.tree` describes it. An input that has grown may have the problem in several
-    units, which share no rollouts.
+    `problem`, `problem_id`, `gold_answer`: of the problem. `source_ids`: your own ids of its rows. `trees`: one for each unit
+    of the run that has the problem, as `pipeline.trees.tree` describes it. An input that has grown may have the problem in
+    several units, which share no rollouts.
     """
 
     def __init__(self, found: Sequence[ProblemTree], threshold: float, strength: float) -> None:
@@ -74,15 +74,15 @@ class LabelledTree(Shown):
         `unit`: the tree that it is in, from 0. `node`, `parent`: numbers over all trees; the bare problem has no parent and no
         `step`. `ended`: the chain ends with it, and `outcome` says whether it is correct.
 
-        Labels, for prefixes of chains of the run: `value`, `value_sd`, `unbiased_value` and `label`, as in `labels()`. `value` is
-        also there for every ended chain: its outcome. `prefix_ids` names the labelled prefixes that the node is, several where
-        equal texts have different tokens.
+        Labels, for prefixes of chains of the run: `value`, `value_sd`, `unbiased_value` and `label`, as in `labels()`. `value`
+        is also there for every ended chain: its outcome. `prefix_ids` names the labelled prefixes that the node is, several
+        where equal texts have different tokens.
 
-        Evidence, for all nodes: the graded rollouts that were `issued` at it, and those that `passed` through it from above, with
-        the correct ones among them. `fair` and `fair_correct` are those of both whose number does not depend on outcomes:
-        unbiased trials of the node's value. `posterior_mean` and `p_above`, the probability that the value is above the threshold
-        of the labels, use all of them and a prior. They are estimates and no labels: the mean is biased towards the value of the
-        step before.
+        Evidence, for all nodes: the graded rollouts that were `issued` at it, and those that `passed` through it from above,
+        with the correct ones among them. `fair` and `fair_correct` are those of both whose number does not depend on outcomes:
+        unbiased trials of the node's value. `posterior_mean` and `p_above`, the probability that the value is above the
+        threshold of the labels, use all of them and a prior. They are estimates and no labels: the mean is biased towards the
+        value of the step before.
 
         `rollout_id`: the rollout that wrote the node first; null if none did.
         """
@@ -159,8 +159,8 @@ def _short(text: str) -> str:
 
 
 def labelled_tree(stored: StoredTrees, problem: str) -> LabelledTree:
-    """The tree of one problem of a run. Raises UsageError as `StoredTrees.of_problem` does, and where several problems have that
-    name."""
+    """The tree of one problem of a run. Raises UsageError as `StoredTrees.of_problem` does, and where several problems have
+    that name."""
     found = stored.of_problem(problem)
     ids = list(dict.fromkeys(each.tree.problem_id for each in found))
     if len(ids) > 1:
