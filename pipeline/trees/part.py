@@ -8,7 +8,7 @@ from pipeline.trees.tree import RolloutTree
 def most_counted(tree: RolloutTree, most: int) -> list[int]:
     """The places of at most `most` nodes, the bare problem first, in the order of the tree. None is without its parent: of the
     nodes after those that are chosen already, the one with the most graded rollouts is next."""
-    chosen = []
+    chosen: list[int] = []
     waiting = [(0, 0)]
     while waiting and len(chosen) < most:
         _, place = heapq.heappop(waiting)

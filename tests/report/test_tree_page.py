@@ -54,7 +54,7 @@ def data_of(page: Path) -> dict[str, Any]:
 
 
 def test_the_page_is_in_the_run_directory_under_the_id_of_the_problem(folder: Path) -> None:
-    row = labels(folder).row(0, named=True)
+    row = labels(folder).filter(source_id="3-0").row(0, named=True)
     before = (folder / "run" / "report.html").exists()
     lines = written(folder, "3-1")
     page = folder / "run" / f"tree-{row['problem_id']}.html"
