@@ -44,8 +44,9 @@ def _classes() -> tuple[type, ...]:
     from pipeline.export.result import ExportResult
     from pipeline.python.search_run import ProblemTree
     from pipeline.python.solved import Alternative, Solved, SolvedStep
+    from pipeline.python.tree import LabelledTree
 
-    runs = (pipeline.Run, Chains, Summary, RelabelResult, ExportResult)
+    runs = (pipeline.Run, Chains, LabelledTree, Summary, RelabelResult, ExportResult)
     return (*runs, Solved, SolvedStep, Alternative, pipeline.SearchRun, ProblemTree)
 
 

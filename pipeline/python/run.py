@@ -19,6 +19,7 @@ from pipeline.python.objects import is_object, objects_of, offered_format, offer
 from pipeline.python.outline import run_lines, stored_summary
 from pipeline.python.overrides import Setting, overrides_of, policy_settings, said, settings_in
 from pipeline.python.task import Task
+from pipeline.python.tree import LabelledTree, labelled_tree
 from pipeline.python.views import progress_view
 from pipeline.storage.location import storage_at
 from pipeline.storage.shards import ShardRecord, read_shard
@@ -120,6 +121,16 @@ class Run(Shown):
         if isinstance(count, bool) or not isinstance(count, int) or count < 1:
             raise UsageError(f"show: how many chains is a whole number from 1 on, such as run.show(3), not {count!r}")
         return chosen(self.labels(), count, where)
+
+    def tree(self, problem: str) -> LabelledTree:
+        """What the policy wrote for one problem, as a tree: an outline where it is shown, all of its nodes in `nodes`. The
+        problem is named by its `problem_id`, your own id of one of its rows, or its text. Raises UsageError for one that is not
+        there.
+
+        Where a grown input has the problem in several units, there is a tree for each of them."""
+        from pipeline.storage.stored_trees import StoredTrees
+
+        return labelled_tree(StoredTrees(self._storage, self._stored()), problem)
 
     def report(self, **settings: Any) -> str:
         """Write the page of the run, `report.html`, and return its path. Settings as for the command `report`."""

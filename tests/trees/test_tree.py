@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.core.records import UNGRADED, Verdict
+from pipeline.trees.part import by_count, most_counted
 from pipeline.trees.tree import NO_PARENT, RolloutTree, StepLabel, Tally, WrittenRollout
 from tests.trees.growing import at, chain, grown, line_cut, rollout
 
@@ -191,3 +192,16 @@ def test_only_the_first_rounds_are_fair_where_the_estimator_looked_at_outcomes()
         tree = grown([chain("a", "b", "end")], log, fair)
         node = tree.nodes[at(tree, "a", "x")]
         assert (node.passed.graded, node.fair_passed.graded, tree.nodes[1].fair_issued.graded) == (3, graded, graded)
+
+
+@given(logs(), st.integers(0, 12))
+def test_the_part_that_a_reader_sees_first_has_the_parents_of_its_nodes(log: list[WrittenRollout], most: int) -> None:
+    tree = grown(CHAINS, log)
+    places = most_counted(tree, most)
+    assert places == sorted(set(places))
+    assert len(places) == min(most, len(tree.nodes))
+    assert all(tree.nodes[place].parent in {NO_PARENT, *places} for place in places)
+    assert most_counted(tree, len(tree.nodes)) == list(range(len(tree.nodes)))
+    for node in tree.nodes:
+        counts = [tree.nodes[place].graded for place in by_count(tree, node.children)]
+        assert counts == sorted(counts, reverse=True)

@@ -13,6 +13,7 @@ from enum import StrEnum
 
 import pyarrow as pa
 
+from pipeline.analysis.trees.files import is_tree_page
 from pipeline.config.recorded_settings import Settings
 from pipeline.core.errors import Absent, Damaged, StoreError, Unreachable, UsageError
 from pipeline.core.ids import is_our_name, record_parts
@@ -257,9 +258,8 @@ def find_orphans(storage: Storage, needed: Collection[str], current_labels: Coll
         name for folder in ("", COMMITS, *_FOLDERS, DAMAGED, STARTS) for name in storage.unfinished_files(folder)
     ]
     garbage += storage.names(DAMAGED)
-    foreign = [
-        name for name in storage.names("") if name not in {NAME, MARKER, COMMITS, DAMAGED, JUDGES, *_FOLDERS, *ADVISORY}
-    ]
+    ours = {NAME, MARKER, COMMITS, DAMAGED, JUDGES, *_FOLDERS, *ADVISORY}
+    foreign = [name for name in storage.names("") if name not in ours and not is_tree_page(name)]
     foreign += [name for name in storage.names(COMMITS) if not _is_record(name)]
     in_labels = set(storage.names(LABELS))
     for folder in _FOLDERS:

@@ -1,7 +1,5 @@
 // An opened chain: its problem, its steps, and examples of the rollouts of a step.
 
-const LABELS = { 1: ["good", "+"], 0: ["bad", "−"], 2: ["neutral", "o"] };
-const UNCERTAIN = ["uncertain", "?"];
 const ORIGINS = {
   measured: "measured by its own rollouts",
   implied: "implied by neighbouring steps",
@@ -47,10 +45,6 @@ function numbers(chain, at, label, confidence) {
   if (label) lines.push(`label: ${label[0]}`);
   lines.push(ORIGINS[chain.origins[at]] ?? "no value");
   return lines.join(" · ");
-}
-
-function labelMark(label) {
-  return element("span", { class: `label label-${label[0]}`, title: label[0] }, label[1], quiet(` ${label[0]}`));
 }
 
 // The first error that Monte Carlo or a witness names, in words; null where it names no single place.

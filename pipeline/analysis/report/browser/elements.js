@@ -3,6 +3,8 @@
 const SVG = "http://www.w3.org/2000/svg";
 const LEVELS = 10;
 const KEPT_BLOCKS = 6;
+const LABELS = { 1: ["good", "+"], 0: ["bad", "−"], 2: ["neutral", "o"] };
+const UNCERTAIN = ["uncertain", "?"];
 const OUTCOMES = { r: ["right", "✓"], w: ["wrong", "✗"], o: ["open", "?"] };
 
 function element(name, attributes, ...children) {
@@ -34,6 +36,10 @@ function outcomeMark(outcome) {
   return element("span", { class: `mark mark-${word}`, title: word }, mark, quiet(` ${word}, `));
 }
 
+function labelMark(label) {
+  return element("span", { class: `label label-${label[0]}`, title: label[0] }, label[1], quiet(` ${label[0]}`));
+}
+
 // Data in the page: base64 of gzip in an element that no browser runs.
 async function unpacked(name) {
   const text = document.getElementById(name).textContent;
@@ -59,3 +65,20 @@ const idle = () =>
     if (window.requestIdleCallback) requestIdleCallback(done, { timeout: 500 });
     else setTimeout(done, 20);
   });
+
+// Calls `start` with the unpacked element `data` once the page is there. `things` are listed; `packed` is what an old browser cannot
+// show, but `files` have.
+function whenLoaded(name, { data, things, packed, files, start }) {
+  async function begin() {
+    const count = document.getElementById(`${name}-count`);
+    if (!window.DecompressionStream) {
+      count.textContent = `This browser is too old to unpack the ${packed}: it has no DecompressionStream. ${files} has them.`;
+      return;
+    }
+    count.textContent = `The ${things} are being unpacked.`;
+    start(await unpacked(data));
+    document.getElementById(name).dataset.ready = "";
+  }
+  if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", begin);
+  else begin();
+}

@@ -175,20 +175,3 @@ function listing({ name, noun, index, matching, cells, body, unread, drawn }) {
   began();
   return { view, filter };
 }
-
-// Calls `start` with the unpacked element `data` once the page is there. `things` are listed; `packed` is what an old browser cannot
-// show, but `files` have.
-function whenLoaded(name, { data, things, packed, files, start }) {
-  async function begin() {
-    const count = document.getElementById(`${name}-count`);
-    if (!window.DecompressionStream) {
-      count.textContent = `This browser is too old to unpack the ${packed}: it has no DecompressionStream. ${files} has them.`;
-      return;
-    }
-    count.textContent = `The ${things} are being unpacked.`;
-    start(await unpacked(data));
-    document.getElementById(name).dataset.ready = "";
-  }
-  if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", begin);
-  else begin();
-}

@@ -25,7 +25,7 @@ _AHEAD = 0.05
 """Share of the page that the first problems may use before it is their turn."""
 _OURS, _SHARED = "pipeline.analysis.searches.browser", "pipeline.analysis.report.browser"
 _SCRIPTS = (
-    *((_SHARED, f"{name}.js") for name in ("elements", "listing", "keys")),
+    *((_SHARED, f"{name}.js") for name in ("elements", "listing", "keys", "treeview")),
     *((_OURS, f"{name}.js") for name in ("problems", "tree", "picture", "rows", "detail", "searches")),
 )
 ANCHOR = "problems"
@@ -54,7 +54,7 @@ def build_search_browser(units: Iterable[list[SearchedProblem]], total: int, mos
     return SearchBrowser(
         inset=Inset(
             html=_html(data.listed, data.trees, total),
-            css="\n".join([part(_SHARED, "browser.css"), part(_OURS, "searches.css")]),
+            css="\n".join([part(_SHARED, "browser.css"), part(_SHARED, "tree.css"), part(_OURS, "searches.css")]),
             js=script(_SCRIPTS),
             data=data.elements(),
             anchor=ANCHOR,

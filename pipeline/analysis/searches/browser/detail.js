@@ -44,7 +44,11 @@ function factsOf(index, place, data) {
 function treePart(data) {
   const tree = treeOf(data);
   if (data.parents.length === 1) return [element("p", { class: "browser-note" }, "No step was sampled.")];
-  const view = treeView(tree, "Tree of the problem");
+  const view = treeView(tree, "Tree of the problem", { visible, rowElement });
+  const choose = (at) => {
+    reveal(tree, at);
+    view.draw(lineKey(at));
+  };
   const all = element("button", { type: "button" }, "Open all");
   const none = element("button", { type: "button" }, "Close all");
   all.addEventListener("click", () => {
@@ -59,7 +63,7 @@ function treePart(data) {
   if (data.discarded) said.push(`${amount(data.discarded)} tokens were generated after steps that were kept`);
   if (data.hidden) said.push(`${counted(data.hidden, "more step")} with few visits not shown: samples/*.parquet has them`);
   const bar = element("div", { class: "tree-bar" }, element("p", {}, said.join("; ")), all, none);
-  return [picture(tree, view.choose), bar, view.list];
+  return [picture(tree, choose), bar, view.list];
 }
 
 async function problemBody(index, place) {

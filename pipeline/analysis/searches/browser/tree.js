@@ -3,8 +3,6 @@
 // The main line follows the chosen chain, and after its end, or beside it, the next step with the highest score. What else was
 // sampled after a step stands in a group that is closed at first, as chess players write variations.
 
-const FEW = 50;
-
 function treeOf(data) {
   const children = data.parents.map(() => []);
   const depths = data.parents.map(() => 0);
