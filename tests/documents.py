@@ -160,6 +160,9 @@ def _refusal(call: str) -> str:
         return "" if words[1:] in [[shell] for shell in (*SHELLS, "-h")] else f"there are {', '.join(SHELLS)}"
     said, errors = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(said), contextlib.redirect_stderr(errors):
+        if words[0] in COMMANDS and COMMANDS[words[0]].continues:
+            # It reads the settings of a run that is not there.
+            words = [word for word in words if not word.startswith("run_dir=")]
         main([*words, "--cfg", "job"])
     return errors.getvalue().strip()
 

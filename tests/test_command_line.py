@@ -2,6 +2,7 @@
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pipeline
 from pipeline.__main__ import compose_label, main
 from pipeline.cli import COMMANDS
 from pipeline.cli.compose import compose
+from pipeline.cli.grow import GROW
 from pipeline.cli.judge import JUDGE
 from pipeline.cli.score import SCORE
 from pipeline.cli.search import SEARCH
@@ -23,6 +25,7 @@ from pipeline.core.schemas import SCHEMA_VERSION
 from pipeline.engines.registry import ENGINES
 from pipeline.engines.settings import HfConfig
 from pipeline.judges.registry import JUDGES
+from pipeline.pickers.registry import PICKERS
 from pipeline.runtime.state import identity
 from pipeline.scorers.registry import SCORERS
 from pipeline.searches.registry import SEARCHES
@@ -68,7 +71,13 @@ def searching(option: str) -> Any:
     return compose(SEARCH, [f"search={option}", "policy=oracle", "scorer=oracle", *FILLED]).settings()
 
 
-OTHERS = {"scorer": scoring, "judge": judging, "search": searching}
+def growing(option: str) -> Any:
+    """The settings of `grow` with a picker, for a directory that has no run yet."""
+    composed = compose(replace(GROW, continues=False), [f"grow={option}", "policy=oracle", *FILLED])
+    return composed.settings()
+
+
+OTHERS = {"scorer": scoring, "judge": judging, "search": searching, "grow": growing}
 """Group that `label` does not have -> the settings of a command with one of its options."""
 
 
@@ -117,6 +126,7 @@ def test_conf_holds_a_group_for_every_section_and_every_policy() -> None:
     assert {option for group, option in OPTIONS if group == "scorer"} == set(SCORERS.ours)
     assert {option for group, option in OPTIONS if group == "judge"} == set(JUDGES.ours)
     assert {option for group, option in OPTIONS if group == "search"} == set(SEARCHES.ours)
+    assert {option for group, option in OPTIONS if group == "grow"} == set(PICKERS.ours)
     assert {group for group, _ in OPTIONS} == {*LABEL_GROUPS, *OTHERS}
     assert sorted(path.name for path in CONF.glob("*.yaml")) == [f"{name}.yaml" for name in sorted(COMMANDS)]
 

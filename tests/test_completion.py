@@ -73,7 +73,7 @@ def completed(capsys: pytest.CaptureFixture[str], *words: str) -> list[str]:
         (["audit", "--p"], ["--prune"]),
         (["audit", "pr"], ["prune="]),
         (["regrade", "grader.m"], ["grader.memory_mib="]),
-        (["export", "format=o"], ["format=openrlhf", "format=openr", "format=orm"]),
+        (["export", "format=o"], ["format=openrlhf", "format=openr", "format=orm", "format=omegaprm"]),
         (["export", "format=trl", "pref"], []),
         (["export", "format=preference", "preference.r"], ["preference.reader="]),
         (["export", "preference.reader="], ["preference.reader=trl", "preference.reader=step_dpo"]),

@@ -70,6 +70,9 @@ def test_examples_are_command_lines(name: str, capsys: pytest.CaptureFixture[str
     assert any(example.startswith(f"{name} ") for example in command.examples)
     for example in command.examples:
         words = shlex.split(example.partition(" | ")[0].replace("\\\n", " "))
+        if command.continues:
+            # It reads the settings of that run.
+            words = [word for word in words if not word.startswith("run_dir=")]
         shown(capsys, *words, "--cfg", "job")
 
 

@@ -448,6 +448,43 @@ def test_a_search_of_a_plug_in_solves_problems_and_its_mistakes_name_it(site: Pa
 
 
 @pytest.mark.ray
+def test_a_picker_of_a_plug_in_grows_a_run_and_its_mistakes_name_it(site: Path, tmp_path: Path) -> None:
+    bare = [{**row, "steps": None} for row in ROWS]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in bare))
+    label = ["label", "data.path=rows.jsonl", "run_dir=run", "policy=oracle", "policy.oracle.world=tree"]
+    label += ["estimator=fixed", "sampling.store_tokens=true", "sampling.rollouts=4", "sampling.solutions=2"]
+    common = ["grow", "run_dir=run", "grow=deepest", "grow.budget_unit=rollouts", "grow.rollouts=4"]
+    torn = ("root", "twice", "less", "raises")
+    labelled, *wrong, grown, audited = several(
+        tmp_path,
+        site,
+        label,
+        *([*common, "grow.budget=40", f"grow.torn={name}"] for name in torn),
+        [*common, "grow.budget=40"],
+        ["audit", "run_dir=run"],
+    )
+    assert labelled.code == 0, labelled.err
+    whose = "stepvalue-example 1.0 (stepvalue.pickers: deepest = stepvalue_example.deepest:Deepest)"
+    said = (
+        "it picks node 0, which is no candidate",
+        " twice",
+        "it says that a pick has the gain -1.0",
+        "ZeroDivisionError: ",
+    )
+    for done, words in zip(wrong, said, strict=True):
+        assert done.code == 1, done.err
+        last = done.err.splitlines()[-1]
+        assert last.startswith(f"stepvalue: picker deepest of {whose} failed in picks: ")
+        assert words in last
+    assert grown.code == 0, grown.err
+    assert audited.code == 0, audited.out
+    promotions = pl.read_parquet(tmp_path / "run" / "promotions" / "*.parquet")
+    assert promotions.height == 10
+    (growth,) = (tmp_path / "run" / "commits").glob("growth-*")
+    assert whose in growth.read_text(), "the version of the plug-in"
+
+
+@pytest.mark.ray
 def test_a_witness_of_a_plug_in_refutes_steps_and_is_missed_by_name(site: Path, tmp_path: Path) -> None:
     sums = [
         {

@@ -58,7 +58,7 @@ def extended(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_contributings_examples_pass_lint(tools: Sequence[Sequence[str]], extended: Path) -> None:
     files = [path for kind, path, _ in BLOCK.findall((ROOT / "CONTRIBUTING.md").read_text("utf-8")) if kind == "file"]
     modules = [path for path in files if path.endswith(".py")]
-    assert len(modules) == 8
+    assert len(modules) == 9
     shutil.copy(ROOT / "pyproject.toml", extended)
     for words in tools:
         done = subprocess.run(
@@ -79,6 +79,8 @@ def test_contributings_examples_label_and_export(extended: Path, tmp_path: Path)
         for number, (answer, said) in enumerate([("yes", "yes"), ("no", "yes"), ("yes", "no")])
     ]  # fmt: skip
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    bare = [{"id": str(number), "problem": f"What is {number} + 1?", "answer": str(number + 1)} for number in range(3)]
+    (tmp_path / "bare.jsonl").write_text("".join(json.dumps(row) + "\n" for row in bare))
     own = ["estimator=halves", "estimator.share=0.3", "policy=echo", "grader=yes_no"]
     commands = (
         ["label", *own, "data.path=rows.jsonl", "run_dir=run", "sampling.rollouts=4"],
@@ -96,6 +98,12 @@ def test_contributings_examples_label_and_export(extended: Path, tmp_path: Path)
             "data.path=rows.jsonl",
             "run_dir=searched",
         ],
+        [
+            *("label", "policy=oracle", "policy.oracle.world=tree", "estimator=fixed", "sampling.solutions=2"),
+            *("data.path=bare.jsonl", "run_dir=grown", "sampling.rollouts=4", "sampling.store_tokens=true"),
+        ],
+        ["grow", "run_dir=grown", "grow=doubtful", "grow.least=0.2", "grow.budget=40", "grow.budget_unit=rollouts"],
+        ["audit", "run_dir=grown"],
     )
     paths = os.pathsep.join([str(extended), str(ROOT)])
     for words, done in zip(commands, in_turn(tmp_path, commands, {"PYTHONPATH": paths}), strict=True):
@@ -110,6 +118,9 @@ def test_contributings_examples_label_and_export(extended: Path, tmp_path: Path)
     found = pl.read_parquet(searches)
     assert found["method"].to_list() == ["greedy"] * 3
     assert found["candidates"].to_list() == [1] * 3
+    promoted = pl.read_parquet(tmp_path / "grown" / "promotions" / "*.parquet")
+    assert promoted.height == 5
+    assert promoted["gain"].min() >= 0.2  # type: ignore[operator]
     assert "- `counted.most`: `1`\n" in (tmp_path / "out" / "README.md").read_text()
 
 

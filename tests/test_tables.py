@@ -34,6 +34,7 @@ from pipeline.core.records import (
     InputRow,
     Prefix,
     Problem,
+    Promotion,
     Reading,
     ReadingKind,
     Reject,
@@ -46,7 +47,7 @@ from pipeline.core.records import (
     StepOpinion,
     Verdict,
 )
-from pipeline.core.schemas import LABELS_MARKED, SCHEMAS
+from pipeline.core.schemas import LABELS_GROWN, LABELS_MARKED, SCHEMAS
 from pipeline.core.tables import (
     changed_rows,
     changes_table,
@@ -54,6 +55,8 @@ from pipeline.core.tables import (
     input_rows,
     inputs_table,
     labels_table,
+    promotions_of,
+    promotions_table,
     readings_of,
     readings_table,
     rejects_table,
@@ -250,6 +253,62 @@ def test_labels_have_marks_where_all_chains_have_them() -> None:
     assert labels([labelled()]).schema.equals(SCHEMAS["labels"])
 
 
+def test_labels_say_which_chains_have_grown_where_all_chains_do() -> None:
+    for schema, changed in zip(LABELS_GROWN, (None, False), strict=True):
+        grown = labels([replace(labelled(), grown=mark, input_changed=changed) for mark in (False, True)])
+        assert grown.schema.equals(schema)
+        assert grown["grown"].to_pylist() == [False, True]
+        assert ("input_changed" in grown.column_names) is (changed is not None)
+
+
+_INT = st.integers(0, 2**31 - 1)
+_promotions = st.builds(
+    Promotion,
+    chain_id=our.any_text.map(storable),
+    problem_id=st.just("a" * 20),
+    growth=_INT,
+    round=_INT,
+    place=_INT,
+    rollout_id=st.just("b" * 20),
+    prefix_id=st.just("c" * 20),
+    begin=_INT,
+    text=our.any_text.map(storable),
+    token_ids=st.lists(_INT, max_size=5).map(tuple),
+    ends=st.lists(_INT, max_size=3).map(tuple),
+    token_ends=st.lists(_INT, max_size=3).map(tuple),
+    rollouts=_INT,
+    gain=st.floats(0, 1e9),
+    cost=st.floats(0, 1e9),
+)
+
+
+PROMOTED = Promotion(
+    chain_id="c" * 20,
+    problem_id="p" * 20,
+    growth=0,
+    round=1,
+    place=2,
+    rollout_id="r" * 20,
+    prefix_id="e" * 20,
+    begin=3,
+    text="so ф\n",
+    token_ids=(5, 6),
+    ends=(5,),
+    token_ends=(2,),
+    rollouts=8,
+    gain=0.25,
+    cost=80.0,
+)
+
+
+@given(st.lists(_promotions, max_size=4))
+def test_promotions_come_back_as_they_went_in(promotions: list[Promotion]) -> None:
+    table = promotions_table(promotions)
+    assert table.schema.equals(SCHEMAS["promotions"])
+    table.validate(full=True)
+    assert promotions_of(table) == promotions
+
+
 JUDGED = ChainText(chain_id="c" * 20, problem_id="p" * 20, problem="ф?", steps=("1", "2"), prefix_ids=("e", "f"))
 READ = (
     Reading(kind=ReadingKind.ERROR, first_error=2, steps=(StepOpinion.GOOD, StepOpinion.BAD)),
@@ -377,6 +436,10 @@ def every_table() -> dict[str, pa.Table]:
         "inputs": inputs_table([row, bare]),
         "solutions": solutions_table([SampledSolution(solution=CHAIN, draw=2, finish=Finish.STOP, grade=grade)]),
         "rollouts": rollouts_table([Rollout(completion=completion, grade=grade)], "g1"),
+        "promotions": promotions_table([PROMOTED]),
+        "allotments": pa.Table.from_pylist(
+            [{"unit_id": "a" * 20, "problem_id": "p" * 20, "budget": 2**40}], schema=SCHEMAS["allotments"]
+        ),
         "rejects": rejects_table(
             [Reject(location=RowLocation(file="f", line=1), reason=RejectReason.NOT_JSON, detail="no JSON")]
         ),

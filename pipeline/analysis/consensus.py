@@ -36,7 +36,7 @@ from pipeline.consensus.monte_carlo import monte_carlo_claim
 from pipeline.consensus.posterior import posterior
 from pipeline.core.errors import UsageError
 from pipeline.core.records import Chain, ChainText, ChainValues, Trials
-from pipeline.core.schemas import INPUT_CHANGED, LABELS_CONSENSUS, RELIABILITIES
+from pipeline.core.schemas import CONSENSUS, LABELS_CONSENSUS, RELIABILITIES
 from pipeline.core.statistics import Floats
 from pipeline.data.steps import step_texts
 from pipeline.estimators import intervals
@@ -185,7 +185,8 @@ class Consensus:
             "left_out": left_out,
             "opinions": [self._opinions(each) for each in evidence],
         }
-        schema = LABELS_CONSENSUS[INPUT_CHANGED in unit.labels.column_names]
+        wanted = {*unit.labels.column_names, *CONSENSUS.names}
+        schema = next(each for each in LABELS_CONSENSUS if {*each.names} == wanted)
         columns = [
             pa.array(computed[field.name], field.type) if field.name in computed else unit.labels[field.name]
             for field in schema

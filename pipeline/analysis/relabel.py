@@ -306,7 +306,9 @@ class _Writer:
                 state = learner.from_table(stored)
                 self.shards += known
                 return state
-        self._learned = learner.learn(self._learned, trees_of([chain.shape for chain in chains]), trials)
+        self._learned = learner.learn(
+            self._learned, trees_of([chain.shape for chain in chains if not chain.grown]), trials
+        )
         self.shards.append(self._write(learner.table, ref, learner.to_table(self._learned)))
         return self._learned
 
@@ -378,6 +380,8 @@ class _Regrader:
         return grades | {rollout: grade.result() for rollout, grade in slow.items()}
 
     def _with_outcome(self, chain: Chain, solution: Solution, given: bool | None) -> Chain:
+        if chain.grown:
+            return chain
         answer = self._checker.stated_answer(solution.text, complete=solution.complete)
         if answer is None:
             return replace(chain, final_answer=None, outcome=given)
@@ -392,5 +396,6 @@ def _stems(chains: Sequence[Chain], solutions: Sequence[Solution]) -> dict[str, 
         golds = chain.problem.golds
         stems[chain.root_prefix_id] = golds, ""
         for index, prefix in enumerate(chain.prefix_ids, start=1):
-            stems[prefix] = golds, stem(solution, index)
+            # A chain that another one goes on from comes before it, and has the prefix as the policy saw it.
+            stems.setdefault(prefix, (golds, stem(solution, index)))
     return stems

@@ -10,6 +10,7 @@ from pipeline.cli.command import Command
 from pipeline.cli.doctor import DOCTOR
 from pipeline.cli.export import EXPORT
 from pipeline.cli.grade import GRADE
+from pipeline.cli.grow import GROW
 from pipeline.cli.judge import JUDGE
 from pipeline.cli.label import LABEL
 from pipeline.cli.plan import PLAN
@@ -29,6 +30,7 @@ COMMANDS: dict[str, Command] = {
         LABEL,
         STATUS,
         CHAINS,
+        GROW,
         JUDGE,
         RELABEL,
         REGRADE,

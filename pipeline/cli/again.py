@@ -8,7 +8,7 @@ then names what is missing.
 import dataclasses
 import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +22,7 @@ from pipeline.config.recorded_settings import RUN_RECORD, SETTING_NAMES, refuse_
 from pipeline.config.renamed import current_settings
 from pipeline.config.words import setting_word
 from pipeline.core.errors import UsageError
+from pipeline.data.rows import GIVEN_FILE, GIVEN_FOLDER
 from pipeline.runtime.objects import REGISTRIES
 
 if TYPE_CHECKING:
@@ -76,6 +77,13 @@ def recorded_settings(command: Command, run_dir: str, folder: Path | None, given
     options = choose_options(command, place, kept, {}, folder)
     own = OwnSettings(place=place, values=without_choices(kept, options), options=options)
     return Recorded(settings=own, whole=bool(started))
+
+
+def continued_settings(command: Command, run_dir: str, folder: Path | None, given: Collection[str]) -> OwnSettings:
+    """The settings of the run in a directory, for a command that continues it. The rows of a Python call are gone, but the run
+    has them: they keep the name that such rows have. Raises as `recorded_settings` does."""
+    found = recorded_settings(command, run_dir, folder, given).settings
+    return found if _DATA in given else replace(found, values={_PATH: f"{GIVEN_FOLDER}/{GIVEN_FILE}", **found.values})
 
 
 def check_again(

@@ -75,6 +75,8 @@ class Command:
     """None: it is for one value of each setting at a time."""
     repeats: bool = False
     """Its settings are those of a run, so AGAIN may name one."""
+    continues: bool = False
+    """Its settings are those of the run in `run_dir`, unless they are given."""
 
     @property
     def plain_options(self) -> dict[str, str]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from pipeline.cli.again import check_again, recorded_settings
+from pipeline.cli.again import check_again, continued_settings, recorded_settings
 from pipeline.cli.command import Command
 from pipeline.cli.options import (
     YAML,
@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     from omegaconf import DictConfig
 
 
+_RUN_DIR = "run_dir"
 _STORED = "stepvalue"
 """Begins the names of what Hydra composes and no file has."""
 
@@ -121,6 +122,9 @@ def compose(command: Command, overrides: Sequence[str], given: Given = NOTHING) 
         recorded = recorded_settings(command, given.again, given.folder, keys)
         found = [recorded.settings, *found]
         hints = [*hints, *check_again(command, given.again, recorded, keys, typed)]
+    elif command.continues and typed.get(_RUN_DIR):
+        keys = {*typed, *(key for each in found for key in (*each.values, *each.options))}
+        found = [continued_settings(command, typed[_RUN_DIR], given.folder, keys), *found]
     options = merged_options(found, typed, sections)
     written = {key: str(value) for each in found for key, value in each.values.items()} | options | typed
     refuse_missing_plugins(written, sections)

@@ -50,7 +50,7 @@ def label_run(config: LabelConfig, watch: "Watcher") -> "Summary":
     stop = StopSignal()
     stop.listen()
     try:
-        return label(config, partial(_ray_workers, check=stop.check), watch, stop)
+        return label(config, partial(ray_label_workers, check=stop.check), watch, stop)
     finally:
         stop.release()
 
@@ -88,7 +88,8 @@ def _label(config: LabelConfig) -> int:
 
 
 @contextmanager
-def _ray_workers(config: LabelConfig, check: Callable[[], None]) -> Iterator["WorkerPool"]:
+def ray_label_workers(config: LabelConfig, check: Callable[[], None]) -> Iterator["WorkerPool"]:
+    """The workers of `label` and `grow`, as Ray actors."""
     from pipeline.runtime.actors import ray_workers
     from pipeline.runtime.workload import labelling
 

@@ -101,7 +101,8 @@ class Solution:
     """A reasoning chain. `text[ends[i-1]:ends[i]]` is step i with its separator; the joined slices are `text`.
 
     `token_ids` and `token_ends` are set for chains that the policy sampled; their prefixes are cut between the policy's own
-    tokens. `complete` is false for a sampled chain that the token limit cut.
+    tokens. `complete` is false for a sampled chain that the token limit cut, and for one that `grow` promoted: it goes on.
+    `as_written`: its prefixes end as the policy wrote them, with the blanks there; always so with `token_ids`.
     """
 
     chain_id: str
@@ -112,6 +113,7 @@ class Solution:
     token_ids: tuple[int, ...] = ()
     token_ends: tuple[int, ...] = ()
     complete: bool = True
+    as_written: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -252,6 +254,34 @@ class SampledSolution:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Promotion:
+    """A prefix that a rollout wrote and that `grow` measures: steps of rollout `rollout_id` after the prefix `prefix_id`, which
+    is the last one on its way that was measured before, or is measured in the same round.
+
+    `growth`: the number of the growth, from 0; `round`: of the problem in it; `place`: among the promotions of the round.
+    `begin`: tokens of the rollout before these steps. `text` and `token_ids`: of these steps; `ends`
+    and `token_ends`: the end of each of them in both. `rollouts`: as many are issued at the prefix. `gain` and `cost`: what the
+    picker expected, before any of them was issued.
+    """
+
+    chain_id: str
+    problem_id: str
+    growth: int
+    round: int
+    place: int
+    rollout_id: str
+    prefix_id: str
+    begin: int
+    text: str
+    token_ids: tuple[int, ...]
+    ends: tuple[int, ...]
+    token_ends: tuple[int, ...]
+    rollouts: int
+    gain: float
+    cost: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
     """Number of rollouts of one prefix: correct, graded, ungraded, and cut by the token limit (a subset of all), and their
     tokens."""
@@ -386,7 +416,8 @@ class Chain:
     """A chain of K steps: its problem, its text and the ids of its K + 1 prefixes.
 
     `final_answer` is the answer that the chain states, `outcome` whether it is correct, `policy` the model whose rollouts value
-    the chain. They are not known for every chain. `input_changed`: see `InputRow.changed`.
+    the chain. They are not known for every chain. `input_changed`: see `InputRow.changed`. `grown`: whether `grow` promoted it;
+    None in a unit that has not grown.
     """
 
     problem: Problem
@@ -397,6 +428,7 @@ class Chain:
     outcome: bool | None = None
     policy: str = ""
     input_changed: bool | None = None
+    grown: bool | None = None
 
     @property
     def shape(self) -> ChainShape:
@@ -422,7 +454,7 @@ class UnitTarget:
     """What is required of a unit: `rollouts` per prefix, or values known to `target_sd` (0: the estimator has no such target).
 
     `budget`: limit per chain, in `budget_unit`; 0: the only limit is `rollouts` for each prefix of the chain. `unit_budget`:
-    limit for all chains of the unit together; None: no limit.
+    limit for all chains of the unit together; None: no limit. `growths`: the growths of the run that the unit has had.
     """
 
     rollouts: int = 0
@@ -430,6 +462,7 @@ class UnitTarget:
     budget: int = 0
     unit_budget: int | None = None
     budget_unit: str = ""
+    growths: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -77,6 +77,36 @@ TOKEN_IDS = "token_ids"
 ROLLOUTS_WITH_TOKENS = pa.schema([*ROLLOUTS, _required(TOKEN_IDS, pa.list_(pa.int32()))])
 """The columns of `rollouts` in a run that stores their tokens (`sampling.store_tokens`)."""
 
+PROMOTIONS = pa.schema(
+    [
+        _required("chain_id", pa.string()),
+        _required("problem_id", pa.string()),
+        _required("growth", pa.int32()),
+        _required("round", pa.int32()),
+        _required("place", pa.int32()),
+        _required("rollout_id", pa.string()),
+        _required("prefix_id", pa.string()),
+        _required("begin", pa.int32()),
+        _required("text", pa.string()),
+        _required("token_ids", pa.list_(pa.int32())),
+        _required("step_ends", pa.list_(pa.int32())),
+        _required("token_ends", pa.list_(pa.int32())),
+        _required("rollouts", pa.int32()),
+        _required("gain", pa.float64()),
+        _required("cost", pa.float64()),
+    ]
+)
+"""One row for each prefix that `grow` has promoted: see `core.records.Promotion`."""
+
+ALLOTMENTS = pa.schema(
+    [
+        _required("unit_id", pa.string()),
+        _required("problem_id", pa.string()),
+        _required("budget", pa.int64()),
+    ]
+)
+"""What a growth may cost in each problem of a unit, in the unit of its budget. Problems without a row get nothing."""
+
 VERDICTS = pa.schema(
     [
         _required("rollout_id", pa.string()),
@@ -154,6 +184,10 @@ INPUT_CHANGED = "input_changed"
 LABELS_MARKED = pa.schema([*LABELS, _required(INPUT_CHANGED, pa.bool_())])
 """The columns of `labels` in a run that keeps labels of rows that changed (`data.changed=keep`)."""
 
+GROWN = "grown"
+LABELS_GROWN = tuple(pa.schema([*labels, _required(GROWN, pa.bool_())]) for labels in (LABELS, LABELS_MARKED))
+"""The columns of `labels` in a run that has grown: without and with marks of changed rows."""
+
 OPINIONS = pa.list_(
     pa.struct(
         [
@@ -178,8 +212,8 @@ CONSENSUS = pa.schema(
 """The columns that labels of `estimator.rule=consensus` have besides those of `labels`. `mc_label`: the labels by Monte Carlo
 alone. `p_error_free`: for each step, P(neither it nor an earlier step has an error), given Monte Carlo and all witnesses; null
 unless consensus.how=posterior. `left_out`: why the chain has no labels; null where it has."""
-LABELS_CONSENSUS = (pa.schema([*LABELS, *CONSENSUS]), pa.schema([*LABELS_MARKED, *CONSENSUS]))
-"""The columns of `labels` by consensus: without and with marks of changed rows."""
+LABELS_CONSENSUS = tuple(pa.schema([*labels, *CONSENSUS]) for labels in (LABELS, LABELS_MARKED, *LABELS_GROWN))
+"""The columns of `labels` by consensus, in any run."""
 RELIABILITIES = pa.schema(
     [
         _required("version", pa.int32()),
@@ -430,6 +464,8 @@ SCHEMAS = {
     "inputs": INPUTS,
     "solutions": SOLUTIONS,
     "rollouts": ROLLOUTS,
+    "promotions": PROMOTIONS,
+    "allotments": ALLOTMENTS,
     "verdicts": VERDICTS,
     "rejects": REJECTS,
     "labels": LABELS,
@@ -448,19 +484,20 @@ SCHEMAS = {
 }
 OTHER_SCHEMAS: dict[str, tuple[pa.Schema, ...]] = {
     "inputs": (INPUTS_WITH_OUTCOMES,),
-    "labels": (LABELS_3, LABELS_MARKED, *LABELS_CONSENSUS),
+    "labels": (LABELS_3, LABELS_MARKED, *LABELS_GROWN, *LABELS_CONSENSUS),
     "rollouts": (ROLLOUTS_WITH_TOKENS,),
     "kernels": (KERNELS_3,),
     "chains": (CHAINS_WITH_ANSWERS,),
 }
-"""What tables may also have as columns: those of runs of schema 3, marks of changed rows, outcomes that the data give, tokens
-of rollouts, and known answers for a judge."""
+"""What tables may also have as columns: those of runs of schema 3, marks of changed rows and of promoted chains, outcomes
+that the data give, tokens of rollouts, and known answers for a judge."""
 LEARNED = ("kernels", "states")
 """Tables with the learned state of an estimator; a unit has at most one of them."""
 
 LOG_KEYS = {
     "rollouts": ("rollout_id",),
     "solutions": ("problem_id", "draw"),
+    "promotions": ("chain_id",),
     "scores": ("row",),
     "critiques": ("row", "vote"),
     "samples": ("row", "sample_id"),

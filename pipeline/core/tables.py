@@ -16,6 +16,7 @@ from pipeline.core.records import (
     Grade,
     InputRow,
     Problem,
+    Promotion,
     Reading,
     ReadingKind,
     Reject,
@@ -32,14 +33,17 @@ from pipeline.core.schemas import (
     CHANGES,
     CRITIQUES,
     GIVEN_OUTCOME,
+    GROWN,
     INPUT_CHANGED,
     INPUTS,
     INPUTS_WITH_OUTCOMES,
     LABELS,
+    LABELS_GROWN,
     LABELS_MARKED,
     LOG_KEYS,
     PER_PREFIX,
     PER_STEP,
+    PROMOTIONS,
     READINGS,
     REJECTS,
     ROLLOUTS,
@@ -171,6 +175,37 @@ def sampled_solutions(table: pa.Table) -> list[SampledSolution]:
             draw=row["draw"],
             finish=Finish(row["finish"]),
             grade=Grade(verdict=Verdict(row["verdict"]), answer=row["answer"], ms=0.0),
+        )
+        for row in table.to_pylist()
+    ]
+
+
+def promotions_table(promotions: Sequence[Promotion]) -> pa.Table:
+    """Prefixes that `grow` promoted, in their order."""
+    columns: dict[str, list[object]] = {
+        name: [getattr(each, name) for each in promotions]
+        for name in PROMOTIONS.names
+        if name not in ("token_ids", "step_ends", "token_ends")
+    }
+    return _table(
+        PROMOTIONS,
+        columns
+        | {
+            "token_ids": [list(each.token_ids) for each in promotions],
+            "step_ends": [list(each.ends) for each in promotions],
+            "token_ends": [list(each.token_ends) for each in promotions],
+        },
+    )
+
+
+def promotions_of(table: pa.Table) -> list[Promotion]:
+    """The inverse of `promotions_table`."""
+    return [
+        Promotion(
+            **{name: value for name, value in row.items() if name not in ("token_ids", "step_ends", "token_ends")},
+            token_ids=tuple(row["token_ids"]),
+            ends=tuple(row["step_ends"]),
+            token_ends=tuple(row["token_ends"]),
         )
         for row in table.to_pylist()
     ]
@@ -330,7 +365,7 @@ def labels_table(
 ) -> pa.Table:
     """One row per chain; list columns have one entry per step. `steps`: the trimmed step texts of each chain.
 
-    The chains of a unit are either all marked (`Chain.input_changed`) or none of them.
+    The chains of a unit are either all marked (`Chain.input_changed`, `Chain.grown`) or none of them.
     """
     per_step: dict[str, list[object]] = {name: [] for name, _ in (*PER_PREFIX, *PER_STEP)}
     root: dict[str, list[object]] = {f"root_{name}": [] for name, _ in PER_PREFIX}
@@ -340,10 +375,14 @@ def labels_table(
         for name, _ in PER_PREFIX:
             root[f"root_{name}"].append(_entry(found.root, name))
     marks: list[object] = [chain.input_changed for chain in chains]
+    grown: list[object] = [chain.grown for chain in chains]
+    usual, with_grown = (LABELS, LABELS_MARKED), LABELS_GROWN
+    columns = (usual if None in grown or not grown else with_grown)[bool(marks) and None not in marks]
     return _table(
-        LABELS if None in marks or not marks else LABELS_MARKED,
+        columns,
         {
             INPUT_CHANGED: marks,
+            GROWN: grown,
             "chain_id": [chain.solution.chain_id for chain in chains],
             "problem_id": [chain.problem.problem_id for chain in chains],
             "source_id": [chain.solution.source_id for chain in chains],

@@ -68,7 +68,7 @@ def count_problems(chains: Iterable[Chain]) -> int:
 def stem(solution: Solution, index: int) -> str:
     """The text of the first `index` steps as the policy sees it; for grading, the completion is appended to it."""
     text = prefix_text(solution.text, solution.ends, index)
-    return text if solution.token_ids else text.rstrip(_BLANKS)
+    return text if solution.token_ids or solution.as_written else text.rstrip(_BLANKS)
 
 
 def _tokens(solution: Solution, index: int) -> tuple[int, ...]:

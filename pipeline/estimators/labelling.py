@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from pipeline.config.label import EstimatorConfig
 from pipeline.core.records import Chain, ChainShape, ChainValues, Problem, RolloutOutcome, Solution, Trials, Verdict
-from pipeline.core.schemas import INPUT_CHANGED
+from pipeline.core.schemas import GROWN, INPUT_CHANGED
 from pipeline.core.tables import labels_table, rollout_outcomes
 from pipeline.data.steps import step_texts
 from pipeline.estimators.base import Estimator
@@ -31,7 +31,8 @@ _COLUMNS = (
 
 
 def stored_chains(labels: pa.Table) -> list[Chain]:
-    """The chains of a labels table in its order. Their solutions have no token ids and count as complete."""
+    """The chains of a labels table in its order. Their solutions have no token ids, and count as complete unless `grow`
+    promoted them."""
     return [
         Chain(
             problem=Problem(problem_id=row["problem_id"], text=row["problem"], golds=tuple(row["gold_answers"])),
@@ -41,6 +42,8 @@ def stored_chains(labels: pa.Table) -> list[Chain]:
                 source_id=row["source_id"],
                 text=row["solution"],
                 ends=tuple(row["step_ends"]),
+                complete=not row.get(GROWN),
+                as_written=bool(row.get(GROWN)),
             ),
             root_prefix_id=row["root_prefix_id"],
             prefix_ids=tuple(row["prefix_ids"]),
@@ -48,8 +51,9 @@ def stored_chains(labels: pa.Table) -> list[Chain]:
             outcome=row["outcome"],
             policy=row["policy"],
             input_changed=row.get(INPUT_CHANGED),
+            grown=row.get(GROWN),
         )
-        for row in labels.select([*_COLUMNS, *({INPUT_CHANGED} & {*labels.column_names})]).to_pylist()
+        for row in labels.select([*_COLUMNS, *({INPUT_CHANGED, GROWN} & {*labels.column_names})]).to_pylist()
     ]
 
 

@@ -226,7 +226,7 @@ class ExportConfig(Settings):
     balance: Balance = Balance.none
     """Leave out chains so that classes have equal size."""
     validation: Annotated[float, Range(ge=0, lt=1)] = 0.0
-    """Share of problems, with all their chains, for a validation file."""
+    """Share of problems, with all chains, for validation."""
     seed: int = 0
     """The seed of the validation set and of the chains that `balance` leaves out."""
     decontaminate: DecontaminateConfig = field(default_factory=DecontaminateConfig)

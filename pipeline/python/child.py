@@ -1,5 +1,5 @@
-"""The process that labels, judges or searches for a Python call. The caller's process loads neither Ray nor an engine, and
-keeps its event loop, signal handlers and environment.
+"""The process that labels, grows, judges or searches for a Python call. The caller's process loads neither Ray nor an engine,
+and keeps its event loop, signal handlers and environment.
 
     python -m pipeline.python.child DESCRIPTOR
 
@@ -60,6 +60,16 @@ def _labelled(task: Task, send: Callable[[Status], None]) -> Summary:
     return summary
 
 
+def _grown(task: Task, send: Callable[[Status], None]) -> Summary:
+    from pipeline.cli.grow import GROW as COMMAND
+    from pipeline.cli.grow import grow_run
+
+    config = _settings(COMMAND, task)
+    summary = grow_run(config, send).summary
+    _write_page(summary, wanted=config.run.report)
+    return summary
+
+
 def _judged(task: Task, send: Callable[[Status], None]) -> ChainRun:
     from pipeline.cli.judge import JUDGE as COMMAND
     from pipeline.cli.judge import judge_with_ray
@@ -76,6 +86,7 @@ def _searched(task: Task, send: Callable[[Status], None]) -> ChainRun:
 
 _DOING: Mapping[str, Callable[[Task, Callable[[Status], None]], Summary | ChainRun]] = {
     LABEL: _labelled,
+    "grow": _grown,
     JUDGE: _judged,
     SEARCH: _searched,
 }

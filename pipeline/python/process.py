@@ -1,4 +1,4 @@
-"""Runs `label`, `judge` or `search` in a process of its own, passes on what it reports, and stops it when the caller
+"""Runs `label`, `grow`, `judge` or `search` in a process of its own, passes on what it reports, and stops it when the caller
 is interrupted."""
 
 import os

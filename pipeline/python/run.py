@@ -35,9 +35,11 @@ if TYPE_CHECKING:
     from pipeline.export.base import Exporter
     from pipeline.export.formats.base import Format
     from pipeline.export.result import ExportResult
+    from pipeline.pickers.base import Picker
     from pipeline.runtime.objects import Given
     from pipeline.runtime.scoring.files import Scored
     from pipeline.storage.stored_critiques import CritiqueCounts
+    from pipeline.storage.stored_growths import GrownCounts
 
 SCHEMAS = {"rollouts": ROLLOUTS, "rejects": REJECTS}
 
@@ -248,6 +250,42 @@ class Run(Shown):
         # `audit` and `regrade` read critiques with it.
         self._objects = (*self._objects, *(each for each in objects if each.section == "judge"))
         return critique_counts(stored_judge(self._storage, name))
+
+    def grow(
+        self,
+        budget: int,
+        *,
+        pick: "str | Mapping[str, Any] | Picker | type[Picker] | None" = None,
+        progress: bool = True,
+        **settings: Any,
+    ) -> "GrownCounts":
+        """Measure prefixes that the rollouts of this run wrote, and add them to its labels: `run.grow(100_000, pick="errors")`.
+        Returns what all growths of the run have promoted, in numbers. The same call continues it; a larger `budget` measures
+        more.
+
+        `pick`: the name of a picker; a dict with its settings, such as `{"pick": "pairs", "per_branch": 2}`; or an object of
+        yours (CONTRIBUTING.md, A picker). Settings as for the command `grow`. As the call of `label`, it works in a process of
+        its own."""
+        from pipeline.cli.grow import GROW
+        from pipeline.python.process import done_elsewhere
+        from pipeline.storage.stored_growths import grown_counts
+
+        given = {**settings, "grow": pick} if is_object(pick) else settings
+        objects = objects_of(given)
+        asked = [
+            Setting(key="run_dir", value=self.run_dir, said="the directory of this run"),
+            Setting(key="grow.budget", value=budget, said=said("budget", budget)),
+            *([Setting(key="grow.pick", value=pick, said=said("pick", pick))] if isinstance(pick, str) else ()),
+            *(settings_in({"grow": pick}) if isinstance(pick, Mapping) else ()),
+            *settings_with(objects, given),
+        ]
+        objects = (*(each for each in self._objects if each.section not in {one.section for one in objects}), *objects)
+        task = Task(overrides=overrides_of(with_options(asked, GROW)), objects=sent(objects), command=GROW.name)
+        with progress_view(shown=progress) as watch:
+            done_elsewhere(task, watch)
+        # A later call, and `label` itself, may have to finish the growth.
+        self._objects = objects
+        return grown_counts(self._storage)
 
     @property
     def judges(self) -> list[str]:

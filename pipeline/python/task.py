@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """`command`: `label`, `judge` or `search`. `overrides`: its settings. `objects`: those that the call gave; None
+    """`command`: `label`, `grow`, `judge` or `search`. `overrides`: its settings. `objects`: those that the call gave; None
     without any."""
 
     overrides: Sequence[str]

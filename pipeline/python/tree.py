@@ -43,6 +43,7 @@ _SCHEMA: dict[str, Any] = {
     "fair": pl.Int32,
     "prefix_ids": pl.List(pl.String),
     "rollout_id": pl.String,
+    "grown": pl.Boolean,
 }
 """The columns of `nodes`."""
 
@@ -84,7 +85,7 @@ class LabelledTree(Shown):
         threshold of the labels, use all of them and a prior. They are estimates and no labels: the mean is biased towards the
         value of the step before.
 
-        `rollout_id`: the rollout that wrote the node first; null if none did.
+        `rollout_id`: the rollout that wrote the node first; null if none did. `grown`: `grow` promoted the node.
         """
         columns: dict[str, list[Any]] = {name: [] for name in _SCHEMA}
         first = 0
@@ -119,6 +120,7 @@ class LabelledTree(Shown):
             "fair": node.fair_issued.graded + node.fair_passed.graded,
             "prefix_ids": node.prefix_ids,
             "rollout_id": node.source.rollout_id if node.source else None,
+            "grown": node.grown,
         }
 
     def _shown_lines(self) -> Iterator[str]:

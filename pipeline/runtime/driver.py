@@ -42,6 +42,7 @@ from pipeline.storage.editions import (
     repaired_editions,
     whose_labels,
 )
+from pipeline.storage.growths import growth_sequence, growths_needed, growths_of
 from pipeline.storage.location import storage_at
 from pipeline.storage.lock import hold_lock
 from pipeline.storage.marks import mark_changed_rows
@@ -150,10 +151,14 @@ def label_held(
     staged, damaged_input = staged_input(storage, config, run_identity, asked or run_identity, stop)
     units = list(units_of(storage, staged))
     found, damaged = repaired(storage, units)
-    targets = _unit_targets(storage, config, units, found)
-    before = state_of(units, found, targets)
+    growths = growths_of(growth_sequence(storage))
+    targets = {
+        unit_id: replace(target, growths=growths_needed(growths))
+        for unit_id, target in _unit_targets(storage, config, units, found).items()
+    }
+    before = state_of(units, found, targets, growths)
     if mark_changed_rows(storage, staged, before.wholes, found):
-        before = state_of(units, sequences(storage), targets)
+        before = state_of(units, sequences(storage), targets, growths)
     if unpaid := sum(job.unit_target.unit_budget == 0 for job in before.jobs):
         say(
             f"estimator.run_budget leaves nothing for {format_count(unpaid, 'unit')}, whose labels rest on no further "
@@ -180,7 +185,7 @@ def label_held(
             run(scheduler.work_off())
             seconds = scheduler.seconds_starting, scheduler.seconds_labelling
             speed = scheduler.throughput
-    after = state_of(units, sequences(storage), targets) if before.jobs else before
+    after = state_of(units, sequences(storage), targets, growths) if before.jobs else before
     if after.jobs:
         raise StoreError(
             f"{storage.run_dir}: {format_unfinished(len(after.jobs), len(units))} again: start the same command again"

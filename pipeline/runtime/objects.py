@@ -15,6 +15,7 @@ from dataclasses import MISSING, dataclass, fields, is_dataclass
 from typing import Any, get_type_hints
 
 from pipeline.config.fields import ChosenSettings, identity_settings
+from pipeline.config.grow import PickerConfig
 from pipeline.config.judge import JudgeConfig
 from pipeline.config.label import EstimatorConfig, GraderConfig, PolicyConfig
 from pipeline.config.score import ScorerConfig
@@ -26,6 +27,7 @@ from pipeline.engines.registry import ENGINES
 from pipeline.estimators.registry import ESTIMATORS
 from pipeline.graders.registry import GRADERS
 from pipeline.judges.registry import JUDGES
+from pipeline.pickers.registry import PICKERS
 from pipeline.scorers.registry import SCORERS
 from pipeline.searches.registry import SEARCHES
 
@@ -36,6 +38,7 @@ REGISTRIES: Mapping[str, tuple[type[ChosenSettings], Registry[Any]]] = {
     "scorer": (ScorerConfig, SCORERS),
     "judge": (JudgeConfig, JUDGES),
     "search": (SearchConfig, SEARCHES),
+    "grow": (PickerConfig, PICKERS),
 }
 """The sections of settings that an object may stand for."""
 

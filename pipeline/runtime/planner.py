@@ -20,6 +20,7 @@ from pipeline.core.records import (
     InputRow,
     Prefix,
     Problem,
+    Promotion,
     Reject,
     RejectReason,
     Request,
@@ -28,6 +29,7 @@ from pipeline.core.records import (
     Totals,
     Verdict,
 )
+from pipeline.data.grown import grown_chains, grown_prefixes
 from pipeline.data.prompts import Prompter, count_problems, cut_on_tokens
 from pipeline.data.steps import split
 from pipeline.engines.base import PolicyFacts
@@ -50,7 +52,8 @@ class UnitPlan:
     """The plan of one unit.
 
     `asked`: the measured prefixes in the best order for sampling, longest first, so that the engine computes each prompt once.
-    `trees`: the tree of prefixes of each problem.
+    `trees`: the tree of prefixes of each problem, without those that `grow` promoted: `grown` has the promotion of each of
+    these, by prefix id.
     """
 
     chains: list[Chain] = field(default_factory=list)
@@ -58,6 +61,7 @@ class UnitPlan:
     rejects: list[Reject] = field(default_factory=list)
     roots: dict[str, Prefix] = field(default_factory=dict)
     trees: list[Tree] = field(default_factory=list)
+    grown: dict[str, Promotion] = field(default_factory=dict)
 
     @cached_property
     def positions(self) -> dict[str, int]:
@@ -143,11 +147,15 @@ class SolutionDrawer:
         )
 
 
-class DrawnChains(Protocol):
-    """Provides the chains that the policy has sampled, by (problem id, draw)."""
+class WrittenChains(Protocol):
+    """Provides what the policy has written: the chains that it has sampled, by (problem id, draw), and the prefixes of its
+    rollouts that `grow` has promoted, those of earlier rounds first; None in a unit that does not grow."""
 
     @property
     def solutions(self) -> Mapping[tuple[str, int], SampledSolution]: ...
+
+    @property
+    def promotions(self) -> Sequence[Promotion] | None: ...
 
 
 class Planner:
@@ -186,31 +194,50 @@ class Planner:
                 plan.rejects.append(self._too_long(row, root, step_index=None))
         return fitting
 
-    def missing_draws(self, plan: UnitPlan, rows: Sequence[InputRow], drawn: DrawnChains) -> list[Request]:
+    def missing_draws(self, plan: UnitPlan, rows: Sequence[InputRow], written: WrittenChains) -> list[Request]:
         """The requests for the chains that are still to be sampled, for rows without a chain."""
         return [
             request
             for row in rows
             if row.solution is None
             for request in self._drawer.requests(row, plan.roots[row.problem.problem_id])
-            if (row.problem.problem_id, request.issue_index) not in drawn.solutions
+            if (row.problem.problem_id, request.issue_index) not in written.solutions
         ]
 
-    async def plan_chains(self, plan: UnitPlan, rows: Sequence[InputRow], drawn: DrawnChains) -> None:
-        """Add the chains of the rows, given or sampled, and their prefixes to the plan."""
+    async def plan_chains(self, plan: UnitPlan, rows: Sequence[InputRow], written: WrittenChains) -> None:
+        """Add the chains of the rows, given, sampled or promoted, and their prefixes to the plan."""
         shapes = [
             await self._plan_chain(plan, row, solution)
             for row in rows
-            for solution in self._solutions(plan, row, drawn)
+            for solution in self._solutions(plan, row, written)
         ]
         closed = {prefix_id for prefix_id, asked in plan.asked.items() if not asked.fits}
         plan.trees = trees_of(shapes, closed)
+        if written.promotions is not None:
+            plan.chains = grown_chains(plan.chains, written.promotions)
+            self._ask_promoted(plan, written.promotions)
 
-    def _solutions(self, plan: UnitPlan, row: InputRow, drawn: DrawnChains) -> Sequence[Solution]:
+    def _ask_promoted(self, plan: UnitPlan, promotions: Sequence[Promotion]) -> None:
+        problems = {chain.problem.problem_id: chain.problem for chain in plan.chains}
+        known = plan.prefixes
+        for each in promotions:
+            problem = problems.get(each.problem_id)
+            if problem is None or each.prefix_id not in known:
+                continue
+            *_, last = grown_prefixes(known[each.prefix_id], each)
+            known[last.prefix_id] = last
+            plan.grown[last.prefix_id] = each
+            plan.asked.setdefault(last.prefix_id, PlannedPrefix(prefix=last, problem=problem, fits=True))
+
+    def fits(self, prefix: Prefix) -> bool:
+        """Whether rollouts of a prefix fit into the policy's context."""
+        return self._prompter.fits(prefix)
+
+    def _solutions(self, plan: UnitPlan, row: InputRow, written: WrittenChains) -> Sequence[Solution]:
         if row.solution is not None:
             return [row.solution]
         draws = range(self._sampling.solutions)
-        sorted_out = self._drawer.check_draws(row, [drawn.solutions[row.problem.problem_id, draw] for draw in draws])
+        sorted_out = self._drawer.check_draws(row, [written.solutions[row.problem.problem_id, draw] for draw in draws])
         plan.rejects.extend(sorted_out.rejects)
         return sorted_out.kept
 

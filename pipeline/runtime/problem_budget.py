@@ -80,6 +80,8 @@ def meets_target(whole: FinishedUnit, unit_target: UnitTarget) -> bool:
 
     A larger budget changes nothing if no chain of the unit needs more.
     """
+    if whole.unit_target.growths < unit_target.growths:
+        return False
     if not unit_target.target_sd:
         return whole.unit_target.rollouts >= unit_target.rollouts
     if whole.unit_target.target_sd > unit_target.target_sd:

@@ -11,9 +11,9 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from pipeline.core.records import Request, RolloutOutcome, Trials
+from pipeline.core.records import ChainShape, Promotion, Request, RolloutOutcome, Trials
 from pipeline.estimators.base import MANY, Budget, Estimator
-from pipeline.estimators.tree import NONE, Tree, trials_of
+from pipeline.estimators.tree import NONE, Tree, tree_of, trials_of
 from pipeline.runtime.problem_budget import (
     Cap,
     estimated_costs,
@@ -41,6 +41,7 @@ class Rounds:
     def __init__(self, buffer: UnitBuffer, trees: Sequence[Tree], estimator: Estimator) -> None:
         self._buffer = buffer
         self._trees = trees
+        self._prefixes = {prefix for tree in trees for prefix in tree.prefix_ids}
         self._estimator = scaled_budget(estimator, buffer.unit_target)
         self._budget = self._estimator.budget
         self._limit = self._limited()
@@ -74,8 +75,11 @@ class Rounds:
         ]
 
     def is_finished(self, prefix_id: str) -> bool:
-        """Whether further rollouts of a prefix no longer count. Only for an estimator that `stops_early`."""
-        return self._estimator.is_finished(self._buffer.trials([prefix_id]).get(prefix_id, NONE))
+        """Whether further rollouts of a prefix no longer count. Only for an estimator that `stops_early`. The estimator decides
+        nothing about a promoted prefix: all of its rollouts count."""
+        return prefix_id in self._prefixes and self._estimator.is_finished(
+            self._buffer.trials([prefix_id]).get(prefix_id, NONE)
+        )
 
     def n_spent(self) -> int:
         """Number of chains for which the estimator would request more rollouts without a budget."""
@@ -165,6 +169,19 @@ class Rounds:
 
     def _last(self, tree: Tree) -> int:
         return max((outcome.round for outcome in self._outcomes(tree)), default=-1)
+
+
+def grown_rounds(grown: Mapping[str, Promotion], buffer: UnitBuffer) -> list[Round]:
+    """The rollouts that promoted prefixes lack, which `grow` decided and no estimator: one round for each of them. `grown`: the
+    promotions by prefix id."""
+    found = []
+    for prefix_id, promotion in grown.items():
+        there = {outcome.issue_index for outcome in buffer.of_prefix(prefix_id)}
+        missing = [(prefix_id, issue) for issue in range(promotion.rollouts) if issue not in there]
+        if missing:
+            alone = tree_of([ChainShape(prefix_ids=(prefix_id,), outcome=None)])
+            found.append(Round(tree=alone, number=0, missing=missing))
+    return found
 
 
 class Arrivals:

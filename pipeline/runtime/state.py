@@ -121,9 +121,13 @@ class RunState:
 
 
 def state_of(
-    units: Iterable[UnitRef], sequences: Mapping[str, RecordSequence], unit_targets: Mapping[str, UnitTarget]
+    units: Iterable[UnitRef],
+    sequences: Mapping[str, RecordSequence],
+    unit_targets: Mapping[str, UnitTarget],
+    growths: tuple[Commit, ...] = (),
 ) -> RunState:
-    """The state of a run. `unit_targets`: the target of each unit, by unit id. The jobs are in the order of the input."""
+    """The state of a run. `unit_targets`: the target of each unit, by unit id. `growths`: the records of the run's growths. The
+    jobs are in the order of the input."""
     jobs: list[Job] = []
     wholes: dict[str, Commit] = {}
     totals = logged = Totals()
@@ -133,7 +137,8 @@ def state_of(
         whole = found.whole
         unit_target = unit_targets[unit.unit_id]
         if whole is None or not meets_target(whole, unit_target):
-            jobs.append(Job(unit=unit, known_length=sequence.length, unit_target=unit_target))
+            job = Job(unit=unit, known_length=sequence.length, unit_target=unit_target, growths=growths)
+            jobs.append(job)
         if whole is not None:
             totals += whole.totals
             wholes[unit.unit_id] = whole

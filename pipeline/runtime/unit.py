@@ -37,9 +37,10 @@ from pipeline.graders.question import NO_COMPLETION
 from pipeline.runtime.async_grader import AsyncGrader
 from pipeline.runtime.distinct_prompts import DistinctPrompts
 from pipeline.runtime.flushes import with_flushes
+from pipeline.runtime.growing import Growth, Promoter
 from pipeline.runtime.planner import Planner, SolutionDrawer, UnitPlan, totals_of
 from pipeline.runtime.prefix_reuse import PrefixMatcher
-from pipeline.runtime.rounds import Arrivals, Round, Rounds
+from pipeline.runtime.rounds import Arrivals, Round, Rounds, grown_rounds
 from pipeline.runtime.sampling import Backpressure, failed_completion, sample_batches
 from pipeline.runtime.unit_buffer import UnitBuffer
 
@@ -106,6 +107,7 @@ class UnitLabeller:
         self.prompts = DistinctPrompts()
         self._drawer = SolutionDrawer(settings.sampling, settings.data, engine, self.judge)
         self._planner = Planner(settings.prompt, settings.sampling, engine, self.judge, self._drawer)
+        self._promoter = Promoter(settings.data, engine.tokenizer.decode, self._planner.fits)
         self.begun = 0
         self.planned = 0
         self.prefixes = 0
@@ -129,32 +131,45 @@ class UnitLabeller:
             truncated=self._truncated,
         )
 
-    async def missing_requests(self, rows: Sequence[InputRow], buffer: UnitBuffer) -> list[str]:
-        """Ids of the requests to sample next: draws of chains first, and when all of them have finished, rollouts."""
+    async def missing_requests(
+        self, rows: Sequence[InputRow], buffer: UnitBuffer, growths: Sequence[Growth] = ()
+    ) -> list[str]:
+        """Ids of the requests to sample next: draws of chains first, and when all of them have finished, rollouts, and those of
+        promoted prefixes in the end."""
         plan = UnitPlan()
         fitting = self._planner.with_roots(plan, rows)
         draws = self._planner.missing_draws(plan, fitting, buffer)
         if draws:
             return [request.request_id for request in draws]
         await self._planner.plan_chains(plan, fitting, buffer)
-        return [request.request_id for request in _requests(plan, self._rounds(plan, buffer).next_rounds())]
+        asked = self._rounds(plan, buffer).next_rounds() or grown_rounds(plan.grown, buffer)
+        if not asked and await self._promote(plan, buffer, growths):
+            return await self.missing_requests(rows, buffer, growths)
+        return [request.request_id for request in _requests(plan, asked)]
 
     async def label(
-        self, rows: Sequence[InputRow], buffer: UnitBuffer, probe: Probe | None = None
+        self,
+        rows: Sequence[InputRow],
+        buffer: UnitBuffer,
+        probe: Probe | None = None,
+        growths: Sequence[Growth] = (),
     ) -> UnitResult | None:
-        """Label all chains of the unit's rows. None if the unit needs more rollouts after `probe`.
+        """Label all chains of the unit's rows, then those that its `growths` promote. None if the unit needs more rollouts
+        after `probe`.
 
         Raises StoreError, and EngineDied if the engine stops working; finished rollouts are committed before.
         """
         try:
-            return await with_flushes(buffer.flush, self._flush_seconds, self._label(rows, buffer, probe))
+            return await with_flushes(buffer.flush, self._flush_seconds, self._label(rows, buffer, probe, growths))
         except EngineDied:
             await buffer.flush()
             raise
         finally:
             self.prompts.end(buffer.unit_id)
 
-    async def _label(self, rows: Sequence[InputRow], buffer: UnitBuffer, probe: Probe | None) -> UnitResult | None:
+    async def _label(
+        self, rows: Sequence[InputRow], buffer: UnitBuffer, probe: Probe | None, growths: Sequence[Growth]
+    ) -> UnitResult | None:
         plan = UnitPlan()
         fitting = self._planner.with_roots(plan, rows)
         await self._draw(self._planner.missing_draws(plan, fitting, buffer), fitting, buffer, probe)
@@ -171,7 +186,16 @@ class UnitLabeller:
             if rounds.next_rounds():
                 await buffer.flush()
                 return None
-        return self._result(plan, rounds, buffer)
+        while True:
+            await self._measure_promoted(plan, rounds, buffer, probe)
+            if grown_rounds(plan.grown, buffer):
+                await buffer.flush()
+                return None
+            if not await self._promote(plan, buffer, growths):
+                return self._result(plan, rounds, buffer)
+            plan = UnitPlan()
+            fitting = self._planner.with_roots(plan, rows)
+            await self._planner.plan_chains(plan, fitting, buffer)
 
     def _result(self, plan: UnitPlan, rounds: Rounds, buffer: UnitBuffer) -> UnitResult:
         trials, learner = buffer.trials(plan.asked), self._estimator.learner
@@ -257,6 +281,31 @@ class UnitLabeller:
             self._record(completion, NO_COMPLETION, work)
         self._announce(to_sample, buffer)
         await self._sample(to_sample, work)
+
+    async def _measure_promoted(self, plan: UnitPlan, rounds: Rounds, buffer: UnitBuffer, probe: Probe | None) -> None:
+        """Sample what promoted prefixes lack, or the part that `probe` names."""
+        work = self._work(plan, rounds, buffer)
+        asked = grown_rounds(plan.grown, buffer)
+        work.arrivals.expect(asked)
+        to_sample, written_off = _divided(_requests(plan, asked), probe)
+        self.prefixes += len(asked)
+        self.planned += len(written_off)
+        for completion in written_off:
+            self._record(completion, NO_COMPLETION, work)
+        self._announce(to_sample, buffer)
+        await self._sample(to_sample, work)
+        self.decided += len(asked)
+
+    async def _promote(self, plan: UnitPlan, buffer: UnitBuffer, growths: Sequence[Growth]) -> bool:
+        """Promote the next prefixes of a unit whose rollouts are all finished. False if its growths are done."""
+        todo = [growth for growth in growths if growth.number >= buffer.growths]
+        if not todo:
+            return False
+        await buffer.flush()
+        found = await asyncio.to_thread(self._promoter.promotions, plan, buffer, todo)
+        buffer.promote(found)
+        await buffer.flush()
+        return bool(found)
 
     def _work(self, plan: UnitPlan, rounds: Rounds, buffer: UnitBuffer) -> _Work:
         # Rollouts are searched for the steps of chains only if the estimator uses the result.

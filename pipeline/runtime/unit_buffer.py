@@ -6,13 +6,22 @@ Committed results are final. The buffer only adds results that the log does not 
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
 from pipeline.core.failpoints import failpoint
-from pipeline.core.records import Rollout, RolloutOutcome, SampledSolution, Totals, Trials, UnitTarget
-from pipeline.core.tables import rollout_outcomes, rollouts_table, sampled_solutions, solutions_table
+from pipeline.core.records import Promotion, Rollout, RolloutOutcome, SampledSolution, Totals, Trials, UnitTarget
+from pipeline.core.tables import (
+    promotions_of,
+    promotions_table,
+    rollout_outcomes,
+    rollouts_table,
+    sampled_solutions,
+    solutions_table,
+)
+from pipeline.data.grown import in_rounds
 from pipeline.estimators.base import Learner
 from pipeline.estimators.tree import trials_of
 from pipeline.runtime.flushes import Uninterrupted
@@ -22,7 +31,8 @@ from pipeline.storage.unit_log import UnitLog
 
 
 class UnitBuffer:
-    """All results of a unit, committed or not: `outcomes` (outcomes by rollout id) and `solutions` by (problem id, draw).
+    """All results of a unit, committed or not: `outcomes` (outcomes by rollout id), `solutions` by (problem id, draw), and the
+    `promotions` of prefixes, those of earlier rounds first; None in a unit that does not grow.
 
     `readings` counts how often the log was read; results computed before the last reading may be stale. `state`: the learned
     state that decisions use, from `learner`; None if the estimator does not learn. `settled`: (prefix id, issue index) of the
@@ -48,6 +58,8 @@ class UnitBuffer:
         self._uninterrupted = Uninterrupted()
         self._new_rollouts: dict[str, Rollout] = {}
         self._new_solutions: dict[tuple[str, int], SampledSolution] = {}
+        self._new_promotions: dict[str, Promotion] = {}
+        self._promotions: dict[str, Promotion] = {}
         self.readings = 0
         self.outcomes: dict[str, RolloutOutcome] = {}
         self.solutions: dict[tuple[str, int], SampledSolution] = {}
@@ -55,6 +67,16 @@ class UnitBuffer:
         self.settled: Set[tuple[str, int]] = frozenset()
         self._of_prefix: dict[str, list[RolloutOutcome]] = {}
         self._trials: dict[str, Trials] = {}
+
+    @property
+    def promotions(self) -> list[Promotion] | None:
+        found = in_rounds(self._promotions.values())
+        return found if found or self.unit_target.growths else None
+
+    @property
+    def growths(self) -> int:
+        """The growths that the unit has had as a whole."""
+        return self._log.whole.unit_target.growths if self._log.whole is not None else 0
 
     @property
     def unit_id(self) -> str:
@@ -76,11 +98,15 @@ class UnitBuffer:
             for key, outcome in rollout_outcomes(table).items()
         }
         drawn = [each for name, table in tables if name == "solutions" for each in sampled_solutions(table)]
+        promoted = [each for name, table in tables if name == "promotions" for each in promotions_of(table)]
+        promotions = {each.chain_id: each for each in promoted}
         solutions = {(each.solution.problem_id, each.draw): each for each in drawn}
         self._new_rollouts = {key: rollout for key, rollout in self._new_rollouts.items() if key not in logged}
         self._new_solutions = {key: each for key, each in self._new_solutions.items() if key not in solutions}
+        self._new_promotions = {key: each for key, each in self._new_promotions.items() if key not in promotions}
         self.outcomes = {key: _outcome(rollout) for key, rollout in self._new_rollouts.items()} | logged
         self.solutions = self._new_solutions | solutions
+        self._promotions = self._new_promotions | promotions
         self.state = state
         self.settled = {
             (prefix, issue)
@@ -127,20 +153,31 @@ class UnitBuffer:
         if key not in self.solutions:
             self._new_solutions[key] = self.solutions[key] = drawn
 
+    def promote(self, promotions: Iterable[Promotion]) -> None:
+        """Add promotions, as `add_rollout` does."""
+        for each in promotions:
+            if each.chain_id not in self._promotions:
+                self._new_promotions[each.chain_id] = self._promotions[each.chain_id] = each
+
+    def rollout_tables(self) -> list[pa.Table]:
+        """The committed rollouts, each once."""
+        return self._log.rows("rollouts")
+
     async def flush(self) -> None:
         """Commit the new results. Raises StoreError."""
         await self._uninterrupted.run(self._flush())
 
     async def _flush(self) -> None:
         async with self._writing:
-            while not self.done and (self._new_rollouts or self._new_solutions):
-                rollouts, solutions = dict(self._new_rollouts), dict(self._new_solutions)
+            while not self.done and (new := self._new()):
                 failpoint("worker.flush")
-                if await asyncio.to_thread(self._append, rollouts, solutions):
-                    for rollout in rollouts:
+                if await asyncio.to_thread(self._append, new):
+                    for rollout in new.rollouts:
                         del self._new_rollouts[rollout]
-                    for drawn in solutions:
+                    for drawn in new.solutions:
                         del self._new_solutions[drawn]
+                    for promoted in new.promotions:
+                        del self._new_promotions[promoted]
                     return
                 await self.read()
 
@@ -161,7 +198,7 @@ class UnitBuffer:
             if readings != self.readings:
                 return False
             failpoint("worker.complete")
-            last = self._tables(self._new_rollouts, self._new_solutions)
+            last = self._tables(self._new())
             won = await asyncio.to_thread(
                 self._log.complete, last, results, totals, self.unit_target, seconds, learned_from
             )
@@ -169,17 +206,32 @@ class UnitBuffer:
                 await self.read()
             return won
 
-    def _append(self, rollouts: Mapping[str, Rollout], solutions: Mapping[tuple[str, int], SampledSolution]) -> bool:
-        tokens = sum(rollout.completion.n_tokens for rollout in rollouts.values())
-        return self._log.append(self._tables(rollouts, solutions), Totals(rollouts=len(rollouts), tokens=tokens))
+    def _new(self) -> "_Results":
+        """The results that are not committed yet. False if there are none."""
+        return _Results(dict(self._new_rollouts), dict(self._new_solutions), dict(self._new_promotions))
 
-    def _tables(
-        self, rollouts: Mapping[str, Rollout], solutions: Mapping[tuple[str, int], SampledSolution]
-    ) -> dict[str, pa.Table]:
+    def _append(self, new: "_Results") -> bool:
+        tokens = sum(rollout.completion.n_tokens for rollout in new.rollouts.values())
+        return self._log.append(self._tables(new), Totals(rollouts=len(new.rollouts), tokens=tokens))
+
+    def _tables(self, new: "_Results") -> dict[str, pa.Table]:
         return {
-            "solutions": solutions_table(list(solutions.values())),
-            "rollouts": rollouts_table(list(rollouts.values()), self._grader, with_tokens=self._with_tokens),
+            "solutions": solutions_table(list(new.solutions.values())),
+            "rollouts": rollouts_table(list(new.rollouts.values()), self._grader, with_tokens=self._with_tokens),
+            "promotions": promotions_table(list(new.promotions.values())),
         }
+
+
+@dataclass(frozen=True, slots=True)
+class _Results:
+    """New results by their keys."""
+
+    rollouts: Mapping[str, Rollout]
+    solutions: Mapping[tuple[str, int], SampledSolution]
+    promotions: Mapping[str, Promotion]
+
+    def __bool__(self) -> bool:
+        return bool(self.rollouts or self.solutions or self.promotions)
 
 
 def _outcome(rollout: Rollout) -> RolloutOutcome:

@@ -10,7 +10,9 @@ from functools import lru_cache, partial
 
 import pyarrow as pa
 
+from pipeline.config.grow import PickerConfig
 from pipeline.config.label import LabelConfig
+from pipeline.config.recorded_settings import chosen_settings
 from pipeline.core.errors import EngineDied
 from pipeline.core.failpoints import failpoint
 from pipeline.core.hardware import Hardware
@@ -24,12 +26,15 @@ from pipeline.engines.roofline import common
 from pipeline.estimators.labelling import labels_of
 from pipeline.estimators.registry import estimator_for
 from pipeline.graders.registry import checker_for, grader_version
+from pipeline.pickers.registry import PICKERS, picker_for
 from pipeline.runtime.answer_ending import ending_for
+from pipeline.runtime.growing import Growth
 from pipeline.runtime.unit import Probe, UnitLabeller, UnitResult, UnitSettings
 from pipeline.runtime.unit_buffer import UnitBuffer
 from pipeline.storage.changes import changed_contents
 from pipeline.storage.commits import Commit
 from pipeline.storage.editions import LABELS
+from pipeline.storage.growths import STRENGTH, allotments, growth_settings
 from pipeline.storage.location import storage_at
 from pipeline.storage.shards import ShardRecord
 from pipeline.storage.storage import Storage
@@ -50,7 +55,7 @@ class UnitTask:
     """A unit to label up to its target, as a whole or only the part that `probe` names.
 
     `known_length`: number of the unit's commit records that the driver knows. A unit that has not begun uses the state
-    `learned` for its decisions.
+    `learned` for its decisions. `growths`: the records of the run's growths.
     """
 
     unit: UnitRef
@@ -58,6 +63,7 @@ class UnitTask:
     known_length: int = 0
     learned: LearnedState | None = None
     probe: Probe | None = None
+    growths: tuple[Commit, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,8 +126,9 @@ class Worker:
     ) -> None:
         self._log = log
         self._storage = storage
-        # All units of a start have the same changed rows.
+        # All units of a start have the same changed rows, and mostly the same growth.
         self._changed = lru_cache(maxsize=1)(partial(changed_contents, storage))
+        self._allotments = lru_cache(maxsize=1)(partial(allotments, storage))
         self._engine = engine
         self._policy = policy_for(config.policy)
         self._settings = unit_settings(config)
@@ -157,7 +164,7 @@ class Worker:
         self._buffers[buffer] = None
         try:
             while (whole := buffer.done) is None:
-                result = await labeller.label(rows, buffer, task.probe)
+                result = await labeller.label(rows, buffer, task.probe, await self._growths(task))
                 if result is None:
                     return Receipt(unit_id=task.unit.unit_id, whole=False)
                 seconds = _now() - started
@@ -184,7 +191,7 @@ class Worker:
     async def missing_requests(self, task: UnitTask) -> list[str]:
         """Ids of the requests that a unit needs next; an empty list if it is whole."""
         labeller, (rows, buffer) = self._started(), await self._opened(task)
-        return [] if buffer.done else await labeller.missing_requests(rows, buffer)
+        return [] if buffer.done else await labeller.missing_requests(rows, buffer, await self._growths(task))
 
     async def snapshot(self) -> Snapshot:
         labeller = self._labeller
@@ -237,6 +244,22 @@ class Worker:
         await buffer.read()
         failpoint("worker.opened")
         return rows, buffer
+
+    async def _growths(self, task: UnitTask) -> list[Growth]:
+        return [await asyncio.to_thread(self._growth, record, task.unit) for record in task.growths]
+
+    def _growth(self, record: Commit, unit: UnitRef) -> Growth:
+        settings = growth_settings(record)
+        picking = chosen_settings(settings, PickerConfig, PICKERS)
+        return Growth(
+            number=record.number,
+            picker=picker_for(picking),
+            budget_unit=picking.budget_unit,
+            rollouts=picking.rollouts,
+            strength=float(str(settings[STRENGTH])),
+            threshold=self._estimator.settings.threshold,
+            allotments=self._allotments(record).get(unit.unit_id, {}),
+        )
 
     def _rows(self, unit: UnitRef) -> list[InputRow]:
         return unit_rows(self._storage, unit, self._changed(unit.changes))

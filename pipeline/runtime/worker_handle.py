@@ -17,6 +17,7 @@ from pipeline.core.progress import Status
 from pipeline.core.records import UnitTarget
 from pipeline.runtime.unit import Probe
 from pipeline.runtime.worker import LearnedState, Receipt, Snapshot, UnitTask
+from pipeline.storage.commits import Commit
 from pipeline.storage.units import UnitRef
 
 DRAIN_SECONDS = 20.0
@@ -116,6 +117,7 @@ class Job:
 
     `died_at`: where its last worker died. `groups`: for a suspect unit, the groups of request ids that are still to be tried;
     the next group is the last one. `alone_at`: where an engine died from the next group, if that is a single request.
+    `growths`: the records of the run's growths.
     """
 
     unit: UnitRef
@@ -126,10 +128,17 @@ class Job:
     groups: list[Sequence[str]] = field(default_factory=list)
     alone_at: WorkerLocation | None = None
     written_off: set[str] = field(default_factory=set)
+    growths: tuple[Commit, ...] = ()
 
     def task(self, learned: LearnedState | None = None) -> UnitTask:
         """The task of the whole unit. `learned`: the state that its estimator may begin with."""
-        return UnitTask(unit=self.unit, known_length=self.known_length, unit_target=self.unit_target, learned=learned)
+        return UnitTask(
+            unit=self.unit,
+            known_length=self.known_length,
+            unit_target=self.unit_target,
+            learned=learned,
+            growths=self.growths,
+        )
 
     def probe(self, learned: LearnedState | None = None) -> UnitTask:
         """The task of a suspect unit's next group."""

@@ -29,6 +29,7 @@ FOLDER = "commits"
 INPUT = "input"
 UNIT = "unit"
 EDITION = "edition"
+GROWTH = "growth"
 _CHECK = "check"
 _ON_DISK = {"sequence_id": "chain_id", "unit_target": "goal", "learned_from": "learnt_from"}
 _TOTALS_ON_DISK = {"spent": "undecided"}
@@ -160,6 +161,9 @@ def encode_commit(commit: Commit) -> bytes:
     """The content of the file of a record."""
     fields = _renamed(asdict(commit), _ON_DISK)
     fields["totals"] = _renamed(asdict(commit.totals), _TOTALS_ON_DISK)
+    if not commit.unit_target.growths:
+        # Runs that have not grown have the records of earlier versions.
+        del fields["goal"]["growths"]
     return json.dumps({**fields, _CHECK: checksum(fields)}, indent=1, sort_keys=True).encode()
 
 

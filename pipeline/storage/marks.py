@@ -10,7 +10,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from pipeline.core.ids import content_id, row_content
-from pipeline.core.schemas import INPUT_CHANGED, LABELS_MARKED
+from pipeline.core.schemas import INPUT_CHANGED, LABELS_GROWN, LABELS_MARKED
 from pipeline.storage.changes import changed_contents, changes_of
 from pipeline.storage.commits import Commit, RecordSequence, publish_or_refuse, resolve
 from pipeline.storage.editions import LABELS
@@ -44,10 +44,14 @@ def mark_changed_rows(
 
 
 def _marks_of(labels: pa.Table, marks: Mapping[Key, bool]) -> list[bool]:
-    """The mark of each label row of a unit. A chain that no row gives was sampled for the row of its bare problem."""
+    """The mark of each label row of a unit. A chain that no row gives was sampled for the row of its bare problem, or
+    promoted from chains of the problem, any of which may have changed."""
     problems, chains = (map(str, labels[name].to_pylist()) for name in _READ[:2])
+    of_problem: dict[str, bool] = {}
+    for (problem, _), mark in marks.items():
+        of_problem[problem] = of_problem.get(problem, False) or mark
     pairs = zip(problems, chains, strict=True)
-    return [marks[problem, chain] if (problem, chain) in marks else marks[problem, None] for problem, chain in pairs]
+    return [marks.get((problem, chain), marks.get((problem, None), of_problem[problem])) for problem, chain in pairs]
 
 
 def _is_last(whole: Commit, sequence: RecordSequence) -> bool:
@@ -67,7 +71,8 @@ def _mark(storage: Storage, whole: Commit, number: int, marks: Mapping[Key, bool
         return False
     labels = file.read(use_threads=False)
     columns = {name: labels[name] for name in names} | {INPUT_CHANGED: pa.array(of_chains, pa.bool_())}
-    marked = pa.Table.from_arrays([columns[field.name] for field in LABELS_MARKED], schema=LABELS_MARKED)
+    schema = next(each for each in (LABELS_MARKED, *LABELS_GROWN) if {*each.names} == columns.keys())
+    marked = pa.Table.from_arrays([columns[field.name] for field in schema], schema=schema)
     written = write_shard(storage, LABELS, content_id(LABELS, whole.sequence_id), [marked])
     others = tuple(shard for shard in whole.shards if shard.table != LABELS)
     publish_or_refuse(storage, replace(whole, number=number, shards=(*others, written)))

@@ -12,7 +12,7 @@ import polars as pl
 import pyarrow.parquet as pq
 
 from pipeline.core.errors import UsageError
-from pipeline.core.schemas import CONSENSUS, INPUT_CHANGED, LABELS_3, SAME_IN_3, SCHEMA_VERSION
+from pipeline.core.schemas import CONSENSUS, GROWN, INPUT_CHANGED, LABELS_3, SAME_IN_3, SCHEMA_VERSION
 from pipeline.storage.changes import KeptChanges
 from pipeline.storage.editions import current_shards
 from pipeline.storage.location import storage_at
@@ -28,8 +28,8 @@ null where the input has the row as it was labelled."""
 _MARKS = ("problem_id", "chain_id", INPUT_CHANGED)
 ERROR_FREE = "p_error_free"
 """The column of soft targets in labels by consensus."""
-_MADE = {CHANGE, INPUT_CHANGED, *CONSENSUS.names}
-"""Columns that can be asked of any run."""
+_MADE = {CHANGE, INPUT_CHANGED, GROWN, *CONSENSUS.names}
+"""Columns that can be asked of any run. Nothing is `grown` in a run that has not grown."""
 
 
 class FormerLabels(UsageError):
@@ -50,9 +50,9 @@ def has_former_labels(storage: Storage, run: StoredRun) -> bool:
 
 def label_frames(storage: Storage, columns: Sequence[str] | None = None) -> Iterator[pl.DataFrame]:
     """The current labels: one frame per complete unit that has labels, in the order of the input. All chains of a problem are
-    in one frame. `columns`: the columns to read; `CHANGE`, and `input_changed` and those of `schemas.CONSENSUS` in any run, may
-    be among them. The latter are null in labels without consensus. Raises as `stored_run` does, StoreError for a damaged file,
-    and FormerLabels."""
+    in one frame. `columns`: the columns to read; `CHANGE`, and in any run `input_changed`, `grown` and those of
+    `schemas.CONSENSUS`, may be among them. The last are null in labels without consensus. Raises as `stored_run` does,
+    StoreError for a damaged file, and FormerLabels."""
     yield from frames_of(storage, stored_run(storage), columns)
 
 
@@ -111,9 +111,10 @@ def refuse_without_error_free(storage: Storage, run: StoredRun, key: str) -> Non
 def _with_made(file: pq.ParquetFile, changes: KeptChanges, columns: Sequence[str]) -> pl.DataFrame:
     """The columns of a label file, and among them those that it lacks but can be asked for."""
     there = set(file.schema_arrow.names)
-    lacking = [name for name in columns if name in CONSENSUS.names and name not in there]
+    lacking = [name for name in columns if name in (*CONSENSUS.names, GROWN) and name not in there]
     found = [name for name in columns if name not in lacking]
     nulls = pl.DataFrame(CONSENSUS.empty_table()).clear(file.metadata.num_rows)
+    nulls = nulls.with_columns(pl.lit(False).alias(GROWN))
     if not found:
         return nulls.select(columns)
     if {CHANGE, INPUT_CHANGED}.intersection(found):

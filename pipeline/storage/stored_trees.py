@@ -12,6 +12,7 @@ import pyarrow as pa
 from pipeline.config.label import DataConfig, EstimatorConfig
 from pipeline.config.recorded_settings import chosen_settings, settings_section
 from pipeline.core.errors import UsageError
+from pipeline.core.schemas import GROWN
 from pipeline.estimators.registry import ESTIMATORS, estimator_for
 from pipeline.storage.commits import Commit
 from pipeline.storage.editions import VERDICTS, current_shards
@@ -30,7 +31,15 @@ _BLANKS = " \t"
 _PER_PREFIX = ("value", "value_sd", "unbiased_value", "p_above", "low", "high", "n_correct", "n_rollouts", "origin")
 """The fields of a `StepLabel` but the last, as columns of `labels`."""
 _CHAIN = ("chain_id", "problem_id", "source_id", "problem", "gold_answer", "steps", "solution", "step_ends", "outcome")
-COLUMNS = (*_CHAIN, "root_prefix_id", "prefix_ids", *_PER_PREFIX, "label", *(f"root_{name}" for name in _PER_PREFIX))
+COLUMNS = (
+    *_CHAIN,
+    "root_prefix_id",
+    "prefix_ids",
+    *_PER_PREFIX,
+    "label",
+    *(f"root_{name}" for name in _PER_PREFIX),
+    GROWN,
+)
 """The columns of `labels` that trees are made from."""
 _KEYS = ("problem_id", "source_id", "problem")
 """By what a problem is found."""
@@ -165,6 +174,7 @@ def _chain(row: Mapping[str, Any]) -> LabelledSteps:
         prefix_ids=(row["root_prefix_id"], *row["prefix_ids"]),
         labels=(StepLabel(*(row[f"root_{name}"] for name in _PER_PREFIX)), *(StepLabel(*each) for each in of_steps)),
         outcome=row["outcome"],
+        grown=bool(row[GROWN]),
     )
 
 

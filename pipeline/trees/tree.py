@@ -7,7 +7,8 @@ the first is its outcome.
 
 A rollout that was issued at a node is a trial of that node's value, and so is one that was issued above it and passes through
 it. It is a *fair* trial, one that an unbiased estimate may count, only if the number of trials does not depend on outcomes: see
-`FairRounds`.
+`FairRounds`. A node that `grow` promoted, and all below it, count no rollout as fair that was issued above that node: its
+outcome may have caused the promotion.
 
 The last step of a rollout that a limit ended is not known to be whole, and is no node.
 """
@@ -42,9 +43,12 @@ class StepLabel(NamedTuple):
     label: int | None = None
 
 
+NO_LABEL = StepLabel()
+
+
 class LabelledSteps(NamedTuple):
     """A row of `labels`. `steps`: trimmed texts. `stems`: what the policy saw of each step, with the white space after it.
-    `prefix_ids` and `labels`: of the bare problem, then of each step."""
+    `prefix_ids` and `labels`: of the bare problem, then of each step. `grown`: `grow` promoted its last prefix."""
 
     chain_id: str
     steps: Sequence[str]
@@ -52,6 +56,7 @@ class LabelledSteps(NamedTuple):
     prefix_ids: Sequence[str]
     labels: Sequence[StepLabel]
     outcome: bool | None
+    grown: bool = False
 
 
 class WrittenRollout(NamedTuple):
@@ -103,7 +108,8 @@ class TreeNode:
     `prefix_ids`: of the labelled prefixes that it is; several where equal texts have different tokens. `label`: what `labels`
     says of them. `issued`: rollouts that were issued at it, `fair_issued` the fair ones among them. `passed`: rollouts that
     were issued above it and pass through it, or end with it; `fair_passed`: the fair ones. Tokens of a passing rollout are
-    those of all its steps. `source`: None if no rollout wrote it.
+    those that it wrote after the node, as far as its characters tell. `source`: None if no rollout wrote it. `grown`: `grow`
+    promoted it.
     """
 
     parent: int
@@ -118,6 +124,7 @@ class TreeNode:
     passed: Tally = field(default_factory=Tally)
     fair_passed: Tally = field(default_factory=Tally)
     source: Source | None = None
+    grown: bool = False
     children: list[int] = field(default_factory=list)
 
     @property
@@ -136,6 +143,12 @@ class TreeNode:
     def graded(self) -> int:
         """Graded rollouts, issued or passing."""
         return self.issued.graded + self.passed.graded
+
+    @property
+    def mean_tokens(self) -> float:
+        """The mean length of a rollout from here on, at least 1: of those that were issued or pass."""
+        count = self.graded + self.issued.ungraded + self.passed.ungraded
+        return max(1.0, (self.issued.tokens + self.passed.tokens) / max(1, count))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,6 +232,7 @@ class _Builder:
                 if prefix_id not in self._at:
                     self._at[prefix_id] = at, stem
                     self._label(at, prefix_id, label)
+            self.nodes[at].grown |= chain.grown and number == last
 
     def add_rollout(self, rollout: WrittenRollout) -> None:
         found = None if rollout.finish in _NOT_WRITTEN else self._begun(rollout.prefix_id)
@@ -238,9 +252,11 @@ class _Builder:
             ended = stopped and number == len(steps)
             at = self._child(at, step.text, ended=ended)
             node = self.nodes[at]
-            node.passed.add(rollout.verdict, rollout.n_tokens)
+            fair = fair and not node.grown
+            after = round(rollout.n_tokens * (1 - step.end / len(rollout.text)))
+            node.passed.add(rollout.verdict, after)
             if fair:
-                node.fair_passed.add(rollout.verdict, rollout.n_tokens)
+                node.fair_passed.add(rollout.verdict, after)
             if node.source is None:
                 node.source = Source(rollout.rollout_id, rollout.prefix_id, number, step.end)
             if ended and node.outcome is None and rollout.verdict not in _UNGRADED:
@@ -275,10 +291,10 @@ class _Builder:
 
 def _together(one: StepLabel, other: StepLabel) -> StepLabel:
     """The label of prefixes with equal texts: their counts together, and of the rest what the one with more rollouts has. They
-    have the same label, or none."""
+    have the same label, or none; one that is not measured says nothing."""
     more = max(one, other, key=lambda each: (each.value is not None, each.rollouts))
     return more._replace(
         correct=one.correct + other.correct,
         rollouts=one.rollouts + other.rollouts,
-        label=one.label if one.label == other.label else None,
+        label=more.label if None in (one.value, other.value) or one.label == other.label else None,
     )

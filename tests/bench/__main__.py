@@ -14,6 +14,7 @@ from tests.bench.engine import engine_share
 from tests.bench.export import export
 from tests.bench.frontend import frontend
 from tests.bench.grading import grading
+from tests.bench.grow_bias import grow_bias
 from tests.bench.growth import growth
 from tests.bench.harvest import harvest
 from tests.bench.live import live
@@ -73,6 +74,7 @@ OTHERS: dict[str, Callable[[], None]] = {
     "notebook": notebook,
 }
 LONG: dict[str, Callable[[], None]] = {
+    "grow-bias": grow_bias,
     "loop": loop,
     "loop-search": loop_search,
     "search": search,

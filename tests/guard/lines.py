@@ -21,6 +21,7 @@ COMMANDS = (
     "plan", "label", "status", "relabel", "regrade", "audit", "report", "export", "train", "score", "select", "agree", "grade",
 )  # fmt: skip
 REQUIRED = {
+    "grow": "data.path=x",
     "plan": "data.path=x.jsonl", "label": "data.path=x.jsonl run_dir=out", "status": "run_dir=out", "relabel": "run_dir=out",
     "regrade": "run_dir=out", "audit": "run_dir=out", "report": "run_dir=out", "export": "run_dir=out format=trl out=y",
     "train": "run_dir=out model=m out=prm", "score": "model=prm out=s.parquet data.path=x.jsonl", "select": "scores=s.parquet",

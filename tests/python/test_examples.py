@@ -25,7 +25,7 @@ NOTEBOOK = json.loads((EXAMPLES / "first_run.ipynb").read_text("utf-8"))
 CELLS = ["".join(cell["source"]) for cell in NOTEBOOK["cells"] if cell["cell_type"] == "code"]
 SCRIPTS = {
     "estimator": "halves", "policy": "echo", "grader": "yes_no", "export_format": "exported", "scorer": "scored",
-    "search": "searched",
+    "search": "searched", "picker": "grown",
 }  # fmt: skip
 """Script -> its run directory."""
 REAL, QUICK = 'POLICY = "embedded"', 'POLICY = "oracle"'

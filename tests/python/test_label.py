@@ -120,7 +120,7 @@ def test_the_commands_that_read_a_run(run: Run, tmp_path: Path) -> None:
 
 def test_the_code_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    first, second, third, fourth = re.findall(
+    first, second, third, tree, searching = re.findall(
         r"```python\n(.*?)```", (ROOT / "pipeline/python/README.md").read_text(), re.DOTALL
     )
     names: dict[str, Any] = {}
@@ -130,9 +130,11 @@ def test_the_code_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyP
         assert len(names["run"].labels()) == 1
         assert names["run"].settings["sampling.temperature"] == 0.8
         exec(third, names)
+        exec(tree, names)
+    assert names["tree"].nodes["step"].to_list()[:3] == [None, "3 * 4 = 12.", "The answer is 12."]
     assert names["run"].settings["estimator.share"] == 0.25
     with search_without_ray():
-        exec(fourth, names)
+        exec(searching, names)
     assert names["solved"].trusted is not None
     assert names["run"].searches()["method"].to_list() == ["mcts"]
 

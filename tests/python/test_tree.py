@@ -18,7 +18,7 @@ from tests.trees.growing import chain, grown, rollout
 COLUMNS = [
     *("unit", "node", "parent", "depth", "step", "ended", "outcome", "value", "value_sd", "unbiased_value", "label"),
     *("posterior_mean", "p_above", "issued_correct", "issued", "passed_correct", "passed", "fair_correct", "fair"),
-    *("prefix_ids", "rollout_id"),
+    *("prefix_ids", "rollout_id", "grown"),
 ]
 HOSTILE = "\x1b[31mred\x1b]0;owned\x07 <script>alert(1)</script>"
 

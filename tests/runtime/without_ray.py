@@ -1,13 +1,13 @@
 """`label` and `search` with workers in the driver's event loop, as `in_process` has them, for tests of what is around Ray."""
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from importlib import import_module
 from multiprocessing.connection import Connection
 from typing import Any, cast
 from unittest.mock import patch
 
-from pipeline.cli import chain_run, label
+from pipeline.cli import chain_run, grow, label
 from pipeline.config.label import LabelConfig
 from pipeline.core.progress import ChainRun, Status, Summary
 from pipeline.python import child
@@ -31,7 +31,10 @@ def _workers(config: LabelConfig, check: Callable[[], None]) -> Iterator[WorkerP
 def without_ray() -> Iterator[None]:
     """`label`, of the command line and of a run's child process, starts no Ray within this block and joins none. It sets no
     variables for Ray either, which later commands of this process would inherit."""
-    with patch.object(label, "_ray_workers", _workers), patch.object(label, "set_up_ray", lambda _: None):
+    with ExitStack() as stack:
+        for command in (label, grow):
+            stack.enter_context(patch.object(command, "ray_label_workers", _workers))
+            stack.enter_context(patch.object(command, "set_up_ray", lambda _: None))
         yield
 
 
@@ -49,8 +52,12 @@ def _label_here(task: Task, watch: Callable[[Status], None]) -> Summary:
 
 @contextmanager
 def python_without_ray() -> Iterator[None]:
-    """As `without_ray`, and `label` of Python starts no process either."""
-    with without_ray(), patch.object(python_label, "label_elsewhere", _label_here):
+    """As `without_ray`, and `label` of Python and `Run.grow` start no process either."""
+    with (
+        without_ray(),
+        patch.object(python_label, "label_elsewhere", _label_here),
+        patch("pipeline.python.process.done_elsewhere", _label_here),
+    ):
         yield
 
 

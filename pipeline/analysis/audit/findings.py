@@ -21,6 +21,7 @@ from pipeline.core.records import Totals
 from pipeline.core.schemas import OTHER_SCHEMAS, READABLE_SCHEMAS, SCHEMA_VERSION, SCHEMAS
 from pipeline.storage.commits import (
     EDITION,
+    GROWTH,
     INPUT,
     UNIT,
     Commit,
@@ -52,7 +53,11 @@ from pipeline.storage.unit_log import FLUSHED
 
 MAX_NAMED = 20
 """The largest number of faults of one kind and one unit that are listed one by one."""
-_REMEDIES = {INPUT: "which stages the input again", UNIT: "which repeats the work that is lost"}
+_REMEDIES = {
+    INPUT: "which stages the input again",
+    UNIT: "which repeats the work that is lost",
+    GROWTH: "which goes on without it: what has been promoted stays",
+}
 _MAKE_AGAIN = {
     LABEL: "make the edition again with `relabel` or `regrade`",
     JUDGE: "make the edition again with `regrade`",
@@ -280,4 +285,4 @@ def _waits_aside(name: str, needed: Collection[str], in_labels: Collection[str])
 
 def _is_record(name: str) -> bool:
     parts = record_parts(name.removeprefix(f"{COMMITS}/"))
-    return parts is not None and parts[0] in (INPUT, UNIT, EDITION)
+    return parts is not None and parts[0] in (INPUT, UNIT, EDITION, GROWTH)

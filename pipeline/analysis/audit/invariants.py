@@ -17,6 +17,7 @@ from pipeline.core.records import (
     ChainShape,
     Finish,
     InputRow,
+    Promotion,
     RolloutOutcome,
     RowLocation,
     SampledSolution,
@@ -24,6 +25,7 @@ from pipeline.core.records import (
     Trials,
     Verdict,
 )
+from pipeline.data.grown import grown_chains
 from pipeline.data.prompts import count_problems, prefix_id, root_id
 from pipeline.estimators.base import Estimator, RolloutRange
 from pipeline.estimators.tree import measured_prefixes, trees_of
@@ -72,6 +74,30 @@ def expected_chains(
                 input_changed=row.changed,
             )
             yield AuditedChain(location=row.location, chain=chain, given_outcome=row.given_outcome)
+
+
+def grown_audited(chains: Sequence[AuditedChain], promotions: Sequence[Promotion]) -> list[AuditedChain]:
+    """The chains of a unit that has grown: its own, marked as not grown, and those that `grow` promoted."""
+    of_problem = {each.chain.problem.problem_id: each for each in reversed(chains)}
+    grown = grown_chains([each.chain for each in chains], promotions)
+    own = [replace(each, chain=chain) for each, chain in zip(chains, grown, strict=False)]
+    return own + [
+        replace(of_problem[chain.problem.problem_id], chain=chain, given_outcome=None) for chain in grown[len(own) :]
+    ]
+
+
+def promotion_faults(
+    promotions: Iterable[Promotion], known: Collection[str], texts: Mapping[str, tuple[str, str, Sequence[int]]]
+) -> Iterator[str]:
+    """Promotions that no rollout wrote, or whose prefix no chain has, as texts. `known`: prefixes of the unit's chains.
+    `texts`: rollout id -> its prefix, text and tokens."""
+    for each in promotions:
+        prefix_id, text, token_ids = texts.get(each.rollout_id, ("", "", ()))
+        end = each.begin + len(each.token_ids)
+        if each.prefix_id not in known or (not each.begin and prefix_id != each.prefix_id):
+            yield f"promotion {each.chain_id} continues prefix {each.prefix_id}, which rollout {each.rollout_id} does not"
+        elif each.text.strip() not in text or tuple(token_ids[each.begin : end]) != each.token_ids:
+            yield f"promotion {each.chain_id} is not what rollout {each.rollout_id} wrote"
 
 
 def sampled_prefixes(chains: Iterable[AuditedChain], outcomes: Iterable[bool | None]) -> dict[str, list[Measurement]]:

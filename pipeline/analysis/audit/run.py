@@ -45,6 +45,7 @@ from pipeline.storage.changes import CHANGES, changed_contents
 from pipeline.storage.commits import (
     EDITION,
     FOLDER,
+    GROWTH,
     INPUT,
     UNIT,
     Commit,
@@ -63,6 +64,7 @@ from pipeline.storage.editions import (
     edition_sequence,
     edition_settings,
 )
+from pipeline.storage.growths import growth_sequence, growths_of
 from pipeline.storage.location import storage_at
 from pipeline.storage.lock import hold_lock
 from pipeline.storage.run_record import JUDGE, LABEL, NAME, SEARCH, STAGED_INPUT, command_of, recorded_identity
@@ -152,6 +154,7 @@ class _Audit:
         editions = edition_sequence(storage)
         check_sequence(storage, ledger, editions)
         edition = current_edition(editions, wholes)
+        self._check_growths()
         if settings is not None and (basis := self._basis(settings, wholes, edition)):
             self._prove_units(str(settings.get(STAGED_INPUT)), units, basis)
             if edition and basis.edition and basis.edition.consensus:
@@ -162,6 +165,13 @@ class _Audit:
             faults = [f"{name} is in the wrong folder" for name in found.misplaced]
             ledger.faults(Check.LABELS, f"{LABELS}/", faults, f"{_RESUME}: it moves label files to their places")
         return report_of(storage, ledger, self._units, found)
+
+    def _check_growths(self) -> None:
+        growths = growth_sequence(self._storage)
+        check_sequence(self._storage, self._ledger, growths)
+        for commit in growths_of(growths):
+            for shard in commit.shards:
+                self._verifier.content(shard, remedy_for(GROWTH))
 
     def _basis(self, settings: Settings, wholes: Mapping[str, Commit], edition: Commit | None) -> Basis | None:
         try:

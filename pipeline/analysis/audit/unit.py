@@ -3,7 +3,7 @@
 import json
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -19,18 +19,31 @@ from pipeline.analysis.audit.invariants import (
     Measurement,
     draw_faults,
     expected_chains,
+    grown_audited,
     id_faults,
     missing_work_faults,
+    promotion_faults,
     sampled_prefixes,
     surplus_faults,
     totals_of,
 )
 from pipeline.analysis.audit.sequences import content_checked, whole_unit
 from pipeline.core.formatting import format_count
-from pipeline.core.records import Chain, InputRow, RolloutOutcome, RowLocation, SampledSolution, Solution, Totals
+from pipeline.core.records import (
+    Chain,
+    InputRow,
+    Promotion,
+    RolloutOutcome,
+    RowLocation,
+    SampledSolution,
+    Solution,
+    Totals,
+    Trials,
+)
 from pipeline.core.schemas import COUNTED_IN_3, LEARNED, TOKEN_IDS
-from pipeline.core.tables import sampled_solutions
-from pipeline.estimators.base import Estimator
+from pipeline.core.tables import promotions_of, sampled_solutions
+from pipeline.data.grown import grown_id, in_rounds
+from pipeline.estimators.base import Estimator, RolloutRange
 from pipeline.estimators.labelling import labels_of, rollout_outcomes_of, stored_chains, with_verdicts
 from pipeline.estimators.tree import trials_of
 from pipeline.storage.commits import UNIT, Commit, RecordSequence, commit_name
@@ -72,6 +85,7 @@ class _Stored:
     rollouts: Sequence[pa.Table]
     later: Sequence[pa.Table]
     drawn: Sequence[SampledSolution]
+    promotions: Sequence[Promotion]
     rejected: frozenset[RowLocation]
     too_long: Mapping[Measurement, int]
     labels: pa.Table | None
@@ -120,6 +134,7 @@ def _stored(whole: Commit, sequence: RecordSequence, tables: Mapping[ShardRecord
         rollouts=tables_of("rollouts"),
         later=[table for shard, table in tables.items() if shard.table == "rollouts" and shard not in whole.shards],
         drawn=[drawn for table in tables_of("solutions") for drawn in sampled_solutions(table)],
+        promotions=in_rounds(each for table in tables_of("promotions") for each in promotions_of(table)),
         rejected=frozenset(location for location, index in rejects if index is None),
         too_long=Counter((location, index) for location, index in rejects if index is not None),
         labels=pa.concat_tables(labels) if labels else None,
@@ -155,6 +170,8 @@ class _Proof:
     def prove(self, unit_id: str, basis: Basis, verifier: FileVerifier) -> None:
         stored = self._stored
         chains = list(expected_chains(self._rows, stored.drawn, stored.rejected))
+        if self._whole.unit_target.growths:
+            chains = grown_audited(chains, stored.promotions)
         labelled = [] if stored.labels is None else stored_chains(stored.labels)
         if not stored.later and _marks(chain.chain for chain in chains) != _marks(labelled):
             # The next start marks them, see `storage.marks`.
@@ -184,12 +201,14 @@ class _Proof:
         estimator: Estimator,
     ) -> None:
         stored, ledger = self._stored, self._ledger
-        asked = sampled_prefixes(chains, outcomes)
-        ends = {proven.chain.prefix_ids[-1] for proven in chains} - asked.keys()
+        own = [proven for proven in chains if not proven.chain.grown]
+        asked = sampled_prefixes(own, outcomes[: len(own)])
+        ends = {proven.chain.prefix_ids[-1] for proven in own} - asked.keys()
+        promoted = {grown_id(each, len(each.ends)): each.rollouts for each in stored.promotions}
         logged = [row for table in stored.rollouts for row in _logged(table)]
         ledger.count(Check.ROLLOUTS, len(logged))
         rollouts = self._whole.unit_target.rollouts
-        shapes = [chain.shape(outcome) for chain, outcome in zip(chains, outcomes, strict=True)]
+        shapes = [chain.shape(outcome) for chain, outcome in zip(own, outcomes, strict=False)]
         sampled = {outcome.prefix_id for outcome in rollout_outcomes.values()}
         without = {
             prefix
@@ -198,20 +217,54 @@ class _Proof:
         }
         trials = trials_of(rollout_outcomes.values())
         faults = [
-            *id_faults(logged, asked, stored.too_long, estimator.rollout_range(rollouts), spare=ends),
+            *id_faults(
+                [row for row in logged if row.prefix_id not in promoted],
+                asked,
+                stored.too_long,
+                estimator.rollout_range(rollouts),
+                spare=ends,
+            ),
+            *self._promoted_faults(chains, promoted, logged),
             *missing_work_faults(shapes, trials, without, rollouts, estimator),
-            *(() if stored.mended else surplus_faults(trials, estimator)),
+            *(() if stored.mended else surplus_faults(_without(trials, promoted), estimator)),
             *_later_faults(stored.later, rollout_outcomes),
             *_token_faults(stored.rollouts),
         ]
         ledger.faults(Check.ROLLOUTS, self._where, faults, self._remedy)
         totals = replace(
-            totals_of(chains, asked, rollout_outcomes.values(), stored.drawn, len(stored.rejected)),
+            totals_of(
+                chains,
+                {**asked, **dict.fromkeys(promoted, ())},
+                rollout_outcomes.values(),
+                stored.drawn,
+                len(stored.rejected),
+            ),
             too_long=len(without),
             spent=self._whole.totals.spent,
         )
         ledger.count(Check.TOTALS)
         ledger.compare_totals(self._whole, totals, _THE_LOG_HAS, self._remedy)
+
+    def _promoted_faults(
+        self, chains: Sequence[AuditedChain], promoted: Mapping[str, int], logged: Sequence[LoggedId]
+    ) -> Iterator[str]:
+        """Faults of promotions and of the rollouts that measure them."""
+        promotions = self._stored.promotions
+        if not promotions:
+            return
+        known = {prefix for each in chains for prefix in (each.chain.root_prefix_id, *each.chain.prefix_ids)}
+        yield from promotion_faults(
+            promotions, known, _written(self._stored.rollouts, {p.rollout_id for p in promotions})
+        )
+        by_size: dict[int, dict[str, list[Measurement]]] = {}
+        for prefix, rollouts in promoted.items():
+            by_size.setdefault(rollouts, {})[prefix] = []
+        for rollouts, asked in by_size.items():
+            mine = [row for row in logged if row.prefix_id in asked]
+            yield from id_faults(mine, asked, {}, RolloutRange(least=rollouts, most=rollouts))
+            there = {row.prefix_id for row in mine}
+            for prefix in asked.keys() - there:
+                yield f"promoted prefix {prefix} has no rollout"
 
     def _prove_labels(
         self,
@@ -294,7 +347,8 @@ def _marks(chains: Iterable[Chain]) -> list[bool | None]:
 
 
 def _as_labelled(solution: Solution) -> Solution:
-    return replace(solution, token_ids=(), token_ends=(), complete=True)
+    # Labels have no tokens, and do not say that a limit cut a sampled chain.
+    return replace(solution, token_ids=(), token_ends=(), complete=not solution.as_written)
 
 
 def _logged(rollouts: pa.Table) -> Iterator[LoggedId]:
@@ -319,6 +373,24 @@ def _token_faults(rollouts: Sequence[pa.Table]) -> Iterator[str]:
             for rollout, tokens, stored in zip(*(column.to_pylist() for column in columns), strict=True):
                 if stored and stored != tokens:
                     yield f"rollout {rollout} has {tokens} tokens, but {stored} are stored"
+
+
+def _written(rollouts: Sequence[pa.Table], wanted: Collection[str]) -> dict[str, tuple[str, str, Sequence[int]]]:
+    """Rollout id -> prefix, text and tokens, of some rollouts."""
+    found: dict[str, tuple[str, str, Sequence[int]]] = {}
+    for table in rollouts:
+        if TOKEN_IDS in table.column_names:
+            columns = (table[name].to_pylist() for name in ("rollout_id", "prefix_id", "text", TOKEN_IDS))
+            found |= {
+                rollout: (prefix, text, ids)
+                for rollout, prefix, text, ids in zip(*columns, strict=True)
+                if rollout in wanted
+            }
+    return found
+
+
+def _without(trials: Mapping[str, Trials], prefixes: Collection[str]) -> dict[str, Trials]:
+    return {prefix: have for prefix, have in trials.items() if prefix not in prefixes}
 
 
 def _label_faults(stored: pa.Table, computed: pa.Table) -> Iterator[str]:

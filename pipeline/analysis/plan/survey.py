@@ -69,9 +69,10 @@ class CountedRows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChainDraws:
-    """Chains that the policy has drawn; see `runtime.planner.DrawnChains`."""
+    """Chains that the policy has drawn; see `runtime.planner.WrittenChains`."""
 
     solutions: Mapping[tuple[str, int], SampledSolution] = field(default_factory=dict)
+    promotions: None = None
 
 
 def survey_input(

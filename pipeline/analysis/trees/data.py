@@ -51,6 +51,7 @@ def _tree(tree: RolloutTree, strength: float) -> dict[str, object]:
         "spreads": [_rounded(node.label.value_sd if node.label else None) for node in nodes],
         "labels": [node.label.label if node.label else None for node in nodes],
         "named": [int(bool(node.prefix_ids)) for node in nodes],
+        "grown": [place for place, node in enumerate(nodes) if node.grown],
         "ends": {place: _OUTCOMES[node.outcome] for place, node in enumerate(nodes) if node.ended},
         "issued": [_counts(node.issued) for node in nodes],
         "passed": [_counts(node.passed) for node in nodes],

@@ -15,7 +15,7 @@ function treeOf(data) {
   });
   for (let at = data.parents.length - 1; at > 0; at--) below[data.parents[at]] += below[at] + 1;
   for (const found of children) found.sort((one, other) => graded(data, other) - graded(data, one) || one - other);
-  const tree = { data, children, depths, below, open: new Set(), shown: new Map() };
+  const tree = { data, children, depths, below, open: new Set(), shown: new Map(), grown: new Set(data.grown) };
   if (data.parents.length <= SMALL) openAll(tree);
   else for (let at = 0; at !== undefined; at = children[at][0]) tree.open.add(key(at));
   return tree;
@@ -91,6 +91,7 @@ function stepRow(tree, row) {
   const { at } = row;
   const marks = element("span", { class: "tree-marks" });
   if (at && data.named[at]) marks.append(labelMark(LABELS[data.labels[at]] ?? UNCERTAIN), " ");
+  if (tree.grown.has(at)) marks.append(element("span", { class: "tree-grown" }, "promoted"), " ");
   if (data.ends[at]) marks.append(endMark(data.ends[at]), " ");
   if (row.closable && !tree.open.has(row.key)) marks.append(element("small", {}, `+${counted(tree.below[at], "step")}`));
   const text = at ? prose(data.texts[at]) : element("span", { class: "tree-root" }, "the problem");

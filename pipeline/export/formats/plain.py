@@ -110,7 +110,7 @@ def _labels_as_they_are(config: ExportConfig) -> Plan:
     twice = next((column for column in config.columns if config.columns.count(column) > 1), None)
     if twice:
         raise UsageError(f"columns: {twice} is named twice")
-    _, known = LABELS_CONSENSUS
+    known = LABELS_CONSENSUS[-1]
     unknown = [column for column in config.columns if column not in known.names]
     if unknown and unknown[0] in RENAMED:
         raise UsageError(f"columns: {unknown[0]} is now called {RENAMED[unknown[0]]}; give that name")

@@ -1,0 +1,124 @@
+"""The command `grow`: measures prefixes that the rollouts of a run wrote, and adds them to its labels."""
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from pipeline.cli.command import Command, interruptible, write_lines
+from pipeline.cli.label import check_contradictions, policy_name, ray_label_workers, set_up_ray
+from pipeline.config.grow import GrowConfig
+from pipeline.core.formatting import format_count
+
+if TYPE_CHECKING:
+    from pipeline.runtime.grow import Grown, Harvest
+    from pipeline.runtime.worker_handle import Watcher
+
+
+def _grow(config: GrowConfig) -> int:
+    return _estimate(config) if config.estimate else _to_run(config)
+
+
+def _estimate(config: GrowConfig) -> int:
+    from pipeline.runtime.grow import planned_growth
+
+    with interruptible():
+        harvest = planned_growth(config)
+    write_lines(_harvest_lines(harvest, config))
+    return 0
+
+
+def _to_run(config: GrowConfig) -> int:
+    from rich.console import Console
+
+    from pipeline.analysis.report.run_report import end_with_report
+    from pipeline.analysis.report.terminal import LiveView, print_summary
+    from pipeline.storage.location import storage_at
+
+    set_up_ray(config.cluster.address)
+    console = Console(highlight=False)
+    with LiveView(console, config.plan.gpu_hour_price, policy_name(config)) as view:
+        grown = grow_run(config, view)
+    summary = grown.summary
+    if grown.harvest is not None:
+        write_lines(_harvest_lines(grown.harvest, config))
+    write_lines([_promoted_line(grown)])
+    print_summary(console, summary)
+    with interruptible():
+        end_with_report(
+            console, storage_at(summary.run_dir), page=config.run.report, changed=summary.units_done_now > 0
+        )
+    return 0
+
+
+def grow_run(config: GrowConfig, watch: "Watcher") -> "Grown":
+    """Grow with this machine's own Ray, or the cluster of the settings, until it is done or a signal comes.
+
+    Raises what `pipeline.runtime.grow.grow` raises.
+    """
+    set_up_ray(config.cluster.address)
+    from pipeline.runtime.grow import grow
+    from pipeline.runtime.stop import StopSignal
+
+    stop = StopSignal()
+    stop.listen()
+    try:
+        return grow(config, partial(ray_label_workers, check=stop.check), watch, stop)
+    finally:
+        stop.release()
+
+
+def _harvest_lines(harvest: "Harvest", config: GrowConfig) -> list[str]:
+    lines = [
+        f"harvest   {format_count(harvest.rollouts, 'rollout')} wrote {harvest.nodes:,} different prefixes; "
+        f"{harvest.measured:,} of them are measured, {harvest.ended:,} end a chain, {harvest.candidates:,} can be measured",
+        f"growth    grow.pick={config.grow.pick} may measure some in {format_count(harvest.problems, 'problem')}",
+    ]
+    if harvest.joined:
+        lines.append(
+            f"joined    {format_count(harvest.joined, 'prefix')} with the text of another one and other tokens"
+        )
+    return lines
+
+
+def _promoted_line(grown: "Grown") -> str:
+    counts = grown.counts
+    return (
+        f"promoted  {format_count(counts.promoted, 'prefix')} in all growths, with "
+        f"{format_count(counts.rollouts, 'rollout')} and {counts.tokens:,} tokens: the chains with `grown` in labels"
+    )
+
+
+GROW = Command(
+    name="grow",
+    summary="measure prefixes that the rollouts of a run wrote, and label them",
+    about=(
+        "grow: the rollouts of a run wrote many steps that no label names. The best of them are promoted: rollouts from there "
+        "measure their values, and their chains join the labels."
+    ),
+    examples=(
+        "grow run_dir=out grow.budget=100000",
+        "grow run_dir=out grow.budget=20000 grow.budget_unit=rollouts grow.pick=errors",
+        "grow run_dir=out grow.budget=100000 --estimate",
+    ),
+    notes="""\
+All other settings are those of the run; what may differ from start to start, such as cluster.workers, may be given. The run
+must have the tokens of its rollouts (sampling.store_tokens=true). The same command goes on after an interruption. For more,
+give a larger grow.budget: it is that of all growths of the run together.
+
+Which prefixes, and how many, is decided before their rollouts are issued, and rollouts that led to a promotion never count in
+unbiased_value.
+
+--estimate says what the rollouts wrote, and in how many problems something would be measured; it loads no model.
+""",
+    most_used=(
+        "run_dir",
+        "grow.budget",
+        "grow.budget_unit",
+        "grow",
+        "grow.rollouts",
+    ),
+    schema=GrowConfig,
+    flags=("estimate",),
+    continues=True,
+    check=check_contradictions,
+    run=_grow,
+)

@@ -1,0 +1,1 @@
+"""Pickers: which of the prefixes that rollouts wrote are measured next."""

@@ -1,0 +1,97 @@
+"""The interface of a picker: which nodes of a problem's rollout tree are measured next, given what is known of them.
+
+A picker is pure. Its picks follow from the tree alone, not from the order in which rollouts came, and it decides them before
+any outcome of their rollouts is known. It gives them one after the other, and each next one takes the earlier ones for
+measured: a rollout that was asked for counts as if it came out as the posterior mean says.
+
+    def picks(self, problem: Problem) -> Iterator[Pick]:
+        for node in problem.candidates:
+            yield Pick(node, gain=...)
+"""
+
+import math
+from abc import abstractmethod
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple, Protocol
+
+from pipeline.config.grow import PickerConfig
+from pipeline.trees.posterior import Posterior
+from pipeline.trees.tree import RolloutTree
+
+
+class Pick(NamedTuple):
+    """A node to measure, and what that is worth, in any unit that is the same for all problems of a run."""
+
+    node: int
+    gain: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Problem:
+    """What a picker knows of a problem. Lists have an entry for each node of the tree.
+
+    `posteriors`: of values. `costs`: what it costs to measure a node, in the unit of the budget. `measured`: rollouts were
+    issued at it, or its chain has ended with a known outcome. `rollouts`: as many are issued at a node that is picked.
+    `threshold`: values above it are good.
+    """
+
+    tree: RolloutTree
+    posteriors: Sequence[Posterior]
+    costs: Sequence[float]
+    measured: Sequence[bool]
+    rollouts: int
+    threshold: float
+
+    @cached_property
+    def above(self) -> list[float]:
+        """P(V > threshold) of each node."""
+        return [each.above(self.threshold) for each in self.posteriors]
+
+    @cached_property
+    def candidates(self) -> list[int]:
+        """The nodes that can be picked: a rollout wrote them, they are not measured, and the chain goes on after them."""
+        return [
+            at
+            for at, node in enumerate(self.tree.nodes)
+            if node.source is not None and not node.ended and not self.measured[at]
+        ]
+
+    @cached_property
+    def candidate_set(self) -> frozenset[int]:
+        """The candidates, to ask whether a node is one."""
+        return frozenset(self.candidates)
+
+
+class Picker(Protocol):
+    """One picker with its settings. An implementation defines `picks`."""
+
+    Config: ClassVar[type[PickerConfig]] = PickerConfig
+    """Its settings: a subclass of `PickerConfig` whose `pick` is the picker's name."""
+    comparable: bool = True
+    """Whether gains of different problems compare. If not, each problem gets the same share of the budget."""
+
+    settings: PickerConfig
+
+    def __init__(self, settings: Any) -> None:
+        self.settings = settings
+
+    @abstractmethod
+    def picks(self, problem: Problem) -> Iterator[Pick]:
+        """The nodes to measure, the best first, each once. The caller takes as many as it can pay; it may ask again later, when
+        these are measured."""
+        ...
+
+
+def wrong_pick(found: Any, problem: Problem, taken: Collection[int] = ()) -> str:
+    """What is wrong with a pick, or an empty text. `taken`: the nodes of earlier picks."""
+    if not isinstance(found, Pick) or not isinstance(found.node, int):
+        return f"it must yield a Pick, but yielded {found!r:.200}"
+    if found.node not in problem.candidate_set:
+        return f"it picks node {found.node}, which is no candidate"
+    if found.node in taken:
+        return f"it picks node {found.node} twice"
+    if not isinstance(found.gain, int | float) or not 0 <= found.gain < math.inf:
+        return f"it says that a pick has the gain {found.gain!r:.60}"
+    return ""

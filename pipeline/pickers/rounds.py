@@ -1,0 +1,77 @@
+"""The next nodes of a problem to measure: what a picker says, within a budget. Pure.
+
+A round takes at most half of what is left of a problem's budget, but at least one node, so that later rounds see the outcomes
+of earlier ones. A problem is done when the picker has no pick that can be paid.
+"""
+
+from collections.abc import Collection, Sequence
+
+from pipeline.config.choices import BudgetUnit
+from pipeline.pickers.base import Pick, Picker, Problem
+from pipeline.trees.posterior import posteriors
+from pipeline.trees.tree import RolloutTree, TreeNode
+
+MOST_PICKS = 4096
+"""Of one problem at a time."""
+
+
+def problem_of(
+    tree: RolloutTree,
+    *,
+    strength: float,
+    threshold: float,
+    rollouts: int,
+    unit: BudgetUnit,
+    closed: Collection[int] = (),
+) -> Problem:
+    """A problem as pickers see it. `strength`: see `trees.posterior`. `closed`: nodes that cannot be measured."""
+    return Problem(
+        tree=tree,
+        posteriors=posteriors(tree, strength),
+        costs=[rollouts * (node.mean_tokens if unit is BudgetUnit.tokens else 1) for node in tree.nodes],
+        measured=[_is_known(node) or at in closed for at, node in enumerate(tree.nodes)],
+        rollouts=rollouts,
+        threshold=threshold,
+    )
+
+
+def next_picks(picker: Picker, problem: Problem, left: float) -> list[Pick]:
+    """The picks of the next round. `left`: what is left of the problem's budget."""
+    found: list[Pick] = []
+    spent = 0.0
+    for pick in picker.picks(problem):
+        cost = problem.costs[pick.node]
+        if cost > left or (found and spent + cost > left / 2) or len(found) == MOST_PICKS:
+            break
+        found.append(pick)
+        spent += cost
+    return found
+
+
+def _is_known(node: TreeNode) -> bool:
+    return node.issued.graded + node.issued.ungraded > 0 or (node.ended and node.outcome is not None)
+
+
+def allotted(picks: Sequence[Sequence[tuple[float, float]]], budget: float, *, comparable: bool) -> list[int]:
+    """The budget of each problem, together at most `budget`. `picks`: for each problem (gain, cost) of its picks in order.
+
+    Where gains of problems compare, the picks of all problems with the most gain per cost are paid, and each problem gets what
+    its own ones cost; a rest is shared by the problems that have any pick, as is all of it where gains do not compare.
+    """
+    costs = [0.0] * len(picks)
+    left = budget
+    if comparable:
+        every = [
+            (-gain / cost, number, place, cost)
+            for number, of_problem in enumerate(picks)
+            for place, (gain, cost) in enumerate(of_problem)
+        ]
+        for _, number, _, cost in sorted(every):
+            if cost > left:
+                break
+            costs[number] += cost
+            left -= cost
+    takers = [number for number, of_problem in enumerate(picks) if of_problem]
+    for number in takers:
+        costs[number] += left / len(takers)
+    return [int(cost) for cost in costs]

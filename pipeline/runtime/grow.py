@@ -1,0 +1,252 @@
+"""The driver of `grow`: decides what a growth may cost in which problem, and has the workers of `label` measure what its picker
+promotes there.
+
+What problems are allotted follows from the whole log, once, before anything is promoted. The rest is decided in each unit.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from itertools import islice
+
+from pipeline.config.grow import GrowConfig, PickerConfig
+from pipeline.config.label import EstimatorConfig, LabelConfig
+from pipeline.config.recorded_settings import chosen_settings
+from pipeline.config.words import setting_word
+from pipeline.core.errors import UsageError
+from pipeline.core.progress import Status, Summary
+from pipeline.engines.registry import policy_for
+from pipeline.estimators.registry import ESTIMATORS
+from pipeline.pickers.registry import picker_for
+from pipeline.pickers.rounds import MOST_PICKS, allotted, problem_of
+from pipeline.runtime.driver import Hiring, Running, label_held
+from pipeline.runtime.heartbeat import heartbeat
+from pipeline.runtime.start_settings import start_settings
+from pipeline.runtime.state import identity, section_identity
+from pipeline.runtime.stop import StopSignal
+from pipeline.runtime.worker_handle import Watcher
+from pipeline.storage.commits import Commit, RecordSequence, publish_or_refuse
+from pipeline.storage.growths import (
+    STRENGTH,
+    growth_sequence,
+    growth_settings,
+    growths_needed,
+    growths_of,
+    new_growth,
+    write_allotments,
+)
+from pipeline.storage.location import storage_at
+from pipeline.storage.lock import hold_lock
+from pipeline.storage.repair import repair
+from pipeline.storage.run_record import STAGED_INPUT, as_recorded, check_claim
+from pipeline.storage.storage import Storage
+from pipeline.storage.stored_growths import GrownCounts, grown_counts
+from pipeline.storage.stored_run import StoredRun, refuse_unfinished, stored_run
+from pipeline.storage.stored_trees import StoredTrees
+
+_BUDGET, _UNIT = "grow.budget", "grow.budget_unit"
+
+
+@dataclass(slots=True, kw_only=True)
+class Harvest:
+    """What the rollouts of a run wrote. `nodes`: distinct prefixes, `measured` of them with rollouts of their own; `ended`:
+    chains that end. `joined`: labelled prefixes whose texts another one has. `candidates`: prefixes that can be measured.
+    `problems`: those that get a part of the budget. `strength`: see `trees.posterior`."""
+
+    rollouts: int = 0
+    nodes: int = 0
+    measured: int = 0
+    ended: int = 0
+    joined: int = 0
+    candidates: int = 0
+    problems: int = 0
+    strength: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grown:
+    """The result of `grow`. `summary`: of the run. `harvest`: None where the growth had begun before, and where the run had
+    grown as much. `counts`: of all growths of the run."""
+
+    summary: Summary
+    harvest: Harvest | None
+    counts: GrownCounts
+
+
+def grow(config: GrowConfig, hiring: Hiring, watch: Watcher, stop: StopSignal, run: Running = asyncio.run) -> Grown:
+    """Grow the run in `config.run_dir`. A later start continues a growth that is not done.
+
+    Raises UsageError for a run that is unfinished or cannot grow, and for a budget of less than a rollout; RunConflict for
+    settings of another run; else as `driver.label` does. Committed work is always kept.
+    """
+    label = label_part(config)
+    storage = storage_at(str(config.run_dir))
+    watch(Status(stage="reading the run"))
+    check_budget(config.grow)
+    with hold_lock(storage, lock=config.run.lock) as alone:
+        found = stored_run(storage)
+        recorded = as_recorded(storage, _asked(label, found), alone=alone)
+        check_claim(storage, recorded)
+        harvest = None
+        sequence, _ = repair(storage, growth_sequence(storage))
+        growths = growths_of(sequence)
+        if _unfinished(found, growths):
+            _refuse_other(storage, config.grow, growths[-1])
+        else:
+            refuse_unfinished(storage)
+            harvest = _begin(storage, found, config.grow, sequence, growths)
+        config_here = replace(label, run_dir=storage.run_dir)
+        with heartbeat(storage, config.plan.gpu_hour_price, watch, start_settings(config_here, recorded)) as beat:
+            summary = label_held(config_here, storage, recorded, hiring, beat, stop, run, asked=dict(found.present))
+        counts = grown_counts(storage)
+    return Grown(summary=summary, harvest=harvest, counts=counts)
+
+
+def planned_growth(config: GrowConfig) -> Harvest:
+    """What `grow` with these settings would begin with, without a model and without writing anything. Raises as `grow` does."""
+    storage = storage_at(str(config.run_dir))
+    found = refuse_unfinished(storage)
+    budget = left_of(storage, config.grow, growths_of(growth_sequence(storage)))
+    return harvested(storage, found, config.grow, max(0, budget))[0]
+
+
+def label_part(config: GrowConfig) -> LabelConfig:
+    """The settings of `label` among those of `grow`."""
+    return LabelConfig(**{each.name: getattr(config, each.name) for each in fields(LabelConfig)})
+
+
+def check_budget(settings: PickerConfig) -> int:
+    """The budget. Raises UsageError if there is none, or one of less than the rollouts of a prefix."""
+    budget = settings.budget
+    if budget is None:
+        raise UsageError(f"{_BUDGET} is not set: give {_BUDGET}=NUMBER, in {settings.budget_unit.value}")
+    if budget < settings.rollouts:
+        raise UsageError(
+            f"{_BUDGET}={budget} is less than the {settings.rollouts} rollouts of one prefix (grow.rollouts): give a larger one"
+        )
+    return budget
+
+
+def harvested(
+    storage: Storage, found: StoredRun, settings: PickerConfig, budget: int
+) -> "tuple[Harvest, list[Allotted]]":
+    """What the rollouts of a finished run wrote, and what each problem may cost. Reads one unit at a time.
+
+    Raises UsageError for a run whose rollouts have no tokens, or whose splitter cuts them nowhere.
+    """
+    if not found.identity.get("sampling.store_tokens"):
+        raise UsageError(
+            f"{storage.run_dir} does not have the tokens of its rollouts, which `grow` continues: label with "
+            "sampling.store_tokens=true, in another run_dir. `export format=preference preference.siblings=rollouts` needs none"
+        )
+    trees = StoredTrees(storage, found)
+    picker, harvest = picker_for(settings), Harvest()
+    strength = trees.strength
+    harvest.strength = strength
+    threshold = chosen_settings(found.identity, EstimatorConfig, ESTIMATORS).threshold
+    places: list[tuple[str, str]] = []
+    picks: list[list[tuple[float, float]]] = []
+    deepest = 0
+    for unit, problems in trees.units():
+        for each in problems:
+            tree = each.tree
+            problem = problem_of(
+                tree, strength=strength, threshold=threshold, rollouts=settings.rollouts, unit=settings.budget_unit
+            )
+            harvest.rollouts += tree.rollouts
+            harvest.nodes += len(tree.nodes)
+            harvest.measured += sum(bool(node.issued.graded or node.issued.ungraded) for node in tree.nodes)
+            harvest.ended += sum(node.ended for node in tree.nodes)
+            harvest.joined += tree.joined
+            harvest.candidates += len(problem.candidates)
+            deepest = max(deepest, max(node.depth for node in tree.nodes))
+            places.append((unit.unit_id, tree.problem_id))
+            picks.append([(pick.gain, problem.costs[pick.node]) for pick in islice(picker.picks(problem), MOST_PICKS)])
+    if not harvest.candidates:
+        raise UsageError(_nothing_to_pick(storage, deepest))
+    budgets = allotted(picks, budget, comparable=picker.comparable)
+    found_allotments = [
+        Allotted(unit_id=unit_id, problem_id=problem_id, budget=mine)
+        for (unit_id, problem_id), mine in zip(places, budgets, strict=True)
+        if mine
+    ]
+    harvest.problems = len(found_allotments)
+    return harvest, found_allotments
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allotted:
+    """What a growth may cost in a problem of a unit."""
+
+    unit_id: str
+    problem_id: str
+    budget: int
+
+
+def _asked(config: LabelConfig, found: StoredRun) -> dict[str, object]:
+    """The identity of a start of `label` with these settings and the present input of the run."""
+    asked = identity(config, str(found.present["input"]), policy_for(config.policy).fingerprint())
+    return {**asked, STAGED_INPUT: found.identity[STAGED_INPUT]}
+
+
+def _unfinished(found: StoredRun, growths: Sequence[Commit]) -> bool:
+    """Whether the last growth has begun and is not done in each unit."""
+    return any(whole.unit_target.growths < growths_needed(growths) for whole in found.wholes.values())
+
+
+def _refuse_other(storage: Storage, settings: PickerConfig, growth: Commit) -> None:
+    """Raise UsageError for other settings than those of the growth that is not done."""
+    recorded, asked = growth_settings(growth), _settings(settings)
+    differing = [key for key, value in asked.items() if recorded.get(key) != value]
+    if differing:
+        begun = " ".join(setting_word(key, recorded.get(key)) for key in differing)
+        raise UsageError(
+            f"{storage.run_dir} has a growth that is not done, with {begun}: give that first, then grow it by other settings"
+        )
+
+
+def _begin(
+    storage: Storage,
+    found: StoredRun,
+    settings: PickerConfig,
+    sequence: RecordSequence,
+    growths: Sequence[Commit],
+) -> Harvest | None:
+    """Plan the next growth. None if the budget of the earlier ones is not smaller."""
+    budget = left_of(storage, settings, growths)
+    if budget <= 0:
+        return None
+    harvest, allotments = harvested(storage, found, settings, budget)
+    recorded = {**_settings(settings), STRENGTH: harvest.strength}
+    rows = ((each.unit_id, each.problem_id, each.budget) for each in allotments)
+    shard = write_allotments(storage, sequence.length, rows)
+    publish_or_refuse(storage, new_growth(sequence, recorded, shard))
+    return harvest
+
+
+def left_of(storage: Storage, settings: PickerConfig, growths: Sequence[Commit]) -> int:
+    """What the budget leaves after the earlier growths. Raises UsageError if theirs is in another unit."""
+    budget = check_budget(settings)
+    if not growths:
+        return budget
+    before = growth_settings(growths[-1])
+    if before[_UNIT] != settings.budget_unit.value:
+        raise UsageError(
+            f"{storage.run_dir} has grown by {before[_BUDGET]} {before[_UNIT]}: give {_UNIT}={before[_UNIT]}, and a larger "
+            f"{_BUDGET} for all growths together"
+        )
+    return budget - int(str(before[_BUDGET]))
+
+
+def _settings(settings: PickerConfig) -> dict[str, object]:
+    """The settings of a growth as its record has them."""
+    return section_identity(PickerConfig.SECTION, settings)
+
+
+def _nothing_to_pick(storage: Storage, deepest: int) -> str:
+    if deepest <= 1:
+        return (
+            f"{storage.run_dir}: its rollouts have one step each, because data.splitter cuts them nowhere, so there is no "
+            "prefix to measure: label with another data.splitter"
+        )
+    return f"{storage.run_dir}: its rollouts wrote no prefix that is not measured and that a chain continues"

@@ -1,0 +1,258 @@
+"""Promotes prefixes that rollouts wrote, so that a unit measures them: the work of `grow` within a unit.
+
+After all rollouts of a unit are finished, the picker of the growth decides the next round of each problem from the problem's
+own log, within the problem's allotment. The promotions are committed before any rollout of theirs is issued. So they are the
+same after a kill, and do not depend on the order in which rollouts finish.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import pyarrow as pa
+
+from pipeline.config.choices import BudgetUnit
+from pipeline.config.label import DataConfig
+from pipeline.core.ids import content_id
+from pipeline.core.records import Chain, Prefix, Promotion
+from pipeline.core.schemas import TOKEN_IDS
+from pipeline.data.grown import grown_prefixes
+from pipeline.data.prompts import stem
+from pipeline.data.steps import step_texts
+from pipeline.engines.vllm.detokenize import Decode
+from pipeline.pickers.base import Pick, Picker
+from pipeline.pickers.rounds import next_picks, problem_of
+from pipeline.runtime.planner import UnitPlan
+from pipeline.runtime.searching.pieces import StepCutter
+from pipeline.trees.cut import step_cut
+from pipeline.trees.tree import NO_LABEL, LabelledSteps, RolloutTree, WrittenRollout, rollout_tree
+
+_ROLLOUTS = ("rollout_id", "prefix_id", "issue_index", "round", "text", "finish", "verdict", "n_tokens")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Growth:
+    """A growth of a run, for one unit. `number`: from 0. `rollouts`: at each promoted prefix. `strength`: see
+    `trees.posterior`. `allotments`: what each problem may cost, by problem id, in `budget_unit`."""
+
+    number: int
+    picker: Picker
+    budget_unit: BudgetUnit
+    rollouts: int
+    strength: float
+    threshold: float
+    allotments: Mapping[str, int]
+
+
+class Log(Protocol):
+    """What has been committed of a unit."""
+
+    @property
+    def promotions(self) -> Sequence[Promotion] | None: ...
+
+    def rollout_tables(self) -> Sequence[pa.Table]: ...
+
+
+class StepCuts(NamedTuple):
+    """The text of a rollout, and the ends of its steps in characters and in tokens."""
+
+    text: str
+    ends: tuple[int, ...]
+    token_ends: tuple[int, ...]
+
+
+class Promoter:
+    """Promotes prefixes of the units of one worker. `fits`: whether rollouts of a prefix fit into the policy's context."""
+
+    def __init__(self, data: DataConfig, decode: Decode, fits: "Fits") -> None:
+        self.fits = fits
+        self._cutter = StepCutter(data)
+        self._cut = step_cut(data)
+        self._decode = decode
+
+    def cut(self, before: str, prefix: Prefix, token_ids: tuple[int, ...]) -> "StepCuts":
+        """The steps of a rollout of a prefix. `before`: the last step of the prefix."""
+        piece = self._cutter.cut(before, prefix.prompt_ids, token_ids, self._decode, ended=True)
+        return StepCuts(piece.text, piece.cut.ends, piece.cut.token_ends)
+
+    def promotions(self, plan: UnitPlan, log: Log, growths: Sequence[Growth]) -> list[Promotion]:
+        """The next promotions of a unit whose rollouts are all finished and committed. Empty: its growths are done."""
+        for growth in growths:
+            written = _written(log.rollout_tables(), growth.allotments)
+            found = [
+                promotion
+                for problem_id, budget in growth.allotments.items()
+                for promotion in self._of_problem(plan, log, growth, problem_id, written.get(problem_id, []), budget)
+            ]
+            if found:
+                return found
+        return []
+
+    def _of_problem(
+        self,
+        plan: UnitPlan,
+        log: Log,
+        growth: Growth,
+        problem_id: str,
+        written: Sequence["_Written"],
+        budget: int,
+    ) -> list[Promotion]:
+        chains = [chain for chain in plan.chains if chain.problem.problem_id == problem_id]
+        tree = rollout_tree(problem_id, map(_labelled, chains), [each.rollout for each in written], self._cut)
+        earlier = [
+            each for each in log.promotions or () if each.growth == growth.number and each.problem_id == problem_id
+        ]
+        left = budget - _spent(plan, earlier, written, growth.budget_unit)
+        number = 1 + max((each.round for each in earlier), default=-1)
+        closed: set[int] = set()
+        while True:
+            problem = problem_of(
+                tree,
+                strength=growth.strength,
+                threshold=growth.threshold,
+                rollouts=growth.rollouts,
+                unit=growth.budget_unit,
+                closed=closed,
+            )
+            picks = next_picks(growth.picker, problem, left)
+            writer = _Writer(self, plan, growth, tree, written, chains, number)
+            # Parents come before their children, so that a promotion can continue another one of the round.
+            made = {pick.node: writer.promotion(pick, problem.costs[pick.node]) for pick in sorted(picks)}
+            lost = {node for node, promotion in made.items() if promotion is None}
+            if not lost:
+                return [promotion for promotion in made.values() if promotion is not None]
+            closed |= lost
+
+
+class _Writer:
+    """Writes the promotions of one round of a problem."""
+
+    def __init__(
+        self,
+        promoter: Promoter,
+        plan: UnitPlan,
+        growth: Growth,
+        tree: RolloutTree,
+        written: Sequence["_Written"],
+        chains: Sequence[Chain],
+        number: int,
+    ) -> None:
+        self._promoter = promoter
+        self._growth = growth
+        self._tree = tree
+        self._written = {each.rollout.rollout_id: each for each in written}
+        self._stems = _stems(chains)
+        self._number = number
+        self._prefixes = {
+            prefix_id: plan.asked[prefix_id].prefix for prefix_id in self._stems if prefix_id in plan.asked
+        }
+        self._measured = {prefix.prompt_ids: prefix for prefix in self._prefixes.values()}
+        self._place = 0
+
+    def promotion(self, pick: Pick, cost: float) -> Promotion | None:
+        """The promotion of a node. None where the rollout that wrote it has no tokens, where these cannot be cut as its text
+        is, and where rollouts of the prefix would not fit into the context."""
+        tree, source = self._tree, self._tree.nodes[pick.node].source
+        if source is None or source.prefix_id not in self._prefixes:
+            return None
+        base, ids = self._prefixes[source.prefix_id], self._written[source.rollout_id].token_ids
+        if not ids:
+            return None
+        cut = self._promoter.cut(self._stems[base.prefix_id], base, ids)
+        ends, token_ends = cut.ends[: source.steps], cut.token_ends[: source.steps]
+        if step_texts(cut.text, ends) != tree.steps(pick.node)[-source.steps :]:
+            return None
+        base, skipped = self._last_measured(base, ids, token_ends)
+        begin, token_begin = (ends[skipped - 1], token_ends[skipped - 1]) if skipped else (0, 0)
+        tokens = ids[token_begin : token_ends[-1]]
+        promotion = Promotion(
+            chain_id=content_id("grown", base.prefix_id, ",".join(map(str, tokens)), ",".join(map(str, token_ends))),
+            problem_id=tree.problem_id,
+            growth=self._growth.number,
+            round=self._number,
+            place=self._place,
+            rollout_id=source.rollout_id,
+            prefix_id=base.prefix_id,
+            begin=token_begin,
+            text=cut.text[begin : ends[-1]],
+            token_ids=tokens,
+            ends=tuple(end - begin for end in ends[skipped:]),
+            token_ends=tuple(end - token_begin for end in token_ends[skipped:]),
+            rollouts=self._growth.rollouts,
+            gain=pick.gain,
+            cost=cost,
+        )
+        *_, last = grown_prefixes(base, promotion)
+        if not self._promoter.fits(last):
+            return None
+        self._place += 1
+        self._measured[last.prompt_ids] = last
+        return promotion
+
+    def _last_measured(self, base: Prefix, ids: tuple[int, ...], token_ends: Sequence[int]) -> tuple[Prefix, int]:
+        """The last measured prefix on the way from `base` to the end of the steps, and the number of steps up to it."""
+        for steps in range(len(token_ends) - 1, 0, -1):
+            found = self._measured.get(base.prompt_ids + ids[: token_ends[steps - 1]])
+            if found is not None:
+                return found, steps
+        return base, 0
+
+
+class Fits(Protocol):
+    def __call__(self, prefix: Prefix) -> bool: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    rollout: WrittenRollout
+    token_ids: tuple[int, ...]
+
+
+def _written(tables: Sequence[pa.Table], problems: Mapping[str, Any]) -> dict[str, list[_Written]]:
+    """The rollouts of some problems, by problem id."""
+    found: dict[str, list[_Written]] = {}
+    for table in tables:
+        columns = (table[name].to_pylist() for name in ("problem_id", TOKEN_IDS, *_ROLLOUTS))
+        for problem_id, ids, *values in zip(*columns, strict=True):
+            if problem_id in problems:
+                found.setdefault(problem_id, []).append(_Written(WrittenRollout(*values), tuple(ids)))
+    return found
+
+
+def _labelled(chain: Chain) -> LabelledSteps:
+    """A chain of the plan as trees take it. Pickers do not read labels."""
+    texts = step_texts(chain.solution.text, chain.solution.ends)
+    return LabelledSteps(
+        chain_id=chain.solution.chain_id,
+        steps=texts,
+        stems=list(_step_stems(chain)),
+        prefix_ids=(chain.root_prefix_id, *chain.prefix_ids),
+        labels=[NO_LABEL] * (len(texts) + 1),
+        outcome=chain.outcome,
+        grown=bool(chain.grown),
+    )
+
+
+def _step_stems(chain: Chain) -> Iterator[str]:
+    """The text of each step as the policy saw it at the end of a prefix."""
+    begin = 0
+    for number, end in enumerate(chain.solution.ends, start=1):
+        yield stem(chain.solution, number)[begin:]
+        begin = end
+
+
+def _stems(chains: Sequence[Chain]) -> dict[str, str]:
+    """Prefix id -> its last step as the policy saw it; empty for the bare problem."""
+    found: dict[str, str] = {}
+    for chain in chains:
+        for prefix_id, text in zip((chain.root_prefix_id, *chain.prefix_ids), ("", *_step_stems(chain)), strict=True):
+            found.setdefault(prefix_id, text)
+    return found
+
+
+def _spent(plan: UnitPlan, promotions: Sequence[Promotion], written: Sequence[_Written], unit: BudgetUnit) -> int:
+    """What the rollouts of promoted prefixes have cost. One costs at least a token."""
+    ours = {each.chain_id for each in promotions}
+    prefixes = {prefix_id for prefix_id, each in plan.grown.items() if each.chain_id in ours}
+    tokens = [each.rollout.n_tokens for each in written if each.rollout.prefix_id in prefixes]
+    return len(tokens) if unit is BudgetUnit.rollouts else sum(max(1, each) for each in tokens)

@@ -1,0 +1,73 @@
+"""The growths of a run: what `grow` has decided to spend, in which problems. All are in one record sequence.
+
+The record of a growth names the picker's settings and a file of allotments. It is published before anything is promoted, so a
+growth that was interrupted goes on as it was planned, whoever starts it again.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+
+import pyarrow as pa
+
+from pipeline.config.recorded_settings import Settings
+from pipeline.core.ids import content_id
+from pipeline.core.schemas import ALLOTMENTS
+from pipeline.storage.commits import GROWTH, Commit, CommitState, RecordSequence, completions, record_sequence
+from pipeline.storage.shards import ShardRecord, read_shard, write_shard
+from pipeline.storage.storage import Storage
+
+TABLE = "allotments"
+STRENGTH = "strength"
+"""Key of the strength of the prior in the settings of a growth, see `trees.posterior`."""
+SEQUENCE = content_id("growth")
+"""Id of the sequence of growths, one per run directory."""
+
+
+def growth_sequence(storage: Storage) -> RecordSequence:
+    """The records of all growths, as they are. Raises StoreError."""
+    return record_sequence(storage, GROWTH, SEQUENCE)
+
+
+def growths_of(sequence: RecordSequence) -> tuple[Commit, ...]:
+    """The growths in their order, without those whose file is void."""
+    return tuple(commit for commit, files in completions(sequence) if files == commit.shards)
+
+
+def growths_needed(growths: Sequence[Commit]) -> int:
+    """What `UnitTarget.growths` is in a unit that has had all of these growths."""
+    return growths[-1].number + 1 if growths else 0
+
+
+def new_growth(sequence: RecordSequence, settings: Settings, allotments: ShardRecord) -> Commit:
+    """The record of the next growth."""
+    return Commit(
+        kind=GROWTH,
+        sequence_id=SEQUENCE,
+        number=sequence.length,
+        state=CommitState.WHOLE,
+        shards=(allotments,),
+        settings=tuple((key, json.dumps(value, sort_keys=True)) for key, value in sorted(settings.items())),
+    )
+
+
+def growth_settings(growth: Commit) -> dict[str, object]:
+    """The settings of a growth, by dotted key."""
+    return {key: json.loads(value) for key, value in growth.settings}
+
+
+def write_allotments(storage: Storage, number: int, rows: Iterable[tuple[str, str, int]]) -> ShardRecord:
+    """Write what each problem may cost. `rows`: (unit id, problem id, budget)."""
+    columns = list(zip(*rows, strict=True)) or [(), (), ()]
+    table = pa.Table.from_arrays(
+        [pa.array(column, field.type) for column, field in zip(columns, ALLOTMENTS, strict=True)], schema=ALLOTMENTS
+    )
+    return write_shard(storage, TABLE, content_id(TABLE, str(number)), [table])
+
+
+def allotments(storage: Storage, growth: Commit) -> Mapping[str, Mapping[str, int]]:
+    """Unit id -> problem id -> what the growth may cost there. Raises StoreError for a missing or damaged file."""
+    table = read_shard(storage, growth.shards[0])
+    found: dict[str, dict[str, int]] = {}
+    for unit_id, problem_id, budget in zip(*(table[name].to_pylist() for name in ALLOTMENTS.names), strict=True):
+        found.setdefault(unit_id, {})[problem_id] = budget
+    return found

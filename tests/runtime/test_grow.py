@@ -1,0 +1,221 @@
+"""`grow` promotes prefixes that rollouts wrote: within its budget, the same after any kill, and never for their outcomes."""
+
+import shutil
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from pipeline.core.errors import EngineDied, RunConflict, UsageError
+from pipeline.python.run import Run
+from tests.audit.forger import Forger, first_replaced, with_column
+from tests.runtime.growing import assert_sound, audited, bare, chains, files, label, labels
+from tests.runtime.grown import DyingEngine, PoisonedEngine, grow_here, labelled
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run that can grow. Do not change it."""
+    folder = tmp_path_factory.mktemp("finished")
+    labelled(folder)
+    return folder
+
+
+@pytest.fixture
+def run(finished: Path, tmp_path: Path) -> Path:
+    shutil.copytree(finished, tmp_path / "here")
+    return tmp_path / "here"
+
+
+def grown(folder: Path) -> pl.DataFrame:
+    return labels(folder).filter("grown")
+
+
+@pytest.mark.parametrize("pick", ["pairs", "errors", "uncertain", "omegaprm"])
+def test_what_is_promoted_is_measured_and_becomes_a_chain(pick: str, run: Path) -> None:
+    before = labels(run)
+    found = grow_here(run, "grow.budget=100", f"grow={pick}")
+    after = labels(run)
+    assert 0 < found.counts.rollouts <= 100
+    assert found.counts.rollouts == 4 * found.counts.promoted
+    assert after.filter(~pl.col("grown")).drop("grown").equals(before)
+    promoted = grown(run)
+    assert promoted.height == found.counts.promoted
+    assert promoted["n_rollouts"].list.last().to_list() == [4] * found.counts.promoted
+    assert promoted["unbiased_value"].list.last().equals(promoted["value"].list.last())
+    assert promoted["outcome"].null_count() == promoted["final_answer"].null_count() == promoted.height
+    assert promoted.select("problem_id", "steps").n_unique() == promoted.height
+    joined = after.select(
+        text=pl.col("solution"), steps=pl.col("steps").list.len(), ends=pl.col("step_ends").list.last()
+    )
+    assert (joined["text"].str.len_chars() == joined["ends"]).all()
+    assert_sound(run)
+
+
+def test_rollouts_that_led_to_a_promotion_are_not_its_trials(run: Path) -> None:
+    grow_here(run, "grow.budget=100")
+    log = Run(run / "run").rollouts()
+    promotions = pl.read_parquet(run / "run" / "promotions" / "*.parquet")
+    ends = grown(run).select("chain_id", own=pl.col("prefix_ids").list.last())
+    assert ends["own"].n_unique() == ends.height
+    sources = promotions.join(ends, on="chain_id").join(log.select("rollout_id", at="prefix_id"), on="rollout_id")
+    assert sources.height == promotions.height
+    assert sources.filter(pl.col("at") == pl.col("own")).is_empty()
+    assert log.filter(pl.col("prefix_id").is_in(ends["own"].implode()))["prefix_id"].value_counts()[
+        "count"
+    ].unique().to_list() == [4]
+
+
+def test_a_growth_that_was_killed_ends_like_one_that_was_not(run: Path, tmp_path: Path) -> None:
+    """An engine dies after each number of answers, so growths stop within rounds, between them and before the first."""
+    shutil.copytree(run, tmp_path / "whole")
+    grow_here(tmp_path / "whole", "grow.budget=120")
+    wanted = labels(tmp_path / "whole")
+    for answers in (0, 1, 7, 30, 31, 64):
+        again = tmp_path / f"died-{answers}"
+        shutil.copytree(run, again)
+        with pytest.raises(EngineDied):
+            grow_here(again, "grow.budget=120", "run.max_failures=1", engine=DyingEngine(again, answers))
+        grow_here(again, "grow.budget=120")
+        assert labels(again).equals(wanted)
+        assert_sound(again)
+
+
+def test_a_request_of_a_promoted_prefix_that_kills_engines_is_written_off(run: Path) -> None:
+    PoisonedEngine.poison.clear()
+    grow_here(run, "grow.budget=40", "run.attempts=1", "run.max_failures=60", engine=PoisonedEngine(run))
+    failed = Run(run / "run").rollouts().filter(pl.col("finish") == "engine_failed")
+    assert failed["rollout_id"].to_list() == PoisonedEngine.poison
+    assert_sound(run)
+
+
+def test_label_finishes_a_growth_too(run: Path, tmp_path: Path) -> None:
+    shutil.copytree(run, tmp_path / "whole")
+    grow_here(tmp_path / "whole", "grow.budget=120")
+    with pytest.raises(EngineDied):
+        grow_here(run, "grow.budget=120", "run.max_failures=1", engine=DyingEngine(run, 20))
+    labelled(run)
+    assert labels(run).equals(labels(tmp_path / "whole"))
+
+
+def test_other_settings_wait_for_a_growth_that_is_not_done(run: Path) -> None:
+    with pytest.raises(EngineDied):
+        grow_here(run, "grow.budget=120", "run.max_failures=1", engine=DyingEngine(run, 20))
+    with pytest.raises(UsageError, match=r"a growth that is not done, with grow\.budget=120"):
+        grow_here(run, "grow.budget=200")
+
+
+def test_the_same_growth_again_does_nothing_and_a_larger_budget_goes_on(run: Path) -> None:
+    first = grow_here(run, "grow.budget=60")
+    stored = files(run, "labels")
+    again = grow_here(run, "grow.budget=60")
+    assert (again.harvest, again.summary.units_done_now) == (None, 0)
+    assert files(run, "labels") == stored
+    more = grow_here(run, "grow.budget=120", "grow=errors")
+    assert first.counts.rollouts <= 60 < more.counts.rollouts <= 120
+    assert set(labels(run)["chain_id"]) > set(pl.read_parquet(run / "run" / "promotions" / "*.parquet")["chain_id"])
+    assert_sound(run)
+    with pytest.raises(UsageError, match=r"has grown by 120 rollouts: give grow\.budget_unit=rollouts"):
+        grow_here(run, "grow.budget=9999", "grow.budget_unit=tokens")
+
+
+def test_a_run_with_promoted_prefixes_is_extended_and_its_input_grows(run: Path) -> None:
+    grow_here(run, "grow.budget=60")
+    before = grown(run)
+    labelled(run, "sampling.rollouts=6", rows=[*bare(*range(1, 7)), *chains(1, 9)])
+    after = labels(run)
+    assert grown(run).select("chain_id", "steps", "prefix_ids").equals(before.select("chain_id", "steps", "prefix_ids"))
+    assert grown(run)["n_rollouts"].list.last().to_list() == [4] * before.height
+    measured = after.filter(~pl.col("grown"))["n_rollouts"].explode().unique().to_list()
+    assert set(measured) == {0, 6}
+    assert_sound(run)
+
+
+def test_labels_are_made_again_with_promoted_prefixes(run: Path) -> None:
+    grow_here(run, "grow.budget=60")
+    before = grown(run)
+    Run(run / "run").relabel(**{"estimator.threshold": 0.9, "estimator.rule": "threshold"})
+    changed = ("label", "label_rule", "p_above", "root_p_above")
+    assert grown(run).drop(changed).equals(before.drop(changed))
+    regraded = Run(run / "run").regrade(**{"grader.relative_tolerance": 1e-9})
+    # Each rollout is graded with the text before it, as in the run itself.
+    assert regraded.verdicts_changed == 0
+    assert grown(run)["outcome"].null_count() == before.height
+    assert_sound(run)
+
+
+@pytest.mark.parametrize("estimator", ["pooled", "first_success", "bisect"])
+def test_runs_of_all_estimators_grow(estimator: str, tmp_path: Path) -> None:
+    labelled(tmp_path, f"estimator={estimator}")
+    found = grow_here(tmp_path, "grow.budget=80")
+    promoted = grown(tmp_path)
+    assert 0 < promoted.height == found.counts.promoted
+    assert promoted["unbiased_value"].list.last().null_count() in (0, promoted.height)
+    log = Run(tmp_path / "run").rollouts()
+    ends = promoted["prefix_ids"].list.last()
+    assert set(log.filter(pl.col("prefix_id").is_in(ends.implode()))["prefix_id"].value_counts()["count"]) == {4}
+    assert not (log["finish"] == "abort").filter(log["prefix_id"].is_in(ends.implode())).any()
+    assert_sound(tmp_path)
+
+
+def test_given_chains_grow_from_their_own_prefixes(tmp_path: Path) -> None:
+    label(tmp_path, [*chains(*range(1, 7)), *chains(*range(1, 7), last=2)], "sampling.store_tokens=true")
+    found = grow_here(tmp_path, "grow.budget=60")
+    assert found.counts.promoted
+    known = labels(tmp_path).filter(~pl.col("grown"))
+    prefixes = {*known["root_prefix_id"], *known["prefix_ids"].explode()}
+    for steps, ids in grown(tmp_path).select("steps", "prefix_ids").iter_rows():
+        assert len(steps) == len(ids)
+        assert set(ids[:-1]) & prefixes or len(ids) == 1
+    # The flat world counts other tokens than it writes.
+    faults = [finding.fault for finding in audited(tmp_path).findings]
+    assert all("tokens, but" in fault or "more faults of this kind" in fault for fault in faults)
+
+
+def test_runs_that_cannot_grow_are_refused(tmp_path: Path, run: Path) -> None:
+    label(tmp_path / "no-tokens", bare(1, 2), "policy.oracle.world=tree")
+    with pytest.raises(UsageError, match="does not have the tokens of its rollouts"):
+        grow_here(tmp_path / "no-tokens", "grow.budget=100")
+    labelled(tmp_path / "one-step", "data.splitter=whole")
+    with pytest.raises(UsageError, match=r"data\.splitter cuts them nowhere"):
+        grow_here(tmp_path / "one-step", "grow.budget=100")
+    with pytest.raises(UsageError, match=r"grow\.budget=3 is less than the 4 rollouts of one prefix"):
+        grow_here(run, "grow.budget=3")
+    with pytest.raises(UsageError, match=r"grow\.budget is not set"):
+        grow_here(run)
+    with pytest.raises(RunConflict, match="temperature"):
+        grow_here(run, "grow.budget=100", "sampling.temperature=0.5")
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "fault"),
+    [
+        ("token_ids", [1, 2], "do not belong to the chain"),
+        ("prefix_id", "0" * 20, "which rollout"),
+        ("rollouts", 7, "is missing"),
+    ],
+)
+def test_forged_promotions_are_found(column: str, value: object, fault: str, run: Path) -> None:
+    grow_here(run, "grow.budget=60")
+    Forger(run / "run").change("unit", "promotions", with_column(column, first_replaced(value)))
+    assert any(fault in finding.fault or "labels exist for" in finding.fault for finding in audited(run).findings)
+
+
+def test_the_tree_of_a_problem_says_what_was_promoted(run: Path) -> None:
+    grow_here(run, "grow.budget=100")
+    found = grown(run)
+    problem_id = found["problem_id"][0]
+    promoted = {
+        (tuple(steps)) for problem, steps in found.select("problem_id", "steps").iter_rows() if problem == problem_id
+    }
+    (tree,) = Run(run / "run").tree(problem_id).trees
+    assert {tuple(tree.steps(at)) for at, node in enumerate(tree.nodes) if node.grown} == promoted
+    for node in tree.nodes:
+        # What was issued above a promoted prefix is no fair trial of it or of what follows it.
+        if node.grown:
+            assert node.fair_passed.graded == 0
+            assert node.fair_issued.graded == 4
+    nodes = Run(run / "run").tree(problem_id).nodes
+    assert nodes["grown"].sum() == len(promoted)
