@@ -1,5 +1,6 @@
 """The command `grow`: measures prefixes that the rollouts of a run wrote, and adds them to its labels."""
 
+from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,10 @@ from pipeline.core.formatting import format_count
 if TYPE_CHECKING:
     from pipeline.runtime.grow import Grown, Harvest
     from pipeline.runtime.worker_handle import Watcher
+
+
+UNSPENT = 0.05
+"""Share of the budget that may be left over without a word: costs are estimates."""
 
 
 def _grow(config: GrowConfig) -> int:
@@ -40,7 +45,7 @@ def _to_run(config: GrowConfig) -> int:
     summary = grown.summary
     if grown.harvest is not None:
         write_lines(_harvest_lines(grown.harvest, config))
-    write_lines([_promoted_line(grown)])
+    write_lines(_promoted_lines(grown, config))
     print_summary(console, summary)
     with interruptible():
         end_with_report(
@@ -76,15 +81,29 @@ def _harvest_lines(harvest: "Harvest", config: GrowConfig) -> list[str]:
         lines.append(
             f"joined    {format_count(harvest.joined, 'prefix')} with the text of another one and other tokens"
         )
+    if harvest.fair is not None:
+        which = "those of later rounds" if harvest.fair else "they were stopped by outcomes, so all of them"
+        lines.append(
+            f"evidence  the number of rollouts depended on outcomes: {which} say what to measure, and are no unbiased "
+            "trials of what they pass through"
+        )
     return lines
 
 
-def _promoted_line(grown: "Grown") -> str:
-    counts = grown.counts
-    return (
+def _promoted_lines(grown: "Grown", config: GrowConfig) -> Iterator[str]:
+    from pipeline.runtime.grow import check_budget, spent
+
+    counts, unit = grown.counts, config.grow.budget_unit
+    yield (
         f"promoted  {format_count(counts.promoted, 'prefix')} in all growths, with "
         f"{format_count(counts.rollouts, 'rollout')} and {counts.tokens:,} tokens: the chains with `grown` in labels"
     )
+    left = check_budget(config.grow) - spent(counts, unit)
+    if left > UNSPENT * check_budget(config.grow):
+        yield (
+            f"unspent   {left:,} {unit.value} of grow.budget: grow.pick={config.grow.pick} found nothing more that is worth "
+            "measuring"
+        )
 
 
 GROW = Command(

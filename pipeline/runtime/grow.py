@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import islice
 
+from pipeline.config.choices import BudgetUnit
 from pipeline.config.grow import GrowConfig, PickerConfig
 from pipeline.config.label import EstimatorConfig, LabelConfig
 from pipeline.config.recorded_settings import chosen_settings
@@ -43,6 +44,7 @@ from pipeline.storage.storage import Storage
 from pipeline.storage.stored_growths import GrownCounts, grown_counts
 from pipeline.storage.stored_run import StoredRun, refuse_unfinished, stored_run
 from pipeline.storage.stored_trees import StoredTrees
+from pipeline.trees.tree import FairRounds
 
 _BUDGET, _UNIT = "grow.budget", "grow.budget_unit"
 
@@ -51,7 +53,7 @@ _BUDGET, _UNIT = "grow.budget", "grow.budget_unit"
 class Harvest:
     """What the rollouts of a run wrote. `nodes`: distinct prefixes, `measured` of them with rollouts of their own; `ended`:
     chains that end. `joined`: labelled prefixes whose texts another one has. `candidates`: prefixes that can be measured.
-    `problems`: those that get a part of the budget. `strength`: see `trees.posterior`."""
+    `problems`: those that get a part of the budget. `strength`: see `trees.posterior`, `fair`: `trees.fair`."""
 
     rollouts: int = 0
     nodes: int = 0
@@ -61,6 +63,7 @@ class Harvest:
     candidates: int = 0
     problems: int = 0
     strength: float = 0.0
+    fair: FairRounds = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +110,7 @@ def planned_growth(config: GrowConfig) -> Harvest:
     storage = storage_at(str(config.run_dir))
     found = refuse_unfinished(storage)
     budget = left_of(storage, config.grow, growths_of(growth_sequence(storage)))
-    return harvested(storage, found, config.grow, max(0, budget))[0]
+    return harvested(storage, found, config.grow, budget)[0]
 
 
 def label_part(config: GrowConfig) -> LabelConfig:
@@ -142,7 +145,7 @@ def harvested(
     trees = StoredTrees(storage, found)
     picker, harvest = picker_for(settings), Harvest()
     strength = trees.strength
-    harvest.strength = strength
+    harvest.strength, harvest.fair = strength, trees.fair
     threshold = chosen_settings(found.identity, EstimatorConfig, ESTIMATORS).threshold
     places: list[tuple[str, str]] = []
     picks: list[list[tuple[float, float]]] = []
@@ -212,7 +215,7 @@ def _begin(
     sequence: RecordSequence,
     growths: Sequence[Commit],
 ) -> Harvest | None:
-    """Plan the next growth. None if the budget of the earlier ones is not smaller."""
+    """Plan the next growth. None if the last one has these settings, and if the earlier ones have spent the budget."""
     budget = left_of(storage, settings, growths)
     if budget <= 0:
         return None
@@ -225,7 +228,8 @@ def _begin(
 
 
 def left_of(storage: Storage, settings: PickerConfig, growths: Sequence[Commit]) -> int:
-    """What the budget leaves after the earlier growths. Raises UsageError if theirs is in another unit."""
+    """What the budget leaves after the earlier growths; 0 where the last one has these settings, because it has found nothing
+    else. Raises UsageError if theirs is in another unit."""
     budget = check_budget(settings)
     if not growths:
         return budget
@@ -235,7 +239,14 @@ def left_of(storage: Storage, settings: PickerConfig, growths: Sequence[Commit])
             f"{storage.run_dir} has grown by {before[_BUDGET]} {before[_UNIT]}: give {_UNIT}={before[_UNIT]}, and a larger "
             f"{_BUDGET} for all growths together"
         )
-    return budget - int(str(before[_BUDGET]))
+    if all(before.get(key) == value for key, value in _settings(settings).items()):
+        return 0
+    return max(0, budget - spent(grown_counts(storage), settings.budget_unit))
+
+
+def spent(counts: GrownCounts, unit: BudgetUnit) -> int:
+    """What all growths of a run have cost, in the unit of a budget."""
+    return counts.rollouts if unit is BudgetUnit.rollouts else counts.tokens
 
 
 def _settings(settings: PickerConfig) -> dict[str, object]:

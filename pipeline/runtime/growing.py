@@ -204,18 +204,26 @@ class Fits(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Written:
+    """A rollout and where its tokens are. Few are ever read, and all together would take much memory."""
+
     rollout: WrittenRollout
-    token_ids: tuple[int, ...]
+    tokens: pa.ChunkedArray
+    row: int
+
+    @property
+    def token_ids(self) -> tuple[int, ...]:
+        return tuple(self.tokens[self.row].as_py())
 
 
 def _written(tables: Sequence[pa.Table], problems: Mapping[str, Any]) -> dict[str, list[_Written]]:
     """The rollouts of some problems, by problem id."""
     found: dict[str, list[_Written]] = {}
     for table in tables:
-        columns = (table[name].to_pylist() for name in ("problem_id", TOKEN_IDS, *_ROLLOUTS))
-        for problem_id, ids, *values in zip(*columns, strict=True):
+        tokens = table[TOKEN_IDS]
+        columns = (table[name].to_pylist() for name in ("problem_id", *_ROLLOUTS))
+        for row, (problem_id, *values) in enumerate(zip(*columns, strict=True)):
             if problem_id in problems:
-                found.setdefault(problem_id, []).append(_Written(WrittenRollout(*values), tuple(ids)))
+                found.setdefault(problem_id, []).append(_Written(WrittenRollout(*values), tokens, row))
     return found
 
 

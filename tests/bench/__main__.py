@@ -15,8 +15,11 @@ from tests.bench.export import export
 from tests.bench.frontend import frontend
 from tests.bench.grading import grading
 from tests.bench.grow_bias import grow_bias
+from tests.bench.grow_idle import grow_idle
+from tests.bench.grow_pairs import grow_pairs
 from tests.bench.growth import growth
 from tests.bench.harvest import harvest
+from tests.bench.harvest_scale import harvest_scale
 from tests.bench.live import live
 from tests.bench.loop import loop
 from tests.bench.loop_search import loop_search
@@ -65,6 +68,9 @@ OTHERS: dict[str, Callable[[], None]] = {
     "search-prefix": search_prefix,
     "regenerate": regenerate,
     "harvest": harvest,
+    "harvest-scale": harvest_scale,
+    "grow-pairs": grow_pairs,
+    "grow-idle": grow_idle,
     "sweep": sweep,
     "tiny": tiny,
     "real": real,

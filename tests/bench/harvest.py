@@ -88,7 +88,7 @@ def table(problems: Sequence[Problem]) -> Iterator[str]:
     yield f"{len(problems)} problems, {nodes:,} nodes, {labelled:,} of them labelled"
     yield "| pairs | true | reversed | neither | true of true and reversed |"
     yield "|---|---|---|---|---|"
-    yield _line("good and bad labels", [pair for problem in problems for pair in _of_labels(problem)])
+    yield _line("good and bad labels", [pair for problem in problems for pair in labelled_pairs(problem)])
     found = [pair for problem in problems for pair in _harvested(problem)]
     for certainty in CERTAINTIES:
         yield _line(f"certainty {certainty:g}", [pair for pair in found if pair.certainty >= certainty])
@@ -101,7 +101,8 @@ def table(problems: Sequence[Problem]) -> Iterator[str]:
         yield _line(f"certainty {CERTAINTY:g}, fewer rollouts: {what}", within)
 
 
-def _of_labels(problem: Problem) -> Iterator[Pair]:
+def labelled_pairs(problem: Problem) -> Iterator[Pair]:
+    """The steps that labels call good, with their siblings that they call bad."""
     tree = problem.tree.tree
     for nodes in tree.sibling_sets():
         for good, bad in permutations(nodes, 2):

@@ -203,6 +203,19 @@ def test_forged_promotions_are_found(column: str, value: object, fault: str, run
     assert any(fault in finding.fault or "labels exist for" in finding.fault for finding in audited(run).findings)
 
 
+def test_a_calibration_does_not_see_promoted_prefixes(tmp_path: Path) -> None:
+    labelled(tmp_path, rows=bare(*range(1, 21)))
+    run = Run(tmp_path / "run")
+    run.score(tmp_path / "scores.parquet", scorer="oracle")
+    settings = {"least_prefixes": 40, "group_prefixes": 40, "folds": 2}
+    before = run.calibrate(tmp_path / "scores.parquet", tmp_path / "before.json", **settings)
+    grow_here(tmp_path, "grow.budget=200")
+    run.score(tmp_path / "more.parquet", scorer="oracle")
+    after = run.calibrate(tmp_path / "more.parquet", tmp_path / "after.json", **settings)
+    assert grown(tmp_path).height == 50
+    assert after.counts.prefixes == before.counts.prefixes
+
+
 def test_the_tree_of_a_problem_says_what_was_promoted(run: Path) -> None:
     grow_here(run, "grow.budget=100")
     found = grown(run)

@@ -30,6 +30,7 @@ from pipeline.analysis.calibrate.trials import Trials
 from pipeline.analysis.settings import CalibrateConfig
 from pipeline.core.errors import InputError, UsageError
 from pipeline.core.formatting import first_of, format_count
+from pipeline.core.schemas import GROWN
 from pipeline.core.statistics import CONFIDENCE, Floats
 from pipeline.scorers.calibration import FORMAT, TARGET, Calibration, MadeFrom, encode
 from pipeline.storage.location import folder_at, storage_at
@@ -93,7 +94,9 @@ def calibrate(config: CalibrateConfig) -> CalibrationReport:
     _refuse_training_run(scores, config)
     storage = storage_at(config.run_dir)
     run = readable_run(storage, partial=config.partial)
-    found = match_prefixes(map(_scored_steps, scores.chains), rows_of(storage, run, COLUMNS))
+    # Prefixes that `grow` promoted are no sample of what the policy writes: rollouts chose them.
+    rows = (row for row in rows_of(storage, run, (*COLUMNS, GROWN)) if not row[GROWN])
+    found = match_prefixes(map(_scored_steps, scores.chains), rows)
     _refuse_few(config, scores, found.counts)
     report = _report(config, scores, found, run.incomplete)
     with atomic_file(Path(config.out).expanduser()) as file:

@@ -55,6 +55,8 @@ def _counts(found: ProblemTree) -> str:
 def _details(run: StoredRun, stored: StoredTrees, found: Sequence[ProblemTree]) -> tuple[tuple[str, str], ...]:
     setting = run.identity.get
     fair = {ALL: "all rollouts", NONE: "none"}.get(stored.fair, "rollouts of first rounds")
+    if any(node.grown for each in found for node in each.tree.nodes):
+        fair += "; of what follows a promoted step, those from there on"
     return (
         ("policy", str(setting("policy.model") or setting("policy.kind"))),
         ("estimator", str(setting("estimator.name"))),
