@@ -63,8 +63,8 @@ def lines(folder: Path, chosen: Sequence[Exercise]) -> Iterator[str]:
     budget = base.tokens
     yield "| further tokens for | tokens | true | reversed | neither | true per 1,000 tokens |"
     yield "|---|---|---|---|---|---|"
-    for name, spend in arms(folder, budget).items():
-        run_dir = folder / name.replace(" ", "-").replace("=", "-")
+    for number, (name, spend) in enumerate(arms(folder, budget).items()):
+        run_dir = folder / f"run-{number}"
         spend(run_dir)
         yield _row(name, base, pairs_of(run_dir, chosen))
 
