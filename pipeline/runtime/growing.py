@@ -207,7 +207,7 @@ class _Written:
     """A rollout and where its tokens are. Few are ever read, and all together would take much memory."""
 
     rollout: WrittenRollout
-    tokens: pa.ChunkedArray
+    tokens: "pa.ChunkedArray[Any]"
     row: int
 
     @property
