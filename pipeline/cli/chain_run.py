@@ -27,14 +27,10 @@ def run_with_ray(
     """
     set_up_ray(config.cluster.address)
     from pipeline.runtime.actors import ray_workers
-    from pipeline.runtime.stop import StopSignal
+    from pipeline.runtime.stop import stoppable
 
-    stop = StopSignal()
-    stop.listen()
-    try:
+    with stoppable() as stop:
         return run(config, lambda workload: ray_workers(workload, stop.check), watch, stop)
-    finally:
-        stop.release()
 
 
 def ending_lines(found: "ChainRun", made: str, speed: Callable[[float], str], *, over: str = "chains") -> Iterator[str]:

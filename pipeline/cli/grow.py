@@ -61,14 +61,10 @@ def grow_run(config: GrowConfig, watch: "Watcher") -> "Grown":
     """
     set_up_ray(config.cluster.address)
     from pipeline.runtime.grow import grow
-    from pipeline.runtime.stop import StopSignal
+    from pipeline.runtime.stop import stoppable
 
-    stop = StopSignal()
-    stop.listen()
-    try:
+    with stoppable() as stop:
         return grow(config, partial(ray_label_workers, check=stop.check), watch, stop)
-    finally:
-        stop.release()
 
 
 def _harvest_lines(harvest: "Harvest", config: GrowConfig) -> list[str]:

@@ -45,14 +45,10 @@ def label_run(config: LabelConfig, watch: "Watcher") -> "Summary":
     """
     set_up_ray(config.cluster.address)
     from pipeline.runtime.driver import label
-    from pipeline.runtime.stop import StopSignal
+    from pipeline.runtime.stop import stoppable
 
-    stop = StopSignal()
-    stop.listen()
-    try:
+    with stoppable() as stop:
         return label(config, partial(ray_label_workers, check=stop.check), watch, stop)
-    finally:
-        stop.release()
 
 
 def _label(config: LabelConfig) -> int:

@@ -90,26 +90,19 @@ def sweep(
     storage = storage_at(folder)
     set_up_ray(first.cluster.address)
     from pipeline.data.rows import input_digest
-    from pipeline.runtime.stop import StopSignal
+    from pipeline.runtime.stop import stoppable
 
     digest = cache(input_digest)
     planned = [_planned(storage, combination, config, digest) for combination, config in configs]
 
-    stop = StopSignal()
-    stop.listen()
-    try:
-        with hold_lock(storage, lock=first.run.lock):
-            sweeping = _Sweeping(storage, planned, stop)
-            if hiring is not None:
-                return sweeping.run(hiring, lambda: None, seconds_joining)
-            from pipeline.runtime.connection import KeptCluster
+    with stoppable() as stop, hold_lock(storage, lock=first.run.lock):
+        sweeping = _Sweeping(storage, planned, stop)
+        if hiring is not None:
+            return sweeping.run(hiring, lambda: None, seconds_joining)
+        from pipeline.runtime.connection import KeptCluster
 
-            with KeptCluster() as cluster:
-                return sweeping.run(
-                    partial(_workers, cluster, stop.check), cluster.leave, lambda: cluster.seconds_joining
-                )
-    finally:
-        stop.release()
+        with KeptCluster() as cluster:
+            return sweeping.run(partial(_workers, cluster, stop.check), cluster.leave, lambda: cluster.seconds_joining)
 
 
 def show(command: Command, overrides: Sequence[str], given: Given) -> None:

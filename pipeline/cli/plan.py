@@ -25,23 +25,19 @@ def _plan(config: LabelConfig) -> int:
     from pipeline.analysis.report.terminal import LiveView
     from pipeline.data.rows import input_files
     from pipeline.runtime.actors import ray_workers
-    from pipeline.runtime.stop import StopSignal
+    from pipeline.runtime.stop import stoppable
     from pipeline.runtime.workload import labelling
 
     refuse_overwriting({"plan.out": out}, input_files(config.data.path))
     console = Console(highlight=False)
-    stop = StopSignal()
-    stop.listen()
     try:
-        with LiveView(console, config.plan.gpu_hour_price) as view:
+        with stoppable() as stop, LiveView(console, config.plan.gpu_hour_price) as view:
             made_at = datetime.now(UTC).isoformat(timespec="seconds")
             forecast = plan(
                 config, lambda pilot: ray_workers(labelling(pilot), stop.check), view, stop, made_at=made_at
             )
     except Interrupted as error:
         raise Interrupted("interrupted; nothing was written: start the same command again") from error
-    finally:
-        stop.release()
     with atomic_file(out) as file:
         file.write(encode_forecast(forecast))
     print_plan(console, forecast, out, proposed_setting(config))

@@ -5,9 +5,9 @@ own log, within the problem's allotment. The promotions are committed before any
 same after a kill, and do not depend on the order in which rollouts finish.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import pyarrow as pa
 
@@ -23,11 +23,9 @@ from pipeline.engines.vllm.detokenize import Decode
 from pipeline.pickers.base import Pick, Picker
 from pipeline.pickers.rounds import next_picks, problem_of
 from pipeline.runtime.planner import UnitPlan
-from pipeline.runtime.searching.pieces import StepCutter
+from pipeline.runtime.searching.pieces import Piece, StepCutter
 from pipeline.trees.cut import step_cut
 from pipeline.trees.tree import NO_LABEL, LabelledSteps, RolloutTree, WrittenRollout, rollout_tree
-
-_ROLLOUTS = ("rollout_id", "prefix_id", "issue_index", "round", "text", "finish", "verdict", "n_tokens")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,27 +51,18 @@ class Log(Protocol):
     def rollout_tables(self) -> Sequence[pa.Table]: ...
 
 
-class StepCuts(NamedTuple):
-    """The text of a rollout, and the ends of its steps in characters and in tokens."""
-
-    text: str
-    ends: tuple[int, ...]
-    token_ends: tuple[int, ...]
-
-
 class Promoter:
     """Promotes prefixes of the units of one worker. `fits`: whether rollouts of a prefix fit into the policy's context."""
 
-    def __init__(self, data: DataConfig, decode: Decode, fits: "Fits") -> None:
+    def __init__(self, data: DataConfig, decode: Decode, fits: Callable[[Prefix], bool]) -> None:
         self.fits = fits
         self._cutter = StepCutter(data)
         self._cut = step_cut(data)
         self._decode = decode
 
-    def cut(self, before: str, prefix: Prefix, token_ids: tuple[int, ...]) -> "StepCuts":
+    def cut(self, before: str, prefix: Prefix, token_ids: tuple[int, ...]) -> Piece:
         """The steps of a rollout of a prefix. `before`: the last step of the prefix."""
-        piece = self._cutter.cut(before, prefix.prompt_ids, token_ids, self._decode, ended=True)
-        return StepCuts(piece.text, piece.cut.ends, piece.cut.token_ends)
+        return self._cutter.cut(before, prefix.prompt_ids, token_ids, self._decode, ended=True)
 
     def promotions(self, plan: UnitPlan, log: Log, growths: Sequence[Growth]) -> list[Promotion]:
         """The next promotions of a unit whose rollouts are all finished and committed. Empty: its growths are done."""
@@ -158,9 +147,9 @@ class _Writer:
         base, ids = self._prefixes[source.prefix_id], self._written[source.rollout_id].token_ids
         if not ids:
             return None
-        cut = self._promoter.cut(self._stems[base.prefix_id], base, ids)
-        ends, token_ends = cut.ends[: source.steps], cut.token_ends[: source.steps]
-        if step_texts(cut.text, ends) != tree.steps(pick.node)[-source.steps :]:
+        piece = self._promoter.cut(self._stems[base.prefix_id], base, ids)
+        ends, token_ends = piece.cut.ends[: source.steps], piece.cut.token_ends[: source.steps]
+        if step_texts(piece.text, ends) != tree.steps(pick.node)[-source.steps :]:
             return None
         base, skipped = self._last_measured(base, ids, token_ends)
         begin, token_begin = (ends[skipped - 1], token_ends[skipped - 1]) if skipped else (0, 0)
@@ -174,7 +163,7 @@ class _Writer:
             rollout_id=source.rollout_id,
             prefix_id=base.prefix_id,
             begin=token_begin,
-            text=cut.text[begin : ends[-1]],
+            text=piece.text[begin : ends[-1]],
             token_ids=tokens,
             ends=tuple(end - begin for end in ends[skipped:]),
             token_ends=tuple(end - token_begin for end in token_ends[skipped:]),
@@ -198,10 +187,6 @@ class _Writer:
         return base, 0
 
 
-class Fits(Protocol):
-    def __call__(self, prefix: Prefix) -> bool: ...
-
-
 @dataclass(frozen=True, slots=True)
 class _Written:
     """A rollout and where its tokens are. Few are ever read, and all together would take much memory."""
@@ -220,7 +205,7 @@ def _written(tables: Sequence[pa.Table], problems: Mapping[str, Any]) -> dict[st
     found: dict[str, list[_Written]] = {}
     for table in tables:
         tokens = table[TOKEN_IDS]
-        columns = (table[name].to_pylist() for name in ("problem_id", *_ROLLOUTS))
+        columns = (table[name].to_pylist() for name in ("problem_id", *WrittenRollout._fields))
         for row, (problem_id, *values) in enumerate(zip(*columns, strict=True)):
             if problem_id in problems:
                 found.setdefault(problem_id, []).append(_Written(WrittenRollout(*values), tokens, row))
@@ -231,7 +216,6 @@ def _labelled(chain: Chain) -> LabelledSteps:
     """A chain of the plan as trees take it. Pickers do not read labels."""
     texts = step_texts(chain.solution.text, chain.solution.ends)
     return LabelledSteps(
-        chain_id=chain.solution.chain_id,
         steps=texts,
         stems=list(_step_stems(chain)),
         prefix_ids=(chain.root_prefix_id, *chain.prefix_ids),

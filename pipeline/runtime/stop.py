@@ -7,6 +7,8 @@ signal only sets a flag, and the run checks the flag between its steps. A second
 import os
 import signal
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType
 
 from pipeline.core.errors import Interrupted
@@ -43,3 +45,14 @@ class StopSignal:
         if self._raised:
             os._exit(Interrupted.exit_code)
         self._raised = True
+
+
+@contextmanager
+def stoppable() -> Iterator[StopSignal]:
+    """A signal that listens within the block."""
+    stop = StopSignal()
+    stop.listen()
+    try:
+        yield stop
+    finally:
+        stop.release()

@@ -7,7 +7,6 @@ from functools import cached_property
 from typing import Any
 
 import polars as pl
-import pyarrow as pa
 
 from pipeline.config.label import DataConfig, EstimatorConfig
 from pipeline.config.recorded_settings import chosen_settings, settings_section
@@ -26,11 +25,11 @@ from pipeline.trees.fair import fair_rounds
 from pipeline.trees.posterior import MeasuredStep, learned_strength
 from pipeline.trees.tree import FairRounds, LabelledSteps, RolloutTree, StepLabel, WrittenRollout, rollout_tree
 
-_ROLLOUTS = ("rollout_id", "prefix_id", "issue_index", "round", "text", "finish", "verdict", "n_tokens")
+_ROLLOUTS = ("problem_id", *WrittenRollout._fields)
 _BLANKS = " \t"
-_PER_PREFIX = ("value", "value_sd", "unbiased_value", "p_above", "low", "high", "n_correct", "n_rollouts", "origin")
+_PER_PREFIX = ("value", "value_sd", "unbiased_value", "n_correct", "n_rollouts")
 """The fields of a `StepLabel` but the last, as columns of `labels`."""
-_CHAIN = ("chain_id", "problem_id", "source_id", "problem", "gold_answer", "steps", "solution", "step_ends", "outcome")
+_CHAIN = ("problem_id", "source_id", "problem", "gold_answer", "steps", "solution", "step_ends", "outcome")
 COLUMNS = (
     *_CHAIN,
     "root_prefix_id",
@@ -94,19 +93,16 @@ class StoredTrees:
         named = pl.any_horizontal(pl.col(*_KEYS) == name)
         problems: dict[UnitRef, list[str]] = {}
         wanted: set[str] = set()
-        for unit in self._run.units:
-            whole = self._run.wholes.get(unit.unit_id)
-            keys = None if whole is None else unit_labels(self._storage, self._run, unit.unit_id, _KEYS)
-            if keys is not None:
-                problems[unit] = keys["problem_id"].unique().to_list()
-                wanted.update(keys.filter(named)["problem_id"])
+        for unit, keys in unit_frames(self._storage, self._run, _KEYS):
+            problems[unit] = keys["problem_id"].unique().to_list()
+            wanted.update(keys.filter(named)["problem_id"])
         found: list[ProblemTree] = []
         for unit, there in problems.items():
             if wanted.intersection(there):
                 labels = unit_labels(self._storage, self._run, unit.unit_id, COLUMNS)
                 assert labels is not None
                 chosen = labels.filter(pl.col("problem_id").is_in(list(wanted)))
-                found += self._trees(unit, self._run.wholes[unit.unit_id], chosen)
+                found += self.of_unit(unit, chosen)
         if not found:
             raise UsageError(
                 f"{self._storage.run_dir} has no labelled problem {name[:80]!r}: give the id of a row, a problem_id of "
@@ -139,8 +135,8 @@ class StoredTrees:
         found: defaultdict[str, list[WrittenRollout]] = defaultdict(list)
         for shard in whole.shards:
             if shard.table == "rollouts":
-                table = read_shard(self._storage, shard, (*_ROLLOUTS, "problem_id"))
-                for problem_id, *values in zip(*_columns(table), strict=True):
+                table = read_shard(self._storage, shard, _ROLLOUTS)
+                for problem_id, *values in zip(*(table[name].to_pylist() for name in _ROLLOUTS), strict=True):
                     if problem_id in problems:
                         rollout = WrittenRollout(*values)
                         found[problem_id].append(
@@ -161,14 +157,9 @@ def _measured_steps(labels: pl.DataFrame) -> Iterator[MeasuredStep]:
             before = counts[0], counts[1]
 
 
-def _columns(table: pa.Table) -> list[list[Any]]:
-    return [table[name].to_pylist() for name in ("problem_id", *_ROLLOUTS)]
-
-
 def _chain(row: Mapping[str, Any]) -> LabelledSteps:
     of_steps = zip(*(row[name] for name in (*_PER_PREFIX, "label")), strict=True)
     return LabelledSteps(
-        chain_id=row["chain_id"],
         steps=row["steps"],
         stems=_stems(row["solution"], row["step_ends"]),
         prefix_ids=(row["root_prefix_id"], *row["prefix_ids"]),

@@ -34,12 +34,8 @@ class StepLabel(NamedTuple):
     value: float | None = None
     value_sd: float | None = None
     unbiased_value: float | None = None
-    p_above: float | None = None
-    low: float | None = None
-    high: float | None = None
     correct: int = 0
     rollouts: int = 0
-    origin: str = ""
     label: int | None = None
 
 
@@ -50,7 +46,6 @@ class LabelledSteps(NamedTuple):
     """A row of `labels`. `steps`: trimmed texts. `stems`: what the policy saw of each step, with the white space after it.
     `prefix_ids` and `labels`: of the bare problem, then of each step. `grown`: `grow` promoted its last prefix."""
 
-    chain_id: str
     steps: Sequence[str]
     stems: Sequence[str]
     prefix_ids: Sequence[str]
@@ -64,7 +59,6 @@ class WrittenRollout(NamedTuple):
 
     rollout_id: str
     prefix_id: str
-    issue_index: int
     round: int
     text: str
     finish: str

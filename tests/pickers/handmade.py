@@ -31,7 +31,6 @@ def at(*steps: str) -> str:
 def chain(*steps: str, outcome: bool | None = None) -> LabelledSteps:
     """A chain without labels: pickers do not read these."""
     return LabelledSteps(
-        chain_id=f"chain {at(*steps)} {outcome}",
         steps=steps,
         stems=[f"{step}\n" for step in steps],
         prefix_ids=[at(*steps[:number]) for number in range(len(steps) + 1)],
@@ -46,7 +45,6 @@ def rollouts(prefix: str, *steps: str, right: int = 0, wrong: int = 0, tokens: i
         WrittenRollout(
             rollout_id=f"{prefix} {steps} {number:03}",
             prefix_id=prefix,
-            issue_index=number,
             round=0,
             text="".join(f"{step}\n" for step in steps),
             finish="stop",

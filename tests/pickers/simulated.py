@@ -80,7 +80,6 @@ class Simulation:
                 WrittenRollout(
                     rollout_id=f"{name} {number}",
                     prefix_id=name,
-                    issue_index=number,
                     round=0,
                     text="".join(f"{self._tree.step(problem, path).strip()}\n" for path in paths),
                     finish="stop",
@@ -94,7 +93,6 @@ class Simulation:
 
 def _chain(path: Path, steps: list[str] | None = None) -> LabelledSteps:
     return LabelledSteps(
-        chain_id=_name(path),
         steps=steps or [],
         stems=[f"{step}\n" for step in steps or []],
         prefix_ids=[_name(path[:at]) for at in range(len(path) + 1)],

@@ -26,7 +26,6 @@ def chain(
     stems = [*(f"{step}\n" for step in steps[:-1]), *steps[-1:]]
     own = ["|".join(steps[:number]) for number in range(len(steps) + 1)]
     return LabelledSteps(
-        chain_id="/".join(steps),
         steps=steps,
         stems=stems,
         prefix_ids=own if ids is None else ids,
@@ -37,7 +36,7 @@ def chain(
 
 def rollout(prefix_id: str, text: str, verdict: str = "correct", number: int = 0, **own: Any) -> WrittenRollout:
     """A rollout of a prefix. Its id holds all that distinguishes it."""
-    given: dict[str, Any] = {"issue_index": number, "round": 0, "finish": "stop", "n_tokens": 10} | own
+    given: dict[str, Any] = {"round": 0, "finish": "stop", "n_tokens": 10} | own
     return WrittenRollout(rollout_id=f"{prefix_id}/{number}", prefix_id=prefix_id, text=text, verdict=verdict, **given)
 
 

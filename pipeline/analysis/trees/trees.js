@@ -13,19 +13,9 @@ function factsOf(data) {
 function treePart(data, name) {
   const tree = treeOf(data);
   const view = treeView(tree, name, { visible, rowElement });
-  const all = element("button", { type: "button" }, "Open all");
-  const none = element("button", { type: "button" }, "Close all");
-  all.addEventListener("click", () => {
-    openAll(tree);
-    view.draw();
-  });
-  none.addEventListener("click", () => {
-    closeAll(tree);
-    view.draw();
-  });
   const said = [`${counted(data.steps, "distinct step")} of ${counted(data.rollouts, "rollout")} and the chains`];
   if (data.hidden) said.push(`${counted(data.hidden, "step")} with few rollouts not shown: rollouts/*.parquet has them`);
-  return [element("div", { class: "tree-bar" }, element("p", {}, said.join("; ")), all, none), view.list];
+  return [treeBar(tree, view, said), view.list];
 }
 
 whenLoaded("trees", {

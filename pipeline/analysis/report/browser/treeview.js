@@ -147,3 +147,16 @@ function treeView(tree, name, { visible, rowElement }) {
   draw();
   return { list, draw };
 }
+
+// What is above a tree: a sentence about it, and two buttons. `openAll` and `closeAll` are the page's own.
+function treeBar(tree, view, said) {
+  const button = (label, act) => {
+    const made = element("button", { type: "button" }, label);
+    made.addEventListener("click", () => {
+      act(tree);
+      view.draw();
+    });
+    return made;
+  };
+  return element("div", { class: "tree-bar" }, element("p", {}, said.join("; ")), button("Open all", openAll), button("Close all", closeAll));
+}

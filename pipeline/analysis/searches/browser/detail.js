@@ -49,21 +49,10 @@ function treePart(data) {
     reveal(tree, at);
     view.draw(lineKey(at));
   };
-  const all = element("button", { type: "button" }, "Open all");
-  const none = element("button", { type: "button" }, "Close all");
-  all.addEventListener("click", () => {
-    openAll(tree);
-    view.draw();
-  });
-  none.addEventListener("click", () => {
-    closeAll(tree);
-    view.draw();
-  });
   const said = [counted(data.parents.length - 1, "distinct step")];
   if (data.discarded) said.push(`${amount(data.discarded)} tokens were generated after steps that were kept`);
   if (data.hidden) said.push(`${counted(data.hidden, "more step")} with few visits not shown: samples/*.parquet has them`);
-  const bar = element("div", { class: "tree-bar" }, element("p", {}, said.join("; ")), all, none);
-  return [picture(tree, choose), bar, view.list];
+  return [picture(tree, choose), treeBar(tree, view, said), view.list];
 }
 
 async function problemBody(index, place) {
