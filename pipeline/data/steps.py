@@ -54,7 +54,8 @@ def split(text: str, splitter: Splitter, pattern: str | None = None) -> tuple[in
     if not last:
         return ()
     ends: list[int] = []
-    for cut in _outside(formulas(text), _cuts(text, splitter, pattern)):
+    cuts, spans = _cuts(text, splitter, pattern), formulas(text)
+    for cut in _outside(spans, cuts) if spans else cuts:
         if not first < cut < last:
             continue
         if ends and text[ends[-1] : cut].isspace():

@@ -17,7 +17,8 @@ from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 from pipeline.config.grow import PickerConfig
-from pipeline.trees.posterior import Posterior
+from pipeline.estimators.tree import Floats
+from pipeline.trees.posterior import Posterior, sides
 from pipeline.trees.tree import RolloutTree
 
 
@@ -45,9 +46,15 @@ class Problem:
     threshold: float
 
     @cached_property
+    def sides(self) -> Floats:
+        """What each posterior says of both sides of the threshold: [nodes, 4], see `trees.posterior.sides`."""
+        return sides(self.posteriors, self.threshold)
+
+    @cached_property
     def above(self) -> list[float]:
         """P(V > threshold) of each node."""
-        return [each.above(self.threshold) for each in self.posteriors]
+        found: list[float] = self.sides[:, 0].tolist()
+        return found
 
     @cached_property
     def candidates(self) -> list[int]:

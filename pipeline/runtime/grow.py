@@ -150,21 +150,20 @@ def harvested(
     places: list[tuple[str, str]] = []
     picks: list[list[tuple[float, float]]] = []
     deepest = 0
-    for unit, problems in trees.units():
-        for each in problems:
-            tree = each.tree
-            problem = problem_of(
-                tree, strength=strength, threshold=threshold, rollouts=settings.rollouts, unit=settings.budget_unit
-            )
-            harvest.rollouts += tree.rollouts
-            harvest.nodes += len(tree.nodes)
-            harvest.measured += sum(bool(node.issued.graded or node.issued.ungraded) for node in tree.nodes)
-            harvest.ended += sum(node.ended for node in tree.nodes)
-            harvest.joined += tree.joined
-            harvest.candidates += len(problem.candidates)
-            deepest = max(deepest, max(node.depth for node in tree.nodes))
-            places.append((unit.unit_id, tree.problem_id))
-            picks.append([(pick.gain, problem.costs[pick.node]) for pick in islice(picker.picks(problem), MOST_PICKS)])
+    for unit, each in trees.problems():
+        tree = each.tree
+        problem = problem_of(
+            tree, strength=strength, threshold=threshold, rollouts=settings.rollouts, unit=settings.budget_unit
+        )
+        harvest.rollouts += tree.rollouts
+        harvest.nodes += len(tree.nodes)
+        harvest.measured += sum(bool(node.issued.graded or node.issued.ungraded) for node in tree.nodes)
+        harvest.ended += sum(node.ended for node in tree.nodes)
+        harvest.joined += tree.joined
+        harvest.candidates += len(problem.candidates)
+        deepest = max(deepest, max(node.depth for node in tree.nodes))
+        places.append((unit.unit_id, tree.problem_id))
+        picks.append([(pick.gain, problem.costs[pick.node]) for pick in islice(picker.picks(problem), MOST_PICKS)])
     if not harvest.candidates:
         raise UsageError(_nothing_to_pick(storage, deepest))
     budgets = allotted(picks, budget, comparable=picker.comparable)

@@ -77,10 +77,12 @@ class StoredTrees:
             step for frame in frames_of(self._storage, self._run, _COUNTS) for step in _measured_steps(frame)
         )
 
-    def units(self) -> Iterator[tuple[UnitRef, list[ProblemTree]]]:
-        """The trees of each finished unit, in the order of the input. A problem of a grown input may be in several units."""
+    def problems(self) -> Iterator[tuple[UnitRef, ProblemTree]]:
+        """The trees of all finished units, each made when it is asked for, in the order of the input. A problem of a grown
+        input may be in several units."""
         for unit, labels in unit_frames(self._storage, self._run, COLUMNS):
-            yield unit, list(self.of_unit(unit, labels))
+            for tree in self.of_unit(unit, labels):
+                yield unit, tree
 
     def of_unit(self, unit: UnitRef, labels: pl.DataFrame) -> Iterator[ProblemTree]:
         """The trees of a finished unit that grow from some of its chains, and from the rollouts of their prefixes alone.

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import betainc, betaln
+from scipy.special import betainc, betaincc, betaln
 
 from pipeline.estimators.tree import Floats
 from pipeline.trees.tree import NO_PARENT, RolloutTree, TreeNode
@@ -39,9 +39,7 @@ class Posterior(NamedTuple):
 
     def above(self, threshold: float) -> float:
         """P(V > threshold)."""
-        if not (self.a and self.b):
-            return float(self.mean > threshold)
-        return float(1.0 - betainc(self.a, self.b, threshold))
+        return float(sides([self], threshold)[0, 0])
 
 
 class MeasuredStep(NamedTuple):
@@ -76,20 +74,39 @@ def posteriors(tree: RolloutTree, strength: float) -> list[Posterior]:
     for node in tree.nodes:
         if node.ended and node.outcome is not None:
             found.append(Posterior(float(node.outcome), float(not node.outcome)))
-        elif node.parent == NO_PARENT:
+            continue
+        correct = node.correct
+        wrong = node.graded - correct
+        if node.parent == NO_PARENT:
             half = ROOT_STRENGTH / 2
-            found.append(Posterior(half + node.correct, half + node.graded - node.correct))
+            found.append(Posterior(half + correct, half + wrong))
         else:
             mean = _mean_without(tree.nodes[node.parent], found[node.parent], node)
-            found.append(Posterior(strength * mean + node.correct, strength * (1 - mean) + node.graded - node.correct))
+            found.append(Posterior(strength * mean + correct, strength * (1 - mean) + wrong))
     return found
 
 
 def _mean_without(above: TreeNode, posterior: Posterior, node: TreeNode) -> float:
     """The mean of a node's parent without the rollouts through the node itself."""
-    correct, wrong = node.passed.correct, node.passed.graded - node.passed.correct
-    a, b = posterior.a - min(correct, above.correct), posterior.b - min(wrong, above.graded - above.correct)
+    correct, graded = node.passed.correct, node.passed.graded
+    all_correct = above.correct
+    a = posterior.a - min(correct, all_correct)
+    b = posterior.b - min(graded - correct, above.graded - all_correct)
     return a / (a + b)
+
+
+def sides(nodes: Sequence[Posterior], threshold: float) -> Floats:
+    """For each value V the row P(V > t), P(V <= t), E[V; V > t] and E[V; V <= t], where t is the threshold.
+
+    E[V; V > t] of Beta(a, b) is its mean times P(W > t) with W of Beta(a + 1, b).
+    """
+    a, b = np.array(nodes, dtype=np.float64).reshape(-1, 2).T
+    mean = a / (a + b)
+    known = (a == 0) | (b == 0)
+    above = np.where(known, mean > threshold, betaincc(np.where(known, 1.0, a), np.where(known, 1.0, b), threshold))
+    part = mean * np.where(known, above, betaincc(np.where(known, 1.0, a + 1), np.where(known, 1.0, b), threshold))
+    found: Floats = np.stack([above, 1 - above, part, mean - part], axis=1)
+    return found
 
 
 def probabilities_better(nodes: Sequence[Posterior]) -> Floats:

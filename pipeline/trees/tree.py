@@ -26,6 +26,7 @@ FairRounds = int | None
 _NOT_WRITTEN = frozenset({Finish.TOO_LONG.value, Finish.ENGINE_FAILED.value, Finish.ABORT.value})
 """Rollouts that have no text, or were stopped because of what others had written."""
 _UNGRADED = frozenset(verdict.value for verdict in UNGRADED)
+_CORRECT, _STOP = Verdict.CORRECT.value, Finish.STOP.value
 
 
 class StepLabel(NamedTuple):
@@ -76,8 +77,7 @@ class Source(NamedTuple):
     end: int
 
 
-@dataclass(slots=True)
-class Tally:
+class Tally(NamedTuple):
     """Counts of rollouts: correct ones and graded ones, those without a verdict, and the tokens of all."""
 
     correct: int = 0
@@ -85,13 +85,15 @@ class Tally:
     ungraded: int = 0
     tokens: int = 0
 
-    def add(self, verdict: str, tokens: int) -> None:
+    def plus(self, verdict: str, tokens: int) -> "Tally":
+        """With one more rollout."""
+        correct, graded, ungraded, all_tokens = self
         if verdict in _UNGRADED:
-            self.ungraded += 1
-        else:
-            self.graded += 1
-            self.correct += verdict == Verdict.CORRECT.value
-        self.tokens += tokens
+            return Tally(correct, graded, ungraded + 1, all_tokens + tokens)
+        return Tally(correct + (verdict == _CORRECT), graded + 1, ungraded, all_tokens + tokens)
+
+
+NO_ROLLOUTS = Tally()
 
 
 @dataclass(slots=True, eq=False)
@@ -111,12 +113,12 @@ class TreeNode:
     text: str
     ended: bool
     outcome: bool | None = None
-    prefix_ids: list[str] = field(default_factory=list)
+    prefix_ids: tuple[str, ...] = ()
     label: StepLabel | None = None
-    issued: Tally = field(default_factory=Tally)
-    fair_issued: Tally = field(default_factory=Tally)
-    passed: Tally = field(default_factory=Tally)
-    fair_passed: Tally = field(default_factory=Tally)
+    issued: Tally = NO_ROLLOUTS
+    fair_issued: Tally = NO_ROLLOUTS
+    passed: Tally = NO_ROLLOUTS
+    fair_passed: Tally = NO_ROLLOUTS
     source: Source | None = None
     grown: bool = False
     children: list[int] = field(default_factory=list)
@@ -233,28 +235,33 @@ class _Builder:
         if found is None:
             return
         at, before = found
+        _, _, of_round, text, finish, verdict, tokens = rollout
         self.rollouts += 1
-        self.tokens += rollout.n_tokens
-        fair = self._fair is None or rollout.round < self._fair
+        self.tokens += tokens
+        fair = self._fair is None or of_round < self._fair
         begun = self.nodes[at]
-        begun.issued.add(rollout.verdict, rollout.n_tokens)
+        begun.issued = begun.issued.plus(verdict, tokens)
         if fair:
-            begun.fair_issued.add(rollout.verdict, rollout.n_tokens)
-        steps = self._cut(before, rollout.text)
-        stopped = rollout.finish == Finish.STOP.value
-        for number, step in enumerate(steps if stopped else steps[:-1], start=1):
-            ended = stopped and number == len(steps)
-            at = self._child(at, step.text, ended=ended)
+            begun.fair_issued = begun.fair_issued.plus(verdict, tokens)
+        steps = self._cut(before, text)
+        stopped = finish == _STOP
+        last = len(steps)
+        for number, (step, end) in enumerate(steps if stopped else steps[:-1], start=1):
+            ended = stopped and number == last
+            at = self._child(at, step, ended=ended)
             node = self.nodes[at]
             fair = fair and not node.grown
-            after = round(rollout.n_tokens * (1 - step.end / len(rollout.text)))
-            node.passed.add(rollout.verdict, after)
+            after = round(tokens * (1 - end / len(text)))
+            so_far = node.passed
+            node.passed = so_far.plus(verdict, after)
             if fair:
-                node.fair_passed.add(rollout.verdict, after)
+                # Most nodes have fair trials alone: one object then, because a large tree has very many.
+                all_fair = node.fair_passed is so_far
+                node.fair_passed = node.passed if all_fair else node.fair_passed.plus(verdict, after)
             if node.source is None:
-                node.source = Source(rollout.rollout_id, rollout.prefix_id, number, step.end)
-            if ended and node.outcome is None and rollout.verdict not in _UNGRADED:
-                node.outcome = rollout.verdict == Verdict.CORRECT.value
+                node.source = Source(rollout.rollout_id, rollout.prefix_id, number, end)
+            if ended and node.outcome is None and verdict not in _UNGRADED:
+                node.outcome = verdict == _CORRECT
 
     def _child(self, parent: int, text: str, *, ended: bool) -> int:
         key = parent, text, ended
@@ -270,7 +277,7 @@ class _Builder:
         node = self.nodes[at]
         if prefix_id not in node.prefix_ids:
             node.label = label if node.label is None else _together(node.label, label)
-            node.prefix_ids.append(prefix_id)
+            node.prefix_ids += (prefix_id,)
 
     def _begun(self, prefix_id: str) -> tuple[int, str] | None:
         """The node that rollouts of a prefix go on from, and its last step as the policy saw it; None for an unknown prefix.
@@ -279,7 +286,7 @@ class _Builder:
         if found is None and prefix_id in self._ends:
             parent, text, stem = self._ends[prefix_id]
             found = self._at[prefix_id] = self._child(parent, text, ended=False), stem
-            self.nodes[found[0]].prefix_ids.append(prefix_id)
+            self.nodes[found[0]].prefix_ids += (prefix_id,)
         return found
 
 

@@ -76,9 +76,7 @@ def read(run_dir: Path, chosen: Sequence[Exercise]) -> list[Problem]:
     stored = StoredTrees(storage, stored_run(storage))
     by_text = {exercise.problem: exercise for exercise in chosen}
     return [
-        Problem(tree, posteriors(tree.tree, stored.strength), by_text[tree.problem])
-        for _, found in stored.units()
-        for tree in found
+        Problem(tree, posteriors(tree.tree, stored.strength), by_text[tree.problem]) for _, tree in stored.problems()
     ]
 
 

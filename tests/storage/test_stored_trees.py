@@ -39,9 +39,9 @@ def rows(folder: Path) -> list[dict[str, Any]]:
 
 
 def test_each_problem_of_each_unit_has_its_chains_and_its_rollouts(finished: Path) -> None:
-    found = list(trees(finished).units())
-    assert len(found) == 3
-    problems = [problem for _, each in found for problem in each]
+    found = list(trees(finished).problems())
+    assert len({unit.unit_id for unit, _ in found}) == 3
+    problems = [problem for _, problem in found]
     assert [problem.problem for problem in problems] == [f"What is {n} + {n} + 1?" for n in range(3, 3 + PROBLEMS)]
     assert problems[0].source_ids == ("3-0", "3-1", "3-2")
     assert problems[0].gold_answer == "7"
@@ -59,8 +59,8 @@ def test_labelled_nodes_say_what_the_labels_say(finished: Path) -> None:
         )
     }
     seen = 0
-    for _, problems in trees(finished).units():
-        for node in (node for problem in problems for node in problem.tree.nodes):
+    for _, problem in trees(finished).problems():
+        for node in problem.tree.nodes:
             for prefix_id in node.prefix_ids:
                 if node.label is None or prefix_id not in known:
                     continue

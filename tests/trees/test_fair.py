@@ -61,18 +61,17 @@ def errors(stored: StoredTrees, reader: Reader, most: int = MANY, *, labelled: b
     """
     world = Tree(WorldSettings(world=World.tree, branching=2))
     sums, nodes = [], 0
-    for _, problems in stored.units():
-        for problem in problems:
-            tree, total = problem.tree, 0.0
-            for place, node in enumerate(tree.nodes):
-                trials = reader(node)
-                if node.ended or bool(node.prefix_ids) is not labelled or not 1 <= trials.graded <= most:
-                    continue
-                path = world.path_of(tree.problem_id, tree.steps(place))
-                assert path is not None
-                total += trials.correct / trials.graded - world.value(tree.problem_id, path)
-                nodes += 1
-            sums.append(total)
+    for _, problem in stored.problems():
+        tree, total = problem.tree, 0.0
+        for place, node in enumerate(tree.nodes):
+            trials = reader(node)
+            if node.ended or bool(node.prefix_ids) is not labelled or not 1 <= trials.graded <= most:
+                continue
+            path = world.path_of(tree.problem_id, tree.steps(place))
+            assert path is not None
+            total += trials.correct / trials.graded - world.value(tree.problem_id, path)
+            nodes += 1
+        sums.append(total)
     return Errors(sums, nodes)
 
 

@@ -105,7 +105,7 @@ def test_equal_texts_are_one_node_whatever_their_tokens_and_white_space() -> Non
     tree = grown(chains, [rollout("1", "b\nend"), rollout("9", "  b\n\nend", number=1)])
     assert [node.text for node in tree.nodes] == ["", "a", "b", "end"]
     first = tree.nodes[at(tree, "a")]
-    assert (first.prefix_ids, first.issued.correct) == (["1", "9"], 2)
+    assert (first.prefix_ids, first.issued.correct) == (("1", "9"), 2)
     assert first.label == StepLabel(value=0.75, correct=4, rollouts=6, label=1)
     assert tree.nodes[at(tree, "a", "b")].passed.correct == 2
     assert tree.joined == 3
@@ -118,7 +118,7 @@ def test_a_chain_that_ends_and_one_that_goes_on_are_two_nodes() -> None:
     tree = grown([chain("a", "b", "end")], log)
     ends, goes_on = tree.nodes[at(tree, "a", "b", ended=True)], tree.nodes[at(tree, "a", "b")]
     assert (ends.outcome, ends.value, ends.passed.graded) == (False, 0.0, 1)
-    assert (goes_on.outcome, goes_on.passed.graded, goes_on.prefix_ids) == (None, 2, ["a|b"])
+    assert (goes_on.outcome, goes_on.passed.graded, goes_on.prefix_ids) == (None, 2, ("a|b",))
     assert tree.nodes[at(tree, "a", "b", "more", ended=True)].outcome is True
 
 
@@ -138,7 +138,7 @@ def test_what_goes_on_after_the_end_of_a_chain_is_no_trial_of_that_chain() -> No
     tree = grown([chain("a", "b", outcome=False)], [rollout("a|b", "c")])
     assert counted(tree.nodes[at(tree, "a", "b", ended=True)].issued) == 0
     goes_on = tree.nodes[at(tree, "a", "b")]
-    assert (goes_on.issued.correct, goes_on.prefix_ids, goes_on.label) == (1, ["a|b"], None)
+    assert (goes_on.issued.correct, goes_on.prefix_ids, goes_on.label) == (1, ("a|b",), None)
 
 
 def test_the_last_step_of_a_rollout_that_a_limit_ended_is_no_node() -> None:
