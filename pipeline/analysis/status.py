@@ -22,6 +22,7 @@ from pipeline.core.formatting import (
     format_count,
     format_number,
     format_range,
+    format_work,
     printable,
     status_items,
     unscored_text,
@@ -229,11 +230,7 @@ def _rollouts(status: RunStatus) -> Iterator[str]:
     """What a run of `label` holds."""
     totals, unfinished = status.totals, status.unfinished
     if status.units_done:
-        yield _line(
-            "work",
-            f"{format_count(totals.problems, 'problem')}, {format_count(totals.chains, 'chain')}, "
-            f"{format_count(totals.prefixes, 'distinct prefix')}",
-        )
+        yield _line("work", format_work(totals))
         yield _line(
             "rollouts",
             f"{totals.rollouts:,} = {totals.correct:,} correct + {totals.incorrect:,} incorrect + {totals.no_answer:,} "

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from math import floor, log10
 
 from pipeline.core.progress import Pace, Status, Verdicts
-from pipeline.core.records import ReadingKind
+from pipeline.core.records import ReadingKind, Totals
 
 _MOST_DIGITS = 9
 
@@ -96,6 +96,15 @@ def format_count(count: int, noun: str) -> str:
     """A count with its noun in the singular or in a regular plural: `1 unit`, `1,000 prefixes`."""
     plural = f"{noun}es" if noun.endswith(("s", "x", "ch")) else f"{noun}s"
     return f"{count:,} {noun if count == 1 else plural}"
+
+
+def format_work(totals: Totals) -> str:
+    """What a run has labelled."""
+    promoted = f" ({totals.promoted:,} of them promoted by grow)" if totals.promoted else ""
+    return (
+        f"{format_count(totals.problems, 'problem')}, {format_count(totals.chains, 'chain')}{promoted}, "
+        f"{format_count(totals.prefixes, 'distinct prefix')}"
+    )
 
 
 def format_unfinished(unfinished: int, units: int) -> str:

@@ -469,8 +469,8 @@ class UnitTarget:
 class Totals:
     """Counts over one or more units; totals of several units are added field by field, and subtracted so.
 
-    `spent`: chains whose budget was spent before the estimator reached its target. `aborted`: rollouts that were stopped
-    because they no longer counted.
+    `promoted`: the chains that `grow` promoted. `spent`: chains whose budget was spent before the estimator reached its target.
+    `aborted`: rollouts that were stopped because they no longer counted.
     """
 
     rows: int = 0
@@ -478,6 +478,7 @@ class Totals:
     rejected: int = 0
     problems: int = 0
     chains: int = 0
+    promoted: int = 0
     prefixes: int = 0
     rollouts: int = 0
     tokens: int = 0

@@ -1,7 +1,8 @@
 """The next nodes of a problem to measure: what a picker says, within a budget. Pure.
 
-A round takes at most half of what is left of a problem's budget, but at least one node, so that later rounds see the outcomes
-of earlier ones. A problem is done when the picker has no pick that can be paid.
+A round takes at most half of what is left of a problem's budget, so that later rounds see the outcomes of earlier ones. It
+takes `LEAST_PICKS` nodes nevertheless, if they can be paid: a problem with little left would else have many rounds of one node,
+for which the engine waits. A problem is done when the picker has no pick that can be paid.
 """
 
 from collections.abc import Collection, Sequence
@@ -13,6 +14,8 @@ from pipeline.trees.tree import RolloutTree, TreeNode
 
 MOST_PICKS = 4096
 """Of one problem at a time."""
+LEAST_PICKS = 6
+"""Of a round."""
 
 
 def problem_of(
@@ -41,7 +44,8 @@ def next_picks(picker: Picker, problem: Problem, left: float) -> list[Pick]:
     spent = 0.0
     for pick in picker.picks(problem):
         cost = problem.costs[pick.node]
-        if cost > left or (found and spent + cost > left / 2) or len(found) == MOST_PICKS:
+        enough = len(found) >= LEAST_PICKS and spent + cost > left / 2
+        if enough or spent + cost > left or len(found) == MOST_PICKS:
             break
         found.append(pick)
         spent += cost

@@ -67,12 +67,11 @@ def run_lines(storage: Storage, run: StoredRun, summary: Summary, labels: pl.Laz
 
 def _steps(labels: pl.LazyFrame) -> Iterator[str]:
     """The number of steps by label; the last steps of chains apart."""
-    from pipeline.analysis.report.aggregates import LABELS
+    from pipeline.analysis.report.aggregates import LABELS, own_steps
 
     try:
-        counted = (
-            labels.select("label", "origin").explode("label", "origin").group_by("label", "origin").len().collect()
-        )
+        of_chains = labels.select(*(own_steps(name, labels.collect_schema()) for name in ("label", "origin")))
+        counted = of_chains.explode("label", "origin").group_by("label", "origin").len().collect()
     except pl.exceptions.ColumnNotFoundError:  # labels of an earlier version
         return
     inner: dict[str, int] = {}

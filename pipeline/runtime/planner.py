@@ -307,6 +307,7 @@ def totals_of(plan: UnitPlan, buffer: UnitBuffer, spent: int) -> Totals:
         rejected=rejected_rows,
         problems=count_problems(plan.chains),
         chains=len(plan.chains),
+        promoted=sum(bool(chain.grown) for chain in plan.chains),
         prefixes=len(plan.asked),
         rollouts=len(outcomes),
         tokens=sum(outcome.n_tokens for outcome in outcomes),

@@ -6,7 +6,7 @@ import polars as pl
 from hypothesis import strategies as st
 
 from pipeline.analysis.report.aggregates import COLUMNS, chains_of, steps_of
-from pipeline.core.schemas import LABELS
+from pipeline.core.schemas import GROWN, LABELS_GROWN
 
 MOST_STEPS = 5
 PROBLEMS = 3
@@ -54,6 +54,7 @@ def _chain(draw: st.DrawFn, number: int, problem: int, roots: list[dict[str, Any
         "estimator": estimator,
         "label_rule": "any",
         "policy": "made up",
+        GROWN: False,
     }
 
 
@@ -68,7 +69,7 @@ def label_rows(draw: st.DrawFn) -> list[dict[str, Any]]:
 
 def tables(rows: list[dict[str, Any]]) -> tuple[pl.DataFrame, pl.DataFrame]:
     """The tables of steps and of chains for these rows."""
-    empty = pl.from_arrow(LABELS.empty_table())
+    empty = pl.from_arrow(LABELS_GROWN[0].empty_table())
     assert isinstance(empty, pl.DataFrame)
     schema = empty.select(COLUMNS).schema
     steps = steps_of(pl.DataFrame(rows, schema=schema), 0)

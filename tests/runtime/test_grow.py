@@ -6,8 +6,13 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from pipeline.analysis.report import aggregates
+from pipeline.analysis.report.run_data import load_run_data
 from pipeline.core.errors import EngineDied, RunConflict, UsageError
+from pipeline.core.records import Totals
 from pipeline.python.run import Run
+from pipeline.storage.location import storage_at
+from pipeline.storage.stored_run import stored_run
 from tests.audit.forger import Forger, first_replaced, with_column
 from tests.runtime.growing import assert_sound, audited, bare, chains, files, label, labels
 from tests.runtime.grown import DyingEngine, PoisonedEngine, grow_here, labelled
@@ -232,3 +237,19 @@ def test_the_tree_of_a_problem_says_what_was_promoted(run: Path) -> None:
             assert node.fair_issued.graded == 4
     nodes = Run(run / "run").tree(problem_id).nodes
     assert nodes["grown"].sum() == len(promoted)
+
+
+def test_a_report_counts_a_promoted_prefix_once(run: Path) -> None:
+    def read() -> tuple[aggregates.Step, Totals, list[str]]:
+        storage = storage_at(str(run / "run"))
+        found = load_run_data(storage, stored_run(storage), None)
+        return aggregates.in_all(found.steps), found.totals, str(Run(run / "run")).splitlines()
+
+    before, totals_before, _ = read()
+    promoted = grow_here(run, "grow.budget=100").counts.promoted
+    after, totals, lines = read()
+    assert (totals.chains - totals_before.chains, totals.promoted) == (promoted, promoted)
+    assert (after.steps - before.steps, after.ends - before.ends) == (promoted, 0)
+    assert after.labelled + after.uncertain == before.labelled + before.uncertain + promoted
+    assert any(f"({promoted} of them promoted by grow)" in line for line in lines)
+    assert any(line.startswith(f"steps     {after.labelled + after.uncertain:,} = ") for line in lines)

@@ -200,6 +200,7 @@ def totals_of(
         rejected=rejected_rows,
         problems=count_problems(proven.chain for proven in chains),
         chains=len(chains),
+        promoted=sum(bool(proven.chain.grown) for proven in chains),
         prefixes=len(asked),
         rollouts=len(outcomes),
         tokens=sum(outcome.n_tokens for outcome in outcomes),

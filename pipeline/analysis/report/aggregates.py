@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from pipeline.core.records import Finish, Origin
+from pipeline.core.schemas import GROWN
 
 VALUE_BINS = 20
 DROP_BINS = 20
@@ -28,7 +29,7 @@ _LABEL_ORDER = (list(LABELS.values()), list(range(len(LABELS))))
 _LISTS = ("value", "n_correct", "n_rollouts", "n_ungraded", "n_truncated", "low", "high", "origin")
 COLUMNS = (
     "outcome", "p_outcome", "final_answer", "root_prefix_id", "prefix_ids", *_LISTS, "label",
-    *(f"root_{name}" for name in _LISTS), "estimator", "label_rule", "policy",
+    *(f"root_{name}" for name in _LISTS), "estimator", "label_rule", "policy", GROWN,
 )  # fmt: skip
 """Columns of a label row that are read."""
 _KEPT = {"n_correct": pl.Int32, "n_rollouts": pl.Int32, "n_ungraded": pl.Int32, "n_truncated": pl.Int32,
@@ -60,13 +61,14 @@ class UnlikelyOutcomes:
 def steps_of(labels: pl.DataFrame, first_chain: int) -> pl.DataFrame:
     """One row per chain and prefix, in order; step 0 is the bare problem. `labels` must hold all chains of its problems.
 
+    Of a chain that `grow` promoted it has the last prefix alone: other chains have those before, or nobody has measured them.
     `chain` counts from `first_chain`; `steps` is the number of its steps. `label` is null for step 0 and for
     uncertain steps. `drop` is the decrease of the value from the prefix before. `counts` is true on the first row of each
     distinct prefix that was, or could have been, sampled; sums over prefixes use these rows.
     """
     numbered = labels.select(COLUMNS).with_row_index("chain", first_chain).with_columns(pl.col("chain").cast(pl.UInt32))
     numbered = numbered.with_columns(steps=pl.col("prefix_ids").list.len().cast(pl.UInt16))
-    shared = ["chain", "steps", "outcome", "p_outcome"]
+    shared = ["chain", "steps", "outcome", "p_outcome", GROWN]
     roots = numbered.select(
         *shared,
         pl.lit(0, pl.UInt16).alias("step"),
@@ -87,10 +89,18 @@ def steps_of(labels: pl.DataFrame, first_chain: int) -> pl.DataFrame:
     ).explode("step", "prefix_id", "value", *_KEPT, "label", "origin")
     found = pl.concat([roots, steps]).sort("chain", "step")
     sampled = pl.col("origin") != "terminal"
-    return found.with_columns(
-        drop=pl.col("value").shift(1).over("chain") - pl.col("value"),
-        counts=sampled & pl.struct("prefix_id", sampled).is_first_distinct(),
-    ).drop("prefix_id")
+    return (
+        found.with_columns(drop=pl.col("value").shift(1).over("chain") - pl.col("value"))
+        .filter(~pl.col(GROWN) | (pl.col("step") == pl.col("steps")))
+        .with_columns(counts=sampled & pl.struct("prefix_id", sampled).is_first_distinct())
+        .drop("prefix_id", GROWN)
+    )
+
+
+def own_steps(column: str, schema: pl.Schema) -> pl.Expr:
+    """A column of lists of a table of labels: of chains that `grow` promoted the last element alone, as in `steps_of`."""
+    whole = pl.col(column)
+    return pl.when(GROWN).then(whole.list.tail(1)).otherwise(whole) if GROWN in schema else whole
 
 
 def chains_of(steps: pl.DataFrame) -> pl.DataFrame:

@@ -114,6 +114,7 @@ def _tiles(found: RunData) -> list[Tile]:
     by_outcome = dict(aggregates.outcome_counts(found.chains).iter_rows())
     outcomes = ", ".join(f"{by_outcome[name]:,} {name}" for name in aggregates.OUTCOMES if name in by_outcome)
     given = f"{found.given_outcomes:,} of them as the data say" if found.given_outcomes else ""
+    promoted = f"{totals.promoted:,} promoted by grow" if totals.promoted else ""
     parts = [
         (totals.correct, "correct"),
         (totals.incorrect, "incorrect"),
@@ -130,7 +131,7 @@ def _tiles(found: RunData) -> list[Tile]:
         Tile(
             name="Chains",
             value=format_number(totals.chains),
-            note="; ".join(filter(None, [outcomes, given, format_count(totals.problems, "problem")])),
+            note="; ".join(filter(None, [outcomes, given, promoted, format_count(totals.problems, "problem")])),
         ),
         Tile(
             name="Labelled steps",

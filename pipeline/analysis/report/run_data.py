@@ -29,7 +29,7 @@ from pipeline.consensus.reliability import Reliability, reliabilities
 from pipeline.core.forecast import Forecast
 from pipeline.core.ids import is_shard_file
 from pipeline.core.records import UNGRADED, Finish, Totals, Verdict
-from pipeline.core.schemas import LABELS, REJECTS, ROLLOUTS
+from pipeline.core.schemas import LABELS_GROWN, REJECTS, ROLLOUTS
 from pipeline.engines.registry import made_up_text
 from pipeline.storage.changes import KeptChanges
 from pipeline.storage.commits import (
@@ -241,7 +241,7 @@ class _Labels:
 
 
 def _labels(storage: Storage, run: StoredRun) -> _Labels:
-    labels = _empty(LABELS)
+    labels = _empty(LABELS_GROWN[0])
     steps = [steps_of(labels, 0)]
     chains = [chains_of(steps[0])]
     makers = [makers_of(labels)]

@@ -26,6 +26,7 @@ from pipeline.core.formatting import (
     format_count,
     format_duration,
     format_percent,
+    format_work,
     plain_lines,
     printable,
     status_items,
@@ -286,10 +287,7 @@ def totals_lines(totals: Totals) -> list[str]:
     lines: list[str] = []
     add = lines.append
     add(f"rows      {totals.rows:,} read = {totals.used:,} used + {totals.rejected:,} rejected")
-    add(
-        f"work      {format_count(totals.problems, 'problem')}, {format_count(totals.chains, 'chain')}, "
-        f"{format_count(totals.prefixes, 'distinct prefix')}"
-    )
+    add(f"work      {format_work(totals)}")
     add(
         f"rollouts  {totals.rollouts:,} = {totals.correct:,} correct + {totals.incorrect:,} incorrect "
         f"+ {totals.no_answer:,} without an answer + {totals.ungraded:,} ungraded"
