@@ -28,7 +28,7 @@ class ErrorsConfig(PickerConfig):
 
     pick: Annotated[str, BY_GROUP] = "errors"
     least_gain: Annotated[float, Range(ge=0, le=1)] = 0.05
-    """The expected fall of values that a prefix must locate. A budget that finds no such prefix is not spent."""
+    """The expected number of first errors that a prefix must locate. A budget that finds no such prefix is not spent."""
 
 
 @dataclass(kw_only=True, slots=True)

@@ -15,6 +15,7 @@ from tests.bench.export import export
 from tests.bench.frontend import frontend
 from tests.bench.grading import grading
 from tests.bench.grow_bias import grow_bias
+from tests.bench.grow_errors import grow_errors
 from tests.bench.grow_idle import grow_idle
 from tests.bench.grow_pairs import grow_pairs
 from tests.bench.growth import growth
@@ -69,6 +70,7 @@ OTHERS: dict[str, Callable[[], None]] = {
     "regenerate": regenerate,
     "harvest": harvest,
     "harvest-scale": harvest_scale,
+    "grow-errors": grow_errors,
     "grow-pairs": grow_pairs,
     "grow-idle": grow_idle,
     "sweep": sweep,

@@ -1,7 +1,7 @@
 """Growths in the oracle's tree world, where the value of each prefix is known, without an engine: a fixed log, what a picker
 promotes from it in several rounds, and the rollouts of that."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from pipeline.config.choices import BudgetUnit
@@ -11,13 +11,14 @@ from pipeline.engines.oracle_tree import Path, Tree
 from pipeline.pickers.base import Picker
 from pipeline.pickers.rounds import next_picks, problem_of
 from pipeline.trees.cut import WrittenStep
-from pipeline.trees.tree import NO_LABEL, LabelledSteps, WrittenRollout, rollout_tree
+from pipeline.trees.tree import NO_LABEL, LabelledSteps, RolloutTree, WrittenRollout, rollout_tree
 
 WORLD = WorldSettings(world=World.tree, depth=5, branching=4, spread=1.0)
 ROLLOUTS = 8
 """At the bare problem, and at each promoted prefix."""
 BUDGET = 64
 """Rollouts of promoted prefixes, of each problem."""
+TOKENS_PER_STEP = 10
 _THRESHOLD = 0.5
 
 
@@ -32,35 +33,117 @@ class Promoted(NamedTuple):
     passed_graded: int
 
 
+class TreeWorld:
+    """The problems of a world, and what the policy writes for them. A rollout depends on its problem, its prefix and its number
+    alone, so different growths see the same ones."""
+
+    def __init__(self, settings: WorldSettings) -> None:
+        self.tree = Tree(settings)
+        self._known: dict[tuple[str, Path, int], list[WrittenRollout]] = {}
+
+    def drawn(self, problem: Problem, begin: Path, count: int) -> list[WrittenRollout]:
+        """The first `count` rollouts of a prefix."""
+        found = self._known.get((problem.problem_id, begin, count))
+        if found is None:
+            rollouts = (self._rollout(problem, begin, number) for number in range(count))
+            found = self._known[problem.problem_id, begin, count] = list(rollouts)
+        return found
+
+    def chain(self, problem: Problem, number: int) -> LabelledSteps:
+        """A whole chain that the policy sampled."""
+        path = list(self.tree.drawn(problem.problem_id, (), f"{problem.problem_id} chain {number}"))[-1]
+        steps = [self.tree.step(problem, path[:at]).strip() for at in range(1, len(path) + 1)]
+        return _chain(path, steps, outcome=self.tree.value(problem.problem_id, path) >= 1.0)
+
+    def path(self, problem_id: str, steps: Sequence[str]) -> Path:
+        """The path of a prefix of the tree."""
+        path = self.tree.path_of(problem_id, steps)
+        assert path is not None
+        return path
+
+    def cost(self, path: Path, begin: Path = ()) -> int:
+        """Tokens of what was written from `begin` on."""
+        return TOKENS_PER_STEP * (len(path) - len(begin))
+
+    def _rollout(self, problem: Problem, begin: Path, number: int) -> WrittenRollout:
+        name = prefix_name(begin)
+        paths = list(self.tree.drawn(problem.problem_id, begin, f"{problem.problem_id} {name} {number}"))
+        return WrittenRollout(
+            rollout_id=f"{name} {number}",
+            prefix_id=name,
+            round=0,
+            text="".join(f"{self.tree.step(problem, path).strip()}\n" for path in paths),
+            finish="stop",
+            verdict="correct" if self.tree.value(problem.problem_id, paths[-1]) >= 1.0 else "incorrect",
+            n_tokens=self.cost(paths[-1], begin),
+        )
+
+
+class Growing:
+    """A problem whose bare problem has rollouts, as have all prefixes of `chains` chains, and that grows. `tokens`: of all
+    rollouts so far. `paths`: the prefixes with rollouts, and these."""
+
+    def __init__(self, world: TreeWorld, number: int, *, rollouts: int = ROLLOUTS, chains: int = 0) -> None:
+        self.problem = Problem(problem_id=f"problem {number}", text="?", golds=("1",))
+        self.tokens = 0
+        self.paths: dict[Path, list[WrittenRollout]] = {}
+        self._world = world
+        self._rollouts = rollouts
+        self._chains = [_chain(()), *(world.chain(self.problem, each) for each in range(chains))]
+        self._issue(())
+        for chain in self._chains[1:]:
+            for at in range(1, len(chain.steps)):
+                self._issue(self._path(chain.steps[:at]))
+
+    def tree(self) -> RolloutTree:
+        log = [each for own in self.paths.values() for each in own]
+        return rollout_tree(self.problem.problem_id, self._chains, log, _lines)
+
+    def promote(self, tree: RolloutTree, node: int) -> list[WrittenRollout]:
+        """The rollouts of a prefix that is promoted."""
+        steps = tree.steps(node)
+        path = self._path(steps)
+        self._chains.append(_chain(path, steps))
+        self._issue(path)
+        return self.paths[path]
+
+    def value(self, tree: RolloutTree, node: int) -> float:
+        """The exact value of a prefix."""
+        return self._world.tree.value(self.problem.problem_id, self._path(tree.steps(node)))
+
+    def _path(self, steps: Sequence[str]) -> Path:
+        return self._world.path(self.problem.problem_id, steps)
+
+    def _issue(self, path: Path) -> None:
+        if path not in self.paths:
+            own = self.paths[path] = self._world.drawn(self.problem, path, self._rollouts)
+            self.tokens += sum(each.n_tokens for each in own)
+
+
 class Simulation:
     """Growths of problems, one by one. `rollouts`: how many were drawn."""
 
     def __init__(self, picker: Picker, settings: WorldSettings = WORLD) -> None:
         self._picker = picker
-        self._tree = Tree(settings)
+        self._settings = settings
         self.rollouts = 0
 
     def grown(self, number: int) -> Iterator[Promoted]:
         """What is promoted of a problem, in several rounds."""
-        problem = Problem(problem_id=f"problem {number}", text="?", golds=("1",))
-        chains, log = [_chain(())], self._drawn(problem, ())
-        texts: dict[Path, str] = {}
+        growing = Growing(TreeWorld(self._settings), number)
+        self.rollouts += ROLLOUTS
         left = BUDGET
         while True:
-            tree = rollout_tree(problem.problem_id, chains, log, _lines)
+            tree = growing.tree()
             seen = problem_of(tree, strength=1.0, threshold=_THRESHOLD, rollouts=ROLLOUTS, unit=BudgetUnit.rollouts)
             picks = next_picks(self._picker, seen, left)
             for pick in picks:
                 node = tree.nodes[pick.node]
-                path = self._tree.path_of(problem.problem_id, tree.steps(pick.node))
-                assert path is not None
-                texts |= {path[: at + 1]: text for at, text in enumerate(tree.steps(pick.node))}
-                chains.append(_chain(path, [texts[path[: at + 1]] for at in range(len(path))]))
-                own = self._drawn(problem, path)
-                log += own
+                own = growing.promote(tree, pick.node)
+                self.rollouts += len(own)
                 left -= len(own)
                 yield Promoted(
-                    value=self._tree.value(problem.problem_id, path),
+                    value=growing.value(tree, pick.node),
                     correct=sum(each.verdict == "correct" for each in own),
                     graded=len(own),
                     passed_correct=node.passed.correct,
@@ -69,40 +152,20 @@ class Simulation:
             if not picks:
                 return
 
-    def _drawn(self, problem: Problem, begin: Path) -> list[WrittenRollout]:
-        """Rollouts of a prefix."""
-        found = []
-        name = _name(begin)
-        for number in range(ROLLOUTS):
-            paths = list(self._tree.drawn(problem.problem_id, begin, f"{problem.problem_id} {name} {number}"))
-            right = self._tree.value(problem.problem_id, paths[-1]) >= 1.0
-            found.append(
-                WrittenRollout(
-                    rollout_id=f"{name} {number}",
-                    prefix_id=name,
-                    round=0,
-                    text="".join(f"{self._tree.step(problem, path).strip()}\n" for path in paths),
-                    finish="stop",
-                    verdict="correct" if right else "incorrect",
-                    n_tokens=1,
-                )
-            )
-        self.rollouts += len(found)
-        return found
 
-
-def _chain(path: Path, steps: list[str] | None = None) -> LabelledSteps:
+def _chain(path: Path, steps: Sequence[str] = (), outcome: bool | None = None) -> LabelledSteps:
     return LabelledSteps(
-        steps=steps or [],
-        stems=[f"{step}\n" for step in steps or []],
-        prefix_ids=[_name(path[:at]) for at in range(len(path) + 1)],
+        steps=steps,
+        stems=[f"{step}\n" for step in steps],
+        prefix_ids=[prefix_name(path[:at]) for at in range(len(path) + 1)],
         labels=[NO_LABEL] * (len(path) + 1),
-        outcome=None,
-        grown=bool(path),
+        outcome=outcome,
+        grown=bool(path) and outcome is None,
     )
 
 
-def _name(path: Path) -> str:
+def prefix_name(path: Path) -> str:
+    """The id of a prefix."""
     return "p" + "".join(f".{branch}" for branch in path)
 
 

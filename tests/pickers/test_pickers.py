@@ -12,6 +12,7 @@ from scipy.stats import beta, betabinom
 
 from pipeline.pickers.base import Pick, Problem, wrong_pick
 from pipeline.pickers.greedy import greedy
+from pipeline.pickers.located import expected
 from pipeline.pickers.registry import PICKERS, picker_for
 from pipeline.pickers.uncertain import learned_variance
 from pipeline.trees.posterior import Posterior
@@ -174,26 +175,30 @@ def test_pairs_want_fewer_steps_that_say_what_a_measured_one_says() -> None:
     assert first.node == min(same, other)
 
 
-def errors_gain(of: Problem, measured: set[int], candidate: int) -> float:
-    nodes = of.tree.nodes
-
-    def error(before: int, after: int, other: int) -> float:
-        fall = max(0.0, of.posteriors[before].mean - of.posteriors[after].mean)
-        return (1.0 if other in measured else _HOPE) * of.above[before] * (1 - of.above[after]) * fall
-
-    parent = nodes[candidate].parent
-    found = 0.0 if parent == NO_PARENT else error(parent, candidate, parent)
-    return found + sum(error(candidate, child, child) for child in nodes[candidate].children)
+def errors_rate(of: Problem, measured: set[int], candidate: int) -> float:
+    """The gain per cost of `errors`, written again: the best of all sets of neighbours that are not measured."""
+    found, nodes, costs = expected(of), of.tree.nodes, of.costs
+    good = found.good[candidate]
+    edges = [(child, found.located[child], good) for child in nodes[candidate].children]
+    if nodes[candidate].parent != NO_PARENT:
+        edges.append((nodes[candidate].parent, found.located[candidate], 1 - good))
+    known = sum(located for other, located, _ in edges if other in measured)
+    more = [(located, side * costs[other]) for other, located, side in edges if other in set(of.candidates) - measured]
+    return max(
+        (known + sum(each[0] for each in some)) / (costs[candidate] + sum(each[1] for each in some))
+        for size in range(len(more) + 1)
+        for some in itertools.combinations(more, size)
+    )
 
 
 @given(of=problems)
-def test_errors_are_worth_the_edges_that_they_decide(of: Problem) -> None:
+def test_errors_are_worth_what_they_locate_with_their_neighbours(of: Problem) -> None:
     measured = {each for each, known in enumerate(of.measured) if known}
     left = set(of.candidates)
     for pick in picks("errors", of, least_gain=0):
-        gains = {each: errors_gain(of, measured, each) for each in left}
-        assert pick.gain == pytest.approx(gains[pick.node], abs=1e-12)
-        assert gains[pick.node] >= max(gains.values()) - 1e-12
+        rates = {each: errors_rate(of, measured, each) for each in left}
+        assert pick.gain / of.costs[pick.node] == pytest.approx(rates[pick.node], rel=1e-9, abs=1e-15)
+        assert rates[pick.node] >= max(rates.values()) * (1 - 1e-9) - 1e-15
         left.remove(pick.node)
         measured.add(pick.node)
 
@@ -205,8 +210,41 @@ def test_errors_look_where_a_good_prefix_is_followed_by_losses() -> None:
         rollouts(at(), "fine", "lost", "over", wrong=6),
         rollouts(at(), "never", "no", "over", wrong=6),
     )
-    (first, *_) = picks("errors", problem(tree), least_gain=0)
-    assert first.node in (node(tree, "fine"), node(tree, "fine", "lost"))
+    (first, *_) = picks("errors", problem(tree, threshold=0.1), least_gain=0)
+    assert first.node in (node(tree, "fine"), node(tree, "fine", "lost"), node(tree, "never"))
+    again = [chain(), chain("fine")]
+    more = tree_of(
+        again,
+        rollouts(at(), "fine", "well", "done", right=6),
+        rollouts(at(), "fine", "lost", "over", wrong=6),
+        rollouts(at("fine"), "well", "done", right=4),
+        rollouts(at("fine"), "lost", "over", wrong=4),
+    )
+    found = picks("errors", problem(more, threshold=0.1))
+    assert [each.node for each in found] == [node(more, "fine", "lost")]
+    assert 0.5 < found[0].gain < 1
+
+
+def test_errors_are_not_looked_for_after_a_prefix_that_is_lost_already() -> None:
+    """The fall from "up" to "down" is as sure in both trees. In one of them the bare problem is hopeless."""
+
+    def gain(right: int, wrong: int) -> float:
+        tree = tree_of(
+            [chain("up")],
+            rollouts(at(), "other", "end", right=right, wrong=wrong),
+            rollouts(at("up"), "well", "end", right=8),
+            rollouts(at("up"), "down", "end", wrong=6),
+        )
+        found = {each.node: each.gain for each in picks("errors", problem(tree), least_gain=0)}
+        return found[node(tree, "up", "down")]
+
+    assert gain(30, 0) > 10 * gain(0, 30) > 0
+
+
+def test_errors_find_steps_after_which_no_rollout_is_correct_with_the_threshold_0() -> None:
+    tree = tree_of([chain()], rollouts(at(), "well", "done", right=4), rollouts(at(), "lost", "over", wrong=20))
+    (first, *_) = picks("errors", problem(tree, threshold=0.0))
+    assert first.node == node(tree, "lost")
 
 
 @given(st.floats(0.2, 50), st.floats(0.2, 50), st.integers(1, 30))
