@@ -1,14 +1,20 @@
 """What the rollouts of a tree say about the value of each of its nodes: a Beta posterior, from all rollouts that were issued at
 the node or pass through it. Pure.
 
-The prior of a node is Beta(s m, s (1 - m)), where m is the mean of its parent without the rollouts through the node, and s, the
-*strength*, says how far the value of a step is from that of the step before: near 0 where a step decides all, large where it
-decides little. s is learned from the measured prefixes of a run (`learned_strength`). A posterior does not depend on why a node
-got its rollouts, so all of them count; its mean is no label, and is not unbiased.
+The value of a step, given that of the step before, V, has the mean V and the variance V (1 - V) / (1 + s), as Beta(s V,
+s (1 - V)) has. s, the *strength*, is near 0 where a step decides all, and large where it decides little; it is learned from the
+measured prefixes of a run (`learned_strength`).
+
+The prior of a node follows from Beta(a, b), which the value of its parent has without the rollouts through the node. With
+S = a + b and m = a / S it has the mean m, and the variance m (1 - m) (1 / (1 + S) + S / ((1 + S) (1 + s))): the parent's own,
+and what the step adds. So it is taken for Beta(r m, r (1 - m)) with r = s S / (1 + s + S). Along a rollout that nobody else has
+followed r falls from step to step: what comes late in a wrong rollout is lost rather surely.
+
+A posterior does not depend on why a node got its rollouts, so all of them count; its mean is no label, and is not unbiased.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from scipy.special import betainc, betaincc, betaln
@@ -20,9 +26,12 @@ ROOT_STRENGTH = 1.0
 """Of Jeffreys' prior, Beta(1/2, 1/2), which the bare problem has."""
 USUAL_STRENGTH = 1.0
 """Where a run has too few measured prefixes to learn from."""
+LEAST_STRENGTH = 0.01
+"""Of a prior: no depth makes a single rollout sure of a value."""
 _STRENGTHS = np.geomspace(0.1, 100.0, 41)
 _LEAST_PAIRS = 30
 """Measured prefixes that a strength is learned from."""
+Numbers = TypeVar("Numbers", float, Floats)
 _BINS = 64
 _EDGES = np.linspace(0.0, 1.0, _BINS + 1)
 
@@ -52,18 +61,24 @@ class MeasuredStep(NamedTuple):
 
 
 def learned_strength(steps: Iterable[MeasuredStep]) -> float:
-    """The strength with the largest likelihood: Beta-Binomial counts of each prefix given the mean before it. `USUAL_STRENGTH`
-    for fewer than 30 prefixes with rollouts."""
+    """The strength with the largest likelihood: Beta-Binomial counts of each prefix given those before it, which have Jeffreys'
+    prior. `USUAL_STRENGTH` for fewer than 30 prefixes with rollouts."""
     used = np.array([step for step in steps if step.graded_before and step.graded], dtype=np.float64).reshape(-1, 4)
     if len(used) < _LEAST_PAIRS:
         return USUAL_STRENGTH
     before, graded_before, correct, graded = used.T
-    mean = (before + 0.5) / (graded_before + 1.0)
-    likelihoods = [_log_likelihood(mean, correct, graded, strength) for strength in _STRENGTHS]
+    known = graded_before + ROOT_STRENGTH
+    mean = (before + ROOT_STRENGTH / 2) / known
+    likelihoods = [_log_likelihood(mean, correct, graded, strength_after(known, strength)) for strength in _STRENGTHS]
     return float(_STRENGTHS[int(np.argmax(likelihoods))])
 
 
-def _log_likelihood(mean: Floats, correct: Floats, graded: Floats, strength: float) -> float:
+def strength_after(known: Numbers, strength: float) -> Numbers:
+    """The strength of the prior of a node whose parent has a posterior with the strength `known`: see the module."""
+    return strength * known / (1.0 + strength + known)
+
+
+def _log_likelihood(mean: Floats, correct: Floats, graded: Floats, strength: Floats) -> float:
     a, b = strength * mean, strength * (1 - mean)
     return float((betaln(a + correct, b + graded - correct) - betaln(a, b)).sum())
 
@@ -81,18 +96,19 @@ def posteriors(tree: RolloutTree, strength: float) -> list[Posterior]:
             half = ROOT_STRENGTH / 2
             found.append(Posterior(half + correct, half + wrong))
         else:
-            mean = _mean_without(tree.nodes[node.parent], found[node.parent], node)
-            found.append(Posterior(strength * mean + correct, strength * (1 - mean) + wrong))
+            a, b = _without(tree.nodes[node.parent], found[node.parent], node)
+            of_prior = max(LEAST_STRENGTH, strength_after(a + b, strength)) / (a + b)
+            found.append(Posterior(of_prior * a + correct, of_prior * b + wrong))
     return found
 
 
-def _mean_without(above: TreeNode, posterior: Posterior, node: TreeNode) -> float:
-    """The mean of a node's parent without the rollouts through the node itself."""
+def _without(above: TreeNode, posterior: Posterior, node: TreeNode) -> Posterior:
+    """The posterior of a node's parent without the rollouts through the node itself."""
     correct, graded = node.passed.correct, node.passed.graded
     all_correct = above.correct
     a = posterior.a - min(correct, all_correct)
     b = posterior.b - min(graded - correct, above.graded - all_correct)
-    return a / (a + b)
+    return Posterior(a, b)
 
 
 def sides(nodes: Sequence[Posterior], threshold: float) -> Floats:

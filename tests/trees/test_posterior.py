@@ -12,6 +12,7 @@ from pipeline.trees.posterior import (
     learned_strength,
     posteriors,
     probabilities_better,
+    strength_after,
 )
 from pipeline.trees.tree import WrittenRollout
 from tests.trees.growing import at, chain, grown, rollout
@@ -45,14 +46,35 @@ def test_more_correct_rollouts_make_a_node_better(correct: int, wrong: int, stre
 
 
 def test_rollouts_through_a_node_are_not_counted_twice() -> None:
-    """All rollouts of the parent go through the node, so the prior is that of the parent."""
+    """All rollouts of a node's parent go through the node, so its prior follows from the prior of the parent alone."""
     log = [rollout("a", "b\nc", number=number) for number in range(6)]
     tree = grown([chain("a", "b", "end")], log)
     found = posteriors(tree, 2.0)
     root, first, second = (found[at(tree, *steps)] for steps in ((), ("a",), ("a", "b")))
     assert root == Posterior(0.5, 0.5)
-    assert first == Posterior(1.0 + 6, 1.0)
-    assert second == Posterior(1.0 + 6, 1.0)
+    assert first == Posterior(0.25 + 6, 0.25)
+    assert second == pytest.approx((1 / 7 + 6, 1 / 7))
+
+
+@given(st.floats(0.3, 20.0), st.floats(0.3, 20.0), st.floats(0.1, 50.0))
+def test_the_prior_after_a_step_has_the_variance_of_the_parent_and_of_the_step(
+    a: float, b: float, strength: float
+) -> None:
+    """Beta(s V, s (1 - V)) has the second moment V (s V + 1) / (s + 1); its expectation over V of Beta(a, b) is exact."""
+    mean = a / (a + b)
+    of_square = mean * (a + 1) / (a + b + 1)
+    second = (strength * of_square + mean) / (strength + 1)
+    prior = strength_after(a + b, strength)
+    assert mean * (prior * mean + 1) / (prior + 1) == pytest.approx(second, rel=1e-9)
+
+
+def test_what_comes_late_in_a_wrong_rollout_is_lost_rather_surely() -> None:
+    log = [rollout("a", "b\nc\nd\ne\nf", "incorrect")]
+    tree = grown([chain("a", "z", "end")], log)
+    found = posteriors(tree, 1.0)
+    means = [found[at(tree, "a", *steps)].mean for steps in ("b", "bc", "bcd", "bcde")]
+    assert means == sorted(means, reverse=True)
+    assert means[-1] < means[0] / 3
 
 
 nodes = st.builds(Posterior, st.floats(0.05, 60.0), st.floats(0.05, 60.0)) | st.sampled_from(
