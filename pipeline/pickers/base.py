@@ -35,7 +35,7 @@ class Problem:
 
     `posteriors`: of values. `costs`: what it costs to measure a node, in the unit of the budget. `measured`: rollouts were
     issued at it, or its chain has ended with a known outcome. `rollouts`: as many are issued at a node that is picked.
-    `threshold`: values above it are good.
+    `threshold`: values above it are good. `strength`: see `trees.posterior`.
     """
 
     tree: RolloutTree
@@ -44,6 +44,7 @@ class Problem:
     measured: Sequence[bool]
     rollouts: int
     threshold: float
+    strength: float
 
     @cached_property
     def sides(self) -> Floats:

@@ -22,7 +22,7 @@ from scipy.special import bdtr, betainc
 
 from pipeline.estimators.tree import Floats
 from pipeline.pickers.base import Problem
-from pipeline.trees.posterior import ROOT_STRENGTH, USUAL_STRENGTH
+from pipeline.trees.posterior import ROOT_STRENGTH
 from pipeline.trees.tree import NO_PARENT
 
 _BINS = 8
@@ -96,8 +96,7 @@ def _bins(problem: Problem) -> _Bins:
     threshold = max(problem.threshold, 0.5 / problem.rollouts)
     edges = np.concatenate([np.linspace(0, threshold, _BINS + 1), np.linspace(threshold, 1, _BINS + 1)[1:]])
     values = (edges[:-1] + edges[1:]) / 2
-    a = _strength(problem) * values
-    b = _strength(problem) - a
+    a, b = problem.strength * values, problem.strength * (1.0 - values)
     half = ROOT_STRENGTH / 2
     return _Bins(
         values=values,
@@ -105,14 +104,6 @@ def _bins(problem: Problem) -> _Bins:
         prior=np.diff(betainc(half, half, edges)),
         steps=np.diff(betainc(a[:, None], b[:, None], edges), axis=1),
     )
-
-
-def _strength(problem: Problem) -> float:
-    """The strength of the posteriors: of the rollouts and the prior that they count, what is not rollouts."""
-    for node, (a, b) in zip(problem.tree.nodes, problem.posteriors, strict=True):
-        if node.parent != NO_PARENT and not node.ended:
-            return a + b - node.graded
-    return USUAL_STRENGTH
 
 
 def _last_trials(problem: Problem, inner: Sequence[int], parents: Places) -> Floats:

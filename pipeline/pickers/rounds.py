@@ -35,6 +35,7 @@ def problem_of(
         measured=[_is_known(node) or at in closed for at, node in enumerate(tree.nodes)],
         rollouts=rollouts,
         threshold=threshold,
+        strength=strength,
     )
 
 
