@@ -9,7 +9,7 @@ Row = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Draw:
+class ChainDraw:
     """A chain that the policy wrote for a problem. `number`: which one of the problem, from 0 on. `prefixes`: those of it that
     rollouts may continue; none if the chain has no labels. Equal chains have the same `chain_id`."""
 
@@ -28,7 +28,7 @@ class Paid:
     tokens: int
 
 
-def paid(draws: Sequence[Draw], rollout_tokens: Mapping[str, int], most: int) -> Paid:
+def paid(draws: Sequence[ChainDraw], rollout_tokens: Mapping[str, int], most: int) -> Paid:
     """The first of these draws that `most` tokens pay for. A draw costs its own tokens, a repeated one too, and those of the
     rollouts of each prefix that no draw before it has: `rollout_tokens`, prefix -> tokens.
 
@@ -49,7 +49,7 @@ def paid(draws: Sequence[Draw], rollout_tokens: Mapping[str, int], most: int) ->
 
 
 def repeated_to(rows: Sequence[Row], count: int, seed: int) -> list[Row]:
-    """The rows as often as `count` allows, and so many other ones of them, chosen at random, that there are `count`: one pass
-    over these has as many updates for any number of rows."""
+    """`count` rows: all of them as often as fits, and some chosen at random once more. One pass over these has as many updates
+    for any number of rows."""
     times, more = divmod(count, len(rows))
     return [*(row for _ in range(times) for row in rows), *random.Random(seed).sample(list(rows), more)]

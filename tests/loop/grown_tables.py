@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from tests.loop.spread import Interval, mean_of, of_problems, of_seeds
+from pipeline.core.statistics import Interval, bootstrap, mean
+from tests.loop.spread import mean_of
 
 Result = Mapping[str, Any]
 Votes = Mapping[str, Sequence[float]]
@@ -70,18 +71,19 @@ def _figure(result: Result, name: str) -> float:
 
 def _gain(pairs: Sequence[tuple[Result, Result]], name: str) -> str:
     gains = [_figure(this, name) - _figure(base, name) for this, base in pairs]
-    shown = f"{np.mean(gains):+.3f} ({_shown(of_seeds(gains))})"
+    over_seeds = mean(np.arange(len(gains)), np.array(gains))
+    shown = f"{over_seeds.value:+.3f}{_shown(over_seeds)}"
     if name == AUC:
         return shown
     by_problem = [
         np.subtract(this["by_problem"][f"{name} {LARGEST}"], base["by_problem"][f"{name} {LARGEST}"])
         for this, base in pairs
     ]
-    return f"{shown} ({_shown(of_problems(np.array(by_problem)))})"
+    return shown + _shown(bootstrap(np.mean(by_problem, axis=0)[:, None], seed=0)[0])
 
 
 def _shown(interval: Interval) -> str:
-    return f"{interval.low:+.3f} to {interval.high:+.3f}"
+    return "" if interval.low is None else f" ({interval.low:+.3f} to {interval.high:+.3f})"
 
 
 def _line(name: str, cells: Sequence[str]) -> str:

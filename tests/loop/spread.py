@@ -1,15 +1,12 @@
-"""Means over seeds with standard errors and intervals, and what the spread of a figure comes from. Pure."""
+"""Means over seeds with standard errors, and what the spread of a figure comes from. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import stdtrit
 
 Floats = npt.NDArray[np.float64]
-CONFIDENCE = 0.95
-RESAMPLES = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,30 +22,6 @@ def mean_of(values: Sequence[float]) -> Mean:
     found = np.array(values)
     sd = float(found.std(ddof=1)) if len(found) > 1 else float("nan")
     return Mean(value=float(found.mean()), sd=sd, error=sd / len(found) ** 0.5)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Interval:
-    """With a confidence of `CONFIDENCE`."""
-
-    low: float
-    high: float
-
-
-def of_seeds(values: Sequence[float]) -> Interval:
-    """Of the mean over all seeds that there could be, by Student's t (NaN for one seed)."""
-    mean = mean_of(values)
-    wide = float(stdtrit(max(1, len(values) - 1), (1 + CONFIDENCE) / 2)) * mean.error
-    return Interval(low=mean.value - wide, high=mean.value + wide)
-
-
-def of_problems(by_problem: Floats, seed: int = 0) -> Interval:
-    """Of the mean over all problems that there could be, for these seeds, by the bootstrap. `by_problem`, shape (seeds,
-    problems): a problem is drawn for all seeds together."""
-    means = by_problem.mean(axis=0)
-    drawn = np.random.default_rng(seed).integers(len(means), size=(RESAMPLES, len(means)))
-    low, high = np.quantile(means[drawn].mean(axis=1), [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
-    return Interval(low=float(low), high=float(high))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,7 +20,7 @@ from pipeline.runtime.grow import grow
 from pipeline.runtime.stop import StopSignal
 from tests.conftest import write_rows
 from tests.loop.engine import TinyEngine
-from tests.loop.equal import Draw, Row
+from tests.loop.equal import ChainDraw, Row
 from tests.loop.problems import row
 from tests.runtime.in_process import in_process
 from tests.tiny.arithmetic import Exercise
@@ -49,11 +49,11 @@ class TinyRun:
         return dict(found.iter_rows())
 
     @cached_property
-    def draws(self) -> list[Draw]:
+    def draws(self) -> list[ChainDraw]:
         """In no order."""
         prefixes = {row["chain_id"]: (row["root_prefix_id"], *row["prefix_ids"]) for row in self.rows}
         return [
-            Draw(problem=problem, number=number, chain_id=chain, tokens=tokens, prefixes=prefixes.get(chain, ()))
+            ChainDraw(problem=problem, number=number, chain_id=chain, tokens=tokens, prefixes=prefixes.get(chain, ()))
             for problem, number, chain, tokens in self._table("solutions")
             .select("source_id", "draw", "chain_id", pl.col("token_ids").list.len())
             .iter_rows()
