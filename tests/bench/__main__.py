@@ -23,6 +23,7 @@ from tests.bench.harvest import harvest
 from tests.bench.harvest_scale import harvest_scale
 from tests.bench.live import live
 from tests.bench.loop import loop
+from tests.bench.loop_grow import loop_grow
 from tests.bench.loop_search import loop_search
 from tests.bench.notebook import notebook
 from tests.bench.page import page
@@ -85,6 +86,7 @@ LONG: dict[str, Callable[[], None]] = {
     "grow-bias": grow_bias,
     "loop": loop,
     "loop-search": loop_search,
+    "loop-grow": loop_grow,
     "search": search,
     "search-idle": search_idle,
 }
