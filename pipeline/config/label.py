@@ -303,6 +303,12 @@ class EstimatorConfig(ChosenSettings):
     JOINT: ClassVar[bool] = False
     """Whether the estimator knows how the values of a chain depend on each other."""
 
+    @property
+    def good_above(self) -> float:
+        """The value above which a step is labelled good: 0 with rule=any, for which one correct rollout is enough. For
+        rule=relative a bare problem of value 1 is meant."""
+        return 0.0 if self.rule is LabelRule.any else self.threshold
+
     def check(self) -> None:
         if self.rule is LabelRule.first_error and not self.JOINT:
             raise ValueError(

@@ -35,7 +35,7 @@ class Problem:
 
     `posteriors`: of values. `costs`: what it costs to measure a node, in the unit of the budget. `measured`: rollouts were
     issued at it, or its chain has ended with a known outcome. `rollouts`: as many are issued at a node that is picked.
-    `threshold`: values above it are good. `strength`: see `trees.posterior`.
+    `threshold`: labels of values above it are good; 0 if one correct rollout is enough. `strength`: see `trees.posterior`.
     """
 
     tree: RolloutTree
@@ -46,14 +46,20 @@ class Problem:
     threshold: float
     strength: float
 
+    @property
+    def boundary(self) -> float:
+        """Between values that are good and those that are bad: the threshold, but at least 1 / (2 `rollouts`), because the
+        rollouts cannot tell a smaller value from 0."""
+        return max(self.threshold, 0.5 / self.rollouts)
+
     @cached_property
     def sides(self) -> Floats:
-        """What each posterior says of both sides of the threshold: [nodes, 4], see `trees.posterior.sides`."""
-        return sides(self.posteriors, self.threshold)
+        """What each posterior says of both sides of the boundary: [nodes, 4], see `trees.posterior.sides`."""
+        return sides(self.posteriors, self.boundary)
 
     @cached_property
     def above(self) -> list[float]:
-        """P(V > threshold) of each node."""
+        """P(V > boundary) of each node."""
         found: list[float] = self.sides[:, 0].tolist()
         return found
 

@@ -10,8 +10,7 @@ It is that of the model of `trees.posterior`: the bare problem has Jeffreys' pri
 value x of its parent. A rollout is a trial of the last node that it passes. Values are put into bins, so that sums along the
 tree are exact but for the bins: once upwards, for what the rollouts below a node say, and once downwards. (A product of the
 posteriors of u and v would be large where both are close to t and uncertain for the same reason.) The label of a measured node
-is known; that of another one is good if more than t N of its N rollouts are correct. N rollouts cannot tell a value below
-1 / (2 N) from 0, so a smaller t counts as that.
+is known; that of another one is good if more than t N of its N rollouts are correct. Values have `Problem.boundary` for t.
 """
 
 from collections.abc import Sequence
@@ -93,14 +92,14 @@ class _Bins(NamedTuple):
 
 
 def _bins(problem: Problem) -> _Bins:
-    threshold = max(problem.threshold, 0.5 / problem.rollouts)
-    edges = np.concatenate([np.linspace(0, threshold, _BINS + 1), np.linspace(threshold, 1, _BINS + 1)[1:]])
+    middle = problem.boundary
+    edges = np.concatenate([np.linspace(0, middle, _BINS + 1), np.linspace(middle, 1, _BINS + 1)[1:]])
     values = (edges[:-1] + edges[1:]) / 2
     a, b = problem.strength * values, problem.strength * (1.0 - values)
     half = ROOT_STRENGTH / 2
     return _Bins(
         values=values,
-        good=values > threshold,
+        good=values > middle,
         prior=np.diff(betainc(half, half, edges)),
         steps=np.diff(betainc(a[:, None], b[:, None], edges), axis=1),
     )

@@ -146,7 +146,7 @@ def harvested(
     picker, harvest = picker_for(settings), Harvest()
     strength = trees.strength
     harvest.strength, harvest.fair = strength, trees.fair
-    threshold = chosen_settings(found.identity, EstimatorConfig, ESTIMATORS).threshold
+    threshold = chosen_settings(found.identity, EstimatorConfig, ESTIMATORS).good_above
     places: list[tuple[str, str]] = []
     picks: list[list[tuple[float, float]]] = []
     deepest = 0

@@ -257,7 +257,7 @@ class Worker:
             budget_unit=picking.budget_unit,
             rollouts=picking.rollouts,
             strength=float(str(settings[STRENGTH])),
-            threshold=self._estimator.settings.threshold,
+            threshold=self._estimator.settings.good_above,
             allotments=self._allotments(record).get(unit.unit_id, {}),
         )
 
