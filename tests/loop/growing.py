@@ -8,9 +8,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pipeline.core.schemas import GROWN as GROWN_COLUMN
 from tests.loop.equal import ChainDraw, Paid, paid, repeated_to
 from tests.loop.plan import TRAINING
-from tests.loop.repeats import counted_once, targets_of
+from tests.loop.repeats import counted_once, is_grown, targets_of
 from tests.loop.results import Results
 from tests.loop.students import Print, Students
 from tests.loop.tiny_runs import TinyRun, TinyRuns
@@ -33,22 +34,24 @@ class Sizes(NamedTuple):
 
 
 class Part(NamedTuple):
-    """Labels that a student learns from. `tokens` were generated for them."""
+    """Labels that a student learns from. `tokens` were generated for them. `grown`: chains that `grow` promoted."""
 
     rows: Sequence[Row]
     tokens: int
+    grown: int = 0
 
 
 BASE = "the run that grows"
 GROWN = "grow=pairs"
+GROWN_REPEATED = "grow=pairs, all labels of promoted chains"
 GROWN_ONCE = "grow=pairs, each prefix once"
 GROWN_ERRORS = "grow=errors, no least gain"
 MORE_CHAINS = "more chains"
 MORE_PROBLEMS = "more problems"
 SEEDS = 3
 COMPARED = (BASE, GROWN, MORE_CHAINS, MORE_PROBLEMS)
-VARIED = (GROWN_ONCE, GROWN_ERRORS)
-"""Labels of repeated prefixes that count once, and another picker."""
+VARIED = (GROWN_REPEATED, GROWN_ONCE, GROWN_ERRORS)
+"""Labels that count again for each promoted chain, or once for all chains; and another picker."""
 ARMS = (*COMPARED, *VARIED)
 
 
@@ -71,6 +74,7 @@ class Seed:
         made: Mapping[str, Callable[[], Part]] = {
             BASE: lambda: _whole(self.base),
             GROWN: lambda: _whole(self.grown),
+            GROWN_REPEATED: lambda: _repeated(_whole(self.grown)),
             GROWN_ONCE: lambda: _once(_whole(self.grown)),
             GROWN_ERRORS: lambda: _whole(self._grown_errors()),
             MORE_CHAINS: self._more_chains,
@@ -165,7 +169,7 @@ class Growing:
                 "tokens": part.tokens,
                 **found,
                 "chains": len(part.rows),
-                "grown": sum(bool(row.get("grown")) for row in part.rows),
+                "grown": part.grown,
                 "targets": targets,
                 "prefixes": prefixes,
                 "label_seconds": round(labelled - began, 1),
@@ -182,8 +186,13 @@ class Growing:
 
 
 def _whole(run: TinyRun) -> Part:
-    return Part(run.rows, run.tokens)
+    return Part(run.rows, run.tokens, grown=sum(map(is_grown, run.rows)))
+
+
+def _repeated(part: Part) -> Part:
+    """As if `grow` had promoted none of the chains: `train` takes all of their steps for targets."""
+    return part._replace(rows=[{**row, GROWN_COLUMN: False} for row in part.rows])
 
 
 def _once(part: Part) -> Part:
-    return Part(counted_once(part.rows), part.tokens)
+    return part._replace(rows=counted_once(part.rows))

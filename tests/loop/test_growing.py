@@ -18,6 +18,7 @@ from tests.loop.growing import (
     GROWN,
     GROWN_ERRORS,
     GROWN_ONCE,
+    GROWN_REPEATED,
     MORE_CHAINS,
     MORE_PROBLEMS,
     SEEDS,
@@ -133,7 +134,8 @@ def test_paying_for_a_whole_run_counts_what_it_has(seed: Seed) -> None:
 
 def test_each_prefix_of_a_grown_run_counts_once(seed: Seed) -> None:
     targets, prefixes = targets_of(seed.part(GROWN).rows)
-    assert targets > prefixes
+    repeated, all_prefixes = targets_of(seed.part(GROWN_REPEATED).rows)
+    assert repeated > targets > prefixes == all_prefixes
     assert targets_of(seed.part(GROWN_ONCE).rows) == (prefixes, prefixes)
 
 

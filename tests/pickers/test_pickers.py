@@ -117,7 +117,7 @@ def pairs_gain(of: Problem, measured: set[int], candidate: int, m: float, same: 
 
 def margin(of: Problem, one: int, other: int) -> float:
     """The expected difference of two values where they lie on different sides of the threshold, else 0."""
-    (above, high, low), (above_2, high_2, low_2) = (sides(of.posteriors[each], of.threshold) for each in (one, other))
+    (above, high, low), (above_2, high_2, low_2) = (sides(of.posteriors[each], of.boundary) for each in (one, other))
     return high * (1 - above_2) - above * low_2 + high_2 * (1 - above) - above_2 * low
 
 
