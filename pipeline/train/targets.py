@@ -7,7 +7,6 @@ from typing import Any
 from pipeline.config.choices import ValueColumn
 from pipeline.core.errors import UsageError
 from pipeline.core.records import Origin
-from pipeline.core.schemas import GROWN
 from pipeline.estimators.labels import NEGATIVE, NEUTRAL, POSITIVE, values_with_evidence
 from pipeline.estimators.target_places import NO_PLACES, TargetPlaces, target_places
 from pipeline.train.settings import Loss, TrainConfig, TrainNeutral, TrainTarget, Weight
@@ -31,7 +30,6 @@ COLUMNS = (
     "root_n_rollouts",
     "left_out",
     "p_error_free",
-    GROWN,
 )
 """The columns of `labels` that are read."""
 IGNORED = -100
@@ -52,16 +50,15 @@ class StepTarget:
 
 
 def step_targets(row: Mapping[str, Any], config: TrainConfig) -> list[StepTarget]:
-    """One target per step of a row with `COLUMNS`. Of a chain that `grow` promoted the last step alone has one: other chains
-    have the steps before, so they would count again for each prefix that is promoted after them.
+    """One target per step of a row with `COLUMNS`.
 
     Raises UsageError for a step with label 2 if its class counts and neither `config.neutral` nor `config.threshold` sets it.
     """
     if config.target is TrainTarget.outcome:
         last = StepTarget() if row["outcome"] is None else _terminal(row["outcome"])
         return [*[StepTarget()] * (len(row["steps"]) - 1), last]
-    targets = [_step_target(row, index, value, config) for index, value in enumerate(_values(row, config))]
-    return [*[StepTarget()] * (len(targets) - 1), targets[-1]] if row.get(GROWN) else targets
+    values = _values(row, config)
+    return [_step_target(row, index, value, config) for index, value in enumerate(values)]
 
 
 def places_of(row: Mapping[str, Any], targets: Sequence[StepTarget], config: TrainConfig) -> TargetPlaces:
@@ -70,8 +67,7 @@ def places_of(row: Mapping[str, Any], targets: Sequence[StepTarget], config: Tra
         return NO_PLACES
     hard = config.loss is Loss.hard
     used = [_used(config.loss, target) if counts_for(config.loss, target) else None for target in targets]
-    first = len(row["steps"]) - 1 if row.get(GROWN) else 0
-    return target_places(used[first:], row["origin"][first:], hard=hard)
+    return target_places(used, row["origin"], hard=hard)
 
 
 def _used(loss: Loss, target: StepTarget) -> object:

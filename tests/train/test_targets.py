@@ -29,7 +29,6 @@ ROW: dict[str, Any] = {
     "root_n_rollouts": 8,
     "left_out": None,
     "p_error_free": [0.9, 0.6, 0.2, 0.1],
-    "grown": False,
 }
 
 
@@ -123,29 +122,3 @@ def test_places_are_those_of_targets_that_the_loss_uses(settings: dict[str, Any]
     config = TrainConfig(**settings)
     assert places_of(ROW, step_targets(ROW, config), config) == pytest.approx(places)
     assert places_of(ROW, step_targets(ROW, config)[:3], config).bad_at_ends == 0
-
-
-@pytest.mark.parametrize("loss", list(Loss))
-def test_of_a_promoted_chain_the_last_step_alone_is_a_target(loss: Loss) -> None:
-    row = {
-        **ROW,
-        "grown": True,
-        "outcome": None,
-        "value": [0.7, None, 0.3, 0.25],
-        "n_correct": [6, 0, 3, 2],
-        "n_rollouts": [8, 0, 8, 8],
-        "origin": ["measured", "unknown", "measured", "measured"],
-        "label": [1, None, 1, 1],
-    }
-    config = TrainConfig(loss=loss)
-    found = step_targets(row, config)
-    assert [counts_for(loss, target) for target in found] == [False, False, False, True]
-    assert (found[-1].value, found[-1].correct, found[-1].rollouts) == (0.25, 2, 8)
-    assert places_of(row, found, config)[:2] == (1, 1)
-    assert places_of(row, found[:3], config)[:2] == (0, 0)
-    assert [counts_for(loss, target) for target in step_targets(row | {"grown": False}, config)] == [
-        True,
-        False,
-        True,
-        True,
-    ]
