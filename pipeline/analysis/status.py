@@ -43,6 +43,7 @@ from pipeline.storage.commits import (
 )
 from pipeline.storage.commits import CommitState as CommitState
 from pipeline.storage.editions import current_edition, edition_command, edition_sequence, edition_settings
+from pipeline.storage.growths import growth_sequence, growths_needed, growths_of, has_grown
 from pipeline.storage.objects import each
 from pipeline.storage.run_record import JUDGE, LABEL, SCORE, SEARCH, STAGED_INPUT, command_of
 from pipeline.storage.starts import FAILED, INTERRUPTED, LIMITED, PLAN, Start, process_with, read_starts, same_machine
@@ -158,9 +159,11 @@ def run_status(storage: Storage, now: float) -> RunStatus:
     units = (
         (starts[-1].status.units if starts else None) or (found.staged and unit_count(storage, found.staged)) or None
     )
+    growths = growths_needed(growths_of(growth_sequence(storage))) if command == LABEL else 0
+    done = has_grown(found.wholes.values(), growths)
     condition = condition_of(
         [observe_start(start, now) for start in starts],
-        finished=units is not None and len(found.wholes) >= units,
+        finished=units is not None and done >= units,
         command=command,
     )
     start = condition.seen and condition.seen.start
@@ -171,7 +174,7 @@ def run_status(storage: Storage, now: float) -> RunStatus:
         run_dir=storage.run_dir,
         condition=condition,
         units=units,
-        units_done=len(found.wholes),
+        units_done=done,
         totals=(found.staged.totals if found.staged else Totals()) + found.totals,
         unfinished=found.unfinished,
         unreadable=found.unreadable,

@@ -71,7 +71,8 @@ def _harvest_lines(harvest: "Harvest", config: GrowConfig) -> list[str]:
     lines = [
         f"harvest   {format_count(harvest.rollouts, 'rollout')} wrote {harvest.nodes:,} different prefixes; "
         f"{harvest.measured:,} of them are measured, {harvest.ended:,} end a chain, {harvest.candidates:,} can be measured",
-        f"growth    grow.pick={config.grow.pick} may measure some in {format_count(harvest.problems, 'problem')}",
+        f"growth    grow={config.grow.pick} begins with {format_count(harvest.picks, 'prefix')} in "
+        f"{format_count(harvest.problems, 'problem')}, for about {harvest.cost:,} {config.grow.budget_unit.value}",
     ]
     if harvest.joined:
         lines.append(
@@ -97,16 +98,20 @@ def _promoted_lines(grown: "Grown", config: GrowConfig) -> Iterator[str]:
     left = check_budget(config.grow) - spent(counts, unit)
     if left > UNSPENT * check_budget(config.grow):
         yield (
-            f"unspent   {left:,} {unit.value} of grow.budget: grow.pick={config.grow.pick} found nothing more that is worth "
-            "measuring"
+            f"unspent   {left:,} {unit.value} of grow.budget: grow={config.grow.pick} found no other prefix that it can pay "
+            "and that is worth a measurement"
         )
+    yield (
+        "export    promoted chains have no end; pairs of siblings come from `export format=preference "
+        "preference.siblings=rollouts` and from format=ppm"
+    )
 
 
 GROW = Command(
     name="grow",
     summary="measure prefixes that the rollouts of a run wrote, and label them",
     about=(
-        "grow: the rollouts of a run wrote many steps that no label names. The best of them are promoted: rollouts from there "
+        "grow: the rollouts of a run contain many steps that have no label. The best of them are promoted: rollouts from there "
         "measure their values, and their chains join the labels."
     ),
     examples=(

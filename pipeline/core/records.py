@@ -16,6 +16,8 @@ class Verdict(StrEnum):
     CRASHED = "crashed"
 
 
+GROWN = "grown"
+"""The column of `labels` that says of a chain whether `grow` promoted it."""
 UNGRADED = frozenset({Verdict.UNPARSEABLE, Verdict.OVER_LIMIT, Verdict.TIMEOUT, Verdict.CRASHED})
 
 

@@ -4,6 +4,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from pipeline.core.records import GROWN
+
 SCHEMA_VERSION = 4
 READABLE_SCHEMAS = (3, SCHEMA_VERSION)
 """The schema versions of run directories that this version continues. They have the same log. Labels and what an
@@ -184,7 +186,6 @@ INPUT_CHANGED = "input_changed"
 LABELS_MARKED = pa.schema([*LABELS, _required(INPUT_CHANGED, pa.bool_())])
 """The columns of `labels` in a run that keeps labels of rows that changed (`data.changed=keep`)."""
 
-GROWN = "grown"
 LABELS_GROWN = tuple(pa.schema([*labels, _required(GROWN, pa.bool_())]) for labels in (LABELS, LABELS_MARKED))
 """The columns of `labels` in a run that has grown: without and with marks of changed rows."""
 

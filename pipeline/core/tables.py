@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from pipeline.core.ids import critique_id
 from pipeline.core.records import (
+    GROWN,
     Chain,
     ChainText,
     ChainValues,
@@ -33,7 +34,6 @@ from pipeline.core.schemas import (
     CHANGES,
     CRITIQUES,
     GIVEN_OUTCOME,
-    GROWN,
     INPUT_CHANGED,
     INPUTS,
     INPUTS_WITH_OUTCOMES,

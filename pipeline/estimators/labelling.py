@@ -7,8 +7,18 @@ from typing import Any
 import pyarrow as pa
 
 from pipeline.config.label import EstimatorConfig
-from pipeline.core.records import Chain, ChainShape, ChainValues, Problem, RolloutOutcome, Solution, Trials, Verdict
-from pipeline.core.schemas import GROWN, INPUT_CHANGED
+from pipeline.core.records import (
+    GROWN,
+    Chain,
+    ChainShape,
+    ChainValues,
+    Problem,
+    RolloutOutcome,
+    Solution,
+    Trials,
+    Verdict,
+)
+from pipeline.core.schemas import INPUT_CHANGED
 from pipeline.core.tables import labels_table, rollout_outcomes
 from pipeline.data.steps import step_texts
 from pipeline.estimators.base import Estimator

@@ -14,6 +14,7 @@ from abc import abstractmethod
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 from pipeline.config.grow import PickerConfig
@@ -100,12 +101,14 @@ class Picker(Protocol):
 
 def wrong_pick(found: Any, problem: Problem, taken: Collection[int] = ()) -> str:
     """What is wrong with a pick, or an empty text. `taken`: the nodes of earlier picks."""
-    if not isinstance(found, Pick) or not isinstance(found.node, int):
-        return f"it must yield a Pick, but yielded {found!r:.200}"
-    if found.node not in problem.candidate_set:
-        return f"it picks node {found.node}, which is no candidate"
-    if found.node in taken:
-        return f"it picks node {found.node} twice"
-    if not isinstance(found.gain, int | float) or not 0 <= found.gain < math.inf:
-        return f"it says that a pick has the gain {found.gain!r:.60}"
+    node: Any = found.node if isinstance(found, Pick) else None
+    if not isinstance(node, Integral):
+        return f"it must yield a Pick of a whole number and a gain, but yielded {found!r:.200}"
+    if node not in problem.candidate_set:
+        return f"it picks node {node}, which is no candidate"
+    if node in taken:
+        return f"it picks node {node} twice"
+    gain: Any = found.gain
+    if not isinstance(gain, Real) or not 0 <= float(gain) < math.inf:
+        return f"it says that a pick has the gain {gain!r:.60}"
     return ""

@@ -5,7 +5,9 @@ takes `LEAST_PICKS` nodes nevertheless, if they can be paid: a problem with litt
 for which the engine waits. A problem is done when the picker has no pick that can be paid.
 """
 
+import math
 from collections.abc import Collection, Sequence
+from itertools import islice
 
 from pipeline.config.choices import BudgetUnit
 from pipeline.pickers.base import Pick, Picker, Problem
@@ -31,7 +33,7 @@ def problem_of(
     return Problem(
         tree=tree,
         posteriors=posteriors(tree, strength),
-        costs=[rollouts * (node.mean_tokens if unit is BudgetUnit.tokens else 1) for node in tree.nodes],
+        costs=[math.ceil(rollouts * (node.mean_tokens if unit is BudgetUnit.tokens else 1)) for node in tree.nodes],
         measured=[_is_known(node) or at in closed for at, node in enumerate(tree.nodes)],
         rollouts=rollouts,
         threshold=threshold,
@@ -61,7 +63,8 @@ def allotted(picks: Sequence[Sequence[tuple[float, float]]], budget: float, *, c
     """The budget of each problem, together at most `budget`. `picks`: for each problem (gain, cost) of its picks in order.
 
     Where gains of problems compare, the picks of all problems with the most gain per cost are paid, and each problem gets what
-    its own ones cost; a rest is shared by the problems that have any pick, as is all of it where gains do not compare.
+    its own ones cost. A rest is shared by the problems that have any pick, as is all of it where gains do not compare: each
+    gets as often as another what its first pick costs, and the first ones once more.
     """
     costs = [0.0] * len(picks)
     left = budget
@@ -76,7 +79,13 @@ def allotted(picks: Sequence[Sequence[tuple[float, float]]], budget: float, *, c
                 break
             costs[number] += cost
             left -= cost
-    takers = [number for number, of_problem in enumerate(picks) if of_problem]
-    for number in takers:
-        costs[number] += left / len(takers)
+    shares = {number: of_problem[0][1] for number, of_problem in enumerate(picks) if of_problem}
+    times = left // sum(shares.values()) if shares else 0
+    left -= times * sum(shares.values())
+    for number, share in shares.items():
+        more = share <= left
+        costs[number] += (times + more) * share
+        left -= more * share
+    for number in islice(shares, 1):
+        costs[number] += left
     return [int(cost) for cost in costs]

@@ -124,7 +124,7 @@ class Run(Shown):
             raise UsageError(f"show: how many chains is a whole number from 1 on, such as run.show(3), not {count!r}")
         return chosen(self.labels(), count, where)
 
-    def tree(self, problem: str) -> LabelledTree:
+    def tree(self, problem: str | int) -> LabelledTree:
         """What the policy wrote for one problem, as a tree: an outline where it is shown, all of its nodes in `nodes`. The
         problem is named by its `problem_id`, your own id of one of its rows, or its text. Raises UsageError for one that is not
         there.

@@ -160,7 +160,7 @@ def _short(text: str) -> str:
     return line if len(line) <= _TEXT else f"{line[:_TEXT]}..."
 
 
-def labelled_tree(stored: StoredTrees, problem: str) -> LabelledTree:
+def labelled_tree(stored: StoredTrees, problem: str | int) -> LabelledTree:
     """The tree of one problem of a run. Raises UsageError as `StoredTrees.of_problem` does, and where several problems have
     that name."""
     found = stored.of_problem(problem)

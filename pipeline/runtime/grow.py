@@ -7,7 +7,7 @@ What problems are allotted follows from the whole log, once, before anything is 
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from itertools import islice
+from itertools import accumulate, islice
 
 from pipeline.config.choices import BudgetUnit
 from pipeline.config.grow import GrowConfig, PickerConfig
@@ -26,13 +26,14 @@ from pipeline.runtime.start_settings import start_settings
 from pipeline.runtime.state import identity, section_identity
 from pipeline.runtime.stop import StopSignal
 from pipeline.runtime.worker_handle import Watcher
-from pipeline.storage.commits import Commit, RecordSequence, publish_or_refuse
+from pipeline.storage.commits import EDITION, Commit, RecordSequence, publish_or_refuse
 from pipeline.storage.growths import (
     STRENGTH,
     growth_sequence,
     growth_settings,
     growths_needed,
     growths_of,
+    has_grown,
     new_growth,
     write_allotments,
 )
@@ -46,14 +47,17 @@ from pipeline.storage.stored_run import StoredRun, refuse_unfinished, stored_run
 from pipeline.storage.stored_trees import StoredTrees
 from pipeline.trees.tree import FairRounds
 
-_BUDGET, _UNIT = "grow.budget", "grow.budget_unit"
+_BUDGET, _UNIT, _PICK = "grow.budget", "grow.budget_unit", "grow.pick"
+_NAMES = {_PICK, "grow.plugin"}
+"""Keys of a growth's record that `grow=PICKER` stands for."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Harvest:
     """What the rollouts of a run wrote. `nodes`: distinct prefixes, `measured` of them with rollouts of their own; `ended`:
     chains that end. `joined`: labelled prefixes whose texts another one has. `candidates`: prefixes that can be measured.
-    `problems`: those that get a part of the budget. `strength`: see `trees.posterior`, `fair`: `trees.fair`."""
+    `problems`: those that get a part of the budget; their first `picks` would cost `cost`, in its unit. `strength`: see
+    `trees.posterior`, `fair`: `trees.fair`."""
 
     rollouts: int = 0
     nodes: int = 0
@@ -62,6 +66,8 @@ class Harvest:
     joined: int = 0
     candidates: int = 0
     problems: int = 0
+    picks: int = 0
+    cost: int = 0
     strength: float = 0.0
     fair: FairRounds = None
 
@@ -108,8 +114,19 @@ def grow(config: GrowConfig, hiring: Hiring, watch: Watcher, stop: StopSignal, r
 def planned_growth(config: GrowConfig) -> Harvest:
     """What `grow` with these settings would begin with, without a model and without writing anything. Raises as `grow` does."""
     storage = storage_at(str(config.run_dir))
-    found = refuse_unfinished(storage)
-    budget = left_of(storage, config.grow, growths_of(growth_sequence(storage)))
+    check_budget(config.grow)
+    found = stored_run(storage)
+    check_claim(storage, as_recorded(storage, _asked(label_part(config), found)))
+    growths = growths_of(growth_sequence(storage))
+    if _unfinished(found, growths):
+        _refuse_other(storage, config.grow, growths[-1])
+        raise UsageError(f"{storage.run_dir} has begun this growth: start it without --estimate to finish it")
+    refuse_unfinished(storage)
+    budget = left_of(storage, config.grow, growths)
+    if budget is None:
+        raise UsageError(
+            f"{storage.run_dir} has grown by these settings already: give a larger {_BUDGET}, or another picker"
+        )
     return harvested(storage, found, config.grow, budget)[0]
 
 
@@ -125,7 +142,8 @@ def check_budget(settings: PickerConfig) -> int:
         raise UsageError(f"{_BUDGET} is not set: give {_BUDGET}=NUMBER, in {settings.budget_unit.value}")
     if budget < settings.rollouts:
         raise UsageError(
-            f"{_BUDGET}={budget} is less than the {settings.rollouts} rollouts of one prefix (grow.rollouts): give a larger one"
+            f"{_BUDGET}={budget} {settings.budget_unit.value} is less than one prefix costs, which has {settings.rollouts} "
+            "rollouts (grow.rollouts): give a larger one"
         )
     return budget
 
@@ -142,7 +160,8 @@ def harvested(
             f"{storage.run_dir} does not have the tokens of its rollouts, which `grow` continues: label with "
             "sampling.store_tokens=true, in another run_dir. `export format=preference preference.siblings=rollouts` needs none"
         )
-    trees = StoredTrees(storage, found)
+    # A unit promotes by the verdicts that its own rollouts have, so later ones do not count here either.
+    trees = StoredTrees(storage, replace(found, editions=RecordSequence(kind=EDITION, sequence_id="")))
     picker, harvest = picker_for(settings), Harvest()
     strength = trees.strength
     harvest.strength, harvest.fair = strength, trees.fair
@@ -165,7 +184,7 @@ def harvested(
         places.append((unit.unit_id, tree.problem_id))
         picks.append([(pick.gain, problem.costs[pick.node]) for pick in islice(picker.picks(problem), MOST_PICKS)])
     if not harvest.candidates:
-        raise UsageError(_nothing_to_pick(storage, deepest))
+        raise UsageError(_nothing_to_pick(storage, deepest, found.identity.get("data.splitter")))
     budgets = allotted(picks, budget, comparable=picker.comparable)
     found_allotments = [
         Allotted(unit_id=unit_id, problem_id=problem_id, budget=mine)
@@ -173,6 +192,14 @@ def harvested(
         if mine
     ]
     harvest.problems = len(found_allotments)
+    for mine, of_problem in zip(budgets, picks, strict=True):
+        costs = [cost for cost in accumulate(cost for _, cost in of_problem) if cost <= mine]
+        harvest.picks, harvest.cost = harvest.picks + len(costs), harvest.cost + int(costs[-1] if costs else 0)
+    if not harvest.picks and (first := [of_problem[0][1] for of_problem in picks if of_problem]):
+        raise UsageError(
+            f"{_BUDGET}: {budget:,} {settings.budget_unit.value} pay for no prefix: of those that grow={settings.pick} would "
+            f"measure, the cheapest costs about {min(first):,.0f}"
+        )
     return harvest, found_allotments
 
 
@@ -193,17 +220,19 @@ def _asked(config: LabelConfig, found: StoredRun) -> dict[str, object]:
 
 def _unfinished(found: StoredRun, growths: Sequence[Commit]) -> bool:
     """Whether the last growth has begun and is not done in each unit."""
-    return any(whole.unit_target.growths < growths_needed(growths) for whole in found.wholes.values())
+    return has_grown(found.wholes.values(), growths_needed(growths)) < len(found.wholes)
 
 
 def _refuse_other(storage: Storage, settings: PickerConfig, growth: Commit) -> None:
     """Raise UsageError for other settings than those of the growth that is not done."""
     recorded, asked = growth_settings(growth), _settings(settings)
-    differing = [key for key, value in asked.items() if recorded.get(key) != value]
-    if differing:
-        begun = " ".join(setting_word(key, recorded.get(key)) for key in differing)
+    if any(recorded.get(key) != value for key, value in asked.items()):
+        own = [
+            setting_word(key, value) for key, value in recorded.items() if key.startswith("grow.") and key not in _NAMES
+        ]
         raise UsageError(
-            f"{storage.run_dir} has a growth that is not done, with {begun}: give that first, then grow it by other settings"
+            f"{storage.run_dir} has a growth that is not done. Finish it with `grow run_dir={storage.run_dir} "
+            f"grow={recorded[_PICK]} {' '.join(own)}`, then grow the run by other settings"
         )
 
 
@@ -216,7 +245,7 @@ def _begin(
 ) -> Harvest | None:
     """Plan the next growth. None if the last one has these settings, and if the earlier ones have spent the budget."""
     budget = left_of(storage, settings, growths)
-    if budget <= 0:
+    if budget is None:
         return None
     harvest, allotments = harvested(storage, found, settings, budget)
     recorded = {**_settings(settings), STRENGTH: harvest.strength}
@@ -226,9 +255,9 @@ def _begin(
     return harvest
 
 
-def left_of(storage: Storage, settings: PickerConfig, growths: Sequence[Commit]) -> int:
-    """What the budget leaves after the earlier growths; 0 where the last one has these settings, because it has found nothing
-    else. Raises UsageError if theirs is in another unit."""
+def left_of(storage: Storage, settings: PickerConfig, growths: Sequence[Commit]) -> int | None:
+    """What the budget leaves after the earlier growths; None where the last one has these settings: it is done. Raises
+    UsageError if theirs is in another unit, and if nothing is left."""
     budget = check_budget(settings)
     if not growths:
         return budget
@@ -239,8 +268,14 @@ def left_of(storage: Storage, settings: PickerConfig, growths: Sequence[Commit])
             f"{_BUDGET} for all growths together"
         )
     if all(before.get(key) == value for key, value in _settings(settings).items()):
-        return 0
-    return max(0, budget - spent(grown_counts(storage), settings.budget_unit))
+        return None
+    before_it = spent(grown_counts(storage), settings.budget_unit)
+    if before_it >= budget:
+        raise UsageError(
+            f"earlier growths of {storage.run_dir} have cost {before_it:,} {settings.budget_unit.value}, and "
+            f"{_BUDGET}={budget} is for all growths together: give a larger one"
+        )
+    return budget - before_it
 
 
 def spent(counts: GrownCounts, unit: BudgetUnit) -> int:
@@ -253,10 +288,10 @@ def _settings(settings: PickerConfig) -> dict[str, object]:
     return section_identity(PickerConfig.SECTION, settings)
 
 
-def _nothing_to_pick(storage: Storage, deepest: int) -> str:
+def _nothing_to_pick(storage: Storage, deepest: int, splitter: object) -> str:
     if deepest <= 1:
         return (
-            f"{storage.run_dir}: its rollouts have one step each, because data.splitter cuts them nowhere, so there is no "
-            "prefix to measure: label with another data.splitter"
+            f"{storage.run_dir}: each of its rollouts is one step, so there is no prefix to measure: the policy writes single "
+            f"steps, or data.splitter={splitter} finds no end of a step in them; then label with another data.splitter"
         )
     return f"{storage.run_dir}: its rollouts wrote no prefix that is not measured and that a chain continues"

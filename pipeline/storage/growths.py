@@ -38,6 +38,11 @@ def growths_needed(growths: Sequence[Commit]) -> int:
     return growths[-1].number + 1 if growths else 0
 
 
+def has_grown(wholes: Iterable[Commit], growths: int) -> int:
+    """How many of these finished units have had `growths` growths."""
+    return sum(whole.unit_target.growths >= growths for whole in wholes)
+
+
 def new_growth(sequence: RecordSequence, settings: Settings, allotments: ShardRecord) -> Commit:
     """The record of the next growth."""
     return Commit(

@@ -12,7 +12,8 @@ import polars as pl
 import pyarrow.parquet as pq
 
 from pipeline.core.errors import UsageError
-from pipeline.core.schemas import CONSENSUS, GROWN, INPUT_CHANGED, LABELS_3, SAME_IN_3, SCHEMA_VERSION
+from pipeline.core.records import GROWN
+from pipeline.core.schemas import CONSENSUS, INPUT_CHANGED, LABELS_3, SAME_IN_3, SCHEMA_VERSION
 from pipeline.storage.changes import KeptChanges
 from pipeline.storage.editions import current_shards
 from pipeline.storage.location import storage_at

@@ -27,6 +27,7 @@ from pipeline.storage.editions import (
     edition_settings,
     repaired_editions,
 )
+from pipeline.storage.growths import growth_sequence, growths_needed, growths_of, has_grown
 from pipeline.storage.run_record import LABEL, NAME, SCHEMA, STAGED_INPUT, command_of, recorded_identity, with_input
 from pipeline.storage.storage import Storage
 from pipeline.storage.sweep_record import refuse_sweep
@@ -39,7 +40,8 @@ _LABEL = "`label`"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredRun:
     """`units`: in the order of the input. `wholes`: the records of the finished units, by unit id. `present`: see
-    `with_present_input`. `changes`: the rows whose labels are kept although the input no longer has them as they were."""
+    `with_present_input`. `changes`: the rows whose labels are kept although the input no longer has them as they were.
+    `growths`: what `UnitTarget.growths` is in a unit that owes no growth."""
 
     identity: Settings
     present: Settings
@@ -47,11 +49,12 @@ class StoredRun:
     wholes: Mapping[str, Commit]
     editions: RecordSequence
     changes: KeptChanges = field(default_factory=KeptChanges)
+    growths: int = 0
 
     @property
     def incomplete(self) -> int:
-        """The number of unfinished units."""
-        return len(self.units) - len(self.wholes)
+        """The number of unfinished units. One that owes a growth is unfinished, although it has labels."""
+        return len(self.units) - has_grown(self.wholes.values(), self.growths)
 
     @property
     def edition(self) -> Commit | None:
@@ -91,6 +94,7 @@ def stored_run(storage: Storage) -> StoredRun:
         wholes={unit.unit_id: wholes[unit.unit_id] for unit in units if unit.unit_id in wholes},
         editions=edition_sequence(storage),
         changes=kept_changes(storage, changes_of(staged)),
+        growths=growths_needed(growths_of(growth_sequence(storage))),
     )
 
 

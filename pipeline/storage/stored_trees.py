@@ -11,7 +11,7 @@ import polars as pl
 from pipeline.config.label import DataConfig, EstimatorConfig
 from pipeline.config.recorded_settings import chosen_settings, settings_section
 from pipeline.core.errors import UsageError
-from pipeline.core.schemas import GROWN
+from pipeline.core.records import GROWN
 from pipeline.estimators.registry import ESTIMATORS, estimator_for
 from pipeline.storage.commits import Commit
 from pipeline.storage.editions import VERDICTS, current_shards
@@ -89,9 +89,10 @@ class StoredTrees:
         `labels`: the rows of these chains, with `COLUMNS`."""
         return self._trees(unit, self._run.wholes[unit.unit_id], labels)
 
-    def of_problem(self, name: str) -> list[ProblemTree]:
-        """The trees of a problem, one for each unit that has it: by its id, its text, or the id of one of its rows. Raises
-        UsageError if the run has none."""
+    def of_problem(self, name: str | int) -> list[ProblemTree]:
+        """The trees of a problem, one for each unit that has it: by its id, its text, or the id of one of its rows, which may
+        be a number. Raises UsageError if the run has none."""
+        name = str(name)
         named = pl.any_horizontal(pl.col(*_KEYS) == name)
         problems: dict[UnitRef, list[str]] = {}
         wanted: set[str] = set()

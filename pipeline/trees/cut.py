@@ -7,7 +7,9 @@ from pipeline.config.label import DataConfig
 from pipeline.data.steps import split
 
 _REMEMBERED = 100_000
-"""Texts whose steps are kept. Rollouts of short problems repeat each other."""
+"""Texts whose steps are kept."""
+_SHORT = 400
+"""Characters of a text that may be kept: rollouts of short problems repeat each other, long ones hardly do."""
 
 
 class WrittenStep(NamedTuple):
@@ -27,6 +29,8 @@ def step_cut(data: DataConfig) -> StepCut:
     known: dict[tuple[str, str], tuple[WrittenStep, ...]] = {}
 
     def cut(before: str, text: str) -> tuple[WrittenStep, ...]:
+        if len(before) + len(text) > _SHORT:
+            return _steps(before, text, data)
         found = known.get((before, text))
         if found is None:
             if len(known) >= _REMEMBERED:

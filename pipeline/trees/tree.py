@@ -7,8 +7,9 @@ the first is its outcome.
 
 A rollout that was issued at a node is a trial of that node's value, and so is one that was issued above it and passes through
 it. It is a *fair* trial, one that an unbiased estimate may count, only if the number of trials does not depend on outcomes: see
-`FairRounds`. A node that `grow` promoted, and all below it, count no rollout as fair that was issued above that node: its
-outcome may have caused the promotion.
+`FairRounds`. Those issued at a node that `grow` promoted are fair: their number was fixed. Where `grow` promoted any node, no
+rollout is a fair trial of what it passes through: promotions take nodes with conspicuous outcomes, so the others are selected
+too.
 
 The last step of a rollout that a limit ended is not known to be whole, and is no node.
 """
@@ -204,6 +205,7 @@ class _Builder:
         self._fair = fair
         self.nodes = [TreeNode(parent=NO_PARENT, depth=0, text="", ended=False)]
         self.rollouts = self.tokens = 0
+        self._has_grown = False
         self._known: dict[tuple[int, str, bool], int] = {}
         self._at: dict[str, tuple[int, str]] = {}
         """Prefix id -> its node, and its last step as the policy saw it."""
@@ -229,6 +231,7 @@ class _Builder:
                     self._at[prefix_id] = at, stem
                     self._label(at, prefix_id, label)
             self.nodes[at].grown |= chain.grown and number == last
+        self._has_grown |= chain.grown
 
     def add_rollout(self, rollout: WrittenRollout) -> None:
         found = None if rollout.finish in _NOT_WRITTEN else self._begun(rollout.prefix_id)
@@ -241,7 +244,7 @@ class _Builder:
         fair = self._fair is None or of_round < self._fair
         begun = self.nodes[at]
         begun.issued = begun.issued.plus(verdict, tokens)
-        if fair:
+        if fair or begun.grown:
             begun.fair_issued = begun.fair_issued.plus(verdict, tokens)
         steps = self._cut(before, text)
         stopped = finish == _STOP
@@ -250,11 +253,10 @@ class _Builder:
             ended = stopped and number == last
             at = self._child(at, step, ended=ended)
             node = self.nodes[at]
-            fair = fair and not node.grown
             after = round(tokens * (1 - end / len(text)))
             so_far = node.passed
             node.passed = so_far.plus(verdict, after)
-            if fair:
+            if fair and not self._has_grown:
                 # Most nodes have fair trials alone: one object then, because a large tree has very many.
                 all_fair = node.fair_passed is so_far
                 node.fair_passed = node.passed if all_fair else node.fair_passed.plus(verdict, after)

@@ -8,10 +8,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pipeline.core.schemas import GROWN as GROWN_COLUMN
 from tests.loop.equal import ChainDraw, Paid, paid, repeated_to
 from tests.loop.plan import TRAINING
-from tests.loop.repeats import counted_once, is_grown, targets_of
+from tests.loop.repeats import counted_once, is_grown, promoted_alone, targets_of
 from tests.loop.results import Results
 from tests.loop.students import Print, Students
 from tests.loop.tiny_runs import TinyRun, TinyRuns
@@ -43,15 +42,15 @@ class Part(NamedTuple):
 
 BASE = "the run that grows"
 GROWN = "grow=pairs"
-GROWN_REPEATED = "grow=pairs, all labels of promoted chains"
+GROWN_ALONE = "grow=pairs, of promoted chains the promoted step alone"
 GROWN_ONCE = "grow=pairs, each prefix once"
 GROWN_ERRORS = "grow=errors, no least gain"
 MORE_CHAINS = "more chains"
 MORE_PROBLEMS = "more problems"
 SEEDS = 3
 COMPARED = (BASE, GROWN, MORE_CHAINS, MORE_PROBLEMS)
-VARIED = (GROWN_REPEATED, GROWN_ONCE, GROWN_ERRORS)
-"""Labels that count again for each promoted chain, or once for all chains; and another picker."""
+VARIED = (GROWN_ALONE, GROWN_ONCE, GROWN_ERRORS)
+"""Labels of repeated prefixes that do not count again for each promoted chain, or for any chain; and another picker."""
 ARMS = (*COMPARED, *VARIED)
 
 
@@ -74,7 +73,7 @@ class Seed:
         made: Mapping[str, Callable[[], Part]] = {
             BASE: lambda: _whole(self.base),
             GROWN: lambda: _whole(self.grown),
-            GROWN_REPEATED: lambda: _repeated(_whole(self.grown)),
+            GROWN_ALONE: lambda: _alone(_whole(self.grown)),
             GROWN_ONCE: lambda: _once(_whole(self.grown)),
             GROWN_ERRORS: lambda: _whole(self._grown_errors()),
             MORE_CHAINS: self._more_chains,
@@ -189,9 +188,8 @@ def _whole(run: TinyRun) -> Part:
     return Part(run.rows, run.tokens, grown=sum(map(is_grown, run.rows)))
 
 
-def _repeated(part: Part) -> Part:
-    """As if `grow` had promoted none of the chains: `train` takes all of their steps for targets."""
-    return part._replace(rows=[{**row, GROWN_COLUMN: False} for row in part.rows])
+def _alone(part: Part) -> Part:
+    return part._replace(rows=promoted_alone(part.rows))
 
 
 def _once(part: Part) -> Part:

@@ -7,7 +7,7 @@ several chains begin with has the same score in all of them, and its label count
 from collections.abc import Sequence
 from typing import Any
 
-from pipeline.core.schemas import GROWN
+from pipeline.core.records import GROWN
 
 Row = dict[str, Any]
 _WITHOUT_TARGET = ("value", "unbiased_value", "value_sd", "label")
@@ -15,8 +15,8 @@ _WITHOUT_TARGET = ("value", "unbiased_value", "value_sd", "label")
 
 
 def targets_of(rows: Sequence[Row]) -> tuple[int, int]:
-    """The steps with a value that training takes for targets, and the distinct prefixes among them."""
-    prefixes = [prefix for row in rows for prefix, value in _targets(row) if value is not None]
+    """The steps with a value, and the distinct prefixes among them."""
+    prefixes = [prefix for row in rows for prefix, value in _steps(row) if value is not None]
     return len(prefixes), len(set(prefixes))
 
 
@@ -25,9 +25,8 @@ def counted_once(rows: Sequence[Row]) -> list[Row]:
     known: set[str] = set()
     found: list[Row] = []
     for row in rows:
-        new = [value is not None and prefix not in known for prefix, value in _targets(row)]
-        new = [*[False] * (len(row["value"]) - len(new)), *new]
-        known.update(prefix for prefix, is_new in zip(row["prefix_ids"], new, strict=True) if is_new)
+        new = [value is not None and prefix not in known for prefix, value in _steps(row)]
+        known.update(prefix for (prefix, _), is_new in zip(_steps(row), new, strict=True) if is_new)
         if any(new):
             found.append({**row, **{name: _where(row[name], new) for name in _WITHOUT_TARGET}})
     return found
@@ -38,10 +37,19 @@ def is_grown(row: Row) -> bool:
     return bool(row.get(GROWN))
 
 
-def _targets(row: Row) -> list[tuple[str, float | None]]:
-    """Of a promoted chain the last step alone, see `train.targets`."""
-    steps = list(zip(row["prefix_ids"], row["value"], strict=True))
-    return steps[-1:] if is_grown(row) else steps
+def promoted_alone(rows: Sequence[Row]) -> list[Row]:
+    """The rows; those of promoted chains without the labels of the steps before the promoted one."""
+    last = {len(row["value"]): [*[False] * (len(row["value"]) - 1), True] for row in rows}
+    return [
+        {**row, **{name: _where(row[name], last[len(row["value"])]) for name in _WITHOUT_TARGET}}
+        if is_grown(row)
+        else row
+        for row in rows
+    ]
+
+
+def _steps(row: Row) -> list[tuple[str, float | None]]:
+    return list(zip(row["prefix_ids"], row["value"], strict=True))
 
 
 def _where(values: Sequence[Any], kept: Sequence[bool]) -> list[Any]:

@@ -16,9 +16,9 @@ from tests.loop.growing import (
     BASE,
     COMPARED,
     GROWN,
+    GROWN_ALONE,
     GROWN_ERRORS,
     GROWN_ONCE,
-    GROWN_REPEATED,
     MORE_CHAINS,
     MORE_PROBLEMS,
     SEEDS,
@@ -134,8 +134,8 @@ def test_paying_for_a_whole_run_counts_what_it_has(seed: Seed) -> None:
 
 def test_each_prefix_of_a_grown_run_counts_once(seed: Seed) -> None:
     targets, prefixes = targets_of(seed.part(GROWN).rows)
-    repeated, all_prefixes = targets_of(seed.part(GROWN_REPEATED).rows)
-    assert repeated > targets > prefixes == all_prefixes
+    fewer, same_prefixes = targets_of(seed.part(GROWN_ALONE).rows)
+    assert targets > fewer > prefixes == same_prefixes
     assert targets_of(seed.part(GROWN_ONCE).rows) == (prefixes, prefixes)
 
 

@@ -5,6 +5,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -44,10 +45,11 @@ def test_picks_are_candidates_and_each_is_picked_once(name: str, of: Problem) ->
 
 @given(problems)
 def test_what_is_no_pick_of_a_problem_is_said(of: Problem) -> None:
-    assert wrong_pick("x", of) == "it must yield a Pick, but yielded 'x'"
+    assert wrong_pick("x", of) == "it must yield a Pick of a whole number and a gain, but yielded 'x'"
     assert wrong_pick(Pick(0, 1.0), of) == "it picks node 0, which is no candidate"
     for candidate in of.candidates[:1]:
         assert wrong_pick(Pick(candidate, 0.5), of) == ""
+        assert wrong_pick(Pick(np.int64(candidate), np.float32(0.5)), of) == ""  # type: ignore[arg-type]
         assert "twice" in wrong_pick(Pick(candidate, 0.5), of, {candidate})
         for gain in (-1.0, math.nan, math.inf, "much"):
             assert "the gain" in wrong_pick(Pick(candidate, gain), of)  # type: ignore[arg-type]

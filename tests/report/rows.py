@@ -6,7 +6,8 @@ import polars as pl
 from hypothesis import strategies as st
 
 from pipeline.analysis.report.aggregates import COLUMNS, chains_of, steps_of
-from pipeline.core.schemas import GROWN, LABELS_GROWN
+from pipeline.core.records import GROWN
+from pipeline.core.schemas import LABELS_GROWN
 
 MOST_STEPS = 5
 PROBLEMS = 3

@@ -8,14 +8,16 @@ import pytest
 
 from pipeline.analysis.report import aggregates
 from pipeline.analysis.report.run_data import load_run_data
+from pipeline.analysis.status import run_status
 from pipeline.core.errors import EngineDied, RunConflict, UsageError
 from pipeline.core.records import Totals
 from pipeline.python.run import Run
+from pipeline.runtime.grow import planned_growth
 from pipeline.storage.location import storage_at
 from pipeline.storage.stored_run import stored_run
 from tests.audit.forger import Forger, first_replaced, with_column
 from tests.runtime.growing import assert_sound, audited, bare, chains, files, label, labels
-from tests.runtime.grown import DyingEngine, PoisonedEngine, grow_here, labelled
+from tests.runtime.grown import DyingEngine, PoisonedEngine, grow_here, labelled, settings
 
 pytestmark = pytest.mark.slow
 
@@ -108,8 +110,43 @@ def test_label_finishes_a_growth_too(run: Path, tmp_path: Path) -> None:
 def test_other_settings_wait_for_a_growth_that_is_not_done(run: Path) -> None:
     with pytest.raises(EngineDied):
         grow_here(run, "grow.budget=120", "run.max_failures=1", engine=DyingEngine(run, 20))
-    with pytest.raises(UsageError, match=r"a growth that is not done, with grow\.budget=120"):
+    with pytest.raises(
+        UsageError,
+        match=r"not done. Finish it with `grow run_dir=\S+ grow=pairs grow\.budget=120 grow\.budget_unit=rollouts ",
+    ):
         grow_here(run, "grow.budget=200")
+
+
+def test_a_growth_that_is_not_done_leaves_the_run_unfinished(run: Path) -> None:
+    """Its units have labels, so only the growth says so."""
+    storage = storage_at(str(run / "run"))
+    assert stored_run(storage).incomplete == 0
+    with pytest.raises(EngineDied):
+        grow_here(run, "grow.budget=120", "run.max_failures=1", engine=DyingEngine(run, 20))
+    stored = stored_run(storage)
+    assert stored.incomplete > 0
+    assert len(stored.wholes) == len(stored.units)
+    assert run_status(storage, now=0.0).units_done == len(stored.units) - stored.incomplete
+    report = audited(run)
+    assert (len(report.findings), report.owed) == (0, stored.incomplete)
+    with pytest.raises(UsageError, match="finish the run with `label`"):
+        Run(run / "run").export("prm800k", run / "out")
+    with pytest.raises(UsageError, match="has begun this growth"):
+        planned_growth(settings(run, "grow.budget=120"))
+    with pytest.raises(UsageError, match="not done"):
+        planned_growth(settings(run, "grow.budget=200"))
+    grow_here(run, "grow.budget=120")
+    assert stored_run(storage).incomplete == 0
+    assert_sound(run)
+
+
+def test_an_estimate_says_what_would_be_measured_first(run: Path) -> None:
+    found = planned_growth(settings(run, "grow.budget=80"))
+    assert 0 < found.picks <= 20
+    assert found.cost == 4 * found.picks
+    assert not list((run / "run" / "commits").glob("growth-*"))
+    with pytest.raises(RunConflict, match="temperature"):
+        planned_growth(settings(run, "grow.budget=80", "sampling.temperature=0.5"))
 
 
 def test_the_same_growth_again_does_nothing_and_a_larger_budget_goes_on(run: Path) -> None:
@@ -118,6 +155,8 @@ def test_the_same_growth_again_does_nothing_and_a_larger_budget_goes_on(run: Pat
     again = grow_here(run, "grow.budget=60")
     assert (again.harvest, again.summary.units_done_now) == (None, 0)
     assert files(run, "labels") == stored
+    with pytest.raises(UsageError, match=r"have cost \d+ rollouts, and grow\.budget=40 is for all growths together"):
+        grow_here(run, "grow.budget=40")
     more = grow_here(run, "grow.budget=120", "grow=errors")
     assert first.counts.rollouts <= 60 < more.counts.rollouts <= 120
     assert set(labels(run)["chain_id"]) > set(pl.read_parquet(run / "run" / "promotions" / "*.parquet")["chain_id"])
@@ -184,10 +223,13 @@ def test_runs_that_cannot_grow_are_refused(tmp_path: Path, run: Path) -> None:
     with pytest.raises(UsageError, match="does not have the tokens of its rollouts"):
         grow_here(tmp_path / "no-tokens", "grow.budget=100")
     labelled(tmp_path / "one-step", "data.splitter=whole")
-    with pytest.raises(UsageError, match=r"data\.splitter cuts them nowhere"):
+    with pytest.raises(UsageError, match=r"data\.splitter=whole finds no end of a step"):
         grow_here(tmp_path / "one-step", "grow.budget=100")
-    with pytest.raises(UsageError, match=r"grow\.budget=3 is less than the 4 rollouts of one prefix"):
+    with pytest.raises(UsageError, match=r"grow\.budget=3 rollouts is less than one prefix costs, which has 4"):
         grow_here(run, "grow.budget=3")
+    with pytest.raises(UsageError, match=r"grow\.budget: 9 tokens pay for no prefix: .*the cheapest costs about \d+"):
+        grow_here(run, "grow.budget=9", "grow.budget_unit=tokens")
+    assert not list((run / "run" / "commits").glob("growth-*"))
     with pytest.raises(UsageError, match=r"grow\.budget is not set"):
         grow_here(run)
     with pytest.raises(RunConflict, match="temperature"):
@@ -231,9 +273,9 @@ def test_the_tree_of_a_problem_says_what_was_promoted(run: Path) -> None:
     (tree,) = Run(run / "run").tree(problem_id).trees
     assert {tuple(tree.steps(at)) for at, node in enumerate(tree.nodes) if node.grown} == promoted
     for node in tree.nodes:
-        # What was issued above a promoted prefix is no fair trial of it or of what follows it.
+        # Promotions take nodes by what passed through them, so it is a fair trial of none.
+        assert node.fair_passed.graded == 0
         if node.grown:
-            assert node.fair_passed.graded == 0
             assert node.fair_issued.graded == 4
     nodes = Run(run / "run").tree(problem_id).nodes
     assert nodes["grown"].sum() == len(promoted)

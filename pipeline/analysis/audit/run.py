@@ -64,7 +64,7 @@ from pipeline.storage.editions import (
     edition_sequence,
     edition_settings,
 )
-from pipeline.storage.growths import growth_sequence, growths_of
+from pipeline.storage.growths import growth_sequence, growths_needed, growths_of
 from pipeline.storage.location import storage_at
 from pipeline.storage.lock import hold_lock
 from pipeline.storage.run_record import JUDGE, LABEL, NAME, SEARCH, STAGED_INPUT, command_of, recorded_identity
@@ -154,7 +154,7 @@ class _Audit:
         editions = edition_sequence(storage)
         check_sequence(storage, ledger, editions)
         edition = current_edition(editions, wholes)
-        self._check_growths()
+        self._check_growths(wholes)
         if settings is not None and (basis := self._basis(settings, wholes, edition)):
             self._prove_units(str(settings.get(STAGED_INPUT)), units, basis)
             if edition and basis.edition and basis.edition.consensus:
@@ -166,12 +166,16 @@ class _Audit:
             ledger.faults(Check.LABELS, f"{LABELS}/", faults, f"{_RESUME}: it moves label files to their places")
         return report_of(storage, ledger, self._units, found)
 
-    def _check_growths(self) -> None:
+    def _check_growths(self, wholes: Mapping[str, Commit]) -> None:
+        """A unit that owes a growth is unfinished."""
         growths = growth_sequence(self._storage)
         check_sequence(self._storage, self._ledger, growths)
-        for commit in growths_of(growths):
+        found = growths_of(growths)
+        for commit in found:
             for shard in commit.shards:
                 self._verifier.content(shard, remedy_for(GROWTH))
+        needed = growths_needed(found)
+        self._ledger.owed += [unit for unit, whole in wholes.items() if whole.unit_target.growths < needed]
 
     def _basis(self, settings: Settings, wholes: Mapping[str, Commit], edition: Commit | None) -> Basis | None:
         try:

@@ -30,7 +30,7 @@ from pipeline.analysis.calibrate.trials import Trials
 from pipeline.analysis.settings import CalibrateConfig
 from pipeline.core.errors import InputError, UsageError
 from pipeline.core.formatting import first_of, format_count
-from pipeline.core.schemas import GROWN
+from pipeline.core.records import GROWN
 from pipeline.core.statistics import CONFIDENCE, Floats
 from pipeline.scorers.calibration import FORMAT, TARGET, Calibration, MadeFrom, encode
 from pipeline.storage.location import folder_at, storage_at

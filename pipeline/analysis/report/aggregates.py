@@ -11,8 +11,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from pipeline.core.records import Finish, Origin
-from pipeline.core.schemas import GROWN
+from pipeline.core.records import GROWN, Finish, Origin
 
 VALUE_BINS = 20
 DROP_BINS = 20

@@ -56,7 +56,7 @@ def _details(run: StoredRun, stored: StoredTrees, found: Sequence[ProblemTree]) 
     setting = run.identity.get
     fair = {ALL: "all rollouts", NONE: "none"}.get(stored.fair, "rollouts of first rounds")
     if any(node.grown for each in found for node in each.tree.nodes):
-        fair += "; of what follows a promoted step, those from there on"
+        fair += ", of those that began at a step; none of those that pass through one"
     return (
         ("policy", str(setting("policy.model") or setting("policy.kind"))),
         ("estimator", str(setting("estimator.name"))),
