@@ -9,22 +9,22 @@ from dataclasses import dataclass
 
 from pipeline.verifiers.arithmetic.expressions import Budget, Node, Reader, Reading, UnreadableError
 from pipeline.verifiers.arithmetic.tokens import ABOUT, OTHER, Kind, Token
-from pipeline.verifiers.arithmetic.words import CHANGERS, CHANGERS_OF, CONTINUERS, FOLLOWERS, HEDGES, LABELS
+from pipeline.verifiers.arithmetic.words import CHANGERS, CHANGERS_OF, CONTINUERS, FOLLOWERS, HEDGES, LABELS, words_of
 
 MOST_BEFORE = 80
 """Tokens of a left side."""
 _BOUNDARIES = frozenset({Kind.BREAK, Kind.DELIMITER, Kind.RELATION})
 _OPENING_DELIMITERS = frozenset({"\\(", "\\["})
 _NEAR = 3
-_OPERATIONS = frozenset("divided multiplied divide multiply dividing multiplying times increased decreased reduced".split())
+_OPERATIONS = words_of("divided multiplied divide multiply dividing multiplying times increased decreased reduced")
 
 
 @dataclass(frozen=True, slots=True)
 class Equation:
     """Two sides that are said to be equal, and where they stand in the text: `middle` to `after` is the relation.
 
-    `chained`: the left side is the right side of the equation before. `displayed`: it begins a formula. `begins`: nothing stands
-    before it in its clause, or it begins a formula. `about`: they are said to be about equal."""
+    `chained`: the left side is the right side of the equation before. `displayed`: it begins a formula. `begins`: nothing
+    stands before it in its clause. `about`: they are said to be about equal."""
 
     left: Reading
     right: Reading
@@ -104,7 +104,9 @@ def _ends(tokens: Sequence[Token], at: int) -> bool:
         case Kind.OPEN:
             return not token.glued
         case Kind.OPERATOR:
-            return token.text == "-" and following is not None and following.kind is Kind.WORD and len(following.text) > 1
+            return (
+                token.text == "-" and following is not None and following.kind is Kind.WORD and len(following.text) > 1
+            )
         case Kind.WORD:
             return _ends_before_word(tokens, at)
     return False
@@ -194,7 +196,11 @@ def _can_begin(tokens: Sequence[Token], place: int, boundary: int) -> bool:
         item = boundary >= 0 and tokens[boundary].kind is Kind.OPERATOR
         return (item or _begins(tokens, boundary)) and not _touches(tokens, place)
     before = tokens[place - 1]
-    return before.kind is Kind.WORD and not tokens[place].glued and len(before.text) > (before.text.lower() not in ("a", "i"))
+    return (
+        before.kind is Kind.WORD
+        and not tokens[place].glued
+        and len(before.text) > (before.text.lower() not in ("a", "i"))
+    )
 
 
 def _touches(tokens: Sequence[Token], place: int) -> bool:
@@ -206,7 +212,7 @@ def _touches(tokens: Sequence[Token], place: int) -> bool:
 
 
 def _is_untouched(tokens: Sequence[Token], place: int, node: Node) -> bool:
-    """Whether no word before an expression makes it a part of something else: twice 5 + 3, half of 5 + 3, the sum of 5 and 3."""
+    """Whether no word before an expression makes it a part of something else: twice 5 + 3, the sum of 5 and 3."""
     words = [tokens[each] for each in range(max(0, place - _NEAR), place)]
     if not words or words[-1].kind is not Kind.WORD:
         return True
@@ -223,7 +229,11 @@ def _is_untouched(tokens: Sequence[Token], place: int, node: Node) -> bool:
         following = tokens[place + 1] if place + 1 < len(tokens) else None
         return following is None or following.text not in ("-", "/")
     if last == "and" and any(each.kind in (Kind.NUMBER, Kind.CLOSE, Kind.PERCENT) for each in words[:-1]):
-        return not (node.is_number or any(each.above and not each.money for each in node.numbers()) or _begins_with_fraction(node))
+        return not (
+            node.is_number
+            or any(each.above and not each.money for each in node.numbers())
+            or _begins_with_fraction(node)
+        )
     return True
 
 

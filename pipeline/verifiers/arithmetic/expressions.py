@@ -18,6 +18,7 @@ MOST_NUMBERS = 120
 """In one expression."""
 MOST_WORDS = 10
 """Words of a description such as "pieces of candy per candy block"."""
+_ENDING = frozenset({Kind.OPERATOR, Kind.RELATION, Kind.CLOSE, Kind.BREAK, Kind.DELIMITER})
 _SHORT = 2
 """Letters that touch a number: 3ab is a product."""
 _GLUED_UNITS = frozenset({"in"})
@@ -31,7 +32,7 @@ class UnreadableError(ValueError):
 class Node:
     """An expression. `kind` is an operator (+ - * / ^), `negative`, `!`, `sqrt`, `number`, or `sum`: parts of one quantity.
 
-    Of numbers: `above` and `below` are units, known ones only, `noun` the last word of an unknown one, and `scale` a word such
+    Of numbers: `above` and `below` are units, known ones only, `nouns` the words of other ones, and `scale` a word such
     as million. `mixed`: a number and a fraction without a sign between, which may be a mixed number or a product. `grouped`: it
     stood in brackets, or as a fraction. `share`: a product with the word "of"."""
 
@@ -44,7 +45,7 @@ class Node:
     scale: int = 1
     above: tuple[Unit, ...] = ()
     below: tuple[Unit, ...] = ()
-    noun: str = ""
+    nouns: frozenset[str] = frozenset()
     mixed: bool = False
     grouped: bool = False
     share: bool = False
@@ -89,6 +90,16 @@ class Reading:
     node: Node
     end: int
     prefixes: tuple[Node, ...] = ()
+
+
+@dataclass(slots=True)
+class _Words:
+    """The words after a number, up to `end`. `said`: those that must be able to be a unit; one after a slash need not."""
+
+    end: int
+    said: list[str] = field(default_factory=list)
+    above: list[str] = field(default_factory=list)
+    below: list[str] = field(default_factory=list)
 
 
 class Reader:
@@ -278,54 +289,57 @@ class Reader:
             return
         top, slash, bottom = (each for each in ahead if each is not None)
         numbers = top.kind is Kind.NUMBER and bottom.kind is Kind.NUMBER and slash.text == "/"
-        if numbers and not top.glued and not top.money and not (top.places or bottom.places) and 0 < top.value < bottom.value:
+        plain = not (top.glued or top.money or top.places or bottom.places)
+        if numbers and plain and 0 < top.value < bottom.value:
             node.value += top.value / bottom.value
             self._at += 3
 
     def _described(self, node: Node) -> None:
-        """Read the words after a number or a bracket: its unit. A node that is no number keeps no units but must have words that
-        can be one."""
+        """Read the words after a number or a bracket: its unit. Only numbers keep it, but any words must be able to be one."""
         first = self._at
-        at = first
-        words: list[str] = []
-        below = after_slash = False
-        above_words: list[str] = []
-        below_words: list[str] = []
-        while (token := self._tokens[at] if at < self._end else None) is not None:
-            if token.kind is Kind.WORD and at - first < MOST_WORDS:
-                word = token.text.lower()
-                if not after_slash:
-                    words.append(word)
-                if word == "per":
-                    below = True
-                else:
-                    (below_words if below else above_words).append(word)
-                after_slash = word == "per"
-                at += 1
-                if (power := self._unit_power(at)) > 1:
-                    (below_words if below else above_words).extend([word] * (power - 1))
-                    at += 2
-            elif token.kind is Kind.OPERATOR and token.text == "/" and self._is_word(at + 1):
-                below = after_slash = True
-                at += 1
-            else:
-                break
-        if at == first:
+        words = self._words_after()
+        if words.end == first:
             return
         self._budget.take()
-        usable = not NEVER_UNITS.intersection(words) and not self._is_variable(first)
-        goes_on = token is None or token.kind in (Kind.OPERATOR, Kind.RELATION, Kind.CLOSE, Kind.BREAK, Kind.DELIMITER)
-        if self._is_variable(first) or (self._strict and not (usable and goes_on)):
-            raise UnreadableError
-        if self._depth and not (usable and goes_on):
+        at = words.end
+        token = self._tokens[at] if at < self._end else None
+        usable = not NEVER_UNITS.intersection(words.said)
+        goes_on = token is None or token.kind in _ENDING
+        inside = self._strict or self._depth > 0
+        if self._is_variable(first) or (inside and not (usable and goes_on)):
             raise UnreadableError
         if node.kind == "number":
-            _add_units(node, above_words if usable else above_words[:1], below_words if usable else [])
+            _add_units(node, words.above if usable else words.above[:1], words.below if usable else [])
         if usable and goes_on:
             self._at = at
             if token is None or token.kind is not Kind.OPERATOR or self._opens_after(at):
                 return
         self._cut = True
+
+    def _words_after(self) -> "_Words":
+        at = self._at
+        words = _Words(end=at)
+        below = after_slash = False
+        while at < self._end and at - self._at < MOST_WORDS:
+            token = self._tokens[at]
+            if token.kind is Kind.WORD:
+                word = token.text.lower()
+                if not after_slash:
+                    words.said.append(word)
+                after_slash = word == "per"
+                below = below or after_slash
+                at += 1
+                power = self._unit_power(at)
+                if not after_slash:
+                    (words.below if below else words.above).extend([word] * power)
+                at += 2 * (power > 1)
+            elif token.kind is Kind.OPERATOR and token.text == "/" and self._is_word(at + 1):
+                below = after_slash = True
+                at += 1
+            else:
+                break
+        words.end = at
+        return words
 
     def _unit_power(self, at: int) -> int:
         """The power of a unit before this place: 2 of cm^2."""
@@ -390,12 +404,12 @@ def _add_units(node: Node, above: Sequence[str], below: Sequence[str]) -> None:
         node.scale = SCALES[words[0]]
         words = words[1:]
     if words and words[0] in ("square", "sq", "cubic", "cu"):
-        node.noun = " ".join(words[:2])
+        node.nouns = frozenset([" ".join(words[:2])])
         return
     if words and (unit := UNITS.get(words[0])) and not node.percent:
         node.above = (*node.above, *[unit] * (1 + words[1:3].count(words[0])))
-    elif words:
-        node.noun = words[-1]
+    else:
+        node.nouns = frozenset(word.removesuffix("s") for word in words)
     under = [word for word in below if word not in ("a", "an", "the", "each")]
     if under and (unit := UNITS.get(under[0])):
         node.below = (unit,)

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
+from itertools import combinations
 
 from pipeline.verifiers.arithmetic.equations import Equation
 from pipeline.verifiers.arithmetic.expressions import Node, UnreadableError
@@ -33,22 +34,22 @@ _DOUBTFUL = Judgement(Fit.DOUBTFUL)
 
 
 def judge(equation: Equation, words: frozenset[str], *, loosely: bool) -> Judgement:
-    """The judgement on an equation. `words`: those of its sentence, in small letters. `loosely`: the text rounds its numbers."""
+    """The judgement on an equation. `words`: those of its sentence, in small letters. `loosely`: the text rounds numbers."""
     left, right = equation.left.node, equation.right.node
     if _is_label(equation):
         return _DOUBTFUL
     try:
-        ours = value_of(left)
-        if ours.number == value_of(right).number:
-            return Judgement(Fit.EQUAL)
+        ours, theirs = value_of(left).number, value_of(right).number
     except UnreadableError:
-        ours = None
+        return _judge_amounts(equation)
+    if ours == theirs:
+        return Judgement(Fit.EQUAL)
+    if _is_conversion(left, right):
+        return _judge_amounts(equation)
     found = _best_fit(equation, loosely)
-    if found is not Fit.APART or ours is None:
-        return Judgement(found) if ours is not None else _without_plain_value(equation)
-    if _is_meant_otherwise(equation, words, loosely):
-        return _DOUBTFUL
-    return Judgement(Fit.APART, ours.number, value_of(right).number)
+    if found is not Fit.APART:
+        return Judgement(found)
+    return _DOUBTFUL if _is_meant_otherwise(equation, words) else Judgement(Fit.APART, ours, theirs)
 
 
 def _is_label(equation: Equation) -> bool:
@@ -58,12 +59,16 @@ def _is_label(equation: Equation) -> bool:
     left, right = equation.left.node, equation.right.node
     if equation.chained or not left.is_number:
         return False
-    if equation.displayed and not left.above and not left.noun:
+    if equation.displayed and not left.above and not left.nouns:
         return False
     if _is_conversion(left, right):
         return False
     fraction = right.kind == "/" and all(part.is_number for part in right.parts)
-    return not (equation.begins and not (left.above or left.noun) and (fraction or (right.is_number and left.percent != right.percent)))
+    return not (
+        equation.begins
+        and not (left.above or left.nouns)
+        and (fraction or (right.is_number and left.percent != right.percent))
+    )
 
 
 def _is_conversion(left: Node, right: Node) -> bool:
@@ -83,24 +88,22 @@ def _best_fit(equation: Equation, loosely: bool) -> Fit:
     left, right = equation.left.node, equation.right.node
     found = Fit.APART
     for ours, theirs in _meanings(left, right):
-        for radius in (False, True):
-            rounded = partial(maybe_rounded, loosely=loosely) if radius else None
-            try:
-                fits = _fit_both(equation, ours, theirs, rounded)
-            except UnreadableError:
-                continue
-            if fits is Fit.EQUAL:
-                return Fit.EQUAL
-            if fits is Fit.DOUBTFUL:
-                found = Fit.DOUBTFUL
+        try:
+            fits = _fit_both(equation, ours, theirs, loosely)
+        except UnreadableError:
+            continue
+        if fits is Fit.EQUAL:
+            return Fit.EQUAL
+        if fits is Fit.DOUBTFUL:
+            found = Fit.DOUBTFUL
     converts = _by_conversion(equation)
     return converts if converts is Fit.EQUAL else found
 
 
-def _fit_both(equation: Equation, ours: Meaning, theirs: Meaning, rounded: object) -> Fit:
+def _fit_both(equation: Equation, ours: Meaning, theirs: Meaning, loosely: bool) -> Fit:
     left, right = equation.left.node, equation.right.node
-    extra = {"rounded": rounded} if rounded is not None else {}
-    one, other = value_of(left, ours, **extra), value_of(right, theirs, **extra)  # type: ignore[arg-type]
+    rounded = partial(maybe_rounded, loosely=loosely)
+    one, other = value_of(left, ours, rounded), value_of(right, theirs, rounded)
     units = [
         last_digit(node, percent_is_plain=meaning.percent is Percent.PLAIN)
         for node, meaning in ((right, theirs), (left, ours))
@@ -142,23 +145,24 @@ def _by_conversion(equation: Equation) -> Fit:
     return Fit.DOUBTFUL if found is not Fit.EQUAL and unit is not None and abs(ours - theirs) < unit else found
 
 
-def _without_plain_value(equation: Equation) -> Judgement:
-    """The judgement where a side has a value in units only, such as 2 hours 30 minutes, or none."""
-    if _by_conversion(equation) is not Fit.APART:
-        return Judgement(_by_conversion(equation))
-    number = equation.right.node
-    if number.is_number and len(number.above) == 1:
-        return Judgement(Fit.APART, converted(equation.left.node)[0] / number.above[0].size, number.value)
-    return _DOUBTFUL
+def _judge_amounts(equation: Equation) -> Judgement:
+    """The judgement where units decide: 2 hours = 120 minutes, and amounts such as 2 hours 30 minutes."""
+    left, right = equation.left.node, equation.right.node
+    found = _by_conversion(equation)
+    if found is not Fit.APART:
+        return Judgement(found)
+    if not right.is_number or len(right.above) != 1 or right.below or _is_working_time(left, right):
+        return _DOUBTFUL
+    return Judgement(Fit.APART, converted(left)[0] / right.above[0].size, value_of(right).number)
 
 
-def _is_meant_otherwise(equation: Equation, words: frozenset[str], loosely: bool) -> bool:
+def _is_meant_otherwise(equation: Equation, words: frozenset[str]) -> bool:
     """Whether an equation whose sides differ may be meant in another way."""
     left, right = equation.left.node, equation.right.node
     ours, theirs = value_of(left).number, value_of(right).number
     if equation.signed is not None and _agree(equation.signed, right, USUAL, USUAL):
         return True
-    if _is_running(equation, ours, loosely) or _is_read_otherwise(left, right):
+    if _is_running(equation, ours) or _is_read_otherwise(left, right):
         return True
     if _divides(left) and theirs.denominator == 1 and ours.denominator != 1 and abs(ours - theirs) < 1:
         return True
@@ -168,13 +172,11 @@ def _is_meant_otherwise(equation: Equation, words: frozenset[str], loosely: bool
         converts = _by_conversion(equation)
         if converts is Fit.EQUAL or (converts is Fit.DOUBTFUL and (_adds(left) or _adds(right))):
             return True
-        if _is_conversion(left, right):
-            return _is_working_time(left, right)
     if not ours or not theirs:
         return False
     ratio = abs(ours / theirs)
     factors = hidden_factors(words | _unit_names(left, right))
-    return ratio in factors or 1 / ratio in factors or any(_nearly(ratio, each) or _nearly(1 / ratio, each) for each in factors)
+    return any(_nearly(ratio, factor) or _nearly(1 / ratio, factor) for factor in factors)
 
 
 def _nearly(ratio: Fraction, factor: Fraction) -> bool:
@@ -185,14 +187,15 @@ def _unit_names(left: Node, right: Node) -> frozenset[str]:
     return frozenset("percent" for node in (*left.numbers(), *right.numbers()) if node.percent)
 
 
-def _is_running(equation: Equation, ours: Fraction, loosely: bool) -> bool:
+def _is_running(equation: Equation, ours: Fraction) -> bool:
     """Whether the right side goes on with the left one: 5 + 3 = 8 * 2."""
     for prefix in equation.right.prefixes[:_MOST_TRIED]:
         try:
             number = value_of(prefix)
         except UnreadableError:
             continue
-        if fit(Value(ours), number, last_digit(prefix, percent_is_plain=False), about=equation.about, divided=True) is not Fit.APART:
+        unit = last_digit(prefix, percent_is_plain=False)
+        if fit(Value(ours), number, unit, about=equation.about, divided=True) is not Fit.APART:
             return True
     return False
 
@@ -232,20 +235,21 @@ def _is_share_of_sum(node: Node) -> bool:
 
 def _is_date(node: Node) -> bool:
     """Whether it is 12/25/2020."""
-    return node.kind == node.parts[0].kind == "/" and all(each.is_number for each in (*node.parts[0].parts, node.parts[1])) if node.parts else False
+    if not node.parts or not node.kind == node.parts[0].kind == "/":
+        return False
+    return all(each.is_number for each in (*node.parts[0].parts, node.parts[1]))
 
 
 def _is_exchange(left: Node, right: Node) -> bool:
     """Whether a sum of different things is worth something else: 2 apples + 3 oranges = $7."""
-    if not _adds(left) and not _adds(right):
+    if not _adds(left):
         return False
-    numbers = (*left.numbers(), *right.numbers())
-    nouns = {_singular(each.noun) for each in numbers if each.noun}
-    return len(nouns) > 1 or (bool(nouns) and any(each.above for each in numbers))
-
-
-def _singular(noun: str) -> str:
-    return noun.removesuffix("s")
+    terms = left.numbers()
+    things = [each.nouns for each in terms if each.nouns]
+    if not things:
+        return False
+    measured = any(each.above for each in terms) or any(each.above for each in right.numbers())
+    return measured or any(not one & other for one, other in combinations(things[:_MOST_TRIED], 2))
 
 
 def _mixes_units(left: Node, right: Node) -> bool:
@@ -264,7 +268,7 @@ _WORKING_DAYS = (Fraction(5), Fraction(6))
 
 def _is_working_time(left: Node, right: Node) -> bool:
     """Whether a conversion may be of working days or weeks: 1 week = 5 days, 2 days = 16 hours."""
-    if left.kind == "sum" or right.kind == "sum":
+    if not (left.above and right.above):
         return False
     names = {left.above[0].size, right.above[0].size}
     day, hour, week = Fraction(86_400), Fraction(3600), Fraction(604_800)

@@ -9,6 +9,7 @@ from fractions import Fraction
 from pipeline.graders.math.rounding import decimal_places
 from pipeline.verifiers.arithmetic.expressions import Node
 from pipeline.verifiers.arithmetic.values import Value
+from pipeline.verifiers.arithmetic.words import words_of
 
 NEAR = Fraction(1, 20)
 """A number that is said to be approximate may be off by this share."""
@@ -45,7 +46,7 @@ def last_digit(node: Node, *, percent_is_plain: bool) -> Fraction | None:
                 return None
             base, exponent = power.parts[0].value, power.parts[1]
             size = exponent.parts[0].value if exponent.kind == "negative" else exponent.value
-            if base != 10 or size.denominator != 1 or size > 300:  # noqa: PLR2004
+            if base != 10 or size.denominator != 1 or size > 300:
                 return None
             return unit / base ** int(size) if exponent.kind == "negative" else unit * base ** int(size)
     return None
@@ -59,7 +60,7 @@ def fit(one: Value, other: Value, unit: Fraction | None, *, about: bool, divided
     distance = abs(one.number - other.number)
     if not distance or (unit is not None and unit < FLOAT_DIGIT and distance <= FLOAT_NOISE * abs(one.number)):
         return Fit.EQUAL
-    slack = one.radius + other.radius
+    slack = one.radius + (other.radius if unit is None else 0)
     if about:
         digit = _last_nonzero(other.number) if unit is not None else Fraction(0)
         size = abs(one.number)
@@ -92,7 +93,7 @@ def _last_nonzero(number: Fraction) -> Fraction:
 
 
 _EXACT_TAILS = frozenset({"125", "375", "625", "875"})
-_REPEATING = frozenset("33 66 67 16 17 83 11 22 44 55 56 77 78 88 89 14 29 28 43 42 57 71 86 85".split())
+_REPEATING = words_of("33 66 67 16 17 83 11 22 44 55 56 77 78 88 89 14 29 28 43 42 57 71 86 85")
 _REPEATING_MONEY = frozenset({"33", "66", "67"})
 _FEWEST_PLACES = 2
 

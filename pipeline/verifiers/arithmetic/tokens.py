@@ -35,7 +35,7 @@ class Kind(Enum):
 
 @dataclass(slots=True)
 class Token:
-    """A piece of text. `text` of operators and relations is their plain form. `glued`: nothing stands before it, no blank either.
+    """A piece of text. `text` of operators and relations is their plain form. `glued`: no blank stands before it.
 
     `value`, `places` (digits after the point) and `money` are for numbers. `match`: the place of the other bracket, or -1."""
 
@@ -64,36 +64,74 @@ _SYMBOLS = str.maketrans(
 
 _TOKEN = re.compile(
     r"""
-    (?P<blank>[^\S\n]+|\\[;:!,\ ]|&|~(?!=))
-  | (?P<line>\n\s*|\\\\\s*)
+    (?:[^\S\n]+|\\[;:!,\ ]|&|~(?!=))*
+    (?:(?P<line>\n\s*|\\\\\s*)
   | (?P<number>(?:\$\ ?)?(?:\d+(?:,\d+)*(?:\.\d+)*|\.\d+))
   | (?P<word>[^\W\d_]+(?:['-][^\W\d_]+)*)
   | (?P<command>\\[A-Za-z]+)
   | (?P<delimiter>\\[()\[\]]|\${1,2})
-  | (?P<break>=>|[-=]+>|[→⇒⟹∴;:"“”—]|,|\.(?!\d|\.))
+  | (?P<break>[-=]{1,3}>|[→⇒⟹∴;:"“”—]|,|\.(?!\d|\.))
   | (?P<relation>~=|!=|:=|<=|>=|={1,3}|[<>≈≅≃≤≥≠≡∼])
   | (?P<operator>\*\*|[-+*/^×·⋅∙∗÷∕⁄−–])
   | (?P<open>[(\[{])
   | (?P<close>[)\]}])
   | (?P<percent>\\?%)
   | (?P<factorial>!)
-  | (?P<bad>\\.|\.+|.)
+  | (?P<bad>\\.|\.+|.))
     """,
     re.VERBOSE | re.DOTALL,
 )
-_OPERATORS = {"×": "*", "·": "*", "⋅": "*", "∙": "*", "∗": "*", "÷": "/", "∕": "/", "⁄": "/", "−": "-", "–": "-", "**": "^"}
+_OPERATORS = {
+    "×": "*",
+    "·": "*",
+    "⋅": "*",
+    "∙": "*",
+    "∗": "*",
+    "÷": "/",
+    "∕": "/",
+    "⁄": "/",
+    "−": "-",
+    "–": "-",
+    "**": "^",
+}
 _COMMANDS = {"\\times": "*", "\\cdot": "*", "\\ast": "*", "\\div": "/"}
 _FUNCTIONS = {"\\frac": "frac", "\\dfrac": "frac", "\\tfrac": "frac", "\\cfrac": "frac", "\\sqrt": "sqrt"}
 _APPROXIMATE = frozenset({"≈", "≅", "≃", "∼", "~=", "\\approx", "\\simeq", "\\doteq"})
 _OTHER_RELATIONS = frozenset(
-    {"\\le", "\\leq", "\\ge", "\\geq", "\\ne", "\\neq", "\\equiv", "\\lt", "\\gt", "\\propto", "\\sim", "\\cong", "\\in"}
+    {
+        "\\le",
+        "\\leq",
+        "\\ge",
+        "\\geq",
+        "\\ne",
+        "\\neq",
+        "\\equiv",
+        "\\lt",
+        "\\gt",
+        "\\propto",
+        "\\sim",
+        "\\cong",
+        "\\in",
+    }
 )
 _BREAKS = frozenset(
-    {"\\quad", "\\qquad", "\\implies", "\\Rightarrow", "\\Longrightarrow", "\\rightarrow", "\\therefore", "\\because", "\\to", "\\iff"}
+    {
+        "\\quad",
+        "\\qquad",
+        "\\implies",
+        "\\Rightarrow",
+        "\\Longrightarrow",
+        "\\rightarrow",
+        "\\therefore",
+        "\\because",
+        "\\to",
+        "\\iff",
+    }
 )
 _PLAIN_NUMBER = re.compile(r"(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]*)(?:\.[0-9]+)?")
 _MOST_WORDS_KEPT = 12
-_PROSE = re.compile(r"(?:[A-Za-z]{2,}[,.;]? ){4,}(?=(?:[A-Za-z]{2,} ){4})")
+_PROSE = re.compile(r" (?:[A-Za-z]{2,}[,.;]? ){4,}(?=(?:[A-Za-z]{2,} ){4})")
+_WORD, _NUMBER = Kind.WORD, Kind.NUMBER
 _KINDS = {
     "open": Kind.OPEN, "close": Kind.CLOSE, "factorial": Kind.FACTORIAL, "delimiter": Kind.DELIMITER, "break": Kind.BREAK,
     "line": Kind.LINE, "bad": Kind.BAD,
@@ -105,6 +143,8 @@ EQUAL, ABOUT, OTHER = "=", "≈", "<"
 _ENDS = frozenset({Kind.NUMBER, Kind.CLOSE, Kind.PERCENT, Kind.FACTORIAL})
 _WORD_OPERATORS = {"plus": "+", "minus": "-", "times": "*"}
 _WORDS_BY = {"divided": "/", "multiplied": "*"}
+_READ = frozenset({"x", "percent", "per-cent", "of", "equals", "is", *_WORD_OPERATORS, *_WORDS_BY, *FRACTIONS})
+"""Words that may be part of an expression."""
 _ORDINALS = frozenset({"st", "nd", "rd", "th"})
 
 
@@ -133,39 +173,36 @@ def tokens_of(text: str) -> list[Token]:
 
 def _cut(text: str) -> list[Token]:
     found: list[Token] = []
-    blank, words, at, length = True, 0, 0, len(text)
+    words = at = 0
     before: Token | None = None
-    while at < length:
-        if words > _MOST_WORDS_KEPT and (prose := _PROSE.match(text, at)) is not None:
-            # Words far from any number. A few stay on both sides.
-            before = Token(Kind.BREAK, "", at, prose.end(), False)
-            found.append(before)
-            at, words, blank = prose.end(), 0, True
-        match = _TOKEN.match(text, at)
-        assert match is not None
-        at = match.end()
+    while (match := _TOKEN.match(text, at)) is not None:
         group = match.lastgroup
-        if group == "blank":
-            blank = True
-            continue
-        if group == "word" and (blank or before is None or before.kind is not Kind.NUMBER):
-            before = Token(Kind.WORD, match.group(), match.start(), at, not blank)
+        assert group is not None
+        start = match.start(group)
+        glued = start == at and at > 0
+        if group == "word" and (not glued or before is None or before.kind is not _NUMBER):
+            before = Token(_WORD, match.group(group), start, match.end(), glued)
             words += 1
         else:
-            before = _token(str(group), match, text, glued=not blank, before=before)
+            before = _token(group, match, text, glued=glued, before=before)
             words = 0
             if before.kind is Kind.BAD and before.text == "!=":
                 # 3!=6 is a factorial where the number touches it.
                 found.append(Token(Kind.FACTORIAL, "!", before.start, before.start + 1, True))
                 before = Token(Kind.RELATION, EQUAL, before.start + 1, before.end, True)
         found.append(before)
-        blank = False
+        at = match.end()
+        if words > _MOST_WORDS_KEPT and (prose := _PROSE.match(text, at)) is not None:
+            # Words far from any number. A few stay on both sides.
+            before = Token(Kind.BREAK, "", at, prose.end(), False)
+            found.append(before)
+            at, words = prose.end(), 0
     return found
 
 
 def _token(group: str, match: re.Match[str], text: str, *, glued: bool, before: Token | None) -> Token:
-    start, end = match.span()
-    said = match.group()
+    start, end = match.span(group)
+    said = match.group(group)
     following = text[end : end + 2]
     match group:
         case "number":
@@ -216,7 +253,14 @@ def _operator(said: str, start: int, end: int, glued: bool, before: Token | None
     if said == "**" and not (before is not None and before.kind in _ENDS and glued and following[:1].isdigit()):
         # Markdown's bold.
         return Token(Kind.BREAK, said, start, end, glued)
-    if said == "-" and glued and before is not None and before.kind is Kind.NUMBER and following.isalpha() and len(following) == 2:
+    if (
+        said == "-"
+        and glued
+        and before is not None
+        and before.kind is Kind.NUMBER
+        and following.isalpha()
+        and len(following) == 2
+    ):
         # A 10-minute call.
         return Token(Kind.WORD, said, start, end, glued)
     return Token(Kind.OPERATOR, _OPERATORS.get(said, said), start, end, glued)
@@ -232,7 +276,11 @@ def _joined(tokens: list[Token]) -> list[Token]:
     at = 0
     while at < len(tokens):
         token = tokens[at]
-        if token.kind is Kind.WORD:
+        if token.kind is _WORD:
+            if token.text.lower() not in _READ:
+                found.append(token)
+                at += 1
+                continue
             read, used = _word(tokens, at, found)
             if read is not None:
                 if read.kind is Kind.RELATION:
@@ -245,13 +293,11 @@ def _joined(tokens: list[Token]) -> list[Token]:
         elif token.kind in (Kind.DELIMITER, Kind.LINE) and found and _goes_on(found):
             at += 1
             continue
-        elif token.kind is Kind.OPERATOR and found and found[-1].kind is Kind.DELIMITER:
-            if _joins(token, tokens[at + 1 : at + 2]):
-                found.pop()
-        elif token.kind is Kind.OPEN and (end := _comment(tokens, at)):
-            if found and found[-1].kind in (*_ENDS, Kind.WORD):
-                at = end
-                continue
+        elif token.kind is Kind.OPERATOR and _joins(tokens, at, found):
+            found.pop()
+        elif token.kind is Kind.OPEN and (end := _comment(tokens, at, found)):
+            at = end
+            continue
         found.append(token)
         at += 1
     return found
@@ -270,9 +316,11 @@ def _goes_on(found: list[Token]) -> bool:
     return found[-1].kind is Kind.RELATION
 
 
-def _joins(token: Token, following: list[Token]) -> bool:
+def _joins(tokens: list[Token], at: int, found: list[Token]) -> bool:
     """Whether an operator between two formulas makes them one: $3$ * $5$."""
-    return token.text in "*/" or any(each.kind is Kind.DELIMITER for each in following)
+    if not found or found[-1].kind is not Kind.DELIMITER:
+        return False
+    return tokens[at].text in "*/" or any(each.kind is Kind.DELIMITER for each in tokens[at + 1 : at + 2])
 
 
 def _word(tokens: list[Token], at: int, found: list[Token]) -> tuple[Token | None, int]:
@@ -283,7 +331,12 @@ def _word(tokens: list[Token], at: int, found: list[Token]) -> tuple[Token | Non
     before = found[-1] if found else None
     if word == "x":
         return _times(token, before, following), 1
-    if word in FRACTIONS and following is not None and following.text.lower() == "of" and _operand_after(tokens, at + 2):
+    if (
+        word in FRACTIONS
+        and following is not None
+        and following.text.lower() == "of"
+        and _operand_after(tokens, at + 2)
+    ):
         return _part(token, FRACTIONS[word], found), 1
     if word in ("percent", "per-cent") and before is not None and before.kind is Kind.NUMBER:
         return Token(Kind.PERCENT, "%", token.start, token.end), 1
@@ -296,7 +349,12 @@ def _word(tokens: list[Token], at: int, found: list[Token]) -> tuple[Token | Non
     if before is not None and before.kind in (*_ENDS, Kind.WORD) and following is not None:
         if word in _WORD_OPERATORS and following.kind is Kind.NUMBER and (before.kind in _ENDS or word != "times"):
             return Token(Kind.OPERATOR, _WORD_OPERATORS[word], token.start, token.end), 1
-        if word in _WORDS_BY and following.text.lower() == "by" and at + 2 < len(tokens) and tokens[at + 2].kind is Kind.NUMBER:
+        if (
+            word in _WORDS_BY
+            and following.text.lower() == "by"
+            and at + 2 < len(tokens)
+            and tokens[at + 2].kind is Kind.NUMBER
+        ):
             return Token(Kind.OPERATOR, _WORDS_BY[word], token.start, following.end), 2
     return token, 1
 
@@ -330,7 +388,7 @@ def _is_share(found: list[Token]) -> bool:
         return True
     if last.kind is not Kind.NUMBER:
         return False
-    return last.value.denominator != 1 and not last.places or [each.text for each in found[-2:-1]] == ["/"]
+    return (last.value.denominator != 1 and not last.places) or [each.text for each in found[-2:-1]] == ["/"]
 
 
 def _operand_after(tokens: list[Token], at: int) -> int:
@@ -341,9 +399,9 @@ def _operand_after(tokens: list[Token], at: int) -> int:
     return at if at < len(tokens) and tokens[at].kind in (Kind.NUMBER, Kind.OPEN, Kind.FUNCTION) else 0
 
 
-def _comment(tokens: list[Token], at: int) -> int:
+def _comment(tokens: list[Token], at: int, found: list[Token]) -> int:
     """The place after a remark in brackets, such as "(initially infected)"; 0 if it is something else."""
-    if tokens[at].glued or tokens[at].text == "{":
+    if tokens[at].glued or tokens[at].text == "{" or not found or found[-1].kind not in (*_ENDS, Kind.WORD):
         return 0
     end = at + 1
     while end < len(tokens) and end - at <= 8 and tokens[end].kind is Kind.WORD and tokens[end].text.lower() != "mod":
@@ -359,6 +417,8 @@ def _matched(tokens: list[Token]) -> list[Token]:
     """The tokens with matched brackets. A bracket without another one ends an expression."""
     opened: list[int] = []
     for at, token in enumerate(tokens):
+        if token.kind is _WORD:
+            continue
         if token.kind is Kind.OPEN:
             opened.append(at)
         elif token.kind is Kind.CLOSE and opened and tokens[opened[-1]].text == _PAIRS[token.text]:

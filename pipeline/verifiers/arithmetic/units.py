@@ -12,7 +12,7 @@ class Unit:
     size: Fraction
 
 
-# Quantity -> names of one unit -> its size. Only what is exact: a month has no fixed number of weeks, so it is a quantity of years.
+# Quantity -> names of one unit -> its size. Only what is exact: a month has no fixed number of weeks, so it goes with years.
 _TABLE: dict[str, dict[str, int | Fraction]] = {
     "time": {
         "second seconds sec secs s": 1,
@@ -60,12 +60,13 @@ SCALES = {
 # Words that may stand for a factor which is not written. An equation that is wrong by this factor is doubtful.
 _FACTORS: dict[str, tuple[int, ...]] = {
     "%": (100,), "percent": (100,), "percentage": (100,), "cents": (100,), "cent": (100,), "¢": (100,), "penny": (100,),
-    "pennies": (100,), "$": (100,), "dozen": (12,), "dozens": (12,), "pair": (2,), "pairs": (2,), "couple": (2,), "couples": (2,),
-    "both": (2,), "each": (), "twice": (2,), "double": (2,), "half": (2,), "score": (20,), "gross": (144,), "quarter": (4, 25),
-    "quarters": (4, 25), "dime": (10,), "dimes": (10,), "nickel": (5,), "nickels": (5,), "hundred": (100,), "hundreds": (100,),
-    "thousand": (1000,), "thousands": (1000,), "k": (1000,), "million": (10**6,), "millions": (10**6,), "billion": (10**9,),
-    "ton": (1000, 2000), "tons": (1000, 2000), "weekday": (5,), "weekdays": (5,), "weekend": (2,), "weekends": (2,),
-    "workday": (8, 5), "workdays": (8, 5), "decade": (10,), "mph": (60,),
+    "pennies": (100,), "$": (100,), "dozen": (12,), "dozens": (12,), "pair": (2,), "pairs": (2,), "couple": (2,),
+    "couples": (2,), "both": (2,), "twice": (2,), "double": (2,), "half": (2,), "score": (20,), "gross": (144,),
+    "quarter": (4, 25), "quarters": (4, 25), "dime": (10,), "dimes": (10,), "nickel": (5,), "nickels": (5,),
+    "hundred": (100,), "hundreds": (100,), "thousand": (1000,), "thousands": (1000,), "k": (1000,), "million": (10**6,),
+    "millions": (10**6,), "billion": (10**9,), "ton": (1000, 2000), "tons": (1000, 2000), "weekday": (5,),
+    "weekdays": (5,), "weekend": (2,), "weekends": (2,), "workday": (8, 5), "workdays": (8, 5), "decade": (10,),
+    "mph": (60,),
 }  # fmt: skip
 _TIMES = (5, 7, 8, 12, 24, 28, 30, 31, 52, 60, 365, 366, 3600, 1440, 4)
 """Factors between units of time, with those of working weeks and days and of rough months."""

@@ -73,7 +73,9 @@ def value_of(node: Node, meaning: Meaning = USUAL, rounded: Callable[[Node], Fra
             left, right = node.parts
             if meaning.nested and node.kind == left.kind == "/" and not left.grouped:
                 left, right = left.parts[0], Node("/", (left.parts[1], right), grouped=True)
-            return _operate(node.kind, value_of(left, meaning, rounded), right, value_of(right, meaning, rounded), meaning, node)
+            return _operate(
+                node.kind, value_of(left, meaning, rounded), right, value_of(right, meaning, rounded), meaning, node
+            )
         case "^":
             base, exponent = (value_of(part, meaning, rounded) for part in node.parts)
             if base.radius or exponent.radius:
@@ -102,7 +104,9 @@ def converted(node: Node, meaning: Meaning = USUAL) -> tuple[Fraction, Dimension
             number, dimensions = converted(node.parts[0], meaning)
             return -number, dimensions
         case "sum":
-            return sum((converted(part, meaning)[0] for part in node.parts), _ZERO), converted(node.parts[0], meaning)[1]
+            return sum((converted(part, meaning)[0] for part in node.parts), _ZERO), converted(node.parts[0], meaning)[
+                1
+            ]
         case "+" | "-" | "*" | "/":
             return _operate_converted(node, meaning)
     number = value_of(node, meaning).number

@@ -17,6 +17,7 @@ from pipeline.verifiers.arithmetic.rounding import Fit
 from pipeline.verifiers.arithmetic.tokens import plain, tokens_of
 from pipeline.verifiers.arithmetic.words import has_other_arithmetic, is_revoked, is_unsure
 from pipeline.verifiers.base import UNKNOWN, Covers, Finding, StepInContext, StepVerdict, Verifier
+from pipeline.verifiers.sentences import in_a_line, sentence_around
 from pipeline.verifiers.settings import ArithmeticConfig
 
 TOKENS_PER_CHARACTER = 4
@@ -24,12 +25,10 @@ TOKENS_PER_CHARACTER = 4
 MOST_DOUBTED = 20
 """After so many equations that are false but doubtful a step is unknown."""
 MOST_SHOWN = 3
-_LONGEST_SHOWN = 160
-_REACH = 400
-"""Characters on both sides of an equation that may belong to its sentence."""
 _MARK = re.compile(r"<<([^<>\n]{0,200})>>")
-_SENTENCE_ENDS = (". ", "? ", "! ", "\n", ".\n")
-_LOOSE = re.compile(r"\b(?:about|approx\w*|round\w*|roughly|estimat\w*|nearly|almost)\b|≈|\\approx|\\simeq", re.IGNORECASE)
+_LOOSE = re.compile(
+    r"\b(?:about|approx\w*|round\w*|roughly|estimat\w*|nearly|almost)\b|≈|\\approx|\\simeq", re.IGNORECASE
+)
 _WORD = re.compile(r"[a-z]+|[%$¢]")
 _MOST_OF_PROBLEM = 20_000
 _PLACES = 12
@@ -71,11 +70,11 @@ class _Judged:
 
     @property
     def equation_text(self) -> str:
-        return _in_a_line(self.text[self.equation.start : self.equation.end])
+        return in_a_line(self.text[self.equation.start : self.equation.end])
 
     @property
     def sentence(self) -> str:
-        return _sentence(self.text, self.equation.start, self.equation.end)
+        return sentence_around(self.text, self.equation.start, self.equation.end)
 
 
 def _judged(text: str) -> Iterator[_Judged]:
@@ -91,7 +90,7 @@ def _judged(text: str) -> Iterator[_Judged]:
 
 def _judged_in(text: str, budget: Budget, loosely: bool) -> Iterator[_Judged]:
     for equation in equations_of(tokens_of(text), budget):
-        words = frozenset(_WORD.findall(_sentence(text, equation.start, equation.end).lower()))
+        words = frozenset(_WORD.findall(sentence_around(text, equation.start, equation.end).lower()))
         yield _Judged(text, equation, judge(equation, words, loosely=loosely))
 
 
@@ -111,18 +110,11 @@ def _has_own_arithmetic(problem: str) -> bool:
     return has_other_arithmetic(problem) or any(each.judgement.fit is Fit.APART for each in _judged(problem))
 
 
-def _sentence(text: str, start: int, end: int) -> str:
-    low, high = max(0, start - _REACH), min(len(text), end + _REACH)
-    begin = max((at + len(mark) for mark in _SENTENCE_ENDS if (at := text.rfind(mark, low, start)) >= 0), default=low)
-    ends = [at + 1 for mark in _SENTENCE_ENDS if (at := text.find(mark, end - 1, high)) >= 0]
-    return text[begin : min(ends, default=high)]
-
-
 def _evidence(judged: _Judged) -> str:
     """The equation, and what the side is that is computed."""
     equation, text, judgement = judged.equation, judged.text, judged.judgement
-    left = _in_a_line(text[equation.start : equation.middle])
-    right = _in_a_line(text[equation.after : equation.end])
+    left = in_a_line(text[equation.start : equation.middle])
+    right = in_a_line(text[equation.after : equation.end])
     if equation.left.node.is_number and not equation.right.node.is_number:
         return f"{judged.equation_text}: {right} is {_number(judgement.right)}, not {left}"
     return f"{judged.equation_text}: {left} is {_number(judgement.left)}, not {right}"
@@ -131,11 +123,6 @@ def _evidence(judged: _Judged) -> str:
 def _shown_equations(held: list[str]) -> str:
     more = f"; and {len(held) - MOST_SHOWN} more" if len(held) > MOST_SHOWN else ""
     return "; ".join(held[:MOST_SHOWN]) + more
-
-
-def _in_a_line(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= _LONGEST_SHOWN else f"{line[: _LONGEST_SHOWN - 3]}..."
 
 
 def _number(number: Fraction) -> str:
@@ -147,4 +134,4 @@ def _number(number: Fraction) -> str:
         shown = f"{'-' if number < 0 else ''}{digits[:-places]}.{digits[-places:]}"
     else:
         shown = f"{number.numerator}/{number.denominator}"
-    return _in_a_line(shown)
+    return in_a_line(shown)

@@ -34,7 +34,16 @@ def planted_steps(templates: Sequence[Template], count: int, seed: int) -> Itera
 
 def another(numbers: Numbers, right: int) -> int:
     """A number near to the right one, as people miscalculate: off by one, by a digit, by a carry."""
-    ways = [right + 1, right - 1, right + 10, right - 10, right + 2, right - 2, right + numbers.randint(3, 9), right + 100]
+    ways = [
+        right + 1,
+        right - 1,
+        right + 10,
+        right - 10,
+        right + 2,
+        right - 2,
+        right + numbers.randint(3, 9),
+        right + 100,
+    ]
     wrong = [each for each in ways if each > 0 and each != right]
     return numbers.choice(wrong)
 
