@@ -81,9 +81,10 @@ def wrong_finding(found: Any, _step: object) -> str:
     """What is wrong with a result of `Verifier.verify`, or an empty text."""
     if not isinstance(found, Finding):
         return f"it must return a Finding, but returned {found!r:.200}"
-    if not (isinstance(found.verdict, StepVerdict) and isinstance(found.covers, Covers)):
+    parts: tuple[Any, ...] = (found.verdict, found.covers, found.evidence)
+    if not (isinstance(parts[0], StepVerdict) and isinstance(parts[1], Covers)):
         return f"it must return a StepVerdict and what it covers, but returned {found!r:.200}"
-    if not isinstance(found.evidence, str) or len(found.evidence) > MOST_EVIDENCE:
+    if not isinstance(parts[2], str) or len(parts[2]) > MOST_EVIDENCE:
         return f"its evidence must be a text of at most {MOST_EVIDENCE} characters, but is {found.evidence!r:.200}"
     if found.verdict is not StepVerdict.UNKNOWN and not found.evidence.strip():
         return f"it says that a step {found.verdict} without any evidence"

@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from pipeline.verifiers.arithmetic.tokens import OF, Kind, Token
 from pipeline.verifiers.arithmetic.units import DOLLAR, SCALES, UNITS, Unit
-from pipeline.verifiers.arithmetic.words import NEVER_UNITS
+from pipeline.verifiers.arithmetic.words import FOLLOWERS, NEVER_UNITS
 
 MOST_NESTED = 20
 MOST_NUMBERS = 120
@@ -306,7 +306,7 @@ class Reader:
         usable = not NEVER_UNITS.intersection(words.said)
         goes_on = token is None or token.kind in _ENDING
         inside = self._strict or self._depth > 0
-        if self._is_variable(first) or (inside and not (usable and goes_on)):
+        if self._is_variable(first) or FOLLOWERS.intersection(words.said) or (inside and not (usable and goes_on)):
             raise UnreadableError
         if node.kind == "number":
             _add_units(node, words.above if usable else words.above[:1], words.below if usable else [])

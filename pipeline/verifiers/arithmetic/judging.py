@@ -104,14 +104,11 @@ def _fit_both(equation: Equation, ours: Meaning, theirs: Meaning, loosely: bool)
     left, right = equation.left.node, equation.right.node
     rounded = partial(maybe_rounded, loosely=loosely)
     one, other = value_of(left, ours, rounded), value_of(right, theirs, rounded)
-    units = [
-        last_digit(node, percent_is_plain=meaning.percent is Percent.PLAIN)
-        for node, meaning in ((right, theirs), (left, ours))
-    ]
-    found = fit(one, other, units[0], about=equation.about, divided=_divides(left))
-    if found is Fit.EQUAL or units[1] is None or left.places == 0:
+    found = fit(one, other, last_digit(right, theirs), about=equation.about, divided=_divides(left))
+    unit = last_digit(left, ours) if left.places else None
+    if found is Fit.EQUAL or unit is None:
         return found
-    back = fit(other, one, units[1], about=equation.about, divided=_divides(right))
+    back = fit(other, one, unit, about=equation.about, divided=_divides(right))
     return back if back is Fit.EQUAL or found is Fit.APART else found
 
 
@@ -139,7 +136,7 @@ def _by_conversion(equation: Equation) -> Fit:
     if ours == theirs:
         return Fit.EQUAL
     number = right.parts[-1] if right.kind == "sum" else right
-    unit = last_digit(number, percent_is_plain=False)
+    unit = last_digit(number)
     unit = unit * number.above[0].size if unit is not None and len(number.above) == 1 and not number.below else None
     found = fit(Value(ours), Value(theirs), unit, about=equation.about, divided=True)
     return Fit.DOUBTFUL if found is not Fit.EQUAL and unit is not None and abs(ours - theirs) < unit else found
@@ -164,7 +161,8 @@ def _is_meant_otherwise(equation: Equation, words: frozenset[str]) -> bool:
         return True
     if _is_running(equation, ours) or _is_read_otherwise(left, right):
         return True
-    if _divides(left) and theirs.denominator == 1 and ours.denominator != 1 and abs(ours - theirs) < 1:
+    whole = right.is_number and right.places == 0 and theirs.denominator == 1
+    if _divides(left) and whole and ours.denominator != 1 and abs(ours - theirs) < 1:
         return True
     if _is_exchange(left, right) or any(_is_share_of_sum(side) or _is_date(side) for side in (left, right)):
         return True
@@ -194,8 +192,7 @@ def _is_running(equation: Equation, ours: Fraction) -> bool:
             number = value_of(prefix)
         except UnreadableError:
             continue
-        unit = last_digit(prefix, percent_is_plain=False)
-        if fit(Value(ours), number, unit, about=equation.about, divided=True) is not Fit.APART:
+        if fit(Value(ours), number, last_digit(prefix), about=equation.about, divided=True) is Fit.EQUAL:
             return True
     return False
 

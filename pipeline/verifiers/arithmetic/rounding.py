@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from pipeline.graders.math.rounding import decimal_places
 from pipeline.verifiers.arithmetic.expressions import Node
-from pipeline.verifiers.arithmetic.values import Value
+from pipeline.verifiers.arithmetic.values import USUAL, Meaning, Percent, Value
 from pipeline.verifiers.arithmetic.words import words_of
 
 NEAR = Fraction(1, 20)
@@ -19,6 +19,8 @@ FLOAT_DIGIT = Fraction(1, 10**10)
 FLOAT_NOISE = Fraction(1, 10**12)
 """A number with more digits than FLOAT_DIGIT may be what a computer printed, off by this share."""
 _HUNDRED = 100
+_TEN = 10
+_LARGEST_POWER = 300
 
 
 class Fit(Enum):
@@ -29,27 +31,33 @@ class Fit(Enum):
     APART = auto()
 
 
-def last_digit(node: Node, *, percent_is_plain: bool) -> Fraction | None:
+def last_digit(node: Node, meaning: Meaning = USUAL) -> Fraction | None:
     """The worth of the last digit of a number that is written as one: of 0.25 it is 0.01. None for other expressions."""
     match node.kind:
         case "number":
             if node.value.denominator != 1 and not node.places:
                 return None
-            unit = Fraction(node.scale, 10**node.places)
-            return unit / _HUNDRED if node.percent and not percent_is_plain else unit
+            unit = Fraction(node.scale if meaning.scaled else 1, 10**node.places)
+            return unit / _HUNDRED if node.percent and meaning.percent is not Percent.PLAIN else unit
         case "negative":
-            return last_digit(node.parts[0], percent_is_plain=percent_is_plain)
+            return last_digit(node.parts[0], meaning)
         case "*":
             mantissa, power = node.parts
-            unit = last_digit(mantissa, percent_is_plain=percent_is_plain) if mantissa.kind == "number" else None
+            unit = last_digit(mantissa, meaning) if mantissa.kind == "number" else None
             if unit is None or power.kind != "^" or not all(part.is_number for part in power.parts):
                 return None
-            base, exponent = power.parts[0].value, power.parts[1]
-            size = exponent.parts[0].value if exponent.kind == "negative" else exponent.value
-            if base != 10 or size.denominator != 1 or size > 300:
-                return None
-            return unit / base ** int(size) if exponent.kind == "negative" else unit * base ** int(size)
+            return _scaled(unit, power)
     return None
+
+
+def _scaled(unit: Fraction, power: Node) -> Fraction | None:
+    """A unit times a power of ten; None for another power."""
+    base, exponent = power.parts[0].value, power.parts[1]
+    size = exponent.parts[0].value if exponent.kind == "negative" else exponent.value
+    if base != _TEN or size.denominator != 1 or size > _LARGEST_POWER:
+        return None
+    factor: Fraction = base ** int(size)
+    return unit / factor if exponent.kind == "negative" else unit * factor
 
 
 def fit(one: Value, other: Value, unit: Fraction | None, *, about: bool, divided: bool) -> Fit:
@@ -67,7 +75,7 @@ def fit(one: Value, other: Value, unit: Fraction | None, *, about: bool, divided
         if distance <= max(digit / 2, NEAR * size) + slack:
             return Fit.EQUAL
         return Fit.DOUBTFUL if distance <= max(digit, FAR * size) + slack else Fit.APART
-    if unit is not None and unit < 1:
+    if unit is not None and unit != 1:
         if distance <= unit / 2:
             return Fit.EQUAL
         cut = distance < unit and abs(other.number) < abs(one.number)

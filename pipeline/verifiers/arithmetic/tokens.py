@@ -67,7 +67,7 @@ _TOKEN = re.compile(
     (?:[^\S\n]+|\\[;:!,\ ]|&|~(?!=))*
     (?:(?P<line>\n\s*|\\\\\s*)
   | (?P<number>(?:\$\ ?)?(?:\d+(?:,\d+)*(?:\.\d+)*|\.\d+))
-  | (?P<word>[^\W\d_]+(?:['-][^\W\d_]+)*)
+  | (?P<word>[^\W\d_]{2,}(?:'[^\W\d_]+|-[^\W\d_]{2,})*|[^\W\d_](?:'[^\W\d_]+)?)
   | (?P<command>\\[A-Za-z]+)
   | (?P<delimiter>\\[()\[\]]|\${1,2})
   | (?P<break>[-=]{1,3}>|[→⇒⟹∴;:"“”—]|,|\.(?!\d|\.))
@@ -77,7 +77,8 @@ _TOKEN = re.compile(
   | (?P<close>[)\]}])
   | (?P<percent>\\?%)
   | (?P<factorial>!)
-  | (?P<bad>\\.|\.+|.))
+  | (?P<bad>\\.|\.+|.)
+  | \Z)
     """,
     re.VERBOSE | re.DOTALL,
 )
@@ -175,9 +176,7 @@ def _cut(text: str) -> list[Token]:
     found: list[Token] = []
     words = at = 0
     before: Token | None = None
-    while (match := _TOKEN.match(text, at)) is not None:
-        group = match.lastgroup
-        assert group is not None
+    while (match := _TOKEN.match(text, at)) is not None and (group := match.lastgroup) is not None:
         start = match.start(group)
         glued = start == at and at > 0
         if group == "word" and (not glued or before is None or before.kind is not _NUMBER):

@@ -129,7 +129,9 @@ def _seconds(numbers: Numbers) -> PlantedStep:
 def _kilograms(numbers: Numbers) -> PlantedStep:
     tenths = numbers.randint(11, 95)
     text = f"Its mass is {tenths // 10}.{tenths % 10} kg = @ g."
-    return _planted(CONVERSION, text, numbers.choice([tenths * 10, tenths * 100 + 100, tenths * 100 - 50]), tenths * 100)
+    return _planted(
+        CONVERSION, text, numbers.choice([tenths * 10, tenths * 100 + 100, tenths * 100 - 50]), tenths * 100
+    )
 
 
 def _mixed_time(numbers: Numbers) -> PlantedStep:
