@@ -46,7 +46,7 @@ FOUND = {
     "roots of squares": ("\\sqrt{16} + 2 = 6", "\\sqrt{16} + 2 = 7"),
     "factorials": ("5! = 120", "5! = 100"),
     "fractions in LaTeX": ("\\frac{1}{2} \\times 30 = 15", "\\dfrac12 \\cdot 30 = 16"),
-    "texts in LaTeX": ("\\[6 \\text{ eggs} \\times \\frac{1}{3} = 2 \\text{ eggs}\\]", "6 \\text{ eggs} \\div 3 = 3 \\text{ eggs}"),
+    "texts in LaTeX": ("\\[6 \\text{ eggs} \\div 3 = 2 \\text{ eggs}\\]", "6 \\text{ eggs} \\div 3 = 3 \\text{ eggs}"),
     "a box": ("5000 + 10000 = \\boxed{15000}", "5000 + 10000 = \\boxed{16000}"),
     "formulas that make one": ("$3$ * $5$ = $15$", "$3$ * $5$ = $16$"),
     "lines": ("\\[ 4 \\times 3 \\\\ = 12 \\]", "\\[ 4 \\times 3 \\\\ = 13 \\]"),

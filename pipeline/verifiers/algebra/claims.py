@@ -222,8 +222,8 @@ def _polynomial_in(ratio: Ratio, name: str) -> dict[int, Fraction] | None:
     found: dict[int, Fraction] = {}
     for term, factor in ratio.top.items():
         powers = dict(term)
-        power = powers.pop(name, 0)
-        if powers or power != int(power) or not 0 <= power <= MOST_DEGREE:
+        power = Fraction(powers.pop(name, 0))
+        if powers or power.denominator != 1 or not 0 <= power <= MOST_DEGREE:
             return None
         found[int(power)] = Fraction(factor)
     return found
@@ -241,8 +241,8 @@ def _sum_at(polynomial: Polynomial, name: str, value: Fraction) -> Fraction | No
         return None
     for term, factor in polynomial.items():
         powers = dict(term)
-        power = powers.pop(name, 0)
-        if powers or power != int(power) or abs(power) > MOST_DEGREE or (not value and power < 0):
+        power = Fraction(powers.pop(name, 0))
+        if powers or power.denominator != 1 or abs(power) > MOST_DEGREE or (not value and power < 0):
             return None
         total += factor * value ** int(power)
     return total

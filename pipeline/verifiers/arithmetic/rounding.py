@@ -43,10 +43,10 @@ def last_digit(node: Node, meaning: Meaning = USUAL) -> Fraction | None:
             return last_digit(node.parts[0], meaning)
         case "*":
             mantissa, power = node.parts
-            unit = last_digit(mantissa, meaning) if mantissa.kind == "number" else None
-            if unit is None or power.kind != "^" or not all(part.is_number for part in power.parts):
+            part = last_digit(mantissa, meaning) if mantissa.kind == "number" else None
+            if part is None or power.kind != "^" or not all(part.is_number for part in power.parts):
                 return None
-            return _scaled(unit, power)
+            return _scaled(part, power)
     return None
 
 
