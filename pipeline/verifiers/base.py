@@ -87,7 +87,7 @@ def wrong_finding(found: Any, _step: object) -> str:
     if not isinstance(parts[2], str) or len(parts[2]) > MOST_EVIDENCE:
         return f"its evidence must be a text of at most {MOST_EVIDENCE} characters, but is {found.evidence!r:.200}"
     if found.verdict is not StepVerdict.UNKNOWN and not found.evidence.strip():
-        return f"it says that a step {found.verdict} without any evidence"
+        return f"it says {found.verdict} without any evidence"
     return ""
 
 

@@ -5,8 +5,8 @@ LONG = 20_000
 
 
 def _filled(piece: str, before: str = "", after: str = " = 7") -> str:
-    room = LONG - len(before) - len(after)
-    return before + piece * (room // len(piece)) + after
+    length = LONG - len(before) - len(after)
+    return before + piece * (length // len(piece)) + after
 
 
 HOSTILE = {

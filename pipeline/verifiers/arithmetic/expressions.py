@@ -7,9 +7,9 @@ The work is bounded: by the nesting of brackets, and by a budget of tokens that 
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 
-from pipeline.verifiers.arithmetic.tokens import OF, Kind, Token
+from pipeline.verifiers.arithmetic.nodes import Node, UnreadableError
+from pipeline.verifiers.arithmetic.tokens import OF, Token, TokenKind
 from pipeline.verifiers.arithmetic.units import DOLLAR, SCALES, UNITS, Unit
 from pipeline.verifiers.arithmetic.words import FOLLOWERS, NEVER_UNITS
 
@@ -18,53 +18,10 @@ MOST_NUMBERS = 120
 """In one expression."""
 MOST_WORDS = 10
 """Words of a description such as "pieces of candy per candy block"."""
-_ENDING = frozenset({Kind.OPERATOR, Kind.RELATION, Kind.CLOSE, Kind.BREAK, Kind.DELIMITER})
+_ENDING = frozenset({TokenKind.OPERATOR, TokenKind.RELATION, TokenKind.CLOSE, TokenKind.BREAK, TokenKind.DELIMITER})
 _SHORT = 2
 """Letters that touch a number: 3ab is a product."""
 _GLUED_UNITS = frozenset({"in"})
-
-
-class UnreadableError(ValueError):
-    """The tokens are not an expression that this module reads."""
-
-
-@dataclass(slots=True)
-class Node:
-    """An expression. `kind` is an operator (+ - * / ^), `negative`, `!`, `sqrt`, `number`, or `sum`: parts of one quantity.
-
-    Of numbers: `above` and `below` are units, known ones only, `nouns` the words of other ones, and `scale` a word such
-    as million. `mixed`: a number and a fraction without a sign between, which may be a mixed number or a product. `grouped`: it
-    stood in brackets, or as a fraction. `share`: a product with the word "of"."""
-
-    kind: str
-    parts: "tuple[Node, ...]" = ()
-    value: Fraction = Fraction(0)
-    places: int = 0
-    percent: bool = False
-    money: bool = False
-    scale: int = 1
-    above: tuple[Unit, ...] = ()
-    below: tuple[Unit, ...] = ()
-    nouns: frozenset[str] = frozenset()
-    mixed: bool = False
-    grouped: bool = False
-    share: bool = False
-
-    @property
-    def is_number(self) -> bool:
-        """Whether it is one number without any operation."""
-        return self.kind == "number" or (self.kind == "negative" and self.parts[0].kind == "number")
-
-    def nodes(self) -> "list[Node]":
-        """It and all expressions in it."""
-        found = [self]
-        for node in found:
-            found.extend(node.parts)
-        return found
-
-    def numbers(self) -> "list[Node]":
-        """All numbers in it."""
-        return [node for node in self.nodes() if node.kind == "number"]
 
 
 @dataclass(slots=True)
@@ -131,7 +88,7 @@ class Reader:
     def _operator(self, among: tuple[str, ...]) -> str:
         """The operator at this place, if it goes on with the expression."""
         token = self._peek()
-        if self._cut or token is None or token.kind is not Kind.OPERATOR or token.text not in among:
+        if self._cut or token is None or token.kind is not TokenKind.OPERATOR or token.text not in among:
             return ""
         following = self._peek(1)
         if following is None or not _opens(following):
@@ -174,16 +131,16 @@ class Reader:
     def _multiplies(self, token: Token) -> bool:
         r"""Whether a token begins a factor without a sign before it: 2(3+4), (2)(3), 2\sqrt{9}, 2\frac{1}{2}."""
         before = self._tokens[self._at - 1]
-        if token.kind is Kind.OPEN and token.match >= 0:
-            return before.kind is Kind.CLOSE or (before.kind is Kind.NUMBER and token.glued)
-        return token.kind is Kind.FUNCTION and before.kind in (Kind.NUMBER, Kind.CLOSE)
+        if token.kind is TokenKind.OPEN and token.match >= 0:
+            return before.kind is TokenKind.CLOSE or (before.kind is TokenKind.NUMBER and token.glued)
+        return token.kind is TokenKind.FUNCTION and before.kind in (TokenKind.NUMBER, TokenKind.CLOSE)
 
     def _signed(self) -> Node:
         token = self._peek()
-        if token is not None and token.kind is Kind.OPERATOR and token.text in "+-":
+        if token is not None and token.kind is TokenKind.OPERATOR and token.text in "+-":
             self._at += 1
             following = self._peek()
-            if following is None or following.kind is Kind.OPERATOR:
+            if following is None or following.kind is TokenKind.OPERATOR:
                 raise UnreadableError
             node = self._power()
             return Node("negative", (node,)) if token.text == "-" else node
@@ -192,13 +149,13 @@ class Reader:
     def _power(self) -> Node:
         node = self._atom()
         while (token := self._peek()) is not None and not self._cut:
-            if token.kind is Kind.OPERATOR and token.text == "^":
+            if token.kind is TokenKind.OPERATOR and token.text == "^":
                 self._at += 1
                 node = Node("^", (node, self._exponent()))
                 if (after := self._peek()) is not None and after.text == "^":
                     raise UnreadableError
                 self._described(node)
-            elif token.kind is Kind.FACTORIAL and token.glued and self._is_factorial():
+            elif token.kind is TokenKind.FACTORIAL and token.glued and self._is_factorial():
                 self._at += 1
                 node = Node("!", (node,))
             else:
@@ -208,18 +165,24 @@ class Reader:
     def _is_factorial(self) -> bool:
         """An exclamation mark at the end of a text is a factorial in neither case: the equation is not judged."""
         after = self._tokens[self._at + 1] if self._at + 1 < len(self._tokens) else None
-        if after is None or after.kind not in (Kind.OPERATOR, Kind.RELATION, Kind.CLOSE, Kind.DELIMITER, Kind.NUMBER):
+        if after is None or after.kind not in (
+            TokenKind.OPERATOR,
+            TokenKind.RELATION,
+            TokenKind.CLOSE,
+            TokenKind.DELIMITER,
+            TokenKind.NUMBER,
+        ):
             raise UnreadableError
         return True
 
     def _exponent(self) -> Node:
         token = self._peek()
-        if token is not None and token.kind is Kind.OPERATOR and token.text == "-":
+        if token is not None and token.kind is TokenKind.OPERATOR and token.text == "-":
             self._at += 1
             return Node("negative", (self._exponent(),))
-        if token is None or token.kind not in (Kind.NUMBER, Kind.OPEN):
+        if token is None or token.kind not in (TokenKind.NUMBER, TokenKind.OPEN):
             raise UnreadableError
-        return self._group() if token.kind is Kind.OPEN else self._bare_number()
+        return self._group() if token.kind is TokenKind.OPEN else self._bare_number()
 
     def _atom(self) -> Node:
         self._budget.take()
@@ -227,15 +190,15 @@ class Reader:
         token = self._peek()
         if token is None or self._atoms > MOST_NUMBERS:
             raise UnreadableError
-        if token.kind is Kind.NUMBER:
+        if token.kind is TokenKind.NUMBER:
             return self._number()
-        if token.kind is Kind.OPEN:
+        if token.kind is TokenKind.OPEN:
             node = self._group()
-            if (after := self._peek()) is not None and after.kind is Kind.PERCENT:
+            if (after := self._peek()) is not None and after.kind is TokenKind.PERCENT:
                 raise UnreadableError
             self._described(node)
             return node
-        if token.kind is Kind.FUNCTION:
+        if token.kind is TokenKind.FUNCTION:
             self._at += 1
             if token.text == "frac":
                 node = Node("/", (self._group("{"), self._group("{")), grouped=True)
@@ -247,7 +210,7 @@ class Reader:
 
     def _group(self, bracket: str = "") -> Node:
         token = self._peek()
-        if token is None or token.kind is not Kind.OPEN or token.match < 0 or (bracket and token.text != bracket):
+        if token is None or token.kind is not TokenKind.OPEN or token.match < 0 or (bracket and token.text != bracket):
             raise UnreadableError
         self._depth += 1
         if self._depth > MOST_NESTED:
@@ -271,7 +234,7 @@ class Reader:
         if node.money:
             node.above = (DOLLAR,)
         self._add_mixed(node)
-        if (token := self._peek()) is not None and token.kind is Kind.PERCENT:
+        if (token := self._peek()) is not None and token.kind is TokenKind.PERCENT:
             self._at += 1
             node.percent = True
         parts = [node]
@@ -288,7 +251,7 @@ class Reader:
         if node.places or any(each is None for each in ahead):
             return
         top, slash, bottom = (each for each in ahead if each is not None)
-        numbers = top.kind is Kind.NUMBER and bottom.kind is Kind.NUMBER and slash.text == "/"
+        numbers = top.kind is TokenKind.NUMBER and bottom.kind is TokenKind.NUMBER and slash.text == "/"
         plain = not (top.glued or top.money or top.places or bottom.places)
         if numbers and plain and 0 < top.value < bottom.value:
             node.value += top.value / bottom.value
@@ -312,7 +275,7 @@ class Reader:
             _add_units(node, words.above if usable else words.above[:1], words.below if usable else [])
         if usable and goes_on:
             self._at = at
-            if token is None or token.kind is not Kind.OPERATOR or self._opens_after(at):
+            if token is None or token.kind is not TokenKind.OPERATOR or self._opens_after(at):
                 return
         self._cut = True
 
@@ -322,7 +285,7 @@ class Reader:
         below = after_slash = False
         while at < self._end and at - self._at < MOST_WORDS:
             token = self._tokens[at]
-            if token.kind is Kind.WORD:
+            if token.kind is TokenKind.WORD:
                 word = token.text.lower()
                 if not after_slash:
                     words.said.append(word)
@@ -333,7 +296,7 @@ class Reader:
                 if not after_slash:
                     (words.below if below else words.above).extend([word] * power)
                 at += 2 * (power > 1)
-            elif token.kind is Kind.OPERATOR and token.text == "/" and self._is_word(at + 1):
+            elif token.kind is TokenKind.OPERATOR and token.text == "/" and self._is_word(at + 1):
                 below = after_slash = True
                 at += 1
             else:
@@ -344,7 +307,7 @@ class Reader:
     def _unit_power(self, at: int) -> int:
         """The power of a unit before this place: 2 of cm^2."""
         ahead = self._tokens[at : min(at + 2, self._end)]
-        powered = len(ahead) > 1 and ahead[0].text == "^" and ahead[0].glued and ahead[1].kind is Kind.NUMBER
+        powered = len(ahead) > 1 and ahead[0].text == "^" and ahead[0].glued and ahead[1].kind is TokenKind.NUMBER
         return int(ahead[1].value) if powered and ahead[1].value in (2, 3) else 1
 
     def _opens_after(self, at: int) -> bool:
@@ -353,20 +316,20 @@ class Reader:
         return following is not None and _opens(following)
 
     def _is_word(self, at: int) -> bool:
-        return at < self._end and self._tokens[at].kind is Kind.WORD
+        return at < self._end and self._tokens[at].kind is TokenKind.WORD
 
     def _is_variable(self, at: int) -> bool:
         """Whether the word at this place is an unknown: a single letter, or letters that touch a number and are no unit."""
         token = self._tokens[at]
-        if token.kind is not Kind.WORD:
+        if token.kind is not TokenKind.WORD:
             return False
         word = token.text
         if len(word) == 1:
             return token.glued or word not in ("a", "m", "g", "s", "h", "l", "L")
         before = self._tokens[at - 1]
-        if token.glued and before.kind is Kind.CLOSE:
+        if token.glued and before.kind is TokenKind.CLOSE:
             return True
-        touches = token.glued and before.kind is Kind.NUMBER and len(word) == _SHORT
+        touches = token.glued and before.kind is TokenKind.NUMBER and len(word) == _SHORT
         return touches and not word.startswith("-") and word.lower() not in _GLUED_UNITS | UNITS.keys()
 
     def _smaller_follows(self) -> int:
@@ -376,26 +339,26 @@ class Reader:
             return 0
         skipped = 2 if second.text.lower() == "and" else 1
         number, smaller = self._peek(skipped), self._unit_at(skipped + 1)
-        if number is None or number.kind is not Kind.NUMBER or smaller is None:
+        if number is None or number.kind is not TokenKind.NUMBER or smaller is None:
             return 0
         return skipped if smaller.quantity == first.quantity and smaller.size < first.size else 0
 
     def _unit_at(self, ahead: int) -> Unit | None:
         token = self._peek(ahead)
-        return UNITS.get(token.text.lower()) if token is not None and token.kind is Kind.WORD else None
+        return UNITS.get(token.text.lower()) if token is not None and token.kind is TokenKind.WORD else None
 
 
 def _opens(token: Token) -> bool:
-    if token.kind is Kind.OPERATOR:
+    if token.kind is TokenKind.OPERATOR:
         return token.text in "+-"
-    return token.kind in (Kind.NUMBER, Kind.FUNCTION) or (token.kind is Kind.OPEN and token.match >= 0)
+    return token.kind in (TokenKind.NUMBER, TokenKind.FUNCTION) or (token.kind is TokenKind.OPEN and token.match >= 0)
 
 
 def _is_dash(token: Token, following: Token | None) -> bool:
     """Whether a minus sign with blanks around it is a dash in a sentence."""
     if token.glued or following is None:
         return following is None
-    return not following.glued and following.kind is Kind.WORD and len(following.text) > 1
+    return not following.glued and following.kind is TokenKind.WORD and len(following.text) > 1
 
 
 def _add_units(node: Node, above: Sequence[str], below: Sequence[str]) -> None:

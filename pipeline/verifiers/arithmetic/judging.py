@@ -12,7 +12,7 @@ from functools import partial
 from itertools import combinations
 
 from pipeline.verifiers.arithmetic.equations import Equation
-from pipeline.verifiers.arithmetic.expressions import Node, UnreadableError
+from pipeline.verifiers.arithmetic.nodes import Node, UnreadableError
 from pipeline.verifiers.arithmetic.rounding import Fit, fit, last_digit, maybe_rounded
 from pipeline.verifiers.arithmetic.units import Unit, hidden_factors
 from pipeline.verifiers.arithmetic.values import USUAL, Meaning, Percent, Value, converted, value_of

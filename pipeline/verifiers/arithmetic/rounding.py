@@ -7,7 +7,7 @@ from enum import Enum, auto
 from fractions import Fraction
 
 from pipeline.graders.math.rounding import decimal_places
-from pipeline.verifiers.arithmetic.expressions import Node
+from pipeline.verifiers.arithmetic.nodes import Node
 from pipeline.verifiers.arithmetic.values import USUAL, Meaning, Percent, Value
 from pipeline.verifiers.arithmetic.words import words_of
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from fractions import Fraction
 
-from pipeline.verifiers.arithmetic.expressions import Node, UnreadableError
+from pipeline.verifiers.arithmetic.nodes import Node, UnreadableError
 
 MOST_BITS = 2_000
 MOST_POWER = 200

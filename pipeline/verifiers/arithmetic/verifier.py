@@ -12,9 +12,10 @@ from functools import lru_cache
 from pipeline.graders.math.rounding import decimal_places
 from pipeline.verifiers.arithmetic.equations import Equation, equations_of
 from pipeline.verifiers.arithmetic.expressions import Budget
+from pipeline.verifiers.arithmetic.joining import tokens_of
 from pipeline.verifiers.arithmetic.judging import Judgement, judge
 from pipeline.verifiers.arithmetic.rounding import Fit
-from pipeline.verifiers.arithmetic.tokens import plain, tokens_of
+from pipeline.verifiers.arithmetic.tokens import plain
 from pipeline.verifiers.arithmetic.words import has_other_arithmetic, is_revoked, is_unsure
 from pipeline.verifiers.base import UNKNOWN, Covers, Finding, StepInContext, StepVerdict, Verifier
 from pipeline.verifiers.sentences import in_a_line, sentence_around
@@ -23,7 +24,7 @@ from pipeline.verifiers.settings import ArithmeticConfig
 TOKENS_PER_CHARACTER = 4
 """How many tokens are read at most, for each character of a step."""
 MOST_DOUBTED = 20
-"""After so many equations that are false but doubtful a step is unknown."""
+"""After more equations that are false but doubtful a step is unknown."""
 MOST_SHOWN = 3
 _MARK = re.compile(r"<<([^<>\n]{0,200})>>")
 _LOOSE = re.compile(
@@ -126,7 +127,7 @@ def _shown_equations(held: list[str]) -> str:
 
 
 def _number(number: Fraction) -> str:
-    """A number in plain digits, to so many places."""
+    """A number in plain digits, to a limited number of places."""
     if number.denominator == 1:
         shown = str(number.numerator)
     elif (places := decimal_places(number)) is not None and places <= _PLACES:

@@ -70,7 +70,8 @@ HEDGES = words_of("about approximately roughly around nearly almost approx circa
 _UNSURE = re.compile(
     r"\b(?:not|never|cannot|neither|nor|whether|suppose|supposing|assume|assuming|imagine|guess|check|checking|try|trying|verify"
     r"|must|should|instead|unless|otherwise|contradict\w*|hypothetical\w*|false|untrue|incorrect\w*|wrong\w*|mistake\w*|error"
-    r"|impossible|invalid|absurd|mod|modulo|remainder|round\w*|floor|ceil\w*|truncat\w*|nearest|base|binary|octal|hexadecimal"
+    r"|impossible|invalid|absurd|mod|modulo|remainder|round\w*|floor (?:of|function|value)|ceiling (?:of|function)"
+    r"|the floor and|truncat\w*|nearest|base|binary|octal|hexadecimal"
     r"|clock|estimate\w*|claim\w*|puzzle|typo)\b|n't\b|\?|≠|!=|\\neq?(?![A-Za-z])",
     re.IGNORECASE,
 )
