@@ -6,29 +6,31 @@ whole of it: the 2 of x^2, the 3 of 2:3, the 5 of 1,5.
 
 import re
 from dataclasses import dataclass
-from enum import Enum, auto
 from fractions import Fraction
+from typing import Final
 
 MOST_DIGITS = 60
 """A longer number is not read."""
 
 
-class TokenKind(Enum):
-    NUMBER = auto()
-    OPERATOR = auto()
-    OPEN = auto()
-    CLOSE = auto()
-    RELATION = auto()
-    WORD = auto()
-    PERCENT = auto()
-    FACTORIAL = auto()
-    FUNCTION = auto()
-    BREAK = auto()
+class TokenKind:
+    """The kinds of tokens. No enumeration: each token is compared with several, and members of one are slow to look up."""
+
+    NUMBER: Final = "number"
+    OPERATOR: Final = "operator"
+    OPEN: Final = "open"
+    CLOSE: Final = "close"
+    RELATION: Final = "relation"
+    WORD: Final = "word"
+    PERCENT: Final = "percent"
+    FACTORIAL: Final = "factorial"
+    FUNCTION: Final = "function"
+    BREAK: Final = "break"
     """What ends an expression: punctuation, implication arrows."""
-    DELIMITER = auto()
+    DELIMITER: Final = "delimiter"
     r"""\( and its like. Ends an expression, unless it stands beside a relation."""
-    LINE = auto()
-    BAD = auto()
+    LINE: Final = "line"
+    BAD: Final = "bad"
 
 
 @dataclass(slots=True)
@@ -37,7 +39,7 @@ class Token:
 
     `value`, `places` (digits after the point) and `money` are for numbers. `match`: the place of the other bracket, or -1."""
 
-    kind: TokenKind
+    kind: str
     text: str
     start: int
     end: int
@@ -60,87 +62,58 @@ _SYMBOLS = str.maketrans(
     {**{mark: f" {plain}" for mark, plain in _VULGAR.items()}, "²": "^2", "³": "^3", "\u00a0": " ", "’": "'", "％": "%"}
 )
 
-_TOKEN = re.compile(
-    r"""
-    (?:[^\S\n]+|\\[;:!,\ ]|&|~(?!=))*
-    (?:(?P<line>\n\s*|\\\\\s*)
-  | (?P<number>(?:\$\ ?)?(?:\d+(?:,\d+)*(?:\.\d+)*|\.\d+))
-  | (?P<word>[^\W\d_]{2,}(?:'[^\W\d_]+|-[^\W\d_]{2,})*|[^\W\d_](?:'[^\W\d_]+)?)
-  | (?P<command>\\[A-Za-z]+)
-  | (?P<delimiter>\\[()\[\]]|\${1,2})
-  | (?P<break>[-=]{1,3}>|[→⇒⟹∴;:"“”—]|,|\.(?!\d|\.))
-  | (?P<relation>~=|!=|:=|<=|>=|={1,3}|[<>≈≅≃≤≥≠≡∼])
-  | (?P<operator>\*\*|[-+*/^×·⋅∙∗÷∕⁄−–])
-  | (?P<open>[(\[{])
-  | (?P<close>[)\]}])
-  | (?P<percent>\\?%)
-  | (?P<factorial>!)
-  | (?P<bad>\\.|\.+|.)
-  | \Z)
-    """,
-    re.VERBOSE | re.DOTALL,
-)
-_OPERATORS = {
-    "×": "*",
-    "·": "*",
-    "⋅": "*",
-    "∙": "*",
-    "∗": "*",
-    "÷": "/",
-    "∕": "/",
-    "⁄": "/",
-    "−": "-",
-    "–": "-",
-    "**": "^",
-}
-_COMMANDS = {"\\times": "*", "\\cdot": "*", "\\ast": "*", "\\div": "/"}
-_FUNCTIONS = {"\\frac": "frac", "\\dfrac": "frac", "\\tfrac": "frac", "\\cfrac": "frac", "\\sqrt": "sqrt"}
-_APPROXIMATE = frozenset({"≈", "≅", "≃", "∼", "~=", "\\approx", "\\simeq", "\\doteq"})
-_OTHER_RELATIONS = frozenset(
-    {
-        "\\le",
-        "\\leq",
-        "\\ge",
-        "\\geq",
-        "\\ne",
-        "\\neq",
-        "\\equiv",
-        "\\lt",
-        "\\gt",
-        "\\propto",
-        "\\sim",
-        "\\cong",
-        "\\in",
-    }
-)
-_BREAKS = frozenset(
-    {
-        "\\quad",
-        "\\qquad",
-        "\\implies",
-        "\\Rightarrow",
-        "\\Longrightarrow",
-        "\\rightarrow",
-        "\\therefore",
-        "\\because",
-        "\\to",
-        "\\iff",
-    }
-)
-_PLAIN_NUMBER = re.compile(r"(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]*)(?:\.[0-9]+)?")
-_MOST_WORDS_KEPT = 12
-_PROSE = re.compile(r" (?:[A-Za-z]{2,}[,.;]? ){4,}(?=(?:[A-Za-z]{2,} ){4})")
-_WORD, _NUMBER = TokenKind.WORD, TokenKind.NUMBER
-_KINDS = {
-    "open": TokenKind.OPEN, "close": TokenKind.CLOSE, "factorial": TokenKind.FACTORIAL, "delimiter": TokenKind.DELIMITER,
-    "break": TokenKind.BREAK, "line": TokenKind.LINE, "bad": TokenKind.BAD,
-}  # fmt: skip
 OF = "of"
 """The sign of multiplication in 20% of 50."""
 EQUAL, ABOUT, OTHER = "=", "≈", "<"
 """The plain forms of relations. OTHER is any that is not judged."""
 ENDS = frozenset({TokenKind.NUMBER, TokenKind.CLOSE, TokenKind.PERCENT, TokenKind.FACTORIAL})
 """What an operand ends with."""
+_TOKEN = re.compile(
+    r"""
+    (?:[^\S\n]+|\\[;:!,\ ]|&|~(?!=))*
+    (?:(?P<word>[^\W\d_]{2,}(?:'[^\W\d_]+|-[^\W\d_]{2,})*|[^\W\d_](?:'[^\W\d_]+)?)
+  | (?P<number>(?:\$\ ?)?(?:\d+(?:,\d+)*(?:\.\d+)*|\.\d+))
+  | (?P<command>\\[A-Za-z]+)
+  | (?P<line>\n\s*|\\\\\s*)
+  | (?P<symbol>[-=]{1,3}>|={1,3}|[~!:<>]=|\*\*|\$\$|\.+|\\.|.)
+  | \Z)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_WORD_GROUP, _NUMBER_GROUP = _TOKEN.groupindex["word"], _TOKEN.groupindex["number"]
+_SYMBOLS_OF: dict[str, tuple[str, ...]] = {
+    TokenKind.OPEN: ("(", "[", "{"),
+    TokenKind.CLOSE: (")", "]", "}"),
+    TokenKind.FACTORIAL: ("!",),
+    TokenKind.DELIMITER: ("\\(", "\\)", "\\[", "\\]", "$", "$$"),
+    TokenKind.BREAK: (
+        *("=>", "==>", "===>", "->", "-->", "--->", "→", "⇒", "⟹", "∴", ";", ":", ",", ".", '"', "“", "”", "—"),
+        *("\\quad", "\\qquad", "\\implies", "\\Rightarrow", "\\Longrightarrow", "\\rightarrow", "\\therefore", "\\because", "\\to", "\\iff"),
+    ),
+}  # fmt: skip
+_PLAIN_FORMS: dict[str, dict[str, tuple[str, ...]]] = {
+    TokenKind.OPERATOR: {
+        "+": ("+",), "-": ("−", "–"), "^": ("^",), "*": ("*", "×", "·", "⋅", "∙", "∗", "\\times", "\\cdot", "\\ast"),
+        "/": ("/", "÷", "∕", "⁄", "\\div"),
+    },
+    TokenKind.RELATION: {
+        EQUAL: ("=", "==", "==="),
+        ABOUT: ("≈", "≅", "≃", "∼", "~=", "\\approx", "\\simeq", "\\doteq"),
+        OTHER: (
+            *("<", ">", "<=", ">=", ":=", "!=", "≤", "≥", "≠", "≡", "\\le", "\\leq", "\\ge", "\\geq", "\\ne", "\\neq"),
+            *("\\equiv", "\\lt", "\\gt", "\\propto", "\\sim", "\\cong", "\\in"),
+        ),
+    },
+    TokenKind.FUNCTION: {"frac": ("\\frac", "\\dfrac", "\\tfrac", "\\cfrac"), "sqrt": ("\\sqrt",)},
+}  # fmt: skip
+_FIXED = {said: (kind, said) for kind, symbols in _SYMBOLS_OF.items() for said in symbols} | {
+    said: (kind, form) for kind, forms in _PLAIN_FORMS.items() for form, symbols in forms.items() for said in symbols
+}
+"""What is read in the same way wherever it stands: its kind and its plain form."""
+_PLAIN_NUMBER = re.compile(r"(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]*)(?:\.[0-9]+)?")
+_MOST_WORDS_KEPT = 12
+_PROSE = re.compile(r" (?:[A-Za-z]{2,}[,.;]? ){4,}(?=(?:[A-Za-z]{2,} ){4})")
+_PAIR = 2
 _ORDINALS = frozenset({"st", "nd", "rd", "th"})
 
 
@@ -167,21 +140,26 @@ def cut(text: str) -> list[Token]:
     found: list[Token] = []
     words = at = 0
     before: Token | None = None
-    while (match := _TOKEN.match(text, at)) is not None and (group := match.lastgroup) is not None:
-        start = match.start(group)
-        glued = start == at and at > 0
-        if group == "word" and (not glued or before is None or before.kind is not _NUMBER):
-            before = Token(_WORD, match.group(group), start, match.end(), glued)
-            words += 1
+    while (match := _TOKEN.match(text, at)) is not None and (group := match.lastindex) is not None:
+        start, end = match.span(group)
+        said = text[start:end]
+        glued = start == at > 0
+        words = words + 1 if group == _WORD_GROUP else 0
+        if group == _NUMBER_GROUP:
+            before = _number(said, start, end, glued, before, text[end : end + 2])
+        elif group == _WORD_GROUP:
+            ordinal = glued and before is not None and before.kind is TokenKind.NUMBER and said in _ORDINALS
+            before = Token(TokenKind.BAD if ordinal else TokenKind.WORD, said, start, end, glued)
+        elif said == "!=" and glued and before is not None and before.kind is TokenKind.NUMBER:
+            # 3!=6 is a factorial where the number touches it.
+            found.append(Token(TokenKind.FACTORIAL, "!", start, start + 1, True))
+            before = Token(TokenKind.RELATION, EQUAL, start + 1, end, True)
+        elif (fixed := _FIXED.get(said)) is not None:
+            before = Token(fixed[0], fixed[1], start, end, glued)
         else:
-            before = _token(group, match, text, glued=glued, before=before)
-            words = 0
-            if before.kind is TokenKind.BAD and before.text == "!=":
-                # 3!=6 is a factorial where the number touches it.
-                found.append(Token(TokenKind.FACTORIAL, "!", before.start, before.start + 1, True))
-                before = Token(TokenKind.RELATION, EQUAL, before.start + 1, before.end, True)
+            before = _symbol(said, start, end, glued, before, text[end : end + 2])
         found.append(before)
-        at = match.end()
+        at = end
         if words > _MOST_WORDS_KEPT and (prose := _PROSE.match(text, at)) is not None:
             # Words far from any number. A few stay on both sides.
             before = Token(TokenKind.BREAK, "", at, prose.end(), False)
@@ -190,30 +168,24 @@ def cut(text: str) -> list[Token]:
     return found
 
 
-def _token(group: str, match: re.Match[str], text: str, *, glued: bool, before: Token | None) -> Token:
-    start, end = match.span(group)
-    said = match.group(group)
-    following = text[end : end + 2]
-    match group:
-        case "number":
-            return _number(said, start, end, glued, before, following)
-        case "word":
-            return Token(TokenKind.BAD if said in _ORDINALS else TokenKind.WORD, said, start, end, glued)
-        case "command":
-            return _command(said, start, end, glued)
-        case "relation":
-            if said == "!=" and glued and before is not None and before.kind is TokenKind.NUMBER:
-                return Token(TokenKind.BAD, said, start, end, glued)
-            plain_form = ABOUT if said in _APPROXIMATE else EQUAL if set(said) == {"="} else OTHER
-            return Token(TokenKind.RELATION, plain_form, start, end, glued)
-        case "operator":
-            return _operator(said, start, end, glued, before, following)
-        case "percent":
-            # 17 % 5 and 17%5 are remainders.
-            return Token(
-                TokenKind.BAD if _is_remainder(following, glued) else TokenKind.PERCENT, "%", start, end, glued
-            )
-    return Token(_KINDS[group], "\n" if group == "line" else said, start, end, glued)
+def _symbol(said: str, start: int, end: int, glued: bool, before: Token | None, following: str) -> Token:
+    """A token whose neighbours decide what it is, or a BAD one."""
+    after_operand = glued and before is not None and before.kind in ENDS
+    if said[0] == "\n" or said[:2] == "\\\\":
+        return Token(TokenKind.LINE, "\n", start, end, glued)
+    if said == "**":
+        # Markdown's bold, or a power.
+        power = after_operand and following[:1].isdigit()
+        return Token(TokenKind.OPERATOR if power else TokenKind.BREAK, "^" if power else said, start, end, glued)
+    if said == "-":
+        # A 10-minute call.
+        joins = glued and before is not None and before.kind is TokenKind.NUMBER and len(following) == _PAIR
+        return Token(TokenKind.WORD if joins and following.isalpha() else TokenKind.OPERATOR, said, start, end, glued)
+    if said == "%":
+        # 17 % 5 and 17%5 are remainders.
+        remainder = following[:1].isdigit() or (not glued and following.strip()[:1].isdigit())
+        return Token(TokenKind.BAD if remainder else TokenKind.PERCENT, said, start, end, glued)
+    return Token(TokenKind.BAD, said, start, end, glued)
 
 
 def _number(said: str, start: int, end: int, glued: bool, before: Token | None, following: str) -> Token:
@@ -222,7 +194,7 @@ def _number(said: str, start: int, end: int, glued: bool, before: Token | None, 
     touched = (
         glued and before is not None and before.kind in (TokenKind.WORD, TokenKind.BAD, TokenKind.NUMBER) and not money
     )
-    proportion = len(following) == 2 and following[0] == ":" and following[1].isdigit()
+    proportion = len(following) == _PAIR and following[0] == ":" and following[1].isdigit()
     ratio = before is not None and before.text == ":" and glued and before.glued
     if touched and before is not None and before.kind is TokenKind.WORD and before.text in ("x", "X") and before.glued:
         touched = False
@@ -231,34 +203,3 @@ def _number(said: str, start: int, end: int, glued: bool, before: Token | None, 
     whole, _, decimals = digits.replace(",", "").partition(".")
     value = Fraction(int(whole + decimals), 10 ** len(decimals)) if decimals else Fraction(int(whole))
     return Token(TokenKind.NUMBER, said, start, end, glued, value, len(decimals), money)
-
-
-def _command(said: str, start: int, end: int, glued: bool) -> Token:
-    if said in _COMMANDS:
-        return Token(TokenKind.OPERATOR, _COMMANDS[said], start, end, glued)
-    if said in _FUNCTIONS:
-        return Token(TokenKind.FUNCTION, _FUNCTIONS[said], start, end, glued)
-    if said in _APPROXIMATE or said in _OTHER_RELATIONS:
-        return Token(TokenKind.RELATION, ABOUT if said in _APPROXIMATE else OTHER, start, end, glued)
-    return Token(TokenKind.BREAK if said in _BREAKS else TokenKind.BAD, said, start, end, glued)
-
-
-def _operator(said: str, start: int, end: int, glued: bool, before: Token | None, following: str) -> Token:
-    if said == "**" and not (before is not None and before.kind in ENDS and glued and following[:1].isdigit()):
-        # Markdown's bold.
-        return Token(TokenKind.BREAK, said, start, end, glued)
-    if (
-        said == "-"
-        and glued
-        and before is not None
-        and before.kind is TokenKind.NUMBER
-        and following.isalpha()
-        and len(following) == 2
-    ):
-        # A 10-minute call.
-        return Token(TokenKind.WORD, said, start, end, glued)
-    return Token(TokenKind.OPERATOR, _OPERATORS.get(said, said), start, end, glued)
-
-
-def _is_remainder(following: str, glued: bool) -> bool:
-    return following[:1].isdigit() or (not glued and following.strip()[:1].isdigit())
