@@ -117,6 +117,9 @@ LEFT_ALONE = {
     "two numbers without a sign": "2400 / 200 = 13 200-kilobyte videos",
     "a factorial or an exclamation": "3 + 4 = 8!",
     "no value": "1/0 = 5, 0/0 = 1, 0^0 = 1",
+    "a square of a negative number": "-3^2 = 9",
+    "a clock": "9 am + 4 hours = 1 pm, and at 11 pm it is 11 + 2 = 1",
+    "an inclusive count": "Pages 10 to 20 are 20 - 10 = 11 pages, inclusive.",
     "a remark": "see (2) 5 + 3 = 9 2",
 }  # fmt: skip
 

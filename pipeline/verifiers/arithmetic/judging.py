@@ -29,7 +29,12 @@ class Judgement:
     right: Fraction = Fraction(0)
 
 
-_OTHER_MEANINGS = (Meaning(from_left=True), Meaning(mixed_is_product=True), Meaning(nested=True))
+_OTHER_MEANINGS = (
+    Meaning(from_left=True),
+    Meaning(mixed_is_product=True),
+    Meaning(nested=True),
+    Meaning(signed_base=True),
+)
 _DOUBTFUL = Judgement(Fit.DOUBTFUL)
 
 
@@ -198,7 +203,8 @@ def _is_running(equation: Equation, ours: Fraction) -> bool:
 
 
 def _is_read_otherwise(left: Node, right: Node) -> bool:
-    """Whether both sides agree if operators have no precedence, if 3 / 1/4 is 3 / (1/4), or if a mixed number is a product."""
+    """Whether both sides agree if operators have no precedence, if 3 / 1/4 is 3 / (1/4), if -3^2 is 9, or if a mixed
+    number is a product."""
     return any(
         _agree(left, right, ours, theirs)
         for other in _OTHER_MEANINGS

@@ -88,7 +88,8 @@ _SYMBOLS_OF: dict[str, tuple[str, ...]] = {
     TokenKind.DELIMITER: ("\\(", "\\)", "\\[", "\\]", "$", "$$"),
     TokenKind.BREAK: (
         *("=>", "==>", "===>", "->", "-->", "--->", "→", "⇒", "⟹", "∴", ";", ":", ",", ".", '"', "“", "”", "—"),
-        *("\\quad", "\\qquad", "\\implies", "\\Rightarrow", "\\Longrightarrow", "\\rightarrow", "\\therefore", "\\because", "\\to", "\\iff"),
+        *("\\quad", "\\qquad"),
+        *("\\implies", "\\Rightarrow", "\\Longrightarrow", "\\rightarrow", "\\therefore", "\\because", "\\to", "\\iff"),
     ),
 }  # fmt: skip
 _PLAIN_FORMS: dict[str, dict[str, tuple[str, ...]]] = {

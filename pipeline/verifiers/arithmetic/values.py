@@ -30,13 +30,14 @@ class Percent(Enum):
 @dataclass(frozen=True, slots=True)
 class Meaning:
     """A way to read expressions. `scaled`: million and its like multiply. `from_left`: operators have no precedence.
-    `nested`: 3 / 1/4 is 3 / (1/4)."""
+    `nested`: 3 / 1/4 is 3 / (1/4). `signed_base`: -3^2 is 9."""
 
     percent: Percent = Percent.HUNDREDTHS
     scaled: bool = True
     from_left: bool = False
     mixed_is_product: bool = False
     nested: bool = False
+    signed_base: bool = False
 
 
 USUAL = Meaning()
@@ -68,6 +69,8 @@ def value_of(node: Node, meaning: Meaning = USUAL, rounded: Callable[[Node], Fra
             return Value(node.value * factor, rounded(node) * factor)
         case "negative":
             inner = value_of(node.parts[0], meaning, rounded)
+            if meaning.signed_base and node.parts[0].kind == "^" and value_of(node.parts[0].parts[1]).number % 2 == 0:
+                return inner
             return Value(-inner.number, inner.radius)
         case "+" | "-" | "*" | "/":
             left, right = node.parts

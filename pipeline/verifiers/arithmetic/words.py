@@ -72,7 +72,7 @@ _UNSURE = re.compile(
     r"|must|should|instead|unless|otherwise|contradict\w*|hypothetical\w*|false|untrue|incorrect\w*|wrong\w*|mistake\w*|error"
     r"|impossible|invalid|absurd|mod|modulo|remainder|round\w*|floor (?:of|function|value)|ceiling (?:of|function)"
     r"|the floor and|truncat\w*|nearest|base|binary|octal|hexadecimal"
-    r"|clock|estimate\w*|claim\w*|puzzle|typo)\b|n't\b|\?|≠|!=|\\neq?(?![A-Za-z])",
+    r"|clock|[ap]\.?m|noon|midnight|inclusive\w*|estimate\w*|claim\w*|puzzle|typo)\b|n't\b|\?|≠|!=|\\neq?(?![A-Za-z])",
     re.IGNORECASE,
 )
 _REVOKED = re.compile(
