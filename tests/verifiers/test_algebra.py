@@ -80,7 +80,7 @@ def test_evidence_says_what_is_wrong() -> None:
         finding("algebra", "2x + 3 = 7, so x = 3.").evidence == "x = 3: with x = 3 the sides of 2x + 3 = 7 are 9 and 7"
     )
     said = finding("algebra", "Expanding, (x+1)^2 = x^2 + 3x + 1.").evidence
-    assert said == "(x+1)^2 = x^2 + 3x + 1: the two sides differ by -1x"
+    assert said == "(x+1)^2 = x^2 + 3x + 1: the two sides differ by -x"
     assert finding("algebra", "2x + 3 = 7, so x = 2.").evidence == "x = 2 solves 2x + 3 = 7"
 
 

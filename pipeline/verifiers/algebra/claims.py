@@ -111,7 +111,9 @@ def _degree(term: Monomial) -> Coefficient:
 
 def _term(term: Monomial, factor: Coefficient) -> str:
     names = "".join(name if power == 1 else f"{name}^{power}" for name, power in term)
-    return names if factor == 1 and names else f"{factor}{names}"
+    if names and abs(factor) == 1:
+        return names if factor > 0 else f"-{names}"
+    return f"({factor}){names}" if names and factor.denominator != 1 else f"{factor}{names}"
 
 
 def _name(side: Side) -> str:
