@@ -19,8 +19,9 @@ from pipeline.graders.registry import GRADERS
 from pipeline.judges.registry import JUDGES
 from pipeline.scorers.registry import SCORERS
 from pipeline.searches.registry import SEARCHES
+from pipeline.verifiers.registry import VERIFIERS
 
-REGISTRIES: tuple[Registry[Any], ...] = (ESTIMATORS, GRADERS, ENGINES, EXPORTS, SCORERS, JUDGES, SEARCHES)
+REGISTRIES: tuple[Registry[Any], ...] = (ESTIMATORS, GRADERS, ENGINES, EXPORTS, SCORERS, JUDGES, SEARCHES, VERIFIERS)
 CHOSEN_BY = {"name", "kind", "format", "method", "estimator", "policy", "grader", "implementation"}
 """What a name would be compared with: `config.name`, `row["estimator"]`."""
 _LOOKS_UP = {"getattr", "get"}

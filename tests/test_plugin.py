@@ -485,6 +485,41 @@ def test_a_picker_of_a_plug_in_grows_a_run_and_its_mistakes_name_it(site: Path, 
 
 
 @pytest.mark.ray
+def test_a_verifier_of_a_plug_in_is_asked_and_its_mistakes_name_it(site: Path, tmp_path: Path) -> None:
+    script = """
+from pipeline.core.errors import PluginError
+from pipeline.verifiers.base import StepInContext
+from pipeline.verifiers.registry import VERIFIERS, verifier_for, verifier_named
+
+def asked(step):
+    return StepInContext(problem="", earlier=(), step=step)
+
+for letters in (4, 5):
+    found = verifier_named("letters").verify(asked(f"The word tree has {letters} letters."))
+    print(found.verdict, found.covers, found.evidence)
+try:
+    verifier_for(VERIFIERS.settings("letters")(silent=True)).verify(asked("The word tree has 5 letters."))
+except PluginError as error:
+    print(error)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=tmp_path,
+        env={**os.environ, **surroundings(site)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        "holds whole tree has 4 letters",
+        "refuted whole tree has 4 letters",
+        "verifier letters of stepvalue-example 1.0 (stepvalue.verifiers: letters = stepvalue_example.letters:Letters) failed "
+        "in verify: it says refuted without any evidence",
+    ]
+
+
 def test_a_witness_of_a_plug_in_refutes_steps_and_is_missed_by_name(site: Path, tmp_path: Path) -> None:
     sums = [
         {

@@ -58,7 +58,7 @@ def extended(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_contributings_examples_pass_lint(tools: Sequence[Sequence[str]], extended: Path) -> None:
     files = [path for kind, path, _ in BLOCK.findall((ROOT / "CONTRIBUTING.md").read_text("utf-8")) if kind == "file"]
     modules = [path for path in files if path.endswith(".py")]
-    assert len(modules) == 9
+    assert len(modules) == 10
     shutil.copy(ROOT / "pyproject.toml", extended)
     for words in tools:
         done = subprocess.run(
@@ -122,6 +122,28 @@ def test_contributings_examples_label_and_export(extended: Path, tmp_path: Path)
     assert promoted.height == 5
     assert promoted["gain"].min() >= 0.2  # type: ignore[operator]
     assert "- `counted.most`: `1`\n" in (tmp_path / "out" / "README.md").read_text()
+
+
+def test_contributings_verifier_verifies(extended: Path, tmp_path: Path) -> None:
+    script = """
+from pipeline.verifiers.base import StepInContext
+from pipeline.verifiers.registry import verifier_named
+for step in ("12 is even.", "12 is odd.", "12 is large."):
+    found = verifier_named("evens").verify(StepInContext(problem="", earlier=(), step=step))
+    print(found.verdict, found.evidence)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(extended), str(ROOT)])},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    reason = "12 divided by 2 leaves 0"
+    assert done.stdout.splitlines() == [f"holds {reason}", f"refuted {reason}", "unknown "]
 
 
 def test_nobody_outside_a_registry_asks_for_a_name() -> None:

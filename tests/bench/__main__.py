@@ -44,6 +44,7 @@ from tests.bench.store import store
 from tests.bench.straightforward.against import straightforward
 from tests.bench.sweep import sweep
 from tests.bench.tiny import tiny
+from tests.bench.verify_arithmetic import verify_arithmetic
 
 THROUGHPUT: dict[str, Callable[[], None]] = {
     "control": control_plane,
@@ -52,6 +53,7 @@ THROUGHPUT: dict[str, Callable[[], None]] = {
 }
 OTHERS: dict[str, Callable[[], None]] = {
     "grading": grading,
+    "verify-arithmetic": verify_arithmetic,
     "programs": programs,
     "store": store,
     "growth": growth,

@@ -1,0 +1,1 @@
+"""Finds equations of plain numbers in a step and judges them with exact fractions."""

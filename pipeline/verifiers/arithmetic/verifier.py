@@ -1,0 +1,138 @@
+"""The verifier `arithmetic`: a step is refuted by a false equation of plain numbers. Pure.
+
+It never proves a whole step: that all equations of a step hold is no evidence for the step.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+from pipeline.graders.math.rounding import decimal_places
+from pipeline.verifiers.arithmetic.equations import Equation, equations_of
+from pipeline.verifiers.arithmetic.expressions import Budget
+from pipeline.verifiers.arithmetic.joining import tokens_of
+from pipeline.verifiers.arithmetic.judging import Judgement, judge
+from pipeline.verifiers.arithmetic.rounding import Fit
+from pipeline.verifiers.arithmetic.tokens import plain
+from pipeline.verifiers.arithmetic.words import has_other_arithmetic, is_revoked, is_unsure
+from pipeline.verifiers.base import UNKNOWN, Covers, Finding, StepInContext, StepVerdict, Verifier
+from pipeline.verifiers.sentences import in_a_line, sentence_around
+from pipeline.verifiers.settings import ArithmeticConfig
+
+TOKENS_PER_CHARACTER = 4
+"""How many tokens are read at most, for each character of a step."""
+MOST_DOUBTED = 20
+"""After more equations that are false but doubtful a step is unknown."""
+MOST_SHOWN = 3
+_MARK = re.compile(r"<<([^<>\n]{0,200})>>")
+_LOOSE = re.compile(
+    r"\b(?:about|approx\w*|round\w*|roughly|estimat\w*|nearly|almost)\b|≈|\\approx|\\simeq", re.IGNORECASE
+)
+_WORD = re.compile(r"[a-z]+|[%$¢]")
+_MOST_OF_PROBLEM = 20_000
+_PLACES = 12
+
+
+class Arithmetic(Verifier):
+    """Equations of plain numbers: chains, percent, units, calculator marks, LaTeX. Exact; roundings by the digits written."""
+
+    Config = ArithmeticConfig
+    settings: ArithmeticConfig
+
+    def verify(self, step: StepInContext) -> Finding:
+        if len(step.step) > self.settings.most_characters or not any(mark in step.step for mark in "=≈≅≃∼~\\q"):
+            return UNKNOWN
+        held: list[str] = []
+        doubted = 0
+        for judged in _judged(step.step):
+            if judged.judgement.fit is Fit.EQUAL:
+                held.append(judged.equation_text)
+            elif judged.judgement.fit is Fit.APART:
+                if _is_doubtful(step, judged):
+                    doubted += 1
+                    if doubted > MOST_DOUBTED:
+                        break
+                else:
+                    return Finding(verdict=StepVerdict.REFUTED, evidence=_evidence(judged))
+        if not held:
+            return UNKNOWN
+        return Finding(verdict=StepVerdict.HOLDS, evidence=_shown_equations(held), covers=Covers.PART)
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """An equation with its judgement, in the text that it was read from."""
+
+    text: str
+    equation: Equation
+    judgement: Judgement
+
+    @property
+    def equation_text(self) -> str:
+        return in_a_line(self.text[self.equation.start : self.equation.end])
+
+    @property
+    def sentence(self) -> str:
+        return sentence_around(self.text, self.equation.start, self.equation.end)
+
+
+def _judged(text: str) -> Iterator[_Judged]:
+    """The equations of a text, first those in calculator marks."""
+    loosely = _LOOSE.search(text) is not None
+    budget = Budget(left=TOKENS_PER_CHARACTER * len(text))
+    if "<<" in text:
+        for mark in _MARK.findall(text):
+            yield from _judged_in(plain(mark), budget, loosely)
+        text = _MARK.sub("", text)
+    yield from _judged_in(plain(text), budget, loosely)
+
+
+def _judged_in(text: str, budget: Budget, loosely: bool) -> Iterator[_Judged]:
+    for equation in equations_of(tokens_of(text), budget):
+        words = frozenset(_WORD.findall(sentence_around(text, equation.start, equation.end).lower()))
+        yield _Judged(text, equation, judge(equation, words, loosely=loosely))
+
+
+def _is_doubtful(step: StepInContext, judged: _Judged) -> bool:
+    """Whether a false equation may be denied, assumed, asked for, quoted or of another arithmetic."""
+    return (
+        is_unsure(judged.sentence)
+        or is_revoked(step.step)
+        or has_other_arithmetic(step.step)
+        or _has_own_arithmetic(step.problem[:_MOST_OF_PROBLEM])
+    )
+
+
+@lru_cache(maxsize=64)
+def _has_own_arithmetic(problem: str) -> bool:
+    """Whether a problem speaks of another arithmetic, or states a false equation, which its solutions quote."""
+    return has_other_arithmetic(problem) or any(each.judgement.fit is Fit.APART for each in _judged(problem))
+
+
+def _evidence(judged: _Judged) -> str:
+    """The equation, and what the side is that is computed."""
+    equation, text, judgement = judged.equation, judged.text, judged.judgement
+    left = in_a_line(text[equation.start : equation.middle])
+    right = in_a_line(text[equation.after : equation.end])
+    if equation.left.node.is_number and not equation.right.node.is_number:
+        return f"{judged.equation_text}: {right} is {_number(judgement.right)}, not {left}"
+    return f"{judged.equation_text}: {left} is {_number(judgement.left)}, not {right}"
+
+
+def _shown_equations(held: list[str]) -> str:
+    more = f"; and {len(held) - MOST_SHOWN} more" if len(held) > MOST_SHOWN else ""
+    return "; ".join(held[:MOST_SHOWN]) + more
+
+
+def _number(number: Fraction) -> str:
+    """A number in plain digits, to a limited number of places."""
+    if number.denominator == 1:
+        shown = str(number.numerator)
+    elif (places := decimal_places(number)) is not None and places <= _PLACES:
+        digits = f"{abs(number.numerator) * 10**places // number.denominator:0{places + 1}d}"
+        shown = f"{'-' if number < 0 else ''}{digits[:-places]}.{digits[-places:]}"
+    else:
+        shown = f"{number.numerator}/{number.denominator}"
+    return in_a_line(shown)

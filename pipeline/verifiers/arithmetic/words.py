@@ -1,0 +1,105 @@
+"""The words around an equation that decide what it is: what cannot be a unit, what changes a number, what makes it doubtful."""
+
+import re
+from fractions import Fraction
+
+_PARTS = {"half": 2, "third": 3, "quarter": 4, "fourth": 4, "fifth": 5, "sixth": 6, "eighth": 8, "tenth": 10}
+FRACTIONS = {word + end: Fraction(1, size) for word, size in _PARTS.items() for end in ("", "s")} | {
+    "one-half": Fraction(1, 2),
+    "one-third": Fraction(1, 3),
+    "two-thirds": Fraction(2, 3),
+    "one-quarter": Fraction(1, 4),
+    "one-fourth": Fraction(1, 4),
+    "three-quarters": Fraction(3, 4),
+    "three-fourths": Fraction(3, 4),
+    "one-fifth": Fraction(1, 5),
+    "two-fifths": Fraction(2, 5),
+}
+"""Words that are a factor where "of" follows: half of 30."""
+
+
+def words_of(text: str) -> frozenset[str]:
+    """The words of a text."""
+    return frozenset(text.split())
+
+
+DETERMINERS = words_of(
+    "the a an all his her their its our my your those these that this remaining total original other"
+)
+"""Words between "of" and its number: 20% of the remaining 50."""
+
+NEVER_UNITS = words_of(
+    """is are was were be been am has have had will would can could should may might must do does did so then thus therefore
+    hence because since if when while but and or nor not plus minus times divided multiplied which who whose whom that he
+    she it they we i you there here gives makes equals get gets got means than as"""
+)
+"""Words that no description of a unit has: in "10 rows of corn stalks * 9" there is a unit, in "10 is 5 * 9" there is none."""
+
+CHANGERS = words_of(
+    """twice double triple quadruple thrice times over plus minus than percent negative minus point squared cubed root sqrt
+    cube square log ln lg exp sin cos tan sec csc cot arcsin arccos arctan max min gcd lcm hcf average mean median mode
+    sum product difference quotient ratio base floor ceil ceiling round mod modulo abs det half third quarter between
+    versus vs choose factorial except without subtract add multiply divide"""
+)
+"""A number after one of these is only part of what the equation is about."""
+
+CHANGERS_OF = CHANGERS | words_of(
+    """thirds quarters halves fourth fourths fifth fifths sixth sixths seventh sevenths eighth eighths ninth ninths tenth
+    tenths fraction percentage share part portion multiple power logarithm factor one-third two-thirds three-quarters one-
+    half three-fourths one-fourth one-quarter"""
+)
+"""The same before "of": a third of 5 + 4."""
+
+CONTINUERS = words_of("times plus minus of over by divided multiplied to or")
+"""A number before one of these and another number is only the first part of a result: 3 times 5."""
+
+FOLLOWERS = words_of("point squared cubed r remainder remainders rem mod modulo")
+"""A number before one of these is only the first part of a result: 3 remainder 2."""
+
+LABELS = words_of(
+    """step day week month year grade case problem question part chapter figure equation round group team room page number
+    option line item table example section level box bag class row column no q phase stage lesson test quiz game trip
+    route bus ex exercise method approach scenario person worker friend january february march april may june july august
+    september october november december jan feb mar apr jun jul aug sep oct nov dec"""
+)
+"""A number after one of these may be a name: Day 3 - 5 eggs."""
+
+HEDGES = words_of("about approximately roughly around nearly almost approx circa")
+"""What makes a result approximate."""
+
+_UNSURE = re.compile(
+    r"\b(?:not|never|cannot|neither|nor|whether|suppose|supposing|assume|assuming|imagine|guess|check|checking|try|trying|verify"
+    r"|must|should|instead|unless|otherwise|contradict\w*|hypothetical\w*|false|untrue|incorrect\w*|wrong\w*|mistake\w*|error"
+    r"|impossible|invalid|absurd|mod|modulo|remainder|round\w*|floor (?:of|function|value)|ceiling (?:of|function)"
+    r"|the floor and|truncat\w*|nearest|base|binary|octal|hexadecimal"
+    r"|clock|[ap]\.?m|noon|midnight|inclusive\w*|estimate\w*|claim\w*|puzzle|typo)\b|n't\b|\?|≠|!=|\\neq?(?![A-Za-z])",
+    re.IGNORECASE,
+)
+_REVOKED = re.compile(
+    r"\b(?:contradict\w*|impossible|incorrect\w*|mistake\w*|untrue|absurd|not (?:true|equal|possible|hold|satisf\w*|work|valid"
+    r"|the same|correct|what|a solution)|does(?: not|n't) (?:equal|hold|work|match|satisf\w*|make sense|add up)|is(?: not|n't)"
+    r" (?:true|equal|possible|valid|correct|the case)|too (?:low|high|small|large|big|much|little)|re-?check|wait|oops|actually"
+    r"|correction|misread)\b|≠|\\neq?(?![A-Za-z])",
+    re.IGNORECASE,
+)
+_OTHER_ARITHMETIC = re.compile(
+    r"\b(?:mod|modulo|modular|congruent|remainder when|binary|octal|hexadecimal|base[- ](?:\d|\$|\\|ten|two|three|four|five|six"
+    r"|seven|eight|nine|b\b|n\b|k\b)|in base|bases|operation|operator|o'clock|clock|cryptarithm\w*|matchstick\w*)\b"
+    r"|\\p?mod(?![A-Za-z])|\\equiv|≡|\d_\{?\d+\}?(?!\d)|_\{?(?:b|10|2|7|8|5|6|9)\}?(?![A-Za-z0-9])",
+    re.IGNORECASE,
+)
+
+
+def is_unsure(sentence: str) -> bool:
+    """Whether a sentence denies its equations, asks for them, assumes them, or says that they are rounded in another way."""
+    return _UNSURE.search(sentence) is not None
+
+
+def is_revoked(text: str) -> bool:
+    """Whether a step takes back what it says."""
+    return _REVOKED.search(text) is not None
+
+
+def has_other_arithmetic(text: str) -> bool:
+    """Whether a text speaks of remainders, bases or operations of its own, so that 3 + 5 = 1 may be right."""
+    return _OTHER_ARITHMETIC.search(text) is not None

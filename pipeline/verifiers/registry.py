@@ -1,0 +1,37 @@
+"""The verifiers by name: built-in ones and those of installed plug-ins. To add a built-in one, add a line to `VERIFIERS`."""
+
+from typing import TYPE_CHECKING
+
+from pipeline.config.recorded_settings import complete_settings
+from pipeline.config.verify import VerifierConfig
+from pipeline.core.registry import Registry
+
+if TYPE_CHECKING:
+    from pipeline.verifiers.base import Verifier
+
+VERIFIERS: "Registry[type[Verifier]]" = Registry(
+    "verifiers",
+    noun="verifier",
+    setting="verifier.kind",
+    ours={
+        "arithmetic": "pipeline.verifiers.arithmetic.verifier:Arithmetic pipeline.verifiers.settings:ArithmeticConfig",
+        "algebra": "pipeline.verifiers.algebra.verifier:Algebra pipeline.verifiers.settings:AlgebraConfig",
+    },
+    needs=("Config", "verify"),
+    answers="pipeline.verifiers.base:ANSWERS",
+)
+
+
+def verifier_for(settings: VerifierConfig) -> "Verifier":
+    """The verifier that the settings name. Raises UsageError where no verifier of that name is installed.
+
+    A wrong finding of a plug-in raises PluginError, which names it, as does what the plug-in raises."""
+    made: Verifier = VERIFIERS.create(settings.kind, complete_settings(settings, VERIFIERS))
+    return made
+
+
+def verifier_named(name: str) -> "Verifier":
+    """The verifier of this name with its default settings. Raises as `verifier_for` does."""
+    config = VERIFIERS.settings(name)
+    made: Verifier = VERIFIERS.create(name, config(kind=name))
+    return made

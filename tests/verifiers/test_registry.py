@@ -1,0 +1,95 @@
+"""Verifiers by name: settings, plug-ins, and findings that cannot be."""
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import pytest
+
+from pipeline.config.fields import BY_GROUP
+from pipeline.config.verify import VerifierConfig
+from pipeline.core.errors import PluginError, UsageError
+from pipeline.core.registry import GivenObject
+from pipeline.verifiers.base import UNKNOWN, Covers, Finding, StepInContext, StepVerdict, Verifier, wrong_finding
+from pipeline.verifiers.registry import VERIFIERS, verifier_for, verifier_named
+from pipeline.verifiers.settings import AlgebraConfig, ArithmeticConfig
+
+STEP = StepInContext(problem="What is 3 + 5?", earlier=(), step="3 + 5 = 9")
+
+
+def test_built_in_verifiers() -> None:
+    assert list(VERIFIERS.ours) == ["arithmetic", "algebra"]
+    assert VERIFIERS.our_settings() == {"arithmetic": ArithmeticConfig, "algebra": AlgebraConfig}
+    for name in VERIFIERS.ours:
+        made = verifier_named(name)
+        assert made.settings.kind == name
+        assert made.verify(STEP) == verifier_for(made.settings).verify(STEP)
+
+
+def test_settings_are_used() -> None:
+    assert verifier_for(ArithmeticConfig(most_characters=9)).verify(STEP).verdict is StepVerdict.REFUTED
+    assert verifier_for(ArithmeticConfig(most_characters=8)).verify(STEP) == UNKNOWN
+    assert verifier_for(AlgebraConfig(most_characters=8)).verify(STEP) == UNKNOWN
+    with pytest.raises(ValueError, match=r"verifier\.most_characters"):
+        ArithmeticConfig(most_characters=0)
+
+
+def test_an_unknown_verifier_is_named() -> None:
+    with pytest.raises(UsageError, match="there is no such verifier here"):
+        verifier_named("arithmetics")
+
+
+@dataclass(kw_only=True, slots=True)
+class OwnConfig(VerifierConfig):
+    kind: Annotated[str, BY_GROUP] = "own"
+
+
+class Own(Verifier):
+    """Says what its test wants."""
+
+    Config = OwnConfig
+    says: Any = UNKNOWN
+
+    def verify(self, step: StepInContext) -> Finding:
+        if isinstance(self.says, Exception):
+            raise self.says
+        found: Finding = self.says
+        return found
+
+
+def offered() -> GivenObject:
+    return GivenObject(made=Own(OwnConfig()), loaded=Own, make=Own, where="tests:Own", fingerprint="1")
+
+
+GOOD = Finding(verdict=StepVerdict.HOLDS, evidence="seen", covers=Covers.WHOLE)
+WRONG: dict[str, Any] = {
+    "no finding": None,
+    "a text": "refuted",
+    "another verdict": Finding(verdict="true", evidence="seen"),  # type: ignore[arg-type]
+    "another part": Finding(verdict=StepVerdict.HOLDS, evidence="seen", covers="half"),  # type: ignore[arg-type]
+    "no evidence": Finding(verdict=StepVerdict.REFUTED),
+    "evidence that is no text": Finding(verdict=StepVerdict.REFUTED, evidence=b"seen"),  # type: ignore[arg-type]
+    "too much evidence": Finding(verdict=StepVerdict.REFUTED, evidence="x" * 2_001),
+    "an error": ZeroDivisionError("by me"),
+}
+
+
+def test_a_verifier_of_somebody_else_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    with VERIFIERS.offer("own", offered()):
+        assert verifier_named("own").verify(STEP) == UNKNOWN
+        monkeypatch.setattr(Own, "says", GOOD)
+        assert verifier_named("own").verify(STEP) == GOOD
+
+
+@pytest.mark.parametrize("says", WRONG.values(), ids=WRONG)
+def test_a_wrong_finding_is_blamed_on_its_plug_in(monkeypatch: pytest.MonkeyPatch, says: Any) -> None:
+    monkeypatch.setattr(Own, "says", says)
+    with (
+        VERIFIERS.offer("own", offered()),
+        pytest.raises(PluginError, match=r"verifier own of .*tests:Own.* in verify"),
+    ):
+        verifier_named("own").verify(STEP)
+
+
+def test_right_findings_pass() -> None:
+    assert wrong_finding(GOOD, STEP) == ""
+    assert wrong_finding(UNKNOWN, STEP) == ""
