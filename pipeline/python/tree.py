@@ -166,5 +166,7 @@ def labelled_tree(stored: StoredTrees, problem: str | int) -> LabelledTree:
     found = stored.of_problem(problem)
     ids = list(dict.fromkeys(each.tree.problem_id for each in found))
     if len(ids) > 1:
-        raise UsageError(f"{problem[:80]!r} names {len(ids)} problems: give the problem_id of one, such as {ids[0]}")
+        raise UsageError(
+            f"{str(problem)[:80]!r} names {len(ids)} problems: give the problem_id of one, such as {ids[0]}"
+        )
     return LabelledTree(found, stored.threshold, stored.strength)

@@ -164,6 +164,8 @@ def encode_commit(commit: Commit) -> bytes:
     if not commit.unit_target.growths:
         # Runs that have not grown have the records of earlier versions.
         del fields["goal"]["growths"]
+    if not commit.totals.promoted:
+        del fields["totals"]["promoted"]
     return json.dumps({**fields, _CHECK: checksum(fields)}, indent=1, sort_keys=True).encode()
 
 
