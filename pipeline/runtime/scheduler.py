@@ -14,7 +14,6 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterable
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -23,7 +22,7 @@ from pipeline.core.errors import EngineDied, PlaceError, StepvalueError, WorkerL
 from pipeline.core.failpoints import failpoint
 from pipeline.core.formatting import format_count, format_unfinished
 from pipeline.core.hardware import Throughput
-from pipeline.core.progress import Load, Status, replaced_worker
+from pipeline.core.progress import Status, replaced_worker
 from pipeline.engines.roofline import Effort, throughput
 from pipeline.runtime.starting import NextStart, WorkerStarts
 from pipeline.runtime.worker import LearnedState, Receipt, Snapshot
@@ -268,9 +267,7 @@ class Scheduler:
                 f"{LOST_IN_A_ROW} workers in a row were lost with their machines and no unit was finished; last error: {error}"
             )
         self._leave(slot)
-        # Its units begin again later and are counted then.
-        begun = max(0, slot.snapshot.begun - len(jobs))
-        self._past += replace(slot.snapshot, load=Load(), begun=begun)
+        self._past += slot.snapshot.left_by(len(jobs))
         for job in reversed(jobs):
             suspect = job.failures >= self._config.attempts
             (self._suspects if suspect else self._waiting).appendleft(job)

@@ -108,6 +108,22 @@ class Snapshot:
         sums = {name: getattr(self, name) + getattr(other, name) for name in counted}
         return Snapshot(**sums, hardware=common(self.hardware, other.hardware))
 
+    def left_by(self, unfinished: int) -> "Snapshot":
+        """What counts on of a worker that has ended with this number of units unfinished. Those begin again elsewhere and are
+        counted then, but their finished rollouts are not requested again. All units count as equally large."""
+        if not unfinished:
+            return replace(self, load=Load())
+        begun = max(0, self.begun - unfinished)
+        prefixes = self.prefixes * begun // self.begun if self.begun else 0
+        return replace(
+            self,
+            load=Load(),
+            begun=begun,
+            planned=self.rollouts,
+            prefixes=prefixes,
+            decided=min(self.decided, prefixes),
+        )
+
     @property
     def progress(self) -> tuple[object, ...]:
         """A value that changes with any progress, and never with time alone."""

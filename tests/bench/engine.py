@@ -5,7 +5,7 @@ Each round has one of either, so that what else the machine does falls on both.
 
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import dropwhile, islice, takewhile
 from pathlib import Path
@@ -66,9 +66,10 @@ class LabelRun:
     shown: Sequence[str]
 
 
-def labelled(overrides: list[str], run_dir: Path) -> LabelRun:
-    """Of a new run directory."""
-    done = watched([sys.executable, "-m", "pipeline", "label", *overrides], look_seconds=LOOK_SECONDS)
+def labelled(overrides: list[str], run_dir: Path, heard: Callable[[str], None] | None = None) -> LabelRun:
+    """Of a new run directory. `heard` gets each line of its output when it comes."""
+    command = [sys.executable, "-m", "pipeline", "label", *overrides]
+    done = watched(command, look_seconds=LOOK_SECONDS, heard=heard)
     loaded = done.first("labelling").at
     committed = max(record.stat().st_mtime for record in (run_dir / "commits").glob("unit-*.json"))
     spent = done.between(loaded, committed)

@@ -95,6 +95,14 @@ def test_a_part_that_hangs_is_ended_with_its_processes(tmp_path: Path) -> None:
     assert all(process.status() == psutil.STATUS_ZOMBIE for process in left)
 
 
+def test_a_part_that_hangs_says_what_its_command_said_last(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", "import time; print('labelling 0:01:07', flush=True); time.sleep(600)"]
+    names = "from tests.bench.gpu_parts import print_at_once; from tests.bench.watched import watched"
+    code = f"{names}; watched({command!r}, heard=print_at_once)"
+    result = ended("any", python(code), tmp_path / "none", tmp_path / "log", 20)
+    assert result.why.strip().endswith("labelling 0:01:07")
+
+
 def test_a_part_without_time_left_is_skipped(tmp_path: Path) -> None:
     result = isolated(PARTS[0], made(tmp_path), [], 0.0)
     assert (result.state, result.part) == (State.SKIPPED, "machine")
@@ -148,8 +156,9 @@ def test_speeds_are_compared_with_the_bound_of_the_device_and_model(tmp_path: Pa
     assert found.said[1:] == ["LLM.generate reaches 50.1% of it", "pipeline reaches 25.0% of it"]
     with pytest.raises(Unusual, match="no bound"):
         bound(made(tmp_path, "NVIDIA Riva 128"), before)
-    with pytest.raises(LookupError, match="pipeline"):
+    with pytest.raises(Unusual, match="no figure of the part pipeline") as incomplete:
         bound(made(tmp_path, "NVIDIA H100 80GB HBM3"), {"generate": before["generate"]})
+    assert incomplete.value.found.said[1:] == ["LLM.generate reaches 50.1% of it"]
     assert bound(made(tmp_path), {}).said == ["no bound without a GPU"]
 
 

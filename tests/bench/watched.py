@@ -6,7 +6,7 @@ Processes that outlive the command are ended, and counted.
 import subprocess
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -78,8 +78,10 @@ class Watched:
         raise SystemExit(f"the command has printed no line that begins with {beginning!r}")
 
 
-def watched(command: Sequence[str], *, look_seconds: float = LOOK_SECONDS) -> Watched:
-    """Run it to its end. Raises SystemExit with its last words where it fails."""
+def watched(
+    command: Sequence[str], *, look_seconds: float = LOOK_SECONDS, heard: Callable[[str], None] | None = None
+) -> Watched:
+    """Run it to its end. `heard` gets each line when it comes. Raises SystemExit with its last words where it fails."""
     began = time.time()
     process = subprocess.Popen(
         command,
@@ -91,7 +93,7 @@ def watched(command: Sequence[str], *, look_seconds: float = LOOK_SECONDS) -> Wa
         errors="replace",
     )
     said: list[Said] = []
-    listening = threading.Thread(target=_listen, args=(process, said))
+    listening = threading.Thread(target=_listen, args=(process, said, heard))
     listening.start()
     family = _Family(driver=psutil.Process(process.pid))
     family.look()
@@ -119,9 +121,12 @@ def _goes_on(process: "subprocess.Popen[str]", look_seconds: float) -> bool:
     return process.poll() is None
 
 
-def _listen(process: "subprocess.Popen[str]", said: list[Said]) -> None:
+def _listen(process: "subprocess.Popen[str]", said: list[Said], heard: Callable[[str], None] | None) -> None:
     assert process.stdout is not None
-    said.extend(Said(at=time.time(), line=line.rstrip("\n")) for line in process.stdout)
+    for line in process.stdout:
+        said.append(Said(at=time.time(), line=line.rstrip("\n")))
+        if heard is not None:
+            heard(said[-1].line)
 
 
 @dataclass(slots=True, kw_only=True)

@@ -31,6 +31,11 @@ def test_engines_and_devices_are_counted_where_there_are_several() -> None:
     assert second.startswith("0.8 % of the engines' slots were idle (")
 
 
+def test_a_run_that_was_without_an_engine_for_a_while_says_so() -> None:
+    first, *_ = speed_lines(replace(SPEED, engines=0.28))
+    assert " tokens/s of an engine that was there for 28 % of the time, 71 % of the most that " in first
+
+
 def test_without_a_bound_the_reason_is_reported() -> None:
     unknown = Hardware(unknown="NVIDIA B200 is unknown: give policy.device.bandwidth")
     first, second, third = speed_lines(

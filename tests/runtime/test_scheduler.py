@@ -9,7 +9,7 @@ import pytest
 
 from pipeline.config.label import RunConfig
 from pipeline.core.errors import EngineDied, Interrupted, StoreError, WorkerLost
-from pipeline.core.progress import EngineWork, Status
+from pipeline.core.progress import EngineWork, Load, Status
 from pipeline.core.records import UnitTarget
 from pipeline.runtime.scheduler import TAIL_UNITS, Scheduler
 from pipeline.runtime.worker import Receipt, Snapshot, UnitTask
@@ -142,6 +142,22 @@ def test_why_a_worker_died_stays_as_a_warning() -> None:
     work_off(ledger)
     assert ledger.warnings == ("a worker was replaced: as the test wants it",)
     assert not any(ledger.owed.values())
+
+
+def test_units_of_a_worker_that_died_are_counted_once() -> None:
+    """What the next worker will count again is left out: all of the unfinished unit, but its finished rollouts."""
+    died = Snapshot(begun=3, planned=72, prefixes=9, decided=7, rollouts=50, load=Load(running=20))
+    left = died.left_by(1)
+    assert (left.begun, left.planned, left.prefixes, left.decided, left.rollouts) == (2, 50, 6, 6, 50)
+    assert left.load == Load()
+    again = left + Snapshot(begun=1, planned=22, prefixes=3, decided=3, rollouts=22)
+    assert (again.begun, again.planned, again.prefixes, again.decided, again.rollouts) == (3, 72, 9, 9, 72)
+
+
+def test_a_worker_without_unfinished_units_or_with_nothing_begun_leaves_its_counts() -> None:
+    done = Snapshot(begun=2, planned=9, prefixes=6, decided=6, rollouts=9)
+    assert done.left_by(0) == done
+    assert Snapshot().left_by(2) == Snapshot()
 
 
 def test_all_units_are_worked_off() -> None:

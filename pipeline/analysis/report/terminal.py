@@ -56,6 +56,8 @@ SHOWN_REJECTS = 3
 _DETAIL = 300
 """Characters of the reason for a reject that are shown. Names of columns in it may be long."""
 REFRESHES_PER_SECOND = 1.0
+MOSTLY_THERE = 0.9
+"""Engines on average, below which a run was without one for a while, such as the time that a replacement took to start."""
 SILENT_SECONDS = 60.0
 """How long a log stays without a line while statuses come."""
 
@@ -368,6 +370,9 @@ def speed_lines(speed: Throughput) -> list[str]:
     """Three lines: tokens/s compared with what the hardware allows; idle slots; work on prompts and grading."""
     engines = round(speed.engines)
     of_engines = f" of {engines} engines" if engines > 1 else ""
+    if speed.engines < MOSTLY_THERE:
+        # What they reached, below, is of the time when they were there.
+        of_engines = f" of an engine that was there for {format_percent(speed.engines)} of the time"
     first = f"{speed.tokens_per_second:,.0f} tokens/s{of_engines}"
     parallel = "" if speed.batch is None else f"{format_count(round(speed.batch), 'completion')} at a time and "
     where = f"with {parallel}{format_count(round(speed.context), 'token')} of context"
