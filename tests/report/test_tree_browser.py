@@ -91,11 +91,11 @@ def test_a_tree_shows_values_counts_and_labels_of_each_step(reader: Reader) -> N
         "  0.75 a one (2 of 3 right · 2 began here)",
         "    0.25 b two (2 of 2 right · 1 not graded)",
         "      1.00 7 (2 of 2 right)",
-        "      ~0.71 x (0 of 0 right · 1 not graded)",
-        "        ~0.71 5 (0 of 0 right · 1 not graded)",
-        "    ~0.38 c three (0 of 1 right)",
+        "      ~0.84 x (0 of 0 right · 1 not graded)",
+        "        ~0.84 5 (0 of 0 right · 1 not graded)",
+        "    ~0.30 c three (0 of 1 right)",
         "      0.00 5 (0 of 1 right)",
-        "  ~0.13 d four (0 of 1 right)",
+        "  ~0.08 d four (0 of 1 right)",
         "    0.00 5 (0 of 1 right)",
     ]
     assert reader.texts(".tree-row.taken .tree-text .prose") == ["a one", "b two", "7"]
