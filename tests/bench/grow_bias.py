@@ -2,42 +2,73 @@
 by what a reader would get who counts those that had led to the promotion. No engine and no run directory: the code of trees,
 pickers and rounds alone (`tests.pickers.simulated`). `python -m tests.bench.grow_bias ROLLOUTS` simulates fewer."""
 
+import os
 import sys
 import time
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from typing import NamedTuple
 
 from pipeline.pickers.registry import picker_for
 from tests.pickers.handmade import settings_for
-from tests.pickers.simulated import Bins, Simulation
+from tests.pickers.simulated import BUDGET, Bins, Simulation
+from tests.pickers.simulated import ROLLOUTS as OF_A_PREFIX
 
 ROLLOUTS = 10_000_000
 BINS = 20
+PROBLEMS = 1_000
+"""That a process simulates at a time."""
+
+
+class Read(NamedTuple):
+    """What some problems came to. Errors by the exact value: of the value by a prefix's own rollouts, by these and those that
+    had passed through it when it was promoted, and by the latter alone."""
+
+    rollouts: int
+    seconds: float
+    own: Bins
+    both: Bins
+    passed: Bins
 
 
 def grow_bias(rollouts: int = ROLLOUTS) -> None:
-    """Simulate `rollouts`, to the end of a problem. About 3,500 of them take a second of processor time."""
+    """Simulate at least `rollouts`, on all cores."""
+    chunks = -(-rollouts // (PROBLEMS * (OF_A_PREFIX + BUDGET)))
+    whole = Read(0, 0.0, Bins(BINS), Bins(BINS), Bins(BINS))
+    with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn")) as processes:
+        for found in processes.map(simulated, range(0, chunks * PROBLEMS, PROBLEMS)):
+            for bins, more in zip(whole[2:], found[2:], strict=True):
+                bins.merge(more)
+            whole = whole._replace(rollouts=whole.rollouts + found.rollouts, seconds=whole.seconds + found.seconds)
+    own = whole.own
+    print(
+        f"\ngrow-bias: grow.pick=pairs, {chunks * PROBLEMS:,} problems, {whole.rollouts:,} rollouts, {sum(own.sizes):,} "
+        f"promoted prefixes, {whole.seconds:.0f} s of processor time"
+    )
+    print("mean error of a value +- its standard error, by the exact value")
+    print(f"{'value':>11} {'prefixes':>9}  {'own rollouts':>19}  {'own and passing':>19}  {'passing alone':>19}")
+    columns = [list(zip(bins.means(), bins.errors(), strict=True)) for bins in whole[2:]]
+    for at, size in enumerate(own.sizes):
+        errors = "  ".join(f"{mean:+.5f} +- {error:.5f}" for mean, error in (column[at] for column in columns))
+        print(f"{at / BINS:.2f} - {(at + 1) / BINS:.2f} {size:>9,}  {errors}")
+    for said, bins in zip(("own rollouts", "own and passing", "passing alone"), whole[2:], strict=True):
+        worst = max(map(abs, bins.scores()))
+        print(
+            f"{said}: mean error {bins.mean():+.6f}, {bins.score():+.2f} standard errors in all, at most {worst:.2f} in a bin"
+        )
+
+
+def simulated(first: int) -> Read:
+    """`PROBLEMS` problems from number `first` on."""
     simulation = Simulation(picker_for(settings_for("pairs")))
     own, both, passed = Bins(BINS), Bins(BINS), Bins(BINS)
     begin = time.process_time()
-    number = 0
-    while simulation.rollouts < rollouts:
+    for number in range(first, first + PROBLEMS):
         for each in simulation.grown(number):
             own.add(each.value, each.correct, each.graded)
             passed.add(each.value, each.passed_correct, each.passed_graded)
             both.add(each.value, each.correct + each.passed_correct, each.graded + each.passed_graded)
-        number += 1
-    print(
-        f"\ngrow-bias: grow.pick=pairs, {number:,} problems, {simulation.rollouts:,} rollouts, {sum(own.sizes):,} promoted "
-        f"prefixes, {time.process_time() - begin:.0f} s of processor time"
-    )
-    print("mean error of a value +- its standard error, by the exact value")
-    print(f"{'value':>11} {'prefixes':>9}  {'own rollouts':>19}  {'own and passing':>19}  {'passing alone':>19}")
-    columns = [list(zip(bins.means(), bins.errors(), strict=True)) for bins in (own, both, passed)]
-    for at, size in enumerate(own.sizes):
-        errors = "  ".join(f"{mean:+.5f} +- {error:.5f}" for mean, error in (column[at] for column in columns))
-        print(f"{at / BINS:.2f} - {(at + 1) / BINS:.2f} {size:>9,}  {errors}")
-    for said, bins in (("own rollouts", own), ("own and passing", both), ("passing alone", passed)):
-        worst = max(map(abs, bins.scores()))
-        print(f"{said}: {bins.score():+.2f} standard errors in all, at most {worst:.2f} in a bin")
+    return Read(simulation.rollouts, time.process_time() - begin, own, both, passed)
 
 
 if __name__ == "__main__":

@@ -194,6 +194,19 @@ class Bins:
         self._variances[at] += value * (1 - value) / graded
         self.sizes[at] += 1
 
+    def merge(self, other: "Bins") -> None:
+        """Add all estimates of another one with as many bins."""
+        for own, more in (
+            (self._errors, other._errors),
+            (self._variances, other._variances),
+            (self.sizes, other.sizes),
+        ):
+            own[:] = [one + two for one, two in zip(own, more, strict=True)]
+
+    def mean(self) -> float:
+        """The mean error of all estimates."""
+        return sum(self._errors) / max(1, sum(self.sizes))
+
     def means(self) -> list[float]:
         """The mean error of each bin."""
         return [error / max(1, size) for error, size in zip(self._errors, self.sizes, strict=True)]

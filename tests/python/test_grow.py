@@ -56,7 +56,7 @@ def test_a_run_grows_by_a_picker_of_ours_and_goes_on(run: Run) -> None:
     more = run.grow(80, pick={"pick": "pairs", "per_branch": 2}, **IN_ROLLOUTS)
     assert counts.rollouts < more.rollouts <= 80
     assert run.audit().sound
-    with pytest.raises(UsageError, match=r"grow\.budget=3 is less than the 4 rollouts of one prefix"):
+    with pytest.raises(UsageError, match=r"grow\.budget=3 rollouts is less than one prefix costs"):
         run.grow(3, **IN_ROLLOUTS)
 
 
