@@ -196,12 +196,9 @@ class Bins:
 
     def merge(self, other: "Bins") -> None:
         """Add all estimates of another one with as many bins."""
-        for own, more in (
-            (self._errors, other._errors),
-            (self._variances, other._variances),
-            (self.sizes, other.sizes),
-        ):
-            own[:] = [one + two for one, two in zip(own, more, strict=True)]
+        self._errors = [one + two for one, two in zip(self._errors, other._errors, strict=True)]
+        self._variances = [one + two for one, two in zip(self._variances, other._variances, strict=True)]
+        self.sizes = [one + two for one, two in zip(self.sizes, other.sizes, strict=True)]
 
     def mean(self) -> float:
         """The mean error of all estimates."""
