@@ -11,8 +11,7 @@ from typing import NamedTuple
 
 from pipeline.pickers.registry import picker_for
 from tests.pickers.handmade import settings_for
-from tests.pickers.simulated import BUDGET, Bins, Simulation
-from tests.pickers.simulated import ROLLOUTS as OF_A_PREFIX
+from tests.pickers.simulated import Bins, Simulation
 
 ROLLOUTS = 10_000_000
 BINS = 20
@@ -33,16 +32,19 @@ class Read(NamedTuple):
 
 def grow_bias(rollouts: int = ROLLOUTS) -> None:
     """Simulate at least `rollouts`, on all cores."""
-    chunks = -(-rollouts // (PROBLEMS * (OF_A_PREFIX + BUDGET)))
+    cores = os.cpu_count() or 1
     whole = Read(0, 0.0, Bins(BINS), Bins(BINS), Bins(BINS))
-    with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn")) as processes:
-        for found in processes.map(simulated, range(0, chunks * PROBLEMS, PROBLEMS)):
-            for bins, more in zip(whole[2:], found[2:], strict=True):
-                bins.merge(more)
-            whole = whole._replace(rollouts=whole.rollouts + found.rollouts, seconds=whole.seconds + found.seconds)
+    problems = 0
+    with ProcessPoolExecutor(cores, mp_context=get_context("spawn")) as processes:
+        while whole.rollouts < rollouts:
+            for found in processes.map(simulated, range(problems, problems + cores * PROBLEMS, PROBLEMS)):
+                for bins, more in zip(whole[2:], found[2:], strict=True):
+                    bins.merge(more)
+                whole = whole._replace(rollouts=whole.rollouts + found.rollouts, seconds=whole.seconds + found.seconds)
+            problems += cores * PROBLEMS
     own = whole.own
     print(
-        f"\ngrow-bias: grow.pick=pairs, {chunks * PROBLEMS:,} problems, {whole.rollouts:,} rollouts, {sum(own.sizes):,} "
+        f"\ngrow-bias: grow.pick=pairs, {problems:,} problems, {whole.rollouts:,} rollouts, {sum(own.sizes):,} "
         f"promoted prefixes, {whole.seconds:.0f} s of processor time"
     )
     print("mean error of a value +- its standard error, by the exact value")
