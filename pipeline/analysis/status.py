@@ -43,7 +43,7 @@ from pipeline.storage.commits import (
 )
 from pipeline.storage.commits import CommitState as CommitState
 from pipeline.storage.editions import current_edition, edition_command, edition_sequence, edition_settings
-from pipeline.storage.growths import growth_sequence, growths_needed, growths_of, has_grown
+from pipeline.storage.growths import growths_begun, has_grown
 from pipeline.storage.objects import each
 from pipeline.storage.run_record import JUDGE, LABEL, SCORE, SEARCH, STAGED_INPUT, command_of
 from pipeline.storage.starts import FAILED, INTERRUPTED, LIMITED, PLAN, Start, process_with, read_starts, same_machine
@@ -159,7 +159,7 @@ def run_status(storage: Storage, now: float) -> RunStatus:
     units = (
         (starts[-1].status.units if starts else None) or (found.staged and unit_count(storage, found.staged)) or None
     )
-    growths = growths_needed(growths_of(growth_sequence(storage))) if command == LABEL else 0
+    growths = growths_begun(storage) if command == LABEL else 0
     done = has_grown(found.wholes.values(), growths)
     condition = condition_of(
         [observe_start(start, now) for start in starts],

@@ -43,7 +43,7 @@ from pipeline.storage.repair import repair
 from pipeline.storage.run_record import STAGED_INPUT, as_recorded, check_claim
 from pipeline.storage.storage import Storage
 from pipeline.storage.stored_growths import GrownCounts, grown_counts
-from pipeline.storage.stored_run import StoredRun, refuse_unfinished, stored_run
+from pipeline.storage.stored_run import StoredRun, refuse_incomplete, refuse_unfinished, stored_run
 from pipeline.storage.stored_trees import StoredTrees
 from pipeline.trees.tree import FairRounds
 
@@ -121,7 +121,7 @@ def planned_growth(config: GrowConfig) -> Harvest:
     if _unfinished(found, growths):
         _refuse_other(storage, config.grow, growths[-1])
         raise UsageError(f"{storage.run_dir} has begun this growth: start it without --estimate to finish it")
-    refuse_unfinished(storage)
+    refuse_incomplete(storage, found)
     budget = left_of(storage, config.grow, growths)
     if budget is None:
         raise UsageError(
@@ -243,7 +243,7 @@ def _begin(
     sequence: RecordSequence,
     growths: Sequence[Commit],
 ) -> Harvest | None:
-    """Plan the next growth. None if the last one has these settings, and if the earlier ones have spent the budget."""
+    """Plan the next growth. None if the last one has these settings. Raises as `left_of` and `harvested` do."""
     budget = left_of(storage, settings, growths)
     if budget is None:
         return None

@@ -38,6 +38,11 @@ def growths_needed(growths: Sequence[Commit]) -> int:
     return growths[-1].number + 1 if growths else 0
 
 
+def growths_begun(storage: Storage) -> int:
+    """What `UnitTarget.growths` is in a unit of a run that owes no growth. Raises StoreError."""
+    return growths_needed(growths_of(growth_sequence(storage)))
+
+
 def has_grown(wholes: Iterable[Commit], growths: int) -> int:
     """How many of these finished units have had `growths` growths."""
     return sum(whole.unit_target.growths >= growths for whole in wholes)

@@ -27,7 +27,7 @@ from pipeline.storage.editions import (
     edition_settings,
     repaired_editions,
 )
-from pipeline.storage.growths import growth_sequence, growths_needed, growths_of, has_grown
+from pipeline.storage.growths import growths_begun, has_grown
 from pipeline.storage.run_record import LABEL, NAME, SCHEMA, STAGED_INPUT, command_of, recorded_identity, with_input
 from pipeline.storage.storage import Storage
 from pipeline.storage.sweep_record import refuse_sweep
@@ -94,7 +94,7 @@ def stored_run(storage: Storage) -> StoredRun:
         wholes={unit.unit_id: wholes[unit.unit_id] for unit in units if unit.unit_id in wholes},
         editions=edition_sequence(storage),
         changes=kept_changes(storage, changes_of(staged)),
-        growths=growths_needed(growths_of(growth_sequence(storage))),
+        growths=growths_begun(storage),
     )
 
 
@@ -107,11 +107,16 @@ def finished_run(storage: Storage) -> StoredRun:
 def refuse_unfinished(storage: Storage) -> StoredRun:
     """A finished run. Changes nothing. Raises as `stored_run` does, and UsageError for an unfinished run."""
     run = stored_run(storage)
+    refuse_incomplete(storage, run)
+    return run
+
+
+def refuse_incomplete(storage: Storage, run: StoredRun) -> None:
+    """Raise UsageError for an unfinished run."""
     if run.incomplete:
         raise UsageError(
             f"{storage.run_dir}: {format_unfinished(run.incomplete, len(run.units))}: finish the run with `label`"
         )
-    return run
 
 
 def readable_run(storage: Storage, *, partial: bool) -> StoredRun:
