@@ -300,25 +300,29 @@ class Trials:
     """The rollouts of one prefix in the order of issue, up to the first gap.
 
     `outcomes`: whether each rollout is correct; None if it was not graded. `rounds`: number of rollouts of each round; the sum
-    is the number of outcomes. `reached`: `RolloutOutcome.reached_prefix_id` of each outcome.
+    is the number of outcomes. `reached`: `RolloutOutcome.reached_prefix_id` of each outcome. `promoted`: whether `grow` asked
+    for them, whose number was fixed before any of them was issued, whatever the rule of the estimator.
     """
 
     outcomes: tuple[bool | None, ...] = ()
     rounds: tuple[int, ...] = ()
     reached: tuple[str | None, ...] = ()
     counts: Counts = field(default_factory=Counts)
+    promoted: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChainShape:
     """A chain of K steps as estimators see it: the ids of its K + 1 prefixes, the bare problem first, and its outcome.
 
-    `prices`: the expected cost of a rollout of each prefix, in any unit; empty if nothing will be sampled.
+    `prices`: the expected cost of a rollout of each prefix, in any unit; empty if nothing will be sampled. `grown`: whether
+    `grow` promoted the chain, that is its last prefix.
     """
 
     prefix_ids: tuple[str, ...]
     outcome: bool | None
     prices: tuple[float, ...] = ()
+    grown: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -435,7 +439,9 @@ class Chain:
     @property
     def shape(self) -> ChainShape:
         """The chain as estimators see it."""
-        return ChainShape(prefix_ids=(self.root_prefix_id, *self.prefix_ids), outcome=self.outcome)
+        return ChainShape(
+            prefix_ids=(self.root_prefix_id, *self.prefix_ids), outcome=self.outcome, grown=bool(self.grown)
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ Not covered: a chain with a correct outcome counts as free of errors and is not 
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from pipeline.config.choices import LabelRule
@@ -77,14 +77,15 @@ def rollouts_owed(
 def values(chain: ChainShape, trials: Mapping[str, Trials], config: StoppingConfig) -> list[StepValue]:
     """Values of the bare problem and the K steps. A prefix with rollouts has the value of `first_success`.
 
-    The other prefixes have no value. Their origin is `implied` when the search is over, else `unmeasured`. The end of a chain
-    with an outcome has the `fixed.terminal_value`.
+    The other prefixes have no value. Their origin is `implied` where the search decided their labels, else `unmeasured`. The
+    end of a chain with an outcome has the `fixed.terminal_value`.
     """
-    found = _search_log(chain, trials).first_error is not None
-    rest = replace(fixed.unmeasured_value(Counts()), origin=Origin.IMPLIED if found else Origin.UNMEASURED)
+    decided = [label is not None for label in labels(chain, trials)]
     known = [
-        first_success.measured_value(trials[prefix], config) if prefix in trials else rest
-        for prefix in chain.prefix_ids
+        first_success.measured_value(trials[prefix], config)
+        if prefix in trials
+        else StepValue(value=None, origin=Origin.IMPLIED if implied else Origin.UNMEASURED, counts=Counts())
+        for prefix, implied in zip(chain.prefix_ids, (any(decided), *decided), strict=True)
     ]
     if chain.outcome is not None:
         known[-1] = fixed.terminal_value(chain.outcome, config.threshold)
@@ -95,13 +96,26 @@ def labels(chain: ChainShape, trials: Mapping[str, Trials]) -> tuple[int | None,
     """Labels of the K steps: 1 before the first error and 0 from it on. All are None while the first error is unknown.
 
     It stays unknown where no rollout of a probe could be graded. A log does not record the planned size of a probe, so a probe
-    with graded rollouts but no correct one counts as failed.
+    with graded rollouts but no correct one counts as failed. A promoted chain was not searched: see `_labels_between`.
     """
     n_steps = len(chain.prefix_ids) - 1
+    if chain.grown:
+        return _labels_between(chain, trials)
     first_error = _search_log(chain, trials).first_error
     if first_error is None:
         return (None,) * n_steps
     return tuple(int(step < first_error) for step in range(1, n_steps + 1))
+
+
+def _labels_between(chain: ChainShape, trials: Mapping[str, Trials]) -> tuple[int | None, ...]:
+    """Labels of a chain that `grow` promoted, from the prefixes of it that happen to be measured.
+
+    1 up to the last prefix with a correct rollout, 0 from the next one without any, and None between them, because the first
+    error may be there."""
+    found = [_verdict(trials.get(prefix, NONE)) for prefix in chain.prefix_ids]
+    right = max((place for place, verdict in enumerate(found) if verdict), default=0)
+    wrong = next((place for place, verdict in enumerate(found) if place > right and verdict is False), len(found))
+    return tuple(1 if step <= right else 0 if step >= wrong else None for step in range(1, len(found)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

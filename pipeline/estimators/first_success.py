@@ -7,6 +7,8 @@ uses fewer.
 Up to `batch` rollouts run at once. Only the order of issue counts, never the order of completion: the rule stops at the first
 rollout in that order that completes the `successes`. Rollouts issued after it do not count and need not finish, so labels do
 not depend on `batch`. An ungraded rollout counts as issued, but as neither correct nor incorrect.
+
+Prefixes that `grow` promoted have a number of rollouts that no outcome decided. All of these count.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,7 +17,7 @@ from itertools import accumulate
 from typing import Any
 
 from pipeline.config.choices import Interval
-from pipeline.core.records import ChainShape, StepValue, Trials
+from pipeline.core.records import ChainShape, Counts, StepValue, Trials
 from pipeline.estimators import fixed
 from pipeline.estimators.base import LABEL_SETTINGS, Estimator, Need, RolloutRange
 from pipeline.estimators.intervals import jeffreys
@@ -108,8 +110,11 @@ def measured_value(trials: Trials, config: StoppingConfig) -> StepValue:
 
     A log may contain more rollouts. Those after the stopping point count only for `tokens` and `truncated`, which report the
     cost. The posterior is as in `fixed`: it does not depend on the stopping rule. The interval is exact under the rule, or
-    Jeffreys'. The unbiased value may lie outside the interval.
+    Jeffreys'. The unbiased value may lie outside the interval. The rollouts of a promoted prefix did not stop by the rule, so
+    all of them count, and interval and unbiased value are those of `fixed`.
     """
+    if trials.promoted:
+        return _promoted_value(trials.counts, config)
     stop = _stop(trials.outcomes, config)
     graded = stop.boundaries[-1] if stop.boundaries else 0
     counts = replace(trials.counts, correct=stop.correct, graded=graded, ungraded=stop.issued - graded)
@@ -122,6 +127,14 @@ def measured_value(trials: Trials, config: StoppingConfig) -> StepValue:
     unbiased = unbiased_value(stop.boundaries, config.successes, stop.correct)
     found = fixed.posterior_value(counts, config)
     return replace(found, low=low, high=high, unbiased_value=unbiased, unbiased_rollouts=graded)
+
+
+def _promoted_value(counts: Counts, config: StoppingConfig) -> StepValue:
+    if counts.graded == 0:
+        return fixed.unmeasured_value(counts)
+    share = counts.correct / counts.graded
+    found = fixed.posterior_value(counts, config)
+    return replace(found, unbiased_value=share, unbiased_rollouts=counts.graded)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -92,6 +92,7 @@ def chain_values(
     """Values and labels of the chains of a unit. Labelling, re-labelling and `audit` all use it. `state` is the state that the
     estimator learned from the unit. `ruler`: the same estimator with another label rule, which makes the labels."""
     ruling = ruler or estimator
+    trials = _with_promoted(chains, trials)
     found = estimator.values(chains, trials, state)
     return [
         ChainValues(
@@ -102,6 +103,12 @@ def chain_values(
         )
         for chain, values in zip(chains, found, strict=True)
     ]
+
+
+def _with_promoted(chains: Sequence[ChainShape], trials: Mapping[str, Trials]) -> Mapping[str, Trials]:
+    """The trials, with those of promoted prefixes marked."""
+    ends = [chain.prefix_ids[-1] for chain in chains if chain.grown]
+    return {**trials, **{end: replace(trials[end], promoted=True) for end in ends if end in trials}} if ends else trials
 
 
 def labels_of(chains: Sequence[Chain], trials: Mapping[str, Trials], estimator: Estimator, state: Any) -> pa.Table:

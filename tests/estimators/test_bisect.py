@@ -1,6 +1,7 @@
 """The search for the first error: exact where V drops to 0 and stays there, otherwise as fragile as documented."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from math import ceil, log2
 
 import pytest
@@ -179,3 +180,19 @@ def test_no_rule_but_any_goes_with_a_search(rule: LabelRule) -> None:
 def test_a_probe_stops_at_one_success() -> None:
     with pytest.raises(ValueError, match="successes=2 is out of range"):
         estimator_settings("bisect", successes=2)
+
+
+@given(st.lists(st.sampled_from([None, True, False]), min_size=2, max_size=12))
+def test_a_promoted_chain_has_the_labels_that_its_measured_prefixes_decide(found: list[bool | None]) -> None:
+    shape = replace(chain(len(found) - 1, None), grown=True)
+    trials = {str(place): of((verdict,) * N) for place, verdict in enumerate(found) if verdict is not None}
+    marks = labels(shape, trials)
+    last_right = max((place for place, verdict in enumerate(found) if verdict), default=0)
+    for place, label in enumerate(marks, start=1):
+        later_wrong = False in found[last_right + 1 : place + 1]
+        assert label == (1 if place <= last_right else 0 if later_wrong else None)
+    root, *steps = values(shape, trials, CONFIG)
+    assert (root.origin is Origin.UNMEASURED) == (found[0] is None and set(marks) == {None})
+    for step, label, verdict in zip(steps, marks, found[1:], strict=True):
+        between = Origin.UNMEASURED if label is None else Origin.IMPLIED
+        assert step.origin is (between if verdict is None else Origin.MEASURED)

@@ -101,6 +101,28 @@ def test_p_outcome_is_what_the_value_before_the_last_step_says_of_the_outcome(
         assert 0 < found.p_outcome <= (before if outcome else 1 - before) + 0.05
 
 
+@pytest.mark.parametrize("name", NAMES)
+@given(before=logs, own=st.lists(st.booleans(), min_size=1, max_size=9))
+def test_all_rollouts_of_a_promoted_prefix_count(name: str, before: list[tuple[bool, ...]], own: list[bool]) -> None:
+    counts = counts_of(own)
+    trials = {
+        prefix: Trials(
+            outcomes=outcomes, rounds=(len(outcomes),), reached=(None,) * len(outcomes), counts=counts_of(outcomes)
+        )
+        for prefix, outcomes in zip(("root", "a", "b", "end"), (*before[:3], tuple(own)), strict=True)
+        if outcomes
+    }
+    chain = ChainShape(prefix_ids=("root", "a", "b", "end"), outcome=None, grown=True)
+    estimator = estimator_for(estimator_settings(name))
+    (found,) = chain_values([chain], trials, estimator, estimator.learner and estimator.learner.initial())
+    last = found.steps[-1]
+    assert (last.unbiased_value, last.unbiased_rollouts) == (counts.correct / len(own), len(own))
+    assert last.counts == counts
+    if name in {"first_success", "bisect"}:
+        assert last.value == beta_moments(counts.correct, len(own))[0]
+        assert found.labels[-1] == int(counts.correct > 0)
+
+
 def test_p_outcome_of_pooled_does_not_rest_on_the_outcome() -> None:
     log = [(True, True, False), (True,), (True, False), (False, True, True)]
     right, wrong = (labelled("pooled", log, outcome).p_outcome for outcome in (True, False))

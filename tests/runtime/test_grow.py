@@ -196,7 +196,10 @@ def test_runs_of_all_estimators_grow(estimator: str, tmp_path: Path) -> None:
     found = grow_here(tmp_path, "grow.budget=80")
     promoted = grown(tmp_path)
     assert 0 < promoted.height == found.counts.promoted
-    assert promoted["unbiased_value"].list.last().null_count() in (0, promoted.height)
+    shares = promoted["n_correct"].list.last() / promoted["n_rollouts"].list.last()
+    assert promoted["n_rollouts"].list.last().unique().to_list() == [4]
+    assert promoted["unbiased_value"].list.last().equals(shares)
+    assert promoted["label"].list.last().null_count() == 0
     log = Run(tmp_path / "run").rollouts()
     ends = promoted["prefix_ids"].list.last()
     assert set(log.filter(pl.col("prefix_id").is_in(ends.implode()))["prefix_id"].value_counts()["count"]) == {4}
