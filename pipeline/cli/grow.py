@@ -10,7 +10,7 @@ from pipeline.config.grow import GrowConfig
 from pipeline.core.formatting import format_count
 
 if TYPE_CHECKING:
-    from pipeline.runtime.grow import Grown, Harvest
+    from pipeline.runtime.grow import Grown, PlannedGrowth
     from pipeline.runtime.worker_handle import Watcher
 
 
@@ -26,8 +26,8 @@ def _estimate(config: GrowConfig) -> int:
     from pipeline.runtime.grow import planned_growth
 
     with interruptible():
-        harvest = planned_growth(config)
-    write_lines(_harvest_lines(harvest, config))
+        planned = planned_growth(config)
+    write_lines(_planned_lines(planned, config))
     return 0
 
 
@@ -43,8 +43,8 @@ def _to_run(config: GrowConfig) -> int:
     with LiveView(console, config.plan.gpu_hour_price, policy_name(config)) as view:
         grown = grow_run(config, view)
     summary = grown.summary
-    if grown.harvest is not None:
-        write_lines(_harvest_lines(grown.harvest, config))
+    if grown.planned is not None:
+        write_lines(_planned_lines(grown.planned, config))
     write_lines(_promoted_lines(grown, config))
     print_summary(console, summary)
     with interruptible():
@@ -67,17 +67,16 @@ def grow_run(config: GrowConfig, watch: "Watcher") -> "Grown":
         return grow(config, partial(ray_label_workers, check=stop.check), watch, stop)
 
 
-def _harvest_lines(harvest: "Harvest", config: GrowConfig) -> list[str]:
+def _planned_lines(planned: "PlannedGrowth", config: GrowConfig) -> list[str]:
+    harvest, counts = planned.harvest, planned.harvest.counts
     lines = [
-        f"harvest   {format_count(harvest.rollouts, 'rollout')} wrote {harvest.nodes:,} different prefixes; "
-        f"{harvest.measured:,} of them are measured, {harvest.ended:,} end a chain, {harvest.candidates:,} can be measured",
-        f"growth    grow={config.grow.pick} begins with {format_count(harvest.picks, 'prefix')} in "
-        f"{format_count(harvest.problems, 'problem')}, for about {harvest.cost:,} {config.grow.budget_unit.value}",
+        f"harvest   {format_count(counts.rollouts, 'rollout')} wrote {counts.nodes:,} different prefixes; "
+        f"{counts.measured:,} of them are measured, {counts.ended:,} end a chain, {counts.candidates:,} can be measured",
+        f"growth    grow={config.grow.pick} begins with {format_count(planned.picks, 'prefix')} in "
+        f"{format_count(len(planned.allotments), 'problem')}, for about {planned.cost:,} {config.grow.budget_unit.value}",
     ]
-    if harvest.joined:
-        lines.append(
-            f"joined    {format_count(harvest.joined, 'prefix')} with the text of another one and other tokens"
-        )
+    if counts.joined:
+        lines.append(f"joined    {format_count(counts.joined, 'prefix')} with the text of another one and other tokens")
     if harvest.fair is not None:
         which = "those of later rounds" if harvest.fair else "they were stopped by outcomes, so all of them"
         lines.append(

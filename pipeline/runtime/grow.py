@@ -7,26 +7,25 @@ What problems are allotted follows from the whole log, once, before anything is 
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from itertools import accumulate, islice
+from itertools import accumulate
 
 from pipeline.config.choices import BudgetUnit
 from pipeline.config.grow import GrowConfig, PickerConfig
-from pipeline.config.label import EstimatorConfig, LabelConfig
-from pipeline.config.recorded_settings import chosen_settings
+from pipeline.config.label import LabelConfig
 from pipeline.config.words import setting_word
 from pipeline.core.errors import UsageError
 from pipeline.core.progress import Status, Summary
 from pipeline.engines.registry import policy_for
-from pipeline.estimators.registry import ESTIMATORS
 from pipeline.pickers.registry import picker_for
-from pipeline.pickers.rounds import MOST_PICKS, allotted, problem_of
+from pipeline.pickers.rounds import allotted
 from pipeline.runtime.driver import Hiring, Running, label_held
+from pipeline.runtime.harvest import Harvest, read_harvest
 from pipeline.runtime.heartbeat import heartbeat
 from pipeline.runtime.start_settings import start_settings
 from pipeline.runtime.state import identity, section_identity
 from pipeline.runtime.stop import StopSignal
 from pipeline.runtime.worker_handle import Watcher
-from pipeline.storage.commits import EDITION, Commit, RecordSequence, publish_or_refuse
+from pipeline.storage.commits import Commit, RecordSequence, publish_or_refuse
 from pipeline.storage.growths import (
     STRENGTH,
     growth_sequence,
@@ -44,41 +43,39 @@ from pipeline.storage.run_record import STAGED_INPUT, as_recorded, check_claim
 from pipeline.storage.storage import Storage
 from pipeline.storage.stored_growths import GrownCounts, grown_counts
 from pipeline.storage.stored_run import StoredRun, refuse_incomplete, refuse_unfinished, stored_run
-from pipeline.storage.stored_trees import StoredTrees
-from pipeline.trees.tree import FairRounds
 
 _BUDGET, _UNIT, _PICK = "grow.budget", "grow.budget_unit", "grow.pick"
 _NAMES = {_PICK, "grow.plugin"}
 """Keys of a growth's record that `grow=PICKER` stands for."""
 
 
-@dataclass(slots=True, kw_only=True)
-class Harvest:
-    """What the rollouts of a run wrote. `nodes`: distinct prefixes, `measured` of them with rollouts of their own; `ended`:
-    chains that end. `joined`: labelled prefixes whose texts another one has. `candidates`: prefixes that can be measured.
-    `problems`: those that get a part of the budget; their first `picks` would cost `cost`, in its unit. `strength`: see
-    `trees.posterior`, `fair`: `trees.fair`."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allotted:
+    """What a growth may cost in a problem of a unit."""
 
-    rollouts: int = 0
-    nodes: int = 0
-    measured: int = 0
-    ended: int = 0
-    joined: int = 0
-    candidates: int = 0
-    problems: int = 0
-    picks: int = 0
-    cost: int = 0
-    strength: float = 0.0
-    fair: FairRounds = None
+    unit_id: str
+    problem_id: str
+    budget: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedGrowth:
+    """What a growth begins with. `allotments`: of the problems that get a part of the budget. Their first `picks` would cost
+    `cost`, in the unit of the budget."""
+
+    harvest: Harvest
+    allotments: Sequence[Allotted]
+    picks: int
+    cost: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grown:
-    """The result of `grow`. `summary`: of the run. `harvest`: None where the growth had begun before, and where the run had
+    """The result of `grow`. `summary`: of the run. `planned`: None where the growth had begun before, and where the run had
     grown as much. `counts`: of all growths of the run."""
 
     summary: Summary
-    harvest: Harvest | None
+    planned: PlannedGrowth | None
     counts: GrownCounts
 
 
@@ -96,22 +93,22 @@ def grow(config: GrowConfig, hiring: Hiring, watch: Watcher, stop: StopSignal, r
         found = stored_run(storage)
         recorded = as_recorded(storage, _asked(label, found), alone=alone)
         check_claim(storage, recorded)
-        harvest = None
+        planned = None
         sequence, _ = repair(storage, growth_sequence(storage))
         growths = growths_of(sequence)
         if _unfinished(found, growths):
             _refuse_other(storage, config.grow, growths[-1])
         else:
             refuse_unfinished(storage)
-            harvest = _begin(storage, found, config.grow, sequence, growths)
+            planned = _begin(storage, found, config.grow, sequence, growths)
         config_here = replace(label, run_dir=storage.run_dir)
         with heartbeat(storage, config.plan.gpu_hour_price, watch, start_settings(config_here, recorded)) as beat:
             summary = label_held(config_here, storage, recorded, hiring, beat, stop, run, asked=dict(found.present))
         counts = grown_counts(storage)
-    return Grown(summary=summary, harvest=harvest, counts=counts)
+    return Grown(summary=summary, planned=planned, counts=counts)
 
 
-def planned_growth(config: GrowConfig) -> Harvest:
+def planned_growth(config: GrowConfig) -> PlannedGrowth:
     """What `grow` with these settings would begin with, without a model and without writing anything. Raises as `grow` does."""
     storage = storage_at(str(config.run_dir))
     check_budget(config.grow)
@@ -127,7 +124,7 @@ def planned_growth(config: GrowConfig) -> Harvest:
         raise UsageError(
             f"{storage.run_dir} has grown by these settings already: give a larger {_BUDGET}, or another picker"
         )
-    return harvested(storage, found, config.grow, budget)[0]
+    return _planned(storage, found, config.grow, budget)
 
 
 def label_part(config: GrowConfig) -> LabelConfig:
@@ -148,68 +145,41 @@ def check_budget(settings: PickerConfig) -> int:
     return budget
 
 
-def harvested(
-    storage: Storage, found: StoredRun, settings: PickerConfig, budget: int
-) -> "tuple[Harvest, list[Allotted]]":
-    """What the rollouts of a finished run wrote, and what each problem may cost. Reads one unit at a time.
+def _planned(storage: Storage, found: StoredRun, settings: PickerConfig, budget: int) -> PlannedGrowth:
+    """Share a budget by what the rollouts of a finished run wrote.
 
-    Raises UsageError for a run whose rollouts have no tokens, or whose splitter cuts them nowhere.
+    Raises UsageError for a run whose rollouts have no tokens, or whose splitter cuts them nowhere, and for a budget that pays
+    for nothing.
     """
     if not found.identity.get("sampling.store_tokens"):
         raise UsageError(
             f"{storage.run_dir} does not have the tokens of its rollouts, which `grow` continues: label with "
             "sampling.store_tokens=true, in another run_dir. `export format=preference preference.siblings=rollouts` needs none"
         )
-    # A unit promotes by the verdicts that its own rollouts have, so later ones do not count here either.
-    trees = StoredTrees(storage, replace(found, editions=RecordSequence(kind=EDITION, sequence_id="")))
-    picker, harvest = picker_for(settings), Harvest()
-    strength = trees.strength
-    harvest.strength, harvest.fair = strength, trees.fair
-    threshold = chosen_settings(found.identity, EstimatorConfig, ESTIMATORS).good_above
-    places: list[tuple[str, str]] = []
-    picks: list[list[tuple[float, float]]] = []
-    deepest = 0
-    for unit, each in trees.problems():
-        tree = each.tree
-        problem = problem_of(
-            tree, strength=strength, threshold=threshold, rollouts=settings.rollouts, unit=settings.budget_unit
-        )
-        harvest.rollouts += tree.rollouts
-        harvest.nodes += len(tree.nodes)
-        harvest.measured += sum(bool(node.issued.graded or node.issued.ungraded) for node in tree.nodes)
-        harvest.ended += sum(node.ended for node in tree.nodes)
-        harvest.joined += tree.joined
-        harvest.candidates += len(problem.candidates)
-        deepest = max(deepest, max(node.depth for node in tree.nodes))
-        places.append((unit.unit_id, tree.problem_id))
-        picks.append([(pick.gain, problem.costs[pick.node]) for pick in islice(picker.picks(problem), MOST_PICKS)])
-    if not harvest.candidates:
-        raise UsageError(_nothing_to_pick(storage, deepest, found.identity.get("data.splitter")))
-    budgets = allotted(picks, budget, comparable=picker.comparable)
-    found_allotments = [
-        Allotted(unit_id=unit_id, problem_id=problem_id, budget=mine)
-        for (unit_id, problem_id), mine in zip(places, budgets, strict=True)
-        if mine
+    harvest = read_harvest(storage, found, settings)
+    if not harvest.counts.candidates:
+        raise UsageError(_nothing_to_pick(storage, harvest.counts.deepest, found.identity.get("data.splitter")))
+    picks = [each.picks for each in harvest.problems]
+    budgets = allotted(picks, budget, comparable=picker_for(settings).comparable)
+    costs = [
+        [cost for cost in accumulate(cost for _, cost in of_problem) if cost <= mine]
+        for mine, of_problem in zip(budgets, picks, strict=True)
     ]
-    harvest.problems = len(found_allotments)
-    for mine, of_problem in zip(budgets, picks, strict=True):
-        costs = [cost for cost in accumulate(cost for _, cost in of_problem) if cost <= mine]
-        harvest.picks, harvest.cost = harvest.picks + len(costs), harvest.cost + int(costs[-1] if costs else 0)
-    if not harvest.picks and (first := [of_problem[0][1] for of_problem in picks if of_problem]):
+    if not any(costs) and (first := [of_problem[0][1] for of_problem in picks if of_problem]):
         raise UsageError(
             f"{_BUDGET}: {budget:,} {settings.budget_unit.value} pay for no prefix: of those that grow={settings.pick} would "
             f"measure, the cheapest costs about {min(first):,.0f}"
         )
-    return harvest, found_allotments
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Allotted:
-    """What a growth may cost in a problem of a unit."""
-
-    unit_id: str
-    problem_id: str
-    budget: int
+    return PlannedGrowth(
+        harvest=harvest,
+        allotments=[
+            Allotted(unit_id=each.unit_id, problem_id=each.problem_id, budget=mine)
+            for each, mine in zip(harvest.problems, budgets, strict=True)
+            if mine
+        ],
+        picks=sum(map(len, costs)),
+        cost=sum(int(of_problem[-1]) for of_problem in costs if of_problem),
+    )
 
 
 def _asked(config: LabelConfig, found: StoredRun) -> dict[str, object]:
@@ -242,17 +212,17 @@ def _begin(
     settings: PickerConfig,
     sequence: RecordSequence,
     growths: Sequence[Commit],
-) -> Harvest | None:
-    """Plan the next growth. None if the last one has these settings. Raises as `left_of` and `harvested` do."""
+) -> PlannedGrowth | None:
+    """Plan the next growth. None if the last one has these settings. Raises as `left_of` and `_planned` do."""
     budget = left_of(storage, settings, growths)
     if budget is None:
         return None
-    harvest, allotments = harvested(storage, found, settings, budget)
-    recorded = {**_settings(settings), STRENGTH: harvest.strength}
-    rows = ((each.unit_id, each.problem_id, each.budget) for each in allotments)
+    planned = _planned(storage, found, settings, budget)
+    recorded = {**_settings(settings), STRENGTH: planned.harvest.strength}
+    rows = ((each.unit_id, each.problem_id, each.budget) for each in planned.allotments)
     shard = write_allotments(storage, sequence.length, rows)
     publish_or_refuse(storage, new_growth(sequence, recorded, shard))
-    return harvest
+    return planned
 
 
 def left_of(storage: Storage, settings: PickerConfig, growths: Sequence[Commit]) -> int | None:

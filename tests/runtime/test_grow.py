@@ -153,7 +153,7 @@ def test_the_same_growth_again_does_nothing_and_a_larger_budget_goes_on(run: Pat
     first = grow_here(run, "grow.budget=60")
     stored = files(run, "labels")
     again = grow_here(run, "grow.budget=60")
-    assert (again.harvest, again.summary.units_done_now) == (None, 0)
+    assert (again.planned, again.summary.units_done_now) == (None, 0)
     assert files(run, "labels") == stored
     with pytest.raises(UsageError, match=r"have cost \d+ rollouts, and grow\.budget=40 is for all growths together"):
         grow_here(run, "grow.budget=40")
