@@ -20,6 +20,7 @@ from pipeline.config.judge import JudgeConfig
 from pipeline.config.label import EstimatorConfig, GraderConfig, PolicyConfig
 from pipeline.config.score import ScorerConfig
 from pipeline.config.search import SearchConfig
+from pipeline.config.verify import VerifierConfig
 from pipeline.core.errors import StepvalueError, UsageError, first_line
 from pipeline.core.fingerprints import fingerprint
 from pipeline.core.registry import GivenObject, Registry
@@ -30,6 +31,7 @@ from pipeline.judges.registry import JUDGES
 from pipeline.pickers.registry import PICKERS
 from pipeline.scorers.registry import SCORERS
 from pipeline.searches.registry import SEARCHES
+from pipeline.verifiers.registry import VERIFIERS
 
 REGISTRIES: Mapping[str, tuple[type[ChosenSettings], Registry[Any]]] = {
     "policy": (PolicyConfig, ENGINES),
@@ -37,6 +39,7 @@ REGISTRIES: Mapping[str, tuple[type[ChosenSettings], Registry[Any]]] = {
     "grader": (GraderConfig, GRADERS),
     "scorer": (ScorerConfig, SCORERS),
     "judge": (JudgeConfig, JUDGES),
+    "verifier": (VerifierConfig, VERIFIERS),
     "search": (SearchConfig, SEARCHES),
     "grow": (PickerConfig, PICKERS),
 }
