@@ -219,7 +219,8 @@ def _label_lines(against: AgainstLabels) -> Iterator[str]:
 
 
 def _bad(found: Labelled, noun: str) -> str:
-    return f"{found.bad:,} bad ({format_percent(found.share)}), mean value {found.mean_value:.2f}, of {format_count(found.steps, noun)}"
+    steps = format_count(found.steps, noun)
+    return f"{found.bad:,} bad ({format_percent(found.share)}), mean value {found.mean_value:.2f}, of {steps}"
 
 
 def _of_all(every: Labelled) -> str:

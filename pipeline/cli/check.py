@@ -48,8 +48,8 @@ def _ending(found: "ChainRun") -> Iterator[str]:
 
 
 def check_with_ray(config: CheckRunConfig, watch: "Watcher") -> "Mapping[str, ChainRun]":
-    """Check with this machine's own Ray, or the cluster of the settings, until it is done or a signal comes. All verifiers share
-    one Ray.
+    """Check with this machine's own Ray, or the cluster of the settings, until it is done or a signal comes. All
+    verifiers share one Ray.
 
     Raises what `pipeline.runtime.checking.run.check_run` raises.
     """
@@ -93,12 +93,12 @@ CHECK = Command(
     summary="have programs prove or refute the steps of chains",
     about=(
         "check: a verifier, such as `arithmetic`, says of each step that it is refuted, that it holds, or that this is "
-        "unknown. It costs no rollouts, and needs no model."
+        "unknown. It needs no rollouts."
     ),
     examples=(
         "check run_dir=out 'checks=[arithmetic,algebra]'",
-        "check data=processbench data.path=cases.jsonl run_dir=checked 'checks=[arithmetic]'",
-        "check run_dir=out verifier=algebra verifier.deadline_seconds=10",
+        "check data.path=rows.jsonl run_dir=checked verifier=algebra",
+        "check run_dir=out 'checks=[arithmetic,algebra]' verifier=algebra verifier.deadline_seconds=10",
         "check run_dir=out 'checks=[arithmetic]' processes=8 partial=true",
     ),
     notes="""\
@@ -116,7 +116,6 @@ A part that holds says nothing of its step. At the end, the steps with a verdict
         "checks",
         "verifier",
         "data.path",
-        "data",
         "verifier.deadline_seconds",
         "processes",
         "partial",

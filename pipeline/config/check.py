@@ -15,7 +15,7 @@ class CheckRunConfig(Settings):
     """All settings of `check`. Chains come from `run_dir`, or from `data.path`."""
 
     run_dir: str = "???"
-    """The run directory whose chains are checked; with `data.path`, a folder for the findings. They go to its folder `checks`."""
+    """The run directory whose chains are checked; with `data.path`, a folder for the findings. They go to `checks/` in it."""
     checks: Annotated[list[str] | None, FREE] = None
     """The verifiers. null: the one that `verifier` names. Those that have checked this run before are kept."""
     verifier: VerifierConfig = field(default_factory=VerifierConfig)

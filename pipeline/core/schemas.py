@@ -372,7 +372,7 @@ FINDINGS = pa.schema(
         _optional("fault", pa.string()),
     ]
 )
-"""What a verifier says of each step of each chain: one row per step. `row`: that of the chain in `chains`. `step_index`: from 1.
+"""What a verifier says of the steps of chains: one row per step. `row`: that of the chain in `chains`. `step_index`: from 1.
 `verdict`, `covers`, `evidence`: as in `verifiers.base.Finding`. `fault`: why the verifier has not looked at the step
 (`verifiers.base.Fault`); null if it has."""
 

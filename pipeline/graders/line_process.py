@@ -24,8 +24,8 @@ Process = subprocess.Popen[bytes]
 def start_module(
     module: str, arguments: Sequence[str], *, environment: Mapping[str, str] | None = None, paths: Sequence[str] = ()
 ) -> Process:
-    """A process that runs a module. Lines go to its `stdin` and come from its `stdout`. `paths`: where it may also find modules,
-    after the paths of this process."""
+    """A process that runs a module. Lines go to its `stdin` and come from its `stdout`. `paths`: where it may find modules,
+    after the package's own."""
     # Absolute entries only: the child has another working directory.
     known = filter(os.path.isabs, [*os.environ.get("PYTHONPATH", "").split(os.pathsep), *paths])
     inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}

@@ -1,18 +1,20 @@
 """Implementations that a Python call gave as objects, on their way to the processes of a run, and in the registries there.
 
 An object is pickled by value where its class is of a notebook or a script, else by the name of its module. Only the caller, the
-process that labels for it and the workers of that process's private Ray exchange these bytes. Nothing is ever unpickled that a
-run directory or a data set holds.
+process that labels for it, the workers of that process's private Ray and their children exchange these bytes. Nothing is ever
+unpickled that a run directory or a data set holds.
 """
 
+import base64
 import copy
 import io
+import json
 import sys
 from collections import ChainMap
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import MISSING, dataclass, fields, is_dataclass
-from typing import Any, get_type_hints
+from typing import Any, Self, get_type_hints
 
 from pipeline.config.fields import ChosenSettings, identity_settings
 from pipeline.config.grow import PickerConfig
@@ -109,6 +111,17 @@ class Packed:
 
     pickled: bytes
     paths: tuple[str, ...]
+
+    @property
+    def line(self) -> bytes:
+        """This as one line of text, for the standard input of a child."""
+        return json.dumps([base64.b64encode(self.pickled).decode(), self.paths]).encode()
+
+    @classmethod
+    def of_line(cls, line: bytes) -> Self:
+        """The inverse of `line`."""
+        pickled, paths = json.loads(line)
+        return cls(pickled=base64.b64decode(pickled), paths=tuple(paths))
 
     def unpacked(self) -> tuple[tuple[Given, ...], Any]:
         """The objects and the settings. Raises UsageError if they cannot be loaded in this process."""

@@ -15,13 +15,13 @@ from pipeline.core.errors import UsageError
 from pipeline.core.records import Totals
 from pipeline.core.suggestions import choice_hint
 from pipeline.storage.location import storage_at
-from pipeline.storage.run_record import CHECK
+from pipeline.storage.run_record import CHECK, CHECKS
 from pipeline.storage.shards import ShardRecord, read_shard
 from pipeline.storage.storage import Storage
 from pipeline.storage.stored_chain_run import StoredChainRun, stored_chain_run
 from pipeline.verifiers.base import Fault, StepVerdict
 
-FOLDER = "checks"
+FOLDER = CHECKS
 TABLE = "findings"
 
 

@@ -12,10 +12,8 @@ Covered: see `graders.line_child`; a child whose parent has died ends within a s
 that is not Python holds it, and then at its limit of processor time. Not covered: wall time, which the parent limits.
 """
 
-import base64
 import json
 import os
-import pickle
 import signal
 import sys
 import threading
@@ -75,8 +73,7 @@ def main(memory_mib: int, cpu_seconds: float) -> None:
 
     with ExitStack() as stack:
         try:
-            sent: Packed = pickle.loads(base64.b64decode(next(asked)))
-            objects, settings = sent.unpacked()
+            objects, settings = Packed.of_line(next(asked)).unpacked()
             assert isinstance(settings, VerifierConfig)
             stack.enter_context(offered(objects))
             verifier = verifier_for(settings)
@@ -84,7 +81,8 @@ def main(memory_mib: int, cpu_seconds: float) -> None:
             tell({"error": str(error)})
             return
         tell({"ready": "true"})
-        problem, steps = "", []
+        problem = ""
+        steps: list[str] = []
         for line in asked:
             task = json.loads(line)
             problem, steps = task.get("problem", problem), task.get("steps", steps)

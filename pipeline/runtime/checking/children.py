@@ -5,10 +5,8 @@ finding. A child that ends without a reply is asked again, because somebody else
 chain is asked about by one thread.
 """
 
-import base64
 import json
 import os
-import pickle
 import signal
 import sys
 from collections.abc import Iterator
@@ -34,7 +32,7 @@ class StepChecker:
     """A verifier in up to `processes` child processes, each started when it is first needed."""
 
     def __init__(self, settings: VerifierConfig, processes: int) -> None:
-        sent = base64.b64encode(pickle.dumps(packed(objects_here(), settings)))
+        sent = packed(objects_here(), settings).line
         self._children = [_Child(settings, sent) for _ in range(processes)]
         self._pool = ChildPool(self._children, "this check")
 

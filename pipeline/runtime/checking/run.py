@@ -49,8 +49,8 @@ def check_run(
 
 
 def checked_verifiers(config: CheckRunConfig) -> list[VerifierConfig]:
-    """The settings of the verifiers. Raises UsageError for one that is not installed or cannot be used, and for rows that are to
-    be checked in the directory of a run."""
+    """The settings of the verifiers. Raises UsageError for one that is not installed or cannot be used, and for rows whose
+    findings would go to the directory of a run."""
     names = VERIFIERS.names()
     for name in config.names:
         if name not in names:
