@@ -60,7 +60,7 @@ pipeline='trap "exit 75" TERM; echo $$ > "$STEPVALUE_PID_FILE"; '
 pipeline+='[ ! -e "$STEPVALUE_PID_FILE.stop" ] || exit 75; exec python -m pipeline "$@"'
 # These commands take cluster.address. Any other one needs no Ray, and runs here alone.
 case "${1:-}" in
-  doctor | plan | label | grow | score | judge | search) nodes=$SLURM_JOB_NUM_NODES ;;
+  doctor | plan | label | grow | score | judge | check | search) nodes=$SLURM_JOB_NUM_NODES ;;
   *) nodes=1 ;;
 esac
 if [ "$nodes" -eq 1 ]; then

@@ -13,6 +13,7 @@ import yaml
 import pipeline
 from pipeline.__main__ import compose_label, main
 from pipeline.cli import COMMANDS
+from pipeline.cli.check import CHECK
 from pipeline.cli.compose import compose
 from pipeline.cli.grow import GROW
 from pipeline.cli.judge import JUDGE
@@ -32,6 +33,7 @@ from pipeline.searches.registry import SEARCHES
 from pipeline.storage.commits import UNIT, Commit, CommitState, publish
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.run_record import claim
+from pipeline.verifiers.registry import VERIFIERS
 
 pytestmark = pytest.mark.slow
 
@@ -77,7 +79,12 @@ def growing(option: str) -> Any:
     return composed.settings()
 
 
-OTHERS = {"scorer": scoring, "judge": judging, "search": searching, "grow": growing}
+def checking(option: str) -> Any:
+    """The settings of `check` with a verifier."""
+    return compose(CHECK, [f"verifier={option}", "run_dir=x"]).settings()
+
+
+OTHERS = {"scorer": scoring, "judge": judging, "verifier": checking, "search": searching, "grow": growing}
 """Group that `label` does not have -> the settings of a command with one of its options."""
 
 
@@ -125,6 +132,7 @@ def test_conf_holds_a_group_for_every_section_and_every_policy() -> None:
     assert {option for group, option in OPTIONS if group == "policy"} == set(ENGINES.ours)
     assert {option for group, option in OPTIONS if group == "scorer"} == set(SCORERS.ours)
     assert {option for group, option in OPTIONS if group == "judge"} == set(JUDGES.ours)
+    assert {option for group, option in OPTIONS if group == "verifier"} == set(VERIFIERS.ours)
     assert {option for group, option in OPTIONS if group == "search"} == set(SEARCHES.ours)
     assert {option for group, option in OPTIONS if group == "grow"} == set(PICKERS.ours)
     assert {group for group, _ in OPTIONS} == {*LABEL_GROUPS, *OTHERS}

@@ -69,6 +69,7 @@ from pipeline.estimators.fixed import measured_value, terminal_value
 from pipeline.estimators.pooled.kernel import PRIOR
 from pipeline.estimators.pooled.learning import kernel_table
 from pipeline.estimators.states import JsonLearner, JsonState
+from pipeline.runtime.checking.tables import findings_table
 from pipeline.runtime.scoring.tables import scores_table
 from pipeline.scorers.base import StepScores
 from pipeline.searches.base import WHOLE, Found, Sample, Search, Steps, Task, sample, step_scores
@@ -86,6 +87,7 @@ from pipeline.searches.problem import ProblemSearch, SearchProblem
 from pipeline.searches.results import tables_of
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.shards import write_shard
+from pipeline.verifiers.base import CheckedStep, Covers, Fault, Finding, StepVerdict
 from tests import strategies as our
 from tests.settings import estimator_settings
 
@@ -342,6 +344,12 @@ def test_critiques_and_their_readings_come_back_as_they_went_in() -> None:
     assert readings_of(again) == list(READ)
 
 
+def findings_of(chains: pa.Table) -> pa.Table:
+    """A finding on the first step, and none on the second."""
+    said = Finding(verdict=StepVerdict.REFUTED, evidence="ф: a\ud800b is wrong", covers=Covers.PART)
+    return findings_table(chains, [[CheckedStep(finding=said), CheckedStep(fault=Fault.DEADLINE)]], verifier="own")
+
+
 SEARCHED = SearchProblem(
     row=7, problem_id="p" * 20, problem="ф?", chain_id="c" * 20, gold_answer="3", golds=("3",), source_id="x"
 )
@@ -451,6 +459,7 @@ def every_table() -> dict[str, pa.Table]:
         "changes": changes_table([CHANGED]),
         "chains": to_score,
         "critiques": critiques(),
+        "findings": findings_of(to_score),
         "readings": readings_table([f"{number:020d}" for number in range(len(READ))], READ),
         "scores": scores_table(to_score, scored, aggregation=Aggregation.last, model="m"),
         "reliabilities": learned_table(learn([]), 0),

@@ -8,7 +8,7 @@ they name are not (`audit` does that).
 """
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from functools import partial
@@ -18,6 +18,7 @@ from pipeline.core.errors import Absent, StoreError, UsageError
 from pipeline.core.forecast import Forecast, Range, decode_forecast
 from pipeline.core.formatting import (
     WHY_NO_VERDICT,
+    WHY_UNCHECKED,
     WHY_UNSCORED,
     format_count,
     format_number,
@@ -45,10 +46,11 @@ from pipeline.storage.commits import CommitState as CommitState
 from pipeline.storage.editions import current_edition, edition_command, edition_sequence, edition_settings
 from pipeline.storage.growths import growths_begun, has_grown
 from pipeline.storage.objects import each
-from pipeline.storage.run_record import JUDGE, LABEL, SCORE, SEARCH, STAGED_INPUT, command_of
+from pipeline.storage.run_record import CHECK, JUDGE, LABEL, SCORE, SEARCH, STAGED_INPUT, command_of
 from pipeline.storage.starts import FAILED, INTERRUPTED, LIMITED, PLAN, Start, process_with, read_starts, same_machine
 from pipeline.storage.storage import Storage
 from pipeline.storage.stored_critiques import judge_names, judge_storage
+from pipeline.storage.stored_findings import check_names, check_storage
 from pipeline.storage.stored_run import readable_identity
 from pipeline.storage.units import units_of
 
@@ -114,8 +116,9 @@ class RunStatus:
     `edition_command`: the command that made the edition, empty without one. `pace`: of the
     start that `condition` refers to. `plan_fault`: why `plan.json` cannot be read. `command`: whose run it is; of a run of
     `score`, `totals.prefixes` counts the steps that have a score; the totals of a run of `judge` are those of
-    `stored_critiques.critique_totals`, and of a run of `search` those of `searches.totals`.
-    `judges`: those of a run of `label`, by name.
+    `stored_critiques.critique_totals`, of a run of `check` those of `stored_findings.finding_totals`, and of a run of `search`
+    those of `searches.totals`.
+    `judges`, `checks`: those of a run of `label`, by name; `checks` by that of the verifier.
     """
 
     run_dir: str
@@ -135,12 +138,14 @@ class RunStatus:
     planned: Forecast | None
     plan_fault: str
     command: str = LABEL
-    judges: "tuple[ObservedJudge, ...]" = ()
+    judges: "tuple[ObservedPart, ...]" = ()
+    checks: "tuple[ObservedPart, ...]" = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ObservedJudge:
-    """A judge of a run. `status`: of its own run; None where that cannot be read, and `fault` says why."""
+class ObservedPart:
+    """A judge of a run, or its check by a verifier. `status`: of its own run; None where that cannot be read, and `fault` says
+    why."""
 
     name: str
     status: RunStatus | None = None
@@ -150,7 +155,7 @@ class ObservedJudge:
 def run_status(storage: Storage, now: float) -> RunStatus:
     """`now`: seconds since 1970. Raises UsageError for a directory that is no run of this version, StoreError for one that
     cannot be read."""
-    identity = readable_identity(storage, "`label`, `score`, `judge` or `search`")
+    identity = readable_identity(storage, "`label`, `score`, `judge`, `check` or `search`")
     command = command_of(identity)
     # Starts are read first, so that commits made in the meantime are counted too.
     read = read_starts(storage)
@@ -190,15 +195,20 @@ def run_status(storage: Storage, now: float) -> RunStatus:
         planned=planned,
         plan_fault=fault,
         command=command,
-        judges=tuple(_judge(storage, name, now) for name in judge_names(storage)) if command == LABEL else (),
+        judges=tuple(_part(name, judge_storage(storage, name), now) for name in judge_names(storage))
+        if command == LABEL
+        else (),
+        checks=tuple(_part(name, check_storage(storage, name), now) for name in check_names(storage))
+        if command == LABEL
+        else (),
     )
 
 
-def _judge(storage: Storage, name: str, now: float) -> ObservedJudge:
+def _part(name: str, own: Storage, now: float) -> ObservedPart:
     try:
-        return ObservedJudge(name=name, status=run_status(judge_storage(storage, name), now))
+        return ObservedPart(name=name, status=run_status(own, now))
     except (StoreError, UsageError) as error:
-        return ObservedJudge(name=name, fault=str(error))
+        return ObservedPart(name=name, fault=str(error))
 
 
 def lines(status: RunStatus) -> Iterator[str]:
@@ -216,12 +226,13 @@ def lines(status: RunStatus) -> Iterator[str]:
         yield _line("rows", f"{totals.rows:,} read = {totals.used:,} used + {totals.rejected:,} rejected")
     if status.changed:
         yield _line("changed", status.changed)
-    of_command = {SCORE: _scores, JUDGE: _critiques, SEARCH: _searches}
+    of_command = {SCORE: _scores, JUDGE: _critiques, CHECK: _findings, SEARCH: _searches}
     yield from of_command.get(status.command, _rollouts)(status)
     if status.rule:
         for name, words in current_labels(status.rule, status.edition, status.edition_command):
             yield _line(name, printable(words))
-    yield from _judges(status.judges)
+    yield from _parts("judges", status.judges, lambda done: format_count(done.rollouts, "critique"))
+    yield from _parts("checks", status.checks, lambda done: format_count(done.prefixes, "step"))
     yield from _now(status)
     yield from _cost(status)
     again = f"start `{status.command}` again, which repeats the work that is lost"
@@ -286,6 +297,24 @@ def _critiques(status: RunStatus) -> Iterator[str]:
         yield _line("tokens", f"{tokens:,} written")
 
 
+def _findings(status: RunStatus) -> Iterator[str]:
+    """What a run of `check` holds."""
+    totals, unfinished = status.totals, status.unfinished
+    if status.units_done:
+        yield _line("findings", f"{format_count(totals.prefixes, 'step')} of {format_count(totals.chains, 'chain')}")
+        yield _line("", f"{totals.incorrect:,} refuted, {totals.correct:,} hold")
+    for steps, why in (
+        (totals.aborted, WHY_UNCHECKED["deadline"]),
+        (totals.ungraded, f"{WHY_UNCHECKED['memory']}, or {WHY_UNCHECKED['crashed']}"),
+        (totals.too_long, WHY_UNCHECKED["too_long"]),
+        (totals.engine_failed, WHY_UNCHECKED["lost"]),
+    ):
+        if steps:
+            yield _line("", f"{format_count(steps, 'step')} unknown: {why}")
+    if unfinished.chains:
+        yield _line("", f"{format_count(unfinished.chains, 'chain')} more in unfinished units")
+
+
 def _searches(status: RunStatus) -> Iterator[str]:
     """What a run of `search` holds."""
     totals, unfinished = status.totals, status.unfinished
@@ -330,24 +359,23 @@ def _of_kind(totals: Totals, kind: ReadingKind) -> int:
     }[kind]
 
 
-def _judges(judges: Sequence[ObservedJudge]) -> Iterator[str]:
-    """A line for each judge of a run."""
-    for at, judge in enumerate(judges):
-        found = judge.status
+def _parts(name: str, parts: Sequence[ObservedPart], made: Callable[[Totals], str]) -> Iterator[str]:
+    """A line for each judge, or each check, of a run. `made`: what there is of it."""
+    for at, part in enumerate(parts):
+        found = part.status
         if found is None:
-            words = f"cannot be read: {judge.fault}"
+            words = f"cannot be read: {part.fault}"
         else:
             done = found.totals + found.unfinished
             units = "" if found.units is None else f" ({found.units_done:,} of {format_count(found.units, 'unit')})"
-            chains, critiques = format_count(done.chains, "chain"), format_count(done.rollouts, "critique")
-            words = f"{found.condition.state.value}, {critiques} of {chains}{units}"
-        yield _line("" if at else "judges", printable(f"{judge.name}: {words}"))
+            words = f"{found.condition.state.value}, {made(done)} of {format_count(done.chains, 'chain')}{units}"
+        yield _line("" if at else name, printable(f"{part.name}: {words}"))
 
 
 def as_json(status: RunStatus) -> dict[str, object]:
     """`RunStatus` as a JSON object, with `condition.seen.start` but without its samples."""
     fields = asdict(status)
-    for found in (fields, *(judge["status"] for judge in fields["judges"])):
+    for found in (fields, *(part["status"] for part in (*fields["judges"], *fields["checks"]))):
         if found and (seen := found["condition"]["seen"]):
             del seen["start"]["samples"]
     return fields
@@ -488,6 +516,7 @@ def _of_chain(found: RecordSequence) -> _UnitState:
             tokens=logged.tokens - totals.tokens,
             chains=logged.chains - totals.chains,
             solution_tokens=logged.solution_tokens - totals.solution_tokens,
+            prefixes=logged.prefixes - totals.prefixes,
         ),
         unreadable=found.unreadable,
     )

@@ -6,6 +6,7 @@ A command imports its modules when it runs: Ray and the readers load slowly, and
 from pipeline.cli.agree import AGREE
 from pipeline.cli.calibrate import CALIBRATE
 from pipeline.cli.chains import CHAINS
+from pipeline.cli.check import CHECK
 from pipeline.cli.command import Command
 from pipeline.cli.doctor import DOCTOR
 from pipeline.cli.export import EXPORT
@@ -32,6 +33,7 @@ COMMANDS: dict[str, Command] = {
         CHAINS,
         GROW,
         JUDGE,
+        CHECK,
         RELABEL,
         REGRADE,
         AUDIT,

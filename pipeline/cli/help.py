@@ -20,7 +20,6 @@ MOST_SETTINGS = 10
 EXAMPLES = 2
 _PLAIN = ("true", "false", "null")
 _PROGRAM_TEXT = """\
-stepvalue: Monte Carlo step values for process reward models.
 usage: python -m pipeline COMMAND [setting=value ...], installed: stepvalue ...
 {commands}COMMAND -h explains a command, --help-all in full. --version prints the version.
 Exit codes: 0 done, 1 failed, 2 wrong usage, 75 interrupted (start it again).

@@ -41,7 +41,7 @@ def check_overrides(parsed: Sequence[Any], known: Sections) -> tuple[list[str], 
     Raises UsageError for keys and options that do not exist.
     """
     keys = marks_of(known.schema)
-    lists = _keys_of(known.schema, lambda kind: get_origin(kind) is list)
+    lists = _keys_of(known.schema, _is_list)
     lines, remarks = [], []
     for override in parsed:
         key = override.key_or_group
@@ -60,7 +60,7 @@ def check_overrides(parsed: Sequence[Any], known: Sections) -> tuple[list[str], 
             continue
         elif key not in keys:
             raise UsageError(f"there is no setting {key}{_nearest(key, [*keys, *known.elsewhere, *known.groups])}")
-        elif key in lists and not isinstance(override.value(), list):
+        elif key in lists and override.value() is not None and not isinstance(override.value(), list):
             raise UsageError(f"{line}: {key} is a list, write {key}=[{line.partition('=')[2]}]")
         lines.append(line)
     named = {override.key_or_group for override in parsed}
@@ -74,7 +74,7 @@ def check_values(found: OwnSettings, known: Sections, *, strict: bool = False) -
     Raises UsageError, with the place of the settings, for keys that do not exist.
     """
     keys = marks_of(known.schema)
-    lists = _keys_of(known.schema, lambda kind: get_origin(kind) is list)
+    lists = _keys_of(known.schema, _is_list)
     sections = {key[:end] for key in keys for end in range(len(key)) if key[end] == "."}
     kept: dict[str, object] = {}
     without: dict[Owner, list[str]] = {}
@@ -138,6 +138,11 @@ def text_keys(schema: type) -> set[str]:
 def open_keys(schema: type) -> set[str]:
     """The dotted keys of settings that are a text or a list of texts."""
     return _keys_of(schema, lambda kind: kind is Any)
+
+
+def _is_list(kind: Any) -> bool:
+    """Whether a setting is a list, which may be null."""
+    return list in (get_origin(kind), *map(get_origin, get_args(kind)))
 
 
 def _keys_of(schema: type, wanted: Callable[[Any], bool], prefix: str = "") -> set[str]:

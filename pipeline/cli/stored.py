@@ -101,7 +101,7 @@ AUDIT = Command(
     summary="check a run directory: files, checksums, totals and labels",
     about=(
         "audit: check everything in a run directory: records, checksums, schemas, totals, that every planned rollout is "
-        "there exactly once, and that the labels follow from the log; so too its judges, and runs of `search`. Prints "
+        "there exactly once, and that the labels follow from the log; so too judges, checks and searches. Prints "
         "`sound`, or every fault."
     ),
     examples=(

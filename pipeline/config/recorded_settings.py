@@ -27,6 +27,7 @@ SETTING_NAMES: Mapping[str, str] = {
     "grader_version": "grader (version)",
     "template_sha256": "judge.template_file (content)",
     "parser_version": "how critiques are read (version)",
+    "verifier_version": "verifier (version)",
 }
 """Recorded values that are no settings -> what a message calls them."""
 _DERIVED = frozenset({"staged_input"})

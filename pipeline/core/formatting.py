@@ -23,6 +23,14 @@ WHY_NO_VERDICT = {
     ReadingKind.FAILED: "the engine could not answer",
 }
 """Why a critique has no verdict, in words."""
+WHY_UNCHECKED = {
+    "deadline": "the verifier took longer than verifier.deadline_seconds",
+    "memory": "the verifier needed more than verifier.memory_mib",
+    "crashed": "the verifier's process died of the step, or the verifier failed",
+    "too_long": "the step is longer than verifier.most_characters",
+    "lost": "no worker survived the chain",
+}
+"""Why a verifier has not looked at a step, in words; see `verifiers.base.Fault`."""
 
 
 def status_items(status: Status, pace: Pace, price: float | None) -> Iterator[tuple[str, str]]:

@@ -359,6 +359,23 @@ each turn in it, in characters. `n_tokens`: written, `n_prompt_tokens`: read, in
 READINGS = pa.schema([_required("critique_id", pa.string()), *_READING])
 """New readings of stored critiques, as `regrade` writes them: one row per critique, in the order of `critiques`."""
 
+FINDINGS = pa.schema(
+    [
+        _required("row", pa.int64()),
+        _required("chain_id", pa.string()),
+        _required("problem_id", pa.string()),
+        _required("step_index", pa.int32()),
+        _required("verifier", pa.string()),
+        _required("verdict", _ENUM),
+        _required("covers", _ENUM),
+        _required("evidence", pa.string()),
+        _optional("fault", pa.string()),
+    ]
+)
+"""What a verifier says of the steps of chains: one row per step. `row`: that of the chain in `chains`. `step_index`: from 1.
+`verdict`, `covers`, `evidence`: as in `verifiers.base.Finding`. `fault`: why the verifier has not looked at the step
+(`verifiers.base.Fault`); null if it has."""
+
 SAMPLES = pa.schema(
     [
         _required("row", pa.int64()),
@@ -478,6 +495,7 @@ SCHEMAS = {
     "scores": SCORES,
     "critiques": CRITIQUES,
     "readings": READINGS,
+    "findings": FINDINGS,
     "samples": SAMPLES,
     "stepscores": STEP_SCORES,
     "candidates": CANDIDATES,
@@ -501,6 +519,7 @@ LOG_KEYS = {
     "promotions": ("chain_id",),
     "scores": ("row",),
     "critiques": ("row", "vote"),
+    "findings": ("row", "step_index"),
     "samples": ("row", "sample_id"),
     "stepscores": ("row", "prefix_id"),
 }

@@ -48,11 +48,12 @@ class Killable(Protocol):
 Child = TypeVar("Child", bound=Killable)
 
 
-class PooledChecker(Checker, Generic[Child]):
-    """A checker that asks a child process for every grade that it cannot decide itself."""
+class ChildPool(Generic[Child]):
+    """Child processes, each used by one thread at a time. `whose`: what they belong to, for a message."""
 
-    def __init__(self, children: Sequence[Child]) -> None:
-        self._children = children
+    def __init__(self, children: Sequence[Child], whose: str) -> None:
+        self.children = children
+        self._whose = whose
         # Last in, first out: no more children are started than are needed at the same time.
         self._idle: queue.LifoQueue[Child] = queue.LifoQueue()
         for child in reversed(children):
@@ -60,20 +61,34 @@ class PooledChecker(Checker, Generic[Child]):
         self._closed = False
 
     def close(self) -> None:
-        """End the child processes. Grades that need no child process are still available."""
+        """End the child processes."""
         self._closed = True
-        for _ in self._children:
+        for _ in self.children:
             # Waits for a child that is working. The deadline of its task limits the wait.
             self._idle.get().kill()
-        for child in self._children:
+        for child in self.children:
             self._idle.put(child)
 
     @contextmanager
-    def _child(self) -> Iterator[Child]:
+    def child(self) -> Iterator[Child]:
+        """A child that no other thread uses. Waits for one. Raises StepvalueError if the pool is closed."""
         child = self._idle.get()
         try:
             if self._closed:
-                raise StepvalueError("this checker is closed")
+                raise StepvalueError(f"{self._whose} is closed")
             yield child
         finally:
             self._idle.put(child)
+
+
+class PooledChecker(Checker, Generic[Child]):
+    """A checker that asks a child process for every grade that it cannot decide itself."""
+
+    def __init__(self, children: Sequence[Child]) -> None:
+        self._pool = ChildPool(children, "this checker")
+        self._children = self._pool.children
+        self._child = self._pool.child
+
+    def close(self) -> None:
+        """End the child processes. Grades that need no child process are still available."""
+        self._pool.close()

@@ -1,5 +1,5 @@
-"""The process that labels, grows, judges or searches for a Python call. The caller's process loads neither Ray nor an engine,
-and keeps its event loop, signal handlers and environment.
+"""The process that labels, grows, judges, checks or searches for a Python call. The caller's process loads neither Ray nor an
+engine, and keeps its event loop, signal handlers and environment.
 
     python -m pipeline.python.child DESCRIPTOR
 
@@ -21,7 +21,7 @@ from pipeline.core.output import say
 from pipeline.core.progress import ChainRun, Status, Summary
 from pipeline.python.outcome import Outcome
 from pipeline.python.task import Task
-from pipeline.storage.run_record import JUDGE, LABEL, SEARCH
+from pipeline.storage.run_record import CHECK, JUDGE, LABEL, SEARCH
 
 if TYPE_CHECKING:
     from pipeline.cli.command import Command
@@ -77,6 +77,15 @@ def _judged(task: Task, send: Callable[[Status], None]) -> ChainRun:
     return judge_with_ray(_settings(COMMAND, task), send)
 
 
+def _checked(task: Task, send: Callable[[Status], None]) -> ChainRun:
+    from pipeline.cli.check import CHECK as COMMAND
+    from pipeline.cli.check import check_with_ray
+
+    # One of them stands for all: the caller reads what they found from the run directory.
+    *_, last = check_with_ray(_settings(COMMAND, task), send).values()
+    return last
+
+
 def _searched(task: Task, send: Callable[[Status], None]) -> ChainRun:
     from pipeline.cli.search import SEARCH as COMMAND
     from pipeline.cli.search import search_with_ray
@@ -88,6 +97,7 @@ _DOING: Mapping[str, Callable[[Task, Callable[[Status], None]], Summary | ChainR
     LABEL: _labelled,
     "grow": _grown,
     JUDGE: _judged,
+    CHECK: _checked,
     SEARCH: _searched,
 }
 """Command -> what does it."""

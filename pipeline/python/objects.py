@@ -11,7 +11,7 @@ from pipeline.python.overrides import Setting, settings_in
 if TYPE_CHECKING:
     from pipeline.runtime.objects import Given, Packed
 
-SECTIONS = ("policy", "estimator", "grader", "scorer", "judge", "search", "grow")
+SECTIONS = ("policy", "estimator", "grader", "scorer", "judge", "verifier", "search", "grow")
 """The arguments that take an object."""
 
 

@@ -9,8 +9,8 @@ from pipeline.core.progress import ChainRun, Summary
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """`summary` of a run of `label`, `grow`, `judge` or `search` that is done; else the name of the `error`, empty for
-    one that is none of ours, and its message."""
+    """`summary` of a run of `label`, `grow`, `judge`, `check` or `search` that is done; else the name of the `error`, empty
+    for one that is none of ours, and its message."""
 
     summary: Summary | ChainRun | None = None
     error: str = ""

@@ -1,5 +1,5 @@
-"""Runs `label`, `grow`, `judge` or `search` in a process of its own, passes on what it reports, and stops it when the caller
-is interrupted."""
+"""Runs `label`, `grow`, `judge`, `check` or `search` in a process of its own, passes on what it reports, and stops it when the
+caller is interrupted."""
 
 import os
 import queue

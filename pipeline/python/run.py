@@ -12,7 +12,7 @@ from pipeline.analysis.chains import Chains, chosen
 from pipeline.cli.command import Command
 from pipeline.core.errors import StepvalueError, UsageError, first_line
 from pipeline.core.progress import RelabelResult, Summary
-from pipeline.core.schemas import CRITIQUES, REJECTS, ROLLOUTS
+from pipeline.core.schemas import CRITIQUES, FINDINGS, REJECTS, ROLLOUTS
 from pipeline.core.shown import Shown
 from pipeline.python.choices import format_settings, with_options
 from pipeline.python.objects import is_object, objects_of, offered_format, offered_here, sent, settings_with
@@ -24,6 +24,7 @@ from pipeline.python.views import progress_view
 from pipeline.storage.location import storage_at
 from pipeline.storage.shards import ShardRecord, read_shard
 from pipeline.storage.stored_critiques import critique_frames, judge_names, stored_judge
+from pipeline.storage.stored_findings import check_names, finding_frames, stored_check
 from pipeline.storage.stored_run import StoredRun, stored_run
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from pipeline.analysis.agree.run import Agreement
     from pipeline.analysis.audit.run import AuditReport
     from pipeline.analysis.calibrate.run import CalibrationReport
+    from pipeline.analysis.checks import CheckSummary
     from pipeline.engines.base import Policy
     from pipeline.export.base import Exporter
     from pipeline.export.formats.base import Format
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
     from pipeline.runtime.scoring.files import Scored
     from pipeline.storage.stored_critiques import CritiqueCounts
     from pipeline.storage.stored_growths import GrownCounts
+    from pipeline.verifiers.base import Verifier
 
 SCHEMAS = {"rollouts": ROLLOUTS, "rejects": REJECTS}
 
@@ -286,6 +289,52 @@ class Run(Shown):
         # A later call, and `label` itself, may have to finish the growth.
         self._objects = objects
         return grown_counts(self._storage)
+
+    def check(
+        self, *verifiers: "str | Verifier | type[Verifier]", progress: bool = True, **settings: Any
+    ) -> "dict[str, CheckSummary]":
+        """Have programs prove or refute the steps of this run: `run.check("arithmetic", "algebra")`. Returns what each verifier
+        found, in numbers, by its name. The same call continues it, and checks chains that are new.
+
+        A verifier may be an object of yours, one in a call (CONTRIBUTING.md, A verifier). Settings as for the command `check`:
+        `verifier={"kind": "algebra", "deadline_seconds": 5}` for one of them. As the call of `label`, it works in a process of
+        its own."""
+        from pipeline.analysis.checks import check_summary
+        from pipeline.cli.check import CHECK
+        from pipeline.cli.compose import compose
+        from pipeline.python.process import done_elsewhere
+
+        own = [each for each in verifiers if is_object(each)]
+        if len(own) > 1 or (own and "verifier" in settings):
+            raise UsageError("check: give one object at most, and no settings of another verifier beside it")
+        given = {**settings, "verifier": own[0]} if own else settings
+        objects = objects_of(given)
+        names = [objects[0].name if is_object(each) else each for each in verifiers]
+        asked = [
+            Setting(key="run_dir", value=self.run_dir, said="the directory of this run"),
+            *([Setting(key="checks", value=names, said=f"the verifiers {names}")] if names else ()),
+            *settings_with(objects, given),
+        ]
+        overrides = overrides_of(with_options(asked, CHECK))
+        with offered_here(objects):
+            names = compose(CHECK, overrides).settings().names
+        task = Task(overrides=overrides, objects=sent(objects), command=CHECK.name)
+        with progress_view(shown=progress) as watch:
+            done_elsewhere(task, watch)
+        return {name: check_summary(self._storage, name) for name in names}
+
+    @property
+    def verifiers(self) -> list[str]:
+        """The names of the verifiers that have checked this run, those that are unfinished too."""
+        return check_names(self._storage)
+
+    def checks(self, *names: str, partial: bool = False) -> pl.DataFrame:
+        """The findings of the verifiers `names`, or of all that have checked this run: one row per step, in the order of the
+        input, one verifier after the other; see pipeline/storage/README.md for the columns. `partial`: also those of a verifier
+        that is unfinished."""
+        found = [stored_check(self._storage, name, partial=partial) for name in names or self.verifiers]
+        frames = [frame for each in found for frame in finding_frames(each)]
+        return pl.concat(frames) if frames else pl.DataFrame(FINDINGS.empty_table())
 
     @property
     def judges(self) -> list[str]:

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """`command`: `label`, `grow`, `judge` or `search`. `overrides`: its settings. `objects`: those that the call gave; None
-    without any."""
+    """`command`: `label`, `grow`, `judge`, `check` or `search`. `overrides`: its settings. `objects`: those that the call gave;
+    None without any."""
 
     overrides: Sequence[str]
     objects: "Packed | None" = None

@@ -1,18 +1,20 @@
 """Implementations that a Python call gave as objects, on their way to the processes of a run, and in the registries there.
 
 An object is pickled by value where its class is of a notebook or a script, else by the name of its module. Only the caller, the
-process that labels for it and the workers of that process's private Ray exchange these bytes. Nothing is ever unpickled that a
-run directory or a data set holds.
+process that labels for it, the workers of that process's private Ray and their children exchange these bytes. Nothing is ever
+unpickled that a run directory or a data set holds.
 """
 
+import base64
 import copy
 import io
+import json
 import sys
 from collections import ChainMap
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import MISSING, dataclass, fields, is_dataclass
-from typing import Any, get_type_hints
+from typing import Any, Self, get_type_hints
 
 from pipeline.config.fields import ChosenSettings, identity_settings
 from pipeline.config.grow import PickerConfig
@@ -20,6 +22,7 @@ from pipeline.config.judge import JudgeConfig
 from pipeline.config.label import EstimatorConfig, GraderConfig, PolicyConfig
 from pipeline.config.score import ScorerConfig
 from pipeline.config.search import SearchConfig
+from pipeline.config.verify import VerifierConfig
 from pipeline.core.errors import StepvalueError, UsageError, first_line
 from pipeline.core.fingerprints import fingerprint
 from pipeline.core.registry import GivenObject, Registry
@@ -30,6 +33,7 @@ from pipeline.judges.registry import JUDGES
 from pipeline.pickers.registry import PICKERS
 from pipeline.scorers.registry import SCORERS
 from pipeline.searches.registry import SEARCHES
+from pipeline.verifiers.registry import VERIFIERS
 
 REGISTRIES: Mapping[str, tuple[type[ChosenSettings], Registry[Any]]] = {
     "policy": (PolicyConfig, ENGINES),
@@ -37,6 +41,7 @@ REGISTRIES: Mapping[str, tuple[type[ChosenSettings], Registry[Any]]] = {
     "grader": (GraderConfig, GRADERS),
     "scorer": (ScorerConfig, SCORERS),
     "judge": (JudgeConfig, JUDGES),
+    "verifier": (VerifierConfig, VERIFIERS),
     "search": (SearchConfig, SEARCHES),
     "grow": (PickerConfig, PICKERS),
 }
@@ -106,6 +111,17 @@ class Packed:
 
     pickled: bytes
     paths: tuple[str, ...]
+
+    @property
+    def line(self) -> bytes:
+        """This as one line of text, for the standard input of a child."""
+        return json.dumps([base64.b64encode(self.pickled).decode(), self.paths]).encode()
+
+    @classmethod
+    def of_line(cls, line: bytes) -> Self:
+        """The inverse of `line`."""
+        pickled, paths = json.loads(line)
+        return cls(pickled=base64.b64decode(pickled), paths=tuple(paths))
 
     def unpacked(self) -> tuple[tuple[Given, ...], Any]:
         """The objects and the settings. Raises UsageError if they cannot be loaded in this process."""

@@ -19,7 +19,7 @@ _ZSTD_LEVEL = 3
 # Columns with few distinct values. For other columns, building a dictionary would be wasted work.
 _REPEATING = [
     *("prefix_id", "problem_id", "finish", "verdict", "grader", "answer", "problem", "origin", "file", "reason"),
-    *("judge", "reading"),
+    *("judge", "reading", "verifier", "covers"),
 ]
 
 

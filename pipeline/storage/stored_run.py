@@ -28,7 +28,16 @@ from pipeline.storage.editions import (
     repaired_editions,
 )
 from pipeline.storage.growths import growths_begun, has_grown
-from pipeline.storage.run_record import LABEL, NAME, SCHEMA, STAGED_INPUT, command_of, recorded_identity, with_input
+from pipeline.storage.run_record import (
+    CHECKS,
+    LABEL,
+    NAME,
+    SCHEMA,
+    STAGED_INPUT,
+    command_of,
+    recorded_identity,
+    with_input,
+)
 from pipeline.storage.storage import Storage
 from pipeline.storage.sweep_record import refuse_sweep
 from pipeline.storage.units import UnitRef, units_of
@@ -147,6 +156,11 @@ def refuse_no_run(storage: Storage, written_by: str = _LABEL) -> None:
     """Raise UsageError for a directory in which no run was started. `written_by`: the commands whose run is wanted."""
     if not {NAME, FOLDER} & set(names := storage.names("")):
         refuse_sweep(storage, names)
+        if CHECKS in names:
+            raise UsageError(
+                f"run_dir={storage.run_dir} holds findings on rows without a run: give their folder, "
+                f"run_dir={storage.run_dir}/{CHECKS}/VERIFIER"
+            )
         raise UsageError(
             f"run_dir={storage.run_dir} does not contain a run: give a directory that {written_by} has written"
         )

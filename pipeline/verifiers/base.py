@@ -59,6 +59,29 @@ class Finding:
 UNKNOWN = Finding(verdict=StepVerdict.UNKNOWN)
 
 
+class Fault(StrEnum):
+    """Why a verifier has not looked at a step, which is unknown then.
+
+    `deadline`: it took longer than `verifier.deadline_seconds`. `memory`: it needed more than `verifier.memory_mib`. `crashed`:
+    its process died of the step, twice, or it failed. `too_long`: the step is longer than `verifier.most_characters`. `lost`:
+    no worker survived the chain.
+    """
+
+    DEADLINE = "deadline"
+    MEMORY = "memory"
+    CRASHED = "crashed"
+    TOO_LONG = "too_long"
+    LOST = "lost"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckedStep:
+    """What `check` has of a step: a finding, and why there is none. With a `fault` the finding is unknown."""
+
+    finding: Finding = UNKNOWN
+    fault: Fault | None = None
+
+
 class Verifier(Protocol):
     """A verifier with its settings. An implementation defines `Config` and `verify`.
 

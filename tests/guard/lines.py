@@ -26,7 +26,7 @@ REQUIRED = {
     "regrade": "run_dir=out", "audit": "run_dir=out", "report": "run_dir=out", "export": "run_dir=out format=trl out=y",
     "train": "run_dir=out model=m out=prm", "score": "model=prm out=s.parquet data.path=x.jsonl", "select": "scores=s.parquet",
     "agree": "run_dir=out data.path=x.jsonl", "grade": "", "doctor": "", "chains": "run_dir=out",
-    "judge": "run_dir=out judge.name=strict policy.model=m",
+    "judge": "run_dir=out judge.name=strict policy.model=m", "check": "run_dir=out",
     "calibrate": "scores=s.parquet run_dir=fresh out=cal.json",
     "search": "data.path=x.jsonl run_dir=out scorer.model=prm",
 }  # fmt: skip

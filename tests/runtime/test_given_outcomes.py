@@ -26,7 +26,7 @@ from pipeline.export.run import export
 from pipeline.export.settings import ExportConfig
 from pipeline.graders.settings import MathConfig
 from pipeline.runtime.chain_run.chains import LeftOutRows
-from pipeline.runtime.scoring.chains import chain_tables
+from pipeline.runtime.chain_run.given import chain_tables
 from tests.conftest import run_stepvalue
 from tests.runtime.growing import Row, assert_sound, audited, chains, label, labels
 from tests.settings import GraderChange

@@ -49,6 +49,7 @@ from pipeline.storage.starts import ADVISORY
 from pipeline.storage.starts import FOLDER as STARTS
 from pipeline.storage.storage import Storage
 from pipeline.storage.stored_critiques import FOLDER as JUDGES
+from pipeline.storage.stored_findings import FOLDER as CHECKS
 from pipeline.storage.unit_log import FLUSHED
 
 MAX_NAMED = 20
@@ -75,6 +76,7 @@ class Check(StrEnum):
     ROWS = "rows"
     ROLLOUTS = "rollouts"
     CRITIQUES = "critiques"
+    FINDINGS = "findings"
     SAMPLES = "samples"
     STEP_SCORES = "stepscores"
     SEARCHES = "searches"
@@ -263,7 +265,7 @@ def find_orphans(storage: Storage, needed: Collection[str], current_labels: Coll
         name for folder in ("", COMMITS, *_FOLDERS, DAMAGED, STARTS) for name in storage.unfinished_files(folder)
     ]
     garbage += storage.names(DAMAGED)
-    ours = {NAME, MARKER, COMMITS, DAMAGED, JUDGES, *_FOLDERS, *ADVISORY}
+    ours = {NAME, MARKER, COMMITS, DAMAGED, JUDGES, CHECKS, *_FOLDERS, *ADVISORY}
     foreign = [name for name in storage.names("") if name not in ours and not is_tree_page(name)]
     foreign += [name for name in storage.names(COMMITS) if not _is_record(name)]
     in_labels = set(storage.names(LABELS))

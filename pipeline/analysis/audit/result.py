@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pipeline.analysis.audit.findings import Check, Finding, Ledger, Orphans
-from pipeline.core.formatting import format_count, format_unfinished
+from pipeline.core.formatting import format_count, format_unfinished, listed
 from pipeline.core.shown import Shown
-from pipeline.storage.run_record import JUDGE, LABEL, SEARCH
+from pipeline.storage.run_record import CHECK, JUDGE, LABEL, SEARCH
 from pipeline.storage.storage import Storage
 
 MAX_SHOWN = 20
@@ -32,6 +32,13 @@ _OF_A_JUDGE = {
     Check.CRITIQUES: ("critique", ", each vote exactly once and read as its text says"),
     Check.TOTALS: ("unit", " with totals that were computed again from the critiques"),
 }
+_OF_A_CHECK = {
+    Check.SETTINGS: ("record", " of the check's settings"),
+    **_OF_ANY,
+    Check.ROWS: ("chain", " to check, or rejected"),
+    Check.FINDINGS: ("finding", ", one of each step, and verdicts with evidence"),
+    Check.TOTALS: ("unit", " with totals that were computed again from the findings"),
+}
 _OF_A_SEARCH = {
     Check.SETTINGS: ("record", " of the search's settings"),
     **_OF_ANY,
@@ -41,14 +48,18 @@ _OF_A_SEARCH = {
     Check.SEARCHES: ("search", ", each made again from its log, with the same candidates and the same choice"),
     Check.TOTALS: ("unit", " with totals that were computed again from the searches"),
 }
-_WHAT = {LABEL: _OF_LABELS, JUDGE: _OF_A_JUDGE, SEARCH: _OF_A_SEARCH}
-_SOUND = {JUDGE: "the judge is finished", SEARCH: "all problems are searched"}
+_WHAT = {LABEL: _OF_LABELS, JUDGE: _OF_A_JUDGE, CHECK: _OF_A_CHECK, SEARCH: _OF_A_SEARCH}
+_SOUND = {
+    JUDGE: "the judge is finished",
+    CHECK: "all chains are checked",
+    SEARCH: "all problems are searched",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class AuditReport(Shown):
     """The result of an audit. `units`: number of units of the input; `owed` of them are unfinished. `former_labels`: see
-    `Ledger`. `command`: whose run it is. `judges`: the audits of the judges of a run of `label`."""
+    `Ledger`. `command`: whose run it is. `judges`, `checks`: the audits of those of a run of `label`."""
 
     run_dir: str
     looked_at: Mapping[Check, int]
@@ -60,11 +71,12 @@ class AuditReport(Shown):
     former_labels: int = 0
     command: str = LABEL
     judges: "tuple[AuditReport, ...]" = ()
+    checks: "tuple[AuditReport, ...]" = ()
 
     @property
     def sound(self) -> bool:
-        """Whether the run and its judges are finished and have no fault."""
-        return not self.findings and not self.owed and all(judge.sound for judge in self.judges)
+        """Whether the run, its judges and its checks are finished and have no fault."""
+        return not self.findings and not self.owed and all(part.sound for part in (*self.judges, *self.checks))
 
     def _shown_lines(self) -> Iterator[str]:
         return audit_lines(self)
@@ -115,13 +127,16 @@ def audit_lines(report: AuditReport) -> Iterator[str]:
     if report.owed:
         again = f"start `{report.command}` with the same settings again"
         yield f"{format_unfinished(report.owed, report.units)}: {again}"
-    for judge in report.judges:
-        yield f"judge      {judge.run_dir}"
-        yield from audit_lines(judge)
+    for name, parts in (("judge", report.judges), ("check", report.checks)):
+        for part in parts:
+            yield f"{name:<10} {part.run_dir}"
+            yield from audit_lines(part)
     if report.sound and report.command == LABEL:
-        judges = f" and its {format_count(len(report.judges), 'judge')}" if report.judges else ""
-        be = "are" if report.judges else "is"
-        yield f"sound      the run{judges} {be} finished and nothing is wrong"
+        judges = f"its {format_count(len(report.judges), 'judge')}" if report.judges else ""
+        checks = f"its {format_count(len(report.checks), 'check')}" if report.checks else ""
+        whole = listed(["the run", *filter(None, (judges, checks))])
+        be = "are" if judges or checks else "is"
+        yield f"sound      {whole} {be} finished and nothing is wrong"
     elif report.sound:
         yield f"sound      {_SOUND[report.command]} and nothing is wrong"
 

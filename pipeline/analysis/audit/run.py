@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from pipeline.analysis.audit.checks import audited_check
 from pipeline.analysis.audit.consensus import MAKE_AGAIN, ConsensusProof
 from pipeline.analysis.audit.critiques import audited_judge
 from pipeline.analysis.audit.findings import (
@@ -67,17 +68,21 @@ from pipeline.storage.editions import (
 from pipeline.storage.growths import growth_sequence, growths_needed, growths_of
 from pipeline.storage.location import storage_at
 from pipeline.storage.lock import hold_lock
-from pipeline.storage.run_record import JUDGE, LABEL, NAME, SEARCH, STAGED_INPUT, command_of, recorded_identity
+from pipeline.storage.run_record import CHECK, JUDGE, LABEL, NAME, SEARCH, STAGED_INPUT, command_of, recorded_identity
 from pipeline.storage.shards import ShardRecord
 from pipeline.storage.storage import Storage
 from pipeline.storage.stored_critiques import FOLDER as JUDGES
 from pipeline.storage.stored_critiques import judge_names, judge_storage
+from pipeline.storage.stored_findings import FOLDER as CHECKS
+from pipeline.storage.stored_findings import check_names, check_storage
 from pipeline.storage.stored_run import refuse_no_run
 from pipeline.storage.units import TABLE, UNITS, again_of, marked_rows, unit_id_of
 
 _RESUME = "start `label` with the same settings again"
 _MOVE_AWAY = f"move it away and {_RESUME}"
-_OTHERS = {JUDGE: audited_judge, SEARCH: audited_search}
+_OTHERS = {JUDGE: audited_judge, CHECK: audited_check, SEARCH: audited_search}
+_IN_FOLDERS = {JUDGES: JUDGE, CHECKS: CHECK}
+"""Folder of a run directory -> the command whose runs are in it."""
 """What proves the runs of other commands."""
 
 
@@ -88,17 +93,19 @@ def audit(config: AuditConfig) -> AuditReport:
     if another job works on a directory that is to be pruned; Unreachable.
     """
     storage = storage_at(config.run_dir)
-    refuse_no_run(storage, "`label`, `judge` or `search`")
+    refuse_no_run(storage, "`label`, `judge`, `check` or `search`")
     command = _command(storage)
     if command in _OTHERS:
         with _held(storage, config):
             return _pruned(_OTHERS[command](storage), config)
     judges = [judge_storage(storage, name) for name in judge_names(storage)]
+    checks = [check_storage(storage, name) for name in check_names(storage)]
     with ExitStack() as locks:
-        for each in (storage, *judges):
+        for each in (storage, *judges, *checks):
             locks.enter_context(_held(each, config))
         report = _Audit(storage).report()
-        return _pruned(replace(report, judges=tuple(map(audited_judge, judges))), config)
+        parts = {"judges": tuple(map(audited_judge, judges)), "checks": tuple(map(audited_check, checks))}
+        return _pruned(replace(report, **parts), config)
 
 
 def _command(storage: Storage) -> str:
@@ -108,11 +115,11 @@ def _command(storage: Storage) -> str:
     except Unreachable:
         raise
     except StoreError:
-        return JUDGE if storage.run_dir.rpartition("/")[0].endswith(f"/{JUDGES}") else LABEL
+        return _IN_FOLDERS.get(storage.run_dir.rpartition("/")[0].rpartition("/")[2], LABEL)
     if command not in (LABEL, *_OTHERS):
         raise UsageError(
-            f"{storage.run_dir} is a run of `{command}`: `audit` proves runs of `label`, `judge` and `search`; start "
-            f"`{command}` again, which checks every file and repairs what is damaged"
+            f"{storage.run_dir} is a run of `{command}`: `audit` proves runs of `label`, `judge`, `check` and `search`; "
+            f"start `{command}` again, which checks every file and repairs what is damaged"
         )
     return command
 
@@ -129,14 +136,18 @@ def _held(storage: Storage, config: AuditConfig) -> Iterator[None]:
 
 
 def _pruned(report: AuditReport, config: AuditConfig) -> AuditReport:
-    """The report after its garbage was removed, and that of its judges, where that is asked for and nothing is wrong."""
+    """The report after its garbage was removed, and that of its parts, where that is asked for and nothing is wrong."""
     if not (config.prune and report.sound):
         return report
     storage = storage_at(report.run_dir)
     for name in report.orphans.garbage:
         storage.remove(name)
-    judges = tuple(_pruned(judge, config) for judge in report.judges)
-    return replace(report, pruned=len(report.orphans.garbage), judges=judges)
+    return replace(
+        report,
+        pruned=len(report.orphans.garbage),
+        judges=tuple(_pruned(part, config) for part in report.judges),
+        checks=tuple(_pruned(part, config) for part in report.checks),
+    )
 
 
 class _Audit:

@@ -16,14 +16,9 @@ of variables. Neither contains any text from outside.
 """
 
 import json
-import math
 import os
 import re
-import resource
-import select
 import sys
-import time
-from collections.abc import Iterator
 from typing import Any, NoReturn
 
 import sympy
@@ -36,10 +31,8 @@ from sympy.parsing import sympy_parser  # noqa: TID251 - to take it out
 from sympy.polys import rootoftools
 
 from pipeline.core.records import Verdict
+from pipeline.graders.line_child import limit_next_task, lines, results_alone
 from pipeline.graders.math.algebra import judge, parses, warm_up
-
-CPU_SLACK_SECONDS = 5
-PARENT_CHECK_SECONDS = 10
 
 _NUMERAL = re.compile(
     r"[0-9]+(?P<point>\.[0-9]*)?(?P<exponent>[eE][+-]?[0-9]+)?|(?P<bare>\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
@@ -100,44 +93,15 @@ def answer_task(task: dict[str, str], tolerance: float) -> Verdict:
         return Verdict.UNPARSEABLE
 
 
-def _lines() -> Iterator[bytes]:
-    """The lines of standard input, until it ends or the parent has died (a fork of the parent may hold the pipe open)."""
-    parent = os.getppid()
-    poller = select.poll()
-    poller.register(0, select.POLLIN)
-    rest = b""
-    while True:
-        if not poller.poll(PARENT_CHECK_SECONDS * 1000):
-            if os.getppid() != parent:
-                return
-            continue
-        piece = os.read(0, 65536)
-        if not piece:
-            return
-        *lines, rest = (rest + piece).split(b"\n")
-        yield from lines
-
-
-def _limit(kind: int, value: int) -> None:
-    """Set a soft limit, at most the hard limit of this process."""
-    hard = resource.getrlimit(kind)[1]
-    resource.setrlimit(kind, (value if hard == resource.RLIM_INFINITY else min(value, hard), hard))
-
-
 def main(memory_mib: int, cpu_seconds: float, tolerance: float) -> None:
     """Serve tasks until standard input ends or the parent has died."""
-    results = os.dup(1)
-    silence = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(silence, 1)
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    _limit(resource.RLIMIT_AS, memory_mib << 20)
+    results = results_alone(memory_mib)
     evaluate_nothing()
     # The warm-up belongs to the start, so the first answers do not wait for it.
     warm_up()
     os.write(results, b'{"ready": true}\n')
-    for line in _lines():
-        used = math.ceil(time.process_time() + cpu_seconds) + CPU_SLACK_SECONDS
-        _limit(resource.RLIMIT_CPU, used)
+    for line in lines():
+        limit_next_task(cpu_seconds)
         verdict = answer_task(json.loads(line), tolerance)
         os.write(results, json.dumps({"verdict": verdict.value}).encode() + b"\n")
 

@@ -8,19 +8,15 @@ INCORRECT only with `grader.unreadable_is=wrong`, for an answer that cannot be r
 
 import contextlib
 import json
-import os
 import re
-import select
-import subprocess
 import sys
 import time
-from pathlib import Path
 
-import pipeline
 from pipeline.config.choices import Fallback, UnreadableIs
 from pipeline.core.errors import StepvalueError
 from pipeline.core.records import Grade, Verdict
 from pipeline.graders.base import MAX_ANSWER_KEPT, of_any
+from pipeline.graders.line_process import Process, end, read_line, start_module, write_line
 from pipeline.graders.math import compare, extract, limits
 from pipeline.graders.math.long_integers import is_long_integer, same_long_integer
 from pipeline.graders.math.normal import normal_form
@@ -38,9 +34,6 @@ _UNREAD = frozenset({Verdict.UNPARSEABLE, Verdict.OVER_LIMIT})
 
 NO_ANSWER = Grade(verdict=Verdict.NO_ANSWER, answer="", ms=0.0)
 
-_PACKAGE_ROOT = str(Path(pipeline.__file__).resolve().parent.parent)
-_INHERITED = ("LD_LIBRARY_PATH", "SYSTEMROOT", "TMPDIR", "COVERAGE_PROCESS_START")
-
 
 class _Child:
     """One process of `pipeline.graders.math.child`. It is started when first needed and restarted after it ends."""
@@ -48,7 +41,7 @@ class _Child:
     def __init__(self, config: MathConfig) -> None:
         self._config = config
         self._tasks = 0
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: Process | None = None
 
     def ask(self, task: dict[str, str]) -> Verdict:
         """The child's verdict on one task. TIMEOUT if it is late, CRASHED if `ASK_TRIES` children end without a reply.
@@ -62,9 +55,8 @@ class _Child:
                 process = self._start_again()
             self._tasks += 1
             try:
-                assert process.stdin is not None
-                process.stdin.write(json.dumps(task).encode() + b"\n")
-                reply = _read_line(process, self._config.deadline_seconds)
+                write_line(process, json.dumps(task).encode())
+                reply = read_line(process, self._config.deadline_seconds)
             except TimeoutError:
                 self.kill()
                 return Verdict.TIMEOUT
@@ -75,33 +67,20 @@ class _Child:
             self.kill()
         return Verdict.CRASHED
 
-    def _start_again(self) -> subprocess.Popen[bytes]:
+    def _start_again(self) -> Process:
         """Start a child. Try again if it ends before it is ready, for example for lack of memory."""
         for _ in range(START_TRIES - 1):
             with contextlib.suppress(StepvalueError):
                 return self._start()
         return self._start()
 
-    def _start(self) -> subprocess.Popen[bytes]:
+    def _start(self) -> Process:
         config = self._config
-        # Absolute entries only: the child has another working directory.
-        paths = [_PACKAGE_ROOT, *filter(os.path.isabs, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
-        environment = {name: os.environ[name] for name in _INHERITED if name in os.environ}
         arguments = [str(config.memory_mib), str(config.deadline_seconds), str(config.relative_tolerance)]
-        # -P: no file in the working directory can replace a library.
-        process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "pipeline.graders.math.child", *arguments],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            bufsize=0,
-            cwd="/",
-            start_new_session=True,
-            env=environment | {"PYTHONPATH": os.pathsep.join(paths)},
-        )
+        process = start_module("pipeline.graders.math.child", arguments)
         self.process, self._tasks = process, 0
         try:
-            ready = _read_line(process, START_SECONDS)
+            ready = read_line(process, START_SECONDS)
         except (TimeoutError, OSError):
             ready = b""
         if not ready:
@@ -114,32 +93,8 @@ class _Child:
 
     def kill(self) -> None:
         process, self.process = self.process, None
-        if process is None:
-            return
-        process.kill()
-        process.wait()
-        for pipe in (process.stdin, process.stdout):
-            if pipe is not None:
-                pipe.close()
-
-
-def _read_line(process: subprocess.Popen[bytes], seconds: float) -> bytes:
-    """One line from the child, or b"" if the child has ended. Raises TimeoutError after `seconds`."""
-    assert process.stdout is not None
-    descriptor = process.stdout.fileno()
-    # poll() instead of select(): a worker with many open files has descriptors above select()'s limit of 1024.
-    poller = select.poll()
-    poller.register(descriptor, select.POLLIN)
-    deadline = time.monotonic() + seconds
-    line = b""
-    while not line.endswith(b"\n"):
-        if not poller.poll(max(0.0, deadline - time.monotonic()) * 1000):
-            raise TimeoutError
-        piece = os.read(descriptor, 4096)
-        if not piece:
-            return b""
-        line += piece
-    return line
+        if process is not None:
+            end(process)
 
 
 def _bare(answer: str) -> str:

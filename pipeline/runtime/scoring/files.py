@@ -15,8 +15,9 @@ from pipeline.config.score import ScoreConfig
 from pipeline.core.errors import UsageError
 from pipeline.data.rows import input_files
 from pipeline.runtime.chain_run.chains import LeftOutRows, chain_texts
+from pipeline.runtime.chain_run.given import chain_tables
 from pipeline.runtime.scoring.calibrated import calibration_of, refuse_other
-from pipeline.runtime.scoring.chains import chain_tables, score_source
+from pipeline.runtime.scoring.chains import score_source
 from pipeline.runtime.scoring.tables import schema_with, scores_table
 from pipeline.runtime.scoring.work import engine_here, score_chains
 from pipeline.scorers.base import ScoringEngine

@@ -11,9 +11,7 @@ from pipeline.core.errors import RunConflict
 from pipeline.core.ids import content_id
 from pipeline.core.progress import ChainRun
 from pipeline.core.schemas import SCHEMA_VERSION
-from pipeline.data.rows import input_digest
-from pipeline.graders.registry import grader_version
-from pipeline.runtime.chain_run.chains import labelled_identity
+from pipeline.runtime.chain_run.given import given_identity
 from pipeline.runtime.chain_run.run import ChainRunTask, Hiring, Running, run_over_chains
 from pipeline.runtime.scoring.calibrated import calibration_id
 from pipeline.runtime.scoring.chains import score_source
@@ -89,13 +87,5 @@ def identity(config: ScoreConfig) -> dict[str, object]:
         **section_identity("scorer", config.scorer),
         **scorer.identity(),
     }
-    if config.run_dir:
-        fields |= labelled_identity(config.run_dir, partial=config.partial)
-    else:
-        fields |= {
-            "input": input_digest(config.data.path),
-            "grader_version": grader_version(),
-            **section_identity("data", config.data),
-            **section_identity("grader", config.grader),
-        }
+    fields |= given_identity(config)
     return {**fields, STAGED_INPUT: content_id("chains", json.dumps(fields, sort_keys=True))}

@@ -1,0 +1,227 @@
+"""What a verifier found in a run: coverage, where it refutes, and what the run's labels say of the same steps.
+
+Labels come from rollouts, so they are no truth: a wrong step may have a high value, and a right one a low value. A part that
+holds says nothing of its step, which is why the steps that hold are compared too.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import polars as pl
+
+from pipeline.core.formatting import WHY_UNCHECKED, format_count, format_percent
+from pipeline.core.shown import Shown
+from pipeline.storage.run_record import NAME
+from pipeline.storage.storage import Storage
+from pipeline.storage.stored_findings import TABLE, finding_frames, stored_check
+from pipeline.storage.stored_labels import frames_of
+from pipeline.storage.stored_run import stored_run
+from pipeline.verifiers.base import Covers, Fault, StepVerdict
+
+POSITIONS = (1, 2, 3, 4, 7, 11)
+"""The first steps of the ranges by which steps are counted."""
+_KEY = ("chain_id", "step_index")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AtPosition:
+    """Steps `first` to `last` of their chains; None: to the end. `steps` of them, of which `refuted`."""
+
+    first: int
+    last: int | None
+    steps: int
+    refuted: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindingCounts:
+    """`steps` = `refuted` + `holds` + `unknown`. `holds_whole`: steps that hold as a whole. `faults`: unknown steps that the
+    verifier has not looked at, by reason; each reason is there."""
+
+    chains: int
+    steps: int
+    refuted: int
+    holds: int
+    holds_whole: int
+    unknown: int
+    faults: Mapping[Fault, int]
+    by_position: tuple[AtPosition, ...]
+
+    @property
+    def said(self) -> int:
+        """Steps with a verdict."""
+        return self.refuted + self.holds
+
+    @property
+    def coverage(self) -> float:
+        """The share of the steps with a verdict."""
+        return self.said / self.steps if self.steps else 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Labelled:
+    """Steps with a label, how many of them are bad, and the sum of their values."""
+
+    steps: int = 0
+    bad: int = 0
+    value: float = 0.0
+
+    @property
+    def share(self) -> float:
+        """The share of bad steps."""
+        return self.bad / self.steps if self.steps else 0.0
+
+    @property
+    def mean_value(self) -> float:
+        """The mean value of the steps."""
+        return self.value / self.steps if self.steps else 0.0
+
+    def __add__(self, other: "Labelled") -> "Labelled":
+        return Labelled(steps=self.steps + other.steps, bad=self.bad + other.bad, value=self.value + other.value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgainstLabels:
+    """What the labels of the run say of refuted steps, of steps that hold, and of all."""
+
+    refuted: Labelled
+    holds: Labelled
+    every: Labelled
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class CheckSummary(Shown):
+    """`against`: None where the findings are those of rows without a run, or no step has a label."""
+
+    name: str
+    folder: str
+    counts: FindingCounts
+    against: AgainstLabels | None
+
+    def _shown_lines(self) -> Iterator[str]:
+        return check_lines(self)
+
+
+def check_summary(storage: Storage, name: str, *, partial: bool = False) -> CheckSummary:
+    """What the verifier of this name found in the run directory `storage`, compared with its labels. Raises as
+    `stored_findings.stored_check` does, and StoreError for a damaged file."""
+    check = stored_check(storage, name, partial=partial)
+    found: Counter[tuple[int, str, str, str | None]] = Counter()
+    chains = 0
+    said = []
+    text = pl.col("verdict", "covers").cast(pl.String)
+    for frame in finding_frames(check, ["row", *_KEY, "verdict", "covers", "fault"]):
+        frame = frame.with_columns(text)
+        chains += frame["row"].n_unique()
+        counted = frame.group_by("step_index", "verdict", "covers", "fault").len()
+        found.update(
+            {(at, verdict, covers, fault): number for at, verdict, covers, fault, number in counted.iter_rows()}
+        )
+        said.append(frame.filter(pl.col("verdict") != StepVerdict.UNKNOWN.value).select(*_KEY, "verdict"))
+    has_labels = NAME in storage.names("")
+    return CheckSummary(
+        name=name,
+        folder=f"{check.storage.run_dir}/{TABLE}",
+        counts=_counts(chains, found),
+        against=_against_labels(storage, pl.concat(said)) if has_labels and said else None,
+    )
+
+
+def _counts(chains: int, found: Mapping[tuple[int, str, str, str | None], int]) -> FindingCounts:
+    verdicts: Counter[str] = Counter()
+    faults: Counter[str | None] = Counter()
+    whole = 0
+    for (_, verdict, covers, fault), number in found.items():
+        verdicts[verdict] += number
+        faults[fault] += number
+        whole += number if (verdict, covers) == (StepVerdict.HOLDS, Covers.WHOLE) else 0
+    return FindingCounts(
+        chains=chains,
+        steps=verdicts.total(),
+        refuted=verdicts[StepVerdict.REFUTED],
+        holds=verdicts[StepVerdict.HOLDS],
+        holds_whole=whole,
+        unknown=verdicts[StepVerdict.UNKNOWN],
+        faults={fault: faults[fault] for fault in Fault},
+        by_position=tuple(_by_position(found)),
+    )
+
+
+def _by_position(found: Mapping[tuple[int, str, str, str | None], int]) -> Iterator[AtPosition]:
+    ends = [*(first - 1 for first in POSITIONS[1:]), None]
+    for first, last in zip(POSITIONS, ends, strict=True):
+        here = {key: number for key, number in found.items() if first <= key[0] and (last is None or key[0] <= last)}
+        if steps := sum(here.values()):
+            refuted = sum(number for key, number in here.items() if key[1] == StepVerdict.REFUTED)
+            yield AtPosition(first=first, last=last, steps=steps, refuted=refuted)
+
+
+def _against_labels(storage: Storage, said: pl.DataFrame) -> AgainstLabels | None:
+    """`said`: chain, step and verdict of each step with a verdict."""
+    run = stored_run(storage)
+    sums = {verdict: Labelled() for verdict in (*StepVerdict, None)}
+    for frame in frames_of(storage, run, ["chain_id", "label", "value"]):
+        steps = (
+            frame.with_columns(step_index=pl.int_ranges(1, pl.col("label").list.len() + 1, dtype=pl.Int32))
+            .explode("label", "value", "step_index")
+            .drop_nulls("label")
+        )
+        sums[None] += _labelled(steps)
+        both = steps.join(said, on=_KEY)
+        for verdict in (StepVerdict.REFUTED, StepVerdict.HOLDS):
+            sums[verdict] += _labelled(both.filter(pl.col("verdict") == verdict.value))
+    if not sums[None].steps:
+        return None
+    return AgainstLabels(refuted=sums[StepVerdict.REFUTED], holds=sums[StepVerdict.HOLDS], every=sums[None])
+
+
+def _labelled(steps: pl.DataFrame) -> Labelled:
+    return Labelled(steps=steps.height, bad=int((steps["label"] == 0).sum()), value=float(steps["value"].sum()))
+
+
+def check_lines(summary: CheckSummary) -> Iterator[str]:
+    """The printed lines."""
+    counts = summary.counts
+    yield (
+        f"{summary.name}: checked {format_count(counts.steps, 'step')} of {format_count(counts.chains, 'chain')}: "
+        f"{summary.folder}"
+    )
+    whole = f" ({counts.holds_whole:,} as a whole)" if counts.holds_whole else ""
+    hold = "holds" if counts.holds == 1 else "hold"
+    yield (
+        f"  {counts.refuted:,} refuted, {counts.holds:,} {hold}{whole}, {counts.unknown:,} unknown: a verdict on "
+        f"{format_percent(counts.coverage)} of the steps"
+    )
+    if counts.refuted:
+        yield f"  refuted by position: {', '.join(map(_position, counts.by_position))}"
+    if summary.against is not None:
+        yield from _label_lines(summary.against)
+    for fault, steps in counts.faults.items():
+        if steps:
+            yield f"  unknown, because {WHY_UNCHECKED[fault]}: {format_count(steps, 'step')}"
+
+
+def _position(at: AtPosition) -> str:
+    if at.last is None:
+        where = f"step {at.first} and later"
+    else:
+        where = f"step {at.first}" if at.first == at.last else f"steps {at.first}-{at.last}"
+    return f"{where} {at.refuted:,} of {at.steps:,}"
+
+
+def _label_lines(against: AgainstLabels) -> Iterator[str]:
+    refuted, holds, every = against.refuted, against.holds, against.every
+    if refuted.steps:
+        yield f"  labels of the run: {_bad(refuted, 'refuted step')}; {_of_all(every)}"
+    if holds.steps:
+        yield f"  labels of the run: {_bad(holds, 'step')} that hold{'s' if holds.steps == 1 else ''}; {_of_all(every)}"
+
+
+def _bad(found: Labelled, noun: str) -> str:
+    steps = format_count(found.steps, noun)
+    return f"{found.bad:,} bad ({format_percent(found.share)}), mean value {found.mean_value:.2f}, of {steps}"
+
+
+def _of_all(every: Labelled) -> str:
+    return f"of all steps {format_percent(every.share)}, mean value {every.mean_value:.2f}"

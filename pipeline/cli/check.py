@@ -1,0 +1,126 @@
+"""The command `check`: has programs prove or refute the steps of chains."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from pipeline.cli.chain_run import ending_lines
+from pipeline.cli.command import Command, interruptible, write_lines
+from pipeline.cli.label import set_up_ray
+from pipeline.config.check import CheckRunConfig
+from pipeline.core.errors import UsageError
+from pipeline.core.formatting import format_count
+
+if TYPE_CHECKING:
+    from pipeline.core.progress import ChainRun
+    from pipeline.runtime.worker_handle import Watcher, WorkerPool
+    from pipeline.runtime.workload import Workload
+
+NOTHING_SAID = 1
+"""Exit code where no step of any chain is refuted or holds, by any verifier."""
+
+
+def _check(config: CheckRunConfig) -> int:
+    from rich.console import Console
+
+    from pipeline.analysis.checks import check_lines, check_summary
+    from pipeline.analysis.report.terminal import LiveView
+    from pipeline.storage.location import storage_at
+
+    with LiveView(Console(highlight=False)) as view:
+        found = check_with_ray(config, view)
+    said = 0
+    with interruptible():
+        for name, each in found.items():
+            summary = check_summary(storage_at(config.run_dir), name, partial=config.partial)
+            said += summary.counts.said
+            write_lines(check_lines(summary))
+            write_lines(_ending(each))
+    return 0 if said else NOTHING_SAID
+
+
+def _ending(found: "ChainRun") -> Iterator[str]:
+    """The last lines about one verifier."""
+    now = found.now
+    return ending_lines(
+        found, format_count(now.chains, "chain"), lambda seconds: f"{now.prefixes / seconds:,.0f} steps/s"
+    )
+
+
+def check_with_ray(config: CheckRunConfig, watch: "Watcher") -> "Mapping[str, ChainRun]":
+    """Check with this machine's own Ray, or the cluster of the settings, until it is done or a signal comes. All
+    verifiers share one Ray.
+
+    Raises what `pipeline.runtime.checking.run.check_run` raises.
+    """
+    set_up_ray(config.cluster.address)
+    from pipeline.runtime.actors import worker_pool
+    from pipeline.runtime.checking.run import check_run
+    from pipeline.runtime.connection import KeptCluster
+    from pipeline.runtime.stop import stoppable
+
+    with stoppable() as stop, KeptCluster() as cluster:
+
+        @contextmanager
+        def hiring(workload: "Workload") -> Iterator["WorkerPool"]:
+            cluster.join(config.cluster, stop.check)
+            yield worker_pool(workload, stop.check)
+
+        return check_run(config, hiring, watch, stop)
+
+
+def _implied(written: Mapping[str, str]) -> dict[str, str]:
+    """Settings of a verifier are for the only one that `checks` names."""
+    from pipeline.cli.options import named_implementation
+    from pipeline.verifiers.registry import VERIFIERS
+
+    names = [name.strip("'\" ") for name in written.get("checks", "").strip("[] ").split(",") if name.strip("'\" ")]
+    if written.get("checks") in (None, "null") or not names:
+        return {}
+    own = [key for key in written if key.startswith("verifier.")]
+    named = named_implementation("verifier", written)
+    if named is not None and named not in names:
+        raise UsageError(
+            f"verifier={named} is none of checks=[{','.join(names)}]: name it there too, or leave verifier out"
+        )
+    if own and named is None and len(names) > 1:
+        raise UsageError(f"{own[0]}: this is a setting of one verifier: say of which one, such as verifier={names[0]}")
+    return {"verifier": names[0]} if named is None and names[0] in VERIFIERS.names() else {}
+
+
+CHECK = Command(
+    name="check",
+    summary="have programs prove or refute the steps of chains",
+    about=(
+        "check: a verifier, such as `arithmetic`, says of each step that it is refuted, that it holds, or that this is "
+        "unknown. It needs no rollouts."
+    ),
+    examples=(
+        "check run_dir=out 'checks=[arithmetic,algebra]'",
+        "check data.path=rows.jsonl run_dir=checked verifier=algebra",
+        "check run_dir=out 'checks=[arithmetic,algebra]' verifier=algebra verifier.deadline_seconds=10",
+        "check run_dir=out 'checks=[arithmetic]' processes=8 partial=true",
+    ),
+    notes="""\
+Findings go to RUN_DIR/checks/VERIFIER, a run directory of its own: the same command goes on after an interruption, and checks
+what is new. Another verifier has its own folder. A verifier with other settings, or another version of it, is refused there:
+move its folder away to check again.
+
+A verifier is asked in processes of their own, with limits of time and memory. A step that passes them, or that kills its
+process, is unknown; such steps are counted and told.
+
+A part that holds says nothing of its step. At the end, the steps with a verdict are compared with the labels of the run.
+""",
+    most_used=(
+        "run_dir",
+        "checks",
+        "verifier",
+        "data.path",
+        "verifier.deadline_seconds",
+        "processes",
+        "partial",
+    ),
+    schema=CheckRunConfig,
+    run=_check,
+    implied=_implied,
+)

@@ -1,0 +1,161 @@
+"""A run of `check`: which chains are checked by which verifiers, what its workers do, and which settings make another check."""
+
+import asyncio
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+
+from pipeline import __version__
+from pipeline.config.check import CheckRunConfig
+from pipeline.config.recorded_settings import RUN_RECORD, complete_settings
+from pipeline.config.verify import VerifierConfig
+from pipeline.core.errors import RunConflict, UsageError
+from pipeline.core.ids import content_id
+from pipeline.core.progress import ChainRun
+from pipeline.core.schemas import SCHEMA_VERSION
+from pipeline.core.suggestions import choice_hint
+from pipeline.engines.base import OnDevices
+from pipeline.runtime.chain_run.chains import ChainSource
+from pipeline.runtime.chain_run.given import Given, GivenChains, chain_tables, given_identity
+from pipeline.runtime.chain_run.run import ChainRunTask, Hiring, Running, run_over_chains
+from pipeline.runtime.checking.worker import CheckTask, checking_worker
+from pipeline.runtime.state import section_identity
+from pipeline.runtime.stop import StopSignal
+from pipeline.runtime.worker_handle import Watcher
+from pipeline.runtime.workload import Workload
+from pipeline.storage.location import storage_at
+from pipeline.storage.run_record import CHECK, COMMAND, STAGED_INPUT
+from pipeline.storage.stored_findings import check_storage
+from pipeline.verifiers.registry import VERIFIERS
+
+_OTHER_RUN = "belongs to another run: use another run_dir"
+_OTHER_CHECK = "has findings that were made otherwise: move that folder away to check again"
+
+
+def check_run(
+    config: CheckRunConfig, hiring: Hiring, watch: Watcher, stop: StopSignal, run: Running = asyncio.run
+) -> Mapping[str, ChainRun]:
+    """Check all chains by each verifier, into the folder `checks/VERIFIER` of `config.run_dir`. A later start continues with
+    the units that are not done, and with chains that are new.
+
+    Returns the runs by verifier; their totals are those of `stored_findings.finding_totals`. Raises as `run_over_chains` does,
+    UsageError for a verifier that is not installed and a run without labels, and PluginError where a plug-in fails. What was
+    checked before is kept.
+    """
+    config = replace(config, run_dir=storage_at(config.run_dir).run_dir)
+    verifiers = checked_verifiers(config)
+    return {settings.kind: _by_verifier(config, settings, hiring, watch, stop, run) for settings in verifiers}
+
+
+def checked_verifiers(config: CheckRunConfig) -> list[VerifierConfig]:
+    """The settings of the verifiers. Raises UsageError for one that is not installed or cannot be used, and for rows whose
+    findings would go to the directory of a run."""
+    names = VERIFIERS.names()
+    for name in config.names:
+        if name not in names:
+            raise UsageError(
+                f"checks=[{name}]: there is no such verifier here: {choice_hint(name, names)} (or install the plug-in that "
+                "provides it)"
+            )
+    if config.data.path and RUN_RECORD in storage_at(config.run_dir).names(""):
+        raise UsageError(
+            f"{config.run_dir} is a run: leave data.path out to check its chains, or give another run_dir for the findings on "
+            f"{config.data.path}"
+        )
+    return [
+        complete_settings(config.verifier if name == config.verifier.kind else _usual(name), VERIFIERS)
+        for name in config.names
+    ]
+
+
+def _usual(name: str) -> VerifierConfig:
+    """The default settings of a verifier."""
+    found: VerifierConfig = VERIFIERS.settings(name)(kind=name)
+    return found
+
+
+def _by_verifier(
+    config: CheckRunConfig, verifier: VerifierConfig, hiring: Hiring, watch: Watcher, stop: StopSignal, run: Running
+) -> ChainRun:
+    storage = check_storage(storage_at(config.run_dir), verifier.kind)
+    chains = _given(config)
+    task = ChainRunTask(
+        source=_source(config, chains),
+        storage=storage,
+        asked=lambda: identity(verifier, chains),
+        run=config.run,
+        workload=lambda: _workload(config, verifier, storage.run_dir),
+        doing=f"checking by {verifier.kind}",
+        counted="chains",
+        count=lambda totals: totals.chains,
+    )
+    with _about_checks():
+        return run_over_chains(task, hiring, watch, stop, run)
+
+
+@contextmanager
+def _about_checks() -> Iterator[None]:
+    """Conflicts say what can be done about a folder of findings."""
+    try:
+        yield
+    except RunConflict as error:
+        raise RunConflict(str(error).replace(_OTHER_RUN, _OTHER_CHECK)) from error
+
+
+def _given(config: CheckRunConfig) -> Given:
+    return GivenChains(
+        run_dir=None if config.data.path else config.run_dir,
+        data=config.data,
+        grader=config.grader,
+        partial=config.partial,
+    )
+
+
+def _source(config: CheckRunConfig, chains: Given) -> ChainSource:
+    return ChainSource(
+        place=config.data.path or config.run_dir,
+        tables=lambda left_out: chain_tables(chains, left_out),
+        to_do="check",
+        done="checked",
+        results="findings",
+        elsewhere="another run_dir",
+    )
+
+
+class _Processes(OnDevices):
+    """What a verifier needs of devices: all processors, and no GPU."""
+
+    loads_model = True
+
+    def uses_gpus(self) -> bool:
+        return False
+
+
+def _workload(config: CheckRunConfig, verifier: VerifierConfig, run_dir: str) -> Workload:
+    task = CheckTask(
+        verifier=verifier, run_dir=run_dir, processes=config.processes, flush_seconds=config.run.flush_seconds
+    )
+    return Workload(
+        model=_Processes(),
+        settings=lambda _: task,
+        make=checking_worker,
+        run_dir=run_dir,
+        units_in_flight=config.run.units_in_flight,
+        cluster=config.cluster,
+    )
+
+
+def identity(verifier: VerifierConfig, chains: Given) -> dict[str, object]:
+    """The identity of a check by one verifier: what determines its findings, as dotted key -> plain value.
+
+    Raises InputError, UsageError and StoreError for chains that cannot be read.
+    """
+    fields: dict[str, object] = {
+        COMMAND: CHECK,
+        "schema": SCHEMA_VERSION,
+        "verifier_version": f"stepvalue-{__version__}",
+        **section_identity("verifier", verifier),
+        **given_identity(chains),
+    }
+    return {**fields, STAGED_INPUT: content_id("chains", json.dumps(fields, sort_keys=True))}

@@ -1,0 +1,1 @@
+"""`check`: programs that look at the steps of runs and of rows."""

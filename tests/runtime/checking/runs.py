@@ -1,0 +1,87 @@
+"""Runs of `label` and of `check` in the process of the test."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from pipeline.__main__ import compose_label
+from pipeline.config.check import CheckRunConfig
+from pipeline.config.label import ClusterConfig, RunConfig
+from pipeline.core.progress import ChainRun, Status
+from pipeline.runtime.checking.run import check_run
+from pipeline.runtime.objects import given, offered
+from pipeline.runtime.stop import StopSignal
+from pipeline.storage.location import storage_at
+from pipeline.storage.stored_findings import StoredCheck, finding_frames, stored_check
+from tests.conftest import write_rows
+from tests.runtime.checking.hostile import Obedient, ObedientConfig
+from tests.runtime.in_process import hired_here, label_in_process
+
+NAME = "obedient"
+QUICK = RunConfig(unit_problems=5, progress_seconds=0.05, attempts=1)
+
+
+def rows(count: int, steps: Callable[[int], Sequence[str]]) -> list[dict[str, Any]]:
+    """Problems with a chain each."""
+    return [
+        {"problem": f"problem {number}", "answer": "1", "steps": list(steps(number)), "id": f"r{number}"}
+        for number in range(count)
+    ]
+
+
+def sums(number: int) -> list[str]:
+    """Steps of which those of every third chain have a false sum."""
+    total = number + 3 if number % 3 else number + 4
+    return ["Let us begin.", f"{number} + 3 = {total}.", f"The answer is {total}."]
+
+
+def orders(number: int) -> list[str]:
+    """Steps for `Obedient`."""
+    return [("right", "wrong", "unclear")[(number + at) % 3] for at in range(1 + number % 4)]
+
+
+def labelled(folder: Path, count: int, steps: Callable[[int], Sequence[str]] = orders) -> Path:
+    """A run directory with labels of chains; labelled again, with more chains, it grows."""
+    path, run_dir = write_rows(folder / "rows.jsonl", rows(count, steps)), folder / "run"
+    label_in_process(compose_label([
+        f"data.path={path}", f"run_dir={run_dir}", "policy=oracle", "estimator=fixed", "sampling.rollouts=2",
+        "estimator.rule=threshold", "run.unit_problems=4",
+    ]))  # fmt: skip
+    return run_dir
+
+
+def settings(run_dir: Path, run: RunConfig = QUICK, **own: Any) -> CheckRunConfig:
+    """`check` by `Obedient` with settings of its own."""
+    verifier = ObedientConfig(**{"deadline_seconds": 20.0, **own})
+    return CheckRunConfig(
+        run_dir=str(run_dir), verifier=verifier, processes=2, run=run, cluster=ClusterConfig(workers=2)
+    )
+
+
+@contextmanager
+def obedient() -> Iterator[None]:
+    """`Obedient` is among the verifiers."""
+    with offered([given("verifier", Obedient(ObedientConfig()))]):
+        yield
+
+
+def checked(config: CheckRunConfig, watch: Callable[[Status], None] = lambda _: None) -> Mapping[str, ChainRun]:
+    stop = StopSignal()
+    try:
+        with obedient():
+            return check_run(config, hired_here, watch, stop)
+    finally:
+        stop.release()
+
+
+def stored(run_dir: Path, name: str = NAME) -> StoredCheck:
+    return stored_check(storage_at(str(run_dir)), name)
+
+
+def frame(run_dir: Path, name: str = NAME) -> pl.DataFrame:
+    """All findings."""
+    text = pl.col("verdict", "covers").cast(pl.String)
+    return pl.concat([each.with_columns(text) for each in finding_frames(stored(run_dir, name))])

@@ -1,0 +1,305 @@
+"""`check`: every step of a run has one finding, whatever dies in between, and a later start does what is new."""
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from pipeline.__main__ import main
+from pipeline.analysis.checks import check_lines, check_summary
+from pipeline.config.label import ClusterConfig
+from pipeline.core.errors import Interrupted, PluginError, RunConflict, StoreError, UsageError
+from pipeline.core.progress import Status
+from pipeline.core.schemas import FINDINGS
+from pipeline.storage.location import storage_at
+from pipeline.storage.stored_findings import check_names, check_storage, finding_frames, stored_check
+from pipeline.verifiers.base import Fault
+from tests.conftest import write_rows
+from tests.runtime.checking.runs import NAME, QUICK, checked, frame, labelled, orders, rows, settings, stored, sums
+
+CHAINS = 23
+STEPS = sum(len(orders(number)) for number in range(CHAINS))
+
+
+@pytest.fixture(scope="module")
+def labels(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return labelled(tmp_path_factory.mktemp("labels"), CHAINS)
+
+
+@pytest.fixture
+def run_dir(labels: Path, tmp_path: Path) -> Path:
+    shutil.copytree(labels, tmp_path / "run")
+    return tmp_path / "run"
+
+
+@pytest.fixture(scope="module")
+def expected(labels: Path, tmp_path_factory: pytest.TempPathFactory) -> pl.DataFrame:
+    """The findings of a check to which nothing happens."""
+    calm = tmp_path_factory.mktemp("calm") / "run"
+    shutil.copytree(labels, calm)
+    checked(settings(calm))
+    return frame(calm)
+
+
+def test_every_step_has_a_finding_in_the_order_of_the_input(run_dir: Path, expected: pl.DataFrame) -> None:
+    found = checked(settings(run_dir))[NAME]
+    got = frame(run_dir)
+    assert got.equals(expected)
+    assert got.columns == FINDINGS.names
+    assert got.select("row", "step_index").rows() == [
+        (number, at) for number in range(CHAINS) for at in range(1, len(orders(number)) + 1)
+    ]
+    chains = pl.read_parquet(run_dir / "labels" / "*.parquet")
+    assert set(got["chain_id"]) == set(chains["chain_id"])
+    wanted = {"right": "holds", "wrong": "refuted", "unclear": "unknown"}
+    said = [(wanted[word], at, number) for number in range(CHAINS) for at, word in enumerate(orders(number))]
+    for row, (verdict, at, number) in zip(got.iter_rows(named=True), said, strict=True):
+        evidence = {"holds": f"after {at} steps", "refuted": f"problem {number}", "unknown": ""}[verdict]
+        covers = "whole" if verdict == "holds" else "part"
+        assert (row["verdict"], row["covers"], row["evidence"], row["fault"]) == (verdict, covers, evidence, None)
+    totals = found.totals
+    assert (totals.chains, totals.prefixes, found.units) == (CHAINS, STEPS, 5)
+    counted = dict(got["verdict"].value_counts().iter_rows())
+    assert (totals.incorrect, totals.correct, totals.no_answer) == (
+        counted["refuted"],
+        counted["holds"],
+        counted["unknown"],
+    )
+    again = checked(settings(run_dir))[NAME]
+    assert (again.units_done_now, again.now.prefixes, again.totals) == (0, 0, totals)
+
+
+def test_verifiers_keep_their_findings_beside_each_other(run_dir: Path) -> None:
+    storage = storage_at(str(run_dir))
+    assert check_names(storage) == []
+    with pytest.raises(UsageError, match=r"has no checks by arithmetic: check it: check run_dir="):
+        stored_check(storage, "arithmetic")
+    checked(settings(run_dir))
+    before = frame(run_dir)
+    found = checked(replace(settings(run_dir), checks=["arithmetic", "algebra"]))
+    assert list(found) == ["arithmetic", "algebra"]
+    assert check_names(storage) == ["algebra", "arithmetic", NAME]
+    assert frame(run_dir).equals(before)
+    assert frame(run_dir, "algebra").height == STEPS
+    with pytest.raises(UsageError, match="has no checks by algebr: did you mean algebra"):
+        stored_check(storage, "algebr")
+    with pytest.raises(UsageError, match="has a name that no folder can have"):
+        check_storage(storage, "../x")
+
+
+def test_other_settings_of_a_verifier_are_refused_and_nothing_changes(run_dir: Path) -> None:
+    checked(settings(run_dir))
+    before = frame(run_dir)
+    said = r"checks/obedient has findings that were made otherwise: move that folder away to check again(.|\n)*deadline_sec"
+    with pytest.raises(RunConflict, match=said):
+        checked(settings(run_dir, deadline_seconds=3.0))
+    assert frame(run_dir).equals(before)
+
+
+def test_an_interrupted_check_goes_on_with_what_is_left(run_dir: Path, expected: pl.DataFrame) -> None:
+    config = replace(settings(run_dir), cluster=ClusterConfig(workers=1), run=replace(QUICK, units_in_flight=1))
+
+    def stop_early(status: Status) -> None:
+        if 0 < status.units_done < status.units:
+            raise Interrupted("enough")
+
+    with pytest.raises(Interrupted):
+        checked(config, stop_early)
+    done = len(list((run_dir / "checks" / NAME / "findings").iterdir()))
+    assert 0 < done < 5
+    with pytest.raises(UsageError, match=r"units? (is|are) unfinished: finish the run with `check`"):
+        stored(run_dir)
+    partial = stored_check(storage_at(str(run_dir)), NAME, partial=True)
+    assert 0 < sum(each.height for each in finding_frames(partial)) < STEPS
+    assert checked(config)[NAME].units_done_now == 5 - done
+    assert frame(run_dir).equals(expected)
+
+
+def test_findings_of_a_slow_unit_are_committed_while_it_is_in_work(tmp_path: Path) -> None:
+    """A crash in the middle of a unit loses at most the findings of run.flush_seconds."""
+    run_dir = labelled(tmp_path, 12, lambda _: ["slow", "slow", "wrong"])
+    run = replace(QUICK, unit_problems=12, flush_seconds=0.05)
+    config = replace(settings(run_dir, run), cluster=ClusterConfig(workers=1), processes=1)
+    flushed = run_dir / "checks" / NAME / "flushed"
+
+    def stop_early(_: Status) -> None:
+        if flushed.is_dir() and len(list(flushed.glob("findings-*"))) >= 2:
+            raise Interrupted("enough")
+
+    with pytest.raises(Interrupted):
+        checked(config, stop_early)
+    found = checked(config)[NAME]
+    assert found.totals.prefixes == 36
+    assert 0 < found.now.prefixes < 36
+    assert frame(run_dir).select("row", "step_index").rows() == [(row, at) for row in range(12) for at in (1, 2, 3)]
+
+
+def test_chains_of_a_run_that_has_grown_are_checked_alone(tmp_path: Path) -> None:
+    run_dir = labelled(tmp_path, 8)
+    checked(settings(run_dir))
+    before = frame(run_dir)
+    labelled(tmp_path, 11)
+    found = checked(settings(run_dir))[NAME]
+    assert (found.now.chains, found.totals.chains) == (3, 11)
+    assert frame(run_dir)[: before.height].equals(before)
+    assert main(["relabel", f"run_dir={run_dir}", "estimator.rule=threshold", "estimator.threshold=0.4"]) == 0
+    assert checked(settings(run_dir))[NAME].now.chains == 0
+
+
+def test_hostile_steps_are_unknown_and_cost_no_other_step_its_finding(tmp_path: Path) -> None:
+    hostile = ("sleep", "exit", "fill", "descend", "x" * 300)
+    steps = [*(word for each in hostile for word in ("right", each)), "print", "right"]
+    run_dir = labelled(tmp_path, 1, lambda _: steps)
+    found = checked(settings(run_dir, deadline_seconds=1.0, most_characters=200))[NAME]
+    got = frame(run_dir)
+    faults = dict(zip(steps, got["fault"], strict=True))
+    assert {word: faults[word] for word in hostile} == {
+        "sleep": Fault.DEADLINE,
+        "exit": Fault.CRASHED,
+        "fill": Fault.MEMORY,
+        "descend": Fault.CRASHED,
+        "x" * 300: Fault.TOO_LONG,
+    }
+    assert set(got.filter(pl.col("fault").is_not_null())["verdict"]) == {"unknown"}
+    right = got.filter(pl.Series(steps) == "right")
+    assert right["evidence"].to_list() == [f"after {at - 1} steps" for at in right["step_index"]]
+    totals = found.totals
+    assert (totals.aborted, totals.ungraded, totals.too_long, totals.no_answer, totals.correct) == (1, 3, 1, 1, 6)
+    said = "\n".join(check_lines(check_summary(storage_at(str(run_dir)), NAME)))
+    assert "0 refuted, 6 hold (6 as a whole), 6 unknown: a verdict on 50 % of the steps" in said
+    assert "unknown, because the verifier took longer than verifier.deadline_seconds: 1 step" in said
+    assert "unknown, because the verifier's process died of the step, or the verifier failed: 2 steps" in said
+
+
+@pytest.mark.parametrize(
+    ("step", "said"),
+    [
+        ("raise", r"verifier obedient of object .*Obedient.* failed in verify: ValueError: not my day"),
+        ("lie", r"verifier obedient of object .*Obedient.* failed in verify: it says refuted without any evidence"),
+    ],
+)
+def test_a_verifier_that_fails_is_named_and_the_others_are_kept(step: str, said: str, tmp_path: Path) -> None:
+    run_dir = labelled(tmp_path, 3, lambda number: ["right", step if number == 1 else "wrong"])
+    with pytest.raises(PluginError, match=said):
+        checked(replace(settings(run_dir), checks=["arithmetic", NAME, "algebra"]))
+    assert frame(run_dir, "arithmetic").height == 6
+    assert check_names(storage_at(str(run_dir))) == ["arithmetic", NAME]
+
+
+@pytest.mark.parametrize("folder", ["findings", "chains"])
+def test_damage_is_found_and_made_again(folder: str, run_dir: Path, expected: pl.DataFrame) -> None:
+    checked(settings(run_dir))
+    victim = sorted((run_dir / "checks" / NAME / folder).iterdir())[0]
+    victim.write_bytes(victim.read_bytes()[:-9])
+    if folder == "findings":
+        with pytest.raises(StoreError):
+            frame(run_dir)
+    assert checked(settings(run_dir))[NAME].damaged == (f"{folder}/{victim.name}",)
+    assert frame(run_dir).equals(expected)
+
+
+def test_rows_without_a_run_are_checked_with_or_without_an_answer(tmp_path: Path) -> None:
+    given = rows(7, sums)
+    del given[3]["answer"]
+    given.append({"problem": "no chain", "answer": "1"})
+    path = write_rows(tmp_path / "rows.jsonl", given)
+    config = replace(settings(tmp_path / "out"), checks=["arithmetic"])
+    config = replace(config, data=replace(config.data, path=str(path)))
+    found = checked(config)["arithmetic"]
+    assert (found.totals.chains, found.totals.prefixes, found.totals.rejected) == (7, 21, 1)
+    got = frame(tmp_path / "out", "arithmetic")
+    refuted = got.filter(pl.col("verdict") == "refuted")
+    assert refuted.select("row", "step_index").rows() == [(0, 2), (3, 2), (6, 2)]
+    assert refuted["evidence"][0] == "0 + 3 = 4: 0 + 3 is 3, not 4"
+    assert checked(config)["arithmetic"].now.chains == 0
+    assert check_summary(storage_at(str(tmp_path / "out")), "arithmetic").against is None
+    write_rows(tmp_path / "rows.jsonl", given[1:])
+    with pytest.raises(RunConflict, match="has findings of other chains"):
+        checked(config)
+
+
+def test_the_summary_compares_with_the_labels_of_the_run(tmp_path: Path) -> None:
+    run_dir = labelled(tmp_path, 9, sums)
+    checked(replace(settings(run_dir), checks=["arithmetic"]))
+    summary = check_summary(storage_at(str(run_dir)), "arithmetic")
+    counts = summary.counts
+    assert (counts.chains, counts.steps, counts.refuted, counts.holds, counts.unknown) == (9, 27, 3, 6, 18)
+    assert [(at.first, at.last, at.steps, at.refuted) for at in counts.by_position] == [
+        (1, 1, 9, 0),
+        (2, 2, 9, 3),
+        (3, 3, 9, 0),
+    ]
+    labels = pl.concat(pl.read_parquet(each) for each in (run_dir / "labels").iterdir())
+    steps = labels.with_columns(step_index=pl.int_ranges(1, 4, dtype=pl.Int32)).explode("label", "value", "step_index")
+    both = steps.join(frame(run_dir, "arithmetic"), on=["chain_id", "step_index"]).drop_nulls("label")
+    assert summary.against is not None
+    for found, verdict in ((summary.against.refuted, "refuted"), (summary.against.holds, "holds")):
+        wanted = both.filter(pl.col("verdict") == verdict)
+        assert (found.steps, found.bad) == (wanted.height, (wanted["label"] == 0).sum())
+        assert found.mean_value == pytest.approx(wanted["value"].mean())
+    assert summary.against.every.steps == both.height
+    assert "bad (" in repr(summary)
+
+
+def test_runs_without_labels_and_other_folders_are_refused(run_dir: Path, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="does not contain a run: give a directory that `label` has written"):
+        checked(settings(tmp_path / "nothing"))
+    assert not (tmp_path / "nothing").exists()
+    config = settings(run_dir)
+    with pytest.raises(UsageError, match=r"is a run: leave data\.path out to check its chains"):
+        checked(replace(config, data=replace(config.data, path="rows.jsonl")))
+    checked(settings(run_dir))
+    with pytest.raises(UsageError, match="is a run of `check`: give a directory that `label` has written"):
+        checked(settings(run_dir / "checks" / NAME))
+    for record in (run_dir / "commits").glob("unit-*"):
+        record.unlink()
+    with pytest.raises(UsageError, match="units are unfinished: finish the run with `label`"):
+        checked(replace(settings(run_dir), checks=["algebra"]))
+    assert check_names(storage_at(str(run_dir))) == [NAME]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["checks=[]"], "checks=[]: name at least one verifier, such as checks=[arithmetic,algebra]"),
+        (["checks=arithmetic"], "checks is a list, write checks=[arithmetic]"),
+        (["checks=[arithmetics]"], "checks=[arithmetics]: there is no such verifier here: did you mean arithmetic?"),
+        (["checks=[algebra,algebra]"], "a verifier is named twice"),
+        (
+            ["checks=[arithmetic,algebra]", "verifier.deadline_seconds=3"],
+            "this is a setting of one verifier: say of wh",
+        ),
+        (["checks=[arithmetic]", "verifier=algebra"], "verifier=algebra is none of checks=[arithmetic]"),
+        (["verifier.deadline_seconds=0"], "verifier.deadline_seconds=0.0 is out of range"),
+        (["verifier=z4"], "verifier=z4: there is no such option"),
+    ],
+)
+def test_mistakes_are_named(words: list[str], said: str, run_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", f"run_dir={run_dir}", *words]) == 2
+    assert said in capsys.readouterr().err
+    assert not (run_dir / "checks").exists()
+
+
+def test_settings_are_those_of_the_verifier_that_is_named(run_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for words in (["checks=[algebra]"], ["verifier=algebra"], ["checks=[arithmetic,algebra]", "verifier=algebra"]):
+        assert main(["check", f"run_dir={run_dir}", *words, "verifier.deadline_seconds=9", "--cfg", "job"]) == 0
+        assert (
+            "verifier:\n  kind: algebra\n  most_characters: 20000\n  deadline_seconds: 9.0" in capsys.readouterr().out
+        )
+
+
+def test_status_of_a_check(run_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    checked(settings(run_dir))
+    assert main(["status", f"run_dir={run_dir}/checks/{NAME}"]) == 0
+    said = capsys.readouterr().out
+    assert "state     finished: all units are finished" in said
+    assert f"findings  {STEPS} steps of {CHAINS} chains" in said
+    assert main(["status", f"run_dir={run_dir}"]) == 0
+    assert f"checks    {NAME}: finished, {STEPS} steps of {CHAINS} chains (5 of 5 units)" in capsys.readouterr().out
+    assert main(["status", f"run_dir={run_dir}", "json=true"]) == 0
+    (check,) = json.loads(capsys.readouterr().out)["checks"]
+    assert (check["name"], check["status"]["command"], check["status"]["units_done"]) == (NAME, "check", 5)
+    assert "samples" not in check["status"]["condition"]["seen"]["start"]
