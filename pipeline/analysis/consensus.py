@@ -45,10 +45,9 @@ from pipeline.estimators.labelling import chain_values, valued_labels
 from pipeline.estimators.labels import after_error
 from pipeline.estimators.registry import ESTIMATORS, estimator_for
 from pipeline.storage.storage import Storage
-from pipeline.storage.stored_critiques import judge_names
 from pipeline.witnesses import registry
 from pipeline.witnesses.base import Witness
-from pipeline.witnesses.registry import witnesses_of
+from pipeline.witnesses.registry import witness_names_of, witnesses_of
 
 TABLE = "reliabilities"
 """The table of an edition that holds what was learned."""
@@ -76,7 +75,7 @@ def settled(
     rule = before.get(RULE, LabelRule.any.value)
     found[HOW] = found[HOW] or USUAL.value
     found[MC_RULE] = found[MC_RULE] or rule
-    names = [f"judge:{name}" for name in judge_names(storage)] if found[WITNESSES] is None else witness_names(found)
+    names = witness_names_of(storage.run_dir) if found[WITNESSES] is None else witness_names(found)
     if not names and found[WITNESSES] is not None and found[HOW] != ConsensusHow.posterior.value:
         raise UsageError(
             f"{HOW}={found[HOW]} needs a witness, and consensus.witnesses is empty: name one, as in "
@@ -84,8 +83,9 @@ def settled(
         )
     if not names and found[WITNESSES] is None:
         raise UsageError(
-            f"{storage.run_dir} has no judge, and a consensus needs a second opinion: start `judge run_dir={storage.run_dir} "
-            "judge.name=NAME policy.model=MODEL`, or name witnesses, as in consensus.witnesses=[scores:scores.parquet]"
+            f"{storage.run_dir} has no judge and no checks, and a consensus needs a second opinion: start `judge "
+            f"run_dir={storage.run_dir} judge.name=NAME policy.model=MODEL` or `check run_dir={storage.run_dir}`, or name "
+            "witnesses, as in consensus.witnesses=[scores:scores.parquet]"
         )
     witnesses = witnesses_of(storage.run_dir, names)
     settings: dict[str, object] = {

@@ -29,8 +29,8 @@ class ConsensusChange(Settings):
     steps are labelled where all agree, in chains of which all say that there is an error, or that there is none. posterior: the
     likeliest place of the first error counts. At first: posterior."""
     witnesses: Annotated[list[str] | None, RELABEL] = None
-    """The second opinions, such as judge:NAME or scores:FILE. A score run's folder and the names of plug-ins may be given too.
-    At first: all judges of the run."""
+    """The second opinions, such as judge:NAME, checks:VERIFIER or scores:FILE. A score run's folder and the names of plug-ins
+    may be given too. At first: all judges of the run, and all verifiers that have checked it."""
     mc_rule: Annotated[LabelRule | None, RELABEL] = None
     """The rule by which Monte Carlo alone labels. At first: that of the labels before."""
 

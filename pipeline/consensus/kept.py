@@ -20,7 +20,7 @@ from pipeline.data.subsets import subset_names
 
 COLUMNS = (
     *("source_id", "outcome", "root_value", "root_n_rollouts", "n_rollouts"),
-    *("label", "mc_label", "left_out", "opinions"),
+    *("label", "mc_label", "left_out", "opinions", "p_error_free"),
 )
 """Columns of labels that are read."""
 BANDS = 5
@@ -36,6 +36,7 @@ GROUPINGS = (OUTCOME, PLACE, DIFFICULTY, SUBSET)
 _DIGITS = 9
 """Decimals of a share, so that 0.1 + 0.2 and 0.3 are equal despite rounding."""
 _WITNESS, _AT = "witness", "place"
+_VERDICTS = pl.List(pl.Struct({_WITNESS: pl.String, "refuted": pl.Int64, "holds": pl.Int64, "errors": pl.Float64}))
 _PLACES = pl.List(pl.Struct({_WITNESS: pl.String, _AT: pl.Int32}))
 
 
@@ -81,9 +82,21 @@ class WitnessAgreement:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CheckedSteps:
+    """What a witness that checks steps says of them: how many it refutes, and how many hold as a whole. `errors`: how many of
+    the refuted ones have an error or follow one, by the consensus; None where it has no probabilities."""
+
+    name: str
+    refuted: int
+    holds: int
+    errors: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ConsensusSummary:
     """`reasons`: chains left out by reason, most frequent first. `disagree`: chains of which a witness names another place than
-    Monte Carlo. `groups`: by grouping, those that have chains; no subset where ids name none.
+    Monte Carlo. `groups`: by grouping, those that have chains; no subset where ids name none. `checked`: of the witnesses that
+    check steps.
 
     Steps by their labels: `mc_steps` have one by Monte Carlo, `steps` by consensus; `same` have the same by both, `other`
     another, `lost` only one by Monte Carlo, `won` only one by consensus.
@@ -95,6 +108,7 @@ class ConsensusSummary:
     reasons: Mapping[str, int]
     groups: Mapping[str, tuple[KeptGroup, ...]]
     witnesses: tuple[WitnessAgreement, ...]
+    checked: tuple[CheckedSteps, ...]
     same: int
     other: int
     lost: int
@@ -140,7 +154,12 @@ def consensus_chains(labels: pl.DataFrame) -> pl.DataFrame:
         )
         .join(by_chain, on="chain", how="left", maintain_order="left")
         .join(_named_places(found), on="chain", how="left", maintain_order="left")
-        .with_columns(pl.col("places").fill_null(pl.lit([], _PLACES)), pl.col("disagree").fill_null(value=False))
+        .join(_step_verdicts(found), on="chain", how="left", maintain_order="left")
+        .with_columns(
+            pl.col("places").fill_null(pl.lit([], _PLACES)),
+            pl.col("verdicts").fill_null(pl.lit([], _VERDICTS)),
+            pl.col("disagree").fill_null(value=False),
+        )
         .drop("chain")
     )
 
@@ -193,6 +212,7 @@ def consensus_summary(chains: pl.DataFrame) -> ConsensusSummary | None:
         reasons=dict(gone.sort("chains", "reason", descending=[True, False]).iter_rows()),
         groups=dict(_groups(marked)),
         witnesses=tuple(_agreements(named, chains.height)),
+        checked=tuple(_checked(marked.select("verdicts").explode("verdicts").drop_nulls().unnest("verdicts"))),
         **counted,
     )
 
@@ -231,8 +251,14 @@ def summary_lines(found: ConsensusSummary) -> list[str]:
         if found.left_out and len(groups) > 1:
             shares = ", ".join(f"{group.name} {format_percent(group.share)} of {group.chains:,}" for group in groups)
             lines.append(f"          left out by {name}: {shares}")
-    agreements = (f"          {witness.name}: {agreement_text(witness)}" for witness in found.witnesses)
-    return [*lines, f"          {steps_text(found)}", *agreements]
+    of_steps = {each.name for each in found.checked}
+    agreements = (
+        f"          {witness.name}: {agreement_text(witness)}"
+        for witness in found.witnesses
+        if witness.compared or witness.name not in of_steps
+    )
+    checked = (f"          {witness.name}: {checked_text(witness)}" for witness in found.checked)
+    return [*lines, f"          {steps_text(found)}", *agreements, *checked]
 
 
 def steps_text(found: ConsensusSummary) -> str:
@@ -273,6 +299,15 @@ def agreement_text(witness: WitnessAgreement) -> str:
     )
 
 
+def checked_text(witness: CheckedSteps) -> str:
+    """What a witness says of steps, as a clause."""
+    text = f"{format_count(witness.refuted, 'step')} refuted"
+    if witness.refuted and witness.errors is not None:
+        share = format_percent(witness.errors / witness.refuted)
+        text += f", of which {share} have an error or follow one, by the consensus"
+    return text + (f"; {witness.holds:,} hold as a whole" if witness.holds else "")
+
+
 def reason_text(reason: str) -> str:
     """A reason in words."""
     return reason.replace("_", " ")
@@ -298,6 +333,40 @@ def _named_places(found: pl.DataFrame) -> pl.DataFrame:
     return placed.group_by("chain", maintain_order=True).agg(
         places=pl.struct(_WITNESS, _AT), disagree=(pl.col(_AT) != pl.col("mc_place")).any()
     )
+
+
+def _step_verdicts(found: pl.DataFrame) -> pl.DataFrame:
+    """By `chain`: what its witnesses that check steps say of them."""
+    each = (
+        found.select("chain", "p_error_free", "opinions").explode("opinions").drop_nulls("opinions").unnest("opinions")
+    )
+    nulls = pl.col("steps").list.eval(pl.when(pl.lit(value=False)).then(pl.element()).cast(pl.Float64))
+    each = each.filter(pl.col("steps").is_not_null()).with_columns(pl.coalesce("p_error_free", nulls))
+    refuted = pl.col("steps") == 0
+    errors = (1 - pl.col("p_error_free")).filter(refuted)
+    counted = (
+        each.select("chain", _WITNESS, "steps", "p_error_free")
+        .explode("steps", "p_error_free")
+        .group_by("chain", _WITNESS, maintain_order=True)
+        .agg(
+            refuted=refuted.sum().cast(pl.Int64),
+            holds=(pl.col("steps") == 1).sum().cast(pl.Int64),
+            errors=pl.when(errors.null_count() == 0).then(errors.sum()),
+        )
+    )
+    return counted.group_by("chain", maintain_order=True).agg(
+        verdicts=pl.struct(_WITNESS, "refuted", "holds", "errors")
+    )
+
+
+def _checked(verdicts: pl.DataFrame) -> Iterator[CheckedSteps]:
+    refuted = pl.col("refuted") > 0
+    errors = pl.col("errors").filter(refuted)
+    found = verdicts.group_by(_WITNESS).agg(
+        pl.sum("refuted", "holds"), errors=pl.when(errors.null_count() == 0).then(errors.sum())
+    )
+    for name, *counts in found.sort(_WITNESS).select(_WITNESS, "refuted", "holds", "errors").iter_rows():
+        yield CheckedSteps(name=name, refuted=counts[0], holds=counts[1], errors=counts[2])
 
 
 def _groups(chains: pl.DataFrame) -> Iterator[tuple[str, tuple[KeptGroup, ...]]]:

@@ -8,6 +8,7 @@ from pipeline.core.ids import content_id
 from pipeline.core.registry import Registry
 from pipeline.storage.location import storage_at
 from pipeline.storage.stored_critiques import judge_names
+from pipeline.storage.stored_findings import check_names
 from pipeline.witnesses.base import WitnessSource
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ WITNESSES: "Registry[type[Witness]]" = Registry(
     noun="witness",
     setting="consensus.witnesses",
     ours={
+        "checks": "pipeline.witnesses.checks:ChecksWitness",
         "judge": "pipeline.witnesses.judge:JudgeWitness",
         "scores": "pipeline.witnesses.scores:ScoresWitness",
     },
@@ -30,6 +32,16 @@ def witnesses_of(run_dir: str, names: Sequence[str]) -> list["Witness"]:
     """The witnesses of these names, in their order, for the chains of a run. Raises UsageError for a kind that is not
     installed."""
     return [_witness(run_dir, name) for name in names]
+
+
+def witness_names_of(run_dir: str) -> list[str]:
+    """The names of all witnesses that a run directory holds: its judges, then the verifiers that have checked it. Raises
+    StoreError for a directory that cannot be read."""
+    storage = storage_at(run_dir)
+    return [
+        *(f"judge:{name}" for name in judge_names(storage)),
+        *(f"checks:{name}" for name in check_names(storage)),
+    ]
 
 
 def about(witness: "Witness") -> str:
@@ -46,9 +58,11 @@ def digest(witness: "Witness") -> str:
 
 def _witness(run_dir: str, name: str) -> "Witness":
     kind, _, source = name.partition(":")
-    if kind not in WITNESSES.names() and name in judge_names(storage_at(run_dir)):
-        raise UsageError(
-            f"consensus.witnesses={name}: a judge is named with its kind: consensus.witnesses=[judge:{name}]"
-        )
+    if kind not in WITNESSES.names():
+        whole = next((each for each in witness_names_of(run_dir) if each.partition(":")[2] == name), None)
+        if whole is not None:
+            raise UsageError(
+                f"consensus.witnesses={name}: a witness is named with its kind: consensus.witnesses=[{whole}]"
+            )
     made: Witness = WITNESSES.create(kind, WitnessSource(run_dir=run_dir, kind=kind, source=source))
     return made

@@ -6,6 +6,7 @@ from typing import Any
 
 import polars as pl
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -65,7 +66,7 @@ def rows(draw: st.DrawFn) -> list[dict[str, Any]]:
 
 
 def frame(found: list[dict[str, Any]]) -> pl.DataFrame:
-    table = pa.Table.from_pylist([{name: row[name] for name in COLUMNS} for row in found], schema=SCHEMA)
+    table = pa.Table.from_pylist([{name: row.get(name) for name in COLUMNS} for row in found], schema=SCHEMA)
     return pl.DataFrame(table)
 
 
@@ -198,6 +199,37 @@ def test_a_witness_that_checks_steps_names_the_first_refuted_one(steps: list[int
     assert summary is not None
     (witness,) = summary.witnesses
     assert (witness.unknown, witness.both_none, witness.witness_only) == (place is None, place == 0, bool(place))
+
+
+@given(st.lists(st.lists(st.sampled_from([1, 0, None]), min_size=1, max_size=4), min_size=1, max_size=6), st.booleans())
+def test_what_is_refuted_is_counted_with_what_the_consensus_says_of_it(
+    chains: list[list[int | None]], probable: bool
+) -> None:
+    rows: list[dict[str, Any]] = [
+        {
+            "root_n_rollouts": 0,
+            "n_rollouts": [],
+            "label": [1] * len(steps),
+            "mc_label": [1] * len(steps),
+            "opinions": [
+                {"witness": name, "first_error": [0.0] * len(steps), "no_error": 0.0, "steps": own}
+                for name, own in (("checks:a", steps), ("checks:b", [None] * len(steps)))
+            ],
+            "p_error_free": [1 / (2 + at) for at in range(len(steps))] if probable else None,
+        }
+        for steps in chains
+    ]
+    summary = summary_of(rows)
+    assert summary is not None
+    first, silent = summary.checked
+    refuted = [at for steps in chains for at, step in enumerate(steps) if step == 0]
+    assert (silent.name, silent.refuted, silent.holds) == ("checks:b", 0, 0)
+    assert (first.refuted, first.holds) == (len(refuted), sum(steps.count(1) for steps in chains))
+    if probable or not refuted:
+        assert first.errors == pytest.approx(sum(1 - 1 / (2 + at) for at in refuted))
+    else:
+        assert first.errors is None
+    assert any("checks:a" in line and "refuted" in line for line in summary_lines(summary))
 
 
 def test_labels_without_consensus_have_no_summary() -> None:

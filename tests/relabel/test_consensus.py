@@ -281,7 +281,7 @@ def test_an_audit_finds_a_critique_that_has_been_changed(run_dir: Path) -> None:
         ("judge:nobody", "has no judge nobody: "),
         ("judge", "name the judge, as in judge:NAME"),
         ("juge:good", "there is no such witness here: did you mean judge?"),
-        ("good", "a judge is named with its kind: consensus.witnesses=[judge:good]"),
+        ("good", "a witness is named with its kind: consensus.witnesses=[judge:good]"),
         ("scores", "name the scores, as in scores:scores.parquet"),
         ("scores:nothing.parquet", "there is no such file"),
         ("scores:nothing.parquet@1.5", "the threshold after @ must be above 0 and at most 1"),

@@ -90,6 +90,23 @@ def _tables(found: ConsensusSummary) -> list[Table]:
                 ),
             )
         )
+    if found.checked:
+        tables.append(
+            Table(
+                caption="Steps that programs have checked. Errors: the share of the refuted steps that have an error or follow "
+                "one, by the consensus. As a whole: a part that holds says nothing of its step.",
+                heads=("witness", "refuted", "errors", "hold as a whole"),
+                rows=tuple(
+                    (
+                        each.name,
+                        f"{each.refuted:,}",
+                        "-" if not each.refuted or each.errors is None else format_percent(each.errors / each.refuted),
+                        f"{each.holds:,}",
+                    )
+                    for each in found.checked
+                ),
+            )
+        )
     return tables
 
 

@@ -1,0 +1,72 @@
+"""The findings of a verifier as a witness: `checks:NAME`, as `check` writes them for the chains of the run.
+
+A refuted step is an error. A step holds only if the verdict covers the whole of it: a part that holds says nothing of its step.
+How often a verifier refutes good steps, bad ones and those after an error is learned from the run, as for every witness.
+"""
+
+from collections.abc import Mapping
+from functools import cached_property
+
+import polars as pl
+
+from pipeline.consensus.evidence import StepClaim
+from pipeline.core.errors import UsageError
+from pipeline.core.formatting import format_count, format_unfinished
+from pipeline.core.ids import content_id
+from pipeline.core.records import ChainText
+from pipeline.storage.location import storage_at
+from pipeline.storage.stored_findings import StoredCheck, finding_frames, stored_check
+from pipeline.verifiers.base import Covers, StepVerdict
+from pipeline.witnesses.base import Witness
+
+_HOLDS, _REFUTED = 1, 0
+_COLUMNS = ("chain_id", "step_index", "verdict", "covers")
+
+
+class ChecksWitness(Witness):
+    """See the module."""
+
+    def about(self) -> str:
+        said = [verdict for verdicts in self._verdicts.values() for verdict in verdicts.values()]
+        return (
+            f"the verifier {self._check.name} checked {format_count(self._check.totals.chains, 'chain')}: it refutes "
+            f"{format_count(said.count(_REFUTED), 'step')}, and {said.count(_HOLDS):,} hold as a whole"
+        )
+
+    def digest(self) -> str:
+        return content_id("checks", self._check.name, *(shard.sha256 for shard in self._check.shards))
+
+    def claim(self, chain: ChainText) -> StepClaim | None:
+        verdicts = self._verdicts.get(chain.chain_id)
+        if verdicts is None:
+            return None
+        return StepClaim(steps=tuple(verdicts.get(step) for step in range(1, len(chain.steps) + 1)))
+
+    @cached_property
+    def _check(self) -> StoredCheck:
+        name = self.source.source
+        if not name:
+            raise UsageError(f"consensus.witnesses={self.source.name}: name the verifier, as in checks:arithmetic")
+        check = stored_check(storage_at(self.source.run_dir), name, partial=True)
+        if check.run.unfinished:
+            raise UsageError(
+                f"{self.source.name} has not checked all chains yet "
+                f"({format_unfinished(check.run.unfinished, len(check.run.units))}): start `check "
+                f"run_dir={self.source.run_dir} checks=[{name}]` again with its settings, name other witnesses in "
+                f"consensus.witnesses=[...], or move the folder checks/{name} away"
+            )
+        return check
+
+    @cached_property
+    def _verdicts(self) -> Mapping[str, Mapping[int, int]]:
+        """Chain id -> the verdicts on its steps, by step index from 1. Steps without one are absent."""
+        found: dict[str, dict[int, int]] = {}
+        for frame in finding_frames(self._check, _COLUMNS):
+            frame = frame.with_columns(pl.col("verdict", "covers").cast(pl.String))
+            for chain_id, step, verdict, covers in frame.select(_COLUMNS).iter_rows():
+                of_chain = found.setdefault(chain_id, {})
+                if verdict == StepVerdict.REFUTED:
+                    of_chain[step] = _REFUTED
+                elif verdict == StepVerdict.HOLDS and covers == Covers.WHOLE:
+                    of_chain[step] = _HOLDS
+        return found
