@@ -6,9 +6,7 @@ ways. A pair is two labelled steps after the same prefix, a good and a bad one; 
 first error count as neither.
 """
 
-import asyncio
 import random
-import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,22 +14,10 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-import polars as pl
-
-from pipeline.__main__ import compose_label
-from pipeline.cli.compose import compose
-from pipeline.cli.grow import GROW
-from pipeline.engines.registry import policy_for
-from pipeline.runtime.driver import Hiring, label
-from pipeline.runtime.grow import grow
-from pipeline.runtime.stop import StopSignal
 from tests.bench.harvest import NEITHER, PROBLEMS, REVERSED, ROLLOUTS, SEED, SOLUTIONS, TRUE, labelled_pairs, read
-from tests.conftest import write_rows
-from tests.loop.engine import TinyEngine
-from tests.loop.problems import exercises, row
-from tests.runtime.in_process import in_process
+from tests.loop.problems import exercises
+from tests.loop.tiny_runs import TinyRun, TinyRuns
 from tests.tiny.arithmetic import POLICY_SIZE, Exercise
-from tests.tiny.policy import SHORT
 
 PICKERS = ("pairs", "errors", "uncertain", "omegaprm")
 MORE_SOLUTIONS = 14
@@ -53,66 +39,41 @@ def grow_pairs() -> None:
 
 
 def lines(folder: Path, chosen: Sequence[Exercise]) -> Iterator[str]:
-    write_rows(folder / "rows.jsonl", [row(exercise) for exercise in chosen])
-    labelled(folder, folder / "base")
-    base = pairs_of(folder / "base", chosen)
+    runs = TinyRuns(folder, SEED)
+    first = runs.labelled("base", chosen, solutions=SOLUTIONS, rollouts=ROLLOUTS)
+    base = pairs_of(first, chosen)
     yield (
         f"the run: {base.tokens:,} tokens, {base.kinds[TRUE]:,} true pairs, {base.kinds[REVERSED]:,} reversed, "
         f"{base.kinds[NEITHER]:,} neither"
     )
-    budget = base.tokens
     yield "| further tokens for | tokens | true | reversed | neither | true per 1,000 tokens |"
     yield "|---|---|---|---|---|---|"
-    for number, (name, spend) in enumerate(arms(folder, budget).items()):
-        run_dir = folder / f"run-{number}"
-        spend(run_dir)
-        yield _row(name, base, pairs_of(run_dir, chosen))
+    for number, (name, spend) in enumerate(arms(runs, first, chosen, base.tokens).items()):
+        yield _row(name, base, pairs_of(spend(f"run-{number}"), chosen))
 
 
-def arms(folder: Path, budget: int) -> Mapping[str, Callable[[Path], None]]:
-    """What the tokens are spent for -> how."""
-    found: dict[str, Callable[[Path], None]] = {
-        f"grow={name}": partial(grown, folder, name, budget) for name in PICKERS
+def arms(
+    runs: TinyRuns, base: TinyRun, chosen: Sequence[Exercise], budget: int
+) -> Mapping[str, Callable[[str], TinyRun]]:
+    """What the tokens are spent for -> the run of a given name in which they are."""
+
+    def grown(pick: str, tokens: int, name: str) -> TinyRun:
+        return runs.grown(name, base, f"grow={pick}", f"grow.budget={tokens}")
+
+    def labelled(name: str, *, solutions: int = SOLUTIONS, rollouts: int = ROLLOUTS) -> TinyRun:
+        return runs.labelled(name, chosen, solutions=solutions, rollouts=rollouts)
+
+    return {
+        **{f"grow={pick}": partial(grown, pick, budget) for pick in PICKERS},
+        "grow=pairs, a third": partial(grown, "pairs", budget // 3),
+        "more chains": partial(labelled, solutions=MORE_SOLUTIONS),
+        "more rollouts": partial(labelled, rollouts=2 * ROLLOUTS),
     }
-    found["grow=pairs, a third"] = partial(grown, folder, "pairs", budget // 3)
-    found["more chains"] = partial(labelled, folder, solutions=MORE_SOLUTIONS)
-    found["more rollouts"] = partial(labelled, folder, rollouts=2 * ROLLOUTS)
-    return found
 
 
-def labelled(folder: Path, run_dir: Path, *, solutions: int = SOLUTIONS, rollouts: int = ROLLOUTS) -> None:
-    config = compose_label(
-        [
-            *SHORT.overrides,
-            *(f"data.path={folder / 'rows.jsonl'}", f"run_dir={run_dir}", "estimator=fixed", "cluster.workers=1"),
-            *(f"sampling.rollouts={rollouts}", f"sampling.solutions={solutions}", "sampling.store_tokens=true"),
-        ]
-    )
-    _with_engine(lambda hiring, stop: label(config, hiring, lambda _: None, stop))
-
-
-def grown(folder: Path, name: str, budget: int, run_dir: Path) -> None:
-    shutil.copytree(folder / "base", run_dir)
-    config = compose(GROW, [f"run_dir={run_dir}", f"grow={name}", f"grow.budget={budget}"]).settings()
-    _with_engine(lambda hiring, stop: grow(config, hiring, lambda _: None, stop))
-
-
-def _with_engine(work: Callable[[Hiring, StopSignal], object]) -> None:
-    """Run a command with the tiny policy in this process, where it starts at once."""
-    config = compose_label([*SHORT.overrides, "data.path=none", "run_dir=none"])
-    facts = asyncio.run(policy_for(config.policy).facts(config.sampling))
-    stop = StopSignal()
-    try:
-        work(partial(in_process, engine=TinyEngine(facts.tokenizer, SEED, facts.policy)), stop)
-    finally:
-        stop.release()
-
-
-def pairs_of(run_dir: Path, chosen: Sequence[Exercise]) -> Pairs:
-    kinds = Counter(pair.kind for problem in read(run_dir, chosen) for pair in labelled_pairs(problem))
-    rollouts = pl.read_parquet(run_dir / "rollouts" / "*.parquet")["n_tokens"].sum()
-    chains = pl.read_parquet(run_dir / "solutions" / "*.parquet")["token_ids"].list.len().sum()
-    return Pairs(kinds, int(rollouts) + int(chains))
+def pairs_of(run: TinyRun, chosen: Sequence[Exercise]) -> Pairs:
+    kinds = Counter(pair.kind for problem in read(run.run_dir, chosen) for pair in labelled_pairs(problem))
+    return Pairs(kinds, run.tokens)
 
 
 def _row(name: str, base: Pairs, found: Pairs) -> str:
