@@ -13,14 +13,17 @@ from pipeline.analysis.report.browser.data import BLOCK, Index, examples_json, p
 from pipeline.analysis.report.browser.views import (
     COLUMNS,
     CONSENSUS_COLUMNS,
+    FINDING_BYTES,
     OPINION_BYTES,
     ROLLOUT_COLUMNS,
     ChainSample,
     ChainView,
+    FindingView,
     RolloutExample,
     Size,
     affordable,
     chain_view,
+    finding_view,
     rollout_examples,
     sample,
 )
@@ -32,13 +35,16 @@ from pipeline.estimators.registry import ESTIMATORS
 from pipeline.storage.editions import VERDICTS, current_shards
 from pipeline.storage.shards import ShardRecord, read_shard
 from pipeline.storage.storage import Storage
+from pipeline.storage.stored_findings import StoredCheck, check_names, finding_frames, stored_check
 from pipeline.storage.stored_labels import frames_of, has_consensus
 from pipeline.storage.stored_run import StoredRun
+from pipeline.verifiers.base import Covers, StepVerdict
 
 DATA_BYTES = 10_500_000
 """Of all data in the page. Texts of chains are cut to less; examples of rollouts get the rest."""
 _FIRST_RATIO = 3.0
 """Assumed ratio of examples to their compressed size, until some are compressed."""
+_OF_FINDINGS = ("chain_id", "step_index", "verdict", "covers", "evidence")
 _PACKAGE = "pipeline.analysis.report.browser"
 _SCRIPTS = ("elements", "listing", "keys", "data", "chains", "list", "detail", "browser")
 
@@ -59,12 +65,14 @@ class Browser:
 def build_browser(storage: Storage, run: StoredRun, *, chains: int) -> Browser:
     """The browser of a run's current labels, with at most `chains` chains. Raises StoreError for a damaged file."""
     more = CONSENSUS_COLUMNS if has_consensus(storage, run) else ()
+    checks = [stored_check(storage, name, partial=True) for name in check_names(storage)]
     frames = frames_of(storage, run, ("chain_id", "problem", "steps", *(["opinions"] if more else [])))
-    chosen = sample((size for frame in frames for size in _sizes(frame)), chains)
+    chosen = sample((size for frame in frames for size in _sizes(frame, len(checks))), chains)
+    findings = _findings(checks, _shown_ids(storage, run, chosen)) if checks else {}
     total = sum(shard.rows for shards in current_shards(run.wholes, run.edition).values() for shard in shards)
     confidence = _confidence(run)
     data = _Data(len(chosen.positions))
-    for found in _units(storage, run, chosen, (*COLUMNS, *more)):
+    for found in _units(storage, run, chosen, (*COLUMNS, *more), findings):
         data.add(found)
     return Browser(
         html=_html(len(chosen.positions), total),
@@ -148,7 +156,37 @@ class _Data:
         return (share - self._size) * ratio
 
 
-def _sizes(frame: pl.DataFrame) -> Iterator[Size]:
+def _shown_ids(storage: Storage, run: StoredRun, chosen: ChainSample) -> set[str]:
+    """The ids of the shown chains."""
+    found: set[str] = set()
+    start = 0
+    for frame in frames_of(storage, run, ("chain_id",)):
+        positions = chosen.within(start, start + len(frame))
+        found.update(frame["chain_id"].gather([position - start for position in positions]))
+        start += len(frame)
+    return found
+
+
+_Findings = Mapping[str, Mapping[int, Sequence[FindingView]]]
+
+
+def _findings(checks: Sequence[StoredCheck], chains: set[str]) -> _Findings:
+    """What verifiers say of the steps of some chains, by chain and step, where they have a verdict."""
+    found: dict[str, dict[int, list[FindingView]]] = {}
+    for check in checks:
+        for frame in finding_frames(check, _OF_FINDINGS):
+            text = pl.col("verdict", "covers").cast(pl.String)
+            said = frame.with_columns(text).filter(
+                (pl.col("verdict") != StepVerdict.UNKNOWN.value) & pl.col("chain_id").is_in(list(chains))
+            )
+            for chain_id, step, verdict, covers, evidence in said.select(_OF_FINDINGS).iter_rows():
+                view = finding_view(check.name, verdict, whole=covers == Covers.WHOLE, evidence=evidence)
+                found.setdefault(chain_id, {}).setdefault(step, []).append(view)
+    return found
+
+
+def _sizes(frame: pl.DataFrame, checks: int) -> Iterator[Size]:
+    """`checks`: number of verifiers that have checked the run."""
     counted = frame.select(
         "chain_id",
         characters=pl.concat_list(
@@ -160,11 +198,13 @@ def _sizes(frame: pl.DataFrame) -> Iterator[Size]:
         opinions=pl.col("opinions").list.len() + 1 if "opinions" in frame.columns else 0,
     )
     for chain_id, characters, in_bytes, opinions in counted.iter_rows():
-        other = OPINION_BYTES * opinions * len(characters)
+        other = (OPINION_BYTES * opinions + FINDING_BYTES * checks) * len(characters)
         yield Size(chain_id=chain_id, characters=tuple(characters), in_bytes=tuple(in_bytes), other_bytes=other)
 
 
-def _units(storage: Storage, run: StoredRun, chosen: ChainSample, columns: Sequence[str]) -> Iterator[_Unit]:
+def _units(
+    storage: Storage, run: StoredRun, chosen: ChainSample, columns: Sequence[str], findings: _Findings
+) -> Iterator[_Unit]:
     log = current_shards(run.wholes, None, "rollouts")
     later = current_shards(run.wholes, run.edition, VERDICTS)
     labels = current_shards(run.wholes, run.edition)
@@ -175,7 +215,10 @@ def _units(storage: Storage, run: StoredRun, chosen: ChainSample, columns: Seque
             start += len(frame)
             if not positions:
                 continue
-            chains = [chain_view(row, chosen.characters) for row in frame[positions].iter_rows(named=True)]
+            chains = [
+                chain_view(row, chosen.characters, findings.get(row["chain_id"]))
+                for row in frame[positions].iter_rows(named=True)
+            ]
             prefixes = prefix_numbers(chains)
             rollouts = _frames(storage, log[unit.unit_id], ROLLOUT_COLUMNS)
             verdicts = _frames(storage, later[unit.unit_id], None)

@@ -11,6 +11,7 @@ from pipeline.analysis.report.browser.views import (
     ChainView,
     ConsensusView,
     Drop,
+    FindingView,
     RolloutExample,
     StepView,
     largest_drop,
@@ -128,6 +129,7 @@ def texts_json(chains: Sequence[ChainView], numbers: Mapping[str, int]) -> str:
                     "texts": [step.text for step in chain.steps],
                     "labels": [step.label for step in chain.steps],
                     **({"consensus": _opinions(chain.consensus, witnesses)} if chain.consensus else {}),
+                    **({"findings": _findings(chain.findings)} if chain.findings else {}),
                     # The bare problem comes first.
                     **_columns([chain.root, *chain.steps], numbers),
                 }
@@ -166,6 +168,13 @@ def _opinions(agreed: ConsensusView, witnesses: Mapping[str, int]) -> dict[str, 
             }
             for each in agreed.opinions
         ],
+    }
+
+
+def _findings(found: Mapping[int, Sequence[FindingView]]) -> dict[str, object]:
+    return {
+        str(step): [[each.verifier, each.verdict, each.whole, each.evidence] for each in of_step]
+        for step, of_step in found.items()
     }
 
 

@@ -68,6 +68,15 @@ function opinionsOf(chain, at, witnesses) {
   return said;
 }
 
+// What verifiers say of a step, with their evidence. A part that holds says nothing of its step.
+function findingsOf(found) {
+  return found.map(([verifier, verdict, whole, evidence]) => {
+    const kind = verdict === "refuted" ? "opinion accuses" : "opinion";
+    const text = ` ${verdict}${verdict === "holds" && !whole ? " in part" : ""}: `;
+    return element("p", { class: "finding" }, element("span", { class: kind }, prose(verifier, "witness"), text), prose(evidence));
+  });
+}
+
 // The first errors that each of them names, and what consensus made of the chain.
 function agreedFacts(chain, witnesses, fact) {
   const agreed = chain.consensus;
@@ -101,6 +110,7 @@ function step(chain, at, place, index, witnesses) {
   const dropText = `▼ ${drop.toFixed(2)} largest drop`;
   if (drop) text.append(" ", element("span", { class: clear ? "largest" : "largest unsure" }, clear ? dropText : `${dropText}, intervals overlap`));
   if (at && chain.consensus) text.append(opinionsOf(chain, at, witnesses));
+  if (at && chain.findings?.[at]) text.append(...findingsOf(chain.findings[at]));
   const counts = chain.rollouts[at] ? `${chain.correct[at]}/${chain.rollouts[at]}` : (chain.origins[at] ?? "");
   const shown = element("span", { class: "value" }, fixed(chain.values[at]));
   const open = element(

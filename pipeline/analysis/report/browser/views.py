@@ -8,7 +8,7 @@ the size limit allows (`rollout_examples`, `affordable`).
 import math
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from heapq import nsmallest
 from typing import Any
 
@@ -49,6 +49,8 @@ _STEP_BYTES = 40
 """Bytes of a step's numbers."""
 OPINION_BYTES = 8
 """Bytes of what a witness says of a step, and of what consensus says of it."""
+FINDING_BYTES = 40
+"""Bytes of what a verifier says of a step, on average: most steps have no verdict."""
 PER_PREFIX = 3
 CHARACTERS = 400
 """Characters of a rollout's text."""
@@ -76,6 +78,16 @@ class StepView:
     n_truncated: int
     origin: str | None
     label: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindingView:
+    """What a verifier says of a step. `whole`: of the whole of it, else of a part."""
+
+    verifier: str
+    verdict: str
+    whole: bool
+    evidence: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +123,7 @@ class ConsensusView:
 class ChainView:
     """A chain. `root` is its bare problem. `outcome`: whether its own answer is correct, None if that is unknown.
     `p_outcome`: the probability of this outcome, given all rollouts but not that outcome. `consensus`: None for labels by
-    another rule."""
+    another rule. `findings`: those of verifiers with a verdict, by step, from 1."""
 
     chain_id: str
     problem_id: str
@@ -124,6 +136,7 @@ class ChainView:
     root: StepView
     steps: tuple[StepView, ...]
     consensus: ConsensusView | None = None
+    findings: Mapping[int, Sequence[FindingView]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,7 +200,9 @@ def sample(sizes: Iterable[Size], most: int) -> ChainSample:
     return ChainSample(positions=tuple(sorted(_fitting(wanted, LIMITS[-1]))), characters=LIMITS[-1])
 
 
-def chain_view(row: Mapping[str, Any], characters: int) -> ChainView:
+def chain_view(
+    row: Mapping[str, Any], characters: int, findings: Mapping[int, Sequence[FindingView]] | None = None
+) -> ChainView:
     """The chain of a row of `labels` with `COLUMNS`, and `CONSENSUS_COLUMNS` where it has them. Texts are cut at
     `characters`."""
     return ChainView(
@@ -207,6 +222,14 @@ def chain_view(row: Mapping[str, Any], characters: int) -> ChainView:
             )
         ),
         consensus=None if row.get("mc_label") is None else _consensus(row),
+        findings=findings or {},
+    )
+
+
+def finding_view(verifier: str, verdict: str, *, whole: bool, evidence: str) -> FindingView:
+    """A finding with its evidence cut."""
+    return FindingView(
+        verifier=cut(verifier, SHORT_CHARACTERS), verdict=verdict, whole=whole, evidence=cut(evidence, SHORT_CHARACTERS)
     )
 
 
