@@ -20,6 +20,10 @@ from pipeline.verifiers.z3.terms import BOOL, INT, NUMBERS, REAL, Symbol, Term
 
 MOST_VALUES = 8
 """Values of a counter-model that are kept."""
+MOST_IRRATIONAL_DEGREE = 8
+MOST_DEGREE_EVALUATED = 6
+"""Z3 evaluates irrational numbers exactly and without limits: an 11th power of one takes minutes. So a counter-model with such
+numbers counts only if their degrees, multiplied, and the degree of the formulas are at most these."""
 
 
 class Outcome(Enum):
@@ -106,6 +110,9 @@ class _Question:
     def _is_model(self, model: Any, asserted: Sequence[Any]) -> bool:
         """Whether all is true in a model. What stays open after evaluation, for its quantifiers, must be true in all models of
         its objects."""
+        irrational = _irrational_degree(model)
+        if irrational > 1 and (irrational > MOST_IRRATIONAL_DEGREE or self._degree() > MOST_DEGREE_EVALUATED):
+            return False
         values = [model.eval(each, model_completion=True) for each in asserted]
         rest = [each for each in values if not z3.is_true(each)]
         if any(z3.is_false(each) for each in rest):
@@ -123,6 +130,9 @@ class _Question:
         # Z3 takes the objects of its models for symbols of no fixed meaning if they are asserted again.
         denied = z3.substitute(z3.Not(z3.And(*rest)), *named)
         return bool(self._checked([*known, denied])[1] == z3.unsat)
+
+    def _degree(self) -> int:
+        return max(term.measures.degree for term in terms.parts(self._terms))
 
     def _values(self, model: Any) -> list[tuple[Term, str]]:
         """The values of numbers and formulas that depend on no variable, those of the claim first."""
@@ -178,6 +188,31 @@ class _Built:
         if name not in self._sorts:
             self._sorts[name] = z3.DeclareSort(f"S{len(self._sorts)}", self._context)
         return self._sorts[name]
+
+
+def _irrational_degree(model: Any) -> int:
+    """The degrees of the irrational numbers in a model, multiplied; 1 if there are none."""
+    waiting: list[Any] = []
+    for symbol in model.decls():
+        value = model[symbol]
+        if isinstance(value, z3.FuncInterp):
+            entries = [value.entry(at) for at in range(value.num_entries())]
+            waiting += [each.value() for each in entries]
+            waiting += [each.arg_value(at) for each in entries for at in range(each.num_args())]
+            waiting.append(value.else_value())
+        else:
+            waiting.append(value)
+    degree = 1
+    seen: set[int] = set()
+    while waiting and degree <= MOST_IRRATIONAL_DEGREE:
+        value = waiting.pop()
+        if value is None or value.get_id() in seen:
+            continue
+        seen.add(value.get_id())
+        if z3.is_algebraic_value(value):
+            degree *= len(value.poly()) - 1
+        waiting += value.children()
+    return degree
 
 
 def _folded(operation: Callable[[Any, Any], Any]) -> Callable[..., Any]:

@@ -45,7 +45,11 @@ class Z3(Verifier):
             questions = self._questions(step)
         except NotRead as reason:
             return _unknown(f"not read: {reason}")
-        findings = [self._finding(question) for question in questions]
+        findings: list[Finding] = []
+        for question in questions:
+            findings.append(self._finding(question))
+            if findings[-1].verdict is StepVerdict.REFUTED:
+                return findings[-1]
         return _together(findings)
 
     def _questions(self, step: StepInContext) -> list[Question]:
@@ -95,13 +99,12 @@ class Z3(Verifier):
 
 
 def _together(findings: Sequence[Finding]) -> Finding:
-    """The finding on a step of several claims: all must hold, and one that is refuted refutes it."""
+    """The finding on a step of several claims, none of which is refuted: all must hold."""
+    for found in findings:
+        if found.verdict is StepVerdict.UNKNOWN:
+            return found
     if not findings:
         return UNKNOWN
-    for verdict in (StepVerdict.REFUTED, StepVerdict.UNKNOWN):
-        for found in findings:
-            if found.verdict is verdict:
-                return found
     evidence = in_a_line("; ".join(found.evidence for found in findings), _LONGEST)
     return Finding(verdict=StepVerdict.HOLDS, evidence=evidence, covers=findings[0].covers)
 
