@@ -142,14 +142,14 @@ def fover(random: Random) -> FormalStep:
         names = [f"fact{random.randint(1, len(facts))}" for _ in range(random.randint(1, 3))]
         names += [f"int{at + 1}" for at in range(len(earlier)) if random.random() < 0.5]
         claim = random.choice([facts[int(names[0].removeprefix("fact")) - 1], _fld(random), _fld(random)])
-    given = {f"fact{at + 1}": fact for at, fact in enumerate(facts)}
+    given = {f"fact{at + 1}": formula for at, formula in enumerate(facts)}
     given |= {f"int{at + 1}": formula for at, formula in enumerate(earlier)}
     hypothesis = _fld(random)
     if random.random() < 0.2:
         claim, conclusion = hypothesis, "hypothesis"
     else:
         conclusion = f"int{len(earlier) + 1}: {claim.fld}"
-    listed = "\n".join(f"fact{at + 1}: {fact.fld}" for at, fact in enumerate(facts))
+    listed = "\n".join(f"fact{at + 1}: {formula.fld}" for at, formula in enumerate(facts))
     return FormalStep(
         family="fover",
         step=StepInContext(

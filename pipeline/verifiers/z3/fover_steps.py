@@ -21,7 +21,7 @@ from pipeline.verifiers.z3.terms import NotRead, Term
 MOST_CLAIMS = 20
 """Derivations in one step."""
 _CONTEXT, _HYPOTHESIS = "$context$:", "$hypothesis$:"
-_FACT = re.compile(r"\bfact(\d{1,4}):")
+_NUMBERED = re.compile(r"\bfact(\d{1,4}):")
 _DERIVATION = re.compile(
     r"(?P<premises>(?:fact|int)\d{1,4}(?: & (?:fact|int)\d{1,4}){0,99}) -> (?:int(?P<number>\d{1,4}): )?(?P<conclusion>.+)"
 )
@@ -65,7 +65,7 @@ class _Proof:
 
 
 def is_fover(problem: str) -> bool:
-    return _CONTEXT in problem and _FACT.search(problem) is not None
+    return _CONTEXT in problem and _NUMBERED.search(problem) is not None
 
 
 def fover_questions(step: StepInContext) -> list[Question]:
@@ -106,9 +106,9 @@ def _proof(problem: str) -> _Proof:
     for place in (before, context):
         if _HYPOTHESIS in place:
             proof.hypothesis = proof.read(place.partition(_HYPOTHESIS)[2].lstrip().split("\n")[0].strip())
-    facts = list(_FACT.finditer(context))
-    for fact, end in zip(facts, [*(each.start() for each in facts[1:]), len(context)], strict=True):
-        proof.give(f"fact{int(fact[1])}", proof.read(context[fact.end() : end].split("\n")[0].strip()))
+    starts = list(_NUMBERED.finditer(context))
+    for start, end in zip(starts, [*(each.start() for each in starts[1:]), len(context)], strict=True):
+        proof.give(f"fact{int(start[1])}", proof.read(context[start.end() : end].split("\n")[0].strip()))
     return proof
 
 
