@@ -37,6 +37,24 @@ def test_any_text_is_read_or_refused(text: str) -> None:
     assert expressions(" ".join(map(written, read))) == read
 
 
+WORDS = st.sampled_from(
+    ["assert", "declare-const", "declare-fun", "define-fun", "declare-sort", "x", "g", "S", "Int", "Bool", "1", "let"]
+)
+COMMANDS: st.SearchStrategy[SExpression] = st.recursive(
+    WORDS, lambda inner: st.lists(inner | ATOMS, max_size=5).map(tuple), max_leaves=20
+)
+
+
+@given(st.lists(COMMANDS, max_size=4))
+def test_any_commands_are_read_or_refused(commands: list[SExpression]) -> None:
+    script = Script()
+    try:
+        asserted = script.read(SCRIPTED + " ".join(map(written, commands)))
+    except NotRead:
+        return
+    assert all(each.sort == terms.BOOL for each in asserted.formulas)
+
+
 @given(st.text("()xyzABC{}abv&¬->:E ", max_size=60))
 def test_any_text_is_a_formula_of_fld_or_refused(text: str) -> None:
     try:

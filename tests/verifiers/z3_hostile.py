@@ -141,6 +141,7 @@ DEFINITIONS = {
     "deep definitions": "(define-fun g0 ((n Int)) Int (+ n 1))"
     + "".join(f"(define-fun g{at} ((n Int)) Int (+ 1 (g{at - 1} n)))" for at in range(1, 300))
     + "(assert (> (g299 x) 0))",
+    "a definition shadowed": "(define-fun g ((n Int)) Int n)(assert (let ((g 1)) (= (g 1) 1)))",
     "a step that declares": "(declare-const y Int)(assert (= y x))",
     "a step that assumes": "(declare-const y Int)(assert (and (= y 1) (> x 100)))",
     "a step that only declares": "(declare-const y Int)",
@@ -293,6 +294,10 @@ TRICKY = (
     _tricky("a definition captured", _CAPTURE, ("(= x 1)",), "(forall ((x Int)) (= (more x) (+ x x)))"),
     _tricky("a definition and let", _CAPTURE, ("(= x 1)",), "(let ((x 5)) (= (more x) 6))"),
     _tricky("a definition in let captured", _CAPTURE, ("(= x 1)",), "(let ((x 5)) (= (more x) 10))"),
+    _tricky("a let in a let", _X, (), "(let ((z 1)) (let ((z 2)) (= z 2)))"),
+    _tricky("a let in a let of the first value", _X, (), "(let ((z 1)) (let ((z 2)) (= z 1)))"),
+    _tricky("a quantifier in a quantifier", _X, (), "(forall ((n Int)) (exists ((n Int)) (= n 5)))"),
+    _tricky("a quantifier in a let", _X, (), "(let ((n 5)) (forall ((n Int)) (= n 5)))"),
     _tricky("a let under a quantifier", _X, (), "(let ((z x)) (forall ((x Int)) (= x z)))"),
     _tricky("no captured let", _X, ("(> x 0)",), "(let ((z x)) (forall ((x Int)) (=> (< x 0) (< x z))))"),
     _tricky("implications from the right", "(declare-const p Bool)", (), "(=> p false p)"),

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from pipeline.verifiers.z3 import terms
-from pipeline.verifiers.z3.sexpressions import SExpression, expressions
+from pipeline.verifiers.z3.sexpressions import SExpression, expressions, written
 from pipeline.verifiers.z3.terms import BOOL, INT, OPERATORS, REAL, NotRead, Symbol, Term
 
 MOST_NODES = 50_000
@@ -102,7 +102,7 @@ class Script:
     def _sort(self, expression: SExpression) -> str:
         if isinstance(expression, str) and expression in self._sorts:
             return expression
-        raise NotRead(f"{expression!s:.40} is no sort that is read")
+        raise NotRead(f"{written(expression):.40} is no sort that is read")
 
     def _variables(self, pairs: SExpression) -> list[Symbol]:
         """The variables that a quantifier or definition binds: `((x Int) (y Real))`."""
@@ -140,7 +140,7 @@ class Script:
                     return self._expanded(self._definitions[name], arguments, level)
                 if name in self._symbols and name not in scope:
                     return terms.applied(self._symbols[name], arguments)
-        raise NotRead(f"{expression!s:.40} is no formula that is read")
+        raise NotRead(f"{written(expression):.40} is no formula that is read")
 
     def _atom(self, atom: str, scope: Scope, level: int) -> Term:
         if atom[0].isdigit():
