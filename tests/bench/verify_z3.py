@@ -80,15 +80,10 @@ def verify_z3() -> None:
     _print_bars(judged, len(decided))
 
 
-def _judged(verifier: Verifier, problem: FormalStep) -> _Judged:
-    found, ms = _timed(verifier, problem.step)
-    return _Judged(problem=problem, found=found, ms=ms, truth=truth(problem))
-
-
-def _timed(verifier: Verifier, step: StepInContext) -> tuple[Finding, float]:
-    began = time.perf_counter()
+def _timed(verifier: Verifier, step: StepInContext) -> tuple[Finding, _Spent]:
+    began, clock = time.process_time(), time.perf_counter()
     found = verifier.verify(step)
-    return found, 1000 * (time.perf_counter() - began)
+    return found, _Spent(1000 * (time.process_time() - began), 1000 * (time.perf_counter() - clock))
 
 
 def _print_families(judged: Sequence[_Judged]) -> None:
@@ -112,7 +107,8 @@ def _print_families(judged: Sequence[_Judged]) -> None:
 def _print_bars(judged: Sequence[_Judged], decided: int) -> None:
     holds = sum(each.is_wrong for each in judged if each.found.verdict is StepVerdict.HOLDS)
     refuted = sum(each.is_wrong for each in judged if each.found.verdict is StepVerdict.REFUTED)
-    spent = [each.ms for each in judged]
+    spent = [each.spent.processor for each in judged]
+    clock = [each.spent.clock for each in judged]
     late = quantile(spent, 0.95)
     print("\nverify-z3: bars")
     for met, said in (
@@ -121,7 +117,8 @@ def _print_bars(judged: Sequence[_Judged], decided: int) -> None:
         (decided == 0, f"hostile steps with a verdict: {decided}"),
         (
             late <= MOST_MS,
-            f"a step takes {mean(spent):.1f} ms by the clock, p95 {late:.1f} ms (asked: at most {MOST_MS:g} ms)",
+            f"a step takes {mean(spent):.1f} ms of a processor, p95 {late:.1f} ms (asked: at most {MOST_MS:g} ms); "
+            f"by the clock {mean(clock):.1f} ms, p95 {quantile(clock, 0.95):.1f} ms",
         ),
     ):
         print(f"  {'met    ' if met else 'NOT MET'}  {said}")
