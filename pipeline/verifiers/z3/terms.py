@@ -14,7 +14,7 @@ NUMBERS = (INT, REAL)
 
 MOST_SIZE = 20_000
 """Nodes of a formula when it is written out as a tree."""
-MOST_DEPTH = 200
+MOST_DEPTH = 150
 """Solvers and the code here go down a formula by recursion, and a stack that overflows ends the process."""
 MOST_ARGUMENTS = 200
 MOST_BITS = 2_048
