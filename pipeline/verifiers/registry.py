@@ -16,6 +16,7 @@ VERIFIERS: "Registry[type[Verifier]]" = Registry(
     ours={
         "arithmetic": "pipeline.verifiers.arithmetic.verifier:Arithmetic pipeline.verifiers.settings:ArithmeticConfig",
         "algebra": "pipeline.verifiers.algebra.verifier:Algebra pipeline.verifiers.settings:AlgebraConfig",
+        "z3": "pipeline.verifiers.z3.verifier:Z3 pipeline.verifiers.settings:Z3Config",
     },
     needs=("Config", "verify"),
     answers="pipeline.verifiers.base:ANSWERS",

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Annotated
 
+from annotated_types import Interval as Range
+
 from pipeline.config.fields import BY_GROUP
 from pipeline.config.verify import VerifierConfig
 
@@ -19,3 +21,19 @@ class AlgebraConfig(VerifierConfig):
     """Identities and solved equations."""
 
     kind: Annotated[str, BY_GROUP] = "algebra"
+
+
+@dataclass(kw_only=True, slots=True)
+class Z3Config(VerifierConfig):
+    """Steps in SMT-LIB 2 or in FoVer's first-order layout."""
+
+    kind: Annotated[str, BY_GROUP] = "z3"
+    resource_limit: Annotated[int, Range(ge=1_000, le=4_000_000_000)] = 2_000_000
+    """Of z3. Most operations for a question, as Z3 counts them (`rlimit`). They do not depend on the machine."""
+    time_limit_ms: Annotated[int, Range(ge=10, le=600_000)] = 10_000
+    """Of z3. Milliseconds for a question, well above what `resource_limit` takes. A step asks up to four for each claim."""
+    memory_mb: Annotated[int, Range(ge=50, le=1_000_000)] = 1_000
+    """Of z3. Megabytes for a question."""
+    ignore_words: bool = False
+    """Of z3. Words before a step say nothing that the SMT-LIB blocks there do not say. false: a step that does not follow from
+    the blocks is unknown where there are such words."""

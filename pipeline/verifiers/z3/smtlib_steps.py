@@ -1,0 +1,67 @@
+"""Steps in SMT-LIB: what a problem asserts is given, and what a step asserts is claimed to follow from all before it. Pure.
+
+A chain is one script, so a step goes on with what was declared and defined before. The claims of earlier steps are
+premises.
+"""
+
+from pipeline.verifiers.base import Covers, StepInContext
+from pipeline.verifiers.sentences import in_a_line
+from pipeline.verifiers.z3 import terms
+from pipeline.verifiers.z3.blocks import FormalPart, formal_part
+from pipeline.verifiers.z3.questions import Question
+from pipeline.verifiers.z3.sexpressions import written
+from pipeline.verifiers.z3.smtlib import Script
+from pipeline.verifiers.z3.terms import NotRead, Term
+
+
+def smtlib_questions(step: StepInContext, *, ignore_words: bool) -> list[Question]:
+    """What a step in SMT-LIB asks; none if it is not in SMT-LIB. Raises NotRead.
+
+    `ignore_words`: words before the step state nothing that its blocks do not state."""
+    own = formal_part(step.step)
+    if own is None:
+        return []
+    before = [formal_part(text) for text in (step.problem, *step.earlier)]
+    script = Script()
+    premises = [formula for part in before if part is not None for formula in script.read(part.commands).formulas]
+    asserted = script.read(own.commands)
+    if asserted.declares:
+        raise NotRead("the step declares something new, of which nothing can follow")
+    if not asserted.formulas:
+        raise NotRead("the step asserts nothing")
+    doubt = ""
+    if own.has_words:
+        doubt = "the step has words around its formulas"
+    elif not ignore_words and any(_has_words(part, text) for part, text in zip(before, _texts(step), strict=True)):
+        doubt = "words before the step may state more than the formulas there"
+    return [
+        Question(
+            premises=tuple(premises),
+            claim=terms.conjunction(asserted.formulas),
+            given=_counted(len(premises)),
+            claimed=in_a_line(" ".join(written(each) for each in asserted.expressions)),
+            written=written_term,
+            doubt=doubt,
+            covers=Covers.PART if own.has_words else Covers.WHOLE,
+        )
+    ]
+
+
+def written_term(term: Term) -> str:
+    """A term as SMT-LIB writes it, and a fraction as `1/3`."""
+    if term.operator == terms.NUMBER:
+        return str(term.value)
+    name = term.operator if term.symbol is None else term.symbol.name
+    return f"({name} {' '.join(map(written_term, term.arguments))})" if term.arguments else name
+
+
+def _texts(step: StepInContext) -> tuple[str, ...]:
+    return (step.problem, *step.earlier)
+
+
+def _has_words(part: FormalPart | None, text: str) -> bool:
+    return bool(text.strip()) if part is None else part.has_words
+
+
+def _counted(premises: int) -> str:
+    return "logic alone" if premises == 0 else f"{premises} premise{'s' if premises > 1 else ''}"
