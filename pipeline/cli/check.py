@@ -107,7 +107,7 @@ what is new. Another verifier has its own folder. A verifier with other settings
 move its folder away to check again.
 
 A verifier is asked in processes of their own, with limits of time and memory. A step that passes them, or that kills its
-process, is unknown; such steps are counted and told.
+process, is unknown; such steps are counted.
 
 A part that holds says nothing of its step. At the end, the steps with a verdict are compared with the labels of the run.
 """,
