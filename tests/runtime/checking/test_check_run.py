@@ -13,12 +13,14 @@ from pipeline.analysis.audit.run import audit
 from pipeline.analysis.checks import check_lines, check_summary
 from pipeline.config.changes import AuditConfig
 from pipeline.config.label import ClusterConfig
-from pipeline.core.errors import Interrupted, PluginError, RunConflict, StoreError, UsageError
+from pipeline.core.errors import EngineDied, Interrupted, PluginError, RunConflict, StoreError, UsageError
 from pipeline.core.progress import Status
+from pipeline.core.records import ChainText
 from pipeline.core.schemas import FINDINGS
+from pipeline.runtime.checking.children import StepChecker
 from pipeline.storage.location import storage_at
 from pipeline.storage.stored_findings import check_names, check_storage, finding_frames, stored_check
-from pipeline.verifiers.base import Fault
+from pipeline.verifiers.base import CheckedStep, Fault
 from tests.conftest import write_rows
 from tests.runtime.checking.runs import NAME, QUICK, checked, frame, labelled, orders, rows, settings, stored, sums
 from tests.runtime.in_process import label_in_process
@@ -192,6 +194,25 @@ def test_a_verifier_that_fails_is_named_and_the_others_are_kept(step: str, said:
         checked(replace(settings(run_dir), checks=["arithmetic", NAME, "algebra"]))
     assert frame(run_dir, "arithmetic").height == 6
     assert check_names(storage_at(str(run_dir))) == ["arithmetic", NAME]
+
+
+def test_a_chain_that_no_worker_survives_is_written_off_alone(
+    run_dir: Path, expected: pl.DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    poison = expected.filter(pl.col("row") == 7)["chain_id"][0]
+    asked = StepChecker.checked
+
+    def checked_or_dead(self: StepChecker, chain: ChainText) -> tuple[CheckedStep, ...]:
+        if chain.chain_id == poison:
+            raise EngineDied("a worker died")
+        return asked(self, chain)
+
+    monkeypatch.setattr(StepChecker, "checked", checked_or_dead)
+    found = checked(settings(run_dir))[NAME]
+    got, lost = frame(run_dir), pl.col("chain_id") == poison
+    assert set(got.filter(lost)["fault"]) == {Fault.LOST}
+    assert found.totals.engine_failed == got.filter(lost).height == len(orders(7))
+    assert got.filter(~lost).equals(expected.filter(~lost))
 
 
 @pytest.mark.parametrize("folder", ["findings", "chains"])
