@@ -544,3 +544,25 @@ def test_a_witness_of_a_plug_in_refutes_steps_and_is_missed_by_name(site: Path, 
     assert "sums that are done again, by stepvalue-example 1.0 (stepvalue.witnesses: sums" in edition
     (refused,) = several(tmp_path, None, [*relabel, "estimator.certainty=0.9"])
     assert "consensus.witnesses=sums: there is no such witness here" in said(refused)
+
+
+@pytest.mark.ray
+def test_a_plug_ins_verifier_checks_and_is_blamed_for_what_it_gets_wrong(site: Path, tmp_path: Path) -> None:
+    steps = ["The word tree has 4 letters.", "The word tree has 5 letters.", "So it grows."]
+    (tmp_path / "rows.jsonl").write_text(json.dumps({"problem": "?", "steps": steps}) + "\n")
+    words = ("check", "data.path=rows.jsonl", "run_dir=out", "checks=[arithmetic,letters]")
+    done = stepvalue(tmp_path, site, *words)
+    assert done.code == 0, done.err
+    assert "letters: checked 3 steps of 1 chain: " in done.out
+    assert "1 refuted, 1 holds (1 as a whole), 1 unknown" in done.out
+    (file,) = (tmp_path / "out" / "checks" / "letters" / "findings").iterdir()
+    assert pl.read_parquet(file)["evidence"].to_list() == ["tree has 4 letters", "tree has 4 letters", ""]
+    recorded = json.loads((tmp_path / "out" / "checks" / "letters" / "run.json").read_text())
+    assert recorded["verifier.plugin"].startswith("stepvalue-example 1.0 (stepvalue.verifiers: letters = ")
+    silent = (*words[:2], "run_dir=other", *words[3:], "verifier=letters", "verifier.silent=true")
+    failed = stepvalue(tmp_path, site, *silent)
+    assert failed.code == 1
+    assert failed.err.splitlines()[-1].endswith("failed in verify: it says holds without any evidence")
+    assert "verifier letters of stepvalue-example 1.0" in failed.err
+    assert (tmp_path / "other" / "checks" / "arithmetic" / "findings").is_dir(), "what was checked is kept"
+    assert "there is no such verifier here" in said(stepvalue(tmp_path, None, *words))

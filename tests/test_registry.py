@@ -81,6 +81,8 @@ def test_contributings_examples_label_and_export(extended: Path, tmp_path: Path)
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     bare = [{"id": str(number), "problem": f"What is {number} + 1?", "answer": str(number + 1)} for number in range(3)]
     (tmp_path / "bare.jsonl").write_text("".join(json.dumps(row) + "\n" for row in bare))
+    claims = [{"problem": "?", "steps": ["12 is odd.", "4 is even.", "It is so."]}]
+    (tmp_path / "claims.jsonl").write_text("".join(json.dumps(row) + "\n" for row in claims))
     own = ["estimator=halves", "estimator.share=0.3", "policy=echo", "grader=yes_no"]
     commands = (
         ["label", *own, "data.path=rows.jsonl", "run_dir=run", "sampling.rollouts=4"],
@@ -88,6 +90,7 @@ def test_contributings_examples_label_and_export(extended: Path, tmp_path: Path)
         ["export", "run_dir=run", "format=counted", "counted.most=1", "out=out", "uncertain=merge"],
         ["score", "run_dir=run", "scorer=brevity", "scorer.half=5", "out=scores.jsonl"],
         ["judge", "run_dir=run", "judge=numerals", "judge.name=mine", "judge.votes=2"],
+        ["check", "data.path=claims.jsonl", "run_dir=checked", "checks=[evens,arithmetic]"],
         [
             "search",
             "search=greedy",
@@ -114,6 +117,10 @@ def test_contributings_examples_label_and_export(extended: Path, tmp_path: Path)
     assert [row["step_scores"][0] for row in scored] == [0.5 ** (len("Let me see.") / 5)] * 3
     (critiques,) = (tmp_path / "run" / "judges" / "mine" / "critiques").glob("*.parquet")
     assert pl.read_parquet(critiques)["first_error"].to_list() == [1] * 6
+    (findings,) = (tmp_path / "checked" / "checks" / "evens" / "findings").glob("*.parquet")
+    found = pl.read_parquet(findings)
+    assert found["verdict"].to_list() == ["refuted", "holds", "unknown"]
+    assert found["evidence"].to_list() == ["12 divided by 2 leaves 0", "4 divided by 2 leaves 0", ""]
     (searches,) = (tmp_path / "searched" / "searches").glob("*.parquet")
     found = pl.read_parquet(searches)
     assert found["method"].to_list() == ["greedy"] * 3

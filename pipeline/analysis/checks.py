@@ -54,6 +54,11 @@ class FindingCounts:
         return self.refuted + self.holds
 
     @property
+    def seen(self) -> int:
+        """Steps that the verifier has looked at."""
+        return self.steps - sum(self.faults.values())
+
+    @property
     def coverage(self) -> float:
         """The share of the steps with a verdict."""
         return self.said / self.steps if self.steps else 0.0

@@ -1,4 +1,4 @@
-"""What `score`, `judge` and `search` share: how they run with Ray, and how their results end."""
+"""What `score`, `judge`, `check` and `search` share: how they run with Ray, and how their results end."""
 
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, TypeVar

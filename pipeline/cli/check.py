@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from pipeline.runtime.worker_handle import Watcher, WorkerPool
     from pipeline.runtime.workload import Workload
 
-NOTHING_SAID = 1
-"""Exit code where no step of any chain is refuted or holds, by any verifier."""
+NOTHING_CHECKED = 1
+"""Exit code where no verifier could look at any step."""
 
 
 def _check(config: CheckRunConfig) -> int:
@@ -29,14 +29,14 @@ def _check(config: CheckRunConfig) -> int:
 
     with LiveView(Console(highlight=False)) as view:
         found = check_with_ray(config, view)
-    said = 0
+    seen = 0
     with interruptible():
         for name, each in found.items():
             summary = check_summary(storage_at(config.run_dir), name, partial=config.partial)
-            said += summary.counts.said
+            seen += summary.counts.seen
             write_lines(check_lines(summary))
             write_lines(_ending(each))
-    return 0 if said else NOTHING_SAID
+    return 0 if seen else NOTHING_CHECKED
 
 
 def _ending(found: "ChainRun") -> Iterator[str]:
@@ -107,7 +107,7 @@ what is new. Another verifier has its own folder. A verifier with other settings
 move its folder away to check again.
 
 A verifier is asked in processes of their own, with limits of time and memory. A step that passes them, or that kills its
-process, is unknown; such steps are counted and told.
+process, is unknown; such steps are counted.
 
 A part that holds says nothing of its step. At the end, the steps with a verdict are compared with the labels of the run.
 """,

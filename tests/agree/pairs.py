@@ -37,6 +37,7 @@ def labelled(
     problem: str = "p",
     steps: Sequence[str] | None = None,
     opinions: Opinions | None = None,
+    chain_id: str = "",
 ) -> ModelChain:
     texts = tuple(steps) if steps is not None else tuple(f"step {index}" for index in range(len(values)))
     return ModelChain(
@@ -48,6 +49,7 @@ def labelled(
         outcome=outcome,
         terminal=terminal,
         opinions=opinions,
+        chain_id=chain_id,
     )
 
 

@@ -327,7 +327,7 @@ def each_key(command: str) -> Iterator[str]:
     by_context: dict[tuple[str, ...], list[str]] = {}
     said = {setting.key: setting for _, found in command_settings(CLI[command]) for setting in found}
     for key, value in dotted(yaml.safe_load(_printed(f"{command} {REQUIRED[command]}"))).items():
-        if key in ("policy.kind", "scorer.kind", "judge.kind", "search.method"):
+        if key in ("policy.kind", "scorer.kind", "judge.kind", "verifier.kind", "search.method"):
             continue  # Another one has other settings.
         given = PER_COMMAND.get((command, key)) or VALUES.get(key) or _another(value, said.get(key))
         left_out = {key, INSTEAD_OF.get((command, key))}

@@ -142,7 +142,8 @@ class Opinions:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelChain:
     """A row of `labels`. `values` and `labels` have one entry per step; `outcome`: whether the final answer is correct.
-    `terminal`: the last step's value is the outcome itself, without rollouts. `opinions`: None for labels without consensus."""
+    `terminal`: the last step's value is the outcome itself, without rollouts. `opinions`: None for labels without consensus.
+    `chain_id`: empty for chains that are of no run."""
 
     source_id: str | None
     problem: str
@@ -152,6 +153,7 @@ class ModelChain:
     outcome: bool | None
     terminal: bool
     opinions: Opinions | None = None
+    chain_id: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,8 @@ from rich.table import Table
 from rich.text import Text
 
 from pipeline.analysis.agree.run import Agreement, MethodComparison
-from pipeline.core.formatting import format_count
+from pipeline.analysis.agree.verifiers import VerifierAgreement
+from pipeline.core.formatting import format_count, format_percent
 from pipeline.core.statistics import Interval
 
 SHOWN_UNUSABLE = 5
@@ -46,6 +47,14 @@ def print_agreement(report: Agreement) -> None:
             _shift_table(report),
         )
     _titled(console, "Single steps, without the steps after the first human error", _steps_table(report))
+    if report.verifiers:
+        one = report.verifiers[0]
+        _titled(
+            console,
+            f"Verifiers: of {format_count(one.steps, 'step')} with a human label {one.bad:,} are bad "
+            f"({format_percent(one.bad / one.steps if one.steps else 0.0)})",
+            _verifier_table(report.verifiers),
+        )
     _titled(console, f"Share of steps that humans call good, by {report.made.soft}", _curve(report))
     curve = report.reliability
     console.print(
@@ -134,6 +143,23 @@ def _shift_table(report: Agreement) -> Table:
             *map(_count, (shift.early, shift.exact, shift.late, shift.missed, shift.uncertain)),
             "-" if shift.mean is None else f"{shift.mean:+.2f}",
             f"{_count(right.found)}/{right.wrong_process}",
+        )
+    return table
+
+
+def _verifier_table(verifiers: Sequence[VerifierAgreement]) -> Table:
+    table = _table("verifier", "refuted", "bad of these", "precision", "interval", "recall", "hold", "bad of these")
+    for found in verifiers:
+        interval = Interval(value=found.precision, low=found.precision_low, high=found.precision_high)
+        table.add_row(
+            found.name,
+            f"{found.refuted:,}",
+            f"{found.refuted_bad:,}",
+            _number(found.precision),
+            _interval(interval),
+            _number(found.recall),
+            f"{found.holds:,}",
+            f"{found.holds_bad:,} ({format_percent(found.holds_bad / found.holds if found.holds else 0.0)})",
         )
     return table
 

@@ -33,6 +33,7 @@ from pipeline.analysis.agree.rulings import (
     reliability,
     step_labels,
 )
+from pipeline.analysis.agree.verifiers import VerifierAgreement, verifier_agreements
 from pipeline.analysis.settings import AgreeConfig
 from pipeline.config.choices import ValueColumn
 from pipeline.consensus.kept import witness_places
@@ -49,7 +50,7 @@ from pipeline.storage.stored_run import StoredRun, readable_run
 MAX_LISTED = 100
 """The largest number of unusable rows that the JSON report lists."""
 _COLUMNS = (
-    "source_id", "problem", "steps", "value", "unbiased_value", "origin", "label", "outcome",
+    "chain_id", "source_id", "problem", "steps", "value", "unbiased_value", "origin", "label", "outcome",
     "estimator", "label_rule", "policy", "mc_label", "p_error_free", "opinions",
 )  # fmt: skip
 
@@ -100,7 +101,8 @@ class MethodComparison:
 class Agreement:
     """The whole report, with the keys of the JSON file. `owed_units`: units of the run that are not labelled yet. `rulings` are
     of all compared chains; one that consensus leaves out is uncertain. `kept`: the same labels, Monte Carlo's and those of each
-    witness, on the chains that consensus keeps alone; empty for labels by another rule."""
+    witness, on the chains that consensus keeps alone; empty for labels by another rule. `verifiers`: those that have
+    checked the run."""
 
     run_dir: str
     data: str
@@ -115,6 +117,7 @@ class Agreement:
     rulings: tuple[MethodComparison, ...]
     reliability: Reliability
     kept: tuple[MethodComparison, ...] = ()
+    verifiers: tuple[VerifierAgreement, ...] = ()
 
 
 def agree(config: AgreeConfig) -> Agreement | ScoreAgreement:
@@ -155,6 +158,7 @@ def of_run(config: AgreeConfig) -> Agreement:
         rulings=tuple(_compared(config, made, matched.pairs)),
         reliability=reliability(matched.pairs, config.bins, config.confidence),
         kept=tuple(_on_kept(config, made, matched.pairs)),
+        verifiers=tuple(verifier_agreements(storage, matched.pairs, config.confidence)),
     )
     _write(config, report)
     return report
@@ -221,6 +225,7 @@ def _labelled(storage: Storage, run: StoredRun, soft: ValueColumn) -> tuple[Labe
 
 def _labelled_chain(row: Mapping[str, Any], soft: ValueColumn) -> ModelChain:
     return ModelChain(
+        chain_id=row["chain_id"],
         source_id=row["source_id"],
         problem=row["problem"],
         steps=tuple(row["steps"]),

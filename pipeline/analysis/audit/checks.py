@@ -5,6 +5,7 @@ It does not ask the verifier again. Memory grows with the number of chains, not 
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import pyarrow as pa
 
@@ -116,6 +117,6 @@ def _finding_faults(named: Sequence[pa.Table]) -> Iterator[str]:
             yield f"the finding on step {at} of chain {chain} is impossible: {verdict}, {covers}, fault {fault}"
 
 
-def _rows(tables: Sequence[pa.Table], *names: str) -> Iterator[tuple[object, ...]]:
+def _rows(tables: Sequence[pa.Table], *names: str) -> Iterator[tuple[Any, ...]]:
     for table in tables:
         yield from zip(*(table[name].to_pylist() for name in names), strict=True)

@@ -104,8 +104,8 @@ def audit(config: AuditConfig) -> AuditReport:
         for each in (storage, *judges, *checks):
             locks.enter_context(_held(each, config))
         report = _Audit(storage).report()
-        parts = {"judges": tuple(map(audited_judge, judges)), "checks": tuple(map(audited_check, checks))}
-        return _pruned(replace(report, **parts), config)
+        report = replace(report, judges=tuple(map(audited_judge, judges)), checks=tuple(map(audited_check, checks)))
+        return _pruned(report, config)
 
 
 def _command(storage: Storage) -> str:

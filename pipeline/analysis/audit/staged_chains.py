@@ -1,5 +1,5 @@
-"""Proves the staged chains of a run over chains, of `judge` or of `search`: that they are those of the units, numbered and
-counted."""
+"""Proves the staged chains of a run over chains, of `judge`, `check` or `search`: that they are those of the units, numbered
+and counted."""
 
 import json
 from collections.abc import Iterator, Mapping

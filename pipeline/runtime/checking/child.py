@@ -40,7 +40,7 @@ def found_at(verifier: Verifier, problem: str, steps: Sequence[str], at: int) ->
         if (fault := _fault_of(error.__cause__)) is not None:
             return {"fault": fault.value}
         return {"error": str(error)}
-    except Exception as error:  # noqa: BLE001  one step must not end a run of millions; the fault is counted and told
+    except Exception as error:  # noqa: BLE001  one step must not end a run of millions; the fault is counted and printed
         return {"fault": (_fault_of(error) or Fault.CRASHED).value}
 
 
@@ -68,7 +68,7 @@ def main(memory_mib: int, cpu_seconds: float) -> None:
     results = results_alone(memory_mib)
     asked = lines()
 
-    def tell(result: dict[str, str]) -> None:
+    def reply(result: dict[str, str]) -> None:
         os.write(results, json.dumps(result).encode() + b"\n")
 
     with ExitStack() as stack:
@@ -78,16 +78,16 @@ def main(memory_mib: int, cpu_seconds: float) -> None:
             stack.enter_context(offered(objects))
             verifier = verifier_for(settings)
         except StepvalueError as error:
-            tell({"error": str(error)})
+            reply({"error": str(error)})
             return
-        tell({"ready": "true"})
+        reply({"ready": "true"})
         problem = ""
         steps: list[str] = []
         for line in asked:
             task = json.loads(line)
             problem, steps = task.get("problem", problem), task.get("steps", steps)
             limit_next_task(cpu_seconds)
-            tell(found_at(verifier, problem, steps, task["at"]))
+            reply(found_at(verifier, problem, steps, task["at"]))
 
 
 if __name__ == "__main__":

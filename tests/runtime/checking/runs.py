@@ -40,7 +40,7 @@ def sums(number: int) -> list[str]:
 
 def orders(number: int) -> list[str]:
     """Steps for `Obedient`."""
-    return [("right", "wrong", "unclear")[(number + at) % 3] for at in range(1 + number % 4)]
+    return [("right", "wrong", "unclear", "wrong")[(number + at) % 4] for at in range(1 + number % 4)]
 
 
 def labelled(folder: Path, count: int, steps: Callable[[int], Sequence[str]] = orders) -> Path:

@@ -8,17 +8,24 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from pipeline.__main__ import main
+from pipeline.__main__ import compose_label, main
+from pipeline.analysis.audit.run import audit
 from pipeline.analysis.checks import check_lines, check_summary
+from pipeline.config.changes import AuditConfig
 from pipeline.config.label import ClusterConfig
-from pipeline.core.errors import Interrupted, PluginError, RunConflict, StoreError, UsageError
+from pipeline.core.errors import EngineDied, Interrupted, PluginError, RunConflict, StoreError, UsageError
 from pipeline.core.progress import Status
+from pipeline.core.records import ChainText
 from pipeline.core.schemas import FINDINGS
+from pipeline.runtime.checking.children import StepChecker
 from pipeline.storage.location import storage_at
 from pipeline.storage.stored_findings import check_names, check_storage, finding_frames, stored_check
-from pipeline.verifiers.base import Fault
+from pipeline.verifiers.base import CheckedStep, Fault
 from tests.conftest import write_rows
 from tests.runtime.checking.runs import NAME, QUICK, checked, frame, labelled, orders, rows, settings, stored, sums
+from tests.runtime.in_process import label_in_process
+
+pytestmark = pytest.mark.slow
 
 CHAINS = 23
 STEPS = sum(len(orders(number)) for number in range(CHAINS))
@@ -189,6 +196,25 @@ def test_a_verifier_that_fails_is_named_and_the_others_are_kept(step: str, said:
     assert check_names(storage_at(str(run_dir))) == ["arithmetic", NAME]
 
 
+def test_a_chain_that_no_worker_survives_is_written_off_alone(
+    run_dir: Path, expected: pl.DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    poison = expected.filter(pl.col("row") == 7)["chain_id"][0]
+    asked = StepChecker.checked
+
+    def checked_or_dead(self: StepChecker, chain: ChainText) -> tuple[CheckedStep, ...]:
+        if chain.chain_id == poison:
+            raise EngineDied("a worker died")
+        return asked(self, chain)
+
+    monkeypatch.setattr(StepChecker, "checked", checked_or_dead)
+    found = checked(settings(run_dir))[NAME]
+    got, lost = frame(run_dir), pl.col("chain_id") == poison
+    assert set(got.filter(lost)["fault"]) == {Fault.LOST}
+    assert found.totals.engine_failed == got.filter(lost).height == len(orders(7))
+    assert got.filter(~lost).equals(expected.filter(~lost))
+
+
 @pytest.mark.parametrize("folder", ["findings", "chains"])
 def test_damage_is_found_and_made_again(folder: str, run_dir: Path, expected: pl.DataFrame) -> None:
     checked(settings(run_dir))
@@ -303,3 +329,28 @@ def test_status_of_a_check(run_dir: Path, capsys: pytest.CaptureFixture[str]) ->
     (check,) = json.loads(capsys.readouterr().out)["checks"]
     assert (check["name"], check["status"]["command"], check["status"]["units_done"]) == (NAME, "check", 5)
     assert "samples" not in check["status"]["condition"]["seen"]["start"]
+
+
+def test_a_run_in_an_object_store_is_checked_too(tmp_path: Path) -> None:
+    path, run_dir = write_rows(tmp_path / "rows.jsonl", rows(CHAINS, orders)), f"memory://{tmp_path.name}/run"
+    words = [f"data.path={path}", f"run_dir={run_dir}", "policy=oracle", "estimator=fixed", "sampling.rollouts=2"]
+    label_in_process(compose_label([*words, "run.unit_problems=4", "run.lock=false"]))
+    config = replace(settings(Path("elsewhere"), replace(QUICK, lock=False)), run_dir=run_dir)
+    assert checked(config)[NAME].totals.prefixes == STEPS
+    assert check_names(storage_at(run_dir)) == [NAME]
+    assert check_summary(storage_at(run_dir), NAME).counts.steps == STEPS
+    report = audit(AuditConfig(run_dir=run_dir))
+    assert report.sound, report
+    assert report.orphans.foreign == ()
+
+
+def test_the_chains_that_an_unfinished_run_has_are_checked(run_dir: Path) -> None:
+    kept = sorted((run_dir / "commits").glob("unit-*"))
+    for record in kept[1:]:
+        record.unlink()
+    config = settings(run_dir)
+    with pytest.raises(UsageError, match="are unfinished: finish the run with `label`"):
+        checked(config)
+    found = checked(replace(config, partial=True))[NAME]
+    assert 0 < found.totals.chains < CHAINS
+    assert check_summary(storage_at(str(run_dir)), NAME).counts.chains == found.totals.chains

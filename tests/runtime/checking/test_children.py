@@ -23,6 +23,8 @@ from tests.runtime.checking.hostile import ObedientConfig
 from tests.runtime.checking.runs import obedient
 from tests.verifiers.hostile import HOSTILE
 
+pytestmark = pytest.mark.slow
+
 SECONDS = 20.0
 
 

@@ -158,7 +158,9 @@ def test_findings_on_rows_are_proved_in_their_own_folder(tmp_path: Path, capsys:
         assert f"give their folder, run_dir={tmp_path}/out/checks/VERIFIER" in capsys.readouterr().err
 
 
-def test_a_broken_check_is_told_and_does_not_stop_the_others(run_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_broken_check_is_named_and_does_not_stop_the_others(
+    run_dir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     record = run_dir / "checks" / "broken" / "run.json"
     record.parent.mkdir()
     record.write_text("{}")
