@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated
 
+from annotated_types import Ge
 from annotated_types import Interval as Range
 
 from pipeline.config.fields import BY_GROUP
@@ -28,6 +29,8 @@ class Z3Config(VerifierConfig):
     """Steps in SMT-LIB 2 or in FoVer's first-order layout."""
 
     kind: Annotated[str, BY_GROUP] = "z3"
+    deadline_seconds: Annotated[float, Range(gt=0, le=3600)] = 20.0
+    memory_mib: Annotated[int, Ge(256)] = 2048
     resource_limit: Annotated[int, Range(ge=1_000, le=4_000_000_000)] = 2_000_000
     """Of z3. Most operations for a question, as Z3 counts them (`rlimit`). They do not depend on the machine."""
     time_limit_ms: Annotated[int, Range(ge=10, le=600_000)] = 10_000

@@ -39,7 +39,7 @@ def test_several_processes_read_the_same_as_one(folder: str) -> None:
     assert [each.unit_id for each in alone.problems] == [unit.unit_id for unit in run.units]
 
 
-def test_the_death_of_a_process_is_told(folder: str) -> None:
+def test_the_death_of_a_process_is_reported(folder: str) -> None:
     storage = storage_at(folder)
     with pytest.raises(StepvalueError, match="killed, probably for want of memory: 2 of them"):
         read_harvest(storage, stored_run(storage), Deadly(budget=100), 2)
