@@ -311,7 +311,7 @@ def test_a_mistake_in_a_file_is_one_line_with_its_name(
 def test_what_is_not_there_is_named(arguments: list[str], said: str, capsys: Printed) -> None:
     if "nowhere" in arguments and "--again" in arguments:
         assert main(arguments) != 0
-        assert "nowhere is not a run directory" in capsys.readouterr().err
+        assert "nowhere does not contain a run" in capsys.readouterr().err
     else:
         assert said in refused(capsys, *arguments)
 

@@ -44,16 +44,17 @@ class Recorded:
 def recorded_settings(command: Command, run_dir: str, folder: Path | None, given: Collection[str]) -> Recorded:
     """The settings of the run in a directory. `folder`: the user's own options. `given`: keys and groups that are given too.
 
-    Raises StoreError if there is no run or its record is damaged, and UsageError for the folder of a sweep and if a plug-in of
-    the run is not installed.
+    Raises StoreError if the record of the run is damaged, and UsageError if there is no run, for the folder of a sweep, and if
+    a plug-in of the run is not installed.
     """
     from pipeline.storage.location import storage_at
     from pipeline.storage.run_record import recorded_identity
     from pipeline.storage.starts import read_starts
-    from pipeline.storage.stored_run import with_present_input
+    from pipeline.storage.stored_run import refuse_no_run, with_present_input
 
     storage = storage_at(run_dir)
     _refuse_sweep(storage)
+    refuse_no_run(storage)
     started = _of_start(read_starts(storage).starts)
     recorded = with_present_input(storage, recorded_identity(storage))
     place = f"{run_dir.rstrip('/')}/{RUN_RECORD}"

@@ -95,6 +95,11 @@ def _promoted_lines(grown: "Grown", config: GrowConfig) -> Iterator[str]:
         f"{format_count(counts.rollouts, 'rollout')} and {counts.tokens:,} tokens: the chains with `grown` in labels"
     )
     left = check_budget(config.grow) - spent(counts, unit)
+    if left < 0:
+        yield (
+            f"exceeded  grow.budget by {-left:,} {unit.value}: rollouts were longer than those that wrote the prefixes, by "
+            "which their cost was estimated"
+        )
     if left > UNSPENT * check_budget(config.grow):
         yield (
             f"unspent   {left:,} {unit.value} of grow.budget: grow={config.grow.pick} found no other prefix that it can pay "

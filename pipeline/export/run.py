@@ -179,7 +179,7 @@ class _Job:
             consensus=consensus_summary(pl.concat(self._agreed)) if self._agreed else None,
             left_out=reasons(self.left_out),
             kept=reasons(self._kept),
-            owed=self._run.incomplete,
+            owed=len(self._run.units) - len(self._run.wholes),
             target=target_text(self._plan, self._config),
             warnings=tuple(self._warnings()),
         )

@@ -128,7 +128,7 @@ class LabelledTree(Shown):
         rollouts = sum(tree.rollouts for tree in self.trees)
         yield _short(self.problem)
         yield f"answer {_short(self.gold_answer)}; {steps:,} steps of {rollouts:,} rollouts and the chains"
-        yield "value  correct/graded; ~ is an estimate, no label"
+        yield "value  correct/graded of its own rollouts and those that pass; ~ is an estimate, no label; * measured by `grow`"
         left = MOST_LINES - 4
         shown = 0
         for tree in self.trees:
@@ -152,7 +152,8 @@ def _line(node: TreeNode, posterior: Posterior) -> str:
     value = f"~{posterior.mean:.2f}" if node.value is None else f" {node.value:.2f}"
     ended = {True: "  (ends, right)", False: "  (ends, wrong)", None: "  (ends)"}[node.outcome] if node.ended else ""
     text = "the problem" if node.parent == NO_PARENT else _short(node.text)
-    return f"{value} {f'{node.correct}/{node.graded}':>9}  {'  ' * min(node.depth, _INDENT)}{text}{ended}"
+    mark = "* " if node.grown else ""
+    return f"{value} {f'{node.correct}/{node.graded}':>9}  {'  ' * min(node.depth, _INDENT)}{mark}{text}{ended}"
 
 
 def _short(text: str) -> str:

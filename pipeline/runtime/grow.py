@@ -14,6 +14,7 @@ from pipeline.config.grow import GrowConfig, PickerConfig
 from pipeline.config.label import LabelConfig
 from pipeline.config.words import setting_word
 from pipeline.core.errors import UsageError
+from pipeline.core.formatting import format_count
 from pipeline.core.progress import Status, Summary
 from pipeline.engines.registry import policy_for
 from pipeline.pickers.registry import picker_for
@@ -42,7 +43,7 @@ from pipeline.storage.repair import repair
 from pipeline.storage.run_record import STAGED_INPUT, as_recorded, check_claim
 from pipeline.storage.storage import Storage
 from pipeline.storage.stored_growths import GrownCounts, grown_counts
-from pipeline.storage.stored_run import StoredRun, refuse_incomplete, refuse_unfinished, stored_run
+from pipeline.storage.stored_run import StoredRun, refuse_incomplete, refuse_no_run, refuse_unfinished, stored_run
 
 _BUDGET, _UNIT, _PICK = "grow.budget", "grow.budget_unit", "grow.pick"
 _NAMES = {_PICK, "grow.plugin"}
@@ -87,6 +88,7 @@ def grow(config: GrowConfig, hiring: Hiring, watch: Watcher, stop: StopSignal, r
     """
     label = label_part(config)
     storage = storage_at(str(config.run_dir))
+    refuse_no_run(storage)
     watch(Status(stage="reading the run"))
     check_budget(config.grow)
     with hold_lock(storage, lock=config.run.lock) as alone:
@@ -111,6 +113,7 @@ def grow(config: GrowConfig, hiring: Hiring, watch: Watcher, stop: StopSignal, r
 def planned_growth(config: GrowConfig) -> PlannedGrowth:
     """What `grow` with these settings would begin with, without a model and without writing anything. Raises as `grow` does."""
     storage = storage_at(str(config.run_dir))
+    refuse_no_run(storage)
     check_budget(config.grow)
     found = stored_run(storage)
     check_claim(storage, as_recorded(storage, _asked(label_part(config), found)))
@@ -165,7 +168,14 @@ def _planned(storage: Storage, found: StoredRun, settings: PickerConfig, budget:
         [cost for cost in accumulate(cost for _, cost in of_problem) if cost <= mine]
         for mine, of_problem in zip(budgets, picks, strict=True)
     ]
-    if not any(costs) and (first := [of_problem[0][1] for of_problem in picks if of_problem]):
+    if not any(picks):
+        raise UsageError(
+            f"{storage.run_dir}: grow={settings.pick} finds nothing worth a measurement among "
+            f"{format_count(harvest.counts.candidates, 'prefix')} that can be measured: take another picker, or a smaller "
+            "grow.least_gain"
+        )
+    if not any(costs):
+        first = [of_problem[0][1] for of_problem in picks if of_problem]
         raise UsageError(
             f"{_BUDGET}: {budget:,} {settings.budget_unit.value} pay for no prefix: of those that grow={settings.pick} would "
             f"measure, the cheapest costs about {min(first):,.0f}"
@@ -264,4 +274,8 @@ def _nothing_to_pick(storage: Storage, deepest: int, splitter: object) -> str:
             f"{storage.run_dir}: each of its rollouts is one step, so there is no prefix to measure: the policy writes single "
             f"steps, or data.splitter={splitter} finds no end of a step in them; then label with another data.splitter"
         )
-    return f"{storage.run_dir}: its rollouts wrote no prefix that is not measured and that a chain continues"
+    return (
+        f"{storage.run_dir}: its rollouts wrote no prefix that is not measured and that a chain continues: they are too short, "
+        f"or data.splitter={splitter} finds no end of a step in them. More chains (sampling.solutions), or another "
+        "data.splitter, in another run_dir, may give some"
+    )

@@ -123,9 +123,14 @@ def refuse_unfinished(storage: Storage) -> StoredRun:
 def refuse_incomplete(storage: Storage, run: StoredRun) -> None:
     """Raise UsageError for an unfinished run."""
     if run.incomplete:
-        raise UsageError(
-            f"{storage.run_dir}: {format_unfinished(run.incomplete, len(run.units))}: finish the run with `label`"
-        )
+        raise UsageError(f"{storage.run_dir}: {format_unfinished(run.incomplete, len(run.units))}: {_finish(run)}")
+
+
+def _finish(run: StoredRun) -> str:
+    """What finishes a run, as a clause."""
+    if len(run.wholes) == len(run.units):
+        return "finish its growth with the same `grow`, or with `label`"
+    return "finish the run with `label`"
 
 
 def readable_run(storage: Storage, *, partial: bool) -> StoredRun:
@@ -133,8 +138,8 @@ def readable_run(storage: Storage, *, partial: bool) -> StoredRun:
     run = stored_run(storage)
     if run.incomplete and not partial:
         raise UsageError(
-            f"{storage.run_dir}: {format_unfinished(run.incomplete, len(run.units))}: finish the run with `label`, or use the "
-            "labels that it has with partial=true"
+            f"{storage.run_dir}: {format_unfinished(run.incomplete, len(run.units))}: {_finish(run)}, or use the labels that "
+            "it has with partial=true"
         )
     return run
 

@@ -129,7 +129,7 @@ def test_a_growth_that_is_not_done_leaves_the_run_unfinished(run: Path) -> None:
     assert run_status(storage, now=0.0).units_done == len(stored.units) - stored.incomplete
     report = audited(run)
     assert (len(report.findings), report.owed) == (0, stored.incomplete)
-    with pytest.raises(UsageError, match="finish the run with `label`"):
+    with pytest.raises(UsageError, match="finish its growth with the same `grow`, or with `label`"):
         Run(run / "run").export("prm800k", run / "out")
     with pytest.raises(UsageError, match="has begun this growth"):
         planned_growth(settings(run, "grow.budget=120"))
@@ -233,8 +233,16 @@ def test_runs_that_cannot_grow_are_refused(tmp_path: Path, run: Path) -> None:
     with pytest.raises(UsageError, match=r"grow\.budget: 9 tokens pay for no prefix: .*the cheapest costs about \d+"):
         grow_here(run, "grow.budget=9", "grow.budget_unit=tokens")
     assert not list((run / "run" / "commits").glob("growth-*"))
+    with pytest.raises(
+        UsageError, match=r"grow=pairs finds nothing worth a measurement among \d+ prefixes .*least_gain"
+    ):
+        grow_here(run, "grow.budget=100", "grow.least_gain=1")
+    assert not list((run / "run" / "commits").glob("growth-*"))
     with pytest.raises(UsageError, match=r"grow\.budget is not set"):
         grow_here(run)
+    (tmp_path / "empty" / "run").mkdir(parents=True)
+    with pytest.raises(UsageError, match="does not contain a run"):
+        planned_growth(settings(tmp_path / "empty", "grow.budget=100"))
     with pytest.raises(RunConflict, match="temperature"):
         grow_here(run, "grow.budget=100", "sampling.temperature=0.5")
 
