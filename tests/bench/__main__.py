@@ -45,6 +45,7 @@ from tests.bench.straightforward.against import straightforward
 from tests.bench.sweep import sweep
 from tests.bench.tiny import tiny
 from tests.bench.verify_arithmetic import verify_arithmetic
+from tests.bench.verify_facts import verify_facts
 
 THROUGHPUT: dict[str, Callable[[], None]] = {
     "control": control_plane,
@@ -54,6 +55,7 @@ THROUGHPUT: dict[str, Callable[[], None]] = {
 OTHERS: dict[str, Callable[[], None]] = {
     "grading": grading,
     "verify-arithmetic": verify_arithmetic,
+    "verify-facts": verify_facts,
     "programs": programs,
     "store": store,
     "growth": growth,
