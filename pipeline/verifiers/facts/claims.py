@@ -18,9 +18,7 @@ MOST_CLAIMS = 50
 MOST_READINGS = 8
 _SENTENCE_END = re.compile(r"(?<=[.!?])(?<!\b[A-Z]\.)(?<!\bSt\.)(?<!\bMt\.)(?<!\bDr\.)\s+(?=[A-Z\d\"'*$(])|\n+|;\s+")
 # Where a further claim of a sentence may begin.
-_CLAUSE = re.compile(
-    r"(?:,\s{0,3}|\s)(?:and|but|while|whereas|so)\s+(?=(?:the|its|their)\s)|,\s+(?=the\s)", re.IGNORECASE
-)
+_CLAUSE = re.compile(r"(?:,\s{0,3}|\s)(?:and|but|while|whereas|so)\s+(?=(?:the|its|their)\s)", re.IGNORECASE)
 _LEAD = re.compile(
     r"(?:\s|\*\*|[-•]\s|\d{1,2}[.)]\s|step\s\d{1,2}\s?[:.]|(?:so|then|thus|therefore|hence|now|also|first|firstly|second|secondly|next"
     r"|finally|indeed|recall|note|here|and|but|since|because|as|clearly|in fact|of course|we know|i know|i recall|we recall"

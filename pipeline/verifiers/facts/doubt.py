@@ -13,6 +13,12 @@ _UNSURE = re.compile(
     r"|\\neq?(?![A-Za-z])",
     re.IGNORECASE,
 )
+# A place, time or source before a claim: "In 1900, the capital of ...", "According to Ann, ...".
+_FRAMED = re.compile(
+    r"(?:^\W{0,20}|[,:]\s|\b(?:so|and|but|then|that|now|also)\s)(?:in(?! fact\b)|during|as of|according|under|by|at|for|within"
+    r"|from|after|among|on (?:the|an?)|with)\b",
+    re.IGNORECASE,
+)
 _OTHER_WORLD = re.compile(
     r"\b(?:suppos(?:e|es|ed|ing)|imagin(?:e|es|ed|ing|ary)|pretend\w*|hypothetical\w*|fiction\w*|what if|alternate|fantasy"
     r"|parallel universe|in (?:this|the|a) (?:story|game|novel|book|puzzle|movie|world|universe|scenario)|counterfactual\w*"
@@ -28,8 +34,8 @@ _REVOKED = re.compile(
 
 
 def is_unsure(sentence: str) -> bool:
-    """Whether a sentence denies, asks for, weakens or reports what it says, or compares it."""
-    return _UNSURE.search(sentence) is not None
+    """Whether a sentence denies, asks for, weakens or reports what it says, or compares it, or says when or where it is so."""
+    return _UNSURE.search(sentence) is not None or _FRAMED.search(sentence) is not None
 
 
 def is_of_another_world(text: str) -> bool:

@@ -14,6 +14,8 @@ from tests.runtime.checking.runs import checked, frame, rows, settings
 from tests.runtime.in_process import label_in_process
 from tests.verifiers.facts.tables import write_jsonl
 
+pytestmark = pytest.mark.slow
+
 KIND = "facts"
 
 

@@ -45,5 +45,9 @@ LOOK_ALIKES = (
     "The {attribute} of North {entity} is {value}.",
     "The old {attribute} of {entity} is {value}.",
     "The {attribute} of {entity} is more than {value}.",
+    "In 1900, the {attribute} of {entity} is {value}.",
+    "In Ann's opinion, the {attribute} of {entity} is {value}.",
+    "So, according to an old map, the {attribute} of {entity} is {value}.",
+    "On the moon it is night and in winter the {attribute} of {entity} is {value}.",
     "Let the {attribute} of {entity} be {value}.",
 )

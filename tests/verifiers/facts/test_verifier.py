@@ -23,6 +23,8 @@ from tests.verifiers.facts.tables import (
 from tests.verifiers.facts.templates import DEVELOPMENT, HELD_OUT, LOOK_ALIKES
 from tests.verifiers.steps import finding
 
+pytestmark = pytest.mark.slow
+
 CLAIMS = 2_000
 LEAST_SAID = 0.9
 
