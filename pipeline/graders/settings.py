@@ -1,4 +1,4 @@
-"""Settings of the built-in checkers: grader=math (grader=default on the command line) and grader=code."""
+"""Settings of the built-in checkers: grader=math (grader=default on the command line), grader=code and grader=facts."""
 
 import re
 from dataclasses import dataclass
@@ -55,3 +55,20 @@ class CodeConfig(GraderConfig):
     busy or out of memory. ungraded: timeout or crashed, which a policy can learn to choose."""
     sandbox: Annotated[Sandbox, FREE, RELABEL] = Sandbox.standard
     """The protection that the machine must provide. If it cannot, no program is run."""
+
+
+@dataclass(kw_only=True, slots=True)
+class FactsConfig(GraderConfig):
+    kind: Annotated[str, RELABEL] = "facts"
+    table: Annotated[str | None, RELABEL] = None
+    """A table of facts whose aliases count: an answer that names the same entity as the known answer is correct. It is a file
+    as for `verifier.table`, on each machine, or `sample` for the shipped one. null: none."""
+    relative_tolerance: Annotated[float, Range(ge=0, lt=0.5), RELABEL] = 0.0
+    """Relative tolerance between numbers. 0: they must be exactly equal. A known answer may have its own: `8849 ± 5 m`."""
+    fallback: Annotated[Fallback, RELABEL] = Fallback.closing_statement
+    """The answer of a text without `\\boxed{}`, `####` or "the answer is", as with grader=math."""
+
+    def check(self) -> None:
+        check(
+            self.table is None or bool(self.table.strip()), "grader.table", repr(self.table), "a file, sample or null"
+        )

@@ -12,7 +12,7 @@ wrong as often as others. So a verifier says whether it has looked at the whole 
 """
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, ClassVar, Protocol
@@ -93,6 +93,17 @@ class Verifier(Protocol):
 
     def __init__(self, settings: Any) -> None:
         self.settings = settings
+
+    @classmethod
+    def inputs(cls, settings: Any) -> Mapping[str, str]:
+        """What findings depend on besides the settings, such as the content of a file, by name. A check is another one where it
+        differs. Raises InputError where it cannot be used."""
+        return {}
+
+    @classmethod
+    def warnings(cls, settings: Any) -> Sequence[str]:
+        """What a user should know of these inputs before a check begins."""
+        return ()
 
     @abstractmethod
     def verify(self, step: StepInContext) -> Finding:

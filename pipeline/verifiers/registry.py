@@ -1,6 +1,7 @@
 """The verifiers by name: built-in ones and those of installed plug-ins. To add a built-in one, add a line to `VERIFIERS`."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from pipeline.config.recorded_settings import complete_settings
 from pipeline.config.verify import VerifierConfig
@@ -17,6 +18,7 @@ VERIFIERS: "Registry[type[Verifier]]" = Registry(
         "arithmetic": "pipeline.verifiers.arithmetic.verifier:Arithmetic pipeline.verifiers.settings:ArithmeticConfig",
         "algebra": "pipeline.verifiers.algebra.verifier:Algebra pipeline.verifiers.settings:AlgebraConfig",
         "z3": "pipeline.verifiers.z3.verifier:Z3 pipeline.verifiers.settings:Z3Config",
+        "facts": "pipeline.verifiers.facts.verifier:Facts pipeline.verifiers.settings:FactsConfig",
     },
     needs=("Config", "verify"),
     answers="pipeline.verifiers.base:ANSWERS",
@@ -36,3 +38,15 @@ def verifier_named(name: str) -> "Verifier":
     config = VERIFIERS.settings(name)
     made: Verifier = VERIFIERS.create(name, config(kind=name))
     return made
+
+
+def inputs_of(settings: VerifierConfig) -> Mapping[str, str]:
+    """`Verifier.inputs` of the verifier that the settings name. A plug-in may lack it."""
+    found: Any = getattr(VERIFIERS.load(settings.kind), "inputs", None)
+    return {} if found is None else dict(found(complete_settings(settings, VERIFIERS)))
+
+
+def warnings_of(settings: VerifierConfig) -> Sequence[str]:
+    """`Verifier.warnings` of the verifier that the settings name. A plug-in may lack it."""
+    found: Any = getattr(VERIFIERS.load(settings.kind), "warnings", None)
+    return () if found is None else list(found(complete_settings(settings, VERIFIERS)))

@@ -6,7 +6,7 @@ from typing import Annotated
 from annotated_types import Ge
 from annotated_types import Interval as Range
 
-from pipeline.config.fields import BY_GROUP
+from pipeline.config.fields import BY_GROUP, FREE, check
 from pipeline.config.verify import VerifierConfig
 
 
@@ -32,11 +32,27 @@ class Z3Config(VerifierConfig):
     deadline_seconds: Annotated[float, Range(gt=0, le=3600)] = 20.0
     memory_mib: Annotated[int, Ge(256)] = 2048
     resource_limit: Annotated[int, Range(ge=1_000, le=4_000_000_000)] = 2_000_000
-    """Of z3. Most operations for a question, as Z3 counts them (`rlimit`). They do not depend on the machine."""
+    """Most operations for a question, as Z3 counts them (`rlimit`). They do not depend on the machine."""
     time_limit_ms: Annotated[int, Range(ge=10, le=600_000)] = 10_000
-    """Of z3. Milliseconds for a question, well above what `resource_limit` takes. A step asks up to four for each claim."""
+    """Milliseconds for a question, well above what `resource_limit` takes. A step asks up to four for each claim."""
     memory_mb: Annotated[int, Range(ge=50, le=1_000_000)] = 1_000
-    """Of z3. Megabytes for a question."""
+    """Megabytes for a question."""
     ignore_words: bool = False
-    """Of z3. Words before a step say nothing that the SMT-LIB blocks there do not say. false: a step that does not follow from
+    """Words before a step say nothing that the SMT-LIB blocks there do not say. false: a step that does not follow from
     the blocks is unknown where there are such words."""
+
+
+@dataclass(kw_only=True, slots=True)
+class FactsConfig(VerifierConfig):
+    """Claims of facts, looked up in a table."""
+
+    kind: Annotated[str, BY_GROUP] = "facts"
+    table: Annotated[str, FREE] = "sample"
+    """The table of facts: a .parquet, .sqlite, .db, .csv or .jsonl file with the columns entity, attribute and value, on each
+    machine. `sample`: the shipped table of 100 facts. Its content is part of what a check is."""
+    refute_new_names: bool = False
+    """true: a claim is refuted by each proper name that is not the right one. false: only by a name that the table has as the
+    value of the same attribute of another entity; another one may be a spelling that the table lacks."""
+
+    def check(self) -> None:
+        check(bool(self.table.strip()), "verifier.table", repr(self.table), "the path of a table, or sample")

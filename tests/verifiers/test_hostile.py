@@ -58,4 +58,5 @@ def test_nothing_is_evaluated(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
         found = [finding(name, step) for name in VERIFIERS.ours]
     assert found == before
     assert [each.verdict for each in found[:2]] == [StepVerdict.HOLDS, StepVerdict.HOLDS]
+    assert {each.verdict for each in found[2:]} == {StepVerdict.UNKNOWN}
     assert not list(tmp_path.iterdir())

@@ -11,14 +11,18 @@ from pipeline.core.errors import PluginError, UsageError
 from pipeline.core.registry import GivenObject
 from pipeline.verifiers.base import UNKNOWN, Covers, Finding, StepInContext, StepVerdict, Verifier, wrong_finding
 from pipeline.verifiers.registry import VERIFIERS, verifier_for, verifier_named
-from pipeline.verifiers.settings import AlgebraConfig, ArithmeticConfig, Z3Config
+from pipeline.verifiers.settings import AlgebraConfig, ArithmeticConfig, FactsConfig, Z3Config
 
 STEP = StepInContext(problem="What is 3 + 5?", earlier=(), step="3 + 5 = 9")
 
 
 def test_built_in_verifiers() -> None:
-    assert list(VERIFIERS.ours) == ["arithmetic", "algebra", "z3"]
-    assert VERIFIERS.our_settings() == {"arithmetic": ArithmeticConfig, "algebra": AlgebraConfig, "z3": Z3Config}
+    assert VERIFIERS.our_settings() == {
+        "arithmetic": ArithmeticConfig,
+        "algebra": AlgebraConfig,
+        "z3": Z3Config,
+        "facts": FactsConfig,
+    }
     for name in VERIFIERS.ours:
         made = verifier_named(name)
         assert made.settings.kind == name

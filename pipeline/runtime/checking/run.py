@@ -27,7 +27,7 @@ from pipeline.runtime.workload import Workload
 from pipeline.storage.location import storage_at
 from pipeline.storage.run_record import CHECK, COMMAND, STAGED_INPUT
 from pipeline.storage.stored_findings import check_storage
-from pipeline.verifiers.registry import VERIFIERS
+from pipeline.verifiers.registry import VERIFIERS, inputs_of
 
 _OTHER_RUN = "belongs to another run: use another run_dir"
 _OTHER_CHECK = "has findings that were made otherwise: move that folder away to check again"
@@ -156,6 +156,7 @@ def identity(verifier: VerifierConfig, chains: Given) -> dict[str, object]:
         "schema": SCHEMA_VERSION,
         "verifier_version": f"stepvalue-{__version__}",
         **section_identity("verifier", verifier),
+        **inputs_of(verifier),
         **given_identity(chains),
     }
     return {**fields, STAGED_INPUT: content_id("chains", json.dumps(fields, sort_keys=True))}

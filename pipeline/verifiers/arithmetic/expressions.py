@@ -8,9 +8,9 @@ The work is bounded: by the nesting of brackets, and by a budget of tokens that 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from pipeline.data.units import DOLLAR, SCALES, UNITS, Unit
 from pipeline.verifiers.arithmetic.nodes import Node, UnreadableError
 from pipeline.verifiers.arithmetic.tokens import OF, Token, TokenKind
-from pipeline.verifiers.arithmetic.units import DOLLAR, SCALES, UNITS, Unit
 from pipeline.verifiers.arithmetic.words import FOLLOWERS, NEVER_UNITS
 
 MOST_NESTED = 20

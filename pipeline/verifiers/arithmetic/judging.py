@@ -11,10 +11,11 @@ from fractions import Fraction
 from functools import partial
 from itertools import combinations
 
+from pipeline.data.units import Unit
 from pipeline.verifiers.arithmetic.equations import Equation
 from pipeline.verifiers.arithmetic.nodes import Node, UnreadableError
 from pipeline.verifiers.arithmetic.rounding import Fit, fit, last_digit, maybe_rounded
-from pipeline.verifiers.arithmetic.units import Unit, hidden_factors
+from pipeline.verifiers.arithmetic.units import hidden_factors
 from pipeline.verifiers.arithmetic.values import USUAL, Meaning, Percent, Value, converted, value_of
 
 _MOST_TRIED = 24

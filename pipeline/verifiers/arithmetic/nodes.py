@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from fractions import Fraction
 
-from pipeline.verifiers.arithmetic.units import Unit
+from pipeline.data.units import Unit
 
 
 class UnreadableError(ValueError):

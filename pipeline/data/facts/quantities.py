@@ -1,0 +1,215 @@
+"""Numbers with units as people write them, and how two of them agree. Exact and pure; bounded by the length of a text."""
+
+import re
+from dataclasses import dataclass
+from enum import Enum, auto
+from fractions import Fraction
+
+from pipeline.data.facts.names import normal_name
+from pipeline.data.units import SCALES, UNITS
+
+LONGEST_NUMBER = 60
+"""Characters. A longer text is no number."""
+LARGEST_POWER = 60
+NEAR = Fraction(1, 100)
+"""A measured value that is off by this share, without a tolerance, may be another measurement."""
+FAR = Fraction(1, 4)
+"""A number that is said to be approximate is wrong if it is off by more than this share."""
+_NUMBER = re.compile(
+    r"(?P<sign>[-+−–]?)\s?(?P<dollar>\$?)(?P<digits>\d{1,3}(?:,\d{3})+|\d{1,30})(?P<decimals>\.\d{1,30})?"
+    r"(?:\s?(?:×|x|\*|·|\\times|\\cdot)\s?10\s?(?:\^|\*\*)\s?\{?(?P<power>[-−]?\d{1,3})\}?|[eE](?P<e>[-+]?\d{1,3}))?"
+    r"(?![\d])\s?(?P<scale>hundred|thousand|million|billion|trillion)?\b"
+    r"(?P<unit>.{0,40})",
+    re.IGNORECASE | re.DOTALL,
+)
+_NAMES = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen "
+    "nineteen twenty"
+)
+_WORDS = {word: number for number, word in enumerate(_NAMES.split())}
+_BY_WORD = re.compile(rf"(?P<word>{'|'.join(_WORDS)})\b(?P<unit>.{{0,40}})", re.IGNORECASE | re.DOTALL)
+_MAY_BEGIN = re.compile(r"[-+−–$\dzotfsent]", re.IGNORECASE)
+_EXACT = re.compile(r"\d{1,2}|[12]\d{3}")
+"""A number that is rarely rounded: a small one, or a year."""
+_UNIT = re.compile(r"[^\d.,;:!?()]{0,40}\d?")
+_TOLERANCE = re.compile(r"\s*(?:±|\+/-|\+-)?\s*(\d{1,12}(?:\.\d{1,12})?(?:[eE]-?\d{1,2})?)\s*(%?)\s*")
+_PLUS_MINUS = re.compile(r"\s*(?:±|\+/-|\\pm)\s*")
+
+
+class Fit(Enum):
+    """How a number that is claimed agrees with a known one."""
+
+    EQUAL = auto()
+    DOUBTFUL = auto()
+    APART = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """A unit: its quantity, and `value * size + shift` in the quantity's own unit."""
+
+    quantity: str
+    size: Fraction
+    shift: Fraction = Fraction(0)
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerance:
+    """How far a number may be off: by a number in the unit of the known value, or by a share of it."""
+
+    size: Fraction = Fraction(0)
+    relative: bool = False
+
+    def of(self, number: Fraction) -> Fraction:
+        """The same in the unit of this number."""
+        return abs(number) * self.size if self.relative else self.size
+
+
+EXACT = Tolerance()
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A number with its unit. `digit`: the worth of its last digit that counts, 100 for 1,700. `unit`: the normal form of the
+    text after it, empty without one."""
+
+    number: Fraction
+    digit: Fraction
+    unit: str = ""
+
+    @property
+    def measure(self) -> Measure | None:
+        return MEASURES.get(self.unit)
+
+
+def _measures() -> dict[str, Measure]:
+    """The units by their names. Those of arithmetic keep metric and other units apart; here the exact factors join them."""
+    joined = {
+        "length": ("metric length", Fraction(254, 10)),
+        "weight": ("metric mass", Fraction(28_349_523_125, 10**6)),
+        "volume": ("metric volume", Fraction(2_365_882_365, 10**7)),
+    }
+    found = {}
+    for name, unit in UNITS.items():
+        quantity, factor = joined.get(unit.quantity, (unit.quantity, Fraction(1)))
+        found[name] = Measure(quantity, unit.size * factor)
+    lengths = {name: each.size for name, each in found.items() if each.quantity == "metric length"}
+    for name, size in lengths.items():
+        area = Measure("area", size * size)
+        for form in (f"{name}2", f"{name}^2", f"{name}²", f"square {name}", f"sq {name}"):
+            found[normal_name(form)] = area
+    for speed, long, seconds in (("s", "second", 1), ("h", "hour", 3600)):
+        for name, size in lengths.items():
+            measure = Measure("speed", size / seconds)
+            found |= {f"{name}/{speed}": measure, f"{name} per {long}": measure, f"{name} / {speed}": measure}
+    found |= {"mph": found["mile per hour"], "km/hr": found["km/h"], "kph": found["km/h"]}
+    celsius = Measure("temperature", Fraction(1), Fraction("273.15"))
+    fahrenheit = Measure("temperature", Fraction(5, 9), Fraction("273.15") - Fraction(160, 9))
+    kelvin = Measure("temperature", Fraction(1))
+    for names, measure in (
+        ("°c|c|celsius|degrees celsius|degree celsius|degrees c|centigrade", celsius),
+        ("°f|f|fahrenheit|degrees fahrenheit|degree fahrenheit|degrees f", fahrenheit),
+        ("k|kelvin|kelvins", kelvin),
+    ):
+        found |= {normal_name(name): measure for name in names.split("|")}
+    degree, percent = Measure("angle", Fraction(1)), Measure("share", Fraction(1))
+    found |= {"°": degree, "degree": degree, "degrees": degree, "%": percent, "percent": percent}
+    ton = Measure("metric mass", Fraction(10**9))
+    return found | {"tonne": ton, "tonnes": ton, "metric tons": ton, "metric ton": ton, "$": found["dollar"]}
+
+
+MEASURES = _measures()
+
+
+def read_quantity(text: str) -> Quantity | None:
+    """A text that is a number with or without a unit, and nothing else; None for other texts. `1.4 million km2`, `eight`."""
+    text = text.strip().strip("*").replace("\\,", " ").replace("{,}", ",").rstrip(".")
+    if len(text) > LONGEST_NUMBER or not _MAY_BEGIN.match(text):
+        return None
+    if found := _NUMBER.fullmatch(text):
+        number, digit = _number(found)
+        if number is None:
+            return None
+        unit = "$" if found["dollar"] else found["unit"]
+        if found["dollar"] and found["unit"].strip():
+            return None
+    elif found := _BY_WORD.fullmatch(text):
+        number, digit, unit = Fraction(_WORDS[found["word"].lower()]), Fraction(1), found["unit"]
+    else:
+        return None
+    if unit and unit[0].isalpha() and found.start("unit") > 0 and text[found.start("unit") - 1].isalpha():
+        return None
+    if not _UNIT.fullmatch(unit.strip()):
+        return None
+    return Quantity(number, digit, unit if unit == "$" else read_unit(unit))
+
+
+def read_unit(text: str) -> str:
+    """The normal form of the text of a unit."""
+    unit = normal_name(text)
+    return unit if unit in MEASURES or not unit.startswith("\\") else ""
+
+
+def _number(found: re.Match[str]) -> tuple[Fraction | None, Fraction]:
+    """The number, and the worth of its last digit that counts."""
+    digits, decimals = found["digits"].replace(",", ""), found["decimals"] or ""
+    power = int((found["power"] or found["e"] or "0").replace("−", "-"))
+    if abs(power) > LARGEST_POWER:
+        return None, Fraction(1)
+    factor = Fraction(10) ** power * SCALES.get((found["scale"] or "").lower(), 1)
+    number = Fraction(digits + decimals) * factor * (-1 if found["sign"] in {"-", "−", "–"} else 1)
+    zeros = len(digits) - len(digits.rstrip("0")) if not decimals and not _EXACT.fullmatch(found[0].strip()) else 0
+    digit = (
+        Fraction(1, 10 ** (len(decimals) - 1)) if decimals else Fraction(10 ** (zeros if zeros < len(digits) else 0))
+    )
+    return number, digit * factor
+
+
+def read_tolerance(text: str) -> Tolerance | None:
+    """A tolerance as a table has it: `5`, `0.01`, `1%`, `±2`. None if a text is none."""
+    found = _TOLERANCE.fullmatch(text)
+    if found is None:
+        return None
+    size = Fraction(found[1])
+    return Tolerance(size / 100, relative=True) if found[2] else Tolerance(size)
+
+
+def split_tolerance(text: str) -> tuple[str, Tolerance]:
+    """What a text like `8849 ± 5 m` or `3.7 ± 1%` says of its tolerance, and the text without it."""
+    parts = _PLUS_MINUS.split(text, maxsplit=1)
+    if len(parts) == 1:
+        return text, EXACT
+    number = re.match(r"\d+(?:\.\d+)?\s*%?", parts[1][:LONGEST_NUMBER])
+    tolerance = read_tolerance(number[0]) if number else None
+    if number is None or tolerance is None:
+        return text, EXACT
+    return f"{parts[0]} {parts[1][number.end() :]}".strip(), tolerance
+
+
+def fit_of(claimed: Quantity, known: Quantity, tolerance: Tolerance = EXACT, *, loosely: bool = False) -> Fit:
+    """How a claimed number agrees with a known one. `loosely`: the claim says that it is approximate.
+
+    Numbers in different units are converted; other units are doubtful, and a unit where the known number has none. A number
+    without a unit can agree with one that has a unit, and is never apart from it. A rounding of the known number is doubtful,
+    or equal where the claim is approximate.
+    """
+    number, digit, converted = claimed.number, claimed.digit, False
+    one, other = claimed.measure, known.measure
+    if claimed.unit != known.unit and (one is None or one != other):
+        if claimed.unit and (one is None or other is None or one.quantity != other.quantity):
+            return Fit.DOUBTFUL
+        if one is not None and other is not None:
+            number = (number * one.size + one.shift - other.shift) / other.size
+            digit, converted = digit * one.size / other.size, True
+    off = abs(number - known.number)
+    if off <= tolerance.of(known.number):
+        return Fit.EQUAL
+    if off < digit or (off < known.digit and known.number.denominator != 1):
+        return Fit.EQUAL if loosely and 2 * off <= digit else Fit.DOUBTFUL
+    if not claimed.unit and known.unit:
+        return Fit.DOUBTFUL
+    share = off / abs(known.number) if known.number else Fraction(1)
+    measured = bool(known.unit) or known.number.denominator != 1
+    if (share <= FAR and loosely) or ((converted or (measured and tolerance == EXACT)) and share <= NEAR):
+        return Fit.DOUBTFUL
+    return Fit.APART

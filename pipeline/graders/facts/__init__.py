@@ -1,0 +1,1 @@
+"""The checker of answers to factual questions."""

@@ -1,0 +1,1 @@
+"""Looks up claims about facts in a table of the user's."""

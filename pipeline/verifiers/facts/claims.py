@@ -1,0 +1,138 @@
+"""Finds what may be claims of facts in a text: a subject with an attribute and an entity, and a value. Pure, bounded.
+
+Three forms are read: "the ATTRIBUTE of ENTITY is VALUE", "ENTITY's ATTRIBUTE is VALUE" and "ENTITY has an ATTRIBUTE of VALUE".
+A subject is read from the beginning of its clause, as a whole: in "Ann thinks that the capital of Peru is Lima" there is none.
+Where names begin and end is not known here, so a subject has several readings. A table decides which one has names that it
+knows.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+LONGEST_SUBJECT = 200
+LONGEST_VALUE = 200
+MOST_CLAIMS = 50
+"""Per text. Further ones are not read."""
+MOST_READINGS = 8
+_SENTENCE_END = re.compile(r"(?<=[.!?])(?<!\b[A-Z]\.)(?<!\bSt\.)(?<!\bMt\.)(?<!\bDr\.)\s+(?=[A-Z\d\"'*$(])|\n+|;\s+")
+# Where a further claim of a sentence may begin.
+_CLAUSE = re.compile(r"(?:,\s{0,3}|\s)(?:and|but|while|whereas|so)\s+(?=(?:the|its|their)\s)", re.IGNORECASE)
+_LEAD = re.compile(
+    r"(?:\s|\*\*|[-•]\s|\d{1,2}[.)]\s|step\s\d{1,2}\s?[:.]|(?:so|then|thus|therefore|hence|now|also|first|firstly|second|secondly|next"
+    r"|finally|indeed|recall|note|here|and|but|since|because|as|clearly|in fact|of course|we know|i know|i recall|we recall"
+    r"|it is known|it follows|this means|which means|remember|as we know)\b(?:\s+that\b)?,?\s{0,3})*",
+    re.IGNORECASE,
+)
+_VERB = re.compile(
+    r"\s(?:(?P<past>was|were)|is|are|equals|(?P<sign>=|≈))\s+(?:equal\s+to\s+|exactly\s+|(?:also\s+)?(?:called|named)\s+)?",
+    re.IGNORECASE,
+)
+_HAS = re.compile(r"\s(?:has|have|(?P<past>had))\s+(?:an?|the)\s+", re.IGNORECASE)
+_LOOSELY = re.compile(r"(?:about|approximately|around|roughly|nearly|almost|approx\.?|circa|≈|~)\s*", re.IGNORECASE)
+_OF = re.compile(r"\s(?:of|in|for|on)\s", re.IGNORECASE)
+_HAS_OF = re.compile(r"\sof\s+")
+_POSSESSIVE = re.compile(r"['’]s?\s+")
+# What may follow a value without changing it.
+_AFTER = re.compile(
+    r"\s*[.!]?[\s*\"”]*$|,\s+(?:so|and|but|which|while|whereas|because|since|as|thus|therefore|hence|then|according|the|we|it|this|that|you)\b"
+    r"|\s+(?:because|since|so|which|while|whereas|according to|and (?:the|its|their))\b|\s+\((?!mod)",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One way to read a subject."""
+
+    attribute: str
+    entity: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """What may be a claim. `values`: the ways to read its value, the longest first. `loosely`: it says that it is approximate.
+    `past`: it is about the past. `sentence`: the whole sentence. `shown`: its words."""
+
+    readings: tuple[Reading, ...]
+    values: tuple[str, ...]
+    loosely: bool
+    past: bool
+    sentence: str
+    shown: str
+
+
+def claims_of(text: str) -> Iterator[Claim]:
+    """The claims of a text, in their order."""
+    count = 0
+    for sentence in _SENTENCE_END.split(text):
+        for claim in _of_sentence(sentence):
+            yield claim
+            count += 1
+            if count >= MOST_CLAIMS:
+                return
+
+
+def _of_sentence(sentence: str) -> Iterator[Claim]:
+    begins = [0, *(clause.end() for clause in _CLAUSE.finditer(sentence))]
+    for verb in _VERB.finditer(sentence):
+        for begin in _subjects_before(begins, verb.start()):
+            readings = _readings(_subject(sentence, begin, verb.start()))
+            if readings and (claim := _claim(sentence, begin, readings, verb.end(), verb)):
+                yield claim
+    for has in _HAS.finditer(sentence):
+        for begin in _subjects_before(begins, has.start()):
+            entity = _subject(sentence, begin, has.start())
+            attribute = sentence[has.end() : has.end() + LONGEST_SUBJECT]
+            if not entity:
+                continue
+            for of in islice(_HAS_OF.finditer(attribute), MOST_READINGS):
+                reading = Reading(attribute[: of.start()].strip(), entity)
+                if claim := _claim(sentence, begin, (reading,), has.end() + of.end(), has):
+                    yield claim
+
+
+def _subjects_before(begins: list[int], end: int) -> list[int]:
+    """Where the subject before a verb may begin: with its sentence, or with its clause."""
+    before = [begin for begin in begins if end - LONGEST_SUBJECT <= begin < end]
+    return sorted({*before[:1], *before[-1:]}, reverse=True)
+
+
+def _subject(sentence: str, begin: int, end: int) -> str:
+    lead = _LEAD.match(sentence, begin, end)
+    return sentence[lead.end() if lead else begin : end].strip(' *"“”')
+
+
+def _readings(subject: str) -> tuple[Reading, ...]:
+    """The ways to read a subject as an attribute of an entity."""
+    found: list[Reading] = []
+    if subject[:4].lower() == "the ":
+        ofs = islice(_OF.finditer(subject), MOST_READINGS)
+        found += [Reading(subject[: of.start()].strip(), subject[of.end() :].strip()) for of in ofs]
+    owners = islice(_POSSESSIVE.finditer(subject), MOST_READINGS)
+    found += [Reading(subject[owner.end() :].strip(), subject[: owner.start()].strip()) for owner in owners]
+    return tuple(reading for reading in found if reading.attribute and reading.entity)
+
+
+def _claim(sentence: str, begin: int, readings: tuple[Reading, ...], start: int, verb: re.Match[str]) -> Claim | None:
+    hedge = _LOOSELY.match(sentence, start)
+    loosely = hedge is not None or verb.groupdict().get("sign") == "≈"
+    start = hedge.end() if hedge else start
+    rest = sentence[start : start + LONGEST_VALUE]
+    ends = [after.start() for after in _AFTER.finditer(rest)]
+    values = [text for end in sorted(ends, reverse=True) if (text := _value(rest[:end]))]
+    if not values:
+        return None
+    return Claim(
+        readings=readings,
+        values=tuple(dict.fromkeys(values[:MOST_READINGS])),
+        loosely=loosely,
+        past=verb["past"] is not None,
+        sentence=sentence,
+        shown=sentence[begin : start + len(values[-1])].strip(),
+    )
+
+
+def _value(text: str) -> str:
+    return text.strip().strip('*"“”').removeprefix("\\(").removesuffix("\\)").strip("$ *,")

@@ -1,0 +1,157 @@
+"""The verifier `facts`: a step is refuted by a claim that a table of the user's has otherwise.
+
+It never proves a whole step. Everything doubtful is unknown: see `claims` for what is read, and `doubt` for what is left alone.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from pipeline.core.formatting import format_count
+from pipeline.data.facts.quantities import Fit
+from pipeline.data.facts.table import Entry, Table, contents_of, contradiction, stated
+from pipeline.data.facts.values import Stated, fit_of_entry
+from pipeline.verifiers.base import MOST_EVIDENCE, UNKNOWN, Covers, Finding, StepInContext, StepVerdict, Verifier
+from pipeline.verifiers.facts.claims import Claim, claims_of
+from pipeline.verifiers.facts.doubt import is_of_another_world, is_revoked, is_unsure
+from pipeline.verifiers.sentences import in_a_line
+from pipeline.verifiers.settings import FactsConfig
+
+SETTING = "verifier.table"
+MOST_SHOWN = 3
+_MOST_OF_CONTEXT = 20_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Judged:
+    """A claim about a key of the table. `fit`: None where the table contradicts itself."""
+
+    claim: Claim
+    entry: Entry
+    fit: Fit | None
+
+
+class Facts(Verifier):
+    """Claims of the form "the ATTRIBUTE of ENTITY is VALUE" against the table of `verifier.table`."""
+
+    Config = FactsConfig
+    settings: FactsConfig
+
+    def __init__(self, settings: FactsConfig) -> None:
+        super().__init__(settings)
+        self._table = Table(settings.table, SETTING)
+        self._keys_of_problem = lru_cache(maxsize=64)(self._claimed_keys)
+
+    @classmethod
+    def inputs(cls, settings: FactsConfig) -> dict[str, str]:
+        """The content of the table, which findings depend on. Raises InputError and StoreError where it cannot be used."""
+        return {"table_sha256": contents_of(settings.table, SETTING).sha256}
+
+    @classmethod
+    def warnings(cls, settings: FactsConfig) -> tuple[str, ...]:
+        """That rows contradict each other. Raises as `inputs` does."""
+        found = contents_of(settings.table, SETTING)
+        if not found.contradictions:
+            return ()
+        return (
+            f"{SETTING}: {settings.table} contradicts itself in {format_count(found.contradictions, 'key')}, such as: "
+            f"{found.example}. Claims about them are unknown: correct the rows, or write several right values into one row",
+        )
+
+    def verify(self, step: StepInContext) -> Finding:
+        if len(step.step) > self.settings.most_characters:
+            return UNKNOWN
+        judged = list(self._judged(step.step))
+        if not judged:
+            return UNKNOWN
+        held = [each for each in judged if each.fit is Fit.EQUAL]
+        wrong = [each for each in judged if each.fit is Fit.APART and not self._is_doubtful(each, held, step)]
+        if wrong:
+            return _finding(StepVerdict.REFUTED, map(_refutation, wrong))
+        if held:
+            return _finding(StepVerdict.HOLDS, map(_support, held))
+        unclear = [each for each in judged if each.fit is None]
+        return _finding(StepVerdict.UNKNOWN, (f"in the table, {contradiction(each.entry)}" for each in unclear))
+
+    def _judged(self, text: str) -> Iterator[_Judged]:
+        """The claims of a text about keys of the table, without those whose sentence makes them doubtful."""
+        for claim in claims_of(text):
+            if is_unsure(claim.sentence):
+                continue
+            entry = self._entry(claim)
+            if entry is not None:
+                yield _Judged(claim=claim, entry=entry, fit=self._fit(claim, entry))
+
+    def _entry(self, claim: Claim) -> Entry | None:
+        """What the table says of the subject of a claim. None where no reading, or more than one key, is in the table."""
+        found: dict[tuple[str, str], Entry] = {}
+        for reading in claim.readings:
+            attributes = self._table.attributes(reading.attribute)
+            entities = self._table.entities(reading.entity) if attributes else []
+            if len(entities) > 1:
+                return None
+            for attribute in attributes:
+                for entity in entities:
+                    if entry := self._table.entry(entity, attribute):
+                        found[entry.key] = entry
+        return next(iter(found.values())) if len(found) == 1 else None
+
+    def _fit(self, claim: Claim, entry: Entry) -> Fit | None:
+        """How a claim agrees with its entry, in the way to read its value that agrees best."""
+        if entry.other is not None:
+            return None
+        fits = [
+            fit_of_entry(
+                Stated(text=value, loosely=claim.loosely),
+                entry,
+                self._table,
+                refute_new_names=self.settings.refute_new_names,
+            )
+            for value in claim.values
+        ]
+        if Fit.EQUAL in fits:
+            return Fit.EQUAL
+        return Fit.APART if Fit.APART in fits else Fit.DOUBTFUL
+
+    def _is_doubtful(self, judged: _Judged, held: list[_Judged], step: StepInContext) -> bool:
+        """Whether a claim that the table has otherwise may be of the past or of another world, taken back, or given."""
+        key = judged.entry.key
+        right = any(_has_words(judged.claim.sentence, value) for value in judged.entry.values)
+        context = "\n".join((step.problem, *step.earlier, step.step))[-_MOST_OF_CONTEXT:]
+        return (
+            judged.claim.past
+            or right
+            or any(each.entry.key == key for each in held)
+            or is_revoked(step.step)
+            or is_of_another_world(context)
+            or key in self._keys_of_problem(step.problem[:_MOST_OF_CONTEXT])
+        )
+
+    def _claimed_keys(self, problem: str) -> frozenset[tuple[str, str]]:
+        """The keys of which a problem itself states a value that the table has otherwise."""
+        return frozenset(each.entry.key for each in self._judged(problem) if each.fit is not Fit.EQUAL)
+
+
+def _has_words(sentence: str, name: str) -> bool:
+    """Whether a sentence also has the right name or number, such as in "Canberra, which replaced Melbourne"."""
+    return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", sentence, re.IGNORECASE) is not None
+
+
+def _finding(verdict: StepVerdict, evidence: Iterator[str]) -> Finding:
+    said = list(dict.fromkeys(evidence))
+    more = f"; and {len(said) - MOST_SHOWN} more" if len(said) > MOST_SHOWN else ""
+    return Finding(verdict=verdict, evidence=("; ".join(said[:MOST_SHOWN]) + more)[:MOST_EVIDENCE], covers=Covers.PART)
+
+
+def _refutation(judged: _Judged) -> str:
+    said = in_a_line(judged.claim.values[-1], 80)
+    return f"{in_a_line(stated(judged.entry))}, not {said}{_source(judged.entry)}"
+
+
+def _support(judged: _Judged) -> str:
+    return f"{in_a_line(stated(judged.entry))}{_source(judged.entry)}"
+
+
+def _source(entry: Entry) -> str:
+    return f" ({in_a_line(entry.source)})" if entry.source else ""
