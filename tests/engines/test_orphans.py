@@ -18,6 +18,7 @@ from pipeline.engines.vllm.reaper import MARK, process_marks
 from tests.conftest import ROOT
 
 HEX = "0123456789abcdef" * 2
+TRIES = 3
 SECONDS = 10
 NAMESPACE = Path("/proc/self/ns/pid").stat().st_ino
 
@@ -141,11 +142,18 @@ def test_a_child_of_an_owner_outlives_it_and_its_guard_only_until_the_next_one_s
 def test_what_cannot_be_ended_is_named_with_the_remedy(
     sleepers: Sleepers, dead: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    process = sleepers.one(dead)
     monkeypatch.setattr(os, "kill", lambda pid, number: None)
-    with pytest.raises(PolicyError, match=rf"processes {process.pid} of .*end them or restart the machine"):
-        end_orphans(0.2)
-    assert process.poll() is None
+    for _ in range(TRIES):
+        process = sleepers.one(dead)
+        try:
+            end_orphans(0.2)
+        except PolicyError as error:
+            assert re.search(rf"processes {process.pid} of .*end them or restart the machine", str(error))
+            break
+        # An engine that starts beside this test, in another process, ends such processes too.
+        assert process.poll() is not None
+    else:
+        pytest.fail(f"what cannot be ended was not named in {TRIES} tries")
 
 
 def test_a_process_does_not_end_its_own_family(sleepers: Sleepers, dead: str) -> None:
