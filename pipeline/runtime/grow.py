@@ -43,7 +43,7 @@ from pipeline.storage.repair import repair
 from pipeline.storage.run_record import STAGED_INPUT, as_recorded, check_claim
 from pipeline.storage.storage import Storage
 from pipeline.storage.stored_growths import GrownCounts, grown_counts
-from pipeline.storage.stored_run import StoredRun, refuse_incomplete, refuse_no_run, refuse_unfinished, stored_run
+from pipeline.storage.stored_run import StoredRun, refuse_incomplete, refuse_unfinished, stored_run
 
 _BUDGET, _UNIT, _PICK = "grow.budget", "grow.budget_unit", "grow.pick"
 _NAMES = {_PICK, "grow.plugin"}
@@ -88,7 +88,6 @@ def grow(config: GrowConfig, hiring: Hiring, watch: Watcher, stop: StopSignal, r
     """
     label = label_part(config)
     storage = storage_at(str(config.run_dir))
-    refuse_no_run(storage)
     watch(Status(stage="reading the run"))
     check_budget(config.grow)
     with hold_lock(storage, lock=config.run.lock) as alone:
@@ -113,7 +112,6 @@ def grow(config: GrowConfig, hiring: Hiring, watch: Watcher, stop: StopSignal, r
 def planned_growth(config: GrowConfig) -> PlannedGrowth:
     """What `grow` with these settings would begin with, without a model and without writing anything. Raises as `grow` does."""
     storage = storage_at(str(config.run_dir))
-    refuse_no_run(storage)
     check_budget(config.grow)
     found = stored_run(storage)
     check_claim(storage, as_recorded(storage, _asked(label_part(config), found)))

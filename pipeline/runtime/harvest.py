@@ -94,10 +94,7 @@ def read_harvest(storage: Storage, run: StoredRun, settings: PickerConfig, proce
         rollouts = sum(whole.totals.rollouts for whole in run.wholes.values())
         processes = min(len(os.sched_getaffinity(0)), MOST_PROCESSES, rollouts // LARGE)
     reader = _Reader(storage, run, settings, trees.strength)
-    if processes > 1:
-        parts = _read_elsewhere(reader, list(run.units), processes)
-    else:
-        parts = (reader.read((unit,)) for unit in run.units)
+    parts = _read_elsewhere(reader, run.units, processes) if processes > 1 else [reader.read(run.units)]
     for counts, problems in parts:
         found.counts += counts
         found.problems += problems

@@ -4,7 +4,7 @@ A verifier that checks again, with other settings, needs a folder without its ea
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 import polars as pl
@@ -92,6 +92,17 @@ def finding_frames(check: StoredCheck, columns: Sequence[str] | None = None) -> 
         ]
         if tables:
             yield pl.DataFrame(pa.concat_tables(tables).unify_dictionaries())
+
+
+def verdict_frames(
+    check: StoredCheck, columns: Sequence[str], chains: Collection[str] | None = None
+) -> Iterator[pl.DataFrame]:
+    """The findings with a verdict, with verdicts and what they cover as texts. `columns`: those that are wanted, `verdict` and
+    `chain_id` among them. `chains`: ids of those whose steps are wanted; None: all. Raises as `finding_frames` does."""
+    texts = pl.col({"verdict", "covers"}.intersection(columns)).cast(pl.String)
+    for frame in finding_frames(check, columns):
+        said = frame.with_columns(texts).filter(pl.col("verdict") != StepVerdict.UNKNOWN.value)
+        yield said if chains is None else said.filter(pl.col("chain_id").is_in(chains))
 
 
 def finding_totals(findings: pa.Table) -> Totals:

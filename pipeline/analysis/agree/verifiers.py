@@ -8,12 +8,10 @@ all steps. Steps that people do not label, such as those after a first error, ar
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import polars as pl
-
 from pipeline.analysis.agree.human import ChainPair
 from pipeline.core.statistics import wilson
 from pipeline.storage.storage import Storage
-from pipeline.storage.stored_findings import check_names, finding_frames, stored_check
+from pipeline.storage.stored_findings import check_names, stored_check, verdict_frames
 from pipeline.verifiers.base import StepVerdict
 
 Verdicts = Mapping[tuple[str, int], str]
@@ -73,10 +71,9 @@ def agreement(name: str, verdicts: Verdicts, pairs: Sequence[ChainPair], confide
 
 
 def _verdicts(storage: Storage, name: str, chains: Sequence[str]) -> dict[tuple[str, int], str]:
-    wanted = pl.col("chain_id").is_in(chains) & (pl.col("verdict").cast(pl.String) != StepVerdict.UNKNOWN.value)
     check = stored_check(storage, name, partial=True)
     return {
         (chain, at): verdict
-        for frame in finding_frames(check, ["chain_id", "step_index", "verdict"])
-        for chain, at, verdict in frame.filter(wanted).iter_rows()
+        for frame in verdict_frames(check, ("chain_id", "step_index", "verdict"), chains)
+        for chain, at, verdict in frame.iter_rows()
     }

@@ -35,10 +35,10 @@ from pipeline.estimators.registry import ESTIMATORS
 from pipeline.storage.editions import VERDICTS, current_shards
 from pipeline.storage.shards import ShardRecord, read_shard
 from pipeline.storage.storage import Storage
-from pipeline.storage.stored_findings import StoredCheck, check_names, finding_frames, stored_check
+from pipeline.storage.stored_findings import StoredCheck, check_names, stored_check, verdict_frames
 from pipeline.storage.stored_labels import frames_of, has_consensus
 from pipeline.storage.stored_run import StoredRun
-from pipeline.verifiers.base import Covers, StepVerdict
+from pipeline.verifiers.base import Covers
 
 DATA_BYTES = 10_500_000
 """Of all data in the page. Texts of chains are cut to less; examples of rollouts get the rest."""
@@ -174,12 +174,8 @@ def _findings(checks: Sequence[StoredCheck], chains: set[str]) -> _Findings:
     """What verifiers say of the steps of some chains, by chain and step, where they have a verdict."""
     found: dict[str, dict[int, list[FindingView]]] = {}
     for check in checks:
-        for frame in finding_frames(check, _OF_FINDINGS):
-            text = pl.col("verdict", "covers").cast(pl.String)
-            said = frame.with_columns(text).filter(
-                (pl.col("verdict") != StepVerdict.UNKNOWN.value) & pl.col("chain_id").is_in(list(chains))
-            )
-            for chain_id, step, verdict, covers, evidence in said.select(_OF_FINDINGS).iter_rows():
+        for frame in verdict_frames(check, _OF_FINDINGS, chains):
+            for chain_id, step, verdict, covers, evidence in frame.iter_rows():
                 view = finding_view(check.name, verdict, whole=covers == Covers.WHOLE, evidence=evidence)
                 found.setdefault(chain_id, {}).setdefault(step, []).append(view)
     return found
