@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipeline.cli.command import Command, interruptible
+from pipeline.cli.implied_verifier import implied_verifier
 from pipeline.config.label import LabelConfig
 from pipeline.core.output import say
 
@@ -158,6 +159,7 @@ LABEL = Command(
         "estimator",
         "grader",
     ),
+    implied=implied_verifier,
     schema=LabelConfig,
     sweep=_sweep,
     repeats=True,

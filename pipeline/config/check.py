@@ -7,7 +7,7 @@ from annotated_types import Interval as Range
 
 from pipeline.config.fields import FREE, Settings
 from pipeline.config.label import ClusterConfig, DataConfig, GraderConfig, RunConfig
-from pipeline.config.verify import VerifierConfig
+from pipeline.config.verify import VerifierConfig, check_distinct
 
 
 @dataclass(kw_only=True, slots=True)
@@ -41,5 +41,4 @@ class CheckRunConfig(Settings):
     def check(self) -> None:
         if not self.names:
             raise ValueError("checks=[]: name at least one verifier, such as checks=[arithmetic,algebra]")
-        if len(set(self.names)) < len(self.names):
-            raise ValueError(f"checks=[{','.join(self.names)}]: a verifier is named twice")
+        check_distinct(self.names)

@@ -1,6 +1,7 @@
 """Schema of the settings that all verifiers share; see `verifiers.registry`."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
@@ -11,6 +12,12 @@ from pipeline.config.fields import BY_GROUP, ChosenSettings
 
 VERIFIER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 """What the name of a verifier looks like, as a whole. It names a folder."""
+
+
+def check_distinct(names: Sequence[str]) -> None:
+    """Raise ValueError where a verifier is named twice."""
+    if len(set(names)) < len(names):
+        raise ValueError(f"checks=[{','.join(names)}]: a verifier is named twice")
 
 
 @dataclass(kw_only=True, slots=True)

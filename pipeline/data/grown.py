@@ -80,6 +80,7 @@ def grown_chains(chains: Sequence[Chain], promotions: Iterable[Promotion]) -> li
                 outcome=None,
                 input_changed=changed[each.problem_id],
                 grown=True,
+                refuted=0,
             )
             found.append(chain)
             _add_prefixes(through, chain)

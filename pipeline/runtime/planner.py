@@ -6,7 +6,7 @@ Equal prefixes of a problem, such as the bare problem, are sampled once and shar
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from pipeline.config.choices import Keep
 from pipeline.config.label import DataConfig, PromptConfig, SamplingConfig
@@ -21,6 +21,7 @@ from pipeline.core.records import (
     Prefix,
     Problem,
     Promotion,
+    Refutation,
     Reject,
     RejectReason,
     Request,
@@ -33,7 +34,7 @@ from pipeline.data.grown import grown_chains, grown_prefixes
 from pipeline.data.prompts import Prompter, count_problems, cut_on_tokens
 from pipeline.data.steps import split
 from pipeline.engines.base import PolicyFacts
-from pipeline.estimators.tree import Tree, measured_prefixes, trees_of
+from pipeline.estimators.tree import Tree, measured_prefixes, skipped_prefixes, trees_of
 from pipeline.runtime.async_grader import AsyncGrader
 from pipeline.runtime.unit_buffer import UnitBuffer
 
@@ -53,7 +54,7 @@ class UnitPlan:
 
     `asked`: the measured prefixes in the best order for sampling, longest first, so that the engine computes each prompt once.
     `trees`: the tree of prefixes of each problem, without those that `grow` promoted: `grown` has the promotion of each of
-    these, by prefix id.
+    these, by prefix id. `skipped`: the prefixes that would fit and are not sampled, because a verifier refuted a step in them.
     """
 
     chains: list[Chain] = field(default_factory=list)
@@ -62,6 +63,7 @@ class UnitPlan:
     roots: dict[str, Prefix] = field(default_factory=dict)
     trees: list[Tree] = field(default_factory=list)
     grown: dict[str, Promotion] = field(default_factory=dict)
+    skipped: set[str] = field(default_factory=set)
 
     @cached_property
     def positions(self) -> dict[str, int]:
@@ -81,6 +83,13 @@ class ChainDraw:
     row: InputRow
     kept: Sequence[Solution]
     rejects: Sequence[Reject]
+
+
+class ChosenChain(NamedTuple):
+    """A chain of a unit with its row."""
+
+    row: InputRow
+    solution: Solution
 
 
 class SolutionDrawer:
@@ -147,15 +156,11 @@ class SolutionDrawer:
         )
 
 
-class WrittenChains(Protocol):
-    """Provides what the policy has written: the chains that it has sampled, by (problem id, draw), and the prefixes of its
-    rollouts that `grow` has promoted, those of earlier rounds first; None in a unit that does not grow."""
+class DrawnChains(Protocol):
+    """Provides the chains that the policy has sampled, by (problem id, draw)."""
 
     @property
     def solutions(self) -> Mapping[tuple[str, int], SampledSolution]: ...
-
-    @property
-    def promotions(self) -> Sequence[Promotion] | None: ...
 
 
 class Planner:
@@ -194,28 +199,36 @@ class Planner:
                 plan.rejects.append(self._too_long(row, root, step_index=None))
         return fitting
 
-    def missing_draws(self, plan: UnitPlan, rows: Sequence[InputRow], written: WrittenChains) -> list[Request]:
+    def missing_draws(self, plan: UnitPlan, rows: Sequence[InputRow], drawn: DrawnChains) -> list[Request]:
         """The requests for the chains that are still to be sampled, for rows without a chain."""
         return [
             request
             for row in rows
             if row.solution is None
             for request in self._drawer.requests(row, plan.roots[row.problem.problem_id])
-            if (row.problem.problem_id, request.issue_index) not in written.solutions
+            if (row.problem.problem_id, request.issue_index) not in drawn.solutions
         ]
 
-    async def plan_chains(self, plan: UnitPlan, rows: Sequence[InputRow], written: WrittenChains) -> None:
-        """Add the chains of the rows, given, sampled or promoted, and their prefixes to the plan."""
-        shapes = [
-            await self._plan_chain(plan, row, solution)
-            for row in rows
-            for solution in self._solutions(plan, row, written)
-        ]
+    def solutions(self, plan: UnitPlan, rows: Sequence[InputRow], drawn: DrawnChains) -> list[ChosenChain]:
+        """The chains of the rows, given or sampled. A row whose sampled chains are not kept is rejected."""
+        return [ChosenChain(row, solution) for row in rows for solution in self._solutions(plan, row, drawn)]
+
+    async def plan_chains(
+        self,
+        plan: UnitPlan,
+        chosen: Sequence[ChosenChain],
+        promotions: Sequence[Promotion] | None,
+        refutations: Mapping[str, Refutation] | None = None,
+    ) -> None:
+        """Add chains and their prefixes to the plan, and what was promoted. `refutations`: by chain id."""
+        refuted = {} if refutations is None else {chain_id: each.step for chain_id, each in refutations.items()}
+        shapes = [await self._plan_chain(plan, *each, refuted.get(each.solution.chain_id, 0)) for each in chosen]
         closed = {prefix_id for prefix_id, asked in plan.asked.items() if not asked.fits}
-        plan.trees = trees_of(shapes, closed)
-        if written.promotions is not None:
-            plan.chains = grown_chains(plan.chains, written.promotions)
-            self._ask_promoted(plan, written.promotions)
+        plan.skipped = skipped_prefixes(shapes) - closed
+        plan.trees = trees_of(shapes, closed | plan.skipped)
+        if promotions is not None:
+            plan.chains = grown_chains(plan.chains, promotions)
+            self._ask_promoted(plan, promotions)
 
     def _ask_promoted(self, plan: UnitPlan, promotions: Sequence[Promotion]) -> None:
         problems = {chain.problem.problem_id: chain.problem for chain in plan.chains}
@@ -233,15 +246,15 @@ class Planner:
         """Whether rollouts of a prefix fit into the policy's context."""
         return self._prompter.fits(prefix)
 
-    def _solutions(self, plan: UnitPlan, row: InputRow, written: WrittenChains) -> Sequence[Solution]:
+    def _solutions(self, plan: UnitPlan, row: InputRow, drawn: DrawnChains) -> Sequence[Solution]:
         if row.solution is not None:
             return [row.solution]
         draws = range(self._sampling.solutions)
-        sorted_out = self._drawer.check_draws(row, [written.solutions[row.problem.problem_id, draw] for draw in draws])
+        sorted_out = self._drawer.check_draws(row, [drawn.solutions[row.problem.problem_id, draw] for draw in draws])
         plan.rejects.extend(sorted_out.rejects)
         return sorted_out.kept
 
-    async def _plan_chain(self, plan: UnitPlan, row: InputRow, solution: Solution) -> ChainShape:
+    async def _plan_chain(self, plan: UnitPlan, row: InputRow, solution: Solution, refuted: int) -> ChainShape:
         root = plan.roots[row.problem.problem_id]
         prefixes = self._prompter.prefixes(root, solution, row.again)
         final_answer, outcome = await self._judge.outcome(row.problem, solution)
@@ -256,6 +269,7 @@ class Planner:
             outcome=outcome,
             policy=self._policy.policy,
             input_changed=row.changed,
+            refuted=refuted,
         )
         plan.chains.append(chain)
         shape = replace(chain.shape, prices=rollout_prices([len(prefix.prompt_ids) for prefix in (root, *prefixes)]))
@@ -319,6 +333,8 @@ def totals_of(plan: UnitPlan, buffer: UnitBuffer, spent: int) -> Totals:
         truncated=sum(outcome.finish is Finish.LENGTH for outcome in outcomes),
         engine_failed=sum(outcome.finish is Finish.ENGINE_FAILED for outcome in outcomes),
         too_long=sum(not asked.fits for asked in plan.asked.values()),
+        refuted=sum(bool(chain.refuted) for chain in plan.chains),
+        skipped=len(plan.skipped),
         spent=spent,
         solution_tokens=sum(len(drawn.solution.token_ids) for drawn in buffer.solutions.values()),
     )

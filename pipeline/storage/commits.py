@@ -34,6 +34,8 @@ _CHECK = "check"
 _ON_DISK = {"sequence_id": "chain_id", "unit_target": "goal", "learned_from": "learnt_from"}
 _TOTALS_ON_DISK = {"spent": "undecided"}
 """Fields of a record -> their names on disk."""
+_LATER_TOTALS = ("promoted", "refuted", "skipped")
+"""Totals that earlier versions lack. They are on disk where they are not 0."""
 
 
 class CommitState(StrEnum):
@@ -162,10 +164,11 @@ def encode_commit(commit: Commit) -> bytes:
     fields = _renamed(asdict(commit), _ON_DISK)
     fields["totals"] = _renamed(asdict(commit.totals), _TOTALS_ON_DISK)
     if not commit.unit_target.growths:
-        # Runs that have not grown have the records of earlier versions.
+        # Runs that use none of what is new have the records of earlier versions.
         del fields["goal"]["growths"]
-    if not commit.totals.promoted:
-        del fields["totals"]["promoted"]
+    for name in _LATER_TOTALS:
+        if not fields["totals"][name]:
+            del fields["totals"][name]
     return json.dumps({**fields, _CHECK: checksum(fields)}, indent=1, sort_keys=True).encode()
 
 

@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 from pipeline.config.recorded_settings import complete_settings
 from pipeline.config.verify import VerifierConfig
+from pipeline.core.errors import UsageError
 from pipeline.core.registry import Registry
+from pipeline.core.suggestions import choice_hint
 
 if TYPE_CHECKING:
     from pipeline.verifiers.base import Verifier
@@ -38,6 +40,23 @@ def verifier_named(name: str) -> "Verifier":
     config = VERIFIERS.settings(name)
     made: Verifier = VERIFIERS.create(name, config(kind=name))
     return made
+
+
+def named_verifiers(names: Sequence[str], given: VerifierConfig) -> list[VerifierConfig]:
+    """The settings of the verifiers `names`: those `given` for the one that they name, and the default ones of the others.
+
+    Raises UsageError for a verifier that is not installed, and ValueError for settings that it does not accept."""
+    known = VERIFIERS.names()
+    for name in names:
+        if name not in known:
+            raise UsageError(
+                f"checks=[{name}]: there is no such verifier here: {choice_hint(name, known)} (or install the plug-in that "
+                "provides it)"
+            )
+    return [
+        complete_settings(given if name == given.kind else VERIFIERS.settings(name)(kind=name), VERIFIERS)
+        for name in names
+    ]
 
 
 def inputs_of(settings: VerifierConfig) -> Mapping[str, str]:

@@ -69,10 +69,9 @@ class CountedRows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChainDraws:
-    """Chains that the policy has drawn; see `runtime.planner.WrittenChains`."""
+    """Chains that the policy has drawn; see `runtime.planner.DrawnChains`."""
 
     solutions: Mapping[tuple[str, int], SampledSolution] = field(default_factory=dict)
-    promotions: None = None
 
 
 def survey_input(
@@ -158,7 +157,8 @@ class Counter:
         """Add rows and return the trees of their problems. Rows without a chain need `draws`."""
         plan = UnitPlan()
         fitting = self._planner.with_roots(plan, rows)
-        await self._planner.plan_chains(plan, fitting, draws or ChainDraws())
+        chosen = self._planner.solutions(plan, fitting, draws or ChainDraws())
+        await self._planner.plan_chains(plan, chosen, None)
         counted = self.counted
         asked = [each for each in plan.asked.values() if each.fits]
         prompts = [each.prefix.prompt_ids for each in asked]

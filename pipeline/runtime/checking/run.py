@@ -8,13 +8,12 @@ from dataclasses import replace
 
 from pipeline import __version__
 from pipeline.config.check import CheckRunConfig
-from pipeline.config.recorded_settings import RUN_RECORD, complete_settings
+from pipeline.config.recorded_settings import RUN_RECORD
 from pipeline.config.verify import VerifierConfig
 from pipeline.core.errors import RunConflict, UsageError
 from pipeline.core.ids import content_id
 from pipeline.core.progress import ChainRun
 from pipeline.core.schemas import SCHEMA_VERSION
-from pipeline.core.suggestions import choice_hint
 from pipeline.engines.base import OnDevices
 from pipeline.runtime.chain_run.chains import ChainSource
 from pipeline.runtime.chain_run.given import Given, GivenChains, chain_tables, given_identity
@@ -27,7 +26,7 @@ from pipeline.runtime.workload import Workload
 from pipeline.storage.location import storage_at
 from pipeline.storage.run_record import CHECK, COMMAND, STAGED_INPUT
 from pipeline.storage.stored_findings import check_storage
-from pipeline.verifiers.registry import VERIFIERS, inputs_of
+from pipeline.verifiers.registry import inputs_of, named_verifiers
 
 _OTHER_RUN = "belongs to another run: use another run_dir"
 _OTHER_CHECK = "has findings that were made otherwise: move that folder away to check again"
@@ -51,27 +50,12 @@ def check_run(
 def checked_verifiers(config: CheckRunConfig) -> list[VerifierConfig]:
     """The settings of the verifiers. Raises UsageError for one that is not installed or cannot be used, and for rows whose
     findings would go to the directory of a run."""
-    names = VERIFIERS.names()
-    for name in config.names:
-        if name not in names:
-            raise UsageError(
-                f"checks=[{name}]: there is no such verifier here: {choice_hint(name, names)} (or install the plug-in that "
-                "provides it)"
-            )
+    found = named_verifiers(config.names, config.verifier)
     if config.data.path and RUN_RECORD in storage_at(config.run_dir).names(""):
         raise UsageError(
             f"{config.run_dir} is a run: leave data.path out to check its chains, or give another run_dir for the findings on "
             f"{config.data.path}"
         )
-    return [
-        complete_settings(config.verifier if name == config.verifier.kind else _usual(name), VERIFIERS)
-        for name in config.names
-    ]
-
-
-def _usual(name: str) -> VerifierConfig:
-    """The default settings of a verifier."""
-    found: VerifierConfig = VERIFIERS.settings(name)(kind=name)
     return found
 
 
