@@ -30,6 +30,7 @@ SETTING_NAMES: Mapping[str, str] = {
     "template_sha256": "judge.template_file (content)",
     "parser_version": "how critiques are read (version)",
     "verifier_version": "verifier (version)",
+    "proves": "verifier (whether it proves)",
     "table_sha256": "verifier.table (content)",
 }
 """Recorded values that are no settings -> what a message calls them."""

@@ -8,13 +8,15 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 import numpy as np
 
-from pipeline.consensus.evidence import ChainEvidence, PositionClaim, StepClaim, check
+from pipeline.consensus.evidence import ChainEvidence, PositionClaim, StepClaim, check, impossible_places
 from pipeline.consensus.votes import Patterns, patterns_of
 from pipeline.core.statistics import Floats, Ints
 
+Flags = np.ndarray[Any, np.dtype[np.bool_]]
 UNKNOWN = 2
 """The verdict on a step that is neither 1 nor 0."""
 
@@ -63,13 +65,15 @@ class Verdicts:
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Block:
     """n chains of `steps` steps with this outcome. `number` (n,): their numbers in the sequence that was given. `places`
-    (n, K + 1): what Monte Carlo says. `silent` (n,): P(it says nothing)."""
+    (n, K + 1): what Monte Carlo says. `silent` (n,): P(it says nothing). `ruled_out` (n, K + 1): the places that proofs rule
+    out."""
 
     steps: int
     outcome: Outcome
     number: Ints
     places: Floats
     silent: Floats
+    ruled_out: Flags
     votes: Mapping[str, Votes]
     verdicts: Mapping[str, Verdicts]
 
@@ -111,7 +115,10 @@ def _block(
     nothing = (0.0,) * (steps + 1)
     places = np.array([nothing if chain.monte_carlo is None else chain.monte_carlo for chain in chains])
     columns = {name: _column(name, kind, chains, steps) for name, kind in kinds.items()}
-    order = np.lexsort([*(column for table in columns.values() for column in table.T), *places.T])
+    ruled_out = np.zeros((len(chains), steps + 1), dtype=np.bool_)
+    for row, chain in enumerate(chains):
+        ruled_out[row, list(impossible_places(chain))] = True
+    order = np.lexsort([*ruled_out.T, *(column for table in columns.values() for column in table.T), *places.T])
     if share < 1:
         kept = max(1, round(share * len(order)))
         order = order[((np.arange(kept) + 0.5) * len(order) / kept).astype(np.int64)]
@@ -135,6 +142,7 @@ def _block(
         number=np.array(numbers)[order],
         places=places[order],
         silent=np.maximum(1 - places[order].sum(axis=1), 0.0),
+        ruled_out=ruled_out[order],
         votes=votes,
         verdicts=verdicts,
     )
@@ -157,4 +165,4 @@ def _numbers(chain: ChainEvidence, name: str, silent: tuple[float, ...]) -> Sequ
         return silent
     if isinstance(claim, PositionClaim):
         return claim.votes
-    return [UNKNOWN if step is None else step for step in claim.steps]
+    return [UNKNOWN if step is None or at in claim.proved else step for at, step in enumerate(claim.steps)]

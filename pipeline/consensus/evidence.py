@@ -22,9 +22,11 @@ class PositionClaim:
 
 @dataclass(frozen=True, slots=True)
 class StepClaim:
-    """A verdict on each step. `steps`: 1 where the step holds, 0 where it is refuted, None where that is unknown."""
+    """A verdict on each step. `steps`: 1 where the step holds, 0 where it is refuted, None where that is unknown. `proved`: the
+    indices of steps, from 0, on which the verdict is a proof. It is taken as it is; how reliable the others are is learned."""
 
     steps: tuple[int | None, ...]
+    proved: frozenset[int] = frozenset()
 
 
 Claim = PositionClaim | StepClaim
@@ -45,6 +47,17 @@ class ChainEvidence:
     witnesses: Mapping[str, Claim] = field(default_factory=dict)
 
 
+def impossible_places(chain: ChainEvidence) -> set[int]:
+    """The places that proofs rule out: a step that holds is not the first error, and the first error is not after a refuted
+    step."""
+    found: set[int] = set()
+    for claim in chain.witnesses.values():
+        if isinstance(claim, StepClaim):
+            for at in claim.proved:
+                found.update({at} if claim.steps[at] else range(at + 1, chain.steps + 1))
+    return found
+
+
 def check(evidence: Sequence[ChainEvidence]) -> None:
     """Raises ValueError, which names the chain by its number from 0, for claims that are not about its steps."""
     for number, chain in enumerate(evidence):
@@ -57,7 +70,10 @@ def wrong_claim(claim: Claim, steps: int) -> str:
     if isinstance(claim, StepClaim):
         if len(claim.steps) != steps:
             return f"verdicts on {len(claim.steps)} of {steps} steps"
-        return "" if all(step in (0, 1, None) for step in claim.steps) else "a verdict other than 1, 0 and None"
+        if not all(step in (0, 1, None) for step in claim.steps):
+            return "a verdict other than 1, 0 and None"
+        proofs = all(0 <= at < steps and claim.steps[at] is not None for at in claim.proved)
+        return "" if proofs else "a proof of a step without a verdict"
     if len(claim.votes) != steps + 1:
         return f"votes for {len(claim.votes)} of {steps + 1} places"
     if not all(math.isfinite(votes) and votes >= 0 for votes in claim.votes):

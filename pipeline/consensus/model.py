@@ -10,7 +10,8 @@ every calibrated posterior. P(M | place) is a confusion: a weak policy loses cha
 errors.
 
 `P(claim | place)`: correlated votes through a confusion (`votes`, `confusion`), or independent verdicts on steps. Errors of
-chains with a right answer may be harder to see: there a witness misses a share of those that it would see elsewhere.
+chains with a right answer may be harder to see: there a witness misses a share of those that it would see elsewhere. A proof
+rules places out, and nothing is learned from it about its witness.
 """
 
 from collections.abc import Mapping, Sequence
@@ -45,6 +46,8 @@ _NEARLY_ALL, _FEW = 0.98, 20
 """A witness with this share of one thing, on this many chains, says one thing."""
 _NEVER = 1e-9
 _LEAST = 1e-300
+_RULED_OUT = -1e9
+"""Logarithm of the likelihood of a place that a proof rules out: its probability is 0 after rounding."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -228,6 +231,8 @@ class Model:
             logs[own.heard.chains] += of_patterns[own.heard.said]
         for name, said in block.verdicts.items():
             logs[said.heard.chains] += self._verdict_logs(name, said)[said.heard.said]
+        # Where all places are ruled out, proofs contradict each other, and none of them counts.
+        logs[block.ruled_out & ~block.ruled_out.all(axis=1, keepdims=True)] += _RULED_OUT
         return logs
 
     def _prior(self, block: Block) -> Floats:

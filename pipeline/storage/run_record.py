@@ -28,6 +28,8 @@ LABEL, SCORE, JUDGE, CHECK, SEARCH = "label", "score", "judge", "check", "search
 """The commands that write run directories."""
 CHECKS = "checks"
 """Folder of the runs of `check` in a run directory, or in a folder for findings on rows without a run."""
+PROVES = "proves"
+"""Key of whether the verdicts of a verifier on whole steps are proofs; missing where they are not."""
 _ESTIMATOR = "estimator.name"
 STAGED_INPUT = "staged_input"
 """Key of the id under which the input of the run is committed."""

@@ -15,7 +15,7 @@ from pipeline.core.errors import UsageError
 from pipeline.core.records import Totals
 from pipeline.core.suggestions import choice_hint
 from pipeline.storage.location import storage_at
-from pipeline.storage.run_record import CHECK, CHECKS
+from pipeline.storage.run_record import CHECK, CHECKS, PROVES
 from pipeline.storage.shards import ShardRecord, read_shard
 from pipeline.storage.storage import Storage
 from pipeline.storage.stored_chain_run import StoredChainRun, stored_chain_run
@@ -32,6 +32,11 @@ class StoredCheck:
     name: str
     storage: Storage
     run: StoredChainRun
+
+    @property
+    def proves(self) -> bool:
+        """Whether its verdicts on whole steps are proofs: see `verifiers.base.Verifier.proves`."""
+        return bool(self.run.identity.get(PROVES))
 
     @property
     def totals(self) -> Totals:

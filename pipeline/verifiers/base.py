@@ -89,6 +89,9 @@ class Verifier(Protocol):
     be hostile, and evaluates nothing of their text as code."""
 
     Config: ClassVar[type[VerifierConfig]] = VerifierConfig
+    proves: ClassVar[bool] = False
+    """Whether its verdicts on whole steps are proofs. A consensus takes proofs as they are, and learns how reliable the
+    others are."""
     settings: VerifierConfig
 
     def __init__(self, settings: Any) -> None:

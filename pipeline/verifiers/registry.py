@@ -65,6 +65,11 @@ def inputs_of(settings: VerifierConfig) -> Mapping[str, str]:
     return {} if found is None else dict(found(complete_settings(settings, VERIFIERS)))
 
 
+def proves(settings: VerifierConfig) -> bool:
+    """`Verifier.proves` of the verifier that the settings name. A plug-in may lack it."""
+    return bool(getattr(VERIFIERS.load(settings.kind), "proves", False))
+
+
 def warnings_of(settings: VerifierConfig) -> Sequence[str]:
     """`Verifier.warnings` of the verifier that the settings name. A plug-in may lack it."""
     found: Any = getattr(VERIFIERS.load(settings.kind), "warnings", None)

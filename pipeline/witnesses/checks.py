@@ -1,10 +1,11 @@
 """The findings of a verifier as a witness: `checks:NAME`, as `check` writes them for the chains of the run.
 
 A refuted step is an error. A step holds only if the verdict covers the whole of it: a part that holds says nothing of its step.
-How often a verifier refutes good steps, bad ones and those after an error is learned from the run, as for every witness.
+How often a verifier refutes good steps, bad ones and those after an error is learned from the run, as for every witness. Only
+the verdicts on whole steps of a verifier that proves count as they are.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cached_property
 
 import polars as pl
@@ -40,7 +41,10 @@ class ChecksWitness(Witness):
         verdicts = self._verdicts.get(chain.chain_id)
         if verdicts is None:
             return None
-        return StepClaim(steps=tuple(verdicts.get(step) for step in range(1, len(chain.steps) + 1)))
+        return StepClaim(
+            steps=tuple(verdicts.get(step) for step in range(1, len(chain.steps) + 1)),
+            proved=frozenset(step - 1 for step in self._proved.get(chain.chain_id, ())),
+        )
 
     @cached_property
     def _check(self) -> StoredCheck:
@@ -57,16 +61,29 @@ class ChecksWitness(Witness):
             )
         return check
 
-    @cached_property
+    @property
     def _verdicts(self) -> Mapping[str, Mapping[int, int]]:
         """Chain id -> the verdicts on its steps, by step index from 1. Steps without one are absent."""
+        return self._found[0]
+
+    @property
+    def _proved(self) -> Mapping[str, Collection[int]]:
+        """Chain id -> the steps of which the verdict is a proof."""
+        return self._found[1]
+
+    @cached_property
+    def _found(self) -> tuple[dict[str, dict[int, int]], dict[str, set[int]]]:
         found: dict[str, dict[int, int]] = {}
+        proved: dict[str, set[int]] = {}
         for frame in finding_frames(self._check, _COLUMNS):
             frame = frame.with_columns(pl.col("verdict", "covers").cast(pl.String))
             for chain_id, step, verdict, covers in frame.select(_COLUMNS).iter_rows():
                 of_chain = found.setdefault(chain_id, {})
+                whole = covers == Covers.WHOLE
                 if verdict == StepVerdict.REFUTED:
                     of_chain[step] = _REFUTED
-                elif verdict == StepVerdict.HOLDS and covers == Covers.WHOLE:
+                elif verdict == StepVerdict.HOLDS and whole:
                     of_chain[step] = _HOLDS
-        return found
+                if self._check.proves and whole and step in of_chain:
+                    proved.setdefault(chain_id, set()).add(step)
+        return found, proved

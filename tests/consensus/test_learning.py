@@ -250,6 +250,58 @@ def test_programs_that_check_steps_are_learned_too() -> None:
     assert found_right(found, posterior(checked, learned)) > found_right(found, posterior(alone, learn(alone))) + 0.05
 
 
+def test_proofs_are_taken_as_they_are_from_the_first_one_on() -> None:
+    found = sample(MIDDLE, 200, 8)
+    alone = found.without("judge")
+    before = posterior(alone, learn(alone))
+    proved = [
+        replace(
+            chain,
+            witnesses={"prover": StepClaim(steps, frozenset(at for at, said in enumerate(steps) if said is not None))},
+        )
+        for chain, true in zip(found.evidence, found.truth.tolist(), strict=True)
+        for steps in [tuple(int(at != true) if at % 2 == 0 and at <= true else None for at in range(chain.steps))]
+    ]
+    learned = learn(proved)
+    assert not [key for key in learned.parameters.rows if "prover" in key]
+    after = posterior(proved, learned)
+    for places, claim, true in zip(after, proved, found.truth.tolist(), strict=True):
+        for at in range(0, claim.steps, 2):
+            if at < true:
+                assert places[at] == 0
+            elif at == true:
+                assert places[at + 1 :].sum() == 0
+                assert places[at] == pytest.approx(1 - places[:at].sum())
+    sure = [float(places[true]) for places, true in zip(after, found.truth.tolist(), strict=True)]
+    unsure = [float(places[true]) for places, true in zip(before, found.truth.tolist(), strict=True)]
+    assert np.mean(sure) > np.mean(unsure) + 0.05
+    (one,) = posterior(proved[:1], learned)
+    assert (one == after[0]).all()
+
+
+def test_a_proof_is_worth_more_than_any_number_of_votes() -> None:
+    votes = PositionClaim((0.0, 0.0, 500.0))
+    chain = ChainEvidence(
+        steps=2,
+        outcome=True,
+        monte_carlo=(0.0, 0.0, 1.0),
+        witnesses={"judge": votes, "prover": StepClaim((None, 0), frozenset({1}))},
+    )
+    (places,) = posterior([chain], learn([chain]))
+    assert places[-1] == 0
+    assert places.sum() == pytest.approx(1)
+
+
+def test_proofs_that_contradict_each_other_do_not_count() -> None:
+    both = {"one": StepClaim((1, 0), frozenset({0, 1})), "other": StepClaim((None, 1), frozenset({1}))}
+    said = (0.2, 0.3, 0.5)
+    chain = ChainEvidence(steps=2, monte_carlo=said, witnesses=both)
+    plain = ChainEvidence(steps=2, monte_carlo=said)
+    learned = learn([plain])
+    one, other = posterior([chain], learned)[0], posterior([plain], learned)[0]
+    assert one == pytest.approx(other)
+
+
 places_of = st.integers(1, 6).flatmap(
     lambda steps: st.lists(st.integers(0, 3), min_size=steps + 1, max_size=steps + 1).map(tuple)
 )
@@ -314,6 +366,8 @@ def _chain(claim: Claim | None = None, monte_carlo: tuple[float, ...] | None = N
         (_chain(PositionClaim((1.0, -1.0, 0.0))), "negative or not finite"),
         (_chain(StepClaim((1,))), "verdicts on 1 of 2 steps"),
         (_chain(StepClaim((1, 2))), "other than 1, 0 and None"),
+        (_chain(StepClaim((1, None), frozenset({1}))), "a proof of a step without a verdict"),
+        (_chain(StepClaim((1, 0), frozenset({2}))), "a proof of a step without a verdict"),
         (_chain(StepClaim((1, 0))), "places on some chains and steps on others"),
         (_chain(monte_carlo=(1.0,)), "Monte Carlo: 1 probabilities for 3 places"),
         (_chain(monte_carlo=(1.0, 1.0, 0.0)), "a sum of at most 1"),

@@ -106,6 +106,38 @@ def test_what_holds_as_a_whole_holds(tmp_path: Path) -> None:
     assert witness.claim(chain("other", "right")) is None
 
 
+def test_proofs_decide(tmp_path: Path) -> None:
+    """Step 2 of every second chain does not follow, whatever Monte Carlo says of its prefixes."""
+    pytest.importorskip("z3")
+    formal = "(declare-const a Int)\n(assert (> a 3))"
+    rows: list[dict[str, object]] = [
+        {
+            "problem": formal,
+            "answer": str(number),
+            "steps": ["(assert (> a 2))", f"(assert (> a {3 + number % 2}))", f"The answer is {number}."],
+            "id": str(number),
+        }
+        for number in range(12)
+    ]
+    path, run_dir = write_rows(tmp_path / "rows.jsonl", rows), tmp_path / "run"
+    label_in_process(
+        compose_label(
+            [f"data.path={path}", f"run_dir={run_dir}", "policy=oracle", "sampling.rollouts=4", "estimator=fixed"]
+        )
+    )
+    checked(CheckRunConfig(run_dir=str(run_dir), checks=["z3"], processes=1, run=QUICK))
+    consensus(run_dir)
+    for row in labels(run_dir).to_dicts():
+        first, second, _ = row["p_error_free"]
+        assert first == 1
+        if int(row["source_id"]) % 2:
+            assert second == 0
+            assert row["label"][:2] == [1, 0]
+        else:
+            assert second == 1
+    assert not audit(AuditConfig(run_dir=str(run_dir))).findings
+
+
 def test_a_part_that_holds_says_nothing(run_dir: Path) -> None:
     witness = ChecksWitness(WitnessSource(run_dir=str(run_dir), kind="checks", source="arithmetic"))
     assert stored_check(storage_at(str(run_dir)), "arithmetic").totals.correct > 0

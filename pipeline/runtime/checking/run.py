@@ -24,9 +24,9 @@ from pipeline.runtime.stop import StopSignal
 from pipeline.runtime.worker_handle import Watcher
 from pipeline.runtime.workload import Workload
 from pipeline.storage.location import storage_at
-from pipeline.storage.run_record import CHECK, COMMAND, STAGED_INPUT
+from pipeline.storage.run_record import CHECK, COMMAND, PROVES, STAGED_INPUT
 from pipeline.storage.stored_findings import check_storage
-from pipeline.verifiers.registry import inputs_of, named_verifiers
+from pipeline.verifiers.registry import inputs_of, named_verifiers, proves
 
 _OTHER_RUN = "belongs to another run: use another run_dir"
 _OTHER_CHECK = "has findings that were made otherwise: move that folder away to check again"
@@ -141,6 +141,7 @@ def identity(verifier: VerifierConfig, chains: Given) -> dict[str, object]:
         "verifier_version": f"stepvalue-{__version__}",
         **section_identity("verifier", verifier),
         **inputs_of(verifier),
+        **({PROVES: True} if proves(verifier) else {}),
         **given_identity(chains),
     }
     return {**fields, STAGED_INPUT: content_id("chains", json.dumps(fields, sort_keys=True))}

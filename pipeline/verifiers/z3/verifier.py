@@ -24,6 +24,7 @@ class Z3(Verifier):
     """Steps in SMT-LIB 2 or in FoVer's first-order layout: whether what was given before entails them."""
 
     Config = Z3Config
+    proves = True
     settings: Z3Config
 
     def __init__(self, settings: Z3Config) -> None:
