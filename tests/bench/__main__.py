@@ -46,6 +46,7 @@ from tests.bench.sweep import sweep
 from tests.bench.tiny import tiny
 from tests.bench.verify_arithmetic import verify_arithmetic
 from tests.bench.verify_facts import verify_facts
+from tests.bench.verify_hostile import verify_hostile
 from tests.bench.verify_z3 import verify_z3
 
 THROUGHPUT: dict[str, Callable[[], None]] = {
@@ -58,6 +59,7 @@ OTHERS: dict[str, Callable[[], None]] = {
     "verify-arithmetic": verify_arithmetic,
     "verify-z3": verify_z3,
     "verify-facts": verify_facts,
+    "verify-hostile": verify_hostile,
     "programs": programs,
     "store": store,
     "growth": growth,
