@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from pipeline.core.formatting import WHY_UNCHECKED, format_count, format_percent
+from pipeline.core.records import Origin
 from pipeline.core.shown import Shown
 from pipeline.storage.run_record import NAME
 from pipeline.storage.storage import Storage
@@ -66,10 +67,11 @@ class FindingCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Labelled:
-    """Steps with a label, how many of them are bad, and the sum of their values."""
+    """Steps with a label, how many of them are bad, how many have a value, and the sum of these."""
 
     steps: int = 0
     bad: int = 0
+    valued: int = 0
     value: float = 0.0
 
     @property
@@ -79,11 +81,16 @@ class Labelled:
 
     @property
     def mean_value(self) -> float:
-        """The mean value of the steps."""
-        return self.value / self.steps if self.steps else 0.0
+        """The mean value of the steps that have one."""
+        return self.value / self.valued if self.valued else 0.0
 
     def __add__(self, other: "Labelled") -> "Labelled":
-        return Labelled(steps=self.steps + other.steps, bad=self.bad + other.bad, value=self.value + other.value)
+        return Labelled(
+            steps=self.steps + other.steps,
+            bad=self.bad + other.bad,
+            valued=self.valued + other.valued,
+            value=self.value + other.value,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,14 +170,15 @@ def _by_position(found: Mapping[tuple[int, str, str, str | None], int]) -> Itera
 
 
 def _against_labels(storage: Storage, said: pl.DataFrame) -> AgainstLabels | None:
-    """`said`: chain, step and verdict of each step with a verdict."""
+    """`said`: chain, step and verdict of each step with a verdict. A label that a refutation has made is no evidence on it."""
     run = stored_run(storage)
     sums = {verdict: Labelled() for verdict in (*StepVerdict, None)}
-    for frame in frames_of(storage, run, ["chain_id", "label", "value"]):
+    for frame in frames_of(storage, run, ["chain_id", "label", "value", "origin"]):
         steps = (
             frame.with_columns(step_index=pl.int_ranges(1, pl.col("label").list.len() + 1, dtype=pl.Int32))
-            .explode("label", "value", "step_index")
+            .explode("label", "value", "origin", "step_index")
             .drop_nulls("label")
+            .filter(pl.col("origin") != Origin.REFUTED.value)
         )
         sums[None] += _labelled(steps)
         both = steps.join(said, on=_KEY)
@@ -182,7 +190,10 @@ def _against_labels(storage: Storage, said: pl.DataFrame) -> AgainstLabels | Non
 
 
 def _labelled(steps: pl.DataFrame) -> Labelled:
-    return Labelled(steps=steps.height, bad=int((steps["label"] == 0).sum()), value=float(steps["value"].sum()))
+    value = steps["value"].drop_nulls()
+    return Labelled(
+        steps=steps.height, bad=int((steps["label"] == 0).sum()), valued=value.len(), value=float(value.sum())
+    )
 
 
 def check_lines(summary: CheckSummary) -> Iterator[str]:
@@ -225,8 +236,12 @@ def _label_lines(against: AgainstLabels) -> Iterator[str]:
 
 def _bad(found: Labelled, noun: str) -> str:
     steps = format_count(found.steps, noun)
-    return f"{found.bad:,} bad ({format_percent(found.share)}), mean value {found.mean_value:.2f}, of {steps}"
+    return f"{found.bad:,} bad ({format_percent(found.share)}){_mean_value(found)}, of {steps}"
 
 
 def _of_all(every: Labelled) -> str:
-    return f"of all steps {format_percent(every.share)}, mean value {every.mean_value:.2f}"
+    return f"of all steps {format_percent(every.share)}{_mean_value(every)}"
+
+
+def _mean_value(found: Labelled) -> str:
+    return f", mean value {found.mean_value:.2f}" if found.valued else ""

@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 
 from pipeline.__main__ import compose_label, main
 from pipeline.analysis.audit.run import audit
+from pipeline.analysis.checks import check_summary
 from pipeline.analysis.relabel import relabel
 from pipeline.config.changes import AuditConfig, RelabelConfig
+from pipeline.config.check import CheckRunConfig
 from pipeline.config.choices import LabelRule
 from pipeline.config.label import LabelConfig
 from pipeline.core.errors import EngineDied, RunConflict
@@ -24,9 +26,10 @@ from pipeline.estimators.tree import skipped_prefixes
 from pipeline.runtime.objects import given, offered
 from pipeline.runtime.state import identity
 from pipeline.runtime.worker import engine_for
+from pipeline.storage.location import storage_at
 from tests.audit.forger import Forger, with_column
 from tests.runtime.adaptive import labels, log, proved, settings, sums, table
-from tests.runtime.checking.runs import obedient
+from tests.runtime.checking.runs import QUICK, checked, obedient
 from tests.runtime.checking.suspicious import Suspicious, is_bad
 from tests.runtime.grown import DyingEngine, grow_here
 from tests.runtime.grown import labelled as labelled_tree
@@ -267,3 +270,13 @@ def test_a_prefix_is_skipped_if_no_chain_needs_it(shapes: list[ChainShape]) -> N
         ]
         assert (prefix in found) == (bool(uses) and all(0 < refuted <= place for refuted, place in uses))
     assert "root" not in found
+
+
+def test_a_label_that_a_refutation_made_is_no_evidence_on_it(tmp_path: Path) -> None:
+    labelled(tmp_path, "estimator=fixed", *SKIP)
+    checked(CheckRunConfig(run_dir=str(tmp_path / "run"), checks=["arithmetic"], processes=1, run=QUICK))
+    summary = check_summary(storage_at(str(tmp_path / "run")), "arithmetic")
+    assert summary.counts.refuted == PROBLEMS
+    assert summary.against is not None
+    assert summary.against.refuted.steps == 0
+    assert summary.against.every.steps == 5 * PROBLEMS
