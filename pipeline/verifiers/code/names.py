@@ -1,0 +1,82 @@
+"""Which definitions of a program a piece of it reaches, by the names that are written in it. Pure.
+
+Not covered: scopes. A local name that is also defined at the top level counts as that.
+"""
+
+import ast
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Definition:
+    """A name that a cell defines. `step`: its number from 1, 0 for the problem. `uses`: names in it."""
+
+    name: str
+    step: int
+    uses: frozenset[str]
+    is_stub: bool
+
+
+def definitions(trees: Sequence[ast.Module | None]) -> Mapping[str, Definition]:
+    """What a program defines at its top level, by name, as it is at the end. `trees`: of the problem and the steps."""
+    found: dict[str, Definition] = {}
+    for step, tree in enumerate(trees):
+        for node in tree.body if tree is not None else ():
+            uses = names_in(node)
+            for name in _defined(node):
+                stub = isinstance(node, _FUNCTIONS) and is_stub(node)
+                found[name] = Definition(name=name, step=step, uses=uses, is_stub=stub)
+    return found
+
+
+def reached(names: Iterable[str], defined: Mapping[str, Definition]) -> dict[str, Definition]:
+    """The definitions that these names need, directly or not."""
+    found: dict[str, Definition] = {}
+    waiting = list(names)
+    while waiting:
+        name = waiting.pop()
+        if name in defined and name not in found:
+            found[name] = defined[name]
+            waiting.extend(defined[name].uses)
+    return found
+
+
+def names_in(node: ast.AST) -> frozenset[str]:
+    """The names that a piece of a program reads."""
+    return frozenset(
+        part.id for part in ast.walk(node) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load)
+    )
+
+
+def statement_at(tree: ast.Module, line: int) -> ast.stmt | None:
+    """The statement of the top level that a line belongs to."""
+    return next((node for node in tree.body if node.lineno <= line <= (node.end_lineno or node.lineno)), None)
+
+
+def is_stub(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Whether a function has no body yet: nothing but a docstring, `pass`, `...` or `raise NotImplementedError`."""
+    return all(_does_nothing(node) for node in function.body)
+
+
+def _does_nothing(node: ast.stmt) -> bool:
+    match node:
+        case ast.Pass() | ast.Expr(value=ast.Constant()):
+            return True
+        case ast.Raise(exc=ast.Name(id="NotImplementedError") | ast.Call(func=ast.Name(id="NotImplementedError"))):
+            return True
+    return False
+
+
+def _defined(node: ast.stmt) -> Iterator[str]:
+    """The names that a statement of the top level defines. An import defines none."""
+    if isinstance(node, (*_FUNCTIONS, ast.ClassDef)):
+        yield node.name
+        return
+    for part in ast.walk(node):
+        if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
+            yield part.id
+        elif isinstance(part, (*_FUNCTIONS, ast.ClassDef)):
+            yield part.name
