@@ -6,7 +6,9 @@ something, so that an equation such as `x = 5` is no cell.
 
 import ast
 import re
+import sys
 import textwrap
+import typing
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -31,6 +33,7 @@ _OF_PYTHON_2 = (
     "leading zeros in decimal",
     "multiple exception types must be parenthesized",
 )
+_USUAL = frozenset({"np", "pd", "plt", "sns", "tf", "torch", "numpy", "pandas", "display", "get_ipython"})
 _MAKES_PYTHON = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom, ast.Assert)
 _GIVES = (*_MAKES_PYTHON[:-1], ast.Assign, ast.AnnAssign)
 
@@ -105,6 +108,14 @@ def tree_of(source: str) -> ast.Module:
         return ast.parse(source)
     except (ValueError, RecursionError, MemoryError) as error:
         raise SyntaxError("too deep, or not text") from error
+
+
+def why_named(name: str, program: Program) -> str:
+    """Why a name that is not defined may be given. Empty: it cannot."""
+    if name in sys.stdlib_module_names or name in _USUAL or name in typing.__all__:
+        return f"{name} may be imported where it is used"
+    words = "\n".join((program.problem, *(cell.words for cell in program.steps if cell is not None)))
+    return f"{name} may be given in words" if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", words) else ""
 
 
 @lru_cache(maxsize=512)

@@ -10,12 +10,12 @@ import ast
 import builtins
 import io
 import json
-import types
 from collections.abc import Iterator, Sequence
 from contextlib import redirect_stdout, suppress
+from types import CodeType, FunctionType, ModuleType
 from typing import Any, NoReturn
 
-from pipeline.graders.code.examples import Example, examples_in
+from pipeline.graders.code.examples import DocExample, examples_in
 from pipeline.graders.code.nearness import near, near_texts
 from pipeline.graders.code.role import Descriptor, announce, new_module, read_content, state
 from pipeline.graders.code.runs import Lookup
@@ -75,7 +75,7 @@ def _end(statement: str) -> NoReturn:
     state(statement)
 
 
-def _failure(number: int, source: str, cells: Sequence[str], module: types.ModuleType) -> dict[str, Any] | None:
+def _failure(number: int, source: str, cells: Sequence[str], module: ModuleType) -> dict[str, Any] | None:
     """What goes wrong when a cell runs. None: nothing."""
     try:
         code = _compiled(source, number)
@@ -92,7 +92,7 @@ def _failure(number: int, source: str, cells: Sequence[str], module: types.Modul
     return None
 
 
-def _raised(error: BaseException, cells: Sequence[str], module: types.ModuleType) -> dict[str, Any]:
+def _raised(error: BaseException, cells: Sequence[str], module: ModuleType) -> dict[str, Any]:
     """What is stated of an exception: the names of its built-in classes, and where cells raised it."""
     frames = list(_frames(error))
     found: dict[str, Any] = {
@@ -118,7 +118,7 @@ def _frames(error: BaseException) -> Iterator[tuple[int, int]]:
         place = place.tb_next
 
 
-def _compared(source: str, line: int, module: types.ModuleType) -> dict[str, Any]:
+def _compared(source: str, line: int, module: ModuleType) -> dict[str, Any]:
     """The value on the left side of an assertion `value == wanted` at the top level, and whether it is nearly right."""
     for node in ast.walk(ast.parse(source)):
         match node:
@@ -137,11 +137,11 @@ def _compared(source: str, line: int, module: types.ModuleType) -> dict[str, Any
     return {}
 
 
-def _value(node: ast.expr, module: types.ModuleType) -> Any:
+def _value(node: ast.expr, module: ModuleType) -> Any:
     return eval(compile(ast.Expression(node), "<value>", "eval"), module.__dict__)  # noqa: S307  in a confined process
 
 
-def _tests(number: int, module: types.ModuleType) -> Iterator[dict[str, Any]]:
+def _tests(number: int, module: ModuleType) -> Iterator[dict[str, Any]]:
     """For each test of a cell an empty mapping if it passes, else what goes wrong."""
     own = [value for value in list(module.__dict__.values()) if _is_of(value, number)]
     tests = 0
@@ -155,7 +155,7 @@ def _tests(number: int, module: types.ModuleType) -> Iterator[dict[str, Any]]:
                 yield outcome
     for value in own:
         name = getattr(value, "__name__", "")
-        if isinstance(value, types.FunctionType) and _is_test(name, value.__code__) and tests < MAX_TESTS:
+        if isinstance(value, FunctionType) and _is_test(name, value.__code__) and tests < MAX_TESTS:
             tests += 1
             try:
                 value()
@@ -167,27 +167,25 @@ def _tests(number: int, module: types.ModuleType) -> Iterator[dict[str, Any]]:
 
 def _is_of(value: object, number: int) -> bool:
     """Whether a cell defines a function or class."""
-    if isinstance(value, types.FunctionType):
+    if isinstance(value, FunctionType):
         return value.__code__.co_filename == _file(number)
     functions = vars(value).values() if isinstance(value, type) and value.__module__ == "__main__" else ()
-    return any(
-        isinstance(each, types.FunctionType) and each.__code__.co_filename == _file(number) for each in functions
-    )
+    return any(isinstance(each, FunctionType) and each.__code__.co_filename == _file(number) for each in functions)
 
 
-def _is_test(name: str, code: types.CodeType) -> bool:
+def _is_test(name: str, code: CodeType) -> bool:
     takes = code.co_argcount + code.co_kwonlyargcount or code.co_flags & _TAKES_MORE
     return not takes and (name == "test" or name.startswith("test_"))
 
 
-def _examples(value: Any) -> list[Example]:
+def _examples(value: Any) -> list[DocExample]:
     texts = [value.__doc__]
     if isinstance(value, type):
-        texts += [each.__doc__ for each in vars(value).values() if isinstance(each, types.FunctionType)]
+        texts += [each.__doc__ for each in vars(value).values() if isinstance(each, FunctionType)]
     return [example for text in texts if isinstance(text, str) for example in examples_in(text)]
 
 
-def _example_failure(example: Example, names: dict[str, Any]) -> dict[str, Any] | None:
+def _example_failure(example: DocExample, names: dict[str, Any]) -> dict[str, Any] | None:
     """What goes wrong with an example of a docstring. Empty: nothing. None: it is no test."""
     printed = io.StringIO()
     shown = {"test": _shown(" ".join(example.source.split()))}
@@ -195,7 +193,7 @@ def _example_failure(example: Example, names: dict[str, Any]) -> dict[str, Any] 
         with redirect_stdout(printed):
             exec(compile(example.source, "<example>", "single", dont_inherit=True), names)
     except BaseException as error:  # noqa: BLE001  whatever an example raises
-        raised = _raised(error, (), types.ModuleType("none"))
+        raised = _raised(error, (), ModuleType("none"))
         if example.exception is not None:
             return {} if example.exception == type(error).__name__ else shown | raised | {"near": True}
         # An example may need what its docstring leaves out.

@@ -12,7 +12,7 @@ _ENDS = ('"""', "'''", "```", "~~~")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Example:
+class DocExample:
     """`source`: what is typed. `wanted`: what is printed, empty if nothing is given."""
 
     source: str
@@ -27,7 +27,7 @@ class Example:
         return last.rpartition(".")[2] if re.fullmatch(r"[\w.]+", last) else ""
 
 
-def examples_in(text: str) -> Iterator[Example]:
+def examples_in(text: str) -> Iterator[DocExample]:
     """The examples of a text, in order."""
     lines = text.split("\n")
     at = 0
@@ -45,7 +45,7 @@ def examples_in(text: str) -> Iterator[Example]:
             at += 1
         if at < len(lines) and (mark := _mark_in(lines[at])) and (rest := lines[at].partition(mark)[0].strip()):
             wanted.append(rest)
-        yield Example(source="\n".join(typed), wanted="\n".join(wanted))
+        yield DocExample(source="\n".join(typed), wanted="\n".join(wanted))
 
 
 def _ends(line: str) -> bool:

@@ -1,12 +1,10 @@
 """Whether what goes wrong in a run refutes a step, or may have another cause. Pure."""
 
 import re
-import sys
-import typing
 
 from pipeline.verifiers.code.names import definitions, names_in, reached, statement_at
 from pipeline.verifiers.code.sandboxed import Outcome
-from pipeline.verifiers.programs import Program
+from pipeline.verifiers.programs import Program, why_named
 
 DOUBTFUL = frozenset(
     {
@@ -26,7 +24,6 @@ _UNFINISHED = re.compile(
     r"unfinished|partial\w*|draft|continued?|next step|later|first attempt|naive|fill in|to be (?:completed|done|continued))\b",
     re.IGNORECASE,
 )
-_USUAL = frozenset({"np", "pd", "plt", "sns", "tf", "torch", "numpy", "pandas", "display", "get_ipython"})
 _NAME = re.compile(r"name '([^']*)' is not defined")
 _LIMIT = re.compile(r"Exceeds the limit|recursion|too (?:large|deep)|memory", re.IGNORECASE)
 
@@ -55,16 +52,8 @@ def why_doubtful(outcome: Outcome, program: Program) -> str:
     if any(each.is_stub for each in definitions(program.trees).values()):
         return "a function has no body yet"
     if name := _NAME.search(outcome.text("text")):
-        return _why_named(name[1], program)
+        return why_named(name[1], program)
     return ""
-
-
-def _why_named(name: str, program: Program) -> str:
-    """Why a name that is not defined may be given. Empty: it cannot."""
-    if name in sys.stdlib_module_names or name in _USUAL or name in typing.__all__:
-        return f"{name} may be imported where it is used"
-    words = "\n".join((program.problem, *(cell.words for cell in program.steps if cell is not None)))
-    return f"{name} may be given in words" if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", words) else ""
 
 
 def why_of_another(outcome: Outcome, program: Program, cell: int) -> str:
