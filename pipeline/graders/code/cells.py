@@ -1,7 +1,8 @@
 """The confined process of a notebook: its cells run in order, in one module, and what goes wrong in one of them is stated.
 
 Covered: an exception is stated with its cell, its line and its class; of an assertion that fails, the value that it compares;
-examples in the docstrings of the last cell, and its functions `test...` without parameters, run after it.
+examples in the docstrings of the last cell, its functions `test...` without parameters, and assertions that passed before, run
+after it.
 Not covered: forgery. The process that states is that of the cells, so what it states may be used against them, and never for
 them. `cases` has tests that cells cannot touch.
 """
@@ -32,22 +33,27 @@ _VAGUE = ("...", " at 0x", "<")
 
 
 def run_cells() -> None:
-    """Run the cells and the tests of the last one, and state the first that fails."""
+    """Run the cells, the tests of the last one, and assertions of earlier ones `again`. State the first that fails."""
     content = read_content()
-    cells, given = content["cells"], content["given"]
+    cells = content["cells"]
     module = new_module("__main__")
     announce()
     # What the notebook may put in their place later.
     say, end = json.dumps, _end
     for number, source in enumerate(cells):
-        failure = _failure(number, source, cells, module)
+        failure = _failure(source, _file(number), cells, module)
         if failure is not None:
             end(say({"cell": number} | failure))
+    own = len(cells) - 1
     passed = 0
-    for outcome in _tests(len(cells) - 1, module) if len(cells) > given else ():
+    for outcome in _tests(own, module):
         if outcome:
-            end(say({"cell": len(cells) - 1} | outcome))
+            end(say({"cell": own} | outcome))
         passed += 1
+    for number, source in enumerate(content["again"]):
+        failure = _failure(source, f"<again {number}>", cells, module)
+        if failure is not None:
+            end(say({"cell": own, "again": number} | _compared(source, 1, module) | failure))
     end(say({"tests": passed}))
 
 
@@ -59,12 +65,12 @@ def serve_cells() -> None:
     assert peer.export(Lookup(module)) == 0
     announce()
     for number, source in enumerate(content["cells"]):
-        exec(_compiled(source, number), module.__dict__)
+        exec(_compiled(source, _file(number)), module.__dict__)
     peer.serve()
 
 
-def _compiled(source: str, number: int) -> Any:
-    return compile(source, _file(number), "exec", dont_inherit=True)
+def _compiled(source: str, name: str) -> Any:
+    return compile(source, name, "exec", dont_inherit=True)
 
 
 def _file(number: int) -> str:
@@ -75,10 +81,10 @@ def _end(statement: str) -> NoReturn:
     state(statement)
 
 
-def _failure(number: int, source: str, cells: Sequence[str], module: ModuleType) -> dict[str, Any] | None:
+def _failure(source: str, name: str, cells: Sequence[str], module: ModuleType) -> dict[str, Any] | None:
     """What goes wrong when a cell runs. None: nothing."""
     try:
-        code = _compiled(source, number)
+        code = _compiled(source, name)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         return {
             "error": "SyntaxError" if isinstance(error, SyntaxError) else type(error).__name__,

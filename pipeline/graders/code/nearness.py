@@ -21,7 +21,7 @@ def near(value: Any, wanted: Any) -> bool:
     if isinstance(wanted, dict) and isinstance(value, dict) and value.keys() == wanted.keys():
         return all(near(value[key], wanted[key]) for key in wanted)
     if isinstance(wanted, str) and isinstance(value, str):
-        return "".join(value.split()).lower() == "".join(wanted.split()).lower()
+        return " ".join(value.split()).lower() == " ".join(wanted.split()).lower()
     try:
         return bool(value == wanted)
     except Exception:  # noqa: BLE001  an object of a program may raise

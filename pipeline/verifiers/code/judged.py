@@ -3,9 +3,12 @@
 import ast
 from collections.abc import Collection, Mapping
 
-from pipeline.verifiers.code.names import Definition, definitions, reached
-from pipeline.verifiers.code.stated import StatedTests, literals_in
+from pipeline.verifiers.code.names import Definition, definitions, names_in, reached
+from pipeline.verifiers.code.stated import StatedTests
 from pipeline.verifiers.programs import Program
+from pipeline.verifiers.sentences import in_a_line
+
+MOST_KEPT = 50
 
 
 def defined_by(program: Program) -> Mapping[str, Definition]:
@@ -25,18 +28,29 @@ def completes(program: Program, tests: StatedTests) -> bool:
 
 
 def why_part(program: Program, tests: StatedTests) -> str:
-    """What of a step these tests do not look at. Empty: nothing."""
+    """Why these tests prove a part of a step only, in words. Empty: they prove all of it."""
     cell = program.cell
     if cell.tree is None or cell.words.strip():
-        return "words"
+        return "its words are not looked at"
     needed = reached(tests.names, defined_by(program)).keys()
     for node in cell.tree.body:
         if not _is_looked_at(node, needed):
-            return ast.unparse(node)
-    written = literals_in(cell.tree) & tests.values
-    if len(written) > 1 and 2 * len(written) >= len(tests.values):
-        return f"{len(written)} of the {len(tests.values)} expected values, which it writes out"
-    return ""
+            return f"not looked at: {in_a_line(ast.unparse(node), 80)}"
+    return tests.written_in(cell.tree)
+
+
+def kept_assertions(program: Program) -> list[tuple[int, str]]:
+    """Assertions of earlier steps that the last step may break, with the number of their step: those about functions and
+    classes, one of which it defines again."""
+    before, after = definitions(program.up_to(len(program.steps) - 1).trees), defined_by(program)
+    again = {name for name in before if after[name].step == len(program.steps) and before[name].is_fixed}
+    found: list[tuple[int, str]] = []
+    for number, cell in enumerate(program.steps[:-1], start=1):
+        for node in cell.tree.body if again and cell is not None and cell.tree is not None else ():
+            needed = reached(names_in(node), after) if isinstance(node, ast.Assert) else {}
+            if needed.keys() & again and all(each.is_fixed for each in needed.values()):
+                found.append((number, ast.unparse(node)))
+    return found[:MOST_KEPT]
 
 
 def _is_looked_at(node: ast.stmt, needed: Collection[str]) -> bool:

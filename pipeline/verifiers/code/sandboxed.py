@@ -54,10 +54,10 @@ class Sandbox:
         self._pool = ChildPool([child], "this verifier")
         weakref.finalize(self, child.kill)
 
-    def run(self, cells: Sequence[str], given: int) -> Outcome:
-        """Run cells in order. `given`: how many of them are not a step's. Raises NoOutcome and StepvalueError."""
+    def run(self, cells: Sequence[str], again: Sequence[str]) -> Outcome:
+        """Run cells in order, then assertions again. Raises NoOutcome and StepvalueError."""
         with (
-            memory_file([json.dumps({"cells": list(cells), "given": given}).encode()]) as content,
+            memory_file([json.dumps({"cells": list(cells), "again": list(again)}).encode()]) as content,
             memory_file() as statement,
             self._pool.child() as child,
         ):

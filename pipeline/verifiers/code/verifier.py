@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from pipeline.verifiers.base import UNKNOWN, Covers, Finding, StepInContext, StepVerdict, Verifier
 from pipeline.verifiers.code.failures import DOUBTFUL, is_unfinished, why_blamed, why_doubtful, why_of_another
-from pipeline.verifiers.code.judged import completes, why_part
+from pipeline.verifiers.code.judged import completes, kept_assertions, why_part
 from pipeline.verifiers.code.outside import outside
 from pipeline.verifiers.code.sandboxed import NoOutcome, Outcome, Sandbox
 from pipeline.verifiers.code.stated import Case, StatedTests, stated_tests
@@ -50,6 +50,8 @@ class Code(Verifier):
             return _unknown(f"not read: {reason}")
         except NoOutcome as reason:
             return _unknown(str(reason))
+        except RecursionError:
+            return _unknown("too deep to be looked at")
 
     def _finding(self, program: Program) -> Finding:
         for number, cell in enumerate((program.given, *program.steps)):
@@ -63,12 +65,15 @@ class Code(Verifier):
             return _unknown(said) if said else _refuted(program.cell.mistake)
         tests = stated_tests(program.problem)
         cells = _Cells(program)
-        outcome = self._sandbox.run(cells.sources, cells.given)
+        kept = kept_assertions(program)
+        outcome = self._sandbox.run(cells.sources, [source for _, source in kept])
         at = outcome.stated.get("cell")
         if isinstance(at, int) and at < cells.own:
             return _unknown(f"{cells.whose(at)} goes wrong before it: {_said(outcome, program, at, cells)}")
         if tests is not None and (earlier := self._first_failing(program, tests)):
             return _unknown(earlier)
+        if "again" in outcome.stated:
+            return _broken(outcome, program, kept)
         if isinstance(at, int):
             return self._failed(outcome, program, cells)
         finding = self._by_problem(program, tests) if tests is not None else None
@@ -107,7 +112,7 @@ class Code(Verifier):
         part = why_part(program, tests) or self._why_weak(outcome)
         said = f"passes {_count(passed)} of the problem"
         if part:
-            return _found(StepVerdict.HOLDS, f"{said}; not looked at: {in_a_line(part, 80)}")
+            return _found(StepVerdict.HOLDS, f"{said}; {part}")
         return _found(StepVerdict.HOLDS, said, Covers.WHOLE)
 
     def _why_not_failed(self, outcome: Outcome, program: Program, tests: StatedTests) -> str:
@@ -126,13 +131,28 @@ class Code(Verifier):
         """Why passed tests do not prove a function. Empty: they do."""
         least = self.settings.least_tests
         if outcome.has("objects"):
-            return "what objects of the program say of themselves"
+            return "objects of the program take part in them"
         if outcome.number("counted") < least or outcome.number("distinct") < min(2, least):
-            return f"more than {_count(outcome.number('counted'))} with {outcome.number('distinct')} expected values"
+            return f"too few to prove it: {outcome.number('distinct')} different values in {_count(outcome.number('counted'))}"
         return ""
 
 
 _MEANT_SYNTAX = "the problem's own code is not read"
+
+
+def _broken(outcome: Outcome, program: Program, kept: Sequence[tuple[int, str]]) -> Finding:
+    """The finding on a step after which an assertion of an earlier one fails, which passed before."""
+    number = outcome.number("again")
+    step, source = kept[number] if 0 <= number < len(kept) else (0, "")
+    said = f"{source} of step {step} fails after it" + _value_of(outcome)
+    doubt = why_doubtful(outcome, program)
+    if not doubt and "AssertionError" not in outcome.texts("bases"):
+        doubt = f"it raises {outcome.text('error')}, and may be called in another way now"
+    return _unknown(f"{said}; but {doubt}") if doubt else _refuted(said)
+
+
+def _value_of(outcome: Outcome) -> str:
+    return f": {outcome.text('shown')} is {outcome.text('value')}" if outcome.has("shown") else ""
 
 
 class _Cells:
@@ -144,7 +164,6 @@ class _Cells:
         numbered += [(number, cell.source) for number, cell in enumerate(program.steps, start=1) if cell is not None]
         self._numbers = [number for number, _ in numbered]
         self.sources = [source for _, source in numbered]
-        self.given = len(numbered) - 1
         self.own = len(numbered) - 1
 
     def whose(self, cell: int) -> str:
@@ -179,7 +198,7 @@ def _said(outcome: Outcome, program: Program, cell: int, cells: _Cells) -> str:
     place = outcome.stated.get("of")
     line = _line(cells.sources, place if isinstance(place, int) else cell, outcome.number("line"))
     if error == "AssertionError" and line.startswith("assert"):
-        return f"{line} fails" + (f": {outcome.text('shown')} is {value}" if outcome.has("shown") else "")
+        return f"{line} fails{_value_of(outcome)}"
     return f"{raised}, at `{line}`" if line else raised
 
 

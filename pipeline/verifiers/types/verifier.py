@@ -59,6 +59,8 @@ class Types(Verifier):
             return UNKNOWN if program is None else self._finding(program)
         except NotProgram as reason:
             return _found(StepVerdict.UNKNOWN, f"not read: {reason}")
+        except RecursionError:
+            return _found(StepVerdict.UNKNOWN, "too deep to be looked at")
 
     def _finding(self, program: Program) -> Finding:
         if program.given.tree is None:
