@@ -46,7 +46,7 @@ def run_cells() -> None:
             end(say({"cell": number} | failure))
     own = len(cells) - 1
     passed = 0
-    for outcome in _tests(own, module):
+    for outcome in _tests(own, cells, module):
         if outcome:
             end(say({"cell": own} | outcome))
         passed += 1
@@ -147,7 +147,7 @@ def _value(node: ast.expr, module: ModuleType) -> Any:
     return eval(compile(ast.Expression(node), "<value>", "eval"), module.__dict__)  # noqa: S307  in a confined process
 
 
-def _tests(number: int, module: ModuleType) -> Iterator[dict[str, Any]]:
+def _tests(number: int, cells: Sequence[str], module: ModuleType) -> Iterator[dict[str, Any]]:
     """For each test of a cell an empty mapping if it passes, else what goes wrong."""
     own = [value for value in list(module.__dict__.values()) if _is_of(value, number)]
     tests = 0
@@ -156,7 +156,7 @@ def _tests(number: int, module: ModuleType) -> Iterator[dict[str, Any]]:
         names = dict(module.__dict__)
         for example in examples[: MAX_TESTS - tests]:
             tests += 1
-            outcome = _example_failure(example, names)
+            outcome = _example_failure(example, names, cells)
             if outcome is not None:
                 yield outcome
     for value in own:
@@ -166,7 +166,7 @@ def _tests(number: int, module: ModuleType) -> Iterator[dict[str, Any]]:
             try:
                 value()
             except BaseException as error:  # noqa: BLE001  whatever a test raises
-                yield {"test": f"{name}()"} | _raised(error, (), module)
+                yield {"test": f"{name}()"} | _raised(error, cells, module)
             else:
                 yield {}
 
@@ -191,7 +191,7 @@ def _examples(value: Any) -> list[DocExample]:
     return [example for text in texts if isinstance(text, str) for example in examples_in(text)]
 
 
-def _example_failure(example: DocExample, names: dict[str, Any]) -> dict[str, Any] | None:
+def _example_failure(example: DocExample, names: dict[str, Any], cells: Sequence[str]) -> dict[str, Any] | None:
     """What goes wrong with an example of a docstring. Empty: nothing. None: it is no test."""
     printed = io.StringIO()
     shown = {"test": _shown(" ".join(example.source.split()))}
@@ -199,7 +199,7 @@ def _example_failure(example: DocExample, names: dict[str, Any]) -> dict[str, An
         with redirect_stdout(printed):
             exec(compile(example.source, "<example>", "single", dont_inherit=True), names)
     except BaseException as error:  # noqa: BLE001  whatever an example raises
-        raised = _raised(error, (), ModuleType("none"))
+        raised = _raised(error, cells, ModuleType("none"))
         if example.exception is not None:
             return {} if example.exception == type(error).__name__ else shown | raised | {"near": True}
         # An example may need what its docstring leaves out.

@@ -43,8 +43,8 @@ def examples_in(text: str) -> Iterator[DocExample]:
         while at < len(lines) and not _ends(lines[at]):
             wanted.append(lines[at].removeprefix(indent).rstrip())
             at += 1
-        if at < len(lines) and (mark := _mark_in(lines[at])) and (rest := lines[at].partition(mark)[0].strip()):
-            wanted.append(rest)
+        if at < len(lines) and (mark := _mark_in(lines[at])) and lines[at].partition(mark)[0].strip():
+            wanted.append(lines[at].partition(mark)[0].removeprefix(indent).rstrip())
         yield DocExample(source="\n".join(typed), wanted="\n".join(wanted))
 
 

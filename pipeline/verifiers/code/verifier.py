@@ -192,6 +192,8 @@ def _said(outcome: Outcome, program: Program, cell: int, cells: _Cells) -> str:
     raised = f"{error}: {text}" if text else error
     if outcome.has("test"):
         shown = outcome.text("test")
+        if outcome.has("shown"):
+            return f"its own test {shown} fails{_value_of(outcome)}"
         if error:
             return f"its own test {shown} raises {raised}"
         return f"its own test {shown} gives {value or 'nothing'}, not {outcome.text('wanted')}"

@@ -133,8 +133,4 @@ def _is_wrong_index(text: str, quoted: list[str]) -> bool:
 
 def _head(name: str) -> str:
     """The kind of a type: `list` of `list[int]`. Empty where it is several types at once."""
-    return (
-        ""
-        if "|" in name or "Optional" in name
-        else name.rstrip("?").partition("[")[0].removeprefix("builtins.").lower()
-    )
+    return "" if "|" in name or "Optional" in name else name.rstrip("?").partition("[")[0].removeprefix("builtins.")

@@ -52,7 +52,8 @@ def _step(family: str, task: Task, body: str, draw: random.Random) -> KnownStep:
     calls = tuple(draw.sample(task.calls, 4))
     source = task.source(body)
     passes, right = task.passes(body, calls), task.passes(body, task.calls)
-    problem, earlier, proved = problem_of(task, calls, "asserts"), (), True
+    problem, proved = problem_of(task, calls, "asserts"), True
+    earlier: tuple[str, ...] = ()
     text = fenced(source)
     known = dict(zip(task.calls, task.values, strict=True))
     match family:
