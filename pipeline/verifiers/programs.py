@@ -184,6 +184,8 @@ def _given(problem: str) -> Cell:
         return Cell(source="", words=problem, tree=None, mistake=cell.mistake)
     tree = ast.Module([node for node in cell.tree.body if isinstance(node, _GIVES)], [])
     try:
-        return Cell(source=ast.unparse(tree), words=cell.words, tree=tree)
-    except RecursionError:
+        source = ast.unparse(tree)
+        # The lines of the tree are those of the source.
+        return Cell(source=source, words=cell.words, tree=tree_of(source))
+    except (RecursionError, SyntaxError):
         return Cell(source="", words=problem, tree=None, mistake="too deep")

@@ -45,7 +45,9 @@ from tests.bench.straightforward.against import straightforward
 from tests.bench.sweep import sweep
 from tests.bench.tiny import tiny
 from tests.bench.verify_arithmetic import verify_arithmetic
+from tests.bench.verify_code import verify_code
 from tests.bench.verify_facts import verify_facts
+from tests.bench.verify_types import verify_types
 from tests.bench.verify_z3 import verify_z3
 
 THROUGHPUT: dict[str, Callable[[], None]] = {
@@ -58,6 +60,8 @@ OTHERS: dict[str, Callable[[], None]] = {
     "verify-arithmetic": verify_arithmetic,
     "verify-z3": verify_z3,
     "verify-facts": verify_facts,
+    "verify-code": verify_code,
+    "verify-types": verify_types,
     "programs": programs,
     "store": store,
     "growth": growth,

@@ -3,6 +3,7 @@
 import ast
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -13,6 +14,11 @@ from pipeline.verifiers.programs import tree_of
 
 MOST_TESTS = 200
 _ASSERTION = re.compile(r"^[ \t]*(?:[-*] +|\d+[.)] +)?`{0,3}(assert\b[^\n]*?)`{0,3}[ \t]*$", re.MULTILINE)
+_EQUATION = re.compile(
+    r"^[ \t]*(?:[-*>] +|\d+[.)] +)?`?(\w+\([^\n]*\))`?[ \t]*(?:==|=>|->|➞|→|# ?=>)[ \t]*`?([^\n`]+?)`?[.;]?[ \t]*$",
+    re.MULTILINE,
+)
+"""A call and its value, as people write them: `f(2) == 4`, `f(2) -> 4`."""
 _DOUBT = re.compile(
     r"\b(?:should|must|will|expected to|does) (?:not )?(?:fail|raise|break)|"
     r"\b(?:wrong|failing|incorrect|broken) (?:tests?|assert)|"
@@ -44,7 +50,7 @@ class StatedTests:
 
     def written_in(self, tree: ast.AST) -> str:
         """How much of the tests a program writes out, in words. Empty: little. A table of results passes tests, too."""
-        written = self.words & _words_of(tree)
+        written = self.words & _words_of(_working(tree))
         many = len(written) > 1 and 2 * len(written) >= len(self.words)
         return f"it writes out {len(written)} of {len(self.words)} words and numbers of the tests" if many else ""
 
@@ -70,6 +76,28 @@ def _cases(problem: str) -> Iterator[Case]:
         yield Case(example.source, "" if raises is not None else example.wanted, raises)
     for match in _ASSERTION.finditer(problem):
         yield Case(match[1])
+    for match in _EQUATION.finditer(problem):
+        if _is_plain_call(match[1]) and any(True for _ in _literal(match[2])):
+            yield Case(match[1], match[2])
+
+
+def _is_plain_call(source: str) -> bool:
+    """Whether a source calls a function with values that are written out."""
+    try:
+        node = ast.parse(source, mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and all(any(True for _ in _literal(each)) for each in node.args)
+    )
+
+
+def _literal(node: str | ast.expr) -> Iterator[object]:
+    """The value that is written out, if it is one."""
+    with suppress(ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        yield ast.literal_eval(node)
 
 
 def _is_usable(case: Case) -> bool:
@@ -80,6 +108,23 @@ def _is_usable(case: Case) -> bool:
     except SyntaxError:
         return False
     return bool(tree.body) and not outside(tree)
+
+
+def _working(tree: ast.AST) -> ast.AST:
+    """A program without its docstrings and assertions, which may quote tests."""
+    copied = ast.parse(ast.unparse(tree))
+    _Working().visit(copied)
+    return copied
+
+
+class _Working(ast.NodeTransformer):
+    """Leaves docstrings and assertions out."""
+
+    def visit_Expr(self, node: ast.Expr) -> ast.AST | None:
+        return None if isinstance(node.value, ast.Constant) else self.generic_visit(node)
+
+    def visit_Assert(self, node: ast.Assert) -> None:
+        return None
 
 
 def _words_of(tree: ast.AST) -> set[str]:

@@ -139,6 +139,8 @@ def _options() -> Options:
     options.no_site_packages = True
     options.python_executable = None
     options.plugins = []
+    # What mypy does not look at must not be silent.
+    options.warn_unreachable = True
     options.show_traceback = True
     options.raise_exceptions = True
     options.error_summary = False

@@ -23,6 +23,7 @@ SURE_CODES = frozenset(
     }
 )
 """Errors of these codes may be a sure mistake, and may lead to others."""
+_ITEM = re.compile(r'No overload variant of "__getitem__" of "(\w+)" matches argument type "(\w+)"')
 _QUOTED = re.compile(r'"([^"]*)"')
 _NUMBERS = frozenset({"bool", "int", "float", "complex"})
 _HOLDERS = frozenset({"list", "dict", "set", "frozenset", "tuple", "str", "bytes"})
@@ -71,7 +72,7 @@ class LineContext:
 
 def is_sure(mistake: TypeMistake, place: LineContext) -> bool:
     """Whether an error is a mistake in any case."""
-    if any("|" in note or "Optional" in note for note in mistake.notes):
+    if any("operand is of type" in note and "|" in note for note in mistake.notes):
         return False
     quoted = _QUOTED.findall(mistake.text)
     match mistake.code:
@@ -81,6 +82,9 @@ def is_sure(mistake: TypeMistake, place: LineContext) -> bool:
             return place.annotates and _are_apart(*_found_and_wanted(mistake.text))
         case "operator":
             return mistake.text.startswith("Unsupported operand types") and _are_apart(*_last_two(mistake.text))
+        case "call-overload":
+            match = _ITEM.fullmatch(mistake.text)
+            return match is not None and match[1] in _POSITIONS and match[2] in {"float", *_POSITIONS}
         case "index":
             return _is_wrong_index(mistake.text, quoted)
         case "attr-defined":
