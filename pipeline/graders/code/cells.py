@@ -1,8 +1,7 @@
 """The confined process of a notebook: its cells run in order, in one module, and what goes wrong in one of them is stated.
 
 Covered: an exception is stated with its cell, its line and its class; of an assertion that fails, the value that it compares;
-examples in the docstrings of the last cell, its functions `test...` without parameters, and assertions that passed before, run
-after it.
+examples in the docstrings of a cell, and its functions `test...` without parameters, run after it.
 Not covered: forgery. The process that states is that of the cells, so what it states may be used against them, and never for
 them. `cases` has tests that cells cannot touch.
 """
@@ -33,27 +32,30 @@ _VAGUE = ("...", " at 0x", "<")
 
 
 def run_cells() -> None:
-    """Run the cells, the tests of the last one, and assertions of earlier ones `again`. State the first that fails."""
+    """Run the cells in order, and after each its tests and assertions of earlier ones `again`. State the first that fails.
+
+    `given`: how many cells are not a step's, and have no tests. A test of a cell before the last that is nearly right, or an
+    assertion that cannot be run any more, does not count.
+    """
     content = read_content()
-    cells = content["cells"]
+    cells, own = content["cells"], len(content["cells"]) - 1
     module = new_module("__main__")
     announce()
     # What the notebook may put in their place later.
     say, end = json.dumps, _end
+    passed = 0
     for number, source in enumerate(cells):
         failure = _failure(source, _file(number), cells, module)
         if failure is not None:
             end(say({"cell": number} | failure))
-    own = len(cells) - 1
-    passed = 0
-    for outcome in _tests(own, cells, module):
-        if outcome:
-            end(say({"cell": own} | outcome))
-        passed += 1
-    for number, source in enumerate(content["again"]):
-        failure = _failure(source, f"<again {number}>", cells, module)
-        if failure is not None:
-            end(say({"cell": own, "again": number} | _compared(source, 1, module) | failure))
+        for outcome in _tests(number, cells, module) if number >= content["given"] else ():
+            if outcome and (number == own or not outcome.get("near")):
+                end(say({"cell": number} | outcome))
+            passed += number == own
+        for place, assertion in enumerate(content["again"][number]):
+            failure = _failure(assertion, f"<again {place}>", cells, module)
+            if failure is not None and "AssertionError" in failure.get("bases", ()):
+                end(say({"cell": number, "again": place} | _compared(assertion, 1, module) | failure))
     end(say({"tests": passed}))
 
 

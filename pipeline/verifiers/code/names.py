@@ -6,6 +6,7 @@ Not covered: names that are made while a program runs.
 import ast
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
@@ -26,12 +27,20 @@ def definitions(trees: Sequence[ast.Module | None]) -> Mapping[str, Definition]:
     """What a program defines at its top level, by name, as it is at the end. `trees`: of the problem and the steps."""
     found: dict[str, Definition] = {}
     for step, tree in enumerate(trees):
-        for node in tree.body if tree is not None else ():
-            uses = names_in(node)
-            for name in _defined(node):
-                stub = isinstance(node, _FUNCTIONS) and is_stub(node)
-                fixed = isinstance(node, (*_FUNCTIONS, ast.ClassDef))
-                found[name] = Definition(name=name, step=step, uses=uses, is_stub=stub, is_fixed=fixed)
+        if tree is not None:
+            found.update(_definitions(tree, step))
+    return found
+
+
+@lru_cache(maxsize=4096)
+def _definitions(tree: ast.Module, step: int) -> Mapping[str, Definition]:
+    found: dict[str, Definition] = {}
+    for node in tree.body:
+        uses = names_in(node)
+        for name in _defined(node):
+            stub = isinstance(node, _FUNCTIONS) and is_stub(node)
+            fixed = isinstance(node, (*_FUNCTIONS, ast.ClassDef))
+            found[name] = Definition(name=name, step=step, uses=uses, is_stub=stub, is_fixed=fixed)
     return found
 
 

@@ -54,10 +54,13 @@ class Sandbox:
         self._pool = ChildPool([child], "this verifier")
         weakref.finalize(self, child.kill)
 
-    def run(self, cells: Sequence[str], again: Sequence[str]) -> Outcome:
-        """Run cells in order, then assertions again. Raises NoOutcome and StepvalueError."""
+    def run(self, cells: Sequence[str], again: Sequence[Sequence[str]], given: int) -> Outcome:
+        """Run cells in order, after each its tests, and assertions of earlier ones `again`. `given`: how many are not a step's.
+
+        Raises NoOutcome and StepvalueError."""
+        asked = {"cells": list(cells), "again": [list(each) for each in again], "given": given}
         with (
-            memory_file([json.dumps({"cells": list(cells), "again": list(again)}).encode()]) as content,
+            memory_file([json.dumps(asked).encode()]) as content,
             memory_file() as statement,
             self._pool.child() as child,
         ):

@@ -65,15 +65,17 @@ class Code(Verifier):
             return _unknown(said) if said else _refuted(program.cell.mistake)
         tests = stated_tests(program.problem)
         cells = _Cells(program)
-        kept = kept_assertions(program)
-        outcome = self._sandbox.run(cells.sources, [source for _, source in kept])
+        kept = [[] if number == 0 else kept_assertions(program.up_to(number)) for number in cells.numbers]
+        again = [[source for _, source in each] for each in kept]
+        outcome = self._sandbox.run(cells.sources, again, cells.given)
         at = outcome.stated.get("cell")
         if isinstance(at, int) and at < cells.own:
-            return _unknown(f"{cells.whose(at)} goes wrong before it: {_said(outcome, program, at, cells)}")
+            said = _again(outcome, kept[at]) if "again" in outcome.stated else _said(outcome, program, at, cells)
+            return _unknown(f"{cells.whose(at)} goes wrong before it: {said}")
         if tests is not None and (earlier := self._first_failing(program, tests)):
             return _unknown(earlier)
         if "again" in outcome.stated:
-            return _broken(outcome, program, kept)
+            return _broken(outcome, program, kept[-1])
         if isinstance(at, int):
             return self._failed(outcome, program, cells)
         finding = self._by_problem(program, tests) if tests is not None else None
@@ -142,13 +144,15 @@ _MEANT_SYNTAX = "the problem's own code is not read"
 
 def _broken(outcome: Outcome, program: Program, kept: Sequence[tuple[int, str]]) -> Finding:
     """The finding on a step after which an assertion of an earlier one fails, which passed before."""
-    number = outcome.number("again")
-    step, source = kept[number] if 0 <= number < len(kept) else (0, "")
-    said = f"{source} of step {step} fails after it" + _value_of(outcome)
-    doubt = why_doubtful(outcome, program)
-    if not doubt and "AssertionError" not in outcome.texts("bases"):
-        doubt = f"it raises {outcome.text('error')}, and may be called in another way now"
+    said, doubt = _again(outcome, kept), why_doubtful(outcome, program)
     return _unknown(f"{said}; but {doubt}") if doubt else _refuted(said)
+
+
+def _again(outcome: Outcome, kept: Sequence[tuple[int, str]]) -> str:
+    """Which assertion of an earlier step fails, in words."""
+    number = outcome.number("again")
+    step, source = kept[number] if 0 <= number < len(kept) else (0, "an assertion")
+    return f"{source} of step {step} fails after it{_value_of(outcome)}"
 
 
 def _value_of(outcome: Outcome) -> str:
@@ -162,13 +166,14 @@ class _Cells:
         given = program.given.source if program.given.tree is not None else ""
         numbered = [(0, given)] if given.strip() else []
         numbered += [(number, cell.source) for number, cell in enumerate(program.steps, start=1) if cell is not None]
-        self._numbers = [number for number, _ in numbered]
+        self.numbers = [number for number, _ in numbered]
         self.sources = [source for _, source in numbered]
         self.own = len(numbered) - 1
+        self.given = self.numbers.count(0)
 
     def whose(self, cell: int) -> str:
         """Whose a cell of the run is."""
-        number = self._numbers[cell] if 0 <= cell < len(self._numbers) else 0
+        number = self.numbers[cell] if 0 <= cell < len(self.numbers) else 0
         return f"step {number}" if number else "the problem's own code"
 
 

@@ -133,6 +133,15 @@ def test_the_first_failing_step_is_refuted_and_no_later_one(code: Code) -> None:
     later = said(code, "undefined_name", WRONG, problem=ASSERTS)
     assert later.verdict is StepVerdict.UNKNOWN
     assert later.evidence.startswith("step 1 goes wrong before it: the problem's test")
+    broken = said(code, "undefined_name", f"{RIGHT}\nassert square(3) == 9", WRONG)
+    assert broken.evidence.startswith("step 2 goes wrong before it: "), broken
+    documented = 'def f(x):\n    """\n    >>> f(2)\n    4\n    """\n    return x'
+    assert (
+        said(code, "undefined_name", documented).evidence
+        == "step 1 goes wrong before it: its own test f(2) gives 2, not 4"
+    )
+    rounded = documented.replace("4\n", "2.001\n")
+    assert said(code, "undefined_name", rounded).verdict is StepVerdict.REFUTED
     syntax = said(code, "x = 1", "x = (")
     assert syntax.verdict is StepVerdict.UNKNOWN
 
