@@ -73,6 +73,16 @@ def test_nothing_but_the_whole_is_whole(code: Code) -> None:
     assert enough.verify(step).covers is Covers.WHOLE
 
 
+def test_what_objects_of_a_program_decide_proves_a_part(code: Code) -> None:
+    truth = "class Truth:\n    def __bool__(self):\n        return True\ndef is_square(n):\n    return Truth()"
+    found = said(code, f"{RIGHT}\n{truth}", problem=f"{ASSERTS}\nassert is_square(7)")
+    assert (found.verdict, found.covers) == (StepVerdict.HOLDS, Covers.PART), found
+    asked = "assert ordered([3, 1]) == [1, 3]\nassert ordered([5, 4]) == [4, 5]\nassert ordered([9, 7, 8]) == [7, 8, 9]"
+    assert said(code, "def ordered(xs):\n    return sorted(xs)", problem=asked).covers is Covers.WHOLE
+    changed = said(code, "def ordered(xs):\n    xs.sort()\n    return xs", problem=asked)
+    assert (changed.verdict, changed.covers) == (StepVerdict.HOLDS, Covers.PART), changed
+
+
 @pytest.mark.parametrize(
     ("source", "evidence"),
     [

@@ -11,6 +11,7 @@ from pipeline.verifiers.settings import TypesConfig
 from pipeline.verifiers.types import process
 from pipeline.verifiers.types.verifier import Types
 from tests.verifiers.programs.generated import fenced
+from tests.verifiers.programs.typed import hostile_types, legal_steps, typed_steps
 
 pytestmark = pytest.mark.slow
 
@@ -193,6 +194,18 @@ def test_hostile_programs_are_answered(source: str) -> None:
     assert isinstance(found, Finding)
     # The process still serves.
     assert said("x: int = 'a'").verdict is StepVerdict.REFUTED
+
+
+def test_no_hostile_program_holds_and_no_legal_one_is_refuted() -> None:
+    verifier = Types(TypesConfig(check_seconds=2.0))
+    for name, step in hostile_types().items():
+        if "80" not in name and "unions" not in name:
+            assert verifier.verify(step).verdict is not StepVerdict.HOLDS, name
+    for name, step in legal_steps().items():
+        assert verifier.verify(step).verdict is not StepVerdict.REFUTED, name
+    for known in typed_steps(32, 5):
+        expected = StepVerdict.REFUTED if known.is_wrong else StepVerdict.HOLDS
+        assert verifier.verify(known.step).verdict is expected, known
 
 
 def test_a_limit_that_is_reached_is_unknown() -> None:
