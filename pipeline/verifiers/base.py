@@ -86,7 +86,7 @@ class Verifier(Protocol):
     """A verifier with its settings. An implementation defines `Config` and `verify`.
 
     `verify` is pure: equal steps get equal findings. It answers in bounded time, because steps are written by models and may
-    be hostile, and evaluates nothing of their text as code."""
+    be hostile, and evaluates nothing of their text as code outside a sandbox."""
 
     Config: ClassVar[type[VerifierConfig]] = VerifierConfig
     proves: ClassVar[bool] = False

@@ -20,6 +20,8 @@ VERIFIERS: "Registry[type[Verifier]]" = Registry(
         "arithmetic": "pipeline.verifiers.arithmetic.verifier:Arithmetic pipeline.verifiers.settings:ArithmeticConfig",
         "algebra": "pipeline.verifiers.algebra.verifier:Algebra pipeline.verifiers.settings:AlgebraConfig",
         "z3": "pipeline.verifiers.z3.verifier:Z3 pipeline.verifiers.settings:Z3Config",
+        "code": "pipeline.verifiers.code.verifier:Code pipeline.verifiers.settings:CodeConfig",
+        "types": "pipeline.verifiers.types.verifier:Types pipeline.verifiers.settings:TypesConfig",
         "facts": "pipeline.verifiers.facts.verifier:Facts pipeline.verifiers.settings:FactsConfig",
     },
     needs=("Config", "verify"),

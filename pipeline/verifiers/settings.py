@@ -6,6 +6,7 @@ from typing import Annotated
 from annotated_types import Ge
 from annotated_types import Interval as Range
 
+from pipeline.config.choices import Sandbox
 from pipeline.config.fields import BY_GROUP, FREE, check
 from pipeline.config.verify import VerifierConfig
 
@@ -56,3 +57,34 @@ class FactsConfig(VerifierConfig):
 
     def check(self) -> None:
         check(bool(self.table.strip()), "verifier.table", repr(self.table), "the path of a table, or sample")
+
+
+@dataclass(kw_only=True, slots=True)
+class CodeConfig(VerifierConfig):
+    """Steps that are Python, run in a sandbox."""
+
+    kind: Annotated[str, BY_GROUP] = "code"
+    deadline_seconds: Annotated[float, Range(gt=0, le=3600)] = 60.0
+    least_tests: Annotated[int, Range(ge=1, le=1000)] = 3
+    """Fewest tests of the problem with a value that is written out, not all the same, for `holds` to cover the whole step."""
+    cpu_seconds: Annotated[float, Range(gt=0, le=600)] = 2.0
+    """Processor time for a run of the program, in seconds. With more the step is unknown."""
+    wall_seconds: Annotated[float, Range(gt=0, le=600)] = 10.0
+    """Wall time for a run of the program, in seconds. With more the step is unknown. A step needs up to two runs, and one more
+    for each earlier step that the tests of the problem judge."""
+    program_memory_mib: Annotated[int, Range(ge=64, le=1_000_000)] = 512
+    """Memory of the program, in MiB. If it needs more, the step is unknown."""
+    sandbox: Annotated[Sandbox, FREE] = Sandbox.standard
+    """The protection that the machine must provide, as for `grader.sandbox`. If it cannot, no program is run."""
+
+
+@dataclass(kw_only=True, slots=True)
+class TypesConfig(VerifierConfig):
+    """Types of steps that are Python, checked by mypy."""
+
+    kind: Annotated[str, BY_GROUP] = "types"
+    deadline_seconds: Annotated[float, Range(gt=0, le=3600)] = 60.0
+    check_seconds: Annotated[float, Range(gt=0, le=600)] = 5.0
+    """Time for mypy on a step with all before it, in seconds. With more the step is unknown."""
+    check_memory_mib: Annotated[int, Range(ge=256, le=1_000_000)] = 1024
+    """Memory of mypy for a step, in MiB. If it needs more, the step is unknown."""

@@ -45,8 +45,10 @@ from tests.bench.straightforward.against import straightforward
 from tests.bench.sweep import sweep
 from tests.bench.tiny import tiny
 from tests.bench.verify_arithmetic import verify_arithmetic
+from tests.bench.verify_code import verify_code
 from tests.bench.verify_facts import verify_facts
 from tests.bench.verify_hostile import verify_hostile
+from tests.bench.verify_types import verify_types
 from tests.bench.verify_z3 import verify_z3
 
 THROUGHPUT: dict[str, Callable[[], None]] = {
@@ -60,6 +62,8 @@ OTHERS: dict[str, Callable[[], None]] = {
     "verify-z3": verify_z3,
     "verify-facts": verify_facts,
     "verify-hostile": verify_hostile,
+    "verify-code": verify_code,
+    "verify-types": verify_types,
     "programs": programs,
     "store": store,
     "growth": growth,

@@ -1,8 +1,10 @@
 """Hostile steps get an answer in bounded time, and nothing of them is executed."""
 
+import ast
 import builtins
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -46,7 +48,11 @@ def test_twice_the_text_takes_about_twice_the_time(name: str) -> None:
 
 
 def test_nothing_is_evaluated(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    def refuse(*_given: object, **_named: object) -> None:
+    parsed: Any = compile
+
+    def refuse(*given: Any, flags: int = 0, **named: Any) -> Any:
+        if flags & ast.PyCF_ONLY_AST:
+            return parsed(*given, flags=flags, **named)
         raise AssertionError("text was evaluated")
 
     monkeypatch.chdir(tmp_path)

@@ -11,7 +11,14 @@ from pipeline.core.errors import PluginError, UsageError
 from pipeline.core.registry import GivenObject
 from pipeline.verifiers.base import UNKNOWN, Covers, Finding, StepInContext, StepVerdict, Verifier, wrong_finding
 from pipeline.verifiers.registry import VERIFIERS, verifier_for, verifier_named
-from pipeline.verifiers.settings import AlgebraConfig, ArithmeticConfig, FactsConfig, Z3Config
+from pipeline.verifiers.settings import (
+    AlgebraConfig,
+    ArithmeticConfig,
+    CodeConfig,
+    FactsConfig,
+    TypesConfig,
+    Z3Config,
+)
 
 STEP = StepInContext(problem="What is 3 + 5?", earlier=(), step="3 + 5 = 9")
 
@@ -22,6 +29,8 @@ def test_built_in_verifiers() -> None:
         "algebra": AlgebraConfig,
         "z3": Z3Config,
         "facts": FactsConfig,
+        "code": CodeConfig,
+        "types": TypesConfig,
     }
     for name in VERIFIERS.ours:
         made = verifier_named(name)

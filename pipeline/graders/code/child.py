@@ -31,10 +31,12 @@ from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
 
+from pipeline.graders.code.cases import run_cases
+from pipeline.graders.code.cells import run_cells, serve_cells
 from pipeline.graders.code.processor_time import Counts, counts_of, deprived_seconds
+from pipeline.graders.code.role import Descriptor
 from pipeline.graders.code.runs import (
     OTHER_SIDE_ENDED,
-    Descriptor,
     compare_output,
     probe,
     read_tests,
@@ -71,8 +73,10 @@ _ROLES: dict[TaskKind, tuple[Role, ...]] = {
     TaskKind.OUTPUT: (compare_output,),
     TaskKind.TESTS: (read_tests,),
     TaskKind.PROBE: (probe,),
+    TaskKind.CELLS: (run_cells,),
+    TaskKind.CASES: (serve_cells, run_cases),
 }
-_OF_PROGRAMS = (run_program, serve_program, probe)
+_OF_PROGRAMS = (run_program, serve_program, probe, run_cells, serve_cells)
 
 
 def serve(control: socket.socket, folder: str, required: Confinement) -> Role | None:
@@ -133,7 +137,7 @@ def _descriptors(role: Role, given: list[int], announce: int, wires: list[int]) 
     if role is run_program:
         content, standard_input, standard_output = given
         return {0: standard_input, 1: standard_output, Descriptor.CONTENT: content, Descriptor.READY: announce}
-    if role is serve_program:
+    if role in (serve_program, serve_cells):
         return {
             Descriptor.CONTENT: given[0],
             Descriptor.READY: announce,
@@ -145,7 +149,9 @@ def _descriptors(role: Role, given: list[int], announce: int, wires: list[int]) 
         return {0: output, Descriptor.CONTENT: content, Descriptor.READY: announce, Descriptor.STATEMENT: statement}
     content, statement = given[-2:]
     tests: dict[int, int] = {Descriptor.CONTENT: content, Descriptor.READY: announce, Descriptor.STATEMENT: statement}
-    return tests | ({Descriptor.READING: wires[2], Descriptor.WRITING: wires[1]} if role is run_tests else {})
+    return tests | (
+        {Descriptor.READING: wires[2], Descriptor.WRITING: wires[1]} if role in (run_tests, run_cases) else {}
+    )
 
 
 def _lay_out(wanted: dict[int, int]) -> None:
@@ -421,6 +427,10 @@ def _prepare() -> None:
     sys.path[:] = [path for path in sys.path if path not in ours]
     # The parent may ignore SIGINT. Programs start with the default.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    # A parent that limits its own processor time or memory, as those of verifiers do, leaves soft limits to all its children.
+    for kind in (resource.RLIMIT_CPU, resource.RLIMIT_AS):
+        hard = resource.getrlimit(kind)[1]
+        resource.setrlimit(kind, (hard, hard))
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, *map(ctypes.c_ulong, (1, 0, 0, 0)))
     gc.freeze()
 

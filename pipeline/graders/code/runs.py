@@ -6,7 +6,6 @@ the process of the tests has the descriptor to which their result is written.
 
 import ast
 import atexit
-import builtins
 import gc
 import importlib
 import json
@@ -14,27 +13,14 @@ import os
 import sys
 import threading
 from contextlib import suppress
-from enum import IntEnum
 from types import ModuleType
 from typing import Any, NoReturn
 
 from pipeline.graders.code.output import same_output, same_value
+from pipeline.graders.code.role import Descriptor, announce, compiled, new_module, read_content, state
 from pipeline.graders.code.sandbox import PROTECTIONS, effective
 from pipeline.graders.code.suite import holds_tests, names_used
 from pipeline.graders.code.wire import Peer, Remote, Statement, text_pieces
-
-
-class Descriptor(IntEnum):
-    """The descriptors of a process of `child`, except the standard streams."""
-
-    CONTENT = 3
-    READY = 4
-    READING = 5
-    WRITING = 6
-    STATEMENT = 7
-    WIRE = 8
-    """Of `thread_limit`. It is closed before a role begins."""
-
 
 OTHER_SIDE_ENDED = 1
 """Exit code of the tests' process if the program's process ended first."""
@@ -45,26 +31,25 @@ FLUSH_FAILED = 120
 MAX_HEAD_BYTES = 256
 """Limit of the first line of what a comparison reads."""
 
-_PROGRAM = "program.py"
 _SERVED_TO_PROGRAMS = frozenset({"call", "iter", "next", "len", "str", "repr", "bool", "same"})
 _SERVED_OF_INSTANCES = frozenset({"get", "set", "item"})
 
 
 def probe() -> None:
     """State which protections are in effect in this confined process."""
-    _announce()
+    announce()
     found = effective()
-    _state(" ".join(name for name in PROTECTIONS if getattr(found, name)))
+    state(" ".join(name for name in PROTECTIONS if getattr(found, name)))
 
 
 def run_program() -> None:
     """Run the program as a script, and exit with the code of a script."""
-    content = _content()
-    module = _module("__main__")
-    _announce()
+    content = read_content()
+    module = new_module("__main__")
+    announce()
     code = 0
     try:
-        exec(_compiled(content["program"]), module.__dict__)
+        exec(compiled(content["program"]), module.__dict__)
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else int(end.code is not None)
     except BaseException:  # noqa: BLE001  like the interpreter
@@ -74,61 +59,61 @@ def run_program() -> None:
 
 def serve_program() -> None:
     """Load the program as a module and execute the operations that the tests request."""
-    content = _content()
-    module = _module("program")
+    content = read_content()
+    module = new_module("program")
     peer = Peer(Descriptor.READING, Descriptor.WRITING, lambda *_: True)
-    assert peer.export(_Lookup(module)) == 0
-    _announce()
+    assert peer.export(Lookup(module)) == 0
+    announce()
     # A faulty prompt, for example one that was cut short, is not the program's fault.
     with suppress(Exception):
-        exec(_compiled(content["prelude"]), module.__dict__)
-    exec(_compiled(content["program"]), module.__dict__)
+        exec(compiled(content["prelude"]), module.__dict__)
+    exec(compiled(content["program"]), module.__dict__)
     peer.serve()
 
 
 def run_tests() -> None:
     """Run a suite against the program in the other process, state the result, and exit."""
-    suite = _content()
-    _announce()
-    peer = Peer(Descriptor.READING, Descriptor.WRITING, _served_to_program)
+    suite = read_content()
+    announce()
+    peer = Peer(Descriptor.READING, Descriptor.WRITING, served_to_program)
     try:
         passed = _passes(suite, peer)
     except _UnreadableError:
-        _state(Statement.UNREADABLE)
+        state(Statement.UNREADABLE)
     except BaseException:  # noqa: BLE001  any exception means that the tests did not pass
         passed = False
     # A bare `except` in the tests may have hidden that the program has ended.
-    _state(Statement.PASSED if passed and not peer.ended else Statement.FAILED, OTHER_SIDE_ENDED if peer.ended else 0)
+    state(Statement.PASSED if passed and not peer.ended else Statement.FAILED, OTHER_SIDE_ENDED if peer.ended else 0)
 
 
 def read_tests() -> None:
     """State whether test source is valid Python with a test in it: PASSED or UNREADABLE."""
-    suite = _content()
-    _announce()
+    suite = read_content()
+    announce()
     try:
         _parsed(suite)
     except _UnreadableError:
-        _state(Statement.UNREADABLE)
-    _state(Statement.PASSED)
+        state(Statement.UNREADABLE)
+    state(Statement.PASSED)
 
 
 def compare_output() -> None:
     """State whether the output of a program, in the standard input, is the expected one: PASSED or FAILED."""
     head = os.pread(Descriptor.CONTENT, MAX_HEAD_BYTES, 0).partition(b"\n")[0]
-    _announce()
+    announce()
     same = same_output(
         text_pieces(Descriptor.CONTENT, len(head) + 1, errors="surrogatepass"),
         text_pieces(0),
         tolerance=json.loads(head)["tolerance"],
     )
-    _state(Statement.PASSED if same else Statement.FAILED)
+    state(Statement.PASSED if same else Statement.FAILED)
 
 
 class _UnreadableError(Exception):
     """The test source is not valid Python, or asserts nothing."""
 
 
-class _Lookup:
+class Lookup:
     """The first object that the tests can access. It gives access to the names of the program."""
 
     def __init__(self, module: ModuleType) -> None:
@@ -157,7 +142,7 @@ def _passes(suite: dict[str, Any], peer: Peer) -> bool:
             for arguments, wanted in suite["calls"]
         )
     tree = _parsed(suite)
-    module = _module("tests")
+    module = new_module("tests")
     names = names_used(tree)
     for name in names.modules:
         module.__dict__[name] = importlib.import_module(name)
@@ -186,7 +171,7 @@ def _parsed(suite: dict[str, Any]) -> ast.Module:
     return tree
 
 
-def _served_to_program(operation: str, target: Any, arguments: tuple[Any, ...]) -> bool:
+def served_to_program(operation: str, target: Any, arguments: tuple[Any, ...]) -> bool:
     """Whether the program may do this with an object of the tests.
 
     It may call, iterate over, print and compare the objects that it was given. If the class of an object is defined in the
@@ -197,21 +182,6 @@ def _served_to_program(operation: str, target: Any, arguments: tuple[Any, ...]) 
         return True
     own = type(target).__module__ == "tests" and operation in _SERVED_OF_INSTANCES
     return own and (operation == "item" or (isinstance(arguments[0], str) and not arguments[0].startswith("_")))
-
-
-def _content() -> dict[str, Any]:
-    with open(Descriptor.CONTENT, "rb") as stream:
-        stream.seek(0)
-        content: dict[str, Any] = json.load(stream)
-    return content
-
-
-def _module(name: str) -> ModuleType:
-    module = ModuleType(name)
-    module.__dict__["__builtins__"] = builtins
-    sys.modules[name] = module
-    sys.argv[:] = [_PROGRAM]
-    return module
 
 
 def _finish(module: ModuleType, code: int) -> NoReturn:
@@ -236,18 +206,3 @@ def _flush() -> None:
     for stream in (sys.stdout, sys.__stdout__):
         if stream is not None and not stream.closed:
             stream.flush()
-
-
-def _compiled(source: str) -> Any:
-    return compile(source, _PROGRAM, "exec", dont_inherit=True)
-
-
-def _announce() -> None:
-    """Report that this process is confined and has begun. From here on, every failure is caused by the content that it runs."""
-    os.write(Descriptor.READY, b"1")
-    os.close(Descriptor.READY)
-
-
-def _state(statement: str, code: int = 0) -> NoReturn:
-    os.write(Descriptor.STATEMENT, statement.encode())
-    os._exit(code)

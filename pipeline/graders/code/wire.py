@@ -60,6 +60,10 @@ class TaskKind(StrEnum):
     """Compare the output of a program. Files: tolerance and expected output, output of the program, statement."""
     TESTS = "tests"
     """Check whether tests can be read. Files: content of the tests, statement."""
+    CELLS = "cells"
+    """Run the cells of a notebook in order. Files: content, statement."""
+    CASES = "cases"
+    """Run tests against cells, each by itself. Files: content of the cells, content of the tests, statement of the tests."""
     PROBE = "probe"
     """Find the protections that are in effect in a confined process. Files: content, statement."""
 

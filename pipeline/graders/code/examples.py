@@ -1,0 +1,56 @@
+"""Examples of use in a text: `>>> f(2)` and the lines below it, which are what it prints. Pure, in linear time.
+
+An expected output ends at an empty line, at the next example, and at a line that closes a docstring or a fenced block.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+_PROMPT = re.compile(r"([ \t]*)>>> ?(.*)")
+_ENDS = ('"""', "'''", "```", "~~~")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DocExample:
+    """`source`: what is typed. `wanted`: what is printed, empty if nothing is given."""
+
+    source: str
+    wanted: str
+
+    @property
+    def exception(self) -> str | None:
+        """The name of the exception that is expected, or None."""
+        if not self.wanted.startswith("Traceback (most recent call last)"):
+            return None
+        last = self.wanted.splitlines()[-1].partition(":")[0].strip()
+        return last.rpartition(".")[2] if re.fullmatch(r"[\w.]+", last) else ""
+
+
+def examples_in(text: str) -> Iterator[DocExample]:
+    """The examples of a text, in order."""
+    lines = text.split("\n")
+    at = 0
+    while at < len(lines):
+        prompt = _PROMPT.fullmatch(lines[at].rstrip())
+        at += 1
+        if prompt is None:
+            continue
+        indent, typed, wanted = prompt[1], [prompt[2]], []
+        while at < len(lines) and re.match(r"[ \t]*\.\.\.( |$)", lines[at]):
+            typed.append(re.sub(r"^[ \t]*\.\.\. ?", "", lines[at].rstrip(), count=1))
+            at += 1
+        while at < len(lines) and not _ends(lines[at]):
+            wanted.append(lines[at].removeprefix(indent).rstrip())
+            at += 1
+        if at < len(lines) and (mark := _mark_in(lines[at])) and lines[at].partition(mark)[0].strip():
+            wanted.append(lines[at].partition(mark)[0].removeprefix(indent).rstrip())
+        yield DocExample(source="\n".join(typed), wanted="\n".join(wanted))
+
+
+def _ends(line: str) -> bool:
+    return not line.strip() or _PROMPT.fullmatch(line.rstrip()) is not None or _mark_in(line) is not None
+
+
+def _mark_in(line: str) -> str | None:
+    return next((mark for mark in _ENDS if mark in line), None)

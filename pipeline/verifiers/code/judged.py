@@ -1,0 +1,64 @@
+"""How far the tests of a problem judge a step: whether it completes what they call, and what they leave out. Pure."""
+
+import ast
+from collections.abc import Collection, Mapping
+
+from pipeline.verifiers.code.names import Definition, definitions, names_in, reached
+from pipeline.verifiers.code.stated import StatedTests
+from pipeline.verifiers.programs import Program
+from pipeline.verifiers.sentences import in_a_line
+
+MOST_KEPT = 50
+
+
+def defined_by(program: Program) -> Mapping[str, Definition]:
+    """What a program defines at its end."""
+    return definitions(program.trees)
+
+
+def completes(program: Program, tests: StatedTests) -> bool:
+    """Whether the last step of a program defines something that the tests need, and nothing that they need is missing."""
+    defined = defined_by(program)
+    needed = reached(tests.names, defined)
+    return (
+        tests.names <= defined.keys()
+        and not any(each.is_stub for each in needed.values())
+        and any(each.step == len(program.steps) for each in needed.values())
+    )
+
+
+def why_part(program: Program, tests: StatedTests) -> str:
+    """Why these tests prove a part of a step only, in words. Empty: they prove all of it."""
+    cell = program.cell
+    if cell.tree is None or cell.words.strip():
+        return "its words are not looked at"
+    needed = reached(tests.names, defined_by(program)).keys()
+    for node in cell.tree.body:
+        if not _is_looked_at(node, needed):
+            return f"not looked at: {in_a_line(ast.unparse(node), 80)}"
+    return tests.written_in(cell.tree)
+
+
+def kept_assertions(program: Program) -> list[tuple[int, str]]:
+    """Assertions of earlier steps that the last step may break, with the number of their step: those about functions and
+    classes, one of which it defines again."""
+    before, after = definitions(program.up_to(len(program.steps) - 1).trees), defined_by(program)
+    again = {name for name in before if after[name].step == len(program.steps) and before[name].is_fixed}
+    found: list[tuple[int, str]] = []
+    for number, cell in enumerate(program.steps[:-1], start=1):
+        for node in cell.tree.body if again and cell is not None and cell.tree is not None else ():
+            needed = reached(names_in(node), after) if isinstance(node, ast.Assert) else {}
+            if needed.keys() & again and all(each.is_fixed for each in needed.values()):
+                found.append((number, ast.unparse(node)))
+    return found[:MOST_KEPT]
+
+
+def _is_looked_at(node: ast.stmt, needed: Collection[str]) -> bool:
+    match node:
+        case ast.Import() | ast.ImportFrom() | ast.Assert() | ast.Expr(value=ast.Constant()):
+            return True
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+            return name in needed or name == "test" or name.startswith("test_")
+        case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
+            return name in needed
+    return False

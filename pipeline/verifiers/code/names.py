@@ -1,0 +1,132 @@
+"""Which definitions of a program a piece of it reaches, by the names that are written in it. Pure.
+
+Not covered: names that are made while a program runs.
+"""
+
+import ast
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Definition:
+    """A name that a cell defines. `step`: its number from 1, 0 for the problem. `uses`: names in it. `is_fixed`: a function or
+    class, which does not change while a program runs."""
+
+    name: str
+    step: int
+    uses: frozenset[str]
+    is_stub: bool
+    is_fixed: bool
+
+
+def definitions(trees: Sequence[ast.Module | None]) -> Mapping[str, Definition]:
+    """What a program defines at its top level, by name, as it is at the end. `trees`: of the problem and the steps."""
+    found: dict[str, Definition] = {}
+    for step, tree in enumerate(trees):
+        if tree is not None:
+            found.update(_definitions(tree, step))
+    return found
+
+
+@lru_cache(maxsize=4096)
+def _definitions(tree: ast.Module, step: int) -> Mapping[str, Definition]:
+    found: dict[str, Definition] = {}
+    for node in tree.body:
+        uses = names_in(node)
+        for name in _defined(node):
+            stub = isinstance(node, _FUNCTIONS) and is_stub(node)
+            fixed = isinstance(node, (*_FUNCTIONS, ast.ClassDef))
+            found[name] = Definition(name=name, step=step, uses=uses, is_stub=stub, is_fixed=fixed)
+    return found
+
+
+def reached(names: Iterable[str], defined: Mapping[str, Definition]) -> dict[str, Definition]:
+    """The definitions that these names need, directly or not."""
+    found: dict[str, Definition] = {}
+    waiting = list(names)
+    while waiting:
+        name = waiting.pop()
+        if name in defined and name not in found:
+            found[name] = defined[name]
+            waiting.extend(defined[name].uses)
+    return found
+
+
+def names_in(node: ast.AST) -> frozenset[str]:
+    """The names that a piece of a program reads and does not bind in a scope of its own. Raises RecursionError."""
+    match node:
+        case ast.Name(id=name, ctx=ast.Load()):
+            return frozenset({name})
+        case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.Lambda():
+            body = node.body if isinstance(node.body, list) else [node.body]
+            arguments = node.args
+            own = {each.arg for each in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
+            own |= {each.arg for each in (arguments.vararg, arguments.kwarg) if each is not None}
+            inside = _read(body) - own - _bound(body)
+            decorators = [] if isinstance(node, ast.Lambda) else node.decorator_list
+            return inside | _read([*decorators, *arguments.defaults, *(each for each in arguments.kw_defaults if each)])
+        case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
+            return _read(ast.iter_child_nodes(node)) - _bound(node.generators)
+    return _read(ast.iter_child_nodes(node))
+
+
+def _read(nodes: Iterable[ast.AST]) -> frozenset[str]:
+    return frozenset().union(*map(names_in, nodes))
+
+
+def _bound(nodes: Iterable[ast.AST]) -> set[str]:
+    """The names that are bound in the scope of these nodes."""
+    bound: set[str] = set()
+    elsewhere: set[str] = set()
+    waiting = list(nodes)
+    while waiting:
+        node = waiting.pop()
+        match node:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                bound.add(name)
+                continue
+            case ast.Lambda():
+                continue
+            case ast.Name(id=name, ctx=ast.Store() | ast.Del()) | ast.ExceptHandler(name=str(name)):
+                bound.add(name)
+            case ast.Global(names=names) | ast.Nonlocal(names=names):
+                elsewhere.update(names)
+            case _:
+                pass
+        waiting.extend(ast.iter_child_nodes(node))
+    return bound - elsewhere
+
+
+def statement_at(tree: ast.Module, line: int) -> ast.stmt | None:
+    """The statement of the top level that a line belongs to."""
+    return next((node for node in tree.body if node.lineno <= line <= (node.end_lineno or node.lineno)), None)
+
+
+def is_stub(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Whether a function has no body yet: nothing but a docstring, `pass`, `...` or `raise NotImplementedError`."""
+    return all(_does_nothing(node) for node in function.body)
+
+
+def _does_nothing(node: ast.stmt) -> bool:
+    match node:
+        case ast.Pass() | ast.Expr(value=ast.Constant()):
+            return True
+        case ast.Raise(exc=ast.Name(id="NotImplementedError") | ast.Call(func=ast.Name(id="NotImplementedError"))):
+            return True
+    return False
+
+
+def _defined(node: ast.stmt) -> Iterator[str]:
+    """The names that a statement of the top level defines. An import defines none."""
+    if isinstance(node, (*_FUNCTIONS, ast.ClassDef)):
+        yield node.name
+        return
+    for part in ast.walk(node):
+        if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
+            yield part.id
+        elif isinstance(part, (*_FUNCTIONS, ast.ClassDef)):
+            yield part.name

@@ -1,0 +1,78 @@
+"""What makes the outcome of a program depend on more than its text: chance, clocks, files, packages, the interpreter. Pure.
+
+Seen are imports, names and attributes that are written out. A program with any of them has no verdict.
+"""
+
+import ast
+
+MODULES = frozenset(
+    {
+        "__future__", "abc", "array", "ast", "base64", "binascii", "bisect", "calendar", "cmath", "collections", "colorsys",
+        "contextlib", "copy", "csv", "dataclasses", "datetime", "decimal", "difflib", "enum", "fractions", "functools",
+        "graphlib", "hashlib", "heapq", "html", "itertools", "json", "math", "numbers", "operator", "pprint", "queue", "re",
+        "statistics", "string", "struct", "textwrap", "typing", "unicodedata", "zlib",
+    }
+)  # fmt: skip
+"""Modules that compute the same from the same, everywhere."""
+_OF_SYS = frozenset(
+    {"maxsize", "setrecursionlimit", "getrecursionlimit", "float_info", "int_info", "version_info", "stdout", "stderr"}
+)
+_NAMES = frozenset(
+    {
+        "__builtins__", "__import__", "__loader__", "__spec__", "breakpoint", "compile", "delattr", "eval", "exec", "exit",
+        "globals", "hash", "help", "id", "input", "locals", "memoryview", "open", "quit", "setattr", "vars",
+    }
+)  # fmt: skip
+_CLOCKS = frozenset({"now", "today", "utcnow"})
+_DUNDERS = frozenset(
+    {
+        "__name__", "__main__", "__doc__", "__all__", "__version__", "__author__", "__post_init__", "__slots__", "__init__",
+        "__new__", "__str__", "__repr__", "__len__", "__iter__", "__next__", "__contains__", "__getitem__", "__setitem__",
+        "__delitem__", "__call__", "__enter__", "__exit__", "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__",
+        "__hash__", "__bool__", "__add__", "__radd__", "__iadd__", "__sub__", "__rsub__", "__isub__", "__mul__", "__rmul__",
+        "__imul__", "__truediv__", "__rtruediv__", "__floordiv__", "__rfloordiv__", "__mod__", "__rmod__", "__pow__",
+        "__rpow__", "__neg__", "__pos__", "__abs__", "__invert__", "__int__", "__float__", "__index__", "__round__",
+        "__and__", "__or__", "__xor__", "__lshift__", "__rshift__", "__matmul__", "__reversed__", "__format__", "__missing__",
+        "__annotations__",
+    }
+)  # fmt: skip
+_TAMPERS = frozenset(
+    {"f_back", "f_locals", "f_globals", "f_builtins", "tb_frame", "gi_frame", "cr_frame", "func_globals"}
+)
+
+
+def outside(tree: ast.Module) -> str:
+    """What a program depends on, in words. Empty: nothing outside its text."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Import(names=names):
+                modules = [name.name for name in names]
+            case ast.ImportFrom(module=module, level=level):
+                modules = ["." if level else module or "."]
+            case ast.Name(id=name) if name in _NAMES:
+                return f"it uses {name}"
+            case ast.Name(id=name) | ast.FunctionDef(name=name) if _is_strange(name):
+                return f"it uses {name}"
+            case ast.Name(id="AssertionError", ctx=ast.Store()):
+                return "it redefines AssertionError"
+            case ast.Attribute(value=ast.Name(id="sys"), attr=name) if name not in _OF_SYS:
+                return f"it uses sys.{name}"
+            case ast.Attribute(attr=name) if name in _TAMPERS or name in _CLOCKS or _is_strange(name):
+                return f"it uses {name}"
+            case ast.Call(func=ast.Name(id="getattr"), args=[_, name, *_]) if not _is_plain(name):
+                return "it uses getattr"
+            case _:
+                continue
+        for module in modules if isinstance(node, ast.Import | ast.ImportFrom) else ():
+            top = module.partition(".")[0]
+            if top not in MODULES and not (top == "sys" and isinstance(node, ast.Import)):
+                return f"it imports {module}"
+    return ""
+
+
+def _is_strange(name: str) -> bool:
+    return name.startswith("__") and name.endswith("__") and name not in _DUNDERS
+
+
+def _is_plain(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str) and not node.value.startswith("_")

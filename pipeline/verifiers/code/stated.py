@@ -1,0 +1,141 @@
+"""The tests that a problem states: assertions, in its blocks or as lines of its text, and examples of use. Pure."""
+
+import ast
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import lru_cache
+
+from pipeline.graders.code.examples import examples_in
+from pipeline.graders.code.suite import names_used
+from pipeline.verifiers.code.outside import outside
+from pipeline.verifiers.programs import tree_of
+
+MOST_TESTS = 200
+_ASSERTION = re.compile(r"^[ \t]*(?:[-*] +|\d+[.)] +)?`{0,3}(assert\b[^\n]*?)`{0,3}[ \t]*$", re.MULTILINE)
+_EQUATION = re.compile(
+    r"^[ \t]*(?:[-*>] +|\d+[.)] +)?`?(\w+\([^\n]*\))`?[ \t]*(?:==|=>|->|➞|→|# ?=>)[ \t]*`?([^\n`]+?)`?[.;]?[ \t]*$",
+    re.MULTILINE,
+)
+"""A call and its value, as people write them: `f(2) == 4`, `f(2) -> 4`."""
+_DOUBT = re.compile(
+    r"\b(?:should|must|will|expected to|does) (?:not )?(?:fail|raise|break)|"
+    r"\b(?:wrong|failing|incorrect|broken) (?:tests?|assert)|"
+    r"\bnot (?:pass|hold)",
+    re.IGNORECASE,
+)
+_TRIVIAL = frozenset({"0", "1", "2", "10", "None", "True", "False", "Ellipsis"})
+MOST_WORDS = 10_000
+"""Characters of a constant that are looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A test. `wanted`: what an example prints, None for an assertion. `raises`: the exception that it is to raise."""
+
+    source: str
+    wanted: str | None = None
+    raises: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatedTests:
+    """The tests of a problem, and the names that they need of a program."""
+
+    cases: tuple[Case, ...]
+    names: frozenset[str]
+    words: frozenset[str]
+    """The words and numbers in arguments and expected values that tell something."""
+
+    def written_in(self, tree: ast.AST) -> str:
+        """How much of the tests a program writes out, in words. Empty: little. A table of results passes tests, too."""
+        written = self.words & _words_of(_working(tree))
+        many = len(written) > 1 and 2 * len(written) >= len(self.words)
+        return f"it writes out {len(written)} of {len(self.words)} words and numbers of the tests" if many else ""
+
+
+@lru_cache(maxsize=64)
+def stated_tests(problem: str) -> StatedTests | None:
+    """The tests of a problem. None if there are none, or if its words make them doubtful."""
+    if _DOUBT.search(problem):
+        return None
+    cases = [case for case in dict.fromkeys(_cases(problem)) if _is_usable(case)][:MOST_TESTS]
+    if not any(case.wanted or case.wanted is None for case in cases):
+        return None
+    trees = [tree_of(case.source) for case in cases]
+    names = names_used(ast.Module([node for tree in trees for node in tree.body], []))
+    words = {word for tree in trees for word in _words_of(tree)}
+    words |= {word for case in cases for word in _words_in(case.wanted or "")}
+    return StatedTests(cases=tuple(cases), names=names.program, words=frozenset(words)) if names.program else None
+
+
+def _cases(problem: str) -> Iterator[Case]:
+    for example in examples_in(problem):
+        raises = example.exception
+        yield Case(example.source, "" if raises is not None else example.wanted, raises)
+    for match in _ASSERTION.finditer(problem):
+        yield Case(match[1])
+    for match in _EQUATION.finditer(problem):
+        if _is_plain_call(match[1]) and any(True for _ in _literal(match[2])):
+            yield Case(match[1], match[2])
+
+
+def _is_plain_call(source: str) -> bool:
+    """Whether a source calls a function with values that are written out."""
+    try:
+        node = ast.parse(source, mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and all(any(True for _ in _literal(each)) for each in node.args)
+    )
+
+
+def _literal(node: str | ast.expr) -> Iterator[object]:
+    """The value that is written out, if it is one."""
+    with suppress(ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        yield ast.literal_eval(node)
+
+
+def _is_usable(case: Case) -> bool:
+    if case.raises == "":
+        return False
+    try:
+        tree = tree_of(case.source)
+    except SyntaxError:
+        return False
+    return bool(tree.body) and not outside(tree)
+
+
+def _working(tree: ast.AST) -> ast.AST:
+    """A program without its docstrings and assertions, which may quote tests."""
+    copied = ast.parse(ast.unparse(tree))
+    _Working().visit(copied)
+    return copied
+
+
+class _Working(ast.NodeTransformer):
+    """Leaves docstrings and assertions out."""
+
+    def visit_Expr(self, node: ast.Expr) -> ast.AST | None:
+        return None if isinstance(node.value, ast.Constant) else self.generic_visit(node)
+
+    def visit_Assert(self, node: ast.Assert) -> None:
+        return None
+
+
+def _words_of(tree: ast.AST) -> set[str]:
+    """The words and numbers in the constants of a program."""
+    return {
+        word
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant)
+        for word in _words_in(str(node.value)[:MOST_WORDS])
+    }
+
+
+def _words_in(text: str) -> set[str]:
+    return {word for word in re.findall(r"\w+", text) if word not in _TRIVIAL}

@@ -1,0 +1,252 @@
+"""The verifier `code`: a step of Python is refuted if it raises or fails a test, and holds if it passes the problem's tests.
+
+What a step's own process states may refute it, and never proves it: only tests of the problem do, and they run in a process of
+their own. Tests that steps write prove a part, because whoever writes a function wrongly may write its tests wrongly.
+"""
+
+import ast
+import sys
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+
+from pipeline.verifiers.base import UNKNOWN, Covers, Finding, StepInContext, StepVerdict, Verifier
+from pipeline.verifiers.code.failures import DOUBTFUL, is_unfinished, why_blamed, why_doubtful, why_of_another
+from pipeline.verifiers.code.judged import completes, kept_assertions, why_part
+from pipeline.verifiers.code.outside import outside
+from pipeline.verifiers.code.sandboxed import NoOutcome, Outcome, Sandbox
+from pipeline.verifiers.code.stated import Case, StatedTests, stated_tests
+from pipeline.verifiers.programs import NotProgram, Program, program_of
+from pipeline.verifiers.sentences import in_a_line
+from pipeline.verifiers.settings import CodeConfig
+
+_LONGEST = 600
+_CACHED = 512
+
+
+class Code(Verifier):
+    """Steps that are Python functions or cells of a notebook, run in the sandbox of `grader=code`."""
+
+    Config = CodeConfig
+    settings: CodeConfig
+
+    def __init__(self, settings: CodeConfig) -> None:
+        super().__init__(settings)
+        self._sandbox = Sandbox(settings)
+        # The same runs are needed again for the next step of a chain.
+        self._judged = lru_cache(_CACHED)(self._sandbox.judge)
+
+    @classmethod
+    def inputs(cls, settings: CodeConfig) -> dict[str, str]:
+        """The version of Python, on which the outcome of a program may depend."""
+        return {"python": ".".join(map(str, sys.version_info[:2]))}
+
+    def verify(self, step: StepInContext) -> Finding:
+        if len(step.step) > self.settings.most_characters or not step.step.strip():
+            return UNKNOWN
+        try:
+            program = program_of(step)
+            return UNKNOWN if program is None else self._finding(program)
+        except NotProgram as reason:
+            return _unknown(f"not read: {reason}")
+        except NoOutcome as reason:
+            return _unknown(str(reason))
+        except RecursionError:
+            return _unknown("too deep to be looked at")
+
+    def _finding(self, program: Program) -> Finding:
+        for number, cell in enumerate((program.given, *program.steps)):
+            if cell is not None and cell.tree is not None and (reason := outside(cell.tree)):
+                return _unknown(f"{_whose(number, program)} depends on more than its text: {reason}")
+        for number, cell in enumerate(program.steps[:-1], start=1):
+            if cell is not None and cell.tree is None:
+                return _unknown(f"step {number} goes wrong before it: {cell.mistake}")
+        if program.cell.tree is None:
+            said = _MEANT_SYNTAX if program.given.tree is None else ""
+            return _unknown(said) if said else _refuted(program.cell.mistake)
+        tests = stated_tests(program.problem)
+        cells = _Cells(program)
+        kept = [[] if number == 0 else kept_assertions(program.up_to(number)) for number in cells.numbers]
+        again = [[source for _, source in each] for each in kept]
+        outcome = self._sandbox.run(cells.sources, again, cells.given)
+        at = outcome.stated.get("cell")
+        if isinstance(at, int) and at < cells.own:
+            said = _again(outcome, kept[at]) if "again" in outcome.stated else _said(outcome, program, at, cells)
+            return _unknown(f"{cells.whose(at)} goes wrong before it: {said}")
+        if tests is not None and (earlier := self._first_failing(program, tests)):
+            return _unknown(earlier)
+        if "again" in outcome.stated:
+            return _broken(outcome, program, kept[-1])
+        if isinstance(at, int):
+            return self._failed(outcome, program, cells)
+        finding = self._by_problem(program, tests) if tests is not None else None
+        return finding or _by_itself(outcome, program)
+
+    def _failed(self, outcome: Outcome, program: Program, cells: "_Cells") -> Finding:
+        said = _said(outcome, program, cells.own, cells)
+        doubt = why_doubtful(outcome, program) or why_of_another(outcome, program, cells.own)
+        return _unknown(f"{said}; but {doubt}") if doubt else _refuted(said)
+
+    def _first_failing(self, program: Program, tests: StatedTests) -> str:
+        """Which step before the last one fails a test of the problem, in words. Empty: none."""
+        for number in range(1, len(program.steps)):
+            before = program.up_to(number)
+            if before.steps[-1] is None or not completes(before, tests):
+                continue
+            outcome = self._judged(tuple(_Cells(before).sources), tests.cases)
+            if outcome.has("case") or outcome.has("ended"):
+                return f"step {number} goes wrong before it: {_failure(outcome, tests)}"
+        return ""
+
+    def _by_problem(self, program: Program, tests: StatedTests) -> Finding | None:
+        """What the tests of the problem say of a step. None: nothing."""
+        if not completes(program, tests):
+            return None
+        outcome = self._judged(tuple(_Cells(program).sources), tests.cases)
+        if outcome.has("ended"):
+            return _unknown("the program ends its process in a test")
+        if "case" in outcome.stated:
+            said = _failure(outcome, tests)
+            doubt = self._why_not_failed(outcome, program, tests)
+            return _unknown(f"{said}; but {doubt}") if doubt else _refuted(said)
+        passed = outcome.number("passed")
+        if not passed:
+            return None
+        part = why_part(program, tests) or self._why_weak(outcome)
+        said = f"passes {_count(passed)} of the problem"
+        if part:
+            return _found(StepVerdict.HOLDS, f"{said}; {part}")
+        return _found(StepVerdict.HOLDS, said, Covers.WHOLE)
+
+    def _why_not_failed(self, outcome: Outcome, program: Program, tests: StatedTests) -> str:
+        """Why a test of the problem that fails does not refute a step. Empty: it does."""
+        if "doubt" in outcome.stated:
+            return outcome.text("doubt") or "an exception was expected"
+        if outcome.has("objects"):
+            return "objects of the program take part in the tests"
+        if outcome.text("error") in DOUBTFUL:
+            return f"{outcome.text('error')} may be the machine's, or meant"
+        if is_unfinished(program):
+            return "the step's words say that it is not finished"
+        return why_doubtful(Outcome({"text": outcome.text("text")}), program) or why_blamed(tests.names, program)
+
+    def _why_weak(self, outcome: Outcome) -> str:
+        """Why passed tests do not prove a function. Empty: they do."""
+        least = self.settings.least_tests
+        if outcome.has("objects"):
+            return "objects of the program take part in them"
+        if outcome.number("counted") < least or outcome.number("distinct") < min(2, least):
+            return f"too few to prove it: {outcome.number('distinct')} different values in {_count(outcome.number('counted'))}"
+        return ""
+
+
+_MEANT_SYNTAX = "the problem's own code is not read"
+
+
+def _broken(outcome: Outcome, program: Program, kept: Sequence[tuple[int, str]]) -> Finding:
+    """The finding on a step after which an assertion of an earlier one fails, which passed before."""
+    said, doubt = _again(outcome, kept), why_doubtful(outcome, program)
+    return _unknown(f"{said}; but {doubt}") if doubt else _refuted(said)
+
+
+def _again(outcome: Outcome, kept: Sequence[tuple[int, str]]) -> str:
+    """Which assertion of an earlier step fails, in words."""
+    number = outcome.number("again")
+    step, source = kept[number] if 0 <= number < len(kept) else (0, "an assertion")
+    return f"{source} of step {step} fails after it{_value_of(outcome)}"
+
+
+def _value_of(outcome: Outcome) -> str:
+    return f": {outcome.text('shown')} is {outcome.text('value')}" if outcome.has("shown") else ""
+
+
+class _Cells:
+    """The cells of a run: what the problem gives, and those of the steps that have some."""
+
+    def __init__(self, program: Program) -> None:
+        given = program.given.source if program.given.tree is not None else ""
+        numbered = [(0, given)] if given.strip() else []
+        numbered += [(number, cell.source) for number, cell in enumerate(program.steps, start=1) if cell is not None]
+        self.numbers = [number for number, _ in numbered]
+        self.sources = [source for _, source in numbered]
+        self.own = len(numbered) - 1
+        self.given = self.numbers.count(0)
+
+    def whose(self, cell: int) -> str:
+        """Whose a cell of the run is."""
+        number = self.numbers[cell] if 0 <= cell < len(self.numbers) else 0
+        return f"step {number}" if number else "the problem's own code"
+
+
+def _by_itself(outcome: Outcome, program: Program) -> Finding:
+    """What the tests that a step writes say of it, all of which pass."""
+    tree = program.cell.tree
+    asserts = sum(isinstance(node, ast.Assert) for node in _run_at_once(tree)) if tree is not None else 0
+    tests = asserts + max(0, outcome.number("tests"))
+    if not tests:
+        return _unknown("runs without an error, and nothing tests it")
+    return _found(StepVerdict.HOLDS, f"passes {_count(tests)} of its own")
+
+
+def _run_at_once(tree: ast.Module) -> Iterator[ast.AST]:
+    return (node for node in tree.body if isinstance(node, ast.Assert))
+
+
+def _said(outcome: Outcome, program: Program, cell: int, cells: _Cells) -> str:
+    """What goes wrong in a cell, in words."""
+    error, text, value = outcome.text("error"), outcome.text("text"), outcome.text("value")
+    raised = f"{error}: {text}" if text else error
+    if outcome.has("test"):
+        shown = outcome.text("test")
+        if outcome.has("shown"):
+            return f"its own test {shown} fails{_value_of(outcome)}"
+        if error:
+            return f"its own test {shown} raises {raised}"
+        return f"its own test {shown} gives {value or 'nothing'}, not {outcome.text('wanted')}"
+    place = outcome.stated.get("of")
+    line = _line(cells.sources, place if isinstance(place, int) else cell, outcome.number("line"))
+    if error == "AssertionError" and line.startswith("assert"):
+        return f"{line} fails{_value_of(outcome)}"
+    return f"{raised}, at `{line}`" if line else raised
+
+
+def _line(sources: Sequence[str], cell: int, number: int) -> str:
+    lines = sources[cell].split("\n") if 0 <= cell < len(sources) else []
+    return in_a_line(lines[number - 1]) if 0 < number <= len(lines) else ""
+
+
+def _failure(outcome: Outcome, tests: StatedTests) -> str:
+    """A test of the problem that fails, in words."""
+    number = outcome.number("case")
+    case = tests.cases[number] if 0 <= number < len(tests.cases) else Case("")
+    said = f"the problem's test {in_a_line(case.source)}"
+    if outcome.has("ended"):
+        return f"{said} ends the program"
+    if error := outcome.text("error"):
+        return f"{said} raises {error}: {outcome.text('text')}"
+    if case.wanted:
+        return f"{said} gives {outcome.text('value')}, not {in_a_line(case.wanted)}"
+    return f"{said} fails: " + (
+        f"{outcome.text('shown')} is {outcome.text('value')}" if outcome.has("shown") else "it is false"
+    )
+
+
+def _whose(number: int, program: Program) -> str:
+    if number == len(program.steps):
+        return "the program"
+    return f"step {number}" if number else "the problem's own code"
+
+
+def _count(tests: int) -> str:
+    return f"{tests} test" if tests == 1 else f"{tests} tests"
+
+
+def _refuted(evidence: str) -> Finding:
+    return _found(StepVerdict.REFUTED, evidence)
+
+
+def _unknown(evidence: str) -> Finding:
+    return _found(StepVerdict.UNKNOWN, evidence)
+
+
+def _found(verdict: StepVerdict, evidence: str, covers: Covers = Covers.PART) -> Finding:
+    return Finding(verdict=verdict, evidence=in_a_line(evidence, _LONGEST), covers=covers)

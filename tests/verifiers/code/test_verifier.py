@@ -1,0 +1,210 @@
+"""The verifier `code`: whose tests say what, what refutes a step, and what is only doubted."""
+
+import pytest
+
+from pipeline.verifiers.base import Covers, Finding, StepInContext, StepVerdict
+from pipeline.verifiers.code.verifier import Code
+from pipeline.verifiers.registry import verifier_for
+from pipeline.verifiers.settings import CodeConfig
+from tests.verifiers.programs.generated import fenced, known_steps
+
+ASSERTS = "Write a function.\nassert square(3) == 9\nassert square(-4) == 16\n- `assert square(7) == 49`\nassert square(0) == 0"
+EXAMPLES = '''def square(x):
+    """The square of a number.
+
+    >>> square(3)
+    9
+    >>> square(-4)
+    16
+    >>> square(7)
+    49
+    """
+'''
+RIGHT = "def square(x):\n    return x * x"
+WRONG = "def square(x):\n    return x + x"
+
+
+@pytest.fixture(scope="module")
+def code() -> Code:
+    return Code(CodeConfig())
+
+
+def said(code: Code, step: str, *earlier: str, problem: str = "") -> Finding:
+    """What is said of a block of Python after others."""
+    return code.verify(StepInContext(problem=problem, earlier=tuple(map(fenced, earlier)), step=fenced(step)))
+
+
+@pytest.mark.parametrize("problem", [ASSERTS, EXAMPLES, fenced(EXAMPLES, "Complete this:")])
+def test_tests_of_the_problem_judge_the_step_that_completes_a_function(code: Code, problem: str) -> None:
+    found = said(code, RIGHT, problem=problem)
+    assert (found.verdict, found.covers) == (StepVerdict.HOLDS, Covers.WHOLE), found
+    found = said(code, WRONG, problem=problem)
+    assert found.verdict is StepVerdict.REFUTED
+    assert "square(3)" in found.evidence
+    assert "6" in found.evidence
+    assert said(code, "def other(x):\n    return 1", problem=problem).verdict is StepVerdict.UNKNOWN
+
+
+def test_known_steps_get_no_wrong_verdict(code: Code) -> None:
+    for known in known_steps(42, 7):
+        found = code.verify(known.step)
+        if known.passes:
+            covers = Covers.WHOLE if known.proved else Covers.PART
+            assert (found.verdict, found.covers) == (StepVerdict.HOLDS, covers), (known, found)
+        else:
+            assert found.verdict is not StepVerdict.HOLDS, (known, found)
+
+
+def test_nothing_but_the_whole_is_whole(code: Code) -> None:
+    for text in (
+        fenced(RIGHT, "This squares a number."),
+        fenced(f"{RIGHT}\nprint(square(2))"),
+        fenced(f"{RIGHT}\ndef cube(x):\n    return x"),
+        fenced("def square(x):\n    return {3: 9, -4: 16, 7: 49, 0: 0}[x]"),
+    ):
+        found = code.verify(StepInContext(problem=ASSERTS, earlier=(), step=text))
+        assert (found.verdict, found.covers) == (StepVerdict.HOLDS, Covers.PART), (text, found)
+    few = said(code, RIGHT, problem="assert square(3) == 9\nassert square(2) == 4")
+    assert (few.verdict, few.covers) == (StepVerdict.HOLDS, Covers.PART)
+    same = said(code, "def one(x):\n    return 1", problem="assert one(3) == 1\nassert one(2) == 1\nassert one(5) == 1")
+    assert same.covers is Covers.PART
+    enough = verifier_for(CodeConfig(least_tests=2))
+    step = StepInContext(problem="assert square(3) == 9\nassert square(5) == 25", earlier=(), step=fenced(RIGHT))
+    assert enough.verify(step).covers is Covers.WHOLE
+
+
+def test_what_objects_of_a_program_decide_proves_a_part(code: Code) -> None:
+    truth = "class Truth:\n    def __bool__(self):\n        return True\ndef is_square(n):\n    return Truth()"
+    found = said(code, f"{RIGHT}\n{truth}", problem=f"{ASSERTS}\nassert is_square(7)")
+    assert (found.verdict, found.covers) == (StepVerdict.HOLDS, Covers.PART), found
+    asked = "assert ordered([3, 1]) == [1, 3]\nassert ordered([5, 4]) == [4, 5]\nassert ordered([9, 7, 8]) == [7, 8, 9]"
+    assert said(code, "def ordered(xs):\n    return sorted(xs)", problem=asked).covers is Covers.WHOLE
+    changed = said(code, "def ordered(xs):\n    xs.sort()\n    return xs", problem=asked)
+    assert (changed.verdict, changed.covers) == (StepVerdict.HOLDS, Covers.PART), changed
+
+
+@pytest.mark.parametrize(
+    ("source", "evidence"),
+    [
+        ("assert 1 + 1 == 3", "assert 1 + 1 == 3 fails: 1 + 1 is 2"),
+        ("xs = [1, 2]\nxs[5]", "IndexError: list index out of range, at `xs[5]`"),
+        ("total = subtotal + 1", "NameError: name 'subtotal' is not defined, at `total = subtotal + 1`"),
+        ("def f(x):\n    return x.y\nf(3)", "AttributeError: 'int' object has no attribute 'y', at `return x.y`"),
+        ("x = (1,", "SyntaxError: '(' was never closed (line 1)"),
+        ('def f(x):\n    """\n    >>> f(2)\n    4\n    """\n    return x', "its own test f(2) gives 2, not 4"),
+        ("def f():\n    return 2\ndef test_f():\n    assert f() == 3", "its own test test_f() fails: f() is 2"),
+    ],
+)
+def test_a_cell_that_goes_wrong_is_refuted(code: Code, source: str, evidence: str) -> None:
+    found = said(code, source, "import math")
+    assert (found.verdict, found.evidence) == (StepVerdict.REFUTED, evidence)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import numpy\nassert numpy.zeros(1) == 1",
+        "open('data.csv')",
+        "x = int(input())",
+        "import random\nassert random.random() > 2",
+        "import time\nassert time.time() == 0",
+        "from datetime import datetime\nassert datetime.now() is None",
+        "raise SystemExit(1)",
+        "raise NotImplementedError",
+        "def f(n):\n    return f(n + 1)\nf(0)",
+        "x = 'a' * 10 ** 10",
+        "assert 0.1 + 0.2 == 0.3",
+        "y = math.sqrt(2)",
+        "1 / 0  # this raises an error",
+        "%matplotlib inline\nx = (",
+        "    total += 1\nreturn total",
+        "print 'hello'",
+        "else:\n    x = 1",
+        "x = [1, 2, ...\n...\n]",
+    ],
+)  # fmt: skip
+def test_what_may_be_right_elsewhere_is_unknown(code: Code, source: str) -> None:
+    found = said(code, source)
+    assert found.verdict is StepVerdict.UNKNOWN, found
+
+
+def test_words_may_mean_a_failure_or_give_a_name(code: Code) -> None:
+    for words in ("This raises an error:", "The wrong way is", "First attempt:"):
+        step = StepInContext(problem="", earlier=(), step=fenced("1 / 0", words))
+        assert code.verify(step).verdict is StepVerdict.UNKNOWN
+    given = StepInContext(problem="Let nums be a list.", earlier=(), step=fenced("nums[0]"))
+    assert code.verify(given).verdict is StepVerdict.UNKNOWN
+
+
+def test_the_first_failing_step_is_refuted_and_no_later_one(code: Code) -> None:
+    steps = ("a = [1]", "a[3]", "b = 1", "a[4]")
+    verdicts = [said(code, step, *steps[:at]).verdict for at, step in enumerate(steps)]
+    assert verdicts == [StepVerdict.UNKNOWN, StepVerdict.REFUTED, StepVerdict.UNKNOWN, StepVerdict.UNKNOWN]
+    later = said(code, "undefined_name", WRONG, problem=ASSERTS)
+    assert later.verdict is StepVerdict.UNKNOWN
+    assert later.evidence.startswith("step 1 goes wrong before it: the problem's test")
+    broken = said(code, "undefined_name", f"{RIGHT}\nassert square(3) == 9", WRONG)
+    assert broken.evidence.startswith("step 2 goes wrong before it: "), broken
+    documented = 'def f(x):\n    """\n    >>> f(2)\n    4\n    """\n    return x'
+    assert (
+        said(code, "undefined_name", documented).evidence
+        == "step 1 goes wrong before it: its own test f(2) gives 2, not 4"
+    )
+    rounded = documented.replace("4\n", "2.001\n")
+    assert said(code, "undefined_name", rounded).verdict is StepVerdict.REFUTED
+    syntax = said(code, "x = 1", "x = (")
+    assert syntax.verdict is StepVerdict.UNKNOWN
+
+
+def test_a_step_is_not_blamed_for_what_an_earlier_one_defines(code: Code) -> None:
+    helper = "def double(x):\n    return x * 3"
+    found = said(code, "def square(x):\n    return double(x) * x // 2", helper, problem=ASSERTS)
+    assert found.verdict is StepVerdict.UNKNOWN
+    assert found.evidence.endswith("but step 1 defines double")
+    assert said(code, "assert double(2) == 4", helper).verdict is StepVerdict.UNKNOWN
+    assert said(code, "double('a', 2)", helper).verdict is StepVerdict.REFUTED
+    assert said(code, "double(None)", helper).verdict is StepVerdict.UNKNOWN
+
+
+def test_a_step_that_breaks_a_test_of_an_earlier_one_is_refuted(code: Code) -> None:
+    tested = f"{RIGHT}\nassert square(3) == 9"
+    found = said(code, WRONG, tested)
+    assert (found.verdict, found.evidence) == (
+        StepVerdict.REFUTED, "assert square(3) == 9 of step 1 fails after it: square(3) is 6"
+    )  # fmt: skip
+    assert said(code, "def square(x, y):\n    return x * y", tested).verdict is StepVerdict.UNKNOWN
+    assert said(code, "x = 2", "x = 1\nassert x == 1").verdict is StepVerdict.UNKNOWN
+    assert said(code, "def square(x):\n    return x ** 2", tested).verdict is StepVerdict.UNKNOWN
+
+
+def test_a_function_without_a_body_is_not_judged(code: Code) -> None:
+    for body in ("pass", "...", "raise NotImplementedError", '"""To do."""'):
+        assert said(code, f"def square(x):\n    {body}", problem=ASSERTS).verdict is StepVerdict.UNKNOWN
+    assert (
+        said(code, "# TODO: negative numbers\ndef square(x):\n    return 9", problem=ASSERTS).verdict
+        is StepVerdict.UNKNOWN
+    )
+
+
+def test_tests_that_the_problem_doubts_are_not_used(code: Code) -> None:
+    found = said(code, WRONG, problem=f"One of these tests should fail.\n{ASSERTS}")
+    assert found.verdict is StepVerdict.UNKNOWN
+
+
+def test_a_step_that_is_python_as_a_whole_is_a_cell(code: Code) -> None:
+    def of(step: str) -> Finding:
+        return code.verify(StepInContext(problem=ASSERTS, earlier=(), step=step))
+
+    assert of(RIGHT).covers is Covers.WHOLE
+    assert of(WRONG).verdict is StepVerdict.REFUTED
+    for text in ("x = 5", "So the answer is 4.", "y = z + 2", "import this into Excel"):
+        assert of(text) == Finding(verdict=StepVerdict.UNKNOWN)
+
+
+def test_equal_steps_get_equal_findings(code: Code) -> None:
+    steps = [known.step for known in known_steps(12, 3)]
+    first = [code.verify(step) for step in steps]
+    assert [code.verify(step) for step in reversed(steps)] == first[::-1]
+    assert [Code(CodeConfig()).verify(step) for step in steps[:2]] == first[:2]
+    sets = said(code, "assert list({'a', 'b', 'c'}) == []")
+    assert sets == said(Code(CodeConfig()), "assert list({'a', 'b', 'c'}) == []")
