@@ -18,6 +18,7 @@ VERIFIERS: "Registry[type[Verifier]]" = Registry(
         "arithmetic": "pipeline.verifiers.arithmetic.verifier:Arithmetic pipeline.verifiers.settings:ArithmeticConfig",
         "algebra": "pipeline.verifiers.algebra.verifier:Algebra pipeline.verifiers.settings:AlgebraConfig",
         "z3": "pipeline.verifiers.z3.verifier:Z3 pipeline.verifiers.settings:Z3Config",
+        "coq": "pipeline.verifiers.coq.verifier:Coq pipeline.verifiers.settings:CoqConfig",
         "facts": "pipeline.verifiers.facts.verifier:Facts pipeline.verifiers.settings:FactsConfig",
     },
     needs=("Config", "verify"),
@@ -50,3 +51,9 @@ def warnings_of(settings: VerifierConfig) -> Sequence[str]:
     """`Verifier.warnings` of the verifier that the settings name. A plug-in may lack it."""
     found: Any = getattr(VERIFIERS.load(settings.kind), "warnings", None)
     return () if found is None else list(found(complete_settings(settings, VERIFIERS)))
+
+
+def missing_for(settings: VerifierConfig) -> str:
+    """`Verifier.missing` of the verifier that the settings name. A plug-in may lack it."""
+    found: Any = getattr(VERIFIERS.load(settings.kind), "missing", None)
+    return "" if found is None else str(found(complete_settings(settings, VERIFIERS)))

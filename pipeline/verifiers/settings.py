@@ -43,6 +43,20 @@ class Z3Config(VerifierConfig):
 
 
 @dataclass(kw_only=True, slots=True)
+class CoqConfig(VerifierConfig):
+    """Steps in Coq, which reads a chain as one proof script."""
+
+    kind: Annotated[str, BY_GROUP] = "coq"
+    deadline_seconds: Annotated[float, Range(gt=0, le=3600)] = 60.0
+    memory_mib: Annotated[int, Ge(256)] = 2048
+    sentence_seconds: Annotated[float, Range(gt=0, le=3600)] = 5.0
+    """Seconds for a sentence. A step with a longer one is unknown, and those after it."""
+    ignore_words: bool = False
+    """Words around a step's sentences, and before it, say nothing that it needs. false: where there are such words, a step that
+    Coq rejects is unknown."""
+
+
+@dataclass(kw_only=True, slots=True)
 class FactsConfig(VerifierConfig):
     """Claims of facts, looked up in a table."""
 
