@@ -45,6 +45,7 @@ from tests.bench.straightforward.against import straightforward
 from tests.bench.sweep import sweep
 from tests.bench.tiny import tiny
 from tests.bench.verify_arithmetic import verify_arithmetic
+from tests.bench.verify_coq import verify_coq
 from tests.bench.verify_facts import verify_facts
 from tests.bench.verify_z3 import verify_z3
 
@@ -57,6 +58,7 @@ OTHERS: dict[str, Callable[[], None]] = {
     "grading": grading,
     "verify-arithmetic": verify_arithmetic,
     "verify-z3": verify_z3,
+    "verify-coq": verify_coq,
     "verify-facts": verify_facts,
     "programs": programs,
     "store": store,

@@ -167,7 +167,7 @@ def test_what_a_problem_may_say_and_a_step_may_not() -> None:
             "From Coq Require Import ZArith.",
             "Variable x : nat.",
         ),
-        *("Lemma a : True with b : True.", "fix f 1.", "Import ListNotations.", "Local Open Scope nat_scope."),
+        *("Lemma a : True with b : True.", "Import ListNotations.", "Local Open Scope nat_scope."),
     ):
         assert not read(text, given=True).refusal, text
         assert read(text).refusal, text

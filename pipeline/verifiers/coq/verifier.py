@@ -21,6 +21,9 @@ _LONGEST = 600
 _CLAIMS = frozenset({Effect.TACTIC, Effect.END})
 _UNMOVED = frozenset({"exfalso", "elimtype", "contradict"})
 """Tactics that put a goal that nothing makes true in the place of another, and so do not add one."""
+_UNFOUND = "was not found in the current environment"
+_LONG_WORD = 3
+"""Letters. Variables have fewer, as a rule."""
 _VERBS = {Outcome.REJECTED: "rejects", Outcome.SHADOWS: "is not given", Outcome.FAILED: "does not decide"}
 
 
@@ -111,7 +114,7 @@ class Coq(Verifier):
 
     def _doubt(self, script: Script, rejected: Ran) -> str:
         """Why a sentence that Coq rejects does not refute its step."""
-        if rejected.is_syntax and not script.is_fenced:
+        if not script.is_fenced and (rejected.is_syntax or may_be_words(rejected)):
             return "the step may be words"
         if self.settings.ignore_words:
             return ""
@@ -140,6 +143,14 @@ class Coq(Verifier):
         after = self._sessions.goals()
         most = before - any(script_word in each.sentence.words for each in script.own for script_word in _UNMOVED)
         return "" if after is not None and after <= most else unproved
+
+
+def may_be_words(rejected: Ran) -> bool:
+    """Whether a sentence without any sign of Coq may be meant in English: "exists the one.", "apply induction."."""
+    tokens = rejected.command.sentence.tokens
+    if not all(each.isalpha() and each.isascii() for each in tokens):
+        return False
+    return _UNFOUND in rejected.why or sum(len(each) >= _LONG_WORD for each in tokens[1:]) > 1
 
 
 def _states(command: Command) -> bool:
