@@ -19,6 +19,9 @@ VERIFIERS: "Registry[type[Verifier]]" = Registry(
         "algebra": "pipeline.verifiers.algebra.verifier:Algebra pipeline.verifiers.settings:AlgebraConfig",
         "z3": "pipeline.verifiers.z3.verifier:Z3 pipeline.verifiers.settings:Z3Config",
         "coq": "pipeline.verifiers.coq.verifier:Coq pipeline.verifiers.settings:CoqConfig",
+        "proof_server": (
+            "pipeline.verifiers.proof_server.verifier:ProofServer pipeline.verifiers.settings:ProofServerConfig"
+        ),
         "facts": "pipeline.verifiers.facts.verifier:Facts pipeline.verifiers.settings:FactsConfig",
     },
     needs=("Config", "verify"),
