@@ -1,4 +1,4 @@
-"""The verifier coq: verdicts on generated chains against `coqc`, which compiles each as a file; hostile steps; sentences a second."""
+"""The verifier coq: verdicts on generated chains against `coqc`, which compiles each as a file; hostile steps; speed."""
 
 import time
 from collections import Counter
@@ -26,7 +26,7 @@ MOST_SHOWN = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Judged:
-    """A step of a chain, from 0, its finding, the seconds by the clock, and the first step that `coqc` rejects, None for none."""
+    """A step of a chain, from 0, its finding, seconds by the clock, and the first step that `coqc` rejects, None for none."""
 
     chain: Chain
     at: int
@@ -114,7 +114,7 @@ def _print_bars(judged: Sequence[_Judged], decided: int) -> None:
         (not Path(CANARY).exists(), "no hostile step has written a file"),
         (
             speed >= LEAST_SENTENCES,
-            f"{speed:.0f} sentences of steps a second (asked: {LEAST_SENTENCES:g}), problems and libraries included; a step takes "
+            f"{speed:.0f} sentences of steps a second (asked: {LEAST_SENTENCES:g}), libraries included; a step takes "
             f"{1000 * quantile(seconds, 0.5):.1f} ms, p95 {1000 * quantile(seconds, 0.95):.0f} ms by the clock",
         ),
     ):

@@ -14,7 +14,7 @@ from pipeline.verifiers.base import UNKNOWN, Covers, Finding, StepInContext, Ste
 from pipeline.verifiers.coq import toplevel
 from pipeline.verifiers.coq.commands import Command, Effect
 from pipeline.verifiers.coq.lexer import sentences
-from pipeline.verifiers.coq.session import Outcome, Session
+from pipeline.verifiers.coq.session import Ended, Outcome, Session
 from pipeline.verifiers.coq.verifier import Coq
 from pipeline.verifiers.registry import inputs_of, missing_for
 from pipeline.verifiers.settings import CoqConfig
@@ -204,7 +204,7 @@ def test_a_toplevel_cannot_write_and_leaves_nothing(tmp_path: Path, monkeypatch:
     made = toplevel.Toplevel(path, 1024)
     pid = made._process.pid
     assert os.listdir(tmp_path) == []
-    with contextlib.suppress(toplevel.Ended):
+    with contextlib.suppress(Ended):
         made.ask(f'Redirect "{tmp_path}/out" Print nat.', 5.0)
     written = [file for file in tmp_path.iterdir() if file.stat().st_size]
     made.close()

@@ -350,7 +350,7 @@ def test_errors_do_not_depend_on_what_was_asked_before() -> None:
 
 
 class Recorded:
-    """A toplevel that accepts all but what it is told, and counts. `ends`: a sentence at which it ends."""
+    """A toplevel that accepts all but one sentence, and notes what it is asked. `ends`: a sentence at which it ends."""
 
     def __init__(self, rejects: str = "bad.", ends: str = "end.") -> None:
         self.state = 1

@@ -11,7 +11,15 @@ from pipeline.core.errors import PluginError, UsageError
 from pipeline.core.registry import GivenObject
 from pipeline.verifiers.base import UNKNOWN, Covers, Finding, StepInContext, StepVerdict, Verifier, wrong_finding
 from pipeline.verifiers.registry import VERIFIERS, verifier_for, verifier_named
-from pipeline.verifiers.settings import AlgebraConfig, ArithmeticConfig, FactsConfig, Z3Config
+from pipeline.verifiers.settings import (
+    AlgebraConfig,
+    ArithmeticConfig,
+    CoqConfig,
+    FactsConfig,
+    ProofServerConfig,
+    Z3Config,
+)
+from tests.verifiers.steps import ASKED
 
 STEP = StepInContext(problem="What is 3 + 5?", earlier=(), step="3 + 5 = 9")
 
@@ -21,9 +29,11 @@ def test_built_in_verifiers() -> None:
         "arithmetic": ArithmeticConfig,
         "algebra": AlgebraConfig,
         "z3": Z3Config,
+        "coq": CoqConfig,
+        "proof_server": ProofServerConfig,
         "facts": FactsConfig,
     }
-    for name in VERIFIERS.ours:
+    for name in ASKED:
         made = verifier_named(name)
         assert made.settings.kind == name
         assert made.verify(STEP) == verifier_for(made.settings).verify(STEP)

@@ -1,4 +1,4 @@
-"""What a Kimina Lean Server says of texts: requests and answers of `POST /api/check`, which carry the messages of Lean's REPL. Pure.
+"""Requests to a Kimina Lean Server, `POST /api/check`, and its answers, which carry messages of Lean's REPL. Pure.
 
 {"snippets": [{"id": "0", "code": "example : 1 = 2 := rfl"}], "timeout": 30}
 {"results": [{"id": "0", "time": 0.1, "response": {"env": 0, "messages": [{"severity": "error", "data": "..."}]}}]}
@@ -40,7 +40,7 @@ def request(texts: Sequence[str], seconds: int) -> bytes:
 
 
 def answer(content: bytes, texts: int) -> list[Checked]:
-    """The answers on so many texts, in their order. Raises BadAnswer."""
+    """The answers on `texts` texts, in their order. Raises BadAnswer."""
     try:
         said = json.loads(content)
     except (ValueError, RecursionError) as error:

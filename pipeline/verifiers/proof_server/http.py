@@ -1,4 +1,4 @@
-"""HTTP to a proof server: the only module that asks it. A server that is not reachable, fails or is busy is asked again a little later.
+"""HTTP to a proof server. One that is not reachable, fails or is busy is asked again a little later.
 
 Covered: limits of time and of the size of an answer; no redirects, no proxies, no cookies. Not covered: keys.
 """
@@ -36,8 +36,8 @@ def post(url: str, path: str, body: bytes, seconds: float) -> bytes:
             if failed.is_final or number == TRIES:
                 tries = "" if failed.is_final else f" ({TRIES} tries)"
                 raise EngineDied(
-                    f"proof server {url}: {failed}{tries}: start it, or correct verifier.url; then start the same command again, "
-                    "which goes on"
+                    f"proof server {url}: {failed}{tries}: start it, or correct verifier.url; then start the same command "
+                    "again, which goes on"
                 ) from failed
         time.sleep(wait)
         wait *= 2

@@ -1,7 +1,8 @@
 """A chain as a file of Lean 4: which texts are checked together to judge a step. Pure.
 
-A step is either commands (`theorem ... := by ...`), or tactics that go on with a proof that is open. What stands at its end is not
-known then, so it is checked with a `sorry` after it, too. A step may only prove: whatever else it may say in Lean is not sent.
+A step is either commands (`theorem ... := by ...`), or tactics that go on with a proof that is open. Whether the proof ends
+with them is not known, so they are checked with a `sorry` after them, too. A step may only prove: what else it may say in Lean
+is not sent.
 """
 
 import re
@@ -18,22 +19,169 @@ INDENT = "  "
 _OPENING = reading.opening("lean", "lean4", "lean 4")
 _COMMAND = re.compile(r"^(?:theorem|lemma|example)\b", re.MULTILINE)
 _FILE = re.compile(r"\s*(?:import|open|theorem|lemma|example|variable|namespace|section|def|noncomputable|universe)\s")
-_TACTIC = re.compile(
-    r"\s*(?:·|\.\s|\||<;>|_ )|\s*(?:intros?|rintro|exact|exact_mod_cast|apply|refine|rw|rwa|simp|simpa|simp_all|simp_rw|ring|"
-    r"ring_nf|linarith|nlinarith|norm_num|norm_cast|push_cast|push_neg|omega|constructor|cases|rcases|obtain|induction|have|show|use|"
-    r"by_contra|by_cases|field_simp|positivity|decide|rfl|trivial|ext|funext|calc|specialize|contradiction|left|right|exists|unfold|"
-    r"aesop|tauto|gcongr|interval_cases|subst|case|next|all_goals|any_goals|suffices|exfalso|congr|convert|change|let|set|replace|"
-    r"nth_rewrite|assumption|symm|split|injection|match|fin_cases|mod_cast|bound|grind)(?![\w'])"
-)
-_NOT_SENT = re.compile(
-    r"(?<![\w.])(?:sorry\w*|admit|stop|axiom|native_decide|ofReduce\w+|trustCompiler|unsafe\w*|run_\w+|by_elab|elab\w*|macro\w*|"
-    r"syntax|declare_syntax_cat|notation\w*|infix\w*|prefix|postfix|set_option|implemented_by|extern|csimp|import|open|export|"
-    r"namespace|section|end|variable|universe|attribute|local|scoped|instance|def|abbrev|opaque|constant|partial|mutual|inductive|"
-    r"structure|class|deriving|initialize|builtin_initialize|private|protected|noncomputable|nonrec|include_str|dbg_\w+|termination_by|"
-    r"decreasing_by|reduce_mod_char\?|hint|show_term|says|unseal|seal|include|omit|add_decl_doc|register_\w+|"
-    r"IO|Lean|System|eval\w*|exact\?|apply\?|rw\?|simp\?|aesop\?|polyrith|sleep|trace\w*|where|alias|irreducible|reducible|"
-    r"d?simproc\w*|prelude|module|public|meta)(?![\w'])|[#`]|@\s*\["
-)
+_TACTICS = [
+    "intro",
+    "intros",
+    "rintro",
+    "exact",
+    "exact_mod_cast",
+    "apply",
+    "refine",
+    "rw",
+    "rwa",
+    "simp",
+    "simpa",
+    "simp_all",
+    "simp_rw",
+    "ring",
+    "ring_nf",
+    "linarith",
+    "nlinarith",
+    "norm_num",
+    "norm_cast",
+    "push_cast",
+    "push_neg",
+    "omega",
+    "constructor",
+    "cases",
+    "rcases",
+    "obtain",
+    "induction",
+    "have",
+    "show",
+    "use",
+    "by_contra",
+    "by_cases",
+    "field_simp",
+    "positivity",
+    "decide",
+    "rfl",
+    "trivial",
+    "ext",
+    "funext",
+    "calc",
+    "specialize",
+    "contradiction",
+    "left",
+    "right",
+    "exists",
+    "unfold",
+    "aesop",
+    "tauto",
+    "gcongr",
+    "interval_cases",
+    "subst",
+    "case",
+    "next",
+    "all_goals",
+    "any_goals",
+    "suffices",
+    "exfalso",
+    "congr",
+    "convert",
+    "change",
+    "let",
+    "set",
+    "replace",
+    "nth_rewrite",
+    "assumption",
+    "symm",
+    "split",
+    "injection",
+    "match",
+    "fin_cases",
+    "mod_cast",
+    "bound",
+    "grind",
+]
+_TACTIC = re.compile(rf"\s*(?:[·|]|\.\s|(?:{'|'.join(_TACTICS)})(?![\w']))")
+_WORDS = [
+    r"sorry\w*",
+    r"admit",
+    r"stop",
+    r"axiom",
+    r"native_decide",
+    r"ofReduce\w+",
+    r"trustCompiler",
+    r"unsafe\w*",
+    r"run_\w+",
+    r"by_elab",
+    r"elab\w*",
+    r"macro\w*",
+    r"syntax",
+    r"declare_syntax_cat",
+    r"notation\w*",
+    r"infix\w*",
+    r"prefix",
+    r"postfix",
+    r"set_option",
+    r"implemented_by",
+    r"extern",
+    r"csimp",
+    r"import",
+    r"open",
+    r"export",
+    r"namespace",
+    r"section",
+    r"end",
+    r"variable",
+    r"universe",
+    r"attribute",
+    r"local",
+    r"scoped",
+    r"instance",
+    r"def",
+    r"abbrev",
+    r"opaque",
+    r"constant",
+    r"partial",
+    r"mutual",
+    r"inductive",
+    r"structure",
+    r"class",
+    r"deriving",
+    r"initialize",
+    r"builtin_initialize",
+    r"private",
+    r"protected",
+    r"noncomputable",
+    r"nonrec",
+    r"include_str",
+    r"dbg_\w+",
+    r"termination_by",
+    r"decreasing_by",
+    r"hint",
+    r"show_term",
+    r"says",
+    r"unseal",
+    r"seal",
+    r"include",
+    r"omit",
+    r"add_decl_doc",
+    r"register_\w+",
+    r"IO",
+    r"Lean",
+    r"System",
+    r"eval\w*",
+    r"exact\?",
+    r"apply\?",
+    r"rw\?",
+    r"simp\?",
+    r"aesop\?",
+    r"polyrith",
+    r"sleep",
+    r"trace\w*",
+    r"where",
+    r"alias",
+    r"irreducible",
+    r"reducible",
+    r"d?simproc\w*",
+    r"prelude",
+    r"module",
+    r"public",
+    r"meta",
+]
+_NOT_SENT = re.compile(rf"(?<![\w.])(?:{'|'.join(_WORDS)})(?![\w'])|[#`]|@\s*\[")
 """What a step may not say: it would prove nothing, run programs, or give names and notations another meaning."""
 _LAST_SORRY = re.compile(r"\b(?:by\s+)?sorry\s*\Z")
 
@@ -43,7 +191,7 @@ class Question:
     """Texts that are checked to judge a step. `before`: what stands before it, closed by a `sorry` if a proof is open.
     `whole`: with the step. `open`: with the step and a `sorry` after it, None if the step is commands.
 
-    `has_words`: the step has words besides. `words_before`: a text before it has. `is_fenced`: the step says that it is Lean."""
+    `has_words`: the step has words besides. `words_before`: a text before it has. `is_fenced`: blocks say that it is Lean."""
 
     before: str
     whole: str

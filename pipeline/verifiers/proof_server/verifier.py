@@ -1,7 +1,7 @@
-"""The verifier `proof_server`: a step holds if a Lean server accepts it after what stands before it, and is refuted if it does not.
+"""The verifier `proof_server`: a step holds if a Lean server accepts it after what stands before it, else it is refuted.
 
-What the server says of a step's text counts only if it accepts the text before it alone. A server that cannot be asked is an error,
-and never a verdict.
+What the server says of a step counts only if it accepts the text before the step alone. A server that cannot be asked is an
+error, and never a verdict.
 """
 
 import re
@@ -23,8 +23,9 @@ _VERSION = "#eval Lean.versionString"
 _WAIT_SECONDS = 60
 """For which a server may have a request wait, besides the time for each text."""
 _NO_VERDICT = re.compile(
-    r"unsolved goals|no goals|timeout|heartbeats|maximum recursion|out of memory|stack overflow|deadlock|interrupted|unknown module|"
-    r"unknown package|object file|invalid import|internal|unreachable|PANIC|unknown namespace|not been implemented|sorry",
+    r"unsolved goals|no goals|timeout|heartbeats|maximum recursion|out of memory|stack overflow|deadlock|interrupted|"
+    r"unknown module|unknown package|object file|invalid import|internal|unreachable|PANIC|unknown namespace|"
+    r"not been implemented|sorry",
     re.IGNORECASE,
 )
 """Errors that do not refute: of a proof that goes on, of limits, and of a server that lacks a library."""
