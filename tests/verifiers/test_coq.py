@@ -109,7 +109,7 @@ def test_a_goal_that_a_step_states_and_proves_holds(coq: Coq) -> None:
     for step in (
         "assert (1 = 1) by reflexivity.",
         "assert (1 = 1). { reflexivity. }",
-        "assert (1 = 1). reflexivity.",
+        "assert (1 = 1). 2: { intros n. symmetry. apply plus_n_O. } reflexivity.",
         "exfalso. admit.",
     ):
         wanted = StepVerdict.UNKNOWN if "admit" in step else StepVerdict.HOLDS

@@ -11,7 +11,7 @@ from pipeline.verifiers.coq.commands import Command, Effect, bound_names, comman
 from pipeline.verifiers.coq.lexer import Sentence, sentences
 from pipeline.verifiers.coq.replies import Reply, Said, end_of, reply
 from pipeline.verifiers.coq.script import coq_part, script_of
-from pipeline.verifiers.coq.session import GOALS, Ended, Outcome, Session
+from pipeline.verifiers.coq.session import GOALS, UNSHELVE, Ended, Goals, Outcome, Session
 from pipeline.verifiers.reading import NotRead
 
 PROOF = """(* A proof, (* nested *) with "a string *) in a comment". *)
@@ -405,8 +405,8 @@ def test_a_session_runs_a_common_beginning_once() -> None:
     ]
     assert len(session.run(plain("a", "b", "bad", "d"))) == 3
     assert [each.state for each in session.run(plain("a", "b", "d"))] == [2, 3, 4]
-    assert session.goals() == 2
-    assert made[0].asked == ["a.", "b.", "bad.", "d.", GOALS]
+    assert session.goals() == Goals(focused=2, shelved=0)
+    assert made[0].asked == ["a.", "b.", "bad.", "d.", GOALS, UNSHELVE, GOALS]
     assert session.run(plain("a", "end"))[-1].outcome is Outcome.FAILED
     # A used toplevel may have been at fault, so a new one was asked, too.
     assert [each.asked for each in made[1:]] == [["a.", "end."]]

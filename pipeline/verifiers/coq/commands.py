@@ -241,8 +241,27 @@ NEVER = re.compile(
     r"\w*native_\w+|\w+_no_check|timeout|time|Timeout|Time|Fail|Redirect|Extraction|Ltac2|external|Drop|Load"
 )
 """Words of no sentence: they write, load, postpone a check, or depend on the clock."""
-NOT_BY_STEPS = frozenset(["Admitted", "abstract", "admit", "cofix", "fix", "give_up", "ltac2", "where"])
-"""`fix` and `cofix` are accepted at once, and may be rejected only by a later `Qed`."""
+NOT_BY_STEPS = frozenset(
+    [
+        "Admitted",
+        "abstract",
+        "admit",
+        "cofix",
+        "cycle",
+        "epose",
+        "evar",
+        "fix",
+        "give_up",
+        "ltac2",
+        "revgoals",
+        "shelve",
+        "shelve_unifiable",
+        "swap",
+        "unshelve",
+        "where",
+    ]
+)
+"""What these leave out is missed by a later `Qed` at the earliest: `fix` and `cofix` are not checked, others put goals off."""
 STATING = frozenset(
     [
         "absurd",
@@ -265,6 +284,8 @@ STATING = frozenset(
     ]
 )
 """Tactics that have a new goal, which nothing makes true."""
+PROVED_FIRST = frozenset({"assert", "eassert", "replace"})
+"""Those whose own goal comes first, or is what `by` proves."""
 TACTIC_MODULES = frozenset(
     ["ArithRing", "Btauto", "Field", "Lia", "Lqa", "Lra", "NArithRing", "Psatz", "Ring", "ZArithRing"]
 )

@@ -13,7 +13,9 @@ from pipeline.verifiers.coq.commands import Command
 from pipeline.verifiers.coq.replies import Reply, Said
 
 GOALS = 'all: let goals := numgoals in fail 0 "goals" goals.'
-"""A sentence that fails with the number of goals in focus."""
+"""A sentence that fails with the number of goals in focus, or is accepted if there are none."""
+UNSHELVE = "Unshelve."
+"""Brings the goals into focus that were put off, as those of existential variables are."""
 KEPT = 4
 """Toplevels that are kept for scripts with other beginnings, with 150 MiB each, and as much again where libraries are large."""
 SENTENCES_PER_PROCESS = 5_000
@@ -62,6 +64,14 @@ class Ran:
     is_late: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Goals:
+    """The numbers of goals in focus, and of those that were put off."""
+
+    focused: int
+    shelved: int
+
+
 class Sessions:
     """Up to `KEPT` sessions. A script goes to the one that has run most of its beginning: libraries take long to load."""
 
@@ -81,7 +91,7 @@ class Sessions:
         self._sessions = [best, *(each for each in self._sessions if each is not best)]
         return best.run(commands)
 
-    def goals(self) -> int | None:
+    def goals(self) -> Goals | None:
         """As `Session.goals`, of the last script."""
         return self._sessions[0].goals() if self._sessions else None
 
@@ -120,15 +130,25 @@ class Session:
         self._ran = found
         return found
 
-    def goals(self) -> int | None:
-        """The goals in focus after the last script; None if no proof is open, or Coq does not say."""
+    def goals(self) -> Goals | None:
+        """The goals after the last script; None if no proof is open, or Coq does not say."""
         if self._toplevel is None:
             return None
         try:
-            reply = self._toplevel.ask(GOALS, self._seconds)
+            focused = self._count(self._toplevel)
+            is_there = self._toplevel.ask(UNSHELVE, self._seconds).said is Said.ACCEPTED
+            every = self._count(self._toplevel)
         except Ended:
             self.close()
             return None
+        if focused is None or every is None or not is_there:
+            return None
+        return Goals(focused=focused, shelved=every - focused)
+
+    def _count(self, toplevel: Asked) -> int | None:
+        reply = toplevel.ask(GOALS, self._seconds)
+        if reply.said is Said.ACCEPTED:
+            return 0
         number = reply.error.rpartition("goals ")[2].rstrip(".")
         return int(number) if number.isdecimal() else None
 

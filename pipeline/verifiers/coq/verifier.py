@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pipeline.core.errors import UsageError
 from pipeline.verifiers.base import UNKNOWN, Covers, Finding, StepInContext, StepVerdict, Verifier
 from pipeline.verifiers.coq import toplevel
-from pipeline.verifiers.coq.commands import STATING, Command, Effect
+from pipeline.verifiers.coq.commands import PROVED_FIRST, STATING, Command, Effect
 from pipeline.verifiers.coq.script import Script, script_of
 from pipeline.verifiers.coq.session import Ended, Outcome, Ran, Sessions
 from pipeline.verifiers.reading import NotRead
@@ -19,8 +19,6 @@ MOST_CONTEXT = 200_000
 """Characters of a problem with its steps. With more a step is unknown."""
 _LONGEST = 600
 _CLAIMS = frozenset({Effect.TACTIC, Effect.END})
-_UNMOVED = frozenset({"exfalso", "elimtype", "contradict"})
-"""Tactics that put a goal that nothing makes true in the place of another, and so do not add one."""
 _UNFOUND = "was not found in the current environment"
 _LONG_WORD = 3
 """Letters. Variables have fewer, as a rule."""
@@ -71,14 +69,10 @@ class Coq(Verifier):
     def _finding(self, script: Script) -> Finding:
         if not any(each.effect in _CLAIMS for each in script.own):
             return self._introduction(script)
-        before = self._goals_before(script)
         ran = self._sessions.run((*script.before, *script.own))
         if (found := self._stopped(script, ran)) is not None:
             return found
-        own = ran[len(script.before) :]
-        if any(each.effect is Effect.STATEMENT for each in script.own) and own[-1].in_proof:
-            return _unknown("the step states something, and does not prove it")
-        if doubt := self._unproved(script, own, before):
+        if ran[-1].in_proof and (doubt := self._open(script)):
             return _unknown(doubt)
         shown = in_a_line(" ".join(each.sentence.text for each in script.own), 160)
         return Finding(
@@ -122,27 +116,18 @@ class Coq(Verifier):
             return "the step has words around its sentences"
         return "words before the step may state what it needs" if script.words_before else ""
 
-    def _goals_before(self, script: Script) -> int | None:
-        """The goals in focus before a step that states some. None where that does not matter, or is not known."""
-        if not any(_states(each) for each in script.own):
-            return None
-        ran = self._sessions.run(script.before)
-        is_there = not ran or ran[-1].outcome is Outcome.ACCEPTED
-        return self._sessions.goals() if is_there else None
-
-    def _unproved(self, script: Script, own: Sequence[Ran], before: int | None) -> str:
-        """Whether a goal that the step itself states may be open after it. Empty if none is."""
-        if not any(_states(each) for each in script.own):
-            return ""
-        unproved = "the step states a goal, and may not prove it"
-        last = max(at for at, each in enumerate(script.own) if _states(each))
-        if any(each.command.effect is Effect.END for each in own[last:]):
-            return ""
-        if before is None or not _is_balanced(script.own):
-            return unproved
-        after = self._sessions.goals()
-        most = before - any(script_word in each.sentence.words for each in script.own for script_word in _UNMOVED)
-        return "" if after is not None and after <= most else unproved
+    def _open(self, script: Script) -> str:
+        """What a step states that is not proved after it, where a proof is open. Empty if there is nothing."""
+        if any(each.effect is Effect.STATEMENT for each in script.own):
+            return "the step states something, and does not prove it"
+        goals = self._sessions.goals()
+        if goals is None:
+            return "Coq does not say what is left to prove"
+        if goals.shelved:
+            return "existential variables are open after the step"
+        if goals.focused and not _closes_own_goals(script.own):
+            return "the step states a goal, and may not prove it"
+        return "" if _keeps_focus(script.own) else "the step states a goal, and may not prove it"
 
 
 def may_be_words(rejected: Ran) -> bool:
@@ -157,15 +142,28 @@ def _states(command: Command) -> bool:
     return command.effect is Effect.TACTIC and not STATING.isdisjoint(command.sentence.words)
 
 
-def _is_balanced(commands: Sequence[Command]) -> bool:
-    """Whether the focus after a step is that before it: braces are closed, and there are no bullets."""
+def _closes_own_goals(commands: Sequence[Command]) -> bool:
+    """Whether each goal that the tactics state is proved at once: by `by`, or between braces."""
+    for at, each in enumerate(commands):
+        if not _states(each):
+            continue
+        tokens = each.sentence.tokens
+        is_plain = tokens[0] in PROVED_FIRST and ";" not in tokens
+        after = commands[at + 1].sentence.text if at + 1 < len(commands) else ""
+        is_proved = "by" in tokens if tokens[0] == "replace" else "by" in tokens or after == "{"
+        if not (is_plain and is_proved):
+            return False
+    return True
+
+
+def _keeps_focus(commands: Sequence[Command]) -> bool:
+    """Whether the focus at the end is that of the first tactic that states a goal: no brace is open, and there is no bullet."""
+    first = next((at for at, each in enumerate(commands) if _states(each)), len(commands))
     depth = 0
-    for each in commands:
+    for each in commands[first:]:
         if each.effect is Effect.FOCUS:
             sign = each.sentence.text[-1]
-            if sign not in "{}":
-                return False
-            depth += 1 if sign == "{" else -1
+            depth += {"{": 1, "}": -1}.get(sign, -len(commands))
             if depth < 0:
                 return False
     return depth == 0
