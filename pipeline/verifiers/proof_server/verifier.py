@@ -76,7 +76,9 @@ class ProofServer(Verifier):
         before = said.get(question.before, Checked())
         left = said[question.open] if question.open else whole
         covers = Covers.PART if question.has_words else Covers.WHOLE
-        if whole.is_clean and not whole.uses_sorry:
+        if whole.is_clean and whole.uses_sorry:
+            return _unknown("something is not proved, though no step says sorry")
+        if whole.is_clean:
             return _found(StepVerdict.HOLDS, f"Lean accepts: {in_a_line(step)}", covers)
         if not before.is_clean:
             return _unknown(f"Lean does not accept what stands before the step: {_reason(before)}")
