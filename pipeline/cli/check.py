@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pipeline.cli.chain_run import ending_lines
@@ -9,6 +10,7 @@ from pipeline.cli.command import Command, interruptible, write_lines
 from pipeline.cli.implied_verifier import implied_verifier
 from pipeline.cli.label import set_up_ray
 from pipeline.config.check import CheckRunConfig
+from pipeline.core.errors import UsageError
 from pipeline.core.formatting import format_count
 
 if TYPE_CHECKING:
@@ -16,8 +18,8 @@ if TYPE_CHECKING:
     from pipeline.runtime.worker_handle import Watcher, WorkerPool
     from pipeline.runtime.workload import Workload
 
-NOTHING_CHECKED = 1
-"""Exit code where no verifier could look at any step."""
+NOT_ALL_CHECKED = 1
+"""Exit code where no verifier could look at any step, or one of them lacks something on this machine."""
 
 
 def _check(config: CheckRunConfig) -> int:
@@ -25,8 +27,10 @@ def _check(config: CheckRunConfig) -> int:
 
     from pipeline.analysis.checks import check_lines, check_summary
     from pipeline.analysis.report.terminal import LiveView
+    from pipeline.core.output import say
     from pipeline.storage.location import storage_at
 
+    config, missing = _possible(config)
     _warn(config)
     with LiveView(Console(highlight=False)) as view:
         found = check_with_ray(config, view)
@@ -37,7 +41,24 @@ def _check(config: CheckRunConfig) -> int:
             seen += summary.counts.seen
             write_lines(check_lines(summary))
             write_lines(_ending(each))
-    return 0 if seen else NOTHING_CHECKED
+    for name, why in missing.items():
+        say(f"{name} has checked nothing: it {why}")
+    return 0 if seen and not missing else NOT_ALL_CHECKED
+
+
+def _possible(config: CheckRunConfig) -> tuple[CheckRunConfig, Mapping[str, str]]:
+    """The settings without the verifiers that lack something on this machine, and what those lack. Raises UsageError if that is
+    all of them."""
+    from pipeline.core.output import say
+    from pipeline.runtime.checking.run import missing_parts
+
+    missing = missing_parts(config)
+    left = [name for name in config.names if name not in missing]
+    if not left:
+        raise UsageError("; ".join(f"checks=[{name}]: it {why}" for name, why in missing.items()))
+    for name, why in missing.items():
+        say(f"{name} is left out: it {why}")
+    return replace(config, checks=left) if missing else config, missing
 
 
 def _warn(config: CheckRunConfig) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from pipeline.config.fields import identity_settings
 from pipeline.config.label import LabelConfig
 from pipeline.config.recorded_settings import CHECKS, PRIOR_VERSION, complete_settings, flatten_settings
+from pipeline.core.errors import UsageError
 from pipeline.core.ids import content_id
 from pipeline.core.records import Totals, UnitTarget
 from pipeline.core.schemas import READABLE_SCHEMAS, SCHEMA_VERSION
@@ -22,7 +23,7 @@ from pipeline.runtime.worker_handle import Job
 from pipeline.storage.commits import UNIT, Commit, RecordSequence, log_totals, resolve
 from pipeline.storage.run_record import STAGED_INPUT
 from pipeline.storage.units import UnitRef
-from pipeline.verifiers.registry import inputs_of, named_verifiers
+from pipeline.verifiers.registry import inputs_of, missing_for, named_verifiers
 
 _SECTIONS = ("data", "policy", "sampling", "estimator", "grader")
 _ALWAYS_RECORDED: Mapping[str, Mapping[str, object]] = {
@@ -94,8 +95,13 @@ def section_identity(section: str, settings: Any) -> dict[str, object]:
 
 
 def _of_verifiers(config: LabelConfig) -> dict[str, object]:
-    """What the verifiers that are asked before sampling add to the identity of a run."""
-    inputs = [inputs_of(each) for each in named_verifiers(config.checks, config.verifier)]
+    """What the verifiers that are asked before sampling add to the identity of a run. Raises UsageError where one is not
+    installed or lacks something."""
+    verifiers = named_verifiers(config.checks, config.verifier)
+    for each in verifiers:
+        if missing := missing_for(each):
+            raise UsageError(f"checks=[{each.kind}]: it {missing}")
+    inputs = map(inputs_of, verifiers)
     return {
         CHECKS: list(config.checks),
         **(section_identity(config.verifier.SECTION, config.verifier) if config.verifier.kind in config.checks else {}),

@@ -104,6 +104,12 @@ class Verifier(Protocol):
         return {}
 
     @classmethod
+    def missing(cls, settings: Any) -> str:
+        """What it needs and this machine lacks, and how to get it: "needs coqtop: apt-get install coq". Empty if it lacks
+        nothing. `check` leaves a verifier that lacks something out, and goes on with the others."""
+        return ""
+
+    @classmethod
     def warnings(cls, settings: Any) -> Sequence[str]:
         """What a user should know of these inputs before a check begins."""
         return ()

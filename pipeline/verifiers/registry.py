@@ -22,6 +22,10 @@ VERIFIERS: "Registry[type[Verifier]]" = Registry(
         "z3": "pipeline.verifiers.z3.verifier:Z3 pipeline.verifiers.settings:Z3Config",
         "code": "pipeline.verifiers.code.verifier:Code pipeline.verifiers.settings:CodeConfig",
         "types": "pipeline.verifiers.types.verifier:Types pipeline.verifiers.settings:TypesConfig",
+        "coq": "pipeline.verifiers.coq.verifier:Coq pipeline.verifiers.settings:CoqConfig",
+        "proof_server": (
+            "pipeline.verifiers.proof_server.verifier:ProofServer pipeline.verifiers.settings:ProofServerConfig"
+        ),
         "facts": "pipeline.verifiers.facts.verifier:Facts pipeline.verifiers.settings:FactsConfig",
     },
     needs=("Config", "verify"),
@@ -76,3 +80,9 @@ def warnings_of(settings: VerifierConfig) -> Sequence[str]:
     """`Verifier.warnings` of the verifier that the settings name. A plug-in may lack it."""
     found: Any = getattr(VERIFIERS.load(settings.kind), "warnings", None)
     return () if found is None else list(found(complete_settings(settings, VERIFIERS)))
+
+
+def missing_for(settings: VerifierConfig) -> str:
+    """`Verifier.missing` of the verifier that the settings name. A plug-in may lack it."""
+    found: Any = getattr(VERIFIERS.load(settings.kind), "missing", None)
+    return "" if found is None else str(found(complete_settings(settings, VERIFIERS)))

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from typing import Annotated
+from urllib.parse import urlsplit
 
 from annotated_types import Ge
 from annotated_types import Interval as Range
@@ -41,6 +42,43 @@ class Z3Config(VerifierConfig):
     ignore_words: bool = False
     """Words before a step say nothing that the SMT-LIB blocks there do not say. false: a step that does not follow from
     the blocks is unknown where there are such words."""
+
+
+@dataclass(kw_only=True, slots=True)
+class CoqConfig(VerifierConfig):
+    """Steps in Coq, which reads a chain as one proof script."""
+
+    kind: Annotated[str, BY_GROUP] = "coq"
+    deadline_seconds: Annotated[float, Range(gt=0, le=3600)] = 60.0
+    memory_mib: Annotated[int, Ge(256)] = 2048
+    sentence_seconds: Annotated[float, Range(gt=0, le=3600)] = 5.0
+    """Seconds for a sentence. A step with a longer one is unknown, and those after it."""
+    ignore_words: bool = False
+    """Words around a step's sentences, and before it, say nothing that it needs. false: where there are such words, a step that
+    Coq rejects is unknown."""
+
+
+@dataclass(kw_only=True, slots=True)
+class ProofServerConfig(VerifierConfig):
+    """Steps in Lean 4, checked by a server."""
+
+    kind: Annotated[str, BY_GROUP] = "proof_server"
+    deadline_seconds: Annotated[float, Range(gt=0, le=3600)] = 600.0
+    url: Annotated[str, FREE] = ""
+    """The server, such as http://localhost:8000: a Kimina Lean Server, which checks texts at /api/check. Its version of Lean is
+    part of what a check is; its libraries are not."""
+    text_seconds: Annotated[int, Range(ge=1, le=600)] = 30
+    """Seconds in which the server checks a text; a step takes up to three."""
+    header: str = ""
+    """Goes before a problem that imports nothing, such as "import Mathlib"."""
+    ignore_words: bool = False
+    """Words around a step's Lean, and before it, say nothing that it needs. false: where there are such words, a step that Lean
+    rejects is unknown."""
+
+    def check(self) -> None:
+        parts = urlsplit(self.url)
+        right = not self.url or (parts.scheme in ("http", "https") and parts.hostname is not None and not parts.query)
+        check(right and "@" not in self.url, "verifier.url", repr(self.url), "a URL such as http://localhost:8000")
 
 
 @dataclass(kw_only=True, slots=True)

@@ -46,6 +46,7 @@ from tests.bench.sweep import sweep
 from tests.bench.tiny import tiny
 from tests.bench.verify_arithmetic import verify_arithmetic
 from tests.bench.verify_code import verify_code
+from tests.bench.verify_coq import verify_coq
 from tests.bench.verify_facts import verify_facts
 from tests.bench.verify_hostile import verify_hostile
 from tests.bench.verify_types import verify_types
@@ -60,6 +61,7 @@ OTHERS: dict[str, Callable[[], None]] = {
     "grading": grading,
     "verify-arithmetic": verify_arithmetic,
     "verify-z3": verify_z3,
+    "verify-coq": verify_coq,
     "verify-facts": verify_facts,
     "verify-hostile": verify_hostile,
     "verify-code": verify_code,

@@ -1,7 +1,10 @@
 """Steps as verifiers get them, and what verifiers say of them."""
 
 from pipeline.verifiers.base import Finding, StepInContext, Verifier
-from pipeline.verifiers.registry import verifier_named
+from pipeline.verifiers.registry import VERIFIERS, missing_for, verifier_named
+
+ASKED = tuple(name for name in VERIFIERS.ours if not missing_for(VERIFIERS.settings(name)(kind=name)))
+"""The verifiers that lack nothing on this machine."""
 
 
 def verifier(name: str) -> Verifier:

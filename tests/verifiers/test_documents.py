@@ -3,14 +3,26 @@
 import doctest
 import re
 
-from tests.checkout import ROOT
+import pytest
 
-_BLOCK = re.compile(r"<!-- doctest -->\n```python\n(.*?)```", re.DOTALL)
+from pipeline.verifiers.coq import toplevel
+from tests.checkout import ROOT
 
 
 def test_examples_of_the_readme_are_real() -> None:
-    blocks = _BLOCK.findall((ROOT / "pipeline" / "verifiers" / "README.md").read_text("utf-8"))
-    assert len(blocks) >= 3
+    run_examples("doctest", least=3)
+
+
+@pytest.mark.skipif(toplevel.program() is None, reason=f"needs Coq: {toplevel.REMEDY}")
+def test_examples_of_coq_are_real() -> None:
+    run_examples("doctest: coq", least=1)
+
+
+def run_examples(marked: str, *, least: int) -> None:
+    """Run the examples of the README that a comment marks."""
+    text = (ROOT / "pipeline" / "verifiers" / "README.md").read_text("utf-8")
+    blocks = re.findall(rf"<!-- {marked} -->\n```python\n(.*?)\n```\n", text, re.DOTALL)
+    assert len(blocks) >= least
     examples = doctest.DocTestParser().get_doctest("\n".join(blocks), {}, "README", None, None)
     assert len(examples.examples) > len(blocks)
     said: list[str] = []

@@ -9,16 +9,15 @@ from typing import Any
 import pytest
 
 from pipeline.verifiers.base import StepVerdict
-from pipeline.verifiers.registry import VERIFIERS
 from tests.verifiers.hostile import HOSTILE, LONG
-from tests.verifiers.steps import finding
+from tests.verifiers.steps import ASKED, finding
 
 SECONDS = 5.0
 """Of the processor, on a machine that is busy. A step takes a tenth of it where nothing else runs."""
 
 
 @pytest.mark.parametrize("step", HOSTILE.values(), ids=HOSTILE)
-@pytest.mark.parametrize("name", VERIFIERS.ours)
+@pytest.mark.parametrize("name", ASKED)
 def test_a_hostile_step_is_answered(name: str, step: str) -> None:
     began = time.process_time()
     found = finding(name, step, problem=step, earlier=(step,))
@@ -26,7 +25,7 @@ def test_a_hostile_step_is_answered(name: str, step: str) -> None:
     assert found.verdict is not StepVerdict.REFUTED, found
 
 
-@pytest.mark.parametrize("name", VERIFIERS.ours)
+@pytest.mark.parametrize("name", ASKED)
 def test_a_step_of_100_kb_is_unknown_at_once(name: str) -> None:
     began = time.process_time()
     for step in ("1 + 1 = 3 " * 10_000, "9" * 100_000 + " = 1", "(" * 100_000 + " = 1", "2^" * 50_000 + "2 = 1"):
@@ -34,7 +33,7 @@ def test_a_step_of_100_kb_is_unknown_at_once(name: str) -> None:
     assert time.process_time() - began < SECONDS
 
 
-@pytest.mark.parametrize("name", VERIFIERS.ours)
+@pytest.mark.parametrize("name", ASKED)
 def test_twice_the_text_takes_about_twice_the_time(name: str) -> None:
     for piece in ("1 + 1 = 2 and ", "(1 + 2) * 3 = 9, so ", "word "):
         times = []
@@ -57,11 +56,11 @@ def test_nothing_is_evaluated(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
 
     monkeypatch.chdir(tmp_path)
     step = "__import__('os').system('touch canary') = 1, exec('1') = 2, 2x + 3 = 7, so x = 2, and 1 + 1 = 2"
-    before = [finding(name, step) for name in VERIFIERS.ours]
+    before = [finding(name, step) for name in ASKED]
     with monkeypatch.context() as patched:
         for function in ("eval", "exec", "compile"):
             patched.setattr(builtins, function, refuse)
-        found = [finding(name, step) for name in VERIFIERS.ours]
+        found = [finding(name, step) for name in ASKED]
     assert found == before
     assert [each.verdict for each in found[:2]] == [StepVerdict.HOLDS, StepVerdict.HOLDS]
     assert {each.verdict for each in found[2:]} == {StepVerdict.UNKNOWN}

@@ -3,9 +3,8 @@
 import pytest
 
 from pipeline.verifiers.base import StepVerdict
-from pipeline.verifiers.registry import VERIFIERS
 from tests.verifiers.real_steps import HUMAN, MARKED, asked, human_steps, marked_steps, refuted
-from tests.verifiers.steps import verifier
+from tests.verifiers.steps import ASKED, verifier
 
 pytestmark = pytest.mark.skipif(
     not (HUMAN.exists() and MARKED.exists()), reason="the data are not beside this checkout"
@@ -15,7 +14,7 @@ MISTAKEN = {"gsm8k-train-77"}
 """Solutions with a mistake of their author: 1550 / 50 = 29."""
 
 
-@pytest.mark.parametrize("name", VERIFIERS.ours)
+@pytest.mark.parametrize("name", ASKED)
 def test_steps_of_people_are_not_refuted(name: str) -> None:
     answers = asked(verifier(name), human_steps())
     wrong = refuted(answers)
@@ -29,6 +28,6 @@ def test_most_steps_of_people_have_equations_that_hold() -> None:
 
 
 def test_what_is_refuted_is_what_people_marked() -> None:
-    wrong = [each for name in VERIFIERS.ours for each in refuted(asked(verifier(name), marked_steps()))]
+    wrong = [each for name in ASKED for each in refuted(asked(verifier(name), marked_steps()))]
     assert len(wrong) >= 7
     assert all(each.step.is_error for each in wrong), [(each.step.chain, each.found.evidence) for each in wrong]

@@ -15,10 +15,13 @@ from pipeline.verifiers.settings import (
     AlgebraConfig,
     ArithmeticConfig,
     CodeConfig,
+    CoqConfig,
     FactsConfig,
+    ProofServerConfig,
     TypesConfig,
     Z3Config,
 )
+from tests.verifiers.steps import ASKED
 
 STEP = StepInContext(problem="What is 3 + 5?", earlier=(), step="3 + 5 = 9")
 
@@ -28,11 +31,13 @@ def test_built_in_verifiers() -> None:
         "arithmetic": ArithmeticConfig,
         "algebra": AlgebraConfig,
         "z3": Z3Config,
+        "coq": CoqConfig,
+        "proof_server": ProofServerConfig,
         "facts": FactsConfig,
         "code": CodeConfig,
         "types": TypesConfig,
     }
-    for name in VERIFIERS.ours:
+    for name in ASKED:
         made = verifier_named(name)
         assert made.settings.kind == name
         assert made.verify(STEP) == verifier_for(made.settings).verify(STEP)

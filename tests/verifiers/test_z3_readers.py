@@ -6,12 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline.verifiers.reading import NotRead
 from pipeline.verifiers.z3 import terms
 from pipeline.verifiers.z3.fld import Vocabulary, fld_formula
 from pipeline.verifiers.z3.sexpressions import SExpression, expressions, written
 from pipeline.verifiers.z3.smtlib import Script
 from pipeline.verifiers.z3.smtlib_steps import written_term
-from pipeline.verifiers.z3.terms import NotRead, Term
+from pipeline.verifiers.z3.terms import Term
 
 ATOMS = st.sampled_from(["x", "f", "+", "=>", "p.q", "12", "0", "3.50", "forall", "!", "a-b"])
 EXPRESSIONS: st.SearchStrategy[SExpression] = st.recursive(

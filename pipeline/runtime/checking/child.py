@@ -5,8 +5,8 @@ The first line holds the settings of the verifier, and the objects that a Python
     {"problem": "...", "steps": ["...", "..."], "at": 0}  ->  {"verdict": "holds", "covers": "part", "evidence": "1+1=2"}
     {"at": 1}                                             ->  {"fault": "memory"}
 
-A task without steps is about a step of the same chain as the task before. A plug-in that raises is an `error`, which ends the
-run; what a step costs in memory or depth is a fault of the step.
+A task without steps is about a step of the same chain as the task before. A plug-in that raises is an `error`, as is
+what a verifier raises on purpose, and ends the run; what a step costs in memory or depth is a fault of the step.
 
 Covered: see `graders.line_child`; a child whose parent has died ends within a second, with all that it started, unless code
 that is not Python holds it, and then at its limit of processor time. Not covered: wall time, which the parent limits.
@@ -39,6 +39,9 @@ def found_at(verifier: Verifier, problem: str, steps: Sequence[str], at: int) ->
     except PluginError as error:
         if (fault := _fault_of(error.__cause__)) is not None:
             return {"fault": fault.value}
+        return {"error": str(error)}
+    except StepvalueError as error:
+        # What a verifier asks does not answer: that is no fault of a step.
         return {"error": str(error)}
     except Exception as error:  # noqa: BLE001  one step must not end a run of millions; the fault is counted and printed
         return {"fault": (_fault_of(error) or Fault.CRASHED).value}

@@ -26,7 +26,7 @@ from pipeline.runtime.workload import Workload
 from pipeline.storage.location import storage_at
 from pipeline.storage.run_record import CHECK, COMMAND, PROVES, STAGED_INPUT
 from pipeline.storage.stored_findings import check_storage
-from pipeline.verifiers.registry import inputs_of, named_verifiers, proves
+from pipeline.verifiers.registry import inputs_of, missing_for, named_verifiers, proves
 
 _OTHER_RUN = "belongs to another run: use another run_dir"
 _OTHER_CHECK = "has findings that were made otherwise: move that folder away to check again"
@@ -39,11 +39,14 @@ def check_run(
     the units that are not done, and with chains that are new.
 
     Returns the runs by verifier; their totals are those of `stored_findings.finding_totals`. Raises as `run_over_chains` does,
-    UsageError for a verifier that is not installed and a run without labels, and PluginError where a plug-in fails. What was
+    UsageError for a verifier that is not installed, or lacks something here, and a run without
+    labels, and PluginError where a plug-in fails. What was
     checked before is kept.
     """
     config = replace(config, run_dir=storage_at(config.run_dir).run_dir)
     verifiers = checked_verifiers(config)
+    for name, missing in missing_parts(config).items():
+        raise UsageError(f"checks=[{name}]: it {missing}")
     return {settings.kind: _by_verifier(config, settings, hiring, watch, stop, run) for settings in verifiers}
 
 
@@ -57,6 +60,12 @@ def checked_verifiers(config: CheckRunConfig) -> list[VerifierConfig]:
             f"{config.data.path}"
         )
     return found
+
+
+def missing_parts(config: CheckRunConfig) -> dict[str, str]:
+    """The verifiers of the settings that lack something on this machine, and what. Raises as `checked_verifiers` does."""
+    found = {settings.kind: missing_for(settings) for settings in checked_verifiers(config)}
+    return {name: missing for name, missing in found.items() if missing}
 
 
 def _by_verifier(

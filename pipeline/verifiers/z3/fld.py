@@ -9,8 +9,9 @@ hitachi-nlp/FLD-generator, FLD_generator/formula.py and formula_checkers/z3_logi
 import re
 from dataclasses import dataclass, field
 
+from pipeline.verifiers.reading import NotRead
 from pipeline.verifiers.z3 import terms
-from pipeline.verifiers.z3.terms import BOOL, NotRead, Symbol, Term
+from pipeline.verifiers.z3.terms import BOOL, Symbol, Term
 
 OBJECT = "Object"
 """The sort of all objects. There is at least one."""

@@ -12,11 +12,12 @@ import re
 from dataclasses import dataclass, field
 
 from pipeline.verifiers.base import StepInContext
+from pipeline.verifiers.reading import NotRead
 from pipeline.verifiers.sentences import in_a_line
 from pipeline.verifiers.z3 import terms
 from pipeline.verifiers.z3.fld import Vocabulary, fld_formula, written_atom
 from pipeline.verifiers.z3.questions import Question
-from pipeline.verifiers.z3.terms import NotRead, Term
+from pipeline.verifiers.z3.terms import Term
 
 MOST_CLAIMS = 20
 """Derivations in one step."""

@@ -5,7 +5,7 @@ Strings, keywords, binary numbers and names in bars with blanks are not read: no
 
 import re
 
-from pipeline.verifiers.z3.terms import NotRead
+from pipeline.verifiers.reading import NotRead
 
 MOST_ATOMS = 20_000
 MOST_LEVELS = 100

@@ -9,9 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
+from pipeline.verifiers.reading import NotRead
 from pipeline.verifiers.z3 import terms
 from pipeline.verifiers.z3.sexpressions import SExpression, expressions, written
-from pipeline.verifiers.z3.terms import BOOL, INT, OPERATORS, REAL, NotRead, Symbol, Term
+from pipeline.verifiers.z3.terms import BOOL, INT, OPERATORS, REAL, Symbol, Term
 
 MOST_NODES = 50_000
 """Parts of formulas that are read in one chain, those of definitions again at each use."""

@@ -5,13 +5,14 @@ premises.
 """
 
 from pipeline.verifiers.base import Covers, StepInContext
+from pipeline.verifiers.reading import FormalPart, NotRead
 from pipeline.verifiers.sentences import in_a_line
 from pipeline.verifiers.z3 import terms
-from pipeline.verifiers.z3.blocks import FormalPart, formal_part
+from pipeline.verifiers.z3.blocks import formal_part
 from pipeline.verifiers.z3.questions import Question
 from pipeline.verifiers.z3.sexpressions import written
 from pipeline.verifiers.z3.smtlib import Script
-from pipeline.verifiers.z3.terms import NotRead, Term
+from pipeline.verifiers.z3.terms import Term
 
 
 def smtlib_questions(step: StepInContext, *, ignore_words: bool) -> list[Question]:

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from pipeline.verifiers.reading import NotRead
+
 BOOL, INT, REAL = "Bool", "Int", "Real"
 NUMBERS = (INT, REAL)
 
@@ -21,10 +23,6 @@ MOST_BITS = 2_048
 """Bits that a number may have, written or computed from those that are: products fold before any limit of a solver applies."""
 MOST_DEGREE = 12
 """Factors that are unknown in a product when it is multiplied out."""
-
-
-class NotRead(Exception):
-    """A formula that is not of the language read here, has no sort, or is too large. Its text says why."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -4,20 +4,23 @@ Premises that contradict each other entail everything: such a step is unknown, a
 """
 
 from collections.abc import Callable, Sequence
+from importlib.util import find_spec
 
 from pipeline.core.errors import UsageError
 from pipeline.verifiers.base import UNKNOWN, Finding, StepInContext, StepVerdict, Verifier
+from pipeline.verifiers.reading import NotRead
 from pipeline.verifiers.sentences import in_a_line
 from pipeline.verifiers.settings import Z3Config
 from pipeline.verifiers.z3 import terms
 from pipeline.verifiers.z3.fover_steps import fover_questions, is_fover
 from pipeline.verifiers.z3.questions import Question
 from pipeline.verifiers.z3.smtlib_steps import smtlib_questions
-from pipeline.verifiers.z3.terms import NotRead, Term
+from pipeline.verifiers.z3.terms import Term
 
 MOST_CONTEXT = 200_000
 """Characters of a problem with its steps. With more a step is unknown."""
 _LONGEST = 600
+_REMEDY = "needs the package z3-solver: pip install 'stepvalue[formal]', or '.[formal]' in a checkout"
 
 
 class Z3(Verifier):
@@ -33,11 +36,12 @@ class Z3(Verifier):
         try:
             from pipeline.verifiers.z3 import solver
         except ImportError as error:
-            raise UsageError(
-                f"verifier z3 needs the package z3-solver ({error}): pip install 'stepvalue[formal]', or '.[formal]' in a "
-                "checkout"
-            ) from error
+            raise UsageError(f"verifier z3 {_REMEDY} ({error})") from error
         self._solver = solver
+
+    @classmethod
+    def missing(cls, settings: Z3Config) -> str:
+        return "" if find_spec("z3") is not None else _REMEDY
 
     def verify(self, step: StepInContext) -> Finding:
         if len(step.step) > self.settings.most_characters or not step.step.strip():

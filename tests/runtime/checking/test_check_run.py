@@ -354,3 +354,23 @@ def test_the_chains_that_an_unfinished_run_has_are_checked(run_dir: Path) -> Non
     found = checked(replace(config, partial=True))[NAME]
     assert 0 < found.totals.chains < CHAINS
     assert check_summary(storage_at(str(run_dir)), NAME).counts.chains == found.totals.chains
+
+
+def test_a_verifier_that_lacks_something_is_named_and_the_others_go_on(
+    run_dir: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pipeline.cli.check.check_with_ray", checked)
+    monkeypatch.setattr("pipeline.verifiers.coq.toplevel.SEARCHED", "/nowhere")
+    assert main(["check", f"run_dir={run_dir}", "checks=[coq,arithmetic,proof_server]"]) == 1
+    said = capsys.readouterr()
+    assert "arithmetic: checked" in said.out
+    for verb in ("is left out", "has checked nothing"):
+        assert f"stepvalue: coq {verb}: it needs coqtop: apt-get install coq" in said.err
+        assert (
+            f"stepvalue: proof_server {verb}: it needs verifier=proof_server verifier.url=http://HOST:PORT" in said.err
+        )
+    assert check_names(storage_at(str(run_dir))) == ["arithmetic"]
+    assert main(["check", f"run_dir={run_dir}", "checks=[coq]"]) == 2
+    assert "checks=[coq]: it needs coqtop: apt-get install coq" in capsys.readouterr().err
+    with pytest.raises(UsageError, match=r"checks=\[coq\]: it needs coqtop"):
+        checked(replace(settings(run_dir), checks=["arithmetic", "coq"]))

@@ -1,0 +1,1 @@
+"""Has Coq read a chain as one proof script, and says which steps it accepts."""

@@ -1,0 +1,368 @@
+"""The verifier proof_server, with a stand-in for the server: what is sent, what answers mean, and servers that fail."""
+
+import contextlib
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.core.errors import EngineDied, InputError
+from pipeline.verifiers.base import UNKNOWN, Covers, Finding, StepInContext, StepVerdict
+from pipeline.verifiers.proof_server import http
+from pipeline.verifiers.proof_server.answers import BadAnswer, Checked, answer, request
+from pipeline.verifiers.proof_server.lean import Question, question_of
+from pipeline.verifiers.proof_server.verifier import ProofServer
+from pipeline.verifiers.reading import NotRead
+from pipeline.verifiers.registry import inputs_of, missing_for
+from pipeline.verifiers.settings import ProofServerConfig
+from tests.verifiers.lean_server import CLEAN, SORRY, Judge, Server, error, messages, serving
+
+PROBLEM = "theorem t (n : Nat) : n + 0 = n := by"
+OPEN_GOAL = error("unsolved goals\nn : Nat\n⊢ n + 0 = n")
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http, "FIRST_WAIT_SECONDS", 0.001)
+
+
+def lean(code: str) -> dict[str, Any]:
+    """A Lean for these tests: `bad` fails, a proof ends with `rfl`, and `sorry` closes an open one."""
+    if found := re.search(r"\bbad\w*", code):
+        return error(f"unknown identifier '{found[0]}'")
+    ends = code.rstrip().endswith("sorry")
+    if "rfl" in code:
+        return error("no goals to be proved") if ends else CLEAN
+    return SORRY if ends else OPEN_GOAL
+
+
+def asked(
+    step: str,
+    *earlier: str,
+    problem: str = PROBLEM,
+    judge: Judge = lean,
+    seen: Callable[[Server], None] | None = None,
+    **settings: Any,
+) -> Finding:
+    with serving(judge) as server:
+        verifier = ProofServer(ProofServerConfig(url=server.url, **settings))
+        found = verifier.verify(StepInContext(problem=problem, earlier=earlier, step=step))
+        if seen is not None:
+            seen(server)
+    return found
+
+
+def question(step: str, *earlier: str, problem: str = PROBLEM, header: str = "") -> Question:
+    found = question_of(StepInContext(problem=problem, earlier=earlier, step=step), header)
+    assert found is not None
+    return found
+
+
+def test_texts_that_are_checked() -> None:
+    found = question("simp", "intro h\n  constructor", header="import Mathlib")
+    assert found.whole == f"import Mathlib\n{PROBLEM}\n  intro h\n  constructor\n  simp"
+    assert found.open == f"{found.whole}\n  sorry"
+    assert found.before == f"import Mathlib\n{PROBLEM}\n  intro h\n  constructor\n  sorry"
+    command = question(
+        "```lean\ntheorem u : 1 = 1 := by\n  rfl\n```", problem="```lean4\nimport Mathlib\n```", header="import Mathlib"
+    )
+    assert (command.before, command.open) == ("import Mathlib", None)
+    assert command.whole == "import Mathlib\ntheorem u : 1 = 1 := by\n  rfl"
+    for text in (f"{PROBLEM} sorry", PROBLEM.replace("by", "sorry"), f"{PROBLEM}\n  sorry\n"):
+        assert question("rfl", problem=text).whole.split() == f"{PROBLEM} rfl".split()
+    fenced = question("```lean\n    exact h\n```", problem=f"Show it.\n```lean\n{PROBLEM}\n```")
+    assert fenced.open is not None
+    assert fenced.open.endswith("\n    exact h\n    sorry")
+    assert (fenced.has_words, fenced.words_before) == (False, True)
+
+
+def test_words_are_not_asked_about() -> None:
+    for step in ("We see that it holds.", "Then x = 3.", ""):
+        assert question_of(StepInContext(problem=PROBLEM, earlier=(), step=step), "") is None
+    assert question_of(StepInContext(problem="What is 1 + 1?", earlier=(), step="have a look"), "") is None
+    with pytest.raises(NotRead, match="step 1 is not read as Lean"):
+        question("rfl", "First, we simplify.")
+
+
+NOT_SENT = (
+    *(
+        "sorry",
+        "admit",
+        "exact sorryAx _",
+        "native_decide",
+        "simp; stop",
+        "exact?",
+        "apply?",
+        "run_tac foo",
+        "simp\n#eval 1",
+    ),
+    *(
+        "theorem u : 1 = 2 := by sorry",
+        "theorem u : 1 = 1 := rfl\naxiom a : False",
+        "have h := Lean.ofReduceBool a b rfl",
+    ),
+    *(
+        "theorem u : 1 = 1 := rfl\nset_option maxHeartbeats 0",
+        'theorem u : 1 = 1 := rfl\nmacro "x" : tactic => `(tactic| skip)',
+    ),
+    *(
+        'theorem u : 1 = 1 := rfl\nnotation "False" => True',
+        "theorem u : 1 = 1 := rfl\nunsafe def f := 1",
+        "open Nat in simp",
+    ),
+    *(
+        "theorem u : 1 = 1 := rfl\n@[implemented_by f] def g := 1",
+        "theorem u : 1 = 1 := rfl\nimport Mathlib",
+        "rfl /- open",
+    ),
+    *(
+        'theorem u : 1 = 1 := rfl\nelab "x" : tactic => pure ()',
+        "theorem u : 1 = 1 := rfl\ninstance : Add Nat := f",
+        "exact IO.rand",
+    ),
+    *('theorem u : 1 = 1 := rfl\nlocal infixl:65 " + " => HMul.hMul', "theorem u : 1 = 1 := rfl\nvariable (h : False)"),
+    *(
+        "theorem u : 1 = 1 := rfl\nend x\nnamespace y",
+        "theorem u : 1 = 1 := rfl\ninitialize x : Nat ← 1",
+        "first | sorry | rfl",
+    ),
+    *(
+        "theorem u : 1 = 1 := rfl\ninductive Fals",
+        "theorem u : 1 = 1 := rfl\nopaque f : False",
+        "theorem u : 1 = 1 := rfl\n#print u",
+    ),
+)
+
+
+@pytest.mark.parametrize("step", NOT_SENT)
+def test_a_step_that_might_cheat_is_unknown_and_not_sent(step: str) -> None:
+    for text in (step, f"```lean\n{step}\n```"):
+        found = asked(text, seen=lambda server: assert_unasked(server), judge=lambda _: CLEAN)
+        assert found.verdict is StepVerdict.UNKNOWN
+    after = asked(
+        "```lean\nrfl\n```", f"```lean\n{step}\n```", seen=lambda server: assert_unasked(server), judge=lambda _: CLEAN
+    )
+    assert after.verdict is StepVerdict.UNKNOWN
+    assert "step 1" in after.evidence
+
+
+def answering(said: dict[str, Any]) -> Judge:
+    return lambda _: said
+
+
+def assert_unasked(server: Server) -> None:
+    assert server.asked == []
+
+
+def test_verdicts() -> None:
+    assert asked("rfl") == Finding(verdict=StepVerdict.HOLDS, evidence="Lean accepts: rfl", covers=Covers.WHOLE)
+    still_open = asked("simp")
+    assert (still_open.verdict, still_open.covers) == (StepVerdict.HOLDS, Covers.WHOLE)
+    assert still_open.evidence == "Lean accepts, with a proof that is still open: simp"
+    refuted = asked("```lean\nexact bad_name\n```")
+    assert (refuted.verdict, refuted.covers) == (StepVerdict.REFUTED, Covers.WHOLE)
+    assert refuted.evidence.endswith("unknown identifier 'bad_name'")
+    assert asked("exfalso").verdict is StepVerdict.UNKNOWN
+    # Without a fence the name may be a word.
+    assert asked("exact bad_name").verdict is StepVerdict.UNKNOWN
+
+
+def test_a_step_after_an_error_is_unknown() -> None:
+    found = asked("rfl", "exact bad_name")
+    assert found.verdict is StepVerdict.UNKNOWN
+    assert "what stands before the step" in found.evidence
+
+
+def test_words_around_a_step() -> None:
+    step = "This fails:\n```lean\nexact bad\n```"
+    assert asked(step).verdict is StepVerdict.UNKNOWN
+    assert asked(step, ignore_words=True).verdict is StepVerdict.REFUTED
+    assert asked("Done:\n```lean\nrfl\n```").covers is Covers.PART
+    fenced = f"Show:\n```lean\n{PROBLEM}\n```"
+    assert asked("```lean\nexact bad\n```", problem=fenced).verdict is StepVerdict.UNKNOWN
+    assert asked("```lean\nexact bad\n```", problem=fenced, ignore_words=True).verdict is StepVerdict.REFUTED
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        *(
+            "unsolved goals\n⊢ False",
+            "(deterministic) timeout at `whnf`, maximum number of heartbeats (200000) has been reached",
+        ),
+        *(
+            "maximum recursion depth has been reached",
+            "unknown module prefix 'Mathlib'",
+            "no goals to be proved",
+            "INTERNAL PANIC",
+        ),
+    ],
+)
+def test_errors_that_refute_nothing(said: str) -> None:
+    def judge(code: str) -> dict[str, Any]:
+        return error(said) if "norm_num" in code else SORRY
+
+    assert asked("```lean\nnorm_num\n```", judge=judge).verdict is StepVerdict.UNKNOWN
+
+
+def test_a_text_that_the_server_did_not_finish_is_unknown() -> None:
+    for said in (
+        {"error": "Lean REPL command timed out in 30 seconds"},
+        {"response": {"message": "Unknown environment."}},
+    ):
+        found = asked("rfl", judge=answering(said))
+        assert found.verdict is StepVerdict.UNKNOWN
+        assert found.evidence.startswith("Lean does not accept what stands before the step: ")
+
+
+def test_a_hidden_sorry_proves_nothing() -> None:
+    for said in (messages(sorries=1), messages(("warning", "declaration uses 'sorry'")), SORRY):
+        for step in ("rfl", "theorem u : 1 = 1 := rfl"):
+            found = asked(step, judge=answering(said))
+            assert found.verdict is StepVerdict.UNKNOWN
+            assert found.evidence == "something is not proved, though no step says sorry"
+
+
+def test_the_request() -> None:
+    def seen(server: Server) -> None:
+        (body,) = server.asked
+        assert body["timeout"] == 7
+        assert [each["id"] for each in body["snippets"]] == ["0", "1", "2"]
+        assert server.codes == [f"{PROBLEM}\n  rfl", f"{PROBLEM}\n  sorry", f"{PROBLEM}\n  rfl\n  sorry"]
+
+    asked("rfl", text_seconds=7, seen=seen)
+    assert json.loads(request(["a"], 3)) == {"snippets": [{"id": "0", "code": "a"}], "timeout": 3, "reuse": True}
+
+
+def test_long_texts_are_not_asked_about() -> None:
+    assert asked("rfl", most_characters=2) == UNKNOWN
+    assert asked("rfl", "simp " * 50_000) == UNKNOWN
+
+
+def test_the_version_of_lean_is_a_part_of_the_check() -> None:
+    with serving(lean) as server:
+        settings = ProofServerConfig(url=server.url)
+        assert inputs_of(settings) == {"lean_version": "4.21.0"}
+        server.replies = [(200, json.dumps({"results": [{"id": "0", **error("unknown constant")}]}).encode())]
+        with pytest.raises(InputError, match=r"says no version of Lean: unknown constant"):
+            inputs_of(settings)
+    with pytest.raises(InputError, match=rf"proof server {server.url}: it does not answer: .*refused.*\(4 tries\)"):
+        inputs_of(settings)
+
+
+def test_without_a_url_it_is_left_out() -> None:
+    assert missing_for(ProofServerConfig()).startswith("needs verifier=proof_server verifier.url=http://HOST:PORT")
+    assert missing_for(ProofServerConfig(url="http://localhost")) == ""
+    for url in (
+        "localhost:8000",
+        "file:///etc/passwd",
+        "ftp://host",
+        "http://",
+        "http://user:key@host",
+        "http://h/?a=1",
+        "http:/h",
+    ):
+        with pytest.raises(ValueError, match=r"verifier\.url"):
+            ProofServerConfig(url=url)
+
+
+@pytest.mark.parametrize(
+    ("reply", "said", "tries"),
+    [
+        ((200, b"<html>"), "it is no JSON", 1),
+        ((200, b"{}"), "no list of results", 1),
+        ((200, b'{"results": []}'), "not those of the texts", 1),
+        ((200, b'{"results": [{"id": "0"}, {"id": "1"}, {"id": "1"}]}'), "not those of the texts", 1),
+        ((200, b"[" * 100_000), "it is no JSON", 1),
+        ((404, b"not here"), "status 404: not here", 1),
+        ((302, b""), "status 302", 1),
+        ((503, b"busy"), r"status 503: busy \(4 tries\)", 4),
+        ((429, b"No available REPLs"), r"status 429: No available REPLs \(4 tries\)", 4),
+    ],
+)
+def test_a_server_that_fails_is_an_error_and_no_verdict(reply: tuple[int, bytes], said: str, tries: int) -> None:
+    with serving(lean) as server:
+        server.replies = [reply] * 9
+        with pytest.raises(EngineDied, match=rf"proof server {server.url}.*{said}"):
+            ProofServer(ProofServerConfig(url=server.url)).verify(
+                StepInContext(problem=PROBLEM, earlier=(), step="rfl")
+            )
+        assert len(server.asked) == tries
+
+
+def test_a_server_that_is_busy_for_a_while_is_asked_again() -> None:
+    with serving(lean) as server:
+        server.replies = [(503, b""), (429, b"")]
+        found = ProofServer(ProofServerConfig(url=server.url)).verify(
+            StepInContext(problem=PROBLEM, earlier=(), step="rfl")
+        )
+    assert found.verdict is StepVerdict.HOLDS
+
+
+def test_too_much_and_too_slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http, "MOST_BYTES", 1_000)
+    with serving(lambda _: error("x" * 2_000)) as server, pytest.raises(EngineDied, match="it sent more than 0 MiB"):
+        http.post(server.url, "/api/check", request(["rfl"], 1), 5.0)
+    import time
+
+    def slow(_: str) -> dict[str, Any]:
+        time.sleep(0.3)
+        return CLEAN
+
+    with serving(slow) as server, pytest.raises(EngineDied, match=r"it did not answer within 0\.05 s \(4 tries\)"):
+        http.post(server.url, "/api/check", request(["rfl"], 1), 0.05)
+
+
+def test_answers() -> None:
+    def read(*results: object) -> list[Checked]:
+        return answer(json.dumps({"results": list(results)}).encode(), len(results))
+
+    assert read({"id": "1", **CLEAN}, {"id": "0", **error("no")}) == [Checked(errors=("no",)), Checked()]
+    assert read({"id": "0", **SORRY}) == [Checked(infos=("declaration uses 'sorry'",), uses_sorry=True)]
+    responses: tuple[object, ...] = (
+        *(
+            {},
+            {"messages": []},
+            {"env": 0, "messages": [{"severity": "error"}]},
+            {"env": 0, "messages": {"a": 1}},
+            {"env": "0"},
+        ),
+        *({"env": 0, "messages": [{"severity": "fatal", "data": "x"}]}, {"env": 0, "sorries": 3}, None, [], "clean"),
+    )
+    for response in responses:
+        with pytest.raises(BadAnswer):
+            read({"id": "0", "response": response})
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["results", "id", "response", "messages", "env", "error", "severity", "data"]),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@given(json_values | st.binary(max_size=40))
+def test_any_answer_is_read_or_refused(said: Any) -> None:
+    content = said if isinstance(said, bytes) else json.dumps(said).encode()
+    with contextlib.suppress(BadAnswer):
+        assert all(isinstance(each, Checked) for each in answer(content, 1))
+
+
+@given(st.text(max_size=80), st.text(max_size=80))
+def test_any_step_is_read_or_not(problem: str, step: str) -> None:
+    try:
+        found = question_of(StepInContext(problem=problem, earlier=(), step=step), "")
+    except NotRead:
+        return
+    assert found is None or not re.search(r"\bsorry\b", found.whole)
