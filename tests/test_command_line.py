@@ -13,7 +13,6 @@ import yaml
 import pipeline
 from pipeline.__main__ import compose_label, main
 from pipeline.cli import COMMANDS
-from pipeline.cli.check import CHECK
 from pipeline.cli.compose import compose
 from pipeline.cli.grow import GROW
 from pipeline.cli.judge import JUDGE
@@ -39,7 +38,7 @@ pytestmark = pytest.mark.slow
 
 CONF = Path(__file__).parents[1] / "conf"
 OPTIONS = sorted((path.parent.name, path.stem) for path in CONF.glob("*/*.yaml"))
-LABEL_GROUPS = set(LabelConfig.__dataclass_fields__) - {"run_dir", "budget"}
+LABEL_GROUPS = set(LabelConfig.__dataclass_fields__) - {"run_dir", "budget", "checks"}
 FILLED = ["data.path=x", "run_dir=x"]
 SERVER = "policy.openai.urls=[http://127.0.0.1:8000/v1]"
 
@@ -79,12 +78,7 @@ def growing(option: str) -> Any:
     return composed.settings()
 
 
-def checking(option: str) -> Any:
-    """The settings of `check` with a verifier."""
-    return compose(CHECK, [f"verifier={option}", "run_dir=x"]).settings()
-
-
-OTHERS = {"scorer": scoring, "judge": judging, "verifier": checking, "search": searching, "grow": growing}
+OTHERS = {"scorer": scoring, "judge": judging, "search": searching, "grow": growing}
 """Group that `label` does not have -> the settings of a command with one of its options."""
 
 

@@ -25,11 +25,13 @@ def choice_hint(name: str, names: Sequence[str]) -> str:
 
 
 def nearest_keys(key: str, keys: Sequence[str]) -> list[str]:
-    """The dotted keys that an unknown one most likely means: with the same last part, with the nearest spelling of it, or with
-    words of these initials (`lr`: `learning_rate`). At most MOST_GUESSES, empty if none is near."""
+    """The dotted keys that an unknown one most likely means: with a near spelling in the same section, with the same last part,
+    with the nearest spelling of it, or with words of these initials (`lr`: `learning_rate`). At most MOST_GUESSES, empty if
+    none is near."""
     section, _, name = key.rpartition(".")
     last = {known: known.rpartition(".")[2] for known in dict.fromkeys(keys)}
-    if not (found := [known for known in last if last[known] == name]):
+    beside = {known: own for known, own in last.items() if section and known.rpartition(".")[0] == section}
+    if not (found := _misspelt(section, name, beside) or [known for known in last if last[known] == name]):
         found = _misspelt(section, name, last)
     if not found and not section and len(name) > 1:
         found = [known for known in last if name == "".join(word[:1] for word in last[known].split("_"))]

@@ -46,6 +46,7 @@ WITH = {
     "policy.device.name": "policy=oracle", "policy.speculative_model": "policy.model=org/name policy.speculative_tokens=3",
     "data.splitter": "data.pattern=';'", "policy.prompt.template": "policy.prompt.style=plain",
     "estimator.successes": "estimator=first_success", "estimator.batch": "estimator=first_success",
+    "estimator.skip_refuted": "checks=[arithmetic]", "checks": "estimator.skip_refuted=true",
 }  # fmt: skip
 """What has to be said beside a setting."""
 VALUES = {
@@ -83,7 +84,7 @@ _OF_KIND = {"whole number": "3", "number": "0.5"}
 PER_COMMAND = {
     ("agree", "confidence"): "0.9",
     ("train", "target"): "outcome", ("agree", "neutral"): "bad", ("train", "weight"): "confidence",
-    ("label", "run_dir"): "elsewhere",
+    ("label", "run_dir"): "elsewhere", ("label", "checks"): "[arithmetic]", ("plan", "checks"): "[arithmetic]",
     ("report", "run_dir"): "[old,new]", ("select", "searches"): "[a,b]",
 }  # fmt: skip
 INSTEAD_OF = {

@@ -280,3 +280,12 @@ def test_a_label_that_a_refutation_made_is_no_evidence_on_it(tmp_path: Path) -> 
     assert summary.against is not None
     assert summary.against.refuted.steps == 0
     assert summary.against.every.steps == 5 * PROBLEMS
+
+
+def test_a_verifier_that_lacks_something_is_refused_before_sampling(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["label", "data=sample", "policy=oracle", f"run_dir={tmp_path / 'run'}"]
+    assert main([*command, "checks=[proof_server]", "estimator.skip_refuted=true"]) == 2
+    assert "checks=[proof_server]: it needs" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
