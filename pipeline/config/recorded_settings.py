@@ -31,6 +31,10 @@ SETTING_NAMES: Mapping[str, str] = {
     "parser_version": "how critiques are read (version)",
     "verifier_version": "verifier (version)",
     "proves": "verifier (whether it proves)",
+    "coq_version": "Coq (version)",
+    "lean_version": "Lean (version)",
+    "mypy": "mypy (version)",
+    "python": "Python (version)",
     "table_sha256": "verifier.table (content)",
 }
 """Recorded values that are no settings -> what a message calls them."""

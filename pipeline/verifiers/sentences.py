@@ -1,6 +1,9 @@
-"""The sentence around a place of a text, and texts in one short line for evidence. Pure, bounded."""
+"""The sentence around a place of a text, texts in one short line, and findings with such a line as evidence. Pure, bounded."""
+
+from pipeline.verifiers.base import Covers, Finding, StepVerdict
 
 LONGEST_SHOWN = 160
+LONGEST_EVIDENCE = 600
 _REACH = 400
 """Characters on both sides of an equation that may belong to its sentence."""
 _ENDS = (". ", "? ", "! ", "\n", ".\n")
@@ -18,3 +21,13 @@ def in_a_line(text: str, longest: int = LONGEST_SHOWN) -> str:
     """A text without line ends, cut where it is too long."""
     line = " ".join(text.split())
     return line if len(line) <= longest else f"{line[: longest - 3]}..."
+
+
+def finding(verdict: StepVerdict, evidence: str, covers: Covers = Covers.PART) -> Finding:
+    """A finding with evidence in one line of at most `LONGEST_EVIDENCE` characters."""
+    return Finding(verdict=verdict, evidence=in_a_line(evidence, LONGEST_EVIDENCE), covers=covers)
+
+
+def unknown(reason: str) -> Finding:
+    """A step is unknown for a reason that a user may want to know."""
+    return finding(StepVerdict.UNKNOWN, reason)

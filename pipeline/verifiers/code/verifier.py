@@ -16,10 +16,9 @@ from pipeline.verifiers.code.outside import outside
 from pipeline.verifiers.code.sandboxed import NoOutcome, Outcome, Sandbox
 from pipeline.verifiers.code.stated import Case, StatedTests, stated_tests
 from pipeline.verifiers.programs import NotProgram, Program, program_of
-from pipeline.verifiers.sentences import in_a_line
+from pipeline.verifiers.sentences import finding, in_a_line, unknown
 from pipeline.verifiers.settings import CodeConfig
 
-_LONGEST = 600
 _CACHED = 512
 
 
@@ -47,22 +46,22 @@ class Code(Verifier):
             program = program_of(step)
             return UNKNOWN if program is None else self._finding(program)
         except NotProgram as reason:
-            return _unknown(f"not read: {reason}")
+            return unknown(f"not read: {reason}")
         except NoOutcome as reason:
-            return _unknown(str(reason))
+            return unknown(str(reason))
         except RecursionError:
-            return _unknown("too deep to be looked at")
+            return unknown("too deep to be looked at")
 
     def _finding(self, program: Program) -> Finding:
         for number, cell in enumerate((program.given, *program.steps)):
             if cell is not None and cell.tree is not None and (reason := outside(cell.tree)):
-                return _unknown(f"{_whose(number, program)} depends on more than its text: {reason}")
+                return unknown(f"{_whose(number, program)} depends on more than its text: {reason}")
         for number, cell in enumerate(program.steps[:-1], start=1):
             if cell is not None and cell.tree is None:
-                return _unknown(f"step {number} goes wrong before it: {cell.mistake}")
+                return unknown(f"step {number} goes wrong before it: {cell.mistake}")
         if program.cell.tree is None:
             said = _MEANT_SYNTAX if program.given.tree is None else ""
-            return _unknown(said) if said else _refuted(program.cell.mistake)
+            return unknown(said) if said else _refuted(program.cell.mistake)
         tests = stated_tests(program.problem)
         cells = _Cells(program)
         kept = [[] if number == 0 else kept_assertions(program.up_to(number)) for number in cells.numbers]
@@ -71,9 +70,9 @@ class Code(Verifier):
         at = outcome.stated.get("cell")
         if isinstance(at, int) and at < cells.own:
             said = _again(outcome, kept[at]) if "again" in outcome.stated else _said(outcome, program, at, cells)
-            return _unknown(f"{cells.whose(at)} goes wrong before it: {said}")
+            return unknown(f"{cells.whose(at)} goes wrong before it: {said}")
         if tests is not None and (earlier := self._first_failing(program, tests)):
-            return _unknown(earlier)
+            return unknown(earlier)
         if "again" in outcome.stated:
             return _broken(outcome, program, kept[-1])
         if isinstance(at, int):
@@ -84,7 +83,7 @@ class Code(Verifier):
     def _failed(self, outcome: Outcome, program: Program, cells: "_Cells") -> Finding:
         said = _said(outcome, program, cells.own, cells)
         doubt = why_doubtful(outcome, program) or why_of_another(outcome, program, cells.own)
-        return _unknown(f"{said}; but {doubt}") if doubt else _refuted(said)
+        return unknown(f"{said}; but {doubt}") if doubt else _refuted(said)
 
     def _first_failing(self, program: Program, tests: StatedTests) -> str:
         """Which step before the last one fails a test of the problem, in words. Empty: none."""
@@ -103,19 +102,19 @@ class Code(Verifier):
             return None
         outcome = self._judged(tuple(_Cells(program).sources), tests.cases)
         if outcome.has("ended"):
-            return _unknown("the program ends its process in a test")
+            return unknown("the program ends its process in a test")
         if "case" in outcome.stated:
             said = _failure(outcome, tests)
             doubt = self._why_not_failed(outcome, program, tests)
-            return _unknown(f"{said}; but {doubt}") if doubt else _refuted(said)
+            return unknown(f"{said}; but {doubt}") if doubt else _refuted(said)
         passed = outcome.number("passed")
         if not passed:
             return None
         part = why_part(program, tests) or self._why_weak(outcome)
         said = f"passes {_count(passed)} of the problem"
         if part:
-            return _found(StepVerdict.HOLDS, f"{said}; {part}")
-        return _found(StepVerdict.HOLDS, said, Covers.WHOLE)
+            return finding(StepVerdict.HOLDS, f"{said}; {part}")
+        return finding(StepVerdict.HOLDS, said, Covers.WHOLE)
 
     def _why_not_failed(self, outcome: Outcome, program: Program, tests: StatedTests) -> str:
         """Why a test of the problem that fails does not refute a step. Empty: it does."""
@@ -145,7 +144,7 @@ _MEANT_SYNTAX = "the problem's own code is not read"
 def _broken(outcome: Outcome, program: Program, kept: Sequence[tuple[int, str]]) -> Finding:
     """The finding on a step after which an assertion of an earlier one fails, which passed before."""
     said, doubt = _again(outcome, kept), why_doubtful(outcome, program)
-    return _unknown(f"{said}; but {doubt}") if doubt else _refuted(said)
+    return unknown(f"{said}; but {doubt}") if doubt else _refuted(said)
 
 
 def _again(outcome: Outcome, kept: Sequence[tuple[int, str]]) -> str:
@@ -183,8 +182,8 @@ def _by_itself(outcome: Outcome, program: Program) -> Finding:
     asserts = sum(isinstance(node, ast.Assert) for node in _run_at_once(tree)) if tree is not None else 0
     tests = asserts + max(0, outcome.number("tests"))
     if not tests:
-        return _unknown("runs without an error, and nothing tests it")
-    return _found(StepVerdict.HOLDS, f"passes {_count(tests)} of its own")
+        return unknown("runs without an error, and nothing tests it")
+    return finding(StepVerdict.HOLDS, f"passes {_count(tests)} of its own")
 
 
 def _run_at_once(tree: ast.Module) -> Iterator[ast.AST]:
@@ -241,12 +240,4 @@ def _count(tests: int) -> str:
 
 
 def _refuted(evidence: str) -> Finding:
-    return _found(StepVerdict.REFUTED, evidence)
-
-
-def _unknown(evidence: str) -> Finding:
-    return _found(StepVerdict.UNKNOWN, evidence)
-
-
-def _found(verdict: StepVerdict, evidence: str, covers: Covers = Covers.PART) -> Finding:
-    return Finding(verdict=verdict, evidence=in_a_line(evidence, _LONGEST), covers=covers)
+    return finding(StepVerdict.REFUTED, evidence)

@@ -12,12 +12,11 @@ from pipeline.verifiers.coq.commands import PROVED_FIRST, STATING, Command, Effe
 from pipeline.verifiers.coq.script import Script, script_of
 from pipeline.verifiers.coq.session import Ended, Outcome, Ran, Sessions
 from pipeline.verifiers.reading import NotRead
-from pipeline.verifiers.sentences import in_a_line
+from pipeline.verifiers.sentences import finding, in_a_line, unknown
 from pipeline.verifiers.settings import CoqConfig
 
 MOST_CONTEXT = 200_000
 """Characters of a problem with its steps. With more a step is unknown."""
-_LONGEST = 600
 _CLAIMS = frozenset({Effect.TACTIC, Effect.END})
 _UNFOUND = "was not found in the current environment"
 _LONG_WORD = 3
@@ -58,9 +57,9 @@ class Coq(Verifier):
             script = script_of(step)
             return UNKNOWN if script is None else self._finding(script)
         except NotRead as reason:
-            return _unknown(f"not read: {reason}")
+            return unknown(f"not read: {reason}")
         except Ended as reason:
-            return _unknown(f"Coq does not start: {reason}")
+            return unknown(f"Coq does not start: {reason}")
 
     def close(self) -> None:
         """End the process of Coq. The next step starts another one."""
@@ -73,21 +72,17 @@ class Coq(Verifier):
         if (found := self._stopped(script, ran)) is not None:
             return found
         if ran[-1].in_proof and (doubt := self._open(script)):
-            return _unknown(doubt)
+            return unknown(doubt)
         shown = in_a_line(" ".join(each.sentence.text for each in script.own), 160)
-        return Finding(
-            verdict=StepVerdict.HOLDS,
-            evidence=in_a_line(f"Coq accepts: {shown}", _LONGEST),
-            covers=Covers.PART if script.has_words else Covers.WHOLE,
-        )
+        return finding(StepVerdict.HOLDS, f"Coq accepts: {shown}", Covers.PART if script.has_words else Covers.WHOLE)
 
     def _introduction(self, script: Script) -> Finding:
         """Of a step that claims nothing: Coq may reject it, but its acceptance proves nothing."""
         if not any(each.effect in (Effect.DEFINITION, Effect.STATEMENT) for each in script.own):
-            return _unknown("the step proves nothing") if script.own else UNKNOWN
+            return unknown("the step proves nothing") if script.own else UNKNOWN
         ran = self._sessions.run((*script.before, *script.own))
         found = self._stopped(script, ran)
-        return found or _unknown("the step introduces something, and proves nothing")
+        return found or unknown("the step introduces something, and proves nothing")
 
     def _stopped(self, script: Script, ran: Sequence[Ran]) -> Finding | None:
         """The finding where a sentence is not accepted."""
@@ -98,13 +93,13 @@ class Coq(Verifier):
         said = f"`{quoted}`: {in_a_line(last.why, 300)}"
         if len(ran) <= len(script.before):
             verb = _VERBS[last.outcome]
-            return _unknown(f"Coq {verb} a sentence of {script.whose[len(ran) - 1]}, {said}")
+            return unknown(f"Coq {verb} a sentence of {script.whose[len(ran) - 1]}, {said}")
         if last.outcome is not Outcome.REJECTED:
-            return _unknown(f"Coq {_VERBS[last.outcome]} {said}")
+            return unknown(f"Coq {_VERBS[last.outcome]} {said}")
         if doubt := self._doubt(script, last):
-            return _unknown(f"Coq rejects {said}; but {doubt}")
+            return unknown(f"Coq rejects {said}; but {doubt}")
         covers = Covers.PART if script.has_words else Covers.WHOLE
-        return Finding(verdict=StepVerdict.REFUTED, evidence=in_a_line(f"Coq rejects {said}", _LONGEST), covers=covers)
+        return finding(StepVerdict.REFUTED, f"Coq rejects {said}", covers)
 
     def _doubt(self, script: Script, rejected: Ran) -> str:
         """Why a sentence that Coq rejects does not refute its step."""
@@ -167,7 +162,3 @@ def _keeps_focus(commands: Sequence[Command]) -> bool:
             if depth < 0:
                 return False
     return depth == 0
-
-
-def _unknown(evidence: str) -> Finding:
-    return Finding(verdict=StepVerdict.UNKNOWN, evidence=in_a_line(evidence, _LONGEST))

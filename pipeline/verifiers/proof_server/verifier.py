@@ -13,12 +13,11 @@ from pipeline.verifiers.proof_server import http
 from pipeline.verifiers.proof_server.answers import PATH, BadAnswer, Checked, answer, request
 from pipeline.verifiers.proof_server.lean import Question, question_of
 from pipeline.verifiers.reading import NotRead
-from pipeline.verifiers.sentences import in_a_line
+from pipeline.verifiers.sentences import finding, in_a_line, unknown
 from pipeline.verifiers.settings import ProofServerConfig
 
 MOST_CONTEXT = 200_000
 """Characters of a problem with its steps. With more a step is unknown."""
-_LONGEST = 600
 _VERSION = "#eval Lean.versionString"
 _WAIT_SECONDS = 60
 """For which a server may have a request wait, besides the time for each text."""
@@ -66,7 +65,7 @@ class ProofServer(Verifier):
         try:
             question = question_of(step, self.settings.header)
         except NotRead as reason:
-            return _unknown(f"not read: {reason}")
+            return unknown(f"not read: {reason}")
         return UNKNOWN if question is None else self._finding(question, step.step)
 
     def _finding(self, question: Question, step: str) -> Finding:
@@ -77,23 +76,23 @@ class ProofServer(Verifier):
         left = said[question.open] if question.open else whole
         covers = Covers.PART if question.has_words else Covers.WHOLE
         if whole.is_clean and whole.uses_sorry:
-            return _unknown("something is not proved, though no step says sorry")
+            return unknown("something is not proved, though no step says sorry")
         if whole.is_clean:
-            return _found(StepVerdict.HOLDS, f"Lean accepts: {in_a_line(step)}", covers)
+            return finding(StepVerdict.HOLDS, f"Lean accepts: {in_a_line(step)}", covers)
         if not before.is_clean:
-            return _unknown(f"Lean does not accept what stands before the step: {_reason(before)}")
+            return unknown(f"Lean does not accept what stands before the step: {_reason(before)}")
         if question.open and left.is_clean:
             if _STATING.search(step):
-                return _unknown("the step states a goal, and may not prove it")
-            return _found(
+                return unknown("the step states a goal, and may not prove it")
+            return finding(
                 StepVerdict.HOLDS, f"Lean accepts, with a proof that is still open: {in_a_line(step)}", covers
             )
         errors = [error for error in left.errors if not _NO_VERDICT.search(error)]
         if left.failure or not errors:
-            return _unknown(f"Lean does not decide it: {_reason(left)}")
+            return unknown(f"Lean does not decide it: {_reason(left)}")
         if doubt := self._doubt(question, errors):
-            return _unknown(f"Lean rejects it: {in_a_line(errors[0], 300)}; but {doubt}")
-        return _found(StepVerdict.REFUTED, f"Lean rejects `{in_a_line(step)}`: {in_a_line(errors[0], 300)}", covers)
+            return unknown(f"Lean rejects it: {in_a_line(errors[0], 300)}; but {doubt}")
+        return finding(StepVerdict.REFUTED, f"Lean rejects `{in_a_line(step)}`: {in_a_line(errors[0], 300)}", covers)
 
     def _doubt(self, question: Question, errors: Sequence[str]) -> str:
         """Why errors do not refute a step."""
@@ -120,11 +119,3 @@ def _asked(settings: ProofServerConfig, texts: Sequence[str]) -> list[Checked]:
 
 def _reason(said: Checked) -> str:
     return in_a_line(said.failure or "; ".join(said.errors) or "it uses sorry", 300)
-
-
-def _found(verdict: StepVerdict, evidence: str, covers: Covers) -> Finding:
-    return Finding(verdict=verdict, evidence=in_a_line(evidence, _LONGEST), covers=covers)
-
-
-def _unknown(evidence: str) -> Finding:
-    return Finding(verdict=StepVerdict.UNKNOWN, evidence=in_a_line(evidence, _LONGEST))

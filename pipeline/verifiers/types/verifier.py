@@ -9,9 +9,9 @@ import re
 import sys
 
 from pipeline.core.errors import UsageError
-from pipeline.verifiers.base import UNKNOWN, Covers, Finding, StepInContext, StepVerdict, Verifier
+from pipeline.verifiers.base import UNKNOWN, Finding, StepInContext, StepVerdict, Verifier
 from pipeline.verifiers.programs import NotProgram, Program, program_of, why_named
-from pipeline.verifiers.sentences import in_a_line
+from pipeline.verifiers.sentences import finding, in_a_line
 from pipeline.verifiers.settings import TypesConfig
 from pipeline.verifiers.types.messages import (
     SURE_CODES,
@@ -25,7 +25,7 @@ from pipeline.verifiers.types.modules import unknown_import
 from pipeline.verifiers.types.process import messages_of
 from pipeline.verifiers.types.sources import Source, source_of
 
-_LONGEST = 600
+_REMEDY = "needs the package mypy: pip install 'stepvalue[types]', or '.[types]' in a checkout"
 
 
 class Types(Verifier):
@@ -37,10 +37,12 @@ class Types(Verifier):
     def __init__(self, settings: TypesConfig) -> None:
         """Raises UsageError without the package mypy."""
         super().__init__(settings)
-        if importlib.util.find_spec("mypy") is None:
-            raise UsageError(
-                "verifier types needs the package mypy: pip install 'stepvalue[types]', or '.[types]' in a checkout"
-            )
+        if missing := self.missing(settings):
+            raise UsageError(f"the verifier types {missing}")
+
+    @classmethod
+    def missing(cls, settings: TypesConfig) -> str:
+        return "" if importlib.util.find_spec("mypy") is not None else _REMEDY
 
     @classmethod
     def inputs(cls, settings: TypesConfig) -> dict[str, str]:
@@ -58,30 +60,30 @@ class Types(Verifier):
             program = program_of(step)
             return UNKNOWN if program is None else self._finding(program)
         except NotProgram as reason:
-            return _found(StepVerdict.UNKNOWN, f"not read: {reason}")
+            return finding(StepVerdict.UNKNOWN, f"not read: {reason}")
         except RecursionError:
-            return _found(StepVerdict.UNKNOWN, "too deep to be looked at")
+            return finding(StepVerdict.UNKNOWN, "too deep to be looked at")
 
     def _finding(self, program: Program) -> Finding:
         if program.given.tree is None:
-            return _found(StepVerdict.UNKNOWN, f"the problem's own code is not read: {program.given.mistake}")
+            return finding(StepVerdict.UNKNOWN, f"the problem's own code is not read: {program.given.mistake}")
         for number, cell in enumerate(program.steps, start=1):
             if cell is None:
                 continue
             if cell.tree is None:
                 own = number == len(program.steps)
                 verdict = StepVerdict.REFUTED if own else StepVerdict.UNKNOWN
-                return _found(verdict, cell.mistake if own else f"step {number} goes wrong before it: {cell.mistake}")
+                return finding(verdict, cell.mistake if own else f"step {number} goes wrong before it: {cell.mistake}")
             if missing := unknown_import(cell.tree):
-                return _found(StepVerdict.UNKNOWN, f"step {number} imports {missing}, whose types are not known")
+                return finding(StepVerdict.UNKNOWN, f"step {number} imports {missing}, whose types are not known")
         source = source_of(program)
         messages = messages_of(source.text, self.settings)
         if messages is None:
-            return _found(StepVerdict.UNKNOWN, "mypy does not end within its limits")
+            return finding(StepVerdict.UNKNOWN, "mypy does not end within its limits")
         try:
             return self._judged(mistakes_in(messages), source, program)
         except UnreadableMessage as message:
-            return _found(StepVerdict.UNKNOWN, f"mypy does not read it: {message}")
+            return finding(StepVerdict.UNKNOWN, f"mypy does not read it: {message}")
 
     def _judged(self, mistakes: list[TypeMistake], source: Source, program: Program) -> Finding:
         own = [mistake for mistake in mistakes if mistake.line >= source.first]
@@ -90,17 +92,17 @@ class Types(Verifier):
         ]
         earlier = [mistake for mistake in mistakes if mistake.line < source.first and mistake.code in SURE_CODES]
         if sure and earlier:
-            return _found(StepVerdict.UNKNOWN, f"{_said(sure[0], source)}; but there are errors before the step")
+            return finding(StepVerdict.UNKNOWN, f"{_said(sure[0], source)}; but there are errors before the step")
         if sure:
-            return _found(StepVerdict.REFUTED, "; ".join(_said(mistake, source) for mistake in sure[:3]))
+            return finding(StepVerdict.REFUTED, "; ".join(_said(mistake, source) for mistake in sure[:3]))
         if own:
-            return _found(StepVerdict.UNKNOWN, f"may be legal: {_said(own[0], source)}")
+            return finding(StepVerdict.UNKNOWN, f"may be legal: {_said(own[0], source)}")
         if not source.typed or source.ignores:
-            return _found(
+            return finding(
                 StepVerdict.UNKNOWN, "a comment hides errors of types" if source.ignores else "nothing has a type"
             )
         noun = "annotation" if source.typed == 1 else "annotated parts"
-        return _found(StepVerdict.HOLDS, f"mypy finds no error in {source.typed} {noun}")
+        return finding(StepVerdict.HOLDS, f"mypy finds no error in {source.typed} {noun}")
 
 
 def _given(mistake: TypeMistake, program: Program) -> bool:
@@ -115,7 +117,3 @@ def _given(mistake: TypeMistake, program: Program) -> bool:
 def _said(mistake: TypeMistake, source: Source) -> str:
     line = in_a_line(source.line(mistake.line), 100)
     return f"{mistake.text} [{mistake.code}], at line {mistake.line - source.first + 1}: `{line}`"
-
-
-def _found(verdict: StepVerdict, evidence: str) -> Finding:
-    return Finding(verdict=verdict, evidence=in_a_line(evidence, _LONGEST), covers=Covers.PART)

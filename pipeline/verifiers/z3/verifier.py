@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pipeline.core.errors import UsageError
 from pipeline.verifiers.base import UNKNOWN, Finding, StepInContext, StepVerdict, Verifier
 from pipeline.verifiers.reading import NotRead
-from pipeline.verifiers.sentences import in_a_line
+from pipeline.verifiers.sentences import finding, in_a_line, unknown
 from pipeline.verifiers.settings import Z3Config
 from pipeline.verifiers.z3 import terms
 from pipeline.verifiers.z3.fover_steps import fover_questions, is_fover
@@ -19,7 +19,6 @@ from pipeline.verifiers.z3.terms import Term
 
 MOST_CONTEXT = 200_000
 """Characters of a problem with its steps. With more a step is unknown."""
-_LONGEST = 600
 _REMEDY = "needs the package z3-solver: pip install 'stepvalue[formal]', or '.[formal]' in a checkout"
 
 
@@ -49,7 +48,7 @@ class Z3(Verifier):
         try:
             questions = self._questions(step)
         except NotRead as reason:
-            return _unknown(f"not read: {reason}")
+            return unknown(f"not read: {reason}")
         findings: list[Finding] = []
         for question in questions:
             findings.append(self._finding(question))
@@ -74,20 +73,20 @@ class Z3(Verifier):
         answer = self._solver.answer(question.premises, claim, self.settings)
         match answer.outcome:
             case outcome.ENTAILED:
-                return _found(StepVerdict.HOLDS, question, f"{claimed} follows from {question.given}")
+                return _about(StepVerdict.HOLDS, question, f"{claimed} follows from {question.given}")
             case outcome.NOT_ENTAILED:
                 shown = _counter_model(answer.values, question.written)
                 said = f"{claimed} does not follow from {question.given}{shown}"
                 if question.doubt:
-                    return _unknown(f"{said}; but {question.doubt}")
-                return _found(StepVerdict.REFUTED, question, said)
+                    return unknown(f"{said}; but {question.doubt}")
+                return _about(StepVerdict.REFUTED, question, said)
             case outcome.INCONSISTENT:
-                return _unknown(
+                return unknown(
                     f"the premises contradict each other ({question.given}), so everything follows from them"
                 )
             case outcome.ONLY_BY_ZERO:
-                return _unknown(f"{claimed} may fail only where something is divided by 0")
-        return _unknown(f"Z3 does not decide it: {answer.reason}")
+                return unknown(f"{claimed} may fail only where something is divided by 0")
+        return unknown(f"Z3 does not decide it: {answer.reason}")
 
     def _independence(self, question: Question) -> Finding:
         """Neither the claim nor its negation follows."""
@@ -95,10 +94,10 @@ class Z3(Verifier):
         for claim, claimed in sides:
             found = self._entailment(question, claim, claimed)
             if found.verdict is StepVerdict.HOLDS:
-                return _found(StepVerdict.REFUTED, question, found.evidence)
+                return _about(StepVerdict.REFUTED, question, found.evidence)
             if found.verdict is StepVerdict.UNKNOWN:
                 return found
-        return _found(
+        return _about(
             StepVerdict.HOLDS, question, f"neither {sides[0][1]} nor {sides[1][1]} follows from {question.given}"
         )
 
@@ -110,8 +109,7 @@ def _together(findings: Sequence[Finding]) -> Finding:
             return found
     if not findings:
         return UNKNOWN
-    evidence = in_a_line("; ".join(found.evidence for found in findings), _LONGEST)
-    return Finding(verdict=StepVerdict.HOLDS, evidence=evidence, covers=findings[0].covers)
+    return finding(StepVerdict.HOLDS, "; ".join(found.evidence for found in findings), findings[0].covers)
 
 
 def _counter_model(values: Sequence[tuple[Term, str]], written: Callable[[Term], str]) -> str:
@@ -121,9 +119,5 @@ def _counter_model(values: Sequence[tuple[Term, str]], written: Callable[[Term],
     return f": it is false where {shown}"
 
 
-def _found(verdict: StepVerdict, question: Question, evidence: str) -> Finding:
-    return Finding(verdict=verdict, evidence=in_a_line(evidence, _LONGEST), covers=question.covers)
-
-
-def _unknown(evidence: str) -> Finding:
-    return Finding(verdict=StepVerdict.UNKNOWN, evidence=in_a_line(evidence, _LONGEST))
+def _about(verdict: StepVerdict, question: Question, evidence: str) -> Finding:
+    return finding(verdict, evidence, question.covers)

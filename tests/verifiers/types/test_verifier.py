@@ -7,6 +7,7 @@ import pytest
 
 from pipeline.core.errors import UsageError
 from pipeline.verifiers.base import Covers, Finding, StepInContext, StepVerdict
+from pipeline.verifiers.registry import missing_for
 from pipeline.verifiers.settings import TypesConfig
 from pipeline.verifiers.types import process
 from pipeline.verifiers.types.verifier import Types
@@ -215,6 +216,8 @@ def test_a_limit_that_is_reached_is_unknown() -> None:
 
 
 def test_without_mypy_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert missing_for(TypesConfig()) == ""
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    assert missing_for(TypesConfig()).startswith("needs the package mypy: pip install 'stepvalue[types]'")
     with pytest.raises(UsageError, match=r"pip install 'stepvalue\[types\]'"):
         Types(TypesConfig())
