@@ -27,7 +27,12 @@ def policy_name(config: LabelConfig) -> str:
 
 def check_contradictions(config: LabelConfig) -> None:
     """Raise UsageError for settings that contradict each other: sampling.stop_at_answer where the policy and the grader do not
-    support it, and cluster.gpus_per_worker that is too small for the policy."""
+    support it, and cluster.gpus_per_worker that is too small for the policy. Say which have no effect."""
+    if config.checks and not config.estimator.skip_refuted:
+        say(
+            f"checks=[{','.join(config.checks)}] has no effect without estimator.skip_refuted=true, which spends no rollouts "
+            "after a refuted step; to check the steps of a finished run, use `check run_dir=RUN_DIR checks=[...]`"
+        )
     if config.sampling.stop_at_answer:
         from pipeline.runtime.answer_ending import stops_at_answer
 

@@ -385,11 +385,6 @@ class LabelConfig:
             raise ValueError(
                 "estimator.skip_refuted=true needs the verifiers that refute: give them, such as checks=[arithmetic]"
             )
-        if self.checks and not self.estimator.skip_refuted:
-            raise ValueError(
-                f"checks=[{','.join(self.checks)}] is for estimator.skip_refuted=true, which spends no rollouts after a "
-                "refuted step: give it too. To check the steps of a finished run, use `check run_dir=RUN_DIR checks=[...]`"
-            )
         check_distinct(self.checks)
         self.estimator.check_complete(self.sampling)
         self.policy.check_complete(self.sampling)

@@ -305,6 +305,8 @@ def checked_text(witness: CheckedSteps) -> str:
     if witness.refuted and witness.errors is not None:
         share = format_percent(witness.errors / witness.refuted)
         text += f", of which {share} have an error or follow one, by the consensus"
+        if witness.errors < witness.refuted / 2:
+            text += " (it contradicts this witness: look at these steps before you use the labels)"
     return text + (f"; {witness.holds:,} hold as a whole" if witness.holds else "")
 
 

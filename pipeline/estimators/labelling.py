@@ -126,9 +126,10 @@ def _chain_values(
 
 
 def _refuted(chain: ChainShape, number: int, step: StepValue) -> StepValue:
-    """A step of a chain of which a verifier refuted one, with what its value rests on."""
+    """A step of a chain of which a verifier refuted one. Where it was not sampled for that reason, it has no value: what an
+    estimator infers from the rest of the chain does not know of the refutation."""
     skipped = number >= chain.refuted and step.origin is not Origin.TERMINAL and step.counts == Counts()
-    return replace(step, origin=Origin.REFUTED) if skipped else step
+    return StepValue(value=None, origin=Origin.REFUTED, counts=step.counts) if skipped else step
 
 
 def _label(chain: ChainShape, number: int, step: StepValue, label: int | None) -> int | None:

@@ -161,6 +161,36 @@ def test_evidence_says_what_it_really_is() -> None:
     assert finding("arithmetic", "3 - 5 = 2").evidence.endswith("is -2, not 2")
 
 
+@pytest.mark.parametrize(
+    "step",
+    [
+        f"{'+'.join(['1'] * 41)}=41",
+        f"The total is {' + '.join(map(str, range(1, 42)))} = 861.",
+        f"{'+'.join(['1/3'] * 60)}=20",
+        "1/2 dozen = 6 eggs",
+        "1/2 of a dozen = 6",
+        "3/2 dozen = 18",
+        "The house costs $3/4 million = $750,000",
+        "Er hat 1.500 + 500 = 2.000 Euro",
+        "12.000 - 500 = 11.500",
+        "5 + 3 = 9 ist falsch",
+        "Supongamos que 5 + 3 = 9",
+        "如果 5 + 3 = 9",
+        "Пусть 5 + 3 = 9",
+        "The student thinks 5 + 3 = 9",
+        "pages 3-5 = 3 pages",
+        "10-12 = 3 numbers",
+    ],
+)
+def test_right_steps_that_were_refuted_once_are_not(step: str) -> None:
+    assert verdict("arithmetic", step) != "refuted"
+
+
+def test_evidence_says_what_mixed_units_are() -> None:
+    found = finding("arithmetic", "2 hours + 30 minutes = 2.3 hours")
+    assert found.evidence.endswith("2 hours + 30 minutes is 2.5, not 2.3 hours")
+
+
 def test_evidence_of_many_equations_is_short() -> None:
     found = finding("arithmetic", "; ".join(f"{number} + 1 = {number + 1}" for number in range(100)))
     assert found.evidence == "0 + 1 = 1; 1 + 1 = 2; 2 + 1 = 3; and 97 more"

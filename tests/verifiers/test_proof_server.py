@@ -19,7 +19,7 @@ from pipeline.verifiers.proof_server.verifier import ProofServer
 from pipeline.verifiers.reading import NotRead
 from pipeline.verifiers.registry import inputs_of, missing_for
 from pipeline.verifiers.settings import ProofServerConfig
-from tests.verifiers.lean_server import CLEAN, SORRY, Judge, Server, error, messages, serving
+from tests.verifiers.lean_server import CLEAN, SORRY, VERSION, Judge, Server, error, messages, serving
 
 PROBLEM = "theorem t (n : Nat) : n + 0 = n := by"
 OPEN_GOAL = error("unsolved goals\nn : Nat\n⊢ n + 0 = n")
@@ -256,7 +256,11 @@ def test_the_version_of_lean_is_a_part_of_the_check() -> None:
 
 def test_without_a_url_it_is_left_out() -> None:
     assert missing_for(ProofServerConfig()).startswith("needs verifier=proof_server verifier.url=http://HOST:PORT")
-    assert missing_for(ProofServerConfig(url="http://localhost")) == ""
+    with serving(lambda _: VERSION) as server:
+        assert missing_for(ProofServerConfig(url=server.url)) == ""
+    assert missing_for(ProofServerConfig(url=server.url)).startswith(
+        f"needs its server: proof server {server.url}: it does"
+    )
     for url in (
         "localhost:8000",
         "file:///etc/passwd",

@@ -48,7 +48,7 @@ def fover(step: str, *earlier: str, problem: str = FOVER) -> Finding:
         (INTEGERS, "(assert (> y 6))", "refuted"),
         (INTEGERS, "(assert (> x 2))(assert (>= y 6))", "holds"),
         (INTEGERS, "(assert (> x 2))(assert (>= y 7))", "refuted"),
-        (INTEGERS, "; twice a number is even\n(assert (= (mod y 2) 0))", "holds"),
+        (INTEGERS, "(assert (= (mod y 2) 0))", "holds"),
         (INTEGERS, "(define-fun half ((n Int)) Int (div n 2))(assert (= (half y) x))", "holds"),
         (REALS, "(assert (> a 1))", "refuted"),
         (REALS, "(assert (or (> a 1.4) (< a (- 1.4))))", "holds"),
@@ -65,6 +65,14 @@ def test_a_claim_in_smt_lib_is_judged(problem: str, claim: str, verdict: str) ->
     found = smt(claim, problem=problem)
     assert found.verdict.value == verdict, found
     assert found.covers is (Covers.PART if verdict == "unknown" else Covers.WHOLE)
+
+
+def test_what_a_comment_of_a_step_claims_is_not_looked_at() -> None:
+    found = smt("(assert (= (mod y 2) 0)) ; so Ann has 500 apples", problem=INTEGERS)
+    assert (found.verdict, found.covers) == (StepVerdict.HOLDS, Covers.PART)
+    assert smt("(assert (= (mod y 2) 1)) ; so Ann has 500 apples", problem=INTEGERS).verdict is StepVerdict.UNKNOWN
+    found = smt("(assert (= (mod y 2) 0)) ;;", problem=f"{INTEGERS} ; of a problem it is given")
+    assert (found.verdict, found.covers) == (StepVerdict.HOLDS, Covers.WHOLE)
 
 
 def test_evidence_shows_a_counter_model() -> None:

@@ -30,7 +30,7 @@ _REWRITES = re.compile(
 )
 _CONDITIONS = re.compile(
     r"\b(?:if|when|where|let|set|setting|suppose|assume|given|since|because|substitut\w*|plug\w*|equations?|solv\w*|sides?|using"
-    r"|roots?|zeros?|know|known|conditions?|satisf\w*|mod|modulo|constraint|complet\w*|approximat\w*)\b",
+    r"|roots?|zeros?|know|known|conditions?|satisf\w*|mod|modulo|gf|field|characteristic|ring|constraint|complet\w*|approximat\w*)\b",
     re.IGNORECASE,
 )
 _IMPLIES = re.compile(

@@ -184,7 +184,8 @@ def _signed(tokens: Sequence[Token], start: int, at: int, budget: Budget) -> Nod
 
 
 def _boundary(tokens: Sequence[Token], at: int) -> int:
-    """The place of what ends the clause before a relation; -1 for the start of the text."""
+    """The place of what ends the clause before a relation; -1 for the start of the text. Where the clause is longer than
+    `MOST_BEFORE` tokens, the place of a word in it: what is cut is no expression."""
     place = at - 1
     least = max(-1, at - MOST_BEFORE)
     while place > least:
@@ -192,7 +193,11 @@ def _boundary(tokens: Sequence[Token], at: int) -> int:
         if token.kind in _BOUNDARIES or (token.kind is TokenKind.OPEN):
             return place
         place = token.match - 1 if token.kind is TokenKind.CLOSE and token.match >= 0 else place - 1
-    return max(place, -1)
+    if place < 0:
+        return -1
+    while place < at - 1 and tokens[place].kind is not TokenKind.WORD:
+        place += 1
+    return place
 
 
 def _begins(tokens: Sequence[Token], boundary: int) -> bool:

@@ -6,7 +6,7 @@ units that is not written.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from itertools import combinations
@@ -19,6 +19,8 @@ from pipeline.verifiers.arithmetic.units import hidden_factors
 from pipeline.verifiers.arithmetic.values import USUAL, Meaning, Percent, Value, converted, value_of
 
 _MOST_TRIED = 24
+_GROUP = 3
+"""Digits of a group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,21 @@ def judge(equation: Equation, words: frozenset[str], *, loosely: bool) -> Judgem
     found = _best_fit(equation, loosely)
     if found is not Fit.APART:
         return Judgement(found)
-    return _DOUBTFUL if _is_meant_otherwise(equation, words) else Judgement(Fit.APART, ours, theirs)
+    return _DOUBTFUL if _is_meant_otherwise(equation, words) else _apart(equation, ours, theirs)
+
+
+def _apart(equation: Equation, ours: Fraction, theirs: Fraction) -> Judgement:
+    """The judgement on a false equation. Where units mix, what the left side is depends on them."""
+    left, right = equation.left.node, equation.right.node
+    if not _mixes_units(left, right):
+        return Judgement(Fit.APART, ours, theirs)
+    if not right.is_number or len(right.above) != 1 or right.below:
+        return _DOUBTFUL
+    try:
+        (in_base, kind), (_, other_kind) = converted(left), converted(right)
+    except UnreadableError:
+        return _DOUBTFUL
+    return Judgement(Fit.APART, in_base / right.above[0].size, theirs) if kind == other_kind else _DOUBTFUL
 
 
 def _is_label(equation: Equation) -> bool:
@@ -176,11 +192,37 @@ def _is_meant_otherwise(equation: Equation, words: frozenset[str]) -> bool:
         converts = _by_conversion(equation)
         if converts is Fit.EQUAL or (converts is Fit.DOUBTFUL and (_adds(left) or _adds(right))):
             return True
+    if _may_group_digits(left, right) or _may_be_range(left, ours, theirs):
+        return True
     if not ours or not theirs:
         return False
     ratio = abs(ours / theirs)
     factors = hidden_factors(words | _unit_names(left, right))
+    if _divides(left) or _divides(right):
+        # Half a dozen is written 1/2 dozen, which reads as 1/24.
+        factors |= {factor * factor for factor in factors}
     return any(_nearly(ratio, factor) or _nearly(1 / ratio, factor) for factor in factors)
+
+
+def _may_group_digits(left: Node, right: Node) -> bool:
+    """Whether both sides agree if points group digits, as many languages write them: 1.500 + 500 = 2.000."""
+    return any(map(_has_group, (*left.numbers(), *right.numbers()))) and _agree(
+        _grouped(left), _grouped(right), USUAL, USUAL
+    )
+
+
+def _has_group(node: Node) -> bool:
+    return node.places == _GROUP and 1 <= abs(node.value) < 10**_GROUP
+
+
+def _grouped(node: Node) -> Node:
+    value = node.value * 10**_GROUP if _has_group(node) else node.value
+    return replace(node, value=value, parts=tuple(map(_grouped, node.parts)))
+
+
+def _may_be_range(left: Node, ours: Fraction, theirs: Fraction) -> bool:
+    """Whether the left side may be from one number to another, and the right one counts them: pages 3-5 = 3 pages."""
+    return left.kind == "-" and ours < 0 and theirs == 1 - ours
 
 
 def _nearly(ratio: Fraction, factor: Fraction) -> bool:

@@ -72,9 +72,17 @@ _UNSURE = re.compile(
     r"|must|should|instead|unless|otherwise|contradict\w*|hypothetical\w*|false|untrue|incorrect\w*|wrong\w*|mistake\w*|error"
     r"|impossible|invalid|absurd|mod|modulo|remainder|round\w*|floor (?:of|function|value)|ceiling (?:of|function)"
     r"|the floor and|truncat\w*|nearest|base|binary|octal|hexadecimal"
-    r"|clock|[ap]\.?m|noon|midnight|inclusive\w*|estimate\w*|claim\w*|puzzle|typo)\b|n't\b|\?|≠|!=|\\neq?(?![A-Za-z])",
+    r"|clock|[ap]\.?m|noon|midnight|inclusive\w*|estimate\w*|claim\w*|puzzle|typo|thinks?|thought|believe[sd]?|says|said"
+    r"|according to|pretend\w*)\b|n't\b|\?|≠|!=|\\neq?(?![A-Za-z])",
     re.IGNORECASE,
 )
+_OF_OTHER_LANGUAGES = re.compile(
+    r"[\u0400-\u1cff\u2e80-\ud7ff]"
+    r"|\b(?:falsch|nicht|kein\w*|angenommen|wenn|sei(?:en)?|glaubt?|annehmen|faux|fausse|pas|suppos(?:ons|ez|er)|soit|croit|si"
+    r"|fals[oa]|sup[oó]n\w*|supong\w*|cree|err[aá]d[oa]|suponh\w*|suppon\w*|sbagliat[oa]|se)\b",
+    re.IGNORECASE,
+)
+"""Letters that are not Latin or Greek, and words that deny or suppose in some languages."""
 _REVOKED = re.compile(
     r"\b(?:contradict\w*|impossible|incorrect\w*|mistake\w*|untrue|absurd|not (?:true|equal|possible|hold|satisf\w*|work|valid"
     r"|the same|correct|what|a solution)|does(?: not|n't) (?:equal|hold|work|match|satisf\w*|make sense|add up)|is(?: not|n't)"
@@ -92,7 +100,7 @@ _OTHER_ARITHMETIC = re.compile(
 
 def is_unsure(sentence: str) -> bool:
     """Whether a sentence denies its equations, asks for them, assumes them, or says that they are rounded in another way."""
-    return _UNSURE.search(sentence) is not None
+    return _UNSURE.search(sentence) is not None or _OF_OTHER_LANGUAGES.search(sentence) is not None
 
 
 def is_revoked(text: str) -> bool:

@@ -4,6 +4,9 @@ Seen are imports, names and attributes that are written out. A program with any 
 """
 
 import ast
+from collections.abc import Iterator
+
+from pipeline.verifiers.code.set_order import order_of_sets
 
 MODULES = frozenset(
     {
@@ -43,6 +46,10 @@ _TAMPERS = frozenset(
 
 def outside(tree: ast.Module) -> str:
     """What a program depends on, in words. Empty: nothing outside its text."""
+    if order := order_of_sets(tree):
+        return order
+    if any(isinstance(node, ast.Await | ast.AsyncFor | ast.AsyncWith) for node in _outside_functions(tree)):
+        return "it awaits outside a function, which a notebook can do"
     for node in ast.walk(tree):
         match node:
             case ast.Import(names=names):
@@ -68,6 +75,15 @@ def outside(tree: ast.Module) -> str:
             if top not in MODULES and not (top == "sys" and isinstance(node, ast.Import)):
                 return f"it imports {module}"
     return ""
+
+
+def _outside_functions(tree: ast.Module) -> Iterator[ast.AST]:
+    waiting: list[ast.AST] = [tree]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            waiting.extend(ast.iter_child_nodes(node))
 
 
 def _is_strange(name: str) -> bool:

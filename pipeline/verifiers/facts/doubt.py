@@ -9,7 +9,7 @@ _UNSURE = re.compile(
     r"|wrong\w*|mistak\w*|error|myth\w*|misconception|instead|rather|except|than|least|most|over|under|between|once|formerly"
     r"|former|used to|until|before|future|will be|hypothetical\w*|let|denote\w*|question|asks?|asked|option|choices?|check\w*"
     r"|verif\w*|unknown|unclear|twice|half|double|times|plus|minus|sum|difference|product|ratio|total|average|per capita|only"
-    r"|one of|part of|some|any|estimate\w*|historical\w*|originally|initially|ancient|medieval)\b|n['’]t\b|\?|≠"
+    r"|according to|one of|part of|some|any|estimate\w*|historical\w*|originally|initially|ancient|medieval)\b|n['’]t\b|\?|≠"
     r"|\\neq?(?![A-Za-z])",
     re.IGNORECASE,
 )
@@ -21,9 +21,9 @@ _FRAMED = re.compile(
 )
 _OTHER_WORLD = re.compile(
     r"\b(?:suppos(?:e|es|ed|ing)|imagin(?:e|es|ed|ing|ary)|pretend\w*|hypothetical\w*|fiction\w*|what if|alternate|fantasy"
-    r"|parallel universe|in (?:this|the|a) (?:story|game|novel|book|puzzle|movie|world|universe|scenario)|counterfactual\w*"
-    r"|assum(?:e|es|ed|ing)|redefin\w*|rename\w*|if (?:the|its|we)|contradiction|April Fool\w*|joke|riddle|myth\w*"
-    r"|misconception\w*)\b",
+    r"|parallel universe|in (?:this|the|a|our|my) (?:story|game|novel|book|puzzle|movie|world|universe|scenario)"
+    r"|counterfactual\w*|assum(?:e|es|ed|ing)|redefin\w*|rename\w*|if (?:the|its|we)|contradiction|April Fool\w*|joke|riddle"
+    r"|myth\w*|misconception\w*)\b",
     re.IGNORECASE,
 )
 _REVOKED = re.compile(

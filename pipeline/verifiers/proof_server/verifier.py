@@ -41,7 +41,13 @@ class ProofServer(Verifier):
 
     @classmethod
     def missing(cls, settings: ProofServerConfig) -> str:
-        return "" if settings.url else "needs verifier=proof_server verifier.url=http://HOST:PORT, a Kimina Lean Server"
+        if not settings.url:
+            return "needs verifier=proof_server verifier.url=http://HOST:PORT, a Kimina Lean Server"
+        try:
+            cls.inputs(settings)
+        except InputError as error:
+            return f"needs its server: {error}"
+        return ""
 
     @classmethod
     def inputs(cls, settings: ProofServerConfig) -> Mapping[str, str]:

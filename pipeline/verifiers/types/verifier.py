@@ -3,10 +3,12 @@
 It never proves a whole step: what has the right types may compute the wrong value.
 """
 
+import ast
 import importlib.metadata
 import importlib.util
 import re
 import sys
+from collections import Counter
 
 from pipeline.core.errors import UsageError
 from pipeline.verifiers.base import UNKNOWN, Finding, StepInContext, StepVerdict, Verifier
@@ -25,6 +27,12 @@ from pipeline.verifiers.types.modules import unknown_import
 from pipeline.verifiers.types.process import messages_of
 from pipeline.verifiers.types.sources import Source, source_of
 
+_MEANT = re.compile(
+    r"\b(?:error|exception|raises?|fail\w*|wrong|incorrect\w*|bugs?|buggy|mistake\w*|crash\w*|invalid|does(?:n't| not) work)\b",
+    re.IGNORECASE,
+)
+"""Words after which code may go wrong on purpose."""
+_QUOTED = re.compile(r'"(\w+)')
 _REMEDY = "needs the package mypy: pip install 'stepvalue[types]', or '.[types]' in a checkout"
 
 
@@ -91,6 +99,8 @@ class Types(Verifier):
             mistake for mistake in own if is_sure(mistake, source.place(mistake.line)) and not _given(mistake, program)
         ]
         earlier = [mistake for mistake in mistakes if mistake.line < source.first and mistake.code in SURE_CODES]
+        if sure and (doubt := _why_meant(sure, program)):
+            return finding(StepVerdict.UNKNOWN, f"{_said(sure[0], source)}; but {doubt}")
         if sure and earlier:
             return finding(StepVerdict.UNKNOWN, f"{_said(sure[0], source)}; but there are errors before the step")
         if sure:
@@ -103,6 +113,31 @@ class Types(Verifier):
             )
         noun = "annotation" if source.typed == 1 else "annotated parts"
         return finding(StepVerdict.HOLDS, f"mypy finds no error in {source.typed} {noun}")
+
+
+def _why_meant(mistakes: list[TypeMistake], program: Program) -> str:
+    """Why errors may be meant, or may be none when the program runs. Empty: they are mistakes."""
+    if _MEANT.search(f"{program.cell.words}\n{program.cell.comments}"):
+        return "the step's words may mean it to go wrong"
+    bound: Counter[str] = Counter()
+    for tree in filter(None, program.trees):
+        for node in ast.walk(tree):
+            match node:
+                case ast.Try() | ast.With() | ast.AsyncWith():
+                    return "the program may expect exceptions"
+                case ast.Global() | ast.Nonlocal():
+                    return "functions set names of the program"
+                case ast.Attribute(value=ast.Name(id=name), ctx=ast.Store()) if name not in ("self", "cls"):
+                    return "the program sets attributes"
+                case ast.FunctionDef(name=name, decorator_list=[]) | ast.ClassDef(name=name):
+                    bound[name] += 1
+                case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                    bound[name] += 2
+                case ast.Name(id=name, ctx=ast.Store()):
+                    bound[name] += 1
+    again = {name for name, times in bound.items() if times > 1}
+    named = {word for each in mistakes for word in _QUOTED.findall(each.text)}
+    return "a name gets another meaning" if named & again else ""
 
 
 def _given(mistake: TypeMistake, program: Program) -> bool:

@@ -4,6 +4,8 @@ A chain is one script, so a step goes on with what was declared and defined befo
 premises.
 """
 
+import re
+
 from pipeline.verifiers.base import Covers, StepInContext
 from pipeline.verifiers.reading import FormalPart, NotRead
 from pipeline.verifiers.sentences import in_a_line
@@ -13,6 +15,9 @@ from pipeline.verifiers.z3.questions import Question
 from pipeline.verifiers.z3.sexpressions import written
 from pipeline.verifiers.z3.smtlib import Script
 from pipeline.verifiers.z3.terms import Term
+
+_QUOTED = re.compile(r"\|[^|]*\||\"[^\"]*\"")
+_COMMENT = re.compile(r";.*\w")
 
 
 def smtlib_questions(step: StepInContext, *, ignore_words: bool) -> list[Question]:
@@ -30,8 +35,9 @@ def smtlib_questions(step: StepInContext, *, ignore_words: bool) -> list[Questio
         raise NotRead("the step declares something new, of which nothing can follow")
     if not asserted.formulas:
         raise NotRead("the step asserts nothing")
+    has_words = own.has_words or _has_comment(own.commands)
     doubt = ""
-    if own.has_words:
+    if has_words:
         doubt = "the step has words around its formulas"
     elif not ignore_words and any(_has_words(part, text) for part, text in zip(before, _texts(step), strict=True)):
         doubt = "words before the step may state more than the formulas there"
@@ -43,7 +49,7 @@ def smtlib_questions(step: StepInContext, *, ignore_words: bool) -> list[Questio
             claimed=in_a_line(" ".join(written(each) for each in asserted.expressions)),
             written=written_term,
             doubt=doubt,
-            covers=Covers.PART if own.has_words else Covers.WHOLE,
+            covers=Covers.PART if has_words else Covers.WHOLE,
         )
     ]
 
@@ -54,6 +60,11 @@ def written_term(term: Term) -> str:
         return str(term.value)
     name = term.operator if term.symbol is None else term.symbol.name
     return f"({name} {' '.join(map(written_term, term.arguments))})" if term.arguments else name
+
+
+def _has_comment(commands: str) -> bool:
+    """Whether a comment of a step may claim something, which is not looked at."""
+    return _COMMENT.search(_QUOTED.sub("", commands)) is not None
 
 
 def _texts(step: StepInContext) -> tuple[str, ...]:

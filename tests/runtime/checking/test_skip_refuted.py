@@ -210,7 +210,6 @@ def test_it_is_another_run(tmp_path: Path) -> None:
     ("given_settings", "said"),
     [
         (["estimator.skip_refuted=true"], "give them, such as checks=[arithmetic]"),
-        (["checks=[arithmetic]"], "`check run_dir=RUN_DIR checks=[...]`"),
         (["checks=[arithmetik]", "estimator.skip_refuted=true"], "did you mean arithmetic?"),
         (["checks=[arithmetic,arithmetic]", "estimator.skip_refuted=true"], "named twice"),
         (["checks=[arithmetic]", "verifier=facts", "estimator.skip_refuted=true"], "none of checks=[arithmetic]"),

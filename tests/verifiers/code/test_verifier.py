@@ -208,3 +208,47 @@ def test_equal_steps_get_equal_findings(code: Code) -> None:
     assert [Code(CodeConfig()).verify(step) for step in steps[:2]] == first[:2]
     sets = said(code, "assert list({'a', 'b', 'c'}) == []")
     assert sets == said(Code(CodeConfig()), "assert list({'a', 'b', 'c'}) == []")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "answers = iter((9, 16, 49, 0))\ndef square(x):\n    return next(answers)",
+        "def square(x, calls=[]):\n    calls.append(x)\n    return [9, 16, 49, 0][len(calls) - 1]",
+        "calls = 0\ndef square(x):\n    global calls\n    calls += 1\n    return [9, 16, 49, 0][calls - 1]",
+        "def square(x):\n    square.calls = getattr(square, 'calls', 0) + 1\n    return [9, 16, 49, 0][square.calls - 1]",
+        "class Kept:\n    calls = []\ndef square(x):\n    Kept.calls.append(x)\n    return [9, 16, 49, 0][len(Kept.calls) - 1]",
+    ],
+)
+def test_a_function_that_counts_its_calls_is_not_proved(code: Code, source: str) -> None:
+    assert said(code, source, problem=ASSERTS).covers is Covers.PART
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "assert {'b', 'a', 'c'}.pop() == 'c'",
+        "assert list({'b', 'a', 'c'}) == ['a', 'b', 'c']",
+        "letters = set('bac')\nfor letter in letters:\n    first = letter\n    break\nassert first == 'a'",
+        "assert [x for x in frozenset('bac')][0] == 'c'",
+        "a, *_ = set('bac')\nassert a == 'z'",
+        "assert ''.join(set('ab') | set('c')) == 'abc'",
+        "async def three():\n    return 3\nx = await three()\nassert x == 3",
+    ],
+)
+def test_order_of_sets_and_waiting_outside_functions_have_no_verdict(code: Code, source: str) -> None:
+    assert said(code, source).verdict is StepVerdict.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "assert len(set('aab')) == 2",
+        "assert sorted({3, 1}) == [1, 3]",
+        "assert sum(x for x in {1, 2}) == 3",
+        "seen = set()\nseen.add(2)\nassert 2 in seen",
+        "assert {x + 1 for x in {1, 2}} == {2, 3}",
+    ],
+)
+def test_sets_without_their_order_have_a_verdict(code: Code, source: str) -> None:
+    assert said(code, source).verdict is StepVerdict.HOLDS

@@ -221,3 +221,18 @@ def test_without_mypy_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -
     assert missing_for(TypesConfig()).startswith("needs the package mypy: pip install 'stepvalue[types]'")
     with pytest.raises(UsageError, match=r"pip install 'stepvalue\[types\]'"):
         Types(TypesConfig())
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "half = lambda s: s\nhalf('4')",
+        "half = str.upper\nhalf('4')",
+        "try:\n    half('4')\nexcept TypeError:\n    print('a text has no half')",
+        "half('4')  # raises a TypeError",
+        "def count(x: int) -> int:\n    global total\n    total = x\n    return x\ncount(3)\nprint(total)",
+        "import math\nmath.tau2 = 3.0\nprint(math.tau2)",
+    ],
+)
+def test_errors_that_may_be_meant_or_are_none_refute_nothing(source: str) -> None:
+    assert said(source, HEAD).verdict is not StepVerdict.REFUTED
