@@ -39,11 +39,15 @@ def test_twice_the_text_takes_about_twice_the_time(name: str) -> None:
         times = []
         for length in (LONG // 8, LONG // 2):
             step = piece * (length // len(piece)) + "= 1"
-            began = time.process_time()
-            for _ in range(3):
-                finding(name, step)
-            times.append(time.process_time() - began)
+            # The least of some tries: other work on the machine makes some of them slow.
+            times.append(min(_seconds(name, step) for _ in range(5)))
         assert times[1] < 12 * times[0] + 0.05, piece
+
+
+def _seconds(name: str, step: str) -> float:
+    began = time.process_time()
+    finding(name, step)
+    return time.process_time() - began
 
 
 def test_nothing_is_evaluated(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
