@@ -100,7 +100,7 @@ def test_a_proof_server_that_stops_ends_the_command_and_what_was_checked_stays(t
             run=QUICK,
             data=DataConfig(path=str(path)),
         )
-        # The first request asks for the version of Lean, the next one is about a step.
+        # The first two requests ask for the version of Lean, the next one is about a step.
         checked(config)
         found = frame(tmp_path / "run", "proof_server")
         assert sorted(found["verdict"].to_list()) == ["holds", "refuted"]
@@ -110,7 +110,7 @@ def test_a_proof_server_that_stops_ends_the_command_and_what_was_checked_stays(t
                 200,
                 b'{"results": [{"id": "0", "response": {"env": 0, "messages": [{"severity": "info", "data": "4"}]}}]}',
             )
-        ]
+        ] * 2
         server.replies += [(404, b"gone")] * 20
         with pytest.raises(
             PluginError, match=rf"proof server {server.url}: it answered with status 404: gone: start it"
