@@ -31,7 +31,6 @@ def _check(config: CheckRunConfig) -> int:
     from pipeline.storage.location import storage_at
 
     config, missing = _possible(config)
-    _warn(config)
     with LiveView(Console(highlight=False)) as view:
         found = check_with_ray(config, view)
     seen = 0
@@ -47,29 +46,24 @@ def _check(config: CheckRunConfig) -> int:
 
 
 def _possible(config: CheckRunConfig) -> tuple[CheckRunConfig, Mapping[str, str]]:
-    """The settings without the verifiers that lack something on this machine, and what those lack. Raises UsageError if that is
-    all of them."""
+    """The settings without the verifiers that lack something on this machine, and what those lack. Says that, and what to know
+    of the inputs of the others. Raises UsageError where none is left, and UsageError and InputError where inputs cannot be
+    used."""
     from pipeline.core.output import say
-    from pipeline.runtime.checking.run import missing_parts
+    from pipeline.runtime.checking.run import checked_verifiers, missing_parts
+    from pipeline.verifiers.registry import warnings_of
 
-    missing = missing_parts(config)
-    left = [name for name in config.names if name not in missing]
+    verifiers = checked_verifiers(config)
+    missing = missing_parts(verifiers)
+    left = [each for each in verifiers if each.kind not in missing]
     if not left:
         raise UsageError("; ".join(f"checks=[{name}]: it {why}" for name, why in missing.items()))
     for name, why in missing.items():
         say(f"{name} is left out: it {why}")
-    return replace(config, checks=left) if missing else config, missing
-
-
-def _warn(config: CheckRunConfig) -> None:
-    """Say what to know of the inputs of the verifiers. Raises UsageError and InputError where they cannot be used."""
-    from pipeline.core.output import say
-    from pipeline.runtime.checking.run import checked_verifiers
-    from pipeline.verifiers.registry import warnings_of
-
-    for verifier in checked_verifiers(config):
+    for verifier in left:
         for line in warnings_of(verifier):
             say(f"warning: {line}")
+    return replace(config, checks=[each.kind for each in left]) if missing else config, missing
 
 
 def _ending(found: "ChainRun") -> Iterator[str]:

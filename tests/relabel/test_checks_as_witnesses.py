@@ -46,22 +46,22 @@ def chain(chain_id: str, *steps: str) -> ChainText:
     return ChainText(chain_id=chain_id, problem_id="", problem="", steps=steps, prefix_ids=steps)
 
 
-@pytest.fixture
-def run_dir(tmp_path: Path) -> Path:
-    """A run with a false sum in the second step of every third chain, which ends wrong, checked by `arithmetic`."""
+def labelled_sums(folder: Path, *overrides: str) -> Path:
+    """A run with a false sum in the second step of every third chain, which ends wrong."""
     rows: list[dict[str, object]] = [
         {"problem": f"What is {number} + 3?", "answer": str(number + 3), "steps": sums(number), "id": f"r{number}"}
         for number in range(CHAINS)
     ]
-    made = tmp_path / "run"
-    label_in_process(
-        compose_label(
-            [
-                *(f"data.path={write_rows(tmp_path / 'rows.jsonl', rows)}", f"run_dir={made}", "policy=oracle"),
-                *("sampling.rollouts=4", "estimator=fixed", "run.unit_problems=10"),
-            ]
-        )
-    )
+    path, made = write_rows(folder / "rows.jsonl", rows), folder / "run"
+    given = [f"data.path={path}", f"run_dir={made}", "policy=oracle", "sampling.rollouts=4"]
+    label_in_process(compose_label([*given, *overrides]))
+    return made
+
+
+@pytest.fixture
+def run_dir(tmp_path: Path) -> Path:
+    """A run with a false sum in the second step of every third chain, which ends wrong, checked by `arithmetic`."""
+    made = labelled_sums(tmp_path, "estimator=fixed", "run.unit_problems=10")
     checked(CheckRunConfig(run_dir=str(made), checks=["arithmetic"], processes=1, run=QUICK))
     return made
 
@@ -159,19 +159,7 @@ def test_checks_that_are_not_done_are_refused(run_dir: Path) -> None:
 
 def test_a_step_that_was_refuted_before_sampling_stays_bad(tmp_path: Path) -> None:
     """The values of the oracle know nothing of false sums, so Monte Carlo alone would contradict the verifier."""
-    rows: list[dict[str, object]] = [
-        {"problem": f"What is {number} + 3?", "answer": str(number + 3), "steps": sums(number), "id": f"r{number}"}
-        for number in range(CHAINS)
-    ]
-    made = tmp_path / "run"
-    label_in_process(
-        compose_label(
-            [
-                *(f"data.path={write_rows(tmp_path / 'rows.jsonl', rows)}", f"run_dir={made}", "policy=oracle"),
-                *("sampling.rollouts=4", "estimator=pooled", "checks=[arithmetic]", "estimator.skip_refuted=true"),
-            ]
-        )
-    )
+    made = labelled_sums(tmp_path, "estimator=pooled", "checks=[arithmetic]", "estimator.skip_refuted=true")
     checked(CheckRunConfig(run_dir=str(made), checks=["arithmetic"], processes=1, run=QUICK))
     for how in (ConsensusHow.posterior, ConsensusHow.side):
         consensus(made, how)

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -39,13 +39,12 @@ def check_run(
     the units that are not done, and with chains that are new.
 
     Returns the runs by verifier; their totals are those of `stored_findings.finding_totals`. Raises as `run_over_chains` does,
-    UsageError for a verifier that is not installed, or lacks something here, and a run without
-    labels, and PluginError where a plug-in fails. What was
-    checked before is kept.
+    UsageError for a verifier that is not installed, or lacks something here, and a run without labels, and PluginError where a
+    plug-in fails. What was checked before is kept.
     """
     config = replace(config, run_dir=storage_at(config.run_dir).run_dir)
     verifiers = checked_verifiers(config)
-    for name, missing in missing_parts(config).items():
+    for name, missing in missing_parts(verifiers).items():
         raise UsageError(f"checks=[{name}]: it {missing}")
     return {settings.kind: _by_verifier(config, settings, hiring, watch, stop, run) for settings in verifiers}
 
@@ -62,9 +61,9 @@ def checked_verifiers(config: CheckRunConfig) -> list[VerifierConfig]:
     return found
 
 
-def missing_parts(config: CheckRunConfig) -> dict[str, str]:
-    """The verifiers of the settings that lack something on this machine, and what. Raises as `checked_verifiers` does."""
-    found = {settings.kind: missing_for(settings) for settings in checked_verifiers(config)}
+def missing_parts(verifiers: Iterable[VerifierConfig]) -> dict[str, str]:
+    """The verifiers that lack something on this machine, by name, and what."""
+    found = {settings.kind: missing_for(settings) for settings in verifiers}
     return {name: missing for name, missing in found.items() if missing}
 
 

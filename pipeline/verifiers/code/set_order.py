@@ -11,16 +11,7 @@ _WITHOUT_ORDER = frozenset(
 
 def order_of_sets(tree: ast.Module) -> str:
     """How the order of a set may matter, in words. Empty: it does not."""
-    sets = {
-        name.id
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign)
-        and node.value is not None
-        and _is_set(node.value, ())
-        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
-        for name in [target]
-        if isinstance(name, ast.Name)
-    }
+    sets = _names_of_sets(tree)
     free: set[int] = set()
     for node in ast.walk(tree):
         match node:
@@ -49,6 +40,16 @@ def order_of_sets(tree: ast.Module) -> str:
             case ast.Assign(targets=[ast.Tuple() | ast.List()], value=value) if _is_set(value, sets):
                 return "the order of a set may matter"
     return ""
+
+
+def _names_of_sets(tree: ast.Module) -> set[str]:
+    """The names that a set is assigned to."""
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign) and node.value and _is_set(node.value, ()):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            found.update(target.id for target in targets if isinstance(target, ast.Name))
+    return found
 
 
 def _is_set(node: ast.expr, names: Collection[str]) -> bool:

@@ -12,8 +12,9 @@ from collections import Counter
 
 from pipeline.core.errors import UsageError
 from pipeline.verifiers.base import UNKNOWN, Finding, StepInContext, StepVerdict, Verifier
+from pipeline.verifiers.code.failures import may_go_wrong
 from pipeline.verifiers.programs import NotProgram, Program, program_of, why_named
-from pipeline.verifiers.sentences import finding, in_a_line
+from pipeline.verifiers.sentences import finding, in_a_line, unknown
 from pipeline.verifiers.settings import TypesConfig
 from pipeline.verifiers.types.messages import (
     SURE_CODES,
@@ -27,11 +28,6 @@ from pipeline.verifiers.types.modules import unknown_import
 from pipeline.verifiers.types.process import messages_of
 from pipeline.verifiers.types.sources import Source, source_of
 
-_MEANT = re.compile(
-    r"\b(?:error|exception|raises?|fail\w*|wrong|incorrect\w*|bugs?|buggy|mistake\w*|crash\w*|invalid|does(?:n't| not) work)\b",
-    re.IGNORECASE,
-)
-"""Words after which code may go wrong on purpose."""
 _QUOTED = re.compile(r'"(\w+)')
 _REMEDY = "needs the package mypy: pip install 'stepvalue[types]', or '.[types]' in a checkout"
 
@@ -68,13 +64,13 @@ class Types(Verifier):
             program = program_of(step)
             return UNKNOWN if program is None else self._finding(program)
         except NotProgram as reason:
-            return finding(StepVerdict.UNKNOWN, f"not read: {reason}")
+            return unknown(f"not read: {reason}")
         except RecursionError:
-            return finding(StepVerdict.UNKNOWN, "too deep to be looked at")
+            return unknown("too deep to be looked at")
 
     def _finding(self, program: Program) -> Finding:
         if program.given.tree is None:
-            return finding(StepVerdict.UNKNOWN, f"the problem's own code is not read: {program.given.mistake}")
+            return unknown(f"the problem's own code is not read: {program.given.mistake}")
         for number, cell in enumerate(program.steps, start=1):
             if cell is None:
                 continue
@@ -83,15 +79,15 @@ class Types(Verifier):
                 verdict = StepVerdict.REFUTED if own else StepVerdict.UNKNOWN
                 return finding(verdict, cell.mistake if own else f"step {number} goes wrong before it: {cell.mistake}")
             if missing := unknown_import(cell.tree):
-                return finding(StepVerdict.UNKNOWN, f"step {number} imports {missing}, whose types are not known")
+                return unknown(f"step {number} imports {missing}, whose types are not known")
         source = source_of(program)
         messages = messages_of(source.text, self.settings)
         if messages is None:
-            return finding(StepVerdict.UNKNOWN, "mypy does not end within its limits")
+            return unknown("mypy does not end within its limits")
         try:
             return self._judged(mistakes_in(messages), source, program)
         except UnreadableMessage as message:
-            return finding(StepVerdict.UNKNOWN, f"mypy does not read it: {message}")
+            return unknown(f"mypy does not read it: {message}")
 
     def _judged(self, mistakes: list[TypeMistake], source: Source, program: Program) -> Finding:
         own = [mistake for mistake in mistakes if mistake.line >= source.first]
@@ -100,24 +96,22 @@ class Types(Verifier):
         ]
         earlier = [mistake for mistake in mistakes if mistake.line < source.first and mistake.code in SURE_CODES]
         if sure and (doubt := _why_meant(sure, program)):
-            return finding(StepVerdict.UNKNOWN, f"{_said(sure[0], source)}; but {doubt}")
+            return unknown(f"{_said(sure[0], source)}; but {doubt}")
         if sure and earlier:
-            return finding(StepVerdict.UNKNOWN, f"{_said(sure[0], source)}; but there are errors before the step")
+            return unknown(f"{_said(sure[0], source)}; but there are errors before the step")
         if sure:
             return finding(StepVerdict.REFUTED, "; ".join(_said(mistake, source) for mistake in sure[:3]))
         if own:
-            return finding(StepVerdict.UNKNOWN, f"may be legal: {_said(own[0], source)}")
+            return unknown(f"may be legal: {_said(own[0], source)}")
         if not source.typed or source.ignores:
-            return finding(
-                StepVerdict.UNKNOWN, "a comment hides errors of types" if source.ignores else "nothing has a type"
-            )
+            return unknown("a comment hides errors of types" if source.ignores else "nothing has a type")
         noun = "annotation" if source.typed == 1 else "annotated parts"
         return finding(StepVerdict.HOLDS, f"mypy finds no error in {source.typed} {noun}")
 
 
 def _why_meant(mistakes: list[TypeMistake], program: Program) -> str:
     """Why errors may be meant, or may be none when the program runs. Empty: they are mistakes."""
-    if _MEANT.search(f"{program.cell.words}\n{program.cell.comments}"):
+    if may_go_wrong(program):
         return "the step's words may mean it to go wrong"
     bound: Counter[str] = Counter()
     for tree in filter(None, program.trees):
