@@ -26,7 +26,7 @@ GPU_PYTHONS := 3.11 3.12
 # Trainers that exports are read back with.
 CONSUMERS := tests/export/consumers.lock
 # What `make check` runs: all tests but those marked otherwise, so a new test is in it.
-QUICK  := not faults and not ray and not model and not slow
+QUICK  := not nightly and not ray and not model and not slow
 STAMP  := $(VENV)/.stepvalue-ready
 
 # The CPU build of torch lies on PyTorch's own index, not on PyPI. Where pip's find-links name a folder that holds it already,
@@ -50,7 +50,7 @@ endef
 export TORCH_PIN
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo loop bench-loop check test faults simulate kills process-kills tiny-policy tiny-truth lint format bench bench-all bench-gpu bench-estimators bench-scale contract lock wheel clean
+.PHONY: help setup demo loop bench-loop check test nightly simulate kills process-kills tiny-policy tiny-truth lint format bench bench-all bench-gpu bench-estimators bench-scale contract lock wheel clean
 
 help:  ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -77,11 +77,11 @@ loop: setup  ## sample, label, train, score and select with a tiny model, agains
 check: setup  ## the quick part of the suite, for between edits: at most 90 seconds, every package of pipeline/
 	$(BIN)/python -m pytest -m '$(QUICK)' -n 2 --dist loadfile --no-loadscope-reorder
 
-test: setup  ## the suite but for what `make faults` runs, in two processes
+test: setup  ## the suite but for what `make nightly` runs, in two processes
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
-faults: setup  ## slow: fault injection and whole matrices, which `make test` leaves out, in two processes
-	$(BIN)/python -m pytest -m faults -n 2 --dist loadfile
+nightly: setup  ## what `make test` leaves out (kills, sown bugs, whole matrices, real models), and all property tests with 300 examples
+	$(BIN)/python -m pytest -m 'nightly or hypothesis' -n 2 --dist loadfile --hypothesis-profile=nightly
 
 simulate: setup  ## many random schedules of faults (SEEDS=100000)
 	$(BIN)/python -m tests.faults $(SEEDS)

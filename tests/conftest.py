@@ -13,9 +13,18 @@ from tests.checkout import ROOT as ROOT
 from tests.checkout import write_rows as write_rows
 from tests.ray_head import Cluster, ray_head
 
-# What is slow is the first draw in a fresh checkout, and a machine that others use too; neither is a failure.
-settings.register_profile("stepvalue", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("stepvalue")
+# What is slow is the first draw in a fresh checkout, and a machine that others use too; neither is a failure. `ci` draws the same
+# examples each time, so that a verdict is never a matter of luck; `nightly` (--hypothesis-profile=nightly) draws new ones.
+settings.register_profile(
+    "ci",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    max_examples=25,
+    derandomize=True,
+    database=None,
+)
+settings.register_profile("nightly", settings.get_profile("ci"), max_examples=300, derandomize=False)
+settings.load_profile("ci")
 
 SHARED_DATA = ROOT.parent / "shared" / "data"
 

@@ -192,7 +192,7 @@ def test_a_reader_that_leaves_ends_it_quietly(tmp_path: Path) -> None:
         assert command.wait(30) == 0
 
 
-@pytest.mark.parametrize("number", [pytest.param(signal.SIGINT, marks=pytest.mark.faults), signal.SIGTERM])
+@pytest.mark.parametrize("number", [pytest.param(signal.SIGINT, marks=pytest.mark.nightly), signal.SIGTERM])
 def test_an_interruption_leaves_no_half_file(number: signal.Signals, tmp_path: Path) -> None:
     output = tmp_path / "verdicts.jsonl"
     with start(f"output={output}") as command:
@@ -218,7 +218,7 @@ def test_a_closed_standard_stream_is_reported() -> None:
         assert (done.returncode, said in done.stderr) == (2, True), done.stderr
 
 
-@pytest.mark.faults
+@pytest.mark.nightly
 def test_it_works_from_another_process_as_the_readme_shows(cases: Path, tmp_path: Path) -> None:
     done = run_stepvalue(["grade", f"input={cases}", f"output={tmp_path / 'verdicts.jsonl'}"])
     assert (done.returncode, done.stdout) == (0, "")

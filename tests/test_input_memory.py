@@ -67,7 +67,7 @@ BOMBS = {
     "name",
     [
         "a list with a text of 2 MB, 900 times",
-        pytest.param("a list of 60 million nulls", marks=pytest.mark.faults),
+        pytest.param("a list of 60 million nulls", marks=pytest.mark.nightly),
     ],
 )
 def test_a_parquet_file_that_unpacks_to_gigabytes_is_an_error_that_names_the_row(tmp_path: Path, name: str) -> None:
@@ -81,7 +81,7 @@ def test_a_parquet_file_that_unpacks_to_gigabytes_is_an_error_that_names_the_row
     assert peak < MOST_MIB
 
 
-@pytest.mark.faults
+@pytest.mark.nightly
 def test_rows_of_long_texts_that_are_stored_once_are_read_one_by_one(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     table = pa.table({"problem": stored_once("a" * 40_000_000, 30)})

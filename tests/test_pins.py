@@ -100,7 +100,7 @@ def test_the_project_itself_is_not_in_its_lock() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("python", [PYTHONS[0], pytest.param(PYTHONS[1], marks=pytest.mark.faults)])
+@pytest.mark.parametrize("python", [PYTHONS[0], pytest.param(PYTHONS[1], marks=pytest.mark.nightly)])
 def test_the_gpu_extra_resolves_to_the_lock(tmp_path: Path, python: str) -> None:
     """uv keeps the versions of a lock wherever they still satisfy what `pyproject.toml` asks for."""
     lock = tmp_path / GPU_LOCK.name

@@ -83,8 +83,8 @@ def test_a_mark_takes_a_module_or_a_test_out() -> None:
         (marked, False),
         (marked + "def test_b(): pass\n", True),
         ("pytestmark = pytest.mark.slow\n" + plain, False),
-        ("pytestmark = [pytest.mark.timeout(9), pytest.mark.faults]\n" + plain, False),
+        ("pytestmark = [pytest.mark.timeout(9), pytest.mark.nightly]\n" + plain, False),
         ("pytestmark = pytest.mark.timeout(9)\n" + plain, True),
         ("import pytest\n", False),
     ):
-        assert is_quick(ast.parse(text), {"ray", "slow", "faults"}) is expected
+        assert is_quick(ast.parse(text), {"ray", "slow", "nightly"}) is expected

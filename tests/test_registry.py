@@ -52,7 +52,7 @@ def extended(tmp_path_factory: pytest.TempPathFactory) -> Path:
     "tools",
     [
         (["ruff", "check"], ["ruff", "format", "--check"]),
-        pytest.param((["mypy"], ["lint-imports", "--no-cache"]), marks=pytest.mark.faults),
+        pytest.param((["mypy"], ["lint-imports", "--no-cache"]), marks=pytest.mark.nightly),
     ],
 )
 def test_contributings_examples_pass_lint(tools: Sequence[Sequence[str]], extended: Path) -> None:

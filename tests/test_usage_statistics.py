@@ -30,7 +30,7 @@ print(counted, usage_lib.is_usage_stats_enabled())
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("package", ["ray", pytest.param("vllm", marks=pytest.mark.faults)])
+@pytest.mark.parametrize("package", ["ray", pytest.param("vllm", marks=pytest.mark.nightly)])
 def test_nobody_is_counted(package: str, monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:
     for name in ("RAY_USAGE_STATS_ENABLED", "VLLM_NO_USAGE_STATS", "VLLM_DO_NOT_TRACK", "DO_NOT_TRACK"):
         monkeypatch.delenv(name, raising=False)

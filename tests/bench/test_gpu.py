@@ -1,6 +1,6 @@
 """`make bench-gpu`: parts that fail, hang or are killed do not end the others; the table and the JSON file say so.
 
-The last test runs all parts on the CPU, with a tiny model and little to do; `make faults` has it.
+The last test runs all parts on the CPU, with a tiny model and little to do; `make nightly` has it.
 """
 
 import dataclasses
@@ -236,7 +236,7 @@ def test_it_needs_no_package_and_no_file_that_the_gpu_image_lacks(tmp_path: Path
     assert not missing
 
 
-@pytest.mark.faults
+@pytest.mark.nightly
 @pytest.mark.model
 @pytest.mark.timeout(60 * MINUTES)
 def test_all_parts_run_on_a_cpu(tmp_path: Path) -> None:
@@ -257,7 +257,7 @@ def test_all_parts_run_on_a_cpu(tmp_path: Path) -> None:
         assert figures[name]["of_generate" if name != "generate" else "tokens_per_second"] > 0
 
 
-@pytest.mark.faults
+@pytest.mark.nightly
 @pytest.mark.model
 def test_bare_vllm_leaves_no_shared_memory(tmp_path: Path) -> None:
     config = compose_label(["data=sample", f"run_dir={tmp_path / 'unused'}"])

@@ -109,12 +109,12 @@ def cells_hold_the_truth(*worlds: World) -> None:
     assert np.mean(held) >= 0.9
 
 
-@pytest.mark.faults
+@pytest.mark.nightly
 def test_learned_cells_hold_the_truth_within_two_standard_errors() -> None:
     cells_hold_the_truth(*WORLDS.values())
 
 
-@pytest.mark.faults
+@pytest.mark.nightly
 def test_missing_phantoms_would_be_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """A sown bug: that the first step has none before it, and the last none after, counts as if the witness never erred so."""
 
@@ -143,7 +143,7 @@ def test_a_judge_helps_and_one_that_guesses_does_not_hurt(world: World, margin: 
     assert with_judge - found_right(found, posterior(alone, learn(alone))) >= margin
 
 
-@pytest.mark.faults
+@pytest.mark.nightly
 def test_a_judge_that_guesses_is_not_believed_in_a_large_run() -> None:
     """On the way to the maximum its votes, which repeat each other, look as if they were about something."""
     guesses = JudgeWorld(anywhere=True, alarm=0.6, correlation=0.6)

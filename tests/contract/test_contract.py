@@ -97,7 +97,7 @@ def one_of_each_kind(*rows: tuple[str, str, str, str]) -> list[Any]:
     """All rows, of which `make test` takes the first one of each kind of complaint."""
     kinds = ("takes no", "has no", "knows no", "TokenMeter", "finish reason")
     first = {kind: next((row for row in rows if kind in row[-1]), None) for kind in kinds}
-    return [pytest.param(*row, marks=() if row in first.values() else pytest.mark.faults) for row in rows]
+    return [pytest.param(*row, marks=() if row in first.values() else pytest.mark.nightly) for row in rows]
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ HELD_SECONDS = 2.0
 WORKERS = 2
 SECONDS = 280
 
-pytestmark = pytest.mark.faults
+pytestmark = pytest.mark.nightly
 
 
 class Hub(ThreadingHTTPServer):

@@ -25,7 +25,7 @@ def made(device: str, *settings: dict[str, Any]) -> list[dict[str, Any]]:
     return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
 
 
-@pytest.mark.faults
+@pytest.mark.nightly
 def test_an_h100_runs_more_sequences_than_vllm_captures_graphs_for_unless_a_setting_says_so() -> None:
     usual, captured, fewer, other = made(
         "NVIDIA H100 80GB HBM3",
@@ -46,7 +46,7 @@ def test_an_h100_runs_more_sequences_than_vllm_captures_graphs_for_unless_a_sett
     )
 
 
-@pytest.mark.faults
+@pytest.mark.nightly
 def test_a_small_gpu_captures_graphs_for_all_its_sequences() -> None:
     (usual,) = made("NVIDIA L40S", {})
     assert usual["captured"] == 512 >= usual["max_num_seqs"] == 256

@@ -342,7 +342,7 @@ def test_its_death_is_noticed_if_its_requests_never_hear_of_it(tiny: Started, mo
         tiny.loop.run(asyncio.wait_for(tiny.sampled(tiny.requests(2, batch=6)), timeout=60))
 
 
-@pytest.mark.faults
+@pytest.mark.nightly
 def test_labels_of_long_chains_agree_with_their_truth_too(tmp_path: Path) -> None:
     """On an engine of its own."""
     run_dir = tmp_path / "run"

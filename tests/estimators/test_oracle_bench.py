@@ -210,7 +210,7 @@ def _within(frame: dict[str, str], x: float, y: float) -> bool:
     return left <= x <= left + width and top <= y <= top + height
 
 
-@pytest.mark.faults
+@pytest.mark.nightly
 def test_students_learn_from_values_and_not_from_noise() -> None:
     family = FAMILIES["jump"](8)
     test = chains_of(family, 300, 1)

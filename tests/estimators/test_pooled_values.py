@@ -302,7 +302,7 @@ def drawn(kernel: Kernel, chains: int, steps: int, random: np.random.Generator) 
     return [straight(f"{name} ", steps, bool(outcome)) for name, outcome in enumerate(right)], truth
 
 
-KERNELS = [pytest.param(JUMPS, id="jumps"), pytest.param(SMOOTH, id="smooth", marks=pytest.mark.faults)]
+KERNELS = [pytest.param(JUMPS, id="jumps"), pytest.param(SMOOTH, id="smooth", marks=pytest.mark.nightly)]
 
 
 @pytest.mark.parametrize("kernel", KERNELS)

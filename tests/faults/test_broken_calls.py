@@ -13,7 +13,7 @@ from tests.faults.command_line import label
 from tests.faults.preloaded import compiled
 from tests.faults.runs import Found, Scene, assert_same
 
-pytestmark = [pytest.mark.faults, pytest.mark.ray, pytest.mark.timeout(280)]
+pytestmark = [pytest.mark.nightly, pytest.mark.ray, pytest.mark.timeout(280)]
 
 Scenes = Callable[..., Scene]
 ALWAYS = 10**6

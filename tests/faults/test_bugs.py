@@ -28,7 +28,7 @@ def test_a_bug_can_be_sown(bug: Path) -> None:
     )
 
 
-@pytest.mark.faults
+@pytest.mark.nightly
 @of_each_bug
 def test_a_sown_bug_turns_the_tests_red(tmp_path: Path, bug: Path) -> None:
     _copy(tmp_path)
@@ -38,7 +38,7 @@ def test_a_sown_bug_turns_the_tests_red(tmp_path: Path, bug: Path) -> None:
     assert "AssertionError" in red.stdout
 
 
-@pytest.mark.faults
+@pytest.mark.nightly
 def test_the_copy_without_a_bug_is_green(tmp_path: Path) -> None:
     _copy(tmp_path)
     green = _tested(tmp_path)

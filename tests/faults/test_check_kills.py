@@ -13,7 +13,7 @@ from tests.checkout import ROOT
 from tests.faults.ray_kills import SECONDS, command, kills_until_done
 from tests.runtime.checking.runs import frame, labelled, sums
 
-pytestmark = [pytest.mark.faults, pytest.mark.ray, pytest.mark.timeout(280)]
+pytestmark = [pytest.mark.nightly, pytest.mark.ray, pytest.mark.timeout(280)]
 
 CHAINS = 600
 SETTINGS = ("checks=[arithmetic]", "run.unit_problems=10", "run.units_in_flight=1", "run.flush_seconds=0.1")

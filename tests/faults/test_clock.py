@@ -11,7 +11,7 @@ from tests.faults.command_line import ended, started
 from tests.faults.preloaded import compiled
 from tests.faults.runs import Found, Scene, assert_same, until
 
-pytestmark = [pytest.mark.faults, pytest.mark.ray, pytest.mark.timeout(280)]
+pytestmark = [pytest.mark.nightly, pytest.mark.ray, pytest.mark.timeout(280)]
 
 Scenes = Callable[..., Scene]
 FOLDERS = ("/usr/lib", "/usr/local/lib", "/usr/lib64")

@@ -16,7 +16,7 @@ from tests.faults.raylets import Raylets, raylets
 from tests.faults.runs import Found, Scene, assert_same, logged, until
 from tests.ray_head import TOKEN
 
-pytestmark = [pytest.mark.faults, pytest.mark.ray, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.nightly, pytest.mark.ray, pytest.mark.timeout(240)]
 
 Scenes = Callable[..., Scene]
 OTHERS = 2

@@ -13,7 +13,7 @@ from pipeline.core.failpoints import ARMED, COUNTED
 from tests.conftest import ROOT
 from tests.faults.runs import MORE, Found, Scene, assert_same
 
-pytestmark = [pytest.mark.faults, pytest.mark.timeout(280)]
+pytestmark = [pytest.mark.nightly, pytest.mark.timeout(280)]
 
 AT_ONCE = 2
 FRESH_POINTS = 80

@@ -17,7 +17,7 @@ from pipeline.storage.starts import FOLDER as STARTS
 from pipeline.storage.stored_labels import label_frames
 from tests.faults.runs import POLL_SECONDS, Found, Scene, assert_same, scene, tree, until
 
-pytestmark = [pytest.mark.faults, pytest.mark.timeout(280)]
+pytestmark = [pytest.mark.nightly, pytest.mark.timeout(280)]
 
 Scenes = Callable[..., Scene]
 FLIPS = 300

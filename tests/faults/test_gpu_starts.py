@@ -20,7 +20,7 @@ from tests.faults.raylets import Raylets, raylets
 from tests.faults.runs import until
 from tests.ray_head import TOKEN
 
-pytestmark = [pytest.mark.faults, pytest.mark.ray, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.nightly, pytest.mark.ray, pytest.mark.timeout(400)]
 
 GPUS = 8
 ON_A_NODE = ("--num-cpus=8", f"--num-gpus={GPUS}")

@@ -11,7 +11,7 @@ from tests.checkout import ROOT
 from tests.faults.ray_kills import SECONDS, command, kills_until_done
 from tests.runtime.judging.runs import frame, labelled
 
-pytestmark = [pytest.mark.faults, pytest.mark.ray, pytest.mark.timeout(280)]
+pytestmark = [pytest.mark.nightly, pytest.mark.ray, pytest.mark.timeout(280)]
 
 CHAINS = 200
 VOTES = 3

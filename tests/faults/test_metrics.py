@@ -11,7 +11,7 @@ import pytest
 from tests.conftest import ROOT
 from tests.ray_head import Cluster
 
-pytestmark = pytest.mark.faults
+pytestmark = pytest.mark.nightly
 
 # A driver that reports two statuses, and what its node's agent then offers of them.
 _DRIVER = """

@@ -22,7 +22,7 @@ from pipeline.storage.storage import Storage
 from tests.conftest import ROOT, run_stepvalue, write_rows
 from tests.object_store import DEAF, HONEST, ObjectServer, object_server
 
-pytestmark = [pytest.mark.faults, pytest.mark.ray]
+pytestmark = [pytest.mark.nightly, pytest.mark.ray]
 
 PROBLEMS = 50
 SETTINGS = (

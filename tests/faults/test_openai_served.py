@@ -31,7 +31,7 @@ from tests.tiny.compared import implausible, shown, truth
 from tests.tiny.policy import ASSET, OVERRIDES, TRUTH
 
 pytestmark = [
-    pytest.mark.faults,
+    pytest.mark.nightly,
     pytest.mark.model,
     pytest.mark.timeout(900),
     pytest.mark.filterwarnings("ignore"),

@@ -17,7 +17,7 @@ from pipeline.storage.local import LocalStorage
 from pipeline.storage.run_record import claim
 from tests.faults.runs import Found, Scene, assert_same, tree, until
 
-pytestmark = [pytest.mark.faults, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.nightly, pytest.mark.timeout(120)]
 
 Scenes = Callable[..., Scene]
 SLOW = "policy.oracle.tokens_per_second=30000"

@@ -8,7 +8,7 @@ import pytest
 from tests.faults.command_line import ended, label, started
 from tests.faults.runs import Found, Scene, assert_same, until
 
-pytestmark = [pytest.mark.faults, pytest.mark.ray, pytest.mark.timeout(280)]
+pytestmark = [pytest.mark.nightly, pytest.mark.ray, pytest.mark.timeout(280)]
 
 Scenes = Callable[..., Scene]
 SLOW = "policy.oracle.tokens_per_second=300"

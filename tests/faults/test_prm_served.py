@@ -23,7 +23,7 @@ from tests.scorers.test_served import words_by_transformers
 from tests.tiny.policy import ASSET
 
 pytestmark = [
-    pytest.mark.faults,
+    pytest.mark.nightly,
     pytest.mark.model,
     pytest.mark.timeout(900),
     pytest.mark.filterwarnings("ignore"),

@@ -13,7 +13,7 @@ from tests.checkout import ROOT
 from tests.conftest import write_rows
 from tests.faults.ray_kills import SECONDS, command, kills_until_done
 
-pytestmark = [pytest.mark.faults, pytest.mark.ray, pytest.mark.timeout(280)]
+pytestmark = [pytest.mark.nightly, pytest.mark.ray, pytest.mark.timeout(280)]
 
 CHAINS = 400
 SETTINGS = ("scorer=oracle", "scorer.oracle.auc=0.8", "run.unit_problems=20", "run.flush_seconds=0.1")

@@ -19,7 +19,7 @@ from tests.faults.ray_kills import SECONDS, committed, kills_until_done
 from tests.runtime.searching.tables import assert_alike, tables
 from tests.searches.runs import ORACLES, Row, search_in, searched, settings, sums
 
-pytestmark = [pytest.mark.faults, pytest.mark.timeout(280)]
+pytestmark = [pytest.mark.nightly, pytest.mark.timeout(280)]
 
 METHODS = ("best_of_n", "beam", "mcts")
 PROBLEMS = 24

@@ -22,7 +22,7 @@ from tests.faults.runs import (
     until,
 )
 
-pytestmark = [pytest.mark.faults, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.nightly, pytest.mark.timeout(120)]
 
 Scenes = Callable[..., Scene]
 SLOW = "policy.oracle.tokens_per_second=30000"

@@ -22,7 +22,7 @@ SEEDS = int(os.environ.get("SEEDS", "40"))
 SWEPT = (
     Strike.KILL,
     Strike.POWER_CUT,
-    *(pytest.param(each, marks=pytest.mark.faults) for each in (Strike.EIO, Strike.EIO_AFTER, Strike.ENOSPC)),
+    *(pytest.param(each, marks=pytest.mark.nightly) for each in (Strike.EIO, Strike.EIO_AFTER, Strike.ENOSPC)),
 )
 PINNED: dict[int, str] = {}
 

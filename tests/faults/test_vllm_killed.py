@@ -19,7 +19,7 @@ from pipeline.core.progress import replaced_worker
 from pipeline.engines.vllm.reaper import MARK
 from tests.conftest import ROOT
 
-pytestmark = [pytest.mark.faults, pytest.mark.model, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.nightly, pytest.mark.model, pytest.mark.timeout(900)]
 
 ROLLOUTS = 32
 SETTINGS = (

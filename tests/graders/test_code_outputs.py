@@ -63,7 +63,7 @@ def growth_mib(gold: str, programs: list[str]) -> tuple[list[str], float]:
     [
         "one line",
         "no text",
-        *(pytest.param(name, marks=pytest.mark.faults) for name in ("short lines", "wide characters")),
+        *(pytest.param(name, marks=pytest.mark.nightly) for name in ("short lines", "wide characters")),
     ],
 )
 def test_an_output_costs_the_caller_no_memory(name: str) -> None:

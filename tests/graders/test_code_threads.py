@@ -127,14 +127,14 @@ def most_threads(checker: CodeChecker, program: str, tries: int) -> int:
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(name, marks=pytest.mark.faults if name in ("one starter", "signals") else ()) for name in ATTACKS],
+    [pytest.param(name, marks=pytest.mark.nightly if name in ("one starter", "signals") else ()) for name in ATTACKS],
 )
 def test_threads_that_come_and_go_between_looks_are_never_too_many(own_checker: Maker, name: str) -> None:
     checker = own_checker(cpu_seconds=10.0, deadline_seconds=30.0)
     assert MAX_THREADS // 2 < most_threads(checker, ATTACKS[name], QUICK_TRIES) <= ALLOWED
 
 
-@pytest.mark.faults
+@pytest.mark.nightly
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("name", ATTACKS)
 def test_threads_are_never_too_many_in_hundreds_of_tries(own_checker: Maker, name: str) -> None:

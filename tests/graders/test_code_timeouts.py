@@ -69,7 +69,7 @@ KILLED = {
 
 
 @pytest.mark.parametrize(
-    "name", ["at once", *(pytest.param(name, marks=pytest.mark.faults) for name in list(KILLED)[1:])]
+    "name", ["at once", *(pytest.param(name, marks=pytest.mark.nightly) for name in list(KILLED)[1:])]
 )
 def test_a_program_cannot_have_the_kernel_kill_it(code_checker: CodeChecker, name: str) -> None:
     gold, program = KILLED[name]
@@ -93,7 +93,7 @@ def test_a_program_may_raise_the_limit_of_its_stack_and_no_other(code_checker: C
 COLLIDES = ("assert len(set(f(1))) == 0", "def f(x):\n    return [n * (2**61 - 1) for n in range(200_000)]")
 
 
-@pytest.mark.parametrize("spinners", [pytest.param(0, id="calm", marks=pytest.mark.faults), pytest.param(2, id="busy")])
+@pytest.mark.parametrize("spinners", [pytest.param(0, id="calm", marks=pytest.mark.nightly), pytest.param(2, id="busy")])
 def test_hashes_that_collide_in_the_tests_are_no_excuse(
     own_checker: Maker, monkeypatch: pytest.MonkeyPatch, spinners: int
 ) -> None:
@@ -139,7 +139,7 @@ def busy_core(checker: CodeChecker, spinners: int = 6) -> Iterator[None]:
             other.wait()
 
 
-@pytest.mark.parametrize("gold", [STREAMS, pytest.param(*CALLS.values, id="calls", marks=pytest.mark.faults)])
+@pytest.mark.parametrize("gold", [STREAMS, pytest.param(*CALLS.values, id="calls", marks=pytest.mark.nightly)])
 def test_a_program_that_is_late_on_a_busy_machine_gets_its_time(
     own_checker: Maker, monkeypatch: pytest.MonkeyPatch, gold: str
 ) -> None:
@@ -150,8 +150,8 @@ def test_a_program_that_is_late_on_a_busy_machine_gets_its_time(
         assert DecidedChecker(checker).grade_answer((gold,), COMPUTES).verdict is Verdict.CORRECT
 
 
-@pytest.mark.faults
-@pytest.mark.parametrize("gold", [CALLS, pytest.param(*STREAMS.values, id="streams", marks=pytest.mark.faults)])
+@pytest.mark.nightly
+@pytest.mark.parametrize("gold", [CALLS, pytest.param(*STREAMS.values, id="streams", marks=pytest.mark.nightly)])
 def test_a_program_to_which_a_busy_machine_leaves_too_little_is_not_graded(
     own_checker: Maker, monkeypatch: pytest.MonkeyPatch, gold: str
 ) -> None:

@@ -125,7 +125,7 @@ def test_the_mines_work(minefield: Minefield) -> None:
     ("tests", "not_asked"),
     [
         pytest.param(SOME, (), id="some"),
-        pytest.param(SUITE, ABOUT_PROCESSES, id="all", marks=pytest.mark.faults),
+        pytest.param(SUITE, ABOUT_PROCESSES, id="all", marks=pytest.mark.nightly),
     ],
 )
 def test_no_text_is_evaluated_anywhere_in_the_checkers_tests(

@@ -176,7 +176,7 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize("method", [pytest.param("fork", marks=pytest.mark.faults), "spawn"])
+@pytest.mark.parametrize("method", [pytest.param("fork", marks=pytest.mark.nightly), "spawn"])
 def test_workers_of_a_data_loader(method: str, tmp_path: Path) -> None:
     (tmp_path / "loader.py").write_text(LOADER)
     done = subprocess.run(

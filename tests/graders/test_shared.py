@@ -127,7 +127,7 @@ if __name__ == "__main__":
 
 
 @pytest.mark.parametrize(
-    "method", ["fork", *(pytest.param(method, marks=pytest.mark.faults) for method in ("spawn", "forkserver"))]
+    "method", ["fork", *(pytest.param(method, marks=pytest.mark.nightly) for method in ("spawn", "forkserver"))]
 )
 def test_other_processes_have_checkers_of_their_own(method: str, tmp_path: Path) -> None:
     (tmp_path / "processes.py").write_text(PROCESSES)

@@ -17,7 +17,7 @@ Found = dict[str, dict[str, Any]]
 
 
 USUAL = ("fixed", "default", "stopped", "programs")
-"""Those that `make test` looks at; `make faults` looks at those of other estimators too."""
+"""Those that `make test` looks at; `make nightly` looks at those of other estimators too."""
 OTHERS = tuple(name for name in OLD if name not in USUAL)
 
 
@@ -44,7 +44,7 @@ def test_commands_make_the_same_of_an_old_run(name: str, found: Found) -> None:
     is_as_stored(name, found)
 
 
-@pytest.mark.faults
+@pytest.mark.nightly
 def test_commands_make_the_same_of_old_runs_of_other_estimators(terminal: Terminal, tmp_path: Path) -> None:
     found = all_used(terminal, tmp_path, OTHERS)
     for name in OTHERS:

@@ -46,7 +46,7 @@ def _is_like_another(kind: str, line: str) -> bool:
 @pytest.mark.parametrize(
     ("kind", "line"),
     [
-        pytest.param(kind, line, marks=pytest.mark.faults if _is_like_another(kind, line) else ())
+        pytest.param(kind, line, marks=pytest.mark.nightly if _is_like_another(kind, line) else ())
         for kind, lines in LINES.items()
         for line in lines
     ],

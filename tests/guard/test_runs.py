@@ -22,7 +22,7 @@ def test_a_run_over_the_sample_comes_to_the_same(estimator: str, terminal: Termi
     assert found == {part: expected[part] for part in ("label", *MADE[estimator])}
 
 
-@pytest.mark.faults
+@pytest.mark.nightly
 def test_all_that_follows_from_a_run_over_the_sample_comes_to_the_same(terminal: Terminal, tmp_path: Path) -> None:
     found = everything(terminal, tmp_path, "sample", ["bisect"])["bisect"]
     assert found == stored("runs-sample-bisect")

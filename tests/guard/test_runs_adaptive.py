@@ -22,7 +22,7 @@ def test_a_run_over_the_sample_comes_to_the_same(estimator: str, terminal: Termi
     assert found == {part: expected[part] for part in ("label", *MADE[estimator])}
 
 
-@pytest.mark.faults
+@pytest.mark.nightly
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_all_that_follows_from_a_run_over_the_sample_comes_to_the_same(
     estimator: str, terminal: Terminal, tmp_path: Path

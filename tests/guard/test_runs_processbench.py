@@ -9,7 +9,7 @@ from tests.guard.runs import ESTIMATORS, PROCESSBENCH, everything
 from tests.guard.terminal import Terminal
 
 pytestmark = [
-    pytest.mark.faults,
+    pytest.mark.nightly,
     pytest.mark.skipif(not PROCESSBENCH.is_file(), reason="the data are not here"),
 ]
 

@@ -57,7 +57,7 @@ def test_prompts_are_encoded_as_the_tokenizer_does() -> None:
     assert texts.count("#27") >= 4
 
 
-@pytest.mark.faults
+@pytest.mark.nightly
 def test_what_is_drawn_has_the_values_that_vllm_measured() -> None:
     """By chance, 40 prefixes have a chi-square above 80 once in 10,000 times."""
     rows = [json.loads(line) for line in TRUTH.read_text(encoding="utf-8").splitlines()]

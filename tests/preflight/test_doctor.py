@@ -261,7 +261,7 @@ def test_a_hub_that_does_not_answer_is_asked_once(tmp_path: Path, nobody: str) -
     assert "Retrying" not in done.stderr + done.stdout
 
 
-@pytest.mark.faults
+@pytest.mark.nightly
 def test_a_plan_without_the_hub_is_refused_in_a_line(tmp_path: Path, nobody: str) -> None:
     planned = with_hub(nobody, tmp_path, "plan")
     (line,) = planned.stderr.splitlines()
@@ -270,7 +270,7 @@ def test_a_plan_without_the_hub_is_refused_in_a_line(tmp_path: Path, nobody: str
     )
 
 
-@pytest.mark.faults
+@pytest.mark.nightly
 def test_a_hub_that_answers_is_reported(tmp_path: Path) -> None:
     with HTTPServer(("127.0.0.1", 0), _Hub) as hub:
         threading.Thread(target=hub.serve_forever, daemon=True).start()

@@ -71,7 +71,7 @@ def opened(name: str, folder: Path) -> Run | SearchRun:
     return (open_search if name == "search" else open_run)(folder / SCRIPTS[name])
 
 
-@pytest.mark.faults
+@pytest.mark.nightly
 @pytest.mark.ray
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_a_script_runs(name: str, tmp_path: Path) -> None:

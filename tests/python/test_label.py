@@ -221,7 +221,7 @@ def test_the_directory_of_a_run_is_not_given_again(run: Run) -> None:
         run.report(run_dir="x")
 
 
-@pytest.mark.faults
+@pytest.mark.nightly
 def test_it_works_inside_a_running_event_loop(tmp_path: Path) -> None:
     """As in a cell of a notebook."""
 
@@ -298,7 +298,7 @@ def test_ctrl_c_leaves_a_run_that_goes_on(tmp_path: Path, run: Run) -> None:
     assert finished.labels().drop("solution").equals(run.labels().drop("solution"))
 
 
-@pytest.mark.faults
+@pytest.mark.nightly
 def test_ctrl_c_that_comes_too_late_ends_a_loop_over_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Impatient:
         """Shows the progress of a run until its user has had enough, once."""
@@ -319,7 +319,7 @@ def test_ctrl_c_that_comes_too_late_ends_a_loop_over_runs(tmp_path: Path, monkey
     assert open_run(tmp_path / "run").finished
 
 
-@pytest.mark.faults
+@pytest.mark.nightly
 def test_a_kernel_that_is_killed_leaves_no_process_and_a_run_that_goes_on(tmp_path: Path) -> None:
     process = caller(tmp_path / "run")
     started(tmp_path / "run")
@@ -345,7 +345,7 @@ def test_both_import_names_give_the_same_and_load_nothing_heavy() -> None:
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, timeout=60)
 
 
-@pytest.mark.faults
+@pytest.mark.nightly
 def test_two_calls_at_once_in_one_process(tmp_path: Path) -> None:
     """On two directories both work; on one directory, one of them is refused and the other one finishes."""
 

@@ -87,7 +87,7 @@ def test_the_command_line_says_what_needs_the_object_and_does_what_does_not(
         assert main([*command, f"run_dir={made / 'run'}"]) == 0, capsys.readouterr().err
 
 
-@pytest.mark.faults
+@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.ray
 def test_changed_code_or_state_is_another_run(made: Path) -> None:

@@ -160,7 +160,7 @@ def test_a_failure_half_way_changes_nothing(run_dir: Path) -> None:
     assert regraded(run_dir).number == 0
 
 
-@pytest.mark.faults
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_programs_that_choose_to_be_late_become_wrong(tmp_path: Path) -> None:
     """A run from before the setting has no `grader.timeout_is`; it is the same as one with `ungraded`."""

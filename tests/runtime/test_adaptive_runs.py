@@ -42,11 +42,11 @@ UNITS = {
     "several units": ("run.unit_problems=1", "run.units_in_flight=1"),
 }
 PAIRS = [
-    pytest.param((name, units), marks=() if at % len(UNITS) == turn % len(UNITS) else pytest.mark.faults)
+    pytest.param((name, units), marks=() if at % len(UNITS) == turn % len(UNITS) else pytest.mark.nightly)
     for at, name in enumerate(ADAPTIVE)
     for turn, units in enumerate(UNITS)
 ]
-"""`make test` takes each of both at least once, `make faults` all pairs."""
+"""`make test` takes each of both at least once, `make nightly` all pairs."""
 QUICK = ("run.flush_seconds=0.01", "run.attempts=50", "run.max_failures=1000", "sampling.rollouts=3")
 
 

@@ -96,7 +96,7 @@ def test_a_smaller_target_adds_to_what_is_there(tmp_path: Path) -> None:
     assert coarser.units_done_now == 0
 
 
-@pytest.mark.parametrize("units", [1, pytest.param(100, marks=pytest.mark.faults)])
+@pytest.mark.parametrize("units", [1, pytest.param(100, marks=pytest.mark.nightly)])
 def test_a_run_costs_at_most_its_budget_and_goes_on_with_more(tmp_path: Path, units: int) -> None:
     grain = f"run.unit_problems={units}"
     target = "estimator.target_sd=0.15"

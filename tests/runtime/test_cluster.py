@@ -196,7 +196,7 @@ def test_a_server_that_drips_is_given_up(monkeypatch: pytest.MonkeyPatch) -> Non
         connection._check_answers("here", f"127.0.0.1:{port}", lambda: None)
 
 
-@pytest.mark.faults
+@pytest.mark.nightly
 def test_workers_load_the_package_of_the_driver_in_a_folder_with_another_one(tmp_path: Path) -> None:
     """As `stepvalue label` does, whose path does not begin with the working folder."""
     (tmp_path / "pipeline").mkdir()
@@ -296,7 +296,7 @@ def test_the_gpus_that_are_used_are_reported_where_more_nodes_may_join(
     assert used.startswith("stepvalue: 2 workers on 2 CPUs and 8 GPUs on 1 node; nodes that join later are not used")
 
 
-@pytest.mark.faults
+@pytest.mark.nightly
 @pytest.mark.ray
 def test_a_hidden_gpu_is_reported_in_a_line_by_the_command(tmp_path: Path) -> None:
     words = ["label", "data=sample", "policy=oracle", "cluster.gpus_per_worker=1", f"run_dir={tmp_path / 'run'}"]
@@ -313,7 +313,7 @@ print(len(GcsClient(address=sys.argv[1]).get_all_node_info()))
 """
 
 
-@pytest.mark.faults
+@pytest.mark.nightly
 @pytest.mark.ray
 def test_a_private_ray_listens_on_the_loopback_interface_and_answers_nobody_without_its_token(tmp_path: Path) -> None:
     words = ["label", "data=sample", "policy=oracle", "policy.oracle.tokens_per_second=100"]

@@ -1,7 +1,7 @@
 """What uses a run on extreme input, with every estimator: reports, exports in every format and training end with a result, or
 with one line that says what is wrong.
 
-`make test` takes each kind of input and each estimator at least once, `make faults` all pairs.
+`make test` takes each kind of input and each estimator at least once, `make nightly` all pairs.
 """
 
 from collections.abc import Callable
@@ -63,7 +63,7 @@ RUNS: dict[str, Make] = {
 
 NAMES = list(ESTIMATORS.ours)
 PAIRS = [
-    pytest.param(name, kind, marks=() if at % len(NAMES) == turn % len(NAMES) else pytest.mark.faults)
+    pytest.param(name, kind, marks=() if at % len(NAMES) == turn % len(NAMES) else pytest.mark.nightly)
     for at, kind in enumerate(RUNS)
     for turn, name in enumerate(NAMES)
 ]

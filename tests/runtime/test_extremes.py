@@ -28,9 +28,9 @@ every_estimator = pytest.mark.parametrize("name", NAMES)
 
 
 def pairs(*kinds: object) -> list[object]:
-    """Estimators with kinds of input: `make test` takes each of both at least once, `make faults` all pairs."""
+    """Estimators with kinds of input: `make test` takes each of both at least once, `make nightly` all pairs."""
     return [
-        pytest.param(name, kind, marks=() if turn % len(kinds) == at else pytest.mark.faults)
+        pytest.param(name, kind, marks=() if turn % len(kinds) == at else pytest.mark.nightly)
         for at, kind in enumerate(kinds)
         for turn, name in enumerate(NAMES)
     ]

@@ -114,7 +114,7 @@ def test_after_growth_the_labels_are_those_of_one_rule(tmp_path: Path) -> None:
         "commit.after",
         "driver.planned",
         *(
-            pytest.param(point, marks=pytest.mark.faults)
+            pytest.param(point, marks=pytest.mark.nightly)
             for point in ("commit.before", "worker.complete", "driver.arrange")
         ),
     ],

@@ -93,11 +93,11 @@ def test_an_unfinished_run_goes_on_with_what_is_owed(ray_cluster: Cluster, refer
     "overrides",
     [
         pytest.param(["cluster.workers=2", "run.units_in_flight=1", "run.unit_problems=3"], id="two workers"),
-        pytest.param(["policy.oracle.fail_after=500"], id="an engine that dies", marks=pytest.mark.faults),
+        pytest.param(["policy.oracle.fail_after=500"], id="an engine that dies", marks=pytest.mark.nightly),
         pytest.param(
             ["policy.oracle.hang_after=500", "run.stall_seconds=3", "run.progress_seconds=0.5"],
             id="an engine that hangs",
-            marks=pytest.mark.faults,
+            marks=pytest.mark.nightly,
         ),
     ],
 )
@@ -112,7 +112,7 @@ def test_labels_do_not_depend_on_workers_or_faults(
         assert "replacing a worker" in done.stdout
 
 
-@pytest.mark.faults
+@pytest.mark.nightly
 def test_too_many_failures_end_the_run_and_what_was_done_is_kept(
     ray_cluster: Cluster, reference: tuple[Path, Path], tmp_path: Path
 ) -> None:
@@ -130,7 +130,7 @@ def test_too_many_failures_end_the_run_and_what_was_done_is_kept(
     assert labels(tmp_path / "run").equals(labels(run_dir))
 
 
-@pytest.mark.faults
+@pytest.mark.nightly
 def test_more_rollouts_are_added_to_a_finished_run(
     ray_cluster: Cluster, reference: tuple[Path, Path], tmp_path: Path
 ) -> None:
@@ -195,7 +195,7 @@ def test_a_model_that_is_not_there(reference: tuple[Path, Path], tmp_path: Path,
     assert "Traceback" not in refused
 
 
-@pytest.mark.faults
+@pytest.mark.nightly
 def test_sigterm_is_exit_75_and_the_run_goes_on_later(
     ray_cluster: Cluster, reference: tuple[Path, Path], tmp_path: Path
 ) -> None:
@@ -240,7 +240,7 @@ def submit(head: Cluster, job: list[str]) -> "subprocess.CompletedProcess[str]":
     )
 
 
-@pytest.mark.faults
+@pytest.mark.nightly
 def test_ray_job_submit_runs_the_job_on_a_cluster(reference: tuple[Path, Path], tmp_path: Path) -> None:
     data, run_dir = reference
     settings = [f"data.path={data}", f"run_dir={tmp_path / 'run'}", *ORACLE, "run.unit_problems=10"]

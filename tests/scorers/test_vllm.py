@@ -50,7 +50,7 @@ class Both:
 
 @pytest.fixture(
     scope="module",
-    params=[kind if kind == "own" else pytest.param(kind, marks=pytest.mark.faults) for kind in MODELS],
+    params=[kind if kind == "own" else pytest.param(kind, marks=pytest.mark.nightly) for kind in MODELS],
 )
 def both(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
     scorer = made(request.param, tmp_path_factory.mktemp(request.param))
@@ -171,7 +171,7 @@ def test_its_death_is_noticed_and_explained(both: Both) -> None:
     ("settings", "said"),
     [
         ({"max_length": 100_000, "max_num_seqs": 64, "max_num_batched_tokens": 8}, "scorer.max_num_batched_tokens"),
-        pytest.param({"kv_cache_gib": 1e6}, "scorer.kv_cache_gib", marks=pytest.mark.faults),
+        pytest.param({"kv_cache_gib": 1e6}, "scorer.kv_cache_gib", marks=pytest.mark.nightly),
     ],
 )
 def test_a_failed_start_names_the_scorers_settings(tmp_path: Path, settings: dict[str, object], said: str) -> None:

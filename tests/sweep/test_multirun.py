@@ -222,7 +222,7 @@ def test_an_interruption_keeps_what_is_done_and_the_same_command_goes_on(folder:
 
 @pytest.mark.ray
 @pytest.mark.slow
-@pytest.mark.faults
+@pytest.mark.nightly
 def test_one_private_ray_serves_all_runs_and_a_signal_ends_them_for_now(folder: Path) -> None:
     line = ["label", "--multirun", *words(folder), "policy.oracle.seed=1,2,3"]
     slow = [sys.executable, "-m", "pipeline", *line, "policy.oracle.tokens_per_second=200"]

@@ -58,7 +58,7 @@ def test_every_completion_is_drawn_as_often_as_its_probability_says(model: Llama
         assert abs(found[drawn] - expected[drawn]) < 5 * expected[drawn] ** 0.5
 
 
-@pytest.mark.faults
+@pytest.mark.nightly
 def test_the_long_policy_s_completions_have_its_own_probabilities() -> None:
     """The first token after a prompt in whose middle the model is unsure, and the tokens after the most likely ones."""
     model = LlamaForCausalLM.from_pretrained(LONG.asset, dtype=torch.float32).eval()

@@ -31,7 +31,7 @@ def mlflow_uri(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 @pytest.mark.usefixtures("mlflow_uri")
-@pytest.mark.parametrize("tracked", [True, pytest.param(False, marks=pytest.mark.faults)])
+@pytest.mark.parametrize("tracked", [True, pytest.param(False, marks=pytest.mark.nightly)])
 def test_mlflow_has_the_export_with_its_run(tmp_path: Path, tracked: bool) -> None:
     import mlflow
 

@@ -82,7 +82,7 @@ def test_bounds_that_leave_nothing_are_named(run_dir: Path, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    "loss", [Loss.soft, *(pytest.param(loss, marks=pytest.mark.faults) for loss in Loss if loss is not Loss.soft)]
+    "loss", [Loss.soft, *(pytest.param(loss, marks=pytest.mark.nightly) for loss in Loss if loss is not Loss.soft)]
 )
 def test_training_on_ends_alone_is_warned_of(loss: Loss, tmp_path: Path) -> None:
     shown = lines_of(config(ungraded_run(tmp_path), tmp_path / "prm", loss=loss, validation=0))

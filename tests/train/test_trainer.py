@@ -137,7 +137,7 @@ def test_a_finished_model_is_left_as_it_is_and_other_settings_are_refused(
     assert not [name for name in before if name.endswith((".bin", ".pt", ".pth"))]
 
 
-@pytest.mark.parametrize("patience", [2, pytest.param(None, marks=pytest.mark.faults)])
+@pytest.mark.parametrize("patience", [2, pytest.param(None, marks=pytest.mark.nightly)])
 def test_what_is_broken_off_goes_on_to_the_same_weights(small_run: Path, tmp_path: Path, patience: int | None) -> None:
     class PowerCut(Exception): ...
 
