@@ -1,5 +1,29 @@
 """All errors that users can meet, by cause. Each message names the place of the error and the remedy."""
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from string import Formatter
+
+
+class Name(str):
+    """A part of a message for which a command may have a name of its own: of a setting, or a remedy."""
+
+    __slots__ = ()
+
+
+RUN_DIR = Name("run_dir")
+"""The setting that says where a run is."""
+
+
+def said(template: str, **values: object) -> tuple[str, ...]:
+    """The parts of a message. What stands in braces is one of `values`, or else a `Name`."""
+    parts: list[str] = []
+    for literal, field, form, _ in Formatter().parse(template):
+        parts.append(literal)
+        if field is not None:
+            parts.append(format(values[field], form or "") if field in values else Name(field))
+    return tuple(parts)
+
 
 def first_line(error: BaseException) -> str:
     """The first line of an error's message that is not blank, or the name of the error's class."""
@@ -7,9 +31,26 @@ def first_line(error: BaseException) -> str:
 
 
 class StepvalueError(Exception):
-    """Base of all errors that this package raises on purpose. `exit_code` is the exit status of the command line."""
+    """Base of all errors that this package raises on purpose. `exit_code` is the exit status of the command line.
+
+    The arguments are the parts of the message, see `said`.
+    """
 
     exit_code = 1
+
+    def __str__(self) -> str:
+        return "".join(map(str, self.args))
+
+
+@contextmanager
+def named(names: Mapping[str, str]) -> Iterator[None]:
+    """Errors that are raised inside have the names of the command that has called: name there -> name here. What is no `Name`
+    stays, so a user's path is never touched."""
+    try:
+        yield
+    except StepvalueError as error:
+        error.args = tuple(names.get(part, part) if isinstance(part, Name) else part for part in error.args)
+        raise
 
 
 class UsageError(StepvalueError):
@@ -71,7 +112,7 @@ class RunConflict(StepvalueError):
 
 def other_job(run_dir: str) -> RunConflict:
     """The error where another job works on the same run directory."""
-    return RunConflict(f"another job works on {run_dir}: wait for it, or choose another run_dir")
+    return RunConflict(f"another job works on {run_dir}: wait for it, or choose another ", RUN_DIR)
 
 
 class StoreError(StepvalueError):

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from pipeline.core.errors import UsageError
+from pipeline.core.errors import Name, UsageError
 
 _MAX_CAUSE_CHARACTERS = 300
 _LOOKS_LIKE_A_PATH = ("/", ".", "~")
@@ -11,7 +11,7 @@ _LOOKS_LIKE_A_PATH = ("/", ".", "~")
 def refuse_missing_folder(setting: str, name: str) -> None:
     """Raise UsageError for a path to a folder that does not exist."""
     if is_missing_folder(name):
-        raise UsageError(f"the folder {setting}={name} does not exist: give a folder or a Hugging Face name")
+        raise UsageError("the folder ", Name(setting), f"={name} does not exist: give a folder or a Hugging Face name")
 
 
 def is_missing_folder(name: str) -> bool:

@@ -7,13 +7,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pipeline.core.errors import PlaceError, PolicyError, UsageError
+from pipeline.core.errors import Name, PlaceError, PolicyError, UsageError, said
 from pipeline.core.hardware import Architecture
 from pipeline.core.ids import content_id
 from pipeline.core.missing_models import is_missing_folder, load_failure, refuse_missing_folder
 from pipeline.engines.architectures import UnknownArchitecture, architecture_of
 from pipeline.engines.settings import VllmConfig
 
+NO_TEMPLATE = Name("set policy.prompt.style=plain and policy.prompt.template")
+"""What to do about a model without a chat template."""
 _NAME = "config.json"
 _LENGTHS = (
     "max_position_embeddings",
@@ -31,6 +33,7 @@ _OTHER_WEIGHTS = (".pth", ".gguf", ".onnx", ".h5", ".msgpack", ".ot", ".tflite",
 _ORIGINAL = "consolidated"
 """The start of names of weights in the format of the model's authors, which are there a second time in that of transformers."""
 _OF_THE_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES)
+_CONTEXT = Name("policy.max_model_len")
 _NO_WIDTH = "\u200b"
 _MAX_HASHED_BYTES = 64 * 1024 * 1024
 
@@ -64,9 +67,7 @@ class HfTokenizer:
 
     def _chat(self, messages: Sequence[dict[str, str]]) -> str:
         if not self._tokenizer.chat_template:
-            raise PolicyError(
-                "this model has no chat template: set policy.prompt.style=plain and policy.prompt.template"
-            )
+            raise PolicyError("this model has no chat template: ", NO_TEMPLATE)
         return str(self._tokenizer.apply_chat_template(list(messages), add_generation_prompt=True, tokenize=False))
 
     def _plain(self, text: str) -> str:
@@ -94,8 +95,9 @@ def load_tokenizer(name: str, revision: str | None, setting: str = "policy.token
         return HfTokenizer(AutoTokenizer.from_pretrained(name, revision=revision, trust_remote_code=False))
     except Exception as error:
         raise PolicyError(
-            f"the tokenizer {name} cannot be loaded: {load_failure(error)}; set {setting} to a local folder or a Hugging "
-            "Face name"
+            f"the tokenizer {name} cannot be loaded: {load_failure(error)}; set ",
+            Name(setting),
+            " to a local folder or a Hugging Face name",
         ) from error
 
 
@@ -135,11 +137,11 @@ def planned_context(policy: VllmConfig, model: str) -> int:
     try:
         config = _read(model, policy.revision)
     except (UnknownArchitecture, ImportError, OSError, ValueError) as error:
-        raise PolicyError(f"{_NAME} of {model} cannot be read ({error}): set policy.max_model_len") from error
+        raise PolicyError(f"{_NAME} of {model} cannot be read ({error}): set ", _CONTEXT) from error
     parts = [config, *(part for part in [config.get("text_config")] if isinstance(part, dict))]
     stated = [part[key] for part in parts for key in _LENGTHS if isinstance(part.get(key), int)]
     if not stated:
-        raise PolicyError(f"{_NAME} of {model} does not state the model's context: set policy.max_model_len")
+        raise PolicyError(f"{_NAME} of {model} does not state the model's context: set ", _CONTEXT)
     return int(min(stated))
 
 
@@ -169,7 +171,8 @@ def fetch_model(model: str, revision: str | None, *, weights: bool) -> None:
     if is_missing_folder(model):
         # The driver has seen it, so it is this machine that lacks it.
         raise PlaceError(
-            f"the policy {model} cannot be loaded: this folder does not exist on this machine; use one that all nodes see"
+            *said("the {policy} {model} cannot be loaded: this folder does not exist on this machine; ", model=model),
+            "use one that all nodes see",
         )
     from huggingface_hub import HfApi, errors, snapshot_download
 
@@ -178,13 +181,17 @@ def fetch_model(model: str, revision: str | None, *, weights: bool) -> None:
         snapshot_download(model, revision=revision, allow_patterns=needed_files(names, weights=weights))
     except (errors.RepositoryNotFoundError, errors.RevisionNotFoundError, errors.HFValidationError) as error:
         raise PolicyError(
-            f"the policy {model} cannot be downloaded: {load_failure(error)}; check policy.model"
+            *said(
+                "the {policy} {model} cannot be downloaded: {why}; check {policy.model}",
+                model=model,
+                why=load_failure(error),
+            )
         ) from error
     except OSError as error:
         if error.errno in _OF_THE_DISK:
             raise PlaceError(
-                f"the policy {model} cannot be downloaded: {load_failure(error)}; free space in the cache of models or set "
-                "HF_HOME to a folder with space"
+                *said("the {policy} {model} cannot be downloaded: {why}; ", model=model, why=load_failure(error)),
+                "free space in the cache of models or set HF_HOME to a folder with space",
             ) from error
     except Exception:  # noqa: BLE001  network errors have many types, and the engine reports those that matter
         pass
@@ -214,7 +221,7 @@ def folder_fingerprint(key: str, name: str, wanted: str, kind: str) -> str:
         refuse_missing_folder(key, name)
         return ""
     if not (folder / wanted).is_file():
-        raise UsageError(f"{key}={name} does not contain {wanted}: give the folder {kind}")
+        raise UsageError(Name(key), f"={name} does not contain {wanted}: give the folder {kind}")
     parts = []
     for path in sorted(path for path in folder.iterdir() if path.is_file()):
         size = path.stat().st_size

@@ -1,13 +1,12 @@
 """A judge that is a model: the policy of the command writes critiques after one of the `templates`."""
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 
 from pipeline.config.label import SamplingConfig
-from pipeline.core.errors import StepvalueError, UsageError
+from pipeline.core.errors import UsageError, named
 from pipeline.core.records import ChainText, Critique, Finish, Reading
 from pipeline.engines.base import Engine, Surroundings
+from pipeline.engines.hugging_face import NO_TEMPLATE
 from pipeline.judges.base import Judge, JudgingEngine
 from pipeline.judges.settings import JudgeTemplate, ModelJudgeConfig
 from pipeline.judges.templates.base import Template, WrittenCritique
@@ -18,11 +17,8 @@ from pipeline.judges.templates.process_bench import ProcessBench
 from pipeline.judges.templates.think_prm import ThinkPrm
 from pipeline.judges.writer import EngineWriter
 
-_NAMES = (
-    (re.compile(r"set policy\.prompt\.style=plain and policy\.prompt\.template"), "give a chat model"),
-    (re.compile(r"\bsampling\.(?=temperature|top_p|top_k|max_tokens)"), "judge."),
-)
-"""Settings of policies in messages -> those from which they come here."""
+_NAMES: Mapping[str, str] = {NO_TEMPLATE: "give a chat model", "sampling.max_tokens": "judge.max_tokens"}
+"""What errors of a policy say here."""
 
 
 class ModelJudge(Judge):
@@ -84,13 +80,13 @@ class ModelCritiques:
     async def start(self) -> None:
         if isinstance(self._template, Own):
             self._template.sha256()
-        with own_names():
+        with named(_NAMES):
             await self._text_engine.start()
             # A tokenizer without a chat template is reported now, not at the first chain.
             self._writer.prompt([{"role": "user", "content": "1 + 1?"}], "")
 
     async def critiques(self, chain: ChainText) -> Sequence[Critique]:
-        with own_names():
+        with named(_NAMES):
             written = await self._template.write(chain, self._writer)
         return [self._critique(each, len(chain.steps)) for each in written.critiques]
 
@@ -123,15 +119,3 @@ def template_of(own: ModelJudgeConfig) -> Template:
             if file is None or parser is None or base is None:
                 raise UsageError("judge.template=own needs judge.template_file, judge.parser and judge.index_base")
             return Own(base, parser=parser, file=file, show_answer=own.show_answer)
-
-
-@contextmanager
-def own_names() -> Iterator[None]:
-    """Errors of a policy name the settings of this judge."""
-    try:
-        yield
-    except StepvalueError as error:
-        text = str(error)
-        for theirs, ours in _NAMES:
-            text = theirs.sub(ours, text)
-        raise type(error)(text) from error

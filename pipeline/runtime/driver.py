@@ -86,7 +86,7 @@ def check_place(place: RunPlace) -> None:
     try:
         check_claim(place.storage, wanted)
     except RunConflict as error:
-        raise RunConflict(f"{error}{relabel_hint(place.storage, wanted)}") from error
+        raise RunConflict(*error.args, relabel_hint(place.storage, wanted)) from error
 
 
 def label(config: LabelConfig, hiring: Hiring, watch: Watcher, stop: StopSignal, run: Running = asyncio.run) -> Summary:

@@ -62,7 +62,7 @@ class ChosenEngine:
         try:
             await self._engine.start()
         except PolicyError as error:
-            raise type(error)(f"{error}; or let transformers compute it: scorer.engine=transformers") from error
+            raise type(error)(*error.args, "; or let transformers compute it: scorer.engine=transformers") from error
 
     async def score(self, chains: Sequence[ChainText]) -> Sequence[StepScores]:
         if self._engine is None:

@@ -1,6 +1,7 @@
 """Settings of the scorers whose model may run on servers. This module loads no library."""
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 from enum import Enum
 from typing import Annotated, ClassVar
 
@@ -9,7 +10,16 @@ from annotated_types import Interval as Range
 
 from pipeline.config.fields import BY_GROUP, FREE, REFUSED, check
 from pipeline.config.score import ScorerConfig
-from pipeline.engines.settings import OpenAiConfig
+from pipeline.engines.settings import HfConfig, OpenAiConfig
+
+NAMES: Mapping[str, str] = {
+    "policy": "scorer",
+    "policy.tokenizer": "scorer.tokenizer",
+    **{f"policy.{each.name}": f"scorer.{each.name}" for each in fields(HfConfig)},
+    "policy.max_model_len": "scorer.max_length",
+    "sampling.max_tokens": "scorer.max_tokens",
+}
+"""Settings of policies -> those of a scorer whose model is loaded, or served, as that of a policy."""
 
 
 class ServedApi(Enum):

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from pipeline.core.errors import EngineDied, UsageError
+from pipeline.core.errors import EngineDied, UsageError, named
 from pipeline.core.records import ChainText
 from pipeline.engines.base import Surroundings
 from pipeline.engines.settings import HfConfig
@@ -19,6 +19,7 @@ from pipeline.scorers.encoding import EncodedChain
 from pipeline.scorers.model import ModelScorer, scores_at
 from pipeline.scorers.prepared import Prepared, prepare
 from pipeline.scorers.readouts import Classes, Readout, TokenPair, Value
+from pipeline.scorers.served_settings import NAMES
 from pipeline.scorers.settings import ModelScorerConfig
 
 _ROUNDS = 4
@@ -51,7 +52,8 @@ class VllmScoring:
             gpus=around.gpus,
             log_folder=around.log_folder,
         )
-        await reader.start()
+        with named(NAMES):
+            await reader.start()
         self.capacity = _ROUNDS * reader.capacity
         self._prepared = replace(prepared, max_length=min(prepared.max_length, reader.max_tokens))
 

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from pipeline.core.errors import Absent, RunConflict, StoreError, UsageError, other_job
+from pipeline.core.errors import RUN_DIR, Absent, RunConflict, StoreError, UsageError, other_job
 from pipeline.storage.objects import ObjectStorage
 from pipeline.storage.storage import Storage
 
@@ -94,13 +94,13 @@ def run_lock(run_dir: Path) -> Iterator[None]:
 def driver_marker(storage: Storage, settle_seconds: float = _SETTLE_SECONDS) -> Iterator[None]:
     """Become the driver that the marker names. Raises RunConflict where it names another driver, StoreError."""
     if resolved := _marker(storage):
-        raise RunConflict(_conflict_text(storage, resolved))
+        raise _conflict(storage, resolved)
     mine = json.dumps({"host": socket.gethostname(), "pid": os.getpid(), "id": secrets.token_hex(8)}).encode()
     try:
         storage.replace(MARKER, mine)
         time.sleep(settle_seconds)
         if (resolved := _marker(storage)) != mine:
-            raise RunConflict(_conflict_text(storage, resolved))
+            raise _conflict(storage, resolved)
         yield
     finally:
         # If the marker cannot be removed, the next start reports it. This start reports the error that ended it.
@@ -116,12 +116,14 @@ def _marker(storage: Storage) -> bytes:
         return b""
 
 
-def _conflict_text(storage: Storage, marker: bytes) -> str:
+def _conflict(storage: Storage, marker: bytes) -> RunConflict:
+    folder = storage.run_dir
     if not marker:
-        return f"another job started on {storage.run_dir} at the same moment: if that was not intended, start again"
-    return (
-        f"another job works on {storage.run_dir}, according to its {MARKER}: {_owner(marker)}. Wait for it or choose another "
-        f"run_dir; if that job is dead, delete {storage.run_dir}/{MARKER} and start again"
+        return RunConflict(f"another job started on {folder} at the same moment: if that was not intended, start again")
+    return RunConflict(
+        f"another job works on {folder}, according to its {MARKER}: {_owner(marker)}. Wait for it or choose another ",
+        RUN_DIR,
+        f"; if that job is dead, delete {folder}/{MARKER} and start again",
     )
 
 

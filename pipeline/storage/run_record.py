@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from enum import Enum, auto
 
 from pipeline.config.recorded_settings import PRIOR_VERSION, RUN_RECORD, change_lines
-from pipeline.core.errors import Absent, RunConflict, StoreError, Unreachable
+from pipeline.core.errors import RUN_DIR, Absent, Name, RunConflict, StoreError, Unreachable
 from pipeline.core.schemas import READABLE_SCHEMAS
 from pipeline.storage.commits import FOLDER, INPUT, UNIT, checksum, record_sequences
 from pipeline.storage.lock import MARKER
@@ -37,6 +37,8 @@ _OF_INPUT = ("input", "data.limit")
 """Keys that say how much input there is."""
 GROWING = frozenset({*_OF_INPUT, STAGED_INPUT})
 """Keys in which two starts of one run may differ: its input may grow."""
+OTHER_RUN = Name("belongs to another run: use another run_dir")
+"""What a conflict says of a directory, and its remedy."""
 
 
 class _Found(Enum):
@@ -153,7 +155,7 @@ def _found(storage: Storage, identity: Mapping[str, object], *, alone: bool) -> 
         if not copies:
             refuse_sweep(storage, names)
             raise RunConflict(
-                f"{storage.run_dir} contains other files ({names[0]}, ...): choose an empty or new run_dir"
+                f"{storage.run_dir} contains other files ({names[0]}, ...): choose an empty or new ", RUN_DIR
             ) from None
         recorded = {key: json.loads(value) for key, value in copies[-1]}
     differing = _differing(recorded, identity)
@@ -162,14 +164,16 @@ def _found(storage: Storage, identity: Mapping[str, object], *, alone: bool) -> 
     if recorded.get(SCHEMA) != identity.get(SCHEMA):
         raise RunConflict(
             f"{storage.run_dir} was written with schema {recorded.get(SCHEMA)}, but this version of stepvalue uses "
-            f"{identity.get(SCHEMA)}: continue with the version that wrote it, or use another run_dir"
+            f"{identity.get(SCHEMA)}: continue with the version that wrote it, or use another ",
+            RUN_DIR,
         )
     if alone and not _has_units(storage):
         return _Found.UNUSED
     if COMMAND in differing:
         raise RunConflict(
             f"{storage.run_dir} belongs to a run of `{command_of(recorded)}`, and this is `{command_of(identity)}`: use "
-            "another run_dir"
+            "another ",
+            RUN_DIR,
         )
     if PRIOR_VERSION in differing and recorded.get(_ESTIMATOR) == identity.get(_ESTIMATOR):
         raise RunConflict(
@@ -182,8 +186,7 @@ def _found(storage: Storage, identity: Mapping[str, object], *, alone: bool) -> 
         identity = {**identity, **{key: recorded[key] for key in GROWING & recorded.keys()}}
     changes = "".join(f"\n  {line}" for line in change_lines(recorded, identity))
     raise RunConflict(
-        f"{storage.run_dir} belongs to another run: use another run_dir, or give the settings of that run again. They differ:"
-        f"{changes}"
+        f"{storage.run_dir} ", OTHER_RUN, f", or give the settings of that run again. They differ:{changes}"
     )
 
 

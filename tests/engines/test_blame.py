@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.core.errors import PlaceError, PolicyError
-from pipeline.engines.vllm.load_errors import SCORER, check_context, load_error, load_failure
+from pipeline.core.errors import PlaceError, PolicyError, named
+from pipeline.engines.vllm.load_errors import check_context, load_error
+from pipeline.scorers.served_settings import NAMES
 
 OUTER = "Engine core initialization failed. See root cause above. Failed core proc(s): {}"
 
@@ -77,7 +78,7 @@ OUTER = "Engine core initialization failed. See root cause above. Failed core pr
     ],
 )
 def test_the_cause_and_the_remedy_are_reported(printed: str, cause: str, remedy: str) -> None:
-    line = load_failure("some/model", OUTER, f"(EngineCore pid=1) {printed}\nRuntimeError: {OUTER}\n")
+    line = str(load_error("some/model", OUTER, f"(EngineCore pid=1) {printed}\nRuntimeError: {OUTER}\n"))
     assert line.startswith("the policy some/model cannot be loaded: ")
     assert cause in line
     assert remedy in line
@@ -115,19 +116,21 @@ def test_processes_that_die_at_the_start_are_no_fault_of_a_setting(printed: str,
 
 
 def test_an_access_token_is_in_no_error() -> None:
-    assert "hf_abcdefgh" not in load_failure("m", "401 for https://hub/x?token=hf_abcdefghijkl", "")
+    assert "hf_abcdefgh" not in str(load_error("m", "401 for https://hub/x?token=hf_abcdefghijkl", ""))
 
 
 def test_an_error_that_prints_nothing_speaks_for_itself() -> None:
-    line = load_failure("m", "User-specified max_model_len (100000) is greater than 8192", "")
+    line = str(load_error("m", "User-specified max_model_len (100000) is greater than 8192", ""))
     assert line.endswith("greater than 8192; lower policy.max_model_len")
 
 
 def test_a_scorer_is_named_as_such_and_so_are_its_settings() -> None:
-    line = load_failure("m", "User-specified max_model_len (100000) is greater than 8192", "", SCORER)
-    assert line.startswith("the scorer m cannot be loaded: User-specified max_model_len")
-    assert line.endswith("; lower scorer.max_length")
-    assert "policy" not in load_failure("m", "something else", "", SCORER)
+    with pytest.raises(PolicyError) as caught, named(NAMES):
+        raise load_error("my-policy.v2", "max_model_len (9) of the policy.max_model_len is greater than 8", "")
+    assert str(caught.value) == (
+        "the scorer my-policy.v2 cannot be loaded: max_model_len (9) of the policy.max_model_len is greater than 8; lower "
+        "scorer.max_length"
+    )
 
 
 def test_a_context_that_holds_no_prompt_beside_a_completion_is_reported_before_any_row_is_read() -> None:
@@ -140,7 +143,7 @@ def test_a_context_that_holds_no_prompt_beside_a_completion_is_reported_before_a
 
 @given(st.text(), st.text(), st.text())
 def test_it_is_always_one_line_of_bounded_length(model: str, error: str, printed: str) -> None:
-    line = load_failure(model, error, printed)
+    line = str(load_error(model, error, printed))
     assert len(line) < 600 + len(model)
     assert "\n" not in line.removeprefix(f"the policy {model}")
 

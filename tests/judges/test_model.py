@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pipeline.config.label import SamplingConfig
-from pipeline.core.errors import EngineDied, PolicyError, UsageError
+from pipeline.core.errors import EngineDied, PolicyError, UsageError, said
 from pipeline.core.records import Finish, Reading, ReadingKind, StepOpinion
 from pipeline.engines.base import Surroundings
 from pipeline.engines.hugging_face import HfTokenizer
@@ -210,7 +210,9 @@ def test_a_model_without_a_chat_template_is_reported_at_the_start() -> None:
 def test_messages_of_the_policy_name_the_settings_of_the_judge() -> None:
     class Failing(Scripted):
         async def start(self) -> None:
-            raise PolicyError("the prompt does not fit: lower sampling.max_tokens=4096 or raise policy.max_model_len")
+            raise PolicyError(
+                *said("it does not fit: lower {sampling.max_tokens}=4096 or raise {policy.max_model_len}")
+            )
 
     with pytest.raises(PolicyError, match=r"lower judge\.max_tokens=4096 or raise policy\.max_model_len"):
         criticised(Failing(always("")))

@@ -232,8 +232,8 @@ def test_placement_is_that_of_the_policy_behind_it(urls: list[str]) -> None:
 
 
 def test_a_folder_that_is_none_is_reported_under_the_settings_of_the_scorer() -> None:
-    with pytest.raises(UsageError, match=r"^the folder scorer\.model=/nowhere/judge does not exist"):
-        scorer_for(GenerativeConfig(model="/nowhere/judge")).fingerprint()
+    with pytest.raises(UsageError, match=r"^the folder scorer\.model=/my-policy.v2/judge does not exist"):
+        scorer_for(GenerativeConfig(model="/my-policy.v2/judge")).fingerprint()
 
 
 class Judge(Server):

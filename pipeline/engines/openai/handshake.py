@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
-from pipeline.core.errors import PlaceError, PolicyError
+from pipeline.core.errors import PlaceError, PolicyError, said
 from pipeline.data.prompts import Tokenizer
 from pipeline.engines.openai.http import Http
 from pipeline.engines.openai.wire import (
@@ -153,18 +153,22 @@ def context_for(contexts: Sequence[int], wanted: int | None, max_tokens: int) ->
     """The context length to use, from the servers' values and the setting. Raises PolicyError where they conflict."""
     if not contexts and wanted is None:
         raise PolicyError(
-            "the server does not state the model's context length: set policy.max_model_len to the largest number of "
-            "tokens of prompt and completion together"
+            *said("the server does not state the model's context length: set {policy.max_model_len} to the largest "),
+            "number of tokens of prompt and completion together",
         )
     least = min(contexts, default=wanted or 0)
     if wanted is not None and least < wanted:
         raise PolicyError(
-            f"the model's context on a server is {least} tokens, less than policy.max_model_len={wanted}: lower the setting, "
-            "or serve the model with a longer context"
+            f"the model's context on a server is {least} tokens, less than ",
+            *said(
+                "{policy.max_model_len}={wanted}: lower the setting, or serve the model with a longer context",
+                wanted=wanted,
+            ),
         )
     context = least if wanted is None else wanted
     if max_tokens >= context:
         raise PolicyError(
-            f"the model's context of {context} tokens is too short for a prompt: lower sampling.max_tokens={max_tokens}"
+            f"the model's context of {context} tokens is too short for a prompt: lower ",
+            *said("{sampling.max_tokens}={wanted}", wanted=max_tokens),
         )
     return context

@@ -21,7 +21,7 @@ from pipeline.engines.vllm.arguments import engine_arguments
 from pipeline.engines.vllm.death import death_cause
 from pipeline.engines.vllm.engine_log import EngineLog
 from pipeline.engines.vllm.guard import EngineGuard
-from pipeline.engines.vllm.load_errors import POLICY, Terms, load_error
+from pipeline.engines.vllm.load_errors import load_error
 from pipeline.engines.vllm.meter import TokenMeter, leave_prometheus_out
 
 BACKLOG = 1.2
@@ -33,17 +33,16 @@ DEATH_SECONDS = 2.0
 
 class LoadedModel:
     """`name`: of the model, for messages. `cpus`: the cores that a CPU engine may use. `log_folder`: where the output of its
-    processes is kept. None: it is deleted with the engine. `terms`: how messages name its settings.
+    processes is kept. None: it is deleted with the engine.
 
     After `load`, `engine` is vLLM's `AsyncLLM`, `device` the driver's name of the device, or "cpu".
     """
 
-    def __init__(self, *, name: str, cpus: int, log_folder: str | None, terms: Terms = POLICY) -> None:
+    def __init__(self, *, name: str, cpus: int, log_folder: str | None) -> None:
         self.cpus = cpus
         self.engine: Any = None
         self.device = ""
         self._name = name
-        self._terms = terms
         self._log_folder = log_folder
         self._guard: EngineGuard | None = None
         self._log: EngineLog | None = None
@@ -100,7 +99,7 @@ class LoadedModel:
             try:
                 self.engine = AsyncLLM.from_engine_args(AsyncEngineArgs(**arguments), stat_loggers=meters)
             except Exception as error:  # vLLM raises many types here; all mean "cannot load"
-                raise load_error(self._name, str(error), log.text, _kept(log), self._terms) from error
+                raise load_error(self._name, str(error), log.text, _kept(log)) from error
             log.take_logger()
         log.mark()
         # Half of the front end's time per token is spent on looking up environment variables.

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pipeline.config.label import PolicyConfig, SamplingConfig
-from pipeline.core.errors import ClusterError, UsageError
+from pipeline.core.errors import ClusterError, UsageError, said
 from pipeline.core.hardware import Architecture, device_named
 from pipeline.data.prompts import Tokenizer
 from pipeline.engines.base import Engine, EngineNeeds, Policy, PolicyFacts, Surroundings
@@ -109,8 +109,11 @@ class VllmPolicy(Policy):
             raise ClusterError(
                 f"{self.name} has {weight_bytes(architecture) / 1e9:,.0f} GB of weights and a context of "
                 f"{settings.max_model_len or architecture.context:,} tokens, too much for a node's {gpus} GPUs of "
-                f"{memory / 1e9:,.0f} GB: quantize it (policy.quantization=fp8), lower policy.max_model_len or "
-                "policy.max_num_seqs, use larger GPUs, or set the number of GPUs per model (policy.tensor_parallel)"
+                f"{memory / 1e9:,.0f} GB: ",
+                *said(
+                    "quantize it ({policy.quantization}=fp8), lower {policy.max_model_len} or {policy.max_num_seqs}, "
+                ),
+                *said("use larger GPUs, or set the number of GPUs per model ({policy.tensor_parallel})"),
             )
         return parts
 
@@ -144,8 +147,12 @@ class VllmPolicy(Policy):
         share = self.settings.memory_share
         if share is not None and 0 < gpus < 1 and share > gpus:
             raise UsageError(
-                f"policy.memory_share={share:g} is more of a GPU than a worker has with cluster.gpus_per_worker={gpus:g}: set "
-                f"policy.memory_share={GPU_MEMORY_SHARE * gpus:g}, or leave it out"
+                *said("{policy.memory_share}={share:g} is more of a GPU than a worker has with ", share=share),
+                *said(
+                    "cluster.gpus_per_worker={gpus:g}: set {policy.memory_share}={fits:g}, or leave it out",
+                    gpus=gpus,
+                    fits=GPU_MEMORY_SHARE * gpus,
+                ),
             )
 
     def better_gpus_per_worker(self) -> float | None:

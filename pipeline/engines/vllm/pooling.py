@@ -22,7 +22,6 @@ from typing import Any, TypeVar
 
 from pipeline.core.errors import EngineDied
 from pipeline.engines.settings import VllmConfig
-from pipeline.engines.vllm.load_errors import SCORER
 from pipeline.engines.vllm.loaded import BACKLOG, LoadedModel, set_environment
 
 _FAILED = ("error", "abort")
@@ -86,7 +85,7 @@ class TokenReader:
         self._model = model
         self._pair = pair
         self._gpu_share = min(1.0, gpus or 1.0)
-        self._loaded = LoadedModel(name=name, cpus=cpus, log_folder=log_folder, terms=SCORER)
+        self._loaded = LoadedModel(name=name, cpus=cpus, log_folder=log_folder)
         self._engine: Any = None
         self._slots: asyncio.Semaphore | None = None
         self._numbers = count()

@@ -6,11 +6,11 @@ The driver handles units and receipts. Workers read chains and write results.
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pipeline.config.label import RunConfig
-from pipeline.core.errors import StoreError
+from pipeline.core.errors import StoreError, named
 from pipeline.core.formatting import format_unfinished
 from pipeline.core.progress import ChainRun, Status
 from pipeline.core.records import Totals, UnitTarget
@@ -40,7 +40,7 @@ class ChainRunTask:
     `run_record`.
 
     `doing`: the stage of a status while workers work. `counted`: what a status counts, in the plural; `count`: their number in
-    totals.
+    totals. `names`: what errors about the directory say here, see `named`.
     """
 
     source: ChainSource
@@ -51,6 +51,7 @@ class ChainRunTask:
     doing: str
     counted: str
     count: Callable[[Totals], int]
+    names: Mapping[str, str] = field(default_factory=dict)
 
 
 def run_over_chains(
@@ -63,12 +64,13 @@ def run_over_chains(
     """
     watch(Status(stage="reading the chains", counted=task.counted))
     storage, asked = task.storage, task.asked()
-    check_claim(storage, as_recorded(storage, asked))
-    with hold_lock(storage, lock=task.run.lock) as alone:
-        run_identity = as_recorded(storage, asked, alone=alone)
-        damaged = claim(storage, run_identity, alone=alone)
-        with heartbeat(storage, None, watch) as beat:
-            found = _done(task, run_identity, asked, hiring, beat, stop, run)
+    with named(task.names):
+        check_claim(storage, as_recorded(storage, asked))
+        with hold_lock(storage, lock=task.run.lock) as alone:
+            run_identity = as_recorded(storage, asked, alone=alone)
+            damaged = claim(storage, run_identity, alone=alone)
+            with heartbeat(storage, None, watch) as beat:
+                found = _done(task, run_identity, asked, hiring, beat, stop, run)
     return replace(found, damaged=(*damaged, *found.damaged))
 
 

@@ -2,15 +2,14 @@
 
 import asyncio
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from pipeline import __version__
 from pipeline.config.check import CheckRunConfig
 from pipeline.config.recorded_settings import RUN_RECORD
 from pipeline.config.verify import VerifierConfig
-from pipeline.core.errors import RunConflict, UsageError
+from pipeline.core.errors import UsageError
 from pipeline.core.ids import content_id
 from pipeline.core.progress import ChainRun
 from pipeline.core.schemas import SCHEMA_VERSION
@@ -24,11 +23,10 @@ from pipeline.runtime.stop import StopSignal
 from pipeline.runtime.worker_handle import Watcher
 from pipeline.runtime.workload import Workload
 from pipeline.storage.location import storage_at
-from pipeline.storage.run_record import CHECK, COMMAND, PROVES, STAGED_INPUT
+from pipeline.storage.run_record import CHECK, COMMAND, OTHER_RUN, PROVES, STAGED_INPUT
 from pipeline.storage.stored_findings import check_storage
 from pipeline.verifiers.registry import inputs_of, missing_for, named_verifiers, proves
 
-_OTHER_RUN = "belongs to another run: use another run_dir"
 _OTHER_CHECK = "has findings that were made otherwise: move that folder away to check again"
 
 
@@ -81,18 +79,9 @@ def _by_verifier(
         doing=f"checking by {verifier.kind}",
         counted="chains",
         count=lambda totals: totals.chains,
+        names={OTHER_RUN: _OTHER_CHECK},
     )
-    with _about_checks():
-        return run_over_chains(task, hiring, watch, stop, run)
-
-
-@contextmanager
-def _about_checks() -> Iterator[None]:
-    """Conflicts say what can be done about a folder of findings."""
-    try:
-        yield
-    except RunConflict as error:
-        raise RunConflict(str(error).replace(_OTHER_RUN, _OTHER_CHECK)) from error
+    return run_over_chains(task, hiring, watch, stop, run)
 
 
 def _given(config: CheckRunConfig) -> Given:

@@ -2,12 +2,10 @@
 
 import asyncio
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 
 from pipeline.config.judge import JudgeRunConfig
-from pipeline.core.errors import RunConflict, UsageError
+from pipeline.core.errors import UsageError
 from pipeline.core.ids import content_id
 from pipeline.core.progress import ChainRun
 from pipeline.core.schemas import CHAINS, CHAINS_WITH_ANSWERS, SCHEMA_VERSION
@@ -25,10 +23,8 @@ from pipeline.runtime.stop import StopSignal
 from pipeline.runtime.worker_handle import Watcher
 from pipeline.runtime.workload import Workload
 from pipeline.storage.location import storage_at
-from pipeline.storage.run_record import COMMAND, JUDGE, STAGED_INPUT
+from pipeline.storage.run_record import COMMAND, JUDGE, OTHER_RUN, STAGED_INPUT
 from pipeline.storage.stored_critiques import judge_storage
-
-_OTHER_RUN = "belongs to another run: use another run_dir"
 
 
 def judge_run(
@@ -42,28 +38,20 @@ def judge_run(
     """
     config = replace(config, run_dir=storage_at(config.run_dir).run_dir)
     checked_judge(config)
+    name = config.judge.name
+    has = f"has the critiques of judge.name={name} with other settings: choose another judge.name"
     task = ChainRunTask(
         source=judge_source(config),
-        storage=judge_storage(storage_at(config.run_dir), config.judge.name),
+        storage=judge_storage(storage_at(config.run_dir), name),
         asked=lambda: identity(config),
         run=config.run,
         workload=lambda: judging(config),
         doing="judging",
         counted="critiques",
         count=lambda totals: totals.rollouts,
+        names={OTHER_RUN: has},
     )
-    with _about_judges(config.judge.name):
-        return run_over_chains(task, hiring, watch, stop, run)
-
-
-@contextmanager
-def _about_judges(name: str) -> Iterator[None]:
-    """Conflicts name the setting that says which judge this is."""
-    try:
-        yield
-    except RunConflict as error:
-        has = f"has the critiques of judge.name={name} with other settings: choose another judge.name"
-        raise RunConflict(str(error).replace(_OTHER_RUN, has)) from error
+    return run_over_chains(task, hiring, watch, stop, run)
 
 
 def judge_source(config: JudgeRunConfig) -> ChainSource:

@@ -2,12 +2,10 @@
 
 import asyncio
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 
 from pipeline.config.score import ScoreConfig
-from pipeline.core.errors import RunConflict
+from pipeline.core.errors import RUN_DIR
 from pipeline.core.ids import content_id
 from pipeline.core.progress import ChainRun
 from pipeline.core.schemas import SCHEMA_VERSION
@@ -22,7 +20,7 @@ from pipeline.runtime.worker_handle import Watcher
 from pipeline.runtime.workload import Workload
 from pipeline.scorers.registry import scorer_for
 from pipeline.storage.location import storage_at
-from pipeline.storage.run_record import COMMAND, SCORE, STAGED_INPUT
+from pipeline.storage.run_record import COMMAND, OTHER_RUN, SCORE, STAGED_INPUT
 
 
 def score_run(
@@ -45,18 +43,9 @@ def score_run(
         doing="scoring",
         counted="chains",
         count=lambda totals: totals.chains,
+        names={RUN_DIR: "out", OTHER_RUN: "belongs to another run: use another out"},
     )
-    with _about_out():
-        return run_over_chains(task, hiring, watch, stop, run)
-
-
-@contextmanager
-def _about_out() -> Iterator[None]:
-    """Conflicts name the setting that says where this run is."""
-    try:
-        yield
-    except RunConflict as error:
-        raise RunConflict(str(error).replace("run_dir", "out")) from error
+    return run_over_chains(task, hiring, watch, stop, run)
 
 
 def scoring(config: ScoreConfig) -> Workload:

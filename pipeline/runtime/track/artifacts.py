@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from pipeline.config.choices import Tracker
-from pipeline.core.errors import UploadError, UsageError
-from pipeline.runtime.track.tracking import Sink, folder_of, tracker_for
+from pipeline.core.errors import UploadError, UsageError, named
+from pipeline.runtime.track.tracking import TRACK, Sink, folder_of, tracker_for
 from pipeline.storage.location import last_part
 
 
@@ -12,10 +12,8 @@ def artifact_tracker(kind: Tracker) -> Sink | None:
     """The tracker of the settings; None for `none`. Raises UsageError for one that keeps no files or cannot be used."""
     if kind is Tracker.tensorboard:
         raise UsageError("track=tensorboard: TensorBoard keeps no files; take track=mlflow or track=wandb")
-    try:
+    with named({TRACK: "track"}):
         return tracker_for(kind)
-    except UsageError as error:
-        raise UsageError(str(error).removeprefix("run.")) from error
 
 
 def send_artifact(sink: Sink, kind: Tracker, run_dir: str, export: Path) -> None:

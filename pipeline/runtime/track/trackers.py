@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from pipeline.core.errors import UsageError
+from pipeline.runtime.track.tracking import TRACK
 
 EXPERIMENT = "stepvalue"
 ARTIFACT = "export"
@@ -40,8 +41,9 @@ class Mlflow:
             first, *_ = _SENTENCE_END.split(" ".join(str(error).split()), maxsplit=1)
             reason = first[:REASON_CHARS]
             raise UsageError(
-                f"run.track=mlflow cannot write to {mlflow.get_tracking_uri()}: {reason}; set MLFLOW_TRACKING_URI to a "
-                "server's http:// address, or install `mlflow` for a data base"
+                TRACK,
+                f"=mlflow cannot write to {mlflow.get_tracking_uri()}: {reason}; set MLFLOW_TRACKING_URI to a server's "
+                "http:// address, or install `mlflow` for a data base",
             ) from error
 
     def start(self, name: str, settings: Mapping[str, object], folder: Path) -> None:
@@ -111,7 +113,7 @@ class WeightsAndBiases:
         online = os.environ.get("WANDB_MODE", "online") not in _NOT_ONLINE
         if online and not wandb.login(prompt=False, verify=False):
             raise UsageError(
-                "run.track=wandb has no key: run `wandb login`, set WANDB_API_KEY, or set WANDB_MODE=offline"
+                TRACK, "=wandb has no key: run `wandb login`, set WANDB_API_KEY, or set WANDB_MODE=offline"
             )
 
     def start(self, name: str, settings: Mapping[str, object], folder: Path) -> None:

@@ -15,13 +15,14 @@ from typing import Protocol
 from pipeline.config.choices import Tracker
 from pipeline.config.label import LabelConfig
 from pipeline.config.recorded_settings import flatten_settings
-from pipeline.core.errors import UsageError
+from pipeline.core.errors import Name, UsageError
 from pipeline.core.output import say
 from pipeline.core.progress import Pace, Status, pace
 from pipeline.storage.location import last_part
 from pipeline.storage.objects import SCHEME_END
 from pipeline.storage.starts import TRACKED, ProgressHistory
 
+TRACK = Name("run.track")
 END_SECONDS = 30.0
 """How long a run waits at its end until the last status is sent."""
 
@@ -70,8 +71,9 @@ def tracker_for(kind: Tracker) -> Sink | None:
                 return None
     except ImportError as error:
         raise UsageError(
-            f"run.track={kind.value} needs a package that is not installed ({error}): pip install 'stepvalue[track]', or "
-            "'.[track]' in a checkout"
+            TRACK,
+            f"={kind.value} needs a package that is not installed ({error}): pip install 'stepvalue[track]', or '.[track]' in "
+            "a checkout",
         ) from error
 
 

@@ -6,7 +6,7 @@ Chains are judged independently, so as many prompts as the engine takes are unde
 import asyncio
 from collections.abc import Sequence
 
-from pipeline.core.errors import EngineDied, PolicyError
+from pipeline.core.errors import EngineDied, PolicyError, named
 from pipeline.core.records import ChainText
 from pipeline.engines.base import Engine
 from pipeline.engines.openai.http import Http
@@ -15,7 +15,7 @@ from pipeline.engines.openai.wire import COMPLETIONS, BadAnswer, ServerError
 from pipeline.judges.templates.base import Template
 from pipeline.judges.writer import EngineWriter
 from pipeline.scorers.base import FAILED, StepScores, unscored
-from pipeline.scorers.generative.scorer import own_names
+from pipeline.scorers.generative.scorer import OWN_NAMES
 from pipeline.scorers.generative.votes import judged, step_scores
 from pipeline.scorers.readouts import TokenPair
 from pipeline.scorers.served_settings import GenerativeConfig, VerdictRead
@@ -46,7 +46,7 @@ class GenerativeEngine:
 
     async def start(self) -> None:
         try:
-            with own_names():
+            with named(OWN_NAMES):
                 await self._text_engine.start()
                 if self._settings.verdict is VerdictRead.probability:
                     await self._start_questions()
@@ -57,7 +57,7 @@ class GenerativeEngine:
     async def score(self, chains: Sequence[ChainText]) -> Sequence[StepScores]:
         tasks = [asyncio.ensure_future(self._scores(chain)) for chain in chains]
         try:
-            with own_names():
+            with named(OWN_NAMES):
                 return await asyncio.gather(*tasks)
         finally:
             for task in tasks:

@@ -2,16 +2,15 @@
 URLs, else one that vLLM runs here. So placement, retries and messages are those of the policies.
 """
 
-import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pipeline.config.fields import in_common
 from pipeline.config.label import PolicyConfig, SamplingConfig
-from pipeline.core.errors import StepvalueError, UsageError
+from pipeline.core.errors import UsageError, named
 from pipeline.engines.base import EngineNeeds, Policy, Surroundings
+from pipeline.engines.hugging_face import NO_TEMPLATE
 from pipeline.engines.registry import policy_for
 from pipeline.engines.settings import HfConfig, OpenAiPolicyConfig
 from pipeline.judges.templates.base import Template
@@ -19,7 +18,7 @@ from pipeline.judges.templates.gen_prm import GenPrm
 from pipeline.judges.templates.process_bench import ProcessBench
 from pipeline.judges.templates.think_prm import ThinkPrm
 from pipeline.scorers.base import Scorer, ScoringEngine
-from pipeline.scorers.served_settings import GenerativeConfig, JudgeStyle, VerdictRead
+from pipeline.scorers.served_settings import NAMES, GenerativeConfig, JudgeStyle, VerdictRead
 
 if TYPE_CHECKING:
     from pipeline.engines.base import Engine
@@ -29,18 +28,12 @@ _STYLES: Mapping[JudgeStyle, type[Template]] = {
     JudgeStyle.think_prm: ThinkPrm,
     JudgeStyle.gen_prm: GenPrm,
 }
-_NAMES = (
-    (
-        re.compile(r"set policy\.prompt\.style=plain and policy\.prompt\.template"),
-        "give a chat model, or scorer.tokenizer=NAME with one",
-    ),
-    (re.compile(r"\bpolicy\.max_model_len\b"), "scorer.max_length"),
-    (re.compile(r"\b(?:policy|sampling)\.(?=[a-z])"), "scorer."),
-    (re.compile(r"\bpolicy=openai\b"), "scorer.openai.urls"),
-    (re.compile(r"\bpolicy=hf\b"), "scorer=generative"),
-    (re.compile(r"\bthe policy\b"), "the model"),
-)
-"""Settings of policies in messages -> those from which they come here."""
+OWN_NAMES: Mapping[str, str] = {
+    **NAMES,
+    "policy": "model",
+    NO_TEMPLATE: "give a chat model, or scorer.tokenizer=NAME with one",
+}
+"""What errors of a policy say here."""
 
 
 class Generative(Scorer):
@@ -79,14 +72,8 @@ class Generative(Scorer):
         return kind(own.index_base)
 
     def text_engine(self, around: Surroundings) -> "Engine":
-        """The engine that writes, not started. Raises UsageError for settings that do not fit together."""
-        sampling = self.sampling()
-        try:
-            self.policy_settings().check_complete(sampling)
-        except ValueError as error:
-            raise UsageError(in_own_names(str(error))) from error
-        with own_names():
-            return self.policy().engine(sampling, None, around)
+        """The engine that writes, not started."""
+        return self.policy().engine(self.sampling(), None, around)
 
     def sampling(self) -> SamplingConfig:
         """How critiques are sampled."""
@@ -123,18 +110,18 @@ class Generative(Scorer):
         return policy_for(self.policy_settings())
 
     async def fetch(self) -> None:
-        with own_names():
+        with named(OWN_NAMES):
             await self.policy().fetch()
 
     def fingerprint(self) -> str:
-        with own_names():
+        with named(OWN_NAMES):
             return self.policy().fingerprint()
 
     def devices(self) -> int | None:
         return self.policy().devices()
 
     def choose_tensor_parallel(self, gpus: int, memory: float | None) -> int:
-        with own_names():
+        with named(OWN_NAMES):
             return self.policy().choose_tensor_parallel(gpus, memory)
 
     def given_tensor_parallel(self) -> int | None:
@@ -150,21 +137,5 @@ class Generative(Scorer):
         return self.policy().uses_gpus()
 
     def check_gpus(self, gpus: float) -> None:
-        with own_names():
+        with named(OWN_NAMES):
             self.policy().check_gpus(gpus)
-
-
-@contextmanager
-def own_names() -> Iterator[None]:
-    """Errors of a policy name the settings of this scorer."""
-    try:
-        yield
-    except StepvalueError as error:
-        raise type(error)(in_own_names(str(error))) from error
-
-
-def in_own_names(text: str) -> str:
-    """A message of a policy with the names of the settings of this scorer."""
-    for theirs, ours in _NAMES:
-        text = theirs.sub(ours, text)
-    return text

@@ -144,13 +144,15 @@ def test_more_chains_are_scored_alone(input_file: Path, tmp_path: Path) -> None:
 
 
 def test_another_input_is_refused_and_nothing_changes(input_file: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out"
+    out = tmp_path / "run_dir_7"
     scored(settings(input_file, out))
     before = frame(out)
     write_rows(input_file, rows(23, first=4))
     with pytest.raises(RunConflict, match=r"has scores of other chains: chain \w+ is not in the input any more"):
         scored(settings(input_file, out))
-    with pytest.raises(RunConflict, match=r"use another out, or (.|\n)*scorer.oracle.shift was 0.0, now 1.0"):
+    with pytest.raises(
+        RunConflict, match=r"/run_dir_7 belongs to .* another out, or (.|\n)*scorer.oracle.shift was 0.0, now 1"
+    ):
         scored(settings(input_file, out, shift=1.0))
     assert frame(out).equals(before)
 
