@@ -73,7 +73,7 @@ class UnitBuffer:
         self._new_promotions: dict[str, Promotion] = {}
         self._promotions: dict[str, Promotion] = {}
         self._new_refutations: dict[str, Refutation] = {}
-        self.refutations: dict[str, Refutation] = {}
+        self._refutations: dict[str, Refutation] = {}
         self.readings = 0
         self.outcomes: dict[str, RolloutOutcome] = {}
         self.solutions: dict[tuple[str, int], SampledSolution] = {}
@@ -86,6 +86,10 @@ class UnitBuffer:
     def promotions(self) -> list[Promotion] | None:
         found = in_rounds(self._promotions.values())
         return found if found or self.unit_target.growths else None
+
+    @property
+    def refutations(self) -> Mapping[str, Refutation]:
+        return self._refutations
 
     @property
     def growths(self) -> int:
@@ -124,7 +128,7 @@ class UnitBuffer:
         self.solutions = self._new_solutions | solutions
         self._promotions = self._new_promotions | promotions
         self._new_refutations = {key: each for key, each in self._new_refutations.items() if key not in refutations}
-        self.refutations = self._new_refutations | refutations
+        self._refutations = self._new_refutations | refutations
         self.state = state
         self.settled = {
             (prefix, issue)
@@ -180,8 +184,8 @@ class UnitBuffer:
     def add_refutations(self, refutations: Iterable[Refutation]) -> None:
         """Add what verifiers say of chains, as `add_rollout` does. It is committed with the rollouts that depend on it."""
         for each in refutations:
-            if each.chain_id not in self.refutations:
-                self._new_refutations[each.chain_id] = self.refutations[each.chain_id] = each
+            if each.chain_id not in self._refutations:
+                self._new_refutations[each.chain_id] = self._refutations[each.chain_id] = each
 
     def rollout_tables(self) -> list[pa.Table]:
         """The committed rollouts, each once."""
