@@ -71,7 +71,6 @@ from pipeline.core.tables import (
 from pipeline.estimators.fixed import measured_value, terminal_value
 from pipeline.estimators.pooled.kernel import PRIOR
 from pipeline.estimators.pooled.learning import kernel_table
-from pipeline.estimators.states import JsonLearner, JsonState
 from pipeline.runtime.checking.tables import findings_table
 from pipeline.runtime.scoring.tables import scores_table
 from pipeline.scorers.base import StepScores
@@ -488,7 +487,9 @@ def every_table() -> dict[str, pa.Table]:
         "scores": scores_table(to_score, scored, aggregation=Aggregation.last, model="m"),
         "reliabilities": learned_table(learn([]), 0),
         **tables_of_search(),
-        "states": JsonLearner("mine", 1, a=0.5).to_table(JsonState(values={"a": 0.25}, chains=3)),
+        "states": pa.Table.from_pylist(
+            [{"estimator": "mine", "version": 1, "chains": 3, "state": '{"a": 0.25}'}], schema=SCHEMAS["states"]
+        ),
     }
 
 

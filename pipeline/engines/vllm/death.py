@@ -8,7 +8,7 @@ from pipeline.core.formatting import printable
 
 MAX_CAUSE_CHARACTERS = 400
 
-# The lines with which a failed start or a death begins, as vLLM 0.32, CPython and C++ print them. What stands before them was
+# The lines with which a failed start or a death begins, as vLLM, CPython and C++ print them. What stands before them was
 # survived.
 _BEGINS = re.compile(
     r"^.*(?:EngineCore failed to start|encountered a fatal error|WorkerProc (?:hit an exception|failed)|died unexpectedly|"

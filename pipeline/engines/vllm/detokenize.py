@@ -10,7 +10,7 @@ request whether a stop text was reached; if so, it finishes the request and make
 that detokenizer. Most tokens cost one look-up. The texts of a line's tokens are read once per line, and the whole text only
 from the first line on that may state an answer.
 
-Nothing here imports vLLM. The parts of vLLM used here are the same in 0.26 to 0.33, and are checked before the first request.
+Nothing here imports vLLM. The parts of vLLM used here are checked before the first request.
 """
 
 import inspect
@@ -132,8 +132,8 @@ def stop_at_answers(engine: Any, detokenizer: type, stop: AnswerStop) -> None:
     known = callable(update) and list(inspect.signature(update).parameters) == _UPDATE
     if not isinstance(states, dict) or not callable(add) or not known or not hasattr(detokenizer, "output_token_ids"):
         raise PolicyError(
-            "stopping at the final answer does not work with this version of vLLM: set sampling.stop_at_answer=false, or use "
-            "vLLM 0.26 to 0.33"
+            "stopping at the final answer does not work with this version of vLLM: set sampling.stop_at_answer=false, or "
+            "install the version that the extras cpu and gpu pin"
         )
 
     def add_stopping(request: Any, *others: Any, **more: Any) -> None:

@@ -58,7 +58,7 @@ class SlotMeter:
 
 
 class TokenMeter:
-    """A stat logger for vLLM 0.26 to 0.33, and its own factory: pass it in `stat_loggers`.
+    """A stat logger for vLLM, and its own factory: pass it in `stat_loggers`.
 
     Its `work` leaves out `finished`, `attended` and `unfilled_seconds`. For the last it reports vLLM's waiting requests to
     `slots`.

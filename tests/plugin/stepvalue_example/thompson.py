@@ -4,21 +4,23 @@ A value is drawn from each prefix's Beta posterior, and the prefix whose value l
 (Thompson 1933). A problem may take as many rollouts as `estimator=fixed` would. The prior is learned from unit to unit.
 """
 
+import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from random import Random
 from typing import Annotated, Any
 
+import pyarrow as pa
 from annotated_types import Gt, Interval
 from scipy.special import betaincc, betaincinv
 
 from pipeline.config.fields import FREE, RELABEL
 from pipeline.config.label import EstimatorConfig
 from pipeline.core.records import ChainShape, Counts, Origin, StepValue, Trials
+from pipeline.core.schemas import SCHEMAS
 from pipeline.estimators.base import Estimator
 from pipeline.estimators.fixed import chain_step_values, unmeasured_value
-from pipeline.estimators.states import JsonLearner, JsonState
 from pipeline.estimators.tree import Tree
 
 
@@ -31,22 +33,46 @@ class ThompsonConfig(EstimatorConfig):
     """Rollouts of a problem that are asked for together."""
 
 
-class RateLearner(JsonLearner):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rate:
+    values: Mapping[str, int] = field(default_factory=lambda: {"correct": 1, "graded": 2})
+    chains: int = 0
+
+
+class RateLearner:
     """Learns the share of right rollouts over all prefixes, which is the mean of the prior."""
 
-    def learn(self, known: JsonState, trees: Sequence[Tree], trials: Mapping[str, Trials]) -> JsonState:
+    table, version = "states", 1
+
+    def initial(self) -> Rate:
+        return Rate()
+
+    def learn(self, known: Rate, trees: Sequence[Tree], trials: Mapping[str, Trials]) -> Rate:
         found = [trials[prefix].counts for tree in trees for prefix in tree.prefix_ids if prefix in trials]
         values = {
             "correct": known.values["correct"] + sum(counts.correct for counts in found),
             "graded": known.values["graded"] + sum(counts.graded for counts in found),
         }
-        return JsonState(values=values, chains=known.chains + sum(len(tree.chains) for tree in trees))
+        return Rate(values=values, chains=known.chains + sum(len(tree.chains) for tree in trees))
+
+    def familiar(self, known: Rate) -> Rate:
+        return known
+
+    def to_table(self, known: Rate) -> pa.Table:
+        row = {"estimator": "thompson", "version": self.version, "chains": known.chains}
+        return pa.Table.from_pylist([row | {"state": json.dumps(dict(known.values))}], schema=SCHEMAS[self.table])
+
+    def from_table(self, table: pa.Table) -> Rate:
+        row = table.to_pylist()[0]
+        if (row["estimator"], row["version"]) != ("thompson", self.version):
+            raise ValueError(f"the state was learned by {row['estimator']}, version {row['version']}")
+        return Rate(values=json.loads(row["state"]), chains=row["chains"])
 
 
 class Thompson(Estimator):
     Config = ThompsonConfig
     settings: ThompsonConfig
-    learner = RateLearner("thompson", 1, correct=1, graded=2)
+    learner = RateLearner()
 
     def next_rollouts(
         self, problems: Sequence[Tree], trials: Mapping[str, Trials], rollouts: int, state: Any
