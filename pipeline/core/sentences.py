@@ -7,6 +7,7 @@ _SENTENCE = re.compile(r".*?(?<! al)(?<!e\.g)[.;](?=\s|$)|.+")
 
 
 def first_sentence(text: str) -> str:
-    """The first sentence of a text in one line, with a full stop. Empty for an empty text."""
+    """The first sentence of a text in one line, with the stop that it has, or else a full stop. Empty for an empty text."""
     found = _SENTENCE.match(" ".join(text.split()))
-    return f"{found[0].rstrip('.;:')}." if found else ""
+    sentence = found[0].rstrip(".;:") if found else ""
+    return sentence + ("" if not sentence or sentence.endswith(("?", "!")) else ".")

@@ -294,14 +294,12 @@ def _no_overlap(config: AgreeConfig, scores: StepScores, matched: MatchedChains)
     first = matched.unmatched[0]
     place = f"the first is line {first.location.line} of {first.location.file}"
     remedy = (
-        f"{matched.other_text} of their ids are in the scores with other texts: read this file with the data settings "
-        "that `score` "
-        "had, such as data.separator"
+        f"{matched.other_text} of their ids are in the scores with other texts: read this file with the data settings that "
+        "`score` had, such as data.separator"
         if matched.other_text
         else f"score them: score model=... data=... data.path={config.data.path}"
     )
     return (
         f"scores={config.scores}: none of the {format_count(matched.unmatched_human, 'chain')} of {config.data.path} "
-        f"({place}) is "
-        f"among the {format_count(len(scores.chains), 'chain')} of {first_of(scores.files)}. {remedy}"
+        f"({place}) is among the {format_count(len(scores.chains), 'chain')} of {first_of(scores.files)}. {remedy}"
     )

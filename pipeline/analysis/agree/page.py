@@ -74,17 +74,15 @@ def page_of(report: ScoreAgreement, config: AgreeConfig) -> bytes:
                 Section(
                     anchor="position-of-errors",
                     heading="Where errors are put",
-                    intro="Of chains in which people find an error: is the first one that the scores show too early, "
-                    "exact, too late "
-                    "or missed? The last two columns are chains with a right answer in which people find an error.",
+                    intro="Of chains in which people find an error: is the first one that the scores show too early, exact, "
+                    "too late or missed? The last two columns are chains with a right answer in which people find an error.",
                     tables=(shift_table(report),),
                 ),
                 Section(
                     anchor="steps",
                     heading="Single steps",
-                    intro="Steps with a human label. AUC: how often a good step scores above a bad one. Brier score and "
-                    "ECE are 0 "
-                    "for scores that are the probability that a step is good, and sure of it.",
+                    intro="Steps with a human label. AUC: how often a good step scores above a bad one. Brier score and ECE "
+                    "are 0 for scores that are the probability that a step is good, and sure of it.",
                     figures=_some(reliability_figure(report)),
                     tables=(steps_table(report),),
                 ),
@@ -92,9 +90,8 @@ def page_of(report: ScoreAgreement, config: AgreeConfig) -> bytes:
                     anchor="bias",
                     heading="Position and length",
                     intro="A score that falls along the chain, or whose lowest value is often the last step's, may follow "
-                    "position "
-                    "or outcome instead of errors. A last step with far more than its share of the lowest scores can also be a "
-                    "step too many: a text that ended in its separator.",
+                    "position or outcome instead of errors. A last step with far more than its share of the lowest scores "
+                    "can also be a step too many: a text that ended in its separator.",
                     figures=_some(position_figure(report), length_figure(report)),
                     tables=(lowest_table(report),),
                 ),
@@ -168,9 +165,8 @@ def reliability_figure(report: ScoreAgreement) -> Figure | None:
     return Figure(
         title="Are scores probabilities?",
         reading="Share of the steps in each bin of scores that people call good, with its interval. On the dashed line, "
-        "scores are "
-        "probabilities; below, they are too high. A model that was trained on rollouts predicts the end of the chain, which is "
-        "another question.",
+        "scores are probabilities; below, they are too high. A model that was trained on rollouts predicts the end of the "
+        "chain, which is another question.",
         svg=draw_svg(diagonal + rules + points, height=_LARGE),
         numbers=curve_table(report),
     )
@@ -191,8 +187,7 @@ def position_figure(report: ScoreAgreement) -> Figure | None:
     return Figure(
         title="Score by position",
         reading="Mean score of the steps that people call good and bad, by fifth of the chain. The distance between the "
-        "lines is what "
-        "the scores know.",
+        "lines is what the scores know.",
         svg=draw_svg(chart),
         numbers=positions_table(report),
     )
@@ -212,8 +207,7 @@ def length_figure(report: ScoreAgreement) -> Figure | None:
     return Figure(
         title="Lowest score by length",
         reading="Mean of the lowest score of a chain, by its number of steps. One threshold for all lengths flags more of "
-        "the long "
-        "chains without an error where this line falls.",
+        "the long chains without an error where this line falls.",
         svg=draw_svg(chart),
         numbers=lengths_table(report),
     )
@@ -277,10 +271,9 @@ def _first_errors(report: ScoreAgreement) -> Section:
     return Section(
         anchor="first-errors",
         heading="First errors",
-        intro="A step is called good if its score is above the threshold; the first other step is the error. Error "
-        "accuracy: the same "
-        "first error in chains where people find one. Correct accuracy: none in the others. F1 is their harmonic mean "
-        "(ProcessBench, arXiv 2412.06559).",
+        intro="A step is called good if its score is above the threshold; the first other step is the error. Error accuracy: "
+        "the same first error in chains where people find one. Correct accuracy: none in the others. F1 is their harmonic "
+        "mean (ProcessBench, arXiv 2412.06559).",
         figures=_some(f1_figure(report)),
         tables=tuple(table for table in tables if table.rows),
     )

@@ -56,9 +56,8 @@ def refuse_miscounted(config: AgreeConfig, humans: Sequence[HumanChain], unusabl
     if config.data.layout is Layout.prmbench:
         if not any(human.goods[-1] is False for human in humans):
             raise InputError(
-                f"data.path: the error steps of {config.data.path} seem to be counted from 0: {who} step 0, as {place}, "
-                "and none "
-                "names a last step. PRMBench counts from 1: add 1 to each"
+                f"data.path: the error steps of {config.data.path} seem to be counted from 0: {who} step 0, as {place}, and "
+                "none names a last step. PRMBench counts from 1: add 1 to each"
             )
         return
     firsts = {human.first_error for human in humans}

@@ -108,8 +108,7 @@ def remarks(report: ScoreAgreement) -> list[str]:
         ties = f", and {format_count(best.others, 'other range')} with the same F1" if best.others else ""
         lines.append(
             f"the threshold is the middle of the best range on {report.dev}, {best.low:.4g} to {best.high:.4g}{ties}; the "
-            "mean is "
-            f"over {', '.join(main.mean_of) or 'no subset, because there is no other one'}"
+            f"mean is over {', '.join(main.mean_of) or 'no subset, because there is no other one'}"
         )
     if counts.cut:
         missed = report.cut_as_missed
