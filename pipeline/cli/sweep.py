@@ -1,4 +1,4 @@
-"""The runs of a sweep: what `label --multirun` makes of a command line, in order, and the name of each one's folder. Pure.
+"""The runs of a sweep: what `label --multirun` makes of a command line, in order, and the name of each one's folder.
 
 Hydra's grammar says which settings have several values: `a,b`, `choice(a,b)`, `range(1,5)`. A text in quotes and a list are one
 value. The first setting varies slowest.

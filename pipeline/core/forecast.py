@@ -1,6 +1,7 @@
 """The forecast of a run's cost, stored in `plan.json`. `plan` writes it, `label` takes its limit from it, `report` shows it.
 
 Tokens are the generated tokens of rollouts and of sampled solutions. Hours are device hours, see `config.label.PlanConfig`.
+Pure.
 """
 
 import json

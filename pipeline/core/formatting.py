@@ -1,4 +1,4 @@
-"""Formats the status of a run, as one line or as named items, and numbers, counted nouns, durations and shares."""
+"""Formats the status of a run, as one line or as named items, and numbers, counted nouns, durations and shares. Pure."""
 
 from collections.abc import Iterator, Sequence
 from math import floor, log10

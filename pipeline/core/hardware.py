@@ -1,7 +1,7 @@
 """Frozen records of an engine's hardware and throughput, and the peak figures of known devices by the names of NVML and Ray.
 
 The figures come from NVIDIA's data sheets: memory in GB (10^9 bytes) and FLOP/s of the tensor cores without sparsity. Where a
-data sheet states FLOP/s with sparsity, the figure here is half of that.
+data sheet states FLOP/s with sparsity, the figure here is half of that. Pure.
 """
 
 import re

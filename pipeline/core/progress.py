@@ -1,4 +1,4 @@
-"""Frozen records of the progress and the results of engines and runs, and the pace of a run.
+"""Frozen records of the progress and the results of engines and runs, and the pace of a run. Pure.
 
 They are shown to users; no later step of the pipeline reads them.
 """

@@ -1,4 +1,4 @@
-"""Sizes of a model from its Hugging Face `config.json`.
+"""Sizes of a model from its Hugging Face `config.json`. Pure.
 
 Supported are decoders whose layers consist of attention and a gated MLP, or of attention and a mixture of such MLPs: the
 families in `_DENSE` and `_MIXTURES`. For any other model an error gives the reason.

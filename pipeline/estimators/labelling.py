@@ -1,4 +1,4 @@
-"""Computes values and labels from stored rollouts and their verdicts under any estimator, without an engine. Pure."""
+"""Computes values and labels from stored rollouts and their verdicts under any estimator, without an engine."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace

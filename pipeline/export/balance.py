@@ -1,4 +1,4 @@
-"""Selects the chains to leave out so that good and bad chains, or their steps, have about equal numbers.
+"""Selects the chains to leave out so that good and bad chains, or their steps, have about equal numbers. Pure.
 
 A hash of seed and chain_id decides which surplus chains are left out, so the order of the chains does not matter. Whole chains
 are left out, never single steps. A chain without a labelled step counts as a chain without a bad step.

@@ -1,4 +1,4 @@
-"""Turns a labelled chain into a training example: the steps to train on and their targets. Pure.
+"""Turns a labelled chain into a training example: the steps to train on and their targets.
 
 A label refers to the prefix that ends with a step. So steps can be cut off at the end, or merged into the next step, without
 changing the meaning of the other labels.

@@ -1,4 +1,4 @@
-"""Settings of the judges. This module loads no library."""
+"""Settings of the judges. Pure: this module loads no library."""
 
 from dataclasses import dataclass, field
 from enum import Enum

@@ -1,4 +1,4 @@
-"""Judges what machines have against what a run needs. Pure.
+"""Judges what machines have against what a run needs.
 
 Drivers: CUDA 13 needs driver 580 or newer, CUDA 12 needs 525 (table 2 of NVIDIA's CUDA compatibility guide). On data centre
 GPUs an older driver can load the newer CUDA's compatibility libraries, if the machine has them.

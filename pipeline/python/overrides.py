@@ -1,4 +1,4 @@
-"""Settings of a Python call as settings of the command line. Pure: they are composed and checked as those are.
+"""Settings of a Python call as settings of the command line. They are composed and checked as those are.
 
 {"sampling.temperature": 0.8, "policy": {"model": "org/name"}} -> ["sampling.temperature=0.8", "policy.model='org/name'"]
 """

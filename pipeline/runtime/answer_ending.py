@@ -1,4 +1,4 @@
-"""Determines where completions end: the effective value of `sampling.stop_at_answer`. Pure."""
+"""Determines where completions end: the effective value of `sampling.stop_at_answer`."""
 
 from typing import Protocol
 

@@ -1,4 +1,4 @@
-"""The identity of a run, and the units that still need work. Pure."""
+"""The identity of a run, and the units that still need work."""
 
 import json
 from collections.abc import Iterable, Mapping

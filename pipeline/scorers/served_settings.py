@@ -1,4 +1,4 @@
-"""Settings of the scorers whose model may run on servers. This module loads no library."""
+"""Settings of the scorers whose model may run on servers. Pure: this module loads no library."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields

@@ -1,4 +1,4 @@
-"""Settings of the scorers. This module loads no library."""
+"""Settings of the scorers. Pure: this module loads no library."""
 
 from dataclasses import dataclass, field
 from enum import Enum

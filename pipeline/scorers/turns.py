@@ -1,4 +1,4 @@
-"""Chats with a turn for each step, which the model answers with one word: the layout of RLHFlow's and FoVer's models. Pure.
+"""Chats with a turn for each step, which the model answers with one word: the layout of RLHFlow's and FoVer's models.
 
     user: first turn, of the problem and the first step
     assistant: GOOD

@@ -1,5 +1,5 @@
 """The ids of the nodes of a search. They follow from the problem and the draws alone, so a search that starts again finds its
-log."""
+log. Pure."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""The log of a search: every answer of the policy and of the scorer, as records and as tables. Pure.
+"""The log of a search: every answer of the policy and of the scorer, as records and as tables.
 
 With these answers a search takes the same path again, so its result follows from its log.
 """

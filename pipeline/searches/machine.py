@@ -1,4 +1,4 @@
-"""Runs a search of one problem: which questions are open, and what an answer leads to. Pure.
+"""Runs a search of one problem: which questions are open, and what an answer leads to.
 
 Each question is asked once, although several parts of a search may wait for its answer, or ask it again later.
 """

@@ -1,4 +1,4 @@
-"""The search of one problem with its log: answers that the log has are given at once, and what is left is asked. Pure.
+"""The search of one problem with its log: answers that the log has are given at once, and what is left is asked.
 
 What a plug-in raises, asks wrongly or ends with wrongly is a PluginError, which names it.
 """

@@ -1,4 +1,4 @@
-"""What a run of `search` says of its problems: the candidates of each and what was chosen, from the log alone. Pure."""
+"""What a run of `search` says of its problems: the candidates of each and what was chosen, from the log alone."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple

@@ -1,4 +1,4 @@
-"""Settings of the methods of search. This module loads no library."""
+"""Settings of the methods of search. Pure: this module loads no library."""
 
 from dataclasses import dataclass
 from enum import Enum

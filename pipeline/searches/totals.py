@@ -1,4 +1,4 @@
-"""The counts of a run of `search` for its commit records. Pure."""
+"""The counts of a run of `search` for its commit records."""
 
 from collections import Counter
 from collections.abc import Iterable

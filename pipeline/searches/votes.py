@@ -1,4 +1,4 @@
-"""Votes of ended chains for their answers. Pure.
+"""Votes of ended chains for their answers.
 
 A chain votes for the answer that it states. One that states none has no vote.
 """

@@ -1,4 +1,4 @@
-"""Settings of `train`. This module does not import torch."""
+"""Settings of `train`. Pure: this module does not import torch."""
 
 from dataclasses import dataclass
 from enum import Enum

@@ -1,6 +1,6 @@
 """Chains with human labels: reads their rows as `label` does, so that steps are cut the same way, and matches them to the run.
 
-Known answers are not needed.
+Known answers are not needed. Pure.
 
 | layout | human label |
 |---|---|

@@ -1,6 +1,6 @@
 """Proves how the input of a run has grown: nothing that it had is lost, and no chain is in two units.
 
-Pure. Memory grows with the chains of a grown run; a run that never grew takes none.
+Memory grows with the chains of a grown run; a run that never grew takes none.
 """
 
 from collections import Counter

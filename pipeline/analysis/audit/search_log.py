@@ -1,4 +1,4 @@
-"""What must be true of the log of a search, whatever its method: ids, the order of steps, ends, counts and scores. Pure.
+"""What must be true of the log of a search, whatever its method: ids, the order of steps, ends, counts and scores.
 
 It does not ask which samples the method wants; `searches` does, by searching again with the log.
 """

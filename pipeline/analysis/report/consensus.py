@@ -1,4 +1,4 @@
-"""The section of a run's page about labels by consensus: what was kept, what was left out, and who agrees with whom. Pure."""
+"""The section of a run's page about labels by consensus: what was kept, what was left out, and who agrees with whom."""
 
 from collections.abc import Sequence
 

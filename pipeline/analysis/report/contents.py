@@ -1,4 +1,4 @@
-"""The content of the page of one run, in its order. Pure."""
+"""The content of the page of one run, in its order."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime

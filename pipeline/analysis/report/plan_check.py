@@ -1,4 +1,4 @@
-"""The amounts of a run compared with its plan, and its speed over time, from the records of its starts. Pure."""
+"""The amounts of a run compared with its plan, and its speed over time, from the records of its starts."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The content of the page of a run of `search`, in its order. Pure."""
+"""The content of the page of a run of `search`, in its order."""
 
 from collections.abc import Sequence
 from statistics import median

@@ -1,4 +1,4 @@
-"""The tree of a searched problem: which steps were sampled after which, how they were scored, and which path was taken. Pure.
+"""The tree of a searched problem: which steps were sampled after which, how they were scored, and which path was taken.
 
 Steps with equal texts after the same steps are one node here, although each draw has its own `node_id`: they have one score. So
 a node says how often the search went through it, and the tree of many whole chains shows where they part.

@@ -1,4 +1,4 @@
-"""The data in the page of a problem's rollout tree, as JSON. Pure.
+"""The data in the page of a problem's rollout tree, as JSON.
 
 A tree has columns with one entry per node, parents before children. Numbers have three decimals.
 """

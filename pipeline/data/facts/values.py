@@ -1,4 +1,4 @@
-"""Whether a value that a text states is the value that a fact table has. Pure, but for the look-ups of names."""
+"""Whether a value that a text states is the value that a fact table has."""
 
 import re
 from dataclasses import dataclass

@@ -1,5 +1,5 @@
 """The interface of a layout: the row that a trainer reads, and the checks for what that trainer would misread. Also has the
-checks that several layouts share. Pure.
+checks that several layouts share.
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Better and worse siblings of a rollout tree: steps after the same prefix, and which one is worth more. Pure.
+"""Better and worse siblings of a rollout tree: steps after the same prefix, and which one is worth more.
 
 Siblings are all nodes after a node, whether `labels` has them or not. What is known of each is a posterior, made from all
 rollouts through it (`trees.posterior`), or the outcome of a chain that ends with it. A pair needs a probability that its better

@@ -1,4 +1,4 @@
-"""Checked chains as rows of `schemas.FINDINGS`. Pure."""
+"""Checked chains as rows of `schemas.FINDINGS`."""
 
 from collections.abc import Sequence
 

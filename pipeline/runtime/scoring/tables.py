@@ -1,4 +1,4 @@
-"""Scored chains as rows of `schemas.SCORES`: the step scores, and the scores of each chain that follow from them. Pure."""
+"""Scored chains as rows of `schemas.SCORES`: the step scores, and the scores of each chain that follow from them."""
 
 from collections.abc import Sequence
 from typing import Any

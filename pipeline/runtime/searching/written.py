@@ -1,4 +1,4 @@
-"""A sample while the policy writes it: what the engine is asked next, and what came of it. Pure."""
+"""A sample while the policy writes it: what the engine is asked next, and what came of it."""
 
 from dataclasses import dataclass
 

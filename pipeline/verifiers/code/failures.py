@@ -1,4 +1,4 @@
-"""Whether what goes wrong in a run refutes a step, or may have another cause. Pure."""
+"""Whether what goes wrong in a run refutes a step, or may have another cause."""
 
 import re
 

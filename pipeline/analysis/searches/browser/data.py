@@ -1,4 +1,4 @@
-"""The data in the page as JSON: an index with a few facts of every problem, and the problems with their trees. Pure.
+"""The data in the page as JSON: an index with a few facts of every problem, and the problems with their trees.
 
 The index has columns with one entry per problem. Scores have three decimals.
 """
