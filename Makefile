@@ -25,7 +25,9 @@ GPU_LOCK := requirements-gpu.lock
 GPU_PYTHONS := 3.11 3.12
 # Trainers that exports are read back with.
 CONSUMERS := tests/export/consumers.lock
-# What `make check` runs: all tests but those marked otherwise, so a new test is in it.
+# `make lint` runs tests/lint. `make check` runs all other tests but those marked, so a new test is in it.
+TWO    := -n 2 --dist loadfile --no-loadscope-reorder
+NO_LINT := --ignore=tests/lint
 QUICK  := not nightly and not ray and not model and not slow
 STAMP  := $(VENV)/.stepvalue-ready
 
@@ -50,7 +52,7 @@ endef
 export TORCH_PIN
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo loop bench-loop check test nightly simulate kills process-kills tiny-policy tiny-truth lint format bench bench-all bench-gpu bench-estimators bench-scale contract lock wheel clean
+.PHONY: help setup demo loop bench-loop check test nightly simulate kills process-kills tiny-policy tiny-truth lint lint-types lint-rest format bench bench-all bench-gpu bench-estimators bench-scale contract lock wheel clean
 
 help:  ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -74,14 +76,14 @@ demo: setup  ## label part of the sample with the default model and show the cha
 loop: setup  ## sample, label, train, score and select with a tiny model, against known truth, then again with its PRM as a witness: minutes (CHAINS=short or long; goes on in LOOP_DIR)
 	$(BIN)/python -u -m tests.loop $(LOOP_DIR) $(CHAINS)
 
-check: setup  ## the quick part of the suite, for between edits: at most 90 seconds, every package of pipeline/
-	$(BIN)/python -m pytest -m '$(QUICK)' -n 2 --dist loadfile --no-loadscope-reorder
+check: setup  ## before a commit: the quick tests of every package, at most a minute
+	$(BIN)/python -m pytest -m '$(QUICK)' $(TWO) $(NO_LINT)
 
-test: setup  ## the suite but for what `make nightly` runs, in two processes
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+test: setup  ## what a change must pass: everything but what `make nightly` runs, in two processes, at most ten minutes
+	$(BIN)/python -m pytest $(TWO) $(NO_LINT)
 
 nightly: setup  ## what `make test` leaves out (kills, sown bugs, whole matrices, real models), and all property tests with 300 examples
-	$(BIN)/python -m pytest -m 'nightly or hypothesis' -n 2 --dist loadfile --hypothesis-profile=nightly
+	$(BIN)/python -m pytest -m 'nightly or hypothesis' $(TWO) --hypothesis-profile=nightly
 
 simulate: setup  ## many random schedules of faults (SEEDS=100000)
 	$(BIN)/python -m tests.faults $(SEEDS)
@@ -98,13 +100,20 @@ tiny-policy: setup  ## train a tiny model of the statistical tests again (CHAINS
 tiny-truth: setup  ## measure the values of a tiny model's prefixes with 2,000 rollouts each (CHAINS=short, or long: a quarter of an hour)
 	$(BIN)/python -m tests.tiny.truth $(CHAINS)
 
-lint: setup  ## ruff, mypy --strict, import rules, no code that asks for an implementation by name, retired words
+lint: setup  ## ruff, mypy --strict, import rules, names and words, documents, pages of settings, pins, the budget of size
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target lint-types lint-rest
+
+lint-types: setup
+	$(BIN)/mypy
+
+lint-rest: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
-	$(BIN)/python -m tests.names
-	$(BIN)/python -m tests.words
+	$(BIN)/python -m tests.lint.names
+	$(BIN)/python -m tests.lint.words
+	$(BIN)/python -m tests.lint.size
+	$(BIN)/python -m pytest -n0 tests/lint
 
 format: setup  ## let ruff format the code
 	$(BIN)/ruff check --fix --quiet . || true

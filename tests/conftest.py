@@ -13,8 +13,8 @@ from tests.checkout import ROOT as ROOT
 from tests.checkout import write_rows as write_rows
 from tests.ray_head import Cluster, ray_head
 
-# What is slow is the first draw in a fresh checkout, and a machine that others use too; neither is a failure. `ci` draws the same
-# examples each time, so that a verdict is never a matter of luck; `nightly` (--hypothesis-profile=nightly) draws new ones.
+# What is slow is the first draw in a fresh checkout, and a machine that others use too; neither is a failure. `ci` draws the
+# same examples each time, so that a verdict is never a matter of luck; `nightly` (--hypothesis-profile=nightly) draws new ones.
 settings.register_profile(
     "ci",
     deadline=None,

@@ -2,9 +2,7 @@
 
 import json
 import os
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 import ray
@@ -14,9 +12,6 @@ import pipeline
 from pipeline.__main__ import compose_label, main
 from pipeline.cli import COMMANDS
 from pipeline.cli.compose import compose
-from pipeline.cli.grow import GROW
-from pipeline.cli.judge import JUDGE
-from pipeline.cli.score import SCORE
 from pipeline.cli.search import SEARCH
 from pipeline.config.choices import Layout, PromptStyle, Splitter
 from pipeline.config.label import GradeConfig, LabelConfig
@@ -56,50 +51,6 @@ def refused(capsys: Printed, *arguments: str) -> str:
     return shown.err.removeprefix("stepvalue: ").rstrip("\n")
 
 
-def scoring(option: str) -> Any:
-    """The settings of `score` with a scorer."""
-    model = [] if option == "oracle" else ["scorer.model=x"]
-    return compose(SCORE, [f"scorer={option}", *model, "run_dir=x", "out=x.parquet"]).settings()
-
-
-def judging(option: str) -> Any:
-    """The settings of `judge` with a judge."""
-    return compose(JUDGE, [f"judge={option}", "judge.name=x", "run_dir=x"]).settings()
-
-
-def searching(option: str) -> Any:
-    """The settings of `search` with a method."""
-    return compose(SEARCH, [f"search={option}", "policy=oracle", "scorer=oracle", *FILLED]).settings()
-
-
-def growing(option: str) -> Any:
-    """The settings of `grow` with a picker, for a directory that has no run yet."""
-    composed = compose(replace(GROW, continues=False), [f"grow={option}", "policy=oracle", *FILLED])
-    return composed.settings()
-
-
-OTHERS = {"scorer": scoring, "judge": judging, "search": searching, "grow": growing}
-"""Group that `label` does not have -> the settings of a command with one of its options."""
-
-
-@pytest.mark.parametrize(("group", "option"), [pytest.param(*pair, id="=".join(pair)) for pair in OPTIONS])
-def test_every_file_of_conf_composes(group: str, option: str) -> None:
-    model = ["policy.model=x"] if option in ("hf", "openai") else []
-    model += [SERVER] if option == "openai" else []
-    # The embedded policy sets some of the other groups' values; here each file speaks for itself.
-    model = model if group == "policy" else ["policy=oracle"]
-    config: Any = (
-        compose_label([f"{group}={option}", *model, *FILLED]) if group in LABEL_GROUPS else OTHERS[group](option)
-    )
-    text = yaml.safe_load((CONF / group / f"{option}.yaml").read_text())
-    wanted = text if "policy" in text else {group: text}
-    for section, settings in wanted.items():
-        for name, value in settings.items():
-            if value != "???" and not isinstance(value, dict) and f"{section}.{name}" != "data.path":
-                found = getattr(getattr(config, section), name)
-                assert getattr(found, "value", found) == value
-
-
 @pytest.mark.parametrize(
     "arguments", [["-h"], ["label", "-h"], ["status", "--cfg", "job"], ["status"], ["status", "json=true"], ["audit"]]
 )
@@ -129,7 +80,7 @@ def test_conf_holds_a_group_for_every_section_and_every_policy() -> None:
     assert {option for group, option in OPTIONS if group == "verifier"} == set(VERIFIERS.ours)
     assert {option for group, option in OPTIONS if group == "search"} == set(SEARCHES.ours)
     assert {option for group, option in OPTIONS if group == "grow"} == set(PICKERS.ours)
-    assert {group for group, _ in OPTIONS} == {*LABEL_GROUPS, *OTHERS}
+    assert {group for group, _ in OPTIONS} == {*LABEL_GROUPS, "scorer", "judge", "search", "grow"}
     assert sorted(path.name for path in CONF.glob("*.yaml")) == [f"{name}.yaml" for name in sorted(COMMANDS)]
 
 

@@ -68,27 +68,16 @@ def write(folder: Path, files: Mapping[str, str]) -> str:
         ["label", "policy=hf", "policy.model=a/b", "policy.dtype=float16", "sampling.stop=['a','b: c']"],
         ["label", "policy=openai", "policy.model=m", SERVER, "policy.prompt.template='x {problem} \\n'"],
         ["label", "data=sample", "policy=embedded", "sampling.temperature=0.1"],
-        ["label", "data=sample"],
         ["label"],
-        *(["label", "data=gsm8k", "data.path=x", f"estimator={name}", "estimator.confidence=0.9"] for name in
-          ("bisect", "first_success", "fixed", "pooled")),
-        ["label", "data=sample", "grader=code"],
-        ["plan", "data=sample", "policy=oracle"],
-        ["doctor", "policy=oracle"],
+        ["label", "data=gsm8k", "data.path=x", "estimator=bisect", "estimator.confidence=0.9", "grader=code"],
         ["export", "run_dir=x", "format=preference", "out=y", "preference.reader=step_dpo"],
         ["export", "run_dir=x", "format=openrlhf", "out=y", "placeholder=ки"],
-        ["export"],
-        ["train", "run_dir=x", "out=y"],
         ["score", "model=x", "out=y", "data.path=z"],
-        ["grade", "grader=code"],
-        ["relabel", "run_dir=x", "estimator.rule=any"],
-        ["regrade", "run_dir=x", "grader=code"],
         ["agree", "run_dir=x", "data=prm800k"],
         ["status", "run_dir=x"],
-        ["audit", "run_dir=x"],
     ],
     ids=" ".join,
-)  # fmt: skip
+)
 def test_what_cfg_prints_is_a_file_of_settings(arguments: list[str], tmp_path: Path, capsys: Printed) -> None:
     """Also under the name of the command, which is that of a file of ours."""
     command = arguments[0]
@@ -130,8 +119,9 @@ def test_an_option_of_ours_is_replaced_by_one_of_the_same_name(tmp_path: Path, c
     assert printed(capsys, "label")[0]["sampling"]["rollouts"] == 8
 
 
-@pytest.mark.parametrize("header", ["", "# @package _global_\n", "# A comment.\n# @package _global_\n\n"])
-@pytest.mark.parametrize("sign", ["", "+"])
+@pytest.mark.parametrize(
+    ("header", "sign"), [("", ""), ("# @package _global_\n", "+"), ("# A comment.\n# @package _global_\n\n", "")]
+)
 def test_an_experiment_changes_settings_and_options(header: str, sign: str, tmp_path: Path, capsys: Printed) -> None:
     text = (
         f"{header}defaults:\n  - override /policy: oracle\n  - override /estimator: fixed\nsampling: {{rollouts: 5}}\n"
@@ -320,9 +310,7 @@ RUNS = [
     ["policy=oracle", "policy.oracle.seed=5", "sampling.temperature=0.3", "estimator=fixed"],
     ["policy=hf", "policy.model=a/b", "estimator=first_success", "sampling.stop=[x]", "run.unit_problems=7"],
     ["policy=openai", "policy.model=m", SERVER, "estimator=bisect", "data.columns.problem=q"],
-    ["policy=embedded", "grader=code"],
     ["policy=embedded", "grader=code", "grader.timeout_is=ungraded", "policy.prompt.style=plain"],
-    ["policy=hf", "policy.model=a/b", "policy.prompt.style=plain", "sampling.stop_at_answer=false"],
     ["policy=hf", "policy.model=a/b", "policy.prompt.style=plain", "data=gsm8k"],
 ]
 

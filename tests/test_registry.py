@@ -24,7 +24,7 @@ from pipeline.graders.base import Checker, Grader
 from pipeline.graders.registry import GRADERS
 from tests.conftest import ROOT
 from tests.guard.terminal import in_turn
-from tests.names import homes, named, questions
+from tests.lint.names import homes, named, questions
 
 pytestmark = pytest.mark.slow
 

@@ -22,7 +22,7 @@ from pipeline.cli.options import groups
 from pipeline.cli.reference import command_settings
 from pipeline.runtime.objects import REGISTRIES
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 HISTORY = "CHANGELOG.md"
 """Its commands and links are those of earlier versions."""
 PLACEHOLDERS = frozenset({"key", "group", "setting", "experiment"})

@@ -12,8 +12,8 @@ from pipeline.cli.options import groups
 from pipeline.cli.reference import NO_DEFAULT, command_settings, pages, section_meanings
 from pipeline.runtime.objects import REGISTRIES
 from tests.conftest import ROOT
-from tests.documents import known
 from tests.guard.lines import REQUIRED, dotted
+from tests.lint.documents import known
 
 CONF = ROOT / "conf"
 LONGEST = 370

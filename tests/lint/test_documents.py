@@ -13,7 +13,7 @@ from hatchling.metadata.core import ProjectMetadata
 from hatchling.plugin.manager import PluginManager
 
 from tests.conftest import ROOT
-from tests.documents import (
+from tests.lint.documents import (
     CHECKS,
     Document,
     documents,

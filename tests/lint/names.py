@@ -108,7 +108,7 @@ def _chooses(node: ast.expr) -> bool:
 
 
 def main() -> int:
-    found = list(questions(Path(__file__).parents[1] / "pipeline"))
+    found = list(questions(Path(__file__).parents[2] / "pipeline"))
     print("\n".join(found) if found else "Nobody but an implementation itself asks for its name.")
     return bool(found)
 

@@ -5,14 +5,14 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT
-from tests.maps import BEGIN, END, idea, mapped, readmes
+from tests.lint.maps import BEGIN, END, idea, mapped, readmes
 
 EMPTY = f"# It\n\n{BEGIN}\n{END}\n\nAfter it.\n"
 
 
 @pytest.mark.parametrize("file", readmes(), ids=lambda file: file.parent.name)
 def test_a_map_is_what_the_docstrings_say(file: Path) -> None:
-    assert file.read_text("utf-8") == mapped(file), "make it again: python -m tests.maps"
+    assert file.read_text("utf-8") == mapped(file), "make it again: python -m tests.lint.maps"
 
 
 def test_every_module_is_on_a_map() -> None:

@@ -1,6 +1,6 @@
 """The code maps: what each module of a package is for, a line each, from the first sentence of its docstring.
 
-    python -m tests.maps
+    python -m tests.lint.maps
 
 writes them between the markers `<!-- map -->` and `<!-- /map -->` of the README.md of each package that has one, and in
 `pipeline/README.md` those of all packages, with the maps of packages that have no README of their own. A test fails where a map
@@ -15,7 +15,7 @@ from pathlib import Path
 
 from pipeline.core.sentences import first_sentence
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 CODE = "pipeline"
 README = "README.md"
 BEGIN, END = "<!-- map -->", "<!-- /map -->"

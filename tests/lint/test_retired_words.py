@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT
-from tests.words import documents, parts_of, retired_texts, retired_words
+from tests.lint.words import documents, parts_of, retired_texts, retired_words
 
 
 @pytest.mark.parametrize(
