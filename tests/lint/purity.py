@@ -10,7 +10,7 @@ from importlinter.domain import fields
 from importlinter.domain.contract import ContractCheck
 from importlinter.domain.imports import ModuleExpression
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 MARK = re.compile(r"\bPure\b")
 
 
