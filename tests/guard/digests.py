@@ -8,6 +8,9 @@ Nothing else is left out but what MASKED_COLUMNS and MASKED_TEXT name.
 import hashlib
 import json
 import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from difflib import unified_diff
 from pathlib import Path
 from typing import Any
 
@@ -16,28 +19,33 @@ import polars as pl
 from pipeline.export.result import CARD
 
 SIGNIFICANT = 7
-DIGEST_CHARS = 16
+DIGEST_CHARS = 8
 _PRECISE = re.compile(r"-?\d+\.\d{8,}(e-?\d+)?")
 
-MASKED_COLUMNS = frozenset({"grader", "file"})
-"""Of stored tables: the version of the checker, and where an input lay: for the sample, where the program lies."""
-MASKED_SETTINGS = frozenset({"check", "grader_version"})
-"""Of run.json: the version of the checker, and the check sum over it."""
+MASKED_COLUMNS = frozenset({"grader", "file", "seconds", "took"})
+"""Of stored tables: the version of the checker; where an input lay: for the sample, where the program lies; and times."""
+MASKED_SETTINGS = frozenset({"check", "grader_version", "verifier_version"})
+"""Of run.json: versions, and the check sum over them."""
+MASKED_FIELDS = frozenset({*MASKED_SETTINGS, "made_at", "seconds", "start_seconds", "stepvalue"})
+"""Of other JSON: times too."""
 MASKED_TEXT = (
     (re.compile(r"stepvalue-\d+\.\d+\.\d+"), "stepvalue-VERSION"),
     (re.compile(r"^time .*\n", re.MULTILINE), ""),
-    (
-        re.compile(
-            r"^(reading the input|starting|loading the policy|loading the model|labelling|stopping) .*\n", re.MULTILINE
-        ),
-        "",
-    ),
+    (re.compile(r"^[a-z0-9_: ]+ \d+:\d\d:\d\d( \|.*)?\n", re.MULTILINE), ""),
     (re.compile(r"interrupted: .* ago"), "interrupted: TIME ago"),
     (re.compile(r"^(start|cost) .*\n", re.MULTILINE), ""),
     (re.compile(r"(\d[\d,]* lines) in [\d.]+ s"), r"\1"),
+    (re.compile(r"^(this start|slow scorer): .*\n", re.MULTILINE), ""),
+    (re.compile(r"in [\d.]+ s, after [\d.]+ s to start"), "in SECONDS"),
 )
 """Of what commands print and `export` writes: versions, times, and processes."""
 KEYS = {"labels": "chain_id", "rollouts": "rollout_id", "inputs": "chain_id"}
+PASSING = frozenset({"aside", "flushed", "commits", "starts"})
+"""Folders of a run directory that say how it came about, and when."""
+DETAILS = frozenset({"chains", "inputs", "rollouts", "solutions", "candidates", "samples", "stepscores", "allotments"})
+"""Tables of which no row is stored to look at: others show what came of them."""
+GLANCE_CHARS, GLANCE_ITEMS = 60, 3
+LINE_CHARS = 128
 
 
 def digest(data: bytes) -> str:
@@ -79,6 +87,136 @@ def tables(run_dir: Path) -> dict[str, Any]:
             counts = frame.group_by("verdict").len().rows()
             found[kind]["verdicts"] = {str(verdict): count for verdict, count in sorted(counts)}
     return found
+
+
+def made(path: Path, mask: Callable[[str], str]) -> dict[str, Any]:
+    """What a command made, a file or a folder: tables by their columns, JSON by its values, models by their shapes, and other
+    text by its digest, once it is masked."""
+    if not path.is_dir():
+        return _file(path, mask)
+    found: dict[str, Any] = {}
+    for each in sorted(each for each in path.rglob("*") if each.is_file()):
+        name = each.relative_to(path)
+        kind = name.parent.as_posix()
+        if PASSING & set(name.parts) or each.suffix == ".html" or name.name.startswith("."):
+            continue
+        if each.suffix != ".parquet":
+            found[name.as_posix()] = _file(each, mask)
+        elif kind not in found:
+            found[kind] = _rows([pl.read_parquet(table) for table in each.parent.glob("*.parquet")], name.parent.name)
+    return found
+
+
+def _file(path: Path, mask: Callable[[str], str]) -> dict[str, Any]:
+    match path.suffix:
+        case ".parquet":
+            return _rows([pl.read_parquet(path)])
+        case ".jsonl":
+            return _rows([pl.read_ndjson(path, infer_schema_length=None)])
+        case ".json":
+            found = _unmasked(json.loads(mask(path.read_text(encoding="utf-8"))))
+            return {name: _outline(value) for name, value in found.items()}
+        case ".safetensors":
+            with path.open("rb") as file:
+                tensors = json.loads(file.read(int.from_bytes(file.read(8), "little")))
+            shapes = {
+                name: f"{each['dtype']} {each['shape']}" for name, each in sorted(tensors.items()) if name[0] != "_"
+            }
+            return {"tensors": _digested(shapes), **Counter(shapes.values())}
+        case _:
+            return {"digest": digest(mask(path.read_text(encoding="utf-8")).encode())}
+
+
+def _rows(frames: Sequence[pl.DataFrame], kind: str = "") -> dict[str, Any]:
+    """The rows of a table, in an order that depends neither on that of the files nor on that of their making, and one of them
+    to look at."""
+    frame = pl.concat(frames)
+    frame = frame.select(name for name in frame.columns if name not in MASKED_COLUMNS)
+    texts = [json.dumps(_plain(row)) for row in frame.rows(named=True)]
+    frame = frame[sorted(range(frame.height), key=texts.__getitem__)]
+    found: dict[str, Any] = {"rows": frame.height, "columns": columns(frame)}
+    if kind not in DETAILS and frame.height:
+        found["first"] = {name: _glance(value) for name, value in frame.row(0, named=True).items() if value is not None}
+    return found
+
+
+def _glance(value: Any) -> Any:
+    match _plain(value):
+        case str() as text if len(text) > GLANCE_CHARS:
+            return f"{text[:GLANCE_CHARS]}..."
+        case list() as items if len(items) > GLANCE_ITEMS:
+            return [*map(_glance, items[:GLANCE_ITEMS]), "..."]
+        case plain:
+            return plain
+
+
+def _outline(value: Any) -> Any:
+    """A value of JSON to look at: what lies deeper, and lists, as a digest."""
+    if isinstance(value, dict):
+        return {name: _digested(inner) for name, inner in value.items()}
+    return _digested(value)
+
+
+def laid_out(value: Any, indent: int = 0) -> str:
+    """JSON in lines of which a reader of a difference sees at once what changed: short values share a line, others have one of
+    their own."""
+    whole = json.dumps(value, ensure_ascii=False)
+    if not isinstance(value, dict | list) or len(whole) + indent <= LINE_CHARS:
+        return whole
+    if isinstance(value, dict):
+        first, last = "{}"
+        items = [
+            f"{json.dumps(name, ensure_ascii=False)}: {laid_out(each, indent + 1)}" for name, each in value.items()
+        ]
+    else:
+        first, last = "[]"
+        items = [laid_out(each, indent + 1) for each in value]
+    lines: list[str] = []
+    for item in items:
+        if (
+            lines
+            and isinstance(value, dict)
+            and "\n" not in lines[-1] + item
+            and len(lines[-1]) + len(item) < LINE_CHARS - indent
+        ):
+            lines[-1] += f", {item}"
+        else:
+            lines.append(item)
+    space = "\n" + " " * (indent + 1)
+    return f"{first}{space}{f',{space}'.join(lines)}{space[:-1]}{last}"
+
+
+def _digested(value: Any) -> Any:
+    if isinstance(value, dict | list) and value:
+        return f"{len(value)} {digest(json.dumps(_plain(value)).encode())}"
+    return _glance(value)
+
+
+def _unmasked(value: Any) -> Any:
+    """Without the fields of JSON that differ from run to run."""
+    if isinstance(value, list):
+        return [_unmasked(item) for item in value]
+    if isinstance(value, dict):
+        return {name: _unmasked(inner) for name, inner in value.items() if name not in MASKED_FIELDS}
+    return value
+
+
+def differences(found: Any, expected: Any, place: str = "") -> Iterator[str]:
+    """A line for each value that is another one than expected, with its place."""
+    if isinstance(found, dict) and isinstance(expected, dict):
+        for name in {**expected, **found}:
+            yield from differences(found.get(name), expected.get(name), f"{place} > {name}" if place else str(name))
+    elif isinstance(found, list) and isinstance(expected, list) and place.endswith("told"):
+        for line in unified_diff(expected, found, n=0, lineterm=""):
+            if line[:2] not in ("--", "++", "@@"):
+                yield f"{place}: {line}"
+    elif found != expected:
+        yield f"{place}: was {expected}, is {found}"
+
+
+def unspaced(lines: Sequence[str]) -> list[str]:
+    """Lines without what fills the columns of a table, for they are as wide as the times in it."""
+    return [re.sub(r" {2,}", "  ", line.rstrip()) for line in lines if line.strip()]
 
 
 def differing(run_dir: Path, own: dict[str, str]) -> dict[str, str]:

@@ -1,6 +1,7 @@
 """Record again what the guard compares with: `python -m tests.guard.record [PART ...]`, all parts or those named:
 
     runs          stored/runs-*.json: runs over two data sets, relabelled, regraded and exported
+    capabilities  stored/CAPABILITY.json: what the other commands come to
     before        before/*: run directories
     used          stored/before-*.json: what the commands make of those
     command_lines stored/command_lines.json, refused.json, settings.json: from the lines in `lines.py`
@@ -21,6 +22,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tests.guard.capabilities import all_golden
+from tests.guard.digests import differences, laid_out
 from tests.guard.lines import COMMANDS, accepted, answered, every_key
 from tests.guard.old import BEFORE, OLD, all_used, make, placed
 from tests.guard.runs import DATA, ESTIMATORS, everything
@@ -35,8 +38,10 @@ def stored(name: str) -> Any:
 
 
 def write(name: str, found: Any) -> None:
-    text = json.dumps(found, indent=1, ensure_ascii=False)
-    (STORED / f"{name}.json").write_text(text + "\n", encoding="utf-8")
+    """Store what was found, and say what of it is another than before."""
+    for line in differences(found, stored(name) if (STORED / f"{name}.json").exists() else {}):
+        print(f"{name}: {line}")
+    (STORED / f"{name}.json").write_text(laid_out(found) + "\n", encoding="utf-8")
 
 
 def runs() -> None:
@@ -44,6 +49,12 @@ def runs() -> None:
         with tempfile.TemporaryDirectory() as folder:
             for estimator, found in everything(Terminal(), Path(folder), data, ESTIMATORS).items():
                 write(f"runs-{data}-{estimator}", found)
+
+
+def capabilities() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        for capability, found in all_golden(Terminal(), Path(folder)).items():
+            write(capability, found)
 
 
 def before() -> None:
@@ -72,6 +83,7 @@ def command_lines() -> None:
 
 PARTS: dict[str, Callable[[], None]] = {
     "runs": runs,
+    "capabilities": capabilities,
     "before": before,
     "used": made_of_before,
     "command_lines": command_lines,

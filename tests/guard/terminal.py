@@ -62,7 +62,9 @@ class Terminal:
 
     def run(self, folder: Path, commands: Sequence[str]) -> list[Answer]:
         """The commands in turn, in `folder`, written as in a shell."""
-        return in_turn(folder, [shlex.split(command) for command in commands], {"PYTHONPATH": str(ROOT)})
+        return in_turn(
+            folder, [shlex.split(command) for command in commands], {"PYTHONPATH": str(ROOT), "COLUMNS": "100"}
+        )
 
     def run_parts(self, parts: Mapping[str, Part]) -> dict[str, dict[str, Any]]:
         """What becomes of each part."""

@@ -1,0 +1,24 @@
+"""The commands that search, judge, check, score, grow, calibrate, compare, choose, plan, prove and train come to what they did."""
+
+from typing import Any
+
+import pytest
+
+from tests.guard.capabilities import GOLDEN, Step, all_golden
+from tests.guard.digests import differences
+from tests.guard.record import stored
+from tests.guard.terminal import Terminal
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def found(terminal: Terminal, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    return all_golden(terminal, tmp_path_factory.mktemp("golden"))
+
+
+@pytest.mark.parametrize("step", [pytest.param(step, id=step.name) for step in GOLDEN])
+def test_a_command_comes_to_the_same(step: Step, found: dict[str, Any]) -> None:
+    if not step.possible:
+        pytest.skip(f"{step.needs} is not installed")
+    assert not list(differences(found[step.capability][step.which], stored(step.capability).get(step.which, {})))
