@@ -1,0 +1,27 @@
+"""`python -m tests.sown_bugs [NAME ...]`: sow each bug into a copy, and print the test that saw it."""
+
+import sys
+
+from tests.sown_bugs.bugs import all_bugs, checkout_copy, complaints_without, watched
+
+
+def main(names: list[str]) -> int:
+    known = {bug.name: bug for bug in all_bugs()}
+    if unknown := [name for name in names if name not in known]:
+        sys.stderr.write(f"there is no bug {', '.join(unknown)}; there are {', '.join(known)}\n")
+        return 2
+    bugs = [known[name] for name in names] or list(known.values())
+    with checkout_copy() as copy:
+        faults = [complaints] if (complaints := complaints_without(bugs, copy)) else []
+        for bug in bugs:
+            found = watched(bug, copy)
+            seen = found.test or "NOT SEEN"
+            print(f"{bug.name:<32}{bug.package:<12}{found.seconds:5.1f} s  {seen}", flush=True)
+            faults += [found.fault] if found.fault else []
+    print(*faults, sep="\n\n")
+    print(f"{len(bugs) - len(faults):,} of {len(bugs):,} bugs are seen" if not faults else "")
+    return int(bool(faults))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))
