@@ -150,13 +150,16 @@ def complaints_without(bugs: Sequence[Bug], copy: Path) -> str:
     return "" if found.returncode == 0 else (found.stdout + found.stderr)[-_SHOWN:]
 
 
-def type_errors(bugs: Sequence[Bug], copy: Path) -> str:
-    """What mypy says of `pipeline/` with all these bugs at once; empty if it sees none of them."""
+def lint(bugs: Sequence[Bug], copy: Path) -> str:
+    """What mypy and ruff say of `pipeline/` with all these bugs at once; empty if they see none of them."""
+    said = ""
     with sown(bugs, copy):
-        found = subprocess.run(
-            [sys.executable, "-m", "mypy", "pipeline"], cwd=copy, capture_output=True, text=True, check=False
-        )
-    return "" if found.returncode == 0 else found.stdout + found.stderr
+        for command in (["mypy"], ["ruff", "check", "--no-cache", "--quiet"]):
+            found = subprocess.run(
+                [sys.executable, "-m", *command, "pipeline"], cwd=copy, capture_output=True, text=True, check=False
+            )
+            said += found.stdout + found.stderr if found.returncode else ""
+    return said
 
 
 def _processor_time() -> float:
