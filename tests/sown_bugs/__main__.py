@@ -12,14 +12,12 @@ def main(names: list[str]) -> int:
         return 2
     bugs = [known[name] for name in names] or list(known.values())
     with checkout_copy() as copy:
-        faults = [complaints] if (complaints := complaints_without(bugs, copy)) else []
+        faults = list(filter(None, [complaints_without(bugs, copy)]))
         for bug in bugs:
             found = watched(bug, copy)
-            seen = found.test or "NOT SEEN"
-            print(f"{bug.name:<32}{bug.package:<12}{found.seconds:5.1f} s  {seen}", flush=True)
-            faults += [found.fault] if found.fault else []
-    print(*faults, sep="\n\n")
-    print(f"{len(bugs) - len(faults):,} of {len(bugs):,} bugs are seen" if not faults else "")
+            print(f"{bug.name:<30}{bug.package:<12}{found.seconds:5.1f} s  {found.test or 'NOT SEEN'}", flush=True)
+            faults += filter(None, [found.fault])
+    print(*(faults or [f"{len(bugs):,} bugs are seen"]), sep="\n\n")
     return int(bool(faults))
 
 

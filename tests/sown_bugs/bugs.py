@@ -120,7 +120,7 @@ def watched(bug: Bug, copy: Path) -> Watched:
     if found.returncode == 1 and failed:
         return Watched(test=failed[1], seconds=seconds)
     if found.returncode == 0:
-        return Watched(fault=f"{bug.name}: no test sees that {bug.is_}", seconds=seconds)
+        return Watched(fault=f"{bug.name}: no test saw it. {bug.is_}", seconds=seconds)
     report = (found.stdout + found.stderr)[-_SHOWN:]
     return Watched(fault=f"{bug.name}: the tests could not be run\n{report}", seconds=seconds)
 

@@ -14,6 +14,9 @@ WITHOUT = {"examples", "grading"}
 FEWEST, FEWEST_UNGUARDED = 30, 20
 
 
+pytestmark = pytest.mark.timeout(1800)
+
+
 @pytest.fixture(scope="module")
 def copy() -> Iterator[Path]:
     with checkout_copy() as made:
