@@ -129,6 +129,7 @@ def test_what_cannot_be_is_reported_before_anything_is_written(cases: Path, tmp_
     assert "is a folder: name a file in it" in refused(capsys, f"input={cases}", f"output={tmp_path}")
     assert "is the input" in refused(capsys, f"input={cases}", f"output={cases}")
     assert "is the input" in refused(capsys, f"input={cases}", f"output={tmp_path / 'link.jsonl'}")
+    assert "is the input" in refused(capsys, f"input={tmp_path / 'link.jsonl'}", f"output={cases}")
     assert "without .gz" in refused(capsys, f"input={cases}", f"output={tmp_path / 'verdicts.jsonl.gz'}")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["cases.jsonl", "link.jsonl"]
     assert cases.read_bytes() == before

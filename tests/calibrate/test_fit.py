@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pipeline.analysis.calibrate.fit import (
@@ -176,6 +176,7 @@ def test_groups_cover_all_steps_and_have_enough_prefixes(counts: list[int], leas
     ),
     st.sampled_from(MapKind),
 )
+@example([(at / 60, float(at < 30), at % 10) for at in range(60)], MapKind.beta)
 def test_curves_rise_within_0_and_1(rows: list[tuple[float, float, int]], kind: MapKind) -> None:
     """Whatever the scores and values are: equal, at the ends, or falling."""
     scores, values, problems = (np.array(column) for column in zip(*rows, strict=True))

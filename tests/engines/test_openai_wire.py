@@ -36,6 +36,7 @@ def test_a_request_says_all_that_shapes_the_policy() -> None:
         "stream": False,
     }  # fmt: skip
     assert json.loads(wire().body((1,), 1))["top_k"] == -1
+    assert json.loads(wire(temperature=0.0).body((1,), 1))["temperature"] == 0
 
 
 def test_a_request_may_have_further_stop_texts_and_a_limit_of_its_own() -> None:

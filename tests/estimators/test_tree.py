@@ -1,9 +1,9 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.core.records import ChainShape
+from pipeline.core.records import ChainShape, Counts, Finish, RolloutOutcome, Trials, Verdict
 from pipeline.estimators.pooled.forest import forest_of
-from pipeline.estimators.tree import ROOT, UNKNOWN, Tree, tree_of
+from pipeline.estimators.tree import ROOT, UNKNOWN, Tree, tree_of, trials_of
 from tests.estimators.pooled import chain, seen, straight
 
 texts = st.lists(st.lists(st.sampled_from("ab"), min_size=1, max_size=5).map("".join), min_size=1, max_size=5)
@@ -110,3 +110,26 @@ def test_a_forest_is_its_trees_side_by_side(left: list[ChainShape], right: list[
     for depth, (level, forks) in enumerate(zip(forest.levels, forest.forks, strict=True)):
         above = forest.parents[level].tolist()
         assert forks == (depth > 0 and len(set(above)) < len(above))
+
+
+def test_trials_end_at_a_gap_and_are_graded_only_where_there_is_a_verdict() -> None:
+    def rollout(issue: int, verdict: Verdict, *, round_: int = 0, finish: Finish = Finish.STOP) -> RolloutOutcome:
+        return RolloutOutcome(
+            prefix_id="p", issue_index=issue, round=round_, reached_prefix_id=None, finish=finish, n_tokens=10, verdict=verdict
+        )  # fmt: skip
+
+    log = [
+        rollout(5, Verdict.CORRECT, round_=1),
+        rollout(3, Verdict.NO_ANSWER, round_=1, finish=Finish.LENGTH),
+        rollout(1, Verdict.TIMEOUT),
+        rollout(0, Verdict.CORRECT),
+        rollout(2, Verdict.INCORRECT),
+    ]
+    assert trials_of(log) == {
+        "p": Trials(
+            outcomes=(True, None, False, False),
+            rounds=(3, 1),
+            reached=(None,) * 4,
+            counts=Counts(correct=1, graded=3, ungraded=1, truncated=1, tokens=40),
+        )
+    }

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.core.records import Verdict
-from pipeline.graders.math.compare import is_plain, quick_verdict
+from pipeline.graders.math.compare import is_plain, of_all, quick_verdict
 from pipeline.graders.math.exact import exact_value
 from pipeline.graders.math.normal import normal_form
 
@@ -118,3 +118,10 @@ def test_plain_golds_need_no_child(gold: str) -> None:
 @pytest.mark.parametrize("gold", ["", "x+", "\\sum_{k=1}^n k", "(1,", "\\frac{1}{2", "\\{\\}x", "f(2)"])
 def test_other_golds_do(gold: str) -> None:
     assert not is_plain(gold)
+
+
+def test_an_answer_of_parts_is_as_right_as_its_worst_part() -> None:
+    assert of_all([Verdict.CORRECT, Verdict.CORRECT]) is Verdict.CORRECT
+    assert of_all([Verdict.CORRECT, None, Verdict.INCORRECT]) is Verdict.INCORRECT
+    assert of_all([Verdict.CORRECT, None]) is None
+    assert of_all([]) is Verdict.INCORRECT

@@ -41,7 +41,8 @@ def plain(value: Any) -> Any:
 @given(VALUES)
 def test_every_value_comes_back(value: object) -> None:
     (override,) = overrides({"key": value})
-    assert plain(read(override)) == value
+    # As text, because True == 1.
+    assert repr(plain(read(override))) == repr(value)
 
 
 @given(

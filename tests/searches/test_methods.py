@@ -267,6 +267,14 @@ def test_simulations_of_a_wave_go_different_ways() -> None:
     assert continued == {"": 3, "a": 3, "b": 3, "c": 3}
 
 
+@pytest.mark.parametrize(("exploration", "second"), [(0.01, "a q"), (1.0, "b")])
+def test_exploration_draws_a_tree_search_to_what_it_has_not_visited(exploration: float, second: str) -> None:
+    steps = {"": ["a", "b"], "a": ["p", "q"], **{before: ["1", "2"] for before in ("a p", "a q", "b")}}
+    world = Scripted(steps, {"a": 0.5, "b": 0.4, "a p": 0.5, "a q": 0.45, "a p 1": 0.5})
+    world.found(search_of("mcts", n=2, width=2, exploration=exploration))
+    assert written(world.samples[6].node) == second
+
+
 def test_rollouts_are_candidates() -> None:
     steps = {"": ["a", "b"], "a": ["c"], "a c": ["1"], "b": ["d"], "b d": ["2"]}
     world = Scripted(steps, {"a": 0.9, "b": 0.2, "a c": 0.5, "a c 1": 0.7})
