@@ -1,6 +1,5 @@
 """The checker on kinds of answers with many near misses: see `near_misses/README.md`."""
 
-import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +9,7 @@ import pytest
 from pipeline.core.records import Verdict
 from pipeline.graders.base import Checker
 from pipeline.graders.registry import checker_for
+from tests.deadlines import bounded
 from tests.graders.dev_files import judge
 from tests.graders.golden.rows import Row, cases_of, read, row
 from tests.settings import grader_settings
@@ -123,15 +123,13 @@ PIECES = [
 
 
 @pytest.mark.parametrize("piece", PIECES)
-def test_a_hundred_thousand_characters_take_less_than_a_second(checker: Checker, piece: str) -> None:
+def test_a_hundred_thousand_characters_are_read_in_linear_time(checker: Checker, piece: str) -> None:
     text = piece * (100_000 // len(piece))
     golds = ("5", "a) 3 b) 5", "boys : girls = 3 : 4", text)
     for output in (text, f"So it is 5. {text}", f"The answer is {text}", f"\\boxed{{{text}}}", f"{text}So it is 5."):
-        began = time.process_time()
-        checker.grade(golds[:3], output)
-        assert time.process_time() - began < 1.0
-    began = time.process_time()
-    for gold in golds:
-        checker.quick_answer((gold,), text)
-        checker.quick_answer((text,), gold)
-    assert time.process_time() - began < 1.0
+        with bounded():
+            checker.grade(golds[:3], output)
+    with bounded():
+        for gold in golds:
+            checker.quick_answer((gold,), text)
+            checker.quick_answer((text,), gold)
