@@ -1,16 +1,13 @@
 """Integers of thousands of digits are compared as texts, in bare answers and in whole outputs."""
 
 import random
-from collections.abc import Iterator
 
 import pytest
 
 from pipeline.core.records import Verdict
 from pipeline.graders.base import Checker
 from pipeline.graders.math.long_integers import MAX_INTEGER_DIGITS, same_long_integer
-from pipeline.graders.registry import checker_for
 from tests.deadlines import bounded
-from tests.settings import grader_settings
 
 _CHANCE = random.Random(5)
 LONG = "7" + "".join(_CHANCE.choices("0123456789", k=5_000))
@@ -55,12 +52,6 @@ OUTPUTS = [
     "#### {}\n",
     "**Answer:** {}",
 ]
-
-
-@pytest.fixture(scope="module")
-def checker() -> Iterator[Checker]:
-    with checker_for(grader_settings()) as open_checker:
-        yield open_checker
 
 
 @pytest.mark.parametrize("number", range(len(RIGHT)))

@@ -1,28 +1,19 @@
 """The checker on kinds of answers with many near misses: see `near_misses/README.md`."""
 
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from pipeline.core.records import Verdict
 from pipeline.graders.base import Checker
-from pipeline.graders.registry import checker_for
 from tests.deadlines import bounded
 from tests.graders.dev_files import judge
 from tests.graders.golden.rows import Row, cases_of, read, row
-from tests.settings import grader_settings
 
 FOLDER = Path(__file__).parent / "near_misses"
 ROWS = [(path.stem, found) for path in sorted(FOLDER.glob("*.jsonl")) for found in read(path.stem, FOLDER)]
 LEAST_ANSWERS = 20
-
-
-@pytest.fixture(scope="module")
-def checker() -> Iterator[Checker]:
-    with checker_for(grader_settings()) as open_checker:
-        yield open_checker
 
 
 @pytest.mark.parametrize(("name", "found"), ROWS, ids=[f"{found.kind}: {found.gold}" for _, found in ROWS])
