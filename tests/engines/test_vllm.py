@@ -392,6 +392,7 @@ async def silent(*_: object) -> AsyncIterator[object]:
 
 def test_its_death_is_noticed_if_its_requests_never_hear_of_it(tiny: Started, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tiny.engine._engine, "generate", silent)
+    monkeypatch.setattr("pipeline.engines.vllm.loaded.DEATH_SECONDS", 0.05)
     with pytest.raises(
         EngineDied, match=r"vLLM died: its process .* was killed by SIGKILL .*; its output is in .*\.log on "
     ):

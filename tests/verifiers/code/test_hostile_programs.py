@@ -28,6 +28,7 @@ def test_no_attack_holds_as_a_whole(code: Code, kind: str) -> None:
     assert not Path("/tmp", FILE).exists()
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("kind", ATTACKS)
 def test_the_sandbox_alone_stops_them_too(code: Code, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Programs that reach outside are not run. Where they were, none would hold as a whole."""
