@@ -16,7 +16,7 @@ import pytest
 from pipeline.__main__ import main
 from pipeline.cli.grade_lines import grade_lines
 from pipeline.config.label import GradeConfig
-from tests.conftest import ROOT, run_stepvalue, write_rows
+from tests.conftest import ROOT, write_rows
 from tests.graders import light_child
 
 pytestmark = pytest.mark.slow
@@ -213,10 +213,3 @@ def test_a_closed_standard_stream_is_reported() -> None:
             ["bash", "-c", f"{command} {closed}"], cwd=ROOT, env=os.environ, capture_output=True, timeout=60, text=True
         )
         assert (done.returncode, said in done.stderr) == (2, True), done.stderr
-
-
-@pytest.mark.nightly
-def test_it_works_from_another_process_as_the_readme_shows(cases: Path, tmp_path: Path) -> None:
-    done = run_stepvalue(["grade", f"input={cases}", f"output={tmp_path / 'verdicts.jsonl'}"])
-    assert (done.returncode, done.stdout) == (0, "")
-    assert "3 correct, 1 incorrect, 1 no_answer" in done.stderr

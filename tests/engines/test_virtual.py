@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.core.hardware import device_named
@@ -104,6 +104,7 @@ LENGTHS = st.lists(st.tuples(st.integers(1, 40), st.integers(1, 30), st.floats(0
 
 
 @given(LENGTHS, st.integers(1, 6), st.sets(st.integers(0, 24)))
+@settings(max_examples=60)
 def test_every_request_is_answered_once_and_tokens_add_up(
     asked: list[tuple[int, int, float]], capacity: int, aborted: set[int]
 ) -> None:

@@ -47,17 +47,9 @@ STATED = [
     ("42", "42"),
 ]
 UNSTATED = [
-    "",
-    " ",
-    "\0",
-    "I cannot answer this.",
-    "so \\boxed{12",
-    "\\boxed{}",
-    "####",
-    "The answer is",
-    "We get 5 apples.",
+    "", " ", "\0", "I cannot answer this.", "so \\boxed{12", "\\boxed{}", "####", "The answer is", "We get 5 apples.",
     "Answer: let us first see how many pears there are.",
-]
+]  # fmt: skip
 HOSTILE = {
     "mentions": "answer " * 150_000,
     "statements": "the answer is " * 70_000,

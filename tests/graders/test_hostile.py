@@ -17,19 +17,8 @@ from tests.graders.hostile import GOLDS, LONG_CHARS, Hostile, hostile_answers
 ANSWERS = 250
 SEED = 20
 MARKERS = (
-    "\\boxed{",
-    "}",
-    "#### ",
-    "The answer is ",
-    "**",
-    "$",
-    "\\fbox",
-    "<think>",
-    "</think>",
-    "\n",
-    "ки",
-    "Answer: ",
-)
+    "\\boxed{", "}", "#### ", "The answer is ", "**", "$", "\\fbox", "<think>", "</think>", "\n", "ки", "Answer: ",
+)  # fmt: skip
 
 
 def test_a_flood_gets_verdicts_and_leaves_nothing(

@@ -43,15 +43,9 @@ WRONG = [
     (LONG, f"{LONG}x"),
 ]
 OUTPUTS = [
-    "We multiply.\n\\boxed{{{}}}",
-    "So it is $\\boxed{{{}}}$.",
-    "\\boxed{{${}$}}",
-    "The answer is {}.",
-    "The answer is ${}$. I am sure.",
-    "#### {}",
-    "#### {}\n",
-    "**Answer:** {}",
-]
+    "We multiply.\n\\boxed{{{}}}", "So it is $\\boxed{{{}}}$.", "\\boxed{{${}$}}", "The answer is {}.",
+    "The answer is ${}$. I am sure.", "#### {}", "#### {}\n", "**Answer:** {}",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("number", range(len(RIGHT)))

@@ -110,20 +110,9 @@ _SWAPS = {
     "H": ("H0", "HH"),
 }
 _INSERTED = (
-    "simpl.",
-    "assumption.",
-    "reflexivity.",
-    "symmetry.",
-    "auto.",
-    "try lia.",
-    "idtac.",
-    "Qed.",
-    "exact I.",
-    "discriminate.",
-    "f_equal.",
-    "subst.",
-    "lia.",
-)
+    "simpl.", "assumption.", "reflexivity.", "symmetry.", "auto.", "try lia.", "idtac.", "Qed.", "exact I.",
+    "discriminate.", "f_equal.", "subst.", "lia.",
+)  # fmt: skip
 
 
 _INTEGERS = "From Coq Require Import Lia ZArith.\nOpen Scope Z_scope.\n"
