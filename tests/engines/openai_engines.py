@@ -87,7 +87,7 @@ class HurriedLoop(asyncio.SelectorEventLoop):
     def time(self) -> float:
         return super().time() + self._ahead
 
-    def run_in_executor(self, executor: Any, func: Any, *args: Any) -> Any:
+    def run_in_executor(self, executor: Any, func: Any, *args: Any) -> Any:  # type: ignore[override]
         self._in_threads += 1
         future = super().run_in_executor(executor, func, *args)
         future.add_done_callback(self._one_less)

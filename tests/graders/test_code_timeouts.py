@@ -45,7 +45,7 @@ LATE = {"deadline_seconds": 1.0, "suite_seconds": 1.0}
 
 @pytest.fixture(scope="module")
 def decided(code_checker: CodeChecker) -> Iterator[Checker]:
-    with checker_for(code_config(**LATE)) as checker:
+    with checker_for(code_config(deadline_seconds=0.4, suite_seconds=0.4)) as checker:
         yield checker
 
 
