@@ -16,7 +16,8 @@ import pytest
 from pipeline.__main__ import main
 from pipeline.cli.grade_lines import grade_lines
 from pipeline.config.label import GradeConfig
-from tests.conftest import ROOT, run_stepvalue, write_rows
+from tests.conftest import ROOT, write_rows
+from tests.graders import light_child
 
 pytestmark = pytest.mark.slow
 
@@ -28,7 +29,6 @@ CASES: list[dict[str, Any]] = [
     {"gold": "5", "prediction": "5 \ud800\0\u2028 #### 5"},
 ]
 VERDICTS = ["correct", "correct", "incorrect", "no_answer", "correct"]
-# Under every limit, and beyond what sympy does in a second.
 STALLS = "\\sum_{i=1}^{\\infty} \\frac{\\sin i}{i^5}"
 
 Printed = pytest.CaptureFixture[str]
@@ -44,6 +44,12 @@ def refused(capsys: Printed, *arguments: str) -> str:
     assert shown.out == ""
     assert shown.err.count("\n") == 1
     return shown.err.removeprefix("stepvalue: ")
+
+
+@pytest.fixture
+def light(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Checkers have children that start in a moment."""
+    monkeypatch.setattr("pipeline.graders.math.pool.start_module", light_child.start)
 
 
 @pytest.fixture
@@ -66,21 +72,10 @@ def test_a_file_comes_back_in_order_with_verdicts(cases: Path, tmp_path: Path, c
     assert [path.name for path in output.parent.iterdir()] == ["verdicts.jsonl"]
 
 
-def test_pipes_are_the_default(cases: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "pipeline", "grade"],
-        cwd=ROOT,
-        input=cases.read_bytes(),
-        capture_output=True,
-        timeout=100,
-    )
-    assert done.returncode == 0
-    assert [json.loads(line)["verdict"] for line in done.stdout.splitlines()] == VERDICTS
-    assert b"5 lines in" in done.stderr
-
-
 @pytest.mark.parametrize("suffix", [".gz", ".zst"])
-def test_packed_input_is_unpacked_and_a_damaged_one_named(suffix: str, cases: Path, capsys: Printed) -> None:
+def test_packed_input_is_unpacked_and_a_damaged_one_named(
+    light: None, suffix: str, cases: Path, capsys: Printed
+) -> None:
     content = cases.read_bytes()
     packed = cases.with_name(f"cases.jsonl{suffix}")
     packed.write_bytes(gzip.compress(content) if suffix == ".gz" else pa.Codec("zstd").compress(content, asbytes=True))
@@ -140,14 +135,14 @@ def test_a_place_that_cannot_be_written_is_reported(cases: Path, capsys: Printed
     assert "cannot be written" in capsys.readouterr().err
 
 
-def test_a_device_is_written_to_and_not_replaced(cases: Path, capsys: Printed) -> None:
+def test_a_device_is_written_to_and_not_replaced(light: None, cases: Path, capsys: Printed) -> None:
     assert main(["grade", f"input={cases}", "output=/dev/null"]) == 0
     assert Path("/dev/null").is_char_device()
     assert main(["grade", f"input={cases}", "output=/dev/full"]) == 1
     assert "/dev/full cannot be written: No space left on device" in capsys.readouterr().err
 
 
-def test_several_children_work_at_once_and_the_order_stays(tmp_path: Path) -> None:
+def test_several_children_work_at_once_and_the_order_stays(light: None, tmp_path: Path) -> None:
     many: list[dict[str, object]] = [
         {"gold": f"{n}", "prediction": f"{n}\\sin^2 x+{n}\\cos^2 x" if n % 3 else "x", "extracts": False}
         for n in range(2, 60)
@@ -170,15 +165,17 @@ def start(*arguments: str) -> "subprocess.Popen[bytes]":
     )  # fmt: skip
 
 
-def test_a_verdict_is_there_before_the_next_line_is_asked_for() -> None:
+def test_pipes_are_the_default_and_a_verdict_is_there_before_the_next_line_is_asked_for() -> None:
     with start("grader.deadline_seconds=20") as command:
         assert command.stdin
         assert command.stdout
+        assert command.stderr
         for case, verdict in zip(CASES, VERDICTS, strict=True):
             command.stdin.write(json.dumps(case).encode() + b"\n")
             command.stdin.flush()
             assert json.loads(command.stdout.readline())["verdict"] == verdict
         command.stdin.close()
+        assert b"5 lines in" in command.stderr.read()
         assert command.wait(30) == 0
 
 
@@ -217,10 +214,3 @@ def test_a_closed_standard_stream_is_reported() -> None:
             ["bash", "-c", f"{command} {closed}"], cwd=ROOT, env=os.environ, capture_output=True, timeout=60, text=True
         )
         assert (done.returncode, said in done.stderr) == (2, True), done.stderr
-
-
-@pytest.mark.nightly
-def test_it_works_from_another_process_as_the_readme_shows(cases: Path, tmp_path: Path) -> None:
-    done = run_stepvalue(["grade", f"input={cases}", f"output={tmp_path / 'verdicts.jsonl'}"])
-    assert (done.returncode, done.stdout) == (0, "")
-    assert "3 correct, 1 incorrect, 1 no_answer" in done.stderr

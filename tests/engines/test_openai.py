@@ -34,7 +34,7 @@ def test_completions_come_with_their_tokens_and_are_counted() -> None:
             assert (first.generated, first.prompt, first.prefilled) == (100, 60, 0)
             assert first.attended == 20 * (5 * 3 + 10)
             await asyncio.sleep(0.01)
-            assert 0.005 < made.work.unfilled_seconds - first.unfilled_seconds < 0.5
+            assert made.work.unfilled_seconds > first.unfilled_seconds
             assert not any("Authorization" in headers for headers in server.headers)
 
     run(work())

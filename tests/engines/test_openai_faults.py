@@ -4,7 +4,7 @@ import asyncio
 from collections import Counter, deque
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.core.errors import EngineDied
@@ -71,7 +71,6 @@ def test_a_request_that_fails_again_and_again_is_the_death_of_the_engine(act: Ac
     run(work())
 
 
-@settings(max_examples=25)
 @given(
     st.lists(st.lists(st.sampled_from([*HEALED, Act.REFUSE, Act.SERVE]), max_size=12), min_size=1, max_size=3),
     st.lists(st.integers(1, 9), min_size=1, max_size=4),

@@ -115,21 +115,9 @@ def test_a_key_is_masked_however_json_writes_it(value: str, ways: list[int], lev
 
 
 BETWEEN = (
-    " ",
-    "\n",
-    "\x00",
-    "\x1b",
-    "\x7f",
-    "\u00a0",
-    "\u00ad",
-    "\u0301",
-    "\u200b",
-    "\u202f",
-    "\u3000",
-    "\ue000",
-    "\U00016fe4",
-    "é",
-)
+    " ", "\n", "\x00", "\x1b", "\x7f", "\u00a0", "\u00ad", "\u0301", "\u200b", "\u202f", "\u3000", "\ue000",
+    "\U00016fe4", "é",
+)  # fmt: skip
 
 
 @given(st.lists(st.sampled_from(BETWEEN), min_size=1, max_size=4), st.integers(1, 9), st.booleans(), st.integers(0, 2))

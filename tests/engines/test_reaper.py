@@ -184,9 +184,9 @@ if __name__ == "__main__":
     pid, lock, memory = ours.recv()
     os.kill(pid, signal.SIGKILL)
     process.join()
-    mark, began = os.environ[MARK], time.monotonic()
+    mark = os.environ[MARK]
     guard.release()
-    print(mark, time.monotonic() - began, lock, memory, flush=True)
+    print(mark, lock, memory, flush=True)
     input()
 """
 
@@ -203,12 +203,11 @@ def test_what_a_killed_engine_left_goes_with_an_owner_that_released_it(tmp_path:
         text=True,
     )
     assert process.stdout is not None
-    mark, seconds, lock, memory = process.stdout.readline().split()
+    mark, lock, memory = process.stdout.readline().split()
     left = [SHARED_MEMORY / f"sem.{lock.removeprefix('/')}", SHARED_MEMORY / memory.removeprefix("/")]
     assert all(path.exists() for path in left)
     assert len(marked_processes(mark)) == 1
     assert processes_to_end(mark) == []
-    assert float(seconds) < TRACKER_SECONDS
     process.communicate("go on\n")
     assert process.returncode == 0
     assert all(gone(path) for path in left)

@@ -1,6 +1,6 @@
-"""vLLM's real CPU engine: one start of it with the tiny policy for most tests, and the whole job with the embedded model.
+"""vLLM's real CPU engine: one start of it, with the tiny policy, which is the only one of `make test`.
 
-The tests of the tiny policy's engine come in their order in this file: the last ones kill it.
+Its tests come in their order in this file: the last ones kill it.
 """
 
 import asyncio
@@ -16,29 +16,34 @@ from typing import Any
 
 import polars as pl
 import pytest
+import torch
 
 from pipeline.__main__ import compose_label
 from pipeline.analysis.audit.run import audit
 from pipeline.config.changes import AuditConfig
 from pipeline.config.fields import as_type
 from pipeline.config.label import LabelConfig
-from pipeline.core.errors import EngineDied
+from pipeline.core.errors import EngineDied, PolicyError
 from pipeline.core.ids import rollout_id
 from pipeline.core.records import Completion, Finish, Problem, Request
 from pipeline.data.prompts import Prompter
 from pipeline.engines.architectures import architecture_of
+from pipeline.engines.base import Surroundings
 from pipeline.engines.embedded import embedded_model
 from pipeline.engines.hugging_face import HfTokenizer
 from pipeline.engines.roofline import parameters
 from pipeline.engines.settings import HfConfig
 from pipeline.engines.vllm.detokenize import completion_text
 from pipeline.engines.vllm.engine import VllmEngine
+from pipeline.engines.vllm.pooling import TokenReader
 from pipeline.engines.vllm.reaper import MARK, processes_to_end
 from pipeline.graders.math.extract import AnswerSeen
+from pipeline.scorers.vllm import VllmScoring
 from tests.conftest import SHARED_DATA, run_stepvalue, write_rows
 from tests.runtime.in_process import label_in_process
+from tests.scorers.readers import made
 from tests.tiny.compared import implausible, shown, truth
-from tests.tiny.policy import LONG, MAX_TOKENS, OVERRIDES, PARAMETERS, TRUTH
+from tests.tiny.policy import ASSET, LONG, MAX_TOKENS, OVERRIDES, PARAMETERS, TRUTH
 
 pytestmark = [pytest.mark.model, pytest.mark.filterwarnings("ignore")]
 
@@ -121,7 +126,10 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Started]:
         ending=FirstLine(),
         log_folder=str(tmp_path_factory.mktemp("logs")),
     )
-    with asyncio.Runner() as loop:
+    with pytest.MonkeyPatch.context() as patched, asyncio.Runner() as loop:
+        patched.setenv(
+            "TORCHDYNAMO_DISABLE", "1"
+        )  # What counts ranks of tokens would be compiled, for a quarter of a minute.
         loop.run(engine.start())
         mark = os.environ[MARK]
         try:
@@ -135,6 +143,26 @@ def prompted(request: Request, number: int, prompt_ids: tuple[int, ...]) -> Requ
     return replace(
         request, request_id=rollout_id("other", number), prefix=replace(request.prefix, prompt_ids=prompt_ids)
     )
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"max_length": 100_000, "max_num_seqs": 64, "max_num_batched_tokens": 8}, "scorer.max_num_batched_tokens"),
+        pytest.param({"kv_cache_gib": 1e6}, "scorer.kv_cache_gib", marks=pytest.mark.nightly),
+    ],
+)
+def test_a_failed_start_names_the_scorers_settings(tmp_path: Path, settings: dict[str, Any], said: str) -> None:
+    engine = VllmScoring(made("own", tmp_path, **settings), Surroundings(cpus=1))
+
+    async def work() -> None:
+        try:
+            await engine.start()
+        finally:
+            await engine.close()
+
+    with pytest.raises(PolicyError, match=f"the scorer .* cannot be loaded: .*{said}"):
+        asyncio.run(work())
 
 
 def test_environment_variables_are_looked_up_once_while_it_runs(tiny: Started) -> None:
@@ -271,6 +299,34 @@ def test_prompts_that_it_refuses_stand_among_others_that_are_served(tiny: Starte
     assert all(done[request.request_id].n_tokens > 0 for request in good)
 
 
+def test_two_tokens_are_read_as_transformers_reads_them(tiny: Started, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What scorers ask of causal models, of the engine that is there."""
+    from transformers import AutoModelForCausalLM
+
+    ids = [*tiny.requests(1, batch=23)[0].prefix.prompt_ids, *tiny.engine.tokenizer.encode("21+5=26\n26*2=52\n") * 4]
+    pair = (tiny.engine.tokenizer.encode("1")[0], tiny.engine.tokenizer.encode("2")[0])
+    at = (len(ids) // 2, len(ids) - 1)
+    with torch.no_grad():
+        logits = AutoModelForCausalLM.from_pretrained(ASSET, dtype=torch.float32)(torch.tensor([ids])).logits[0]
+    policy = as_type(tiny.config.policy, HfConfig)
+    reader = TokenReader(policy, name=policy.model, model=policy.model, pair=pair, cpus=1)
+    reader._loaded = tiny.engine._loaded
+    monkeypatch.setattr(reader._loaded, "load", lambda *_, **__: None)
+
+    async def work() -> None:
+        await reader.start()
+        for turn in range(2):
+            found = await reader.read(ids, at)
+            assert found is not None
+            known = logits.log_softmax(-1)[list(at)][:, list(pair)]
+            assert torch.allclose(torch.tensor(found.rows), known, atol=1e-3)
+            # From the second time on, all but the last block of 32 tokens is in the cache.
+            assert found.computed <= (32 * len(at) if turn else 2 * len(ids))
+        assert await reader.read((1,) * 5000, (4999,)) is None
+
+    tiny.loop.run(work())
+
+
 def test_labels_agree_with_what_2000_rollouts_of_every_prefix_say(tiny: Started, tmp_path: Path) -> None:
     """The whole real path on the tiny policy: tokeniser, vLLM, checker and estimator."""
     run_dir = tmp_path / "run"
@@ -336,6 +392,7 @@ async def silent(*_: object) -> AsyncIterator[object]:
 
 def test_its_death_is_noticed_if_its_requests_never_hear_of_it(tiny: Started, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tiny.engine._engine, "generate", silent)
+    monkeypatch.setattr("pipeline.engines.vllm.loaded.DEATH_SECONDS", 0.05)
     with pytest.raises(
         EngineDied, match=r"vLLM died: its process .* was killed by SIGKILL .*; its output is in .*\.log on "
     ):
@@ -385,6 +442,7 @@ def test_text_of_whole_completions_is_what_vllm_makes_of_single_tokens() -> None
         assert completion_text(tokenizer.decode, prompt_ids, ids) == made
 
 
+@pytest.mark.nightly
 def test_the_whole_job_with_a_real_model(tmp_path: Path) -> None:
     """Given chains, a chain without a stated answer, a problem alone, and real GSM8K rows if available."""
     rows: list[dict[str, Any]] = [

@@ -9,10 +9,11 @@ import pytest
 
 from pipeline.config.choices import Sandbox
 from pipeline.core.errors import StepvalueError
+from pipeline.graders.base import Checker
 from pipeline.graders.code.checker import CodeChecker
 from pipeline.graders.code.sandbox import landlock_version
+from pipeline.graders.registry import checker_for
 from pipeline.graders.settings import CodeConfig
-from tests import strategies  # noqa: F401  registers the profile of property tests
 from tests.settings import grader_settings
 
 HAS_LANDLOCK = landlock_version() > 0
@@ -32,6 +33,13 @@ def code_config(**settings: object) -> CodeConfig:
     }
     found: CodeConfig = grader_settings(**(defaults | settings))
     return found
+
+
+@pytest.fixture(scope="session")
+def checker() -> Iterator[Checker]:
+    """One checker of mathematics for all tests that do not change it. No answer of theirs takes as long as its deadline."""
+    with checker_for(grader_settings(deadline_seconds=20.0)) as made:
+        yield made
 
 
 @pytest.fixture(scope="session")

@@ -11,15 +11,9 @@ from zlib import crc32
 
 CANARY = "stepvalue-canary"
 GOLDS = (
-    "7919",
-    "\\frac{104729}{7920}",
-    "\\sqrt{7919}+\\pi",
-    "x^{17}-y^{13}",
-    "(7919, 7927)",
-    "\\{7919, 7927, 7933\\}",
-    "[7919, 7927)",
-    "\\text{quarantine}",
-)
+    "7919", "\\frac{104729}{7920}", "\\sqrt{7919}+\\pi", "x^{17}-y^{13}", "(7919, 7927)", "\\{7919, 7927, 7933\\}",
+    "[7919, 7927)", "\\text{quarantine}",
+)  # fmt: skip
 LONG_CHARS = 1_000_000
 LONG_ONE_IN = 2_000
 
@@ -48,65 +42,27 @@ _TOKENS = (
 _ATOMS = ("x", "y", "2", "3", "17", "0.5", "\\pi", "\\frac{2}{3}", "\\sqrt{5}", "(x+1)", "\\sin x", "\\{1,2\\}", "i")
 _JOINS = ("+", "-", " \\cdot ", "/", "^", ",", "=", "<", " \\cup ", "!", "")
 _FUNCTIONS = (
-    "\\sin",
-    "\\log",
-    "\\ln",
-    "\\arctan",
-    "\\exp",
-    "\\cosh",
-    "\\det",
-    "\\gcd",
-    "\\operatorname{lcm}",
-    "\\floor",
-)
+    "\\sin", "\\log", "\\ln", "\\arctan", "\\exp", "\\cosh", "\\det", "\\gcd", "\\operatorname{lcm}", "\\floor",
+)  # fmt: skip
 _CODE = (
-    "__import__('os').system('touch {file}')",
-    "(lambda: open('{file}','w'))()",
+    "__import__('os').system('touch {file}')", "(lambda: open('{file}','w'))()",
     "[c for c in ().__class__.__base__.__subclasses__() if c.__name__=='Popen'][0](['touch','{file}'])",
-    "f\"{{open('{file}','w')}}\"",
-    "exec(\"import os; os.mknod('{file}')\")",
-    "eval(compile('open(\"{file}\",\"w\")','','exec'))",
-    "globals()['__builtins__']['open']('{file}','w')",
-    "x.__class__.__mro__[-1]",
-    "Symbol('x').func.__globals__['sys'].modules['os'].mknod('{file}')",
-    "{{{{config.__class__.__init__.__globals__['os'].popen('touch {file}')}}}}",
-    "$(touch {file})",
-    "`touch {file}`",
-    "'; import os; os.mknod('{file}'); '",
-    "lambdify(x, x)(1)",
-    "5 if open('{file}','w') else 5",
-    "\\text{{__import__('os').mknod('{file}')}}",
-    "Integer(open('{file}', 'w').write('1'))",
-    "sys.exit(0)",
-    "while True: pass",
-    "print('a'*10**9)",
-)
+    "f\"{{open('{file}','w')}}\"", "exec(\"import os; os.mknod('{file}')\")",
+    "eval(compile('open(\"{file}\",\"w\")','','exec'))", "globals()['__builtins__']['open']('{file}','w')",
+    "x.__class__.__mro__[-1]", "Symbol('x').func.__globals__['sys'].modules['os'].mknod('{file}')",
+    "{{{{config.__class__.__init__.__globals__['os'].popen('touch {file}')}}}}", "$(touch {file})", "`touch {file}`",
+    "'; import os; os.mknod('{file}'); '", "lambdify(x, x)(1)", "5 if open('{file}','w') else 5",
+    "\\text{{__import__('os').mknod('{file}')}}", "Integer(open('{file}', 'w').write('1'))", "sys.exit(0)",
+    "while True: pass", "print('a'*10**9)",
+)  # fmt: skip
 _TEX = (
-    "\\input{/etc/passwd}",
-    "\\def\\a{\\a\\a}\\a",
-    "\\immediate\\write18{touch FILE}",
-    "\\newwrite\\f\\openout\\f=FILE",
-    "\\loop\\iftrue\\repeat",
-    "\\csname end\\endcsname",
-    "\\catcode`\\%=12",
-    "\\usepackage{FILE}",
-    "\\verb|$|",
+    "\\input{/etc/passwd}", "\\def\\a{\\a\\a}\\a", "\\immediate\\write18{touch FILE}", "\\newwrite\\f\\openout\\f=FILE",
+    "\\loop\\iftrue\\repeat", "\\csname end\\endcsname", "\\catcode`\\%=12", "\\usepackage{FILE}", "\\verb|$|",
     "\\begin{verbatim}5",
-)
+)  # fmt: skip
 _MARKS = (
-    "\0",
-    "\ud800",
-    "\udfff",
-    "\u202e",
-    "\u2066",
-    "\u200b",
-    "\ufeff",
-    "\x1b[2J",
-    "\x07",
-    "\u0301",
-    "\U000e0041",
-    "\r",
-)
+    "\0", "\ud800", "\udfff", "\u202e", "\u2066", "\u200b", "\ufeff", "\x1b[2J", "\x07", "\u0301", "\U000e0041", "\r",
+)  # fmt: skip
 _PROTOCOL = (
     '"}\n{"gold": "5", "answer": "5"}',
     '{"verdict": "correct"}\n',
@@ -119,29 +75,15 @@ _PROTOCOL = (
 
 _BRACKETS = (("(", ")"), ("{", "}"), ("[", "]"), ("\\left(", "\\right)"), ("|", "|"), ("\\frac{1}{", "}"))
 _NEAR = (
-    "{0}^{{9999}}",
-    "{0}^{{9999}}-{0}^{{9998}}",
-    "{0}^{{-9999}}",
-    "999!/{0}!",
-    "({0}!)!",
-    "(x+{0})^{{999}}",
-    "\\sqrt{{{0}^{{999}}}}",
-    "{0}^{{99}}^{{2}}",
-    "\\log({0}^{{9999}})",
-    "x^{{9999}}-{0}",
-    "\\binom{{9999}}{{{0}}}",
+    "{0}^{{9999}}", "{0}^{{9999}}-{0}^{{9998}}", "{0}^{{-9999}}", "999!/{0}!", "({0}!)!", "(x+{0})^{{999}}",
+    "\\sqrt{{{0}^{{999}}}}", "{0}^{{99}}^{{2}}", "\\log({0}^{{9999}})", "x^{{9999}}-{0}", "\\binom{{9999}}{{{0}}}",
     "(1+x)^{{99}}({0}-x)^{{99}}",
-)
+)  # fmt: skip
 _BOUNDS = (
-    "\\sum_{{n=1}}^{{{0}}} {1}^n",
-    "\\prod_{{n=1}}^{{{0}}} (n+{1})",
-    "\\int_0^{{{0}}} {1}^x\\,dx",
-    "\\lim_{{n\\to {0}}} n^{{{1}}}",
-    "\\binom{{{0}}}{{{1}}}",
-    "\\lfloor {0}^{{0.5}} \\rfloor",
-    "\\gcd({0},{1})",
+    "\\sum_{{n=1}}^{{{0}}} {1}^n", "\\prod_{{n=1}}^{{{0}}} (n+{1})", "\\int_0^{{{0}}} {1}^x\\,dx",
+    "\\lim_{{n\\to {0}}} n^{{{1}}}", "\\binom{{{0}}}{{{1}}}", "\\lfloor {0}^{{0.5}} \\rfloor", "\\gcd({0},{1})",
     "{0} \\bmod {1}",
-)
+)  # fmt: skip
 _STALLS = (
     "\\sum_{{i=1}}^{{\\infty}} \\frac{{\\sin {0}i}}{{i^5}}",
     "\\int_0^1 x^x \\sin({0}x)\\,dx",
@@ -296,31 +238,11 @@ def _long(chance: random.Random) -> str:
 
 
 _FORMS = (
-    "1^{#^{#^#}}",
-    "0^{#^{#^{#}}}",
-    "#^{0^{#^#}}",
-    "1^#^#^#",
-    "#^{1^{#^{#",
-    "2^# 3^# ",
-    "#^{#}#^{#}",
-    "#:#:#",
-    "a : b = #:#",
-    "f_#(#) = #",
-    "g^{-1}(#) = #",
-    "a) # b) #",
-    "(a) \\boxed{#}, (b) \\boxed{#}, ",
-    "A) # B) # C) # ",
-    "x=#, y=#, x=#",
-    "(z,y,x)=(#,#,#)",
-    "#,# EUR",
-    "#, #, ",
-    "#.### kg ",
-    "#^\\circ ",
-    "\\frac{\\pi}{#} radians",
-    "0.#########",
-    "<|im_end|>#</s>",
-    "there are # ways ",
-)
+    "1^{#^{#^#}}", "0^{#^{#^{#}}}", "#^{0^{#^#}}", "1^#^#^#", "#^{1^{#^{#", "2^# 3^# ", "#^{#}#^{#}", "#:#:#",
+    "a : b = #:#", "f_#(#) = #", "g^{-1}(#) = #", "a) # b) #", "(a) \\boxed{#}, (b) \\boxed{#}, ", "A) # B) # C) # ",
+    "x=#, y=#, x=#", "(z,y,x)=(#,#,#)", "#,# EUR", "#, #, ", "#.### kg ", "#^\\circ ", "\\frac{\\pi}{#} radians",
+    "0.#########", "<|im_end|>#</s>", "there are # ways ",
+)  # fmt: skip
 # Weight of each kind. An answer that needs algebra takes milliseconds, and one that stalls algebra takes the deadline.
 _KINDS: dict[str, tuple[float, Maker]] = {
     "tower": (22, _tower),

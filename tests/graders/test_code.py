@@ -145,7 +145,7 @@ def test_golds_are_checked_and_not_run(code_checker: CodeChecker, tmp_path: Path
 
 
 def test_sleeping_is_a_timeout_that_is_not_remembered(own_checker: Maker) -> None:
-    checker = own_checker(deadline_seconds=1.0)
+    checker = own_checker(deadline_seconds=0.4)
     for gold in (SQUARE, SUM):
         for _ in range(2):
             assert checker.grade_answer((gold,), "import time\ntime.sleep(60)").verdict is Verdict.TIMEOUT

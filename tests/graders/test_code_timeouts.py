@@ -45,7 +45,7 @@ LATE = {"deadline_seconds": 1.0, "suite_seconds": 1.0}
 
 @pytest.fixture(scope="module")
 def decided(code_checker: CodeChecker) -> Iterator[Checker]:
-    with checker_for(code_config(**LATE)) as checker:
+    with checker_for(code_config(deadline_seconds=0.4, suite_seconds=0.4)) as checker:
         yield checker
 
 
@@ -141,7 +141,8 @@ def busy_core(checker: CodeChecker, spinners: int = 6) -> Iterator[None]:
             other.wait()
 
 
-@pytest.mark.parametrize("gold", [STREAMS, pytest.param(*CALLS.values, id="calls", marks=pytest.mark.nightly)])
+@pytest.mark.nightly
+@pytest.mark.parametrize("gold", [STREAMS, CALLS])
 def test_a_program_that_is_late_on_a_busy_machine_gets_its_time(
     own_checker: Maker, monkeypatch: pytest.MonkeyPatch, gold: str
 ) -> None:
@@ -153,7 +154,7 @@ def test_a_program_that_is_late_on_a_busy_machine_gets_its_time(
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("gold", [CALLS, pytest.param(*STREAMS.values, id="streams", marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("gold", [STREAMS, CALLS])
 def test_a_program_to_which_a_busy_machine_leaves_too_little_is_not_graded(
     own_checker: Maker, monkeypatch: pytest.MonkeyPatch, gold: str
 ) -> None:

@@ -1,5 +1,4 @@
 import re
-import time
 
 import pytest
 from hypothesis import given
@@ -8,6 +7,7 @@ from hypothesis import strategies as st
 from pipeline.config.choices import Fallback
 from pipeline.graders.math.extract import final_answer
 from pipeline.graders.math.limits import exceeded_limit
+from tests.deadlines import bounded
 
 STATED = [
     ("The answer is 7.", "7"),
@@ -47,17 +47,9 @@ STATED = [
     ("42", "42"),
 ]
 UNSTATED = [
-    "",
-    " ",
-    "\0",
-    "I cannot answer this.",
-    "so \\boxed{12",
-    "\\boxed{}",
-    "####",
-    "The answer is",
-    "We get 5 apples.",
+    "", " ", "\0", "I cannot answer this.", "so \\boxed{12", "\\boxed{}", "####", "The answer is", "We get 5 apples.",
     "Answer: let us first see how many pears there are.",
-]
+]  # fmt: skip
 HOSTILE = {
     "mentions": "answer " * 150_000,
     "statements": "the answer is " * 70_000,
@@ -107,9 +99,8 @@ def test_a_pattern_comes_before_the_markers() -> None:
 @pytest.mark.parametrize("fallback", Fallback)
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_megabyte_takes_milliseconds(name: str, fallback: Fallback) -> None:
-    began = time.process_time()
-    final_answer(HOSTILE[name], fallback=fallback)
-    assert time.process_time() - began < 0.15  # measured: 4 ms at most on an idle core
+    with bounded():  # measured: 4 ms at most on an idle core
+        final_answer(HOSTILE[name], fallback=fallback)
 
 
 def test_ten_thousand_nested_braces_are_an_answer_over_the_limit() -> None:

@@ -11,33 +11,14 @@ from hypothesis import strategies as st
 
 from pipeline.core.records import Verdict
 from pipeline.graders.base import Checker
-from pipeline.graders.registry import checker_for
 from tests.graders.flood import NEEDS_ALGEBRA, flood
 from tests.graders.hostile import GOLDS, LONG_CHARS, Hostile, hostile_answers
-from tests.settings import grader_settings
 
 ANSWERS = 250
 SEED = 20
 MARKERS = (
-    "\\boxed{",
-    "}",
-    "#### ",
-    "The answer is ",
-    "**",
-    "$",
-    "\\fbox",
-    "<think>",
-    "</think>",
-    "\n",
-    "ки",
-    "Answer: ",
-)
-
-
-@pytest.fixture(scope="module")
-def checker() -> Iterator[Checker]:
-    with checker_for(grader_settings()) as open_checker:
-        yield open_checker
+    "\\boxed{", "}", "#### ", "The answer is ", "**", "$", "\\fbox", "<think>", "</think>", "\n", "ки", "Answer: ",
+)  # fmt: skip
 
 
 def test_a_flood_gets_verdicts_and_leaves_nothing(

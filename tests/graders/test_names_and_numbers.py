@@ -1,14 +1,13 @@
 """The checker of answers to factual questions: names with aliases, numbers with units and tolerance, hostile texts."""
 
 import json
-import time
 from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.core.errors import InputError
@@ -16,8 +15,7 @@ from pipeline.core.records import Verdict
 from pipeline.graders.base import Checker
 from pipeline.graders.registry import checker_for
 from pipeline.graders.settings import FactsConfig
-
-SECONDS = 2.0
+from tests.deadlines import bounded
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +110,6 @@ def test_which_golds_can_be_used(checker: Checker) -> None:
 
 
 @given(st.text(max_size=60), st.text(max_size=60))
-@settings(max_examples=300, deadline=None)
 def test_every_pair_of_texts_is_decided(gold: str, answer: str) -> None:
     with checker_for(FactsConfig()) as checker:
         assert checker.grade_answer((gold,), answer).verdict in {
@@ -132,8 +129,7 @@ def test_an_answer_is_equal_to_itself(answer: str) -> None:
     "piece", ["a ", "9", "{", "\\text{", "_1", "\\boxed{", "± 5", "the ", "'; DROP TABLE facts; --", "\u0301", "\ud800"]
 )
 def test_hostile_answers_are_decided_at_once(piece: str) -> None:
-    with checker_for(FactsConfig(table="sample")) as checker:
-        began = time.process_time()
+    with checker_for(FactsConfig(table="sample")) as checker, bounded():
         for length in (390, 100_000):
             text = piece * (length // len(piece))
             for gold in ("Paris", "8849 ± 5 m", text):
@@ -143,7 +139,6 @@ def test_hostile_answers_are_decided_at_once(piece: str) -> None:
                     Verdict.NO_ANSWER,
                 }
             checker.grade(("Paris",), f"The answer is {text}")
-        assert time.process_time() - began < SECONDS
 
 
 def test_the_sample_of_questions_is_right(checker: Checker) -> None:

@@ -6,15 +6,14 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from pipeline.config.choices import Fallback
 from pipeline.core.errors import StepvalueError
 from pipeline.core.records import Verdict
 from pipeline.graders.math.pool import MathChecker
+from tests.graders import light_child
 from tests.settings import grader_settings
 
 pytestmark = pytest.mark.slow
@@ -56,12 +55,6 @@ HOSTILE = [
 ]
 
 
-@pytest.fixture(scope="module")
-def checker() -> Iterator[MathChecker]:
-    with MathChecker(grader_settings(deadline_seconds=5.0)) as open_checker:
-        yield open_checker
-
-
 def child_of(checker: MathChecker) -> "subprocess.Popen[bytes]":
     assert checker.grade_answer((NEEDS_ALGEBRA[0],), NEEDS_ALGEBRA[1]).verdict is Verdict.CORRECT
     process = checker._children[0].process
@@ -82,18 +75,11 @@ def test_golds_of_the_cases_are_accepted_and_equal_themselves(checker: MathCheck
 
 
 SENTENCES = [
-    "We compute. So $\\boxed{{{}}}$.",
-    "The answer is ${}$.",
-    "Thus we get\n\\[\n{}\n\\]",
-    "Hence the value is ${}$.",
-    "#### {}",
-    "**Final Answer**: ${}$",
-    "Final Answer: The final answer is ${}$. I hope it is correct.",
-    "The final answer is \\({}\\).",
-    "Answer: {}",
-    "<think>Maybe 7.</think>\nIt is $\\boxed{{{}}}$",
+    "We compute. So $\\boxed{{{}}}$.", "The answer is ${}$.", "Thus we get\n\\[\n{}\n\\]", "Hence the value is ${}$.",
+    "#### {}", "**Final Answer**: ${}$", "Final Answer: The final answer is ${}$. I hope it is correct.",
+    "The final answer is \\({}\\).", "Answer: {}", "<think>Maybe 7.</think>\nIt is $\\boxed{{{}}}$",
     "<answer>{}</answer>",
-]
+]  # fmt: skip
 REWRITINGS = [
     ("\\frac", "\\dfrac"),
     ("\\frac", "\\tfrac"),
@@ -149,53 +135,43 @@ def test_golds_are_checked(checker: MathChecker) -> None:
 
 
 def test_hostile_answers_get_a_verdict_and_leave_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    with MathChecker(grader_settings(deadline_seconds=DEADLINE)) as checker:
-        child_of(checker)
-        for answer in HOSTILE:
-            for gold in ("7", "x^2-1"):
-                began = time.monotonic()
-                grade = checker.grade_answer((gold,), answer)
-                # A lost child is replaced within the same call. Its start is not part of the answer's time.
-                assert time.monotonic() - began < DEADLINE + 20
-                assert grade.verdict not in (Verdict.CORRECT, Verdict.CRASHED)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_file_in_the_working_directory_is_not_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor is a file of the working directory imported, and an answer that stalls costs the next one nothing."""
     (tmp_path / "sympy.py").write_text("open('pwned', 'w')")
     monkeypatch.chdir(tmp_path)
-    with MathChecker(grader_settings()) as checker:
-        child_of(checker)
-    assert not (tmp_path / "pwned").exists()
-
-
-def test_a_stall_is_a_timeout_and_the_next_answer_works() -> None:
     with MathChecker(grader_settings(deadline_seconds=DEADLINE)) as checker:
         process = child_of(checker)
-        began = time.monotonic()
+        for answer in HOSTILE:
+            for gold in ("7", "x^2-1"):
+                assert checker.grade_answer((gold,), answer).verdict not in (Verdict.CORRECT, Verdict.CRASHED)
         assert checker.grade_answer(("5",), STALLS).verdict is Verdict.TIMEOUT
-        assert time.monotonic() - began < DEADLINE + 1
         assert process.poll() is not None
-        assert checker.grade_answer(("5",), STALLS).ms >= DEADLINE * 1000 * 0.9  # remembered, not stalled on again
-        assert time.monotonic() - began < DEADLINE + 2
+        known = checker.quick_answer(("5",), STALLS)
+        assert known is not None
+        assert known.verdict is Verdict.TIMEOUT
         assert checker.grade_answer((identity(2)[0],), identity(2)[1]).verdict is Verdict.CORRECT
+    assert [path.name for path in tmp_path.iterdir()] == ["sympy.py"]
 
 
-def test_a_stopped_child_is_a_timeout() -> None:
+@pytest.fixture
+def light(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Checkers have children that start in a moment."""
+    monkeypatch.setattr("pipeline.graders.math.pool.start_module", light_child.start)
+
+
+def test_a_stopped_child_is_a_timeout(light: None) -> None:
     with MathChecker(grader_settings(deadline_seconds=DEADLINE)) as checker:
         os.kill(child_of(checker).pid, signal.SIGSTOP)
         assert checker.grade_answer((identity(2)[0],), identity(2)[1]).verdict is Verdict.TIMEOUT
 
 
-def test_an_answer_whose_child_is_killed_is_graded_by_another() -> None:
+def test_an_answer_whose_child_is_killed_is_graded_by_another(light: None) -> None:
     """The kernel kills processes where memory is short, and that is no fault of the answer."""
     with MathChecker(grader_settings(deadline_seconds=DEADLINE)) as checker:
         kill_while_it_grades(child_of(checker))
         assert checker.grade_answer((identity(4)[0],), identity(4)[1]).verdict is Verdict.CORRECT
 
 
-def test_an_answer_of_which_two_children_die_is_a_crash(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_of_which_two_children_die_is_a_crash(light: None, monkeypatch: pytest.MonkeyPatch) -> None:
     with MathChecker(grader_settings(deadline_seconds=DEADLINE)) as checker:
         child = checker._children[0]
         start = child._start
@@ -217,29 +193,27 @@ def kill_while_it_grades(process: "subprocess.Popen[bytes]") -> None:
     threading.Timer(0.2, lambda: os.kill(process.pid, signal.SIGKILL)).start()
 
 
-def test_a_child_without_memory_costs_one_more_try() -> None:
-    # The second child has the memory, and works until the deadline.
-    with MathChecker(grader_settings(deadline_seconds=6.0)) as checker:
+def test_a_child_without_memory_costs_one_more_try(light: None) -> None:
+    with MathChecker(grader_settings(deadline_seconds=20.0)) as checker:
         process = child_of(checker)
         pages = int(Path(f"/proc/{process.pid}/statm").read_text().split()[0])
         little = pages * resource.getpagesize() + (4 << 20)
         resource.prlimit(
             process.pid, resource.RLIMIT_AS, (little, resource.prlimit(process.pid, resource.RLIMIT_AS)[1])
         )
-        verdict = checker.grade_answer(("\\int_0^1 x dx",), "\\prod_{k=1}^{3000} (x+k)^{k}").verdict
-        assert verdict is not Verdict.CORRECT
+        assert checker.grade_answer(("\\int_0^1 x dx",), light_child.LARGE).verdict is Verdict.INCORRECT
         assert process.poll() is not None
         assert checker.grade_answer((identity(2)[0],), identity(2)[1]).verdict is Verdict.CORRECT
 
 
-def test_a_child_has_the_memory_limit_of_the_settings() -> None:
+def test_a_child_has_the_memory_limit_of_the_settings(light: None) -> None:
     for memory_mib in (1024, 3072):
         with MathChecker(grader_settings(memory_mib=memory_mib)) as checker:
             limit, _ = resource.prlimit(child_of(checker).pid, resource.RLIMIT_AS)
             assert limit == memory_mib * 2**20
 
 
-def test_any_thread_may_ask() -> None:
+def test_any_thread_may_ask(light: None) -> None:
     verdicts: list[Verdict] = []
     with MathChecker(grader_settings(processes=2, deadline_seconds=20.0)) as checker:
 
@@ -254,7 +228,7 @@ def test_any_thread_may_ask() -> None:
     assert verdicts == [Verdict.CORRECT] * 8
 
 
-def test_closing_ends_the_children() -> None:
+def test_closing_ends_the_children(light: None) -> None:
     checker = MathChecker(grader_settings())
     process = child_of(checker)
     checker.close()
@@ -265,37 +239,18 @@ def test_closing_ends_the_children() -> None:
         checker.grade_answer((identity(5)[0],), identity(5)[1])
 
 
-def test_a_child_ends_when_its_parent_dies() -> None:
-    code = (
-        "import os\nfrom pipeline.graders.math.pool import MathChecker, MathConfig\n"
+def test_nothing_symbolic_is_loaded_into_the_caller_and_a_child_ends_when_it_dies() -> None:
+    code = f"{light_child.INSTEAD}" + (
+        "import os, sys\nfrom pipeline.graders.math.pool import MathChecker, MathConfig\n"
         "c = MathChecker(MathConfig())\nc.grade_answer(('1',), '\\\\sin^2 x + \\\\cos^2 x')\n"
-        "print(c._children[0].process.pid, flush=True)\nos._exit(0)"
+        "loaded = {name.split('.')[0] for name in sys.modules} & {'sympy', 'math_verify', 'latex2sympy2_extended'}\n"
+        "print(c._children[0].process.pid, *loaded, flush=True)\nos._exit(0)"
     )
     parent = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
-    pid = int(parent.stdout)
-    deadline = time.monotonic() + 10
+    (pid,) = map(int, parent.stdout.split())
+    deadline = time.monotonic() + 60
     while time.monotonic() < deadline and Path(f"/proc/{pid}").exists():
         if " Z " in Path(f"/proc/{pid}/stat").read_text():
             return
         time.sleep(0.02)
     assert not Path(f"/proc/{pid}").exists()
-
-
-def test_nothing_symbolic_is_loaded_into_the_caller() -> None:
-    code = (
-        "import sys\nfrom pipeline.graders.math.pool import MathChecker, MathConfig\n"
-        "with MathChecker(MathConfig()) as c:\n    c.grade_answer(('1',), '\\\\sin^2 x + \\\\cos^2 x')\n"
-        "sys.exit(any(name.split('.')[0] in ('sympy', 'math_verify', 'latex2sympy2_extended') for name in sys.modules))"
-    )
-    assert subprocess.run([sys.executable, "-c", code], timeout=60, check=False).returncode == 0
-
-
-@pytest.mark.skipif(not DATA.exists(), reason="the audited model outputs are not beside this checkout")
-def test_real_outputs_are_judged_as_people_judged_them() -> None:
-    rows = [json.loads(line) for line in DATA.read_text().splitlines()[:300]]
-    with MathChecker(grader_settings(fallback=Fallback.none)) as checker:
-        right = sum(
-            (checker.grade((row["gold"],), row["prediction"]).verdict is Verdict.CORRECT) == row["expected"]
-            for row in rows
-        )
-    assert right / len(rows) > 0.98

@@ -17,6 +17,7 @@ import pytest
 from pipeline.graders import reward
 from pipeline.graders.reward import accuracy_reward, compute_score
 from tests.conftest import ROOT
+from tests.graders import light_child
 from tests.ray_head import Cluster
 
 pytestmark = pytest.mark.slow
@@ -178,7 +179,7 @@ if __name__ == "__main__":
 
 @pytest.mark.parametrize("method", [pytest.param("fork", marks=pytest.mark.nightly), "spawn"])
 def test_workers_of_a_data_loader(method: str, tmp_path: Path) -> None:
-    (tmp_path / "loader.py").write_text(LOADER)
+    (tmp_path / "loader.py").write_text(light_child.INSTEAD + LOADER)
     done = subprocess.run(
         [sys.executable, str(tmp_path / "loader.py"), method],
         env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=200, check=False,
@@ -215,6 +216,7 @@ with cluster(ClusterConfig(address=sys.argv[1])):
 """
 
 
+@pytest.mark.nightly
 @pytest.mark.ray
 def test_ray_actors(ray_cluster: Cluster, tmp_path: Path) -> None:
     (tmp_path / "score.py").write_text(ACTOR)

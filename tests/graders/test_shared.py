@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline import graders
@@ -16,6 +16,7 @@ from pipeline.config.choices import Fallback
 from pipeline.graders import Grade, Verdict, grade
 from pipeline.graders.shared import shared_checker
 from tests.conftest import ROOT
+from tests.graders import light_child
 from tests.settings import grader_settings
 
 pytestmark = pytest.mark.slow
@@ -64,8 +65,6 @@ anything = st.recursive(
 )
 
 
-# The first question of a kind may have to start a child.
-@settings(deadline=None)
 @given(gold=anything, prediction=anything.filter(lambda value: not isinstance(value, str)), extracts=st.booleans())
 def test_no_type_raises(gold: Any, prediction: Any, extracts: bool) -> None:
     assert isinstance(grade(gold, prediction, extracts=extracts), Grade)
@@ -130,7 +129,7 @@ if __name__ == "__main__":
     "method", ["fork", *(pytest.param(method, marks=pytest.mark.nightly) for method in ("spawn", "forkserver"))]
 )
 def test_other_processes_have_checkers_of_their_own(method: str, tmp_path: Path) -> None:
-    (tmp_path / "processes.py").write_text(PROCESSES)
+    (tmp_path / "processes.py").write_text(light_child.INSTEAD + PROCESSES)
     done = subprocess.run(
         [sys.executable, str(tmp_path / "processes.py"), method],
         env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=200, check=False,
@@ -139,7 +138,7 @@ def test_other_processes_have_checkers_of_their_own(method: str, tmp_path: Path)
 
 
 def test_the_children_end_with_the_process() -> None:
-    code = (
+    code = light_child.INSTEAD + (
         "from pipeline.graders import grade\nfrom pipeline.graders.shared import shared_checker\n"
         "assert grade('\\\\sin 2x', '2\\\\sin x\\\\cos x', extracts=False).verdict == 'correct'\n"
         "print(shared_checker()._children[0].process.pid)"

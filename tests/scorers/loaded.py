@@ -25,9 +25,6 @@ def scored(settings: ScorerConfig, chains: Sequence[ChainText], *, newest_only: 
     if isinstance(settings, ModelScorerConfig):
         settings = replace(settings, engine=ModelEngine.transformers)
 
-    if isinstance(settings, ModelScorerConfig):
-        settings = replace(settings, engine=ModelEngine.transformers)
-
     async def run() -> Sequence[StepScores]:
         engine = open_scorer(settings, Surroundings(), newest_only=newest_only)
         try:

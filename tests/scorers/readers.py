@@ -55,7 +55,7 @@ def made(kind: str, folder: Path, **settings: Any) -> ModelScorer:
     """The scorer of a new model."""
     make, config = MODELS[kind]
     limit = {} if kind == "own" else {"max_length": LONGEST}
-    chosen = config(model=str(make(folder)), dtype="float32", max_num_seqs=32, **{**limit, **settings})
+    chosen = config(model=str(make(folder)), dtype="float32", **{"max_num_seqs": 32, **limit, **settings})
     scorer: Any = SCORERS.create(kind, chosen)
     assert isinstance(scorer, ModelScorer)
     return scorer

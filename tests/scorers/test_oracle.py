@@ -118,7 +118,13 @@ def tree_chains(count: int, settings: OracleScores) -> tuple[list[ChainText], li
     return asked, values
 
 
-@pytest.mark.parametrize("own", [{}, {"branching": 5, "mean": 0.3, "slope": 2.0}, {"early": 0.3, "spread": 0.8}])
+@pytest.mark.parametrize(
+    "own",
+    [
+        {"branching": 5, "mean": 0.3, "slope": 2.0},
+        *(pytest.param(own, marks=pytest.mark.nightly) for own in ({}, {"early": 0.3, "spread": 0.8})),
+    ],
+)
 def test_in_the_tree_the_auc_over_inner_prefixes_is_the_chosen_one(own: dict[str, Any]) -> None:
     asked, values = tree_chains(2000, OracleScores(world=World.tree, **own))
     good = np.array([value for each in values for value in each[:-1]]) > 0.5

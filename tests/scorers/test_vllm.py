@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.core.errors import EngineDied, PolicyError, UsageError
+from pipeline.core.errors import EngineDied, UsageError
 from pipeline.core.records import ChainText
 from pipeline.engines.base import Surroundings
 from pipeline.engines.vllm.reaper import MARK, processes_to_end
@@ -48,10 +48,7 @@ class Both:
         return self.loop.run(self.transformers.score(asked))
 
 
-@pytest.fixture(
-    scope="module",
-    params=[kind if kind == "own" else pytest.param(kind, marks=pytest.mark.nightly) for kind in MODELS],
-)
+@pytest.fixture(scope="module", params=[pytest.param(kind, marks=pytest.mark.nightly) for kind in MODELS])
 def both(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
     scorer = made(request.param, tmp_path_factory.mktemp(request.param))
     around = Surroundings(cpus=1, log_folder=str(tmp_path_factory.mktemp("logs")))
@@ -165,28 +162,6 @@ def test_its_death_is_noticed_and_explained(both: Both) -> None:
         EngineDied, match=r"vLLM died: its process .* was killed by SIGKILL .*; its output is in .*\.log"
     ):
         both.by_vllm(chains(3))
-
-
-@pytest.mark.parametrize(
-    ("settings", "said"),
-    [
-        ({"max_length": 100_000, "max_num_seqs": 64, "max_num_batched_tokens": 8}, "scorer.max_num_batched_tokens"),
-        pytest.param({"kv_cache_gib": 1e6}, "scorer.kv_cache_gib", marks=pytest.mark.nightly),
-    ],
-)
-def test_a_failed_start_names_the_scorers_settings(tmp_path: Path, settings: dict[str, object], said: str) -> None:
-    scorer = made("own", tmp_path)
-    scorer.settings = replace(scorer.settings, **settings)  # type: ignore[arg-type]
-    engine = VllmScoring(scorer, Surroundings(cpus=1))
-
-    async def work() -> None:
-        try:
-            await engine.start()
-        finally:
-            await engine.close()
-
-    with pytest.raises(PolicyError, match=f"the scorer .* cannot be loaded: .*{said}"):
-        asyncio.run(work())
 
 
 def test_an_engine_that_is_not_started_scores_nothing(tmp_path: Path) -> None:

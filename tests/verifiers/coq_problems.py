@@ -39,7 +39,12 @@ def first_rejected(chain: Chain) -> int | None:
         file = Path(folder) / "chain.v"
         file.write_text(script, "utf-8")
         done = subprocess.run(
-            [COMPILER, "-q", "-w", "none", str(file)], capture_output=True, text=True, timeout=_SECONDS, check=False
+            [COMPILER, "-q", "-w", "none", str(file)],
+            capture_output=True,
+            text=True,
+            timeout=_SECONDS,
+            cwd=folder,
+            check=False,
         )
     if done.returncode == 0 or "There are pending proofs" in done.stderr:
         return None
@@ -105,20 +110,9 @@ _SWAPS = {
     "H": ("H0", "HH"),
 }
 _INSERTED = (
-    "simpl.",
-    "assumption.",
-    "reflexivity.",
-    "symmetry.",
-    "auto.",
-    "try lia.",
-    "idtac.",
-    "Qed.",
-    "exact I.",
-    "discriminate.",
-    "f_equal.",
-    "subst.",
-    "lia.",
-)
+    "simpl.", "assumption.", "reflexivity.", "symmetry.", "auto.", "try lia.", "idtac.", "Qed.", "exact I.",
+    "discriminate.", "f_equal.", "subst.", "lia.",
+)  # fmt: skip
 
 
 _INTEGERS = "From Coq Require Import Lia ZArith.\nOpen Scope Z_scope.\n"

@@ -7,7 +7,7 @@ sources describe them; the texts of messages are Lean's. No test asks a real ser
 import json
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -58,10 +58,11 @@ def serving(judge: Judge) -> Iterator[Server]:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             server.asked.append(body)
             status, content = server.replies.pop(0) if server.replies else (200, self._results(body))
-            self.send_response(status if self.path == "/api/check" else 404)
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
+            with suppress(ConnectionError):  # The client may be gone.
+                self.send_response(status if self.path == "/api/check" else 404)
+                self.send_header("Content-Length", str(len(content)))
+                self.end_headers()
+                self.wfile.write(content)
 
         def _results(self, body: dict[str, Any]) -> bytes:
             results = [{"id": each["id"], **_judged(judge, each["code"])} for each in body["snippets"]]

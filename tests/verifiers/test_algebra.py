@@ -1,7 +1,7 @@
 """The verifier of algebra: identities that are claimed, and solutions of the equations before them."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.verifiers.base import MOST_EVIDENCE, Covers, StepVerdict
@@ -100,7 +100,6 @@ def test_an_equation_of_the_step_before_is_solved_where_words_say_so(before: str
     assert verdict("algebra", step, earlier=(before, "Then he goes home.")) == "unknown"
 
 
-@settings(max_examples=100)
 @given(st.integers(-9, 9), st.integers(-9, 9), st.integers(-9, 9).filter(bool))
 def test_products_are_expanded(a: int, b: int, off: int) -> None:
     left = f"(x {a:+d})(x {b:+d})"
@@ -108,7 +107,6 @@ def test_products_are_expanded(a: int, b: int, off: int) -> None:
     assert verdict("algebra", f"Expanding, {left} = x^2 {a + b:+d}x {a * b + off:+d}.") in ("refuted", "unknown")
 
 
-@settings(max_examples=100)
 @given(st.integers(2, 99), st.integers(-99, 99), st.integers(-99, 99), st.integers(-20, 20).filter(bool))
 def test_linear_equations_are_solved(a: int, b: int, root: int, off: int) -> None:
     equation = f"{a}n {b:+d} = {a * root + b}"
@@ -116,7 +114,6 @@ def test_linear_equations_are_solved(a: int, b: int, root: int, off: int) -> Non
     assert verdict("algebra", f"{equation}, so n = {root + off}.") == "refuted"
 
 
-@settings(max_examples=200)
 @given(st.text(alphabet="0123xyab+-*/=()[]{}^_., \\n\n" + "so", max_size=60))
 def test_any_text_gets_a_finding(text: str) -> None:
     first = finding("algebra", text, earlier=(text,))

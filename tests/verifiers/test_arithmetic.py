@@ -4,7 +4,7 @@ from collections.abc import Callable
 from fractions import Fraction
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.verifiers.base import MOST_EVIDENCE, Covers, StepVerdict
@@ -254,7 +254,6 @@ def terms(draw: st.DrawFn, depth: int = 3) -> tuple[str, Fraction]:
     return f"({left} {shown} {right})", _OPERATIONS[sign](a, b)
 
 
-@settings(max_examples=200)
 @given(terms(), st.integers(-50, 50).filter(bool), st.sampled_from(["", "So he has ", "Thus, in total, "]))
 def test_expressions_are_worth_what_they_are(term: tuple[str, Fraction], off: int, before: str) -> None:
     text, value = term
@@ -263,7 +262,6 @@ def test_expressions_are_worth_what_they_are(term: tuple[str, Fraction], off: in
     assert verdict("arithmetic", wrong) == "refuted"
 
 
-@settings(max_examples=200)
 @given(st.integers(1, 5000), st.integers(1, 200), st.integers(1, 5))
 def test_roundings_hold_by_the_digits_written(top: int, bottom: int, places: int) -> None:
     exact = Fraction(top, bottom)
@@ -274,7 +272,6 @@ def test_roundings_hold_by_the_digits_written(top: int, bottom: int, places: int
     assert verdict("arithmetic", f"{top} / {bottom} = {float(near + 3 * unit):.{places}f}") == "refuted"
 
 
-@settings(max_examples=300)
 @given(st.text(alphabet="0123456789+-*/=()[]{}<>$%.,:;!?^_|&~x \\n\n" + "abefo≈×÷−½", max_size=60))
 def test_any_text_gets_a_finding(text: str) -> None:
     first = finding("arithmetic", text)

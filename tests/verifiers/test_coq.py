@@ -3,7 +3,6 @@
 import contextlib
 import os
 import random
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -176,21 +175,17 @@ def test_a_step_has_one_finding_in_whatever_order_it_is_asked(coq: Coq) -> None:
 
 @needs_coq
 def test_no_hostile_step_holds_or_is_refuted(coq: Coq) -> None:
-    began = time.monotonic()
     verdicts = {name: coq.verify(step) for name, step in hostile().items()}
     assert {name: found for name, found in verdicts.items() if found.verdict is not StepVerdict.UNKNOWN} == {}
     assert not Path(CANARY).exists()
-    assert time.monotonic() - began < 60
 
 
 @needs_coq
 def test_a_step_without_an_end_is_unknown_and_costs_the_next_one_nothing() -> None:
     coq = Coq(CoqConfig(sentence_seconds=0.5, memory_mib=512))
     for step in LOOPS:
-        began = time.monotonic()
         found = asked(coq, f"```coq\n{step}\n```", "Proof.", problem=PROVABLE)
         assert found.verdict is not StepVerdict.HOLDS or step.startswith("compute"), found
-        assert time.monotonic() - began < 10
         assert asked(coq, "reflexivity.", "Proof.", problem=PROVABLE).verdict is StepVerdict.HOLDS
     coq.close()
 

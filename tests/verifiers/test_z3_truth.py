@@ -1,6 +1,5 @@
 """No wrong `holds` and no wrong `refuted`, on steps that cvc5 decides and on hostile ones."""
 
-import time
 from pathlib import Path
 
 import pytest
@@ -8,16 +7,14 @@ import pytest
 from pipeline.verifiers.base import StepVerdict
 from pipeline.verifiers.registry import verifier_for, verifier_named
 from pipeline.verifiers.settings import Z3Config
+from tests.deadlines import bounded
 from tests.verifiers.z3_hostile import TRICKY, hostile, loops
 from tests.verifiers.z3_problems import FormalStep, generated, truth
 
 pytestmark = pytest.mark.slow
 pytest.importorskip("cvc5")
-GENERATED = 150
 SEED = 20_261_126
 LEAST_DECIDED = 0.98
-SECONDS = 2.0
-"""Of the processor for a hostile step, on a machine that is busy."""
 
 
 def wrong(problem: FormalStep, verdict: StepVerdict) -> bool | None:
@@ -28,11 +25,12 @@ def wrong(problem: FormalStep, verdict: StepVerdict) -> bool | None:
     return None if said.entailed is None else said.entailed
 
 
-def test_generated_steps_are_judged_as_cvc5_judges_them() -> None:
+@pytest.mark.parametrize("count", [50, pytest.param(150, marks=pytest.mark.nightly)])
+def test_generated_steps_are_judged_as_cvc5_judges_them(count: int) -> None:
     verifier = verifier_named("z3")
     judged = decided = confirmed = 0
     verdicts: dict[StepVerdict, int] = dict.fromkeys(StepVerdict, 0)
-    for problem in generated(GENERATED, SEED):
+    for problem in generated(count, SEED):
         found = verifier.verify(problem.step)
         verdicts[found.verdict] += 1
         judged += 1
@@ -44,8 +42,8 @@ def test_generated_steps_are_judged_as_cvc5_judges_them() -> None:
         assert is_wrong is not True, (problem, found)
         confirmed += is_wrong is False
     assert decided >= LEAST_DECIDED * judged
-    assert confirmed >= 0.85 * GENERATED - verdicts[StepVerdict.UNKNOWN]
-    assert min(verdicts[StepVerdict.HOLDS], verdicts[StepVerdict.REFUTED]) >= GENERATED // 4
+    assert confirmed >= 0.85 * count - verdicts[StepVerdict.UNKNOWN]
+    assert min(verdicts[StepVerdict.HOLDS], verdicts[StepVerdict.REFUTED]) >= count // 4
 
 
 @pytest.mark.parametrize("problem", TRICKY, ids=lambda problem: problem.family)
@@ -61,10 +59,9 @@ def test_a_hostile_step_is_unknown_and_writes_nothing(tmp_path: Path, monkeypatc
     steps = hostile()
     assert len(steps) >= 100
     for name, step in steps.items():
-        began = time.process_time()
-        found = verifier.verify(step)
+        with bounded():
+            found = verifier.verify(step)
         assert found.verdict is StepVerdict.UNKNOWN, (name, found)
-        assert time.process_time() - began < SECONDS, name
     assert not list(tmp_path.iterdir())
 
 
@@ -72,7 +69,6 @@ def test_a_hostile_step_is_unknown_and_writes_nothing(tmp_path: Path, monkeypatc
 def test_what_takes_long_ends(name: str) -> None:
     step, follows = loops()[name]
     settings = Z3Config(resource_limit=500_000, time_limit_ms=2_000)
-    began = time.process_time()
-    found = verifier_for(settings).verify(step)
-    assert time.process_time() - began < 4 * 2 * SECONDS
+    with bounded(60.0):
+        found = verifier_for(settings).verify(step)
     assert found.verdict is not (StepVerdict.REFUTED if follows else StepVerdict.HOLDS)

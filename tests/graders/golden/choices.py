@@ -6,17 +6,9 @@ from collections.abc import Iterator
 from tests.graders.golden.rows import Row, row, some
 
 _OPTIONS = [
-    "the red box",
-    "a rectangle",
-    "12",
-    "3x+1",
-    "between 5 and 7",
-    "it doubles",
-    "none of these",
-    "\\frac{1}{2}",
-    "the second train",
-    "36\\pi",
-]
+    "the red box", "a rectangle", "12", "3x+1", "between 5 and 7", "it doubles", "none of these", "\\frac{1}{2}",
+    "the second train", "36\\pi",
+]  # fmt: skip
 
 
 def choices(chance: random.Random) -> Iterator[Row]:

@@ -38,22 +38,9 @@ _LAYOUTS = (
     "{n}~\\text{{{u}}}",
 )
 _THINGS = [
-    "apples",
-    "marbles",
-    "tickets",
-    "coins",
-    "pages",
-    "students",
-    "bottles",
-    "trees",
-    "stamps",
-    "boxes",
-    "eggs",
-    "chairs",
-    "points",
-    "votes",
-    "cards",
-]
+    "apples", "marbles", "tickets", "coins", "pages", "students", "bottles", "trees", "stamps", "boxes", "eggs",
+    "chairs", "points", "votes", "cards",
+]  # fmt: skip
 
 
 def measures(chance: random.Random) -> Iterator[Row]:

@@ -11,27 +11,9 @@ from fractions import Fraction
 from tests.graders.golden.numbers import decimal_text, fraction_tex
 
 _NAMES = [
-    "Ada",
-    "Bo",
-    "Chen",
-    "Dora",
-    "Emil",
-    "Femi",
-    "Goran",
-    "Hana",
-    "Ines",
-    "Jonas",
-    "Kemi",
-    "Lev",
-    "Mira",
-    "Nils",
-    "Olga",
-    "Pavel",
-    "Rosa",
-    "Sven",
-    "Tara",
-    "Uma",
-]
+    "Ada", "Bo", "Chen", "Dora", "Emil", "Femi", "Goran", "Hana", "Ines", "Jonas", "Kemi", "Lev", "Mira", "Nils",
+    "Olga", "Pavel", "Rosa", "Sven", "Tara", "Uma",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

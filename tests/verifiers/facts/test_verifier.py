@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.verifiers.base import MOST_EVIDENCE, UNKNOWN, Covers, StepVerdict, Verifier
@@ -57,24 +57,16 @@ def verifier(tmp_path_factory: pytest.TempPathFactory) -> Verifier:
 
 
 HOLDS = (
-    "The capital of Peru is Lima.",
-    "The capital city of Peru was Lima.",
-    "So, the CAPITAL of  the  USA is Washington D.C.",
-    "Ivory Coast's capital is Yamoussoukro.",
+    "The capital of Peru is Lima.", "The capital city of Peru was Lima.",
+    "So, the CAPITAL of  the  USA is Washington D.C.", "Ivory Coast's capital is Yamoussoukro.",
     "Cote d’Ivoire's capital is Yamoussoukro, and so on.",
-    "The capital of Peru is Lima and the capital of Chile is Santiago.",
-    "The official language of Belgium is French.",
-    "Mount Everest has a height of 8,849 m.",
-    "The height of Mount Everest is 29,032 ft.",
-    "The height of Mount Everest is about 8.85 km.",
-    "The population of Bolivia is 11.8 million.",
-    "The number of days in a leap year is 366.",
-    "The number of days in a leap year is 366 days.",
-    "The author of War and Peace is Leo Tolstoy.",
-    "War and Peace's author is Tolstoy.",
-    "The height of K2 is approximately 8,600 m.",
-    "Peru's flag's number of colours is two.",
-)
+    "The capital of Peru is Lima and the capital of Chile is Santiago.", "The official language of Belgium is French.",
+    "Mount Everest has a height of 8,849 m.", "The height of Mount Everest is 29,032 ft.",
+    "The height of Mount Everest is about 8.85 km.", "The population of Bolivia is 11.8 million.",
+    "The number of days in a leap year is 366.", "The number of days in a leap year is 366 days.",
+    "The author of War and Peace is Leo Tolstoy.", "War and Peace's author is Tolstoy.",
+    "The height of K2 is approximately 8,600 m.", "Peru's flag's number of colours is two.",
+)  # fmt: skip
 REFUTED = (
     ("The capital of Peru is Santiago.", "Peru: capital is Lima, not Santiago (an atlas)"),
     ("Then the capital city of Chile is Lima.", "Chile: capital is Santiago, not Lima"),
@@ -223,7 +215,6 @@ def test_sentences_that_only_look_like_claims_are_never_refuted(made_up: tuple[V
 
 
 @given(st.text(max_size=80), st.text(max_size=40), st.text(max_size=40))
-@settings(max_examples=300, deadline=None)
 def test_any_text_gets_an_answer(one: str, other: str, value: str) -> None:
     for step in (
         one,
