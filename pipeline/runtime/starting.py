@@ -8,7 +8,8 @@ or a setting is to blame (PolicyError), no worker can start and the run ends. An
   cause is common to them and the first error is raised.
 - A failed place stays reserved for a while, so that the next worker gets another one. If no other is free, it is tried again.
 - A worker that died or was late is started again. After `run.attempts` failures in a row the run goes on without it.
-- A worker that gets a place which `places` gives up keeps it idle until the run ends, and another worker takes its slot.
+- A worker that gets a place which `places` gives up keeps it idle until the place is taken back or the run ends, and another
+  worker takes its slot.
 
 This module decides and keeps the warnings. `scheduler` carries it out.
 """
@@ -17,6 +18,7 @@ import asyncio
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import AbstractAsyncContextManager, nullcontext
 from enum import Enum
+from itertools import chain
 
 from pipeline.config.label import RunConfig
 from pipeline.core.errors import ClusterError, EngineDied, PlaceError, StepvalueError
@@ -57,6 +59,7 @@ class WorkerStarts:
         self._failed: list[WorkerSlot] = []
         self._errors: list[StepvalueError] = []
         self._reserved: list[WorkerHandle] = []
+        self._idle: dict[WorkerLocation, list[WorkerHandle]] = {}
         self._waiting_shown = 0
         self.places = WorkerPlaces(config.attempts)
         self.any_started = False
@@ -66,9 +69,10 @@ class WorkerStarts:
         """Start a worker through all phases. Raises PolicyError and EngineDied."""
         place = await slot.handle.location()
         while warning := self.places.give_up(place, self._pool.has_free_device):
-            self._reserved.append(slot.handle)
+            self._idle.setdefault(place, []).append(slot.handle)
             if warning not in self.warnings:
                 self.warn(warning)
+            self._use_again(self._idle.keys() - self.places.given_up)
             slot.handle = self._pool.hire(slot.attempt)
             slot.moved_at = _now()
             place = await slot.handle.location()
@@ -186,13 +190,21 @@ class WorkerStarts:
         """Free the reserved places and those of the ended workers of `slots`, at the end of the run."""
         for slot in (*slots, *self._failed):
             self._reserve(slot, own=True)
-        for handle in self._reserved:
+        for handle in (*self._reserved, *chain.from_iterable(self._idle.values())):
             handle.kill()
         self._reserved.clear()
+        self._idle.clear()
 
     def _turn(self, location: WorkerLocation) -> "AbstractAsyncContextManager[None]":
         """vLLM refuses to start while another engine takes or frees memory of its GPU."""
         return self._turns.setdefault(location, asyncio.Lock()) if location.shared else nullcontext()
+
+    def _use_again(self, places: Iterable[WorkerLocation]) -> None:
+        """Free places that are kept idle."""
+        for place in places:
+            self.warn(f"the run uses {place} again")
+            for handle in self._idle.pop(place):
+                handle.kill()
 
     def _reserve(self, slot: WorkerSlot, *, own: bool = False) -> None:
         """Reserve, until the run ends, the failed places of a slot's earlier workers, and that of its `own`."""

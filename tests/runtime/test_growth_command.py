@@ -28,8 +28,9 @@ def test_the_command_goes_on_after_a_kill_and_refuses_a_changed_row(
     settings.append(f"data.path={write_rows(tmp_path / 'rows.jsonl', OLD)}")
     label_in_process(compose_label(settings))
     write_rows(tmp_path / "rows.jsonl", GROWN)
+    # Before any worker has a unit: what is new to the next start is then what is new to the run.
     on_ray = ["label", *settings, f"cluster.address={ray_cluster.address}"]
-    killed = run_stepvalue(on_ray, environment={**ray_cluster.environment, ARMED: "driver.submitted:kill:2"})
+    killed = run_stepvalue(on_ray, environment={**ray_cluster.environment, ARMED: "driver.submitted:kill:1"})
     assert killed.returncode == -9
     assert LINE in killed.stderr
     again = run_stepvalue(on_ray, environment=ray_cluster.environment)

@@ -116,7 +116,6 @@ def test_a_row_that_repeats_one_and_has_the_id_of_another_is_rejected_once() -> 
         assert (again.used, again.rejected) == (0, 0)
 
 
-@settings(max_examples=12)
 @given(st.data(), st.lists(rows(), max_size=7), st.lists(rows(), max_size=5))
 def test_old_units_stay_and_every_row_is_staged_once(draw: st.DataObject, old: list[Row], new: list[Row]) -> None:
     old = [PLENTY, *old]
@@ -140,7 +139,6 @@ def test_old_units_stay_and_every_row_is_staged_once(draw: st.DataObject, old: l
         assert (again.used, again.rejected, again.shards) == (0, 0, commit.shards)
 
 
-@settings(max_examples=12)
 @given(st.data(), st.lists(rows(), max_size=6), st.lists(rows(), max_size=4))
 def test_exactly_the_used_rows_that_are_gone_have_changed(draw: st.DataObject, old: list[Row], new: list[Row]) -> None:
     old = [PLENTY, *old]
@@ -166,7 +164,7 @@ def test_exactly_the_used_rows_that_are_gone_have_changed(draw: st.DataObject, o
         assert given_input.changed(back) == set()
 
 
-@settings(max_examples=3)
+@settings(max_examples=3)  # two whole runs each
 @given(st.data(), st.lists(rows(), max_size=5), st.lists(rows(), min_size=1, max_size=4))
 def test_labels_of_old_rows_stay_and_every_chain_is_labelled_once(
     draw: st.DataObject, old: list[Row], new: list[Row]

@@ -46,7 +46,7 @@ def test_a_run_reports_how_it_ended_and_what_came_in(tmp_path: Path) -> None:
     assert (start.status.rollouts, start.status.tokens) == (summary.rollouts_now, summary.tokens_now)
     assert start.samples[-1].rollouts == summary.rollouts_now
     assert start.samples[-1].device_seconds == pytest.approx(start.status.device_seconds, abs=1e-3)
-    assert 0 < start.status.device_seconds < 60
+    assert start.status.device_seconds > 0
     assert start.began_at <= start.at <= time.time()
 
 
@@ -141,10 +141,12 @@ def test_nothing_is_written_until_it_is_known_that_something_is_owed(tmp_path: P
 
 
 class Deaf(LocalStorage):
-    """A slow store that accepts no file."""
+    """A store that accepts no file, and says so after `answers` only."""
+
+    answers = threading.Event()
 
     def replace(self, name: str, data: bytes, *, private: bool = False) -> None:
-        time.sleep(0.3)
+        assert self.answers.wait(60)
         raise StoreError("no space")
 
 
@@ -155,10 +157,10 @@ def test_a_place_that_takes_nothing_neither_ends_the_run_nor_holds_it_up(tmp_pat
         patch.object(heartbeat, "LAST_WORD_SECONDS", 0.1),
         heartbeat.heartbeat(Deaf(tmp_path), None, heard.append) as report,
     ):
-        began = time.monotonic()
         for _ in range(100):
             report(OWED)
-        assert time.monotonic() - began < 0.25
     assert heard == [OWED] * 100
-    assert shown(tmp_path) == []
+    assert "heartbeat" in {thread.name for thread in threading.enumerate()}, "it still waits for the store"
+    Deaf.answers.set()
     eventually(lambda: "heartbeat" not in {thread.name for thread in threading.enumerate()})
+    assert shown(tmp_path) == []

@@ -42,7 +42,21 @@ def test_the_warning_names_the_machine_the_gpu_and_the_cause() -> None:
         "the run goes on without this place"
     )
     assert places.give_up(SECOND, bool) is None
+    assert places.has_others(SECOND), "where nothing has been finished, the given-up place may be the better one"
+    places.finished(SECOND)
     assert not places.has_others(SECOND)
+
+
+def test_a_place_where_nothing_is_finished_is_given_up_for_one_that_is_taken_back() -> None:
+    places, suspect = after(*[FIRST] * 3), job()
+    assert places.give_up(FIRST, lambda: True)
+    suspect.failures, suspect.died_at = 3, FIRST
+    for _ in range(3):
+        assert places.give_up(SECOND, bool) is None
+        assert places.died(SECOND, [suspect], DEAD)
+    assert places.give_up(SECOND, bool)
+    assert places.given_up == {SECOND}
+    assert places.give_up(FIRST, bool) is None
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.core.ids import rollout_id
@@ -101,7 +101,6 @@ def played(log: Log, name: str, rollouts: int, seed: int, random: Random) -> Log
     return logged(buffer)
 
 
-@settings(max_examples=30)
 @given(plans, st.data())
 def test_a_log_that_was_cut_anywhere_grows_into_the_one_that_was_not(
     plan: tuple[str, int, int, Random], data: st.DataObject
@@ -117,7 +116,6 @@ def test_a_log_that_was_cut_anywhere_grows_into_the_one_that_was_not(
     assert played(cut, name, rollouts, seed, random) == whole
 
 
-@settings(max_examples=20)
 @given(plans, st.data())
 def test_holes_anywhere_in_a_log_are_filled_and_nothing_is_asked_twice(
     plan: tuple[str, int, int, Random], data: st.DataObject

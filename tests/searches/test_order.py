@@ -3,7 +3,7 @@ log already has."""
 
 from dataclasses import dataclass
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.config.choices import Aggregation
@@ -88,7 +88,6 @@ def test_every_method_is_tried() -> None:
 
 
 @given(searches(), KINDS, st.integers(0, 99), st.integers(0, 2**32), st.floats(0, 1))
-@settings(max_examples=80)
 def test_neither_order_nor_log_change_a_result(
     search: Search, kind: WorldKind, number: int, order: int, share: float
 ) -> None:

@@ -57,7 +57,7 @@ def settings(run_dir: Path, run: RunConfig = QUICK, **own: Any) -> CheckRunConfi
     """`check` by `Obedient` with settings of its own."""
     verifier = ObedientConfig(**{"deadline_seconds": 20.0, **own})
     return CheckRunConfig(
-        run_dir=str(run_dir), verifier=verifier, processes=2, run=run, cluster=ClusterConfig(workers=2)
+        run_dir=str(run_dir), verifier=verifier, processes=1, run=run, cluster=ClusterConfig(workers=2)
     )
 
 

@@ -13,16 +13,16 @@ from pipeline.analysis.audit.run import audit
 from pipeline.analysis.checks import check_lines, check_summary
 from pipeline.config.changes import AuditConfig
 from pipeline.config.label import ClusterConfig
-from pipeline.core.errors import EngineDied, Interrupted, PluginError, RunConflict, StoreError, UsageError
+from pipeline.core.errors import EngineDied, Interrupted, PluginError, RunConflict, UsageError
 from pipeline.core.progress import Status
 from pipeline.core.records import ChainText
 from pipeline.core.schemas import FINDINGS
 from pipeline.runtime.checking.children import StepChecker
 from pipeline.storage.location import storage_at
-from pipeline.storage.stored_findings import check_names, check_storage, finding_frames, stored_check
+from pipeline.storage.stored_findings import check_names, check_storage, stored_check
 from pipeline.verifiers.base import CheckedStep, Fault
 from tests.conftest import write_rows
-from tests.runtime.checking.runs import NAME, QUICK, checked, frame, labelled, orders, rows, settings, stored, sums
+from tests.runtime.checking.runs import NAME, QUICK, checked, frame, labelled, orders, rows, settings, sums
 from tests.runtime.in_process import label_in_process
 
 pytestmark = pytest.mark.slow
@@ -75,8 +75,6 @@ def test_every_step_has_a_finding_in_the_order_of_the_input(run_dir: Path, expec
         counted["holds"],
         counted["unknown"],
     )
-    again = checked(settings(run_dir))[NAME]
-    assert (again.units_done_now, again.now.prefixes, again.totals) == (0, 0, totals)
 
 
 def test_verifiers_keep_their_findings_beside_each_other(run_dir: Path) -> None:
@@ -97,34 +95,6 @@ def test_verifiers_keep_their_findings_beside_each_other(run_dir: Path) -> None:
         check_storage(storage, "../x")
 
 
-def test_other_settings_of_a_verifier_are_refused_and_nothing_changes(run_dir: Path) -> None:
-    checked(settings(run_dir))
-    before = frame(run_dir)
-    said = r"checks/obedient has findings that were made otherwise: move that folder away to check again(.|\n)*deadline_sec"
-    with pytest.raises(RunConflict, match=said):
-        checked(settings(run_dir, deadline_seconds=3.0))
-    assert frame(run_dir).equals(before)
-
-
-def test_an_interrupted_check_goes_on_with_what_is_left(run_dir: Path, expected: pl.DataFrame) -> None:
-    config = replace(settings(run_dir), cluster=ClusterConfig(workers=1), run=replace(QUICK, units_in_flight=1))
-
-    def stop_early(status: Status) -> None:
-        if 0 < status.units_done < status.units:
-            raise Interrupted("enough")
-
-    with pytest.raises(Interrupted):
-        checked(config, stop_early)
-    done = len(list((run_dir / "checks" / NAME / "findings").iterdir()))
-    assert 0 < done < 5
-    with pytest.raises(UsageError, match=r"units? (is|are) unfinished: finish the run with `check`"):
-        stored(run_dir)
-    partial = stored_check(storage_at(str(run_dir)), NAME, partial=True)
-    assert 0 < sum(each.height for each in finding_frames(partial)) < STEPS
-    assert checked(config)[NAME].units_done_now == 5 - done
-    assert frame(run_dir).equals(expected)
-
-
 def test_findings_of_a_slow_unit_are_committed_while_it_is_in_work(tmp_path: Path) -> None:
     """A crash in the middle of a unit loses at most the findings of run.flush_seconds."""
     run_dir = labelled(tmp_path, 12, lambda _: ["slow", "slow", "wrong"])
@@ -142,18 +112,6 @@ def test_findings_of_a_slow_unit_are_committed_while_it_is_in_work(tmp_path: Pat
     assert found.totals.prefixes == 36
     assert 0 < found.now.prefixes < 36
     assert frame(run_dir).select("row", "step_index").rows() == [(row, at) for row in range(12) for at in (1, 2, 3)]
-
-
-def test_chains_of_a_run_that_has_grown_are_checked_alone(tmp_path: Path) -> None:
-    run_dir = labelled(tmp_path, 8)
-    checked(settings(run_dir))
-    before = frame(run_dir)
-    labelled(tmp_path, 11)
-    found = checked(settings(run_dir))[NAME]
-    assert (found.now.chains, found.totals.chains) == (3, 11)
-    assert frame(run_dir)[: before.height].equals(before)
-    assert main(["relabel", f"run_dir={run_dir}", "estimator.rule=threshold", "estimator.threshold=0.4"]) == 0
-    assert checked(settings(run_dir))[NAME].now.chains == 0
 
 
 def test_hostile_steps_are_unknown_and_cost_no_other_step_its_finding(tmp_path: Path) -> None:
@@ -215,18 +173,6 @@ def test_a_chain_that_no_worker_survives_is_written_off_alone(
     assert got.filter(~lost).equals(expected.filter(~lost))
 
 
-@pytest.mark.parametrize("folder", ["findings", "chains"])
-def test_damage_is_found_and_made_again(folder: str, run_dir: Path, expected: pl.DataFrame) -> None:
-    checked(settings(run_dir))
-    victim = sorted((run_dir / "checks" / NAME / folder).iterdir())[0]
-    victim.write_bytes(victim.read_bytes()[:-9])
-    if folder == "findings":
-        with pytest.raises(StoreError):
-            frame(run_dir)
-    assert checked(settings(run_dir))[NAME].damaged == (f"{folder}/{victim.name}",)
-    assert frame(run_dir).equals(expected)
-
-
 def test_rows_without_a_run_are_checked_with_or_without_an_answer(tmp_path: Path) -> None:
     given = rows(7, sums)
     del given[3]["answer"]
@@ -270,21 +216,35 @@ def test_the_summary_compares_with_the_labels_of_the_run(tmp_path: Path) -> None
     assert "bad (" in repr(summary)
 
 
-def test_runs_without_labels_and_other_folders_are_refused(run_dir: Path, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="does not contain a run: give a directory that `label` has written"):
-        checked(settings(tmp_path / "nothing"))
-    assert not (tmp_path / "nothing").exists()
+def test_findings_on_rows_are_proved_in_their_own_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write_rows(tmp_path / "rows.jsonl", rows(6, sums))
+    config = replace(settings(tmp_path / "out"), checks=["arithmetic"])
+    checked(replace(config, data=replace(config.data, path=str(path))))
+    assert main(["audit", f"run_dir={tmp_path}/out/checks/arithmetic"]) == 0
+    capsys.readouterr()
+    for command in ("audit", "status"):
+        assert main([command, f"run_dir={tmp_path}/out"]) == 2
+        assert f"give their folder, run_dir={tmp_path}/out/checks/VERIFIER" in capsys.readouterr().err
+
+
+def test_a_broken_check_is_named_and_does_not_stop_the_others(
+    run_dir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    checked(settings(run_dir))
+    record = run_dir / "checks" / "broken" / "run.json"
+    record.parent.mkdir()
+    record.write_text("{}")
+    assert main(["status", f"run_dir={run_dir}"]) == 0
+    said = capsys.readouterr().out
+    assert "checks    broken: cannot be read: " in said
+    assert f"          {NAME}: finished" in said
+    assert main(["audit", f"run_dir={run_dir}"]) == 1
+
+
+def test_a_run_has_no_further_input(run_dir: Path) -> None:
     config = settings(run_dir)
     with pytest.raises(UsageError, match=r"is a run: leave data\.path out to check its chains"):
         checked(replace(config, data=replace(config.data, path="rows.jsonl")))
-    checked(settings(run_dir))
-    with pytest.raises(UsageError, match="is a run of `check`: give a directory that `label` has written"):
-        checked(settings(run_dir / "checks" / NAME))
-    for record in (run_dir / "commits").glob("unit-*"):
-        record.unlink()
-    with pytest.raises(UsageError, match="units are unfinished: finish the run with `label`"):
-        checked(replace(settings(run_dir), checks=["algebra"]))
-    assert check_names(storage_at(str(run_dir))) == [NAME]
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pytest
 from pipeline.__main__ import compose_label, main
 from pipeline.config.label import ClusterConfig, Columns, DataConfig, RunConfig
 from pipeline.config.score import ScoreConfig
-from pipeline.core.errors import Interrupted, RunConflict, UsageError
+from pipeline.core.errors import RunConflict, UsageError
 from pipeline.core.progress import ChainRun, Status
 from pipeline.core.schemas import CALIBRATED_SCORES, SCORES
 from pipeline.graders.settings import MathConfig
@@ -21,7 +21,6 @@ from pipeline.runtime.scoring.estimate import estimate_scores
 from pipeline.runtime.scoring.files import score_to_file
 from pipeline.runtime.scoring.run import score_run
 from pipeline.runtime.stop import StopSignal
-from pipeline.scorers.base import FAILED
 from pipeline.scorers.calibration import Calibration, MadeFrom, MapKind, PositionMap, encode
 from pipeline.scorers.settings import OracleScorerConfig, OracleScores
 from pipeline.storage.location import storage_at
@@ -86,61 +85,6 @@ def test_a_folder_holds_the_scores_that_a_file_would(input_file: Path, expected:
     assert (found.totals.chains, found.totals.prefixes, found.units, found.now.chains) == (23, 34, 5, 23)
     assert frame(tmp_path / "out").equals(expected)
     assert frame(tmp_path / "out").columns == SCORES.names
-    again = scored(settings(input_file, tmp_path / "out"))
-    assert (again.units_done_now, again.now.chains, again.totals) == (0, 0, found.totals)
-
-
-def test_an_interrupted_run_goes_on_with_what_is_left(input_file: Path, expected: pl.DataFrame, tmp_path: Path) -> None:
-    config = settings(input_file, tmp_path / "out", chains_per_second=200)
-    config = replace(config, cluster=ClusterConfig(workers=1), run=replace(QUICK, units_in_flight=1))
-
-    def stop_early(status: Status) -> None:
-        if 0 < status.units_done < status.units:
-            raise Interrupted("enough")
-
-    with pytest.raises(Interrupted):
-        scored(config, stop_early)
-    done = len(list((tmp_path / "out" / "scores").iterdir()))
-    assert 0 < done < 5
-    with pytest.raises(UsageError, match=r"units? (is|are) unfinished: finish the run with `score`"):
-        score_shards(storage_at(config.out))
-    found = scored(config)
-    assert found.units_done_now == 5 - done
-    assert frame(tmp_path / "out").equals(expected)
-
-
-@pytest.mark.parametrize("fault", [{"fail_after": 7}, {"hang_after": 7}], ids=str)
-def test_an_engine_that_dies_or_hangs_is_replaced(
-    fault: dict[str, int], input_file: Path, expected: pl.DataFrame, tmp_path: Path
-) -> None:
-    run = replace(QUICK, stall_seconds=0.3, attempts=3)
-    scored(settings(input_file, tmp_path / "out", run, **fault))
-    assert frame(tmp_path / "out").equals(expected)
-
-
-def test_a_chain_that_kills_every_engine_is_written_off_alone(
-    input_file: Path, expected: pl.DataFrame, tmp_path: Path
-) -> None:
-    poison = expected["chain_id"][9]
-    found = scored(settings(input_file, tmp_path / "out", poison=poison))
-    assert found.totals.engine_failed == 1
-    got = frame(tmp_path / "out")
-    (lost,) = got.filter(pl.col("fault") == FAILED).iter_rows(named=True)
-    assert (lost["chain_id"], lost["score"], set(lost["step_scores"])) == (poison, None, {None})
-    assert got.filter(pl.col("fault").is_null()).equals(expected.filter(pl.col("chain_id") != poison))
-
-
-def test_more_chains_are_scored_alone(input_file: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    scored(settings(input_file, out))
-    before = frame(out)
-    write_rows(input_file, rows(31))
-    found = scored(settings(input_file, out))
-    assert (found.now.chains, found.totals.chains) == (8, 31)
-    assert frame(out)[:23].equals(before)
-    assert frame(out)["row"].to_list() == list(range(31))
-    score_to_file(settings(input_file, tmp_path / "all.parquet"))
-    assert frame(out).drop("row").equals(pl.read_parquet(tmp_path / "all.parquet").drop("row"))
 
 
 def test_another_input_is_refused_and_nothing_changes(input_file: Path, tmp_path: Path) -> None:
@@ -163,17 +107,6 @@ def test_a_chain_that_is_there_twice_is_scored_once(input_file: Path, tmp_path: 
     assert (found.totals.chains, found.totals.rejected) == (6, 3)
     reasons = pl.read_parquet(tmp_path / "out" / "rejects" / "*.parquet")["reason"].to_list()
     assert sorted(reasons) == ["duplicate", "duplicate", "no_steps"]
-
-
-@pytest.mark.parametrize("folder", ["scores", "chains"])
-def test_damage_is_found_and_made_again(folder: str, input_file: Path, expected: pl.DataFrame, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    scored(settings(input_file, out))
-    victim = sorted((out / folder).iterdir())[0]
-    victim.write_bytes(victim.read_bytes()[:-9])
-    found = scored(settings(input_file, out))
-    assert found.damaged == (f"{folder}/{victim.name}",)
-    assert frame(out).equals(expected)
 
 
 def test_a_run_of_label_is_scored_with_its_own_prefixes_and_as_it_grows(tmp_path: Path) -> None:

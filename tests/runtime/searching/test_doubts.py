@@ -109,14 +109,17 @@ def test_a_gate_above_all_that_a_calibration_gives(tmp_path: Path) -> None:
     ("words", "doubted"),
     [
         (["scorer=oracle"], True),
-        (["scorer.model=somewhere"], True),
-        (["scorer=openai", "scorer.model=org/name", "scorer.openai.urls=[http://127.0.0.1:8000/v1]"], True),
+        (["scorer.model={folder}"], True),
+        (["scorer=openai", "scorer.model={folder}", "scorer.openai.urls=[http://127.0.0.1:8000/v1]"], True),
         (["scorer=generative", "scorer.model=org/name"], True),
         (["scorer=generative", "scorer.model=org/name", "scorer.votes=8"], False),
     ],
 )
-def test_a_reliability_that_the_scorer_does_not_state(words: list[str], doubted: bool) -> None:
-    found = list(doubts(settings(*words, "search.accept=0.9", "search.reliability=0.5")))
+def test_a_reliability_that_the_scorer_does_not_state(words: list[str], doubted: bool, tmp_path: Path) -> None:
+    folder = model(tmp_path / "prm")
+    found = list(
+        doubts(settings(*(word.format(folder=folder) for word in words), "search.accept=0.9", "search.reliability=0.5"))
+    )
     said = [line for line in found if line.startswith("search.reliability=0.5: this scorer states no reliability")]
     assert len(said) == doubted
 

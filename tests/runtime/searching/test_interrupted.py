@@ -31,18 +31,24 @@ from tests.runtime.searching.tables import TABLES, assert_alike, tables
 from tests.searches.runs import search_in, settings, sums
 
 PROBLEMS = 6
-QUICK = ("search.n=4", "run.unit_problems=3", "run.attempts=1", "run.progress_seconds=0.05")
+QUICK = (
+    "search.n=4", "run.unit_problems=3", "run.attempts=1", "run.progress_seconds=0.05",
+    "policy.oracle.depth=4", "scorer.oracle.depth=4",
+)  # fmt: skip
 SLOW = ("policy.oracle.tokens_per_second=20000", "run.flush_seconds=0.01")
 INTERRUPTED = ("best_of_n", "beam", "mcts")
 
 
 @pytest.fixture(scope="module")
-def calm(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, pl.DataFrame]]:
-    """The tables of searches to which nothing happens."""
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Searches to which nothing happens."""
     folder = tmp_path_factory.mktemp("calm")
-    return {
-        method: tables(search_in(folder / method, sums(PROBLEMS), f"search={method}", *QUICK)) for method in INTERRUPTED
-    }
+    return {method: search_in(folder / method, sums(PROBLEMS), f"search={method}", *QUICK) for method in INTERRUPTED}
+
+
+@pytest.fixture(scope="module")
+def calm(undisturbed: dict[str, Path]) -> dict[str, dict[str, pl.DataFrame]]:
+    return {method: tables(run_dir) for method, run_dir in undisturbed.items()}
 
 
 def beam(folder: Path, *more: str) -> SearchRunConfig:
@@ -56,7 +62,7 @@ def assert_sound(run_dir: str) -> None:
 
 
 @pytest.mark.parametrize("method", INTERRUPTED)
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.nightly) for seed in (1, 2))])
 def test_a_search_goes_on_after_its_last_commit(
     method: str, seed: int, calm: dict[str, dict[str, pl.DataFrame]], tmp_path: Path
 ) -> None:
@@ -79,8 +85,15 @@ def test_a_search_goes_on_after_its_last_commit(
     assert_sound(config.run_dir)
 
 
-@pytest.mark.parametrize("victim", ["policy", "scorer"])
-@pytest.mark.parametrize("fault", ["fail_after", "hang_after"])
+@pytest.mark.parametrize(
+    ("victim", "fault"),
+    [
+        ("policy", "hang_after"),
+        ("scorer", "fail_after"),
+        pytest.param("policy", "fail_after", marks=pytest.mark.nightly),
+        pytest.param("scorer", "hang_after", marks=pytest.mark.nightly),
+    ],
+)
 def test_an_engine_that_dies_or_hangs_is_replaced(
     victim: str, fault: str, calm: dict[str, dict[str, pl.DataFrame]], tmp_path: Path
 ) -> None:
@@ -109,7 +122,7 @@ def test_a_problem_that_kills_the_scorer_is_written_off_alone(
     calm: dict[str, dict[str, pl.DataFrame]], tmp_path: Path
 ) -> None:
     """What it was before counts: its samples stay in the log, and are counted."""
-    deep = calm["beam"][STEP_SCORES].filter((pl.col("row") == 1) & (pl.col("step") == 4))["prefix_id"][0]
+    deep = calm["beam"][STEP_SCORES].filter((pl.col("row") == 1) & (pl.col("step") == 2))["prefix_id"][0]
     config = beam(tmp_path, f"scorer.oracle.poison={deep}")
     found = started(config)
     assert found.totals.engine_failed == 1
@@ -203,7 +216,7 @@ class OtherDraws(OracleEngine):
 
 
 @pytest.mark.parametrize("method", ["beam", "mcts"])
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.nightly)])
 def test_drivers_whose_policies_draw_otherwise_agree_on_one_path(method: str, seed: int, tmp_path: Path) -> None:
     """A later start and a second driver draw other texts. What is committed first counts, and what follows from it."""
     config = settings(tmp_path, sums(PROBLEMS), f"search={method}", *QUICK, *SLOW, "run.lock=false")
@@ -238,9 +251,11 @@ def test_what_follows_a_lost_answer_is_left_out(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("folder", ["samples", "stepscores", "candidates", "searches", "chains"])
-def test_damage_is_found_and_made_again(folder: str, calm: dict[str, dict[str, pl.DataFrame]], tmp_path: Path) -> None:
+def test_damage_is_found_and_made_again(
+    folder: str, undisturbed: dict[str, Path], calm: dict[str, dict[str, pl.DataFrame]], tmp_path: Path
+) -> None:
     config = beam(tmp_path)
-    started(config)
+    shutil.copytree(undisturbed["beam"], config.run_dir)
     victim = sorted(Path(config.run_dir, folder).iterdir())[0]
     victim.write_bytes(victim.read_bytes()[:-9])
     found = started(config)
@@ -265,7 +280,7 @@ class Tardy(OracleScoring):
 def test_a_slow_scorer_holds_back_further_problems(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Problems that would only wait for it are not begun."""
     n, problems = 8, 400
-    words = ("search=best_of_n", f"search.n={n}", "run.unit_problems=2", "run.units_in_flight=1000")
+    words = ("search=best_of_n", *QUICK, f"search.n={n}", "run.unit_problems=2", "run.units_in_flight=1000")
     config = settings(tmp_path, sums(problems), *words)
     most = [0]
 

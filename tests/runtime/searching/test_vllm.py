@@ -19,7 +19,7 @@ from tests.scorers.readers import own_prm
 from tests.searches.runs import Row
 from tests.tiny.policy import ASSET, OVERRIDES
 
-pytestmark = [pytest.mark.model, pytest.mark.filterwarnings("ignore")]
+pytestmark = [pytest.mark.nightly, pytest.mark.model, pytest.mark.filterwarnings("ignore")]
 
 ROWS: list[Row] = [
     {"problem": "21+5*2-38", "answer": "14"},

@@ -1,17 +1,16 @@
-"""`audit` proves a run with its judges, and `regrade` reads critiques again: what a forger changes is found."""
+"""`regrade` reads critiques again, and what other commands say of a judge."""
 
 import json
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
-import pyarrow as pa
 import pytest
 
 from pipeline.__main__ import compose_label, main
-from pipeline.analysis.audit.findings import Check, Finding
+from pipeline.analysis.audit.findings import Check
 from pipeline.analysis.audit.run import audit
 from pipeline.config.changes import AuditConfig
 from pipeline.core.errors import RunConflict, UsageError
@@ -19,11 +18,10 @@ from pipeline.core.records import Finish, Reading, ReadingKind
 from pipeline.engines.oracle import OraclePolicyConfig
 from pipeline.judges.oracle import OracleJudge
 from pipeline.judges.settings import JudgeParser, ModelJudgeConfig
-from pipeline.storage.commits import UNIT, commit_name, encode_commit, record_sequences
 from pipeline.storage.location import storage_at
-from pipeline.storage.shards import read_shard, write_shard
-from pipeline.storage.stored_critiques import TABLE, critique_frames, judge_names, judge_storage, stored_judge
+from pipeline.storage.stored_critiques import critique_frames, judge_names, stored_judge
 from tests.conftest import write_rows
+from tests.runtime.chain_tasks import JUDGE
 from tests.runtime.in_process import label_in_process
 from tests.runtime.judging.runs import NAME, QUICK, VOTES, frame, judged, labelled, rows, settings, stored
 
@@ -41,106 +39,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run_dir(made: Path, tmp_path: Path) -> Path:
     shutil.copytree(made, tmp_path / "run")
     return tmp_path / "run"
-
-
-def findings(run_dir: Path) -> Sequence[Finding]:
-    """What an audit finds in the judge; the run itself is sound."""
-    report = audit(AuditConfig(run_dir=str(run_dir)))
-    assert not report.findings
-    (judge,) = report.judges
-    assert judge.sound == (not judge.findings and not judge.owed)
-    assert report.sound == judge.sound
-    return judge.findings
-
-
-def forge(run_dir: Path, change: Callable[[pa.Table], pa.Table], table: str = TABLE) -> None:
-    """Change the first file of a table, and the record that names it, with their checksums."""
-    storage = judge_storage(storage_at(str(run_dir)), NAME)
-    sequence = next(record_sequences(storage, UNIT))
-    whole = sequence.commits[-1]
-    shard = next(shard for shard in whole.shards if shard.table == table)
-    other = write_shard(storage, table, sequence.sequence_id, [change(read_shard(storage, shard))])
-    storage.remove(shard.file)
-    shards = tuple(other if each == shard else each for each in whole.shards)
-    storage.replace(commit_name(whole), encode_commit(replace(whole, shards=shards)))
-
-
-def test_a_sound_judge_is_sound(run_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert findings(run_dir) == []
-    assert main(["audit", f"run_dir={run_dir}"]) == 0
-    said = capsys.readouterr().out
-    assert f"judge      {run_dir}/judges/{NAME}\n" in said
-    assert f"critiques  {CHAINS * VOTES} critiques, each vote exactly once and read as its text says" in said
-    assert said.endswith("sound      the run and its 1 judge are finished and nothing is wrong\n")
-    assert main(["audit", f"run_dir={run_dir}/judges/{NAME}"]) == 0
-    assert capsys.readouterr().out.endswith("sound      the judge is finished and nothing is wrong\n")
-
-
-@pytest.mark.parametrize(
-    ("change", "fault"),
-    [
-        (lambda table: table.slice(1), "vote 0 on chain"),
-        (lambda table: pa.concat_tables([table, table.slice(0, 1)]), "is there twice"),
-        (
-            lambda table: table.set_column(2, table.schema.field("judge"), pa.array(["me"] * table.num_rows)),
-            "is none of",
-        ),
-        (
-            lambda table: table.set_column(
-                table.schema.get_field_index("text"),
-                table.schema.field("text"),
-                pa.array(["\\boxed{-1}"] * table.num_rows),
-            ),
-            "is read otherwise now than in the record",
-        ),
-        (
-            lambda table: table.set_column(
-                table.schema.get_field_index("n_tokens"),
-                table.schema.field("n_tokens"),
-                pa.array([1] * table.num_rows, pa.int32()),
-            ),
-            "its totals are wrong: tokens is",
-        ),
-    ],
-    ids=["lost", "twice", "of another judge", "another text", "other tokens"],
-)
-def test_what_a_forger_changes_is_found(change: Callable[[pa.Table], pa.Table], fault: str, run_dir: Path) -> None:
-    forge(run_dir, change)
-    found = findings(run_dir)
-    assert any(fault in each.fault for each in found), found
-    assert main(["audit", f"run_dir={run_dir}"]) == 1
-
-
-@pytest.mark.parametrize("folder", ["critiques", "chains", "commits"])
-def test_damaged_and_missing_files_are_found(folder: str, run_dir: Path) -> None:
-    victim = sorted((run_dir / "judges" / NAME / folder).iterdir())[-1]
-    kept = victim.read_bytes()
-    victim.write_bytes(kept[:-9])
-    assert findings(run_dir)
-    victim.unlink()
-    report = audit(AuditConfig(run_dir=str(run_dir)))
-    assert not report.sound
-    victim.write_bytes(kept)
-    assert findings(run_dir) == []
-
-
-def test_an_unfinished_judge_is_not_sound(run_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for record in sorted((run_dir / "judges" / NAME / "commits").glob("unit-*"))[:1]:
-        record.unlink()
-    assert main(["audit", f"run_dir={run_dir}"]) == 1
-    assert "1 of 2 units is unfinished: start `judge` with the same settings again" in capsys.readouterr().out
-
-
-def test_pruning_a_run_prunes_its_judges(run_dir: Path) -> None:
-    waste = run_dir / "judges" / NAME / "critiques" / f"critiques-{'a' * 20}-{'b' * 12}.parquet"
-    waste.write_bytes(b"waste")
-    foreign = run_dir / "judges" / NAME / "notes.txt"
-    foreign.write_text("mine")
-    report = audit(AuditConfig(run_dir=str(run_dir), prune=True))
-    assert [judge.pruned for judge in report.judges] == [1]
-    assert not waste.exists()
-    assert foreign.exists()
-    assert report.judges[0].orphans.foreign == ("notes.txt",)
 
 
 def stricter(judge: OracleJudge, turns: Sequence[str], finish: Finish, steps: int) -> Reading:
@@ -164,12 +62,12 @@ def test_regrade_reads_critiques_again_where_the_parser_reads_otherwise(
     assert errors > 0
     with monkeypatch.context() as patched:
         patched.setattr(OracleJudge, "read", stricter)
-        assert {each.check for each in findings(run_dir)} == {Check.CRITIQUES}
-        assert all("`regrade`" in each.remedy for each in findings(run_dir))
+        assert {each.check for each in JUDGE.findings(run_dir)} == {Check.CRITIQUES}
+        assert all("`regrade`" in each.remedy for each in JUDGE.findings(run_dir))
         assert main(["regrade", f"run_dir={run_dir}"]) == 0
         said = capsys.readouterr().out
         assert f"{CHAINS * VOTES} critiques read again, {errors} readings changed" in said
-        assert findings(run_dir) == []
+        assert JUDGE.findings(run_dir) == []
         after = frame(run_dir)
         assert after.drop("reading", "first_error").equals(before.drop("reading", "first_error"))
         assert set(after["reading"]) == {ReadingKind.NO_ERROR.value, ReadingKind.UNPARSEABLE.value}
@@ -182,7 +80,7 @@ def test_regrade_reads_critiques_again_where_the_parser_reads_otherwise(
     # With the parser of before, all of them change back, in the next edition.
     assert main(["regrade", f"run_dir={run_dir}"]) == 0
     assert frame(run_dir).equals(before)
-    assert findings(run_dir) == []
+    assert JUDGE.findings(run_dir) == []
     edition = stored(run_dir).edition
     assert edition is not None
     assert edition.number == 1
@@ -198,7 +96,7 @@ def test_new_chains_make_the_readings_of_the_log_count_again(tmp_path: Path, mon
     labelled(tmp_path, CHAINS + 3)
     judged(settings(run_dir))
     assert stored(run_dir).edition is None
-    assert findings(run_dir) == []
+    assert JUDGE.findings(run_dir) == []
 
 
 def test_a_judge_that_cannot_be_read_again_does_not_stop_the_others(
@@ -218,6 +116,9 @@ def test_a_judge_that_cannot_be_read_again_does_not_stop_the_others(
 
 
 def test_status_of_a_judge(run_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["audit", f"run_dir={run_dir}"]) == 0
+    said = capsys.readouterr().out
+    assert f"critiques  {CHAINS * VOTES} critiques, each vote exactly once and read as its text says" in said
     assert main(["status", f"run_dir={run_dir}/judges/{NAME}"]) == 0
     said = capsys.readouterr().out
     assert "state     finished: all units are finished" in said
@@ -255,9 +156,9 @@ def test_a_judge_with_a_template_of_the_users_own_is_proved_without_the_file(mad
     )
     judged(replace(settings(run_dir), judge=judge, policy=OraclePolicyConfig()))
     file.unlink()
-    assert findings(run_dir) == []
+    assert JUDGE.findings(run_dir) == []
     assert main(["regrade", f"run_dir={run_dir}"]) == 0
-    assert findings(run_dir) == []
+    assert JUDGE.findings(run_dir) == []
     with pytest.raises(UsageError, match="template"):
         judged(replace(settings(run_dir), judge=judge, policy=OraclePolicyConfig()))
     file.write_text("{problem}\n\n{steps}\n\nWhich step is wrong?")

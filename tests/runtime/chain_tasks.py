@@ -1,0 +1,163 @@
+"""The commands that do something with every chain or problem once, each as what their common tests need of it."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from pipeline.analysis.audit.findings import Finding
+from pipeline.analysis.audit.run import AuditReport, audit
+from pipeline.config.changes import AuditConfig
+from pipeline.config.label import ClusterConfig, DataConfig, RunConfig
+from pipeline.core.progress import ChainRun, Status
+from pipeline.runtime.searching.run import search_run
+from pipeline.runtime.stop import StopSignal
+from pipeline.storage.location import storage_at
+from pipeline.storage.stored_critiques import critique_frames, stored_judge
+from pipeline.storage.stored_findings import finding_frames, stored_check
+from pipeline.storage.stored_search import SEARCHES
+from tests.conftest import write_rows
+from tests.runtime.checking import runs as checks
+from tests.runtime.in_process import hired_here
+from tests.runtime.judging import runs as judges
+from tests.runtime.scoring import test_score_run as scores
+from tests.runtime.searching.tables import tables, without_chance
+from tests.searches import runs as searches
+
+QUICK = RunConfig(unit_problems=5, progress_seconds=0.05, attempts=1)
+Watch = Callable[[Status], None]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Task:
+    """A command. It reads `run_dir`, or for a search the rows beside it, and writes to `place(run_dir)`.
+
+    `prepared`: makes the run directory of so many chains in a folder, or adds further ones. `rows`: the rows of its `table`,
+    `keys` tell them apart. `partial`: how many an unfinished one has. `slow`: settings with which it can be interrupted.
+    `other`: settings that are refused later, with this text. `audited`: what an audit of the run says of it.
+    """
+
+    command: str
+    table: str
+    keys: tuple[str, ...]
+    prepared: Callable[[Path, int], Path]
+    place: Callable[[Path], Path]
+    settings: Callable[..., Any]
+    run: Callable[[Any, Watch], ChainRun]
+    rows: Callable[[Path], pl.DataFrame]
+    partial: Callable[[Path], int] | None = None
+    slow: Mapping[str, Any] = field(default_factory=dict)
+    other: Mapping[str, Any]
+    refused: str
+    audited: Callable[[AuditReport], Any] = lambda _: None
+    sound: str = ""
+    """What an audit of its own folder ends with."""
+
+    def start(
+        self, run_dir: Path, run: RunConfig = QUICK, watch: Watch = lambda _: None, *, workers: int = 2, **own: Any
+    ) -> ChainRun:
+        config = replace(self.settings(run_dir, run, **own), cluster=ClusterConfig(workers=workers))
+        return self.run(config, watch)
+
+    def findings(self, run_dir: Path) -> Sequence[Finding]:
+        """What an audit finds in the task's folder; the run itself is sound."""
+        report = audit(AuditConfig(run_dir=str(run_dir)))
+        assert not report.findings
+        (own,) = self.audited(report)
+        assert report.sound == own.sound == (not own.findings and not own.owed)
+        found: Sequence[Finding] = own.findings
+        return found
+
+
+def _to_score(run_dir: Path, run: RunConfig, **own: Any) -> Any:
+    config = scores.settings(Path(), run_dir.parent / "out", run, **own)
+    return replace(config, run_dir=str(run_dir), data=DataConfig(path=""))
+
+
+def _problems(folder: Path, count: int) -> Path:
+    write_rows(folder / "rows.jsonl", searches.sums(count))
+    return folder / "run"
+
+
+def _to_search(run_dir: Path, run: RunConfig, **own: Any) -> Any:
+    given = [json.loads(line) for line in (run_dir.parent / "rows.jsonl").read_text().splitlines()]
+    words = [f"policy.oracle.{name}={value}" for name, value in own.items()]
+    config = searches.settings(run_dir.parent, given, "search=majority", "search.n=2", *words)
+    return replace(config, run=run)
+
+
+def _search(config: Any, watch: Watch) -> ChainRun:
+    stop = StopSignal()
+    try:
+        return search_run(config, hired_here, watch, stop)
+    finally:
+        stop.release()
+
+
+JUDGE = Task(
+    command="judge",
+    table="critiques",
+    keys=("row", "vote"),
+    prepared=judges.labelled,
+    place=lambda run_dir: run_dir / "judges" / judges.NAME,
+    settings=judges.settings,
+    run=judges.judged,
+    rows=judges.frame,
+    partial=lambda run_dir: sum(
+        each.height for each in critique_frames(stored_judge(storage_at(str(run_dir)), judges.NAME, partial=True))
+    ),
+    slow={"tokens_per_second": 20_000},
+    other={"votes": 4},
+    refused=r"has the critiques of judge.name=dry with other settings: choose another judge.name(.|\n)*votes was 3, now 4",
+    audited=lambda report: report.judges,
+    sound="sound      the judge is finished and nothing is wrong\n",
+)
+CHECK = Task(
+    command="check",
+    table="findings",
+    keys=("row", "step_index"),
+    prepared=checks.labelled,
+    place=lambda run_dir: run_dir / "checks" / checks.NAME,
+    settings=checks.settings,
+    run=lambda config, watch: checks.checked(config, watch)[checks.NAME],
+    rows=checks.frame,
+    partial=lambda run_dir: sum(
+        each.height for each in finding_frames(stored_check(storage_at(str(run_dir)), checks.NAME, partial=True))
+    ),
+    other={"deadline_seconds": 3.0},
+    refused=r"checks/obedient has findings that were made otherwise: move that folder away to check again(.|\n)*deadline_sec",
+    audited=lambda report: report.checks,
+    sound="sound      all chains are checked and nothing is wrong\n",
+)
+SCORE = Task(
+    command="score",
+    table="scores",
+    keys=("row",),
+    prepared=judges.labelled,
+    place=lambda run_dir: run_dir.parent / "out",
+    settings=_to_score,
+    run=scores.scored,
+    rows=lambda run_dir: scores.frame(run_dir.parent / "out"),
+    slow={"chains_per_second": 200},
+    other={"shift": 1.0},
+    refused=r"use another out, or (.|\n)*scorer.oracle.shift was 0.0, now 1.0",
+)
+SEARCH = Task(
+    command="search",
+    table="searches",
+    keys=("row",),
+    prepared=_problems,
+    place=lambda run_dir: run_dir,
+    settings=_to_search,
+    run=_search,
+    rows=lambda run_dir: without_chance(tables(run_dir))[SEARCHES],
+    slow={"tokens_per_second": 10_000},
+    other={"seed": 3},
+    refused=r"policy\.oracle\.seed was 0, now 3",
+)
+TASKS = (JUDGE, CHECK, SCORE, SEARCH)
+ON_RUNS = (JUDGE, CHECK)
+"""Those whose folders are in the run directory, which an audit proves with the run."""

@@ -1,0 +1,297 @@
+"""What `judge`, `check`, `score` and `search` have in common: every chain once, whatever happens in between, and a later start
+does what is new. An audit proves the folders that are in a run."""
+
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from pipeline.__main__ import main
+from pipeline.analysis.audit.run import audit
+from pipeline.config.changes import AuditConfig
+from pipeline.core.errors import Interrupted, RunConflict, StoreError, UsageError
+from pipeline.core.progress import Status
+from pipeline.storage.commits import UNIT, commit_name, encode_commit, record_sequences
+from pipeline.storage.location import storage_at
+from pipeline.storage.shards import read_shard, write_shard
+from pipeline.storage.stored_findings import finding_totals
+from tests.runtime.chain_tasks import CHECK, JUDGE, ON_RUNS, QUICK, SCORE, TASKS, Task
+
+pytestmark = pytest.mark.slow
+
+CHAINS = 23
+UNITS = 5
+
+
+@pytest.fixture(scope="module", params=TASKS, ids=lambda task: task.command)
+def task(request: pytest.FixtureRequest) -> Task:
+    found: Task = request.param
+    return found
+
+
+@pytest.fixture(scope="module")
+def given(task: Task, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return task.prepared(tmp_path_factory.mktemp("given"), CHAINS)
+
+
+@pytest.fixture(scope="module")
+def calm(task: Task, given: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run to which nothing happened."""
+    run_dir = copied(given, tmp_path_factory.mktemp("calm"))
+    task.start(run_dir)
+    return run_dir
+
+
+@pytest.fixture(scope="module")
+def expected(task: Task, calm: Path) -> pl.DataFrame:
+    return task.rows(calm)
+
+
+@pytest.fixture
+def run_dir(given: Path, tmp_path: Path) -> Path:
+    """With everything yet to do."""
+    return copied(given, tmp_path)
+
+
+@pytest.fixture
+def finished(calm: Path, tmp_path: Path) -> Path:
+    return copied(calm, tmp_path)
+
+
+def copied(run_dir: Path, folder: Path) -> Path:
+    shutil.copytree(run_dir.parent, folder, dirs_exist_ok=True)
+    return folder / run_dir.name
+
+
+def only(*tasks: Task) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("task", tasks, ids=lambda task: task.command, indirect=True)
+
+
+def test_every_chain_is_done_once_and_a_later_start_does_nothing(
+    task: Task, run_dir: Path, expected: pl.DataFrame
+) -> None:
+    found = task.start(run_dir)
+    assert (found.totals.chains, found.now.chains, found.units, found.units_done_now) == (CHAINS, CHAINS, UNITS, UNITS)
+    got = task.rows(run_dir)
+    assert got.equals(expected)
+    assert set(got["row"]) == set(range(CHAINS))
+    assert not got.select(task.keys).is_duplicated().any()
+    assert got.equals(got.sort(task.keys))
+    again = task.start(run_dir)
+    assert (again.units_done_now, again.now.chains, again.now.rollouts, again.totals) == (0, 0, 0, found.totals)
+
+
+def test_an_interrupted_run_goes_on_with_what_is_left(task: Task, run_dir: Path, expected: pl.DataFrame) -> None:
+    run = replace(QUICK, units_in_flight=1, progress_seconds=0.001)
+
+    def stop_early(status: Status) -> None:
+        if 0 < status.units_done < status.units:
+            raise Interrupted("enough")
+
+    with pytest.raises(Interrupted):
+        task.start(run_dir, run, stop_early, workers=1, **task.slow)
+    done = len(list((task.place(run_dir) / task.table).iterdir()))
+    assert 0 < done < UNITS
+    with pytest.raises(UsageError, match=rf"units? (is|are) unfinished: finish the run with `{task.command}`"):
+        task.rows(run_dir)
+    assert task.partial is None or 0 < task.partial(run_dir) < expected.height
+    assert task.start(run_dir, run, workers=1, **task.slow).units_done_now == UNITS - done
+    assert task.rows(run_dir).equals(expected)
+
+
+def test_other_settings_are_refused_by_name_and_nothing_changes(
+    task: Task, finished: Path, expected: pl.DataFrame
+) -> None:
+    with pytest.raises(RunConflict, match=task.refused):
+        task.start(finished, **task.other)
+    assert task.rows(finished).equals(expected)
+
+
+def test_chains_that_are_new_are_done_alone(task: Task, finished: Path, expected: pl.DataFrame) -> None:
+    task.prepared(finished.parent, CHAINS + 3)
+    found = task.start(finished)
+    assert (found.now.chains, found.totals.chains) == (3, CHAINS + 3)
+    assert task.rows(finished)[: expected.height].equals(expected)
+    assert task.start(finished).now.chains == 0
+
+
+@pytest.mark.parametrize("folder", ["table", "chains"])
+def test_damage_is_found_and_made_again(folder: str, task: Task, finished: Path, expected: pl.DataFrame) -> None:
+    name = task.table if folder == "table" else folder
+    victim = sorted((task.place(finished) / name).iterdir())[0]
+    victim.write_bytes(victim.read_bytes()[:-9])
+    if folder == "table":
+        with pytest.raises((StoreError, pl.exceptions.PolarsError)):
+            task.rows(finished)
+    assert task.start(finished).damaged == (f"{name}/{victim.name}",)
+    assert task.rows(finished).equals(expected)
+
+
+@pytest.mark.parametrize("fault", ["fail_after", "hang_after"])
+@only(JUDGE, SCORE)
+def test_an_engine_that_dies_or_hangs_is_replaced(
+    fault: str, task: Task, run_dir: Path, expected: pl.DataFrame
+) -> None:
+    task.start(run_dir, replace(QUICK, stall_seconds=0.3, attempts=3), **{fault: 7})
+    assert task.rows(run_dir).equals(expected)
+
+
+@only(JUDGE, SCORE)
+def test_a_chain_that_kills_every_engine_is_written_off_alone(
+    task: Task, run_dir: Path, expected: pl.DataFrame
+) -> None:
+    poison = expected.filter(pl.col("row") == 9)["chain_id"][0]
+    found = task.start(run_dir, poison=poison)
+    got, lost = task.rows(run_dir), pl.col("chain_id") == poison
+    assert got.select(task.keys).equals(expected.select(task.keys))
+    assert got.filter(~lost).equals(expected.filter(~lost))
+    said, failed = ("reading", "failed") if task is JUDGE else ("fault", "failed")
+    assert found.totals.engine_failed == got.filter(pl.col(said) == failed).height == got.filter(lost).height
+
+
+@only(*ON_RUNS)
+def test_runs_without_labels_and_other_folders_are_refused(task: Task, finished: Path, tmp_path: Path) -> None:
+    nothing = tmp_path / "nothing"
+    with pytest.raises(UsageError, match="does not contain a run: give a directory that `label` has written"):
+        task.start(nothing)
+    assert not nothing.exists()
+    own = task.place(finished)
+    with pytest.raises(UsageError, match=rf"is a run of `{task.command}`: give a directory that `label` has written"):
+        task.start(own)
+    shutil.rmtree(own.parent)
+    for record in (finished / "commits").glob("unit-*"):
+        record.unlink()
+    with pytest.raises(UsageError, match="units are unfinished: finish the run with `label`"):
+        task.start(finished)
+    assert not own.exists()
+
+
+@only(*ON_RUNS)
+def test_new_labels_of_the_same_chains_change_nothing(task: Task, finished: Path, expected: pl.DataFrame) -> None:
+    assert main(["relabel", f"run_dir={finished}", "estimator.rule=threshold", "estimator.threshold=0.4"]) == 0
+    assert task.start(finished).now.chains == 0
+    assert task.rows(finished).equals(expected)
+
+
+@only(*ON_RUNS)
+def test_an_audit_proves_a_run_with_what_is_in_it(task: Task, calm: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert task.findings(calm) == []
+    assert main(["audit", f"run_dir={calm}"]) == 0
+    said = capsys.readouterr().out
+    assert f"{task.command:<11}{task.place(calm)}\n" in said
+    assert said.endswith(f"sound      the run and its 1 {task.command} are finished and nothing is wrong\n")
+    assert main(["audit", f"run_dir={task.place(calm)}"]) == 0
+    assert capsys.readouterr().out.endswith(task.sound)
+
+
+@pytest.mark.parametrize("folder", ["table", "chains", "commits"])
+@only(*ON_RUNS)
+def test_an_audit_finds_damaged_and_missing_files(folder: str, task: Task, finished: Path) -> None:
+    victim = sorted((task.place(finished) / (task.table if folder == "table" else folder)).iterdir())[-1]
+    kept = victim.read_bytes()
+    victim.write_bytes(kept[:-9])
+    assert task.findings(finished)
+    victim.unlink()
+    assert not audit(AuditConfig(run_dir=str(finished))).sound
+    victim.write_bytes(kept)
+    assert task.findings(finished) == []
+
+
+@only(*ON_RUNS)
+def test_what_is_unfinished_is_not_sound(task: Task, finished: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    next((task.place(finished) / "commits").glob("unit-*")).unlink()
+    assert main(["audit", f"run_dir={finished}"]) == 1
+    said = capsys.readouterr().out
+    assert f"1 of {UNITS} units is unfinished: start `{task.command}` with the same settings again" in said
+
+
+@only(*ON_RUNS)
+def test_pruning_a_run_prunes_what_is_in_it(task: Task, finished: Path) -> None:
+    waste = task.place(finished) / task.table / f"{task.table}-{'a' * 20}-{'b' * 12}.parquet"
+    waste.write_bytes(b"waste")
+    foreign = task.place(finished) / "notes.txt"
+    foreign.write_text("mine")
+    (own,) = task.audited(audit(AuditConfig(run_dir=str(finished), prune=True)))
+    assert (own.pruned, own.orphans.foreign) == (1, ("notes.txt",))
+    assert not waste.exists()
+    assert foreign.exists()
+
+
+Change = Callable[[pa.Table], pa.Table]
+
+
+def forge(task: Task, run_dir: Path, change: Change, *, recount: bool) -> None:
+    """Change the first file of the table, and the record that names it, with their checksums and, with `recount`, counts."""
+    storage = storage_at(str(task.place(run_dir)))
+    whole = next(record_sequences(storage, UNIT)).commits[-1]
+    (old,) = (shard for shard in whole.shards if shard.table == task.table)
+    table = change(read_shard(storage, old))
+    new = write_shard(storage, task.table, whole.sequence_id, [table])
+    forged = replace(whole, shards=tuple(new if shard == old else shard for shard in whole.shards))
+    storage.remove(old.file)
+    storage.replace(
+        commit_name(whole), encode_commit(replace(forged, totals=finding_totals(table)) if recount else forged)
+    )
+
+
+def with_value(name: str, value: object, where: str = "") -> Change:
+    """A change of one value, in the first row or the first with the verdict `where`."""
+
+    def change(table: pa.Table) -> pa.Table:
+        values = table[name].to_pylist()
+        values[table["verdict"].to_pylist().index(where) if where else 0] = value
+        at = table.schema.get_field_index(name)
+        return table.set_column(at, table.schema.field(at), pa.array(values, table.schema.field(at).type))
+
+    return change
+
+
+def less(table: pa.Table) -> pa.Table:
+    return table.slice(1)
+
+
+def twice(table: pa.Table) -> pa.Table:
+    return pa.concat_tables([table, table.slice(0, 1)])
+
+
+FORGERIES: dict[Task, dict[str, tuple[Change, str]]] = {
+    JUDGE: {
+        "a vote is left out": (less, "vote 0 on chain"),
+        "a vote is there twice": (twice, "is there twice"),
+        "another judge": (with_value("judge", "me"), "is none of"),
+        "another text": (with_value("text", "\\boxed{-1}"), "is read otherwise now than in the record"),
+        "other tokens": (with_value("n_tokens", 10_000), "its totals are wrong: tokens is"),
+    },
+    CHECK: {
+        "a finding is left out": (less, "is missing"),
+        "a finding is there twice": (twice, "is there twice"),
+        "another chain": (with_value("chain_id", "e" * 20), "is none of the unit's"),
+        "another verifier": (with_value("verifier", "other"), "is none of the unit's"),
+        "a step that is not there": (with_value("step_index", 99), "is none of the unit's"),
+        "a verdict without evidence": (with_value("evidence", "", "refuted"), "is impossible: refuted"),
+        "a verdict with a fault": (
+            with_value("fault", "deadline", "holds"),
+            "is impossible: holds, whole, fault deadline",
+        ),
+        "a fault that there is none of": (with_value("fault", "boredom"), "is impossible"),
+        "a verdict that there is none of": (with_value("verdict", "perhaps"), "is impossible: perhaps"),
+        "other totals": (with_value("verdict", "unknown", "refuted"), "incorrect is"),
+    },
+}
+EACH = [
+    pytest.param(task, change, said, id=f"{task.command}: {name}")
+    for task, forgeries in FORGERIES.items()
+    for name, (change, said) in forgeries.items()
+]
+
+
+@pytest.mark.parametrize(("task", "change", "said"), EACH, indirect=["task"])
+def test_what_a_forger_changes_is_found(task: Task, change: Change, said: str, finished: Path) -> None:
+    forge(task, finished, change, recount=task is CHECK and said != "incorrect is")
+    found = task.findings(finished)
+    assert any(said in each.fault for each in found), found
+    assert main(["audit", f"run_dir={finished}"]) == 1
