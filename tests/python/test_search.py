@@ -19,7 +19,7 @@ from pipeline.core.errors import InputError, RunConflict, UsageError
 from pipeline.core.schemas import SCHEMAS
 from pipeline.searches.base import WHOLE, Found, Search, Steps, Task, path_of, sample, together
 from tests.conftest import write_rows
-from tests.runtime.without_ray import search_without_ray
+from tests.runtime.without_ray import python_without_ray
 
 pytestmark = pytest.mark.slow
 
@@ -37,14 +37,14 @@ TIMES = ("seconds", "took")
 
 @pytest.fixture(autouse=True)
 def here() -> Iterator[None]:
-    with search_without_ray():
+    with python_without_ray():
         yield
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> SearchRun:
     run_dir = tmp_path_factory.mktemp("python") / "run"
-    with search_without_ray():
+    with python_without_ray():
         return search([*ROWS, {"id": "bad", "problem": " "}], search=BEAM, run_dir=run_dir, **TREE)
 
 
