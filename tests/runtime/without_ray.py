@@ -1,6 +1,7 @@
 """Commands with workers in the driver's event loop, as `in_process` has them, for tests of what is around Ray."""
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from importlib import import_module
 from multiprocessing.connection import Connection
@@ -59,7 +60,9 @@ class _Sender:
 
 
 def _done_here(task: Task, watch: Callable[[Status], None]) -> Summary | ChainRun:
-    return child._outcome(task, cast("Connection[Any, Any]", _Sender(watch))).result()
+    sender = cast("Connection[Any, Any]", _Sender(watch))
+    with ThreadPoolExecutor(1) as thread:  # an event loop may run in this one
+        return thread.submit(child._outcome, task, sender).result().result()
 
 
 @contextmanager
