@@ -1,64 +1,43 @@
-"""The built wheel works outside the checkout: settings and sample travel with it."""
+"""What is installed from wheels works with Ray: it labels the sample, and a plug-in serves each kind of run."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT
+from tests.conftest import write_rows
+from tests.lint_wheel import installed, stepvalue
 
-TOOLS = Path(sys.executable).parent
+pytestmark = [pytest.mark.nightly, pytest.mark.ray]
 
 
-@pytest.mark.ray
-def test_the_installed_command_labels_the_sample(tmp_path: Path) -> None:
-    uv = str(TOOLS / "uv")
-    build = [
-        uv,
-        "build",
-        "--wheel",
-        "--no-build-isolation",
-        "--offline",
-        "--python",
-        sys.executable,
-        "--out-dir",
-        str(tmp_path),
-    ]
-    subprocess.run([*build, "--quiet"], cwd=ROOT, check=True, timeout=120)
-    (wheel,) = tmp_path.glob("*.whl")
-    site = tmp_path / "site"
-    install = [
-        uv,
-        "pip",
-        "install",
-        "--no-deps",
-        "--offline",
-        "--python",
-        sys.executable,
-        "--target",
-        str(site),
-        str(wheel),
-    ]
-    subprocess.run([*install, "--quiet"], check=True, timeout=120)
-    environment = {**os.environ, "PYTHONPATH": str(site)}
-    where = [sys.executable, "-c", "import pipeline; print(pipeline.__file__)"]
-    found = subprocess.run(where, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
-    assert Path(found.stdout.strip()).is_relative_to(site)
-    done = subprocess.run(
-        [str(site / "bin" / "stepvalue"), "label", "data=sample", "policy=oracle"],
-        cwd=tmp_path,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=200,
-        check=False,
-    )
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return installed(tmp_path_factory.mktemp("wheel"))
+
+
+def test_the_installed_command_labels_the_sample(site: Path, tmp_path: Path) -> None:
+    done = stepvalue(site, tmp_path, "label", "data=sample", "policy=oracle")
     assert done.returncode == 0, done.stderr
     assert "82 read = 82 used + 0 rejected" in done.stdout
     assert list((tmp_path / "runs").glob("*/labels/*.parquet"))
     (page,) = (tmp_path / "runs").glob("*/report.html")
     assert done.stdout.endswith(f"\nreport    {page.as_uri()}\n")
     assert b"82 used + 0 rejected" in page.read_bytes()
+
+
+def test_a_plug_in_works_in_the_workers_and_in_children(site: Path, tmp_path: Path) -> None:
+    rows: list[dict[str, object]] = [
+        {"problem": f"Is {number} even?", "answer": "yes", "steps": ["Let me see.", f"{number} is even.", "Yes."]}
+        for number in (2, 4)
+    ]
+    write_rows(tmp_path / "rows.jsonl", rows)
+    plug_ins = ["policy=echo", "estimator=halves", "grader=yes_no"]
+    for words in (
+        ["label", *plug_ins, "data.path=rows.jsonl", "run_dir=run"],
+        ["audit", "run_dir=run"],
+        ["check", "run_dir=run", "checks=[evens]"],
+        ["judge", "run_dir=run", "judge=numerals", "judge.name=mine"],
+        ["search", "search=greedy", *plug_ins[::2], "scorer=brevity", "data.path=rows.jsonl", "run_dir=searched"],
+    ):
+        done = stepvalue(site, tmp_path, *words)
+        assert done.returncode == 0, (words, done.stderr)

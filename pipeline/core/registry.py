@@ -3,7 +3,7 @@
 A distribution offers a plug-in as an entry point, without any change in this package:
 
     [project.entry-points."stepvalue.estimators"]
-    thompson = "my_package.thompson:Thompson"
+    halves = "my_package.halves:Halves"
 
 Only built-in names and entry points are resolved, so a configuration cannot name arbitrary code. An error about a plug-in is
 one line that names the distribution and the entry point. An implementation is loaded when it is first used.

@@ -32,8 +32,8 @@ from tests.bench.gpu_table import JSON, TEXT, Result, State, table, write
 from tests.bench.gpu_work import ARCHITECTURES, ON_CPU, ON_GPU, Job, job
 from tests.bench.raw import on_cpu, raw_engine
 from tests.conftest import ROOT
-from tests.test_docker import DOCKER
-from tests.test_pins import GPU_LOCK, pins
+from tests.lint_docker import DOCKER
+from tests.lint_pins import GPU_LOCK, pins
 
 MINUTES = 40
 KILLED = Killed(

@@ -1,10 +1,9 @@
-"""Repeats the checker's tests in processes where every evaluation of text raises an error. See `mines/sitecustomize.py`."""
+"""The checker at work in processes where every evaluation of text raises an error. See `mines/sitecustomize.py`."""
 
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,8 +17,6 @@ HERE = Path(__file__).parent
 MINES = HERE / "mines" / "sitecustomize.py"
 # Tests that grade model output. Tests of the checker of programs do not belong here, because it runs programs on purpose.
 SUITE = ("test_compare.py", "test_extract.py", "test_golden.py", "test_hostile.py", "test_limits.py", "test_pool.py")
-# The same for `make test`: cases of every kind that need a child, and what is read from whole outputs.
-SOME = ("test_extract.py", "test_golden.py", "test_pool.py::test_cases", "test_pool.py::test_whole_outputs")
 # Tests of how the checker's processes start, end and are lost. Other tests in this list grade the same texts.
 ABOUT_PROCESSES = (
     "test_hostile.py::test_a_flood_outlives_its_processes",
@@ -35,6 +32,18 @@ ABOUT_PROCESSES = (
     "test_pool.py::test_nothing_symbolic_is_loaded_into_the_caller",
 )
 SECONDS = 280
+# Every kind of case, and the children that some of them need.
+CASES = f"""
+import json, pathlib
+from pipeline.graders.registry import checker_for
+from tests.settings import grader_settings
+cases = [json.loads(line) for line in pathlib.Path({str(HERE / "cases.jsonl")!r}).read_text().splitlines()]
+with checker_for(grader_settings()) as checker:
+    for case in cases:
+        grade = checker.grade if case["extracts"] else checker.grade_answer
+        verdict = grade((case["gold"],), case["prediction"]).verdict
+        assert verdict == case["verdict"], (case, verdict)
+"""
 
 HARMLESS = (
     "sympy.factor(x**2 - 1)",
@@ -121,20 +130,10 @@ def test_the_mines_work(minefield: Minefield) -> None:
     assert len(minefield.explosions().splitlines()) == len(EXPLOSIVE)
 
 
-@pytest.mark.parametrize(
-    ("tests", "not_asked"),
-    [
-        pytest.param(SOME, (), id="some"),
-        pytest.param(SUITE, ABOUT_PROCESSES, id="all", marks=pytest.mark.nightly),
-    ],
-)
-def test_no_text_is_evaluated_anywhere_in_the_checkers_tests(
-    tests: Sequence[str], not_asked: Sequence[str], minefield: Minefield
-) -> None:
-    suite = [str(HERE / name) for name in tests]
-    left_out = [f"--deselect={HERE.relative_to(ROOT) / name}" for name in not_asked]
+def graded(minefield: Minefield, *words: str) -> str:
+    """What a program says that grades texts, none of which is evaluated."""
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *suite, *left_out],
+        [sys.executable, *words],
         cwd=ROOT,
         env=minefield.environment(),
         capture_output=True,
@@ -143,8 +142,18 @@ def test_no_text_is_evaluated_anywhere_in_the_checkers_tests(
         check=False,
     )
     assert minefield.explosions() == ""
-    assert done.returncode == 0, done.stdout[-4000:]
-    assert not not_asked or f"{len(not_asked)} deselected" in done.stdout
-    processes = minefield.armed().splitlines()
-    assert any("-m pytest" in command for command in processes)
-    assert any("-m pipeline.graders." in command for command in processes)
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+    assert any("-m pipeline.graders." in command for command in minefield.armed().splitlines())
+    return done.stdout
+
+
+def test_no_text_of_a_case_is_evaluated(minefield: Minefield) -> None:
+    graded(minefield, "-c", CASES)
+
+
+@pytest.mark.nightly
+def test_no_text_is_evaluated_anywhere_in_the_checkers_tests(minefield: Minefield) -> None:
+    left_out = [f"--deselect={HERE.relative_to(ROOT) / name}" for name in ABOUT_PROCESSES]
+    said = graded(minefield, "-m", "pytest", "-p", "no:cacheprovider", *(str(HERE / name) for name in SUITE), *left_out)
+    assert f"{len(ABOUT_PROCESSES)} deselected" in said
+    assert any("-m pytest" in command for command in minefield.armed().splitlines())

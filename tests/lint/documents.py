@@ -222,8 +222,7 @@ def known() -> Known:
             choices.setdefault(group, set()).update(options)
         if command.chooses is not None:
             choices[command.chooses[0]] = {*command.chooses[1].names()}
-    examples = _EXAMPLES.findall((ROOT / "CONTRIBUTING.md").read_text("utf-8"))
-    examples += _EXAMPLES.findall((ROOT / "tests" / "plugin" / "pyproject.toml").read_text("utf-8"))
+    examples = _EXAMPLES.findall((ROOT / "tests" / "plugin" / "pyproject.toml").read_text("utf-8"))
     for section, (base, registry) in REGISTRIES.items():
         choices[section].update({*registry.names(), *examples})
         choices[f"{section}.{base.CHOSEN_BY}"] = {*registry.names(), *examples}

@@ -113,7 +113,7 @@ def test_make_targets_are_looked_up(text: str, faults: int) -> None:
         ("`sampling.rollouts`, `policy.openai`, `data.columns.problem=question`, `estimator=pooled`, `format=trl`", 0),
         ("`run_dir=s3://bucket`, `json=true`, `rollouts=8`, `decontaminate.paths=[x]`, `preference.span=rest`", 0),
         ("`run.json`, `plan.json`, `vllm.arguments`, `x.sum()`, `a == b`, `KEY=value`, `key=value`", 0),
-        ("`estimator=thompson` is a plug-in, `policy=NAME` any", 0),
+        ("`estimator=halves` is a plug-in, `policy=NAME` any", 0),
         ("```\nsampling.rolouts\n```", 0),
         ("| [`plan.run`](plan/run.py) | [`run.more`](run/more/) |", 0),
         ("[`run.more`](README.md)", 1),

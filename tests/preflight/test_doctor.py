@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import cache
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ import pytest
 
 from pipeline.__main__ import compose_label, main
 from pipeline.engines import hub
+from pipeline.engines.hugging_face import load_tokenizer
 from pipeline.engines.registry import policy_for
 from pipeline.preflight.findings import Finding, Level
 from pipeline.preflight.machine import Gpu, Machine, look
@@ -63,6 +65,7 @@ print(machine.has_models, nodes.free_gpus)
 """
 
 
+@pytest.mark.nightly
 @pytest.mark.ray
 def test_every_node_of_a_cluster_is_looked_at(tmp_path: Path) -> None:
     done = subprocess.run(
@@ -87,6 +90,13 @@ def test_a_run_that_begins_prints_what_is_wrong_with_its_nodes(tmp_path: Path) -
     assert list(node_warnings(config, this_machine)) == []
 
 
+@pytest.fixture(autouse=True)
+def tokenizers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tokenizer is loaded once for all tests."""
+    monkeypatch.setattr("pipeline.engines.vllm.policies.load_tokenizer", loaded_once)
+
+
+loaded_once = cache(load_tokenizer)
 H100 = Gpu(name="NVIDIA H100 80GB HBM3", memory=80 * 10**9, free=78 * 10**9)
 
 
@@ -253,6 +263,16 @@ def nobody() -> Iterator[str]:
         yield f"http://127.0.0.1:{free.getsockname()[1]}"
 
 
+def test_a_hub_that_does_not_answer_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hub, "_unreachable", lambda: "ConnectError")
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
+    found = doctor("policy=hf", "policy.model=no/such-model", nodes=[node(H100)])
+    assert (found["Hub"].level, "cannot be reached (ConnectError)" in found["Hub"].text) == (Level.WARNING, True)
+    assert found["policy"].level is Level.FAILED
+    assert "the tokenizer no/such-model cannot be loaded" in found["policy"].text
+
+
+@pytest.mark.nightly
 def test_a_hub_that_does_not_answer_is_asked_once(tmp_path: Path, nobody: str) -> None:
     done = with_hub(nobody, tmp_path)
     assert done.returncode == 1

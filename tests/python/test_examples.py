@@ -18,22 +18,21 @@ from pipeline.core.records import Verdict
 from pipeline.examples import scorer
 from pipeline.examples.grader import YesNo, YesNoConfig
 from tests.conftest import ROOT
-from tests.runtime.without_ray import python_without_ray, search_without_ray
 
 EXAMPLES = ROOT / "pipeline" / "examples"
 NOTEBOOK = json.loads((EXAMPLES / "first_run.ipynb").read_text("utf-8"))
 CELLS = ["".join(cell["source"]) for cell in NOTEBOOK["cells"] if cell["cell_type"] == "code"]
 SCRIPTS = {
     "estimator": "halves", "policy": "echo", "grader": "yes_no", "export_format": "exported", "scorer": "scored",
-    "search": "searched", "picker": "grown",
+    "search": "searched", "picker": "grown", "judge": "judged", "verifier": "verified", "witness": "witnessed",
 }  # fmt: skip
 """Script -> its run directory."""
 REAL, QUICK = 'POLICY = "embedded"', 'POLICY = "oracle"'
 
 
 @pytest.mark.slow
-@pytest.mark.ray
-def test_the_notebook_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("ray", [False, pytest.param(True, marks=[pytest.mark.ray, pytest.mark.nightly])])
+def test_the_notebook_runs(ray: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the oracle in place of the small model, whose labels other tests look at."""
     monkeypatch.chdir(tmp_path)
     assert sum(REAL in cell for cell in CELLS) == 1
@@ -61,8 +60,7 @@ def test_the_notebook_holds_no_output() -> None:
 def test_what_a_script_does(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In this process; `test_a_script_runs` starts the scripts as their readers do."""
     monkeypatch.chdir(tmp_path)
-    with python_without_ray(), search_without_ray():
-        import_module(f"pipeline.examples.{name}").main()
+    import_module(f"pipeline.examples.{name}").main()
     assert opened(name, tmp_path).finished
 
 
@@ -104,17 +102,16 @@ def test_every_example_is_tested() -> None:
 @pytest.mark.slow
 def test_a_run_is_scored_in_a_notebooks_event_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    with python_without_ray():
-        scorer.main()
-        run = open_run(tmp_path / "scored")
+    scorer.main()
+    run = open_run(tmp_path / "scored")
 
-        async def cell() -> object:
-            return run.score(tmp_path / "again.parquet", scorer=scorer.Brevity(scorer.BrevityConfig(half=5)))
+    async def cell() -> object:
+        return run.score(tmp_path / "again.parquet", scorer=scorer.Brevity(scorer.BrevityConfig(half=5)))
 
-        found: Any = asyncio.run(cell())
-        assert (found.chains, found.steps) == (2, 6)
-        with pytest.raises(UsageError, match=r"out=.*again must end in .parquet or .jsonl"):
-            run.score(tmp_path / "again", scorer="oracle")
+    found: Any = asyncio.run(cell())
+    assert (found.chains, found.steps) == (2, 6)
+    with pytest.raises(UsageError, match=r"out=.*again must end in .parquet or .jsonl"):
+        run.score(tmp_path / "again", scorer="oracle")
     rows = [json.loads(line) for line in (tmp_path / "scored.jsonl").read_text().splitlines()]
     again = pl.read_parquet(tmp_path / "again.parquet").to_dicts()
     for row, other in zip(rows, again, strict=True):

@@ -3,7 +3,6 @@
 import asyncio
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -29,24 +28,12 @@ from pipeline.python.task import Task
 from pipeline.storage.location import storage_at
 from tests.conftest import ROOT, write_rows
 from tests.faults.runs import until
-from tests.runtime.without_ray import python_without_ray, search_without_ray, without_ray
+from tests.python.calls import INPUT, QUICK, ROWS
+from tests.runtime.without_ray import python_without_ray
 
-pytestmark = [pytest.mark.slow, pytest.mark.ray]
+pytestmark = pytest.mark.slow
 
-ROWS: list[dict[str, Any]] = [
-    {"id": f"{n}-{kind}", "problem": f"What is {n} + {n} + 1?", "answer": str(2 * n + 1),
-     "steps": [f"{n} + {n} = {2 * n}.", f"{2 * n} + 1 = {last}.", f"The answer is {last}."]}
-    for n in range(3) for kind, last in (("right", 2 * n + 1), ("wrong", 2 * n + 3))
-]  # fmt: skip
-INPUT: list[dict[str, Any]] = [*ROWS, {"id": "bad", "problem": "No answer?"}]
-QUICK: dict[str, Any] = {"sampling": {"rollouts": 8}, "run.report": False}
 SLOW = "policy.oracle.tokens_per_second"
-
-
-@pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    run_dir = tmp_path_factory.mktemp("python") / "run"
-    return label(INPUT, policy="oracle", estimator="fixed", run_dir=run_dir, progress=False, **QUICK)
 
 
 def test_the_frames_hold_what_the_run_made(run: Run) -> None:
@@ -71,24 +58,21 @@ def test_lazy_frames_hold_the_same(run: Run) -> None:
 
 
 def test_the_command_line_makes_the_same_labels(run: Run, tmp_path: Path) -> None:
-    """Without Ray, which the run above had."""
     data = write_rows(tmp_path / "rows.jsonl", INPUT)
     settings = ["policy=oracle", "estimator=fixed", "sampling.rollouts=8", "run.report=false"]
-    with without_ray():
-        assert main(["label", f"data.path={data}", f"run_dir={tmp_path / 'run'}", *settings]) == 0
+    assert main(["label", f"data.path={data}", f"run_dir={tmp_path / 'run'}", *settings]) == 0
     assert open_run(tmp_path / "run").labels().equals(run.labels())
 
 
 def test_the_same_call_again_has_nothing_to_do(run: Run) -> None:
-    again = label(INPUT, policy="oracle", estimator="fixed", run_dir=run.run_dir, progress=False, **QUICK)
+    again = label(INPUT, run_dir=run.run_dir, **QUICK)
     assert again.summary.rollouts_now == 0
     assert again.labels().equals(run.labels())
 
 
 def test_other_settings_on_the_same_directory_are_refused_as_on_the_command_line(run: Run) -> None:
     with pytest.raises(RunConflict, match=r"sampling\.temperature was 1\.0, now 0\.5"):
-        label(INPUT, policy="oracle", estimator="fixed", run_dir=run.run_dir, progress=False,
-              **QUICK | {"sampling.temperature": 0.5})  # fmt: skip
+        label(INPUT, run_dir=run.run_dir, **QUICK | {"sampling.temperature": 0.5})
 
 
 def test_chains_are_shown(run: Run) -> None:
@@ -99,8 +83,7 @@ def test_chains_are_shown(run: Run) -> None:
     assert "The answer is 3." in wrong._repr_html_()
 
 
-def test_the_commands_that_read_a_run(run: Run, tmp_path: Path) -> None:
-    own = open_run(shutil.copytree(run.run_dir, tmp_path / "run"))
+def test_the_commands_that_read_a_run(run: Run, own: Run, tmp_path: Path) -> None:
     exported = own.export("trl", tmp_path / "trl")
     assert exported.chains == 6
     assert repr(exported).startswith("train.jsonl       6 rows, 3 problems, ")
@@ -124,17 +107,15 @@ def test_the_code_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyP
         r"```python\n(.*?)```", (ROOT / "pipeline/python/README.md").read_text(), re.DOTALL
     )
     names: dict[str, Any] = {}
-    with python_without_ray():
-        # The first block asks for the embedded model.
-        exec(first.partition("run = ")[0] + second, names)
-        assert len(names["run"].labels()) == 1
-        assert names["run"].settings["sampling.temperature"] == 0.8
-        exec(third, names)
-        exec(tree, names)
+    # The first block asks for the embedded model.
+    exec(first.partition("run = ")[0] + second, names)
+    assert len(names["run"].labels()) == 1
+    assert names["run"].settings["sampling.temperature"] == 0.8
+    exec(third, names)
+    exec(tree, names)
     assert names["tree"].nodes["step"].to_list()[:3] == [None, "3 * 4 = 12.", "The answer is 12."]
     assert names["run"].settings["estimator.share"] == 0.25
-    with search_without_ray():
-        exec(searching, names)
+    exec(searching, names)
     assert names["solved"].trusted is not None
     assert names["run"].searches()["method"].to_list() == ["mcts"]
 
@@ -142,7 +123,7 @@ def test_the_code_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_rejected_rows_are_reported_by_their_number_in_the_call(
     run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    label(INPUT, policy="oracle", estimator="fixed", run_dir=run.run_dir, progress=False, **QUICK)
+    label(INPUT, run_dir=run.run_dir, **QUICK)
     shown = capsys.readouterr()
     assert shown.out == ""
     first, second, third = shown.err.splitlines()
@@ -153,15 +134,14 @@ def test_rejected_rows_are_reported_by_their_number_in_the_call(
     assert run.rejects()["line"].to_list() == [7]
     assert first in repr(run)
     twice = [*ROWS[:2], ROWS[0], {**ROWS[1], "id": ROWS[0]["id"]}]
-    with python_without_ray():
-        details = label(twice, policy="oracle", run_dir=tmp_path / "twice", progress=False, **QUICK).rejects()["detail"]
+    details = label(twice, run_dir=tmp_path / "twice", **QUICK).rejects()["detail"]
     assert "are at row 1;" in details[0]
     assert "at row 1: make ids unique" in details[1]
     changed = [{**ROWS[0], "problem": "x"}, *INPUT[1:]]
     with pytest.raises(InputError, match=r"\n  row 1 changed: the present row 1 has another problem\n"):
-        label(changed, policy="oracle", estimator="fixed", run_dir=run.run_dir, progress=False, **QUICK)
+        label(changed, run_dir=run.run_dir, **QUICK)
     with pytest.raises(InputError, match="none of the 1 rows can be used: row 1: The row has no value") as raised:
-        label(INPUT[-1:], policy="oracle", run_dir=tmp_path / "none", progress=False, **QUICK)
+        label(INPUT[-1:], run_dir=tmp_path / "none", **QUICK)
     assert "/tmp" not in str(raised.value).replace(str(tmp_path), "")
 
 
@@ -181,8 +161,7 @@ def test_a_run_is_shown_by_its_important_lines(run: Run, tmp_path: Path) -> None
 
 def test_what_a_notebook_shows_of_a_run_is_text(tmp_path: Path) -> None:
     rows = [*ROWS[:2], {"problem": "1 + 1?", "answer": "<script>\x1b[31m"}]
-    with python_without_ray():
-        run = label(rows, policy="oracle", run_dir=tmp_path / "<b>", progress=False, **QUICK)
+    run = label(rows, run_dir=tmp_path / "<b>", **QUICK)
     html = run._repr_html_()
     assert html.startswith("<pre")
     assert html.count("<") == 2
@@ -190,15 +169,13 @@ def test_what_a_notebook_shows_of_a_run_is_text(tmp_path: Path) -> None:
     assert "\x1b" not in html + repr(run)
 
 
-def test_a_damaged_run_is_still_shown(run: Run, tmp_path: Path) -> None:
-    own = open_run(shutil.copytree(run.run_dir, tmp_path / "run"))
+def test_a_damaged_run_is_still_shown(run: Run, own: Run, tmp_path: Path) -> None:
     (tmp_path / "run" / "run.json").write_text("{}")
     assert repr(own).startswith(f"Run({str(tmp_path / 'run')!r}): ")
     assert "is damaged" in repr(own)
 
 
-def test_a_run_that_is_opened_has_the_same_summary(run: Run, tmp_path: Path) -> None:
-    own = open_run(shutil.copytree(run.run_dir, tmp_path / "run"))
+def test_a_run_that_is_opened_has_the_same_summary(run: Run, own: Run, tmp_path: Path) -> None:
     assert (own.summary.totals, own.summary.units) == (run.summary.totals, run.summary.units)
     assert run.summary.rollouts_now == run.summary.totals.rollouts
     assert (own.summary.rollouts_now, own.summary.seconds_labelling, own.summary.throughput) == (0, 0.0, None)
@@ -221,12 +198,13 @@ def test_the_directory_of_a_run_is_not_given_again(run: Run) -> None:
         run.report(run_dir="x")
 
 
+@pytest.mark.ray
 @pytest.mark.nightly
 def test_it_works_inside_a_running_event_loop(tmp_path: Path) -> None:
     """As in a cell of a notebook."""
 
     async def cell() -> Run:
-        return label(ROWS[:2], policy="oracle", run_dir=tmp_path / "run", estimator="fixed", progress=False, **QUICK)
+        return label(ROWS[:2], run_dir=tmp_path / "run", **QUICK)
 
     assert len(asyncio.run(cell()).labels()) == 2
 
@@ -269,10 +247,10 @@ def caller(run_dir: Path) -> "subprocess.Popen[str]":
     code = (
         # A test that runs in the background of a shell inherits that SIGINT is ignored.
         "import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "from pipeline import label\nfrom tests.python.test_label import ROWS, QUICK, SLOW\n"
+        "from pipeline import label\nfrom tests.python.calls import ROWS, QUICK\n"
         f"for run_dir in ({str(run_dir)!r}, {f'{run_dir}-next'!r}):\n"
         "    try:\n"
-        "        label(ROWS, policy='oracle', estimator='fixed', run_dir=run_dir, **QUICK, **{SLOW: 60})\n"
+        f"        label(ROWS, run_dir=run_dir, **QUICK, **{{{SLOW!r}: 60}})\n"
         "    except Exception as error:\n"
         "        print('goes on in spite of', error)\n"
     )
@@ -284,6 +262,7 @@ def started(run_dir: Path) -> None:
     time.sleep(1)
 
 
+@pytest.mark.ray
 def test_ctrl_c_leaves_a_run_that_goes_on(tmp_path: Path, run: Run) -> None:
     process = caller(tmp_path / "run")
     started(tmp_path / "run")
@@ -294,10 +273,11 @@ def test_ctrl_c_leaves_a_run_that_goes_on(tmp_path: Path, run: Run) -> None:
     assert process.returncode == 1
     assert not (tmp_path / "run-next").exists()
     with python_without_ray():
-        finished = label(ROWS, policy="oracle", estimator="fixed", run_dir=tmp_path / "run", progress=False, **QUICK)
+        finished = label(ROWS, run_dir=tmp_path / "run", **QUICK)
     assert finished.labels().drop("solution").equals(run.labels().drop("solution"))
 
 
+@pytest.mark.ray
 @pytest.mark.nightly
 def test_ctrl_c_that_comes_too_late_ends_a_loop_over_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Impatient:
@@ -312,13 +292,15 @@ def test_ctrl_c_that_comes_too_late_ends_a_loop_over_runs(tmp_path: Path, monkey
 
     # The run does not hear of it, as if it had ended already.
     monkeypatch.setattr(subprocess.Popen, "send_signal", lambda *_: None)
-    config = {"policy": "oracle", "estimator": "fixed", "run_dir": tmp_path / "run", **QUICK, SLOW: 300}
+    config = {name: value for name, value in QUICK.items() if name != "progress"}
+    config |= {"run_dir": tmp_path / "run", SLOW: 300}
     data = write_rows(tmp_path / "rows.jsonl", ROWS)
     with pytest.raises(RunInterrupted, match="the run was finished"):
         label_elsewhere(Task(overrides=overrides_of(settings_in({"data.path": data, **config}))), Impatient())
     assert open_run(tmp_path / "run").finished
 
 
+@pytest.mark.ray
 @pytest.mark.nightly
 def test_a_kernel_that_is_killed_leaves_no_process_and_a_run_that_goes_on(tmp_path: Path) -> None:
     process = caller(tmp_path / "run")
@@ -327,7 +309,7 @@ def test_a_kernel_that_is_killed_leaves_no_process_and_a_run_that_goes_on(tmp_pa
     process.kill()
     process.communicate()
     until(lambda: not os.path.exists(f"/proc/{child}"), 60)
-    assert label(ROWS, policy="oracle", estimator="fixed", run_dir=tmp_path / "run", progress=False, **QUICK).finished
+    assert label(ROWS, run_dir=tmp_path / "run", **QUICK).finished
 
 
 def children(pid: int) -> list[int]:
@@ -345,13 +327,14 @@ def test_both_import_names_give_the_same_and_load_nothing_heavy() -> None:
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, timeout=60)
 
 
+@pytest.mark.ray
 @pytest.mark.nightly
 def test_two_calls_at_once_in_one_process(tmp_path: Path) -> None:
     """On two directories both work; on one directory, one of them is refused and the other one finishes."""
 
     def start(name: str) -> Run | RunConflict:
         try:
-            return label(ROWS[:2], policy="oracle", estimator="fixed", run_dir=tmp_path / name, progress=False, **QUICK)
+            return label(ROWS[:2], run_dir=tmp_path / name, **QUICK)
         except RunConflict as error:
             return error
 

@@ -21,11 +21,8 @@ from pipeline.estimators.registry import ESTIMATORS
 from pipeline.graders.registry import GRADERS
 from pipeline.runtime.objects import given, offered, packed, settings_of
 from tests.conftest import ROOT
+from tests.python.calls import QUICK, ROWS
 from tests.python.implementations import Echo, EchoConfig, Halves, HalvesConfig, YesNo
-from tests.python.test_label import ROWS
-from tests.runtime.without_ray import python_without_ray
-
-QUICK: dict[str, Any] = {"policy": "oracle", "progress": False, "run.report": False}
 
 
 def program(text: str, folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
@@ -56,15 +53,15 @@ def test_a_program_gives_objects_of_its_own_classes(made: Path) -> None:
     stated = json.loads((made / "stated.json").read_text())
     recorded = stated["recorded"]
     assert (recorded["estimator.name"], recorded["estimator.share"]) == ("halves", 0.25)
-    assert (recorded["policy.kind"], recorded["policy.says"], recorded["grader.kind"]) == ("echo", "yes", "yes_no")
+    assert (recorded["policy.kind"], recorded["policy.prefix"], recorded["grader.kind"]) == ("echo", "yes ", "yes_no")
     for section, name in (("estimator", "Halves"), ("policy", "Echo"), ("grader", "YesNo")):
         assert recorded[f"{section}.plugin"].startswith(f"object __main__.{name} ")
         assert recorded[f"{section}.plugin"].endswith("(given in Python, cannot be repeated elsewhere)")
     # "yes" is always right or always wrong, so the second round is never due: a quarter of eight rollouts.
     assert stated["rollouts"] == [[2, 2, 0]] * 4
-    assert stated["texts"] == ["yes"]
+    assert all(text.startswith("yes ") for text in stated["texts"])
     assert stated["verdicts"] == ["correct", "incorrect"]
-    assert stated["again"] == 0
+    assert stated["now"] == 4 * 3 * 2
     assert stated["sound"]
     assert stated["relabelled"] == stated["exported"] == 4
     exported = [json.loads(line) for line in (made / "out" / "train.jsonl").read_text().splitlines()]
@@ -72,7 +69,6 @@ def test_a_program_gives_objects_of_its_own_classes(made: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.ray
 def test_the_command_line_says_what_needs_the_object_and_does_what_does_not(
     made: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -95,7 +91,7 @@ def test_changed_code_or_state_is_another_run(made: Path) -> None:
     for before, after, where in (
         ("return max(1, round(share * rollouts))", "return max(2, round(share * rollouts))", "estimator.plugin was"),
         ('WORDS = ("yes", "no")', 'WORDS = ("yes", "no", "maybe")', "grader.plugin was"),
-        ('EchoConfig(says="yes")', 'EchoConfig(says="no")', "policy.says was"),
+        ('EchoConfig(prefix="yes ")', 'EchoConfig(prefix="no ")', "policy.prefix was"),
     ):
         assert before in text
         done = program(text.replace(before, after), made, str(made / "run"), str(made / "out"))
@@ -104,30 +100,36 @@ def test_changed_code_or_state_is_another_run(made: Path) -> None:
     moved = "# A comment moves every line.\n\n" + text.replace(
         "def first_round", "def unused() -> None: ...\n\n\ndef first_round"
     )
-    done = program(moved.replace("run.export(COUNTED, out).chains", "0"), made, str(made / "run"), str(made / "out"))
+    done = program(
+        moved.replace("run.export(replace(GOOD_STEPS.layout, row=row), out).chains", "0"),
+        made,
+        str(made / "run"),
+        str(made / "out"),
+    )
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["again"] == 0
-
-
-@pytest.fixture(scope="module")
-def plain(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    with python_without_ray():
-        return label(ROWS[:2], run_dir=tmp_path_factory.mktemp("plain") / "run", estimator="fixed", **QUICK)
+    assert json.loads(done.stdout)["now"] == 0, "what a program of the same code had done"
 
 
 @pytest.mark.slow
-def test_labels_of_a_run_are_made_by_an_object_and_by_ours_again(plain: Run) -> None:
-    made = plain.relabel(estimator=Halves(HalvesConfig(share=0.5, threshold=0.9)))
-    assert made.chains == 2
-    assert plain.settings["estimator.name"] == "halves"
-    assert str(plain.settings["estimator.plugin"]).startswith("object ")
+def test_labels_of_a_run_are_made_by_an_object_and_by_ours_again(own: Run) -> None:
+    made = own.relabel(estimator=Halves(HalvesConfig(share=0.5, threshold=0.9)))
+    assert made.chains == 6
+    assert own.settings["estimator.name"] == "halves"
+    assert str(own.settings["estimator.plugin"]).startswith("object ")
     with pytest.raises(UsageError, match=r"is the object .*\.Halves .*give the same object in Python"):
-        plain.relabel(**{"estimator.rule": "threshold"})
-    assert open_run(plain.run_dir, estimator=Halves).relabel(**{"estimator.rule": "threshold"}).chains == 2
-    plain.relabel(estimator="fixed")
-    assert plain.settings.get("estimator.name") == "fixed"
-    assert not {"estimator.plugin", "estimator.share"} & plain.settings.keys()
-    assert plain.audit().sound
+        own.relabel(**{"estimator.rule": "threshold"})
+    assert open_run(own.run_dir, estimator=Halves).relabel(**{"estimator.rule": "threshold"}).chains == 6
+    own.relabel(estimator="fixed")
+    assert own.settings.get("estimator.name") == "fixed"
+    assert not {"estimator.plugin", "estimator.share"} & own.settings.keys()
+    assert own.audit().sound
+
+
+@pytest.mark.slow
+def test_the_same_call_with_the_same_objects_has_nothing_to_do(tmp_path: Path) -> None:
+    asked: dict[str, Any] = {**QUICK, "run_dir": tmp_path / "run", "estimator": Halves(HalvesConfig(share=0.5))}
+    assert label(ROWS[:2], **asked).summary.rollouts_now > 0
+    assert label(ROWS[:2], **asked).summary.rollouts_now == 0
 
 
 class Failing(Halves):
@@ -135,11 +137,9 @@ class Failing(Halves):
         raise ZeroDivisionError("nothing to divide")
 
 
-@pytest.mark.slow
-@pytest.mark.ray
 def test_an_object_that_fails_is_named_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(PluginError, match=r"estimator failing.* of object .*Failing.* ZeroDivisionError") as raised:
-        label(ROWS[:2], run_dir=tmp_path / "run", estimator=Failing(EstimatorConfig()), **QUICK)
+        label(ROWS[:2], **{**QUICK, "run_dir": tmp_path / "run", "estimator": Failing(EstimatorConfig())})
     assert len(str(raised.value).splitlines()) == 1
 
 

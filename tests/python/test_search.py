@@ -1,10 +1,8 @@
 """`search`, `solve` and `open_search` from Python, with the oracle's tree world."""
 
 import tempfile
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import polars as pl
 import pytest
@@ -13,13 +11,11 @@ import pipeline
 import stepvalue
 from pipeline import SearchRun, open_search, search, solve
 from pipeline.__main__ import main
-from pipeline.config.fields import BY_GROUP
-from pipeline.config.search import SearchConfig
 from pipeline.core.errors import InputError, RunConflict, UsageError
 from pipeline.core.schemas import SCHEMAS
-from pipeline.searches.base import WHOLE, Found, Search, Steps, Task, path_of, sample, together
+from pipeline.examples.search import Greedy, GreedyConfig
 from tests.conftest import write_rows
-from tests.runtime.without_ray import search_without_ray
+from tests.runtime.without_ray import python_without_ray
 
 pytestmark = pytest.mark.slow
 
@@ -35,16 +31,10 @@ BEAM: dict[str, Any] = {"method": "beam", "n": 4, "width": 2}
 TIMES = ("seconds", "took")
 
 
-@pytest.fixture(autouse=True)
-def here() -> Iterator[None]:
-    with search_without_ray():
-        yield
-
-
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> SearchRun:
     run_dir = tmp_path_factory.mktemp("python") / "run"
-    with search_without_ray():
+    with python_without_ray():
         return search([*ROWS, {"id": "bad", "problem": " "}], search=BEAM, run_dir=run_dir, **TREE)
 
 
@@ -166,34 +156,13 @@ def test_a_method_without_scores_needs_no_scorer() -> None:
     assert found.confidence is not None
 
 
-@dataclass(kw_only=True, slots=True)
-class ShortestConfig(SearchConfig):
-    method: Annotated[str, BY_GROUP] = "shortest"
-
-
-class Shortest(Search):
-    """The shortest of n chains."""
-
-    Config = ShortestConfig
-    scores = False
-    settings: ShortestConfig
-
-    def search(self, task: Task) -> Steps[Found]:
-        found = yield from together([sample(task.root, draw, WHOLE) for draw in range(self.settings.n)])
-        ends = [nodes[-1] for nodes in found]
-        chosen = min(ends, key=lambda node: (len(path_of(node)), node.node_id))
-        return Found(candidates=tuple(ends), chosen=chosen)
-
-
 def test_an_object_is_a_search_and_audit_needs_it(tmp_path: Path) -> None:
-    run = search(ROWS, search=Shortest(ShortestConfig(n=3)), run_dir=tmp_path / "run", **TREE)
+    run = search(ROWS, search=Greedy(GreedyConfig(n=3)), run_dir=tmp_path / "run", **TREE)
     assert str(run.settings["search.plugin"]).startswith("object ")
     assert run.settings["search.n"] == 3
-    for each in run.solved():
-        assert each.confidence is None
-        assert all(len(each.steps) <= len(other.steps) for other in each.alternatives)
+    assert all(each.alternatives == () for each in run.solved())
     assert run.audit().sound
-    assert open_search(run.run_dir, search=Shortest(ShortestConfig(n=3))).audit().sound
+    assert open_search(run.run_dir, search=Greedy(GreedyConfig(n=3))).audit().sound
     without = open_search(run.run_dir).audit()
     assert not without.sound
     assert "give the same object in Python, open_search(RUN_DIR, search=...)" in repr(without)

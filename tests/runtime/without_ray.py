@@ -1,13 +1,14 @@
-"""`label` and `search` with workers in the driver's event loop, as `in_process` has them, for tests of what is around Ray."""
+"""Commands with workers in the driver's event loop, as `in_process` has them, for tests of what is around Ray."""
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from importlib import import_module
 from multiprocessing.connection import Connection
 from typing import Any, cast
 from unittest.mock import patch
 
-from pipeline.cli import chain_run, grow, label
+from pipeline.cli import chain_run, check, grow, label
 from pipeline.config.label import LabelConfig
 from pipeline.core.progress import ChainRun, Status, Summary
 from pipeline.python import child
@@ -15,9 +16,6 @@ from pipeline.python.task import Task
 from pipeline.runtime.worker_handle import WorkerPool
 from pipeline.runtime.workload import Workload
 from tests.runtime.in_process import hired_here, in_process
-
-python_label, python_search = (import_module(f"pipeline.python.{name}") for name in ("label", "search"))
-"""The modules, whose names their functions have too."""
 
 
 @contextmanager
@@ -28,13 +26,29 @@ def _workers(config: LabelConfig, check: Callable[[], None]) -> Iterator[WorkerP
 
 
 @contextmanager
+def _chain_workers(workload: Workload, check: Callable[[], None]) -> Iterator[WorkerPool]:
+    check()
+    with hired_here(workload) as pool:
+        yield pool
+
+
+def _pool(workload: Workload, _check: Callable[[], None]) -> WorkerPool:
+    with hired_here(workload) as pool:
+        return pool
+
+
+@contextmanager
 def without_ray() -> Iterator[None]:
-    """`label`, of the command line and of a run's child process, starts no Ray within this block and joins none. It sets no
-    variables for Ray either, which later commands of this process would inherit."""
+    """A command that has workers starts no Ray within this block and joins none, in this process. It sets no variables for Ray
+    either, which later commands of this process would inherit."""
     with ExitStack() as stack:
         for command in (label, grow):
             stack.enter_context(patch.object(command, "ray_label_workers", _workers))
+        for command in (label, grow, chain_run, check):
             stack.enter_context(patch.object(command, "set_up_ray", lambda _: None))
+        stack.enter_context(patch("pipeline.runtime.actors.ray_workers", _chain_workers))
+        stack.enter_context(patch("pipeline.runtime.actors.worker_pool", _pool))
+        stack.enter_context(patch("pipeline.runtime.connection.KeptCluster.join", lambda *_: None))
         yield
 
 
@@ -45,39 +59,17 @@ class _Sender:
         self.send = watch
 
 
-def _label_here(task: Task, watch: Callable[[Status], None]) -> Summary:
+def _done_here(task: Task, watch: Callable[[Status], None]) -> Summary | ChainRun:
     sender = cast("Connection[Any, Any]", _Sender(watch))
-    return cast("Summary", child._outcome(task, sender).result())
+    with ThreadPoolExecutor(1) as thread:  # an event loop may run in this one
+        return thread.submit(child._outcome, task, sender).result().result()
 
 
 @contextmanager
 def python_without_ray() -> Iterator[None]:
-    """As `without_ray`, and `label` of Python and `Run.grow` start no process either."""
-    with (
-        without_ray(),
-        patch.object(python_label, "label_elsewhere", _label_here),
-        patch("pipeline.python.process.done_elsewhere", _label_here),
-    ):
+    """As `without_ray`, and no call of Python starts a process either."""
+    with without_ray(), ExitStack() as stack:
+        # The modules, whose names their functions have too.
+        for where, name in (("process", "done_elsewhere"), ("search", "done_elsewhere"), ("label", "label_elsewhere")):
+            stack.enter_context(patch.object(import_module(f"pipeline.python.{where}"), name, _done_here))
         yield
-
-
-@contextmanager
-def search_without_ray() -> Iterator[None]:
-    """`search`, of the command line and of a run's child process, starts no Ray within this block and joins none. `search` and
-    `solve` of Python start no process either."""
-
-    def workers(workload: Workload, check: Callable[[], None]) -> AbstractContextManager[WorkerPool]:
-        check()
-        return hired_here(workload)
-
-    with (
-        patch("pipeline.runtime.actors.ray_workers", workers),
-        patch.object(chain_run, "set_up_ray", lambda _: None),
-        patch.object(python_search, "done_elsewhere", _search_here),
-    ):
-        yield
-
-
-def _search_here(task: Task, watch: Callable[[Status], None]) -> ChainRun:
-    sender = cast("Connection[Any, Any]", _Sender(watch))
-    return cast("ChainRun", child._outcome(task, sender).result())

@@ -10,7 +10,7 @@ from pipeline import open_search
 from pipeline.__main__ import main
 from pipeline.searches.registry import SEARCHES
 from tests.conftest import ROOT
-from tests.runtime.without_ray import search_without_ray
+from tests.runtime.without_ray import without_ray
 
 pytestmark = pytest.mark.slow
 
@@ -33,7 +33,7 @@ def test_the_command_of_a_method_runs(
 ) -> None:
     monkeypatch.chdir(str(tmp_path))
     words = COMMANDS[method]
-    with search_without_ray():
+    with without_ray():
         assert main([*words, "data.limit=2"]) == 0
     printed = capsys.readouterr()
     assert "warning" not in printed.err
@@ -53,7 +53,7 @@ def test_a_page_is_written_again_only_for_new_problems_and_only_where_wanted(
     words, page = COMMANDS["majority"], tmp_path / "tries" / "majority" / "report.html"
 
     def run(*more: str) -> str:
-        with search_without_ray():
+        with without_ray():
             assert main([*words, *more]) == 0
         return capsys.readouterr().out
 

@@ -1,5 +1,6 @@
-"""An export goes to the tracker as an artifact of the run that `label` made there; a tracker that fails costs no export."""
+"""What MLflow and Weights & Biases have of a run and of its export, read back; a tracker that fails costs no export."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from pipeline.export.settings import ExportConfig
 from pipeline.runtime.track import artifacts
 from tests.audit.runs import config
 from tests.runtime.in_process import label_in_process
-from tests.track.test_tracked import Notes, _logged
+from tests.track.test_tracked import Notes, logged
 
 pytestmark = pytest.mark.slow
 
@@ -32,22 +33,24 @@ def mlflow_uri(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 @pytest.mark.usefixtures("mlflow_uri")
 @pytest.mark.parametrize("tracked", [True, pytest.param(False, marks=pytest.mark.nightly)])
-def test_mlflow_has_the_export_with_its_run(tmp_path: Path, tracked: bool) -> None:
+def test_mlflow_has_the_run_and_its_export(tmp_path: Path, tracked: bool) -> None:
     import mlflow
 
-    label_in_process(config(tmp_path, "run.track=mlflow" if tracked else "run.track=none"))
+    summary = label_in_process(config(tmp_path, "run.track=mlflow" if tracked else "run.track=none"))
     tracked_export(asked(tmp_path, Tracker.mlflow))
     client = mlflow.MlflowClient()
     experiment = client.get_experiment_by_name("stepvalue")
     assert experiment
     (run,) = client.search_runs([experiment.experiment_id])
-    assert ("rollouts" in run.data.metrics) == tracked
+    assert run.data.metrics.get("rollouts") == (summary.rollouts_now if tracked else None)
+    assert run.data.params.get("sampling.rollouts") == ("3" if tracked else None)
+    assert run.info.status == "FINISHED"
     assert run.info.run_name == "run"
     names = [each.path for each in client.list_artifacts(run.info.run_id, "export/out")]
     assert names == ["export/out/README.md", "export/out/train.jsonl"]
 
 
-def test_wandb_has_the_export_with_its_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wandb_has_the_run_and_its_export(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WANDB_MODE", "offline")
     monkeypatch.setenv("WANDB_DIR", str(tmp_path))
     for name in ("WANDB_CACHE_DIR", "WANDB_DATA_DIR"):
@@ -55,12 +58,16 @@ def test_wandb_has_the_export_with_its_run(tmp_path: Path, monkeypatch: pytest.M
     import wandb
     from wandb.proto.wandb_internal_pb2 import Record
 
-    label_in_process(config(tmp_path, "run.track=wandb"))
+    summary = label_in_process(config(tmp_path, "run.track=wandb"))
     tracked_export(asked(tmp_path, Tracker.wandb))
     wandb.teardown()
     files = sorted(tmp_path.glob("wandb/offline-run-*/*.wandb"))
-    records = [Record.FromString(record) for file in files for record in _logged(file.read_bytes())]
+    records = [Record.FromString(record) for file in files for record in logged(file.read_bytes())]
     assert len({record.run.run_id for record in records if record.HasField("run")}) == 1
+    assert "run" in {record.run.display_name for record in records if record.HasField("run")}
+    history = [record.history for record in records if record.HasField("history")]
+    last = {item.key or item.nested_key[0]: json.loads(item.value_json) for item in history[-1].item}
+    assert last["rollouts"] == last["_step"] == summary.rollouts_now
     (found,) = [record.artifact for record in records if record.HasField("artifact")] or [
         record.request.log_artifact.artifact for record in records if record.request.HasField("log_artifact")
     ]

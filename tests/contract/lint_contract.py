@@ -3,8 +3,8 @@
 import importlib.util
 import re
 from collections.abc import Callable
+from functools import reduce
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -30,8 +30,8 @@ from tests.contract.uses import (
 from tests.contract.wheel import cached
 
 Change = Callable[[str], str]
-
-pytestmark = pytest.mark.slow
+Sown = list[tuple[str, str, str, str]]
+"""File, pattern, what stands in its place, and what is said of it."""
 
 
 def installed() -> Path:
@@ -93,55 +93,54 @@ def test_the_uses_are_those_of_our_source(used: list[Use]) -> None:
     assert {"VLLM_CPU_KVCACHE_SPACE", "VLLM_WORKER_MULTIPROC_METHOD", "VLLM_CACHE_ROOT"} <= names
 
 
-def one_of_each_kind(*rows: tuple[str, str, str, str]) -> list[Any]:
-    """All rows, of which `make test` takes the first one of each kind of complaint."""
-    kinds = ("takes no", "has no", "knows no", "TokenMeter", "finish reason")
-    first = {kind: next((row for row in rows if kind in row[-1]), None) for kind in kinds}
-    return [pytest.param(*row, marks=() if row in first.values() else pytest.mark.nightly) for row in rows]
-
-
-@pytest.mark.parametrize(
-    ("file", "old", "new", "said"),
-    one_of_each_kind(
-        ("vllm/engine/arg_utils.py", r"\bmax_num_seqs:", "max_sequences:", "takes no max_num_seqs"),
-        ("vllm/sampling_params.py", r"\bmin_p: float", "least_p: float", "takes no min_p"),
-        ("vllm/sampling_params.py", r"\bFINAL_ONLY\b", "LAST_ONLY", "has no FINAL_ONLY"),
-        ("vllm/v1/engine/async_llm.py", r"\bstat_loggers:", "loggers:", "takes no stat_loggers"),
-        ("vllm/v1/engine/async_llm.py", r"async def abort\(", "async def cancel(", "has no abort"),
-        ("vllm/config/scheduler.py", r"\bmax_num_seqs:", "max_sequences:", "scheduler_config has no max_num_seqs"),
-        ("vllm/outputs.py", r"\bfinish_reason\b", "reason", "has no finish_reason"),
-        ("vllm/v1/metrics/stats.py", r"\bnum_waiting_reqs\b", "waiting", "has no num_waiting_reqs"),
-        (
-            "vllm/v1/metrics/loggers.py",
-            r"scheduler_stats: SchedulerStats",
-            "stats: SchedulerStats",
-            "TokenMeter.record",
-        ),
-        ("vllm/v1/engine/detokenizer.py", r"stop_terminated: bool", "stopped: bool", "StoppingDetokenizer.update"),
-        ("vllm/v1/engine/output_processor.py", r"self\.request_states\b", "self.states", "has no request_states"),
-        ("vllm/v1/engine/__init__.py", r'"length", ', "", "finish reason 'length'"),
-        ("vllm/envs.py", r'"VLLM_CACHE_ROOT"', '"VLLM_CACHE"', "knows no variable VLLM_CACHE_ROOT"),
+CHANGED_BY_VLLM: Sown = [
+    ("vllm/engine/arg_utils.py", r"\bmax_num_seqs:", "max_sequences:", "takes no max_num_seqs"),
+    ("vllm/sampling_params.py", r"\bmin_p: float", "least_p: float", "takes no min_p"),
+    ("vllm/sampling_params.py", r"\bFINAL_ONLY\b", "LAST_ONLY", "has no FINAL_ONLY"),
+    ("vllm/v1/engine/async_llm.py", r"\bstat_loggers:", "loggers:", "takes no stat_loggers"),
+    ("vllm/v1/engine/async_llm.py", r"async def abort\(", "async def cancel(", "has no abort"),
+    ("vllm/config/scheduler.py", r"\bmax_num_seqs:", "max_sequences:", "scheduler_config has no max_num_seqs"),
+    ("vllm/outputs.py", r"\bfinish_reason\b", "reason", "has no finish_reason"),
+    ("vllm/v1/metrics/stats.py", r"\bnum_waiting_reqs\b", "waiting", "has no num_waiting_reqs"),
+    (
+        "vllm/v1/metrics/loggers.py",
+        r"scheduler_stats: SchedulerStats",
+        "stats: SchedulerStats",
+        "TokenMeter.record",
     ),
-)
-def test_a_name_that_vllm_changed_is_reported(file: str, old: str, new: str, said: str) -> None:
-    found = judged(installed(), changed={file: replaced(old, new)})
-    assert any(said in line for line in found), found
+    ("vllm/v1/engine/detokenizer.py", r"stop_terminated: bool", "stopped: bool", "StoppingDetokenizer.update"),
+    ("vllm/v1/engine/output_processor.py", r"self\.request_states\b", "self.states", "has no request_states"),
+    ("vllm/v1/engine/__init__.py", r'"length", ', "", "finish reason 'length'"),
+    ("vllm/envs.py", r'"VLLM_CACHE_ROOT"', '"VLLM_CACHE"', "knows no variable VLLM_CACHE_ROOT"),
+]
+MISTAKEN_BY_US: Sown = [
+    (ARGUMENTS, '"gpu_memory_utilization"', '"memory_share"', "takes no memory_share"),
+    (ENGINE, r"include_stop_str_in_output=", "include_stop=", "takes no include_stop"),
+    (LOADED, r"self\.engine\.errored", "self.engine.has_died", "has no has_died"),
+    (POOLING, r"pooled\.num_cached_tokens", "pooled.num_cached", "has no num_cached"),
+    (METER, r"prompts\.computed", "prompts.calculated", "has no calculated"),
+    (LOADED, '"VLLM_NO_USAGE_STATS"', '"VLLM_NO_USAGE"', "knows no variable VLLM_NO_USAGE"),
+]
 
 
-@pytest.mark.parametrize(
-    ("file", "old", "new", "said"),
-    one_of_each_kind(
-        (ARGUMENTS, '"gpu_memory_utilization"', '"memory_share"', "takes no memory_share"),
-        (ENGINE, r"include_stop_str_in_output=", "include_stop=", "takes no include_stop"),
-        (LOADED, r"self\.engine\.errored", "self.engine.has_died", "has no has_died"),
-        (POOLING, r"pooled\.num_cached_tokens", "pooled.num_cached", "has no num_cached"),
-        (METER, r"prompts\.computed", "prompts.calculated", "has no calculated"),
-        (LOADED, '"VLLM_NO_USAGE_STATS"', '"VLLM_NO_USAGE"', "knows no variable VLLM_NO_USAGE"),
-    ),
-)
-def test_a_name_that_we_mistake_is_reported(file: str, old: str, new: str, said: str) -> None:
-    found = judged(installed(), ours={file: replaced(old, new)})
-    assert any(said in line for line in found), found
+def all_of(sown: Sown) -> dict[str, Change]:
+    """The changes by file, those of a file one after the other."""
+
+    def in_turn(file: str) -> Change:
+        return lambda text: reduce(lambda so_far, row: replaced(row[1], row[2])(so_far), of[file], text)
+
+    of = {file: [row for row in sown if row[0] == file] for file, *_ in sown}
+    return {file: in_turn(file) for file in of}
+
+
+def test_names_that_vllm_changed_are_reported() -> None:
+    found = judged(installed(), changed=all_of(CHANGED_BY_VLLM))
+    assert [row for row in CHANGED_BY_VLLM if not any(row[-1] in line for line in found)] == [], found
+
+
+def test_names_that_we_mistake_are_reported() -> None:
+    found = judged(installed(), ours=all_of(MISTAKEN_BY_US))
+    assert [row for row in MISTAKEN_BY_US if not any(row[-1] in line for line in found)] == [], found
 
 
 def test_a_table_entry_that_our_source_has_no_more_is_reported() -> None:
