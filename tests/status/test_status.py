@@ -28,7 +28,8 @@ from pipeline.core.progress import Load, Status, Verdicts, replaced_worker
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.objects import ObjectStorage
 from pipeline.storage.starts import FAILED, FOLDER, PLAN, SpeedSample, Start, read_starts, this_process, write_start
-from tests.audit.runs import config, files, labelled
+from tests.audit.runs import config, files
+from tests.library import Library
 from tests.runtime.in_process import label_in_process
 from tests.runtime.test_starting import FULL, Gpus, run
 from tests.settings import EstimatorChange
@@ -55,14 +56,9 @@ WORKING = Status(
 COURSE = (SpeedSample(0.0, 0, 0, 0, 0, 0, 0, 0, 0, 0.0), SpeedSample(20.0, 1, 9, 40, 4000, 8, 4, 1, 2, 40.0))
 
 
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return labelled(tmp_path_factory.mktemp("finished"), "plan.gpu_hour_price=2")
-
-
 @pytest.fixture
-def run_dir(finished: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(finished, tmp_path / "run"))
+def run_dir(library: Library, tmp_path: Path) -> Path:
+    return library.copy("mixed", tmp_path)
 
 
 def the_start(run_dir: Path) -> Start:
