@@ -227,7 +227,7 @@ def test_order_and_a_witness_that_says_nothing_change_nothing() -> None:
 
 
 def test_it_is_stored_to_the_last_digit() -> None:
-    found = sample(TWO, 200, 5).evidence
+    found = sample(MIDDLE, 200, 5).evidence
     learned = learn(found)
     again = Learned.from_dict(json.loads(json.dumps(learned.as_dict())))
     assert again.as_dict() == learned.as_dict()
