@@ -261,6 +261,7 @@ def test_one_private_ray_serves_all_runs_and_a_signal_ends_them_for_now(folder: 
 
 @pytest.mark.ray
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_runs_on_a_named_cluster_join_it_once(folder: Path, ray_cluster: Cluster) -> None:
     line = ["label", "--multirun", *words(folder), "policy.oracle.seed=1,2", f"cluster.address={ray_cluster.address}"]
     done = run_stepvalue(line, environment=ray_cluster.environment)
