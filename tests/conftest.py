@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -12,6 +13,9 @@ from hypothesis import HealthCheck, settings
 from tests.checkout import ROOT as ROOT
 from tests.checkout import write_rows as write_rows
 from tests.ray_head import Cluster, ray_head
+
+if TYPE_CHECKING:
+    from tests.library import Library
 
 # What is slow is the first draw in a fresh checkout, and a machine that others use too; neither is a failure. `ci` draws the
 # same examples each time, so that a verdict is never a matter of luck; `nightly` (--hypothesis-profile=nightly) draws new ones.
@@ -48,6 +52,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Files with slow tests come first, so that two processes that take a file each in turn end at about the same time."""
     marked = {name: {item.path for item in items if item.get_closest_marker(name)} for name in ("model", "ray", "slow")}
     items.sort(key=lambda item: [item.path not in paths for paths in marked.values()])
+
+
+@pytest.fixture(scope="session")
+def library(tmp_path_factory: pytest.TempPathFactory) -> "Library":
+    """Finished runs that several test files read."""
+    from tests.library import Library
+
+    return Library.of(tmp_path_factory)
 
 
 @pytest.fixture(scope="session")

@@ -17,15 +17,16 @@ from pipeline.storage.run_record import claim
 from pipeline.storage.stored_labels import label_frames
 from pipeline.storage.stored_run import stored_run
 from tests.agree.scored import score_row, write_scores
-from tests.audit.runs import copied, labelled
+from tests.audit.runs import copied
 from tests.conftest import write_rows
+from tests.library import Library
 
 Printed = pytest.CaptureFixture[str]
 
 
 @pytest.fixture(scope="module")
-def run_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return labelled(tmp_path_factory.mktemp("agree"))
+def run_dir(library: Library, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return library.copy("mixed", tmp_path_factory.mktemp("agree"))
 
 
 @pytest.fixture(scope="module")

@@ -13,15 +13,16 @@ from pipeline.analysis.agree.rulings import by_opinion
 from pipeline.analysis.settings import Neutral
 from tests.agree.pairs import labelled
 from tests.conftest import write_rows
-from tests.consensus_labels import JUDGE, PROBLEMS, SCORES, consensus_run, errs_on_even, first_error, majority
+from tests.consensus_labels import JUDGE, PROBLEMS, SCORES, errs_on_even, first_error, majority
+from tests.library import Library
 
 CHAINS = 2 * PROBLEMS
 ALONE = "Monte Carlo alone"
 
 
 @pytest.fixture(scope="module")
-def run_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return consensus_run(tmp_path_factory.mktemp("agree"), soft=True)
+def run_dir(library: Library, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return library.copy("consensus-soft", tmp_path_factory.mktemp("agree"))
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.analysis.agree.human import ChainPair
@@ -111,7 +111,6 @@ chains = st.integers(1, 4).flatmap(
 )
 
 
-@settings(max_examples=50)
 @given(st.lists(chains, min_size=1, max_size=12))
 def test_f1_is_that_of_a_plain_formula(pairs: list[ChainPair]) -> None:
     shown = [next((k for k, value in enumerate(found.labelled.values) if value == 0), -1) for found in pairs]
@@ -132,7 +131,6 @@ def test_f1_is_that_of_a_plain_formula(pairs: list[ChainPair]) -> None:
             assert 0 <= found.total.f1.low < found.total.f1.high <= 1
 
 
-@settings(max_examples=20)
 @given(st.lists(chains, max_size=12))
 def test_every_chain_with_an_error_is_put_somewhere(pairs: list[ChainPair]) -> None:
     ours = [found.labelled for found in pairs]

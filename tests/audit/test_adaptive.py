@@ -16,6 +16,7 @@ from pipeline.core.schemas import SCHEMAS
 from pipeline.storage.commits import UNIT, record_sequences, resolve
 from tests.audit.forger import Forger
 from tests.audit.runs import copied
+from tests.library import SMALL, Library
 from tests.runtime.adaptive import log, proved, settings, sums
 from tests.runtime.in_process import label_in_process
 
@@ -25,14 +26,11 @@ SEVERAL_UNITS = ("run.unit_problems=1", "run.units_in_flight=1")
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    found = {}
-    for name in ("first_success", "bisect", "pooled"):
-        folder = tmp_path_factory.mktemp(name)
-        units = SEVERAL_UNITS if name == "pooled" else ()
-        label_in_process(settings(folder, ROWS, f"estimator={name}", *units))
-        proved(folder)
-        found[name] = folder / "run"
+def runs(library: Library, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    names = ("first_success", "bisect", "pooled")
+    found = {name: library.copy(name, tmp_path_factory.mktemp(name)) for name in names}
+    for run_dir in found.values():
+        proved(run_dir.parent)
     return found
 
 
@@ -56,7 +54,7 @@ def one_behind_a_right_one(rows: Rows) -> Rows:
 def one_behind_all(rows: Rows) -> Rows:
     (prefix, *_) = {row["prefix_id"] for row in rows}
     last = issues(rows, prefix)[-1]
-    return [*rows, *(issued_again(last, issue) for issue in range(last["issue_index"] + 1, 5))]
+    return [*rows, *(issued_again(last, issue) for issue in range(last["issue_index"] + 1, 7))]
 
 
 def without_one_in_the_middle(rows: Rows) -> Rows:
@@ -129,15 +127,14 @@ def test_pruning_keeps_kernels_that_other_units_began_with(tmp_path: Path) -> No
     proved(tmp_path)
 
 
-def test_a_damaged_kernel_is_made_again_and_who_began_with_it_goes_on(runs: dict[str, Path], tmp_path: Path) -> None:
-    (tmp_path / "rows.jsonl").write_bytes((runs["pooled"].parent / "rows.jsonl").read_bytes())
-    run_dir = copied(runs["pooled"], tmp_path)
+def test_a_damaged_kernel_is_made_again_and_who_began_with_it_goes_on(library: Library, tmp_path: Path) -> None:
+    run_dir = library.copy("pooled", tmp_path)
     kernels = list((run_dir / "kernels").iterdir())
     for file in kernels:
         file.write_bytes(file.read_bytes()[:-1])
     assert {f"kernels/{file.name}" for file in kernels} <= {found.where for found in findings(run_dir, Check.FILES)}
     before = log(tmp_path)
-    mended = label_in_process(settings(tmp_path, ROWS, "estimator=pooled", *SEVERAL_UNITS))
+    mended = label_in_process(settings(tmp_path, ROWS, "estimator=pooled", *SMALL))
     assert len(mended.damaged) >= len(kernels)
     assert before.items() <= log(tmp_path).items()
     proved(tmp_path)

@@ -20,7 +20,8 @@ from pipeline.runtime.stop import StopSignal
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.lock import run_lock
 from pipeline.storage.starts import FOLDER
-from tests.audit.runs import EXTENDED, config, copied, edited, files, labelled
+from tests.audit.runs import EXTENDED, config, files, labelled
+from tests.library import Library
 from tests.runtime.in_process import in_process, label_in_process
 from tests.settings import EstimatorChange
 
@@ -33,13 +34,13 @@ OF_LABELS = (Check.SETTINGS, Check.RECORDS, Check.FILES, Check.ROWS, Check.ROLLO
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return labelled(tmp_path_factory.mktemp("finished"))
+def finished(library: Library, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return library.copy("mixed", tmp_path_factory.mktemp("finished"))
 
 
 @pytest.fixture(scope="module")
-def with_editions(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return edited(tmp_path_factory.mktemp("edited"))
+def with_editions(library: Library, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return library.copy("edited", tmp_path_factory.mktemp("edited"))
 
 
 def audited(run_dir: Path, *, prune: bool = False) -> AuditReport:
@@ -63,8 +64,8 @@ def test_an_extended_and_edited_run_is_sound(with_editions: Path) -> None:
     assert report.looked_at[Check.FILES] == len([name for name in files(with_editions) if name.endswith(".parquet")])
 
 
-def test_what_starts_report_is_neither_foreign_nor_proved(finished: Path, tmp_path: Path) -> None:
-    run_dir = copied(finished, tmp_path)
+def test_what_starts_report_is_neither_foreign_nor_proved(library: Library, tmp_path: Path) -> None:
+    run_dir = library.copy("mixed", tmp_path)
     (shown,) = (run_dir / FOLDER).iterdir()
     shown.write_bytes(b"anything")
     assert audited(run_dir).sound
@@ -73,8 +74,8 @@ def test_what_starts_report_is_neither_foreign_nor_proved(finished: Path, tmp_pa
     assert audited(run_dir).sound
 
 
-def test_reading_writes_nothing(with_editions: Path, tmp_path: Path) -> None:
-    run_dir = copied(with_editions, tmp_path)
+def test_reading_writes_nothing(library: Library, tmp_path: Path) -> None:
+    run_dir = library.copy("edited", tmp_path)
     (run_dir / ".lock").unlink()
     before = files(run_dir)
     assert audited(run_dir).sound
@@ -122,8 +123,8 @@ def littered(run_dir: Path) -> None:
     (run_dir / "commits" / "unit.json").write_text("mine")
 
 
-def test_pruning_removes_what_nothing_needs_and_leaves_what_is_not_ours(with_editions: Path, tmp_path: Path) -> None:
-    run_dir = copied(with_editions, tmp_path)
+def test_pruning_removes_what_nothing_needs_and_leaves_what_is_not_ours(library: Library, tmp_path: Path) -> None:
+    run_dir = library.copy("edited", tmp_path)
     littered(run_dir)
     report = audited(run_dir)
     assert report.sound, report.findings
@@ -140,9 +141,8 @@ def test_pruning_removes_what_nothing_needs_and_leaves_what_is_not_ours(with_edi
     assert not list((run_dir / "flushed").iterdir())
 
 
-def test_a_pruned_run_is_still_finished_and_its_current_labels_stay(with_editions: Path, tmp_path: Path) -> None:
-    run_dir = copied(with_editions, tmp_path)
-    (tmp_path / "rows.jsonl").write_bytes((with_editions.parent / "rows.jsonl").read_bytes())
+def test_a_pruned_run_is_still_finished_and_its_current_labels_stay(library: Library, tmp_path: Path) -> None:
+    run_dir = library.copy("edited", tmp_path)
     current = {path.name for path in (run_dir / "labels").iterdir()}
     assert audited(run_dir, prune=True).pruned > 0
     before = files(run_dir)
@@ -153,8 +153,8 @@ def test_a_pruned_run_is_still_finished_and_its_current_labels_stay(with_edition
     assert {path.name for path in (run_dir / "labels").iterdir()} == current
 
 
-def test_nothing_is_pruned_where_something_is_wrong(with_editions: Path, tmp_path: Path) -> None:
-    run_dir = copied(with_editions, tmp_path)
+def test_nothing_is_pruned_where_something_is_wrong(library: Library, tmp_path: Path) -> None:
+    run_dir = library.copy("edited", tmp_path)
     littered(run_dir)
     next((run_dir / "rejects").iterdir()).unlink()
     before = files(run_dir)
@@ -170,8 +170,8 @@ def test_pruning_waits_for_no_one(with_editions: Path) -> None:
             audited(with_editions, prune=True)
 
 
-def test_where_no_lock_keeps_others_away_pruning_needs_a_word(finished: Path, tmp_path: Path) -> None:
-    run_dir = copied(finished, tmp_path)
+def test_where_no_lock_keeps_others_away_pruning_needs_a_word(library: Library, tmp_path: Path) -> None:
+    run_dir = library.copy("mixed", tmp_path)
     before = files(run_dir)
     with patch("pipeline.analysis.audit.run.hold_lock", lambda storage, lock: nullcontext(False)):
         with pytest.raises(UsageError, match="make sure that no other job works on it, then prune it with lock=false"):
@@ -200,8 +200,8 @@ def test_a_store_that_is_away_is_no_damage(finished: Path) -> None:
         audited(finished)
 
 
-def test_the_command_reports_counts_and_its_exit_code(with_editions: Path, tmp_path: Path, capsys: Printed) -> None:
-    run_dir = copied(with_editions, tmp_path)
+def test_the_command_reports_counts_and_its_exit_code(library: Library, tmp_path: Path, capsys: Printed) -> None:
+    run_dir = library.copy("edited", tmp_path)
     assert main(["audit", f"run_dir={run_dir}"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines[:7]] == [check.value for check in OF_LABELS]
@@ -227,9 +227,9 @@ def test_no_run_is_wrong_usage(tmp_path: Path, capsys: Printed) -> None:
 
 
 def test_names_that_are_not_ours_are_shown_without_control_characters(
-    finished: Path, tmp_path: Path, capsys: Printed
+    library: Library, tmp_path: Path, capsys: Printed
 ) -> None:
-    run_dir = copied(finished, tmp_path)
+    run_dir = library.copy("mixed", tmp_path)
     (run_dir / "a\x1b[31mb").write_text("")
     assert main(["audit", f"run_dir={run_dir}"]) == 0
     out = capsys.readouterr().out
@@ -237,8 +237,8 @@ def test_names_that_are_not_ours_are_shown_without_control_characters(
     assert "  a�[31mb" in out
 
 
-def test_a_long_list_of_garbage_is_cut(finished: Path, tmp_path: Path) -> None:
-    run_dir = copied(finished, tmp_path)
+def test_a_long_list_of_garbage_is_cut(library: Library, tmp_path: Path) -> None:
+    run_dir = library.copy("mixed", tmp_path)
     for number in range(2 * MAX_SHOWN):
         (run_dir / "rollouts" / f"rollouts-{number:020x}-{'0' * 12}.parquet").write_bytes(b"")
     report = audited(run_dir)

@@ -29,7 +29,8 @@ from pipeline.storage.run_record import encode_identity, recorded_identity
 from pipeline.storage.shards import read_shard, write_shard
 from pipeline.storage.starts import FOLDER as STARTS
 from tests.audit.forger import Change, Forger, first_replaced, with_column
-from tests.audit.runs import EXTENDED, config, copied, edited, files
+from tests.audit.runs import EXTENDED, config, files
+from tests.library import Library
 from tests.runtime.in_process import label_in_process
 
 pytestmark = pytest.mark.slow
@@ -38,15 +39,9 @@ FLIPS_PER_FILE = 12
 MIN_FLIPS = 300
 
 
-@pytest.fixture(scope="module")
-def whole_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return edited(tmp_path_factory.mktemp("edited"))
-
-
 @pytest.fixture
-def run_dir(whole_run: Path, tmp_path: Path) -> Path:
-    (tmp_path / "rows.jsonl").write_bytes((whole_run.parent / "rows.jsonl").read_bytes())
-    run_dir = copied(whole_run, tmp_path)
+def run_dir(library: Library, tmp_path: Path) -> Path:
+    run_dir = library.copy("edited", tmp_path)
     # What a start only reports is not proved.
     shutil.rmtree(run_dir / STARTS)
     return run_dir

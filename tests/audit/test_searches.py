@@ -23,21 +23,16 @@ from pipeline.storage.shards import read_shard, write_shard
 from pipeline.storage.unit_log import UnitLog
 from pipeline.storage.units import unit_chains, units_of, write_chains
 from tests.audit.forger import Change, Forger
+from tests.library import Library
 from tests.searches.runs import search_in, sums
 
-PROBLEMS = 6
+PROBLEMS = 12
 Row = dict[str, Any]
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    folder = tmp_path_factory.mktemp("searches")
-    small = ("search.n=4", "run.unit_problems=4")
-    return {
-        "beam": search_in(folder / "beam", sums(PROBLEMS), "search=beam", *small),
-        "majority": search_in(folder / "majority", sums(PROBLEMS), "search=majority", *small),
-        "unknown": search_in(folder / "unknown", sums(PROBLEMS, known=False), "search=best_of_n", *small),
-    }
+def made(library: Library, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    return {name: library.copy(name, tmp_path_factory.mktemp(name)) for name in ("beam", "majority", "unknown")}
 
 
 @pytest.fixture
@@ -259,8 +254,8 @@ RESULTS: list[tuple[str, Change, str]] = [
     ("another outcome", first(outcome=lambda row: not row["outcome"]), "has outcome"),
     ("another answer", first(final_answer="5"), "has final_answer '5'"),
     ("surer", first(confidence=0.987), "has confidence 0.987"),
-    ("trusted", first(trusted=True), "has trusted True"),
-    ("stopped otherwise", first(stopped="accepted"), "has stopped 'accepted'"),
+    ("trusted", first(trusted=lambda row: not row["trusted"]), "has trusted"),
+    ("stopped otherwise", first(stopped=lambda row: "done" if row["stopped"] == "accepted" else "accepted"), "has stopped"),
     ("another weakest step", first(weakest_step=77), "has weakest_step 77"),
     ("fewer tokens", first(policy_tokens=1), "has policy_tokens 1"),
     ("longer", first(seconds=9e9), "has seconds 9"),

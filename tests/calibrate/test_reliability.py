@@ -36,11 +36,12 @@ def test_figures_are_those_by_hand() -> None:
     assert found.bins[2].value.value == pytest.approx(0.75)
 
 
+@pytest.mark.parametrize("samples", [10, pytest.param(30, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("rollouts", [1, 8])
-def test_noise_of_rollouts_is_not_taken_for_miscalibration(rollouts: int) -> None:
+def test_noise_of_rollouts_is_not_taken_for_miscalibration(rollouts: int, samples: int) -> None:
     found = [
         reliability(each.trials.scores, each.trials, 10)
-        for each in (sample(honest, seed, problems=150, rollouts=rollouts) for seed in range(30))
+        for each in (sample(honest, seed, problems=150, rollouts=rollouts) for seed in range(samples))
     ]
     corrected = np.mean([each.ece.value for each in found])
     plain = np.mean([each.ece_uncorrected for each in found])
@@ -48,16 +49,17 @@ def test_noise_of_rollouts_is_not_taken_for_miscalibration(rollouts: int) -> Non
     assert np.mean([each.ece.low == 0 for each in found]) >= 0.9
     biases = [each.bias for each in found]
     held = [each.low <= 0 <= each.high for each in biases if each.low is not None and each.high is not None]
-    assert sum(held) >= 26
+    assert np.mean(held) >= 0.86
 
 
+@pytest.mark.parametrize("samples", [12, pytest.param(40, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize(("curve", "most_off"), [(overconfident, 0.005), (lambda scores: 0.95 * scores, 0.006)])
-def test_the_ece_is_the_true_one_and_its_interval_holds_it(curve: Curve, most_off: float) -> None:
+def test_the_ece_is_the_true_one_and_its_interval_holds_it(curve: Curve, most_off: float, samples: int) -> None:
     large = sample(curve, 99, problems=5_000)
     truth = true_ece(large.trials.scores, large.truth)
     found = [
         reliability(each.trials.scores, each.trials, 10).ece
-        for each in (sample(curve, seed, problems=200) for seed in range(40))
+        for each in (sample(curve, seed, problems=200) for seed in range(samples))
     ]
     assert np.mean([each.value for each in found]) == pytest.approx(truth, abs=most_off)
     held = [each.low <= truth <= each.high for each in found if each.low is not None and each.high is not None]

@@ -1,6 +1,6 @@
 """What two runs have in common: each distinct prefix once, and chains with different ids matched by their words."""
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.analysis.compare.frames import Frames, common, frames
@@ -24,7 +24,6 @@ def made(chains: Chains, tokens: str = "") -> Frames:
     return found
 
 
-@settings(max_examples=40)
 @given(chains, chains)
 def test_counts_are_those_of_sets(first: Chains, second: Chains) -> None:
     found = common(made(first), made(second))
@@ -41,7 +40,6 @@ def test_counts_are_those_of_sets(first: Chains, second: Chains) -> None:
     assert overlap.by_words == 0
 
 
-@settings(max_examples=20)
 @given(chains)
 def test_chains_that_a_policy_sampled_are_found_by_their_words(given_chains: Chains) -> None:
     plain, by_tokens = made(given_chains), made(given_chains, "tokens ")

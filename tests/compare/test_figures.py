@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -33,7 +33,6 @@ def both_ways(drawn: list[tuple[int, int, int]]) -> tuple[Common, Common]:
     return counted(problems, a, b, N_A, N_B), counted(problems, b, a, N_B, N_A)
 
 
-@settings(max_examples=30)
 @given(rows)
 def test_exchanged_runs_shift_the_other_way(drawn: list[tuple[int, int, int]]) -> None:
     there, back = (shift(found) for found in both_ways(drawn))
@@ -50,7 +49,6 @@ def test_exchanged_runs_shift_the_other_way(drawn: list[tuple[int, int, int]]) -
     assert whole / len(drawn) == pytest.approx(there.shift.value, abs=1e-12)
 
 
-@settings(max_examples=30)
 @given(rows)
 def test_exchanged_runs_are_as_noisy_and_flip_as_much(drawn: list[tuple[int, int, int]]) -> None:
     there, back = both_ways(drawn)
@@ -171,7 +169,6 @@ def test_flips_by_chance_are_not_reported_where_counts_do_not_decide() -> None:
 labels_of_a_chain = st.lists(st.tuples(*[st.sampled_from([1, 0, 2, None]) | st.just(1)] * 2), min_size=1, max_size=5)
 
 
-@settings(max_examples=50)
 @given(st.lists(labels_of_a_chain, min_size=1, max_size=6))
 def test_first_errors_are_those_of_the_labels(chains: list[list[tuple[int | None, int | None]]]) -> None:
     steps = [

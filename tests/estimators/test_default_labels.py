@@ -52,7 +52,7 @@ def test_claims_of_the_error_are_honest(both: tuple[HardLabels, HardLabels]) -> 
 
 def test_the_goal_locate_finds_more_falls() -> None:
     family = FAMILIES["jump"](STEPS)
-    chains = chains_of(family, 512, SEED)
+    chains = chains_of(family, 256, SEED)
     drawn = Rollouts(family, chains, SEED)
     usual, locate = (
         judged(chains, by_default(chains, drawn, "sampling.rollouts=16", f"estimator.goal={goal}"), "jump", "pooled")

@@ -6,7 +6,7 @@ from fractions import Fraction
 from itertools import product
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.config.choices import Interval
@@ -59,7 +59,6 @@ def probability(fate: Outcomes, p: Fraction) -> Fraction:
     return p ** fate.count(True) * (1 - p) ** fate.count(False)
 
 
-@settings(max_examples=60)
 @given(st.lists(st.booleans(), min_size=1, max_size=7).filter(any), configs, st.fractions(0, 1, max_denominator=100))
 def test_the_value_is_unbiased_whichever_rollouts_are_not_graded(
     pattern: list[bool], config: FirstSuccessConfig, p: Fraction
@@ -72,7 +71,6 @@ def test_the_value_is_unbiased_whichever_rollouts_are_not_graded(
     assert mean == pytest.approx(float(p), abs=1e-12)
 
 
-@settings(max_examples=60)
 @given(st.lists(st.booleans(), min_size=1, max_size=7).filter(any), configs, st.fractions(0, 1, max_denominator=100))
 def test_the_interval_covers_whichever_rollouts_are_not_graded(
     pattern: list[bool], config: FirstSuccessConfig, p: Fraction
@@ -86,7 +84,6 @@ def test_the_interval_covers_whichever_rollouts_are_not_graded(
     assert covered >= config.confidence - 1e-12
 
 
-@settings(max_examples=30)
 @given(st.integers(1, 5), configs)
 def test_labels_of_any_are_those_of_all_n_rollouts(rollouts: int, config: FirstSuccessConfig) -> None:
     """For each outcome separately, so in distribution; also with half or all of the rollouts ungraded."""

@@ -60,7 +60,6 @@ def log_prior(moving: TransitionModel, before: TransitionModel) -> float:
     )
 
 
-@settings(max_examples=25)
 @given(units())
 def test_each_round_explains_the_unit_better_in_the_light_of_the_prior(unit: Unit) -> None:
     """Expectation maximization guarantees this for a constant prior. In the pipeline the prior is fitted as well."""
@@ -76,7 +75,6 @@ def test_each_round_explains_the_unit_better_in_the_light_of_the_prior(unit: Uni
     assert np.diff(shown).min() >= -1e-9
 
 
-@settings(max_examples=25)
 @given(units())
 def test_what_is_learned_explains_the_unit_better_than_the_prior(unit: Unit) -> None:
     chains, have = unit

@@ -5,7 +5,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.core.records import Trials
@@ -162,7 +162,6 @@ def _point(tokens: float, rmse: float) -> Point:
     )
 
 
-@settings(deadline=None, max_examples=50)
 @given(st.floats(0.3, 3), st.floats(0.06, 0.19))
 def test_costs_lie_on_the_line_between_two_points(slope: float, rmse: float) -> None:
     curve = [_point(100 * (error / 0.1) ** -slope, error) for error in (0.05, 0.2, 0.1)]
@@ -184,7 +183,6 @@ def test_growth_is_the_exponent() -> None:
 POINTS = st.lists(st.tuples(st.floats(1, 1e6), st.floats(1e-3, 1)), min_size=1, max_size=5)
 
 
-@settings(deadline=None, max_examples=20)
 @given(st.lists(st.lists(POINTS, min_size=1, max_size=3), min_size=1, max_size=3))
 def test_every_point_lies_in_its_frame(rows: list[list[list[tuple[float, float]]]]) -> None:
     panels = [

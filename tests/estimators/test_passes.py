@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import beta
 
@@ -58,7 +58,6 @@ def step_likelihood(taken: int, left: int, correct: int) -> Floats:
 some_rollouts = st.lists(st.tuples(st.sampled_from([True, False, None]), st.integers(0, 2)), max_size=6)
 
 
-@settings(max_examples=30)
 @given(st.lists(some_rollouts, min_size=3, max_size=3), st.sampled_from([PRIOR, JUMPS]), st.booleans())
 def test_posteriors_are_those_of_a_sum_over_values_and_probabilities_of_steps(
     drawn: list[list[tuple[bool | None, int]]], kernel: Kernel, ended: bool

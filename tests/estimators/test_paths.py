@@ -7,7 +7,7 @@ from itertools import pairwise, product
 from math import comb
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from pipeline.estimators.intervals import clopper_pearson
@@ -75,7 +75,6 @@ def test_the_value_is_unbiased(rule: tuple[list[int], int], p: Fraction) -> None
     assert mean == pytest.approx(float(p), abs=1e-12)
 
 
-@settings(max_examples=50)
 @given(rules, st.sampled_from([0.5, 0.8, 0.95, 0.99]))
 def test_the_interval_covers_every_probability_with_half_the_error_on_each_side(
     rule: tuple[list[int], int], confidence: float

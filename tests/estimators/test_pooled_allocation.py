@@ -3,7 +3,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.config.choices import BudgetUnit, Goal
@@ -137,7 +137,6 @@ configs = st.builds(
 )
 
 
-@settings(max_examples=40)
 @given(states(), configs, st.sampled_from(KERNELS))
 def test_decisions_depend_on_no_other_problem(
     state: tuple[list[list[ChainShape]], dict[str, Trials]], config: PooledConfig, kernel: Kernel
@@ -160,7 +159,6 @@ def test_what_company_does_to_the_last_digits_decides_nothing(
     assert estimator_for(on_budget(1)).next_rollouts([tree_of([straight("p", 2)])], {}, 8, JUMPS) == [{"p0": 1}]
 
 
-@settings(max_examples=40)
 @given(states(), st.sampled_from(KERNELS), st.integers(1, 60), st.integers(0, 40), st.sampled_from(list(BudgetUnit)))
 def test_more_budget_or_a_smaller_target_asks_for_no_less(
     state: tuple[list[list[ChainShape]], dict[str, Trials]], kernel: Kernel, budget: int, more: int, unit: BudgetUnit
@@ -174,7 +172,6 @@ def test_more_budget_or_a_smaller_target_asks_for_no_less(
             assert all(many[prefix] >= count for prefix, count in few.items())
 
 
-@settings(max_examples=40)
 @given(
     st.lists(
         st.integers(0, 6).flatmap(lambda n: st.builds(seen, st.integers(0, n), st.just(n))), min_size=1, max_size=6

@@ -7,7 +7,7 @@ from math import prod
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.config.choices import BudgetUnit, Interval, LabelRule
@@ -261,7 +261,6 @@ masses = st.lists(st.floats(0, 1).map(lambda x: x**4), min_size=POINTS, max_size
 )
 
 
-@settings(max_examples=50)
 @given(masses, st.sampled_from([0.5, 0.8, 0.95, 0.99]))
 def test_an_interval_holds_its_confidence_and_the_ends_where_they_matter(
     weights: list[float], confidence: float
@@ -276,7 +275,6 @@ def test_an_interval_holds_its_confidence_and_the_ends_where_they_matter(
     assert (high == 1) == (mass[-1] >= tail)
 
 
-@settings(max_examples=50)
 @given(masses)
 def test_moments_and_mass_above_a_threshold(weights: list[float]) -> None:
     mass = np.array(weights) / sum(weights)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.core.records import ChainShape, Trials
@@ -56,7 +56,6 @@ def marginal(mass: Floats, *kept: int) -> Floats:
     return np.asarray(mass.sum(axis=tuple(axis for axis in range(mass.ndim) if axis not in kept)))
 
 
-@settings(max_examples=60)
 @given(st.sampled_from(SMALL), some_trials, st.sampled_from(KERNELS))
 def test_posteriors_are_the_marginals_of_the_joint_distribution(
     chains: Sequence[ChainShape], have: dict[str, Trials], kernel: Kernel
@@ -117,7 +116,6 @@ def test_thousands_of_chains_of_one_step() -> None:
     assert found.mass[0] @ GRID == pytest.approx(0.5, abs=0.02)
 
 
-@settings(max_examples=40)
 @given(st.permutations(range(len(SMALL))), some_trials, st.integers(1, len(SMALL)))
 def test_order_and_company_of_problems_change_nothing(order: list[int], have: dict[str, Trials], taken: int) -> None:
     trees = [tree_of(SMALL[place]) for place in order[:taken]]

@@ -6,7 +6,7 @@ from itertools import pairwise, product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.core.ids import rollout_id
@@ -31,7 +31,6 @@ def _policy(seed: int, steps: int, states: int) -> Policy:
     return Policy(steps=steps, moves=moves / moves.sum(axis=1, keepdims=True), right=random.random(states))
 
 
-@settings(deadline=None, max_examples=40)
 @given(st.integers(0, 1000), st.integers(1, 4), st.integers(1, 4))
 def test_values_are_those_of_all_ways_to_the_end(seed: int, steps: int, states: int) -> None:
     policy = _policy(seed, steps, states)
@@ -46,7 +45,6 @@ def test_values_are_those_of_all_ways_to_the_end(seed: int, steps: int, states: 
         assert values[written, start] == pytest.approx(right)
 
 
-@settings(deadline=None, max_examples=40)
 @given(st.lists(st.lists(st.floats(0, 1), min_size=3, max_size=3).filter(any), min_size=1, max_size=4))
 def test_an_alias_table_holds_its_distribution(rows: list[list[float]]) -> None:
     chances = np.array(rows) / np.sum(rows, axis=1, keepdims=True)
@@ -92,7 +90,6 @@ def test_the_checker_reports_right_renderings_from_wrong_ones() -> None:
     assert verdicts().tolist() == [[[0] * 4, [1] * 4]] * len(QUESTIONS)
 
 
-@settings(deadline=None, max_examples=40)
 @given(st.integers(0, 100), st.integers(0, 100), st.integers(0, WORDINGS - 1), st.integers(0, WORDINGS - 1))
 def test_a_state_is_read_off_the_text(start: int, state: int, wording: int, other: int) -> None:
     problem = problem_of(7, start, 0)

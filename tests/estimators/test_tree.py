@@ -1,4 +1,4 @@
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.core.records import ChainShape, Counts, Finish, RolloutOutcome, Trials, Verdict
@@ -66,7 +66,6 @@ def test_five_hundred_steps_and_a_closed_prefix() -> None:
     assert [tree.prefix_ids[node] for node in tree.closed.nonzero()[0]] == ["p7"]
 
 
-@settings(max_examples=50)
 @given(cuts())
 def test_a_node_stands_behind_its_parent_and_paths_go_down(chains: list[ChainShape]) -> None:
     tree = tree_of(chains)
@@ -81,7 +80,6 @@ def test_a_node_stands_behind_its_parent_and_paths_go_down(chains: list[ChainSha
     assert len(set(tree.prefix_ids)) == len(tree.prefix_ids)
 
 
-@settings(max_examples=40)
 @given(cuts(), cuts())
 def test_a_forest_is_its_trees_side_by_side(left: list[ChainShape], right: list[ChainShape]) -> None:
     trees = [

@@ -147,7 +147,6 @@ def test_of_a_chain_of_one_step_the_bare_problem_is_before_the_last_step() -> No
         if rule is not LabelRule.consensus and (rule is not LabelRule.first_error or name == "pooled")
     ],
 )
-@settings(max_examples=20)
 @given(log=logs, outcome=st.sampled_from([True, False, None]))
 def test_a_step_has_a_label_only_with_a_rollout_in_its_chain(
     rule: LabelRule, name: str, log: list[tuple[bool, ...]], outcome: bool | None

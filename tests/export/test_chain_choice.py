@@ -23,8 +23,9 @@ from pipeline.export.settings import (
     UncertainSteps,
 )
 from tests.audit.runs import copied
-from tests.export.known_runs import HIGH, LOW, PROBLEMS, known_run, surprising, ungraded_run, value_of
+from tests.export.known_runs import HIGH, LOW, PROBLEMS, surprising, value_of
 from tests.export.rows import settings as asked_for
+from tests.library import Library
 from tests.runtime.adaptive import settings
 from tests.runtime.in_process import label_in_process
 
@@ -33,13 +34,13 @@ SOFT_BY_DEFAULT = {"qwen", "scan"}
 
 
 @pytest.fixture(scope="module")
-def run_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return known_run(tmp_path_factory.mktemp("known"))
+def run_dir(library: Library, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return library.copy("known", tmp_path_factory.mktemp("known"))
 
 
 @pytest.fixture(scope="module")
-def ungraded(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return ungraded_run(tmp_path_factory.mktemp("ungraded"))
+def ungraded(library: Library, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return library.copy("ungraded", tmp_path_factory.mktemp("ungraded"))
 
 
 def exported(run_dir: Path, out: Path, layout: str = "trl", **asked: Any) -> ExportResult:

@@ -10,8 +10,8 @@ import pytest
 from pipeline.__main__ import main
 from pipeline.core.schemas import CONSENSUS, LABELS
 from pipeline.export.run import BY_CONSENSUS
-from tests.audit.runs import labelled
-from tests.consensus_labels import ABOUT, DIFFERS, JUDGE, PROBLEMS, SCORES, consensus_run
+from tests.consensus_labels import ABOUT, DIFFERS, JUDGE, PROBLEMS, SCORES
+from tests.library import Library
 
 CHAINS = 2 * PROBLEMS
 STEP_FORMATS = (
@@ -29,13 +29,13 @@ STEP_FORMATS = (
 
 
 @pytest.fixture(scope="module")
-def run_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return consensus_run(tmp_path_factory.mktemp("exact"))
+def run_dir(library: Library, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return library.copy("consensus", tmp_path_factory.mktemp("exact"))
 
 
 @pytest.fixture(scope="module")
-def soft_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return consensus_run(tmp_path_factory.mktemp("soft"), soft=True)
+def soft_run(library: Library, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return library.copy("consensus-soft", tmp_path_factory.mktemp("soft"))
 
 
 @pytest.fixture(scope="module")
@@ -106,12 +106,12 @@ def test_the_probability_of_no_error_is_a_soft_target(soft_run: Path, tmp_path: 
 
 
 def test_labels_without_that_probability_are_refused(
-    run_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    library: Library, run_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert export(run_dir, tmp_path / "out", "format=parquet", "target=soft", "soft=p_error_free") == 2
     assert "soft=p_error_free: the labels of" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
-    plain = labelled(tmp_path)
+    plain = library.copy("mixed", tmp_path)
     for settings in (("target=soft", "soft=p_error_free"), ("columns=[chain_id,left_out]",)):
         assert export(plain, tmp_path / "out", "format=parquet", *settings) == 2
         assert "consensus" in capsys.readouterr().err
@@ -135,6 +135,6 @@ def test_the_card_names_witnesses_reasons_and_what_is_lost_where(
     assert "name the same first error, or none" in card
 
 
-def test_the_card_of_other_labels_says_nothing_of_witnesses(tmp_path: Path) -> None:
-    assert export(labelled(tmp_path), tmp_path / "out", "format=trl", "uncertain=merge") == 0
+def test_the_card_of_other_labels_says_nothing_of_witnesses(library: Library, tmp_path: Path) -> None:
+    assert export(library.copy("mixed", tmp_path), tmp_path / "out", "format=trl", "uncertain=merge") == 0
     assert "witness" not in (tmp_path / "out" / "README.md").read_text()

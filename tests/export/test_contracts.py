@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.config.choices import Layout
@@ -69,7 +69,6 @@ def _openr_steps(text: str) -> tuple[str, list[str]]:
     return problem.strip(), [step.strip() for step in re.sub(r"Step \d*:", "च", solution).split("च")]
 
 
-@settings(max_examples=100)
 @given(chain=examples(binary))
 def test_three_readers_of_math_shepherd_find_the_same_steps(chain: TrainingExample) -> None:
     row: Any = MATH_SHEPHERD.row(chain, MATH_SHEPHERD.marks)
@@ -144,7 +143,6 @@ def openr_labels(row: Any, encode: Any, max_length: int) -> list[tuple[int, str]
     return list(zip(places, labels, strict=True))
 
 
-@settings(max_examples=60)
 @given(chain=examples(binary), data=st.data())
 def test_openr_finds_a_tag_for_each_label(
     embedded: Any, embedded_encoder: Encoder, chain: TrainingExample, data: st.DataObject
@@ -190,7 +188,6 @@ def scan_scores(row: Any, encode: Any, max_length: int) -> list[tuple[int, float
     return [(place, score) for place, score in enumerate(scores[:max_length]) if score != -100]
 
 
-@settings(max_examples=60)
 @given(chain=examples(probabilities), data=st.data())
 def test_scan_loses_what_is_foretold(embedded_encoder: Encoder, chain: TrainingExample, data: st.DataObject) -> None:
     row = SCAN.row(chain, SCAN.marks)

@@ -32,6 +32,7 @@ from pipeline.storage.run_record import claim
 from tests.audit.runs import copied
 from tests.conftest import write_rows
 from tests.export.rows import settings as own_settings
+from tests.library import Library
 from tests.runtime.adaptive import settings, sums
 from tests.runtime.in_process import label_in_process
 
@@ -39,12 +40,9 @@ Printed = pytest.CaptureFixture[str]
 
 
 @pytest.fixture(scope="module")
-def run_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def run_dir(library: Library, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """30 problems with four chains of three steps each, in units of ten problems."""
-    folder = tmp_path_factory.mktemp("run")
-    asked = ["estimator=fixed", "sampling.rollouts=4", "run.unit_problems=10"]
-    label_in_process(settings(folder, sums(30, chains=4), *asked))
-    return folder / "run"
+    return library.copy("many", tmp_path_factory.mktemp("run"))
 
 
 def exported(run_dir: Path, out: Path, layout: str = "trl", **asked: Any) -> ExportResult:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
+from pipeline.__main__ import main
 from pipeline.analysis.report.run import report
 from pipeline.analysis.settings import ReportConfig
 from pipeline.core.errors import UploadError, UsageError
@@ -22,7 +23,6 @@ from pipeline.export.settings import ExportConfig, HubConfig
 from pipeline.storage.location import storage_at
 from pipeline.storage.stored_run import readable_run
 from tests.audit.runs import copied
-from tests.conftest import run_stepvalue
 from tests.export.hub import StandIn, stand_in
 from tests.runtime.adaptive import settings, sums
 from tests.runtime.in_process import label_in_process
@@ -170,17 +170,15 @@ def test_a_name_that_is_none_is_refused(name: str) -> None:
         ExportConfig(push_to_hub=name)
 
 
-def test_the_command_prints_the_address_or_fails_with_1(run_dir: Path, tmp_path: Path) -> None:
-    with stand_in() as server:
-        environment = {"HF_ENDPOINT": server.endpoint, "HF_TOKEN": TOKEN, "HF_HUB_DISABLE_XET": "1"}
-        words = ["export", f"run_dir={run_dir}", "format=trl", f"out={tmp_path / 'out'}", f"push_to_hub={NAME}"]
-        done = run_stepvalue(words, environment=environment)
-        assert done.returncode == 0, done.stderr
-        assert done.stdout.splitlines()[-1] == f"{server.endpoint}/datasets/{NAME}"
-        server.refuses = {"/api/repos": 401}
-        refused = run_stepvalue([*words, "overwrite=true"], environment=environment)
-    assert refused.returncode == 1
-    (line,) = refused.stderr.splitlines()
+def test_the_command_prints_the_address_or_fails_with_1(
+    run_dir: Path, tmp_path: Path, hub: StandIn, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["export", f"run_dir={run_dir}", "format=trl", f"out={tmp_path / 'out'}", f"push_to_hub={NAME}"]
+    assert main(words) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == f"{hub.endpoint}/datasets/{NAME}"
+    hub.refuses = {"/api/repos": 401}
+    assert main([*words, "overwrite=true"]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
     assert "(HTTP 401, " in line
 
 

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.export.example import TrainingExample
@@ -67,7 +67,6 @@ def test_each_label_is_read_at_its_placeholder(reader: Any, marked: Any, file: F
     assert [label_places(data[index], marked) for index in range(len(data))] == [expected_places(c) for c in chains]
 
 
-@settings(max_examples=60)
 @given(chain=examples(hard).filter(lambda chain: any(t is not None for t in chain.targets)), data=st.data())
 def test_what_is_lost_is_foretold(
     reader: Any, marked: Any, marked_encoder: Encoder, chain: TrainingExample, data: st.DataObject

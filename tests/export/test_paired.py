@@ -27,18 +27,15 @@ from pipeline.export.settings import (
 from tests.export.encoders import Characters
 from tests.export.rows import label_row
 from tests.export.rows import settings as asked
-from tests.runtime.adaptive import settings, sums
-from tests.runtime.in_process import label_in_process
+from tests.library import Library
 
 PREFERENCE = "preference"
 
 
 @pytest.fixture(scope="module")
-def run_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """20 problems with four chains of three steps, which differ from the second step on, in units of ten problems."""
-    folder = tmp_path_factory.mktemp("run")
-    label_in_process(settings(folder, sums(20, chains=4), "estimator=fixed", "run.unit_problems=10"))
-    return folder / "run"
+def run_dir(library: Library, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """30 problems with four chains of three steps, which differ from the second step on, in units of ten problems."""
+    return library.copy("many", tmp_path_factory.mktemp("run"))
 
 
 def exported(run_dir: Path, out: Path, **changes: Any) -> Any:
@@ -63,7 +60,7 @@ def test_pairs_of_a_run_are_steps_of_two_of_its_chains(run_dir: Path, tmp_path: 
     in_pairs = {pair[name] for pair in pairs for name in ("chosen_chain_id", "rejected_chain_id")}
     gone = [json.loads(line) for line in (tmp_path / "out" / LEFT_OUT).read_text().splitlines()]
     assert {left["chain_id"] for left in gone} == set(chains) - in_pairs
-    assert (done.chains, done.steps) == (80, 240)
+    assert (done.chains, done.steps) == (120, 360)
 
 
 def test_a_chain_is_left_out_once_however_many_pairs_it_is_in(run_dir: Path, tmp_path: Path) -> None:

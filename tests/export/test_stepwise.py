@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.export.example import TrainingExample
@@ -111,7 +111,6 @@ def test_trl_finds_each_label_where_its_step_ends(
         assert step_ends(row, embedded) == expected_ends(chain, embedded.bos_token, "\n")
 
 
-@settings(max_examples=60)
 @given(chain=examples(hard), separator=st.sampled_from(SEPARATORS), data=st.data())
 def test_what_trl_loses_is_foretold(
     prm_trainer: Any,
@@ -158,7 +157,6 @@ def test_a_chain_without_steps_is_reported() -> None:
     assert kinds(TRL, example([])) == [("no_steps", True)]
 
 
-@settings(max_examples=40)
 @given(chain=examples(hard), max_length=st.integers(1, 120))
 def test_axolotl_reads_as_trl_does(
     prm_trainer: Any, axolotl_reader: Any, embedded: Any, chain: TrainingExample, max_length: int

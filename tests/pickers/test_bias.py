@@ -11,7 +11,9 @@ pytestmark = pytest.mark.slow
 BINS = 5
 
 
-@pytest.mark.parametrize(("pick", "problems"), [("pairs", 400), ("omegaprm", 150)])
+@pytest.mark.parametrize(
+    ("pick", "problems"), [pytest.param("pairs", 400, marks=pytest.mark.nightly), ("omegaprm", 150)]
+)
 def test_own_rollouts_are_fair_and_those_that_led_to_a_promotion_are_not(pick: str, problems: int) -> None:
     """A reader who counted the latter would be seen, alone and beside a prefix's own ones."""
     simulation = Simulation(picker_for(settings_for(pick)))

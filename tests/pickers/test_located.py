@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from scipy.stats import binom
 
 from pipeline.pickers import located
@@ -69,7 +69,6 @@ def above(of: Problem, place: int) -> Iterator[int]:
         yield place
 
 
-@settings(max_examples=25)
 @given(of=problems.filter(lambda each: sum(not node.ended for node in each.tree.nodes) <= _MOST))
 def test_the_probabilities_are_those_of_all_values_together(of: Problem) -> None:
     found = expected(of)

@@ -23,7 +23,7 @@ ESTIMATORS = ["pooled", "fixed", "first_success", "bisect"]
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_what_is_planned_is_what_is_labelled_and_the_cost_lies_in_its_range(tmp_path: Path, estimator: str) -> None:
     settings = [f"estimator={estimator}", "policy.oracle.seed=3"]
-    forecast = planned(tmp_path, problems(60, seed=3), *settings)
+    forecast = planned(tmp_path, problems(40, seed=3), *settings)
     totals = labelled(tmp_path, *settings).totals
     found = forecast.planned
     assert (found.rows, found.used, found.problems, found.chains) == (
@@ -42,7 +42,7 @@ def test_what_is_planned_is_what_is_labelled_and_the_cost_lies_in_its_range(tmp_
 
 
 def test_what_another_estimator_is_said_to_take_is_what_it_takes(tmp_path: Path) -> None:
-    others = {cost.estimator: cost for cost in planned(tmp_path, problems(60, seed=5), "estimator=fixed").others}
+    others = {cost.estimator: cost for cost in planned(tmp_path, problems(40, seed=5), "estimator=fixed").others}
     for name in ("first_success", "bisect"):
         run_dir = f"run_dir={tmp_path / name}"
         assert labelled(tmp_path, f"estimator={name}", run_dir).totals.rollouts in others[name].rollouts

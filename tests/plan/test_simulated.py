@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pipeline.analysis.plan.expected import BelievedValues, SimulatedCost, simulate
@@ -56,7 +56,6 @@ def test_pooled_stays_within_what_fixed_takes() -> None:
     assert max(one.rollouts for one in spent("pooled", 0.5, problems=20)) <= 32
 
 
-@settings(max_examples=20)
 @example("fixed", 5e-324, 0.5, 0)
 @given(st.sampled_from(list(ESTIMATORS.ours)), st.floats(0, 1), st.floats(0, 0.6), st.integers(0, 100))
 def test_whatever_is_believed_a_simulation_ends_within_the_rollouts_there_are(

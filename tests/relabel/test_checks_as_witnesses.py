@@ -19,6 +19,7 @@ from pipeline.storage.location import storage_at
 from pipeline.storage.stored_findings import stored_check
 from pipeline.witnesses.base import WitnessSource
 from pipeline.witnesses.checks import ChecksWitness
+from tests.audit.runs import copied
 from tests.conftest import write_rows
 from tests.runtime.checking.runs import QUICK, checked, labelled, settings, sums
 from tests.runtime.in_process import label_in_process
@@ -58,12 +59,17 @@ def labelled_sums(folder: Path, *overrides: str) -> Path:
     return made
 
 
-@pytest.fixture
-def run_dir(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run with a false sum in the second step of every third chain, which ends wrong, checked by `arithmetic`."""
-    made = labelled_sums(tmp_path, "estimator=fixed", "run.unit_problems=10")
+    made = labelled_sums(tmp_path_factory.mktemp("sums"), "estimator=fixed", "run.unit_problems=10")
     checked(CheckRunConfig(run_dir=str(made), checks=["arithmetic"], processes=1, run=QUICK))
     return made
+
+
+@pytest.fixture
+def run_dir(finished: Path, tmp_path: Path) -> Path:
+    return copied(finished, tmp_path)
 
 
 def test_refuted_steps_become_bad_without_a_judge(run_dir: Path) -> None:

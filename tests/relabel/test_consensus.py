@@ -73,6 +73,14 @@ def consensus(
     )
 
 
+@pytest.fixture(scope="module")
+def agreed(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """That run with labels by consensus."""
+    run_dir = copied(finished, tmp_path_factory.mktemp("agreed"))
+    consensus(run_dir)
+    return run_dir
+
+
 def labels(run_dir: Path) -> list[Row]:
     return pl.read_parquet(run_dir / "labels" / "*.parquet").to_dicts()
 
@@ -173,13 +181,13 @@ def test_the_same_again_writes_nothing_and_another_rule_leads_back(run_dir: Path
 
 def test_labels_are_made_again_when_a_witness_says_more(run_dir: Path, tmp_path: Path) -> None:
     path = scores_of(run_dir, tmp_path / "scores.parquet", 0.9)
-    assert consensus(run_dir, witnesses=[f"scores:{path}"]).number == 0
-    assert consensus(run_dir, witnesses=[f"scores:{path}"]).number is None
+    assert consensus(run_dir, ConsensusHow.exact, [f"scores:{path}"]).number == 0
+    assert consensus(run_dir, ConsensusHow.exact, [f"scores:{path}"]).number is None
     scores_of(run_dir, path, 0.2)
     found = faults(run_dir)
     assert len(found) == 1
     assert f"its witness scores:{path} (step scores of prm for {CHAINS} chains) says other things now" in found[0].fault
-    assert consensus(run_dir, witnesses=[f"scores:{path}"]).number == 1
+    assert consensus(run_dir, ConsensusHow.exact, [f"scores:{path}"]).number == 1
     assert faults(run_dir) == []
     path.unlink()
     assert f"its witness scores:{path} cannot be read" in faults(run_dir)[0].fault
@@ -197,7 +205,7 @@ def scores_of(run_dir: Path, path: Path, share: float) -> Path:
 
 def test_scores_claim_the_fall_of_their_running_minimum_or_the_first_low_step(run_dir: Path, tmp_path: Path) -> None:
     path = scores_of(run_dir, tmp_path / "scores.parquet", 0.75)
-    consensus(run_dir, witnesses=[f"scores:{path}", f"scores:{path}@0.2"])
+    consensus(run_dir, ConsensusHow.exact, [f"scores:{path}", f"scores:{path}@0.2"])
     for row in labels(run_dir):
         steps = len(row["steps"])
         soft, hard = row["opinions"]
@@ -261,14 +269,14 @@ def _with_more_chains(learned: Row) -> Row:
 
 
 @pytest.mark.parametrize(("table", "change", "fault"), FORGERIES, ids=[fault for _, _, fault in FORGERIES])
-def test_an_audit_finds_forged_consensus(table: str, change: Change, fault: str, run_dir: Path) -> None:
-    consensus(run_dir)
+def test_an_audit_finds_forged_consensus(table: str, change: Change, fault: str, agreed: Path, tmp_path: Path) -> None:
+    run_dir = copied(agreed, tmp_path)
     Forger(run_dir).change("edition", table, change)
     assert any(fault in finding.fault for finding in faults(run_dir)), faults(run_dir)
 
 
-def test_an_audit_finds_a_critique_that_has_been_changed(run_dir: Path) -> None:
-    consensus(run_dir)
+def test_an_audit_finds_a_critique_that_has_been_changed(agreed: Path, tmp_path: Path) -> None:
+    run_dir = copied(agreed, tmp_path)
     Forger(run_dir / "judges" / "good").change(
         "unit", "critiques", with_column("reading", first_replaced("unparseable"))
     )

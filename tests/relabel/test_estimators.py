@@ -12,22 +12,16 @@ from pipeline.config.choices import Interval, LabelRule
 from pipeline.core.progress import RelabelResult
 from pipeline.estimators.registry import ESTIMATORS
 from tests.audit.runs import copied, files
-from tests.runtime.adaptive import labels, log, proved, settings, sums
-from tests.runtime.in_process import label_in_process
+from tests.library import Library
+from tests.runtime.adaptive import labels, log, proved
 from tests.settings import EstimatorChange, GraderChange
 
-ROWS = sums(3)
 VALUES = ["chain_id", "value", "value_sd", "low", "high", "unbiased_value", "root_value", "advantage"]
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    found = {}
-    for name in ESTIMATORS.ours:
-        folder = tmp_path_factory.mktemp(name)
-        label_in_process(settings(folder, ROWS, f"estimator={name}", "sampling.rollouts=6", "run.unit_problems=2"))
-        found[name] = folder
-    return found
+def runs(library: Library, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    return {name: library.copy(name, tmp_path_factory.mktemp(name)).parent for name in ESTIMATORS.ours}
 
 
 def relabelled(folder: Path, change: EstimatorChange) -> RelabelResult:
@@ -66,7 +60,7 @@ def test_a_full_log_serves_the_pooled_estimator(runs: dict[str, Path], tmp_path:
     before = labels(tmp_path)
     done = relabelled(tmp_path, EstimatorChange(name="pooled"))
     assert done.number == 0
-    assert kernels(tmp_path) == [4, 6]
+    assert kernels(tmp_path) == [4, 8]
     after = labels(tmp_path)
     assert after["n_rollouts"].equals(before["n_rollouts"])
     assert after["unbiased_value"].equals(before["unbiased_value"])
@@ -133,7 +127,7 @@ def test_other_verdicts_are_learned_from_again(runs: dict[str, Path], tmp_path: 
     takes_is = GraderChange(answer_pattern="work (is)")
     regrade(RegradeConfig(run_dir=str(tmp_path / "run"), grader=takes_is))
     proved(tmp_path)
-    assert kernels(tmp_path) == sorted([*learned, 4, 6])
+    assert kernels(tmp_path) == sorted([*learned, 4, 8])
     wrong = labels(tmp_path)
     assert wrong["n_correct"].explode().max() == 0
     assert mean_of(wrong) < mean_of(before)

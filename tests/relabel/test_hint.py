@@ -14,6 +14,7 @@ from pipeline.storage.location import storage_at
 from pipeline.storage.stored_run import finished_run
 from tests.audit.runs import config, labelled
 from tests.conftest import ROOT
+from tests.library import Library
 
 OTHER = ("estimator.rule=threshold", "estimator.threshold=0.4", "estimator.after_error=negative")
 
@@ -24,8 +25,10 @@ def refusal(folder: Path, *overrides: str) -> str:
     return str(raised.value)
 
 
-def test_the_command_in_the_message_makes_the_wanted_labels(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run_dir = labelled(tmp_path)
+def test_the_command_in_the_message_makes_the_wanted_labels(
+    library: Library, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_dir = library.copy("mixed", tmp_path)
     said = refusal(tmp_path, *OTHER)
     assert "belongs to another run" in said
     before, _, command = said.partition("without a model: ")
@@ -55,9 +58,9 @@ def test_what_an_option_sets_is_known(name: str) -> None:
     ],
 )
 def test_another_estimator_is_named_without_its_defaults(
-    wanted: list[str], line: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    wanted: list[str], line: list[str], library: Library, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run_dir = labelled(tmp_path)
+    run_dir = library.copy("mixed", tmp_path)
     said = refusal(tmp_path, *wanted)
     _, _, command = said.partition("without a model (leave out ")
     option, _, command = command.partition(" to keep its estimator, fixed): ")
@@ -72,8 +75,10 @@ def test_another_estimator_is_named_without_its_defaults(
     assert {key: made[key] for key in of_labels} == {key: identity[key] for key in of_labels}
 
 
-def test_settings_of_the_grader_are_a_matter_of_regrade(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    labelled(tmp_path)
+def test_settings_of_the_grader_are_a_matter_of_regrade(
+    library: Library, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    library.copy("mixed", tmp_path)
     said = refusal(tmp_path, "grader.answer_pattern='is (\\d+)'", "estimator.confidence=0.9")
     words = shlex.split(said.partition("without a model: ")[2])
     assert words[0] == "regrade"
@@ -81,8 +86,8 @@ def test_settings_of_the_grader_are_a_matter_of_regrade(tmp_path: Path, capsys: 
     assert finished_run(storage_at(str(tmp_path / "run"))).settings["grader.answer_pattern"] == "is (\\d+)"
 
 
-def test_an_unfinished_run_is_finished_first(tmp_path: Path) -> None:
-    run_dir = labelled(tmp_path)
+def test_an_unfinished_run_is_finished_first(library: Library, tmp_path: Path) -> None:
+    run_dir = library.copy("mixed", tmp_path)
     next((run_dir / "commits").glob("unit-*-00001.json"), next((run_dir / "commits").glob("unit-*"))).unlink()
     said = refusal(tmp_path, *OTHER)
     assert "Finish the run with its own settings first; then this makes such labels without a model: relabel" in said

@@ -22,20 +22,16 @@ from pipeline.storage.commits import EDITION, record_sequences
 from pipeline.storage.local import LocalStorage
 from tests.audit.runs import copied, files, labelled
 from tests.conftest import write_rows
+from tests.library import Library
 from tests.settings import EstimatorChange, GraderChange, grader_settings
 
 # Every completion of the oracle says that "the work is done" before it states its answer.
 TAKES_IS = GraderChange(answer_pattern="work (is)")
 
 
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return labelled(tmp_path_factory.mktemp("finished"))
-
-
 @pytest.fixture
-def run_dir(finished: Path, tmp_path: Path) -> Path:
-    return copied(finished, tmp_path)
+def run_dir(library: Library, tmp_path: Path) -> Path:
+    return library.copy("mixed", tmp_path)
 
 
 def regraded(run_dir: Path, grader: GraderChange = TAKES_IS, estimator: EstimatorChange | None = None) -> RelabelResult:

@@ -15,22 +15,17 @@ from pipeline.core.errors import EngineDied, RunConflict, StoreError, UsageError
 from pipeline.core.progress import RelabelResult
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.lock import run_lock
-from tests.audit.runs import config, copied, files, labelled
+from tests.audit.runs import config, files, labelled
+from tests.library import Library
 from tests.runtime.in_process import label_in_process
 from tests.settings import EstimatorChange
 
 THRESHOLD = EstimatorChange(rule=LabelRule.threshold, threshold=0.4)
 
 
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return labelled(tmp_path_factory.mktemp("finished"))
-
-
 @pytest.fixture
-def run_dir(finished: Path, tmp_path: Path) -> Path:
-    (tmp_path / "rows.jsonl").write_bytes((finished.parent / "rows.jsonl").read_bytes())
-    return copied(finished, tmp_path)
+def run_dir(library: Library, tmp_path: Path) -> Path:
+    return library.copy("mixed", tmp_path)
 
 
 def relabelled(run_dir: Path, change: EstimatorChange) -> RelabelResult:

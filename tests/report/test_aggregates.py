@@ -6,12 +6,11 @@ from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from pipeline.analysis.report import aggregates
 from tests.report.rows import label_rows, tables
 
-FEW = settings(max_examples=40)
 Rows = list[dict[str, Any]]
 OUTCOME = {True: "right", False: "wrong", None: "open"}
 
@@ -32,7 +31,6 @@ def worst(row: dict[str, Any]) -> float | None:
     return max(falls, default=None)
 
 
-@FEW
 @given(label_rows())
 def test_every_step_with_a_value_stands_in_one_bin(rows: Rows) -> None:
     steps, _ = tables(rows)
@@ -49,7 +47,6 @@ def test_every_step_with_a_value_stands_in_one_bin(rows: Rows) -> None:
     assert found.select(aggregates.OUTCOMES).sum_horizontal().to_list() == found["all"].to_list()
 
 
-@FEW
 @given(label_rows())
 def test_labels_add_up_to_the_steps(rows: Rows) -> None:
     steps, chains = tables(rows)
@@ -65,7 +62,6 @@ def test_labels_add_up_to_the_steps(rows: Rows) -> None:
     assert dict(aggregates.outcome_counts(chains).iter_rows()) == Counter(OUTCOME[row["outcome"]] for row in rows)
 
 
-@FEW
 @given(label_rows())
 def test_means_say_nothing_of_outcomes(rows: Rows) -> None:
     steps, _ = tables(rows)
@@ -81,7 +77,6 @@ def test_means_say_nothing_of_outcomes(rows: Rows) -> None:
         assert mean == (pytest.approx(sum(values) / len(values)) if values else None)
 
 
-@FEW
 @given(label_rows())
 def test_shares_along_the_chain_count_every_step_and_every_rollout_once(rows: Rows) -> None:
     steps, _ = tables(rows)
@@ -105,7 +100,6 @@ def test_shares_along_the_chain_count_every_step_and_every_rollout_once(rows: Ro
     assert cut["rollouts"].sum() == sum(rollouts for _, rollouts in distinct.values())
 
 
-@FEW
 @given(label_rows())
 def test_means_along_the_chain_are_those_of_its_values(rows: Rows) -> None:
     steps, _ = tables(rows)
@@ -133,7 +127,6 @@ def position_of(step: int, steps: int) -> int:
     )
 
 
-@FEW
 @given(label_rows())
 def test_drops_and_widths_count_every_chain_and_prefix_once(rows: Rows) -> None:
     steps, chains = tables(rows)
@@ -166,7 +159,6 @@ def test_a_verdict_of_what_was_stopped_is_not_reported() -> None:
     assert counts.rows() == [("no_answer", 7, 700), ("correct", 5, 50), ("aborted", 2, 3)]
 
 
-@FEW
 @given(label_rows())
 def test_a_surprise_is_an_outcome_that_the_value_before_the_last_step_makes_unlikely(rows: Rows) -> None:
     _, chains = tables(rows)

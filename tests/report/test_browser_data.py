@@ -38,7 +38,8 @@ from pipeline.config.changes import RegradeConfig
 from pipeline.core.records import Finish, Verdict
 from pipeline.storage.location import storage_at
 from pipeline.storage.stored_run import stored_run
-from tests.audit.runs import copied, labelled
+from tests.audit.runs import copied
+from tests.library import Library
 from tests.settings import GraderChange
 
 VALUES = st.lists(st.none() | st.floats(0, 1), max_size=3 * STRIP)
@@ -198,8 +199,8 @@ def test_examples_go_to_the_step_that_lost_the_most_and_the_one_before_it_first(
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return labelled(tmp_path_factory.mktemp("browsed"))
+def finished(library: Library, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return library.copy("mixed", tmp_path_factory.mktemp("browsed"))
 
 
 def of_run(run_dir: Path, chains: int = 10_000) -> Browser:

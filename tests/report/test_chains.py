@@ -16,7 +16,7 @@ from pipeline.analysis.chains import COLUMNS, Chains, chosen, measured
 from pipeline.core.errors import UsageError
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.stored_labels import label_frames
-from tests.audit.runs import labelled
+from tests.library import Library
 
 HOSTILE = ["<script>alert(1)</script>", "' onmouseover='x", "&amp;", '"><img src=x onerror=y>']
 
@@ -147,8 +147,8 @@ def test_no_chain_is_said() -> None:
 
 
 @pytest.fixture(scope="module")
-def run_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return labelled(tmp_path_factory.mktemp("chains"))
+def run_dir(library: Library, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return library.copy("mixed", tmp_path_factory.mktemp("chains"))
 
 
 def printed(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:

@@ -14,15 +14,15 @@ from pipeline.core.schemas import CONSENSUS
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.stored_labels import has_consensus, label_frames
 from pipeline.storage.stored_run import stored_run
-from tests.audit.runs import labelled
 from tests.consensus_labels import JUDGE, PROBLEMS, SCORES, consensus_run
+from tests.library import Library
 
 CHAINS = 2 * PROBLEMS
 
 
 @pytest.fixture(scope="module")
-def run_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return consensus_run(tmp_path_factory.mktemp("lines"), soft=True)
+def run_dir(library: Library, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return library.copy("consensus-soft", tmp_path_factory.mktemp("lines"))
 
 
 @pytest.fixture(scope="module")
@@ -44,9 +44,9 @@ def test_a_condition_chooses_the_chains_on_which_opinions_differ(labels: pl.Data
     assert 0 < gone.total <= len(expected)
 
 
-def test_labels_by_another_rule_have_no_such_condition(tmp_path: Path) -> None:
+def test_labels_by_another_rule_have_no_such_condition(library: Library, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="there is no column disagree"):
-        chosen(pl.concat(label_frames(LocalStorage(labelled(tmp_path)))), 1, "disagree")
+        chosen(pl.concat(label_frames(LocalStorage(library.copy("mixed", tmp_path)))), 1, "disagree")
 
 
 def test_each_step_has_a_line_with_every_opinion(run_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -80,8 +80,8 @@ def test_labels_in_python_have_the_columns(run_dir: Path, labels: pl.DataFrame) 
     assert run.labels(lazy=True).select("left_out", "opinions").collect().equals(labels.select("left_out", "opinions"))
 
 
-def test_columns_of_consensus_can_be_asked_of_any_run(run_dir: Path, tmp_path: Path) -> None:
-    plain = LocalStorage(labelled(tmp_path))
+def test_columns_of_consensus_can_be_asked_of_any_run(library: Library, run_dir: Path, tmp_path: Path) -> None:
+    plain = LocalStorage(library.copy("mixed", tmp_path))
     assert not has_consensus(plain, stored_run(plain))
     assert has_consensus(LocalStorage(run_dir), stored_run(LocalStorage(run_dir)))
     for columns in (("chain_id", "left_out", "change"), ("opinions",), ("p_error_free", "chain_id")):
@@ -94,9 +94,9 @@ def test_columns_of_consensus_can_be_asked_of_any_run(run_dir: Path, tmp_path: P
         assert {empty[name].null_count() for name in made} == {empty.height}
 
 
-def test_two_editions_can_be_compared(run_dir: Path, tmp_path: Path) -> None:
+def test_two_editions_can_be_compared(library: Library, run_dir: Path, tmp_path: Path) -> None:
     """One with labels by consensus, one without: what is left out counts as uncertain."""
-    other = consensus_run(tmp_path)
+    other = library.copy("consensus", tmp_path)
     out = tmp_path / "page.html"
     assert main(["report", f"run_dir=[{run_dir},{other}]", f"out={out}"]) == 0
     assert "uncertain" in out.read_text()

@@ -13,8 +13,8 @@ from pipeline.analysis.report.figures import left_out
 from pipeline.analysis.report.run import report
 from pipeline.analysis.settings import ReportConfig
 from pipeline.consensus.kept import KeptGroup, differs, label_place, witness_places
-from tests.audit.runs import labelled
-from tests.consensus_labels import Row, Votes, consensus_edition, consensus_run, errs_on_even, same_as_monte_carlo
+from tests.consensus_labels import Row, Votes, consensus_edition, errs_on_even, same_as_monte_carlo
+from tests.library import Library
 from tests.report.reader import Reader, watched
 from tests.runtime.adaptive import settings, sums
 from tests.runtime.in_process import label_in_process
@@ -150,9 +150,9 @@ def test_nothing_is_wider_than_a_phone(reader: Reader, scheme: str) -> None:
     assert reader.width() <= 320
 
 
-def test_other_labels_have_no_filter_and_no_section(driver: Chrome, tmp_path: Path) -> None:
+def test_other_labels_have_no_filter_and_no_section(library: Library, driver: Chrome, tmp_path: Path) -> None:
     path = tmp_path / "page.html"
-    report(ReportConfig(run_dir=str(labelled(tmp_path)), out=str(path)))
+    report(ReportConfig(run_dir=str(library.copy("mixed", tmp_path)), out=str(path)))
     with watched(driver, path) as reader:
         assert not reader.all("#browser-opinions")[0].is_displayed()
         assert reader.all("#consensus") == []
@@ -161,9 +161,9 @@ def test_other_labels_have_no_filter_and_no_section(driver: Chrome, tmp_path: Pa
         assert reader.all(".opinions") == []
 
 
-def test_exact_labels_have_no_probability(driver: Chrome, tmp_path: Path) -> None:
+def test_exact_labels_have_no_probability(library: Library, driver: Chrome, tmp_path: Path) -> None:
     path = tmp_path / "page.html"
-    report(ReportConfig(run_dir=str(consensus_run(tmp_path)), out=str(path)))
+    report(ReportConfig(run_dir=str(library.copy("consensus", tmp_path)), out=str(path)))
     with watched(driver, path) as reader:
         reader.wait(".chain-head").click()
         reader.wait(".chain-body .steps")

@@ -13,12 +13,12 @@ from pipeline.cli.compose import compose
 from pipeline.cli.report import REPORT
 from pipeline.core.errors import StoreError
 from pipeline.storage.local import LocalStorage
-from tests.audit.runs import labelled
+from tests.library import Library
 
 
 @pytest.fixture(scope="module")
-def run_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return labelled(tmp_path_factory.mktemp("ending"))
+def run_dir(library: Library, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return library.copy("mixed", tmp_path_factory.mktemp("ending"))
 
 
 class Full(LocalStorage):

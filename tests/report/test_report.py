@@ -28,6 +28,7 @@ from pipeline.storage.run_record import claim, recorded_identity
 from pipeline.storage.starts import FAILED, new_start_id, read_starts, write_start
 from tests.audit.runs import config, copied, labelled
 from tests.conftest import write_rows
+from tests.library import Library
 from tests.report.forecasts import forecast
 from tests.runtime.in_process import label_in_process
 from tests.settings import GraderChange
@@ -71,8 +72,8 @@ class Page(HTMLParser):
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return labelled(tmp_path_factory.mktemp("report"))
+def finished(library: Library, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return library.copy("mixed", tmp_path_factory.mktemp("report"))
 
 
 @pytest.fixture(scope="module")

@@ -17,6 +17,7 @@ from pipeline.analysis.searches.browser.data import WEAK
 from pipeline.analysis.searches.charts import BINS, confidence_counts, tokens
 from pipeline.analysis.settings import ReportConfig
 from pipeline.core.errors import StoreError, UsageError
+from tests.library import Library
 from tests.report.reader import watched
 from tests.searches.runs import search_in, sums
 
@@ -25,15 +26,9 @@ Printed = pytest.CaptureFixture[str]
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    folder = tmp_path_factory.mktemp("searches")
-    small = ("search.n=4", "run.unit_problems=5")
-    return {
-        "best": search_in(folder / "best", sums(PROBLEMS), "search=best_of_n", *small),
-        "beam": search_in(folder / "beam", sums(PROBLEMS), "search=beam", "search.accept=0.6", *small),
-        "majority": search_in(folder / "majority", sums(PROBLEMS), "search=majority", *small),
-        "unknown": search_in(folder / "unknown", sums(PROBLEMS, known=False), "search=best_of_n", *small),
-    }
+def made(library: Library, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    names = ("best_of_n", "beam", "majority", "unknown")
+    return {name: library.copy(name, tmp_path_factory.mktemp(name)) for name in names}
 
 
 def searches(run_dir: Path) -> pl.DataFrame:
@@ -82,7 +77,7 @@ def test_the_figures_are_those_of_the_tables(made: dict[str, Path]) -> None:
 
 
 def test_curves_of_whole_chains_are_named(made: dict[str, Path]) -> None:
-    page, _ = written(made["best"])
+    page, _ = written(made["best_of_n"])
     for name in ("best of n", "weighted vote", "majority vote", "mean score"):
         assert f">{name}</text>" in page
 
@@ -156,7 +151,7 @@ def test_scores_that_are_missing_are_reported_everywhere(tmp_path: Path, capsys:
 
 
 def test_an_unfinished_run_shows_what_is_finished(made: dict[str, Path], tmp_path: Path) -> None:
-    run_dir = Path(shutil.copytree(made["best"], tmp_path / "run"))
+    run_dir = Path(shutil.copytree(made["best_of_n"], tmp_path / "run"))
     for record in sorted((run_dir / "commits").glob("unit-*"))[:1]:
         record.unlink()
     page, lines = written(run_dir)
@@ -171,19 +166,19 @@ def test_an_unfinished_run_shows_what_is_finished(made: dict[str, Path], tmp_pat
 
 
 def test_fewer_problems_are_listed_where_asked(made: dict[str, Path]) -> None:
-    page, _ = written(made["best"], chains=3)
+    page, _ = written(made["best_of_n"], chains=3)
     assert f"This page lists 3 of the run's {PROBLEMS} problems" in page
-    assert 'id="searches"' not in written(made["best"], chains=0)[0]
+    assert 'id="searches"' not in written(made["best_of_n"], chains=0)[0]
 
 
 def test_what_cannot_be_reported_is_refused(made: dict[str, Path], tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="a run of `search` has no plan"):
-        written(made["best"], planned="plan.json")
+        written(made["best_of_n"], planned="plan.json")
     foreign = tmp_path / "page.html"
     foreign.write_text("mine")
     with pytest.raises(UsageError, match="out="):
-        written(made["best"], out=str(foreign))
-    run_dir = Path(shutil.copytree(made["best"], tmp_path / "run"))
+        written(made["best_of_n"], out=str(foreign))
+    run_dir = Path(shutil.copytree(made["best_of_n"], tmp_path / "run"))
     victim = next((run_dir / "samples").iterdir())
     victim.write_bytes(victim.read_bytes()[:-9])
     with pytest.raises(StoreError, match="samples"):

@@ -12,7 +12,7 @@ from pipeline.__main__ import main
 from pipeline.analysis.report.run_report import read_run, short_lines, sparkline
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.starts import FOLDER
-from tests.audit.runs import labelled
+from tests.library import Library
 
 ORACLE = (
     "the values are made up, for a demonstration or a test: the oracle draws them from success probabilities of its own, "
@@ -20,8 +20,8 @@ ORACLE = (
 )
 
 
-def test_the_short_form_of_an_oracle_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run_dir = labelled(tmp_path)
+def test_the_short_form_of_an_oracle_run(library: Library, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run_dir = library.copy("mixed", tmp_path)
     assert main(["report", f"run_dir={run_dir}"]) == 0
     assert (
         capsys.readouterr().out
@@ -42,8 +42,8 @@ report    {(run_dir / "report.html").as_uri()}
     )
 
 
-def test_the_short_form_says_why_rollouts_are_ungraded(tmp_path: Path) -> None:
-    found = read_run(LocalStorage(labelled(tmp_path)), None).found
+def test_the_short_form_says_why_rollouts_are_ungraded(library: Library, tmp_path: Path) -> None:
+    found = read_run(LocalStorage(library.copy("mixed", tmp_path)), None).found
     verdict = pl.when(verdict="incorrect").then(pl.lit("timeout")).otherwise("verdict")
     changed = replace(found, log=found.log.with_columns(verdict=verdict))
     assert "ungraded  13 timeout" in short_lines(changed, (), ())
@@ -51,9 +51,9 @@ def test_the_short_form_says_why_rollouts_are_ungraded(tmp_path: Path) -> None:
 
 
 def test_damaged_starts_are_named_in_the_short_form_and_on_the_page(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    library: Library, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run_dir = labelled(tmp_path)
+    run_dir = library.copy("mixed", tmp_path)
     (start,) = (run_dir / FOLDER).iterdir()
     start.write_bytes(start.read_bytes()[:100])
     start.with_name(f"start-{'f' * 20}-00000.json").write_text("{}")

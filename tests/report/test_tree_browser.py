@@ -1,6 +1,5 @@
 """The page of a problem's rollout tree, in Chromium: what a reader does with it, and what text of a model cannot do."""
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,8 +21,6 @@ IMAGE = "<img src=x onerror=\"document.title = 'owned'\">"
 ARABIC = "نضيف 3 إلى 4 فنحصل على 7."
 TURNED = "It is \u202e21\u202d."
 LARGE = 5_000
-SECONDS = 5.0
-"""To open a page with the largest tree, on a machine that is busy with other tests."""
 VALUE = StepLabel(value=0.75, value_sd=0.1, correct=3, rollouts=4, label=1)
 CHAIN = chain("a one", "b two", "7", labels=[VALUE, VALUE, VALUE._replace(value=0.25, label=0), StepLabel(label=1)])
 LOG = [
@@ -108,6 +105,7 @@ def test_a_tree_shows_values_counts_and_labels_of_each_step(reader: Reader) -> N
     assert reader.texts(".chain-facts dd")[:2] == ["7", "one, two"]
 
 
+@pytest.mark.nightly
 def test_arrows_move_through_a_tree_and_open_and_close_it(reader: Reader) -> None:
     reader.driver.execute_script("document.querySelector('.tree-row').focus()")
     reader.press(Keys.ARROW_DOWN)
@@ -134,6 +132,7 @@ def test_arrows_move_through_a_tree_and_open_and_close_it(reader: Reader) -> Non
     assert len(rows(reader)) == 1
 
 
+@pytest.mark.nightly
 def test_screen_readers_hear_a_tree(reader: Reader) -> None:
     tree = reader.wait(".tree")
     assert (tree.get_attribute("role"), tree.get_attribute("aria-label")) == ("tree", "Tree of the problem")
@@ -154,32 +153,25 @@ def test_hostile_text_stays_text(driver: Chrome, pages: dict[str, Path]) -> None
     assert "owned" not in raw
 
 
-def test_a_large_tree_is_there_at_once_and_only_what_is_open_is_drawn(driver: Chrome, pages: dict[str, Path]) -> None:
-    began = time.monotonic()
+@pytest.mark.nightly
+def test_of_a_large_tree_only_what_is_open_is_drawn(driver: Chrome, pages: dict[str, Path]) -> None:
     with watched(driver, pages["large"], "trees") as reader:
         reader.wait(".tree-row")
-        opened = time.monotonic() - began
-        print(f"a tree of {LARGE:,} steps after {opened:.2f} s")
-        assert opened < SECONDS
         assert 50 < len(reader.all(".tree-row")) < 400
         assert reader.wait(".tree-bar p").text.startswith(f"{len(large().tree.nodes) - 1:,} distinct steps")
         assert "with few rollouts not shown" in reader.wait(".tree-bar p").text
         reader.driver.execute_script("document.querySelector('.tree-row').focus()")
-        began = time.monotonic()
         reader.press(*[Keys.ARROW_DOWN] * 40, Keys.END)
-        print(f"41 keys after {time.monotonic() - began:.2f} s")
-        assert time.monotonic() - began < SECONDS
         assert len(reader.all(".tree-row[tabindex='0']")) == 1
         more = reader.all(".tree-row.more")
         before = len(reader.all(".tree-row"))
         more[0].click()
         assert len(reader.all(".tree-row")) > before
-        began = time.monotonic()
         reader.all(".tree-bar button")[0].click()
         WebDriverWait(reader.driver, 60, 0.1).until(lambda _: len(reader.all(".tree-row.step")) == LARGE)
-        print(f"all of its {LARGE:,} rows after {time.monotonic() - began:.2f} s")
 
 
+@pytest.mark.nightly
 def test_each_unit_has_a_tree_of_its_own(driver: Chrome, pages: dict[str, Path]) -> None:
     with watched(driver, pages["units"], "trees") as reader:
         assert [title.split(":")[0] for title in reader.texts("#trees-list h3")] == ["Tree 1 of 2", "Tree 2 of 2"]
@@ -192,6 +184,7 @@ def test_each_unit_has_a_tree_of_its_own(driver: Chrome, pages: dict[str, Path])
         assert shown == [10, 1]
 
 
+@pytest.mark.nightly
 def test_a_phone_scrolls_down_only(driver: Chrome, pages: dict[str, Path]) -> None:
     for name in ("small", "hostile"):
         with watched(driver, pages[name], "trees") as reader:
@@ -199,6 +192,7 @@ def test_a_phone_scrolls_down_only(driver: Chrome, pages: dict[str, Path]) -> No
             assert reader.width() == 360
 
 
+@pytest.mark.nightly
 def test_paper_has_what_is_open_and_no_buttons(reader: Reader) -> None:
     reader.emulate("setEmulatedMedia", media="print", features=[])
     assert all(row.is_displayed() for row in reader.all(".tree-row"))

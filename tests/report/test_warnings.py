@@ -5,7 +5,7 @@ import re
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.analysis.report.warnings import (
@@ -91,7 +91,6 @@ def test_a_run_without_any_graded_rollout_is_reported() -> None:
     assert line.startswith(f"none of {CHAINS * STEPS * 8:,} rollouts could be graded")
 
 
-@settings(max_examples=30)
 @given(st.integers(0, 40), st.integers(0, 40), st.integers(0, 3))
 def test_labels_0_that_are_mostly_ends_are_reported(ends: int, inner: int, good: int) -> None:
     steps, _ = run(0.0, 0.0)
@@ -125,7 +124,6 @@ def test_a_policy_that_solves_nothing_or_everything_is_reported(correct: int, gr
     assert all(line.startswith(words) and "teach nothing about steps" in line for line in said)
 
 
-@settings(max_examples=30)
 @given(st.integers(0, 40), st.integers(0, 40))
 def test_labels_0_of_problems_that_are_never_solved_are_reported(unsolved: int, others: int) -> None:
     roots = pl.DataFrame({"chain": [0, 1], "step": [0, 0], "value": [0.05, 0.6], "label": [None, None]})

@@ -9,10 +9,8 @@ from pipeline.analysis.report.run_data import rejected_rows
 from pipeline.analysis.report.run_report import read_run
 from pipeline.analysis.sweep import figures_of
 from pipeline.storage.location import storage_at
-from tests.audit.runs import labelled
 from tests.export.known_runs import ungraded_run
-from tests.runtime.adaptive import settings, sums
-from tests.runtime.in_process import label_in_process
+from tests.library import Library
 
 Printed = pytest.CaptureFixture[str]
 
@@ -34,9 +32,8 @@ def test_a_run_without_graded_rollouts_has_no_figure_of_values(estimator: str, t
     assert "nan" not in capsys.readouterr().out
 
 
-def test_a_graded_run_has_them(tmp_path: Path, capsys: Printed) -> None:
-    label_in_process(settings(tmp_path, sums(3)))
-    run_dir = tmp_path / "run"
+def test_a_graded_run_has_them(library: Library, tmp_path: Path, capsys: Printed) -> None:
+    run_dir = library.copy("pooled", tmp_path)
     assert main(["report", f"run_dir={run_dir}", f"out={tmp_path / 'page.html'}"]) == 0
     assert "mean value" in capsys.readouterr().out
     assert ">Mean value<" in (tmp_path / "page.html").read_text()
@@ -45,8 +42,10 @@ def test_a_graded_run_has_them(tmp_path: Path, capsys: Printed) -> None:
     assert 0 < mean < 1
 
 
-def test_a_run_without_a_finished_unit_has_counts_of_nothing_else(tmp_path: Path, capsys: Printed) -> None:
-    run_dir = labelled(tmp_path)
+def test_a_run_without_a_finished_unit_has_counts_of_nothing_else(
+    library: Library, tmp_path: Path, capsys: Printed
+) -> None:
+    run_dir = library.copy("mixed", tmp_path)
     for record in (run_dir / "commits").glob("unit-*"):
         record.unlink()
     for command in ("status", "report"):
@@ -57,8 +56,8 @@ def test_a_run_without_a_finished_unit_has_counts_of_nothing_else(tmp_path: Path
         assert "0.00" not in shown.replace("0.000", "")
 
 
-def test_the_first_rejects_are_those_of_the_input_in_its_order(tmp_path: Path) -> None:
-    found = rejected_rows(storage_at(str(labelled(tmp_path))), 3)
+def test_the_first_rejects_are_those_of_the_input_in_its_order(library: Library, tmp_path: Path) -> None:
+    found = rejected_rows(storage_at(str(library.copy("mixed", tmp_path))), 3)
     assert found.counts == {"missing_problem": 1, "context": 1}
     assert [(row.line, row.reason) for row in found.first] == [(9, "missing_problem"), (7, "context")]
     assert all(row.detail and row.file.endswith("rows.jsonl") for row in found.first)

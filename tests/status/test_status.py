@@ -8,8 +8,6 @@ import subprocess
 import sys
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,14 +20,16 @@ from pipeline.analysis.relabel import relabel
 from pipeline.analysis.status import SHOWN_DAMAGE, RunStatus, StartState, lines, run_status
 from pipeline.config.changes import RelabelConfig
 from pipeline.config.choices import LabelRule
-from pipeline.core.errors import UsageError
 from pipeline.core.forecast import Cost, Forecast, Limit, Pilot, PlannedWork, Range, encode_forecast
 from pipeline.core.progress import Load, Status, Verdicts, replaced_worker
+from pipeline.runtime.driver import label
+from pipeline.runtime.stop import StopSignal
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.objects import ObjectStorage
 from pipeline.storage.starts import FAILED, FOLDER, PLAN, SpeedSample, Start, read_starts, this_process, write_start
-from tests.audit.runs import config, files, labelled
-from tests.runtime.in_process import label_in_process
+from tests.audit.runs import config, files
+from tests.library import Library
+from tests.runtime.in_process import in_process
 from tests.runtime.test_starting import FULL, Gpus, run
 from tests.settings import EstimatorChange
 
@@ -55,14 +55,9 @@ WORKING = Status(
 COURSE = (SpeedSample(0.0, 0, 0, 0, 0, 0, 0, 0, 0, 0.0), SpeedSample(20.0, 1, 9, 40, 4000, 8, 4, 1, 2, 40.0))
 
 
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return labelled(tmp_path_factory.mktemp("finished"), "plan.gpu_hour_price=2")
-
-
 @pytest.fixture
-def run_dir(finished: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(finished, tmp_path / "run"))
+def run_dir(library: Library, tmp_path: Path) -> Path:
+    return library.copy("mixed", tmp_path)
 
 
 def the_start(run_dir: Path) -> Start:
@@ -367,23 +362,14 @@ class Counting:
         return getattr(self._files, name)
 
 
-def test_it_can_be_asked_all_the_time_while_a_run_works(tmp_path: Path) -> None:
-    over = threading.Event()
+def test_it_can_be_asked_while_a_run_works(tmp_path: Path) -> None:
     found: list[StartState] = []
 
-    def ask() -> None:
-        while not over.is_set():
-            time.sleep(0.01)
-            with suppress(UsageError):  # there is no run yet
-                found.append(run_status(LocalStorage(tmp_path / "run"), time.time()).condition.state)
+    def ask(status: Status) -> None:
+        if status.stage == "labelling":
+            found.append(run_status(LocalStorage(tmp_path / "run"), time.time()).condition.state)
 
-    with ThreadPoolExecutor(1) as pool:
-        asking = pool.submit(ask)
-        try:
-            label_in_process(config(tmp_path))
-        finally:
-            over.set()
-        asking.result()
+    label(config(tmp_path), in_process, ask, StopSignal())
     assert set(found) <= {StartState.UNFINISHED, StartState.RUNNING, StartState.FINISHED}
     assert StartState.RUNNING in found
 

@@ -2,13 +2,14 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -78,6 +79,21 @@ def swept(folder: Path, *more: str, hired: Any = None) -> int:
     return sweep(LABEL, words(folder, *more), NOTHING, Hired() if hired is None else hired)
 
 
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a sweep of two runs."""
+    made = tmp_path_factory.mktemp("sweep")
+    write_rows(made / "rows.jsonl", rows())
+    assert swept(made, "policy.oracle.seed=1,2") == 0
+    return made
+
+
+@pytest.fixture
+def done(finished: Path, tmp_path: Path) -> Path:
+    """A copy of it, which a test may change."""
+    return Path(shutil.copytree(finished, tmp_path, dirs_exist_ok=True))
+
+
 def record(folder: Path) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = json.loads((folder / "sweep" / "sweep.json").read_text())["runs"]
     return found
@@ -126,17 +142,20 @@ def test_what_all_runs_share_is_in_the_seconds_of_none(folder: Path, capsys: Pri
 
 
 def test_a_kept_cluster_counts_the_seconds_of_its_start_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [100.0]
+
     @contextmanager
     def slow(*_: object) -> Iterator[None]:
-        time.sleep(0.2)
+        clock[0] += 7
         yield
 
+    monkeypatch.setattr("pipeline.runtime.connection.time", SimpleNamespace(monotonic=lambda: clock[0]))
     monkeypatch.setattr("pipeline.runtime.connection.cluster", slow)
     with KeptCluster() as cluster:
         cluster.join(ClusterConfig(), lambda: None)
         joining = cluster.seconds_joining
         cluster.join(ClusterConfig(), lambda: None)
-        assert joining == cluster.seconds_joining >= 0.2
+        assert joining == cluster.seconds_joining == 7
 
 
 def test_estimators_that_request_other_rollouts_sample_for_themselves(folder: Path) -> None:
@@ -145,14 +164,13 @@ def test_estimators_that_request_other_rollouts_sample_for_themselves(folder: Pa
     assert hired.run_dirs == [f"estimator.name={name},estimator.confidence=0.9" for name in ("fixed", "first_success")]
 
 
-def test_the_same_command_does_nothing_again_and_one_with_more_values_only_these(folder: Path) -> None:
-    swept(folder, "policy.oracle.seed=1,2")
-    seconds = [run["seconds"] for run in record(folder)]
+def test_the_same_command_does_nothing_again_and_one_with_more_values_only_these(done: Path) -> None:
+    seconds = [run["seconds"] for run in record(done)]
     hired = Hired()
-    assert swept(folder, "policy.oracle.seed=1,2", hired=hired) == 0
+    assert swept(done, "policy.oracle.seed=1,2", hired=hired) == 0
     assert hired.run_dirs == []
-    assert [run["seconds"] for run in record(folder)] == seconds
-    assert swept(folder, "policy.oracle.seed=3,2,1", hired=hired) == 0
+    assert [run["seconds"] for run in record(done)] == seconds
+    assert swept(done, "policy.oracle.seed=3,2,1", hired=hired) == 0
     assert hired.run_dirs == ["policy.oracle.seed=3"]
 
 
@@ -243,6 +261,7 @@ def test_one_private_ray_serves_all_runs_and_a_signal_ends_them_for_now(folder: 
 
 @pytest.mark.ray
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_runs_on_a_named_cluster_join_it_once(folder: Path, ray_cluster: Cluster) -> None:
     line = ["label", "--multirun", *words(folder), "policy.oracle.seed=1,2", f"cluster.address={ray_cluster.address}"]
     done = run_stepvalue(line, environment=ray_cluster.environment)
@@ -287,25 +306,23 @@ def test_a_file_that_is_not_there_is_refused_with_its_combination(folder: Path) 
     assert not (folder / "sweep").exists()
 
 
-def test_the_runs_of_another_sweep_in_the_folder_are_refused_before_anything_starts(folder: Path) -> None:
-    swept(folder, "policy.oracle.seed=1,2")
+def test_the_runs_of_another_sweep_in_the_folder_are_refused_before_anything_starts(done: Path) -> None:
     hired = Hired()
     with pytest.raises(RunConflict, match=r"policy.oracle.seed=1: .*belongs to another run"):
-        swept(folder, "sampling.temperature=0.5", "policy.oracle.seed=1,2", hired=hired)
+        swept(done, "sampling.temperature=0.5", "policy.oracle.seed=1,2", hired=hired)
     assert hired.run_dirs == []
 
 
-def test_a_folder_that_is_no_sweep_is_refused(folder: Path) -> None:
+def test_a_folder_that_is_no_sweep_is_refused(done: Path) -> None:
     with pytest.raises(UsageError, match="a sweep needs a folder for its runs"):
         sweep(LABEL, ["data=sample", "policy=oracle", "policy.oracle.seed=1,2"], NOTHING, Hired())
     with pytest.raises(UsageError, match="contains other files"):
-        swept(folder, f"run_dir={folder}", "policy.oracle.seed=1,2")
-    swept(folder, "policy.oracle.seed=1,2")
-    inside = f"run_dir={folder / 'sweep' / 'policy.oracle.seed=1'}"
+        swept(done, f"run_dir={done}", "policy.oracle.seed=1,2")
+    inside = f"run_dir={done / 'sweep' / 'policy.oracle.seed=1'}"
     with pytest.raises(UsageError, match="is the directory of a run"):
-        swept(folder, inside, "policy.oracle.seed=1,2")
-    with run_lock(folder / "sweep"), pytest.raises(RunConflict, match="another job works on"):
-        swept(folder, "policy.oracle.seed=1,2")
+        swept(done, inside, "policy.oracle.seed=1,2")
+    with run_lock(done / "sweep"), pytest.raises(RunConflict, match="another job works on"):
+        swept(done, "policy.oracle.seed=1,2")
 
 
 def test_a_run_dir_with_the_name_of_a_run_needs_no_quotes(folder: Path, capsys: Printed) -> None:
@@ -315,10 +332,8 @@ def test_a_run_dir_with_the_name_of_a_run_needs_no_quotes(folder: Path, capsys: 
         assert main([command, f"run_dir={folder / 'sweep' / name}"]) == 0, capsys.readouterr().err
 
 
-def test_status_shows_a_sweep_and_other_commands_say_what_the_folder_is(folder: Path, capsys: Printed) -> None:
-    swept(folder, "policy.oracle.seed=1,2")
-    capsys.readouterr()
-    run_dir = f"run_dir={folder / 'sweep'}"
+def test_status_shows_a_sweep_and_other_commands_say_what_the_folder_is(done: Path, capsys: Printed) -> None:
+    run_dir = f"run_dir={done / 'sweep'}"
     assert main(["status", run_dir]) == 0
     assert capsys.readouterr().out.count("finished") == 2
     assert main(["status", run_dir, "json=true"]) == 0
@@ -331,23 +346,20 @@ def test_status_shows_a_sweep_and_other_commands_say_what_the_folder_is(folder: 
     assert "is the folder of a sweep" in capsys.readouterr().err
 
 
-def test_status_says_what_became_of_a_run_that_the_record_calls_running(folder: Path, capsys: Printed) -> None:
-    swept(folder, "policy.oracle.seed=1,2")
-    file = folder / "sweep" / "sweep.json"
+def test_status_says_what_became_of_a_run_that_the_record_calls_running(done: Path, capsys: Printed) -> None:
+    file = done / "sweep" / "sweep.json"
     file.write_text(file.read_text().replace('"finished"', '"running"', 1))
-    capsys.readouterr()
-    assert main(["status", f"run_dir={folder / 'sweep'}"]) == 0
+    assert main(["status", f"run_dir={done / 'sweep'}"]) == 0
     assert "its directory says: finished" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("damage", ["{", "[]", '{"version": 2}', '{"version": 1, "runs": [{"name": "../x"}]}'])
-def test_a_damaged_record_is_named_and_replaced(damage: str, folder: Path, capsys: Printed) -> None:
-    swept(folder, "policy.oracle.seed=1,2")
-    (folder / "sweep" / "sweep.json").write_text(damage)
-    assert main(["status", f"run_dir={folder / 'sweep'}"]) == 1
-    assert "sweep.json is damaged" in capsys.readouterr().err
-    assert swept(folder, "policy.oracle.seed=1,2") == 0
-    assert states(folder) == ["finished", "finished"]
+def test_a_damaged_record_is_named_and_replaced(done: Path, capsys: Printed) -> None:
+    for damage in ("{", "[]", '{"version": 2}', '{"version": 1, "runs": [{"name": "../x"}]}'):
+        (done / "sweep" / "sweep.json").write_text(damage)
+        assert main(["status", f"run_dir={done / 'sweep'}"]) == 1
+        assert "sweep.json is damaged" in capsys.readouterr().err
+        assert swept(done, "policy.oracle.seed=1,2") == 0
+        assert states(done) == ["finished", "finished"]
 
 
 def test_names_and_values_from_outside_are_printed_without_control_characters(folder: Path, capsys: Printed) -> None:

@@ -15,6 +15,7 @@ from pipeline.runtime.driver import place_of
 from pipeline.runtime.state import sampling_identity
 from pipeline.storage.location import storage_at
 from tests.audit.runs import config, labelled
+from tests.library import Library
 from tests.runtime.in_process import label_in_process
 
 RULES = {
@@ -72,8 +73,8 @@ def test_labels_are_those_of_a_run_that_samples_by_itself(name: str, tmp_path: P
     assert shared(source, wanted) == SharedRollouts(same=True)
 
 
-def test_a_run_that_grows_passes_its_new_rollouts_on(tmp_path: Path) -> None:
-    source, copy = labelled(tmp_path), tmp_path / "copy"
+def test_a_run_that_grows_passes_its_new_rollouts_on(library: Library, tmp_path: Path) -> None:
+    source, copy = library.copy("mixed", tmp_path), tmp_path / "copy"
     shared(source, config(tmp_path, *RULES["fixed"], at(copy)))
     label_in_process(config(tmp_path, "sampling.rollouts=5"))
     wanted = config(tmp_path, "sampling.rollouts=5", *RULES["fixed"], at(copy))
@@ -83,8 +84,8 @@ def test_a_run_that_grows_passes_its_new_rollouts_on(tmp_path: Path) -> None:
     assert audit(AuditConfig(run_dir=str(copy))).sound
 
 
-def test_rollouts_that_the_other_run_has_not_are_not_lost(tmp_path: Path) -> None:
-    source = labelled(tmp_path)
+def test_rollouts_that_the_other_run_has_not_are_not_lost(library: Library, tmp_path: Path) -> None:
+    source = library.copy("mixed", tmp_path)
     own = tmp_path / "own"
     labelled(tmp_path, "sampling.rollouts=4", *RULES["fixed"], at(own))
     before = content(own, "rollouts", "labels", "commits")
@@ -93,8 +94,8 @@ def test_rollouts_that_the_other_run_has_not_are_not_lost(tmp_path: Path) -> Non
     assert content(own, "rollouts", "labels", "commits") == before
 
 
-def test_what_an_interruption_leaves_is_completed(tmp_path: Path) -> None:
-    source, copy = labelled(tmp_path), tmp_path / "copy"
+def test_what_an_interruption_leaves_is_completed(library: Library, tmp_path: Path) -> None:
+    source, copy = library.copy("mixed", tmp_path), tmp_path / "copy"
     wanted = config(tmp_path, *RULES["fixed"], at(copy))
     place, calls = place_of(wanted), list[None]()
 

@@ -15,7 +15,8 @@ from pipeline.train.data import StepDataset
 from pipeline.train.result import NAME, Record, read_record, settings_of, write_record
 from pipeline.train.settings import Loss, TrainConfig
 from pipeline.train.trainer import train
-from tests.export.known_runs import PROBLEMS, known_run, ungraded_run
+from tests.export.known_runs import PROBLEMS
+from tests.library import Library
 from tests.runtime.adaptive import long_chain, settings
 from tests.runtime.in_process import label_in_process
 from tests.tiny.policy import ASSET
@@ -29,8 +30,8 @@ BOUNDS: list[dict[str, float]] = [
 
 
 @pytest.fixture(scope="module")
-def run_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return known_run(tmp_path_factory.mktemp("known"))
+def run_dir(library: Library, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return library.copy("known", tmp_path_factory.mktemp("known"))
 
 
 def config(run_dir: Path, out: Path, **changed: Any) -> TrainConfig:
@@ -84,8 +85,8 @@ def test_bounds_that_leave_nothing_are_named(run_dir: Path, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     "loss", [Loss.soft, *(pytest.param(loss, marks=pytest.mark.nightly) for loss in Loss if loss is not Loss.soft)]
 )
-def test_training_on_ends_alone_is_warned_of(loss: Loss, tmp_path: Path) -> None:
-    shown = lines_of(config(ungraded_run(tmp_path), tmp_path / "prm", loss=loss, validation=0))
+def test_training_on_ends_alone_is_warned_of(loss: Loss, library: Library, tmp_path: Path) -> None:
+    shown = lines_of(config(library.copy("ungraded", tmp_path), tmp_path / "prm", loss=loss, validation=0))
     (warning,) = [line for line in shown if line.startswith("warning")]
     assert "few inner steps have a" in warning
     assert ": 0 of 12." in warning

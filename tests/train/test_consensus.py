@@ -11,13 +11,15 @@ from pipeline.config.choices import ValueColumn
 from pipeline.core.errors import UsageError
 from pipeline.train.data import BY_CONSENSUS, StepDataset
 from pipeline.train.settings import TrainConfig, TrainTarget
-from tests.consensus_labels import PROBLEMS, consensus_run
+from tests.consensus_labels import PROBLEMS
+from tests.library import Library
 from tests.tiny.policy import ASSET
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[bool, Path]:
-    return {soft: consensus_run(tmp_path_factory.mktemp(f"soft-{soft}"), soft=soft) for soft in (False, True)}
+def runs(library: Library, tmp_path_factory: pytest.TempPathFactory) -> dict[bool, Path]:
+    names = {False: "consensus", True: "consensus-soft"}
+    return {soft: library.copy(name, tmp_path_factory.mktemp(name)) for soft, name in names.items()}
 
 
 def dataset(run_dir: Path, **settings: Any) -> StepDataset:

@@ -33,6 +33,7 @@ from pipeline.train.settings import Loss, TrainConfig, TrainTarget, Weight
 from pipeline.train.targets import IGNORED
 from pipeline.train.trainer import Trained, _Validation, train, validation_text
 from tests.conftest import write_rows
+from tests.library import Library
 from tests.tiny.policy import ASSET
 from tests.train.runs import is_right, learnable_run
 
@@ -66,8 +67,8 @@ def run_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def small_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return learnable_run(tmp_path_factory.mktemp("small"), problems=12)
+def small_run(library: Library, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return library.copy("learnable", tmp_path_factory.mktemp("small"))
 
 
 @pytest.fixture(scope="module")

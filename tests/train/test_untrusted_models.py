@@ -19,8 +19,8 @@ from pipeline.export.formats.tokens import load_encoder
 from pipeline.scorers.heads import load_config, load_tokenizer, token_classes
 from pipeline.scorers.settings import OwnConfig
 from pipeline.train.model import new_model
+from tests.library import Library
 from tests.tiny.policy import ASSET
-from tests.train.runs import learnable_run
 
 pytestmark = pytest.mark.slow
 
@@ -53,8 +53,8 @@ def marker(tmp_path: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def run_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return learnable_run(tmp_path_factory.mktemp("small"), problems=12)
+def run_dir(library: Library, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return library.copy("learnable", tmp_path_factory.mktemp("small"))
 
 
 def model_folder(folder: Path, **changes: object) -> Path:
