@@ -93,7 +93,9 @@ def test_a_program_may_raise_the_limit_of_its_stack_and_no_other(code_checker: C
 COLLIDES = ("assert len(set(f(1))) == 0", "def f(x):\n    return [n * (2**61 - 1) for n in range(200_000)]")
 
 
-@pytest.mark.parametrize("spinners", [pytest.param(0, id="calm", marks=pytest.mark.nightly), pytest.param(2, id="busy")])
+@pytest.mark.parametrize(
+    "spinners", [pytest.param(0, id="calm", marks=pytest.mark.nightly), pytest.param(2, id="busy")]
+)
 def test_hashes_that_collide_in_the_tests_are_no_excuse(
     own_checker: Maker, monkeypatch: pytest.MonkeyPatch, spinners: int
 ) -> None:
