@@ -57,7 +57,7 @@ def test_the_policys_own_chains_spend_the_martingales_budget(name: str) -> None:
     assert abs(over.mean()) < FAR * over.std() / np.sqrt(len(over))
 
 
-def test_the_checker_tells_right_renderings_from_wrong_ones() -> None:
+def test_the_checker_separates_right_renderings_from_wrong_ones() -> None:
     assert verdicts().tolist() == [[[0] * 4, [1] * 4]] * len(QUESTIONS)
 
 
