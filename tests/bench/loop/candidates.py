@@ -1,11 +1,12 @@
-"""The candidates among which models choose, each distinct chain once. Pure but for the grader."""
+"""The candidates among which models choose, each distinct chain once. Pure."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pipeline.data.steps import step_texts
 from tests.bench.loop.choice import Contest
-from tests.bench.loop.replay import Graded
+from tests.bench.loop.tiny_runs import TinyRun
 from tests.bench.loop.truth import right_so_far
+from tests.tiny.arithmetic import Exercise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,34 +27,31 @@ class Candidates:
     contests: tuple[Contest, ...]
 
 
-def candidates_of(graded: Graded, count: int) -> Candidates:
-    """The first `count` draws for every problem of a part. An empty draw is a candidate without answer and score."""
-    chains: list[CandidateChain] = []
-    contests: list[Contest] = []
-    for problem, exercise in graded.exercises.items():
-        answers: dict[str, int] = {}
-        number: dict[str, int] = {}
-        group: dict[str, int] = {}
-        for chain in graded.chains(problem, count):
-            steps = step_texts(chain.solution.text, chain.solution.ends)
-            number[chain.solution.text] = len(chains)
-            answer = chain.final_answer
-            group[chain.solution.text] = -1 if answer is None else answers.setdefault(str(int(answer)), len(answers))
-            chains.append(
-                CandidateChain(
-                    problem=problem,
-                    steps=tuple(steps),
-                    right_so_far=tuple(right_so_far(steps, exercise)),
-                    is_right=chain.outcome is True,
-                )
+def candidates_of(run: TinyRun, exercises: Mapping[str, Exercise]) -> Candidates:
+    """All draws of a run. `exercises`: by the text of the problem. A draw without steps is a candidate without answer and
+    score."""
+    place = {row["chain_id"]: number for number, row in enumerate(run.rows)}
+    drawn: dict[str, list[int | None]] = {problem: [] for problem in exercises}
+    for draw in sorted(run.draws, key=lambda draw: draw.number):
+        drawn[draw.problem].append(place.get(draw.chain_id))
+    return Candidates(
+        chains=tuple(
+            CandidateChain(
+                problem=row["problem"],
+                steps=tuple(row["steps"]),
+                right_so_far=tuple(right_so_far(row["steps"], exercises[row["problem"]])),
+                is_right=row["outcome"] is True,
             )
-        drawn = graded.part.draws[problem][:count]
-        places = [number.get(text) for text in drawn]
-        contests.append(
-            Contest(
-                groups=tuple(group.get(text, -1) for text in drawn),
-                right=tuple(place is not None and chains[place].is_right for place in places),
-                chains=tuple(places),
-            )
-        )
-    return Candidates(chains=tuple(chains), contests=tuple(contests))
+            for row in run.rows
+        ),
+        contests=tuple(_contest(run, places) for places in drawn.values()),
+    )
+
+
+def _contest(run: TinyRun, places: list[int | None]) -> Contest:
+    answers = [None if place is None else run.rows[place]["final_answer"] for place in places]
+    return Contest(
+        groups=tuple(-1 if answer is None else int(answer) for answer in answers),
+        right=tuple(place is not None and run.rows[place]["outcome"] is True for place in places),
+        chains=tuple(places),
+    )

@@ -45,7 +45,7 @@ class TinyEngine(BatchEngine):
     def __init__(self, tokenizer: Tokenizer, seed: int, policy: str) -> None:
         super().__init__(tokenizer, policy=policy, max_model_len=SHORT.context, capacity=CAPACITY)
         self._seed = seed
-        self._sampler = Sampler(seed)
+        self._sampler = Sampler()
         self._sums: dict[bytes, Sums] = {}
         self._known: dict[Request, tuple[int, ...]] = {}
         self._asked: list[tuple[Request, asyncio.Future[tuple[int, ...]]]] = []

@@ -3,9 +3,17 @@
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 Row = dict[str, Any]
+
+
+class Part(NamedTuple):
+    """Labels that a student learns from. `tokens` were generated for them. `more`: figures of them."""
+
+    rows: Sequence[Row]
+    tokens: int
+    more: Mapping[str, int] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

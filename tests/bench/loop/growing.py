@@ -2,21 +2,16 @@
 tokens. All students of a seed have as many updates, with the same settings.
 """
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from tests.bench.loop.equal import ChainDraw, Paid, paid, repeated_to
+from tests.bench.loop.equal import ChainDraw, Paid, Part, paid, repeated_to
 from tests.bench.loop.plan import TRAINING
 from tests.bench.loop.repeats import counted_once, is_grown, promoted_alone, targets_of
-from tests.bench.loop.results import Results
-from tests.bench.loop.students import Print, Students
 from tests.bench.loop.tiny_runs import TinyRun, TinyRuns
 from tests.tiny.arithmetic import Exercise
-
-Row = dict[str, Any]
 
 
 class Sizes(NamedTuple):
@@ -32,14 +27,6 @@ class Sizes(NamedTuple):
     updates_chains: int = 9_600
 
 
-class Part(NamedTuple):
-    """Labels that a student learns from. `tokens` were generated for them. `grown`: chains that `grow` promoted."""
-
-    rows: Sequence[Row]
-    tokens: int
-    grown: int = 0
-
-
 BASE = "the run that grows"
 GROWN = "grow=pairs"
 GROWN_ALONE = "grow=pairs, of promoted chains the promoted step alone"
@@ -47,6 +34,8 @@ GROWN_ONCE = "grow=pairs, each prefix once"
 MORE_CHAINS = "more chains"
 MORE_PROBLEMS = "more problems"
 SEEDS = 3
+TRAINED = {**TRAINING, "epochs": 1, "validation": 0}
+"""All students have as many updates, with these settings of `train`."""
 COMPARED = (BASE, GROWN, MORE_CHAINS, MORE_PROBLEMS)
 VARIED = (GROWN_ALONE, GROWN_ONCE)
 """Labels of repeated prefixes that do not count again for each promoted chain, or for any chain."""
@@ -66,6 +55,7 @@ class Seed:
         self._runs = TinyRuns(folder, seed)
         self._exercises = exercises
         self._sizes = sizes
+        self._seed = seed
 
     def part(self, arm: str) -> Part:
         """What an arm learns from."""
@@ -78,6 +68,13 @@ class Seed:
             MORE_PROBLEMS: self._more_problems,
         }
         return made[arm]()
+
+    def trained_on(self, arm: str) -> Part:
+        """The same, each row as often as any other but for once, with what the labels are as figures."""
+        found = self.part(arm)
+        targets, prefixes = targets_of(found.rows)
+        more = {"grown": sum(map(is_grown, found.rows)), "targets": targets, "prefixes": prefixes}
+        return Part(repeated_to(found.rows, self._sizes.updates_chains, self._seed), found.tokens, more)
 
     @cached_property
     def base(self) -> TinyRun:
@@ -104,7 +101,7 @@ class Seed:
         asked = {"problems": self._sizes.problems, "solutions": self._sizes.solutions, "rollouts": self._sizes.rollouts}
         asked |= other
         exercises = self._exercises[: asked.pop("problems")]
-        return self._runs.labelled(name, exercises, **asked)
+        return self._runs.labelled(name, exercises, "estimator=fixed", **asked)
 
     @cached_property
     def _place(self) -> Mapping[str, int]:
@@ -118,66 +115,8 @@ class Seed:
         return Part([row for row in run.rows if row["chain_id"] in found.chains], found.tokens)
 
 
-class Growing:
-    """`folder` keeps the runs and the results. `exercises`: seed -> problems to learn from."""
-
-    def __init__(
-        self,
-        folder: Path,
-        students: Students,
-        exercises: Callable[[int], Sequence[Exercise]],
-        sizes: Sizes,
-        show: Print,
-    ) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        self._folder = folder
-        self._students = students
-        self._exercises = exercises
-        self._sizes = sizes
-        self._show = show
-        self._results = Results(folder / "results.jsonl")
-        self._seed: tuple[int, Seed] | None = None
-
-    def results(self) -> list[Row]:
-        return self._results.rows()
-
-    def run(self, arm: str, seed: int) -> None:
-        """Run an arm with the problems of a seed, unless its result is there."""
-        key = {"arm": arm, "seed": seed}
-        if self._results.has(key):
-            return
-        began = time.monotonic()
-        self._show(f"{arm}, seed {seed}")
-        part = self._of(seed).part(arm)
-        targets, prefixes = targets_of(part.rows)
-        labelled = time.monotonic()
-        settings = {**TRAINING, "epochs": 1, "validation": 0}
-        rows = repeated_to(part.rows, self._sizes.updates_chains, seed)
-        found = self._students.trained(rows, settings, seed, self._folder / "model")
-        self._results.add(
-            {
-                **key,
-                "tokens": part.tokens,
-                **found,
-                "chains": len(part.rows),
-                "grown": part.grown,
-                "targets": targets,
-                "prefixes": prefixes,
-                "label_seconds": round(labelled - began, 1),
-                "seconds": round(time.monotonic() - began, 1),
-            }
-        )
-
-    def _of(self, seed: int) -> Seed:
-        """One at a time: the probabilities that an engine remembers take memory."""
-        if self._seed is None or self._seed[0] != seed:
-            folder = self._folder / f"seed-{seed}"
-            self._seed = seed, Seed(folder, self._exercises(seed), seed, self._sizes)
-        return self._seed[1]
-
-
 def _whole(run: TinyRun) -> Part:
-    return Part(run.rows, run.tokens, grown=sum(map(is_grown, run.rows)))
+    return Part(run.rows, run.tokens)
 
 
 def _alone(part: Part) -> Part:

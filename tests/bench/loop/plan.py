@@ -29,6 +29,8 @@ FRESH_ROLLOUTS = 4
 TRAINING: Mapping[str, Any] = {"separator": "\\n", "epochs": 4, "learning_rate": 3e-4}
 """Settings of `train`. The separator is what stands between the steps that the policy was trained on."""
 SIZES = (1, 2, 4, 8, 16)
+CHAINS_ALONE = ("estimator=pooled", "estimator.run_budget=1")
+"""A budget that is spent before the first rollout is the cheapest `label` there is."""
 LABELLED = "sample and label"
 SAMPLED = "sample candidates"
 
@@ -160,14 +162,12 @@ def stages(files: Files, policy: TinyPolicy = SHORT, write_judged: Callable[[], 
         ),
         Stage(
             name=SAMPLED,
-            # Chains alone: a budget that is spent before the first rollout is the cheapest `label` there is.
             command=labelled(
                 policy,
                 files.test_problems,
                 files.test_run,
                 f"sampling.solutions={CANDIDATES}",
-                "estimator=pooled",
-                "estimator.run_budget=1",
+                *CHAINS_ALONE,
             ),
         ),
         Stage(

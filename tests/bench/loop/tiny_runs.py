@@ -14,6 +14,7 @@ import polars as pl
 from pipeline.__main__ import compose_label
 from pipeline.cli.compose import compose
 from pipeline.cli.grow import GROW
+from pipeline.core.records import Verdict
 from pipeline.engines.registry import policy_for
 from pipeline.runtime.driver import Hiring, label
 from pipeline.runtime.grow import grow
@@ -49,6 +50,17 @@ class TinyRun:
         return dict(found.iter_rows())
 
     @cached_property
+    def by_prefix(self) -> Mapping[str, tuple[float, float]]:
+        """Prefix -> right answers and tokens of a rollout, on average."""
+        found = self._table("rollouts").group_by("prefix_id")
+        return {
+            prefix: (right, tokens)
+            for prefix, right, tokens in found.agg(
+                (pl.col("verdict") == Verdict.CORRECT.value).mean(), pl.col("n_tokens").mean()
+            ).iter_rows()
+        }
+
+    @cached_property
     def draws(self) -> list[ChainDraw]:
         """In no order."""
         prefixes = {row["chain_id"]: (row["root_prefix_id"], *row["prefix_ids"]) for row in self.rows}
@@ -79,16 +91,23 @@ class TinyRuns:
         facts = asyncio.run(policy_for(config.policy).facts(config.sampling))
         self._engine = TinyEngine(facts.tokenizer, seed, facts.policy)
 
-    def labelled(self, name: str, exercises: Sequence[Exercise], *, solutions: int, rollouts: int) -> TinyRun:
-        """Chains of these problems with as many rollouts of each of their prefixes, which can grow."""
-        data = write_rows(self._folder / f"{name}.jsonl", [row(exercise) for exercise in exercises])
-        config = compose_label(
-            [
-                *SHORT.overrides,
-                *(f"data.path={data}", f"run_dir={self._folder / name}", "estimator=fixed", "cluster.workers=1"),
-                *(f"sampling.rollouts={rollouts}", f"sampling.solutions={solutions}", "sampling.store_tokens=true"),
-            ]
-        )
+    def labelled(self, name: str, exercises: Sequence[Exercise], *words: str, solutions: int, rollouts: int) -> TinyRun:
+        """Chains of these problems with at most as many rollouts of each of their prefixes. `words`: more settings."""
+        asked = (f"sampling.solutions={solutions}", "sampling.store_tokens=true", *words)
+        return self._labelled(name, [row(exercise) for exercise in exercises], rollouts, *asked)
+
+    def labelled_chains(self, name: str, chains: Sequence[Row], *, rollouts: int) -> TinyRun:
+        """As many rollouts of each prefix of the chains of other runs. `chains`: rows of `labels`."""
+        rows: list[dict[str, object]] = [
+            {"id": each["chain_id"], "problem": each["problem"], "answer": each["gold_answer"], "steps": each["steps"]}
+            for each in chains
+        ]
+        return self._labelled(name, rows, rollouts, "estimator=fixed")
+
+    def _labelled(self, name: str, rows: Sequence[dict[str, object]], rollouts: int, *words: str) -> TinyRun:
+        data = write_rows(self._folder / f"{name}.jsonl", rows)
+        asked = (f"data.path={data}", f"run_dir={self._folder / name}", "cluster.workers=1")
+        config = compose_label([*SHORT.overrides, *asked, f"sampling.rollouts={rollouts}", *words])
         return self._finished(name, lambda hiring, stop: label(config, hiring, lambda _: None, stop))
 
     def grown(self, name: str, base: TinyRun, *words: str) -> TinyRun:
