@@ -17,8 +17,6 @@ FIXED = 8
 """Rollouts per prefix that ours are compared with."""
 USUAL_TARGET = 0.1
 """The default of `estimator.target_sd`."""
-FALL = 0.2
-"""A large one, from one step to the next."""
 BOOTSTRAPS = 2_000
 BINS = (0.0, 0.02, 0.2, 0.4, 0.6, 0.8, 1.0)
 """Edges; nearly half of the prefixes are in the first bin, their chains being lost."""
@@ -37,11 +35,10 @@ class Blocks:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sampled:
-    """Labellings: by target with the kernel passed on, at the usual target from the prior kernel each, and by fixed N.
-    `reproduced`: share of the rollouts of fixed N that write the chain's next step."""
+    """Labellings: by target with the kernel passed on, and by fixed N. `reproduced`: share of the rollouts of fixed N that
+    write the chain's next step."""
 
     passed_on: dict[float, list[Printed]]
-    from_prior: list[Printed]
     fixed: Blocks
     reproduced: float
     generated: int
@@ -93,38 +90,23 @@ def lines(policy: str, found: Sampled, known: Truth) -> Iterator[str]:
     yield f"  {f'fixed N={FIXED}, c/{FIXED}':<34}{fixed_tokens:>9.0f}  {fixed_error.text('.3f'):<18}"
     for target, repetitions in found.passed_on.items():
         yield _pooled_line(f"pooled target_sd={target:g}, passed on", repetitions, found.fixed, known)
-    yield _pooled_line(f"pooled target_sd={USUAL_TARGET:g}, from the prior", found.from_prior, found.fixed, known)
-    yield f"  each time from the prior, {_times(found)}"
-    yield "  passed on: with the kernel learned from repetitions before, as a run's units do, though of the same chains"
-    yield "  from the prior: what a job of one unit gets"
+    yield f"  {_times(found)}, with the kernel learned from repetitions before, as a run's units do, though of the same chains"
     saved = jackknifed(lambda kept: at_equal_error(found, known, kept), known)
     yield f"  at the RMSE of fixed N={FIXED}, between two targets: {saved.text('.2f')} times fewer tokens (nan: below all)"
-    yield from _claims("passed on", found.passed_on[USUAL_TARGET], known)
-    yield from _claims("from the prior", found.from_prior, known)
+    ratio = error_over_claim(found.passed_on[USUAL_TARGET], known)
+    yield (
+        f"  target_sd={USUAL_TARGET:g}: squared error over claimed variance {ratio.value:.2f} (95 %: {ratio.low:.2f} to "
+        f"{ratio.high:.2f})"
+    )
     yield f"  mean of value - V, by bin of V, and its standard error (sampling's and truth's); target_sd={USUAL_TARGET:g}"
     yield f"  {'':<34}" + "".join(f"{f'{low:g}..{high:g}':>16}" for low, high in pairwise(BINS))
     usual = found.passed_on[USUAL_TARGET]
     for name, values, rollouts in (
         ("pooled, passed on", _stacked(usual, "unbiased"), _stacked(usual, "unbiased_rollouts")),
-        (
-            "pooled, from the prior",
-            _stacked(found.from_prior, "unbiased"),
-            _stacked(found.from_prior, "unbiased_rollouts"),
-        ),
         (f"fixed N={FIXED}", found.fixed.value, found.fixed.graded),
     ):
         of_bins = biases(values, rollouts, known)
         yield f"  {name:<34}" + "".join(f"{mean:>+9.4f} {error:.4f}" for mean, error in of_bins)
-
-
-def _claims(name: str, repetitions: Sequence[Printed], known: Truth) -> Iterator[str]:
-    """What `value_sd` and the interval say, beside what they should."""
-    ratio = error_over_claim(repetitions, known)
-    within, places = _within_interval(repetitions, known), before_falls(known)
-    share = jackknifed(lambda kept: float(within[:, places & kept].mean()), known)
-    yield f"  target_sd={USUAL_TARGET:g}, {name}"
-    yield f"    squared error over claimed variance {ratio.value:.2f} (95 %: {ratio.low:.2f} to {ratio.high:.2f})"
-    yield f"    low..high holds {share.text('.1%')} of the {places.sum()} values before a chain's largest fall"
 
 
 def _times(found: Sampled) -> str:
@@ -184,14 +166,6 @@ def error_over_claim(repetitions: Sequence[Printed], known: Truth) -> Ratio:
     drawn = np.random.default_rng(BOOTSTRAPS).integers(len(error), size=(BOOTSTRAPS, len(error)))
     low, high = np.quantile(error[drawn].sum(axis=1) / claim[drawn].sum(axis=1), (0.025, 0.975))
     return Ratio(value=float(error.sum() / claim.sum()), low=float(low), high=float(high))
-
-
-def before_falls(known: Truth) -> Mask:
-    """The prefixes before the largest fall of their chain, where that is a large one."""
-    inner = known.chain[1:] == known.chain[:-1]
-    down = np.append(np.where(inner, known.value[:-1] - known.value[1:], 0.0), 0.0)
-    largest = np.array([down[known.chain == chain].max() for chain in known.chain])
-    return np.asarray((down == largest) & (down >= FALL))
 
 
 def _within_interval(repetitions: Sequence[Printed], known: Truth) -> Mask:

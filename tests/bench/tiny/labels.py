@@ -35,7 +35,7 @@ from pipeline.storage.local import LocalStorage
 from pipeline.storage.run_record import STAGED_INPUT
 from pipeline.storage.shards import read_shard
 from pipeline.storage.units import UnitRef, units_of
-from tests.bench.tiny.figures import FIXED, USUAL_TARGET, Blocks, Sampled, lines
+from tests.bench.tiny.figures import FIXED, Blocks, Sampled, lines
 from tests.settings import deciding
 from tests.tiny.compared import Printed, shown, truth
 from tests.tiny.policy import LONG, POLICIES, SHORT, TinyPolicy
@@ -98,10 +98,7 @@ async def _sampled(policy: TinyPolicy, run_dir: Path) -> Sampled:
     try:
         await engine.start()
         began = time.monotonic()
-        passed_on = {
-            target: await again.labelled(target, times, passed_on=True) for target, times in amount.pooled.items()
-        }
-        from_prior = await again.labelled(USUAL_TARGET, amount.pooled[USUAL_TARGET], passed_on=False)
+        passed_on = {target: await again.labelled(target, times) for target, times in amount.pooled.items()}
         async with _working(fixed, storage, engine) as worker:
             await worker.finish_unit(UnitTask(unit=unit, unit_target=unit_target_of(*deciding(fixed))))
         seconds = time.monotonic() - began
@@ -110,7 +107,6 @@ async def _sampled(policy: TinyPolicy, run_dir: Path) -> Sampled:
     labels, rollouts = _table(storage, unit.unit_id, LABELS), _table(storage, unit.unit_id, "rollouts")
     return Sampled(
         passed_on=passed_on,
-        from_prior=from_prior,
         fixed=_blocks(policy, labels, rollouts),
         reproduced=_reproduced(labels, rollouts),
         generated=engine.work.generated,
@@ -149,8 +145,8 @@ class _Again:
     engine: VllmEngine
     unit: UnitRef
 
-    async def labelled(self, target_sd: float, times: int, *, passed_on: bool) -> list[Printed]:
-        """`passed_on`: a unit begins with the newest kernel that one before it has learned, as in a run."""
+    async def labelled(self, target_sd: float, times: int) -> list[Printed]:
+        """A unit begins with the newest kernel that one before it has learned, as in a run."""
         words = ("estimator=pooled", f"estimator.target_sd={target_sd}", f"sampling.rollouts={CEILING}")
         config = _config(self.policy, self.run_dir, *words)
         free = asyncio.Semaphore(config.run.units_in_flight)
@@ -163,11 +159,11 @@ class _Again:
                     UnitTask(unit=unit, unit_target=unit_target_of(*deciding(config)), learned=newest)
                 )
             known = newest.chains if newest else 0
-            if passed_on and receipt.learned and receipt.learned.chains > known:
+            if receipt.learned and receipt.learned.chains > known:
                 newest = receipt.learned
             return shown(_table(self.storage, unit.unit_id, LABELS), self.policy)
 
-        names = [content_id("again", f"{target_sd}", f"{passed_on}", f"{number}") for number in range(times)]
+        names = [content_id("again", f"{target_sd}", f"{number}") for number in range(times)]
         async with _working(config, self.storage, self.engine) as worker:
             labelling = [label(worker, replace(self.unit, unit_id=name)) for name in names]
             return list(await asyncio.gather(*labelling))
