@@ -1,66 +1,52 @@
 """`python -m tests.bench.loop FOLDER [short | long]`: the closed loop with one of the tiny policies. Started again on the same
-folder it goes on, if the code is the same.
-
-The tiny policy samples chains for problems to train on; they are labelled; a process and an outcome reward model are trained
-from the policy's own weights; the policy samples candidates for other problems; both models score them. vLLM scores them with
-the PRM too: `agree` judges these scores by arithmetic, and `calibrate` by fresh rollouts. In the end `select` says which way to
-choose among candidates is right how often.
-
-The second lap labels other problems with the PRM as a witness. One PRM learns from these labels and one from those of Monte
-Carlo alone (see `transfer`). In the third, the first lap's PRM steers the policy (see `steered`). Nothing here is asserted:
-what comes out is printed.
+folder it goes on, if the code is the same. Nothing here is asserted: what comes out is printed. See `laps`.
 """
 
 import random
 import sys
 from pathlib import Path
 
-from tests.bench.loop.judged import write_judged
-from tests.bench.loop.plan import CANDIDATES, LOOPS, SEED, SHORT_LOOP, SOLUTIONS, TEST_PROBLEMS, Files, Loop, stages
-from tests.bench.loop.problems import drawn, row
-from tests.bench.loop.report import agreement, costs
+import polars as pl
+import torch
+
+from tests.bench.loop.laps import STEP, Laps
+from tests.bench.loop.plan import LOOPS, SEED, SHORT_LOOP, TEST_PROBLEMS, Loop
+from tests.bench.loop.problems import exercises, judged, row
+from tests.bench.loop.report import agreement, costs, transfer
+from tests.bench.loop.search_grid import searched_lines
+from tests.bench.loop.searching import Searches
 from tests.bench.loop.stages import code_of, run_all
-from tests.bench.loop.steered import steered, steered_stages
-from tests.bench.loop.transfer import transfer_stages
-from tests.bench.loop.transfer_report import transfer
-from tests.conftest import ROOT, write_rows
+from tests.checkout import ROOT, write_rows
 
 
-def main(folder: Path, loop: Loop) -> None:
-    files = Files(folder=folder.resolve())
-    files.folder.mkdir(parents=True, exist_ok=True)
-    problems = drawn(random.Random(SEED), loop.size, loop.train_problems, TEST_PROBLEMS, loop.other_problems)
-    for file, of in (
-        (files.train_problems, problems.train),
-        (files.test_problems, problems.test),
-        (files.other_problems, problems.others),
-    ):
-        write_rows(file, [row(exercise) for exercise in of])
-    print(f"{loop.train_problems} problems with {SOLUTIONS} chains each to learn from")
-    print(f"{TEST_PROBLEMS} others with {CANDIDATES} candidates each to choose among")
-    train, test, others = (
-        {exercise.problem: exercise for exercise in of} for of in (problems.train, problems.test, problems.others)
-    )
-    first = stages(files, loop.policy, lambda: write_judged(files, test))
-    more = [*transfer_stages(files, loop.policy), *steered_stages(files, loop.policy)] if others else []
-    done = run_all(
-        [*first, *more],
-        files.folder / "done.json",
-        code_of(ROOT / "pipeline", loop.policy.asset),
-    )
-    print("\nagreement with arithmetic")
-    for line in agreement(files, train, test):
-        print(line)
+def main(folder: Path, loop: Loop, test_problems: int = TEST_PROBLEMS) -> None:
+    at = folder.resolve()
+    at.mkdir(parents=True, exist_ok=True)
+    rng = random.Random(SEED)
+    every = exercises(rng, loop.size, loop.train_problems + test_problems)
+    more = exercises(rng, loop.size, loop.other_problems, without={exercise.problem for exercise in every})
+    parts = {"train": every[: loop.train_problems], "test": every[loop.train_problems :], "others": more}
+    for name, of in parts.items():
+        write_rows(at / f"{name}.jsonl", [row(exercise) for exercise in of])
+    train, test, others = ({exercise.problem: exercise for exercise in of} for of in parts.values())
+
+    def write_judged() -> None:
+        labels = pl.read_parquet(at / "test-run" / "labels" / "*.parquet")
+        chains = labels.select("problem", "gold_answer", "steps", "outcome").iter_rows(named=True)
+        write_rows(at / "judged.jsonl", judged(chains, test))
+
+    laps = Laps(at, loop.policy)
+    stages = [*laps.first(write_judged), *(laps.second() if others else ()), *(laps.third() if others else ())]
+    done = run_all(stages, at / "done.json", code_of(ROOT / "pipeline", loop.policy.asset))
+    print("\nagreement with arithmetic", *agreement(at, train, test), sep="\n")
     if others:
-        print("\nthe first lap's PRM as a witness for labels of other problems")
-        for line in transfer(files, others, test):
-            print(line)
-        print("\nall methods of search with the first lap's PRM")
-        for line in steered(files):
-            print(line)
-    print()
-    for line in costs(files, done):
-        print(line)
+        print("\nthe first lap's PRM as a witness for labels of other problems", *transfer(at, others, test), sep="\n")
+        # All methods at all sizes would start vLLM dozens of times, so they run in this process.
+        torch.set_num_threads(1)
+        searches = Searches(at / "searches", at / f"{STEP}-model", at / "test.jsonl", SEED)
+        lines = list(searched_lines([searches], lambda line: print(line, flush=True)))
+        print("\nall methods of search with the first lap's PRM", *lines, sep="\n")
+    print("", *costs(at, done), sep="\n")
 
 
 if __name__ == "__main__":

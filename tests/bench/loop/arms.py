@@ -7,7 +7,7 @@ from typing import Any
 
 from pipeline.train.settings import Loss, TrainTarget
 from tests.bench.loop.plan import TRAINING
-from tests.bench.loop.truth import right_so_far
+from tests.bench.loop.problems import right_so_far
 from tests.tiny.arithmetic import Exercise
 
 SEEDS = 5

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tests.bench.loop.choice import Contest
+from tests.bench.loop.problems import right_so_far
 from tests.bench.loop.tiny_runs import TinyRun
-from tests.bench.loop.truth import right_so_far
 from tests.tiny.arithmetic import Exercise
 
 

@@ -23,15 +23,22 @@ from pipeline.scorers.base import ScoringEngine, StepScores
 from pipeline.scorers.registry import open_scorer
 from pipeline.searches.registry import search_for
 from pipeline.storage.location import storage_at
-from tests.bench.loop.commands import searched
 from tests.bench.loop.engine import TinyEngine
 from tests.runtime.in_process import InProcessWorker
-from tests.tiny.policy import SHORT
+from tests.tiny.policy import SHORT, TinyPolicy
 
 TOGETHER = 1000
 """Problems of a unit: all are searched side by side."""
 Scores = dict[tuple[str, tuple[str, ...]], StepScores]
 """By the text of the problem and the steps."""
+
+
+def searched(
+    policy: TinyPolicy, scorer: Path, problems: Path, run_dir: Path, method: str, n: int, *settings: str
+) -> tuple[str, ...]:
+    """The command that solves problems with the policy, steered by a reward model of `train`."""
+    where = (f"scorer.model={scorer}", f"data.path={problems}", f"run_dir={run_dir}")
+    return ("search", f"search={method}", f"search.n={n}", *policy.overrides, *where, *settings)
 
 
 class Remembering:

@@ -6,13 +6,24 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pipeline.core.ids import content_id
-from tests.bench.loop.commands import Stage
-from tests.conftest import ROOT
+from tests.checkout import ROOT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """One command of the loop, as what stands behind `python -m pipeline`, and environment variables it is given. `before`:
+    what is called first. `shown_again`: it prints a result, so it is run again even if it is done."""
+
+    name: str
+    command: tuple[str, ...]
+    environment: Mapping[str, str] = field(default_factory=dict)
+    before: Callable[[], None] = lambda: None
+    shown_again: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
