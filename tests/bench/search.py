@@ -55,7 +55,7 @@ def lines(problems: Problems, apart: list[float], ahead: dict[str, int]) -> Iter
     """The table of a scorer. Adds to `apart` and `ahead`."""
     yield (
         f"  {'method':<11}{'n':>3}{'right':>21}{'policy':>8}{'scorer':>8}{'in all':>8}{'apart/SE':>10}"
-        f"{'k':>7}{'gain over best of k':>24}{'k whole':>9}{'gain':>24}"
+        f"{'k':>7}{'gain over best of k':>24}"
     )
     for n in SIZES:
         for name, exact in problems.exact(n).items():
@@ -70,7 +70,6 @@ def lines(problems: Problems, apart: list[float], ahead: dict[str, int]) -> Iter
             yield (
                 f"  {name:<11}{n:>3}{shown(found.right):>21}{found.policy:>8.0f}{found.scorer:>8.0f}"
                 f"{found.policy + found.scorer:>8.0f}{apart[-1]:>10.1f}{found.k:>7.1f}{shown(found.gain, '+'):>24}"
-                f"{found.whole_k:>9.1f}{shown(found.whole_gain, '+'):>24}"
             )
 
 

@@ -46,7 +46,7 @@ class Exact:
 class Searched:
     """A method without one. `apart`: the machine's share of right choices minus that of the simulator, and `error`: its
     standard error over problems. `k`: chains of best-of-n that cost as many tokens, where its scorer computes each prefix once;
-    `gain`: over these. `whole_k`, `whole_gain`: where it computes whole chains."""
+    `gain`: over these."""
 
     right: Interval
     policy: float
@@ -55,8 +55,6 @@ class Searched:
     error: float
     k: float
     gain: Interval
-    whole_k: float
-    whole_gain: Interval
 
 
 class Problems:
@@ -77,31 +75,30 @@ class Problems:
         sizes = range(1, MOST_CHAINS + 1)
         return np.array([[closed_forms.best_of_n(chains, n) for n in sizes] for chains in self.chains])
 
-    def tokens(self, n: int, *, prefixes_once: bool) -> float:
-        """Mean tokens of n chains of a problem and their scores."""
+    def tokens(self, n: int) -> float:
+        """Mean tokens of n chains of a problem and their scores, where no prefix is scored twice."""
         return float(
             np.mean(
                 [
-                    closed_forms.policy_tokens(each, n)
-                    + closed_forms.scorer_tokens(each, n, prefixes_once=prefixes_once)
+                    closed_forms.policy_tokens(each, n) + closed_forms.scorer_tokens(each, n, prefixes_once=True)
                     for each in self.chains
                 ]
             )
         )
 
-    def at_tokens(self, tokens: float, *, prefixes_once: bool) -> tuple[float, Floats]:
+    def at_tokens(self, tokens: float) -> tuple[float, Floats]:
         """The k at which best-of-k costs so much on average, and P(right) of each problem there. Between two n's the one or the
         other is used at random. Raises ValueError beyond MOST_CHAINS."""
         few, many = 1, MOST_CHAINS
-        if not self.tokens(1, prefixes_once=prefixes_once) <= tokens < self.tokens(many, prefixes_once=prefixes_once):
+        if not self.tokens(1) <= tokens < self.tokens(many):
             raise ValueError(f"{tokens:.0f} tokens are not between those of 1 and of {MOST_CHAINS} chains")
         while many - few > 1:
             middle = (few + many) // 2
-            if self.tokens(middle, prefixes_once=prefixes_once) <= tokens:
+            if self.tokens(middle) <= tokens:
                 few = middle
             else:
                 many = middle
-        low, high = self.tokens(few, prefixes_once=prefixes_once), self.tokens(many, prefixes_once=prefixes_once)
+        low, high = self.tokens(few), self.tokens(many)
         part = (tokens - low) / (high - low)
         return few + part, (1 - part) * self.curve[:, few - 1] + part * self.curve[:, many - 1]
 
@@ -137,8 +134,7 @@ class Problems:
         table = np.array(rows, dtype=np.float64)
         ours, theirs, policy, scorer = table.T
         tokens = float(policy.mean() + scorer.mean())
-        k, at_equal = self.at_tokens(tokens, prefixes_once=True)
-        whole_k, at_whole = self.at_tokens(tokens, prefixes_once=False)
+        k, at_equal = self.at_tokens(tokens)
         return Searched(
             right=share_over(ours, SEED),
             policy=float(policy.mean()),
@@ -147,8 +143,6 @@ class Problems:
             error=float((ours - theirs).std(ddof=1) / np.sqrt(self.count)),
             k=k,
             gain=mean_over(ours - at_equal, SEED),
-            whole_k=whole_k,
-            whole_gain=mean_over(ours - at_whole, SEED),
         )
 
     def _simulated(self, simulator: Simulator, number: int) -> bool:
