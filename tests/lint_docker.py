@@ -1,16 +1,22 @@
 """What can be said of the container files without a container engine."""
 
+import json
 import os
 import re
 import shlex
 import subprocess
+import sys
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
 
 from pipeline.__main__ import main
+from tests.test_pins import GPU_LOCK, pins
 
 DOCKER = Path(__file__).parents[1] / "docker"
+MINUTES = 40
+"""For all parts of `bench-gpu` on a CPU."""
 DOCKERFILES = sorted(DOCKER.glob("*.Dockerfile"))
 PINNED = re.compile(r"[\w./-]+:v?\d+\.\d+\.\d+[\w.-]*")
 
@@ -112,3 +118,54 @@ def test_ray_is_started_so_that_its_workers_keep_their_priority() -> None:
     starts = [line for line in readme_commands() if "ray start " in line]
     assert len(starts) == 2
     assert all(line.startswith("RAY_worker_niceness=0 ray start ") for line in starts)
+
+
+@pytest.mark.slow
+def test_bench_gpu_needs_no_package_and_no_file_that_the_gpu_image_lacks(tmp_path: Path) -> None:
+    """What its imports load, in a process that has nothing but what the image copies."""
+    for word, rest in _instructions(DOCKER / "gpu.Dockerfile"):
+        *sources, target = rest.split()
+        if word == "COPY" and not target.startswith("/"):
+            for source in sources:
+                place = tmp_path / target / Path(source).name if target.endswith("/") else tmp_path / target
+                place.parent.mkdir(parents=True, exist_ok=True)
+                place.symlink_to(DOCKER.parent / source)
+    code = (
+        "import sys, tests.bench.gpu, tests.bench.gpu_parts\n"
+        "print(*{name.partition('.')[0] for name, module in sys.modules.items() if getattr(module, '__file__', None)})"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": "."},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    locked = {name.replace("_", "-") for name in pins(GPU_LOCK.read_text("utf-8"))}
+    owners = packages_distributions()
+    foreign = {
+        name: owners[name] for name in done.stdout.split() if name in owners and name not in ("pipeline", "tests")
+    }
+    assert {"polars", "psutil"} <= foreign.keys()
+    missing = {
+        name: own for name, own in foreign.items() if not any(each.lower().replace("_", "-") in locked for each in own)
+    }
+    assert not missing
+
+
+@pytest.mark.nightly
+@pytest.mark.model
+@pytest.mark.timeout(60 * MINUTES)
+def test_all_parts_of_bench_gpu_run_on_a_cpu(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.bench.gpu", "small", "--out", str(tmp_path), "--minutes", str(MINUTES - 1)],
+        cwd=DOCKER.parent,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    stored = json.loads((tmp_path / "bench-gpu.json").read_text())
+    assert {part["state"] for part in stored["parts"]} == {"done"}, done.stdout + done.stderr
+    assert done.returncode == 0

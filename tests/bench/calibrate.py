@@ -1,22 +1,16 @@
-"""`calibrate` where the truth is known: the ECE of unseen problems before and after, what it does to right scores, how often
-its intervals hold V, and how long it takes."""
+"""`calibrate` where the truth is known: the ECE of unseen problems before and after, what it does to right scores, and
+how often its intervals hold V."""
 
-import subprocess
-import sys
-import tempfile
-import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
 from pipeline.analysis.calibrate.fit import Maps, choose, cross_fitted, fit_maps, position_maps, step_groups
 from pipeline.analysis.calibrate.reliability import reliability
 from pipeline.core.statistics import Floats
-from pipeline.scorers.calibration import Calibration, MadeFrom, MapKind
-from tests.agree.scored import write_scores
+from pipeline.scorers.calibration import MapKind
 from tests.calibrate.known import (
     Curve,
     Sample,
@@ -28,7 +22,6 @@ from tests.calibrate.known import (
     squared_error,
     true_ece,
 )
-from tests.calibrate.runs import labels, oracle_run, scored
 
 CURVES: dict[str, Curve] = {"overconfident": overconfident, "shifted": shifted, "bent": bent}
 PROBLEMS = (50, 300, 2_000)
@@ -51,7 +44,7 @@ class _Found:
 
 
 def calibrate() -> None:
-    print("\ncalibrate: goals: ECE of unseen problems at most 0.03 from 0.15; right scores never worse; 20 us a chain")
+    print("\ncalibrate: goals: ECE of unseen problems at most 0.03 from 0.15; right scores never worse")
     for problems in PROBLEMS:
         for name, curve in CURVES.items():
             found = list(_samples(curve, problems, SEEDS if problems < LARGE else SEEDS // 5))
@@ -64,15 +57,6 @@ def calibrate() -> None:
             f"    a map is taken in {sum(each.kind is not MapKind.identity for each in found)} of {len(found)} samples; mean "
             f"squared error: {np.mean(costs):.1e} on average, {max(costs):.1e} at worst"
         )
-    print(f"  applied to a chain of {CHAIN} steps: {1e6 * _seconds_a_chain():.1f} us of processor time")
-    print(f"  the command on 420 prefixes of 60 problems: {_seconds_of_command():.1f} s by the clock")
-    began = time.perf_counter()
-    large = sample(shifted, 0, problems=12_500)
-    drawn = time.perf_counter()
-    _fitted(large)
-    print(
-        f"  maps for {len(large.trials):,} prefixes: {time.perf_counter() - drawn:.1f} s ({drawn - began:.1f} s to draw them)"
-    )
 
 
 def _say(what: str, found: list[_Found]) -> None:
@@ -121,28 +105,3 @@ def _held(maps: Maps, found: Sample, curve: Curve) -> float:
         inner = (knots >= scores.min()) & (knots <= scores.max())
         held.append(((np.array(made.low) <= truth) & (truth <= np.array(made.high)))[inner].astype(float))
     return float(np.concatenate(held).mean())
-
-
-def _seconds_a_chain() -> float:
-    found = sample(shifted, 0)
-    groups = step_groups(found.trials.steps, LEAST)
-    maps = position_maps(fit_maps(MapKind.beta, groups, found.trials), found.trials)
-    made_from = MadeFrom(
-        model="", policy="", run_dir="", estimator="", chains=0, problems=0, prefixes=0, rollouts=0, stepvalue=""
-    )
-    made = Calibration(kind=MapKind.beta, confidence=0.95, made_from=made_from, maps=tuple(maps))
-    chains = np.random.default_rng(0).random((CHAINS, CHAIN)).tolist()
-    began = time.process_time()
-    for chain in chains:
-        made.apply(chain)
-    return (time.process_time() - began) / CHAINS
-
-
-def _seconds_of_command() -> float:
-    with tempfile.TemporaryDirectory() as folder:
-        run_dir = oracle_run(Path(folder) / "fresh")
-        scores = write_scores(Path(folder) / "scores.parquet", scored(labels(run_dir)))
-        words = [f"scores={scores}", f"run_dir={run_dir}", f"out={Path(folder) / 'cal.json'}"]
-        began = time.perf_counter()
-        subprocess.run([sys.executable, "-m", "pipeline", "calibrate", *words], check=True, stdout=subprocess.DEVNULL)
-        return time.perf_counter() - began

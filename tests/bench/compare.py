@@ -1,44 +1,34 @@
 """How far `report run_dir=[a,b]` can be trusted: runs of the same truth, in which nothing has changed, and of a truth that has.
 
 The oracle's truth is kept and its rollouts are drawn again, so that two runs of one seed differ by chance alone; or every value
-is lowered by `SHIFT`, as far as 0 lets it be. Then what a million prefixes cost.
+is lowered by `SHIFT`, as far as 0 lets it be.
 """
 
 import json
 import re
-import resource
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from unittest.mock import patch
 
 import numpy as np
-import polars as pl
 
 from pipeline.__main__ import compose_label
 from pipeline.analysis.compare.comparison import Comparison
-from pipeline.analysis.compare.flips import label_flips
 from pipeline.analysis.compare.frames import COLUMNS, common, frames
 from pipeline.analysis.compare.run import compare_runs as compare_runs
-from pipeline.analysis.compare.shift import noise, shift
 from pipeline.core.records import Problem
 from pipeline.core.statistics import Floats
 from pipeline.engines import oracle, oracle_tree
 from pipeline.storage.location import storage_at
 from pipeline.storage.stored_labels import label_frames
 from tests.runtime.in_process import label_in_process
-from tests.settings import estimator
 
 SEEDS = 100
 PROBLEMS = 60
 CHAINS = 2
 SHIFT = 0.05
-LABELLED_PROBLEMS = 2_000
-LABELLED_CHAINS = 4
-"""Of five steps, the first of which they share: fourteen prefixes of a problem have rollouts."""
-COPIES = 36
 _ROLLOUT = re.compile(r"-\d{5}$")
 
 
@@ -69,7 +59,6 @@ def compare() -> None:
             truths.append(_true_shift(runs["fixed"], lowered, seed))
     for name, found in pairs.items():
         _report(name, found, np.array(truths) if name.endswith("lowered") else np.zeros(SEEDS))
-    _report_million()
 
 
 def _report(name: str, found: list[Comparison], truths: Floats) -> None:
@@ -79,21 +68,9 @@ def _report(name: str, found: list[Comparison], truths: Floats) -> None:
     shown = np.mean([each.has_value for each in shifts])
     print(
         f"  {name:<28}shift {values.mean():+.4f} (true {truths.mean():+.4f}) +-{np.mean(highs - lows) / 2:.4f}, "
-        f"reported in {shown:.0%}; the interval holds the truth in {held.mean():.0%}"
+        f"reported in {shown:.0%}; the interval holds the truth in {held.mean():.0%}",
+        flush=True,
     )
-    noisy = [each.noise for each in found if each.noise.beyond is not None]
-    if noisy:
-        moved = np.mean([each.excess.has_value and (each.excess.value or 0) > 0 for each in noisy])
-        beyond, chance = (_floats([getattr(each, part) for each in noisy]).mean() for part in ("beyond", "by_chance"))
-        correlation = _floats([each.correlation.value for each in noisy]).mean()
-        print(
-            f"  {'':<28}beyond noise {beyond:.2%}, by chance {chance:.2%}, reported in {moved:.0%}; correlation without noise "
-            f"{correlation:.3f}"
-        )
-    flipped = _floats([each.flips.flipped.value for each in found]).mean()
-    chances = [each.flips.by_chance for each in found if each.flips.by_chance is not None]
-    by_chance = f", by chance {np.mean(chances):.2%}" if chances else ""
-    print(f"  {'':<28}labels flip {flipped:.2%}{by_chance}", flush=True)
 
 
 def _floats(numbers: Sequence[float | None]) -> Floats:
@@ -143,36 +120,3 @@ def _write(path: Path, problems: int, chains: int) -> None:
                 steps = [f"{n} + {n} = {2 * n}.", *ways, f"{2 * n} + 1 = {answer}.", f"The answer is {answer}."]
                 row = {"problem": f"What is {n} + {n} + 1?", "answer": str(2 * n + 1), "steps": steps}
                 file.write(json.dumps(row) + "\n")
-
-
-def _report_million() -> None:
-    """Two runs of a million prefixes: some that are labelled, again and again under other ids. Reading files is left out."""
-    with tempfile.TemporaryDirectory(prefix="stepvalue-bench-") as name:
-        folder = Path(name)
-        _write(folder / "rows.jsonl", LABELLED_PROBLEMS, LABELLED_CHAINS)
-        runs = [_labelled(folder, "ab"[seed], seed, "fixed") for seed in (0, 1)]
-        units = [list(label_frames(storage_at(run), COLUMNS)) for run in runs]
-    began, before = time.process_time(), _peak()
-    sides = [frames(_again(unit, copy) for copy in range(COPIES) for unit in of_run) for of_run in units]
-    assert sides[0] is not None
-    assert sides[1] is not None
-    found = common(sides[0], sides[1])
-    sampled = estimator("fixed")
-    shift(found)
-    noise(found, sampled, sampled)
-    label_flips(found, sampled, sampled)
-    print(
-        f"  two runs of {found.overlap.prefixes:,} common prefixes in {found.overlap.chains:,} chains: "
-        f"{time.process_time() - began:.1f} s of processor time, {_peak() - before:.2f} GiB"
-    )
-
-
-def _again(unit: pl.DataFrame, copy: int) -> pl.DataFrame:
-    ids = ("chain_id", "problem_id", "root_prefix_id")
-    return unit.with_columns(
-        *(pl.col(name) + f"-{copy}" for name in ids), pl.col("prefix_ids").list.eval(pl.element() + f"-{copy}")
-    )
-
-
-def _peak() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20

@@ -1,7 +1,6 @@
 """Labels by consensus where the truth is known: how often they are right, whether their probabilities are, and whether what is
 learned of Monte Carlo and of judges is right."""
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -15,13 +14,12 @@ from pipeline.consensus.learning import learn
 from pipeline.consensus.posterior import posterior
 from pipeline.consensus.reliability import FEWEST_CHAINS
 from pipeline.core.statistics import Floats
-from tests.consensus.oracles import Cells, JudgeWorld, Sample, World, judge_cells, monte_carlo_cells, sample
+from tests.consensus.oracles import Cells, JudgeWorld, World, judge_cells, monte_carlo_cells, sample
 
 CHAINS, LARGE = 1_000, 10_000
 SEEDS, LARGE_SEEDS = 4, 2
 CERTAINTY = 0.95
 BINS = ((0.5, 0.8), (0.8, 0.95), (0.95, 1.01))
-TIMED = 100_000
 _TRUE_CELLS = 40_000
 """Chains that the true shares of Monte Carlo's ways are counted on."""
 
@@ -53,16 +51,15 @@ OTHERS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Labels:
-    """Labels of all steps: `certain` (steps,), how certain each is, `right` (steps,) and its `chain`. NaN: no label."""
+    """Labels of all steps: `certain` (steps,), how certain each is, and `right` (steps,). NaN: no label."""
 
     certain: Floats
     right: NDArray[np.bool_]
-    chain: NDArray[np.int64]
 
-    def best(self, count: int) -> tuple[float, float]:
-        """The share of right ones among the `count` most certain, and how many there are."""
+    def best(self, count: int) -> float:
+        """The share of right ones among the `count` most certain."""
         order = np.argsort(-np.nan_to_num(self.certain, nan=-1.0), kind="stable")[:count]
-        return float(self.right[order].mean()) if len(order) else np.nan, len(order)
+        return float(self.right[order].mean()) if len(order) else np.nan
 
 
 @dataclass(slots=True, kw_only=True)
@@ -71,7 +68,6 @@ class _Found:
     near: list[bool]
     over_exact: list[float]
     over_all: list[float]
-    over_half: list[float]
     bins: Floats
     right_exact: list[float]
     right_all: list[float]
@@ -105,7 +101,6 @@ def consensus() -> None:
             f"  all cells, {chains:,} chains: {100 * np.mean(within):.1f} % of {len(within)} within 2 standard errors"
         )
     print(f"  all cells, {LARGE:,} chains: {100 * np.mean(near):.1f} % within 0.03")
-    _timed()
 
 
 def _line(found: _Found) -> str:
@@ -116,8 +111,7 @@ def _line(found: _Found) -> str:
     )
     return (
         f"cells {100 * np.mean(found.within):.0f} %; right labels: exact {np.mean(found.right_exact):.3f} "
-        f"{_gain(found.over_exact)}, MC {np.mean(found.right_all):.3f} {_gain(found.over_all)}, its better half "
-        f"{_gain(found.over_half)}; {shares}"
+        f"{_gain(found.over_exact)}, MC {np.mean(found.right_all):.3f} {_gain(found.over_all)}; {shares}"
     )
 
 
@@ -135,7 +129,6 @@ def _measure(world: World, chains: int, seeds: int) -> _Found:
         near=[],
         over_exact=[],
         over_all=[],
-        over_half=[],
         bins=np.zeros((len(BINS), 3)),
         right_exact=[],
         right_all=[],
@@ -177,16 +170,14 @@ def _compare(
     by_mc = _by_labels([labels for labels, _ in alone], [certain for _, certain in alone], truth)
     kept = [exact(labels, chain.witnesses).labels for (labels, _), chain in zip(alone, evidence, strict=True)]
     by_exact = _by_labels(kept, [certain for _, certain in alone], truth)
-    for labels, gains, shares, part in (
-        (by_exact, found.over_exact, found.right_exact, 1.0),
-        (by_mc, found.over_all, found.right_all, 1.0),
-        (by_mc, found.over_half, None, 0.5),
+    for labels, gains, shares in (
+        (by_exact, found.over_exact, found.right_exact),
+        (by_mc, found.over_all, found.right_all),
     ):
-        count = round(part * int((~np.isnan(labels.certain)).sum()))
-        theirs, _ = labels.best(count)
-        mine, _ = ours.best(count)
+        count = int((~np.isnan(labels.certain)).sum())
+        theirs, mine = labels.best(count), ours.best(count)
         gains.append(mine - theirs)
-        if shares is not None and not np.isnan(theirs):
+        if not np.isnan(theirs):
             shares.append(theirs)
     for row, (low, high) in enumerate(BINS):
         inside = (ours.certain >= low) & (ours.certain < high)
@@ -194,14 +185,13 @@ def _compare(
 
 
 def _by_consensus(places: Sequence[Floats], truth: NDArray[np.int64]) -> _Labels:
-    certain, right, chains = [], [], []
-    for chain, (each, true) in enumerate(zip(places, truth.tolist(), strict=True)):
+    certain, right = [], []
+    for each, true in zip(places, truth.tolist(), strict=True):
         free, bad = p_error_free(each), each[:-1]
         steps = np.arange(len(bad))
         certain.append(np.maximum(free, bad))
         right.append(np.where(free >= bad, true > steps, true == steps))
-        chains.append(np.full(len(bad), chain))
-    return _Labels(certain=np.concatenate(certain), right=np.concatenate(right), chain=np.concatenate(chains))
+    return _Labels(certain=np.concatenate(certain), right=np.concatenate(right))
 
 
 def _alone(chain: ChainEvidence) -> tuple[tuple[int | None, ...], Floats]:
@@ -222,23 +212,9 @@ def _alone(chain: ChainEvidence) -> tuple[tuple[int | None, ...], Floats]:
 def _by_labels(
     labels: Sequence[tuple[int | None, ...]], certain: Sequence[Floats], truth: NDArray[np.int64]
 ) -> _Labels:
-    sure, right, chains = [], [], []
-    for chain, (row, own, true) in enumerate(zip(labels, certain, truth.tolist(), strict=True)):
+    sure, right = [], []
+    for row, own, true in zip(labels, certain, truth.tolist(), strict=True):
         for step, label in enumerate(row):
             sure.append(np.nan if label is None else float(own[step]))
             right.append(true > step if label == 1 else true == step)
-            chains.append(chain)
-    return _Labels(certain=np.array(sure), right=np.array(right, dtype=np.bool_), chain=np.array(chains))
-
-
-def _timed() -> None:
-    world = World(steps=(8,), judges={"one": JUDGES["middle"], "two": JUDGES["poor"]})
-    drawn: Sample = sample(world, TIMED, 0)
-    began = time.process_time()
-    learned = learn(drawn.evidence)
-    middle = time.process_time()
-    posterior(drawn.evidence, learned)
-    print(
-        f"  {TIMED:,} chains of 8 steps, two judges with 4 votes: learning {middle - began:.1f} s (from "
-        f"{learned.learned_from:,} of them), posteriors {time.process_time() - middle:.1f} s of processor time"
-    )
+    return _Labels(certain=np.array(sure), right=np.array(right, dtype=np.bool_))

@@ -18,12 +18,10 @@ from pipeline.core.records import Request
 from pipeline.engines.embedded import embedded_model
 from pipeline.engines.hugging_face import HfTokenizer
 from pipeline.engines.settings import VllmConfig
-from pipeline.engines.vllm.arguments import CPU, engine_arguments
+from pipeline.engines.vllm.arguments import engine_arguments
 from pipeline.engines.vllm.loaded import cpu_dtype
-from pipeline.runtime.distinct_prompts import distinct_tokens
 from tests.bench.raw import Rate, on_cpu, raw_engine
 from tests.bench.recorder import requests_of
-from tests.bench.scale.cache import PrefixCache
 from tests.bench.watched import Role, watched
 
 CHAINS = 40
@@ -53,7 +51,6 @@ def engine_share() -> None:
             f"  ratio {median(ratios):.3f} in the median of {ROUNDS} rounds, {min(ratios):.3f} to {max(ratios):.3f}; "
             f"{len(prompts):,} prompts"
         )
-        print(f"  {_prompt_tokens(requests)}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,18 +104,6 @@ def _overrides(run_dir: Path) -> list[str]:
         "run.show_chains=0",
         "run.report=false",
     ]
-
-
-def _prompt_tokens(requests: Sequence[Request]) -> str:
-    """What a cache that forgets nothing leaves to be computed of the prompts, where only whole blocks are found again."""
-    assert CPU.block_size is not None
-    distinct = distinct_tokens(request.prefix.prompt_ids for request in requests)
-    cache = PrefixCache(blocks=sum(len(request.prefix.prompt_ids) for request in requests), size=CPU.block_size)
-    computed = sum(cache.computed(request.prefix.prefix_id, request.prefix.prompt_ids) for request in requests)
-    return (
-        f"prompts have {distinct:,} distinct tokens; whole blocks of {CPU.block_size} tokens are found again, so at least "
-        f"{computed / distinct:.2f} times as many are computed"
-    )
 
 
 def _requests(config: LabelConfig, run_dir: Path) -> list[Request]:

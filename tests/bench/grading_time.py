@@ -8,7 +8,6 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from statistics import mean, median
@@ -80,12 +79,6 @@ def decisions(times: Times, *, repeats: bool) -> Decisions:
         childless_mean_us=mean(childless) / 1e3,
         slow=len(kept) - len(childless),
     )
-
-
-def quantile(values: Sequence[float], share: float) -> float:
-    """The least value that at least this share of the values does not exceed; 0 of none."""
-    ordered = sorted(values)
-    return ordered[max(0, -int(-share * len(ordered)) - 1)] if ordered else 0.0
 
 
 def measure() -> Times:

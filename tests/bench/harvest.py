@@ -20,9 +20,8 @@ from pipeline.storage.local import LocalStorage
 from pipeline.storage.stored_run import stored_run
 from pipeline.storage.stored_trees import ProblemTree, StoredTrees
 from pipeline.trees.posterior import Posterior, posteriors
+from tests.bench.loop.problems import exercises, right_so_far, row
 from tests.conftest import write_rows
-from tests.loop.problems import exercises, row
-from tests.loop.truth import right_so_far
 from tests.runtime.in_process import label_in_process
 from tests.tiny.arithmetic import POLICY_SIZE, Exercise
 from tests.tiny.policy import SHORT

@@ -1,5 +1,5 @@
 """The methods of search in the tree world, where the value of every prefix is known: accuracy with scorers of several AUCs, and
-the gain over best-of-n at equal tokens. And what a wrong chain is worth that is written again from where it falls.
+the gain over best-of-n at equal tokens.
 
 The trees have other seeds than those on which defaults were chosen.
 """
@@ -11,7 +11,7 @@ from statistics import NormalDist
 
 from pipeline.core.statistics import Interval
 from pipeline.scorers.oracle import logit
-from tests.bench.search_tree import SIMULATORS, Problems, Rates, Searched, monte_carlo, rewritten, true_value
+from tests.bench.search_tree import SIMULATORS, Problems, Searched
 from tests.searches.worlds import WorldKind
 
 KIND = WorldKind(seed=7, depth=6, branching=3, mean=0.3)
@@ -25,7 +25,6 @@ SCORERS = {
 SIZES = (4, 16, 64)
 PROBLEMS = 500
 WANTED_METHODS = 2
-WANTED_RATIO = 1.2
 ERRORS = 2.0
 """A machine and its simulator should differ by at most this many standard errors."""
 
@@ -50,14 +49,13 @@ def search() -> None:
         f"\n{within} of {len(apart)} machines differ from their simulator by at most {ERRORS:g} standard errors, expected "
         f"{0.954 * len(apart):.0f}; largest {max(map(abs, apart)):.1f}"
     )
-    regenerated()
 
 
 def lines(problems: Problems, apart: list[float], ahead: dict[str, int]) -> Iterator[str]:
     """The table of a scorer. Adds to `apart` and `ahead`."""
     yield (
         f"  {'method':<11}{'n':>3}{'right':>21}{'policy':>8}{'scorer':>8}{'in all':>8}{'apart/SE':>10}"
-        f"{'k':>7}{'gain over best of k':>24}{'k whole':>9}{'gain':>24}"
+        f"{'k':>7}{'gain over best of k':>24}"
     )
     for n in SIZES:
         for name, exact in problems.exact(n).items():
@@ -72,23 +70,7 @@ def lines(problems: Problems, apart: list[float], ahead: dict[str, int]) -> Iter
             yield (
                 f"  {name:<11}{n:>3}{shown(found.right):>21}{found.policy:>8.0f}{found.scorer:>8.0f}"
                 f"{found.policy + found.scorer:>8.0f}{apart[-1]:>10.1f}{found.k:>7.1f}{shown(found.gain, '+'):>24}"
-                f"{found.whole_k:>9.1f}{shown(found.whole_gain, '+'):>24}"
             )
-
-
-def regenerated() -> None:
-    """Right answers of wrong chains that are written again."""
-    print(
-        f"\nwrong chains of {PROBLEMS} problems: right answers per 1,000 tokens of one more rollout; wanted >= {WANTED_RATIO:g}"
-    )
-    print(f"  {'scores':<28}{'from the drop':>14}{'from the start':>15}{'ratio':>22}")
-    for name, score in (
-        ("true values", true_value),
-        ("Monte Carlo, 16 rollouts", monte_carlo(16)),
-        ("Monte Carlo, 4 rollouts", monte_carlo(4)),
-    ):
-        found: Rates = rewritten(KIND, PROBLEMS, score)
-        print(f"  {name:<28}{found.again:>14.2f}{found.restart:>15.2f}{shown(found.ratio):>22}", flush=True)
 
 
 def end_auc(kind: WorldKind) -> float:

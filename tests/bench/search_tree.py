@@ -8,11 +8,8 @@ from functools import cached_property
 
 import numpy as np
 
-from pipeline.analysis.searches.estimates import mean_over, resampling, share_over
+from pipeline.analysis.searches.estimates import mean_over, share_over
 from pipeline.core.statistics import Floats, Interval
-from pipeline.searches.base import StepScore
-from pipeline.searches.regenerate import start_step
-from pipeline.searches.settings import RegenerateFrom
 from tests.searches import closed_forms, naive
 from tests.searches.closed_forms import AllChains, all_chains
 from tests.searches.naive import Policy, Simulator
@@ -49,7 +46,7 @@ class Exact:
 class Searched:
     """A method without one. `apart`: the machine's share of right choices minus that of the simulator, and `error`: its
     standard error over problems. `k`: chains of best-of-n that cost as many tokens, where its scorer computes each prefix once;
-    `gain`: over these. `whole_k`, `whole_gain`: where it computes whole chains."""
+    `gain`: over these."""
 
     right: Interval
     policy: float
@@ -58,8 +55,6 @@ class Searched:
     error: float
     k: float
     gain: Interval
-    whole_k: float
-    whole_gain: Interval
 
 
 class Problems:
@@ -80,31 +75,30 @@ class Problems:
         sizes = range(1, MOST_CHAINS + 1)
         return np.array([[closed_forms.best_of_n(chains, n) for n in sizes] for chains in self.chains])
 
-    def tokens(self, n: int, *, prefixes_once: bool) -> float:
-        """Mean tokens of n chains of a problem and their scores."""
+    def tokens(self, n: int) -> float:
+        """Mean tokens of n chains of a problem and their scores, where no prefix is scored twice."""
         return float(
             np.mean(
                 [
-                    closed_forms.policy_tokens(each, n)
-                    + closed_forms.scorer_tokens(each, n, prefixes_once=prefixes_once)
+                    closed_forms.policy_tokens(each, n) + closed_forms.scorer_tokens(each, n, prefixes_once=True)
                     for each in self.chains
                 ]
             )
         )
 
-    def at_tokens(self, tokens: float, *, prefixes_once: bool) -> tuple[float, Floats]:
+    def at_tokens(self, tokens: float) -> tuple[float, Floats]:
         """The k at which best-of-k costs so much on average, and P(right) of each problem there. Between two n's the one or the
         other is used at random. Raises ValueError beyond MOST_CHAINS."""
         few, many = 1, MOST_CHAINS
-        if not self.tokens(1, prefixes_once=prefixes_once) <= tokens < self.tokens(many, prefixes_once=prefixes_once):
+        if not self.tokens(1) <= tokens < self.tokens(many):
             raise ValueError(f"{tokens:.0f} tokens are not between those of 1 and of {MOST_CHAINS} chains")
         while many - few > 1:
             middle = (few + many) // 2
-            if self.tokens(middle, prefixes_once=prefixes_once) <= tokens:
+            if self.tokens(middle) <= tokens:
                 few = middle
             else:
                 many = middle
-        low, high = self.tokens(few, prefixes_once=prefixes_once), self.tokens(many, prefixes_once=prefixes_once)
+        low, high = self.tokens(few), self.tokens(many)
         part = (tokens - low) / (high - low)
         return few + part, (1 - part) * self.curve[:, few - 1] + part * self.curve[:, many - 1]
 
@@ -140,8 +134,7 @@ class Problems:
         table = np.array(rows, dtype=np.float64)
         ours, theirs, policy, scorer = table.T
         tokens = float(policy.mean() + scorer.mean())
-        k, at_equal = self.at_tokens(tokens, prefixes_once=True)
-        whole_k, at_whole = self.at_tokens(tokens, prefixes_once=False)
+        k, at_equal = self.at_tokens(tokens)
         return Searched(
             right=share_over(ours, SEED),
             policy=float(policy.mean()),
@@ -150,80 +143,9 @@ class Problems:
             error=float((ours - theirs).std(ddof=1) / np.sqrt(self.count)),
             k=k,
             gain=mean_over(ours - at_equal, SEED),
-            whole_k=whole_k,
-            whole_gain=mean_over(ours - at_whole, SEED),
         )
 
     def _simulated(self, simulator: Simulator, number: int) -> bool:
         world = TreeWorld(self.kind, problem_of(number))
         path, _ = simulator(Policy(world, random.Random(f"{SEED} {self.kind} {number}")))
         return self.kind.tree.value(world.problem.problem_id, path) >= 1.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rates:
-    """Right answers per 1,000 tokens of wrong chains that are written again, and of starting again; and their ratio."""
-
-    again: float
-    restart: float
-    ratio: Interval
-
-
-def rewritten(kind: WorldKind, count: int, score: Callable[[float, random.Random], float]) -> Rates:
-    """What one rollout is worth after a wrong chain: from before the largest drop of its scores, against from the problem.
-
-    `score`: of a prefix, from its true value. The problem without a step has a score, too. Exact but for these."""
-    rng, sums = random.Random(SEED), []
-    for number in range(count):
-        problem, tree, chains = problem_of(number), kind.tree, all_chains(kind, number)
-        tokens = tokens_left(chains)
-        scores = {path: score(tree.value(problem.problem_id, path), rng) for path in sorted(tokens)}
-        row = [0.0] * 4
-        for path, chance, right in zip(chains.paths, chains.chances, chains.right, strict=True):
-            if right:
-                continue
-            steps = [StepScore(score=scores[path[:depth]]) for depth in range(1, len(path))]
-            # The end of the chain is known to be wrong.
-            bad = start_step([*steps, StepScore(score=0.0)], RegenerateFrom.largest_drop, [scores[()]])
-            kept = path[:bad]
-            values = [tree.value(problem.problem_id, kept), tokens[kept], tree.value(problem.problem_id), tokens[()]]
-            row = [total + chance * value for total, value in zip(row, values, strict=True)]
-        sums.append(row)
-    return _rates(np.array(sums))
-
-
-def tokens_left(chains: AllChains) -> dict[tuple[int, ...], float]:
-    """Beginning of a chain -> mean tokens from there to the end. The ends themselves are not in it."""
-    chance: dict[tuple[int, ...], float] = {}
-    tokens: dict[tuple[int, ...], float] = {}
-    sizes = dict(zip(chains.beginnings, chains.sizes, strict=True))
-    for path, share in zip(chains.paths, chains.chances, strict=True):
-        left = 0.0
-        for depth in range(len(path) - 1, -1, -1):
-            left += sizes[path[: depth + 1]]
-            chance[path[:depth]] = chance.get(path[:depth], 0.0) + share
-            tokens[path[:depth]] = tokens.get(path[:depth], 0.0) + share * left
-    return {path: tokens[path] / chance[path] if chance[path] else 0.0 for path in tokens}
-
-
-def _rates(sums: Floats) -> Rates:
-    """`sums`: (problems, 4): right and tokens of chains that are written again, and of those that start again."""
-
-    def ratio(of: Floats) -> Floats:
-        found: Floats = (of[..., 0] / of[..., 1]) / (of[..., 2] / of[..., 3])
-        return found
-
-    again, tokens, restart, all_tokens = sums.sum(axis=0)
-    return Rates(
-        again=1_000 * again / tokens, restart=1_000 * restart / all_tokens, ratio=resampling(SEED).estimate(sums, ratio)
-    )
-
-
-def monte_carlo(rollouts: int) -> Callable[[float, random.Random], float]:
-    """A score that is the share of right ones of this number of rollouts."""
-    return lambda value, rng: sum(rng.random() < value for _ in range(rollouts)) / rollouts
-
-
-def true_value(value: float, _rng: random.Random) -> float:
-    """A score that is the value."""
-    return value

@@ -1,19 +1,15 @@
 """The verifier code: verdicts on generated and hostile programs with known truth, on HumanEval where installed, and time."""
 
 import random
-import time
-from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from statistics import mean
 
 from pipeline.core.records import Verdict
 from pipeline.graders.code.checker import CodeChecker
-from pipeline.verifiers.base import Covers, Finding, StepInContext, StepVerdict, Verifier
+from pipeline.verifiers.base import StepInContext, StepVerdict, Verifier
 from pipeline.verifiers.registry import verifier_named
-from tests.bench.grading_time import quantile
+from tests.bench.verdicts import MOST_SHOWN, Timed, print_bars, print_kinds, spent, timed
 from tests.settings import grader_settings
-from tests.verifiers.programs.generated import KnownStep, known_steps
+from tests.verifiers.programs.generated import known_steps
 from tests.verifiers.programs.hostile import after_sabotage, hostile_steps
 from tests.verifiers.programs.human_eval import HumanProblem, human_problems
 from tests.verifiers.programs.mutants import mutants
@@ -23,37 +19,12 @@ SEED = 20_261_128
 """Not the seed of the tests."""
 MUTANTS = 3
 """Mutants of each problem of HumanEval."""
-MOST_SHOWN = 5
 
 
-@dataclass(frozen=True, slots=True)
-class Timed:
-    """A finding and its milliseconds by the clock: the work is done by other processes."""
-
-    found: Finding
-    ms: float
-
-    @property
-    def kind(self) -> str:
-        """The verdict, and whether it covers the whole step."""
-        whole = self.found.verdict is StepVerdict.HOLDS and self.found.covers is Covers.WHOLE
-        return "holds whole" if whole else self.found.verdict.value
-
-
-KINDS = ("holds whole", "holds", "refuted", "unknown")
-
-
-def timed(verifier: Verifier, step: StepInContext) -> Timed:
-    """What a verifier says of a step."""
-    began = time.perf_counter()
-    found = verifier.verify(step)
-    return Timed(found, 1000 * (time.perf_counter() - began))
-
-
-def verify_code() -> None:
+def verify_code(steps: int = GENERATED) -> None:
     verifier = verifier_named("code")
     timed(verifier, StepInContext(problem="", earlier=(), step="import math"))
-    generated = [(known, timed(verifier, known.step)) for known in known_steps(GENERATED, SEED)]
+    generated = [(known, timed(verifier, known.step)) for known in known_steps(steps, SEED)]
     print(f"\nverify-code: {len(generated)} generated steps, right and wrong ones in turn")
     for right in (True, False):
         for family in dict.fromkeys(known.family for known, _ in generated):
@@ -62,8 +33,7 @@ def verify_code() -> None:
     lucky = sum(known.passes and not known.right for known, _ in generated)
     print(f"  wrong functions that pass the tests that they are judged by: {lucky}")
     hostile = [timed(verifier, step) for step in hostile_steps().values()]
-    print(f"\nverify-code: {len(hostile)} hostile steps, none of which is right")
-    print_kinds("hostile", [said.kind for said in hostile])
+    print_kinds("hostile steps, none of them right", [said.kind for said in hostile])
     after = [timed(verifier, step) for step in after_sabotage().values()]
     print_kinds("right steps after hostile ones", [said.kind for said in after])
     _human(verifier)
@@ -72,14 +42,15 @@ def verify_code() -> None:
     refuted = sum(said.kind == "refuted" and known.passes for known, said in generated)
     tricked = sum(said.kind == "holds whole" for said in hostile)
     blamed = sum(said.kind == "refuted" for said in after)
-    spent = [said.ms for _, said in generated]
-    print("\nverify-code: bars")
-    print_bar(wholes + held == 0, f"generated steps: wrong `holds` {held}, `whole` where it is a part {wholes}")
-    print_bar(refuted == 0, f"generated steps: wrong `refuted` {refuted}")
-    print_bar(tricked == 0, f"hostile steps that hold as a whole: {tricked}")
-    print_bar(blamed == 0, f"right steps after hostile ones that are refuted: {blamed}")
-    print_time(spent)
-    print_longest(generated)
+    print_bars(
+        (wholes + held == 0, f"generated steps: wrong `holds` {held}, `whole` where it is a part {wholes}"),
+        (refuted == 0, f"generated steps: wrong `refuted` {refuted}"),
+        (tricked == 0, f"hostile steps that hold as a whole: {tricked}"),
+        (blamed == 0, f"right steps after hostile ones that are refuted: {blamed}"),
+    )
+    print(f"  {spent([said.ms for _, said in generated])} by the clock")
+    for known, said in [each for each in generated if each[1].kind == "unknown"][:MOST_SHOWN]:
+        print(f"  unknown: {known.family}: {said.found.evidence}")
 
 
 def _human(verifier: Verifier) -> None:
@@ -93,16 +64,15 @@ def _human(verifier: Verifier) -> None:
     for problem, said in zip(problems, solutions, strict=True):
         if said.kind == "refuted":
             print(f"    refuted: {problem.prompt.split('(')[0].split()[-1]}: {said.found.evidence}")
-    wrong: list[Timed] = []
-    same: list[Timed] = []
+    of: dict[Verdict, list[Timed]] = {Verdict.INCORRECT: [], Verdict.CORRECT: []}
     with CodeChecker(grader_settings("code", cpu_seconds=4.0, deadline_seconds=12.0)) as checker:
         for problem, program in _mutants(problems):
             verdict = checker.grade_answer((problem.gold,), program).verdict
-            if verdict in (Verdict.CORRECT, Verdict.INCORRECT):
-                (same if verdict is Verdict.CORRECT else wrong).append(timed(verifier, problem.step(program)))
-    print_kinds("mutants that fail hidden tests", [said.kind for said in wrong])
-    print_kinds("mutants that pass hidden tests", [said.kind for said in same])
-    print_time([said.ms for said in solutions])
+            if verdict in of:
+                of[verdict].append(timed(verifier, problem.step(program)))
+    print_kinds("mutants that fail hidden tests", [said.kind for said in of[Verdict.INCORRECT]])
+    print_kinds("mutants that pass hidden tests", [said.kind for said in of[Verdict.CORRECT]])
+    print(f"  {spent([said.ms for said in solutions])} by the clock")
 
 
 def _mutants(problems: Sequence[HumanProblem]) -> Iterable[tuple[HumanProblem, str]]:
@@ -111,27 +81,3 @@ def _mutants(problems: Sequence[HumanProblem]) -> Iterable[tuple[HumanProblem, s
         programs = list(mutants(problem.program))
         for program in draw.sample(programs, min(MUTANTS, len(programs))):
             yield problem, program
-
-
-def print_kinds(name: str, kinds: Sequence[str]) -> None:
-    """A line with how many verdicts there are of each kind."""
-    counts = Counter(kinds)
-    print(f"  {name:<36}" + "".join(f"  {kind} {counts[kind]:>4}" for kind in KINDS))
-
-
-def print_bar(met: bool, said: str) -> None:
-    """A line that says whether a figure is as wanted."""
-    print(f"  {'met    ' if met else 'NOT MET'}  {said}")
-
-
-def print_time(spent: Sequence[float]) -> None:
-    """A line about milliseconds."""
-    middle, late = quantile(spent, 0.5), quantile(spent, 0.95)
-    print(f"  {len(spent)} steps: mean {mean(spent):.1f} ms, p50 {middle:.1f} ms, p95 {late:.1f} ms")
-
-
-def print_longest(generated: Sequence[tuple[KnownStep, Timed]]) -> None:
-    """The wrong steps without a verdict, and why."""
-    unknown = [(known, said) for known, said in generated if said.kind == "unknown"]
-    for known, said in unknown[:MOST_SHOWN]:
-        print(f"  unknown: {known.family}: {said.found.evidence}")

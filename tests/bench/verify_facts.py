@@ -15,7 +15,7 @@ from statistics import mean
 from pipeline.data.facts.index import index_of
 from pipeline.data.facts.table import Table
 from pipeline.verifiers.base import StepVerdict
-from tests.bench.grading_time import quantile
+from tests.bench.verdicts import print_bars, quantile, spent
 from tests.verifiers.facts.tables import Row, facts, made_up_rows, planted_claims, said, write_parquet
 from tests.verifiers.facts.templates import DEVELOPMENT, HELD_OUT, LOOK_ALIKES
 
@@ -25,7 +25,7 @@ PLANTED = 10_000
 SEED = 20_261_126
 MOST_MS = 1.0
 SETTING = "verifier.table"
-_ATTRIBUTES = (
+_ATTRIBUTES = [
     "capital",
     "population",
     "founder",
@@ -36,7 +36,7 @@ _ATTRIBUTES = (
     "language",
     "currency",
     "year",
-)
+]
 
 
 def verify_facts() -> None:
@@ -55,9 +55,7 @@ def verify_facts() -> None:
             wrong = _planted(name, small, rows, templates)
             marks.append((not wrong, f"{name} claims judged wrongly: {wrong} of {2 * PLANTED:,} (asked: 0)"))
         index_of(str(small), SETTING).unlink()
-    print("\nverify-facts: bars")
-    for met, line in marks:
-        print(f"  {'met    ' if met else 'NOT MET'}  {line}")
+    print_bars(*marks)
 
 
 def _large_table() -> list[Row]:
@@ -77,7 +75,7 @@ def _look_ups(path: Path) -> tuple[bool, str]:
     """Names to an entry, as the verifier asks: names are drawn, so that few pages of the index are asked for twice."""
     table = Table(str(path), SETTING)
     drawn = random.Random(SEED)
-    spent, found = [], 0
+    times, found = [], 0
     for _ in range(LOOK_UPS):
         town = drawn.randrange(ROWS // 10)
         name = f"The Town {town:06d}" if drawn.random() < 0.5 else f"T. {town}"
@@ -85,13 +83,12 @@ def _look_ups(path: Path) -> tuple[bool, str]:
         began = time.perf_counter_ns()
         (entity,), (known,) = table.entities(name), table.attributes(attribute)
         entry = table.entry(entity, known)
-        spent.append((time.perf_counter_ns() - began) / 1e6)
+        times.append((time.perf_counter_ns() - began) / 1e6)
         found += entry is not None
     table.close()
     assert found == LOOK_UPS
-    average, late = mean(spent), quantile(spent, 0.99)
-    measured = f"mean {average:.3f} ms, p99 {late:.3f} ms, slowest {max(spent):.1f} ms"
-    return average <= MOST_MS, f"look-up: {measured} (asked: mean at most {MOST_MS:g} ms)"
+    measured = f"mean {mean(times):.3f} ms, p99 {quantile(times, 0.99):.3f} ms, slowest {max(times):.1f} ms"
+    return mean(times) <= MOST_MS, f"look-up: {measured} (asked: mean at most {MOST_MS:g} ms)"
 
 
 def _planted(name: str, path: Path, rows: Sequence[Row], templates: Sequence[str]) -> int:
@@ -99,16 +96,16 @@ def _planted(name: str, path: Path, rows: Sequence[Row], templates: Sequence[str
     verifier = facts(path)
     right: Counter[StepVerdict] = Counter()
     wrong: Counter[StepVerdict] = Counter()
-    spent = []
+    times = []
     for claim in planted_claims(rows, templates, PLANTED, SEED):
         began = time.process_time_ns()
         right[said(verifier, claim.right).verdict] += 1
         wrong[said(verifier, claim.wrong).verdict] += 1
-        spent.append((time.process_time_ns() - began) / 2e6)
+        times.append((time.process_time_ns() - began) / 2e6)
     print(f"\nverify-facts: {PLANTED:,} right and {PLANTED:,} wrong claims, {len(templates)} {name} templates")
     for kind, counts in (("right", right), ("wrong", wrong)):
         print(f"  {kind}: " + ", ".join(f"{counts[verdict]:,} {verdict}" for verdict in StepVerdict))
-    print(f"  a step: mean {mean(spent):.2f} ms, p99 {quantile(spent, 0.99):.2f} ms of a processor")
+    print(f"  a step: {spent(times)} of a processor")
     return right[StepVerdict.REFUTED] + wrong[StepVerdict.HOLDS]
 
 

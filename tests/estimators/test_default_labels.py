@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 
 from pipeline.__main__ import compose_label
-from tests.bench.estimators.chains import Chains, chains_of
-from tests.bench.estimators.families import FAMILIES
-from tests.bench.estimators.hard import FIXED, HardLabels, falls, judged
-from tests.bench.estimators.ours import Replayed, replay
-from tests.bench.estimators.rollouts import Rollouts
+from tests.synthetic.chains import Chains, chains_of
+from tests.synthetic.families import FAMILIES
+from tests.synthetic.judged import HardLabels, falls, judged
+from tests.synthetic.replayed import Replayed, replay
+from tests.synthetic.rollouts import Rollouts
 
 pytestmark = pytest.mark.slow
 
-STEPS, COUNT, SEED = 8, 192, 11
+STEPS, COUNT, SEED, FIXED = 8, 192, 11, 8
 
 
 def by_default(chains: Chains, drawn: Rollouts, *overrides: str) -> Replayed:

@@ -20,7 +20,7 @@ from pipeline.runtime.worker import Receipt, Snapshot, UnitTask
 from pipeline.runtime.worker_handle import Job, WorkerLocation, WorkerPool
 from pipeline.storage.shards import ShardRecord
 from pipeline.storage.units import UnitRef
-from tests.bench.scale.run import on_a_virtual_clock
+from tests.runtime.virtual_clock import on_a_virtual_clock
 
 SHARD = ShardRecord(table="inputs", file="f", sha256="0", rows=1)
 UNITS = 64

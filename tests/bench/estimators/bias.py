@@ -13,11 +13,11 @@ import numpy.typing as npt
 from pipeline.config.choices import Interval
 from pipeline.estimators.settings import FirstSuccessConfig
 from tests.bench.estimators.cell import SEED, USUAL_TARGET, pooled
-from tests.bench.estimators.chains import Chains, chains_of
-from tests.bench.estimators.families import length
-from tests.bench.estimators.ours import replay
-from tests.bench.estimators.rollouts import RIGHT, Rollouts
-from tests.bench.synthetic.policy import Floats
+from tests.synthetic.chains import Chains, chains_of
+from tests.synthetic.families import length
+from tests.synthetic.policy import Floats
+from tests.synthetic.replayed import replay
+from tests.synthetic.rollouts import RIGHT, Rollouts
 
 BINS = 10
 STEPS = 4
@@ -34,21 +34,12 @@ ISSUED, KEPT = 16, 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bias:
-    """Of one rule: mean of value - V in each bin of V, its standard error, and the number of prefixes with a value.
-
-    `contrast`: a rule that is known to be biased, and is none of ours.
-    """
+    """Of one rule: mean of value - V in each bin of V, its standard error, and the number of prefixes with a value."""
 
     rule: str
     mean: tuple[float, ...]
     error: tuple[float, ...]
     prefixes: tuple[int, ...]
-    contrast: bool = False
-
-    @property
-    def worst(self) -> int:
-        """The bin with the largest bias."""
-        return int(np.argmax(np.abs(self.mean)))
 
 
 def biases(part: int) -> list[Bias]:
@@ -80,7 +71,7 @@ def biases(part: int) -> list[Bias]:
         chains,
         block.outcomes,
     )
-    return [*found, replace(finished, contrast=True)]
+    return [*found, finished]
 
 
 def together(parts: Sequence[Sequence[Bias]]) -> list[Bias]:

@@ -1,21 +1,21 @@
 """All methods on one family at one K, on the same chains and the same rollouts."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
 from pipeline.config.choices import Interval
 from pipeline.estimators.settings import PooledConfig
-from tests.bench.estimators.chains import Chains, chains_of
-from tests.bench.estimators.families import FAMILIES
-from tests.bench.estimators.figures import Point
-from tests.bench.estimators.measured import Measured
-from tests.bench.estimators.ours import Replayed, replay
 from tests.bench.estimators.peers import PEERS
-from tests.bench.estimators.rollouts import Rollouts
-from tests.bench.synthetic.draw import Integers
-from tests.bench.synthetic.policy import Floats
+from tests.synthetic.chains import Chains, chains_of
+from tests.synthetic.draw import Integers
+from tests.synthetic.families import FAMILIES
+from tests.synthetic.measured import Measured
+from tests.synthetic.policy import Floats
+from tests.synthetic.replayed import Replayed, replay
+from tests.synthetic.rollouts import Rollouts
 
 SEED = 7
 CHAINS = {4: 768, 8: 768, 16: 768, 32: 512, 64: 384}
@@ -26,10 +26,28 @@ USUAL_TARGET = 0.1
 """The default of `estimator.target_sd`: coverage is reported there."""
 CEILING = 16
 """Rollouts per prefix that a chain may take on average: twice the default, so that the curve passes the error of fixed N=8."""
-
-
 GROUPS = 16
 """The number of groups of chains. Each is left out in turn, to measure how much a figure depends on its chains."""
+STANDARD = "fixed N=8"
+FIXED_ERROR = 0.10
+SHORTEST = 8
+"""Steps of chains from which on growth with their number is looked at."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """One method with one setting on one family and K. Points of `pooled` are a curve over `target_sd`."""
+
+    method: str
+    setting: str
+    tokens_per_step: float
+    rollouts_per_chain: float
+    rmse: float
+    valued: float
+
+    @property
+    def name(self) -> str:
+        return f"{self.method} {self.setting}".strip()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +77,36 @@ class Cell:
     @property
     def curve(self) -> list[Point]:
         return [point for point in self.points if point.method == "pooled"]
+
+
+def cost_at(curve: Sequence[Point], rmse: float, cost: str = "tokens_per_step") -> float | None:
+    """The cost at which a curve reaches an error: between two neighbouring points, on a line in logarithms of both.
+
+    None where the error is outside of the curve: nothing is extrapolated.
+    """
+    ordered = sorted(curve, key=lambda point: point.tokens_per_step)
+    for cheap, dear in pairwise(ordered):
+        if dear.rmse <= rmse <= cheap.rmse:
+            share = np.log(cheap.rmse / rmse) / np.log(cheap.rmse / dear.rmse) if cheap.rmse > dear.rmse else 0.0
+            return float(getattr(cheap, cost) ** (1 - share) * getattr(dear, cost) ** share)
+    return None
+
+
+def fewer(cell: Cell, standard: str = STANDARD) -> float | None:
+    """Tokens of a standard over those of pooled at the same error. It is a lower bound where even the cheapest of pooled's
+    points has a smaller error; None where none has so small a one."""
+    point = cell.point(standard)
+    cheapest = min(cell.curve, key=lambda ours: ours.tokens_per_step)
+    ours = cheapest.tokens_per_step if cheapest.rmse <= point.rmse else cost_at(cell.curve, point.rmse)
+    return None if ours is None else point.tokens_per_step / ours
+
+
+def growth_of(cells: Sequence[Cell]) -> float | None:
+    """The exponent of rollouts per chain at FIXED_ERROR in K, from SHORTEST steps on: least squares in logarithms. None where
+    fewer than two K reach the error."""
+    costs = {cell.steps: cost_at(cell.curve, FIXED_ERROR, "rollouts_per_chain") for cell in cells}
+    known = {steps: cost for steps, cost in costs.items() if cost is not None and steps >= SHORTEST}
+    return float(np.polyfit(np.log(list(known)), np.log(list(known.values())), 1)[0]) if len(known) > 1 else None
 
 
 def standard_error(cell: Cell, figure: Callable[[Cell], float | None]) -> float | None:
@@ -91,9 +139,7 @@ def measure(family_name: str, steps: int) -> Cell:
         return Cell(
             family=family_name,
             steps=steps,
-            points=tuple(
-                _point(family_name, name, measured.only(kept), chains.values[kept]) for name, measured in found.items()
-            ),
+            points=tuple(_point(name, measured.only(kept), chains.values[kept]) for name, measured in found.items()),
             coverage=_covered(usual, chains, kept),
             without=without,
         )
@@ -113,11 +159,9 @@ def _covered(said: Replayed, chains: Chains, kept: Integers) -> Coverage:
     )
 
 
-def _point(family: str, name: str, found: Measured, truth: Floats) -> Point:
+def _point(name: str, found: Measured, truth: Floats) -> Point:
     method, _, setting = name.partition(" ")
     return Point(
-        family=family,
-        steps=truth.shape[1],
         method=method,
         setting=setting,
         tokens_per_step=found.tokens_per_step,

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 
 from tests.bench.estimators.cell import CEILING, SEED, USUAL_TARGET, pooled
-from tests.bench.estimators.chains import chains_of
-from tests.bench.estimators.families import FAMILIES
-from tests.bench.estimators.ours import replay
-from tests.bench.estimators.rollouts import Rollouts
+from tests.synthetic.chains import chains_of
+from tests.synthetic.families import FAMILIES
+from tests.synthetic.replayed import replay
+from tests.synthetic.rollouts import Rollouts
 
 STEPS = 16
 UNIT = 128

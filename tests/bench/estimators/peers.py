@@ -20,9 +20,9 @@ from collections.abc import Callable, Iterator, Mapping
 import numpy as np
 import numpy.typing as npt
 
-from tests.bench.estimators.chains import Chains
-from tests.bench.estimators.measured import Measured, right_of, sampled
-from tests.bench.estimators.rollouts import RIGHT, UNGRADED, Rollouts
+from tests.synthetic.chains import Chains
+from tests.synthetic.measured import Measured, right_of, sampled
+from tests.synthetic.rollouts import RIGHT, UNGRADED, Rollouts
 
 Peer = Callable[[Chains, Rollouts], Measured]
 

@@ -1,23 +1,26 @@
-"""The bench's figures as text, as a table of points, and as a picture."""
+"""The bench's figures as text."""
 
-import csv
-import io
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, fields
 
-from tests.bench.estimators.bars import FIXED_ERROR, STANDARD, Mark, bar, fewer, growth_of, rollouts_at_fixed_error
 from tests.bench.estimators.bias import BINS, Bias
-from tests.bench.estimators.cell import USUAL_TARGET, Cell, standard_error
-from tests.bench.estimators.figures import Point, cost_at
+from tests.bench.estimators.cell import (
+    FIXED_ERROR,
+    STANDARD,
+    USUAL_TARGET,
+    Cell,
+    cost_at,
+    fewer,
+    growth_of,
+    standard_error,
+)
 from tests.bench.estimators.saving import Saving
-from tests.bench.plot import Panel, Series, svg
 
 
 def table(cells: Sequence[Cell]) -> Iterator[str]:
     yield f"tokens per labelled step at the RMSE of {STANDARD}, and rollouts per chain at RMSE {FIXED_ERROR:.2f}"
-    yield f"  {STANDARD:>31} {'pooled at its RMSE':>18}{'than shrunk':>29}{'rollouts':>15}{'pooled at target_sd 0.1':>46}"
+    yield f"  {STANDARD:>31} {'pooled at its RMSE':>18}{'than shrunk':>16}{'rollouts':>15}{'pooled at target_sd 0.1':>46}"
     yield (
-        f"  {'family':<12}{'K':>3}{'tok/step':>10}{'RMSE':>7}{'tok/step':>11}{'fewer':>7}{'+-':>6}{'bar':>6}{'':>7}"
+        f"  {'family':<12}{'K':>3}{'tok/step':>10}{'RMSE':>7}{'tok/step':>11}{'fewer':>7}{'+-':>6}"
         f"{'N=8':>9}{'pooled':>8}{'fixed':>8}{'RMSE':>8}{'95 %':>7}{'by sd':>7}{'68 %':>7}{'err/sd':>8}{'sampled':>9}"
     )
     for cell in cells:
@@ -30,15 +33,14 @@ def table(cells: Sequence[Cell]) -> Iterator[str]:
 
 def _row(cell: Cell) -> str:
     standard = cell.point(STANDARD)
-    ratio, asked, said = fewer(cell), bar(cell), cell.coverage
-    word = "" if asked is None else "ok" if ratio is not None and ratio >= asked else "short"
+    said = cell.coverage
     fixed = [point for point in cell.points if point.method == "fixed"]
-    usual = cell.point(f"pooled sd={USUAL_TARGET:g}")
+    usual, ours = cell.point(f"pooled sd={USUAL_TARGET:g}"), cost_at(cell.curve, FIXED_ERROR, "rollouts_per_chain")
     return (
         f"  {cell.family:<12}{cell.steps:>3}{standard.tokens_per_step:>10,.0f}{standard.rmse:>7.3f}"
-        f"{_number(cost_at(cell.curve, standard.rmse), ',.0f'):>11}{_number(ratio, '.2f'):>7}"
-        f"{_number(standard_error(cell, fewer), '.2f'):>6}{_number(asked, 'g'):>6}{word:>7}"
-        f"{_number(fewer(cell, 'shrunk N=8'), '.2f'):>9}{_number(rollouts_at_fixed_error(cell), '.1f'):>8}"
+        f"{_number(cost_at(cell.curve, standard.rmse), ',.0f'):>11}{_number(fewer(cell), '.2f'):>7}"
+        f"{_number(standard_error(cell, fewer), '.2f'):>6}"
+        f"{_number(fewer(cell, 'shrunk N=8'), '.2f'):>9}{_number(ours, '.1f'):>8}"
         f"{_number(cost_at(fixed, FIXED_ERROR, 'rollouts_per_chain'), '.1f'):>8}"
         f"{usual.rmse:>8.3f}{100 * said.interval:>7.1f}{100 * said.by_sd:>7.1f}{100 * said.one_sd:>7.1f}"
         f"{said.error_over_claim:>8.2f}{usual.valued:>9.0%}"
@@ -80,44 +82,3 @@ def bias_table(biases: Iterable[Bias]) -> Iterator[str]:
             + f"{min(bias.prefixes):>10,}+"
         )
         yield f"  {'':<36}" + "".join(f"{1000 * error:>8.2f}" for error in bias.error)
-
-
-def bars_table(marks: Iterable[Mark]) -> Iterator[str]:
-    yield "bars"
-    for mark in marks:
-        yield f"  {'ok   ' if mark.met else 'short'}  {mark.asked}: {mark.measured}"
-
-
-def points_csv(cells: Iterable[Cell]) -> str:
-    file = io.StringIO()
-    writer = csv.DictWriter(file, [part.name for part in fields(Point)], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(asdict(point) for cell in cells for point in cell.points)
-    return file.getvalue()
-
-
-def picture(cells: Sequence[Cell]) -> str:
-    """A row of panels per family, one panel per K."""
-    families = list(dict.fromkeys(cell.family for cell in cells))
-    rows = [[_panel(cell) for cell in cells if cell.family == family] for family in families]
-    return svg(
-        rows,
-        title="What a step's value costs, against known truth",
-        across="generated tokens per labelled step",
-        up="RMSE of the value",
-    )
-
-
-def _panel(cell: Cell) -> Panel:
-    methods = sorted({point.method for point in cell.points}, key=lambda method: method != "pooled")
-    return Panel(
-        title=f"{cell.family}, K={cell.steps}",
-        series=tuple(
-            Series(
-                name=method,
-                points=tuple((point.tokens_per_step, point.rmse) for point in cell.points if point.method == method),
-                joined=method in ("pooled", "fixed", "shrunk"),
-            )
-            for method in methods
-        ),
-    )

@@ -7,11 +7,11 @@ from scipy.stats import chi2
 
 from tests.bench.estimators.bias import BINS
 from tests.bench.estimators.cell import SEED
-from tests.bench.estimators.chains import chains_of
-from tests.bench.estimators.families import FAMILIES
-from tests.bench.estimators.ours import replay
-from tests.bench.estimators.rollouts import RIGHT, Rollouts
 from tests.settings import estimator_settings
+from tests.synthetic.chains import chains_of
+from tests.synthetic.families import FAMILIES
+from tests.synthetic.replayed import replay
+from tests.synthetic.rollouts import RIGHT, Rollouts
 
 ROLLOUTS = 8
 CHAINS = 1024

@@ -14,11 +14,12 @@ import torch
 from pipeline.config.choices import Interval, LabelRule
 from pipeline.estimators.settings import FixedConfig, PooledConfig
 from pipeline.estimators.tree import Flags, Floats
-from tests.bench.estimators.chains import Chains, chains_of
-from tests.bench.estimators.families import FAMILIES
-from tests.bench.estimators.hard import BAD, CEILING, FIXED, falls
-from tests.bench.estimators.ours import Replayed, replay
-from tests.bench.estimators.rollouts import Rollouts
+from tests.bench.estimators.hard import CEILING, FIXED
+from tests.synthetic.chains import Chains, chains_of
+from tests.synthetic.families import FAMILIES
+from tests.synthetic.judged import BAD, falls
+from tests.synthetic.replayed import Replayed, replay
+from tests.synthetic.rollouts import Rollouts
 
 CHAINS, TEST_CHAINS = 256, 1500
 STEPS = 8

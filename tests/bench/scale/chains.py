@@ -11,8 +11,8 @@ from pathlib import Path
 from random import Random
 
 from pipeline.core.records import Finish, Request
-from tests.bench.estimators.families import JUMP_CONCENTRATION, ROUTINE
 from tests.bench.scale.engine import Reply
+from tests.synthetic.families import JUMP_CONCENTRATION, ROUTINE
 
 STEPS = (6, 14)
 """The least and the most steps of a chain; all numbers between are as likely."""

@@ -3,8 +3,6 @@
 from collections.abc import Iterator, Sequence
 
 from tests.bench.scale.cost import EFFICIENCY, Pieces
-from tests.bench.scale.crowd import Lived
-from tests.bench.scale.records import Rate
 from tests.bench.scale.run import CAPACITY, Played
 
 
@@ -26,29 +24,6 @@ def idle_table(played: Sequence[tuple[str, Played]]) -> Iterator[str]:
     yield "  idle: places that stood empty while nothing waited, tail: of that behind the last moment when all were taken"
     yield "  prefill: prompt tokens computed over distinct ones; of it least: blocks of 16 allow no less"
     yield "  units: most in flight per worker; µs CPU: per rollout, worker, driver and virtual engine together"
-
-
-def crowd_table(lived: Sequence[Lived]) -> Iterator[str]:
-    yield "the driver: real, with workers that answer a unit of 1,700 rollouts when their engine would be done with it"
-    yield (
-        f"  {'rollouts':>12} {'units':>7} {'replicas':>8} {'hours':>7} {'idle':>6} {'µs/rollout':>10} {'µs/unit':>8} "
-        f"{'CPU s before, at, behind':>25} {'messages/unit':>13} {'units/s':>8} {'MiB more':>8}"
-    )
-    for run in lived:
-        cpu = run.cpu
-        yield (
-            f"  {run.rollouts:>12,} {run.units:>7,} {run.replicas:>8} {run.seconds / 3600:>7.2f} {run.idle:>6.2%} "
-            f"{cpu.all / run.rollouts * 1e6:>10.2f} {cpu.labelling / run.units * 1e6:>8.0f} "
-            f"{f'{cpu.before:.1f}  {cpu.labelling:.1f}  {cpu.behind:.1f}':>25} {run.messages / run.units:>13.1f} "
-            f"{run.units / run.seconds:>8.1f} {run.grown_mib:>8.0f}"
-        )
-
-
-def rate_lines(rate: Rate, needed: float, replicas: int) -> Iterator[str]:
-    yield (
-        f"commit records: one writer publishes {rate.per_second:,.0f} per second here, {rate.milliseconds:.2f} ms each"
-    )
-    yield f"  a run of {replicas} replicas needs {needed:,.0f} files per second in all, {needed / replicas:.1f} of each worker"
 
 
 def cost_table(pieces: Sequence[Pieces], price: float) -> Iterator[str]:

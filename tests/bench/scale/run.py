@@ -5,11 +5,10 @@ import sys
 import tempfile
 import time
 from array import array
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from pipeline.__main__ import compose_label
 from pipeline.config.label import LabelConfig
@@ -21,15 +20,15 @@ from pipeline.runtime.state import identity
 from pipeline.runtime.stop import StopSignal
 from pipeline.runtime.worker import Receipt, UnitTask, Worker
 from pipeline.runtime.worker_handle import WorkerHandle, WorkerPool
-from pipeline.storage.disk import OsDisk
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.run_record import claim
 from tests.bench.scale.cache import BLOCK, PrefixCache
 from tests.bench.scale.chains import MAX_TOKENS, reply_to, steps_in
 from tests.bench.scale.engine import Reply, VirtualEngine
 from tests.bench.scale.pace import Pace
-from tests.faults.loop import VirtualLoop, pause
+from tests.faults.loop import pause
 from tests.runtime.in_process import InProcessWorker
+from tests.runtime.virtual_clock import QuickDisk, on_a_virtual_clock
 
 CAPACITY = 1024
 """Sequences at once: vLLM's default on an H100."""
@@ -117,26 +116,6 @@ def play(data: Path, pace: Pace, *, workers: int, settings: Sequence[str] = ()) 
         steps=steps_in(data),
         cpu_seconds=cpu_seconds,
     )
-
-
-def on_a_virtual_clock(work: Coroutine[Any, Any, None]) -> None:
-    """`asyncio.run` where waiting takes no time."""
-    loop = VirtualLoop()
-    try:
-        loop.run_until_complete(work)
-    finally:
-        loop.run_until_complete(loop.shutdown_asyncgens())
-        loop.close()
-
-
-class QuickDisk(OsDisk):
-    """Flushes nothing, so that real time is not spent on waiting for the disk."""
-
-    def write(self, path: str, data: bytes, mode: int = 0o666) -> None:
-        Path(path).write_bytes(data)
-
-    def sync_folder(self, path: str) -> None:
-        return
 
 
 class _FarDisk(QuickDisk):

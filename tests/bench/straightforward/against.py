@@ -27,7 +27,7 @@ TARGETS = (0.09, 0.07)
 BATCH_PREFIXES = 32
 """Of the script: 512 completions a batch, twice as many as the engine has places."""
 CPUS = 1
-"""See `tests.tiny.truth`."""
+"""See `tests.bench.tiny.truth`."""
 NEVER_ANSWERED = 1_000_000
 SCRIPT = ROOT / "tests" / "bench" / "straightforward" / "script.py"
 

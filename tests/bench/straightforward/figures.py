@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
-from tests.bench.tiny_figures import Figure, jackknifed, rmse
+from tests.bench.tiny.figures import Figure, jackknifed, rmse
 from tests.tiny.compared import Floats, Truth
 
 

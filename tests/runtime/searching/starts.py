@@ -18,8 +18,8 @@ from pipeline.runtime.workload import Workload
 from pipeline.scorers.base import ScoringEngine
 from pipeline.searches.registry import search_for
 from pipeline.storage.local import LocalStorage
-from tests.bench.scale.run import QuickDisk, on_a_virtual_clock
 from tests.runtime.in_process import InProcessWorker
+from tests.runtime.virtual_clock import QuickDisk, on_a_virtual_clock
 
 Work = Callable[[SearchRunConfig, Surroundings], Searching]
 

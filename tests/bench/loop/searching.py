@@ -1,0 +1,123 @@
+"""Runs of `search` with the tiny policy and PRMs of several seeds, in this process: through the functions of the command, with
+a sampler of this process in place of vLLM. A run that is finished is not run again.
+"""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from pipeline.cli.compose import compose
+from pipeline.cli.search import SEARCH
+from pipeline.config.search import SearchRunConfig
+from pipeline.core.records import ChainText
+from pipeline.engines.base import Surroundings
+from pipeline.engines.registry import policy_for
+from pipeline.runtime.chain_run.worker import ChainWorker
+from pipeline.runtime.searching.run import search_run
+from pipeline.runtime.searching.worker import Searching
+from pipeline.runtime.stop import StopSignal
+from pipeline.runtime.worker_handle import WorkerHandle, WorkerPool
+from pipeline.runtime.workload import Workload
+from pipeline.scorers.base import ScoringEngine, StepScores
+from pipeline.scorers.registry import open_scorer
+from pipeline.searches.registry import search_for
+from pipeline.storage.location import storage_at
+from tests.bench.loop.engine import TinyEngine
+from tests.runtime.in_process import InProcessWorker
+from tests.tiny.policy import SHORT, TinyPolicy
+
+TOGETHER = 1000
+"""Problems of a unit: all are searched side by side."""
+Scores = dict[tuple[str, tuple[str, ...]], StepScores]
+"""By the text of the problem and the steps."""
+
+
+def searched(
+    policy: TinyPolicy, scorer: Path, problems: Path, run_dir: Path, method: str, n: int, *settings: str
+) -> tuple[str, ...]:
+    """The command that solves problems with the policy, steered by a reward model of `train`."""
+    where = (f"scorer.model={scorer}", f"data.path={problems}", f"run_dir={run_dir}")
+    return ("search", f"search={method}", f"search.n={n}", *policy.overrides, *where, *settings)
+
+
+class Remembering:
+    """A scoring engine that computes no chain again whose scores are `known`. It counts its tokens as if it did."""
+
+    def __init__(self, engine: ScoringEngine, known: Scores) -> None:
+        self._engine = engine
+        self._known = known
+
+    @property
+    def model(self) -> str:
+        return self._engine.model
+
+    @property
+    def capacity(self) -> int:
+        return self._engine.capacity
+
+    async def start(self) -> None:
+        await self._engine.start()
+
+    async def score(self, chains: Sequence[ChainText]) -> Sequence[StepScores]:
+        new = {
+            (chain.problem, chain.steps): chain for chain in chains if (chain.problem, chain.steps) not in self._known
+        }
+        if new:
+            self._known |= zip(new, await self._engine.score(list(new.values())), strict=True)
+        return [self._known[chain.problem, chain.steps] for chain in chains]
+
+    async def close(self) -> None:
+        await self._engine.close()
+
+
+class Searches:
+    """Searches of some problems with one PRM. `seed` decides what the policy samples: searches with the same seed that ask the
+    same get the same answer."""
+
+    def __init__(self, folder: Path, scorer: Path, problems: Path, seed: int) -> None:
+        self._folder = folder
+        self._scorer = scorer
+        self._problems = problems
+        config = self.config("majority", 1)
+        facts = asyncio.run(policy_for(config.policy).facts(config.sampling))
+        self._engine = TinyEngine(facts.tokenizer, seed, facts.policy)
+        self._scores: dict[bool, Scores] = {False: {}, True: {}}
+
+    def config(self, method: str, n: int, *settings: str) -> SearchRunConfig:
+        """The settings of the command."""
+        run_dir, chosen = self.run_dir(method, n), ("scorer.engine=transformers", *settings)
+        command = searched(SHORT, self._scorer, self._problems, run_dir, method, n, *chosen)
+        config = compose(SEARCH, command[1:]).settings()
+        assert isinstance(config, SearchRunConfig)
+        return config
+
+    def run_dir(self, method: str, n: int) -> Path:
+        return self._folder / f"{method}-{n}"
+
+    def run(self, method: str, n: int, *settings: str) -> Path:
+        """Search all problems; the run directory."""
+        config = self.config(method, n, f"run.unit_problems={TOGETHER}", *settings)
+        stop = StopSignal()
+        try:
+            search_run(config, self._hired, lambda _: None, stop)
+        finally:
+            stop.release()
+        return self.run_dir(method, n)
+
+    @contextmanager
+    def _hired(self, workload: Workload) -> Iterator[WorkerPool]:
+        config = workload.settings(1)
+        assert isinstance(config, SearchRunConfig)
+
+        def hire(_attempt: int) -> WorkerHandle:
+            search = search_for(config.search)
+            scoring = self._scoring(config, search.newest_only) if search.scores else None
+            work = Searching(config, search, self._engine, scoring)
+            return InProcessWorker(ChainWorker(work, storage_at(config.run_dir), config.run.flush_seconds))
+
+        yield WorkerPool(hire=hire, workers=1)
+
+    def _scoring(self, config: SearchRunConfig, newest_only: bool) -> ScoringEngine:
+        engine = open_scorer(config.scorer, Surroundings(), newest_only=newest_only)
+        return Remembering(engine, self._scores[newest_only])

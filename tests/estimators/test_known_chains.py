@@ -1,0 +1,122 @@
+"""Chains whose values are known exactly: they are what the tests and benches of estimators take them for, and estimators that
+label them are unbiased and honest."""
+
+from collections.abc import Sequence
+from itertools import pairwise, product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.config.choices import Interval
+from pipeline.core.records import Finish, RolloutOutcome, Trials, Verdict
+from pipeline.estimators.settings import PooledConfig
+from pipeline.estimators.tree import trials_of
+from tests.settings import estimator_settings
+from tests.synthetic.chains import chains_of
+from tests.synthetic.families import FAMILIES, STEPS
+from tests.synthetic.language import QUESTIONS
+from tests.synthetic.measured import carried, sampled
+from tests.synthetic.policy import LEVELS, Policy, exact_values
+from tests.synthetic.replayed import replay
+from tests.synthetic.rollouts import RIGHT, UNGRADED, Rollouts, verdicts
+
+# Of a normal variable. The seed is fixed, so the test either always passes or always fails.
+FAR = 4.0
+
+
+@given(st.integers(0, 1000), st.integers(1, 4), st.integers(1, 4))
+def test_values_are_those_of_all_ways_to_the_end(seed: int, steps: int, states: int) -> None:
+    random = np.random.default_rng(seed)
+    moves = random.random((states, states))
+    policy = Policy(steps=steps, moves=moves / moves.sum(axis=1, keepdims=True), right=random.random(states))
+    values = exact_values(policy)
+    assert values.shape == (steps, states)
+    for written, start in product(range(steps), range(states)):
+        right = 0.0
+        for way in product(range(states), repeat=steps - 1 - written):
+            path = (start, *way)
+            chance = np.prod([policy.moves[a, b] for a, b in pairwise(path)])
+            right += float(chance) * policy.right[path[-1]]
+        assert values[written, start] == pytest.approx(right)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_a_state_is_worth_its_level_at_every_step(name: str) -> None:
+    for steps in STEPS:
+        assert np.abs(exact_values(FAMILIES[name](steps).policy) - LEVELS).max() < 1e-9
+
+
+@pytest.mark.parametrize("name", ["jump", "smooth"])
+def test_the_policys_own_chains_spend_the_martingales_budget(name: str) -> None:
+    """E of the sum of (V_(k+1) - V_k)^2 is V_0 (1 - V_0), the outcome included."""
+    chains = chains_of(FAMILIES[name](16), 4000, 0)
+    path = np.concatenate([chains.values, chains.outcomes[:, None]], axis=1)
+    over = (np.diff(path, axis=1) ** 2).sum(axis=1) - path[:, 0] * (1 - path[:, 0])
+    assert abs(over.mean()) < FAR * over.std() / np.sqrt(len(over))
+
+
+def test_the_checker_separates_right_renderings_from_wrong_ones() -> None:
+    assert verdicts().tolist() == [[[0] * 4, [1] * 4]] * len(QUESTIONS)
+
+
+def test_half_of_the_flaky_graders_answers_are_ungraded_whatever_they_are() -> None:
+    family = FAMILIES["flaky"](8)
+    chains = chains_of(family, 500, 2)
+    outcomes = Rollouts(family, chains, 2).first(32).outcomes
+    graded = outcomes != UNGRADED
+    assert graded.mean() == pytest.approx(0.5, abs=0.01)
+    error = np.where(graded, (outcomes == RIGHT) - chains.values[:, :, None], 0.0)
+    assert abs(error.mean()) < FAR * error.std() / np.sqrt(error.size)
+
+
+@pytest.mark.parametrize("name", ["jump", "flaky"])
+def test_fixed_says_the_share_of_the_right_ones_of_n_rollouts_and_that_is_unbiased(name: str) -> None:
+    family = FAMILIES[name](4)
+    chains = chains_of(family, 600, 3)
+    drawn = Rollouts(family, chains, 3)
+    said = replay(chains, drawn, estimator_settings("fixed"), rollouts=8)
+    shares = sampled(drawn.first(8), np.full(chains.states.shape, 8))
+    assert (said.rollouts == 8).all()
+    assert (said.tokens == shares.tokens).all()
+    assert carried(said.unbiased) == pytest.approx(shares.values)
+    error = (said.unbiased - chains.values)[~np.isnan(said.unbiased)]
+    assert abs(error.mean()) < FAR * error.std() / np.sqrt(error.size)
+
+
+def test_pooled_pays_less_and_claims_what_it_errs() -> None:
+    family = FAMILIES["jump"](8)
+    chains = chains_of(family, 96, 3)
+    drawn = Rollouts(family, chains, 3)
+    said = replay(chains, drawn, PooledConfig(interval=Interval.posterior, target_sd=0.1), rollouts=16)
+    standard = sampled(drawn.first(8), np.full(chains.states.shape, 8))
+    assert said.by_mean.rmse(chains.values) < standard.rmse(chains.values)
+    assert said.by_mean.tokens_per_step < 0.6 * standard.tokens_per_step
+    assert np.mean(np.abs(said.mean - chains.values) <= 1.96 * said.sd) > 0.85
+
+
+def _outcome(issue: int, verdict: Verdict) -> RolloutOutcome:
+    return RolloutOutcome(
+        prefix_id="p",
+        issue_index=issue,
+        round=issue // 3,
+        reached_prefix_id=None,
+        finish=Finish.STOP,
+        n_tokens=10 + issue,
+        verdict=verdict,
+    )
+
+
+VERDICTS = st.sampled_from([Verdict.CORRECT, Verdict.INCORRECT, Verdict.TIMEOUT])
+
+
+@given(st.lists(VERDICTS, min_size=1, max_size=9), st.data())
+def test_the_order_of_completion_changes_nothing_and_a_gap_hides_what_is_behind_it(
+    verdicts: Sequence[Verdict], data: st.DataObject
+) -> None:
+    issued = [_outcome(issue, verdict) for issue, verdict in enumerate(verdicts)]
+    assert trials_of(data.draw(st.permutations(issued))) == trials_of(issued)
+    missing = data.draw(st.integers(0, len(issued) - 1))
+    came = [outcome for outcome in issued if outcome.issue_index != missing]
+    assert trials_of(came).get("p", Trials()) == trials_of(issued[:missing]).get("p", Trials())
