@@ -88,6 +88,7 @@ def test_the_installed_command_labels_the_sample(site: Path, tmp_path: Path) -> 
 
 @pytest.mark.nightly
 @pytest.mark.ray
+@pytest.mark.timeout(600)  # three starts of Ray
 def test_a_plug_in_works_in_the_workers_and_in_children(site: Path, tmp_path: Path) -> None:
     rows: list[dict[str, object]] = [
         {"problem": f"Is {number} even?", "answer": "yes", "steps": ["Let me see.", f"{number} is even.", "Yes."]}
@@ -97,9 +98,7 @@ def test_a_plug_in_works_in_the_workers_and_in_children(site: Path, tmp_path: Pa
     plug_ins = ["policy=echo", "estimator=halves", "grader=yes_no"]
     for words in (
         ["label", *plug_ins, "data.path=rows.jsonl", "run_dir=run"],
-        ["audit", "run_dir=run"],
         ["check", "run_dir=run", "checks=[evens]"],
-        ["judge", "run_dir=run", "judge=numerals", "judge.name=mine"],
         ["search", "search=greedy", *plug_ins[::2], "scorer=brevity", "data.path=rows.jsonl", "run_dir=searched"],
     ):
         done = stepvalue(site, tmp_path, *words)
