@@ -17,7 +17,7 @@ from unittest.mock import patch
 
 from pipeline.__main__ import main
 from tests.runtime.in_process import hired_here
-from tests.runtime.without_ray import search_without_ray, without_ray
+from tests.runtime.without_ray import without_ray
 
 OVER_CHAINS = frozenset({"search", "score", "judge", "check"})
 
