@@ -11,15 +11,10 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from unittest.mock import patch
 
 from pipeline.__main__ import main
-from tests.runtime.in_process import hired_here
-from tests.runtime.without_ray import search_without_ray, without_ray
-
-OVER_CHAINS = frozenset({"search", "score", "judge", "check"})
+from tests.runtime.without_ray import without_ray
 
 
 def run(words: list[str]) -> dict[str, object]:
@@ -36,25 +31,6 @@ def run(words: list[str]) -> dict[str, object]:
     return {"code": code, "out": out.getvalue(), "err": err.getvalue()}
 
 
-@contextlib.contextmanager
-def _checks_here() -> Iterator[None]:
-    """As `search_without_ray`, of `check`, whose verifiers share one Ray."""
-    with (
-        contextlib.ExitStack() as hired,
-        patch("pipeline.runtime.actors.worker_pool", lambda workload, _: hired.enter_context(hired_here(workload))),
-        patch("pipeline.runtime.connection.KeptCluster.join"),
-        patch("pipeline.cli.check.set_up_ray"),
-    ):
-        yield
-
-
 if __name__ == "__main__":
-    asked = json.load(sys.stdin)
-    with contextlib.ExitStack() as stack:
-        stack.enter_context(without_ray())
-        if any(
-            words[0] in OVER_CHAINS for words in asked
-        ):  # They import what Ray's workers are made of, which takes a second.
-            stack.enter_context(search_without_ray())
-            stack.enter_context(_checks_here())
-        Path(sys.argv[1]).write_text(json.dumps([run(words) for words in asked]), encoding="utf-8")
+    with without_ray():
+        Path(sys.argv[1]).write_text(json.dumps([run(words) for words in json.load(sys.stdin)]), encoding="utf-8")
