@@ -5,7 +5,7 @@
 #   docker run --rm --gpus all --shm-size 8g -v "$PWD/data:/data" -v stepvalue-cache:/cache stepvalue-gpu:0.1.0 \
 #     label data.path=/data/problems.jsonl policy=hf policy.model=Qwen/Qwen2.5-Math-7B-Instruct run_dir=/data/run
 #
-# /data must be writable for user 10001: `sudo install -d -o 10001 data`. Not built or run yet; tests/lint_docker.py and tests/lint_pins.py check what they can.
+# /data must be writable for user 10001: `sudo install -d -o 10001 data`. Not built or run yet; tests/lint/test_docker.py and tests/lint/test_pins.py check what they can.
 FROM vllm/vllm-openai:v0.32.0
 
 # tini passes signals on and reaps the processes that an engine leaves behind; KubeRay's probes call wget.

