@@ -1,4 +1,4 @@
-"""The commands that search, judge, check, score, grow, calibrate, compare, choose, plan, prove and train come to what they did."""
+"""What all other commands make of small inputs, with oracles, is what they made."""
 
 from typing import Any
 
