@@ -291,9 +291,11 @@ def _part(folder: Path, steps: Sequence[Step]) -> Part:
     def collect(answers: Sequence[Answer]) -> dict[str, Any]:
         found = {}
         for step, answer in zip(possible, answers, strict=True):
-            if answer.code:
+            if answer.code and not step.name:
                 raise RuntimeError(f"{step.line} ends with {answer.code}: {answer.err[-2000:]}")
-            if step.name:
+            if answer.code:
+                found[step.name] = {"code": answer.code, "refusal": mask(step, answer.err)}
+            elif step.name:
                 told = mask(step, answer.out).splitlines()
                 found[step.name] = {"told": told} | {
                     name: made(folder / name, partial(mask, step)) for name in step.made
