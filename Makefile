@@ -52,7 +52,7 @@ endef
 export TORCH_PIN
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo loop bench-loop check test nightly simulate kills process-kills tiny-policy tiny-truth lint lint-types lint-rest format bench bench-all bench-gpu bench-estimators bench-scale contract lock wheel clean
+.PHONY: help setup demo loop bench-loop check test nightly sown-bugs simulate kills process-kills tiny-policy tiny-truth lint lint-types lint-rest format bench bench-all bench-gpu bench-estimators bench-scale contract lock wheel clean
 
 help:  ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -84,6 +84,9 @@ test: setup  ## what a change must pass: everything but what `make nightly` runs
 
 nightly: setup  ## what `make test` leaves out (kills, sown bugs, whole matrices, real models), and all property tests with 300 examples
 	$(BIN)/python -m pytest -m 'nightly or hypothesis' $(TWO) --hypothesis-profile=nightly
+
+sown-bugs: setup  ## sow each bug of tests/sown_bugs into a copy, and name the test that sees it (NAMES="threshold_at_least ..." for some): ten minutes
+	$(BIN)/python -u -m tests.sown_bugs $(NAMES)
 
 simulate: setup  ## many random schedules of faults (SEEDS=100000)
 	$(BIN)/python -m tests.faults $(SEEDS)

@@ -171,14 +171,10 @@ def laid_out(value: Any, indent: int = 0) -> str:
     else:
         first, last = "[]"
         items = [laid_out(each, indent + 1) for each in value]
+    together = isinstance(value, dict) or not any(" " in item for item in items)
     lines: list[str] = []
     for item in items:
-        if (
-            lines
-            and isinstance(value, dict)
-            and "\n" not in lines[-1] + item
-            and len(lines[-1]) + len(item) < LINE_CHARS - indent
-        ):
+        if lines and together and "\n" not in lines[-1] + item and len(lines[-1]) + len(item) < LINE_CHARS - indent:
             lines[-1] += f", {item}"
         else:
             lines.append(item)
@@ -206,7 +202,7 @@ def differences(found: Any, expected: Any, place: str = "") -> Iterator[str]:
     if isinstance(found, dict) and isinstance(expected, dict):
         for name in {**expected, **found}:
             yield from differences(found.get(name), expected.get(name), f"{place} > {name}" if place else str(name))
-    elif isinstance(found, list) and isinstance(expected, list) and place.endswith("told"):
+    elif _are_lines(found) and _are_lines(expected):
         for line in unified_diff(expected, found, n=0, lineterm=""):
             if line[:2] not in ("--", "++", "@@"):
                 yield f"{place}: {line}"
@@ -214,9 +210,13 @@ def differences(found: Any, expected: Any, place: str = "") -> Iterator[str]:
         yield f"{place}: was {expected}, is {found}"
 
 
-def unspaced(lines: Sequence[str]) -> list[str]:
-    """Lines without what fills the columns of a table, for they are as wide as the times in it."""
-    return [re.sub(r" {2,}", "  ", line.rstrip()) for line in lines if line.strip()]
+def _are_lines(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(each, str) for each in value)
+
+
+def unspaced(text: str) -> str:
+    """A text without what fills the columns of a table, for they are as wide as the times in it."""
+    return "\n".join(re.sub(r" {2,}", "  ", line.rstrip()) for line in text.splitlines() if line.strip())
 
 
 def differing(run_dir: Path, own: dict[str, str]) -> dict[str, str]:
@@ -251,6 +251,8 @@ def _short(number: re.Match[str]) -> str:
 def _plain(value: Any) -> Any:
     if isinstance(value, float):
         return float(f"{value:.{SIGNIFICANT}g}")
+    if isinstance(value, str):  # A column may hold JSON.
+        return _PRECISE.sub(_short, value)
     if isinstance(value, list):
         return [_plain(item) for item in value]
     if isinstance(value, dict):
