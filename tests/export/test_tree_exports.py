@@ -41,14 +41,14 @@ from tests.export.rows import settings as asked
 from tests.runtime.adaptive import settings
 from tests.runtime.in_process import label_in_process
 
-PROBLEMS = 16
+PROBLEMS = 10
 WORLD = Tree(WorldSettings(world=World.tree))
 ROLLOUTS = PreferenceConfig(siblings=PairSiblings.rollouts, span=PairSpan.step, reader=PairReader.step_dpo)
 
 
 @pytest.fixture(scope="module")
 def run_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """16 problems with two sampled chains each and 32 rollouts of each prefix, in units of five problems."""
+    """10 problems with two sampled chains each and 32 rollouts of each prefix, in units of five problems."""
     folder = tmp_path_factory.mktemp("run")
     rows = [{"id": f"{n}", "problem": f"What is {n} + {n}?", "answer": str(2 * n)} for n in range(10, 10 + PROBLEMS)]
     asked_for = ["estimator=fixed", "sampling.rollouts=32", "sampling.solutions=2", "run.unit_problems=5"]
