@@ -36,6 +36,7 @@ from pipeline.export.settings import (
 from pipeline.export.targets import LabelRow
 from pipeline.storage.stored_trees import ProblemTree
 from pipeline.trees.posterior import Posterior
+from tests.audit.runs import labels
 from tests.export.encoders import Characters
 from tests.export.rows import settings as asked
 from tests.runtime.adaptive import settings
@@ -63,10 +64,6 @@ def exported(run_dir: Path, out: Path, layout: str = "preference", **changes: An
 
 def lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()]
-
-
-def labels(run_dir: Path) -> pl.DataFrame:
-    return pl.read_parquet(run_dir / "labels" / "*.parquet")
 
 
 def true_value(problem_id: str, steps: Sequence[str]) -> float:
