@@ -35,9 +35,9 @@ Watch = Callable[[Status], None]
 class Task:
     """A command. It reads `run_dir`, or for a search the rows beside it, and writes to `place(run_dir)`.
 
-    `prepared`: makes the run directory of so many chains in a folder, or adds further ones. `rows`: the rows of its `table`,
-    `keys` tell them apart. `partial`: how many an unfinished one has. `slow`: settings with which it can be interrupted.
-    `other`: settings that are refused later, with this text. `audited`: what an audit of the run says of it.
+    `prepared`: makes a run directory in a folder, with this number of chains, or adds further ones. `rows`: the rows of its
+    `table`, `keys` tell them apart. `partial`: how many an unfinished one has. `slow`: settings with which it can be
+    interrupted. `other`: settings that are refused later, with this text. `audited`: what an audit of the run says of it.
     """
 
     command: str
