@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.nightly, pytest.mark.ray, pytest.mark.timeout(280)]
 
 @dataclass(frozen=True, kw_only=True)
 class Killed:
-    """A command with `words`, and `slow` ones while it is killed, at most `most` times. The rest is as in `chain_tasks.Task`."""
+    """A command with `words`, and `slow` ones while it is killed, at most `most` times. The rest: see `chain_tasks.Task`."""
 
     chains: int
     prepared: Callable[[Path, int], Path]

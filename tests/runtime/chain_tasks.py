@@ -19,6 +19,7 @@ from pipeline.storage.location import storage_at
 from pipeline.storage.stored_critiques import critique_frames, stored_judge
 from pipeline.storage.stored_findings import finding_frames, stored_check
 from pipeline.storage.stored_search import SEARCHES
+from tests.bench.scale.run import on_a_virtual_clock
 from tests.conftest import write_rows
 from tests.runtime.checking import runs as checks
 from tests.runtime.in_process import hired_here
@@ -92,7 +93,7 @@ def _to_search(run_dir: Path, run: RunConfig, **own: Any) -> Any:
 def _search(config: Any, watch: Watch) -> ChainRun:
     stop = StopSignal()
     try:
-        return search_run(config, hired_here, watch, stop)
+        return search_run(config, hired_here, watch, stop, on_a_virtual_clock)
     finally:
         stop.release()
 
