@@ -19,6 +19,7 @@ from pipeline.storage.location import storage_at
 from pipeline.storage.stored_critiques import critique_frames, stored_judge
 from pipeline.storage.stored_findings import finding_frames, stored_check
 from pipeline.storage.stored_search import SEARCHES
+from tests.bench.scale.run import on_a_virtual_clock
 from tests.conftest import write_rows
 from tests.runtime.checking import runs as checks
 from tests.runtime.in_process import hired_here
@@ -35,9 +36,9 @@ Watch = Callable[[Status], None]
 class Task:
     """A command. It reads `run_dir`, or for a search the rows beside it, and writes to `place(run_dir)`.
 
-    `prepared`: makes the run directory of so many chains in a folder, or adds further ones. `rows`: the rows of its `table`,
-    `keys` tell them apart. `partial`: how many an unfinished one has. `slow`: settings with which it can be interrupted.
-    `other`: settings that are refused later, with this text. `audited`: what an audit of the run says of it.
+    `prepared`: makes a run directory in a folder, with this number of chains, or adds further ones. `rows`: the rows of its
+    `table`, `keys` tell them apart. `partial`: how many an unfinished one has. `slow`: settings with which it can be
+    interrupted. `other`: settings that are refused later, with this text. `audited`: what an audit of the run says of it.
     """
 
     command: str
@@ -92,7 +93,7 @@ def _to_search(run_dir: Path, run: RunConfig, **own: Any) -> Any:
 def _search(config: Any, watch: Watch) -> ChainRun:
     stop = StopSignal()
     try:
-        return search_run(config, hired_here, watch, stop)
+        return search_run(config, hired_here, watch, stop, on_a_virtual_clock)
     finally:
         stop.release()
 

@@ -25,6 +25,7 @@ from pipeline.scorers.calibration import Calibration, MadeFrom, MapKind, Positio
 from pipeline.scorers.settings import OracleScorerConfig, OracleScores
 from pipeline.storage.location import storage_at
 from pipeline.storage.stored_scores import score_shards
+from tests.bench.scale.run import on_a_virtual_clock
 from tests.conftest import write_rows
 from tests.runtime.in_process import hired_here, label_in_process
 
@@ -57,7 +58,7 @@ def settings(path: Path, out: Path, run: RunConfig = QUICK, **oracle: Any) -> Sc
 def scored(config: ScoreConfig, watch: Callable[[Status], None] = lambda _: None) -> ChainRun:
     stop = StopSignal()
     try:
-        return score_run(config, hired_here, watch, stop)
+        return score_run(config, hired_here, watch, stop, on_a_virtual_clock)
     finally:
         stop.release()
 
