@@ -19,7 +19,7 @@ from pipeline.storage.location import storage_at
 from pipeline.storage.stored_critiques import critique_frames, stored_judge
 from pipeline.storage.stored_findings import finding_frames, stored_check
 from pipeline.storage.stored_search import SEARCHES
-from tests.bench.scale.run import on_a_virtual_clock
+from tests.runtime.virtual_clock import on_a_virtual_clock
 from tests.conftest import write_rows
 from tests.runtime.checking import runs as checks
 from tests.runtime.in_process import hired_here

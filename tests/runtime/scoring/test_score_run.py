@@ -25,7 +25,7 @@ from pipeline.scorers.calibration import Calibration, MadeFrom, MapKind, Positio
 from pipeline.scorers.settings import OracleScorerConfig, OracleScores
 from pipeline.storage.location import storage_at
 from pipeline.storage.stored_scores import score_shards
-from tests.bench.scale.run import on_a_virtual_clock
+from tests.runtime.virtual_clock import on_a_virtual_clock
 from tests.conftest import write_rows
 from tests.runtime.in_process import hired_here, label_in_process
 
