@@ -94,7 +94,7 @@ def fails_after_a_sample(_self: Any, task: Any) -> Any:
 
 
 def no_rows(self: GoodSteps, _own: Any) -> Any:
-    return replace(self.layout, row=lambda _example, _marks: {}["text"])
+    return replace(self.layout, row=lambda _example, _marks: dict[str, Any]()["text"])
 
 
 def picks(*yielded: Callable[[int], Pick]) -> Mapping[str, Any]:

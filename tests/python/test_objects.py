@@ -18,11 +18,13 @@ from pipeline.core.errors import PluginError, UsageError
 from pipeline.core.registry import GivenObject
 from pipeline.estimators.base import Estimator
 from pipeline.estimators.registry import ESTIMATORS
+from pipeline.examples.estimator import HalvesConfig
+from pipeline.examples.policy import EchoConfig
 from pipeline.graders.registry import GRADERS
 from pipeline.runtime.objects import given, offered, packed, settings_of
 from tests.conftest import ROOT
 from tests.python.calls import QUICK, ROWS
-from tests.python.implementations import Echo, EchoConfig, Halves, HalvesConfig, YesNo
+from tests.python.implementations import Echo, Halves, YesNo
 
 
 def program(text: str, folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
