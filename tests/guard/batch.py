@@ -16,6 +16,8 @@ from pathlib import Path
 from pipeline.__main__ import main
 from tests.runtime.without_ray import without_ray
 
+OVER_CHAINS = frozenset({"search", "score", "judge", "check"})
+
 
 def run(words: list[str]) -> dict[str, object]:
     """One command, without the word that starts the program."""
@@ -32,5 +34,6 @@ def run(words: list[str]) -> dict[str, object]:
 
 
 if __name__ == "__main__":
-    with without_ray():
-        Path(sys.argv[1]).write_text(json.dumps([run(words) for words in json.load(sys.stdin)]), encoding="utf-8")
+    asked = json.load(sys.stdin)
+    with without_ray(chains=any(words[0] in OVER_CHAINS for words in asked)):
+        Path(sys.argv[1]).write_text(json.dumps([run(words) for words in asked]), encoding="utf-8")

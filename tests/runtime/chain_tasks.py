@@ -19,13 +19,13 @@ from pipeline.storage.location import storage_at
 from pipeline.storage.stored_critiques import critique_frames, stored_judge
 from pipeline.storage.stored_findings import finding_frames, stored_check
 from pipeline.storage.stored_search import SEARCHES
-from tests.runtime.virtual_clock import on_a_virtual_clock
 from tests.conftest import write_rows
 from tests.runtime.checking import runs as checks
 from tests.runtime.in_process import hired_here
 from tests.runtime.judging import runs as judges
 from tests.runtime.scoring import test_score_run as scores
 from tests.runtime.searching.tables import tables, without_chance
+from tests.runtime.virtual_clock import on_a_virtual_clock
 from tests.searches import runs as searches
 
 QUICK = RunConfig(unit_problems=5, progress_seconds=0.05, attempts=1)

@@ -38,17 +38,19 @@ def _pool(workload: Workload, _check: Callable[[], None]) -> WorkerPool:
 
 
 @contextmanager
-def without_ray() -> Iterator[None]:
-    """A command that has workers starts no Ray within this block and joins none, in this process. It sets no variables for Ray
-    either, which later commands of this process would inherit."""
+def without_ray(*, chains: bool = True) -> Iterator[None]:
+    """A command that has workers starts no Ray within this block and joins none, in this process. It sets no variables for
+    Ray either, which later commands of this process would inherit. `chains`: `search`, `score`, `judge` and `check` too, which
+    import what Ray's workers are made of: that takes a second."""
     with ExitStack() as stack:
         for command in (label, grow):
             stack.enter_context(patch.object(command, "ray_label_workers", _workers))
         for command in (label, grow, chain_run, check):
             stack.enter_context(patch.object(command, "set_up_ray", lambda _: None))
-        stack.enter_context(patch("pipeline.runtime.actors.ray_workers", _chain_workers))
-        stack.enter_context(patch("pipeline.runtime.actors.worker_pool", _pool))
-        stack.enter_context(patch("pipeline.runtime.connection.KeptCluster.join", lambda *_: None))
+        if chains:
+            stack.enter_context(patch("pipeline.runtime.actors.ray_workers", _chain_workers))
+            stack.enter_context(patch("pipeline.runtime.actors.worker_pool", _pool))
+            stack.enter_context(patch("pipeline.runtime.connection.KeptCluster.join", lambda *_: None))
         yield
 
 

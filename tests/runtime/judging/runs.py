@@ -16,9 +16,9 @@ from pipeline.runtime.judging.run import judge_run
 from pipeline.runtime.stop import StopSignal
 from pipeline.storage.location import storage_at
 from pipeline.storage.stored_critiques import StoredJudge, critique_frames, stored_judge
-from tests.runtime.virtual_clock import on_a_virtual_clock
 from tests.conftest import write_rows
 from tests.runtime.in_process import hired_here, label_in_process
+from tests.runtime.virtual_clock import on_a_virtual_clock
 
 Row = dict[str, Any]
 NAME = "dry"

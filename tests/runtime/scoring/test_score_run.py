@@ -25,9 +25,9 @@ from pipeline.scorers.calibration import Calibration, MadeFrom, MapKind, Positio
 from pipeline.scorers.settings import OracleScorerConfig, OracleScores
 from pipeline.storage.location import storage_at
 from pipeline.storage.stored_scores import score_shards
-from tests.runtime.virtual_clock import on_a_virtual_clock
 from tests.conftest import write_rows
 from tests.runtime.in_process import hired_here, label_in_process
+from tests.runtime.virtual_clock import on_a_virtual_clock
 
 Row = dict[str, Any]
 QUICK = RunConfig(unit_problems=5, progress_seconds=0.05, attempts=1)
