@@ -296,8 +296,8 @@ def _part(folder: Path, steps: Sequence[Step]) -> Part:
             if answer.code:
                 found[step.name] = {"code": answer.code, "refusal": mask(step, answer.err)}
             elif step.name:
-                told = mask(step, answer.out).splitlines()
-                found[step.name] = {"told": told} | {
+                lines = mask(step, answer.out).splitlines()
+                found[step.name] = {"told": lines} | {
                     name: made(folder / name, partial(mask, step)) for name in step.made
                 }
         return found

@@ -20,6 +20,8 @@ from pipeline.export.result import CARD
 
 SIGNIFICANT = 7
 DIGEST_CHARS = 8
+EXPORTED_CHARS = 16
+"""Of the digests of columns that the digest of an exported table is made of."""
 _PRECISE = re.compile(r"-?\d+\.\d{8,}(e-?\d+)?")
 
 MASKED_COLUMNS = frozenset({"grader", "file", "seconds", "took"})
@@ -48,8 +50,8 @@ GLANCE_CHARS, GLANCE_ITEMS = 60, 3
 LINE_CHARS = 128
 
 
-def digest(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()[:DIGEST_CHARS]
+def digest(data: bytes, chars: int = DIGEST_CHARS) -> str:
+    return hashlib.sha256(data).hexdigest()[:chars]
 
 
 def masked(text: str, *folders: Path) -> str:
@@ -66,10 +68,10 @@ def table(run_dir: Path, kind: str) -> pl.DataFrame:
     return pl.concat([pl.read_parquet(path) for path in sorted((run_dir / kind).glob("*.parquet"))]).sort(KEYS[kind])
 
 
-def columns(frame: pl.DataFrame) -> dict[str, str]:
+def columns(frame: pl.DataFrame, chars: int = DIGEST_CHARS) -> dict[str, str]:
     """A digest of each column: its type and its values."""
     return {
-        name: digest(f"{frame.schema[name]}\n{json.dumps(_plain(frame[name].to_list()))}".encode())
+        name: digest(f"{frame.schema[name]}\n{json.dumps(_plain(frame[name].to_list()))}".encode(), chars)
         for name in frame.columns
         if name not in MASKED_COLUMNS
     }
@@ -232,7 +234,7 @@ def exported(folder: Path, *folders: Path) -> dict[str, Any]:
     for path in sorted(path for path in folder.rglob("*") if path.is_file() and path.name != CARD):
         name = path.relative_to(folder).as_posix()
         if path.suffix == ".parquet":
-            found[name] = digest(json.dumps(columns(pl.read_parquet(path))).encode())
+            found[name] = digest(json.dumps(columns(pl.read_parquet(path), EXPORTED_CHARS)).encode())
         else:
             found[name] = digest(_PRECISE.sub(_short, masked(path.read_text(encoding="utf-8"), *folders)).encode())
     return found
