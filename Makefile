@@ -52,7 +52,7 @@ endef
 export TORCH_PIN
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo loop bench-loop check test nightly simulate kills process-kills tiny-policy tiny-truth lint lint-types lint-rest format bench bench-all bench-gpu bench-estimators bench-scale contract lock wheel clean
+.PHONY: help setup demo loop bench-loop check test nightly sown-bugs simulate kills process-kills tiny-policy tiny-truth lint lint-types lint-rest format bench bench-all bench-gpu bench-estimators bench-scale contract lock wheel clean
 
 help:  ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -74,7 +74,7 @@ demo: setup  ## label part of the sample with the default model and show the cha
 	$(BIN)/python -m pipeline label data=sample data.limit=$(LIMIT) run_dir=$(RUN_DIR) run.show_chains=$(LIMIT)
 
 loop: setup  ## sample, label, train, score and select with a tiny model, against known truth, then again with its PRM as a witness: minutes (CHAINS=short or long; goes on in LOOP_DIR)
-	$(BIN)/python -u -m tests.loop $(LOOP_DIR) $(CHAINS)
+	$(BIN)/python -u -m tests.bench.loop $(LOOP_DIR) $(CHAINS)
 
 check: setup  ## before a commit: the quick tests of every package, at most a minute
 	$(BIN)/python -m pytest -m '$(QUICK)' $(TWO) $(NO_LINT)
@@ -84,6 +84,9 @@ test: setup  ## what a change must pass: everything but what `make nightly` runs
 
 nightly: setup  ## what `make test` leaves out (kills, sown bugs, whole matrices, real models), and all property tests with 300 examples
 	$(BIN)/python -m pytest -m 'nightly or hypothesis' $(TWO) --hypothesis-profile=nightly
+
+sown-bugs: setup  ## sow each bug of tests/sown_bugs into a copy, and name the test that sees it (NAMES="threshold_at_least ..." for some): ten minutes
+	$(BIN)/python -u -m tests.sown_bugs $(NAMES)
 
 simulate: setup  ## many random schedules of faults (SEEDS=100000)
 	$(BIN)/python -m tests.faults $(SEEDS)
@@ -95,10 +98,10 @@ process-kills: setup  ## kill each kind of process of real runs, at a number of 
 	$(BIN)/python -m tests.faults.process_kills $(EACH)
 
 tiny-policy: setup  ## train a tiny model of the statistical tests again (CHAINS=short, or long: half an hour); then measure its truth again
-	$(BIN)/python -m tests.tiny.train $(CHAINS)
+	$(BIN)/python -m tests.bench.tiny.train $(CHAINS)
 
 tiny-truth: setup  ## measure the values of a tiny model's prefixes with 2,000 rollouts each (CHAINS=short, or long: a quarter of an hour)
-	$(BIN)/python -m tests.tiny.truth $(CHAINS)
+	$(BIN)/python -m tests.bench.tiny.truth $(CHAINS)
 
 lint: setup  ## ruff, mypy --strict, import rules, names and words, documents, pages of settings, pins, the budget of size
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target lint-types lint-rest
@@ -122,7 +125,7 @@ format: setup  ## let ruff format the code
 bench: setup  ## throughput: control plane, engine share, a straightforward script beside it; 15 minutes (RECORD=1 keeps it in RESULTS.md)
 	$(BIN)/python -u -m tests.bench $(if $(RECORD),--record)
 
-bench-all: setup  ## all figures of tests/bench/README.md but the estimators': grading, programs, store, export, tiny, real and demo too, and not the loop's; an hour and a half
+bench-all: setup  ## the other figures of tests/bench/README.md too, but the estimators' and those of hours: an hour
 	$(BIN)/python -u -m tests.bench $(if $(RECORD),--record) all
 
 # Not after `setup`, which would put vLLM's CPU build into the environment.
@@ -135,7 +138,7 @@ bench-estimators: setup  ## tokens per labelled step against the error of values
 bench-loop: setup  ## the closed loop as an experiment: five seeds, ceilings, labels at equal tokens; an hour and a half (goes on in runs/loop-experiment)
 	OMP_NUM_THREADS=1 $(BIN)/python -u -m tests.bench $(if $(RECORD),--record) loop
 
-bench-scale: setup  ## idle engines, the driver with up to 512 workers, the cost of a million steps at PRICE per GPU hour, simulated: minutes
+bench-scale: setup  ## idle engines, and the cost of a million steps at PRICE per GPU hour, simulated: minutes
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.bench.scale $(PRICE)
 
 contract: setup  ## fetch the Python of GPU wheels of vLLM, and say what we use of it that they do not have (VLLM="0.33.0 0.34.0")
@@ -157,7 +160,7 @@ lock:  ## choose package versions again and pin them by hash
 	done
 	mv $(GPU_LOCK).$(firstword $(GPU_PYTHONS)) $(GPU_LOCK)
 	rm -f $(GPU_LOCK).*
-	$(BIN)/python -m pytest -n0 -q tests/test_pins.py
+	$(BIN)/python -m pytest -n0 -q -m '' tests/lint/test_pins.py
 
 wheel: setup  ## dist/*.whl
 	$(UV) build --wheel --no-build-isolation --python $(BIN)/python --quiet

@@ -275,11 +275,16 @@ def _store(command: Command, schema: Any, chosen: Mapping[str, str]) -> None:
     """Give Hydra the schema of a command, and options for implementations without a file."""
     from hydra.conf import HydraConf
     from hydra.core.config_store import ConfigStore
+    from omegaconf import OmegaConf
 
     store = ConfigStore.instance()
     # Not Hydra's own settings of jobs and logs: nothing here asks for them, and they take half the time of a composition.
-    store.store(group="hydra", name="config", node=HydraConf(defaults=[]))
-    store.store(name=f"{command.name}_schema", node=schema)
+    if store.repo["hydra"][f"config{YAML}"].node.defaults:
+        store.store(group="hydra", name="config", node=HydraConf(defaults=[]))
+    # Hydra takes a third of that time to read a schema, even one that it has.
+    stored = store.repo.get(f"{command.name}_schema{YAML}")
+    if stored is None or OmegaConf.get_type(stored.node) is not schema:
+        store.store(name=f"{command.name}_schema", node=schema)
     for section, name in [*((each, name) for each in REGISTRIES for name in plugins(each)), *chosen.items()]:
         if not (conf_folder() / section / f"{name}{YAML}").is_file():
             store.store(group=section, name=name, node={REGISTRIES[section][0].CHOSEN_BY: name})

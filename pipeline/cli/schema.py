@@ -5,6 +5,7 @@ import json
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import get_type_hints
 
@@ -60,10 +61,14 @@ def schema_for(command: Command, chosen: Mapping[str, str], own: ImplementationS
         kinds[own.section] = own.schema
     if not kinds:
         return command.schema
-    fields = [(name, kind, dataclasses.field(default_factory=kind)) for name, kind in kinds.items()]
-    return dataclasses.make_dataclass(
-        command.schema.__name__, fields, bases=(command.schema,), kw_only=True, slots=True
-    )
+    return _with_sections(command.schema, tuple(kinds.items()))
+
+
+@cache
+def _with_sections(schema: type, kinds: tuple[tuple[str, type], ...]) -> type:
+    """One type for the same settings, so that Hydra, which reads a new type in 20 ms, has it already."""
+    fields = [(name, kind, dataclasses.field(default_factory=kind)) for name, kind in kinds]
+    return dataclasses.make_dataclass(schema.__name__, fields, bases=(schema,), kw_only=True, slots=True)
 
 
 def settings_elsewhere(section: str, chosen: str) -> dict[str, Owner]:

@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+import polars as pl
+
 from pipeline.__main__ import compose_label
 from pipeline.analysis.relabel import regrade, relabel
 from pipeline.config.changes import RegradeConfig, RelabelConfig
@@ -76,6 +78,10 @@ def edited(folder: Path) -> Path:
 
 def copied(run_dir: Path, folder: Path) -> Path:
     return Path(shutil.copytree(run_dir, folder / run_dir.name))
+
+
+def labels(run_dir: Path) -> pl.DataFrame:
+    return pl.read_parquet(run_dir / "labels" / "*.parquet")
 
 
 def files(run_dir: Path) -> dict[str, bytes]:

@@ -1,6 +1,5 @@
 """`audit` proves a run of `search`: what a forger changes is found, wherever it is."""
 
-import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -23,6 +22,7 @@ from pipeline.storage.shards import read_shard, write_shard
 from pipeline.storage.unit_log import UnitLog
 from pipeline.storage.units import unit_chains, units_of, write_chains
 from tests.audit.forger import Change, Forger
+from tests.audit.runs import copied
 from tests.library import Library
 from tests.searches.runs import search_in, sums
 
@@ -38,10 +38,6 @@ def made(library: Library, tmp_path_factory: pytest.TempPathFactory) -> dict[str
 @pytest.fixture
 def run_dir(made: dict[str, Path], tmp_path: Path) -> Path:
     return copied(made["beam"], tmp_path)
-
-
-def copied(run_dir: Path, folder: Path) -> Path:
-    return Path(shutil.copytree(run_dir, folder / "run"))
 
 
 def findings(run_dir: Path) -> Sequence[Finding]:

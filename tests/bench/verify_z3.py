@@ -65,8 +65,8 @@ def verify_z3(steps: int = GENERATED) -> None:
     print(f"\nverify-z3: {len(loops())} steps that may take solvers long")
     for name, (step, follows) in loops().items():
         said = timed(verifier, step)
-        fact = "follows" if follows else "does not follow"
-        print(f"  {name:<36} {said.found.verdict:<8}{said.processor_ms / 1000:>6.1f} s   {fact}")
+        known = "follows" if follows else "does not follow"
+        print(f"  {name:<36} {said.found.verdict:<8}{said.processor_ms / 1000:>6.1f} s   {known}")
     times = [each.said.processor_ms for each in judged]
     print_bars(
         (not wrong, f"wrong verdicts: {len(wrong)}"),

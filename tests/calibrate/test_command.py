@@ -40,6 +40,12 @@ def scores(rows: list[Row], tmp_path: Path) -> Path:
     return write_scores(tmp_path / "scores.parquet", scored(rows))
 
 
+@pytest.fixture(scope="module")
+def usual(rows: list[Row], run_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """The report on these scores."""
+    return report(write_scores(tmp_path_factory.mktemp("usual") / "scores.parquet", scored(rows)), run_dir)
+
+
 def calibrate(scores: Path, run_dir: Path, *more: str) -> int:
     return main(["calibrate", f"scores={scores}", f"run_dir={run_dir}", f"out={scores.with_name('cal.json')}", *more])
 
@@ -109,9 +115,8 @@ def test_right_scores_stay_as_they_are(rows: list[Row], run_dir: Path, tmp_path:
 
 
 def test_neither_the_order_of_the_scores_nor_their_file_type_makes_a_difference(
-    scores: Path, rows: list[Row], run_dir: Path, tmp_path: Path
+    usual: Any, rows: list[Row], run_dir: Path, tmp_path: Path
 ) -> None:
-    found = report(scores, run_dir)
     other = tmp_path / "other"
     other.mkdir()
     backwards = scored(rows)[::-1]
@@ -120,8 +125,8 @@ def test_neither_the_order_of_the_scores_nor_their_file_type_makes_a_difference(
     write_scores(other / "two.jsonl", backwards[half:])
     assert main(["calibrate", f"scores={other}", f"run_dir={run_dir}", f"out={tmp_path / 'again.json'}"]) == 0
     again = json.loads((tmp_path / "again.json").read_text())
-    assert again["maps"] == found["maps"]
-    assert again["figures"]["total"] == found["figures"]["total"]
+    assert again["maps"] == usual["maps"]
+    assert again["figures"]["total"] == usual["figures"]["total"]
 
 
 def test_a_position_with_enough_prefixes_has_a_map_of_its_own(scores: Path, run_dir: Path) -> None:
@@ -154,16 +159,15 @@ def test_values_that_neighbours_imply_are_no_rollouts(tmp_path: Path, capsys: Pr
     assert "estimator=fixed samples every prefix" in " ".join(capsys.readouterr().out.split())
 
 
-def test_last_steps_are_judged_and_not_fitted(scores: Path, run_dir: Path, rows: list[Row], tmp_path: Path) -> None:
-    found = report(scores, run_dir)
-    ends = found["figures"]["ends"]
+def test_last_steps_are_judged_and_not_fitted(usual: Any, run_dir: Path, rows: list[Row], tmp_path: Path) -> None:
+    ends = usual["figures"]["ends"]
     assert ends["before"]["prefixes"] == 2 * PROBLEMS
     assert ends["before"]["value"] == pytest.approx(np.mean([row["outcome"] for row in rows]))
     other = scored(rows)
     for row in other:
         row["step_scores"][-1] = 1 - row["step_scores"][-1]
     wrong = write_scores(tmp_path / "wrong.parquet", other)
-    assert report(wrong, run_dir)["maps"] == found["maps"]
+    assert report(wrong, run_dir)["maps"] == usual["maps"]
 
 
 def test_what_is_judged_has_not_been_seen(rows: list[Row], run_dir: Path, tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from pipeline.export.settings import (
     TargetKind,
     UncertainSteps,
 )
-from tests.audit.runs import copied
+from tests.audit.runs import copied, labels
 from tests.export.known_runs import HIGH, LOW, PROBLEMS, surprising, value_of
 from tests.export.rows import settings as asked_for
 from tests.library import Library
@@ -49,10 +49,6 @@ def exported(run_dir: Path, out: Path, layout: str = "trl", **asked: Any) -> Exp
 
 def lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()]
-
-
-def labels(run_dir: Path) -> pl.DataFrame:
-    return pl.read_parquet(run_dir / "labels" / "*.parquet")
 
 
 def written_outcomes(out: Path) -> list[tuple[str, bool]]:

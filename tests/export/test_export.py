@@ -29,7 +29,7 @@ from pipeline.export.settings import (
 )
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.run_record import claim
-from tests.audit.runs import copied
+from tests.audit.runs import copied, labels
 from tests.conftest import write_rows
 from tests.export.rows import settings as own_settings
 from tests.library import Library
@@ -51,10 +51,6 @@ def exported(run_dir: Path, out: Path, layout: str = "trl", **asked: Any) -> Exp
 
 def lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()]
-
-
-def labels(run_dir: Path) -> pl.DataFrame:
-    return pl.read_parquet(run_dir / "labels" / "*.parquet")
 
 
 def test_every_labelled_chain_is_a_row(run_dir: Path, tmp_path: Path) -> None:

@@ -36,19 +36,20 @@ from pipeline.export.settings import (
 from pipeline.export.targets import LabelRow
 from pipeline.storage.stored_trees import ProblemTree
 from pipeline.trees.posterior import Posterior
+from tests.audit.runs import labels
 from tests.export.encoders import Characters
 from tests.export.rows import settings as asked
 from tests.runtime.adaptive import settings
 from tests.runtime.in_process import label_in_process
 
-PROBLEMS = 16
+PROBLEMS = 10
 WORLD = Tree(WorldSettings(world=World.tree))
 ROLLOUTS = PreferenceConfig(siblings=PairSiblings.rollouts, span=PairSpan.step, reader=PairReader.step_dpo)
 
 
 @pytest.fixture(scope="module")
 def run_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """16 problems with two sampled chains each and 32 rollouts of each prefix, in units of five problems."""
+    """10 problems with two sampled chains each and 32 rollouts of each prefix, in units of five problems."""
     folder = tmp_path_factory.mktemp("run")
     rows = [{"id": f"{n}", "problem": f"What is {n} + {n}?", "answer": str(2 * n)} for n in range(10, 10 + PROBLEMS)]
     asked_for = ["estimator=fixed", "sampling.rollouts=32", "sampling.solutions=2", "run.unit_problems=5"]
@@ -63,10 +64,6 @@ def exported(run_dir: Path, out: Path, layout: str = "preference", **changes: An
 
 def lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()]
-
-
-def labels(run_dir: Path) -> pl.DataFrame:
-    return pl.read_parquet(run_dir / "labels" / "*.parquet")
 
 
 def true_value(problem_id: str, steps: Sequence[str]) -> float:

@@ -20,7 +20,6 @@ SUITE = ("test_compare.py", "test_extract.py", "test_golden.py", "test_hostile.p
 # Tests of how the checker's processes start, end and are lost. Other tests in this list grade the same texts.
 ABOUT_PROCESSES = (
     "test_hostile.py::test_a_flood_outlives_its_processes",
-    "test_pool.py::test_a_file_in_the_working_directory_is_not_imported",
     "test_pool.py::test_a_stopped_child_is_a_timeout",
     "test_pool.py::test_an_answer_whose_child_is_killed_is_graded_by_another",
     "test_pool.py::test_an_answer_of_which_two_children_die_is_a_crash",
@@ -28,8 +27,7 @@ ABOUT_PROCESSES = (
     "test_pool.py::test_a_child_has_the_memory_limit_of_the_settings",
     "test_pool.py::test_any_thread_may_ask",
     "test_pool.py::test_closing_ends_the_children",
-    "test_pool.py::test_a_child_ends_when_its_parent_dies",
-    "test_pool.py::test_nothing_symbolic_is_loaded_into_the_caller",
+    "test_pool.py::test_nothing_symbolic_is_loaded_into_the_caller_and_a_child_ends_when_it_dies",
 )
 SECONDS = 280
 # Every kind of case, and the children that some of them need.

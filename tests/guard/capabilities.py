@@ -32,9 +32,12 @@ SEARCH = (
     f"{GRADED} run.report=false search.n=4"
 )
 TIMES = (
-    r'(?:(?<=_hours": )|(?<=_per_second": ))(\{[^}]*\}|[\d.e-]+)|(?<=tokens/s ).*(?= per worker)|\S+ +\d+:\d\d:\d\d.*'
+    r'(?:(?<=_hours": )|(?<=_per_second": ))(\{[^}]*\}|[\d.e-]+)|(?<=tokens/s ).*(?= per worker)|'
+    r"(?<=\d  )[\d.–]+(  \d+:\d\d:\d\d.*)?$"
 )
 """What a pilot has measured."""
+SECONDS = r"(?:(?<=  \d{3}  )|(?<=,\d{3}  ))[\d.]+$"
+"""Behind the tokens of a search."""
 LEARNED = (
     r'(?:(?<="loss": )|(?<="auc": )|(?<="accuracy": )|(?<="brier": ))[\d.e-]+|'
     r"(?<=[a-zA-Z] )\d\.\d{4}|(?<=; )\d+ s$"
@@ -145,6 +148,7 @@ def _searches() -> Sequence[Step]:
             name="select searches",
             line=f"select searches=[{','.join(SEARCHES)}] out=searches.json",
             made=["searches.json"],
+            varying=SECONDS,
         ),
         Step(name="audit search", line="audit run_dir=mcts"),
     )
@@ -281,17 +285,19 @@ def _part(folder: Path, steps: Sequence[Step]) -> Part:
     possible = [step for step in steps if step.possible]
 
     def mask(step: Step, text: str) -> str:
-        text = masked(text, folder, ROOT)
+        text = unspaced(masked(text, folder, ROOT))
         return re.sub(step.varying, "0", text, flags=re.MULTILINE) if step.varying else text
 
     def collect(answers: Sequence[Answer]) -> dict[str, Any]:
         found = {}
         for step, answer in zip(possible, answers, strict=True):
-            if answer.code:
+            if answer.code and not step.name:
                 raise RuntimeError(f"{step.line} ends with {answer.code}: {answer.err[-2000:]}")
-            if step.name:
-                told = unspaced(mask(step, answer.out).splitlines())
-                found[step.name] = {"told": told} | {
+            if answer.code:
+                found[step.name] = {"code": answer.code, "refusal": mask(step, answer.err)}
+            elif step.name:
+                lines = mask(step, answer.out).splitlines()
+                found[step.name] = {"told": lines} | {
                     name: made(folder / name, partial(mask, step)) for name in step.made
                 }
         return found

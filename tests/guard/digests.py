@@ -20,6 +20,8 @@ from pipeline.export.result import CARD
 
 SIGNIFICANT = 7
 DIGEST_CHARS = 8
+EXPORTED_CHARS = 16
+"""Of the digests of columns that the digest of an exported table is made of."""
 _PRECISE = re.compile(r"-?\d+\.\d{8,}(e-?\d+)?")
 
 MASKED_COLUMNS = frozenset({"grader", "file", "seconds", "took"})
@@ -48,8 +50,8 @@ GLANCE_CHARS, GLANCE_ITEMS = 60, 3
 LINE_CHARS = 128
 
 
-def digest(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()[:DIGEST_CHARS]
+def digest(data: bytes, chars: int = DIGEST_CHARS) -> str:
+    return hashlib.sha256(data).hexdigest()[:chars]
 
 
 def masked(text: str, *folders: Path) -> str:
@@ -66,10 +68,10 @@ def table(run_dir: Path, kind: str) -> pl.DataFrame:
     return pl.concat([pl.read_parquet(path) for path in sorted((run_dir / kind).glob("*.parquet"))]).sort(KEYS[kind])
 
 
-def columns(frame: pl.DataFrame) -> dict[str, str]:
+def columns(frame: pl.DataFrame, chars: int = DIGEST_CHARS) -> dict[str, str]:
     """A digest of each column: its type and its values."""
     return {
-        name: digest(f"{frame.schema[name]}\n{json.dumps(_plain(frame[name].to_list()))}".encode())
+        name: digest(f"{frame.schema[name]}\n{json.dumps(_plain(frame[name].to_list()))}".encode(), chars)
         for name in frame.columns
         if name not in MASKED_COLUMNS
     }
@@ -171,14 +173,10 @@ def laid_out(value: Any, indent: int = 0) -> str:
     else:
         first, last = "[]"
         items = [laid_out(each, indent + 1) for each in value]
+    together = isinstance(value, dict) or not any(" " in item for item in items)
     lines: list[str] = []
     for item in items:
-        if (
-            lines
-            and isinstance(value, dict)
-            and "\n" not in lines[-1] + item
-            and len(lines[-1]) + len(item) < LINE_CHARS - indent
-        ):
+        if lines and together and "\n" not in lines[-1] + item and len(lines[-1]) + len(item) < LINE_CHARS - indent:
             lines[-1] += f", {item}"
         else:
             lines.append(item)
@@ -206,7 +204,7 @@ def differences(found: Any, expected: Any, place: str = "") -> Iterator[str]:
     if isinstance(found, dict) and isinstance(expected, dict):
         for name in {**expected, **found}:
             yield from differences(found.get(name), expected.get(name), f"{place} > {name}" if place else str(name))
-    elif isinstance(found, list) and isinstance(expected, list) and place.endswith("told"):
+    elif _are_lines(found) and _are_lines(expected):
         for line in unified_diff(expected, found, n=0, lineterm=""):
             if line[:2] not in ("--", "++", "@@"):
                 yield f"{place}: {line}"
@@ -214,9 +212,13 @@ def differences(found: Any, expected: Any, place: str = "") -> Iterator[str]:
         yield f"{place}: was {expected}, is {found}"
 
 
-def unspaced(lines: Sequence[str]) -> list[str]:
-    """Lines without what fills the columns of a table, for they are as wide as the times in it."""
-    return [re.sub(r" {2,}", "  ", line.rstrip()) for line in lines if line.strip()]
+def _are_lines(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(each, str) for each in value)
+
+
+def unspaced(text: str) -> str:
+    """A text without what fills the columns of a table, for they are as wide as the times in it."""
+    return "\n".join(re.sub(r" {2,}", "  ", line.rstrip()) for line in text.splitlines() if line.strip())
 
 
 def differing(run_dir: Path, own: dict[str, str]) -> dict[str, str]:
@@ -232,7 +234,7 @@ def exported(folder: Path, *folders: Path) -> dict[str, Any]:
     for path in sorted(path for path in folder.rglob("*") if path.is_file() and path.name != CARD):
         name = path.relative_to(folder).as_posix()
         if path.suffix == ".parquet":
-            found[name] = digest(json.dumps(columns(pl.read_parquet(path))).encode())
+            found[name] = digest(json.dumps(columns(pl.read_parquet(path), EXPORTED_CHARS)).encode())
         else:
             found[name] = digest(_PRECISE.sub(_short, masked(path.read_text(encoding="utf-8"), *folders)).encode())
     return found
@@ -251,6 +253,8 @@ def _short(number: re.Match[str]) -> str:
 def _plain(value: Any) -> Any:
     if isinstance(value, float):
         return float(f"{value:.{SIGNIFICANT}g}")
+    if isinstance(value, str):  # A column may hold JSON.
+        return _PRECISE.sub(_short, value)
     if isinstance(value, list):
         return [_plain(item) for item in value]
     if isinstance(value, dict):

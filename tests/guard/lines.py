@@ -7,6 +7,7 @@ import contextlib
 import io
 import shlex
 from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import Any
 
 import yaml
@@ -14,12 +15,11 @@ import yaml
 from pipeline.__main__ import main
 from pipeline.cli import COMMANDS as CLI
 from pipeline.cli.reference import Setting, command_settings
+from pipeline.config.renamed import current_settings
 
 KEYS_A_LINE = 40
 
-COMMANDS = (
-    "plan", "label", "status", "relabel", "regrade", "audit", "report", "export", "train", "score", "select", "agree", "grade",
-)  # fmt: skip
+COMMANDS = tuple(CLI)
 REQUIRED = {
     "grow": "data.path=x",
     "plan": "data.path=x.jsonl", "label": "data.path=x.jsonl run_dir=out", "status": "run_dir=out", "relabel": "run_dir=out",
@@ -31,14 +31,19 @@ REQUIRED = {
     "search": "data.path=x.jsonl run_dir=out scorer.model=prm",
 }  # fmt: skip
 GROUPS = {
-    "data": "apps gsm8k math math_shepherd mbpp prm800k processbench rows sample",
+    "data": "apps facts gsm8k math math_shepherd mbpp prm800k prmbench processbench rows sample",
     "policy": "embedded hf openai oracle",
     "sampling": "default",
     "estimator": "bisect first_success fixed pooled",
-    "grader": "code default",
+    "grader": "code default facts",
     "run": "default",
     "cluster": "local",
     "plan": "default",
+    "grow": "errors omegaprm pairs uncertain",
+    "judge": "model",
+    "scorer": "fover math_shepherd own qwen rlhflow skywork",
+    "search": "beam best_of_n dvts majority mcts particle regenerate weighted",
+    "verifier": "algebra arithmetic code coq types z3",
 }
 OPENAI = "policy=openai policy.model=org/name policy.openai.urls=[http://127.0.0.1:8000/v1]"
 WITH = {
@@ -47,9 +52,13 @@ WITH = {
     "data.splitter": "data.pattern=';'", "policy.prompt.template": "policy.prompt.style=plain",
     "estimator.successes": "estimator=first_success", "estimator.batch": "estimator=first_success",
     "estimator.skip_refuted": "checks=[arithmetic]", "checks": "estimator.skip_refuted=true",
+    "judge.show_answer": "judge.template=good_ok_bad", "judge.template_file": "judge.parser=boxed_index judge.index_base=1",
+    "judge.parser": "judge.template_file=x.txt judge.index_base=1",
+    "judge.index_base": "judge.template_file=x.txt judge.parser=boxed_index",
 }  # fmt: skip
 """What has to be said beside a setting."""
 VALUES = {
+    "checks": "[arithmetic]", "judge.index_base": "0",
     "data.layout": "prm800k", "data.splitter": "regex", "data.pattern": "'[.;]'", "data.separator": "'; '",
     "policy.prompt.style": "plain", "policy.prompt.template": "'Q: {problem} A:'", "policy.prompt.instruction": "Think.",
     "policy.prompt.examples": "'[{problem: 1+1?, solution: It is 2.}]'", "policy.openai.urls": "[https://host/v1]",
@@ -84,7 +93,7 @@ _OF_KIND = {"whole number": "3", "number": "0.5"}
 PER_COMMAND = {
     ("agree", "confidence"): "0.9",
     ("train", "target"): "outcome", ("agree", "neutral"): "bad", ("train", "weight"): "confidence",
-    ("label", "run_dir"): "elsewhere", ("label", "checks"): "[arithmetic]", ("plan", "checks"): "[arithmetic]",
+    ("label", "run_dir"): "elsewhere",
     ("report", "run_dir"): "[old,new]", ("select", "searches"): "[a,b]",
 }  # fmt: skip
 INSTEAD_OF = {
@@ -99,6 +108,14 @@ PER_COMMAND_WITH = {
     ("agree", "threshold"): "scores=t.parquet", ("agree", "page"): "scores=t.parquet",
     ("agree", "dev"): "scores=t.parquet threshold=dev",
 }  # fmt: skip
+
+NAMES_OF_OTHERS = ("policy.kind", "scorer.kind", "judge.kind", "verifier.kind", "search.method", "grow.pick")
+"""Another name stands for other settings."""
+WITHOUT_VALUE = {
+    "search": ("sampling.rollouts", "sampling.solutions", "sampling.keep", "sampling.store_tokens"),
+    "grow": ("run_dir",),
+}
+"""Of a command: settings that it refuses, and one whose value has to be a run that is there."""
 
 WITHOUT_EFFECT = (
     "label data=sample estimator=fixed estimator.target_sd=0.2",
@@ -318,9 +335,45 @@ def _printed(line: str) -> str:
     return out
 
 
-def every_key(command: str) -> list[str]:
+OPTIONS = (
+    "policy=oracle",
+    "policy=hf policy.model=x",
+    "policy=openai policy.model=x policy.openai.urls=[http://h/v1]",
+    "estimator=fixed",
+    "estimator=first_success",
+    "estimator=pooled",
+    "grader=code",
+    "format=preference",
+)
+"""Implementations of which each has settings of its own."""
+SECTIONS = {
+    "label": ("policy", "estimator", "grader"),
+    "plan": ("policy", "estimator", "grader"),
+    "grade": ("grader",),
+    "score": ("grader",),
+    "export": ("format",),
+}
+
+
+@cache
+def every_key(command: str) -> Sequence[str]:
     """The dotted names of a command's settings."""
     return list(dotted(yaml.safe_load(_printed(f"{command} {REQUIRED[command]}"))))
+
+
+@cache
+def keys_of_options(command: str) -> frozenset[str]:
+    """As `every_key`, with those of the other implementations where they are chosen."""
+    chosen = [option for option in OPTIONS if option.partition("=")[0] in SECTIONS.get(command, ())]
+    lines = [f"{command} {REQUIRED[command]} {option}".strip() for option in chosen]
+    return frozenset(every_key(command)).union(*(dotted(yaml.safe_load(_printed(line))) for line in lines))
+
+
+def keys_that_were(command: str, earlier: Sequence[str]) -> list[str]:
+    """Of `earlier` names of settings those that are still known, and the names that are new."""
+    kept = [key for key in earlier if set(current_settings(command, {key: None})) <= keys_of_options(command)]
+    known = set(current_settings(command, dict.fromkeys(kept)))
+    return [*kept, *(key for key in every_key(command) if key not in known)]
 
 
 def each_key(command: str) -> Iterator[str]:
@@ -328,13 +381,13 @@ def each_key(command: str) -> Iterator[str]:
     by_context: dict[tuple[str, ...], list[str]] = {}
     said = {setting.key: setting for _, found in command_settings(CLI[command]) for setting in found}
     for key, value in dotted(yaml.safe_load(_printed(f"{command} {REQUIRED[command]}"))).items():
-        if key in ("policy.kind", "scorer.kind", "judge.kind", "verifier.kind", "search.method"):
-            continue  # Another one has other settings.
+        if key in (*NAMES_OF_OTHERS, *WITHOUT_VALUE.get(command, ())):
+            continue
         given = PER_COMMAND.get((command, key)) or VALUES.get(key) or _another(value, said.get(key))
         left_out = {key, INSTEAD_OF.get((command, key))}
         beside = [word for word in REQUIRED[command].split() if word.partition("=")[0] not in left_out]
         beside += PER_COMMAND_WITH.get((command, key), "").split()
-        if command in ("label", "plan") or key == "data.splitter":
+        if command in ("label", "plan", "doctor", "grow") or key.startswith("judge.") or key == "data.splitter":
             beside += WITH.get(key, "").split()
         by_context.setdefault((command, *beside), []).append(f"{key}={given}")
     for context, words in by_context.items():
@@ -353,19 +406,23 @@ def _together(context: Sequence[str], words: Sequence[str]) -> Iterator[str]:
 
 
 def each_group(command: str) -> Iterator[str]:
-    """Each option of each group that a command knows."""
+    """Each option of each group that a command knows and takes."""
     out = _printed(f"{command} {REQUIRED[command]}")
     known = yaml.safe_load(out)
     for group, options in GROUPS.items():
         if isinstance(known.get(group), dict):
             for option in options.split():
                 beside = {"hf": "policy.model=x", "openai": OPENAI.partition(" ")[2]}.get(option, "")
-                yield " ".join([*f"{command} {REQUIRED[command]} {group}={option} {beside}".split()])
+                line = " ".join(f"{command} {REQUIRED[command]} {group}={option} {beside}".split())
+                if composed(line)[0] == 0:
+                    yield line
 
 
-def accepted() -> dict[str, list[str]]:
-    """All command lines that are accepted. Raises ValueError for one that is not."""
+def accepted(earlier: Sequence[str]) -> dict[str, list[str]]:
+    """All command lines that are accepted; of the `earlier` ones, with settings under other names, those that still are. Raises
+    ValueError for another one that is not."""
     found = {
+        "earlier": [line for line in earlier if composed(line)[0] == 0],
         "keys": [line for command in COMMANDS for line in each_key(command)],
         "groups": [line for command in COMMANDS if command != "plan" for line in each_group(command)],
         "without effect": list(WITHOUT_EFFECT),

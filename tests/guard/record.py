@@ -4,7 +4,8 @@
     capabilities  stored/CAPABILITY.json: what the other commands come to
     before        before/*: run directories
     used          stored/before-*.json: what the commands make of those
-    command_lines stored/command_lines.json, refused.json, settings.json: from the lines in `lines.py`
+    command_lines stored/command_lines.json, refused.json, settings.json: from the lines in `lines.py`; earlier names of
+                  settings are kept for as long as they are known
 
 Legitimate where a change means to alter what users have, and says so in CHANGELOG.md: a label rule that is corrected, a new
 column, a message in other words, a new setting. The difference in the stored files is then part of what is
@@ -24,7 +25,7 @@ from typing import Any
 
 from tests.guard.capabilities import all_golden
 from tests.guard.digests import differences, laid_out
-from tests.guard.lines import COMMANDS, accepted, answered, every_key
+from tests.guard.lines import COMMANDS, accepted, answered, keys_that_were
 from tests.guard.old import BEFORE, OLD, all_used, make, placed
 from tests.guard.runs import DATA, ESTIMATORS, everything
 from tests.guard.terminal import HERE, Terminal
@@ -76,9 +77,10 @@ def made_of_before() -> None:
 
 
 def command_lines() -> None:
-    write("command_lines", accepted())
+    write("command_lines", accepted(stored("command_lines")["earlier"]))
     write("refused", dict(answered()))
-    write("settings", {command: every_key(command) for command in COMMANDS})
+    earlier = stored("settings")
+    write("settings", {command: keys_that_were(command, earlier.get(command, [])) for command in COMMANDS})
 
 
 PARTS: dict[str, Callable[[], None]] = {

@@ -1,4 +1,4 @@
-"""The commands that search, judge, check, score, grow, calibrate, compare, choose, plan, prove and train come to what they did."""
+"""Search, judge, check, score, grow, calibrate, agree, select, plan, audit and train come to what they did."""
 
 from typing import Any
 

@@ -59,7 +59,7 @@ def test_chains_that_the_policy_draws_are_planned_from_the_pilots(tmp_path: Path
 
 
 def test_a_few_problems_without_a_chain_do_not_speak_for_the_others(tmp_path: Path) -> None:
-    rows = [*problems(30, most_chains=30), *({"problem": f"What is {n} + 1?", "answer": str(n + 1)} for n in range(5))]
+    rows = [*problems(24, most_chains=20), *({"problem": f"What is {n} + 1?", "answer": str(n + 1)} for n in range(5))]
     forecast = planned(tmp_path, rows, "estimator=fixed")
     totals = labelled(tmp_path, "estimator=fixed").totals
     assert forecast.pilot.chains < totals.chains / 2

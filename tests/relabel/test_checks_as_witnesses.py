@@ -19,7 +19,7 @@ from pipeline.storage.location import storage_at
 from pipeline.storage.stored_findings import stored_check
 from pipeline.witnesses.base import WitnessSource
 from pipeline.witnesses.checks import ChecksWitness
-from tests.audit.runs import copied
+from tests.audit.runs import copied, labels
 from tests.conftest import write_rows
 from tests.runtime.checking.runs import QUICK, checked, labelled, settings, sums
 from tests.runtime.in_process import label_in_process
@@ -37,10 +37,6 @@ def consensus(run_dir: Path, how: ConsensusHow | None = None, witnesses: list[st
             consensus=ConsensusChange(how=how, witnesses=witnesses),
         )
     )
-
-
-def labels(run_dir: Path) -> pl.DataFrame:
-    return pl.read_parquet(run_dir / "labels" / "*.parquet")
 
 
 def chain(chain_id: str, *steps: str) -> ChainText:

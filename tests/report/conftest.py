@@ -2,11 +2,13 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 from selenium.webdriver import Chrome
 
 from tests.chromium import INSTALLED, REMEDY, chromium
+from tests.report.reader import Reader, watched
 
 
 @dataclass(slots=True)
@@ -39,3 +41,10 @@ def driver(browser: _Browser) -> Chrome:
     if not INSTALLED:
         pytest.skip(REMEDY)
     return browser.living()
+
+
+@pytest.fixture
+def reader(driver: Chrome, page: Path) -> Iterator[Reader]:
+    """The opened `page` of a module, see `watched`."""
+    with watched(driver, page) as found:
+        yield found

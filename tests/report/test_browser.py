@@ -1,6 +1,5 @@
 """The browser of chains, in Chromium: what a reader does with it, and what text of a model cannot do."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from unittest.mock import patch
 
@@ -13,8 +12,9 @@ from pipeline.__main__ import compose_label
 from pipeline.analysis.report.run import report
 from pipeline.analysis.settings import ReportConfig
 from pipeline.engines import oracle
+from tests.audit.runs import labels
 from tests.conftest import write_rows
-from tests.report.reader import Reader, watched
+from tests.report.reader import Reader
 from tests.runtime.in_process import label_in_process
 
 pytestmark = pytest.mark.slow
@@ -72,17 +72,6 @@ def page(run_dir: Path) -> Path:
     path = run_dir.parent / "page.html"
     report(ReportConfig(run_dir=str(run_dir), out=str(path)))
     return path
-
-
-@pytest.fixture
-def reader(driver: Chrome, page: Path) -> Iterator[Reader]:
-    """The opened page, see `watched`."""
-    with watched(driver, page) as found:
-        yield found
-
-
-def labels(run_dir: Path) -> pl.DataFrame:
-    return pl.read_parquet(run_dir / "labels" / "*.parquet")
 
 
 def test_filters_by_outcome_drop_and_text_count_what_the_labels_say(reader: Reader, run_dir: Path) -> None:

@@ -1,6 +1,5 @@
 """Labels by consensus on the page: both opinions on each step, the chains on which they disagree, and what was left out."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -45,12 +44,6 @@ def page(run_dir: Path) -> Path:
     path = run_dir.parent / "page.html"
     report(ReportConfig(run_dir=str(run_dir), out=str(path)))
     return path
-
-
-@pytest.fixture
-def reader(driver: Chrome, page: Path) -> Iterator[Reader]:
-    with watched(driver, page) as found:
-        yield found
 
 
 @pytest.fixture(scope="module")

@@ -1,17 +1,15 @@
 """What verifiers found, beside the steps on the page."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from selenium.webdriver import Chrome
 
 from pipeline.__main__ import compose_label
 from pipeline.analysis.report.run import report
 from pipeline.analysis.settings import ReportConfig
 from pipeline.config.check import CheckRunConfig
 from tests.conftest import write_rows
-from tests.report.reader import Reader, watched
+from tests.report.reader import Reader
 from tests.runtime.checking.runs import QUICK, checked, settings
 from tests.runtime.in_process import label_in_process
 
@@ -40,12 +38,6 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     checked(settings(run_dir))
     report(ReportConfig(run_dir=str(run_dir), out=str(folder / "page.html")))
     return folder / "page.html"
-
-
-@pytest.fixture
-def reader(driver: Chrome, page: Path) -> Iterator[Reader]:
-    with watched(driver, page) as found:
-        yield found
 
 
 def test_the_evidence_stands_beside_the_step(reader: Reader) -> None:

@@ -25,6 +25,7 @@ from tests.runtime.in_process import hired_here
 from tests.runtime.judging import runs as judges
 from tests.runtime.scoring import test_score_run as scores
 from tests.runtime.searching.tables import tables, without_chance
+from tests.runtime.virtual_clock import on_a_virtual_clock
 from tests.searches import runs as searches
 
 QUICK = RunConfig(unit_problems=5, progress_seconds=0.05, attempts=1)
@@ -35,9 +36,9 @@ Watch = Callable[[Status], None]
 class Task:
     """A command. It reads `run_dir`, or for a search the rows beside it, and writes to `place(run_dir)`.
 
-    `prepared`: makes the run directory of so many chains in a folder, or adds further ones. `rows`: the rows of its `table`,
-    `keys` tell them apart. `partial`: how many an unfinished one has. `slow`: settings with which it can be interrupted.
-    `other`: settings that are refused later, with this text. `audited`: what an audit of the run says of it.
+    `prepared`: makes a run directory in a folder, with this number of chains, or adds further ones. `rows`: the rows of its
+    `table`, `keys` tell them apart. `partial`: how many an unfinished one has. `slow`: settings with which it can be
+    interrupted. `other`: settings that are refused later, with this text. `audited`: what an audit of the run says of it.
     """
 
     command: str
@@ -92,7 +93,7 @@ def _to_search(run_dir: Path, run: RunConfig, **own: Any) -> Any:
 def _search(config: Any, watch: Watch) -> ChainRun:
     stop = StopSignal()
     try:
-        return search_run(config, hired_here, watch, stop)
+        return search_run(config, hired_here, watch, stop, on_a_virtual_clock)
     finally:
         stop.release()
 

@@ -5,6 +5,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pyarrow as pa
@@ -136,7 +137,8 @@ def test_damage_is_found_and_made_again(folder: str, task: Task, finished: Path,
 def test_an_engine_that_dies_or_hangs_is_replaced(
     fault: str, task: Task, run_dir: Path, expected: pl.DataFrame
 ) -> None:
-    task.start(run_dir, replace(QUICK, stall_seconds=0.3, attempts=3), **{fault: 7})
+    own: dict[str, Any] = {fault: 7}
+    task.start(run_dir, replace(QUICK, stall_seconds=0.3, attempts=3), **own)
     assert task.rows(run_dir).equals(expected)
 
 

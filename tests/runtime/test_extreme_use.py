@@ -90,7 +90,8 @@ def test_what_uses_an_extreme_run_ends_with_a_result_or_a_line(
             "export", f"format={layout}", f"out={tmp_path / layout}-filtered", "min_p_outcome=0.1", "min_root_value=0.1"
         )
     small = [f"model={ASSET}", r"separator='\n'", "epochs=1", "layers=0", "validation=0"]
-    for loss in ("soft", "hard"):
-        code = ended("train", *small, f"loss={loss}", f"out={tmp_path / loss}")
-        # 15 of 500 steps fit into the model, and not every estimator labels one of these.
-        assert code == 0 or kind == "500 steps"
+    # At night each kind of input has both, with one estimator or another.
+    loss = ("soft", "hard")[NAMES.index(name) % 2]
+    code = ended("train", *small, f"loss={loss}", f"out={tmp_path / loss}")
+    # 15 of 500 steps fit into the model, and not every estimator labels one of these.
+    assert code == 0 or kind == "500 steps"

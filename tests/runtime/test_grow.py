@@ -1,6 +1,8 @@
 """`grow` promotes prefixes that rollouts wrote: within its budget, the same after any kill, and never for their outcomes."""
 
 import shutil
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import polars as pl
@@ -36,6 +38,26 @@ def run(finished: Path, tmp_path: Path) -> Path:
     return tmp_path / "here"
 
 
+@pytest.fixture(scope="module")
+def grown_to(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], Path]:
+    """The run, grown with this budget. Do not change it."""
+
+    @cache
+    def made(budget: int) -> Path:
+        folder = tmp_path_factory.mktemp("grown") / "here"
+        shutil.copytree(finished, folder)
+        grow_here(folder, f"grow.budget={budget}")
+        return folder
+
+    return made
+
+
+@pytest.fixture
+def grown_run(grown_to: Callable[[int], Path], tmp_path: Path) -> Path:
+    shutil.copytree(grown_to(60), tmp_path / "grown")
+    return tmp_path / "grown"
+
+
 def grown(folder: Path) -> pl.DataFrame:
     return labels(folder).filter("grown")
 
@@ -61,8 +83,8 @@ def test_what_is_promoted_is_measured_and_becomes_a_chain(pick: str, run: Path) 
     assert_sound(run)
 
 
-def test_rollouts_that_led_to_a_promotion_are_not_its_trials(run: Path) -> None:
-    grow_here(run, "grow.budget=100")
+def test_rollouts_that_led_to_a_promotion_are_not_its_trials(grown_to: Callable[[int], Path]) -> None:
+    run = grown_to(100)
     log = Run(run / "run").rollouts()
     promotions = pl.read_parquet(run / "run" / "promotions" / "*.parquet")
     ends = grown(run).select("chain_id", own=pl.col("prefix_ids").list.last())
@@ -75,19 +97,16 @@ def test_rollouts_that_led_to_a_promotion_are_not_its_trials(run: Path) -> None:
     ].unique().to_list() == [4]
 
 
-def test_a_growth_that_was_killed_ends_like_one_that_was_not(run: Path, tmp_path: Path) -> None:
-    """An engine dies after each number of answers, so growths stop within rounds, between them and before the first."""
-    shutil.copytree(run, tmp_path / "whole")
-    grow_here(tmp_path / "whole", "grow.budget=120")
-    wanted = labels(tmp_path / "whole")
-    for answers in (0, 1, 7, 30, 31, 64):
-        again = tmp_path / f"died-{answers}"
-        shutil.copytree(run, again)
-        with pytest.raises(EngineDied):
-            grow_here(again, "grow.budget=120", "run.max_failures=1", engine=DyingEngine(again, answers))
-        grow_here(again, "grow.budget=120")
-        assert labels(again).equals(wanted)
-        assert_sound(again)
+@pytest.mark.parametrize("answers", [0, 7, 30, *(pytest.param(n, marks=pytest.mark.nightly) for n in (1, 31, 64))])
+def test_a_growth_that_was_killed_ends_like_one_that_was_not(
+    answers: int, run: Path, grown_to: Callable[[int], Path]
+) -> None:
+    """An engine dies after a number of answers, so growths stop within rounds, between them and before the first."""
+    with pytest.raises(EngineDied):
+        grow_here(run, "grow.budget=120", "run.max_failures=1", engine=DyingEngine(run, answers))
+    grow_here(run, "grow.budget=120")
+    assert labels(run).equals(labels(grown_to(120)))
+    assert_sound(run)
 
 
 def test_a_request_of_a_promoted_prefix_that_kills_engines_is_written_off(run: Path) -> None:
@@ -98,13 +117,11 @@ def test_a_request_of_a_promoted_prefix_that_kills_engines_is_written_off(run: P
     assert_sound(run)
 
 
-def test_label_finishes_a_growth_too(run: Path, tmp_path: Path) -> None:
-    shutil.copytree(run, tmp_path / "whole")
-    grow_here(tmp_path / "whole", "grow.budget=120")
+def test_label_finishes_a_growth_too(run: Path, grown_to: Callable[[int], Path]) -> None:
     with pytest.raises(EngineDied):
         grow_here(run, "grow.budget=120", "run.max_failures=1", engine=DyingEngine(run, 20))
     labelled(run)
-    assert labels(run).equals(labels(tmp_path / "whole"))
+    assert labels(run).equals(labels(grown_to(120)))
 
 
 def test_other_settings_wait_for_a_growth_that_is_not_done(run: Path) -> None:
@@ -165,8 +182,8 @@ def test_the_same_growth_again_does_nothing_and_a_larger_budget_goes_on(run: Pat
         grow_here(run, "grow.budget=9999", "grow.budget_unit=tokens")
 
 
-def test_a_run_with_promoted_prefixes_is_extended_and_its_input_grows(run: Path) -> None:
-    grow_here(run, "grow.budget=60")
+def test_a_run_with_promoted_prefixes_is_extended_and_its_input_grows(grown_run: Path) -> None:
+    run = grown_run
     before = grown(run)
     labelled(run, "sampling.rollouts=6", rows=[*bare(*range(1, 7)), *chains(1, 9)])
     after = labels(run)
@@ -177,8 +194,8 @@ def test_a_run_with_promoted_prefixes_is_extended_and_its_input_grows(run: Path)
     assert_sound(run)
 
 
-def test_labels_are_made_again_with_promoted_prefixes(run: Path) -> None:
-    grow_here(run, "grow.budget=60")
+def test_labels_are_made_again_with_promoted_prefixes(grown_run: Path) -> None:
+    run = grown_run
     before = grown(run)
     Run(run / "run").relabel(**{"estimator.threshold": 0.9, "estimator.rule": "threshold"})
     changed = ("label", "label_rule", "p_above", "root_p_above")
@@ -255,10 +272,9 @@ def test_runs_that_cannot_grow_are_refused(tmp_path: Path, run: Path) -> None:
         ("rollouts", 7, "is missing"),
     ],
 )
-def test_forged_promotions_are_found(column: str, value: object, fault: str, run: Path) -> None:
-    grow_here(run, "grow.budget=60")
-    Forger(run / "run").change("unit", "promotions", with_column(column, first_replaced(value)))
-    assert any(fault in finding.fault or "labels exist for" in finding.fault for finding in audited(run).findings)
+def test_forged_promotions_are_found(column: str, value: object, fault: str, grown_run: Path) -> None:
+    Forger(grown_run / "run").change("unit", "promotions", with_column(column, first_replaced(value)))
+    assert any(fault in finding.fault or "labels exist for" in finding.fault for finding in audited(grown_run).findings)
 
 
 def test_a_calibration_does_not_see_promoted_prefixes(tmp_path: Path) -> None:
@@ -274,8 +290,8 @@ def test_a_calibration_does_not_see_promoted_prefixes(tmp_path: Path) -> None:
     assert after.counts.prefixes == before.counts.prefixes
 
 
-def test_the_tree_of_a_problem_says_what_was_promoted(run: Path) -> None:
-    grow_here(run, "grow.budget=100")
+def test_the_tree_of_a_problem_says_what_was_promoted(grown_to: Callable[[int], Path]) -> None:
+    run = grown_to(100)
     found = grown(run)
     problem_id = found["problem_id"][0]
     promoted = {

@@ -1,13 +1,15 @@
 """Growth as a user meets it: the command, its lines and exit codes, and kill -9."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from pipeline.__main__ import compose_label, main
 from pipeline.core.failpoints import ARMED
-from tests.conftest import run_stepvalue, write_rows
-from tests.ray_head import Cluster
+from tests.conftest import ROOT, write_rows
 from tests.runtime.growing import SMALL, assert_sound, chains, labels
 from tests.runtime.in_process import label_in_process
 from tests.runtime.without_ray import without_ray
@@ -20,31 +22,42 @@ LINE = (
 )
 
 
-@pytest.mark.ray
+COMMAND = """
+import sys
+from pipeline.__main__ import main
+from tests.runtime.without_ray import without_ray
+with without_ray():
+    sys.exit(main(sys.argv[1:]))
+"""
+
+
 def test_the_command_goes_on_after_a_kill_and_refuses_a_changed_row(
-    ray_cluster: Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     settings = [f"run_dir={tmp_path / 'run'}", *SMALL, "run.report=false"]
     settings.append(f"data.path={write_rows(tmp_path / 'rows.jsonl', OLD)}")
     label_in_process(compose_label(settings))
     write_rows(tmp_path / "rows.jsonl", GROWN)
     # Before any worker has a unit: what is new to the next start is then what is new to the run.
-    on_ray = ["label", *settings, f"cluster.address={ray_cluster.address}"]
-    killed = run_stepvalue(on_ray, environment={**ray_cluster.environment, ARMED: "driver.submitted:kill:1"})
+    killed = subprocess.run(
+        [sys.executable, "-c", COMMAND, "label", *settings],
+        cwd=ROOT, env={**os.environ, ARMED: "driver.submitted:kill:1"}, capture_output=True, text=True,
+    )  # fmt: skip
     assert killed.returncode == -9
     assert LINE in killed.stderr
-    again = run_stepvalue(on_ray, environment=ray_cluster.environment)
-    assert again.returncode == 0, again.stderr
-    assert "the input grew" not in again.stderr
-    assert "12 read = 12 used + 0 rejected" in again.stdout
-    shown = again.stdout.partition("of what is new:")[2]
+    capsys.readouterr()
+    with without_ray():
+        assert main(["label", *settings]) == 0
+    again = capsys.readouterr()
+    assert "the input grew" not in again.err
+    assert "12 read = 12 used + 0 rejected" in again.out
+    shown = again.out.partition("of what is new:")[2]
     assert "0-3 (" in shown
     assert "0-1 (" not in shown
     assert labels(tmp_path).height == 12
     assert_sound(tmp_path)
     changed = [*GROWN[:-1], {**GROWN[-1], "answer": "20"}]
     write_rows(tmp_path / "rows.jsonl", changed)
-    capsys.readouterr()
     with without_ray():
         assert main(["label", *settings]) == 2
     refused = capsys.readouterr().err

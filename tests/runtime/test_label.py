@@ -54,13 +54,11 @@ def contents(run_dir: Path) -> dict[str, bytes]:
 
 
 @pytest.fixture(scope="module")
-def reference(ray_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+def reference(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """An input and the run directory of an undisturbed run on it."""
     folder = tmp_path_factory.mktemp("reference")
     data = write_rows(folder / "rows.jsonl", many_rows(60))
-    done = label(ray_cluster, data, folder / "run", "run.unit_problems=10")
-    assert done.returncode == 0, done.stderr
-    assert "120 read = 120 used + 0 rejected" in done.stdout
+    label_in_process(compose_label([f"data.path={data}", f"run_dir={folder / 'run'}", *ORACLE, "run.unit_problems=10"]))
     return data, folder / "run"
 
 
@@ -73,7 +71,7 @@ def test_a_finished_run_started_again_does_nothing(reference: tuple[Path, Path],
     assert contents(run_dir) == before
 
 
-def test_an_unfinished_run_goes_on_with_what_is_owed(ray_cluster: Cluster, reference: tuple[Path, Path]) -> None:
+def test_an_unfinished_run_goes_on_with_what_is_owed(reference: tuple[Path, Path], capsys: Printed) -> None:
     data, run_dir = reference
     expected = labels(run_dir)
     lost = sorted((run_dir / "commits").glob("unit-*.json"))[:2]
@@ -82,9 +80,11 @@ def test_an_unfinished_run_goes_on_with_what_is_owed(ray_cluster: Cluster, refer
     }
     for record in lost:
         record.unlink()
-    done = label(ray_cluster, data, run_dir, "run.unit_problems=10")
-    assert done.returncode == 0, done.stderr
-    assert "to sample and grade 640 rollouts" in done.stdout  # 2 units x 10 problems x 4 distinct prefixes x 8
+    with without_ray():
+        assert main(["label", f"data.path={data}", f"run_dir={run_dir}", *ORACLE, "run.unit_problems=10"]) == 0
+    assert (
+        "to sample and grade 640 rollouts" in capsys.readouterr().out
+    )  # 2 units x 10 problems x 4 distinct prefixes x 8
     assert labels(run_dir).equals(expected)
     assert kept.items() <= contents(run_dir).items()
 
@@ -107,6 +107,7 @@ def test_labels_do_not_depend_on_workers_or_faults(
     data, run_dir = reference
     done = label(ray_cluster, data, tmp_path / "run", "run.unit_problems=10", *overrides)
     assert done.returncode == 0, done.stderr
+    assert "120 read = 120 used + 0 rejected" in done.stdout
     assert labels(tmp_path / "run").equals(labels(run_dir))
     if "oracle" in overrides[0]:
         assert "replacing a worker" in done.stdout
@@ -161,6 +162,7 @@ def test_another_setting_on_the_same_directory_is_refused(reference: tuple[Path,
     assert contents(run_dir) == before
 
 
+@pytest.mark.nightly
 def test_more_workers_than_the_cluster_holds(
     ray_cluster: Cluster, reference: tuple[Path, Path], tmp_path: Path
 ) -> None:
@@ -172,6 +174,7 @@ def test_more_workers_than_the_cluster_holds(
     assert "Traceback" not in refused.stderr
 
 
+@pytest.mark.nightly
 def test_an_address_without_a_cluster(reference: tuple[Path, Path], tmp_path: Path) -> None:
     settings = [
         f"data.path={reference[0]}",

@@ -39,8 +39,8 @@ def _pool(workload: Workload, _check: Callable[[], None]) -> WorkerPool:
 
 @contextmanager
 def without_ray(*, chains: bool = True) -> Iterator[None]:
-    """A command that has workers starts no Ray within this block and joins none, in this process. It sets no variables for Ray
-    either, which later commands of this process would inherit. `chains`: `search`, `score`, `judge` and `check` too, which
+    """A command that has workers starts no Ray within this block and joins none, in this process. It sets no variables for
+    Ray either, which later commands of this process would inherit. `chains`: `search`, `score`, `judge` and `check` too, which
     import what Ray's workers are made of: that takes a second."""
     with ExitStack() as stack:
         for command in (label, grow):

@@ -15,7 +15,7 @@ from tests.searches.worlds import TreeWorld, WorldKind, found_by, problem_of, se
 
 pytestmark = pytest.mark.slow
 KIND = WorldKind(seed=31, depth=5, branching=3, mean=0.3, auc=0.9)
-PROBLEMS = 400
+PROBLEMS = 200
 METHODS: dict[str, tuple[str, dict[str, object], Simulator]] = {
     "beam": ("beam", {"n": 8, "width": 4}, lambda policy: naive.beam(policy, 8, 4)),
     "beam looks ahead": (

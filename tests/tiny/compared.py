@@ -70,7 +70,7 @@ BOUNDS = {
     ),
 }
 """The least and the most that a right labelling has: it is beyond them less than once in 10,000 times. Errors along a chain
-are correlated, so no table says how far they may go. `python -m tests.bench.tiny.simulated short 4000` does: 0.024, 0.155
+are correlated, so no table says how far they may go. `python -m tests.tiny.simulated short 4000` does: 0.024, 0.155
 and 3.6 at most, with standard deviations of 0.003, 0.014 and 1. With all values 0.1 too high or too low the median is
 beyond 0.07, and with chains read from their ends, or one prefix late, the root mean square beyond 0.25. (The median,
 because the errors of lost prefixes, nearly half of all, are small; the sum of squares over what value_sd claims has too

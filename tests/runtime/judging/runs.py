@@ -11,12 +11,14 @@ from pipeline.config.judge import JudgeRunConfig
 from pipeline.config.label import ClusterConfig, RunConfig
 from pipeline.core.progress import ChainRun, Status
 from pipeline.judges.settings import OracleJudgeConfig, OracleVotes
+from pipeline.runtime.chain_run.run import Running
 from pipeline.runtime.judging.run import judge_run
 from pipeline.runtime.stop import StopSignal
 from pipeline.storage.location import storage_at
 from pipeline.storage.stored_critiques import StoredJudge, critique_frames, stored_judge
 from tests.conftest import write_rows
 from tests.runtime.in_process import hired_here, label_in_process
+from tests.runtime.virtual_clock import on_a_virtual_clock
 
 Row = dict[str, Any]
 NAME = "dry"
@@ -57,10 +59,12 @@ def settings(
     )
 
 
-def judged(config: JudgeRunConfig, watch: Callable[[Status], None] = lambda _: None) -> ChainRun:
+def judged(
+    config: JudgeRunConfig, watch: Callable[[Status], None] = lambda _: None, run: Running = on_a_virtual_clock
+) -> ChainRun:
     stop = StopSignal()
     try:
-        return judge_run(config, hired_here, watch, stop)
+        return judge_run(config, hired_here, watch, stop, run)
     finally:
         stop.release()
 

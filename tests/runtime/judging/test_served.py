@@ -1,7 +1,9 @@
 """A judge whose model runs on a server of its own, with the faults that servers have."""
 
+import asyncio
 import json
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +18,14 @@ from pipeline.engines.settings import OpenAiConfig, OpenAiPolicyConfig
 from pipeline.judges.settings import ModelJudgeConfig
 from tests.engines.conftest import quick_openai as quick_openai
 from tests.engines.served import CONTEXT, MODEL, Act, Server, served_beside
-from tests.runtime.judging.runs import QUICK, frame, judged, labelled
+from tests.runtime.judging import runs
+from tests.runtime.judging.runs import QUICK, frame, labelled
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_openai")]
 
 CHAINS, VOTES = 6, 2
+
+judged = partial(runs.judged, run=asyncio.run)
 
 
 class Reviewer(Server):

@@ -27,6 +27,7 @@ from pipeline.storage.location import storage_at
 from pipeline.storage.stored_scores import score_shards
 from tests.conftest import write_rows
 from tests.runtime.in_process import hired_here, label_in_process
+from tests.runtime.virtual_clock import on_a_virtual_clock
 
 Row = dict[str, Any]
 QUICK = RunConfig(unit_problems=5, progress_seconds=0.05, attempts=1)
@@ -57,7 +58,7 @@ def settings(path: Path, out: Path, run: RunConfig = QUICK, **oracle: Any) -> Sc
 def scored(config: ScoreConfig, watch: Callable[[Status], None] = lambda _: None) -> ChainRun:
     stop = StopSignal()
     try:
-        return score_run(config, hired_here, watch, stop)
+        return score_run(config, hired_here, watch, stop, on_a_virtual_clock)
     finally:
         stop.release()
 

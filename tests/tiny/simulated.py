@@ -1,4 +1,4 @@
-"""`python -m tests.bench.tiny.simulated short | long [RUNS]`: how far labels of a policy's chains are off where all is right.
+"""`python -m tests.tiny.simulated short | long [RUNS]`: how far labels of a policy's chains are off where all is right.
 
 Outcomes are drawn from the measured values, and the pooled estimator labels them as a run's first unit: the engine, the
 tokeniser and the grader are left out, and with them rollouts that write the next step of their chain. Printed are quantiles of
@@ -78,5 +78,5 @@ def main(policy: TinyPolicy, runs: int) -> None:
 
 if __name__ == "__main__":
     if len(sys.argv) not in (2, 3) or sys.argv[1] not in POLICIES:
-        raise SystemExit(f"usage: python -m tests.bench.tiny.simulated {' | '.join(POLICIES)} [RUNS]")
+        raise SystemExit(f"usage: python -m tests.tiny.simulated {' | '.join(POLICIES)} [RUNS]")
     main(POLICIES[sys.argv[1]], int(sys.argv[2]) if sys.argv[2:] else RUNS)
