@@ -12,8 +12,7 @@ from pipeline.judges.boxes import boxes
 from pipeline.judges.templates import gen_prm, think_prm
 from pipeline.judges.templates.process_bench import ProcessBench, critique_prompt
 from pipeline.scorers.base import TOO_LONG, UNREADABLE
-from pipeline.scorers.generative.base import Judged, Vote
-from pipeline.scorers.generative.votes import after_first_error, first_error_vote, step_scores
+from pipeline.scorers.generative.votes import Judged, Vote, after_first_error, first_error_vote, step_scores
 from tests.judges.hostile import HOSTILE_TEXTS, PIECES
 from tests.strategies import texts
 

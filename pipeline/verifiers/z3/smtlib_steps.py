@@ -6,16 +6,17 @@ premises.
 
 import re
 
+from pipeline.verifiers import reading
 from pipeline.verifiers.base import Covers, StepInContext
 from pipeline.verifiers.reading import FormalPart, NotRead
 from pipeline.verifiers.sentences import in_a_line
 from pipeline.verifiers.z3 import terms
-from pipeline.verifiers.z3.blocks import formal_part
 from pipeline.verifiers.z3.questions import Question
 from pipeline.verifiers.z3.sexpressions import written
 from pipeline.verifiers.z3.smtlib import Script
 from pipeline.verifiers.z3.terms import Term
 
+_LANGUAGES = frozenset({"smt2", "smt", "smtlib", "smtlib2", "smt-lib", "smt-lib2"})
 _QUOTED = re.compile(r"\|[^|]*\||\"[^\"]*\"")
 _COMMENT = re.compile(r";.*\w")
 
@@ -24,10 +25,10 @@ def smtlib_questions(step: StepInContext, *, ignore_words: bool) -> list[Questio
     """What a step in SMT-LIB asks; none if it is not in SMT-LIB. Raises NotRead.
 
     `ignore_words`: words before the step state nothing that its blocks do not state."""
-    own = formal_part(step.step)
+    own = _formal_part(step.step)
     if own is None:
         return []
-    before = [formal_part(text) for text in (step.problem, *step.earlier)]
+    before = [_formal_part(text) for text in (step.problem, *step.earlier)]
     script = Script()
     premises = [formula for part in before if part is not None for formula in script.read(part.commands).formulas]
     asserted = script.read(own.commands)
@@ -77,3 +78,12 @@ def _has_words(part: FormalPart | None, text: str) -> bool:
 
 def _counted(premises: int) -> str:
     return "logic alone" if premises == 0 else f"{premises} premise{'s' if premises > 1 else ''}"
+
+
+def _formal_part(text: str) -> FormalPart | None:
+    """The SMT-LIB of a text: blocks between fences that say so, or the whole text. Raises NotRead if a block does not end."""
+    return reading.formal_part(text, _LANGUAGES, _is_script)
+
+
+def _is_script(text: str) -> bool:
+    return text.lstrip().startswith(("(", ";")) and "(" in text
