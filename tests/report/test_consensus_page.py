@@ -78,6 +78,7 @@ def test_the_filter_shows_the_chains_on_which_opinions_differ(reader: Reader, la
     assert reader.all(".pill") == []
 
 
+@pytest.mark.nightly
 def test_the_filter_is_part_of_the_address(reader: Reader, labels: list[dict[str, Any]]) -> None:
     choose(reader, "differ")
     WebDriverWait(reader.driver, 10, 0.02).until(lambda shown: "opinions=differ" in shown.current_url)
@@ -106,6 +107,7 @@ def test_each_step_has_every_opinion(reader: Reader, labels: list[dict[str, Any]
     assert "step 2, 75 %" in body.text
 
 
+@pytest.mark.nightly
 def test_a_witness_that_says_nothing_of_a_chain_is_not_shown_there(
     reader: Reader, labels: list[dict[str, Any]]
 ) -> None:
@@ -115,6 +117,7 @@ def test_a_witness_that_says_nothing_of_a_chain_is_not_shown_there(
     assert HOSTILE not in " ".join(reader.texts(".chain-body"))
 
 
+@pytest.mark.nightly
 def test_the_section_counts_what_the_labels_say(reader: Reader, labels: list[dict[str, Any]]) -> None:
     gone = [row["left_out"] for row in labels if row["left_out"]]
     tables = " ".join(reader.texts("#consensus table"))
@@ -134,6 +137,7 @@ def test_a_subset_with_a_hostile_name_is_text_in_its_chart() -> None:
     assert left_out([KeptGroup(name="gsm8k", chains=3, left_out=0)], "subset", "Some words.") is None
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_nothing_is_wider_than_a_phone(reader: Reader, scheme: str) -> None:
     reader.emulate("setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
@@ -143,6 +147,7 @@ def test_nothing_is_wider_than_a_phone(reader: Reader, scheme: str) -> None:
     assert reader.width() <= 320
 
 
+@pytest.mark.nightly
 def test_other_labels_have_no_filter_and_no_section(library: Library, driver: Chrome, tmp_path: Path) -> None:
     path = tmp_path / "page.html"
     report(ReportConfig(run_dir=str(library.copy("mixed", tmp_path)), out=str(path)))
@@ -154,6 +159,7 @@ def test_other_labels_have_no_filter_and_no_section(library: Library, driver: Ch
         assert reader.all(".opinions") == []
 
 
+@pytest.mark.nightly
 def test_exact_labels_have_no_probability(library: Library, driver: Chrome, tmp_path: Path) -> None:
     path = tmp_path / "page.html"
     report(ReportConfig(run_dir=str(library.copy("consensus", tmp_path)), out=str(path)))
