@@ -2,9 +2,11 @@
 
 import gc
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -37,6 +39,15 @@ SHARED_DATA = ROOT.parent / "shared" / "data"
 def pytest_collection() -> None:
     """What is collected stays: looked through again and again for cycles, it takes two fifths longer, in every process."""
     gc.disable()
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """A module whose mark leaves out all of its tests is not even imported, which is half the time of `make check`."""
+    left_out = re.findall(r"not (\w+)", config.option.markexpr)
+    if not left_out or collection_path.suffix != ".py":
+        return None
+    mark = re.search(r"^pytestmark = .*", collection_path.read_text("utf-8"), re.MULTILINE)
+    return True if mark and re.search(rf"pytest\.mark\.({'|'.join(left_out)})\b", mark[0]) else None
 
 
 def pytest_collection_finish() -> None:

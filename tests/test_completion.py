@@ -22,6 +22,8 @@ from pipeline.core.registry import Registry
 from pipeline.export.registry import EXPORTS
 from tests.conftest import ROOT
 
+pytestmark = pytest.mark.slow
+
 PATIENCE_SECONDS = 60.0
 WORDBREAKS = " \t\n\"'><=;|&(:"
 

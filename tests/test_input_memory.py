@@ -18,6 +18,8 @@ from pipeline.data import parquet, parquet_child
 from pipeline.data.rows import input_files, read_rows
 from tests.checkout import ROOT
 
+pytestmark = pytest.mark.slow
+
 READ = """
 import resource, sys
 from pipeline.core.errors import InputError

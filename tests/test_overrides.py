@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 from pipeline.__main__ import compose_label
 from pipeline.config.words import quote, setting_word
 
+pytestmark = pytest.mark.slow
+
 texts = st.text(
     st.characters(exclude_categories=("Cs", "Cc")) | st.sampled_from("'\"\\,[]{}=<>|$:# "), min_size=1, max_size=12
 )

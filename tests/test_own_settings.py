@@ -29,6 +29,8 @@ from pipeline.storage.sweep_record import Sweep, SweptRun, write_sweep
 from tests.conftest import ROOT
 from tests.storage.test_starts import start
 
+pytestmark = pytest.mark.slow
+
 Printed = pytest.CaptureFixture[str]
 OWN = ROOT / "tests" / "own"
 SERVER = "policy.openai.urls=[http://127.0.0.1:8000/v1]"

@@ -18,6 +18,8 @@ from pipeline.__main__ import main
 from pipeline.cli import COMMANDS
 from tests.conftest import ROOT
 
+pytestmark = pytest.mark.slow
+
 SCRIPT = ROOT / "docker" / "slurm.sh"
 WORDS = ["label", "data=sample", "run_dir=/shared/runs/one run"]
 SECONDS = 30

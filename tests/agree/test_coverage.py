@@ -23,6 +23,8 @@ from tests.agree.known import (
     figures,
 )
 
+pytestmark = pytest.mark.slow
+
 CHAINS = 300
 REPLICATES = 300
 Rng = np.random.Generator

@@ -14,6 +14,8 @@ from pipeline.analysis.report.page import GENERATOR
 from tests.agree.scored import beta, oracle, score_row, write_scores
 from tests.conftest import SHARED_DATA, write_rows
 
+pytestmark = pytest.mark.slow
+
 Printed = pytest.CaptureFixture[str]
 Row = dict[str, Any]
 PROCESSBENCH = SHARED_DATA / "processbench_dev.jsonl"

@@ -20,6 +20,8 @@ from tests.library import SMALL, Library
 from tests.runtime.adaptive import log, proved, settings, sums
 from tests.runtime.in_process import label_in_process
 
+pytestmark = pytest.mark.slow
+
 Rows = list[dict[str, Any]]
 ROWS = sums(4)
 SEVERAL_UNITS = ("run.unit_problems=1", "run.units_in_flight=1")

@@ -26,6 +26,8 @@ from tests.audit.runs import copied
 from tests.library import Library
 from tests.searches.runs import search_in, sums
 
+pytestmark = pytest.mark.slow
+
 PROBLEMS = 12
 Row = dict[str, Any]
 

@@ -21,6 +21,8 @@ from tests.calibrate.known import true_ece
 from tests.calibrate.runs import MODEL, STEPS, Row, labels, oracle_run, scored, true_values
 from tests.conftest import write_rows
 
+pytestmark = pytest.mark.slow
+
 PROBLEMS = 60
 Printed = pytest.CaptureFixture[str]
 

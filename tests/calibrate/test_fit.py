@@ -32,6 +32,8 @@ from tests.calibrate.known import (
     true_ece,
 )
 
+pytestmark = pytest.mark.slow
+
 FOLDS = 5
 ALL = (StepGroup(first=1, last=None),)
 

@@ -7,6 +7,8 @@ from pipeline.analysis.calibrate.reliability import LEAST, reliability
 from pipeline.analysis.calibrate.trials import Trials, mean_value
 from tests.calibrate.known import Curve, honest, overconfident, sample, true_ece
 
+pytestmark = pytest.mark.slow
+
 
 def trials(values: list[float], problems: list[int], rollouts: int = 4) -> Trials:
     n = len(values)

@@ -31,6 +31,8 @@ from pipeline.consensus.kept import (
 from pipeline.core.schemas import CONSENSUS, LABELS
 from tests.consensus_labels import Row, Votes, consensus_row, first_error, majority
 
+pytestmark = pytest.mark.slow
+
 SCHEMA = pa.schema([(LABELS if name in LABELS.names else CONSENSUS).field(name) for name in COLUMNS])
 WITNESSES = ("judge:a", "scores:b")
 

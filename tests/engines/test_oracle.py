@@ -20,6 +20,8 @@ from pipeline.graders.math.extract import final_answer
 from tests import strategies as our
 from tests.settings import policy_settings
 
+pytestmark = pytest.mark.slow
+
 SEVEN = Problem(problem_id="p7", text="Seven?", golds=("7",))
 
 

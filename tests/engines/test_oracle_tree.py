@@ -21,6 +21,8 @@ from pipeline.graders.math.compare import quick_verdict
 from pipeline.graders.math.extract import final_answer
 from tests.settings import policy_settings
 
+pytestmark = pytest.mark.slow
+
 SEVEN = Problem(problem_id="p7", text="Seven?", golds=("7",))
 UNKNOWN = Problem(problem_id="u", text="Who knows?", golds=())
 RARE = 1e-6

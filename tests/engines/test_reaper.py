@@ -27,6 +27,8 @@ from pipeline.engines.vllm.reaper import (
     remove_shared_memory,
 )
 
+pytestmark = pytest.mark.slow
+
 # Stands in for vLLM: a child in a session of its own, which would outlive its parent.
 OWNER = """
 import os, subprocess, sys, time

@@ -47,6 +47,8 @@ from tests.estimators.pooled import (
     trials,
 )
 
+pytestmark = pytest.mark.slow
+
 ONE = [straight("p", 3, outcome=False, prices=(3, 2, 1, 0))]
 FORKED = [chain("p0", "p1"), chain("p0", "p2", outcome=False)]
 TRUTHS = [

@@ -13,6 +13,8 @@ from pipeline.export.run import BY_CONSENSUS
 from tests.consensus_labels import ABOUT, DIFFERS, JUDGE, PROBLEMS, SCORES
 from tests.library import Library
 
+pytestmark = pytest.mark.slow
+
 CHAINS = 2 * PROBLEMS
 STEP_FORMATS = (
     "trl",

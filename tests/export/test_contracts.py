@@ -23,6 +23,8 @@ from pipeline.export.formats.plain import ORM
 from pipeline.export.formats.stepwise import RLHFLOW, SCAN
 from tests.export.examples import cut_near, example, examples, kinds, lost, marks_of
 
+pytestmark = pytest.mark.slow
+
 binary = st.sampled_from([1, 0])
 probabilities = st.floats(0, 1, allow_subnormal=False)
 

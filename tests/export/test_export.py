@@ -36,6 +36,8 @@ from tests.library import Library
 from tests.runtime.adaptive import settings, sums
 from tests.runtime.in_process import label_in_process
 
+pytestmark = pytest.mark.slow
+
 Printed = pytest.CaptureFixture[str]
 
 

@@ -17,6 +17,8 @@ from pipeline.export.write import row_file
 from tests.export.consumers import axolotl_config, axolotl_strategy, trl_prm_trainer
 from tests.export.examples import cut_near, example, examples, kinds, lost
 
+pytestmark = pytest.mark.slow
+
 CHAINS = (
     example([1, None, 0], steps=["Take 3 + 4.\nThat is 7.", "é ки", "so it is 8"]),
     example([1], problem="Was $x$?\n\nSay it.", steps=["$x$"]),

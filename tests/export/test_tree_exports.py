@@ -42,6 +42,8 @@ from tests.export.rows import settings as asked
 from tests.runtime.adaptive import settings
 from tests.runtime.in_process import label_in_process
 
+pytestmark = pytest.mark.slow
+
 PROBLEMS = 10
 WORLD = Tree(WorldSettings(world=World.tree))
 ROLLOUTS = PreferenceConfig(siblings=PairSiblings.rollouts, span=PairSpan.step, reader=PairReader.step_dpo)

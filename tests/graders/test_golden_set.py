@@ -13,6 +13,8 @@ from tests.graders.golden.__main__ import FILES, MADE, figures_of, judged, made
 from tests.graders.golden.rows import FOLDER, read, row
 from tests.settings import grader_settings
 
+pytestmark = pytest.mark.slow
+
 # Every file but the gaps has the bar of the audited outputs, or what was reached where that is less.
 REQUIRED = {
     "answers": Bar(accuracy=99.85, false_positives=0.03),

@@ -14,6 +14,8 @@ from pipeline.graders.base import Checker
 from tests.graders.flood import NEEDS_ALGEBRA, flood
 from tests.graders.hostile import GOLDS, LONG_CHARS, Hostile, hostile_answers
 
+pytestmark = pytest.mark.slow
+
 ANSWERS = 250
 SEED = 20
 MARKERS = (

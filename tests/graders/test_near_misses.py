@@ -11,6 +11,8 @@ from tests.deadlines import bounded
 from tests.graders.dev_files import judge
 from tests.graders.golden.rows import Row, cases_of, read, row
 
+pytestmark = pytest.mark.slow
+
 FOLDER = Path(__file__).parent / "near_misses"
 ROWS = [(path.stem, found) for path in sorted(FOLDER.glob("*.jsonl")) for found in read(path.stem, FOLDER)]
 LEAST_ANSWERS = 20

@@ -14,6 +14,8 @@ from pipeline.judges.settings import JudgeParser, JudgeTemplate, ModelJudgeConfi
 from tests.judges.hostile import HOSTILE_TEXTS, PIECES
 from tests.strategies import texts
 
+pytestmark = pytest.mark.slow
+
 GOOD, OK, BAD = StepOpinion.GOOD, StepOpinion.OK, StepOpinion.BAD
 FORMS: list[tuple[JudgeTemplate, JudgeParser | None]] = [
     *((each, None) for each in JudgeTemplate if each is not JudgeTemplate.own),

@@ -15,6 +15,8 @@ from pipeline.pickers.located import expected
 from pipeline.trees.tree import NO_PARENT
 from tests.pickers.handmade import at, chain, node, problem, problems, rollouts, tree_of
 
+pytestmark = pytest.mark.slow
+
 _MOST = 5
 """Nodes of a tree whose values are summed over, two bins on either side of the threshold."""
 

@@ -25,6 +25,8 @@ from pipeline.preflight.nodes import Nodes, this_machine
 from pipeline.preflight.run import node_warnings, preflight
 from tests.checkout import ROOT
 
+pytestmark = pytest.mark.slow
+
 
 def test_this_machine_is_well(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor", "policy=oracle", f"run_dir={tmp_path / 'deep' / 'run'}"]) == 0

@@ -12,6 +12,8 @@ from pipeline.estimators.registry import ESTIMATORS
 from pipeline.python.choices import format_settings, with_options
 from pipeline.python.overrides import overrides_of, settings_in
 
+pytestmark = pytest.mark.slow
+
 
 def overrides(**settings: Any) -> list[str]:
     return overrides_of(with_options(settings_in(settings), LABEL))

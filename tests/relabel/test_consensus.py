@@ -28,6 +28,8 @@ from tests.runtime.in_process import label_in_process
 from tests.runtime.judging.runs import frame, judged, rows, settings
 from tests.settings import EstimatorChange, GraderChange
 
+pytestmark = pytest.mark.slow
+
 Row = dict[str, Any]
 CHAINS = 24
 

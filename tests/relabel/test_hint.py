@@ -16,6 +16,8 @@ from tests.audit.runs import config, labelled
 from tests.conftest import ROOT
 from tests.library import Library
 
+pytestmark = pytest.mark.slow
+
 OTHER = ("estimator.rule=threshold", "estimator.threshold=0.4", "estimator.after_error=negative")
 
 

@@ -25,6 +25,8 @@ from tests.conftest import write_rows
 from tests.library import Library
 from tests.settings import EstimatorChange, GraderChange, grader_settings
 
+pytestmark = pytest.mark.slow
+
 # Every completion of the oracle says that "the work is done" before it states its answer.
 TAKES_IS = GraderChange(answer_pattern="work (is)")
 

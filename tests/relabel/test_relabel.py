@@ -20,6 +20,8 @@ from tests.library import Library
 from tests.runtime.in_process import label_in_process
 from tests.settings import EstimatorChange
 
+pytestmark = pytest.mark.slow
+
 THRESHOLD = EstimatorChange(rule=LabelRule.threshold, threshold=0.4)
 
 

@@ -17,6 +17,8 @@ from pipeline.storage.run_record import encode_identity
 from tests.guard.old import BEFORE, OLD, copied, placed
 from tests.runtime.in_process import label_in_process
 
+pytestmark = pytest.mark.slow
+
 RENAMED = {
     "value": "unbiased_value",
     "value_rollouts": "unbiased_rollouts",

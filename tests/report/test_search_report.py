@@ -21,6 +21,8 @@ from tests.library import Library
 from tests.report.reader import watched
 from tests.searches.runs import search_in, sums
 
+pytestmark = pytest.mark.slow
+
 PROBLEMS = 12
 Printed = pytest.CaptureFixture[str]
 

@@ -23,6 +23,8 @@ from pipeline.runtime.connection import LOOPBACK
 from tests.conftest import ROOT, run_stepvalue
 from tests.settings import policy_settings
 
+pytestmark = pytest.mark.slow
+
 ADDRESS = "127.0.0.1:6379"
 WITHOUT_GPU = [{"Alive": True, "Resources": {"CPU": 16.0}}]
 ONE_GPU = [{"Alive": True, "Resources": {"CPU": 16.0, "GPU": 1.0}}]

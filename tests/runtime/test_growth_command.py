@@ -14,6 +14,8 @@ from tests.runtime.growing import SMALL, assert_sound, chains, labels
 from tests.runtime.in_process import label_in_process
 from tests.runtime.without_ray import without_ray
 
+pytestmark = pytest.mark.slow
+
 OLD = chains(*range(8))
 GROWN = [*OLD[::-1], *chains(0, 1, last=3), *chains(8, 9)]
 LINE = (

@@ -22,6 +22,8 @@ from pipeline.storage.shards import ShardRecord
 from pipeline.storage.units import UnitRef
 from tests.runtime.virtual_clock import on_a_virtual_clock
 
+pytestmark = pytest.mark.slow
+
 SHARD = ShardRecord(table="inputs", file="f", sha256="0", rows=1)
 UNITS = 64
 REQUESTS = 4

@@ -13,6 +13,8 @@ from pipeline.engines.oracle_tree import Child, Tree
 from tests.runtime.adaptive import labels, proved, settings
 from tests.runtime.in_process import label_in_process
 
+pytestmark = pytest.mark.slow
+
 ROLLOUTS = 64
 RARE = 1e-6
 

@@ -20,6 +20,8 @@ from pipeline.scorers.base import UNREADABLE, ScoringEngine, StepScores, wrong_s
 from pipeline.scorers.oracle import Oracle, logit
 from pipeline.scorers.settings import OracleScorerConfig, OracleScores
 
+pytestmark = pytest.mark.slow
+
 PREFIXES = 6000
 
 

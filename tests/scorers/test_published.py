@@ -37,6 +37,8 @@ from tests.scorers.published import (
     split_weights,
 )
 
+pytestmark = pytest.mark.slow
+
 CHAINS = (
     (PROBLEM, STEPS),
     ("What is 6 - 18?", STEPS[1:]),

@@ -16,6 +16,8 @@ from pipeline.scorers.generative.votes import Judged, Vote, after_first_error, f
 from tests.judges.hostile import HOSTILE_TEXTS, PIECES
 from tests.strategies import texts
 
+pytestmark = pytest.mark.slow
+
 
 def vote_of(text: str, steps: int, base: int) -> Vote:
     return first_error_vote(ProcessBench(base).read([text], Finish.STOP, steps), steps)

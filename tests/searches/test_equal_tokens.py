@@ -14,6 +14,8 @@ from pipeline.analysis.select.methods import best_of
 from tests.searches.outcomes import best_of as best_of_run
 from tests.searches.outcomes import run_of, searched
 
+pytestmark = pytest.mark.slow
+
 CHAINS = best_of_run(8, 60, np.random.default_rng(3))
 
 

@@ -8,6 +8,8 @@ from pipeline.analysis.searches.records import SearchRun
 from pipeline.analysis.searches.sentences import rising_sentences, score_sentences
 from tests.searches.outcomes import best_of, run_of, searched
 
+pytestmark = pytest.mark.slow
+
 
 def by_n(run: SearchRun, seed: int = 0) -> ScoreAgainstOutcome:
     found = hacking(run, seed)

@@ -3,6 +3,7 @@ log already has."""
 
 from dataclasses import dataclass
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,6 +13,8 @@ from pipeline.searches.machine import Machine
 from pipeline.searches.registry import SEARCHES
 from pipeline.searches.settings import RegenerateFrom
 from tests.searches.worlds import TreeWorld, WorldKind, in_order, problem_of, run, search_of, shuffled, task_of
+
+pytestmark = pytest.mark.slow
 
 OWN: dict[str, dict[str, st.SearchStrategy[object]]] = {
     "best_of_n": {"round": st.integers(1, 4)},

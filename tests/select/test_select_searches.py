@@ -9,6 +9,8 @@ import pytest
 from pipeline.__main__ import main
 from tests.searches.handmade import Ended, Searched, search_run
 
+pytestmark = pytest.mark.slow
+
 Printed = pytest.CaptureFixture[str]
 RIGHT, WRONG = Ended(scores=[0.5, 0.9]), Ended(answer="8", right=False, scores=[0.6, 0.3])
 

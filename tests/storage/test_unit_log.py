@@ -31,8 +31,6 @@ from pipeline.storage.repair import repair
 from pipeline.storage.shards import ShardRecord, read_shard
 from pipeline.storage.unit_log import UnitLog
 
-pytestmark = pytest.mark.slow
-
 UNIT_ID = "1" * 20
 PROBLEM = Problem(problem_id="a" * 20, text="?", golds=("1",))
 

@@ -16,8 +16,6 @@ from pipeline.storage.storage import Storage
 from pipeline.storage.units import unit_rows, units_of, write_units
 from tests import strategies as our
 
-pytestmark = pytest.mark.slow
-
 
 def staged(storage: Storage, files: list[list[list[InputRow]]]) -> Commit:
     """A staged input of several files with several units of several rows, and a file of rejects."""

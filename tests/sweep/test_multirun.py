@@ -32,6 +32,8 @@ from tests.conftest import ROOT, run_stepvalue, write_rows
 from tests.ray_head import Cluster
 from tests.runtime.in_process import in_process
 
+pytestmark = pytest.mark.slow
+
 Printed = pytest.CaptureFixture[str]
 
 

@@ -18,6 +18,8 @@ from tests.audit.runs import config, labelled
 from tests.library import Library
 from tests.runtime.in_process import label_in_process
 
+pytestmark = pytest.mark.slow
+
 RULES = {
     "fixed": ("estimator.rule=threshold", "estimator.threshold=0.4", "estimator.interval=jeffreys"),
     "first_success": ("estimator.confidence=0.8", "estimator.after_error=negative"),

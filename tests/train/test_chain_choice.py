@@ -21,6 +21,8 @@ from tests.runtime.adaptive import long_chain, settings
 from tests.runtime.in_process import label_in_process
 from tests.tiny.policy import ASSET
 
+pytestmark = pytest.mark.slow
+
 BOUNDS: list[dict[str, float]] = [
     {"min_p_outcome": 0.1},
     {"min_root_value": 0.5},

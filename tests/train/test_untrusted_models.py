@@ -22,8 +22,6 @@ from pipeline.train.model import new_model
 from tests.library import Library
 from tests.tiny.policy import ASSET
 
-pytestmark = pytest.mark.slow
-
 MODULE = """
 from pathlib import Path
 Path({marker!r}).touch()

@@ -21,6 +21,8 @@ from tests.runtime.adaptive import settings
 from tests.runtime.in_process import label_in_process
 from tests.settings import estimator
 
+pytestmark = pytest.mark.slow
+
 PROBLEMS = 60
 LIMIT = 3.5
 """Standard errors that the counts of unbiased trials may be off, all nodes together."""

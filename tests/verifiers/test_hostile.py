@@ -13,6 +13,8 @@ from tests.deadlines import bounded, calls_of
 from tests.verifiers.hostile import HOSTILE, LONG
 from tests.verifiers.steps import ASKED, finding
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("step", HOSTILE.values(), ids=HOSTILE)
 @pytest.mark.parametrize("name", ASKED)

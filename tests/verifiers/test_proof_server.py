@@ -22,6 +22,8 @@ from pipeline.verifiers.registry import inputs_of, missing_for
 from pipeline.verifiers.settings import ProofServerConfig
 from tests.verifiers.lean_server import CLEAN, SORRY, VERSION, Judge, Server, error, messages, serving
 
+pytestmark = pytest.mark.slow
+
 PROBLEM = "theorem t (n : Nat) : n + 0 = n := by"
 OPEN_GOAL = error("unsolved goals\nn : Nat\n⊢ n + 0 = n")
 

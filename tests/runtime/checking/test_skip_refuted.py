@@ -36,6 +36,8 @@ from tests.runtime.grown import labelled as labelled_tree
 from tests.runtime.in_process import label_in_process
 from tests.settings import EstimatorChange
 
+pytestmark = pytest.mark.slow
+
 SKIP = ("checks=[arithmetic]", "estimator.skip_refuted=true")
 PROBLEMS = 5
 WRONG_STEP = 2

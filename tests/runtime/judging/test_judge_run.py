@@ -23,6 +23,8 @@ from pipeline.storage.stored_critiques import (
 )
 from tests.runtime.judging.runs import NAME, QUICK, VOTES, frame, judged, labelled, settings, stored
 
+pytestmark = pytest.mark.slow
+
 CHAINS = 23
 
 

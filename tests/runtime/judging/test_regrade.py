@@ -25,6 +25,8 @@ from tests.runtime.chain_tasks import JUDGE
 from tests.runtime.in_process import label_in_process
 from tests.runtime.judging.runs import NAME, QUICK, VOTES, frame, judged, labelled, rows, settings, stored
 
+pytestmark = pytest.mark.slow
+
 CHAINS = 9
 
 

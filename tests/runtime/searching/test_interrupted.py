@@ -30,6 +30,8 @@ from tests.runtime.searching.tables import TABLES, assert_alike, tables
 from tests.runtime.virtual_clock import QuickDisk
 from tests.searches.runs import search_in, settings, sums
 
+pytestmark = pytest.mark.slow
+
 PROBLEMS = 6
 QUICK = (
     "search.n=4", "run.unit_problems=3", "run.attempts=1", "run.progress_seconds=0.05",

@@ -27,6 +27,8 @@ from tests.runtime.scoring.test_score_run import squared
 from tests.runtime.searching.tables import METHODS, TABLES, assert_alike, tables
 from tests.searches.runs import Row, search_in, searched, settings, sums
 
+pytestmark = pytest.mark.slow
+
 PROBLEMS = 5
 PERFECT = "scorer.oracle.auc=1"
 """Scores are the true values."""

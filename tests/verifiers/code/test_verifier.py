@@ -8,6 +8,8 @@ from pipeline.verifiers.registry import verifier_for
 from pipeline.verifiers.settings import CodeConfig
 from tests.verifiers.programs.generated import fenced, known_steps
 
+pytestmark = pytest.mark.slow
+
 ASSERTS = "Write a function.\nassert square(3) == 9\nassert square(-4) == 16\n- `assert square(7) == 49`\nassert square(0) == 0"
 EXAMPLES = '''def square(x):
     """The square of a number.
