@@ -82,7 +82,7 @@ check: setup  ## before a commit: the quick tests of every package, at most a mi
 test: setup  ## what a change must pass: everything but what `make nightly` runs, in two processes, at most ten minutes
 	$(BIN)/python -m pytest $(TWO) $(NO_LINT)
 
-nightly: setup  ## what `make test` leaves out (kills, sown bugs, whole matrices, real models), and all property tests with 300 examples
+nightly: setup  ## what `make test` leaves out (kills, sown bugs, whole matrices, real models), and property tests with 300 new examples
 	$(BIN)/python -m pytest -m 'nightly or hypothesis' $(TWO) --hypothesis-profile=nightly
 
 sown-bugs: setup  ## sow each bug of tests/sown_bugs into a copy, and name the test that sees it (NAMES="threshold_at_least ..." for some): ten minutes

@@ -2,7 +2,7 @@
 
 import pytest
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.__main__ import compose_label
@@ -20,7 +20,6 @@ def test_any_text_can_be_quoted(text: str) -> None:
     assert OverridesParser.create().parse_override(f"placeholder={quote(text)}").value() == text
 
 
-@settings(max_examples=12)
 @given(
     st.text(st.characters(exclude_categories=("Cs", "Cc"), exclude_characters="$"))
     | st.sampled_from(["1e5", "inf", "a=1,b"])

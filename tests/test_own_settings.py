@@ -429,7 +429,6 @@ contents = st.recursive(
 )
 
 
-@settings(max_examples=50)
 @given(st.dictionaries(keys, contents))
 def test_dotted_keys_hold_what_nested_ones_do(content: dict[str, Any]) -> None:
     assert nested(flat(content)) == content

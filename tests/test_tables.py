@@ -165,7 +165,7 @@ def test_the_log_is_sorted_and_complete(rollouts: list[Rollout]) -> None:
     assert sorted(tuple(row.values()) for row in rows) == expected
 
 
-@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(our.rollouts(), min_size=1, max_size=8, unique_by=lambda rollout: rollout.completion.request.request_id),
     st.randoms(use_true_random=False),

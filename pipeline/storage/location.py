@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from pipeline.core.errors import UsageError
+from pipeline.core.errors import RUN_DIR, UsageError
 from pipeline.storage.disk import NonDurableDisk
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.objects import SCHEME_END, object_storage
@@ -18,7 +18,7 @@ def storage_at(run_dir: str) -> Storage:
     Raises UsageError for a URL that is invalid or needs a package that is not installed, Unreachable.
     """
     if run_dir.startswith(_FOLDER_SCHEME) and not run_dir.startswith(_FOLDER_URL):
-        raise UsageError(f"run_dir={run_dir} is not the URL of a folder: write {_FOLDER_URL}PATH, or the path alone")
+        raise UsageError(RUN_DIR, f"={run_dir} is not the URL of a folder: write {_FOLDER_URL}PATH, or the path alone")
     if is_bucket(run_dir):
         return object_storage(run_dir)
     return LocalStorage(folder_at(run_dir))

@@ -72,9 +72,11 @@ def run_lock(run_dir: Path) -> Iterator[None]:
         run_dir.mkdir(parents=True, exist_ok=True)
         file = (run_dir / _NAME).open("wb")
     except (FileExistsError, NotADirectoryError) as error:
-        raise UsageError(f"run_dir={run_dir} is a file or is inside a file: choose another run_dir") from error
+        raise UsageError(RUN_DIR, f"={run_dir} is a file or is inside a file: choose another ", RUN_DIR) from error
     except OSError as error:
-        raise StoreError(f"{run_dir} cannot be used as run_dir: {error.strerror or error}; choose another") from error
+        raise StoreError(
+            f"{run_dir} cannot be used as ", RUN_DIR, f": {error.strerror or error}; choose another"
+        ) from error
     with file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

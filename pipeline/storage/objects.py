@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from functools import cached_property
 from typing import Any, TypeVar
 
-from pipeline.core.errors import Absent, StepvalueError, StoreError, Unreachable, UsageError, first_line
+from pipeline.core.errors import RUN_DIR, Absent, StepvalueError, StoreError, Unreachable, UsageError, first_line
 from pipeline.storage.storage import PASSING_NAME, Storage
 
 SCHEME_END = "://"
@@ -171,17 +171,19 @@ def object_storage(url: str) -> ObjectStorage:
     scheme, _, path = url.partition(SCHEME_END)
     path = path.rstrip("/")
     if not _is_plain(path) or set(path) & set("?#@") or "::" in url:
-        raise UsageError(f"run_dir={url} is not a path in a bucket: write SCHEME://BUCKET/NAME, without .. ? # @ or ::")
+        raise UsageError(
+            RUN_DIR, f"={url} is not a path in a bucket: write SCHEME://BUCKET/NAME, without .. ? # @ or ::"
+        )
     try:
         from fsspec.core import url_to_fs
 
         options = _OPTIONS.get(_EXTRAS.get(scheme, ""), {})
         files, root = url_to_fs(f"{scheme}{SCHEME_END}{path}", **options)
     except ImportError as error:
-        raise UsageError(f"run_dir={url} needs a package that is not installed: {_remedy(scheme, error)}") from error
+        raise UsageError(RUN_DIR, f"={url} needs a package that is not installed: {_remedy(scheme, error)}") from error
     except ValueError as error:
         raise UsageError(
-            f"run_dir={url} is not a valid URL: {first_line(error)}; use a folder, s3:// or gs://"
+            RUN_DIR, f"={url} is not a valid URL: {first_line(error)}; use a folder, s3:// or gs://"
         ) from error
     except Exception as error:  # each client raises its own error when it finds no credentials
         raise Unreachable(

@@ -187,7 +187,7 @@ def test_killed_from_elsewhere_is_a_crash_that_is_not_remembered(
     own_checker: Maker, temporary: Path, gold: str, victim: Callable[[CodeChecker], psutil.Process]
 ) -> None:
     checker = own_checker(deadline_seconds=30.0)
-    program = "import time\ntime.sleep(0.5)\ndef f(x): return x * x"
+    program = "import time\ntime.sleep(25)\ndef f(x): return x * x"
     verdicts: list[Verdict] = []
     thread = threading.Thread(target=lambda: verdicts.append(checker.grade_answer((gold,), program).verdict))
     thread.start()

@@ -92,6 +92,9 @@ PARTS: dict[str, Callable[[], None]] = {
 }
 
 if __name__ == "__main__":
+    asked = sys.argv[1:] or list(PARTS)
+    if not set(asked) <= PARTS.keys():
+        raise SystemExit(__doc__)
     STORED.mkdir(exist_ok=True)
-    for part in sys.argv[1:] or PARTS:
+    for part in asked:
         PARTS[part]()

@@ -320,7 +320,7 @@ def children(pid: int) -> list[int]:
 def test_both_import_names_give_the_same_and_load_nothing_heavy() -> None:
     assert stepvalue.label is pipeline.label
     code = (
-        "import sys, time\nbegan = time.perf_counter()\nimport pipeline, stepvalue\nprint(time.perf_counter() - began)\n"
+        "import sys, pipeline, stepvalue\n"
         "assert not {'ray', 'torch', 'vllm', 'transformers', 'hydra'} & set(sys.modules)\n"
         "from pipeline import label, grade, open_run\nassert not {'ray', 'torch', 'vllm', 'transformers'} & set(sys.modules)"
     )

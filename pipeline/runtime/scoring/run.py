@@ -5,7 +5,7 @@ import json
 from dataclasses import replace
 
 from pipeline.config.score import ScoreConfig
-from pipeline.core.errors import RUN_DIR
+from pipeline.core.errors import RUN_DIR, named
 from pipeline.core.ids import content_id
 from pipeline.core.progress import ChainRun
 from pipeline.core.schemas import SCHEMA_VERSION
@@ -32,7 +32,8 @@ def score_run(
     In the totals, `chains` are scored, `prefixes` are steps with a score, and `too_long`, `ungraded` and `engine_failed` chains
     with a step without a score, by reason. Raises as `run_over_chains` does.
     """
-    storage = storage_at(config.out)
+    with named({RUN_DIR: "out"}):
+        storage = storage_at(config.out)
     config = replace(config, out=storage.run_dir)
     task = ChainRunTask(
         source=score_source(config),

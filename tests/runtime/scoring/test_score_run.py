@@ -221,3 +221,12 @@ def test_commands_that_are_not_for_scores_say_so(
 def test_mistakes_are_named(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["score", "data=sample", "scorer=oracle", *words]) == 2
     assert said in capsys.readouterr().err
+
+
+def test_a_folder_that_cannot_be_is_named_by_the_setting_of_score(tmp_path: Path) -> None:
+    (tmp_path / "notes").write_text("mine")
+    input_file = write_rows(tmp_path / "rows.jsonl", rows(2))
+    with pytest.raises(UsageError, match=r"^out=\S+ is a file or is inside a file: choose another out$"):
+        scored(settings(input_file, tmp_path / "notes" / "deeper"))
+    with pytest.raises(UsageError, match=r"^out=file://scores is not the URL of a folder"):
+        scored(replace(settings(input_file, tmp_path), out="file://scores"))
