@@ -29,6 +29,8 @@ from tests.library import Library
 from tests.runtime.adaptive import settings
 from tests.runtime.in_process import label_in_process
 
+pytestmark = pytest.mark.slow
+
 PAIRS = ("preference", "ppm")
 SOFT_BY_DEFAULT = {"qwen", "scan"}
 

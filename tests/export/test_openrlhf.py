@@ -17,6 +17,8 @@ from tests.export.consumers import openrlhf_dataset, openrlhf_loss
 from tests.export.examples import cut_near, example, examples, kinds, lost
 from tests.export.test_stepwise import written
 
+pytestmark = pytest.mark.slow
+
 hard = st.sampled_from([1, 0, None])
 CHAIN = example([1, None, 0], steps=["Take 3 + 4.", "é", "so it is 8"])
 

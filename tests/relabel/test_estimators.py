@@ -16,6 +16,8 @@ from tests.library import Library
 from tests.runtime.adaptive import labels, log, proved
 from tests.settings import EstimatorChange, GraderChange
 
+pytestmark = pytest.mark.slow
+
 VALUES = ["chain_id", "value", "value_sd", "low", "high", "unbiased_value", "root_value", "advantage"]
 
 

@@ -18,6 +18,8 @@ from tests.audit.runs import config, copied, files
 from tests.conftest import write_rows
 from tests.runtime.in_process import label_in_process
 
+pytestmark = pytest.mark.slow
+
 UNREAD = {"unparseable": "\\boxed{5_}", "over_limit": "\\boxed{9^{9^{9^9}}}"}
 SETTING = "grader.unreadable_is"
 

@@ -11,6 +11,8 @@ from hypothesis import given
 from pipeline.analysis.report import aggregates
 from tests.report.rows import label_rows, tables
 
+pytestmark = pytest.mark.slow
+
 Rows = list[dict[str, Any]]
 OUTCOME = {True: "right", False: "wrong", None: "open"}
 

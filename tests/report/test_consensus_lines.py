@@ -17,6 +17,8 @@ from pipeline.storage.stored_run import stored_run
 from tests.consensus_labels import JUDGE, PROBLEMS, SCORES, consensus_run
 from tests.library import Library
 
+pytestmark = pytest.mark.slow
+
 CHAINS = 2 * PROBLEMS
 
 

@@ -15,6 +15,8 @@ from pipeline.core.errors import StoreError
 from pipeline.storage.local import LocalStorage
 from tests.library import Library
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def run_dir(library: Library, tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -24,6 +24,8 @@ from tests.runtime.in_process import label_in_process
 from tests.searches.handmade import Ended, Searched, search_run
 from tests.trees.growing import chain, grown, rollout
 
+pytestmark = pytest.mark.slow
+
 _DATA = re.compile(r'id="trees-data">([^<]*)<')
 
 

@@ -12,6 +12,8 @@ from pipeline.storage.location import storage_at
 from tests.export.known_runs import ungraded_run
 from tests.library import Library
 
+pytestmark = pytest.mark.slow
+
 Printed = pytest.CaptureFixture[str]
 
 

@@ -41,6 +41,8 @@ from tests.scorers.published import (
     skywork_tokenizer,
 )
 
+pytestmark = pytest.mark.slow
+
 Make = Callable[[Path], Path]
 OTHERS: list[tuple[type[Any], Make, str]] = [
     (QwenConfig, skywork_prm, "is Qwen2ForPrmModel, but scorer=qwen is for .*: scorer=skywork reads such models"),
