@@ -70,7 +70,7 @@ class Library:
 
     @classmethod
     def of(cls, folders: pytest.TempPathFactory) -> "Library":
-        """The folder of pytest-xdist's processes lie beside each other, in one of their run."""
+        """The folders of pytest-xdist's processes lie beside each other, in one of the run."""
         base = folders.getbasetemp()
         return cls((base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "library")
 
