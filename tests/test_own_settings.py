@@ -17,7 +17,6 @@ from pipeline.__main__ import compose_label, main
 from pipeline.cli.compose import compose
 from pipeline.cli.label import LABEL
 from pipeline.cli.own_settings import Given, flat, nested
-from pipeline.config.renamed import OLD_UNCERTAIN
 from pipeline.core.errors import UsageError
 from pipeline.data.rows import GIVEN_FILE, GIVEN_FOLDER
 from pipeline.runtime.start_settings import start_settings
@@ -216,13 +215,6 @@ def test_interpolations_are_resolved(tmp_path: Path, capsys: Printed, monkeypatc
     assert found["run_dir"] == "runs/${oc.env:PLACE}-${sampling.rollouts}"
     (tmp_path / "again.yaml").write_text(yaml.safe_dump(found))
     assert printed(capsys, "label", folder, "--config-name", "again")[0] == found
-
-
-def test_an_old_name_in_a_file_is_accepted_with_a_hint(tmp_path: Path, capsys: Printed) -> None:
-    folder = write(tmp_path, {"my": f"{OLD_UNCERTAIN}: negative\nrun_dir: x\nout: y\nformat: trl\n"})
-    found, said = printed(capsys, "export", folder, "--config-name", "my")
-    assert found["uncertain"] == "negative"
-    assert f"my.yaml: {OLD_UNCERTAIN} is now called uncertain; the next version no longer accepts the old name" in said
 
 
 MISTAKES: list[tuple[dict[str, str], list[str], list[str]]] = [

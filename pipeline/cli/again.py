@@ -19,7 +19,6 @@ from pipeline.cli.overrides import marks_of
 from pipeline.cli.own_settings import OwnSettings, choose_options, without_choices
 from pipeline.config.fields import FREE, describe_settings
 from pipeline.config.recorded_settings import CHECKS, RUN_RECORD, SETTING_NAMES, refuse_missing
-from pipeline.config.renamed import current_settings
 from pipeline.config.words import setting_word
 from pipeline.core.errors import UsageError
 from pipeline.data.rows import GIVEN_FILE, GIVEN_FOLDER
@@ -66,7 +65,7 @@ def recorded_settings(command: Command, run_dir: str, folder: Path | None, given
     settings |= {
         key: value for key, value in recorded.items() if key == CHECKS or ("." in key and key not in SETTING_NAMES)
     }
-    settings = current_settings(command.name, {key: value for key, value in settings.items() if not _is_plugin(key)})
+    settings = {key: value for key, value in settings.items() if not _is_plugin(key)}
     # The record has its effective value, with None for false. A start has its own value, where that is another one.
     effective = settings.get(_STOP_AT_ANSWER)
     settings[_STOP_AT_ANSWER] = started.get(_STOP_AT_ANSWER, effective) if started else bool(effective)

@@ -61,6 +61,8 @@ class Command:
     notes: str = ""
     """What else a user should know, for `--help-all`."""
     flags: tuple[str, ...] = ()
+    short: Mapping[str, str] = field(default_factory=dict)
+    """A short key -> the setting that it stands for."""
     chooses: tuple[str, Registry[Any]] | None = None
     """A setting that names an implementation, and its registry. The implementation's settings are a section of their own."""
     offers: Mapping[str, Sequence[str]] = field(default_factory=dict)

@@ -62,7 +62,6 @@ from pipeline.cli.schema import (
     texts_elsewhere,
 )
 from pipeline.config.fields import OWN, ChosenSettings, describe_settings
-from pipeline.config.renamed import current_overrides
 from pipeline.config.words import quote
 from pipeline.core.errors import UsageError, first_line
 from pipeline.core.registry import Registry
@@ -80,7 +79,7 @@ _STORED = "stepvalue"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComposedSettings:
-    """The settings of a command line, for a command with this schema. `remarks`: on settings without effect and old names."""
+    """The settings of a command line, for a command with this schema. `remarks`: on settings without effect."""
 
     config: "DictConfig"
     schema: type
@@ -111,17 +110,17 @@ def compose(command: Command, overrides: Sequence[str], given: Given = NOTHING) 
     and the remedy."""
     from omegaconf import OmegaConf
 
-    overrides, hints = current_overrides(command.name, overrides)
-    overrides, experiment = experiment_of(overrides)
+    overrides, experiment = experiment_of([_full(command, text) for text in overrides])
     sections = sections_of(command, ChosenSettings)
     overrides = with_options(command, sections, overrides)
     typed = written_keys(overrides)
     found = own_settings(command, given, experiment, read_yaml)
+    hints: Sequence[str] = ()
     if given.again is not None:
         keys = {*typed, *(key for each in found for key in (*each.values, *each.options))}
         recorded = recorded_settings(command, given.again, given.folder, keys)
         found = [recorded.settings, *found]
-        hints = [*hints, *check_again(command, given.again, recorded, keys, typed)]
+        hints = check_again(command, given.again, recorded, keys, typed)
     elif command.continues and typed.get(_RUN_DIR):
         keys = {*typed, *(key for each in found for key in (*each.values, *each.options))}
         found = [continued_settings(command, typed[_RUN_DIR], given.folder, keys), *found]
@@ -178,6 +177,12 @@ def compose(command: Command, overrides: Sequence[str], given: Given = NOTHING) 
         if command.check is not None:
             command.check(_static(made, command.schema, own))
     return ComposedSettings(config=config, schema=command.schema, own=own, remarks=(*hints, *remarks))
+
+
+def _full(command: Command, text: str) -> str:
+    """An override with the setting that its short key stands for."""
+    key, equals, value = text.partition("=")
+    return f"{command.short.get(key, key)}{equals}{value}"
 
 
 def _refuse_options(command: Command, written: Mapping[str, str]) -> None:

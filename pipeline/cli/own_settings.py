@@ -23,7 +23,6 @@ from pipeline.cli.options import (
     usual_options,
 )
 from pipeline.config.recorded_settings import flatten_settings
-from pipeline.config.renamed import current_settings
 from pipeline.core.errors import UsageError
 from pipeline.core.suggestions import choice_hint
 from pipeline.runtime.objects import REGISTRIES
@@ -58,7 +57,7 @@ NOTHING = Given()
 class OwnSettings:
     """Settings from elsewhere than `conf/` and the command line. `place` names them in messages.
 
-    `values`: dotted key -> value. `options`: the options of groups that they choose. `remarks`: on old names, and on settings
+    `values`: dotted key -> value. `options`: the options of groups that they choose. `remarks`: on settings
     that are not there.
     """
 
@@ -265,23 +264,9 @@ class _Folder:
         if not isinstance(entries, list):
             raise UsageError(f"{file}: {_DEFAULTS} is a list, such as [override /policy: hf, {_SELF}]")
         chosen, before, after = self._defaults_of(file, entries)
-        written = flat(content)
-        values: dict[str, object] = {}
-        for key, value in written.items():
-            ((name, now),) = current_settings(self.command.name, {key: value}).items()
-            # In records, null may stand for something else; a file means it.
-            values[name] = value if value is None else now
+        values = {self.command.short.get(key, key): value for key, value in flat(content).items()}
         options = choose_options(self.command, str(file), values, chosen, self.path)
-        own = OwnSettings(
-            place=str(file),
-            values=without_choices(values, options),
-            options=options,
-            remarks=tuple(
-                f"{file}: {old} is now called {new}; the next version no longer accepts the old name"
-                for old, new in zip(written, values, strict=True)
-                if old != new
-            ),
-        )
+        own = OwnSettings(place=str(file), values=without_choices(values, options), options=options)
 
         def of(names: Sequence[str]) -> list[OwnSettings]:
             return [each for each_path in names for each in self.settings(each_path, (*above, file))]

@@ -130,5 +130,6 @@ whole chains follow from them. The model's own step scores are then in the colum
     ),
     schema=ScoreConfig,
     flags=("estimate",),
+    short={"model": "scorer.model"},
     run=_score,
 )

@@ -8,7 +8,6 @@ from typing import Any, TypeVar, get_args, get_type_hints
 
 from pipeline.config.fields import ChosenSettings, as_type, describe_settings
 from pipeline.config.label import EstimatorConfig, GraderConfig, LabelConfig, PolicyConfig
-from pipeline.config.renamed import current_settings
 from pipeline.config.search import SearchConfig
 from pipeline.core.errors import UsageError
 from pipeline.core.registry import Registry, is_given
@@ -178,7 +177,7 @@ def settings_section(settings: Settings, name: str, schema: type[T], ignored: Co
     """
     kinds = get_type_hints(schema)
     values = {each.name: each.former.value for each in describe_settings(schema) if each.former is not None}
-    for key, value in current_settings("", settings).items():
+    for key, value in settings.items():
         at, _, setting = key.rpartition(".")
         if at == name:
             if setting not in kinds:

@@ -71,8 +71,7 @@ def check_separator(tokenizer: Any, separator: str) -> None:
     """Raise UsageError for a separator without any token: an empty step would have no last token."""
     if not encoder(tokenizer)([separator])[0]:
         raise UsageError(
-            f"separator={separator!r} has no token in this model's tokenizer: choose another, such as separator='\\n' or "
-            "separator=' ;'"
+            f"separator={separator!r} has no token in this model's tokenizer: choose another, such as '\\n' or ' ;'"
         )
 
 

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from pipeline.config.recorded_settings import flatten_settings
-from pipeline.config.renamed import current_settings
 from pipeline.core.errors import StoreError, UsageError
 from pipeline.core.statistics import separation
 from pipeline.storage.outputs import atomic_file
@@ -73,16 +72,15 @@ def read_record(out: Path, config: TrainConfig) -> Record | None:
         found = json.loads((out / NAME).read_bytes())
         metrics = found["metrics"]
         record = Record(
-            settings=current_settings("train", found["settings"]),
+            settings=found["settings"],
             labels=found["labels"],
             metrics=None if metrics is None else Metrics(**metrics),
         )
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise StoreError(f"{out / NAME} cannot be read ({error}): name another folder, or remove this one") from error
-    wanted, usual = settings_of(config), settings_of(TrainConfig())
+    wanted = settings_of(config)
     for name in sorted(wanted.keys() | record.settings.keys()):
-        # A folder of an earlier version lacks the settings that came later; the hash of its labels says what they changed.
-        was, now = record.settings.get(name, usual.get(name)), wanted.get(name)
+        was, now = record.settings.get(name), wanted.get(name)
         if was != now:
             raise UsageError(
                 f"out={out} was trained with {name}={was!r}, not {now!r}: change {name} back, or name another folder"

@@ -15,7 +15,6 @@ import yaml
 from pipeline.__main__ import main
 from pipeline.cli import COMMANDS as CLI
 from pipeline.cli.reference import Setting, command_settings
-from pipeline.config.renamed import current_settings
 
 KEYS_A_LINE = 40
 
@@ -71,7 +70,7 @@ VALUES = {
     "sampling.top_p": "0.9", "sampling.stop": "[END]", "sampling.stop_at_answer": "true", "sampling.keep": "mixed",
     "estimator.name": "first_success", "estimator.interval": "jeffreys", "estimator.rule": "threshold",
     "estimator.threshold": "0.25", "estimator.certainty": "0.9", "estimator.confidence": "0.9", "estimator.neutral": "0.2",
-    "estimator.after_error": "undecided", "estimator.successes": "2", "estimator.batch": "2", "estimator.target_sd": "0.2",
+    "estimator.after_error": "uncertain", "estimator.successes": "2", "estimator.batch": "2", "estimator.target_sd": "0.2",
     "estimator.budget": "5000", "estimator.run_budget": "900000", "estimator.budget_unit": "rollouts",
     "grader.kind": "code", "grader.fallback": "last_number", "grader.answer_pattern": "'answer: (.+)'",
     "grader.relative_tolerance": "0.01", "grader.sandbox": "full", "grader.deadline_seconds": "3.5",
@@ -79,12 +78,12 @@ VALUES = {
     "run.track": "tensorboard", "cluster.address": "auto", "cluster.workers": "2", "cluster.cpus_per_worker": "1.5",
     "cluster.gpus_per_worker": "0.5", "plan.gpu_hour_price": "2.5", "plan.gpus": "8", "plan.completion_tokens": "300",
     "plan.tokens_per_second": "1000.0", "plan.success_rate": "0.4", "data.limit": "7",
-    "format": "qwen", "file": "json", "target": "soft", "soft": "value", "threshold": "0.4", "undecided": "merge",
+    "format": "qwen", "file": "json", "target": "soft", "soft": "value", "threshold": "0.4", "uncertain": "merge",
     "neutral": "negative", "after_error": "true", "balance": "steps", "validation": "0.05",
     "decontaminate.paths": "[a.jsonl,b.txt]",     "preference.reader": "step_dpo", "preference.span": "rest",
     "preference.margin": "0.1", "ppm.template": "'Q: {problem}'", "ppm.certainty": "0.8", "separator": "'\\n\\n'",
-    "placeholder": "'<extra_0>'", "max_length": "2048", "offending": "drop", "columns": "[chain_id,value]", "loss": "soft",
-    "layers": "4", "checkpoint_steps": "50", "warmup": "0.2", "aggregation": "min", "n": "[1,2,4]",
+    "placeholder": "'<extra_0>'", "max_length": "2048", "invalid": "drop", "columns": "[chain_id,value]", "loss": "soft",
+    "layers": "4", "checkpoint_steps": "50", "warmup_ratio": "0.2", "aggregation": "min", "n": "[1,2,4]",
     "thresholds": "[0.1,0.5]", "column": "value", "scores": "t.parquet",
     "push_to_hub": "me/steps", "hub.tags": "[maths]", "planned": "plan.json", "json": "true",
 }  # fmt: skip
@@ -180,7 +179,7 @@ LISTED = (
     "label data.path=x.jsonl estimator=fixed estimator.interval=jeffreys estimator.confidence=0.9",
     "label data.path=x.jsonl estimator=fixed estimator.rule=relative estimator.threshold=0.8",
     "label data.path=x.jsonl estimator=fixed estimator.rule=three_class estimator.threshold=0.2 estimator.neutral=0.3",
-    "label data.path=x.jsonl estimator=fixed estimator.rule=posterior estimator.certainty=0.9 estimator.after_error=undecided",
+    "label data.path=x.jsonl estimator=fixed estimator.rule=posterior estimator.certainty=0.9 estimator.after_error=uncertain",
     "label data.path=x.jsonl estimator.name=fixed estimator.rule=any",
     "label data.path=x.jsonl grader.fallback=last_number grader.relative_tolerance=0.001 grader.answer_pattern='answer: (.+)'",
     "label data.path=x.jsonl policy.model=org/name plan.gpu_hour_price=2.5 budget=plan.json run_dir=out",
@@ -208,7 +207,7 @@ LISTED = (
     "export run_dir=out format=qwen target=soft out=data/qwen",
     "export run_dir=out format=preference out=data/step_dpo preference.reader=step_dpo",
     "export run_dir=out format=parquet target=counts out=data/counts columns=[chain_id,value]",
-    "export run_dir=out format=openr out=y balance=steps undecided=drop neutral=negative overwrite=true partial=true",
+    "export run_dir=out format=openr out=y balance=steps uncertain=drop neutral=negative overwrite=true partial=true",
     "export run_dir=out format=trl out=y decontaminate.paths=[math500.jsonl,gsm.txt] decontaminate.ngram=8",
     "train run_dir=out model=org/name out=prm",
     "train run_dir=out model=org/name out=orm target=outcome",
@@ -371,9 +370,8 @@ def keys_of_options(command: str) -> frozenset[str]:
 
 def keys_that_were(command: str, earlier: Sequence[str]) -> list[str]:
     """Of `earlier` names of settings those that are still known, and the names that are new."""
-    kept = [key for key in earlier if set(current_settings(command, {key: None})) <= keys_of_options(command)]
-    known = set(current_settings(command, dict.fromkeys(kept)))
-    return [*kept, *(key for key in every_key(command) if key not in known)]
+    kept = [key for key in earlier if key in keys_of_options(command)]
+    return [*kept, *(key for key in every_key(command) if key not in kept)]
 
 
 def each_key(command: str) -> Iterator[str]:
@@ -418,11 +416,9 @@ def each_group(command: str) -> Iterator[str]:
                     yield line
 
 
-def accepted(earlier: Sequence[str]) -> dict[str, list[str]]:
-    """All command lines that are accepted; of the `earlier` ones, with settings under other names, those that still are. Raises
-    ValueError for another one that is not."""
+def accepted() -> dict[str, list[str]]:
+    """All command lines that are accepted. Raises ValueError for one that is not."""
     found = {
-        "earlier": [line for line in earlier if composed(line)[0] == 0],
         "keys": [line for command in COMMANDS for line in each_key(command)],
         "groups": [line for command in COMMANDS if command != "plan" for line in each_group(command)],
         "without effect": list(WITHOUT_EFFECT),

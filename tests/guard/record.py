@@ -4,8 +4,8 @@
     capabilities  stored/CAPABILITY.json: what the other commands come to
     before        before/*: run directories
     used          stored/before-*.json: what the commands make of those
-    command_lines stored/command_lines.json, refused.json, settings.json: from the lines in `lines.py`; earlier names of
-                  settings are kept for as long as they are known
+    command_lines stored/command_lines.json, refused.json, settings.json: from the lines in `lines.py`; names of
+                  settings of implementations that are not the default are kept for as long as they are known
 
 Legitimate where a change means to alter what users have, and says so in CHANGELOG.md: a label rule that is corrected, a new
 column, a message in other words, a new setting. The difference in the stored files is then part of what is
@@ -77,7 +77,7 @@ def made_of_before() -> None:
 
 
 def command_lines() -> None:
-    write("command_lines", accepted(stored("command_lines")["earlier"]))
+    write("command_lines", accepted())
     write("refused", dict(answered()))
     earlier = stored("settings")
     write("settings", {command: keys_that_were(command, earlier.get(command, [])) for command in COMMANDS})

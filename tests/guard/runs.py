@@ -25,7 +25,7 @@ RELABELS = (
     "estimator.rule=three_class estimator.threshold=0.25 estimator.neutral=0.25",
     *(f"estimator.rule=any estimator.interval={interval}" for interval in INTERVALS),
     "estimator.confidence=0.5",
-    *(f"estimator.after_error={after}" for after in ("undecided", "negative", "keep")),
+    *(f"estimator.after_error={after}" for after in ("uncertain", "negative", "keep")),
     *(f"estimator={name}" for name in ESTIMATORS),
 )
 """Each starts where the one before it ended. Shares of 8 rollouts are among the thresholds, where > and >= differ."""
@@ -41,8 +41,8 @@ EXPORTS = (
     *(f"format={name} target=counts" for name in FORMATS),
     "format=trl file=json validation=0.2 seed=3",
     "format=trl file=parquet threshold=0.5 after_error=true",
-    "format=prm800k undecided=drop balance=chains",
-    "format=math_shepherd undecided=negative balance=steps",
+    "format=prm800k uncertain=drop balance=chains",
+    "format=math_shepherd uncertain=negative balance=steps",
     "format=preference preference.reader=step_dpo",
     "format=preference preference.margin=0.2 preference.pairs_per_branch=1 preference.span=rest",
     "format=parquet columns=[chain_id,value,label]",

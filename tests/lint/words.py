@@ -67,18 +67,15 @@ SCRIPTS = ("*.js", "*.css", "*.html")
 """Files of the pages that `report` writes."""
 OLD_RUNS = "tests/guard/before"
 """Run directories that earlier versions wrote."""
-_OLD_SETTINGS = ("undecided", "offending")
+_ON_DISK = ("undecided",)
 KEPT = {
-    "pipeline/config/renamed.py": _OLD_SETTINGS,
-    "pipeline/storage/commits.py": _OLD_SETTINGS,
-    "pipeline/estimators/labels.py": _OLD_SETTINGS,
-    "tests/test_renamed.py": _OLD_SETTINGS,
+    "pipeline/storage/commits.py": _ON_DISK,
+    "pipeline/estimators/labels.py": _ON_DISK,
     "pipeline/verifiers/algebra/claims.py": ("hand",),
     "pipeline/verifiers/arithmetic/words.py": ("room",),
     "pipeline/graders/math/refusals.py": ("trouble",),
     "pipeline/verifiers/facts/doubt.py": ("told",),
-    "tests/guard/lines.py": _OLD_SETTINGS,
-    "tests/guard/runs.py": (*_OLD_SETTINGS, "told"),
+    "tests/guard/runs.py": ("told",),
     "tests/lint/test_retired_words.py": tuple(RETIRED),
     "tests/guard/capabilities.py": ("told", "hand"),
 }

@@ -101,7 +101,9 @@ def test_pickled_weights_are_refused(
     content = weights if what == "tensors alone" else {**weights, "more": Touches(marker)}
     write = torch.save if what == "code in a file of torch" else lambda held, path: path.write_bytes(pickle.dumps(held))
     write(content, folder / "pytorch_model.bin")
-    words = [command, f"run_dir={run_dir}", f"model={folder}", f"out={tmp_path / 'out.parquet'}", r"separator='\n'"]
+    separator = {"train": "separator", "score": "scorer.separator"}[command]
+    out = tmp_path / "out.parquet"
+    words = [command, f"run_dir={run_dir}", f"model={folder}", f"out={out}", rf"{separator}='\n'"]
     assert main(words) == UsageError.exit_code
     said = capsys.readouterr().err
     assert f"the model {folder} cannot be loaded: " in said

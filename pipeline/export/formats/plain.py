@@ -15,7 +15,6 @@ from dataclasses import replace
 import pyarrow as pa
 
 from pipeline.config.choices import ChangedChains
-from pipeline.config.renamed import COLUMNS as RENAMED
 from pipeline.core.errors import UsageError
 from pipeline.core.schemas import CONSENSUS, LABELS, LABELS_CONSENSUS, LABELS_MARKED
 from pipeline.core.suggestions import choice_hint
@@ -112,8 +111,6 @@ def _labels_as_they_are(config: ExportConfig) -> Plan:
         raise UsageError(f"columns: {twice} is named twice")
     known = LABELS_CONSENSUS[-1]
     unknown = [column for column in config.columns if column not in known.names]
-    if unknown and unknown[0] in RENAMED:
-        raise UsageError(f"columns: {unknown[0]} is now called {RENAMED[unknown[0]]}; give that name")
     if unknown:
         hint = choice_hint(unknown[0], known.names)
         raise UsageError(f"columns: labels have no column {unknown[0]}: {hint}; without columns, all are written")

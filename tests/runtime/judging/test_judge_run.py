@@ -157,27 +157,17 @@ def test_an_estimate_counts_the_votes_and_writes_nothing(run_dir: Path, capsys: 
         ),
         (["judge.name=a"], "policy=hf needs policy.model=NAME_OR_FOLDER"),
         (["judge.name=a", "policy=embedded"], "policy=embedded is too small a model for a judge"),
-        (["judge.name=a", "judge.policy.model=/no/such"], "the folder policy.model=/no/such does not exist"),
-        (["judge.name=a", "judge.policy=openai", "judge.policy.model=x"], "policy=openai needs policy.openai.urls"),
-        (["judge.name=a", "judge.policy.modl=x"], "there is no setting policy.modl: did you mean policy.model"),
+        (["judge.name=a", "policy.model=/no/such"], "the folder policy.model=/no/such does not exist"),
+        (["judge.name=a", "policy=openai", "policy.model=x"], "policy=openai needs policy.openai.urls"),
+        (["judge.name=a", "policy.modl=x"], "there is no setting policy.modl: did you mean policy.model"),
+        (["judge.name=a", "judge.policy=hf"], "there is no setting judge.policy: did you mean policy?"),
+        (["judge.name=a", "judge.policy.model=x"], "there is no setting judge.policy.model: did you mean policy.model"),
     ],
 )
 def test_mistakes_are_named(words: list[str], said: str, run_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["judge", f"run_dir={run_dir}", *words]) == 2
     assert said in capsys.readouterr().err
     assert not (run_dir / "judges").exists()
-
-
-def test_the_policy_is_that_of_the_judge(capsys: pytest.CaptureFixture[str]) -> None:
-    spelled = ["judge.policy=openai", "judge.policy.model=x", "judge.policy.openai.urls=[http://h:1/v1]"]
-    plain = [word.removeprefix("judge.") for word in spelled]
-    for words in (spelled, plain):
-        assert main(["judge", "run_dir=out", "judge.name=a", *words, "--cfg", "job"]) == 0
-    written = capsys.readouterr()
-    first, second = written.out.split("run_dir: out\n")[1:]
-    assert first == second
-    assert "urls:\n    - http://h:1/v1" in first
-    assert written.err == ""
 
 
 def test_a_judge_that_writes_with_no_model_needs_no_policy(run_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
