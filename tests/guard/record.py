@@ -2,21 +2,17 @@
 
     runs          stored/runs-*.json: runs over two data sets, relabelled, regraded and exported
     capabilities  stored/CAPABILITY.json: what the other commands come to
-    before        before/*: run directories
-    used          stored/before-*.json: what the commands make of those
     command_lines stored/command_lines.json, refused.json, settings.json: from the lines in `lines.py`; names of
                   settings of implementations that are not the default are kept for as long as they are known
 
 Legitimate where a change means to alter what users have, and says so in CHANGELOG.md: a label rule that is corrected, a new
 column, a message in other words, a new setting. The difference in the stored files is then part of what is
-reviewed, line by line, and nothing else may be in it. `before` is the exception: directories are added for a new
-layout of the store, and never made again, because old runs do not change.
+reviewed, line by line, and nothing else may be in it.
 
 Never legitimate because a test of the guard fails in a change that only moves code.
 """
 
 import json
-import shutil
 import sys
 import tempfile
 from collections.abc import Callable
@@ -26,7 +22,6 @@ from typing import Any
 from tests.guard.capabilities import all_golden
 from tests.guard.digests import differences, laid_out
 from tests.guard.lines import COMMANDS, accepted, answered, keys_that_were
-from tests.guard.old import BEFORE, OLD, all_used, make, placed
 from tests.guard.runs import DATA, ESTIMATORS, everything
 from tests.guard.terminal import HERE, Terminal
 
@@ -58,24 +53,6 @@ def capabilities() -> None:
             write(capability, found)
 
 
-def before() -> None:
-    for old in OLD.values():
-        if (BEFORE / old.name).exists():
-            print(f"{old.name}: is there, and stays")
-            continue
-        with tempfile.TemporaryDirectory() as folder:
-            placed(Path(folder))
-            make(Terminal(), old, Path(folder))
-            shutil.copytree(Path(folder) / old.name, BEFORE / old.name)
-
-
-def made_of_before() -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        found = all_used(Terminal(), Path(folder))
-    for name in OLD:
-        write(f"before-{name}", found[name])
-
-
 def command_lines() -> None:
     write("command_lines", accepted())
     write("refused", dict(answered()))
@@ -86,8 +63,6 @@ def command_lines() -> None:
 PARTS: dict[str, Callable[[], None]] = {
     "runs": runs,
     "capabilities": capabilities,
-    "before": before,
-    "used": made_of_before,
     "command_lines": command_lines,
 }
 

@@ -65,8 +65,6 @@ DOCUMENTS = ("*.md", "*.yaml", "*.yml")
 DOCUMENT_FOLDERS = (".ci", "conf", "docker", *FOLDERS)
 SCRIPTS = ("*.js", "*.css", "*.html")
 """Files of the pages that `report` writes."""
-OLD_RUNS = "tests/guard/before"
-"""Run directories that earlier versions wrote."""
 _ON_DISK = ("undecided",)
 KEPT = {
     "pipeline/storage/commits.py": _ON_DISK,
@@ -151,7 +149,7 @@ def documents(root: Path) -> list[Path]:
     for folder in DOCUMENT_FOLDERS:
         found |= {path for pattern in DOCUMENTS for path in (root / folder).rglob(pattern)}
     found |= {path for pattern in SCRIPTS for path in (root / PACKAGE).rglob(pattern)}
-    return sorted(path for path in found if not path.is_relative_to(root / OLD_RUNS))
+    return sorted(found)
 
 
 def main() -> int:
