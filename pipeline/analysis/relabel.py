@@ -50,7 +50,6 @@ from pipeline.storage.location import storage_at
 from pipeline.storage.lock import hold_lock
 from pipeline.storage.shards import ASIDE, ShardRecord, read_shard, write_shard
 from pipeline.storage.storage import Storage
-from pipeline.storage.stored_labels import has_former_labels
 from pipeline.storage.stored_run import StoredRun, finished_run, refuse_unfinished
 from pipeline.storage.units import UnitRef, unit_rows
 from pipeline.witnesses.base import Witness
@@ -112,8 +111,8 @@ def _edited(
     judging: Callable[[Settings], AbstractContextManager[Judging]],
     consensus: ConsensusChange | None = None,
 ) -> RelabelResult:
-    """Make a new edition with the `named` settings, unless they are those of the current labels and these have the present
-    columns. `consensus`: its settings that change, if labels are made by one."""
+    """Make a new edition with the `named` settings, unless they are those of the current labels. `consensus`: its settings that
+    change, if labels are made by one."""
     storage = storage_at(config.run_dir)
     refuse_unfinished(storage)
     with hold_lock(storage, lock=config.lock):
@@ -122,7 +121,7 @@ def _edited(
         settings = with_source(run.settings, settings, EstimatorConfig, ESTIMATORS)
         settings = with_source(run.settings, settings, GraderConfig, GRADERS)
         settings, witnesses = settled(storage, run.settings, settings, consensus or ConsensusChange())
-        if settings == run.settings and not has_former_labels(storage, run):
+        if settings == run.settings:
             # Complete a move that a crash has interrupted.
             arrange_labels(storage, current_label_files(run.wholes, run.edition))
             return RelabelResult(run_dir=storage.run_dir)

@@ -6,10 +6,8 @@ import pyarrow as pa
 
 from pipeline.core.records import GROWN
 
-SCHEMA_VERSION = 4
-READABLE_SCHEMAS = (3, SCHEMA_VERSION)
-"""The schema versions of run directories that this version continues. They have the same log. Labels and what an
-estimator has learned are made again from it (`LABELS_3`, `KERNELS_3`)."""
+SCHEMA_VERSION = 5
+"""The version of everything in a run directory. A run with another one is refused."""
 
 _ENUM = pa.dictionary(pa.int8(), pa.string())
 _STRINGS = pa.list_(pa.string())
@@ -258,46 +256,6 @@ STATES = pa.schema(
 )
 """The state that an estimator has learned, as JSON."""
 
-_VALUES_3: list[tuple[str, pa.DataType]] = [
-    ("value", pa.float64()),
-    ("value_rollouts", pa.int32()),
-    ("n_correct", pa.int32()),
-    ("n_rollouts", pa.int32()),
-    ("n_ungraded", pa.int32()),
-    ("n_truncated", pa.int32()),
-    ("low", pa.float64()),
-    ("high", pa.float64()),
-    ("posterior_mean", pa.float64()),
-    ("posterior_sd", pa.float64()),
-    ("origin", pa.string()),
-]
-_NOT_IN_3 = {"p_outcome", *(f"{at}{name}" for at in ("", "root_") for name, _ in PER_PREFIX)}
-_FIRST_OF_PREFIX, _FIRST_OF_ROOT = "value", "root_value"
-
-
-def _labels_3() -> pa.Schema:
-    fields: list[pa.Field[Any]] = []
-    for field in LABELS:
-        if field.name == _FIRST_OF_PREFIX:
-            fields += [_required(name, pa.list_(kind)) for name, kind in _VALUES_3]
-        elif field.name == _FIRST_OF_ROOT:
-            fields += [_optional(f"root_{name}", kind) for name, kind in _VALUES_3]
-        elif field.name not in _NOT_IN_3:
-            fields.append(field)
-    return pa.schema(fields)
-
-
-LABELS_3 = _labels_3()
-"""The columns of `labels` in runs of schema 3."""
-KERNELS_3 = pa.schema([field for field in KERNELS if field.name != "reproduced"])
-"""The columns of `kernels` in runs of schema 3."""
-SAME_IN_3 = frozenset(LABELS.names) & frozenset(LABELS_3.names) - {
-    *("value", "root_value", "advantage", "advantage_sd", "label"),
-}
-"""Columns that have the same meaning in `labels` of schema 3."""
-COUNTED_IN_3 = SAME_IN_3 - {"low", "high", "root_low", "root_high"}
-"""Those of them that follow from the log alone, not from what an estimator has learned."""
-
 _SCORED_CHAIN = [
     _required("row", pa.int64()),
     _required("chain_id", pa.string()),
@@ -516,12 +474,11 @@ SCHEMAS = {
 }
 OTHER_SCHEMAS: dict[str, tuple[pa.Schema, ...]] = {
     "inputs": (INPUTS_WITH_OUTCOMES,),
-    "labels": (LABELS_3, LABELS_MARKED, *LABELS_GROWN, *LABELS_CONSENSUS),
+    "labels": (LABELS_MARKED, *LABELS_GROWN, *LABELS_CONSENSUS),
     "rollouts": (ROLLOUTS_WITH_TOKENS,),
-    "kernels": (KERNELS_3,),
     "chains": (CHAINS_WITH_ANSWERS,),
 }
-"""What tables may also have as columns: those of runs of schema 3, marks of changed rows and of promoted chains, outcomes
+"""What tables may also have as columns: marks of changed rows and of promoted chains, outcomes
 that the data give, tokens of rollouts, and known answers for a judge."""
 LEARNED = ("kernels", "states")
 """Tables with the learned state of an estimator; a unit has at most one of them."""

@@ -34,8 +34,6 @@ POSITIVE = 1
 NEGATIVE = 0
 NEUTRAL = 2
 
-_IN_LABEL_RULE = {AfterError.uncertain: "undecided", AfterError.negative: "negative"}
-"""The names in the column `label_rule` of run directories."""
 _PROBABLY = 0.5
 ROUNDING = 1e-9
 """Tolerance for losses equal to `neutral`: 0.8 - 0.7 > 0.1 in floating point."""
@@ -62,8 +60,8 @@ def after_error(labels: Sequence[int | None], config: EstimatorConfig) -> tuple[
 
 
 def rule_name(config: EstimatorConfig) -> str:
-    """The rule with its parameters, as in the column `label_rule`: `threshold>0.5`, `any,undecided_after_error`."""
-    rest = "" if config.after_error is AfterError.keep else f",{_IN_LABEL_RULE[config.after_error]}_after_error"
+    """The rule with its parameters, as in the column `label_rule`: `threshold>0.5`, `any,uncertain_after_error`."""
+    rest = "" if config.after_error is AfterError.keep else f",{config.after_error.value}_after_error"
     match config.rule:
         case LabelRule.any:
             return f"any{rest}"

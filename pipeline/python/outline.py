@@ -69,11 +69,8 @@ def _steps(labels: pl.LazyFrame) -> Iterator[str]:
     """The number of steps by label; the last steps of chains apart."""
     from pipeline.analysis.report.aggregates import LABELS, own_steps
 
-    try:
-        of_chains = labels.select(*(own_steps(name, labels.collect_schema()) for name in ("label", "origin")))
-        counted = of_chains.explode("label", "origin").group_by("label", "origin").len().collect()
-    except pl.exceptions.ColumnNotFoundError:  # labels of an earlier version
-        return
+    of_chains = labels.select(*(own_steps(name, labels.collect_schema()) for name in ("label", "origin")))
+    counted = of_chains.explode("label", "origin").group_by("label", "origin").len().collect()
     inner: dict[str, int] = {}
     ends = 0
     for label, origin, count in counted.iter_rows():

@@ -14,7 +14,6 @@ from pipeline.core.errors import BudgetSpent, UsageError
 from pipeline.core.forecast import Forecast, Limit, decode_forecast
 from pipeline.core.formatting import format_unfinished
 from pipeline.core.progress import Status
-from pipeline.core.schemas import READABLE_SCHEMAS
 from pipeline.estimators.registry import estimator_for
 
 LOOK_SECONDS = 1.0
@@ -46,9 +45,6 @@ def budget_from_plan(path: str, run_identity: Mapping[str, object], config: Labe
         cause = error.strerror if isinstance(error, OSError) else str(error)
         raise UsageError(f"budget={path} is not a plan: {cause}; make one with `plan`") from error
     wanted, planned = {**run_identity, **requested_beyond_identity(config)}, {**forecast.identity, **forecast.settings}
-    if planned.get("schema") in READABLE_SCHEMAS:
-        # The columns of labels cost nothing.
-        planned["schema"] = wanted.get("schema")
     differing = [key for key in sorted({*wanted, *planned}) if wanted.get(key) != planned.get(key)]
     if differing:
         changes = "; ".join(f"{key} is {wanted.get(key)!r}, in the plan {planned.get(key)!r}" for key in differing[:5])

@@ -11,7 +11,7 @@ from pipeline.config.recorded_settings import CHECKS, PRIOR_VERSION, complete_se
 from pipeline.core.errors import UsageError
 from pipeline.core.ids import content_id
 from pipeline.core.records import Totals, UnitTarget
-from pipeline.core.schemas import READABLE_SCHEMAS, SCHEMA_VERSION
+from pipeline.core.schemas import SCHEMA_VERSION
 from pipeline.engines.registry import policy_for
 from pipeline.estimators.registry import estimator_for
 from pipeline.graders.registry import grader_version
@@ -118,9 +118,8 @@ def _input_id(fields: dict[str, object]) -> str:
 
 
 def run_name(fields: dict[str, object]) -> str:
-    """The folder name of a run, a hash of its identity. It has the oldest schema that this version continues, so that the same
-    command finds the run of an earlier version."""
-    return content_id("run", json.dumps({**fields, "schema": READABLE_SCHEMAS[0]}, sort_keys=True))[:12]
+    """The folder name of a run, a hash of its identity."""
+    return content_id("run", json.dumps(fields, sort_keys=True))[:12]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
-from typing import Any
 
 from pipeline.core.errors import Absent, StoreError, other_job
 from pipeline.core.failpoints import failpoint
@@ -31,11 +30,6 @@ UNIT = "unit"
 EDITION = "edition"
 GROWTH = "growth"
 _CHECK = "check"
-_ON_DISK = {"sequence_id": "chain_id", "unit_target": "goal", "learned_from": "learnt_from"}
-_TOTALS_ON_DISK = {"spent": "undecided"}
-"""Fields of a record -> their names on disk."""
-_LATER_TOTALS = ("promoted", "refuted", "skipped")
-"""Totals that earlier versions lack. They are on disk where they are not 0."""
 
 
 class CommitState(StrEnum):
@@ -161,14 +155,7 @@ def record(storage: Storage, kind: str, sequence_id: str, number: int) -> Commit
 
 def encode_commit(commit: Commit) -> bytes:
     """The content of the file of a record."""
-    fields = _renamed(asdict(commit), _ON_DISK)
-    fields["totals"] = _renamed(asdict(commit.totals), _TOTALS_ON_DISK)
-    if not commit.unit_target.growths:
-        # Runs that use none of what is new have the records of earlier versions.
-        del fields["goal"]["growths"]
-    for name in _LATER_TOTALS:
-        if not fields["totals"][name]:
-            del fields["totals"][name]
+    fields = asdict(commit)
     return json.dumps({**fields, _CHECK: checksum(fields)}, indent=1, sort_keys=True).encode()
 
 
@@ -179,8 +166,6 @@ def _decoded(data: bytes, kind: str, sequence_id: str, number: int) -> Commit:
         check = fields.pop(_CHECK)
         if check != checksum(fields):
             raise ValueError("the record does not match its checksum")
-        fields = _renamed(fields, {name: ours for ours, name in _ON_DISK.items()})
-        totals = _renamed(fields["totals"], {name: ours for ours, name in _TOTALS_ON_DISK.items()})
         commit = Commit(
             **{
                 **fields,
@@ -188,7 +173,7 @@ def _decoded(data: bytes, kind: str, sequence_id: str, number: int) -> Commit:
                 "shards": tuple(ShardRecord(**shard) for shard in fields["shards"]),
                 "base": tuple(ShardRecord(**shard) for shard in fields["base"]),
                 "unit_target": UnitTarget(**fields["unit_target"]),
-                "totals": Totals(**totals),
+                "totals": Totals(**fields["totals"]),
                 "void": tuple(fields["void"]),
                 "settings": tuple((key, value) for key, value in fields["settings"]),
             }
@@ -202,10 +187,6 @@ def _decoded(data: bytes, kind: str, sequence_id: str, number: int) -> Commit:
     ):
         raise ValueError("the record names a file that cannot belong to a run directory")
     return commit
-
-
-def _renamed(fields: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
-    return {names.get(name, name): value for name, value in fields.items()}
 
 
 def checksum(fields: Mapping[str, object]) -> str:

@@ -16,7 +16,6 @@ from pipeline.storage.commits import Commit, RecordSequence, publish_or_refuse, 
 from pipeline.storage.editions import LABELS
 from pipeline.storage.shards import verified_file, write_shard
 from pipeline.storage.storage import Storage
-from pipeline.storage.stored_labels import is_former
 from pipeline.storage.units import unit_keys
 
 Key = tuple[str, str | None]
@@ -30,8 +29,8 @@ def mark_changed_rows(
     """Give the labels of `wholes` (records of whole units by unit id) the marks of their rows in the `staged` input. True if
     any label changed.
 
-    A unit that was extended since it was whole is left out: the worker that completes it marks its labels. So are labels with
-    the columns of schema 3. Raises StoreError, and RunConflict when another driver writes to a unit.
+    A unit that was extended since it was whole is left out: the worker that completes it marks its labels. Raises
+    StoreError, and RunConflict when another driver writes to a unit.
     """
     contents = changed_contents(storage, changes_of(staged))
     changed = False
@@ -67,7 +66,7 @@ def _mark(storage: Storage, whole: Commit, number: int, marks: Mapping[Key, bool
     names = file.schema_arrow.names
     read = file.read(columns=[name for name in _READ if name in names], use_threads=False)
     of_chains = _marks_of(read, marks)
-    if is_former(names) or (INPUT_CHANGED in names and of_chains == read[INPUT_CHANGED].to_pylist()):
+    if INPUT_CHANGED in names and of_chains == read[INPUT_CHANGED].to_pylist():
         return False
     labels = file.read(use_threads=False)
     columns = {name: labels[name] for name in names} | {INPUT_CHANGED: pa.array(of_chains, pa.bool_())}

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from enum import Enum, auto
 
 from pipeline.config.recorded_settings import PRIOR_VERSION, RUN_RECORD, change_lines
-from pipeline.core.errors import RUN_DIR, Absent, Name, RunConflict, StoreError, Unreachable
-from pipeline.core.schemas import READABLE_SCHEMAS
+from pipeline.core.errors import RUN_DIR, Absent, Name, RunConflict, StoreError, Unreachable, UsageError
+from pipeline.core.schemas import SCHEMA_VERSION
 from pipeline.storage.commits import FOLDER, INPUT, UNIT, checksum, record_sequences
 from pipeline.storage.lock import MARKER
 from pipeline.storage.shards import set_aside_damaged
@@ -19,7 +19,7 @@ from pipeline.storage.sweep_record import refuse_sweep
 
 NAME = RUN_RECORD
 _CHECK = "check"
-_OF_RECORDS = "chain_id"
+_OF_RECORDS = "sequence_id"
 """A key of commit records on disk, which have the same kind of checksum."""
 SCHEMA = "schema"
 COMMAND = "command"
@@ -53,12 +53,10 @@ class _Found(Enum):
 def as_recorded(storage: Storage, identity: Mapping[str, object], *, alone: bool = True) -> dict[str, object]:
     """The identity of this start in the form that the run in the directory has.
 
-    It gets the run's schema, where this version continues runs of that schema, and the run's first input, where only the input
-    differs and a unit has begun. If the record is lost, both are those of the copy with the staged input. `alone`: see `claim`.
+    It gets the run's first input, where only the input differs and a unit has begun. If the record is lost, that is the one of
+    the copy with the staged input. `alone`: see `claim`.
     """
     recorded = _recorded(storage, identity)
-    if recorded.get(SCHEMA) in READABLE_SCHEMAS:
-        identity = {**identity, SCHEMA: recorded.get(SCHEMA)}
     # Without a unit the input is staged afresh, which `claim` allows to a driver that is alone.
     if recorded and _differing(recorded, identity) <= GROWING and (_has_units(storage) or not alone):
         identity = {**identity, **{key: recorded[key] for key in GROWING & recorded.keys()}}
@@ -73,9 +71,18 @@ def _recorded(storage: Storage, identity: Mapping[str, object]) -> dict[str, obj
         raise
     except StoreError:
         copies = [{key: json.loads(value) for key, value in copy} for copy in _copies(storage)]
-        fitting = [copy for copy in copies if _differing(copy, identity) <= {*GROWING, SCHEMA}]
-        exact = [copy for copy in fitting if _differing(copy, identity) <= {SCHEMA}]
+        fitting = [copy for copy in copies if _differing(copy, identity) <= GROWING]
+        exact = [copy for copy in fitting if not _differing(copy, identity)]
         return (exact or fitting or [{}])[0]
+
+
+def refuse_other_schema(storage: Storage, identity: Mapping[str, object]) -> None:
+    """Raise UsageError for a run that was written with another schema."""
+    if identity.get(SCHEMA) != SCHEMA_VERSION:
+        raise UsageError(
+            f"{storage.run_dir} was written with schema {identity.get(SCHEMA)}, but this version of stepvalue uses "
+            f"{SCHEMA_VERSION}: use the version that wrote it"
+        )
 
 
 def command_of(identity: Mapping[str, object]) -> str:
@@ -85,10 +92,8 @@ def command_of(identity: Mapping[str, object]) -> str:
 
 def differs_in_input(recorded: Mapping[str, object], identity: Mapping[str, object]) -> bool:
     """Whether two identities are those of runs that only have other inputs."""
-    return not GROWING.isdisjoint(_differing(recorded, identity)) and _differing(recorded, identity) <= {
-        *GROWING,
-        SCHEMA,
-    }
+    differing = _differing(recorded, identity)
+    return bool(differing) and differing <= GROWING
 
 
 def _differing(left: Mapping[str, object], right: Mapping[str, object]) -> set[str]:

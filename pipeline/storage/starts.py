@@ -102,8 +102,8 @@ def _sample(status: Status, seconds: float) -> SpeedSample:
 class Start:
     """One start of `label`. Times are seconds since 1970, UTC, by its machine's clock.
 
-    `settings`: those that the record of the run lacks, by dotted key, so that the run can be repeated; empty for a start of an
-    earlier version. `process` identifies the process on its machine (see `this_process`). `at` is the time of the last update.
+    `settings`: those that the record of the run lacks, by dotted key, so that the run can be repeated.
+    `process` identifies the process on its machine (see `this_process`). `at` is the time of the last update.
     `ended` is empty while the start runs, else DONE, INTERRUPTED, LIMITED or FAILED, with the reason in `message`. `price`: of
     one device per hour.
     """
@@ -184,17 +184,17 @@ def _decoded(data: bytes) -> Start:
     status = values.pop("status")
     load, verdicts = _checked(Load(**status.pop("load"))), _checked(Verdicts(**status.pop("verdicts")))
     samples = tuple(SpeedSample(*map(_number, sample)) for sample in values.pop("samples"))
-    warnings = tuple(status.pop("warnings", ()))
+    warnings = tuple(status.pop("warnings"))
     if not all(isinstance(warning, str) for warning in warnings):
         raise ValueError(f"warnings is {warnings!r}")
-    if not isinstance(values.get("settings", {}), dict):
+    if not isinstance(values["settings"], dict):
         raise ValueError(f"settings is {values['settings']!r}")
     starts = _checked(Status(**status, load=load, verdicts=verdicts, warnings=warnings))
     return _checked(Start(**values, status=starts, samples=samples))
 
 
 def _checked(record: _Record) -> _Record:
-    """Raises ValueError where a field has the wrong type, as in a file of another version or of other origin."""
+    """Raises ValueError where a field has the wrong type, as in a file of other origin."""
     for part in fields(record):
         value = getattr(record, part.name)
         if not isinstance(value, _TYPES.get(part.type, object)):

@@ -1,8 +1,4 @@
-"""The labels of a run directory as polars frames, read through its commit records.
-
-Labels of a run of schema 3 have other columns. They are refused where one of the columns that changed is asked for; `relabel`
-makes labels with the present columns.
-"""
+"""The labels of a run directory as polars frames, read through its commit records."""
 
 import io
 from collections.abc import Iterator, Sequence
@@ -13,11 +9,10 @@ import pyarrow.parquet as pq
 
 from pipeline.core.errors import UsageError
 from pipeline.core.records import GROWN
-from pipeline.core.schemas import CONSENSUS, INPUT_CHANGED, LABELS_3, SAME_IN_3, SCHEMA_VERSION
+from pipeline.core.schemas import CONSENSUS, INPUT_CHANGED
 from pipeline.storage.changes import KeptChanges
 from pipeline.storage.editions import current_shards
 from pipeline.storage.location import storage_at
-from pipeline.storage.run_record import SCHEMA
 from pipeline.storage.shards import ShardRecord, intact_bytes, verified_file
 from pipeline.storage.storage import Storage
 from pipeline.storage.stored_run import StoredRun, readable_run, stored_run
@@ -29,31 +24,13 @@ null where the input has the row as it was labelled."""
 _MARKS = ("problem_id", "chain_id", INPUT_CHANGED)
 ERROR_FREE = "p_error_free"
 """The column of soft targets in labels by consensus."""
-_MADE = {CHANGE, INPUT_CHANGED, GROWN, *CONSENSUS.names}
-"""Columns that can be asked of any run. Nothing is `grown` in a run that has not grown."""
-
-
-class FormerLabels(UsageError):
-    """A run has labels with the columns of schema 3."""
-
-
-def is_former(columns: Sequence[str]) -> bool:
-    """Whether a label file with these columns was written by a version with schema 3."""
-    return list(columns) == LABELS_3.names
-
-
-def has_former_labels(storage: Storage, run: StoredRun) -> bool:
-    """Whether any of the current label files has the columns of schema 3. Raises StoreError for a damaged file."""
-    if run.identity.get(SCHEMA) == SCHEMA_VERSION:
-        return False
-    return any(is_former(verified_file(storage, shard).schema_arrow.names) for shard in _current(run))
 
 
 def label_frames(storage: Storage, columns: Sequence[str] | None = None) -> Iterator[pl.DataFrame]:
     """The current labels: one frame per complete unit that has labels, in the order of the input. All chains of a problem are
     in one frame. `columns`: the columns to read; `CHANGE`, and in any run `input_changed`, `grown` and those of
     `schemas.CONSENSUS`, may be among them. The last are null in labels without consensus. Raises as `stored_run` does,
-    StoreError for a damaged file, and FormerLabels."""
+    and StoreError for a damaged file."""
     yield from frames_of(storage, stored_run(storage), columns)
 
 
@@ -80,10 +57,6 @@ def unit_labels(storage: Storage, run: StoredRun, unit_id: str, columns: Sequenc
 
 def _frame(storage: Storage, run: StoredRun, shard: ShardRecord, columns: Sequence[str] | None) -> pl.DataFrame:
     file = verified_file(storage, shard)
-    if is_former(file.schema_arrow.names) and not SAME_IN_3.issuperset(
-        LABELS_3.names if columns is None else {*columns} - _MADE
-    ):
-        raise FormerLabels(_refusal(storage, run))
     if columns is None:
         return pl.DataFrame(file.read(use_threads=False))
     return _with_made(file, run.changes, columns)
@@ -154,11 +127,9 @@ def label_shards(storage: Storage, run: StoredRun) -> list[ShardRecord]:
 def labels_frame(storage: Storage, run: StoredRun) -> pl.DataFrame:
     """All current labels at once, in the order of the input, which polars decodes several times as fast as `frames_of`.
 
-    Raises UsageError where there are none, StoreError for a damaged file, and FormerLabels.
+    Raises UsageError where there are none, and StoreError for a damaged file.
     """
     shards = label_shards(storage, run)
-    if has_former_labels(storage, run):
-        raise FormerLabels(_refusal(storage, run))
     files: list[IO[bytes]] = [io.BytesIO(intact_bytes(storage, shard)) for shard in shards]
     return pl.read_parquet(files)
 
@@ -179,11 +150,3 @@ def label_rows(run_dir: str, columns: Sequence[str], *, partial: bool) -> Iterat
 def _current(run: StoredRun) -> Iterator[ShardRecord]:
     current = current_shards(run.wholes, run.edition)
     return (shard for unit in run.units for shard in current.get(unit.unit_id, ()))
-
-
-def _refusal(storage: Storage, run: StoredRun) -> str:
-    finish = "finish it with `label`, then " if run.incomplete else ""
-    return (
-        f"{storage.run_dir} has labels with the columns of schema 3, but this version of stepvalue reads those of schema "
-        f"{SCHEMA_VERSION}: {finish}`relabel run_dir={storage.run_dir}` makes new ones, without a model"
-    )

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from pipeline.config.recorded_settings import Settings
 from pipeline.core.errors import StoreError, UsageError
 from pipeline.core.formatting import format_unfinished
-from pipeline.core.schemas import READABLE_SCHEMAS, SCHEMA_VERSION
 from pipeline.storage.changes import KeptChanges, changes_of, kept_changes
 from pipeline.storage.commits import (
     FOLDER,
@@ -32,10 +31,10 @@ from pipeline.storage.run_record import (
     CHECKS,
     LABEL,
     NAME,
-    SCHEMA,
     STAGED_INPUT,
     command_of,
     recorded_identity,
+    refuse_other_schema,
     with_input,
 )
 from pipeline.storage.storage import Storage
@@ -149,11 +148,7 @@ def readable_identity(storage: Storage, written_by: str = _LABEL) -> dict[str, o
     directory without a run of this version, StoreError."""
     refuse_no_run(storage, written_by)
     identity = recorded_identity(storage)
-    if identity.get(SCHEMA) not in READABLE_SCHEMAS:
-        raise UsageError(
-            f"{storage.run_dir} was written with schema {identity.get(SCHEMA)}, but this version of stepvalue uses "
-            f"{SCHEMA_VERSION}: use the version that wrote it"
-        )
+    refuse_other_schema(storage, identity)
     return identity
 
 

@@ -58,7 +58,7 @@ class ProblemTree:
 class StoredTrees:
     """Reads the trees of a run. `threshold`: that of its labels. `fair`: see `trees.fair`.
 
-    Raises StoreError for a damaged file, and UsageError for labels of schema 3.
+    Raises StoreError for a damaged file.
     """
 
     def __init__(self, storage: Storage, run: StoredRun) -> None:

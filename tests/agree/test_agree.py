@@ -11,7 +11,7 @@ from pipeline import Run
 from pipeline.__main__ import main
 from pipeline.analysis.agree.human import first_error
 from pipeline.analysis.settings import AgreeConfig
-from pipeline.core.schemas import READABLE_SCHEMAS
+from pipeline.core.schemas import SCHEMA_VERSION
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.run_record import claim
 from pipeline.storage.stored_labels import label_frames
@@ -190,10 +190,10 @@ def test_python_judges_scores_of_a_run_too(run_dir: Path, labels: list[dict[str,
 
 
 def test_labels_of_another_schema_are_refused(tmp_path: Path, capsys: Printed) -> None:
-    claim(LocalStorage(tmp_path / "run"), {"schema": READABLE_SCHEMAS[0] - 1})
+    claim(LocalStorage(tmp_path / "run"), {"schema": SCHEMA_VERSION - 1})
     data = write_rows(tmp_path / "people.jsonl", [{"problem": "p", "steps": ["a"], "label": 0}])
     assert agree(tmp_path / "run", data) == 2
-    assert f"was written with schema {READABLE_SCHEMAS[0] - 1}" in capsys.readouterr().err
+    assert f"was written with schema {SCHEMA_VERSION - 1}" in capsys.readouterr().err
     assert agree(tmp_path / "absent", data) == 2
     assert "does not contain a run" in capsys.readouterr().err
 

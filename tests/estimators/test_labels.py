@@ -178,7 +178,7 @@ def test_what_becomes_of_labels_behind_the_first_error(
     ("config", "name"),
     [
         (estimator_settings("fixed", threshold=0.3), "any"),
-        (estimator_settings("fixed", after_error=AfterError.uncertain), "any,undecided_after_error"),
+        (estimator_settings("fixed", after_error=AfterError.uncertain), "any,uncertain_after_error"),
         (estimator_settings("fixed", rule=LabelRule.threshold), "threshold>0.5"),
         (estimator_settings("fixed", rule=LabelRule.threshold, threshold=0.0), "threshold>0"),
         (estimator_settings("fixed", rule=LabelRule.relative, threshold=0.25), "relative>0.25"),

@@ -65,10 +65,7 @@ DOCUMENTS = ("*.md", "*.yaml", "*.yml")
 DOCUMENT_FOLDERS = (".ci", "conf", "docker", *FOLDERS)
 SCRIPTS = ("*.js", "*.css", "*.html")
 """Files of the pages that `report` writes."""
-_ON_DISK = ("undecided",)
 KEPT = {
-    "pipeline/storage/commits.py": _ON_DISK,
-    "pipeline/estimators/labels.py": _ON_DISK,
     "pipeline/verifiers/algebra/claims.py": ("hand",),
     "pipeline/verifiers/arithmetic/words.py": ("room",),
     "pipeline/graders/math/refusals.py": ("trouble",),
@@ -77,7 +74,7 @@ KEPT = {
     "tests/lint/test_retired_words.py": tuple(RETIRED),
     "tests/guard/capabilities.py": ("told", "hand"),
 }
-"""Modules whose texts have words of older command lines, of files on disk or of models, and the tests of this check."""
+"""Modules whose texts have words of files on disk or of models, and the tests of this check."""
 
 
 def retired_words(path: Path) -> Iterator[str]:

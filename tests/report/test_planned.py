@@ -15,7 +15,6 @@ from pipeline.analysis.report.plan_check import (
 )
 from pipeline.core.progress import Status
 from pipeline.core.records import Totals
-from pipeline.core.schemas import READABLE_SCHEMAS, SCHEMA_VERSION
 from pipeline.storage.starts import SpeedSample, Start
 from tests.report.forecasts import forecast, without_cost_of_time
 
@@ -72,12 +71,6 @@ def test_the_plan_of_another_run_names_what_differs() -> None:
     )
     assert differing_settings(plan, {"input": "a", "policy.model": "m", "staged_input": "y", "data.limit": None}) == ()
     assert differing_settings(plan, {"input": "b", "policy.model": "m"}) == ("input",)
-
-
-def test_a_plan_of_a_version_with_other_columns_of_labels_is_of_the_same_run() -> None:
-    plan = replace(forecast(rollouts=50, tokens=1000), identity={"input": "a", "schema": READABLE_SCHEMAS[0]})
-    assert differing_settings(plan, {"input": "a", "schema": SCHEMA_VERSION}) == ()
-    assert differing_settings(plan, {"input": "a", "schema": 2}) == ("schema",)
 
 
 def test_what_is_not_known_is_neither_inside_nor_outside() -> None:

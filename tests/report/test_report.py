@@ -22,7 +22,7 @@ from pipeline.analysis.status import run_status
 from pipeline.config.changes import AuditConfig, RegradeConfig
 from pipeline.core.errors import InputError
 from pipeline.core.forecast import encode_forecast
-from pipeline.core.schemas import READABLE_SCHEMAS
+from pipeline.core.schemas import SCHEMA_VERSION
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.run_record import claim, recorded_identity
 from pipeline.storage.starts import FAILED, new_start_id, read_starts, write_start
@@ -271,7 +271,7 @@ def test_a_plan_that_is_none_is_left_out_or_refused(finished: Path, tmp_path: Pa
 
 
 def test_a_run_of_another_schema_or_none_is_one_line(finished: Path, tmp_path: Path, capsys: Printed) -> None:
-    claim(LocalStorage(tmp_path / "old"), {"schema": READABLE_SCHEMAS[0] - 1, "staged_input": "x"})
+    claim(LocalStorage(tmp_path / "old"), {"schema": SCHEMA_VERSION - 1, "staged_input": "x"})
     (tmp_path / "empty").mkdir()
     for run_dir, said in ((tmp_path / "old", "use the version"), (tmp_path / "empty", "does not contain a run")):
         assert main(["report", f"run_dir={run_dir}"]) == 2

@@ -29,3 +29,4 @@ def test_other_schemas_are_refused(schema: int, tmp_path: Path, capsys: pytest.C
         shown = capsys.readouterr()
         assert (shown.out, shown.err.count("\n")) == ("", 1)
         assert f"was written with schema {schema}" in shown.err
+        assert "use the version that wrote it" in shown.err

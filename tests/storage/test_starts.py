@@ -62,18 +62,6 @@ def test_starts_come_back_in_the_order_of_time(tmp_path: Path) -> None:
     assert first == replace(shown[1], message="? no")
 
 
-def test_a_start_of_an_earlier_version_has_no_settings(tmp_path: Path) -> None:
-    storage = LocalStorage(tmp_path)
-    write_start(storage, start(settings={"sampling.rollouts": 3}))
-    (file,) = (tmp_path / "starts").iterdir()
-    fields = json.loads(file.read_bytes())
-    assert fields.pop("settings") == {"sampling.rollouts": 3}
-    file.write_text(json.dumps(fields))
-    assert read_starts(storage).starts[0].settings == {}
-    file.write_text(json.dumps({**fields, "settings": ["x"]}))
-    assert read_starts(storage).damaged
-
-
 def test_a_start_is_replaced_by_what_it_reports_later(tmp_path: Path) -> None:
     storage, shown = LocalStorage(tmp_path), start()
     write_start(storage, shown)
@@ -106,17 +94,10 @@ def test_of_very_many_starts_the_last_ones_are_read(tmp_path: Path) -> None:
         assert read_starts(storage).starts == tuple(shown[2:])
 
 
-def test_a_start_that_an_earlier_version_wrote_has_no_warnings(tmp_path: Path) -> None:
-    (tmp_path / FOLDER).mkdir()
-    (tmp_path / FOLDER / f"start-{new_start_id(1.0)}-00000.json").write_text(_fields())
-    (found,) = read_starts(LocalStorage(tmp_path)).starts
-    assert found.status.warnings == ()
-
-
 def _fields(**changes: object) -> str:
     return json.dumps(
         {"start_id": "x", "host": "h", "pid": 1, "process": "", "began_at": 1.0, "at": 1.0, "samples": []}
-        | {"status": {"stage": "", "load": {}, "verdicts": {}}}
+        | {"status": {"stage": "", "load": {}, "verdicts": {}, "warnings": []}, "settings": {}}
         | changes
     )
 
@@ -128,7 +109,7 @@ def _fields(**changes: object) -> str:
         _fields(later=1), _fields(at="yesterday"), _fields(at=None), _fields(pid=1.5), _fields(host=3), _fields(samples=[[1]]),
         _fields(samples=[["a"] * 10]), _fields(status=3),
         _fields(status={"stage": "", "load": {}, "verdicts": {}, "warnings": [1]}),
-        _fields(status={"stage": "", "load": [], "verdicts": {}}),
+        _fields(status={"stage": "", "load": [], "verdicts": {}, "warnings": []}), _fields(settings=["x"]),
     ],
 )  # fmt: skip
 def test_a_damaged_file_reports_nothing_and_is_named(tmp_path: Path, content: str) -> None:

@@ -15,10 +15,10 @@ import pyarrow as pa
 
 from pipeline.analysis.trees.files import is_tree_page
 from pipeline.config.recorded_settings import Settings
-from pipeline.core.errors import Absent, Damaged, StoreError, Unreachable, UsageError
+from pipeline.core.errors import Absent, Damaged, StoreError, Unreachable
 from pipeline.core.ids import is_our_name, record_parts
 from pipeline.core.records import Totals
-from pipeline.core.schemas import OTHER_SCHEMAS, READABLE_SCHEMAS, SCHEMA_VERSION, SCHEMAS
+from pipeline.core.schemas import OTHER_SCHEMAS, SCHEMAS
 from pipeline.storage.commits import (
     EDITION,
     GROWTH,
@@ -37,10 +37,10 @@ from pipeline.storage.run_record import (
     JUDGE,
     LABEL,
     NAME,
-    SCHEMA,
     STAGED_INPUT,
     encode_identity,
     recorded_identity,
+    refuse_other_schema,
     settings_copy,
     with_input,
 )
@@ -97,13 +97,12 @@ class Finding:
 @dataclass(slots=True)
 class Ledger:
     """`command`: whose run is audited. `looked_at`: number of things that each check has examined. `owed`: ids of unfinished
-    units. `former_labels`: number of current label files with the columns of schema 3, whose values are not checked."""
+    units."""
 
     command: str = LABEL
     looked_at: Counter[Check] = field(default_factory=Counter)
     findings: list[Finding] = field(default_factory=list)
     owed: list[str] = field(default_factory=list)
-    former_labels: int = 0
 
     def count(self, check: Check, number: int = 1) -> None:
         self.looked_at[check] += number
@@ -152,11 +151,7 @@ def audited_settings(storage: Storage, ledger: Ledger) -> Settings | None:
         ledger.fault(Check.SETTINGS, NAME, "is missing or damaged", f"{_again(ledger.command)}, with the same settings")
         lost = [found[0].settings for found in copies.values() if found]
         return {key: json.loads(value) for key, value in lost[-1]} if lost else None
-    if identity.get(SCHEMA) not in READABLE_SCHEMAS:
-        raise UsageError(
-            f"{storage.run_dir} was written with schema {identity.get(SCHEMA)}, but this version has schema "
-            f"{SCHEMA_VERSION}: audit it with the version of stepvalue that wrote it"
-        )
+    refuse_other_schema(storage, identity)
     if storage.read(NAME) != encode_identity(identity):
         ledger.fault(Check.SETTINGS, NAME, "is not as it was written", "restore it from a backup")
     for commit in copies.get(str(identity.get(STAGED_INPUT)), ()):

@@ -58,8 +58,8 @@ _SOUND = {
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class AuditReport(Shown):
-    """The result of an audit. `units`: number of units of the input; `owed` of them are unfinished. `former_labels`: see
-    `Ledger`. `command`: whose run it is. `judges`, `checks`: the audits of those of a run of `label`."""
+    """The result of an audit. `units`: number of units of the input; `owed` of them are unfinished. `command`: whose run
+    it is. `judges`, `checks`: the audits of those of a run of `label`."""
 
     run_dir: str
     looked_at: Mapping[Check, int]
@@ -68,7 +68,6 @@ class AuditReport(Shown):
     owed: int
     orphans: Orphans
     pruned: int = 0
-    former_labels: int = 0
     command: str = LABEL
     judges: "tuple[AuditReport, ...]" = ()
     checks: "tuple[AuditReport, ...]" = ()
@@ -91,7 +90,6 @@ def report_of(storage: Storage, ledger: Ledger, units: int, orphans: Orphans) ->
         units=units,
         owed=len(ledger.owed),
         orphans=orphans,
-        former_labels=ledger.former_labels,
         command=ledger.command,
     )
 
@@ -107,11 +105,6 @@ def audit_lines(report: AuditReport) -> Iterator[str]:
         faults = f"; {format_count(wrong[check], 'fault')}, see below" if wrong[check] else ""
         verb = "" if report.sound else "checked: "
         yield f"{check.value:<10} {verb}{counted}{what}{faults}"
-    if report.former_labels:
-        yield (
-            f"{'':<10} {format_count(report.former_labels, 'label file')} with the columns of schema 3, whose values are not "
-            "computed again; `relabel` makes labels with the present columns"
-        )
     left = report.orphans
     if report.pruned:
         yield f"pruned     {format_count(report.pruned, 'file')} that no record needed"

@@ -43,7 +43,7 @@ from pipeline.core.records import (
     Totals,
     Trials,
 )
-from pipeline.core.schemas import COUNTED_IN_3, LEARNED, TOKEN_IDS
+from pipeline.core.schemas import LEARNED, TOKEN_IDS
 from pipeline.core.tables import promotions_of, refutations_of, sampled_solutions
 from pipeline.data.grown import grown_id, in_rounds
 from pipeline.estimators.base import Estimator, RolloutRange
@@ -57,7 +57,6 @@ from pipeline.estimators.labelling import (
 from pipeline.estimators.tree import skipped_prefixes, trials_of
 from pipeline.storage.commits import UNIT, Commit, RecordSequence, commit_name
 from pipeline.storage.shards import ShardRecord
-from pipeline.storage.stored_labels import is_former
 
 _MAKE_AGAIN = "make the labels again with `relabel`"
 _THE_LOG_HAS = "the log has"
@@ -154,17 +153,12 @@ def _stored(whole: Commit, sequence: RecordSequence, tables: Mapping[ShardRecord
     )
 
 
-def _is_former(labels: pa.Table | None) -> bool:
-    return labels is not None and is_former(labels.column_names)
-
-
-def _state(estimator: Estimator, tables: Sequence[pa.Table], *, former: bool) -> Any:
-    """The state that an estimator had learned, from the state tables of a unit. None for an estimator that does not learn. With
-    `former` labels it is the initial state, because nothing that depends on it is compared."""
+def _state(estimator: Estimator, tables: Sequence[pa.Table]) -> Any:
+    """The state that an estimator had learned, from the state tables of a unit. None for an estimator that does not learn."""
     learner = estimator.learner
     if learner is None:
         return None
-    return learner.from_table(tables[0]) if tables and not former else learner.initial()
+    return learner.from_table(tables[0]) if tables else learner.initial()
 
 
 class _Proof:
@@ -196,13 +190,10 @@ class _Proof:
             return
         rollout_outcomes = rollout_outcomes_of(stored.rollouts)
         self._prove_log(chains, [chain.outcome for chain in labelled], rollout_outcomes, basis.estimator)
-        former = _is_former(stored.labels)
-        state = _state(basis.estimator, stored.states, former=former)
+        state = _state(basis.estimator, stored.states)
         self._prove_labels(stored.labels, labelled, rollout_outcomes, basis.estimator, state, self._where, self._remedy)
         if basis.edition is not None:
             self._prove_edition(unit_id, basis.edition, verifier, chains, labelled, rollout_outcomes)
-        else:
-            self._ledger.former_labels += former
 
     def _chains_of(self, labels: pa.Table | None) -> list[Chain]:
         return [] if labels is None else with_refutations(stored_chains(labels), self._stored.refutations)
@@ -297,9 +288,6 @@ class _Proof:
     ) -> None:
         if stored is not None and chains:
             computed = labels_of(chains, trials_of(rollout_outcomes.values()), estimator, state)
-            if is_former(stored.column_names):
-                same = [name for name in computed.column_names if name in COUNTED_IN_3]
-                stored, computed = stored.select(same), computed.select(same)
             self._ledger.faults(Check.LABELS, where, _label_faults(stored, computed), remedy)
 
     def _prove_edition(
@@ -317,8 +305,6 @@ class _Proof:
         if None in tables.values():
             return
         labels, verdicts = tables.get("labels"), tables.get("verdicts")
-        former = _is_former(labels)
-        self._ledger.former_labels += former
         states = [table for name, table in tables.items() if name in LEARNED and table is not None]
         chains = self._chains_of(labels)
         same = own if verdicts is None else [replace(chain, final_answer=None, outcome=None) for chain in own]
@@ -332,7 +318,7 @@ class _Proof:
             fault = f"its verdicts of unit {unit_id} are not exactly one per rollout"
             self._ledger.fault(Check.ROLLOUTS, edition.name, fault, _MAKE_AGAIN)
         else:
-            judged, state = with_verdicts(rollout_outcomes, verdicts), _state(edition.estimator, states, former=former)
+            judged, state = with_verdicts(rollout_outcomes, verdicts), _state(edition.estimator, states)
             if edition.consensus is None:
                 self._prove_labels(labels, chains, judged, edition.estimator, state, edition.name, _MAKE_AGAIN)
             elif labels is not None and chains:

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from pipeline.core.forecast import Forecast, Range
 from pipeline.core.progress import SECONDS_PER_HOUR
 from pipeline.core.records import Totals
-from pipeline.core.schemas import READABLE_SCHEMAS
-from pipeline.storage.run_record import SCHEMA, STAGED_INPUT
+from pipeline.storage.run_record import STAGED_INPUT
 from pipeline.storage.starts import Start
 
 POINTS = 240
@@ -75,11 +74,7 @@ def compare_with_plan(
 
 def differing_settings(plan: Forecast, identity: Mapping[str, object]) -> tuple[str, ...]:
     """Keys of a run's identity whose values differ between plan and run; empty for the plan of this run."""
-    ignored = {STAGED_INPUT}
-    if {plan.identity.get(SCHEMA), identity.get(SCHEMA)} <= set(READABLE_SCHEMAS):
-        # They differ in the columns of labels, which cost nothing.
-        ignored.add(SCHEMA)
-    keys = sorted({*plan.identity, *identity} - ignored)
+    keys = sorted({*plan.identity, *identity} - {STAGED_INPUT})
     return tuple(key for key in keys if plan.identity.get(key) != identity.get(key))
 
 

@@ -48,7 +48,7 @@ from pipeline.storage.run_record import STAGED_INPUT, recorded_identity
 from pipeline.storage.shards import ShardRecord, read_shard
 from pipeline.storage.starts import Start, read_starts
 from pipeline.storage.storage import Storage, sha256_of
-from pipeline.storage.stored_labels import FormerLabels, frames_of, has_consensus
+from pipeline.storage.stored_labels import frames_of, has_consensus
 from pipeline.storage.stored_run import StoredRun, stored_run
 
 _LOG = ["rollout_id", "step_index", "finish", "verdict", "n_tokens"]
@@ -148,17 +148,12 @@ def _reliabilities(storage: Storage, run: StoredRun) -> Sequence[Reliability]:
 
 
 def first_chains(storage: Storage, count: int, first_unit: str = "") -> list[dict[str, object]]:
-    """The first `count` label rows, from the unit `first_unit` on if one is given; chains of one problem are adjacent. Empty
-    for labels of an earlier version."""
+    """The first `count` label rows, from the unit `first_unit` on if one is given; chains of one problem are adjacent."""
     run = stored_run(storage)
     begin = next((at for at, unit in enumerate(run.units) if unit.unit_id == first_unit), 0)
     frames = frames_of(storage, replace(run, units=run.units[begin:]))
     rows = (row for frame in frames for row in frame.iter_rows(named=True))
-    try:
-        return list(islice(rows, count))
-    except FormerLabels:
-        # The lines of the report, which follow, say what to do.
-        return []
+    return list(islice(rows, count))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

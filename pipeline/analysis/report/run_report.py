@@ -30,7 +30,7 @@ from pipeline.core.formatting import (
     printable,
 )
 from pipeline.core.records import UNGRADED
-from pipeline.core.schemas import READABLE_SCHEMAS
+from pipeline.core.schemas import SCHEMA_VERSION
 from pipeline.storage.commits import FOLDER, UNIT
 from pipeline.storage.editions import edition_sequence
 from pipeline.storage.local import LocalStorage
@@ -150,7 +150,7 @@ def readable(storage: Storage) -> StoredRun:
     refuse_no_run(storage)
     identity = recorded_identity(storage)
     begun = any(name.startswith(f"{FOLDER}/{UNIT}-") for name in storage.names(FOLDER))
-    if begun or identity.get(SCHEMA) not in READABLE_SCHEMAS or staged_input(storage, identity):
+    if begun or identity.get(SCHEMA) != SCHEMA_VERSION or staged_input(storage, identity):
         return stored_run(storage)
     return StoredRun(identity=identity, present=identity, units=(), wholes={}, editions=edition_sequence(storage))
 

@@ -15,6 +15,7 @@ from pipeline.analysis.audit.run import audit
 from pipeline.config.changes import AuditConfig
 from pipeline.core.errors import RunConflict, UsageError
 from pipeline.core.records import Finish, Reading, ReadingKind
+from pipeline.core.schemas import SCHEMA_VERSION
 from pipeline.engines.oracle import OraclePolicyConfig
 from pipeline.judges.oracle import OracleJudge
 from pipeline.judges.settings import JudgeParser, ModelJudgeConfig
@@ -106,7 +107,7 @@ def test_a_judge_that_cannot_be_read_again_does_not_stop_the_others(
 ) -> None:
     record = run_dir / "judges" / "broken" / "run.json"
     record.parent.mkdir()
-    record.write_text(json.dumps({"schema": 4}))
+    record.write_text(json.dumps({"schema": SCHEMA_VERSION}))
     assert main(["regrade", f"run_dir={run_dir}"]) == 0
     said = capsys.readouterr().out
     assert "judge broken: not read again: " in said
