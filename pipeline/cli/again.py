@@ -70,11 +70,6 @@ def recorded_settings(command: Command, run_dir: str, folder: Path | None, given
     effective = settings.get(_STOP_AT_ANSWER)
     settings[_STOP_AT_ANSWER] = started.get(_STOP_AT_ANSWER, effective) if started else bool(effective)
     schemas = dict(_schemas(command, settings))
-    for section, schema in schemas.items():
-        for each in describe_settings(schema):
-            if each.former is not None:
-                value = each.former.value
-                settings.setdefault(f"{section}.{each.name}", value.value if isinstance(value, Enum) else value)
     kept = {key: value for key, value in settings.items() if not _is_of_others(key, schemas)}
     options = choose_options(command, place, kept, {}, folder)
     own = OwnSettings(place=place, values=without_choices(kept, options), options=options)

@@ -33,16 +33,6 @@ class Mark(Enum):
     """The group's option sets it, together with the settings that belong to it. Given directly, it stands for that option."""
 
 
-@dataclass(frozen=True, slots=True)
-class Formerly:
-    """An annotation of a setting that earlier versions lack: the value that says what they did.
-
-    It is not recorded, so that the runs of earlier versions keep their names, and a record without the setting means it.
-    """
-
-    value: object
-
-
 S = TypeVar("S")
 
 FREE, RELABEL, REFUSED, CHOOSES, BY_GROUP = Mark.FREE, Mark.RELABEL, Mark.REFUSED, Mark.CHOOSES, Mark.BY_GROUP
@@ -90,13 +80,12 @@ class ChosenSettings(Settings):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettingInfo:
-    """A setting as its annotation describes it. `kind` is the type without marks and ranges. `former`: see `Formerly`."""
+    """A setting as its annotation describes it. `kind` is the type without marks and ranges."""
 
     name: str
     kind: Any
     ranges: tuple[BaseMetadata, ...]
     marks: frozenset[Mark]
-    former: Formerly | None = None
 
     def holds(self, value: Any) -> bool:
         """Whether a value is in range; for a list, whether every item is."""
@@ -170,7 +159,6 @@ def _described(schema: Any) -> tuple[SettingInfo, ...]:
                 kind=get_args(hint)[0] if extras else hint,
                 ranges=tuple(_ranges(extras)),
                 marks=frozenset(extra for extra in extras if isinstance(extra, Mark)),
-                former=next((extra for extra in extras if isinstance(extra, Formerly)), None),
             )
         )
     return tuple(found)
@@ -182,16 +170,12 @@ def marked_settings(schema: type, mark: Mark) -> list[str]:
 
 
 def identity_settings(settings: Settings) -> dict[str, object]:
-    """The settings of a section that are part of a run's identity; inner sections as dicts, without their FREE settings.
-
-    Settings that have their `Formerly` value are left out.
-    """
-    found: dict[str, object] = {}
-    for field in describe_settings(type(settings)):
-        value = getattr(settings, field.name)
-        if Mark.FREE not in field.marks and field.former != Formerly(value):
-            found[field.name] = _plain(value)
-    return found
+    """The settings of a section that are part of a run's identity; inner sections as dicts, without their FREE settings."""
+    return {
+        field.name: _plain(getattr(settings, field.name))
+        for field in describe_settings(type(settings))
+        if Mark.FREE not in field.marks
+    }
 
 
 def as_type(settings: Any, schema: type[S]) -> S:

@@ -27,7 +27,7 @@ from pipeline.config.choices import (
     TimeoutIs,
     Tracker,
 )
-from pipeline.config.fields import BY_GROUP, FREE, RELABEL, ChosenSettings, Formerly, Settings, check
+from pipeline.config.fields import BY_GROUP, FREE, RELABEL, ChosenSettings, Settings, check
 from pipeline.config.verify import VerifierConfig, check_distinct
 
 
@@ -135,7 +135,7 @@ class Columns(Settings):
     """Column with the list of steps."""
     solution: str = "solution"
     """Column with the solution as one text, which `data.splitter` cuts into steps."""
-    outcome: Annotated[str, Formerly("")] = ""
+    outcome: str = ""
     """Column that says whether the solution's final answer is correct, as true and false or 1 and 0; null where nobody knows.
 
     It counts where the solution states no answer. Empty: it is not read."""
@@ -250,7 +250,7 @@ class SamplingConfig(Settings):
     """Number of chains that the policy samples for each row without a chain."""
     keep: Keep = Keep.all
     """Which problems with sampled chains are kept: all, or only those with right and wrong chains (mixed)."""
-    store_tokens: Annotated[bool, Formerly(False)] = False
+    store_tokens: bool = False
     """Whether the log has the tokens of each rollout, besides its text. Tokens of sampled chains are always stored."""
 
 
@@ -298,7 +298,7 @@ class EstimatorConfig(ChosenSettings):
     """rule=three_class: a step above the threshold is neutral if its value fell by more than this from the step before."""
     after_error: Annotated[AfterError, RELABEL] = AfterError.keep
     """The labels of the steps after a chain's first bad step."""
-    skip_refuted: Annotated[bool, Formerly(False)] = False
+    skip_refuted: bool = False
     """Ask the verifiers that `checks` names before sampling. A step that one of them refutes is bad, and no rollouts are spent
     on the prefixes that have it."""
 
@@ -343,7 +343,7 @@ class GraderConfig(ChosenSettings):
     """Memory limit of a grading process in MiB."""
     processes: Annotated[int, Range(ge=1, le=256), FREE, RELABEL] = 1
     """Number of grading processes of each worker."""
-    timeout_is: Annotated[TimeoutIs, RELABEL, Formerly(TimeoutIs.ungraded)] = TimeoutIs.ungraded
+    timeout_is: Annotated[TimeoutIs, RELABEL] = TimeoutIs.ungraded
     """The verdict on an answer that does not end in time or crashes its checker, twice. wrong: incorrect, unless the machine
     was busy or out of memory. ungraded: timeout or crashed."""
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from annotated_types import Interval as Range
 
-from pipeline.config.fields import Formerly, Settings
+from pipeline.config.fields import Settings
 
 
 class World(Enum):
@@ -28,16 +28,16 @@ class WorldSettings(Settings):
     spread: Annotated[float, Range(ge=0, le=1)] = 0.35
     """Largest difference between the value of a prefix and the value of its problem. With world=tree: the largest difference
     that a step makes, except the last one, which states the answer."""
-    world: Annotated[World, Formerly(World.flat)] = World.flat
+    world: World = World.flat
     """What the chains and their values are. Prefixes that are not of the tree have values as in the flat world."""
-    depth: Annotated[int, Range(ge=1, le=64), Formerly(6)] = 6
+    depth: Annotated[int, Range(ge=1, le=64)] = 6
     """With world=tree: steps of the longest chain."""
-    branching: Annotated[int, Range(ge=2, le=26), Formerly(3)] = 3
+    branching: Annotated[int, Range(ge=2, le=26)] = 3
     """With world=tree: steps that may follow a prefix."""
-    mean: Annotated[float, Range(ge=0.05, le=0.95), Formerly(0.5)] = 0.5
+    mean: Annotated[float, Range(ge=0.05, le=0.95)] = 0.5
     """With world=tree: the mean of the values of bare problems. They spread over all of 0 to 1, like u ** (1 / mean - 1) with u
     uniform."""
-    early: Annotated[float, Range(ge=0, le=1), Formerly(0.0)] = 0.0
+    early: Annotated[float, Range(ge=0, le=1)] = 0.0
     """With world=tree: probability that the step after a prefix is the last one although the tree is deeper. 0: all chains have
     `depth` steps."""
 

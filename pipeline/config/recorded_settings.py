@@ -7,7 +7,7 @@ from enum import Enum
 from typing import Any, TypeVar, get_args, get_type_hints
 
 from pipeline.config.fields import ChosenSettings, as_type, describe_settings
-from pipeline.config.label import EstimatorConfig, GraderConfig, LabelConfig, PolicyConfig
+from pipeline.config.label import EstimatorConfig, GraderConfig, PolicyConfig
 from pipeline.config.search import SearchConfig
 from pipeline.core.errors import UsageError
 from pipeline.core.registry import Registry, is_given
@@ -138,26 +138,13 @@ def change_lines(before: Settings, now: Settings) -> list[str]:
     own = [key for key in differing if _section(key) not in changed]
     lines = []
     for key in [*changed.values(), *own][:_MOST_CHANGES]:
-        was, is_now = (_shown(settings.get(key, _former_value(key))) for settings in (before, now))
+        was, is_now = (_shown(settings.get(key)) for settings in (before, now))
         line = f"{SETTING_NAMES.get(key, key)} was {was}, now {is_now}"
         if follow := len(covered.get(_section(key), [key])) - 1:
             line += f", with {follow} other setting{'s' if follow > 1 else ''} of the {_section(key)}"
         lines.append(line)
     more = len(changed) + len(own) - len(lines)
     return [*lines, f"and {more} more"] if more else lines
-
-
-def _former_value(key: str) -> object:
-    """What a setting of `label` is where it is not recorded, see `Formerly`. None for every other setting."""
-    schema: Any = LabelConfig
-    found = None
-    for part in key.split("."):
-        known = {each.name: each for each in describe_settings(schema)} if dataclasses.is_dataclass(schema) else {}
-        if part not in known:
-            return None
-        found = known[part]
-        schema = found.kind
-    return found.former.value if found and found.former else None
 
 
 def _section(key: str) -> str:
@@ -170,13 +157,13 @@ def _shown(value: object) -> str:
 
 
 def settings_section(settings: Settings, name: str, schema: type[T], ignored: Collection[str] = ()) -> T:
-    """A section without inner sections, with defaults for settings that are not recorded, or what they were `Formerly`.
+    """A section without inner sections, with defaults for settings that are not recorded.
 
     Settings in `ignored` are skipped if the schema does not have them. Raises ValueError for other unknown settings and for
     invalid values.
     """
     kinds = get_type_hints(schema)
-    values = {each.name: each.former.value for each in describe_settings(schema) if each.former is not None}
+    values: dict[str, object] = {}
     for key, value in settings.items():
         at, _, setting = key.rpartition(".")
         if at == name:

@@ -8,7 +8,7 @@ from annotated_types import Ge
 from annotated_types import Interval as Range
 
 from pipeline.config.choices import Fallback, Sandbox, TimeoutIs, UnreadableIs
-from pipeline.config.fields import FREE, RELABEL, Formerly, check
+from pipeline.config.fields import FREE, RELABEL, check
 from pipeline.config.label import GraderConfig
 
 
@@ -23,7 +23,7 @@ class MathConfig(GraderConfig):
     before the built-in markers, such as `\\boxed{}`. Example: `'answer: (.+)'`."""
     relative_tolerance: Annotated[float, Range(ge=0, lt=0.1), RELABEL] = 0.0
     """Relative tolerance between decimal numbers. 0: they must be exactly equal."""
-    unreadable_is: Annotated[UnreadableIs, RELABEL, Formerly(UnreadableIs.ungraded)] = UnreadableIs.ungraded
+    unreadable_is: Annotated[UnreadableIs, RELABEL] = UnreadableIs.ungraded
     """The verdict on an answer that cannot be read or compared, such as `\\boxed{@@}`, or is too large for it, where the known
     answers can be read. wrong: incorrect. ungraded: unparseable or over_limit, which a policy can learn to choose."""
 
@@ -50,7 +50,7 @@ class CodeConfig(GraderConfig):
     """Processor time limit of a program, per test on standard input or per suite of calls or assertions."""
     suite_seconds: Annotated[float, Range(gt=0, le=3600), RELABEL] = 60.0
     """Wall time after which no further test of a suite on standard input is started. The verdict is then timeout."""
-    timeout_is: Annotated[TimeoutIs, RELABEL, Formerly(TimeoutIs.ungraded)] = TimeoutIs.wrong
+    timeout_is: Annotated[TimeoutIs, RELABEL] = TimeoutIs.wrong
     """The verdict on a program that sleeps, stops itself or crashes its tests, twice. wrong: incorrect, unless the machine was
     busy or out of memory. ungraded: timeout or crashed, which a policy can learn to choose."""
     sandbox: Annotated[Sandbox, FREE, RELABEL] = Sandbox.standard

@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Mapping
 
 from pipeline.config.changes import change_type
-from pipeline.config.fields import describe_settings
+from pipeline.config.fields import describe_settings, identity_settings
 from pipeline.config.label import EstimatorConfig, GraderConfig
 from pipeline.config.recorded_settings import PRIOR_VERSION, chosen_settings, flatten_settings
 from pipeline.config.words import setting_word
@@ -41,9 +41,10 @@ def relabel_hint(storage: Storage, identity: Mapping[str, object]) -> str:
         command = _command(differing)
         if not command or not _can_be_made(recorded, identity):
             return ""
-        named = _estimator_option(differing, identity)
+        named = _estimator_option(differing, recorded, identity)
+        asked = {key: value for key, value in differing.items() if key in identity}
         settings = [
-            setting_word(key, value) for key, value in {**named, **differing, **named}.items() if value is not _LEFT_OUT
+            setting_word(key, value) for key, value in {**named, **asked, **named}.items() if value is not _LEFT_OUT
         ]
         words = shlex.join([command, setting_word("run_dir", storage.run_dir), *settings])
     except StepvalueError:
@@ -59,15 +60,20 @@ def relabel_hint(storage: Storage, identity: Mapping[str, object]) -> str:
     return f"\nThis makes such labels from the rollouts of the run, without a model{own}: {words}"
 
 
-def _estimator_option(differing: Mapping[str, object], identity: Mapping[str, object]) -> dict[str, object]:
+def _estimator_option(
+    differing: Mapping[str, object], recorded: Mapping[str, object], identity: Mapping[str, object]
+) -> dict[str, object]:
     """Where another estimator of ours is wanted: its option, which comes with settings of its own, and those of these settings
-    that are to be others. Settings that need no word are _LEFT_OUT."""
+    that are to be others. Settings that need no word are _LEFT_OUT: so are defaults of what the recorded estimator lacks."""
     name = str(identity.get(_ESTIMATOR))
     if _ESTIMATOR not in differing or name not in ESTIMATORS.ours:
         return {}
-    usual = flatten_settings(EstimatorConfig.SECTION, dict(ESTIMATORS.settings(name).OPTION))
+    schema = ESTIMATORS.settings(name)
+    defaults = flatten_settings(EstimatorConfig.SECTION, identity_settings(schema(name=name)))
+    own = {key: _LEFT_OUT for key, value in defaults.items() if key not in recorded and identity.get(key) == value}
+    usual = flatten_settings(EstimatorConfig.SECTION, dict(schema.OPTION))
     others = {key: _LEFT_OUT if identity.get(key) == value else identity.get(key) for key, value in usual.items()}
-    return {EstimatorConfig.SECTION: name, _ESTIMATOR: _LEFT_OUT, **others}
+    return {EstimatorConfig.SECTION: name, _ESTIMATOR: _LEFT_OUT, **own, **others}
 
 
 def _command(differing: Mapping[str, object]) -> str:

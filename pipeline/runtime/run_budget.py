@@ -21,20 +21,13 @@ LOOK_SECONDS = 1.0
 _WINDOW_SECONDS = 10.0
 _MOST_AHEAD = 0.05
 """Largest share of the limit that may be left when a run stops. A run that generates more per second may exceed the limit."""
-_ALWAYS_RECORDED: Mapping[str, object] = {
-    "estimator.target_sd": None,
-    "estimator.budget": None,
-    "estimator.run_budget": None,
-    "estimator.budget_unit": "tokens",
-}
-"""Settings that plans record for every built-in estimator, with the default for estimators without the setting."""
 
 
 def requested_beyond_identity(config: LabelConfig) -> dict[str, object]:
     """The settings that affect the cost of a run but are not part of `state.identity`, because they may change later."""
     estimator = estimator_for(config.estimator).settings
     asked = {name: getattr(estimator, name) for name in marked_settings(type(estimator), FREE)}
-    return {**_ALWAYS_RECORDED, **flatten_settings("estimator", asked), "sampling.rollouts": config.sampling.rollouts}
+    return {**flatten_settings("estimator", asked), "sampling.rollouts": config.sampling.rollouts}
 
 
 def budget_from_plan(path: str, run_identity: Mapping[str, object], config: LabelConfig) -> Forecast:

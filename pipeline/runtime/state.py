@@ -26,26 +26,6 @@ from pipeline.storage.units import UnitRef
 from pipeline.verifiers.registry import inputs_of, missing_for, named_verifiers
 
 _SECTIONS = ("data", "policy", "sampling", "estimator", "grader")
-_ALWAYS_RECORDED: Mapping[str, Mapping[str, object]] = {
-    "estimator": {"estimator.successes": 1, "estimator.batch": 1},
-    "grader": {
-        "grader.fallback": "closing_statement",
-        "grader.answer_pattern": None,
-        "grader.relative_tolerance": 0.0,
-    },
-    "policy": {
-        "policy.model": "",
-        "policy.tokenizer": None,
-        "policy.revision": None,
-        "policy.dtype": "auto",
-        "policy.quantization": None,
-        "policy.kv_cache_dtype": None,
-        "policy.speculative_tokens": None,
-        "policy.speculative_model": None,
-    },
-}
-"""Settings that runs record for every built-in implementation, also for those without the setting. Earlier versions had one
-settings class for all, and the name of a run is a hash of the recorded settings, so these settings must stay."""
 
 
 def identity(config: LabelConfig, input_digest: str, policy_fingerprint: str = "") -> dict[str, object]:
@@ -67,8 +47,8 @@ def identity(config: LabelConfig, input_digest: str, policy_fingerprint: str = "
     fields.update(policy_for(config.policy).identity())
     if config.estimator.skip_refuted:
         fields.update(_of_verifiers(config))
-    # The effective value of the setting; None if it is off, as in runs from before the setting existed.
-    fields["sampling.stop_at_answer"] = stops_at_answer(config) or None
+    # The effective value of the setting.
+    fields["sampling.stop_at_answer"] = stops_at_answer(config)
     return {**fields, STAGED_INPUT: _input_id(fields)}
 
 
@@ -89,9 +69,7 @@ def section_identity(section: str, settings: Any) -> dict[str, object]:
     (_, registry), name = REGISTRIES[section], settings.implementation
     own = flatten_settings(section, identity_settings(complete_settings(settings, registry)))
     plugin = registry.plugin(name)
-    if plugin is not None:
-        return {**own, f"{section}.plugin": str(plugin)}
-    return {**_ALWAYS_RECORDED.get(section, {}), **own}
+    return own if plugin is None else {**own, f"{section}.plugin": str(plugin)}
 
 
 def _of_verifiers(config: LabelConfig) -> dict[str, object]:

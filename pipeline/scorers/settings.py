@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 from annotated_types import Ge, Gt
 from annotated_types import Interval as Range
 
-from pipeline.config.fields import BY_GROUP, FREE, REFUSED, Formerly, check
+from pipeline.config.fields import BY_GROUP, FREE, REFUSED, check
 from pipeline.config.oracle_world import WorldSettings
 from pipeline.config.score import ScorerConfig
 
@@ -190,7 +190,7 @@ class OracleScores(WorldSettings):
     """Miscalibration: the log odds of a score are `slope` times those of the value, plus `shift`. Above 1: overconfident."""
     shift: float = 0.0
     """Miscalibration: see `slope`. Above 0: the scores are too high."""
-    unreadable: Annotated[float, Range(ge=0, le=1), Formerly(0.0)] = 0.0
+    unreadable: Annotated[float, Range(ge=0, le=1)] = 0.0
     """Share of the prefixes that get no score, as if a model's answer could not be read."""
     chains_per_second: Annotated[float, Ge(0), FREE] = 0.0
     """Speed of the engine. 0: no delay."""

@@ -352,14 +352,16 @@ def test_steps_have_at_least_the_chosen_number_of_tokens() -> None:
     assert done.n_tokens == len(ByteTokenizer().encode(done.text))
 
 
-def test_the_world_is_part_of_the_policys_name_and_the_flat_one_keeps_its_own() -> None:
+def test_the_world_is_part_of_the_policys_name_and_of_the_identity() -> None:
     assert engine(seed=5).policy == "oracle:seed=5,spread=0.35,world=tree,depth=6,branching=3,mean=0.5"
     assert engine(early=0.25).policy.endswith(",mean=0.5,early=0.25")
-    assert identity_settings(OracleConfig()) == {"seed": 0, "spread": 0.35, "tokens_per_step": 20}
     assert identity_settings(OracleConfig(world=World.tree, depth=7)) == {
         "seed": 0,
         "spread": 0.35,
         "tokens_per_step": 20,
         "world": World.tree,
         "depth": 7,
+        "branching": 3,
+        "mean": 0.5,
+        "early": 0.0,
     }

@@ -62,12 +62,10 @@ def test_the_verdict_is_known_at_once_when_it_comes_again(strict: Checker) -> No
     assert again.verdict is Verdict.INCORRECT
 
 
-def test_runs_of_earlier_versions_keep_their_names_and_their_meaning() -> None:
-    before = grader_settings()
-    assert before.unreadable_is is UnreadableIs.ungraded
-    assert "unreadable_is" not in identity_settings(before)
-    wrong = grader_settings(unreadable_is=UnreadableIs.wrong)
-    assert identity_settings(wrong)["unreadable_is"] is UnreadableIs.wrong
-    assert chosen_settings({"grader.kind": "math"}, GraderConfig, GRADERS) == before
-    recorded = {"grader.kind": "math", "grader.unreadable_is": "wrong"}
-    assert chosen_settings(recorded, GraderConfig, GRADERS) == wrong
+def test_the_choice_is_recorded_and_read() -> None:
+    assert grader_settings().unreadable_is is UnreadableIs.ungraded
+    for choice in UnreadableIs:
+        chosen = grader_settings(unreadable_is=choice)
+        assert identity_settings(chosen)["unreadable_is"] is choice
+        recorded = {"grader.kind": "math", "grader.unreadable_is": choice.value}
+        assert chosen_settings(recorded, GraderConfig, GRADERS) == chosen

@@ -51,5 +51,4 @@ def test_where_completions_end_counts_however_it_was_settled() -> None:
     assert identity_of({}) == identity_of({}, stop_at_answer=True)
     off = identity_of({}, stop_at_answer=False)
     assert off != identity_of({})
-    # As in runs from before there was the setting.
-    assert off["sampling.stop_at_answer"] is None
+    assert off["sampling.stop_at_answer"] is False

@@ -237,7 +237,7 @@ def test_of_several_starts_the_one_at_work_is_reported_of_and_all_are_paid(run_d
 
 
 @pytest.mark.parametrize("owed", [True, False])
-def test_a_run_of_before_there_were_starts(run_dir: Path, owed: bool) -> None:
+def test_a_run_without_its_starts(run_dir: Path, owed: bool) -> None:
     shutil.rmtree(run_dir / FOLDER)
     if owed:
         owe_a_unit(run_dir)

@@ -8,11 +8,11 @@ import polars as pl
 import pytest
 from transformers import AutoTokenizer
 
-from pipeline.core.errors import InputError, UsageError
+from pipeline.core.errors import InputError
 from pipeline.export.run import export
 from pipeline.export.settings import ExportConfig, TargetKind
 from pipeline.train.data import StepDataset
-from pipeline.train.result import NAME, Record, read_record, settings_of, write_record
+from pipeline.train.result import NAME
 from pipeline.train.settings import Loss, TrainConfig
 from pipeline.train.trainer import train
 from tests.export.known_runs import PROBLEMS
@@ -101,14 +101,3 @@ def test_a_chain_of_500_steps_is_trained_on_up_to_the_length_of_the_model(tmp_pa
     assert shown[0].startswith("training    1 of 1 chains have steps for loss=soft")
     assert "steps do not fit into 192 tokens and are left out" in shown[0]
     assert (tmp_path / "prm" / "model.safetensors").exists()
-
-
-def test_a_folder_of_an_earlier_version_lacks_the_settings_that_came_later(tmp_path: Path) -> None:
-    asked = config(tmp_path / "run", tmp_path / "out")
-    settings = settings_of(asked)
-    del settings["changed"], settings["patience"]
-    (tmp_path / "out").mkdir()
-    write_record(tmp_path / "out", Record(settings=settings, labels="1f"))
-    assert read_record(tmp_path / "out", asked) == Record(settings=settings, labels="1f")
-    with pytest.raises(UsageError, match="was trained with patience=None, not 2"):
-        read_record(tmp_path / "out", config(tmp_path / "run", tmp_path / "out", patience=2))

@@ -102,7 +102,7 @@ def identity(config: SearchRunConfig) -> dict[str, object]:
         **section_identity("policy", config.policy),
         **policy.identity(),
         **section_identity("sampling", config.sampling),
-        "sampling.stop_at_answer": stops_at_answer(config) or None,
+        "sampling.stop_at_answer": stops_at_answer(config),
         **section_identity("search", config.search),
         **section_identity("data", config.data),
         **section_identity("grader", config.grader),
