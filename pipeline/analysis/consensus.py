@@ -51,7 +51,6 @@ from pipeline.witnesses.registry import witness_names_of, witnesses_of
 
 TABLE = "reliabilities"
 """The table of an edition that holds what was learned."""
-VERSION = 1
 
 
 def settled(
@@ -233,13 +232,10 @@ def _place(chain: Chain, values: ChainValues, threshold: float) -> tuple[float, 
 
 def learned_table(learned: Learned, chains: int) -> pa.Table:
     """What was learned, as a row of `schemas.RELIABILITIES`."""
-    row = {"version": VERSION, "chains": chains, "learned": json.dumps(learned.as_dict(), sort_keys=True)}
+    row = {"chains": chains, "learned": json.dumps(learned.as_dict(), sort_keys=True)}
     return pa.Table.from_pylist([row], schema=RELIABILITIES)
 
 
 def learned_from(table: pa.Table) -> Learned:
-    """The inverse of `learned_table`. Raises ValueError for what another version wrote."""
-    row = table.to_pylist()[0]
-    if row["version"] != VERSION:
-        raise ValueError(f"reliabilities of version {row['version']}")
-    return Learned.from_dict(json.loads(row["learned"]))
+    """The inverse of `learned_table`."""
+    return Learned.from_dict(json.loads(table["learned"][0].as_py()))

@@ -227,7 +227,6 @@ LABELS_CONSENSUS = tuple(pa.schema([*labels, *CONSENSUS]) for labels in (LABELS,
 """The columns of `labels` by consensus, in any run."""
 RELIABILITIES = pa.schema(
     [
-        _required("version", pa.int32()),
         _required("chains", pa.int64()),
         _required("learned", pa.string()),
     ]

@@ -34,10 +34,6 @@ def relabel_hint(storage: Storage, identity: Mapping[str, object]) -> str:
             for key in sorted({*recorded, *identity} - {STAGED_INPUT, SCHEMA, PRIOR_VERSION})
             if recorded.get(key) != identity.get(key)
         }
-        if recorded.get(_ESTIMATOR) == identity.get(_ESTIMATOR) and recorded.get(PRIOR_VERSION) != identity.get(
-            PRIOR_VERSION
-        ):
-            return ""  # the message is about another version, and says what to do
         command = _command(differing)
         if not command or not _can_be_made(recorded, identity):
             return ""

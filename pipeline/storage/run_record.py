@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping
 from enum import Enum, auto
 
-from pipeline.config.recorded_settings import PRIOR_VERSION, RUN_RECORD, change_lines
+from pipeline.config.recorded_settings import RUN_RECORD, change_lines
 from pipeline.core.errors import RUN_DIR, Absent, Name, RunConflict, StoreError, Unreachable, UsageError
 from pipeline.core.schemas import SCHEMA_VERSION
 from pipeline.storage.commits import FOLDER, INPUT, UNIT, checksum, record_sequences
@@ -30,7 +30,6 @@ CHECKS = "checks"
 """Folder of the runs of `check` in a run directory, or in a folder for findings on rows without a run."""
 PROVES = "proves"
 """Key of whether the verdicts of a verifier on whole steps are proofs; missing where they are not."""
-_ESTIMATOR = "estimator.name"
 STAGED_INPUT = "staged_input"
 """Key of the id under which the input of the run is committed."""
 _OF_INPUT = ("input", "data.limit")
@@ -180,12 +179,6 @@ def _found(storage: Storage, identity: Mapping[str, object], *, alone: bool) -> 
             "another ",
             RUN_DIR,
         )
-    if PRIOR_VERSION in differing and recorded.get(_ESTIMATOR) == identity.get(_ESTIMATOR):
-        raise RunConflict(
-            f"{storage.run_dir} was begun by another version of stepvalue, whose estimator learned from another prior: this "
-            "version cannot continue it. Continue with that version, or use another run_dir; `relabel` makes labels of this "
-            "version from the rollouts of a finished run"
-        )
     if COMMAND in identity and not differing <= GROWING:
         # Another input alone would be no conflict, and new labels of the same chains are one.
         identity = {**identity, **{key: recorded[key] for key in GROWING & recorded.keys()}}
@@ -215,8 +208,7 @@ def recorded_identity(storage: Storage) -> dict[str, object]:
         raise StoreError(f"{storage.run_dir} is not a run directory: it has no {NAME}") from error
     except (ValueError, AttributeError, TypeError) as error:
         raise StoreError(_damaged(storage, str(error))) from error
-    # Runs of schema 1 have no checksum and are recognized by their schema.
-    if check != checksum(fields) and not (check is None and fields.get(SCHEMA) == 1):
+    if check != checksum(fields):
         raise StoreError(_damaged(storage, "it does not match its checksum"))
     if _OF_RECORDS in fields:
         raise StoreError(_damaged(storage, "it is another file under this name"))

@@ -26,6 +26,7 @@ from pipeline.runtime.driver import label
 from pipeline.runtime.stop import StopSignal
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.objects import ObjectStorage
+from pipeline.storage.run_record import encode_identity
 from pipeline.storage.starts import FAILED, FOLDER, PLAN, SpeedSample, Start, read_starts, this_process, write_start
 from tests.audit.runs import config, files
 from tests.library import Library
@@ -303,7 +304,7 @@ def test_damaged_records_are_named_and_the_rest_is_reported(run_dir: Path, conte
 
 @pytest.mark.parametrize(
     ("content", "complaint"),
-    [(b"{", "is damaged"), (b'{"schema": 1}', "written with schema 1"), (None, "has no run.json")],
+    [(b"{", "is damaged"), (encode_identity({"schema": 1}), "written with schema 1"), (None, "has no run.json")],
 )
 def test_what_is_no_run_of_this_version_is_one_line(
     run_dir: Path, content: bytes | None, complaint: str, capsys: pytest.CaptureFixture[str]

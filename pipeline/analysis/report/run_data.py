@@ -140,11 +140,7 @@ def _reliabilities(storage: Storage, run: StoredRun) -> Sequence[Reliability]:
     shards = [shard for shard in run.edition.shards if shard.table == RELIABILITIES] if run.edition else []
     if not shards:
         return ()
-    try:
-        return reliabilities(learned_from(read_shard(storage, shards[0])))
-    except (KeyError, TypeError, ValueError):
-        # Labels that another version made keep their page.
-        return ()
+    return reliabilities(learned_from(read_shard(storage, shards[0])))
 
 
 def first_chains(storage: Storage, count: int, first_unit: str = "") -> list[dict[str, object]]:
