@@ -9,8 +9,8 @@ from tests.checkout import ROOT
 from tests.sown_bugs.bugs import FOLDER, Bug, all_bugs, checkout_copy, complaints_without, lint, misfit, watched
 
 BUGS = all_bugs()
-WITHOUT = {"examples", "grading"}
-"""Packages without code of their own to break: examples, and the old name of a part of `graders`."""
+WITHOUT = {"examples"}
+"""Packages without code of their own to break."""
 FEWEST, FEWEST_UNGUARDED = 30, 20
 
 
