@@ -25,7 +25,6 @@ from pipeline.core.records import (
     Chain,
     ChainText,
     ChainValues,
-    ChangedRow,
     Completion,
     Counts,
     Critique,
@@ -48,10 +47,8 @@ from pipeline.core.records import (
     StepOpinion,
     Verdict,
 )
-from pipeline.core.schemas import LABELS_GROWN, LABELS_MARKED, SCHEMAS
+from pipeline.core.schemas import LABELS_GROWN, SCHEMAS
 from pipeline.core.tables import (
-    changed_rows,
-    changes_table,
     critiques_table,
     input_rows,
     inputs_table,
@@ -240,29 +237,11 @@ def test_labels_keep_what_is_unknown_apart_from_zero() -> None:
     )
 
 
-CHANGED = ChangedRow(
-    location=RowLocation(file="f", line=3), source_id=None, problem_id="a" * 20, chain_id=None, detail="gone \ud800"
-)
-
-
-def test_changed_rows_come_back_as_they_went_in() -> None:
-    assert changed_rows(changes_table([CHANGED])) == [replace(CHANGED, detail="gone ?")]
-    assert changed_rows(changes_table([])) == []
-
-
-def test_labels_have_marks_where_all_chains_have_them() -> None:
-    marked = labels([replace(labelled(), input_changed=True), replace(labelled(), input_changed=False)])
-    assert marked.schema.equals(LABELS_MARKED)
-    assert marked["input_changed"].to_pylist() == [True, False]
-    assert labels([labelled()]).schema.equals(SCHEMAS["labels"])
-
-
 def test_labels_say_which_chains_have_grown_where_all_chains_do() -> None:
-    for schema, changed in zip(LABELS_GROWN, (None, False), strict=True):
-        grown = labels([replace(labelled(), grown=mark, input_changed=changed) for mark in (False, True)])
-        assert grown.schema.equals(schema)
-        assert grown["grown"].to_pylist() == [False, True]
-        assert ("input_changed" in grown.column_names) is (changed is not None)
+    grown = labels([replace(labelled(), grown=mark) for mark in (False, True)])
+    assert grown.schema.equals(LABELS_GROWN)
+    assert grown["grown"].to_pylist() == [False, True]
+    assert labels([labelled()]).schema.equals(SCHEMAS["labels"])
 
 
 _INT = st.integers(0, 2**31 - 1)
@@ -479,7 +458,6 @@ def every_table() -> dict[str, pa.Table]:
         ),
         "labels": labels([labelled(), labelled(answer=None, outcome=None)]),
         "kernels": kernel_table(PRIOR),
-        "changes": changes_table([CHANGED]),
         "chains": to_score,
         "critiques": critiques(),
         "findings": findings_of(to_score),

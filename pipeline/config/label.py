@@ -17,7 +17,6 @@ from annotated_types import Interval as Range
 
 from pipeline.config.choices import (
     AfterError,
-    Changed,
     Interval,
     Keep,
     LabelRule,
@@ -166,9 +165,6 @@ class DataConfig(Settings):
     """The text between two items of `steps` when they are joined into the solution text."""
     limit: Annotated[int | None, Ge(1)] = None
     """Number of rows to read from the start of the input; null: all. A later start may raise it."""
-    changed: Annotated[Changed, FREE] = Changed.refuse
-    """What a start does about a used row that the input no longer has as it was. refuse: name it and end. keep: keep its
-    labels, marked in the column `input_changed`, and label the row that replaces it as a new one."""
     max_chars: Annotated[int, Ge(1)] = 100_000
     """Rows with a field of more characters are rejected."""
     max_steps: Annotated[int, Range(ge=1, le=10_000)] = 500

@@ -127,8 +127,7 @@ class InputRow:
     """A used row: a problem with a chain, or a problem without one, for which the policy samples chains.
 
     `given_outcome`: what the row says about whether the solution's final answer is correct; None if it says nothing. `again`:
-    number of earlier units of a grown run that have chains of the problem. `changed`: whether the present input no longer has
-    the row as it was used; None in a run that has no such rows.
+    number of earlier units of a grown run that have chains of the problem.
     """
 
     location: RowLocation
@@ -137,31 +136,6 @@ class InputRow:
     solution: Solution | None
     given_outcome: bool | None = None
     again: int = 0
-    changed: bool | None = None
-
-
-VANISHED = "vanished"
-
-
-def has_vanished(detail: str) -> bool:
-    """Whether a row with this `ChangedRow.detail` has vanished. Else it has changed."""
-    return detail.startswith(VANISHED)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChangedRow:
-    """A used row that the present input no longer has. `location`: where it was. `chain_id`: None for a row without a chain.
-    `detail` says what has changed; it begins with `VANISHED` where nothing stands in its place."""
-
-    location: RowLocation
-    source_id: str | None
-    problem_id: str
-    chain_id: str | None
-    detail: str
-
-    @property
-    def vanished(self) -> bool:
-        return has_vanished(self.detail)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -440,8 +414,8 @@ class Chain:
     """A chain of K steps: its problem, its text and the ids of its K + 1 prefixes.
 
     `final_answer` is the answer that the chain states, `outcome` whether it is correct, `policy` the model whose rollouts value
-    the chain. They are not known for every chain. `input_changed`: see `InputRow.changed`. `grown`: whether `grow` promoted it;
-    None in a unit that has not grown. `refuted`: see `ChainShape.refuted`.
+    the chain. They are not known for every chain. `grown`: whether `grow` promoted it; None in a unit that has not grown.
+    `refuted`: see `ChainShape.refuted`.
     """
 
     problem: Problem
@@ -451,7 +425,6 @@ class Chain:
     final_answer: str | None = None
     outcome: bool | None = None
     policy: str = ""
-    input_changed: bool | None = None
     grown: bool | None = None
     refuted: int = 0
 

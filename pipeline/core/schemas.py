@@ -194,12 +194,8 @@ LABELS = pa.schema(
     ]
 )
 
-INPUT_CHANGED = "input_changed"
-LABELS_MARKED = pa.schema([*LABELS, _required(INPUT_CHANGED, pa.bool_())])
-"""The columns of `labels` in a run that keeps labels of rows that changed (`data.changed=keep`)."""
-
-LABELS_GROWN = tuple(pa.schema([*labels, _required(GROWN, pa.bool_())]) for labels in (LABELS, LABELS_MARKED))
-"""The columns of `labels` in a run that has grown: without and with marks of changed rows."""
+LABELS_GROWN = pa.schema([*LABELS, _required(GROWN, pa.bool_())])
+"""The columns of `labels` in a run that has grown."""
 
 OPINIONS = pa.list_(
     pa.struct(
@@ -225,7 +221,7 @@ CONSENSUS = pa.schema(
 """The columns that labels of `estimator.rule=consensus` have besides those of `labels`. `mc_label`: the labels by Monte Carlo
 alone. `p_error_free`: for each step, P(neither it nor an earlier step has an error), given Monte Carlo and all witnesses; null
 unless consensus.how=posterior. `left_out`: why the chain has no labels; null where it has."""
-LABELS_CONSENSUS = tuple(pa.schema([*labels, *CONSENSUS]) for labels in (LABELS, LABELS_MARKED, *LABELS_GROWN))
+LABELS_CONSENSUS = tuple(pa.schema([*labels, *CONSENSUS]) for labels in (LABELS, LABELS_GROWN))
 """The columns of `labels` by consensus, in any run."""
 RELIABILITIES = pa.schema(
     [
@@ -235,18 +231,6 @@ RELIABILITIES = pa.schema(
     ]
 )
 """What consensus labels learned of Monte Carlo and the witnesses, as JSON: one row for an edition."""
-
-CHANGES = pa.schema(
-    [
-        _required("problem_id", pa.string()),
-        _optional("chain_id", pa.string()),
-        _optional("source_id", pa.string()),
-        _required("file", pa.string()),
-        _required("line", pa.int64()),
-        _required("detail", pa.string()),
-    ]
-)
-"""The used rows of a grown run that the present input no longer has: where they were, and what has changed."""
 
 STATES = pa.schema(
     [
@@ -503,7 +487,6 @@ SCHEMAS = {
     "kernels": KERNELS,
     "states": STATES,
     "reliabilities": RELIABILITIES,
-    "changes": CHANGES,
     "chains": CHAINS,
     "scores": SCORES,
     "critiques": CRITIQUES,
@@ -516,13 +499,13 @@ SCHEMAS = {
 }
 OTHER_SCHEMAS: dict[str, tuple[pa.Schema, ...]] = {
     "inputs": (INPUTS_WITH_OUTCOMES,),
-    "labels": (LABELS_3, LABELS_MARKED, *LABELS_GROWN, *LABELS_CONSENSUS),
+    "labels": (LABELS_3, LABELS_GROWN, *LABELS_CONSENSUS),
     "rollouts": (ROLLOUTS_WITH_TOKENS,),
     "kernels": (KERNELS_3,),
     "chains": (CHAINS_WITH_ANSWERS,),
 }
-"""What tables may also have as columns: those of runs of schema 3, marks of changed rows and of promoted chains, outcomes
-that the data give, tokens of rollouts, and known answers for a judge."""
+"""What tables may also have as columns: those of runs of schema 3, marks of promoted chains, outcomes that the data give,
+tokens of rollouts, and known answers for a judge."""
 LEARNED = ("kernels", "states")
 """Tables with the learned state of an estimator; a unit has at most one of them."""
 

@@ -11,7 +11,6 @@ from pipeline.core.records import (
     Chain,
     ChainText,
     ChainValues,
-    ChangedRow,
     Critique,
     Finish,
     Grade,
@@ -32,15 +31,12 @@ from pipeline.core.records import (
     Verdict,
 )
 from pipeline.core.schemas import (
-    CHANGES,
     CRITIQUES,
     GIVEN_OUTCOME,
-    INPUT_CHANGED,
     INPUTS,
     INPUTS_WITH_OUTCOMES,
     LABELS,
     LABELS_GROWN,
-    LABELS_MARKED,
     LOG_KEYS,
     PER_PREFIX,
     PER_STEP,
@@ -271,35 +267,6 @@ def input_rows(table: pa.Table) -> list[InputRow]:
     ]
 
 
-def changes_table(rows: Sequence[ChangedRow]) -> pa.Table:
-    """The used rows that the present input no longer has."""
-    return _table(
-        CHANGES,
-        {
-            "problem_id": [row.problem_id for row in rows],
-            "chain_id": [row.chain_id for row in rows],
-            "source_id": [row.source_id for row in rows],
-            "file": [row.location.file for row in rows],
-            "line": [row.location.line for row in rows],
-            "detail": [storable(row.detail) for row in rows],
-        },
-    )
-
-
-def changed_rows(table: pa.Table) -> list[ChangedRow]:
-    """The inverse of `changes_table`."""
-    return [
-        ChangedRow(
-            location=RowLocation(file=row["file"], line=row["line"]),
-            source_id=row["source_id"],
-            problem_id=row["problem_id"],
-            chain_id=row["chain_id"],
-            detail=row["detail"],
-        )
-        for row in table.to_pylist()
-    ]
-
-
 def rejects_table(rejects: Sequence[Reject]) -> pa.Table:
     """Rows that were not used, and single prefixes that could not be measured (with a `step_index`)."""
     return _table(
@@ -380,7 +347,7 @@ def labels_table(
 ) -> pa.Table:
     """One row per chain; list columns have one entry per step. `steps`: the trimmed step texts of each chain.
 
-    The chains of a unit are either all marked (`Chain.input_changed`, `Chain.grown`) or none of them.
+    The chains of a unit are either all marked (`Chain.grown`) or none of them.
     """
     per_step: dict[str, list[object]] = {name: [] for name, _ in (*PER_PREFIX, *PER_STEP)}
     root: dict[str, list[object]] = {f"root_{name}": [] for name, _ in PER_PREFIX}
@@ -389,14 +356,10 @@ def labels_table(
             column.append([_entry(step, name) for step in found.steps])
         for name, _ in PER_PREFIX:
             root[f"root_{name}"].append(_entry(found.root, name))
-    marks: list[object] = [chain.input_changed for chain in chains]
     grown: list[object] = [chain.grown for chain in chains]
-    usual, with_grown = (LABELS, LABELS_MARKED), LABELS_GROWN
-    columns = (usual if None in grown or not grown else with_grown)[bool(marks) and None not in marks]
     return _table(
-        columns,
+        LABELS if None in grown or not grown else LABELS_GROWN,
         {
-            INPUT_CHANGED: marks,
             GROWN: grown,
             "chain_id": [chain.solution.chain_id for chain in chains],
             "problem_id": [chain.problem.problem_id for chain in chains],

@@ -22,7 +22,6 @@ from pipeline.core.records import (
     Trials,
     Verdict,
 )
-from pipeline.core.schemas import INPUT_CHANGED
 from pipeline.core.tables import labels_table, rollout_outcomes
 from pipeline.data.steps import step_texts
 from pipeline.estimators.base import Estimator
@@ -64,10 +63,9 @@ def stored_chains(labels: pa.Table) -> list[Chain]:
             final_answer=row["final_answer"],
             outcome=row["outcome"],
             policy=row["policy"],
-            input_changed=row.get(INPUT_CHANGED),
             grown=row.get(GROWN),
         )
-        for row in labels.select([*_COLUMNS, *({INPUT_CHANGED, GROWN} & {*labels.column_names})]).to_pylist()
+        for row in labels.select([*_COLUMNS, *({GROWN} & {*labels.column_names})]).to_pylist()
     ]
 
 

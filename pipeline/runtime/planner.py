@@ -268,7 +268,6 @@ class Planner:
             final_answer=final_answer,
             outcome=outcome,
             policy=self._policy.policy,
-            input_changed=row.changed,
             refuted=refuted,
         )
         plan.chains.append(chain)

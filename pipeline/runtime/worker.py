@@ -32,7 +32,6 @@ from pipeline.runtime.checking.refuter import Refuter
 from pipeline.runtime.growing import Growth
 from pipeline.runtime.unit import Probe, UnitLabeller, UnitResult, UnitSettings
 from pipeline.runtime.unit_buffer import UnitBuffer
-from pipeline.storage.changes import changed_contents
 from pipeline.storage.commits import Commit
 from pipeline.storage.editions import LABELS
 from pipeline.storage.growths import STRENGTH, allotments, growth_settings
@@ -144,8 +143,7 @@ class Worker:
     ) -> None:
         self._log = log
         self._storage = storage
-        # All units of a start have the same changed rows, and mostly the same growth.
-        self._changed = lru_cache(maxsize=1)(partial(changed_contents, storage))
+        # Units of a start mostly have the same growth.
         self._allotments = lru_cache(maxsize=1)(partial(allotments, storage))
         self._engine = engine
         self._policy = policy_for(config.policy)
@@ -252,7 +250,7 @@ class Worker:
         return self._labeller
 
     async def _opened(self, task: UnitTask) -> tuple[list[InputRow], UnitBuffer]:
-        rows = await asyncio.to_thread(self._rows, task.unit)
+        rows = await asyncio.to_thread(unit_rows, self._storage, task.unit)
         offered = (task.learned.shard,) if task.learned else ()
         log = self._log(self._storage, task.unit.unit_id, task.known_length, offered)
         buffer = UnitBuffer(
@@ -281,9 +279,6 @@ class Worker:
             threshold=self._estimator.settings.good_above,
             allotments=self._allotments(record).get(unit.unit_id, {}),
         )
-
-    def _rows(self, unit: UnitRef) -> list[InputRow]:
-        return unit_rows(self._storage, unit, self._changed(unit.changes))
 
     def _tables(self, result: UnitResult) -> dict[str, pa.Table]:
         tables = {

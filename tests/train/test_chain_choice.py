@@ -106,7 +106,7 @@ def test_a_chain_of_500_steps_is_trained_on_up_to_the_length_of_the_model(tmp_pa
 def test_a_folder_of_an_earlier_version_lacks_the_settings_that_came_later(tmp_path: Path) -> None:
     asked = config(tmp_path / "run", tmp_path / "out")
     settings = settings_of(asked)
-    del settings["changed"], settings["patience"]
+    del settings["threshold"], settings["patience"]
     (tmp_path / "out").mkdir()
     write_record(tmp_path / "out", Record(settings=settings, labels="1f"))
     assert read_record(tmp_path / "out", asked) == Record(settings=settings, labels="1f")

@@ -76,7 +76,6 @@ def expected_chains(
                 solution=solution,
                 root_prefix_id=root_id(problem_id, row.again),
                 prefix_ids=tuple(prefix_id(solution, index, row.again) for index in range(1, len(solution.ends) + 1)),
-                input_changed=row.changed,
                 refuted=refuted.get(solution.chain_id, 0),
             )
             yield AuditedChain(location=row.location, chain=chain, given_outcome=row.given_outcome)

@@ -3,7 +3,7 @@
 import json
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -184,9 +184,6 @@ class _Proof:
         if self._whole.unit_target.growths:
             chains = grown_audited(chains, stored.promotions)
         labelled = self._chains_of(stored.labels)
-        if not stored.later and _marks(chain.chain for chain in chains) != _marks(labelled):
-            # The next start marks them, see `storage.marks`.
-            self._ledger.owed.append(unit_id)
         faults = [
             *draw_faults(self._rows, stored.drawn, stored.rejected, basis.solutions),
             *_chain_faults(chains, labelled),
@@ -346,8 +343,8 @@ def _chain_faults(expected: Sequence[AuditedChain], stored: Sequence[Chain]) -> 
         yield f"labels exist for {format_count(len(stored), 'chain')}, but the input and its draws give {len(expected):,}"
         return
     for proven, row in zip(expected, stored, strict=True):
-        given = replace(proven.chain, solution=_as_labelled(proven.chain.solution), input_changed=None)
-        if given != replace(row, final_answer=None, outcome=None, policy="", input_changed=None):
+        given = replace(proven.chain, solution=_as_labelled(proven.chain.solution))
+        if given != replace(row, final_answer=None, outcome=None, policy=""):
             yield f"the labels of chain {row.solution.chain_id} do not belong to the chain from the input or a draw"
     yield from _outcome_faults(expected, stored)
 
@@ -359,10 +356,6 @@ def _outcome_faults(expected: Sequence[AuditedChain], stored: Sequence[Chain]) -
                 f"chain {row.solution.chain_id} states no answer, so its outcome is the one in the input, "
                 f"{json.dumps(proven.given_outcome)}, but the labels have {json.dumps(row.outcome)}"
             )
-
-
-def _marks(chains: Iterable[Chain]) -> list[bool | None]:
-    return [chain.input_changed for chain in chains]
 
 
 def _as_labelled(solution: Solution) -> Solution:
