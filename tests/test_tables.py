@@ -36,7 +36,6 @@ from pipeline.core.records import (
     Promotion,
     Reading,
     ReadingKind,
-    Refutation,
     Reject,
     RejectReason,
     Request,
@@ -57,8 +56,6 @@ from pipeline.core.tables import (
     promotions_table,
     readings_of,
     readings_table,
-    refutations_of,
-    refutations_table,
     rejects_table,
     rollouts_table,
     solutions_table,
@@ -284,26 +281,6 @@ PROMOTED = Promotion(
 )
 
 
-@given(
-    st.lists(
-        st.builds(
-            Refutation,
-            chain_id=st.just("a" * 20),
-            problem_id=st.just("p" * 20),
-            step=_INT,
-            verifier=st.just("arithmetic"),
-            evidence=our.any_text.map(storable),
-        ),
-        max_size=4,
-    )
-)
-def test_refutations_come_back_as_they_went_in(refutations: list[Refutation]) -> None:
-    table = refutations_table(refutations)
-    assert table.schema.equals(SCHEMAS["refutations"])
-    table.validate(full=True)
-    assert refutations_of(table) == refutations
-
-
 @given(st.lists(_promotions, max_size=4))
 def test_promotions_come_back_as_they_went_in(promotions: list[Promotion]) -> None:
     table = promotions_table(promotions)
@@ -446,7 +423,6 @@ def every_table() -> dict[str, pa.Table]:
         "solutions": solutions_table([SampledSolution(solution=CHAIN, draw=2, finish=Finish.STOP, grade=grade)]),
         "rollouts": rollouts_table([Rollout(completion=completion, grade=grade)], "g1"),
         "promotions": promotions_table([PROMOTED]),
-        "refutations": refutations_table([Refutation(chain_id="c" * 20, problem_id="p" * 20)]),
         "allotments": pa.Table.from_pylist(
             [{"unit_id": "a" * 20, "problem_id": "p" * 20, "budget": 2**40}], schema=SCHEMAS["allotments"]
         ),

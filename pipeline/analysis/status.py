@@ -23,7 +23,6 @@ from pipeline.core.formatting import (
     format_count,
     format_number,
     format_range,
-    format_skipped,
     format_work,
     printable,
     status_items,
@@ -248,8 +247,6 @@ def _rollouts(status: RunStatus) -> Iterator[str]:
         )
     if totals.truncated:
         yield _line("", f"{totals.truncated:,} of them cut by sampling.max_tokens")
-    if skipped := format_skipped(totals):
-        yield _line("skipped", skipped)
     if totals.too_long:
         yield _line(
             "", f"{format_count(totals.too_long, 'prefix')} did not fit into the policy's context: see rejects/"

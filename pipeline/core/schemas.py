@@ -79,18 +79,6 @@ TOKEN_IDS = "token_ids"
 ROLLOUTS_WITH_TOKENS = pa.schema([*ROLLOUTS, _required(TOKEN_IDS, pa.list_(pa.int32()))])
 """The columns of `rollouts` in a run that stores their tokens (`sampling.store_tokens`)."""
 
-REFUTATIONS = pa.schema(
-    [
-        _required("chain_id", pa.string()),
-        _required("problem_id", pa.string()),
-        _required("step", pa.int32()),
-        _required("verifier", pa.string()),
-        _required("evidence", pa.string()),
-    ]
-)
-"""What verifiers said of chains before they were sampled (estimator.skip_refuted), one row per chain: see
-`records.Refutation`."""
-
 PROMOTIONS = pa.schema(
     [
         _required("chain_id", pa.string()),
@@ -479,7 +467,6 @@ SCHEMAS = {
     "solutions": SOLUTIONS,
     "rollouts": ROLLOUTS,
     "promotions": PROMOTIONS,
-    "refutations": REFUTATIONS,
     "allotments": ALLOTMENTS,
     "verdicts": VERDICTS,
     "rejects": REJECTS,
@@ -513,7 +500,6 @@ LOG_KEYS = {
     "rollouts": ("rollout_id",),
     "solutions": ("problem_id", "draw"),
     "promotions": ("chain_id",),
-    "refutations": ("chain_id",),
     "scores": ("row",),
     "critiques": ("row", "vote"),
     "findings": ("row", "step_index"),

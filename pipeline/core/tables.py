@@ -19,7 +19,6 @@ from pipeline.core.records import (
     Promotion,
     Reading,
     ReadingKind,
-    Refutation,
     Reject,
     Rollout,
     RolloutOutcome,
@@ -42,7 +41,6 @@ from pipeline.core.schemas import (
     PER_STEP,
     PROMOTIONS,
     READINGS,
-    REFUTATIONS,
     REJECTS,
     ROLLOUTS,
     ROLLOUTS_WITH_TOKENS,
@@ -207,19 +205,6 @@ def promotions_of(table: pa.Table) -> list[Promotion]:
         )
         for row in table.to_pylist()
     ]
-
-
-def refutations_table(refutations: Sequence[Refutation]) -> pa.Table:
-    """What verifiers said of chains before they were sampled, in their order."""
-    columns: dict[str, list[object]] = {
-        name: [getattr(each, name) for each in refutations] for name in REFUTATIONS.names if name != "evidence"
-    }
-    return _table(REFUTATIONS, columns | {"evidence": [storable(each.evidence) for each in refutations]})
-
-
-def refutations_of(table: pa.Table) -> list[Refutation]:
-    """The inverse of `refutations_table`."""
-    return [Refutation(**row) for row in table.to_pylist()]
 
 
 def inputs_table(rows: Sequence[InputRow], *, with_outcomes: bool = False) -> pa.Table:

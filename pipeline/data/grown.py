@@ -76,7 +76,6 @@ def grown_chains(chains: Sequence[Chain], promotions: Iterable[Promotion]) -> li
                 final_answer=None,
                 outcome=None,
                 grown=True,
-                refuted=0,
             )
             found.append(chain)
             _add_prefixes(through, chain)

@@ -28,7 +28,6 @@ from pipeline.estimators.registry import estimator_for
 from pipeline.graders.registry import checker_for, grader_version
 from pipeline.pickers.registry import PICKERS, picker_for
 from pipeline.runtime.answer_ending import ending_for
-from pipeline.runtime.checking.refuter import Refuter
 from pipeline.runtime.growing import Growth
 from pipeline.runtime.unit import Probe, UnitLabeller, UnitResult, UnitSettings
 from pipeline.runtime.unit_buffer import UnitBuffer
@@ -40,7 +39,6 @@ from pipeline.storage.shards import ShardRecord
 from pipeline.storage.storage import Storage
 from pipeline.storage.unit_log import UnitLog
 from pipeline.storage.units import UnitRef, unit_rows
-from pipeline.verifiers.registry import named_verifiers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,7 +148,6 @@ class Worker:
         self._settings = unit_settings(config)
         self._estimator = self._settings.estimator
         self._checker = checker_for(config.grader)
-        self._refuter = refuter_for(config)
         self._labeller: UnitLabeller | None = None
         self._began = 0.0
         self._buffers: dict[UnitBuffer, None] = {}
@@ -163,7 +160,7 @@ class Worker:
         """Load the policy and return its identity. Raises PolicyError."""
         await self._engine.start()
         self._began = _now()
-        self._labeller = UnitLabeller(self._settings, self._engine, self._checker, self._refuter)
+        self._labeller = UnitLabeller(self._settings, self._engine, self._checker)
         return self._engine.policy
 
     async def finish_unit(self, task: UnitTask) -> Receipt:
@@ -240,8 +237,6 @@ class Worker:
         if self._labeller is not None:
             self._labeller.judge.close()
         self._checker.close()
-        if self._refuter is not None:
-            await asyncio.to_thread(self._refuter.close)
         await self._engine.close()
 
     def _started(self) -> UnitLabeller:
@@ -317,11 +312,6 @@ def unit_settings(config: LabelConfig) -> UnitSettings:
         processes=config.grader.processes,
         flush_seconds=config.run.flush_seconds,
     )
-
-
-def refuter_for(config: LabelConfig) -> Refuter | None:
-    """What asks the verifiers of the settings, with estimator.skip_refuted."""
-    return Refuter(named_verifiers(config.checks, config.verifier)) if config.estimator.skip_refuted else None
 
 
 def labelling_worker(config: LabelConfig, around: Surroundings) -> Worker:

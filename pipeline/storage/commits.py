@@ -34,7 +34,7 @@ _CHECK = "check"
 _ON_DISK = {"sequence_id": "chain_id", "unit_target": "goal", "learned_from": "learnt_from"}
 _TOTALS_ON_DISK = {"spent": "undecided"}
 """Fields of a record -> their names on disk."""
-_LATER_TOTALS = ("promoted", "refuted", "skipped")
+_LATER_TOTALS = ("promoted",)
 """Totals that earlier versions lack. They are on disk where they are not 0."""
 
 
