@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from pipeline.__main__ import main
 from pipeline.config.chain_filter import ChainFilter
-from pipeline.config.choices import ChangedChains
 from pipeline.core.errors import InputError
 from pipeline.export.settings import ExportConfig
 from pipeline.train.settings import TrainConfig
@@ -19,9 +18,7 @@ Configs = pytest.mark.parametrize("config", [ExportConfig, TrainConfig])
 
 
 def bounds(low_p: float | None = None, low: float | None = None, high: float | None = None) -> ChainFilter:
-    return ChainFilter(
-        SimpleNamespace(min_p_outcome=low_p, min_root_value=low, max_root_value=high, changed=ChangedChains.drop)
-    )
+    return ChainFilter(SimpleNamespace(min_p_outcome=low_p, min_root_value=low, max_root_value=high))
 
 
 @given(shares, shares, shares, shares, shares)

@@ -26,7 +26,7 @@ def solution(texts: list[str], *, as_written: bool = False) -> Solution:
     )
 
 
-def chain(texts: list[str], name: str = "c", *, changed: bool | None = None) -> Chain:
+def chain(texts: list[str], name: str = "c") -> Chain:
     ids = [f"{name} {number}" for number in range(len(texts) + 1)]
     made = solution(texts)
     return Chain(
@@ -36,7 +36,6 @@ def chain(texts: list[str], name: str = "c", *, changed: bool | None = None) -> 
         prefix_ids=tuple(ids[1:]),
         final_answer="1",
         outcome=True,
-        input_changed=changed,
     )
 
 
@@ -124,14 +123,6 @@ def test_a_promotion_may_continue_another_one_of_its_round(
 def test_promotions_of_prefixes_that_no_chain_has_are_left_out() -> None:
     (only,) = grown_chains([chain(["a\n"])], [promotion("nowhere", ["b\n"])])
     assert only.grown is False
-
-
-def test_a_promoted_chain_is_changed_if_a_row_of_its_problem_is() -> None:
-    rows = [chain(["a\n"], "c", changed=False), chain(["b\n"], "d", changed=True)]
-    *_, grown = grown_chains(rows, [promotion("c 1", ["e\n"])])
-    assert grown.input_changed is True
-    *_, unmarked = grown_chains([chain(["a\n"])], [promotion("c 1", ["e\n"])])
-    assert unmarked.input_changed is None
 
 
 @given(st.randoms(use_true_random=False))

@@ -95,7 +95,7 @@ def test_a_change_out_of_range_is_refused_by_name() -> None:
 
 
 def test_a_change_can_name_every_setting_of_its_section_but_what_only_says_what_is_sampled() -> None:
-    only_what_is_sampled = {"goal", "target_sd", "budget", "run_budget", "budget_unit", "skip_refuted"}
+    only_what_is_sampled = {"goal", "target_sd", "budget", "run_budget", "budget_unit"}
     for name in ("fixed", "first_success", "pooled", "bisect"):
         every = {each.name for each in describe_settings(ESTIMATORS.load(name).Config)}
         assert every - only_what_is_sampled <= {each.name for each in describe_settings(EstimatorChange)}

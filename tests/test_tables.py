@@ -25,7 +25,6 @@ from pipeline.core.records import (
     Chain,
     ChainText,
     ChainValues,
-    ChangedRow,
     Completion,
     Counts,
     Critique,
@@ -37,7 +36,6 @@ from pipeline.core.records import (
     Promotion,
     Reading,
     ReadingKind,
-    Refutation,
     Reject,
     RejectReason,
     Request,
@@ -48,10 +46,8 @@ from pipeline.core.records import (
     StepOpinion,
     Verdict,
 )
-from pipeline.core.schemas import LABELS_GROWN, LABELS_MARKED, SCHEMAS
+from pipeline.core.schemas import LABELS_GROWN, SCHEMAS
 from pipeline.core.tables import (
-    changed_rows,
-    changes_table,
     critiques_table,
     input_rows,
     inputs_table,
@@ -60,8 +56,6 @@ from pipeline.core.tables import (
     promotions_table,
     readings_of,
     readings_table,
-    refutations_of,
-    refutations_table,
     rejects_table,
     rollouts_table,
     solutions_table,
@@ -240,29 +234,11 @@ def test_labels_keep_what_is_unknown_apart_from_zero() -> None:
     )
 
 
-CHANGED = ChangedRow(
-    location=RowLocation(file="f", line=3), source_id=None, problem_id="a" * 20, chain_id=None, detail="gone \ud800"
-)
-
-
-def test_changed_rows_come_back_as_they_went_in() -> None:
-    assert changed_rows(changes_table([CHANGED])) == [replace(CHANGED, detail="gone ?")]
-    assert changed_rows(changes_table([])) == []
-
-
-def test_labels_have_marks_where_all_chains_have_them() -> None:
-    marked = labels([replace(labelled(), input_changed=True), replace(labelled(), input_changed=False)])
-    assert marked.schema.equals(LABELS_MARKED)
-    assert marked["input_changed"].to_pylist() == [True, False]
-    assert labels([labelled()]).schema.equals(SCHEMAS["labels"])
-
-
 def test_labels_say_which_chains_have_grown_where_all_chains_do() -> None:
-    for schema, changed in zip(LABELS_GROWN, (None, False), strict=True):
-        grown = labels([replace(labelled(), grown=mark, input_changed=changed) for mark in (False, True)])
-        assert grown.schema.equals(schema)
-        assert grown["grown"].to_pylist() == [False, True]
-        assert ("input_changed" in grown.column_names) is (changed is not None)
+    grown = labels([replace(labelled(), grown=mark) for mark in (False, True)])
+    assert grown.schema.equals(LABELS_GROWN)
+    assert grown["grown"].to_pylist() == [False, True]
+    assert labels([labelled()]).schema.equals(SCHEMAS["labels"])
 
 
 _INT = st.integers(0, 2**31 - 1)
@@ -303,26 +279,6 @@ PROMOTED = Promotion(
     gain=0.25,
     cost=80.0,
 )
-
-
-@given(
-    st.lists(
-        st.builds(
-            Refutation,
-            chain_id=st.just("a" * 20),
-            problem_id=st.just("p" * 20),
-            step=_INT,
-            verifier=st.just("arithmetic"),
-            evidence=our.any_text.map(storable),
-        ),
-        max_size=4,
-    )
-)
-def test_refutations_come_back_as_they_went_in(refutations: list[Refutation]) -> None:
-    table = refutations_table(refutations)
-    assert table.schema.equals(SCHEMAS["refutations"])
-    table.validate(full=True)
-    assert refutations_of(table) == refutations
 
 
 @given(st.lists(_promotions, max_size=4))
@@ -467,7 +423,6 @@ def every_table() -> dict[str, pa.Table]:
         "solutions": solutions_table([SampledSolution(solution=CHAIN, draw=2, finish=Finish.STOP, grade=grade)]),
         "rollouts": rollouts_table([Rollout(completion=completion, grade=grade)], "g1"),
         "promotions": promotions_table([PROMOTED]),
-        "refutations": refutations_table([Refutation(chain_id="c" * 20, problem_id="p" * 20)]),
         "allotments": pa.Table.from_pylist(
             [{"unit_id": "a" * 20, "problem_id": "p" * 20, "budget": 2**40}], schema=SCHEMAS["allotments"]
         ),
@@ -479,7 +434,6 @@ def every_table() -> dict[str, pa.Table]:
         ),
         "labels": labels([labelled(), labelled(answer=None, outcome=None)]),
         "kernels": kernel_table(PRIOR),
-        "changes": changes_table([CHANGED]),
         "chains": to_score,
         "critiques": critiques(),
         "findings": findings_of(to_score),

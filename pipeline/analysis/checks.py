@@ -11,7 +11,6 @@ from dataclasses import dataclass
 import polars as pl
 
 from pipeline.core.formatting import WHY_UNCHECKED, format_count, format_percent
-from pipeline.core.records import Origin
 from pipeline.core.shown import Shown
 from pipeline.storage.run_record import NAME
 from pipeline.storage.storage import Storage
@@ -170,15 +169,14 @@ def _by_position(found: Mapping[tuple[int, str, str, str | None], int]) -> Itera
 
 
 def _against_labels(storage: Storage, said: pl.DataFrame) -> AgainstLabels | None:
-    """`said`: chain, step and verdict of each step with a verdict. A label that a refutation has made is no evidence on it."""
+    """`said`: chain, step and verdict of each step with a verdict."""
     run = stored_run(storage)
     sums = {verdict: Labelled() for verdict in (*StepVerdict, None)}
-    for frame in frames_of(storage, run, ["chain_id", "label", "value", "origin"]):
+    for frame in frames_of(storage, run, ["chain_id", "label", "value"]):
         steps = (
             frame.with_columns(step_index=pl.int_ranges(1, pl.col("label").list.len() + 1, dtype=pl.Int32))
-            .explode("label", "value", "origin", "step_index")
+            .explode("label", "value", "step_index")
             .drop_nulls("label")
-            .filter(pl.col("origin") != Origin.REFUTED.value)
         )
         sums[None] += _labelled(steps)
         both = steps.join(said, on=_KEY)

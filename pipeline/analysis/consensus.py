@@ -30,7 +30,7 @@ from pipeline.config.label import EstimatorConfig
 from pipeline.config.recorded_settings import Settings, chosen_settings, given_settings
 from pipeline.consensus.evidence import ChainEvidence, Claim, PositionClaim
 from pipeline.consensus.filters import exact, side
-from pipeline.consensus.labels import p_error_free, posterior_labels, with_refuted
+from pipeline.consensus.labels import p_error_free, posterior_labels
 from pipeline.consensus.learning import Learned, learn
 from pipeline.consensus.monte_carlo import monte_carlo_claim
 from pipeline.consensus.posterior import posterior
@@ -148,7 +148,6 @@ class Consensus:
                 outcome=chain.outcome,
                 monte_carlo=_place(chain, values, self._settings.threshold),
                 witnesses=self._claims(chain),
-                refuted=chain.refuted,
             )
             for chain, values in zip(chains, found, strict=True)
         ]
@@ -178,10 +177,7 @@ class Consensus:
             left_out = [None] * len(places)
             free = [p_error_free(each).tolist() for each in places]
         computed: dict[str, list[Any]] = {
-            "label": [
-                list(after_error(with_refuted(labels, 0 if out else each.refuted), self._settings))
-                for labels, each, out in zip(found, evidence, left_out, strict=True)
-            ],
+            "label": [list(after_error(labels, self._settings)) for labels in found],
             "label_rule": [self.rule] * len(found),
             "mc_label": alone,
             "p_error_free": free,

@@ -35,10 +35,10 @@ from pipeline.core.errors import StoreError, UsageError
 from pipeline.core.ids import content_id
 from pipeline.core.progress import RelabelResult
 from pipeline.core.records import Chain, Finish, Grade, InputRow, SampledSolution, Solution, Trials
-from pipeline.core.tables import refutations_of, sampled_solutions, verdicts_table
+from pipeline.core.tables import sampled_solutions, verdicts_table
 from pipeline.data.prompts import stem
 from pipeline.estimators.base import Estimator, objection
-from pipeline.estimators.labelling import labels_of, rollout_outcomes_of, stored_chains, with_refutations, with_verdicts
+from pipeline.estimators.labelling import labels_of, rollout_outcomes_of, stored_chains, with_verdicts
 from pipeline.estimators.registry import ESTIMATORS, estimator_for
 from pipeline.estimators.tree import trees_of, trials_of
 from pipeline.graders.base import Checker
@@ -317,10 +317,7 @@ class _Writer:
         return StoredUnit(
             drawn=[solution for table in drawn for solution in sampled_solutions(table)],
             rollouts=self._tables(whole, "rollouts"),
-            chains=with_refutations(
-                stored_chains(labels),
-                (each for table in self._tables(whole, "refutations") for each in refutations_of(table)),
-            ),
+            chains=stored_chains(labels),
             rows=lambda: unit_rows(self._storage, ref),
             verdicts=verdicts,
         )

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from functools import partial
 
-from pipeline.analysis.current_labels import changed_text, current_labels, label_rule
+from pipeline.analysis.current_labels import current_labels, label_rule
 from pipeline.core.errors import Absent, StoreError, UsageError
 from pipeline.core.forecast import Forecast, Range, decode_forecast
 from pipeline.core.formatting import (
@@ -23,7 +23,6 @@ from pipeline.core.formatting import (
     format_count,
     format_number,
     format_range,
-    format_skipped,
     format_work,
     printable,
     status_items,
@@ -31,7 +30,6 @@ from pipeline.core.formatting import (
 )
 from pipeline.core.progress import Pace, pace, repeats
 from pipeline.core.records import ReadingKind, Totals
-from pipeline.storage.changes import KeptChanges, changes_of, kept_changes
 from pipeline.storage.commits import (
     INPUT,
     UNIT,
@@ -111,8 +109,7 @@ class RunStatus:
 
     `units` is None while their number is unknown. `totals`: of the input and of `units_done` whole units. `unfinished`:
     committed rollouts and tokens of the other units. `unreadable`: names of damaged records. `damaged_starts`: names of damaged
-    files of starts, whose cost is not in `spent`. `changed` says how many rows the input no longer has as they were labelled;
-    empty for none. `rule`: the label rule in words, empty while no
+    files of starts, whose cost is not in `spent`. `rule`: the label rule in words, empty while no
     unit is whole. `edition`: the number of the current edition; None: the labels are those of `label` itself.
     `edition_command`: the command that made the edition, empty without one. `pace`: of the
     start that `condition` refers to. `plan_fault`: why `plan.json` cannot be read. `command`: whose run it is; of a run of
@@ -130,7 +127,6 @@ class RunStatus:
     unfinished: Totals
     unreadable: tuple[str, ...]
     damaged_starts: tuple[str, ...]
-    changed: str
     rule: str
     edition: int | None
     edition_command: str
@@ -185,7 +181,6 @@ def run_status(storage: Storage, now: float) -> RunStatus:
         unfinished=found.unfinished,
         unreadable=found.unreadable,
         damaged_starts=read.damaged,
-        changed=changed_text(_changes(storage, found.staged), found.staged.totals.used) if found.staged else "",
         rule=label_rule(edition_settings(edition) if edition else identity)
         if found.wholes and command == LABEL
         else "",
@@ -225,8 +220,6 @@ def lines(status: RunStatus) -> Iterator[str]:
         yield _line("units", f"{status.units_done:,} of {status.units:,} finished")
     if totals.rows:
         yield _line("rows", f"{totals.rows:,} read = {totals.used:,} used + {totals.rejected:,} rejected")
-    if status.changed:
-        yield _line("changed", status.changed)
     of_command = {SCORE: _scores, JUDGE: _critiques, CHECK: _findings, SEARCH: _searches}
     yield from of_command.get(status.command, _rollouts)(status)
     if status.rule:
@@ -254,8 +247,6 @@ def _rollouts(status: RunStatus) -> Iterator[str]:
         )
     if totals.truncated:
         yield _line("", f"{totals.truncated:,} of them cut by sampling.max_tokens")
-    if skipped := format_skipped(totals):
-        yield _line("skipped", skipped)
     if totals.too_long:
         yield _line(
             "", f"{format_count(totals.too_long, 'prefix')} did not fit into the policy's context: see rejects/"
@@ -489,14 +480,6 @@ def unit_count(storage: Storage, staged: Commit) -> int | None:
         return sum(1 for _ in units_of(storage, staged))
     except StoreError:
         return None
-
-
-def _changes(storage: Storage, staged: Commit) -> KeptChanges:
-    """The rows that have changed; none if their file is damaged, which the next start makes again."""
-    try:
-        return kept_changes(storage, changes_of(staged))
-    except StoreError:
-        return KeptChanges()
 
 
 def _unit(storage: Storage, named: tuple[str, int]) -> _UnitState:

@@ -18,7 +18,7 @@ from pipeline.cli.options import YAML, conf_folder, implementation_of, options_o
 from pipeline.cli.overrides import marks_of
 from pipeline.cli.own_settings import OwnSettings, choose_options, without_choices
 from pipeline.config.fields import FREE, describe_settings
-from pipeline.config.recorded_settings import CHECKS, RUN_RECORD, SETTING_NAMES, refuse_missing
+from pipeline.config.recorded_settings import RUN_RECORD, SETTING_NAMES, refuse_missing
 from pipeline.config.words import setting_word
 from pipeline.core.errors import UsageError
 from pipeline.data.rows import GIVEN_FILE, GIVEN_FOLDER
@@ -62,9 +62,7 @@ def recorded_settings(command: Command, run_dir: str, folder: Path | None, given
     settings = {key: value for key, value in started.items() if "." in key or key == _BUDGET}
     if _DATA in given:
         settings.pop(_PATH, None)
-    settings |= {
-        key: value for key, value in recorded.items() if key == CHECKS or ("." in key and key not in SETTING_NAMES)
-    }
+    settings |= {key: value for key, value in recorded.items() if "." in key and key not in SETTING_NAMES}
     settings = {key: value for key, value in settings.items() if not _is_plugin(key)}
     # The record has its effective value, with None for false. A start has its own value, where that is another one.
     effective = settings.get(_STOP_AT_ANSWER)

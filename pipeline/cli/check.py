@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from pipeline.cli.chain_run import ending_lines
 from pipeline.cli.command import Command, interruptible, write_lines
-from pipeline.cli.implied_verifier import implied_verifier
 from pipeline.cli.label import set_up_ray
+from pipeline.cli.options import named_implementation
 from pipeline.config.check import CheckRunConfig
 from pipeline.core.errors import UsageError
 from pipeline.core.formatting import format_count
@@ -96,6 +96,26 @@ def check_with_ray(config: CheckRunConfig, watch: "Watcher") -> "Mapping[str, Ch
         return check_run(config, hiring, watch, stop)
 
 
+def _implied(written: Mapping[str, str]) -> dict[str, str]:
+    """The verifier that the section `verifier` is about: the only one that `checks` names.
+
+    Raises UsageError where it is none of them, and where they are several."""
+    from pipeline.verifiers.registry import VERIFIERS
+
+    names = [name.strip("'\" ") for name in written.get("checks", "").strip("[] ").split(",") if name.strip("'\" ")]
+    if written.get("checks") in (None, "null") or not names:
+        return {}
+    own = [key for key in written if key.startswith("verifier.")]
+    named = named_implementation("verifier", written)
+    if named is not None and named not in names:
+        raise UsageError(
+            f"verifier={named} is none of checks=[{','.join(names)}]: name it there too, or leave verifier out"
+        )
+    if own and named is None and len(names) > 1:
+        raise UsageError(f"{own[0]}: this is a setting of one verifier: say of which one, such as verifier={names[0]}")
+    return {"verifier": names[0]} if named is None and names[0] in VERIFIERS.names() else {}
+
+
 CHECK = Command(
     name="check",
     summary="have programs prove or refute the steps of chains",
@@ -131,5 +151,5 @@ A part that holds says nothing of its step. At the end, the steps with a verdict
     ),
     schema=CheckRunConfig,
     run=_check,
-    implied=implied_verifier,
+    implied=_implied,
 )

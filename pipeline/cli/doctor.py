@@ -3,7 +3,6 @@
 from typing import TYPE_CHECKING
 
 from pipeline.cli.command import Command, interruptible, write_out
-from pipeline.cli.implied_verifier import implied_verifier
 from pipeline.cli.label import check_contradictions, set_up_ray
 from pipeline.config.label import LabelConfig
 from pipeline.core.formatting import printable
@@ -68,7 +67,6 @@ failed.
         "cluster.address",
         "run_dir",
     ),
-    implied=implied_verifier,
     schema=LabelConfig,
     repeats=True,
     check=check_contradictions,

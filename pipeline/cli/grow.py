@@ -5,7 +5,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from pipeline.cli.command import Command, interruptible, write_lines
-from pipeline.cli.implied_verifier import implied_verifier
 from pipeline.cli.label import check_contradictions, policy_name, ray_label_workers, set_up_ray
 from pipeline.config.grow import GrowConfig
 from pipeline.core.formatting import format_count
@@ -141,7 +140,6 @@ unbiased_value.
         "grow",
         "grow.rollouts",
     ),
-    implied=implied_verifier,
     schema=GrowConfig,
     flags=("estimate",),
     continues=True,

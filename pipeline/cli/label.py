@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipeline.cli.command import Command, interruptible
-from pipeline.cli.implied_verifier import implied_verifier
 from pipeline.config.label import LabelConfig
 from pipeline.core.output import say
 
@@ -27,12 +26,7 @@ def policy_name(config: LabelConfig) -> str:
 
 def check_contradictions(config: LabelConfig) -> None:
     """Raise UsageError for settings that contradict each other: sampling.stop_at_answer where the policy and the grader do not
-    support it, and cluster.gpus_per_worker that is too small for the policy. Say which have no effect."""
-    if config.checks and not config.estimator.skip_refuted:
-        say(
-            f"checks=[{','.join(config.checks)}] has no effect without estimator.skip_refuted=true, which spends no rollouts "
-            "after a refuted step; to check the steps of a finished run, use `check run_dir=RUN_DIR checks=[...]`"
-        )
+    support it, and cluster.gpus_per_worker that is too small for the policy."""
     if config.sampling.stop_at_answer:
         from pipeline.runtime.answer_ending import stops_at_answer
 
@@ -164,7 +158,6 @@ LABEL = Command(
         "estimator",
         "grader",
     ),
-    implied=implied_verifier,
     schema=LabelConfig,
     sweep=_sweep,
     repeats=True,

@@ -4,7 +4,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from pipeline.cli.command import Command
-from pipeline.cli.implied_verifier import implied_verifier
 from pipeline.cli.label import check_contradictions, set_up_ray
 from pipeline.config.label import LabelConfig
 from pipeline.core.errors import Interrupted, UsageError
@@ -69,7 +68,6 @@ on plan.completion_tokens, plan.success_rate and plan.tokens_per_second.
         "plan.gpu_hour_price",
         "plan.out",
     ),
-    implied=implied_verifier,
     schema=LabelConfig,
     repeats=True,
     check=check_contradictions,

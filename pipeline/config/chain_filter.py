@@ -1,5 +1,4 @@
-"""Which chains are trained on: the settings of `export` and `train` that leave out chains by two numbers of `labels`, and those
-whose input row has changed since.
+"""Which chains are trained on: the settings of `export` and `train` that leave out chains by two numbers of `labels`.
 
 `p_outcome` is the probability of a chain's own outcome, given all rollouts but not that outcome. A small one is a right answer
 by luck, or a slip at the end: the last step contradicts the steps before it. `root_value` is the value of the bare problem,
@@ -15,9 +14,7 @@ from typing import Annotated, Protocol
 
 from annotated_types import Interval as Range
 
-from pipeline.config.choices import ChangedChains
 from pipeline.core.errors import InputError
-from pipeline.core.records import has_vanished
 
 Bound = Annotated[float | None, Range(ge=0, le=1)]
 """The type of these settings. None leaves out nothing."""
@@ -36,9 +33,6 @@ class ChainBounds(Protocol):
 
     @property
     def max_root_value(self) -> float | None: ...
-
-    @property
-    def changed(self) -> ChangedChains: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,9 +76,6 @@ _UNKNOWN = {
 }
 """Why a chain can lack the number."""
 _GRADED = ("n_rollouts", "root_n_rollouts")
-INPUT_CHANGED, INPUT_VANISHED = "input_changed", "input_vanished"
-CHANGE_KINDS = (INPUT_CHANGED, INPUT_VANISHED)
-"""The words for counting chains that are left out because their input row has changed, or has vanished."""
 
 
 class ChainFilter:
@@ -101,7 +92,6 @@ class ChainFilter:
             for name, column, bound, is_minimum in given
             if bound is not None
         ]
-        self._changed = bounds.changed
         self._known: set[str] = set()
         self._chains = 0
 
@@ -111,14 +101,10 @@ class ChainFilter:
         needed = dict.fromkeys(limit.column for limit in self._limits)
         return (*needed, *_GRADED) if needed else ()
 
-    def reason(
-        self, p_outcome: float | None, root_value: float | None, *, graded: bool = True, change: str | None = None
-    ) -> BoundReason | None:
+    def reason(self, p_outcome: float | None, root_value: float | None, *, graded: bool = True) -> BoundReason | None:
         """Why a chain with these numbers is left out; None if it stays. `graded`: whether any of its prefixes has a graded
-        rollout. Without one, the value of the bare problem says only what is usual in the run and what the outcome is.
-        `change`: what has become of its input row, as `ChangedRow.detail` says it; None if nothing has."""
-        if change is not None and self._changed is ChangedChains.drop:
-            return _changed_reason(change)
+        rollout. Without one, the value of the bare problem says only what is usual in the run and what the outcome
+        is."""
         numbers = {P_OUTCOME: p_outcome, ROOT_VALUE: root_value if graded else None}
         self._chains += 1
         self._known.update(column for column, number in numbers.items() if number is not None)
@@ -145,17 +131,7 @@ class ChainFilter:
     def remedy(self, kinds: Iterable[str]) -> str:
         """The settings to change if chains left out for these reasons are missed; empty if none is about a bound."""
         missed = set(kinds)
-        remedies = [limit.remedy for limit in self._limits if limit.kind in missed]
-        return " or ".join([*remedies, *(["give changed=keep"] if missed.intersection(CHANGE_KINDS) else [])])
-
-
-def _changed_reason(change: str) -> BoundReason:
-    vanished = has_vanished(change)
-    return BoundReason(
-        setting=f"changed=drop (row {'vanished' if vanished else 'changed'})",
-        kind=INPUT_VANISHED if vanished else INPUT_CHANGED,
-        detail=f"its input row {change}; changed=keep keeps it",
-    )
+        return " or ".join(limit.remedy for limit in self._limits if limit.kind in missed)
 
 
 def check_bounds(bounds: ChainBounds) -> None:

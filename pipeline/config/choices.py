@@ -37,24 +37,6 @@ class Keep(Enum):
     mixed = "mixed"
 
 
-class Changed(Enum):
-    """What is done about a used row that the grown input of a run no longer has as it was."""
-
-    refuse = "refuse"
-    """Nothing: the command names the row and ends."""
-    keep = "keep"
-    """Its labels stay, marked as `input_changed`."""
-
-
-class ChangedChains(Enum):
-    """What `export` and `train` do with chains whose input row has changed or vanished since they were labelled."""
-
-    drop = "drop"
-    """They are left out: a row that stands in their place may have another answer or another text."""
-    keep = "keep"
-    """They count like others."""
-
-
 class Fallback(Enum):
     """What counts as the final answer if a text does not state one explicitly."""
 

@@ -17,7 +17,6 @@ from annotated_types import Interval as Range
 
 from pipeline.config.choices import (
     AfterError,
-    Changed,
     Interval,
     Keep,
     LabelRule,
@@ -28,7 +27,6 @@ from pipeline.config.choices import (
     Tracker,
 )
 from pipeline.config.fields import BY_GROUP, FREE, RELABEL, ChosenSettings, Settings, check
-from pipeline.config.verify import VerifierConfig, check_distinct
 
 
 @dataclass(kw_only=True, slots=True)
@@ -166,9 +164,6 @@ class DataConfig(Settings):
     """The text between two items of `steps` when they are joined into the solution text."""
     limit: Annotated[int | None, Ge(1)] = None
     """Number of rows to read from the start of the input; null: all. A later start may raise it."""
-    changed: Annotated[Changed, FREE] = Changed.refuse
-    """What a start does about a used row that the input no longer has as it was. refuse: name it and end. keep: keep its
-    labels, marked in the column `input_changed`, and label the row that replaces it as a new one."""
     max_chars: Annotated[int, Ge(1)] = 100_000
     """Rows with a field of more characters are rejected."""
     max_steps: Annotated[int, Range(ge=1, le=10_000)] = 500
@@ -298,9 +293,6 @@ class EstimatorConfig(ChosenSettings):
     """rule=three_class: a step above the threshold is neutral if its value fell by more than this from the step before."""
     after_error: Annotated[AfterError, RELABEL] = AfterError.keep
     """The labels of the steps after a chain's first bad step."""
-    skip_refuted: bool = False
-    """Ask the verifiers that `checks` names before sampling. A step that one of them refutes is bad, and no rollouts are spent
-    on the prefixes that have it."""
 
     OPTION: ClassVar[Mapping[str, object]] = {"interval": "clopper_pearson", "rule": "any", "threshold": 0.5}
     """What `estimator=NAME` sets besides the name, for an estimator of ours: as the file of the option has it."""
@@ -373,19 +365,10 @@ class LabelConfig:
     """The Ray cluster and the workers."""
     plan: PlanConfig = field(default_factory=PlanConfig)
     """What the estimate of the cost measures and assumes."""
-    checks: list[str] = field(default_factory=list)
-    """The verifiers that are asked before sampling, with estimator.skip_refuted=true."""
-    verifier: VerifierConfig = field(default_factory=VerifierConfig)
-    """The settings of one of these verifiers. The others have their default settings."""
 
     def __post_init__(self) -> None:
         if self.run_dir is not None and not self.run_dir.strip():
             raise ValueError("run_dir is empty: give run_dir=FOLDER, or leave it out to use a folder under runs/")
-        if self.estimator.skip_refuted and not self.checks:
-            raise ValueError(
-                "estimator.skip_refuted=true needs the verifiers that refute: give them, such as checks=[arithmetic]"
-            )
-        check_distinct(self.checks)
         self.estimator.check_complete(self.sampling)
         self.policy.check_complete(self.sampling)
 

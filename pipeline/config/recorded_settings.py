@@ -17,8 +17,6 @@ RUN_RECORD = "run.json"
 Settings = Mapping[str, object]
 _PLUGIN = "plugin"
 """The key that records which plug-in an implementation comes from; see `core.registry`."""
-CHECKS = "checks"
-"""The key that records the verifiers that a run of `label` asks before sampling."""
 PRIOR_VERSION = "kernel_prior"
 """The key that records the version of what an estimator assumes before it has learned from a run."""
 SETTING_NAMES: Mapping[str, str] = {

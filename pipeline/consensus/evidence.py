@@ -38,21 +38,19 @@ class ChainEvidence:
 
     `steps`: K. `outcome`: whether its final answer is correct. `monte_carlo`: K + 1 probabilities of the place of the first
     error according to Monte Carlo alone (see `monte_carlo`); what they lack to 1 says nothing. None: it says nothing at all.
-    `witnesses`: claims by name of the witness; a witness that is absent says nothing. `refuted`: number of the first step that
-    a verifier refuted before sampling, from 1, which is taken for a proof; 0: none.
+    `witnesses`: claims by name of the witness; a witness that is absent says nothing.
     """
 
     steps: int
     outcome: bool | None = None
     monte_carlo: tuple[float, ...] | None = None
     witnesses: Mapping[str, Claim] = field(default_factory=dict)
-    refuted: int = 0
 
 
 def impossible_places(chain: ChainEvidence) -> set[int]:
     """The places that proofs rule out: a step that holds is not the first error, and the first error is not after a refuted
     step."""
-    found: set[int] = set(range(chain.refuted, chain.steps + 1)) if chain.refuted else set()
+    found: set[int] = set()
     for claim in chain.witnesses.values():
         if isinstance(claim, StepClaim):
             for at in claim.proved:

@@ -115,26 +115,6 @@ def format_work(totals: Totals) -> str:
     )
 
 
-def format_skipped(totals: Totals) -> str:
-    """What estimator.skip_refuted has done and saved, at the averages of the run; empty where no verifier refuted a step."""
-    if not totals.refuted:
-        return ""
-    found = f"a verifier refutes a step in {totals.refuted:,} of {format_count(totals.chains, 'chain')}"
-    if not totals.skipped:
-        return f"{found}, and no prefix has one"
-    skipped = f"{found}, so {format_count(totals.skipped, 'prefix')} got no rollouts"
-    if not totals.rollouts:
-        return skipped
-    saved = totals.skipped * totals.rollouts / measured_prefixes(totals)
-    tokens = saved * totals.tokens / totals.rollouts
-    return f"{skipped}, which saves about {saved:,.0f} rollouts and {tokens:,.0f} tokens"
-
-
-def measured_prefixes(totals: Totals) -> int:
-    """The prefixes that a run samples, at least 1."""
-    return max(1, totals.prefixes - totals.too_long - totals.skipped)
-
-
 def format_unfinished(unfinished: int, units: int) -> str:
     """How many units of a run are unfinished, as a clause."""
     return f"{unfinished:,} of {format_count(units, 'unit')} {'is' if unfinished == 1 else 'are'} unfinished"

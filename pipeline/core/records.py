@@ -32,16 +32,12 @@ class Finish(StrEnum):
 
 
 class Origin(StrEnum):
-    """What the value of a step is based on.
-
-    `refuted`: on no rollout, because a verifier refuted the step or one before it, and estimator.skip_refuted is set.
-    """
+    """What the value of a step is based on."""
 
     MEASURED = "measured"
     IMPLIED = "implied"
     TERMINAL = "terminal"
     UNMEASURED = "unmeasured"
-    REFUTED = "refuted"
 
 
 class RejectReason(StrEnum):
@@ -127,8 +123,7 @@ class InputRow:
     """A used row: a problem with a chain, or a problem without one, for which the policy samples chains.
 
     `given_outcome`: what the row says about whether the solution's final answer is correct; None if it says nothing. `again`:
-    number of earlier units of a grown run that have chains of the problem. `changed`: whether the present input no longer has
-    the row as it was used; None in a run that has no such rows.
+    number of earlier units of a grown run that have chains of the problem.
     """
 
     location: RowLocation
@@ -137,31 +132,6 @@ class InputRow:
     solution: Solution | None
     given_outcome: bool | None = None
     again: int = 0
-    changed: bool | None = None
-
-
-VANISHED = "vanished"
-
-
-def has_vanished(detail: str) -> bool:
-    """Whether a row with this `ChangedRow.detail` has vanished. Else it has changed."""
-    return detail.startswith(VANISHED)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChangedRow:
-    """A used row that the present input no longer has. `location`: where it was. `chain_id`: None for a row without a chain.
-    `detail` says what has changed; it begins with `VANISHED` where nothing stands in its place."""
-
-    location: RowLocation
-    source_id: str | None
-    problem_id: str
-    chain_id: str | None
-    detail: str
-
-    @property
-    def vanished(self) -> bool:
-        return has_vanished(self.detail)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -288,18 +258,6 @@ class Promotion:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refutation:
-    """What verifiers say of a chain before it is sampled: `step` is the first step that one of them refutes, from 1, with the
-    verifier's name and its `evidence`. 0: they refute none; then both texts are empty."""
-
-    chain_id: str
-    problem_id: str
-    step: int = 0
-    verifier: str = ""
-    evidence: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
     """Number of rollouts of one prefix: correct, graded, ungraded, and cut by the token limit (a subset of all), and their
     tokens."""
@@ -332,15 +290,13 @@ class ChainShape:
     """A chain of K steps as estimators see it: the ids of its K + 1 prefixes, the bare problem first, and its outcome.
 
     `prices`: the expected cost of a rollout of each prefix, in any unit; empty if nothing will be sampled. `grown`: whether
-    `grow` promoted the chain, that is its last prefix. `refuted`: number of the first step that a verifier refuted, from 1, in
-    a run with estimator.skip_refuted; 0 without one. The prefixes that have this step are not sampled for the chain.
+    `grow` promoted the chain, that is its last prefix.
     """
 
     prefix_ids: tuple[str, ...]
     outcome: bool | None
     prices: tuple[float, ...] = ()
     grown: bool = False
-    refuted: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -440,8 +396,7 @@ class Chain:
     """A chain of K steps: its problem, its text and the ids of its K + 1 prefixes.
 
     `final_answer` is the answer that the chain states, `outcome` whether it is correct, `policy` the model whose rollouts value
-    the chain. They are not known for every chain. `input_changed`: see `InputRow.changed`. `grown`: whether `grow` promoted it;
-    None in a unit that has not grown. `refuted`: see `ChainShape.refuted`.
+    the chain. They are not known for every chain. `grown`: whether `grow` promoted it; None in a unit that has not grown.
     """
 
     problem: Problem
@@ -451,9 +406,7 @@ class Chain:
     final_answer: str | None = None
     outcome: bool | None = None
     policy: str = ""
-    input_changed: bool | None = None
     grown: bool | None = None
-    refuted: int = 0
 
     @property
     def shape(self) -> ChainShape:
@@ -462,7 +415,6 @@ class Chain:
             prefix_ids=(self.root_prefix_id, *self.prefix_ids),
             outcome=self.outcome,
             grown=bool(self.grown),
-            refuted=self.refuted,
         )
 
 
@@ -500,8 +452,7 @@ class Totals:
     """Counts over one or more units; totals of several units are added field by field, and subtracted so.
 
     `promoted`: the chains that `grow` promoted. `spent`: chains whose budget was spent before the estimator reached its target.
-    `aborted`: rollouts that were stopped because they no longer counted. `refuted`: chains with a step that a verifier refuted;
-    `skipped`: prefixes that were not sampled for that reason.
+    `aborted`: rollouts that were stopped because they no longer counted.
     """
 
     rows: int = 0
@@ -523,8 +474,6 @@ class Totals:
     engine_failed: int = 0
     spent: int = 0
     solution_tokens: int = 0
-    refuted: int = 0
-    skipped: int = 0
 
     def __add__(self, other: "Totals") -> "Totals":
         return Totals(**{part.name: getattr(self, part.name) + getattr(other, part.name) for part in fields(self)})

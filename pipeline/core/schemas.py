@@ -77,18 +77,6 @@ TOKEN_IDS = "token_ids"
 ROLLOUTS_WITH_TOKENS = pa.schema([*ROLLOUTS, _required(TOKEN_IDS, pa.list_(pa.int32()))])
 """The columns of `rollouts` in a run that stores their tokens (`sampling.store_tokens`)."""
 
-REFUTATIONS = pa.schema(
-    [
-        _required("chain_id", pa.string()),
-        _required("problem_id", pa.string()),
-        _required("step", pa.int32()),
-        _required("verifier", pa.string()),
-        _required("evidence", pa.string()),
-    ]
-)
-"""What verifiers said of chains before they were sampled (estimator.skip_refuted), one row per chain: see
-`records.Refutation`."""
-
 PROMOTIONS = pa.schema(
     [
         _required("chain_id", pa.string()),
@@ -192,12 +180,8 @@ LABELS = pa.schema(
     ]
 )
 
-INPUT_CHANGED = "input_changed"
-LABELS_MARKED = pa.schema([*LABELS, _required(INPUT_CHANGED, pa.bool_())])
-"""The columns of `labels` in a run that keeps labels of rows that changed (`data.changed=keep`)."""
-
-LABELS_GROWN = tuple(pa.schema([*labels, _required(GROWN, pa.bool_())]) for labels in (LABELS, LABELS_MARKED))
-"""The columns of `labels` in a run that has grown: without and with marks of changed rows."""
+LABELS_GROWN = pa.schema([*LABELS, _required(GROWN, pa.bool_())])
+"""The columns of `labels` in a run that has grown."""
 
 OPINIONS = pa.list_(
     pa.struct(
@@ -223,7 +207,7 @@ CONSENSUS = pa.schema(
 """The columns that labels of `estimator.rule=consensus` have besides those of `labels`. `mc_label`: the labels by Monte Carlo
 alone. `p_error_free`: for each step, P(neither it nor an earlier step has an error), given Monte Carlo and all witnesses; null
 unless consensus.how=posterior. `left_out`: why the chain has no labels; null where it has."""
-LABELS_CONSENSUS = tuple(pa.schema([*labels, *CONSENSUS]) for labels in (LABELS, LABELS_MARKED, *LABELS_GROWN))
+LABELS_CONSENSUS = tuple(pa.schema([*labels, *CONSENSUS]) for labels in (LABELS, LABELS_GROWN))
 """The columns of `labels` by consensus, in any run."""
 RELIABILITIES = pa.schema(
     [
@@ -232,18 +216,6 @@ RELIABILITIES = pa.schema(
     ]
 )
 """What consensus labels learned of Monte Carlo and the witnesses, as JSON: one row for an edition."""
-
-CHANGES = pa.schema(
-    [
-        _required("problem_id", pa.string()),
-        _optional("chain_id", pa.string()),
-        _optional("source_id", pa.string()),
-        _required("file", pa.string()),
-        _required("line", pa.int64()),
-        _required("detail", pa.string()),
-    ]
-)
-"""The used rows of a grown run that the present input no longer has: where they were, and what has changed."""
 
 STATES = pa.schema(
     [
@@ -452,7 +424,6 @@ SCHEMAS = {
     "solutions": SOLUTIONS,
     "rollouts": ROLLOUTS,
     "promotions": PROMOTIONS,
-    "refutations": REFUTATIONS,
     "allotments": ALLOTMENTS,
     "verdicts": VERDICTS,
     "rejects": REJECTS,
@@ -460,7 +431,6 @@ SCHEMAS = {
     "kernels": KERNELS,
     "states": STATES,
     "reliabilities": RELIABILITIES,
-    "changes": CHANGES,
     "chains": CHAINS,
     "scores": SCORES,
     "critiques": CRITIQUES,
@@ -473,12 +443,12 @@ SCHEMAS = {
 }
 OTHER_SCHEMAS: dict[str, tuple[pa.Schema, ...]] = {
     "inputs": (INPUTS_WITH_OUTCOMES,),
-    "labels": (LABELS_MARKED, *LABELS_GROWN, *LABELS_CONSENSUS),
+    "labels": (LABELS_GROWN, *LABELS_CONSENSUS),
     "rollouts": (ROLLOUTS_WITH_TOKENS,),
     "chains": (CHAINS_WITH_ANSWERS,),
 }
-"""What tables may also have as columns: marks of changed rows and of promoted chains, outcomes
-that the data give, tokens of rollouts, and known answers for a judge."""
+"""What tables may also have as columns: marks of promoted chains, outcomes that the data give, tokens of rollouts, and known
+answers for a judge."""
 LEARNED = ("kernels", "states")
 """Tables with the learned state of an estimator; a unit has at most one of them."""
 
@@ -486,7 +456,6 @@ LOG_KEYS = {
     "rollouts": ("rollout_id",),
     "solutions": ("problem_id", "draw"),
     "promotions": ("chain_id",),
-    "refutations": ("chain_id",),
     "scores": ("row",),
     "critiques": ("row", "vote"),
     "findings": ("row", "step_index"),

@@ -11,7 +11,6 @@ from pipeline.core.records import (
     Chain,
     ChainText,
     ChainValues,
-    ChangedRow,
     Critique,
     Finish,
     Grade,
@@ -20,7 +19,6 @@ from pipeline.core.records import (
     Promotion,
     Reading,
     ReadingKind,
-    Refutation,
     Reject,
     Rollout,
     RolloutOutcome,
@@ -32,21 +30,17 @@ from pipeline.core.records import (
     Verdict,
 )
 from pipeline.core.schemas import (
-    CHANGES,
     CRITIQUES,
     GIVEN_OUTCOME,
-    INPUT_CHANGED,
     INPUTS,
     INPUTS_WITH_OUTCOMES,
     LABELS,
     LABELS_GROWN,
-    LABELS_MARKED,
     LOG_KEYS,
     PER_PREFIX,
     PER_STEP,
     PROMOTIONS,
     READINGS,
-    REFUTATIONS,
     REJECTS,
     ROLLOUTS,
     ROLLOUTS_WITH_TOKENS,
@@ -213,19 +207,6 @@ def promotions_of(table: pa.Table) -> list[Promotion]:
     ]
 
 
-def refutations_table(refutations: Sequence[Refutation]) -> pa.Table:
-    """What verifiers said of chains before they were sampled, in their order."""
-    columns: dict[str, list[object]] = {
-        name: [getattr(each, name) for each in refutations] for name in REFUTATIONS.names if name != "evidence"
-    }
-    return _table(REFUTATIONS, columns | {"evidence": [storable(each.evidence) for each in refutations]})
-
-
-def refutations_of(table: pa.Table) -> list[Refutation]:
-    """The inverse of `refutations_table`."""
-    return [Refutation(**row) for row in table.to_pylist()]
-
-
 def inputs_table(rows: Sequence[InputRow], *, with_outcomes: bool = False) -> pa.Table:
     """The used rows of one unit: each is a problem with a chain, or a problem for which the policy samples chains.
 
@@ -266,35 +247,6 @@ def input_rows(table: pa.Table) -> list[InputRow]:
                 ends=tuple(row["step_ends"]),
             ),
             given_outcome=row.get(GIVEN_OUTCOME),
-        )
-        for row in table.to_pylist()
-    ]
-
-
-def changes_table(rows: Sequence[ChangedRow]) -> pa.Table:
-    """The used rows that the present input no longer has."""
-    return _table(
-        CHANGES,
-        {
-            "problem_id": [row.problem_id for row in rows],
-            "chain_id": [row.chain_id for row in rows],
-            "source_id": [row.source_id for row in rows],
-            "file": [row.location.file for row in rows],
-            "line": [row.location.line for row in rows],
-            "detail": [storable(row.detail) for row in rows],
-        },
-    )
-
-
-def changed_rows(table: pa.Table) -> list[ChangedRow]:
-    """The inverse of `changes_table`."""
-    return [
-        ChangedRow(
-            location=RowLocation(file=row["file"], line=row["line"]),
-            source_id=row["source_id"],
-            problem_id=row["problem_id"],
-            chain_id=row["chain_id"],
-            detail=row["detail"],
         )
         for row in table.to_pylist()
     ]
@@ -380,7 +332,7 @@ def labels_table(
 ) -> pa.Table:
     """One row per chain; list columns have one entry per step. `steps`: the trimmed step texts of each chain.
 
-    The chains of a unit are either all marked (`Chain.input_changed`, `Chain.grown`) or none of them.
+    The chains of a unit are either all marked (`Chain.grown`) or none of them.
     """
     per_step: dict[str, list[object]] = {name: [] for name, _ in (*PER_PREFIX, *PER_STEP)}
     root: dict[str, list[object]] = {f"root_{name}": [] for name, _ in PER_PREFIX}
@@ -389,14 +341,10 @@ def labels_table(
             column.append([_entry(step, name) for step in found.steps])
         for name, _ in PER_PREFIX:
             root[f"root_{name}"].append(_entry(found.root, name))
-    marks: list[object] = [chain.input_changed for chain in chains]
     grown: list[object] = [chain.grown for chain in chains]
-    usual, with_grown = (LABELS, LABELS_MARKED), LABELS_GROWN
-    columns = (usual if None in grown or not grown else with_grown)[bool(marks) and None not in marks]
     return _table(
-        columns,
+        LABELS if None in grown or not grown else LABELS_GROWN,
         {
-            INPUT_CHANGED: marks,
             GROWN: grown,
             "chain_id": [chain.solution.chain_id for chain in chains],
             "problem_id": [chain.problem.problem_id for chain in chains],

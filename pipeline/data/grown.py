@@ -60,9 +60,6 @@ def grown_chains(chains: Sequence[Chain], promotions: Iterable[Promotion]) -> li
     """The chains of a unit that grows: its own ones, marked as not grown, and those of the promotions. A promotion may continue
     an earlier one. One whose prefix no chain has is left out."""
     found = [replace(chain, grown=False) for chain in chains]
-    changed: dict[str, bool | None] = {}
-    for chain in chains:
-        changed[chain.problem.problem_id] = changed.get(chain.problem.problem_id) or chain.input_changed
     through: dict[str, tuple[Chain, int]] = {}
     for chain in found:
         _add_prefixes(through, chain)
@@ -78,9 +75,7 @@ def grown_chains(chains: Sequence[Chain], promotions: Iterable[Promotion]) -> li
                 ),
                 final_answer=None,
                 outcome=None,
-                input_changed=changed[each.problem_id],
                 grown=True,
-                refuted=0,
             )
             found.append(chain)
             _add_prefixes(through, chain)

@@ -129,9 +129,8 @@ class _Search:
 def _search(chain: ChainShape, verdict: Callable[[str], bool | None]) -> _Search:
     n_steps = len(chain.prefix_ids) - 1
     if chain.outcome:
-        return _Search(first_error=chain.refuted or n_steps + 1)
-    # A step that a verifier refuted is an error that needs no probe.
-    right, wrong = 0, chain.refuted or (n_steps if chain.outcome is False else n_steps + 1)
+        return _Search(first_error=n_steps + 1)
+    right, wrong = 0, n_steps if chain.outcome is False else n_steps + 1
     while wrong - right > 1:
         middle = (right + wrong) // 2
         match verdict(chain.prefix_ids[middle]):

@@ -12,21 +12,17 @@ from pipeline.core.records import (
     Chain,
     ChainShape,
     ChainValues,
-    Counts,
-    Origin,
     Problem,
-    Refutation,
     RolloutOutcome,
     Solution,
     StepValue,
     Trials,
     Verdict,
 )
-from pipeline.core.schemas import INPUT_CHANGED
 from pipeline.core.tables import labels_table, rollout_outcomes
 from pipeline.data.steps import step_texts
 from pipeline.estimators.base import Estimator
-from pipeline.estimators.labels import NEGATIVE, after_error, p_outcome, rule_name
+from pipeline.estimators.labels import after_error, p_outcome, rule_name
 
 _COLUMNS = (
     "chain_id",
@@ -64,17 +60,10 @@ def stored_chains(labels: pa.Table) -> list[Chain]:
             final_answer=row["final_answer"],
             outcome=row["outcome"],
             policy=row["policy"],
-            input_changed=row.get(INPUT_CHANGED),
             grown=row.get(GROWN),
         )
-        for row in labels.select([*_COLUMNS, *({INPUT_CHANGED, GROWN} & {*labels.column_names})]).to_pylist()
+        for row in labels.select([*_COLUMNS, *({GROWN} & {*labels.column_names})]).to_pylist()
     ]
-
-
-def with_refutations(chains: Sequence[Chain], refutations: Iterable[Refutation]) -> list[Chain]:
-    """The chains with the steps that verifiers refuted before they were sampled."""
-    steps = {each.chain_id: each.step for each in refutations if each.step}
-    return [replace(chain, refuted=steps.get(chain.solution.chain_id, 0)) for chain in chains] if steps else [*chains]
 
 
 def rollout_outcomes_of(rollouts: Iterable[pa.Table]) -> dict[str, RolloutOutcome]:
@@ -114,30 +103,12 @@ def _chain_values(
     chain: ChainShape, values: Sequence[StepValue], labels: Sequence[int | None], rule: EstimatorConfig
 ) -> ChainValues:
     root, *steps = values
-    if chain.refuted:
-        steps = [_refuted(chain, number, step) for number, step in enumerate(steps, start=1)]
-        labels = [_label(chain, number, *each) for number, each in enumerate(zip(steps, labels, strict=True), start=1)]
     return ChainValues(
         root=root,
         steps=tuple(steps),
         labels=after_error(labels, rule),
         p_outcome=p_outcome(chain.outcome, values),
     )
-
-
-def _refuted(chain: ChainShape, number: int, step: StepValue) -> StepValue:
-    """A step of a chain of which a verifier refuted one. Where it was not sampled for that reason, it has no value: what an
-    estimator infers from the rest of the chain does not know of the refutation."""
-    skipped = number >= chain.refuted and step.origin is not Origin.TERMINAL and step.counts == Counts()
-    return StepValue(value=None, origin=Origin.REFUTED, counts=step.counts) if skipped else step
-
-
-def _label(chain: ChainShape, number: int, step: StepValue, label: int | None) -> int | None:
-    """The label of such a step. The refuted one is bad, whatever its value. A later one without rollouts is only known to be
-    bad if the rule says so."""
-    if number == chain.refuted:
-        return NEGATIVE
-    return None if step.origin is Origin.REFUTED and label != NEGATIVE else label
 
 
 def _with_promoted(chains: Sequence[ChainShape], trials: Mapping[str, Trials]) -> Mapping[str, Trials]:

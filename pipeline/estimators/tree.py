@@ -47,19 +47,6 @@ def measured_prefixes(chain: ChainShape) -> Sequence[str]:
     return chain.prefix_ids if chain.outcome is None else chain.prefix_ids[:-1]
 
 
-def skipped_prefixes(chains: Iterable[ChainShape]) -> set[str]:
-    """The prefixes that are not sampled because a verifier refuted a step in them. A prefix that another chain needs, which is
-    cut into other steps and not refuted there, is sampled."""
-    needed: set[str] = set()
-    behind: set[str] = set()
-    for chain in chains:
-        measured = measured_prefixes(chain)
-        cut = chain.refuted or len(measured)
-        needed.update(measured[:cut])
-        behind.update(measured[cut:])
-    return behind - needed
-
-
 def tree_of(chains: Sequence[ChainShape], closed: Collection[str] = ()) -> Tree:
     """The tree of one problem's chains. Prefixes in `closed` cannot be sampled.
 

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pipeline.config.chain_filter import CHANGE_KINDS
 from pipeline.config.choices import ValueColumn
 from pipeline.consensus.kept import ConsensusSummary
 from pipeline.core.formatting import format_count
@@ -13,7 +12,6 @@ from pipeline.estimators.target_places import NO_PLACES, TargetPlaces
 from pipeline.export.base import Plan
 from pipeline.export.example import NO_LABELS, NO_STEPS, LabelCounts, StepCounts, display_name
 from pipeline.export.settings import ExportConfig, TargetKind
-from pipeline.storage.changes import counted_changes
 
 CARD = "README.md"
 CARD_MARK = "Step labels exported by stepvalue"
@@ -64,14 +62,13 @@ class Reason:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ExportResult(Shown):
-    """`chains` and `steps`: numbers read. `files`: by name. `step_counts`: of the chains in the files. `steps_changed`: of
-    chains that are left out because their input row changed or vanished. `steps_left_out`: of the others that are left out.
-    `left_out`: reasons why chains are in no file. `kept`: reasons why the trainer will misread chains that are written. `owed`:
-    number of unfinished units. `target`: that of a step, in words; empty if steps have none. `warnings`: sentences about the
-    labels. `given_outcomes`: number of chains in the files that state no answer, so that their outcomes are those in the data.
-    `made_up`: a sentence where the policy makes its rollouts up. `made_up_opinions`: one for each witness of labels by
-    consensus that makes up what it says. `consensus`: what consensus made of the labels of the run; None for labels by another
-    rule. `address`: where a hub has it; empty without one."""
+    """`chains` and `steps`: numbers read. `files`: by name. `step_counts`: of the chains in the files. `steps_left_out`: of
+    chains that are left out. `left_out`: reasons why chains are in no file. `kept`: reasons why the trainer will misread chains
+    that are written. `owed`: number of unfinished units. `target`: that of a step, in words; empty if steps have none.
+    `warnings`: sentences about the labels. `given_outcomes`: number of chains in the files that state no answer, so that
+    their outcomes are those in the data. `made_up`: a sentence where the policy makes its rollouts up. `made_up_opinions`: one
+    for each witness of labels by consensus that makes up what it says. `consensus`: what consensus made of the labels of the
+    run; None for labels by another rule. `address`: where a hub has it; empty without one."""
 
     out: str
     chains: int
@@ -84,7 +81,6 @@ class ExportResult(Shown):
     warnings: tuple[str, ...] = ()
     step_counts: StepCounts = NO_STEPS
     steps_left_out: int = 0
-    steps_changed: int = 0
     given_outcomes: int = 0
     made_up: str = ""
     made_up_opinions: tuple[str, ...] = ()
@@ -165,15 +161,11 @@ def step_lines(exported: ExportResult) -> Iterator[str]:
             (counts.written, "written"),
             (counts.after_error, "after the first bad step of their chain (after_error=true writes them)"),
             (counts.merged, "without a target, cut or merged into the next step (uncertain=...)"),
-            (
-                exported.steps_changed,
-                f"of chains whose input row is not as it was labelled ({_changes(exported)}; changed=keep writes them)",
-            ),
             (exported.steps_left_out, "of chains that are left out, see below"),
         )
         if number
     ]
-    total = counts.total + exported.steps_changed + exported.steps_left_out
+    total = counts.total + exported.steps_left_out
     yield f"{total:,} in the run" + (", all written" if total == counts.written else f" = {' + '.join(parts)}")
     if counts.ends:
         ends = "is the last step of a chain" if counts.ends == 1 else "are last steps of chains"
@@ -185,11 +177,6 @@ def given_outcomes_text(exported: ExportResult) -> str:
     number = exported.given_outcomes
     states = "states no answer; its outcome is" if number == 1 else "state no answer; their outcomes are"
     return f"{format_count(number, 'chain')} of those written {states} what the data say"
-
-
-def _changes(exported: ExportResult) -> str:
-    numbers = [exported.left_out[kind].count if kind in exported.left_out else 0 for kind in CHANGE_KINDS]
-    return counted_changes(*numbers)
 
 
 def _counts(counts: FileCounts) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path, PurePath
 
 import polars as pl
 
-from pipeline.config.chain_filter import CHANGE_KINDS, ChainFilter
+from pipeline.config.chain_filter import ChainFilter
 from pipeline.config.choices import ValueColumn
 from pipeline.config.consensus import (
     ABOUT,
@@ -28,7 +28,7 @@ from pipeline.consensus.kept import COLUMNS as OF_CONSENSUS
 from pipeline.consensus.kept import consensus_chains, consensus_summary, reason_text
 from pipeline.core.errors import InputError, UsageError
 from pipeline.core.formatting import format_count
-from pipeline.core.records import Totals, has_vanished
+from pipeline.core.records import Totals
 from pipeline.core.schemas import CONSENSUS
 from pipeline.data.problems import in_validation
 from pipeline.engines.registry import made_up_text
@@ -58,7 +58,6 @@ from pipeline.export.result import (
 from pipeline.export.settings import Balance, ExportConfig, InvalidChains, TargetKind
 from pipeline.export.targets import SOMETIMES, LabelRow, LeftOutChains
 from pipeline.export.write import RowFile, TableFile, row_file
-from pipeline.storage.changes import counted_changes
 from pipeline.storage.disk import os_errors
 from pipeline.storage.location import folder_at, storage_at
 from pipeline.storage.outputs import atomic_file, atomic_folder, refuse_overwriting
@@ -133,8 +132,7 @@ class _Job:
         self._run = run
         self._contaminated_by = self._listed_problems()
         self.chain_filter = ChainFilter(config)
-        self._chains = self._steps = self._steps_left_out = self._steps_changed = 0
-        self._kept_changes: dict[str, bool] = {}
+        self._chains = self._steps = self._steps_left_out = 0
         self._given_outcomes: set[str] = set()
         self._files: dict[str, FileCounts] = {}
         self._by_consensus = has_consensus(storage, run)
@@ -172,7 +170,6 @@ class _Job:
             files=self._files,
             step_counts=step_totals(counts.steps for counts in self._files.values()),
             steps_left_out=self._steps_left_out,
-            steps_changed=self._steps_changed,
             given_outcomes=len(self._given_outcomes),
             made_up=made_up_text(self._run.identity),
             made_up_opinions=tuple(made_up_witnesses(self._run.settings)),
@@ -186,12 +183,6 @@ class _Job:
 
     def _warnings(self) -> Iterator[str]:
         plan = self._plan
-        if kept := self._kept_changes:
-            counted = counted_changes(len(kept) - sum(kept.values()), sum(kept.values()))
-            yield (
-                f"the files have {format_count(len(kept), 'chain')} whose input row is not as it was labelled ({counted}); "
-                "changed=drop leaves them out"
-            )
         places = total_places(counts.places for counts in self._files.values())
         values = "target=soft" if plan.takes_values else "`train`, or a format that takes target=soft"
         match plan.target:
@@ -248,7 +239,7 @@ class _Job:
         kept: list[LabelRow] = []
         for chain in chains:
             graded = bool(chain.root_n_rollouts) or any(chain.n_rollouts or ())
-            reason = self.chain_filter.reason(chain.p_outcome, chain.root_value, graded=graded, change=chain.change)
+            reason = self.chain_filter.reason(chain.p_outcome, chain.root_value, graded=graded)
             if reason is None and chain.left_out is not None and not self._plan.outcomes:
                 why = f"consensus leaves it out: {reason_text(chain.left_out)}"
                 gone.append(ExportRow(chain=chain, left_out=LeftOutChains(kind=BY_CONSENSUS, detail=why)))
@@ -293,7 +284,6 @@ class _Job:
         chosen: defaultdict[str, list[ExportRow]] = defaultdict(list)
         gone: dict[FirstLeftOut, None] = {}
         left_steps: dict[str, int] = {}
-        changed_steps = 0
         for made in chains:
             reason = self._reason(made)
             if reason is None and made.chain.chain_id in surplus:
@@ -303,21 +293,16 @@ class _Job:
             if reason is not None:
                 gone[_left(made, reason.kind, reason.detail)] = None
                 left_steps[made.chain.chain_id] = len(made.chain.steps)
-                if reason.kind in CHANGE_KINDS:
-                    changed_steps += len(made.chain.steps)
             elif made.offences and self._config.invalid is InvalidChains.stop:
                 self.invalid += [_left(made, o.kind, o.detail, fatal=o.fatal) for o in made.offences]
             else:
                 for chain in (made.chain, *made.others):
-                    if chain.change is not None:
-                        self._kept_changes[chain.chain_id] = has_vanished(chain.change)
                     if chain.outcome is not None and chain.final_answer is None:
                         self._given_outcomes.add(chain.chain_id)
                 self._kept += [_left(made, offence.kind, offence.detail) for offence in made.offences]
                 chosen[self._split(made)].append(made)
         self.left_out += gone
-        self._steps_left_out += sum(left_steps.values()) - changed_steps
-        self._steps_changed += changed_steps
+        self._steps_left_out += sum(left_steps.values())
         return chosen
 
     def _reason(self, made: ExportRow) -> LeftOutChains | None:

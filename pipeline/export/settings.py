@@ -9,7 +9,7 @@ from annotated_types import Ge
 from annotated_types import Interval as Range
 
 from pipeline.config.chain_filter import Bound, check_bounds
-from pipeline.config.choices import ChangedChains, Tracker, ValueColumn
+from pipeline.config.choices import Tracker, ValueColumn
 from pipeline.config.fields import OWN, Settings
 from pipeline.core.suggestions import choice_hint
 from pipeline.export.licenses import HUB_LICENSES, OTHER
@@ -221,8 +221,6 @@ class ExportConfig(Settings):
     """Leave out chains of problems with a smaller `root_value`: too hard for the policy. null: none."""
     max_root_value: Bound = None
     """Leave out chains of problems with a larger `root_value`: too easy for the policy. null: none."""
-    changed: ChangedChains = ChangedChains.drop
-    """Whether chains whose input row has changed or vanished since they were labelled (see `data.changed`) are left out."""
     balance: Balance = Balance.none
     """Leave out chains so that classes have equal size."""
     validation: Annotated[float, Range(ge=0, lt=1)] = 0.0

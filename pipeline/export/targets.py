@@ -32,8 +32,8 @@ _ONE_CLASS = {
 class LabelRow(NamedTuple):
     """The columns of `labels` that exports use. Lists have one entry per step.
 
-    Of the columns in `SOMETIMES`, only those that the plan reads are loaded; the others are None. `change`: see
-    `stored_labels.CHANGE`. `left_out`, `p_error_free`: see `schemas.CONSENSUS`; None for labels by another rule.
+    Of the columns in `SOMETIMES`, only those that the plan reads are loaded; the others are None. `left_out`,
+    `p_error_free`: see `schemas.CONSENSUS`; None for labels by another rule.
     """
 
     chain_id: str
@@ -56,7 +56,6 @@ class LabelRow(NamedTuple):
     root_n_rollouts: int | None = None
     p_outcome: float | None = None
     root_value: float | None = None
-    change: str | None = None
     left_out: str | None = None
     p_error_free: list[float | None] | None = None
 

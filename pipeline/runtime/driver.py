@@ -45,7 +45,6 @@ from pipeline.storage.editions import (
 from pipeline.storage.growths import growth_sequence, growths_needed, growths_of
 from pipeline.storage.location import storage_at
 from pipeline.storage.lock import hold_lock
-from pipeline.storage.marks import mark_changed_rows
 from pipeline.storage.run_record import as_recorded, check_claim, claim, differs_in_input, recorded_identity
 from pipeline.storage.starts import PLAN, read_starts
 from pipeline.storage.storage import Storage
@@ -157,8 +156,6 @@ def label_held(
         for unit_id, target in _unit_targets(storage, config, units, found).items()
     }
     before = state_of(units, found, targets, growths)
-    if mark_changed_rows(storage, staged, before.wholes, found):
-        before = state_of(units, sequences(storage), targets, growths)
     if unpaid := sum(job.unit_target.unit_budget == 0 for job in before.jobs):
         say(
             f"estimator.run_budget leaves nothing for {format_count(unpaid, 'unit')}, whose labels rest on no further "

@@ -2,9 +2,9 @@
 
 `input_comparison` says what is new: such rows go through the checks of a first start and are cut into new units.
 Rows of old problems come first. They share no rollouts with the earlier units of their problems. A used row that is gone, or
-that has another content now, has *changed*. That is refused, or with `data.changed=keep` recorded in `changes/`.
+that has another content now, has *changed*. That is refused.
 
-Memory grows with the changed rows and with the new rows of old problems, not with the other rows.
+Memory grows with the new rows of old problems, not with the other rows.
 """
 
 import sqlite3
@@ -12,29 +12,20 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 
-from pipeline.config.choices import Changed
 from pipeline.config.label import DataConfig, RunConfig
 from pipeline.core.errors import InputError
 from pipeline.core.formatting import format_count
 from pipeline.core.ids import content_id
-from pipeline.core.records import VANISHED, ChangedRow, InputRow, Reject, RowLocation, Totals
-from pipeline.core.tables import changes_table
+from pipeline.core.records import InputRow, Reject, Totals
 from pipeline.data.prompts import prefix_id, root_id
 from pipeline.graders.base import Checker
 from pipeline.runtime.input_comparison import Comparison, what_changed
 from pipeline.runtime.intake import RejectFiles, Staging, write_unit_files
-from pipeline.storage.changes import (
-    CHANGES,
-    KeptChanges,
-    changed_content,
-    changes_of,
-    counted_changes,
-    kept_changes,
-)
 from pipeline.storage.commits import Commit
-from pipeline.storage.shards import ShardRecord, read_shard, write_shard
+from pipeline.storage.shards import ShardRecord, read_shard
 from pipeline.storage.storage import Storage
 from pipeline.storage.units import content_of, staged_rows
 
@@ -47,8 +38,7 @@ class GrownInput:
     """A grown input, not yet committed. `shards`: all its files, also those of the input before. `totals`: of all its rows.
 
     The other counts are of what is new. `problems`: new ones. `rows_of_old`: used rows whose problems have chains in earlier
-    units, `old_problems` of them; `repeated`: prefixes of them that these units measure too. `changes`: rows that are newly
-    marked as changed.
+    units, `old_problems` of them; `repeated`: prefixes of them that these units measure too.
     """
 
     shards: tuple[ShardRecord, ...]
@@ -60,7 +50,6 @@ class GrownInput:
     rows_of_old: int
     old_problems: int
     repeated: int
-    changes: KeptChanges
 
 
 def grow(
@@ -74,7 +63,7 @@ def grow(
     """Read the whole input, compare it with the `staged` one, and stage what is new. `check` is called before each row and may
     raise.
 
-    Raises InputError if used rows have changed and `data.changed` is not `keep`, and StoreError.
+    Raises InputError if used rows have changed, and StoreError.
     """
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="stepvalue-growth-") as folder:
@@ -87,9 +76,8 @@ def grow(
                 if shard.table == "rejects":
                     comparison.add_rejected(read_shard(storage, shard).to_pylist())
             comparison.read(data, checker, check)
-            growth = _Growth(storage, staged, comparison)
-            changed = growth.newly_changed(data)
-            grown = growth.stage(Staging(database, checker), run.unit_problems, changed)
+            _refuse_changed(storage, staged, comparison, data.limit)
+            grown = _stage(storage, staged, comparison, Staging(database, checker), run.unit_problems)
         finally:
             database.close()
     return replace(grown, seconds=time.monotonic() - started)
@@ -97,8 +85,7 @@ def grow(
 
 def growth_line(grown: GrownInput, rollouts: int) -> str:
     """What is new, for the user. `rollouts`: the setting `sampling.rollouts`. Empty if nothing is."""
-    changes = grown.changes
-    if not (grown.used or grown.rejected or changes.rows):
+    if not (grown.used or grown.rejected):
         return ""
     rows = format_count(grown.used + grown.rejected, "new row")
     parts = [f"{rows} = {grown.used:,} used + {grown.rejected:,} rejected"]
@@ -110,70 +97,50 @@ def growth_line(grown: GrownInput, rollouts: int) -> str:
             "where the prefixes that they share with earlier chains are sampled again (about "
             f"{format_count(grown.repeated * rollouts, 'rollout')})"
         )
-    if changes.rows:
-        counted = counted_changes(changes.changed, changes.vanished)
-        parts.append(
-            f"old rows: {counted}, whose labels stay, marked in the column input_changed; `export` and `train` leave them out"
-        )
     return f"the input grew: {'; '.join(parts)}"
 
 
-class _Growth:
-    def __init__(self, storage: Storage, staged: Commit, comparison: Comparison) -> None:
-        self._storage = storage
-        self._staged = staged
-        self._comparison = comparison
-        self._file = changes_of(staged)
-        self._gone = comparison.gone()
-        self._known = {changed_content(row): row for row in kept_changes(storage, self._file).rows}
+def _refuse_changed(storage: Storage, staged: Commit, comparison: Comparison, limit: int | None) -> None:
+    """Raise InputError if used rows have changed since the input was staged. The message names the first ones."""
+    gone = comparison.gone()
+    if not gone:
+        return
+    changed = (row for rows in staged_rows(storage, staged) for row in rows if content_of(row) in gone)
+    lines = [f"\n  {_what_happened(row, comparison.successor(row))}" for row in islice(changed, SHOWN_CHANGES)]
+    if len(gone) > len(lines):
+        lines.append(f"\n  and {len(gone) - len(lines):,} more")
+    limited = f" raise data.limit={limit}," if limit is not None else ""
+    raise InputError(
+        f"{storage.run_dir} has labels of rows that the input no longer has as they were, {len(gone):,} of "
+        f"{format_count(staged.totals.used, 'used row')}:{''.join(lines)}\nRestore these rows,{limited} or use another run_dir"
+    )
 
-    def newly_changed(self, data: DataConfig) -> list[ChangedRow]:
-        """The used rows that have changed since the input was staged. Raises InputError unless these may be kept."""
-        gone = self._gone - self._known.keys()
-        refused = data.changed is not Changed.keep
-        changed: list[ChangedRow] = []
-        for rows in staged_rows(self._storage, self._staged) if gone else ():
-            for row in rows:
-                if content_of(row) in gone and not (refused and len(changed) == SHOWN_CHANGES):
-                    changed.append(_changed_row(row, self._comparison.successor(row)))
-        if gone and refused:
-            raise InputError(_refusal(self._storage.run_dir, changed, len(gone), self._staged.totals.used, data.limit))
-        return changed
 
-    def stage(self, staging: Staging, unit_problems: int, changed: list[ChangedRow]) -> GrownInput:
-        """Write the files of what is new."""
-        growth_id = content_id("growth", self._staged.sequence_id, str(self._staged.number))
-        rejects = RejectFiles(self._storage, growth_id)
-        for reject in self._comparison.rejects(staging.use):
-            rejects.add(reject)
-        rejects.flush()
-        old = _OldProblems()
-        rows = old.noted((number, self._with_again(row)) for number, row in staging.rows())
-        units = tuple(write_unit_files(self._storage, growth_id, rows, unit_problems))
-        kept = tuple(shard for shard in self._staged.shards if shard != self._file)
-        return GrownInput(
-            shards=(*kept, *units, *rejects.shards, *self._changes(growth_id, changed)),
-            totals=self._staged.totals
-            + Totals(rows=staging.used + rejects.count, used=staging.used, rejected=rejects.count),
-            seconds=0.0,
-            used=staging.used,
-            rejected=rejects.count,
-            problems=old.others,
-            rows_of_old=old.rows,
-            old_problems=len(old.prefixes),
-            repeated=old.repeated(staged_rows(self._storage, self._staged)) if old.rows else 0,
-            changes=KeptChanges(rows=tuple(changed)),
-        )
-
-    def _with_again(self, row: InputRow) -> InputRow:
-        return replace(row, again=self._comparison.earlier_units(row.problem.problem_id))
-
-    def _changes(self, growth_id: str, changed: list[ChangedRow]) -> Iterator[ShardRecord]:
-        """The file of all changed rows: the known ones that did not come back, and the newly changed ones."""
-        if self._file or changed:
-            known = [row for content, row in self._known.items() if content in self._gone]
-            part = content_id(CHANGES, growth_id)
-            yield write_shard(self._storage, CHANGES, part, [changes_table([*known, *changed])])
+def _stage(
+    storage: Storage, staged: Commit, comparison: Comparison, staging: Staging, unit_problems: int
+) -> GrownInput:
+    """Write the files of what is new."""
+    growth_id = content_id("growth", staged.sequence_id, str(staged.number))
+    rejects = RejectFiles(storage, growth_id)
+    for reject in comparison.rejects(staging.use):
+        rejects.add(reject)
+    rejects.flush()
+    old = _OldProblems()
+    rows = old.noted(
+        (number, replace(row, again=comparison.earlier_units(row.problem.problem_id))) for number, row in staging.rows()
+    )
+    units = tuple(write_unit_files(storage, growth_id, rows, unit_problems))
+    return GrownInput(
+        shards=(*staged.shards, *units, *rejects.shards),
+        totals=staged.totals + Totals(rows=staging.used + rejects.count, used=staging.used, rejected=rejects.count),
+        seconds=0.0,
+        used=staging.used,
+        rejected=rejects.count,
+        problems=old.others,
+        rows_of_old=old.rows,
+        old_problems=len(old.prefixes),
+        repeated=old.repeated(staged_rows(storage, staged)) if old.rows else 0,
+    )
 
 
 class _OldProblems:
@@ -213,34 +180,10 @@ def _inner_prefixes(row: InputRow) -> list[str]:
     return [root_id(row.problem.problem_id), *inner]
 
 
-def _changed_row(row: InputRow, now: InputRow | Reject | None) -> ChangedRow:
+def _what_happened(row: InputRow, now: InputRow | Reject | None) -> str:
+    """Where a used row was that has changed, and what stands in its place."""
     if now is None:
-        detail = f"{VANISHED}: no row has its content, its id or its place"
-    else:
-        what = f"was rejected ({now.reason.value})" if isinstance(now, Reject) else f"has {what_changed(row, now)}"
-        detail = f"changed: {_now_at(now.location)} {what}"
-    return ChangedRow(
-        location=row.location,
-        source_id=row.source_id,
-        problem_id=row.problem.problem_id,
-        chain_id=row.solution.chain_id if row.solution else None,
-        detail=detail,
-    )
-
-
-def _now_at(location: RowLocation) -> str:
-    return f"the row at {location}" if location.file else f"the present {location}"
-
-
-def _refusal(run_dir: str, changed: list[ChangedRow], number: int, used: int, limit: int | None) -> str:
-    lines = [f"\n  {row.location} {row.detail}" for row in changed]
-    if number > len(changed):
-        lines.append(f"\n  and {number - len(changed):,} more")
-    limited = f" raise data.limit={limit}," if limit is not None else ""
-    return (
-        f"{run_dir} has labels of rows that the input no longer has as they were, {number:,} of "
-        f"{format_count(used, 'used row')}:"
-        f"{''.join(lines)}\nRestore these rows,{limited} or use another run_dir. With data.changed=keep the run keeps their "
-        "labels, marked in the column input_changed, and labels the rows in their place as new ones; `export` and `train` "
-        "leave the marked ones out"
-    )
+        return f"{row.location} vanished: no row has its content, its id or its place"
+    at = f"the row at {now.location}" if now.location.file else f"the present {now.location}"
+    what = f"was rejected ({now.reason.value})" if isinstance(now, Reject) else f"has {what_changed(row, now)}"
+    return f"{row.location} changed: {at} {what}"

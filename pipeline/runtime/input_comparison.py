@@ -22,8 +22,7 @@ _BY_OTHERS = (RejectReason.DUPLICATE.value, RejectReason.ID_CONFLICT.value)
 another is rejected for the one that is met first."""
 
 _SCHEMA = f"""{SCHEMA}
-CREATE TABLE staged (content TEXT PRIMARY KEY, source_id TEXT, file TEXT, line INTEGER, outcome INTEGER, seen INTEGER)
-                     WITHOUT ROWID;
+CREATE TABLE staged (content TEXT PRIMARY KEY, source_id TEXT, outcome INTEGER, seen INTEGER) WITHOUT ROWID;
 CREATE TABLE held (problem_id TEXT PRIMARY KEY, units INTEGER) WITHOUT ROWID;
 CREATE TABLE refused (ordinal INTEGER PRIMARY KEY, name TEXT, line INTEGER, reason TEXT, source_id TEXT, detail TEXT,
                       seen INTEGER);
@@ -56,8 +55,10 @@ class Comparison:
         for row in rows:
             problems[row.problem.problem_id] = row.problem
             content, place = content_of(row), (row.location.file, row.location.line)
-            run("INSERT INTO staged VALUES (?,?,?,?,?,0)", (content, row.source_id, *place, row.given_outcome))
+            run("INSERT INTO staged VALUES (?,?,?,0)", (content, row.source_id, row.given_outcome))
             run("INSERT INTO contents VALUES (?,?,?,?)", (content, *place, row.given_outcome))
+            if row.source_id is not None:
+                run("INSERT INTO sources VALUES (?,?,?,?)", (row.source_id, content, *place))
         for problem in problems.values():
             key = problem.problem_id
             run("INSERT INTO held VALUES (?,1) ON CONFLICT DO UPDATE SET units = units + 1", (key,))
@@ -87,10 +88,6 @@ class Comparison:
                 self._put_aside(row)
         for index in _INDICES:
             self._database.execute(index)
-        self._database.execute(
-            "INSERT OR IGNORE INTO sources SELECT source_id, content, file, line FROM staged "
-            "WHERE seen = 1 AND source_id IS NOT NULL"
-        )
 
     def gone(self) -> set[str]:
         """Contents of the used rows that were not recognised."""

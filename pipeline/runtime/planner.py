@@ -6,7 +6,7 @@ Equal prefixes of a problem, such as the bare problem, are sampled once and shar
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from pipeline.config.choices import Keep
 from pipeline.config.label import DataConfig, PromptConfig, SamplingConfig
@@ -21,7 +21,6 @@ from pipeline.core.records import (
     Prefix,
     Problem,
     Promotion,
-    Refutation,
     Reject,
     RejectReason,
     Request,
@@ -34,7 +33,7 @@ from pipeline.data.grown import grown_chains, grown_prefixes
 from pipeline.data.prompts import Prompter, count_problems, cut_on_tokens
 from pipeline.data.steps import split
 from pipeline.engines.base import PolicyFacts
-from pipeline.estimators.tree import Tree, measured_prefixes, skipped_prefixes, trees_of
+from pipeline.estimators.tree import Tree, measured_prefixes, trees_of
 from pipeline.runtime.async_grader import AsyncGrader
 from pipeline.runtime.unit_buffer import UnitBuffer
 
@@ -54,7 +53,7 @@ class UnitPlan:
 
     `asked`: the measured prefixes in the best order for sampling, longest first, so that the engine computes each prompt once.
     `trees`: the tree of prefixes of each problem, without those that `grow` promoted: `grown` has the promotion of each of
-    these, by prefix id. `skipped`: the prefixes that would fit and are not sampled, because a verifier refuted a step in them.
+    these, by prefix id.
     """
 
     chains: list[Chain] = field(default_factory=list)
@@ -63,7 +62,6 @@ class UnitPlan:
     roots: dict[str, Prefix] = field(default_factory=dict)
     trees: list[Tree] = field(default_factory=list)
     grown: dict[str, Promotion] = field(default_factory=dict)
-    skipped: set[str] = field(default_factory=set)
 
     @cached_property
     def positions(self) -> dict[str, int]:
@@ -83,13 +81,6 @@ class ChainDraw:
     row: InputRow
     kept: Sequence[Solution]
     rejects: Sequence[Reject]
-
-
-class ChosenChain(NamedTuple):
-    """A chain of a unit with its row."""
-
-    row: InputRow
-    solution: Solution
 
 
 class SolutionDrawer:
@@ -209,23 +200,19 @@ class Planner:
             if (row.problem.problem_id, request.issue_index) not in drawn.solutions
         ]
 
-    def solutions(self, plan: UnitPlan, rows: Sequence[InputRow], drawn: DrawnChains) -> list[ChosenChain]:
-        """The chains of the rows, given or sampled. A row whose sampled chains are not kept is rejected."""
-        return [ChosenChain(row, solution) for row in rows for solution in self._solutions(plan, row, drawn)]
-
     async def plan_chains(
         self,
         plan: UnitPlan,
-        chosen: Sequence[ChosenChain],
-        promotions: Sequence[Promotion] | None,
-        refutations: Mapping[str, Refutation] | None = None,
+        rows: Sequence[InputRow],
+        drawn: DrawnChains,
+        promotions: Sequence[Promotion] | None = None,
     ) -> None:
-        """Add chains and their prefixes to the plan, and what was promoted. `refutations`: by chain id."""
-        refuted = {} if refutations is None else {chain_id: each.step for chain_id, each in refutations.items()}
-        shapes = [await self._plan_chain(plan, *each, refuted.get(each.solution.chain_id, 0)) for each in chosen]
+        """Add the chains of the rows, given or sampled, and their prefixes to the plan, and what was promoted. A row whose
+        sampled chains are not kept is rejected."""
+        chosen = [(row, solution) for row in rows for solution in self._solutions(plan, row, drawn)]
+        shapes = [await self._plan_chain(plan, *each) for each in chosen]
         closed = {prefix_id for prefix_id, asked in plan.asked.items() if not asked.fits}
-        plan.skipped = skipped_prefixes(shapes) - closed
-        plan.trees = trees_of(shapes, closed | plan.skipped)
+        plan.trees = trees_of(shapes, closed)
         if promotions is not None:
             plan.chains = grown_chains(plan.chains, promotions)
             self._ask_promoted(plan, promotions)
@@ -254,7 +241,7 @@ class Planner:
         plan.rejects.extend(sorted_out.rejects)
         return sorted_out.kept
 
-    async def _plan_chain(self, plan: UnitPlan, row: InputRow, solution: Solution, refuted: int) -> ChainShape:
+    async def _plan_chain(self, plan: UnitPlan, row: InputRow, solution: Solution) -> ChainShape:
         root = plan.roots[row.problem.problem_id]
         prefixes = self._prompter.prefixes(root, solution, row.again)
         final_answer, outcome = await self._judge.outcome(row.problem, solution)
@@ -268,8 +255,6 @@ class Planner:
             final_answer=final_answer,
             outcome=outcome,
             policy=self._policy.policy,
-            input_changed=row.changed,
-            refuted=refuted,
         )
         plan.chains.append(chain)
         shape = replace(chain.shape, prices=rollout_prices([len(prefix.prompt_ids) for prefix in (root, *prefixes)]))
@@ -333,8 +318,6 @@ def totals_of(plan: UnitPlan, buffer: UnitBuffer, spent: int) -> Totals:
         truncated=sum(outcome.finish is Finish.LENGTH for outcome in outcomes),
         engine_failed=sum(outcome.finish is Finish.ENGINE_FAILED for outcome in outcomes),
         too_long=sum(not asked.fits for asked in plan.asked.values()),
-        refuted=sum(bool(chain.refuted) for chain in plan.chains),
-        skipped=len(plan.skipped),
         spent=spent,
         solution_tokens=sum(len(drawn.solution.token_ids) for drawn in buffer.solutions.values()),
     )

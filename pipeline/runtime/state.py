@@ -7,8 +7,7 @@ from typing import Any
 
 from pipeline.config.fields import identity_settings
 from pipeline.config.label import LabelConfig
-from pipeline.config.recorded_settings import CHECKS, PRIOR_VERSION, complete_settings, flatten_settings
-from pipeline.core.errors import UsageError
+from pipeline.config.recorded_settings import PRIOR_VERSION, complete_settings, flatten_settings
 from pipeline.core.ids import content_id
 from pipeline.core.records import Totals, UnitTarget
 from pipeline.core.schemas import SCHEMA_VERSION
@@ -23,7 +22,6 @@ from pipeline.runtime.worker_handle import Job
 from pipeline.storage.commits import UNIT, Commit, RecordSequence, log_totals, resolve
 from pipeline.storage.run_record import STAGED_INPUT
 from pipeline.storage.units import UnitRef
-from pipeline.verifiers.registry import inputs_of, missing_for, named_verifiers
 
 _SECTIONS = ("data", "policy", "sampling", "estimator", "grader")
 
@@ -45,8 +43,6 @@ def identity(config: LabelConfig, input_digest: str, policy_fingerprint: str = "
     for section in _SECTIONS:
         fields.update(section_identity(section, getattr(config, section)))
     fields.update(policy_for(config.policy).identity())
-    if config.estimator.skip_refuted:
-        fields.update(_of_verifiers(config))
     # The effective value of the setting.
     fields["sampling.stop_at_answer"] = stops_at_answer(config)
     return {**fields, STAGED_INPUT: _input_id(fields)}
@@ -70,21 +66,6 @@ def section_identity(section: str, settings: Any) -> dict[str, object]:
     own = flatten_settings(section, identity_settings(complete_settings(settings, registry)))
     plugin = registry.plugin(name)
     return own if plugin is None else {**own, f"{section}.plugin": str(plugin)}
-
-
-def _of_verifiers(config: LabelConfig) -> dict[str, object]:
-    """What the verifiers that are asked before sampling add to the identity of a run. Raises UsageError where one is not
-    installed or lacks something."""
-    verifiers = named_verifiers(config.checks, config.verifier)
-    for each in verifiers:
-        if missing := missing_for(each):
-            raise UsageError(f"checks=[{each.kind}]: it {missing}")
-    inputs = map(inputs_of, verifiers)
-    return {
-        CHECKS: list(config.checks),
-        **(section_identity(config.verifier.SECTION, config.verifier) if config.verifier.kind in config.checks else {}),
-        **{name: value for each in inputs for name, value in each.items()},
-    }
 
 
 def _input_id(fields: dict[str, object]) -> str:

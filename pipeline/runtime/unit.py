@@ -35,7 +35,6 @@ from pipeline.estimators.tree import Tree
 from pipeline.graders.base import Checker
 from pipeline.graders.question import NO_COMPLETION
 from pipeline.runtime.async_grader import AsyncGrader
-from pipeline.runtime.checking.refuter import Refuter
 from pipeline.runtime.distinct_prompts import DistinctPrompts
 from pipeline.runtime.flushes import with_flushes
 from pipeline.runtime.growing import Growth, Promoter
@@ -98,12 +97,8 @@ class UnitLabeller:
     units' `prefixes` that can be sampled, `decided` need no more rollouts. `backpressure` signals when to begin another unit.
     """
 
-    def __init__(
-        self, settings: UnitSettings, engine: Engine, checker: Checker, refuter: Refuter | None = None
-    ) -> None:
-        """`refuter`: says of which chains not all prefixes are sampled. None: all are."""
+    def __init__(self, settings: UnitSettings, engine: Engine, checker: Checker) -> None:
         self._estimator = settings.estimator
-        self._refuter = refuter
         self._store_tokens = settings.sampling.store_tokens
         self._flush_seconds = settings.flush_seconds
         self._engine = engine
@@ -146,7 +141,7 @@ class UnitLabeller:
         draws = self._planner.missing_draws(plan, fitting, buffer)
         if draws:
             return [request.request_id for request in draws]
-        await self._plan_chains(plan, fitting, buffer)
+        await self._planner.plan_chains(plan, fitting, buffer, buffer.promotions)
         asked = self._rounds(plan, buffer).next_rounds() or grown_rounds(plan.grown, buffer)
         if not asked and await self._promote(plan, buffer, growths):
             return await self.missing_requests(rows, buffer, growths)
@@ -181,7 +176,7 @@ class UnitLabeller:
         if self._planner.missing_draws(plan, fitting, buffer):
             await buffer.flush()
             return None
-        await self._plan_chains(plan, fitting, buffer)
+        await self._planner.plan_chains(plan, fitting, buffer, buffer.promotions)
         self.begun += 1
         rounds = self._rounds(plan, buffer)
         if probe is None:
@@ -200,17 +195,7 @@ class UnitLabeller:
                 return self._result(plan, rounds, buffer)
             plan = UnitPlan()
             fitting = self._planner.with_roots(plan, rows)
-            await self._plan_chains(plan, fitting, buffer)
-
-    async def _plan_chains(self, plan: UnitPlan, rows: Sequence[InputRow], buffer: UnitBuffer) -> None:
-        """Add the chains of the rows to the plan. Verifiers see those that they have not seen."""
-        chosen = self._planner.solutions(plan, rows, buffer)
-        if self._refuter is not None:
-            new = [each for each in chosen if each.solution.chain_id not in buffer.refutations]
-            buffer.add_refutations(
-                await asyncio.gather(*(self._refuter.refutation(row.problem, solution) for row, solution in new))
-            )
-        await self._planner.plan_chains(plan, chosen, buffer.promotions, buffer.refutations)
+            await self._planner.plan_chains(plan, fitting, buffer, buffer.promotions)
 
     def _result(self, plan: UnitPlan, rounds: Rounds, buffer: UnitBuffer) -> UnitResult:
         trials, learner = buffer.trials(plan.asked), self._estimator.learner

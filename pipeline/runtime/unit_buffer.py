@@ -14,7 +14,6 @@ import pyarrow as pa
 from pipeline.core.failpoints import failpoint
 from pipeline.core.records import (
     Promotion,
-    Refutation,
     Rollout,
     RolloutOutcome,
     SampledSolution,
@@ -25,8 +24,6 @@ from pipeline.core.records import (
 from pipeline.core.tables import (
     promotions_of,
     promotions_table,
-    refutations_of,
-    refutations_table,
     rollout_outcomes,
     rollouts_table,
     sampled_solutions,
@@ -43,8 +40,7 @@ from pipeline.storage.unit_log import UnitLog
 
 class UnitBuffer:
     """All results of a unit, committed or not: `outcomes` (outcomes by rollout id), `solutions` by (problem id, draw),
-    `refutations` by chain id, and the `promotions` of prefixes, those of earlier rounds first; None in a unit that does not
-    grow.
+    and the `promotions` of prefixes, those of earlier rounds first; None in a unit that does not grow.
 
     `readings` counts how often the log was read; results computed before the last reading may be stale. `state`: the learned
     state that decisions use, from `learner`; None if the estimator does not learn. `settled`: (prefix id, issue index) of the
@@ -72,8 +68,6 @@ class UnitBuffer:
         self._new_solutions: dict[tuple[str, int], SampledSolution] = {}
         self._new_promotions: dict[str, Promotion] = {}
         self._promotions: dict[str, Promotion] = {}
-        self._new_refutations: dict[str, Refutation] = {}
-        self._refutations: dict[str, Refutation] = {}
         self.readings = 0
         self.outcomes: dict[str, RolloutOutcome] = {}
         self.solutions: dict[tuple[str, int], SampledSolution] = {}
@@ -86,10 +80,6 @@ class UnitBuffer:
     def promotions(self) -> list[Promotion] | None:
         found = in_rounds(self._promotions.values())
         return found if found or self.unit_target.growths else None
-
-    @property
-    def refutations(self) -> Mapping[str, Refutation]:
-        return self._refutations
 
     @property
     def growths(self) -> int:
@@ -118,8 +108,6 @@ class UnitBuffer:
         drawn = [each for name, table in tables if name == "solutions" for each in sampled_solutions(table)]
         promoted = [each for name, table in tables if name == "promotions" for each in promotions_of(table)]
         promotions = {each.chain_id: each for each in promoted}
-        refuted = [each for name, table in tables if name == "refutations" for each in refutations_of(table)]
-        refutations = {each.chain_id: each for each in refuted}
         solutions = {(each.solution.problem_id, each.draw): each for each in drawn}
         self._new_rollouts = {key: rollout for key, rollout in self._new_rollouts.items() if key not in logged}
         self._new_solutions = {key: each for key, each in self._new_solutions.items() if key not in solutions}
@@ -127,8 +115,6 @@ class UnitBuffer:
         self.outcomes = {key: _outcome(rollout) for key, rollout in self._new_rollouts.items()} | logged
         self.solutions = self._new_solutions | solutions
         self._promotions = self._new_promotions | promotions
-        self._new_refutations = {key: each for key, each in self._new_refutations.items() if key not in refutations}
-        self._refutations = self._new_refutations | refutations
         self.state = state
         self.settled = {
             (prefix, issue)
@@ -181,12 +167,6 @@ class UnitBuffer:
             if each.chain_id not in self._promotions:
                 self._new_promotions[each.chain_id] = self._promotions[each.chain_id] = each
 
-    def add_refutations(self, refutations: Iterable[Refutation]) -> None:
-        """Add what verifiers say of chains, as `add_rollout` does. It is committed with the rollouts that depend on it."""
-        for each in refutations:
-            if each.chain_id not in self._refutations:
-                self._new_refutations[each.chain_id] = self._refutations[each.chain_id] = each
-
     def rollout_tables(self) -> list[pa.Table]:
         """The committed rollouts, each once."""
         return self._log.rows("rollouts")
@@ -206,8 +186,6 @@ class UnitBuffer:
                         del self._new_solutions[drawn]
                     for promoted in new.promotions:
                         del self._new_promotions[promoted]
-                    for checked in new.refutations:
-                        del self._new_refutations[checked]
                     return
                 await self.read()
 
@@ -238,12 +216,7 @@ class UnitBuffer:
 
     def _new(self) -> "_Results":
         """The results that are not committed yet. False if there are none."""
-        return _Results(
-            dict(self._new_rollouts),
-            dict(self._new_solutions),
-            dict(self._new_promotions),
-            dict(self._new_refutations),
-        )
+        return _Results(dict(self._new_rollouts), dict(self._new_solutions), dict(self._new_promotions))
 
     def _append(self, new: "_Results") -> bool:
         tokens = sum(rollout.completion.n_tokens for rollout in new.rollouts.values())
@@ -254,7 +227,6 @@ class UnitBuffer:
             "solutions": solutions_table(list(new.solutions.values())),
             "rollouts": rollouts_table(list(new.rollouts.values()), self._grader, with_tokens=self._with_tokens),
             "promotions": promotions_table(list(new.promotions.values())),
-            "refutations": refutations_table(list(new.refutations.values())),
         }
 
 
@@ -265,10 +237,9 @@ class _Results:
     rollouts: Mapping[str, Rollout]
     solutions: Mapping[tuple[str, int], SampledSolution]
     promotions: Mapping[str, Promotion]
-    refutations: Mapping[str, Refutation]
 
     def __bool__(self) -> bool:
-        return bool(self.rollouts or self.solutions or self.promotions or self.refutations)
+        return bool(self.rollouts or self.solutions or self.promotions)
 
 
 def _outcome(rollout: Rollout) -> RolloutOutcome:

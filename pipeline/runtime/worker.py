@@ -28,11 +28,9 @@ from pipeline.estimators.registry import estimator_for
 from pipeline.graders.registry import checker_for, grader_version
 from pipeline.pickers.registry import PICKERS, picker_for
 from pipeline.runtime.answer_ending import ending_for
-from pipeline.runtime.checking.refuter import Refuter
 from pipeline.runtime.growing import Growth
 from pipeline.runtime.unit import Probe, UnitLabeller, UnitResult, UnitSettings
 from pipeline.runtime.unit_buffer import UnitBuffer
-from pipeline.storage.changes import changed_contents
 from pipeline.storage.commits import Commit
 from pipeline.storage.editions import LABELS
 from pipeline.storage.growths import STRENGTH, allotments, growth_settings
@@ -41,7 +39,6 @@ from pipeline.storage.shards import ShardRecord
 from pipeline.storage.storage import Storage
 from pipeline.storage.unit_log import UnitLog
 from pipeline.storage.units import UnitRef, unit_rows
-from pipeline.verifiers.registry import named_verifiers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,15 +141,13 @@ class Worker:
     ) -> None:
         self._log = log
         self._storage = storage
-        # All units of a start have the same changed rows, and mostly the same growth.
-        self._changed = lru_cache(maxsize=1)(partial(changed_contents, storage))
+        # Units of a start mostly have the same growth.
         self._allotments = lru_cache(maxsize=1)(partial(allotments, storage))
         self._engine = engine
         self._policy = policy_for(config.policy)
         self._settings = unit_settings(config)
         self._estimator = self._settings.estimator
         self._checker = checker_for(config.grader)
-        self._refuter = refuter_for(config)
         self._labeller: UnitLabeller | None = None
         self._began = 0.0
         self._buffers: dict[UnitBuffer, None] = {}
@@ -165,7 +160,7 @@ class Worker:
         """Load the policy and return its identity. Raises PolicyError."""
         await self._engine.start()
         self._began = _now()
-        self._labeller = UnitLabeller(self._settings, self._engine, self._checker, self._refuter)
+        self._labeller = UnitLabeller(self._settings, self._engine, self._checker)
         return self._engine.policy
 
     async def finish_unit(self, task: UnitTask) -> Receipt:
@@ -242,8 +237,6 @@ class Worker:
         if self._labeller is not None:
             self._labeller.judge.close()
         self._checker.close()
-        if self._refuter is not None:
-            await asyncio.to_thread(self._refuter.close)
         await self._engine.close()
 
     def _started(self) -> UnitLabeller:
@@ -252,7 +245,7 @@ class Worker:
         return self._labeller
 
     async def _opened(self, task: UnitTask) -> tuple[list[InputRow], UnitBuffer]:
-        rows = await asyncio.to_thread(self._rows, task.unit)
+        rows = await asyncio.to_thread(unit_rows, self._storage, task.unit)
         offered = (task.learned.shard,) if task.learned else ()
         log = self._log(self._storage, task.unit.unit_id, task.known_length, offered)
         buffer = UnitBuffer(
@@ -281,9 +274,6 @@ class Worker:
             threshold=self._estimator.settings.good_above,
             allotments=self._allotments(record).get(unit.unit_id, {}),
         )
-
-    def _rows(self, unit: UnitRef) -> list[InputRow]:
-        return unit_rows(self._storage, unit, self._changed(unit.changes))
 
     def _tables(self, result: UnitResult) -> dict[str, pa.Table]:
         tables = {
@@ -322,11 +312,6 @@ def unit_settings(config: LabelConfig) -> UnitSettings:
         processes=config.grader.processes,
         flush_seconds=config.run.flush_seconds,
     )
-
-
-def refuter_for(config: LabelConfig) -> Refuter | None:
-    """What asks the verifiers of the settings, with estimator.skip_refuted."""
-    return Refuter(named_verifiers(config.checks, config.verifier)) if config.estimator.skip_refuted else None
 
 
 def labelling_worker(config: LabelConfig, around: Surroundings) -> Worker:

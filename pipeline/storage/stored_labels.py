@@ -9,8 +9,7 @@ import pyarrow.parquet as pq
 
 from pipeline.core.errors import UsageError
 from pipeline.core.records import GROWN
-from pipeline.core.schemas import CONSENSUS, INPUT_CHANGED
-from pipeline.storage.changes import KeptChanges
+from pipeline.core.schemas import CONSENSUS
 from pipeline.storage.editions import current_shards
 from pipeline.storage.location import storage_at
 from pipeline.storage.shards import ShardRecord, intact_bytes, verified_file
@@ -18,19 +17,14 @@ from pipeline.storage.storage import Storage
 from pipeline.storage.stored_run import StoredRun, readable_run, stored_run
 from pipeline.storage.units import UnitRef
 
-CHANGE = "change"
-"""A column that is made while labels are read: what has become of the input row of a chain, as `ChangedRow.detail` says it;
-null where the input has the row as it was labelled."""
-_MARKS = ("problem_id", "chain_id", INPUT_CHANGED)
 ERROR_FREE = "p_error_free"
 """The column of soft targets in labels by consensus."""
 
 
 def label_frames(storage: Storage, columns: Sequence[str] | None = None) -> Iterator[pl.DataFrame]:
     """The current labels: one frame per complete unit that has labels, in the order of the input. All chains of a problem are
-    in one frame. `columns`: the columns to read; `CHANGE`, and in any run `input_changed`, `grown` and those of
-    `schemas.CONSENSUS`, may be among them. The last are null in labels without consensus. Raises as `stored_run` does,
-    and StoreError for a damaged file."""
+    in one frame. `columns`: the columns to read; in any run `grown` and those of `schemas.CONSENSUS` may be among them. The
+    last are null in labels without consensus. Raises as `stored_run` does, and StoreError for a damaged file."""
     yield from frames_of(storage, stored_run(storage), columns)
 
 
@@ -59,7 +53,7 @@ def _frame(storage: Storage, run: StoredRun, shard: ShardRecord, columns: Sequen
     file = verified_file(storage, shard)
     if columns is None:
         return pl.DataFrame(file.read(use_threads=False))
-    return _with_made(file, run.changes, columns)
+    return _with_made(file, columns)
 
 
 def has_consensus(storage: Storage, run: StoredRun) -> bool:
@@ -82,7 +76,7 @@ def refuse_without_error_free(storage: Storage, run: StoredRun, key: str) -> Non
         return
 
 
-def _with_made(file: pq.ParquetFile, changes: KeptChanges, columns: Sequence[str]) -> pl.DataFrame:
+def _with_made(file: pq.ParquetFile, columns: Sequence[str]) -> pl.DataFrame:
     """The columns of a label file, and among them those that it lacks but can be asked for."""
     there = set(file.schema_arrow.names)
     lacking = [name for name in columns if name in (*CONSENSUS.names, GROWN) and name not in there]
@@ -91,29 +85,10 @@ def _with_made(file: pq.ParquetFile, changes: KeptChanges, columns: Sequence[str
     nulls = nulls.with_columns(pl.lit(False).alias(GROWN))
     if not found:
         return nulls.select(columns)
-    if {CHANGE, INPUT_CHANGED}.intersection(found):
-        frame = _with_changes(file, changes, found)
-    else:
-        frame = pl.DataFrame(file.read(columns=found, use_threads=False))
+    frame = pl.DataFrame(file.read(columns=found, use_threads=False))
     if not lacking:
         return frame
     return frame.with_columns(nulls.select(lacking)).select(columns)
-
-
-def _with_changes(file: pq.ParquetFile, changes: KeptChanges, columns: Sequence[str]) -> pl.DataFrame:
-    """The columns of a label file, with `CHANGE` and `input_changed` by the rows that have changed. The file's own marks lack
-    where `label` was killed before it wrote them."""
-    there = {*columns, *_MARKS}.intersection(file.schema_arrow.names)
-    frame = pl.DataFrame(file.read(columns=sorted(there), use_threads=False))
-    if not changes.rows:
-        return frame.with_columns(pl.lit(None, pl.String).alias(CHANGE), pl.lit(False).alias(INPUT_CHANGED)).select(
-            columns
-        )
-    problems, chains = frame["problem_id"].to_list(), frame["chain_id"].to_list()
-    marks = frame[INPUT_CHANGED].to_list() if INPUT_CHANGED in there else [None] * frame.height
-    found = [changes.of_chain(*each, marked=mark) for *each, mark in zip(problems, chains, marks, strict=True)]
-    details = pl.Series(CHANGE, [row.detail if row else None for row in found], pl.String)
-    return frame.with_columns(details, details.is_not_null().alias(INPUT_CHANGED)).select(columns)
 
 
 def label_shards(storage: Storage, run: StoredRun) -> list[ShardRecord]:

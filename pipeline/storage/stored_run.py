@@ -2,12 +2,11 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from pipeline.config.recorded_settings import Settings
 from pipeline.core.errors import StoreError, UsageError
 from pipeline.core.formatting import format_unfinished
-from pipeline.storage.changes import KeptChanges, changes_of, kept_changes
 from pipeline.storage.commits import (
     FOLDER,
     INPUT,
@@ -48,15 +47,13 @@ _LABEL = "`label`"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredRun:
     """`units`: in the order of the input. `wholes`: the records of the finished units, by unit id. `present`: see
-    `with_present_input`. `changes`: the rows whose labels are kept although the input no longer has them as they were.
-    `growths`: what `UnitTarget.growths` is in a unit that owes no growth."""
+    `with_present_input`. `growths`: what `UnitTarget.growths` is in a unit that owes no growth."""
 
     identity: Settings
     present: Settings
     units: tuple[UnitRef, ...]
     wholes: Mapping[str, Commit]
     editions: RecordSequence
-    changes: KeptChanges = field(default_factory=KeptChanges)
     growths: int = 0
 
     @property
@@ -101,7 +98,6 @@ def stored_run(storage: Storage) -> StoredRun:
         units=units,
         wholes={unit.unit_id: wholes[unit.unit_id] for unit in units if unit.unit_id in wholes},
         editions=edition_sequence(storage),
-        changes=kept_changes(storage, changes_of(staged)),
         growths=growths_begun(storage),
     )
 

@@ -12,7 +12,6 @@ import pyarrow as pa
 from pipeline.core.ids import content_id, row_content
 from pipeline.core.records import InputRow
 from pipeline.core.tables import input_rows, inputs_table
-from pipeline.storage.changes import changes_of
 from pipeline.storage.commits import Commit
 from pipeline.storage.shards import ShardRecord, notes_of, verified_file, write_shard
 from pipeline.storage.storage import Storage
@@ -22,23 +21,18 @@ CHAINS = "chains"
 TABLES = (TABLE, CHAINS)
 """The tables of staged inputs: rows to label, and chains to score."""
 UNITS = "stepvalue.units"
-_KEYS = ("problem_id", "chain_id")
 AGAIN = "stepvalue.again"
 """Note of a file: problem id -> the number of earlier units with chains of the problem, where there are any."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnitRef:
-    """The location of a unit's rows: one row group of a staged file. `size`: its bytes before compression.
-
-    `changes`: the file of the run's rows that the present input no longer has; None in a run that never had any.
-    """
+    """The location of a unit's rows: one row group of a staged file. `size`: its bytes before compression."""
 
     unit_id: str
     shard: ShardRecord
     group: int
     size: int = 0
-    changes: ShardRecord | None = None
 
 
 def write_units(storage: Storage, file_id: str, units: Sequence[Sequence[InputRow]]) -> ShardRecord:
@@ -64,34 +58,22 @@ def unit_chains(storage: Storage, unit: UnitRef) -> pa.Table:
 
 def units_of(storage: Storage, staged: Commit) -> Iterator[UnitRef]:
     """The units of a committed input. Raises StoreError for a missing or damaged file."""
-    changes = changes_of(staged)
     for shard in staged.shards:
         if shard.table in TABLES:
             file = verified_file(storage, shard)
             for group, unit_id in enumerate(json.loads(notes_of(file)[UNITS])):
                 size = file.metadata.row_group(group).total_byte_size
-                yield UnitRef(unit_id=unit_id, shard=shard, group=group, size=size, changes=changes)
+                yield UnitRef(unit_id=unit_id, shard=shard, group=group, size=size)
 
 
 def staged_rows(storage: Storage, staged: Commit) -> Iterator[list[InputRow]]:
-    """The rows of each unit of a committed input, without marks; each file is read once. Raises as `units_of` does."""
+    """The rows of each unit of a committed input; each file is read once. Raises as `units_of` does."""
     for shard in staged.shards:
         if shard.table == TABLE:
             file = verified_file(storage, shard)
             again = again_of(notes_of(file))
             for group in range(file.num_row_groups):
-                yield marked_rows(input_rows(file.read_row_group(group, use_threads=False)), again, None)
-
-
-def unit_keys(storage: Storage, staged: Commit) -> Iterator[tuple[str, list[tuple[str, str | None]]]]:
-    """Pairs of a unit's id and the `problem_id` and `chain_id` of its rows, without their texts; each file is read once. Raises
-    as `units_of` does."""
-    for shard in staged.shards:
-        if shard.table == TABLE:
-            file = verified_file(storage, shard)
-            for group, unit_id in enumerate(json.loads(notes_of(file)[UNITS])):
-                ids = file.read_row_group(group, columns=list(_KEYS), use_threads=False)
-                yield unit_id, list(zip(*(ids[name].to_pylist() for name in _KEYS), strict=True))
+                yield noted_rows(input_rows(file.read_row_group(group, use_threads=False)), again)
 
 
 def again_of(notes: Mapping[str, str]) -> dict[str, int]:
@@ -99,24 +81,16 @@ def again_of(notes: Mapping[str, str]) -> dict[str, int]:
     return {str(problem): int(number) for problem, number in json.loads(notes.get(AGAIN, "{}")).items()}
 
 
-def unit_rows(storage: Storage, unit: UnitRef, changed: frozenset[str] | None = None) -> list[InputRow]:
-    """The rows of one unit. The chains of a problem are adjacent. `changed`: the `changed_contents` of `unit.changes`; without
-    them the rows have no marks. Raises StoreError."""
+def unit_rows(storage: Storage, unit: UnitRef) -> list[InputRow]:
+    """The rows of one unit. The chains of a problem are adjacent. Raises StoreError."""
     file = verified_file(storage, unit.shard)
     rows = input_rows(file.read_row_group(unit.group, use_threads=False))
-    return marked_rows(rows, again_of(notes_of(file)), changed)
+    return noted_rows(rows, again_of(notes_of(file)))
 
 
-def marked_rows(rows: Sequence[InputRow], again: Mapping[str, int], changed: frozenset[str] | None) -> list[InputRow]:
-    """Rows from a file with what the file's notes (`again_of`) and `changed_contents` say about them."""
-    return [
-        replace(
-            row,
-            again=again.get(row.problem.problem_id, 0),
-            changed=None if changed is None else content_of(row) in changed,
-        )
-        for row in rows
-    ]
+def noted_rows(rows: Sequence[InputRow], again: Mapping[str, int]) -> list[InputRow]:
+    """Rows from a file with what the file's notes (`again_of`) say about them."""
+    return [replace(row, again=again.get(row.problem.problem_id, 0)) for row in rows]
 
 
 def content_of(row: InputRow) -> str:

@@ -27,7 +27,7 @@ from pipeline.scorers.encoding import EncodedChain, encode_chain, encoder
 from pipeline.scorers.heads import pad
 from pipeline.scorers.settings import unescaped
 from pipeline.storage.location import storage_at
-from pipeline.storage.stored_labels import CHANGE, label_rows, refuse_without_error_free
+from pipeline.storage.stored_labels import label_rows, refuse_without_error_free
 from pipeline.storage.stored_run import readable_identity, readable_run
 from pipeline.train.settings import TrainConfig, TrainTarget
 from pipeline.train.targets import COLUMNS, IGNORED, StepTarget, counts_for, places_of, step_targets
@@ -93,7 +93,7 @@ class StepDataset(Dataset):  # type: ignore[misc]  # torch is untyped here
         if config.soft is ValueColumn.p_error_free:
             storage = storage_at(config.run_dir)
             refuse_without_error_free(storage, readable_run(storage, partial=config.partial), "soft")
-        rows = label_rows(config.run_dir, [*COLUMNS, CHANGE], partial=config.partial)
+        rows = label_rows(config.run_dir, COLUMNS, partial=config.partial)
         return cls.of_rows(rows, config, tokenizer, max_length=max_length, held_out=held_out)
 
     @classmethod
@@ -106,8 +106,7 @@ class StepDataset(Dataset):  # type: ignore[misc]  # torch is untyped here
         max_length: int,
         held_out: bool | None = None,
     ) -> "StepDataset":
-        """The same from rows of `labels` with `targets.COLUMNS` and, where input rows may have changed, `stored_labels.CHANGE`.
-        Raises UsageError and InputError as `of_run` does."""
+        """The same from rows of `labels` with `targets.COLUMNS`. Raises UsageError and InputError as `of_run` does."""
         encode, separator = encoder(tokenizer), unescaped(config.separator)
         items: list[TrainChain] = []
         left_out: Counter[str] = Counter()
@@ -116,7 +115,7 @@ class StepDataset(Dataset):  # type: ignore[misc]  # torch is untyped here
         places = NO_PLACES
         for row in rows:
             graded = bool(row["root_n_rollouts"]) or any(row["n_rollouts"])
-            reason = chain_filter.reason(row["p_outcome"], row["root_value"], graded=graded, change=row.get(CHANGE))
+            reason = chain_filter.reason(row["p_outcome"], row["root_value"], graded=graded)
             if held_out is not None and held_out != in_validation(row["problem"], config.validation, config.seed):
                 continue
             if reason is not None:

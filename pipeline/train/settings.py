@@ -8,7 +8,7 @@ from annotated_types import Ge, Gt
 from annotated_types import Interval as Range
 
 from pipeline.config.chain_filter import Bound, check_bounds
-from pipeline.config.choices import ChangedChains, ValueColumn
+from pipeline.config.choices import ValueColumn
 from pipeline.config.fields import Settings, check
 
 EMBEDDED = "embedded"
@@ -81,8 +81,6 @@ class TrainConfig(Settings):
     """Leave out chains of problems with a smaller `root_value`: too hard for the policy. null: none."""
     max_root_value: Bound = None
     """Leave out chains of problems with a larger `root_value`: too easy for the policy. null: none."""
-    changed: ChangedChains = ChangedChains.drop
-    """Whether chains whose input row has changed or vanished since they were labelled (see `data.changed`) are left out."""
     validation: Annotated[float, Range(ge=0, lt=1)] = 0.1
     """Share of the problems that go, with all their chains, into the validation set."""
     seed: Annotated[int, Range(ge=0, le=2**32 - 1)] = 0

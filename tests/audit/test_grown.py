@@ -12,10 +12,8 @@ from pipeline.analysis.audit.findings import Finding
 from pipeline.analysis.audit.run import audit
 from pipeline.config.changes import AuditConfig
 from pipeline.core.records import InputRow
-from pipeline.core.tables import changed_rows, changes_table
-from pipeline.storage.commits import INPUT, UNIT, Commit, commit_name, encode_commit, record_sequences
+from pipeline.storage.commits import INPUT, Commit, commit_name, encode_commit, record_sequences
 from pipeline.storage.local import LocalStorage
-from pipeline.storage.shards import ShardRecord, read_shard, write_shard
 from pipeline.storage.units import staged_rows, write_units
 from tests.runtime.growing import chains, label
 
@@ -24,11 +22,11 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def grown(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run that grew twice, and keeps the labels of a row that vanished."""
+    """A run that grew twice."""
     folder = tmp_path_factory.mktemp("grown")
     label(folder, chains(1, 2, 3, 4))
     label(folder, [*chains(1, 2, 3, 4), *chains(1, last=3)])
-    label(folder, [*chains(1, 2, 3), *chains(1, last=3), *chains(5, 6)], "data.changed=keep")
+    label(folder, [*chains(1, 2, 3, 4), *chains(1, last=3), *chains(5, 6)])
     return folder / "run"
 
 
@@ -94,31 +92,6 @@ def test_a_chain_in_two_units_is_found(run_dir: Path) -> None:
 def test_a_wrong_number_of_earlier_units_is_found(run_dir: Path) -> None:
     with_rows(run_dir, lambda units: [[replace(row, again=2) for row in unit] for unit in units])
     assert "has 0 earlier units, but 2 are noted" in faults(run_dir)
-
-
-def test_a_changed_row_that_the_run_never_had_is_found(run_dir: Path) -> None:
-    storage = LocalStorage(run_dir)
-
-    def changed(commit: Commit) -> Commit:
-        (shard,) = (shard for shard in commit.shards if shard.table == "changes")
-        rows = [replace(row, chain_id="f" * 20) for row in changed_rows(read_shard(storage, shard))]
-        written: ShardRecord = write_shard(storage, "changes", "3" * 20, [changes_table(rows)])
-        return replace(commit, shards=tuple(written if each == shard else each for each in commit.shards))
-
-    rewrite(run_dir, changed)
-    assert f"names {'f' * 20}, which no unit has" in faults(run_dir)
-
-
-def test_labels_without_their_marks_are_work_for_the_next_start(run_dir: Path) -> None:
-    marked = [found for found in record_sequences(LocalStorage(run_dir), UNIT) if found.length > 1]
-    assert marked
-    for found in marked:
-        (run_dir / commit_name(found.commits[-1])).unlink()
-    report = audit(AuditConfig(run_dir=str(run_dir)))
-    assert (len(report.findings), report.owed) == (0, len(marked))
-    rows = [*chains(1, 2, 3), *chains(1, last=3), *chains(5, 6)]
-    assert label(run_dir.parent, rows).units_done_now == 0
-    assert audit(AuditConfig(run_dir=str(run_dir))).sound
 
 
 def test_the_settings_of_a_growth_are_those_of_the_run(run_dir: Path) -> None:

@@ -50,7 +50,6 @@ WITH = {
     "policy.device.name": "policy=oracle", "policy.speculative_model": "policy.model=org/name policy.speculative_tokens=3",
     "data.splitter": "data.pattern=';'", "policy.prompt.template": "policy.prompt.style=plain",
     "estimator.successes": "estimator=first_success", "estimator.batch": "estimator=first_success",
-    "estimator.skip_refuted": "checks=[arithmetic]", "checks": "estimator.skip_refuted=true",
     "judge.show_answer": "judge.template=good_ok_bad", "judge.template_file": "judge.parser=boxed_index judge.index_base=1",
     "judge.parser": "judge.template_file=x.txt judge.index_base=1",
     "judge.index_base": "judge.template_file=x.txt judge.parser=boxed_index",

@@ -157,19 +157,3 @@ def test_checks_that_are_not_done_are_refused(run_dir: Path) -> None:
         break
     with pytest.raises(UsageError, match=r"checks:arithmetic has not checked all chains yet .* start `check"):
         consensus(run_dir)
-
-
-def test_a_step_that_was_refuted_before_sampling_stays_bad(tmp_path: Path) -> None:
-    """The values of the oracle know nothing of false sums, so Monte Carlo alone would contradict the verifier."""
-    made = labelled_sums(tmp_path, "estimator=pooled", "checks=[arithmetic]", "estimator.skip_refuted=true")
-    checked(CheckRunConfig(run_dir=str(made), checks=["arithmetic"], processes=1, run=QUICK))
-    for how in (ConsensusHow.posterior, ConsensusHow.side):
-        consensus(made, how)
-        found = [row for row in labels(made).to_dicts() if not int(row["source_id"][1:]) % 3]
-        assert len(found) == CHAINS / 3
-        for row in found:
-            assert row["origin"][1] == "refuted"
-            assert row["value"][1] is None
-            assert row["label"][1] == (None if row["left_out"] else 0)
-            assert how is ConsensusHow.side or row["p_error_free"][1] == 0
-        assert not audit(AuditConfig(run_dir=str(made))).findings

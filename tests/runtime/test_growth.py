@@ -94,36 +94,11 @@ def test_a_changed_row_is_refused_with_its_number(tmp_path: Path, rows: list[Row
     with pytest.raises(InputError, match=named) as caught:
         label(tmp_path, rows)
     assert "1 of 3 used rows" in str(caught.value)
-    assert "data.changed=keep" in str(caught.value)
+    assert str(caught.value).endswith("\nRestore these rows, or use another run_dir")
     assert (
         before.items() <= {path: path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file()}.items()
     )
     assert label(tmp_path, chains(1, 2, 3)).units_done_now == 0
-
-
-def test_kept_labels_of_changed_rows_are_marked(tmp_path: Path) -> None:
-    label(tmp_path, [*chains(1, 2, 3, 4)])
-    before = labels(tmp_path)
-    assert "input_changed" not in before.columns
-    wrong = chains(2)[0] | {"answer": "6"}
-    kept = label(tmp_path, [*chains(1), wrong, *chains(4, 5)], "data.changed=keep")
-    assert (kept.units, kept.units_done_now) == (3, 1)
-    after = labels(tmp_path)
-    assert {(row["source_id"], row["gold_answer"]): row["input_changed"] for row in after.iter_rows(named=True)} == {
-        ("1-1", "3"): False,
-        ("2-1", "5"): True,
-        ("2-1", "6"): False,
-        ("3-1", "7"): True,
-        ("4-1", "9"): False,
-        ("5-1", "11"): False,
-    }
-    old = after.filter(pl.col("chain_id").is_in(before["chain_id"].implode()))
-    assert old.drop("input_changed").equals(before)
-    assert_sound(tmp_path)
-    # What was kept once is not refused later, and what comes back is not marked any more.
-    label(tmp_path, [*chains(1), wrong, *chains(4, 5, 6, 3)])
-    assert labels(tmp_path).filter("input_changed")["source_id"].to_list() == ["2-1"]
-    assert_sound(tmp_path)
 
 
 def test_another_setting_is_another_run_whatever_the_input(tmp_path: Path) -> None:

@@ -65,9 +65,6 @@ def test_the_command_goes_on_after_a_kill_and_refuses_a_changed_row(
     refused = capsys.readouterr().err
     assert "rows.jsonl:12 changed: the row at " in refused
     assert "rows.jsonl:12 has another known answer" in refused
-    with without_ray():
-        assert main(["label", *settings, "data.changed=keep"]) == 0
-    assert labels(tmp_path).filter("input_changed")["source_id"].to_list() == ["9-1"]
 
 
 def test_a_default_folder_makes_another_run_and_names_the_old_one(

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import polars as pl
-import pyarrow as pa
 import pytest
 
 from pipeline.analysis.relabel import relabel
@@ -12,10 +11,8 @@ from pipeline.analysis.status import run_status
 from pipeline.config.changes import RelabelConfig
 from pipeline.config.choices import LabelRule
 from pipeline.core import failpoints
-from pipeline.core.errors import InputError, RunConflict
+from pipeline.core.errors import InputError
 from pipeline.core.failpoints import ARMED, Injected
-from pipeline.core.records import ChangedRow, InputRow
-from pipeline.core.tables import changed_rows
 from pipeline.storage.local import LocalStorage
 from tests.conftest import write_rows
 from tests.runtime.growing import assert_sound, audited, bare, chains, files, label, labels
@@ -83,14 +80,6 @@ def test_chains_are_drawn_and_filtered_for_new_problems_alone(tmp_path: Path) ->
     assert_sound(tmp_path)
 
 
-def test_marks_of_a_problem_without_a_chain(tmp_path: Path) -> None:
-    label(tmp_path, bare(1, 2), "sampling.solutions=2")
-    label(tmp_path, [*bare(1), *chains(2)], "sampling.solutions=2", "data.changed=keep")
-    marked = labels(tmp_path).group_by("source_id").agg(pl.col("input_changed").unique()).sort("source_id")
-    assert marked.rows() == [("1-1-bare", [False]), ("2-1", [False]), ("2-1-bare", [True])]
-    assert_sound(tmp_path)
-
-
 def test_after_growth_the_labels_are_those_of_one_rule(tmp_path: Path) -> None:
     label(tmp_path, OLD)
     relabel(RelabelConfig(run_dir=str(tmp_path / "run"), estimator=EstimatorChange(rule=LabelRule.threshold)))
@@ -100,10 +89,8 @@ def test_after_growth_the_labels_are_those_of_one_rule(tmp_path: Path) -> None:
     assert labels(tmp_path)["label_rule"].n_unique() == 1
     assert labels(tmp_path).height == len(GROWN)
     assert_sound(tmp_path)
-    # An edition of the grown run has the marks.
-    label(tmp_path, GROWN[1:], "data.changed=keep")
     relabel(RelabelConfig(run_dir=str(tmp_path / "run"), estimator=EstimatorChange(rule=LabelRule.threshold)))
-    assert labels(tmp_path).filter("input_changed")["source_id"].to_list() == ["9-1"]
+    assert labels(tmp_path).height == len(GROWN)
     assert labels(tmp_path)["label_rule"].unique().to_list() != ["any"]
     assert_sound(tmp_path)
 
@@ -121,24 +108,24 @@ def test_after_growth_the_labels_are_those_of_one_rule(tmp_path: Path) -> None:
 )
 def test_a_growth_that_dies_is_finished_by_the_next_start(tmp_path: Path, point: str) -> None:
     label(tmp_path / "whole", OLD)
-    label(tmp_path / "whole", GROWN[1:], "data.changed=keep")
-    wrong = [*GROWN[1:-1], {**GROWN[-1], "answer": "3"}]
-    label(tmp_path / "whole", wrong, "data.changed=keep")
+    label(tmp_path / "whole", GROWN)
+    more = [*GROWN, *chains(8)]
+    label(tmp_path / "whole", more)
     expected = labels(tmp_path / "whole")
     label(tmp_path / "killed", OLD)
     deaths = 0
-    for rows in (GROWN[1:], wrong):
+    for rows in (GROWN, more):
         for hit in range(1, 20):
             failpoints.arm({ARMED: f"{point}:raise:{hit}"})
             try:
-                label(tmp_path / "killed", rows, "data.changed=keep")
+                label(tmp_path / "killed", rows)
             except Injected:
                 deaths += 1
             else:
                 break
     failpoints.arm({})
     assert deaths > 2 or not point.startswith("commit")
-    label(tmp_path / "killed", wrong, "data.changed=keep")
+    label(tmp_path / "killed", more)
     assert labels(tmp_path / "killed").equals(expected)
     assert_sound(tmp_path / "killed")
 
@@ -216,46 +203,3 @@ def test_files_are_compared_by_their_rows(tmp_path: Path) -> None:
     (folder / "b.jsonl").rename(folder / "d.jsonl")
     assert label(tmp_path, [], f"data.path={folder}/*.jsonl").units_done_now == 0
     assert_sound(tmp_path)
-
-
-@pytest.mark.parametrize("problems", [4, 16])
-def test_the_changed_rows_are_read_as_often_in_large_runs(
-    tmp_path: Path, problems: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rows = chains(*range(problems))
-    label(tmp_path, rows, "run.unit_problems=1")
-    label(tmp_path, rows[1:], "run.unit_problems=1", "data.changed=keep")
-    read: list[str] = []
-
-    def counted(table: pa.Table) -> list[ChangedRow]:
-        read.append("changes")
-        return changed_rows(table)
-
-    monkeypatch.setattr("pipeline.storage.changes.changed_rows", counted)
-    more = label(tmp_path, rows[1:], "run.unit_problems=1", "data.changed=keep", "sampling.rollouts=4")
-    assert more.units_done_now == problems
-    # Once by the driver, once by the worker.
-    assert len(read) == 2
-    assert labels(tmp_path).filter("input_changed")["source_id"].to_list() == ["0-1"]
-
-
-def test_a_start_that_finds_all_marks_decodes_no_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    label(tmp_path, OLD)
-    label(tmp_path, OLD[1:], "data.changed=keep")
-    before = files(tmp_path, "commits")
-
-    def refused(table: pa.Table) -> list[InputRow]:
-        raise AssertionError("rows were decoded")
-
-    monkeypatch.setattr("pipeline.storage.units.input_rows", refused)
-    label(tmp_path, OLD[1:], "data.changed=keep")
-    assert files(tmp_path, "commits") == before
-
-
-def test_a_job_that_commits_at_the_same_moment_ends_the_marking(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    label(tmp_path, OLD)
-    monkeypatch.setattr("pipeline.storage.commits.publish", lambda *_: False)
-    with pytest.raises(RunConflict, match="another job works on"):
-        label(tmp_path, OLD[1:], "data.changed=keep")

@@ -12,14 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.config.choices import Changed
 from pipeline.config.label import DataConfig, RunConfig
 from pipeline.core.errors import InputError
 from pipeline.core.records import InputRow
 from pipeline.graders.registry import checker_for
 from pipeline.runtime.growth import GrownInput, grow
 from pipeline.runtime.intake import read_input, stage
-from pipeline.storage.changes import changes_of, contents_of, kept_changes
 from pipeline.storage.commits import INPUT, Commit, CommitState
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.units import content_of, staged_rows, unit_id_of
@@ -53,20 +51,18 @@ class Input:
         self._run = RunConfig(unit_problems=2)
         self._checker = checker_for(grader_settings("math"))
 
-    def data(self, content: Sequence[Row], changed: Changed = Changed.refuse) -> DataConfig:
+    def data(self, content: Sequence[Row]) -> DataConfig:
         self._path.write_text("".join(json.dumps(row) + "\n" for row in content), encoding="utf-8")
-        return DataConfig(path=str(self._path), changed=changed)
+        return DataConfig(path=str(self._path))
 
     def first(self, content: Sequence[Row], name: str = "1") -> Commit:
         with self._checker as checker:
             staged = stage(self.storage, name * 20, self.data(content), self._run, checker)
         return self._commit(name, staged.shards, staged.totals, 0)
 
-    def grown(
-        self, staged: Commit, content: Sequence[Row], changed: Changed = Changed.refuse
-    ) -> tuple[GrownInput, Commit]:
+    def grown(self, staged: Commit, content: Sequence[Row]) -> tuple[GrownInput, Commit]:
         with self._checker as checker:
-            found = grow(self.storage, staged, self.data(content, changed), self._run, checker)
+            found = grow(self.storage, staged, self.data(content), self._run, checker)
         return found, self._commit("1", found.shards, found.totals, staged.number + 1)
 
     def units(self, staged: Commit) -> list[str]:
@@ -80,9 +76,6 @@ class Input:
         with self._checker as checker:
             read = list(read_input(self.data(content), checker))
         return {(content_of(row), row.source_id) for row in read if isinstance(row, InputRow)}
-
-    def changed(self, staged: Commit) -> set[str]:
-        return set(contents_of(kept_changes(self.storage, changes_of(staged)).rows))
 
     def _commit(self, name: str, shards: Any, totals: Any, number: int) -> Commit:
         return Commit(
@@ -128,7 +121,7 @@ def test_old_units_stay_and_every_row_is_staged_once(draw: st.DataObject, old: l
         assert len(set(units)) == len(units)
         assert given_input.used(commit) == given_input.used(fresh)
         assert commit.totals == fresh.totals
-        assert (grown.used, len(grown.changes.rows)) == (commit.totals.used - first.totals.used, 0)
+        assert grown.used == commit.totals.used - first.totals.used
         held: Counter[str] = Counter()
         for unit in staged_rows(given_input.storage, commit):
             assert {row.problem.problem_id: row.again for row in unit} == {
@@ -154,14 +147,9 @@ def test_exactly_the_used_rows_that_are_gone_have_changed(draw: st.DataObject, o
         }
         with pytest.raises(InputError, match=f"{len(gone)} of {first.totals.used}") if gone else nullcontext():
             given_input.grown(first, [*left, *new])
-        kept, commit = given_input.grown(first, [*left, *new], Changed.keep)
-        assert given_input.changed(commit) == gone
-        assert len(kept.changes.rows) == len(gone)
-        assert commit.totals.rows == commit.totals.used + commit.totals.rejected
-        # Kept once is kept, and what comes back is unchanged.
-        given_input.grown(commit, [*left, *new])
-        _, back = given_input.grown(commit, [*left, *new, *old])
-        assert given_input.changed(back) == set()
+        # With the lost rows back, nothing has changed.
+        _, back = given_input.grown(first, [*left, *new, *old])
+        assert back.totals.rows == back.totals.used + back.totals.rejected
 
 
 @settings(max_examples=3)  # two whole runs each

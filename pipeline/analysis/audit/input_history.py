@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from pipeline.core.records import InputRow
-from pipeline.storage.changes import CHANGES
 from pipeline.storage.commits import RecordSequence, commit_name, completions
 from pipeline.storage.units import content_of
 
@@ -27,14 +26,12 @@ class InputHistory:
         return len(self._completions) > 1
 
     def record_faults(self) -> Iterator[tuple[str, str]]:
-        """Pairs of a record and its fault. A record names all files of the record before it, but for the one of changed rows.
-
-        Records after damage name other files, and are not compared.
-        """
+        """Pairs of a record and its fault. A record names all files of the record before it. Records after damage
+        name other files, and are not compared."""
         for (before, _), (commit, _) in zip(self._completions, self._completions[1:], strict=False):
             if not self._mended:
                 for shard in before.shards:
-                    if shard.table != CHANGES and shard not in commit.shards:
+                    if shard not in commit.shards:
                         yield commit_name(commit), f"lacks {shard.file}, which the record before it has"
 
     def unit_faults(self, rows: Sequence[InputRow]) -> Iterator[str]:
@@ -50,9 +47,3 @@ class InputHistory:
             if again != self._units[problem_id]:
                 yield f"problem {problem_id} has {self._units[problem_id]} earlier units, but {again} are noted"
         self._units.update({row.problem.problem_id for row in rows})
-
-    def unknown(self, changed: frozenset[str]) -> Iterator[str]:
-        """Rows that are recorded as changed but are in no unit, as faults. Call it after the last unit."""
-        for content in sorted(changed):
-            if bytes.fromhex(content) not in self._contents:
-                yield f"names {content}, which no unit has"

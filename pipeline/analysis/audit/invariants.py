@@ -18,7 +18,6 @@ from pipeline.core.records import (
     Finish,
     InputRow,
     Promotion,
-    Refutation,
     RolloutOutcome,
     RowLocation,
     SampledSolution,
@@ -61,11 +60,9 @@ def expected_chains(
     rows: Iterable[InputRow],
     drawn: Sequence[SampledSolution],
     rejected: Collection[RowLocation],
-    refutations: Iterable[Refutation] = (),
 ) -> Iterator[AuditedChain]:
     """The chains of a unit, in the order of its labels. Each row that is not rejected gives its own chain or its distinct
     draws."""
-    refuted = {each.chain_id: each.step for each in refutations}
     for row in rows:
         problem_id = row.problem.problem_id
         draws = [draw.solution for draw in drawn if draw.solution.problem_id == problem_id and draw.solution.ends]
@@ -76,8 +73,6 @@ def expected_chains(
                 solution=solution,
                 root_prefix_id=root_id(problem_id, row.again),
                 prefix_ids=tuple(prefix_id(solution, index, row.again) for index in range(1, len(solution.ends) + 1)),
-                input_changed=row.changed,
-                refuted=refuted.get(solution.chain_id, 0),
             )
             yield AuditedChain(location=row.location, chain=chain, given_outcome=row.given_outcome)
 
@@ -149,30 +144,6 @@ def id_faults(
         if without < named or (plan.least and without != named):
             where = f"{location}, {index} steps"
             yield f"prefixes without rollouts at {where}: {without}, but rejects/ names {named}"
-
-
-def refutation_faults(refutations: Sequence[Refutation], chains: Sequence[Chain]) -> Iterator[str]:
-    """What is wrong with what verifiers said of the chains of a unit before they were sampled, as texts: nothing, or a step of
-    each chain or none. A run that did not ask has no refutations."""
-    steps = {chain.solution.chain_id: len(chain.prefix_ids) for chain in chains}
-    counts = Counter(each.chain_id for each in refutations)
-    for each in refutations:
-        if each.chain_id not in steps:
-            yield f"refutations/ has chain {each.chain_id}, which the unit does not have"
-        elif not 0 <= each.step <= steps[each.chain_id]:
-            yield f"refutations/ names step {each.step} of chain {each.chain_id}, which has {steps[each.chain_id]} steps"
-        elif bool(each.step) != bool(each.verifier) or bool(each.step) != bool(each.evidence):
-            yield f"refutations/ has a refuted step of chain {each.chain_id} without its verifier or evidence, or these alone"
-    for chain_id in steps if refutations else ():
-        if counts[chain_id] != 1:
-            yield f"refutations/ must have chain {chain_id} once, but has it {counts[chain_id]} times"
-
-
-def skip_faults(skipped: Iterable[str], sampled: Collection[str]) -> Iterator[str]:
-    """Rollouts of prefixes that have a refuted step, as texts."""
-    for prefix in sorted(skipped):
-        if prefix in sampled:
-            yield f"prefix {prefix} has a refuted step, but rollouts"
 
 
 def missing_work_faults(

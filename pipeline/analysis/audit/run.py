@@ -42,7 +42,6 @@ from pipeline.core.records import InputRow, Totals
 from pipeline.core.schemas import LEARNED
 from pipeline.core.tables import input_rows
 from pipeline.estimators.registry import ESTIMATORS, estimator_for
-from pipeline.storage.changes import CHANGES, changed_contents
 from pipeline.storage.commits import (
     EDITION,
     FOLDER,
@@ -76,7 +75,7 @@ from pipeline.storage.stored_critiques import judge_names, judge_storage
 from pipeline.storage.stored_findings import FOLDER as CHECKS
 from pipeline.storage.stored_findings import check_names, check_storage
 from pipeline.storage.stored_run import refuse_no_run
-from pipeline.storage.units import TABLE, UNITS, again_of, marked_rows, unit_id_of
+from pipeline.storage.units import TABLE, UNITS, again_of, noted_rows, unit_id_of
 
 _RESUME = "start `label` with the same settings again"
 _MOVE_AWAY = f"move it away and {_RESUME}"
@@ -253,20 +252,17 @@ class _Audit:
         """The units of the input, with None for a damaged file. Counts their rows and the rejects."""
         used = rejected = 0
         intact = True
-        changed: frozenset[str] | None = None
-        for shard in sorted(staged.shards, key=lambda shard: shard.table != CHANGES):
+        for shard in staged.shards:
             content = self._verifier.content(shard, remedy_for(INPUT))
             intact = intact and content is not None
             if content is None:
                 yield None
-            elif shard.table == CHANGES:
-                changed = changed_contents(self._storage, shard)
             elif shard.table != TABLE:
                 rejected += sum(group.num_rows for group in content.groups)
             else:
                 for unit_id, group in zip(json.loads(content.notes[UNITS]), content.groups, strict=True):
                     used += group.num_rows
-                    rows = marked_rows(input_rows(group), again_of(content.notes), changed)
+                    rows = noted_rows(input_rows(group), again_of(content.notes))
                     self._ledger.faults(Check.ROWS, shard.file, history.unit_faults(rows), _MOVE_AWAY)
                     yield self._unit(unit_id, rows, shard)
         self._ledger.count(Check.ROWS, used + rejected)
@@ -274,8 +270,6 @@ class _Audit:
         if intact and counted != staged.totals:
             fault = f"records {staged.totals}, but its files hold {counted}"
             self._ledger.fault(Check.ROWS, commit_name(staged), fault, _MOVE_AWAY)
-        if intact:
-            self._ledger.faults(Check.ROWS, commit_name(staged), history.unknown(changed or frozenset()), _MOVE_AWAY)
 
     def _unit(self, unit_id: str, rows: Sequence[InputRow], shard: ShardRecord) -> "_Unit":
         if unit_id_of(rows) != unit_id:

@@ -3,7 +3,7 @@
 import json
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -23,9 +23,7 @@ from pipeline.analysis.audit.invariants import (
     id_faults,
     missing_work_faults,
     promotion_faults,
-    refutation_faults,
     sampled_prefixes,
-    skip_faults,
     surplus_faults,
     totals_of,
 )
@@ -35,7 +33,6 @@ from pipeline.core.records import (
     Chain,
     InputRow,
     Promotion,
-    Refutation,
     RolloutOutcome,
     RowLocation,
     SampledSolution,
@@ -44,17 +41,16 @@ from pipeline.core.records import (
     Trials,
 )
 from pipeline.core.schemas import LEARNED, TOKEN_IDS
-from pipeline.core.tables import promotions_of, refutations_of, sampled_solutions
+from pipeline.core.tables import promotions_of, sampled_solutions
 from pipeline.data.grown import grown_id, in_rounds
 from pipeline.estimators.base import Estimator, RolloutRange
 from pipeline.estimators.labelling import (
     labels_of,
     rollout_outcomes_of,
     stored_chains,
-    with_refutations,
     with_verdicts,
 )
-from pipeline.estimators.tree import skipped_prefixes, trials_of
+from pipeline.estimators.tree import trials_of
 from pipeline.storage.commits import UNIT, Commit, RecordSequence, commit_name
 from pipeline.storage.shards import ShardRecord
 
@@ -94,7 +90,6 @@ class _Stored:
     later: Sequence[pa.Table]
     drawn: Sequence[SampledSolution]
     promotions: Sequence[Promotion]
-    refutations: Sequence[Refutation]
     rejected: frozenset[RowLocation]
     too_long: Mapping[Measurement, int]
     labels: pa.Table | None
@@ -144,13 +139,16 @@ def _stored(whole: Commit, sequence: RecordSequence, tables: Mapping[ShardRecord
         later=[table for shard, table in tables.items() if shard.table == "rollouts" and shard not in whole.shards],
         drawn=[drawn for table in tables_of("solutions") for drawn in sampled_solutions(table)],
         promotions=in_rounds(each for table in tables_of("promotions") for each in promotions_of(table)),
-        refutations=[each for table in tables_of("refutations") for each in refutations_of(table)],
         rejected=frozenset(location for location, index in rejects if index is None),
         too_long=Counter((location, index) for location, index in rejects if index is not None),
         labels=pa.concat_tables(labels) if labels else None,
         states=[table for name in LEARNED for table in tables_of(name)],
         mended=any(commit.void for commit in sequence.commits),
     )
+
+
+def _chains_of(labels: pa.Table | None) -> list[Chain]:
+    return [] if labels is None else stored_chains(labels)
 
 
 def _state(estimator: Estimator, tables: Sequence[pa.Table]) -> Any:
@@ -174,13 +172,10 @@ class _Proof:
 
     def prove(self, unit_id: str, basis: Basis, verifier: FileVerifier) -> None:
         stored = self._stored
-        chains = list(expected_chains(self._rows, stored.drawn, stored.rejected, stored.refutations))
+        chains = list(expected_chains(self._rows, stored.drawn, stored.rejected))
         if self._whole.unit_target.growths:
             chains = grown_audited(chains, stored.promotions)
-        labelled = self._chains_of(stored.labels)
-        if not stored.later and _marks(chain.chain for chain in chains) != _marks(labelled):
-            # The next start marks them, see `storage.marks`.
-            self._ledger.owed.append(unit_id)
+        labelled = _chains_of(stored.labels)
         faults = [
             *draw_faults(self._rows, stored.drawn, stored.rejected, basis.solutions),
             *_chain_faults(chains, labelled),
@@ -194,9 +189,6 @@ class _Proof:
         self._prove_labels(stored.labels, labelled, rollout_outcomes, basis.estimator, state, self._where, self._remedy)
         if basis.edition is not None:
             self._prove_edition(unit_id, basis.edition, verifier, chains, labelled, rollout_outcomes)
-
-    def _chains_of(self, labels: pa.Table | None) -> list[Chain]:
-        return [] if labels is None else with_refutations(stored_chains(labels), self._stored.refutations)
 
     def _prove_log(
         self,
@@ -221,19 +213,16 @@ class _Proof:
             if prefix not in sampled and any(location in stored.too_long for location in locations)
         }
         trials = trials_of(rollout_outcomes.values())
-        skipped = (skipped_prefixes(shapes) & asked.keys()) - without
         faults = [
-            *refutation_faults(stored.refutations, [proven.chain for proven in own]),
-            *skip_faults(skipped, sampled - promoted.keys()),
             *id_faults(
                 [row for row in logged if row.prefix_id not in promoted],
-                {prefix: locations for prefix, locations in asked.items() if prefix not in skipped},
+                asked,
                 stored.too_long,
                 estimator.rollout_range(rollouts),
                 spare=ends,
             ),
             *self._promoted_faults(chains, promoted, logged),
-            *missing_work_faults(shapes, trials, without | skipped, rollouts, estimator),
+            *missing_work_faults(shapes, trials, without, rollouts, estimator),
             *(() if stored.mended else surplus_faults(_without(trials, promoted), estimator)),
             *_later_faults(stored.later, rollout_outcomes),
             *_token_faults(stored.rollouts),
@@ -248,8 +237,6 @@ class _Proof:
                 len(stored.rejected),
             ),
             too_long=len(without),
-            refuted=sum(bool(shape.refuted) for shape in shapes),
-            skipped=len(skipped),
             spent=self._whole.totals.spent,
         )
         ledger.count(Check.TOTALS)
@@ -306,7 +293,7 @@ class _Proof:
             return
         labels, verdicts = tables.get("labels"), tables.get("verdicts")
         states = [table for name, table in tables.items() if name in LEARNED and table is not None]
-        chains = self._chains_of(labels)
+        chains = _chains_of(labels)
         same = own if verdicts is None else [replace(chain, final_answer=None, outcome=None) for chain in own]
         found = chains if verdicts is None else [replace(chain, final_answer=None, outcome=None) for chain in chains]
         if found != same:
@@ -332,8 +319,8 @@ def _chain_faults(expected: Sequence[AuditedChain], stored: Sequence[Chain]) -> 
         yield f"labels exist for {format_count(len(stored), 'chain')}, but the input and its draws give {len(expected):,}"
         return
     for proven, row in zip(expected, stored, strict=True):
-        given = replace(proven.chain, solution=_as_labelled(proven.chain.solution), input_changed=None)
-        if given != replace(row, final_answer=None, outcome=None, policy="", input_changed=None):
+        given = replace(proven.chain, solution=_as_labelled(proven.chain.solution))
+        if given != replace(row, final_answer=None, outcome=None, policy=""):
             yield f"the labels of chain {row.solution.chain_id} do not belong to the chain from the input or a draw"
     yield from _outcome_faults(expected, stored)
 
@@ -345,10 +332,6 @@ def _outcome_faults(expected: Sequence[AuditedChain], stored: Sequence[Chain]) -
                 f"chain {row.solution.chain_id} states no answer, so its outcome is the one in the input, "
                 f"{json.dumps(proven.given_outcome)}, but the labels have {json.dumps(row.outcome)}"
             )
-
-
-def _marks(chains: Iterable[Chain]) -> list[bool | None]:
-    return [chain.input_changed for chain in chains]
 
 
 def _as_labelled(solution: Solution) -> Solution:

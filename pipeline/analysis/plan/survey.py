@@ -157,8 +157,7 @@ class Counter:
         """Add rows and return the trees of their problems. Rows without a chain need `draws`."""
         plan = UnitPlan()
         fitting = self._planner.with_roots(plan, rows)
-        chosen = self._planner.solutions(plan, fitting, draws or ChainDraws())
-        await self._planner.plan_chains(plan, chosen, None)
+        await self._planner.plan_chains(plan, fitting, draws or ChainDraws())
         counted = self.counted
         asked = [each for each in plan.asked.values() if each.fits]
         prompts = [each.prefix.prompt_ids for each in asked]

@@ -5,7 +5,6 @@ from datetime import UTC, datetime
 
 import polars as pl
 
-from pipeline.analysis.current_labels import changed_text
 from pipeline.analysis.report import aggregates, figures
 from pipeline.analysis.report.consensus import consensus_section, consensus_tile
 from pipeline.analysis.report.page import Figure, Inset, Page, Section, Table, Tile
@@ -101,7 +100,7 @@ def _banners(found: RunData) -> list[str]:
 
 
 def _to_know(found: RunData) -> list[str]:
-    texts = filter(None, [found.made_up, *found.made_up_opinions, changed_text(found.changes, found.totals.used)])
+    texts = filter(None, [found.made_up, *found.made_up_opinions])
     return [f"{text[:1].upper()}{text[1:]}" for text in texts]
 
 

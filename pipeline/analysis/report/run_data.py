@@ -8,7 +8,7 @@ units, only committed rollouts and their tokens are counted.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import islice
 from operator import add
@@ -31,7 +31,6 @@ from pipeline.core.ids import is_shard_file
 from pipeline.core.records import UNGRADED, Finish, Totals, Verdict
 from pipeline.core.schemas import LABELS_GROWN, REJECTS, ROLLOUTS
 from pipeline.engines.registry import made_up_text
-from pipeline.storage.changes import KeptChanges
 from pipeline.storage.commits import (
     INPUT,
     UNIT,
@@ -67,7 +66,7 @@ class RunData:
     `steps`, `chains`, `makers`, `given_outcomes`: see `aggregates`. `log`: `rollouts` and their `tokens` by step_index, finish
     and verdict. `rejects`: the first ones. `reject_counts`: all of them by reason, separately for rows and for single
     prefixes. If no row was usable, both come from the reject files, which no record lists. `damaged_starts` names unreadable
-    files, which are not in `starts`. `changes`: the rows that the input no longer has as they were labelled. `made_up`: see
+    files, which are not in `starts`. `made_up`: see
     `made_up_text`; empty without labels. `consensus`: what consensus made of the labels, None for other labels.
     `reliabilities`: what it has learned of its witnesses, if it has. `made_up_opinions`: why what its witnesses say is no
     evidence. `edition` is None if the labels are the run's own; else `edition_command` is the command that made it."""
@@ -90,7 +89,6 @@ class RunData:
     starts: tuple[Start, ...]
     damaged_starts: tuple[str, ...]
     plan: Forecast | None
-    changes: KeptChanges = field(default_factory=KeptChanges)
     made_up: str = ""
     consensus: ConsensusSummary | None = None
     reliabilities: Sequence[Reliability] = ()
@@ -128,7 +126,6 @@ def load_run_data(storage: Storage, run: StoredRun, plan: Forecast | None) -> Ru
         starts=starts.starts,
         damaged_starts=starts.damaged,
         plan=plan,
-        changes=run.changes,
         made_up=made_up_text(run.identity) if found.chains.height else "",
         consensus=found.consensus,
         reliabilities=_reliabilities(storage, run),
@@ -232,7 +229,7 @@ class _Labels:
 
 
 def _labels(storage: Storage, run: StoredRun) -> _Labels:
-    labels = _empty(LABELS_GROWN[0])
+    labels = _empty(LABELS_GROWN)
     steps = [steps_of(labels, 0)]
     chains = [chains_of(steps[0])]
     makers = [makers_of(labels)]

@@ -9,7 +9,7 @@ from pathlib import Path
 import polars as pl
 from rich.console import Console
 
-from pipeline.analysis.current_labels import changed_text, current_labels, label_rule
+from pipeline.analysis.current_labels import current_labels, label_rule
 from pipeline.analysis.report import aggregates
 from pipeline.analysis.report.aggregates import UnlikelyOutcomes, in_all
 from pipeline.analysis.report.plan_check import PlannedAmount, compare_with_plan, differing_settings
@@ -82,7 +82,7 @@ def read_run(storage: Storage, plan: str | None) -> RunReport:
 
 
 def short_lines(found: RunData, plan: Sequence[PlannedAmount], other: Sequence[str]) -> list[str]:
-    """Made-up values, unfinished units, changed rows, values, labels, consensus, outcomes from the data, unlikely outcomes,
+    """Made-up values, unfinished units, values, labels, consensus, outcomes from the data, unlikely outcomes,
     ungraded verdicts and the plan: what `terminal.totals_lines` does not say.
 
     `other`: the settings in which plan and run differ.
@@ -90,7 +90,6 @@ def short_lines(found: RunData, plan: Sequence[PlannedAmount], other: Sequence[s
     return [
         *_made_up(found),
         *_owed(found),
-        *_changed(found),
         *_values(found),
         *_labels(found),
         *(summary_lines(found.consensus) if found.consensus else []),
@@ -223,11 +222,6 @@ def _owed(found: RunData) -> list[str]:
 def _made_up(found: RunData) -> list[str]:
     witnesses = (f"witness   {text}" for text in found.made_up_opinions)
     return [*([f"policy    {found.made_up}"] if found.made_up else []), *witnesses]
-
-
-def _changed(found: RunData) -> list[str]:
-    text = changed_text(found.changes, found.totals.used)
-    return [f"changed   {text}"] if text else []
 
 
 def _values(found: RunData) -> list[str]:

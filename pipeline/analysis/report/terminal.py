@@ -26,7 +26,6 @@ from pipeline.core.formatting import (
     format_count,
     format_duration,
     format_percent,
-    format_skipped,
     format_work,
     plain_lines,
     printable,
@@ -45,7 +44,7 @@ if TYPE_CHECKING:
 _BAR = 10
 _RULES = {1: ("+", "green"), 0: ("-", "red"), 2: ("o", "blue"), None: ("?", "yellow")}
 _CHECKED = {1: "holds", 0: "refuted", None: "not checked"}
-_WITHOUT_COUNTS = ("terminal", "unmeasured", "implied", "refuted")
+_WITHOUT_COUNTS = ("terminal", "unmeasured", "implied")
 PANEL_WIDTH = 76
 """In columns, with the frame. The panel is narrower if the terminal is."""
 _LINE_WIDTH = 80
@@ -301,15 +300,13 @@ def totals_lines(totals: Totals) -> list[str]:
     if totals.engine_failed:
         add(f"          {totals.engine_failed:,} got no answer from any engine (finish engine_failed)")
     if totals.rollouts and totals.prefixes:
-        add(f"          on average {totals.rollouts / (totals.prefixes - totals.skipped):.1f} for each prefix")
+        add(f"          on average {totals.rollouts / totals.prefixes:.1f} for each prefix")
     if totals.spent:
         lines += _wrapped(
             f"spent     {totals.spent:,} of {format_count(totals.chains, 'chain')} used up their budget before their values "
             "were known to within estimator.target_sd; for more rollouts, raise sampling.rollouts, estimator.budget or "
             "estimator.run_budget and start `label` again"
         )
-    if skipped := format_skipped(totals):
-        lines += _wrapped(f"skipped   {skipped}")
     if totals.too_long:
         add(f"          {format_count(totals.too_long, 'prefix')} did not fit into the policy's context: see rejects/")
     add(

@@ -14,9 +14,8 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from pipeline.config.choices import ChangedChains
 from pipeline.core.errors import UsageError
-from pipeline.core.schemas import CONSENSUS, LABELS, LABELS_CONSENSUS, LABELS_MARKED
+from pipeline.core.schemas import CONSENSUS, LABELS, LABELS_CONSENSUS
 from pipeline.core.suggestions import choice_hint
 from pipeline.export.base import LayoutExporter, Plan, labels_as_they_are
 from pipeline.export.example import TrainingExample
@@ -121,8 +120,7 @@ def _labels_as_they_are(config: ExportConfig) -> Plan:
             )
     if config.file not in (None, FileType.parquet):
         raise UsageError(f"file={config.file.value}: format=parquet without a target writes Parquet")
-    usual = LABELS_MARKED if config.changed is ChangedChains.keep else LABELS
-    columns = tuple(config.columns or usual.names)
+    columns = tuple(config.columns or LABELS.names)
     schema = pa.schema([known.field(column) for column in columns])
     return Plan(make=labels_as_they_are, schema=schema, file=FileType.parquet, marks=Marks(), columns=columns)
 
