@@ -95,8 +95,7 @@ class SelectConfig(Settings):
     """The run that sampled the candidates. A chain that it drew several times then counts several times; the scores hold it
     once."""
     n: Annotated[list[int] | None, Ge(1)] = None
-    """Numbers of candidates per problem from which the best is chosen. null: 1, 2, 4, 8 and 16; of searches 1, 2, 4 and so on,
-    to as many as there are."""
+    """Numbers of candidates per problem from which the best is chosen. null: 1, 2, 4, 8 and 16."""
     aggregation: Aggregation | None = None
     """How step scores make the score of a chain. null: as `score` aggregated them, column `score` of the file."""
     out: str | None = None
@@ -247,7 +246,7 @@ class CalibrateConfig(Settings):
         check(self.page is None or bool(self.page.strip()), "page", repr(self.page), "the name of a file, or null")
 
 
-_SELECT_OF_SCORES = ("outcome_scores", "run_dir", "aggregation", "best")
+_SELECT_OF_SCORES = ("outcome_scores", "run_dir", "n", "aggregation", "best")
 _SELECT_OF_SEARCHES = ("against",)
 _OF_A_RUN = ("soft", "thresholds", "partial")
 _OF_SCORES = ("threshold", "dev", "page")

@@ -11,7 +11,7 @@ from selenium.webdriver.support.wait import WebDriverWait
 
 from pipeline.analysis.report.page import Page, html
 from pipeline.analysis.searches.browser.build import build_search_browser
-from pipeline.analysis.searches.problems import SearchedProblem
+from pipeline.analysis.searches.trees import SearchedProblem
 from tests.report.reader import Reader, watched
 from tests.searches.trees import grown_tree, written_problem
 

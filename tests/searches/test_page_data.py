@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pipeline.analysis.searches.browser import build
 from pipeline.analysis.searches.browser.build import SearchBrowser, build_search_browser
 from pipeline.analysis.searches.browser.data import NO_BLOCK, WEAK, problem_json, pruned
-from pipeline.analysis.searches.problems import SearchedProblem, answers_of
+from pipeline.analysis.searches.trees import SearchedProblem, answers_of
 from tests.searches.trees import grown_tree, written_problem
 
 

@@ -59,10 +59,6 @@ def test_runs_are_compared_at_equal_tokens(tmp_path: Path, capsys: Printed) -> N
     shown = capsys.readouterr().out
     assert "problems  8 that all runs have" in shown
     assert "accuracy against the best of k chains of bon, where k chains cost as many tokens in all" in shown
-    assert "accuracy with n of the chains of bon" in shown
-    assert "accuracy with n of the chains of beam" not in shown
-    assert "reward hacking, by chains of bon" in shown
-    assert "nothing to compare: 0 wrong chosen chains and 8 right chosen chains" in shown
     found = json.loads(out.read_text())
     assert (found["problems"], found["against"], found["differing"]) == (8, "bon", [])
     of_beam, of_bon = found["runs"]
@@ -74,14 +70,11 @@ def test_runs_are_compared_at_equal_tokens(tmp_path: Path, capsys: Printed) -> N
     # Best of 2 of 4: with one right chain that scores best, 1/2; with two that do, 5/6; with the right one scored last, 0.
     assert equal["best_of_k"]["value"] == pytest.approx((2 * 5 / 6 + 2 / 2 + 0) / 8)
     assert equal["difference"]["value"] == pytest.approx(1 - equal["best_of_k"]["value"])
-    assert [point["n"] for point in of_bon["curve"]] == [1, 2, 4]
-    assert [point["policy_tokens"] for point in of_bon["curve"]] == [20, 40, 80]
-    assert of_bon["curve"][-1]["best"]["value"] == 0.5
     assert of_bon["equal_tokens"] is None
 
 
 def test_a_single_run_needs_no_list(tmp_path: Path, capsys: Printed) -> None:
-    assert select(f"searches={best_of_n(tmp_path / 'bon')}", "n=[2]") == 0
+    assert select(f"searches={best_of_n(tmp_path / 'bon')}") == 0
     shown = capsys.readouterr().out
     assert "problems  8\n" in shown
     assert "against the best of k" not in shown
@@ -154,8 +147,6 @@ def test_trust_is_shown_where_it_was_asked_for(tmp_path: Path, capsys: Printed) 
     assert "of 4 trusted choices that can be graded 100 % (51 to 100) are right, of the others 50 %" in shown
     assert "promises" not in shown
     assert "accuracy of the choices with the most confidence, by coverage" in shown
-    # A search that stops by itself has no fixed number of chains.
-    assert "accuracy with n" not in shown
 
 
 def test_names_from_outside_are_printed_as_they_are(tmp_path: Path, capsys: Printed) -> None:
@@ -222,7 +213,7 @@ def test_the_choice_of_the_search_is_written_not_the_best_score(tmp_path: Path) 
         (["searches={dir}/bon", "best={dir}/b"], ["best is a setting for scores=...: leave it out"]),
         (["searches={dir}/bon", "aggregation=min"], ["aggregation is a setting for scores"]),
         (["scores={dir}/bon", "against={dir}/bon"], ["against is a setting for searches=...: leave it out"]),
-        (["searches={dir}/bon", "n=[0]"], ["n=[0] is out of range"]),
+        (["searches={dir}/bon", "n=[2]"], ["n is a setting for scores=...: leave it out"]),
         (["searches={dir}/bon", "out={dir}/bon/o.json"], ["out=", "which is read"]),
         (["searches={dir}/bon", "out={dir}/none/o.json"], ["does not exist; create it"]),
     ],
@@ -280,7 +271,6 @@ def test_runs_that_begin_with_chains_of_the_input_are_not_compared_at_equal_toke
     assert (of_again["summary"]["given"], of_bon["summary"]["given"]) == (8, 0)
     assert (of_again["summary"]["problems"], of_again["summary"]["accuracy"]["value"]) == (4, 0.5)
     assert of_again["equal_tokens"] is None
-    assert of_again["curve"] == []
     assert select(f"searches={written}", f"against={written}") == 2
     assert "without regard to each other" in capsys.readouterr().err
 

@@ -1,25 +1,24 @@
-"""The content of the page of a run of `search`, in its order."""
+"""`report` of a run of `search`: its page, and the lines in the terminal."""
 
-from collections.abc import Sequence
+import shlex
+import time
+from collections.abc import Iterator, Sequence
 from statistics import median
 
+import altair as alt
 import polars as pl
 
+from pipeline import __version__
 from pipeline.analysis.report.contents import format_time
-from pipeline.analysis.report.page import Figure, Page, Section, Table, Tile
-from pipeline.analysis.searches import charts
-from pipeline.analysis.searches.browser.build import SearchBrowser
-from pipeline.analysis.searches.comparison import RunFigures
-from pipeline.analysis.searches.figures import KNOWN, SearchFigures
-from pipeline.analysis.searches.run_data import SearchRunData
-from pipeline.analysis.searches.sentences import (
-    UNREADABLE,
-    claim_sentences,
-    percent,
-    rising_sentences,
-    score_sentences,
-    trust_sentences,
-)
+from pipeline.analysis.report.page import ACCENT, TEXT, Figure, Page, Section, Table, Tile, draw_svg, html, rows_of
+from pipeline.analysis.searches.browser.build import SearchBrowser, build_search_browser
+from pipeline.analysis.searches.coverage import Coverage, CoveragePoint
+from pipeline.analysis.searches.figures import KNOWN, RunFigures, SearchFigures
+from pipeline.analysis.searches.run_data import SearchRunData, load_search_data
+from pipeline.analysis.searches.sentences import UNREADABLE, claim_sentences, percent, search_lines, trust_sentences
+from pipeline.analysis.searches.trees import searched_problems
+from pipeline.analysis.settings import ReportConfig
+from pipeline.core.errors import UsageError
 from pipeline.core.formatting import (
     first_of,
     format_count,
@@ -31,6 +30,8 @@ from pipeline.core.formatting import (
 from pipeline.core.records import UNGRADED, Verdict
 from pipeline.core.statistics import CONFIDENCE, wilson
 from pipeline.searches.base import Stop
+from pipeline.storage.storage import Storage
+from pipeline.storage.stored_search import stored_search
 
 KIND = "search"
 STOPPED = {
@@ -42,11 +43,37 @@ STOPPED = {
 """Why a search ended, in words."""
 
 
+def search_report(storage: Storage, config: ReportConfig) -> tuple[bytes, list[str]]:
+    """The page of a run of `search`, with at most `config.chains` of its problems, and the lines to print. An unfinished run
+    has those of its finished units.
+
+    Raises UsageError for a plan, and for a run that cannot be read; StoreError for a damaged one.
+    """
+    if config.planned is not None:
+        raise UsageError(f"planned={config.planned}: a run of `search` has no plan; leave it out")
+    stored = stored_search(storage, partial=True)
+    found = load_search_data(storage, stored)
+    total = found.searches.height
+    browser = build_search_browser(searched_problems(stored), total, config.chains) if total and config.chains else None
+    command = shlex.join(["python", "-m", "pipeline", "report", f"run_dir={config.run_dir[0]}"])
+    foot = (f"stepvalue {__version__}, {format_time(time.time())} UTC", command)
+    return html(search_page(found, browser, foot)), list(_lines(found))
+
+
+def _lines(found: SearchRunData) -> Iterator[str]:
+    if found.unfinished:
+        yield f"units     {format_unfinished(found.unfinished, found.units)}"
+    if found.made_up:
+        yield f"policy    {found.made_up}"
+    if found.totals is not None and found.figures is not None:
+        yield from search_lines(found.totals, found.figures)
+
+
 def search_page(found: SearchRunData, browser: SearchBrowser | None, foot: Sequence[str]) -> Page:
     """The page. `browser`: None where no problem is finished."""
     sections: list[Section] = []
     if found.totals is not None and found.figures is not None:
-        sections = [*_answers(found), *_trust(found.figures), *_hacking(found.figures), _cost(found, found.totals)]
+        sections = [_answers(found.searches), *_trust(found.figures), _cost(found, found.totals)]
     return Page(
         title=found.run_dir,
         kind=KIND,
@@ -109,8 +136,6 @@ def _banners(found: SearchRunData) -> list[str]:
         said.append(f"Scores: {words}.")
     if found.figures is not None:
         said += [f"{_sentence(words)}." for words in claim_sentences(found.figures.summary)]
-        if (by_n := found.figures.hacking.by_n) is not None and by_n.falls:
-            said.append(f"{_sentence(next(score_sentences(by_n)))}: see Reward hacking.")
     if found.damaged_starts:
         said.append(f"{_sentence(first_of(found.damaged_starts))} cannot be read.")
     return said
@@ -170,18 +195,15 @@ def _accuracy_tile(figures: RunFigures) -> Tile:
     return Tile(name="Accuracy", value=format_percent(accuracy.value), note=note)
 
 
-def _answers(found: SearchRunData) -> list[Section]:
-    return [
-        Section(
-            anchor="answers",
-            heading="Answers",
-            intro="What became of each problem. An answer that cannot be graded, and one of a problem without a known answer, "
-            "is open: accuracy is not claimed for it. A problem without a chain, and a chosen chain without an answer, "
-            "are wrong where the answer is known.",
-            figures=_some(charts.confidences(found.searches)),
-            tables=(_outcome_table(found.searches), _stop_table(found.searches)),
-        )
-    ]
+def _answers(searches: pl.DataFrame) -> Section:
+    return Section(
+        anchor="answers",
+        heading="Answers",
+        intro="What became of each problem. An answer that cannot be graded, and one of a problem without a known answer, "
+        "is open: accuracy is not claimed for it. A problem without a chain, and a chosen chain without an answer, "
+        "are wrong where the answer is known.",
+        tables=(_outcome_table(searches), _stop_table(searches)),
+    )
 
 
 def _outcome_table(searches: pl.DataFrame) -> Table:
@@ -235,8 +257,7 @@ def _stop_table(searches: pl.DataFrame) -> Table:
 def _trust(figures: RunFigures) -> list[Section]:
     found = figures.coverage
     said = list(trust_sentences(found.trust, figures.accept, calibrated=figures.calibrated)) if found.trust else []
-    chart = charts.coverage_curve(found)
-    if chart is None and not said:
+    if not found.points and not said:
         return []
     return [
         Section(
@@ -245,26 +266,59 @@ def _trust(figures: RunFigures) -> list[Section]:
             intro=_sentences(
                 [*said, f"accuracy is that of {format_count(found.searches, 'choice')} that can be graded"]
             ),
-            figures=_some(chart, charts.curves(figures.curve)),
+            figures=(_coverage_curve(found),) if found.points else (),
         )
     ]
 
 
-def _hacking(figures: RunFigures) -> list[Section]:
-    said: list[str] = []
-    chart = None
-    if figures.hacking.by_n is not None:
-        said += score_sentences(figures.hacking.by_n)
-        chart = charts.score_and_accuracy(figures.hacking.by_n)
-    if figures.hacking.rising is not None:
-        said += rising_sentences(figures.hacking.rising)
-    if not said:
-        return []
-    return [Section(anchor="hacking", heading="Reward hacking", intro=_sentences(said), figures=_some(chart))]
+def _coverage_curve(found: Coverage) -> Figure:
+    """Accuracy of the most confident choices."""
+    rows = [
+        {
+            "coverage": point.coverage,
+            "value": point.accuracy.value,
+            "low": point.accuracy.value if point.accuracy.low is None else point.accuracy.low,
+            "high": point.accuracy.value if point.accuracy.high is None else point.accuracy.high,
+        }
+        for point in found.points
+    ]
+    unit, title = alt.Scale(domain=[0, 1]), "share of the graded choices, the most confident ones"
+    axis = alt.Axis(format="~%", tickCount=5, labelColor=TEXT)
+    base = alt.Chart(rows_of(rows)).encode(x=alt.X("coverage:Q", title=title, axis=axis, scale=unit))
+
+    def accuracy(column: str) -> alt.Y:
+        return alt.Y(f"{column}:Q", title="accuracy", scale=unit, axis=alt.Axis(titlePadding=9))
+
+    band = base.mark_rule(strokeWidth=2, color=ACCENT).encode(y=accuracy("low"), y2="high:Q")
+    line = base.mark_line(
+        strokeWidth=2, color=ACCENT, point=alt.OverlayMarkDef(filled=True, size=60, color=ACCENT)
+    ).encode(y=accuracy("value"))
+    return Figure(
+        title="Accuracy by coverage",
+        reading="Accuracy of the choices with the most confidence. A line that rises to the left means that confidence says "
+        "which choices to trust, and which problems to leave to people. Bars are 95 % intervals over problems.",
+        svg=draw_svg(band + line),
+        numbers=Table(
+            heads=("coverage", "choices", "accuracy", "interval", "confidence from"),
+            rows=tuple(map(_coverage_row, found.points)),
+            words=0,
+        ),
+    )
+
+
+def _coverage_row(point: CoveragePoint) -> tuple[str, ...]:
+    value, low, high = point.accuracy.value, point.accuracy.low, point.accuracy.high
+    return (
+        format_percent(point.coverage),
+        f"{point.used:,}",
+        "-" if value is None else f"{value:.3f}",
+        "" if low is None else f"{low:.3f} to {high:.3f}",
+        "-" if point.least is None else f"{point.least:.3f}",
+    )
 
 
 def _cost(found: SearchRunData, totals: SearchFigures) -> Section:
-    searches, problems = found.searches, totals.problems
+    searches = found.searches
     seconds = sorted(searches["seconds"].to_list())
     rows = [
         ("tokens of the policy", totals.policy_tokens),
@@ -273,26 +327,22 @@ def _cost(found: SearchRunData, totals: SearchFigures) -> Section:
         ("of these computed", totals.scorer_computed),
         ("tokens of the policy, and computed by the scorer", totals.policy_tokens + totals.scorer_computed),
     ]
-    scored = totals.scored + totals.unscored
     waits = totals.seconds_sampling + totals.seconds_scoring
     others = [
         *([("from caches of the scorer", format_percent(_cached(totals)))] if totals.scorer_tokens else []),
-        *([("prefixes without a score", format_percent(totals.unscored / scored))] if scored else []),
         *([("of waits for scores, of all waits", format_percent(totals.seconds_scoring / waits))] if waits else []),
         ("seconds of a problem, median", f"{median(seconds):,.1f}"),
         ("seconds of a problem, longest", f"{seconds[-1]:,.1f}"),
-        *((f"chains that ended by {finish}", f"{count:,}") for finish, count in found.finishes.iter_rows()),
     ]
     return Section(
         anchor="cost",
         heading="Cost",
         intro="Tokens of the policy are those that it wrote, also those after a step's end. Of the scorer, those count that it "
         "computed: prefixes that it has in its cache cost nothing.",
-        figures=_some(charts.tokens(searches)),
         tables=(
             Table(
                 heads=("tokens", "all", "per problem"),
-                rows=tuple((name, f"{count:,}", f"{count / problems:,.0f}") for name, count in rows),
+                rows=tuple((name, f"{count:,}", f"{count / totals.problems:,.0f}") for name, count in rows),
             ),
             Table(heads=("share or time", "figure"), rows=tuple(others)),
         ),
@@ -305,10 +355,6 @@ def _cached(totals: SearchFigures) -> float:
 
 def _chosen() -> pl.Expr:
     return pl.col("chosen").is_not_null()
-
-
-def _some(*figures: Figure | None) -> tuple[Figure, ...]:
-    return tuple(figure for figure in figures if figure is not None)
 
 
 def _sentence(words: str) -> str:

@@ -1,22 +1,17 @@
 """`select searches=[...]`: reads runs of `search`, compares them, and prints and writes the figures."""
 
 import json
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path, PurePosixPath
 
 from rich.console import Console
 from rich.text import Text
 
-from pipeline.analysis.searches.comparison import (
-    SearchComparison,
-    best_of_k_from,
-    compare_searches,
-    on_common_problems,
-)
-from pipeline.analysis.searches.read import search_run
-from pipeline.analysis.searches.records import SearchRun
-from pipeline.analysis.select.search_tables import print_comparison
+from pipeline.analysis.searches.equal_tokens import at_equal_tokens
+from pipeline.analysis.searches.figures import run_figures
+from pipeline.analysis.searches.read import SearchRun, search_run
+from pipeline.analysis.select.search_tables import SearchComparison, print_comparison
 from pipeline.analysis.settings import SelectConfig
 from pipeline.core.errors import UsageError
 from pipeline.core.formatting import plain_lines, printable
@@ -24,6 +19,9 @@ from pipeline.core.statistics import CONFIDENCE, RESAMPLES
 from pipeline.storage.location import folder_at, storage_at
 from pipeline.storage.outputs import atomic_file, check_output_file, refuse_overwriting
 from pipeline.storage.stored_search import stored_search
+
+_OWN = ("search.", "staged_input")
+"""Settings in which runs that are compared differ as a matter of course."""
 
 
 def select_searches(config: SelectConfig, console: Console) -> None:
@@ -44,6 +42,49 @@ def select_searches(config: SelectConfig, console: Console) -> None:
         with atomic_file(Path(config.out)) as file:
             file.write(f"{json.dumps(record(config, found), indent=1)}\n".encode())
         console.print(Text(plain_lines(f"\nfigures   {config.out}")), soft_wrap=True)
+
+
+def on_common_problems(runs: Sequence[SearchRun]) -> tuple[list[SearchRun], int]:
+    """The runs with the searches of those problems that all of them have, and how many problems are left out."""
+    sets = [set(run.problem_ids) for run in runs]
+    common = set.intersection(*sets)
+    kept = [replace(run, searches=tuple(each for each in run.searches if each.problem_id in common)) for run in runs]
+    return kept, len(set.union(*sets) - common)
+
+
+def best_of_k_from(runs: Sequence[SearchRun]) -> SearchRun | None:
+    """The first run that best-of-k can be made of: with independent, scored chains."""
+    return next((run for run in runs if run.independent and run.scored), None)
+
+
+def compare_searches(runs: Sequence[SearchRun], against: SearchRun | None, seed: int) -> SearchComparison:
+    """Compare runs. `against`: the run of independent, scored chains that best-of-k is made of; it need not be among `runs`.
+
+    Raises ValueError if the runs have no problem in common.
+    """
+    every = [*runs, *([] if against is None or against in runs else [against])]
+    kept, left_out = on_common_problems(every)
+    if not kept[0].searches:
+        raise ValueError("the runs have no problem in common")
+    chains = None if against is None else kept[every.index(against)]
+    figures = []
+    for run in kept[: len(runs)]:
+        # Nothing says what chains of the input cost.
+        apart = chains is None or run is chains or run.given
+        figures.append(run_figures(run, seed, None if apart or chains is None else at_equal_tokens(run, chains, seed)))
+    return SearchComparison(
+        problems=len(set(kept[0].problem_ids)),
+        left_out=left_out,
+        differing=_differing([run.settings for run in kept]),
+        against=None if against is None else against.name,
+        runs=tuple(figures),
+    )
+
+
+def _differing(settings: Sequence[Mapping[str, object]]) -> tuple[str, ...]:
+    """The settings that all runs have, and not alike. A run that needs no scorer has no settings of one."""
+    keys = sorted(key for key in set.intersection(*(set(each) for each in settings)) if not key.startswith(_OWN))
+    return tuple(key for key in keys if len({repr(each[key]) for each in settings}) > 1)
 
 
 def record(config: SelectConfig, found: SearchComparison) -> dict[str, object]:
@@ -89,4 +130,4 @@ def _compared(runs: dict[str, SearchRun], names: Sequence[str], config: SelectCo
             f"against={config.against}: the best of k chains needs chains that were sampled whole, without regard to each "
             "other, and scored: name a run of search=best_of_n without search.accept"
         )
-    return compare_searches(compared, against, config.n, config.seed)
+    return compare_searches(compared, against, config.seed)

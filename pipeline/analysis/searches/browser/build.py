@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pipeline.analysis.report.embedded import BASE64, data_element, packed, part, script
 from pipeline.analysis.report.page import Inset
 from pipeline.analysis.searches.browser.data import CHARACTERS, NO_BLOCK, Index, problem_json
-from pipeline.analysis.searches.problems import SearchedProblem
+from pipeline.analysis.searches.trees import SearchedProblem
 from pipeline.core.ids import content_id
 
 DATA_BYTES = 10_500_000

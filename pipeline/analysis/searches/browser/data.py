@@ -7,8 +7,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from pipeline.analysis.searches.problems import AnswerOfChains, SearchedProblem
-from pipeline.analysis.searches.trees import Tree, TreeNode
+from pipeline.analysis.searches.trees import AnswerOfChains, SearchedProblem, Tree, TreeNode
 from pipeline.storage.stored_search import CANDIDATES, SAMPLES, SEARCHES
 
 CHARACTERS = 2_000
