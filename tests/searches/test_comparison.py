@@ -3,11 +3,11 @@
 from dataclasses import replace
 
 import numpy as np
-import pytest
 
 from pipeline.analysis.searches.figures import summary
+from pipeline.analysis.searches.read import ProblemSearch
 from pipeline.analysis.searches.sentences import claim_sentences
-from pipeline.analysis.select.searches import best_of_k_from, compare_searches
+from pipeline.analysis.select.searches import compare_searches
 from tests.searches.outcomes import best_of, run_of, searched
 
 OWN = {"search.method": "best_of_n", "search.n": 16, "policy.model": "one", "staged_input": "a"}
@@ -27,7 +27,7 @@ BEAM = replace(
 
 
 def test_only_common_problems_count() -> None:
-    found = compare_searches([BEAM, SIXTEEN], SIXTEEN, seed=0)
+    found = compare_searches([BEAM, SIXTEEN], seed=0)
     assert (found.problems, found.left_out, found.against) == (30, 10, "sixteen")
     assert [each.summary.problems for each in found.runs] == [30, 30]
     assert found.differing == ("policy.model",)
@@ -38,28 +38,27 @@ def test_only_common_problems_count() -> None:
     assert beam.equal_tokens.accuracy.value == beam.summary.accuracy.value == 1
 
 
-def test_the_run_to_compare_with_need_not_be_shown() -> None:
-    found = compare_searches([BEAM], SIXTEEN, seed=0)
-    assert [each.summary.name for each in found.runs] == ["beam"]
-    assert found.runs[0].equal_tokens is not None
-
-
 def test_a_run_on_more_problems_says_the_same_of_common_ones() -> None:
-    alone = compare_searches([replace(SIXTEEN, searches=SIXTEEN.searches[:30])], None, seed=0)
-    both = compare_searches([SIXTEEN, BEAM], None, seed=0)
+    alone = compare_searches([replace(SIXTEEN, searches=SIXTEEN.searches[:30])], seed=0)
+    both = compare_searches([SIXTEEN, BEAM], seed=0)
     assert alone.runs[0].summary == both.runs[0].summary
     assert alone.runs[0].coverage == both.runs[0].coverage
 
 
-def test_chains_for_best_of_k_are_independent_and_scored() -> None:
-    unscored = run_of([searched("p", [(None, True)])])
-    assert best_of_k_from([BEAM, unscored, FOUR, SIXTEEN]) is FOUR
-    assert best_of_k_from([BEAM, unscored]) is None
+def test_chains_for_best_of_k_are_the_first_that_are_independent_and_scored() -> None:
+    unscored = replace(SIXTEEN, name="unscored", searches=tuple(map(without_scores, SIXTEEN.searches)))
+    assert compare_searches([BEAM, unscored, FOUR, SIXTEEN], seed=0).against == "four"
+    assert compare_searches([BEAM, unscored], seed=0).against is None
 
 
-def test_nothing_in_common_is_an_error() -> None:
-    with pytest.raises(ValueError, match="no problem in common"):
-        compare_searches([SIXTEEN, run_of([searched("other")])], None, seed=0)
+def without_scores(search: ProblemSearch) -> ProblemSearch:
+    of = search.candidates
+    return replace(search, candidates=replace(of, scores=np.full(len(of.scores), np.nan)))
+
+
+def test_runs_without_a_common_problem_have_no_figures() -> None:
+    found = compare_searches([SIXTEEN, run_of([searched("other")])], seed=0)
+    assert (found.problems, found.left_out, found.runs) == (0, 41, ())
 
 
 def test_what_is_not_claimed_is_counted() -> None:
@@ -83,6 +82,6 @@ def test_what_is_not_claimed_is_counted() -> None:
 
 def test_without_a_known_answer_no_accuracy_is_claimed() -> None:
     run = run_of([searched(f"p{at}", [(0.5, None)], known=False) for at in range(3)])
-    found = compare_searches([run], run, seed=0).runs[0]
+    found = compare_searches([run], seed=0).runs[0]
     assert (found.summary.accuracy.value, found.summary.unclaimed) == (None, 3)
     assert found.coverage.points == ()

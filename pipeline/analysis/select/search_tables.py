@@ -59,8 +59,7 @@ def print_comparison(found: SearchComparison, console: Console) -> None:
 
 def remarks(found: SearchComparison) -> Iterator[str]:
     """The lines above the tables: problems, runs, and for how many searches accuracy is not claimed."""
-    several = len(found.runs) > 1 or found.against not in (None, found.runs[0].summary.name)
-    yield f"problems  {found.problems:,}{' that all runs have' if several else ''}"
+    yield f"problems  {found.problems:,}{' that all runs have' if len(found.runs) > 1 else ''}"
     if found.left_out:
         yield f"          {found.left_out:,} more that only some runs have, left out"
     for each in found.runs:
@@ -68,13 +67,12 @@ def remarks(found: SearchComparison) -> Iterator[str]:
             yield f"          {each.summary.name}: {sentence}"
         for sentence in start_sentences(each.summary):
             yield f"          {each.summary.name}: {sentence}"
-        levels = each.coverage.levels
-        if not levels and each.coverage.searches:
+        if not each.coverage.points and each.coverage.searches:
             yield f"          {each.summary.name}: no confidence is stated, so there is no accuracy by coverage"
     if found.against is None:
         yield (
             "          no comparison at equal tokens: it needs a run of search=best_of_n with scores, without search.accept, "
-            "and best with a large n, in searches=[...] or as against=RUN"
+            "and best with a large n, in searches=[...]"
         )
     if found.differing:
         more = len(found.differing) - _MOST_SETTINGS

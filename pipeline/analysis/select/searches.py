@@ -25,17 +25,20 @@ _OWN = ("search.", "staged_input")
 
 
 def select_searches(config: SelectConfig, console: Console) -> None:
-    """Compare the runs, and print and write the figures. Raises UsageError for what is no finished run of `search`, for runs
-    without a common problem and for an `against` that best-of-k cannot be made of; and StoreError."""
-    names = list(config.searches)
-    folders = [*names, *([] if config.against in (None, *names) else [str(config.against)])]
+    """Compare the runs, and print and write the figures. Raises UsageError for what is no finished run of `search` and for runs
+    without a common problem; and StoreError."""
+    folders = list(config.searches)
     if config.out is not None:
         out = Path(config.out)
         check_output_file("out", out)
         refuse_overwriting({"out": out}, [folder_at(folder) for folder in folders])
     runs = _runs(folders)
-    found = _compared(runs, names, config)
-    for folder, run in runs.items():
+    found = compare_searches(runs, config.seed)
+    if not found.problems:
+        raise UsageError(
+            f"searches={folders}: no problem is in all runs, so there is nothing to compare: name runs on the same problems"
+        )
+    for folder, run in zip(folders, runs, strict=True):
         console.print(Text(f"{run.name}: {printable(folder)}"), soft_wrap=True)
     print_comparison(found, console)
     if config.out is not None:
@@ -44,39 +47,23 @@ def select_searches(config: SelectConfig, console: Console) -> None:
         console.print(Text(plain_lines(f"\nfigures   {config.out}")), soft_wrap=True)
 
 
-def on_common_problems(runs: Sequence[SearchRun]) -> tuple[list[SearchRun], int]:
-    """The runs with the searches of those problems that all of them have, and how many problems are left out."""
+def compare_searches(runs: Sequence[SearchRun], seed: int) -> SearchComparison:
+    """Compare runs on the problems that all of them have. Best-of-k is made of the first run with independent, scored chains.
+    Nothing is said of the runs if they have no problem in common."""
     sets = [set(run.problem_ids) for run in runs]
     common = set.intersection(*sets)
     kept = [replace(run, searches=tuple(each for each in run.searches if each.problem_id in common)) for run in runs]
-    return kept, len(set.union(*sets) - common)
-
-
-def best_of_k_from(runs: Sequence[SearchRun]) -> SearchRun | None:
-    """The first run that best-of-k can be made of: with independent, scored chains."""
-    return next((run for run in runs if run.independent and run.scored), None)
-
-
-def compare_searches(runs: Sequence[SearchRun], against: SearchRun | None, seed: int) -> SearchComparison:
-    """Compare runs. `against`: the run of independent, scored chains that best-of-k is made of; it need not be among `runs`.
-
-    Raises ValueError if the runs have no problem in common.
-    """
-    every = [*runs, *([] if against is None or against in runs else [against])]
-    kept, left_out = on_common_problems(every)
-    if not kept[0].searches:
-        raise ValueError("the runs have no problem in common")
-    chains = None if against is None else kept[every.index(against)]
+    chains = next((run for run in kept if run.independent and run.scored), None)
     figures = []
-    for run in kept[: len(runs)]:
+    for run in kept if common else ():
         # Nothing says what chains of the input cost.
         apart = chains is None or run is chains or run.given
         figures.append(run_figures(run, seed, None if apart or chains is None else at_equal_tokens(run, chains, seed)))
     return SearchComparison(
-        problems=len(set(kept[0].problem_ids)),
-        left_out=left_out,
-        differing=_differing([run.settings for run in kept]),
-        against=None if against is None else against.name,
+        problems=len(common),
+        left_out=len(set.union(*sets) - common),
+        differing=_differing([run.settings for run in runs]),
+        against=None if chains is None else chains.name,
         runs=tuple(figures),
     )
 
@@ -109,25 +96,10 @@ def short_names(folders: Sequence[str]) -> list[str]:
     return ["/".join(path[-parts:]) for path in paths]
 
 
-def _runs(folders: Sequence[str]) -> dict[str, SearchRun]:
-    names = dict(zip(folders, map(printable, short_names(folders)), strict=True))
-    runs = {folder: search_run(stored_search(storage_at(folder)), names[folder]) for folder in folders}
-    for folder, run in runs.items():
+def _runs(folders: Sequence[str]) -> list[SearchRun]:
+    names = map(printable, short_names(folders))
+    runs = [search_run(stored_search(storage_at(folder)), name) for folder, name in zip(folders, names, strict=True)]
+    for folder, run in zip(folders, runs, strict=True):
         if not run.searches:
             raise UsageError(f"{folder} has no problems")
     return runs
-
-
-def _compared(runs: dict[str, SearchRun], names: Sequence[str], config: SelectConfig) -> SearchComparison:
-    if not on_common_problems(list(runs.values()))[0][0].searches:
-        raise UsageError(
-            f"searches={list(names)}: no problem is in all runs, so there is nothing to compare: name runs on the same problems"
-        )
-    compared = [runs[name] for name in names]
-    against = best_of_k_from(compared) if config.against is None else runs[config.against]
-    if against is not None and not (against.independent and against.scored):
-        raise UsageError(
-            f"against={config.against}: the best of k chains needs chains that were sampled whole, without regard to each "
-            "other, and scored: name a run of search=best_of_n without search.accept"
-        )
-    return compare_searches(compared, against, config.seed)
