@@ -52,7 +52,7 @@ def problems() -> list[SearchedProblem]:
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("search") / "page.html"
     browser = build_search_browser([problems()], PROBLEMS, 10_000)
-    path.write_bytes(html(Page(title="run", kind="search", inset=browser.inset)))
+    path.write_bytes(html(Page(title="run", kind="search", inset=browser)))
     return path
 
 
@@ -212,7 +212,7 @@ def test_a_large_tree_opens_completely(reader: Reader) -> None:
 def test_many_next_steps_come_in_parts(driver: Chrome, tmp_path: Path) -> None:
     path = tmp_path / "page.html"
     wide = written_problem([[f"step {at}"] for at in range(120)], 0, source_id="wide")
-    path.write_bytes(html(Page(title="run", kind="search", inset=build_search_browser([[wide]], 1, 1).inset)))
+    path.write_bytes(html(Page(title="run", kind="search", inset=build_search_browser([[wide]], 1, 1))))
     with watched(driver, path, "searches") as reader:
         opened(reader, "wide")
         assert rows(reader) == ["1 1.00 step 0", "or 119 other steps, best 1.00"]

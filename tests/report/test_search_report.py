@@ -13,7 +13,7 @@ from selenium.webdriver import Chrome
 
 from pipeline.__main__ import main
 from pipeline.analysis.report.run import report
-from pipeline.analysis.searches.browser.data import WEAK
+from pipeline.analysis.searches.browser.build import WEAK
 from pipeline.analysis.settings import ReportConfig
 from pipeline.core.errors import StoreError, UsageError
 from tests.library import Library

@@ -10,8 +10,20 @@ import polars as pl
 
 from pipeline import __version__
 from pipeline.analysis.report.contents import format_time
-from pipeline.analysis.report.page import ACCENT, TEXT, Figure, Page, Section, Table, Tile, draw_svg, html, rows_of
-from pipeline.analysis.searches.browser.build import SearchBrowser, build_search_browser
+from pipeline.analysis.report.page import (
+    ACCENT,
+    TEXT,
+    Figure,
+    Inset,
+    Page,
+    Section,
+    Table,
+    Tile,
+    draw_svg,
+    html,
+    rows_of,
+)
+from pipeline.analysis.searches.browser.build import build_search_browser
 from pipeline.analysis.searches.coverage import Coverage, CoveragePoint
 from pipeline.analysis.searches.figures import KNOWN, RunFigures, SearchFigures
 from pipeline.analysis.searches.run_data import SearchRunData, load_search_data
@@ -69,7 +81,7 @@ def _lines(found: SearchRunData) -> Iterator[str]:
         yield from search_lines(found.totals, found.figures)
 
 
-def search_page(found: SearchRunData, browser: SearchBrowser | None, foot: Sequence[str]) -> Page:
+def search_page(found: SearchRunData, browser: Inset | None, foot: Sequence[str]) -> Page:
     """The page. `browser`: None where no problem is finished."""
     sections: list[Section] = []
     if found.totals is not None and found.figures is not None:
@@ -81,7 +93,7 @@ def search_page(found: SearchRunData, browser: SearchBrowser | None, foot: Seque
         banners=tuple(_banners(found)),
         tiles=tuple(_tiles(found)),
         sections=tuple(sections),
-        inset=browser.inset if browser else None,
+        inset=browser,
         foot=tuple(foot),
     )
 

@@ -65,13 +65,12 @@ class TreeNode:
 class Tree:
     """`nodes`: the root first, each after its parent. `path`: the places of the chosen chain's steps, in order. `weakest`: the
     place of its step with the lowest score, the first of equal ones; None where no step has a score. `discarded`: tokens that
-    were generated after the steps that the search kept. `unattached`: samples that follow no known node."""
+    were generated after the steps that the search kept."""
 
     nodes: tuple[TreeNode, ...]
     path: tuple[int, ...] = ()
     weakest: int | None = None
     discarded: int = 0
-    unattached: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,7 +154,6 @@ def tree_of(
         path=path,
         weakest=min(((score, at) for at in path if (score := nodes[at].score) is not None), default=(0.0, None))[1],
         discarded=growing.discarded,
-        unattached=growing.unattached,
     )
 
 
@@ -167,7 +165,7 @@ class _Tree:
         self.nodes = [TreeNode(parent=None, depth=0, text="", prefix_id=prefix_id(problem_id, ()))]
         self._after: list[dict[str, int]] = [{}]
         self._at = {root_id(problem_id): 0}
-        self.discarded = self.unattached = 0
+        self.discarded = 0
         at = 0
         for node in given:
             at = self._child(at, node.text)
@@ -186,7 +184,6 @@ class _Tree:
         for known in due:
             for row in sorted(waiting.pop(known, ()), key=lambda row: (row["draw"], row["steps"])):
                 due += self._sampled(row)
-        self.unattached = sum(map(len, waiting.values()))
         for node in reversed(self.nodes):
             if node.parent is not None:
                 self.nodes[node.parent].visits += node.visits
