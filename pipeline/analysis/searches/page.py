@@ -5,26 +5,20 @@ import time
 from collections.abc import Iterator, Sequence
 from statistics import median
 
-import altair as alt
 import polars as pl
 
 from pipeline import __version__
 from pipeline.analysis.report.contents import format_time
 from pipeline.analysis.report.page import (
-    ACCENT,
-    TEXT,
-    Figure,
     Inset,
     Page,
     Section,
     Table,
     Tile,
-    draw_svg,
     html,
-    rows_of,
 )
 from pipeline.analysis.searches.browser.build import build_search_browser
-from pipeline.analysis.searches.coverage import Coverage, CoveragePoint
+from pipeline.analysis.searches.coverage import CoveragePoint
 from pipeline.analysis.searches.figures import KNOWN, RunFigures, SearchFigures
 from pipeline.analysis.searches.run_data import SearchRunData, load_search_data
 from pipeline.analysis.searches.sentences import UNREADABLE, claim_sentences, percent, search_lines, trust_sentences
@@ -40,7 +34,6 @@ from pipeline.core.formatting import (
     unscored_text,
 )
 from pipeline.core.records import UNGRADED, Verdict
-from pipeline.core.statistics import CONFIDENCE, wilson
 from pipeline.searches.base import Stop
 from pipeline.storage.storage import Storage
 from pipeline.storage.stored_search import stored_search
@@ -85,7 +78,7 @@ def search_page(found: SearchRunData, browser: Inset | None, foot: Sequence[str]
     """The page. `browser`: None where no problem is finished."""
     sections: list[Section] = []
     if found.totals is not None and found.figures is not None:
-        sections = [_answers(found.searches), *_trust(found.figures), _cost(found, found.totals)]
+        sections = [_answers(found.searches), *_trust(found.figures), _cost(found.searches, found.totals)]
     return Page(
         title=found.run_dir,
         kind=KIND,
@@ -159,30 +152,21 @@ def _tiles(found: SearchRunData) -> list[Tile]:
         return []
     tiles = [_problem_tile(found, totals), _accuracy_tile(figures)]
     if (trust := figures.coverage.trust) is not None:
-        right = (
-            ""
-            if trust.accuracy.value is None
-            else f"; of {trust.claimed:,} that can be graded {percent(trust.accuracy)} are right"
-        )
-        tiles.append(
-            Tile(name="Trusted", value=format_percent(trust.share.value or 0.0), note=f"{trust.trusted:,}{right}")
-        )
-    prompts = int(found.searches["policy_prompt_tokens"].sum())
+        note = f"{trust.trusted:,}"
+        if trust.accuracy.value is not None:
+            note += f"; of {trust.claimed:,} that can be graded {percent(trust.accuracy)} are right"
+        tiles.append(Tile(name="Trusted", value=format_percent(trust.share.value or 0.0), note=note))
     tiles.append(
         Tile(
             name="Policy tokens",
             value=format_number(totals.policy_tokens),
-            note=f"{totals.policy_tokens / totals.problems:,.0f} per problem; prompts of {prompts:,}",
+            note=f"{totals.policy_tokens / totals.problems:,.0f} per problem; prompts of {_prompt_tokens(found.searches):,}",
         )
     )
     if totals.scorer_tokens:
-        tiles.append(
-            Tile(
-                name="Scorer tokens",
-                value=format_number(totals.scorer_computed),
-                note=f"computed of {totals.scorer_tokens:,} read; {format_percent(_cached(totals))} from caches",
-            )
-        )
+        cached = format_percent(1 - totals.scorer_computed / totals.scorer_tokens)
+        note = f"computed of {totals.scorer_tokens:,} read; {cached} from caches"
+        tiles.append(Tile(name="Scorer tokens", value=format_number(totals.scorer_computed), note=note))
     return tiles
 
 
@@ -200,10 +184,9 @@ def _accuracy_tile(figures: RunFigures) -> Tile:
     if accuracy.value is None:
         return Tile(name="Accuracy", value="not claimed", note="no answer is known, or none can be graded")
     claimed = figures.summary.searches - figures.summary.unclaimed
-    low, high = accuracy.low, accuracy.high
-    if low is None or high is None:  # The bootstrap has no interval where all choices are right, or all are wrong.
-        low, high = wilson(round(accuracy.value * claimed), claimed, CONFIDENCE)
-    note = f"95 % interval {100 * low:.0f} to {100 * high:.0f} %; of {format_count(claimed, 'known answer')}"
+    note = f"of {format_count(claimed, 'known answer')}"
+    if accuracy.low is not None and accuracy.high is not None:
+        note = f"95 % interval {100 * accuracy.low:.0f} to {100 * accuracy.high:.0f} %; {note}"
     return Tile(name="Accuracy", value=format_percent(accuracy.value), note=note)
 
 
@@ -278,91 +261,55 @@ def _trust(figures: RunFigures) -> list[Section]:
             intro=_sentences(
                 [*said, f"accuracy is that of {format_count(found.searches, 'choice')} that can be graded"]
             ),
-            figures=(_coverage_curve(found),) if found.points else (),
+            tables=(_coverage_table(found.points),) if found.points else (),
         )
     ]
 
 
-def _coverage_curve(found: Coverage) -> Figure:
-    """Accuracy of the most confident choices."""
-    rows = [
-        {
-            "coverage": point.coverage,
-            "value": point.accuracy.value,
-            "low": point.accuracy.value if point.accuracy.low is None else point.accuracy.low,
-            "high": point.accuracy.value if point.accuracy.high is None else point.accuracy.high,
-        }
-        for point in found.points
-    ]
-    unit, title = alt.Scale(domain=[0, 1]), "share of the graded choices, the most confident ones"
-    axis = alt.Axis(format="~%", tickCount=5, labelColor=TEXT)
-    base = alt.Chart(rows_of(rows)).encode(x=alt.X("coverage:Q", title=title, axis=axis, scale=unit))
-
-    def accuracy(column: str) -> alt.Y:
-        return alt.Y(f"{column}:Q", title="accuracy", scale=unit, axis=alt.Axis(titlePadding=9))
-
-    band = base.mark_rule(strokeWidth=2, color=ACCENT).encode(y=accuracy("low"), y2="high:Q")
-    line = base.mark_line(
-        strokeWidth=2, color=ACCENT, point=alt.OverlayMarkDef(filled=True, size=60, color=ACCENT)
-    ).encode(y=accuracy("value"))
-    return Figure(
-        title="Accuracy by coverage",
-        reading="Accuracy of the choices with the most confidence. A line that rises to the left means that confidence says "
-        "which choices to trust, and which problems to leave to people. Bars are 95 % intervals over problems.",
-        svg=draw_svg(band + line),
-        numbers=Table(
-            heads=("coverage", "choices", "accuracy", "interval", "confidence from"),
-            rows=tuple(map(_coverage_row, found.points)),
-            words=0,
+def _coverage_table(points: Sequence[CoveragePoint]) -> Table:
+    return Table(
+        caption="Accuracy by coverage, with 95 % intervals over problems: of the choices with the most confidence. Where fewer "
+        "choices are more often right, confidence says which ones to trust, and which problems to leave to people.",
+        heads=("coverage", "choices", "accuracy", "interval", "confidence from"),
+        rows=tuple(
+            (
+                format_percent(point.coverage),
+                f"{point.used:,}",
+                "-" if point.accuracy.value is None else f"{point.accuracy.value:.3f}",
+                "" if point.accuracy.low is None else f"{point.accuracy.low:.3f} to {point.accuracy.high:.3f}",
+                "-" if point.least is None else f"{point.least:.3f}",
+            )
+            for point in points
         ),
     )
 
 
-def _coverage_row(point: CoveragePoint) -> tuple[str, ...]:
-    value, low, high = point.accuracy.value, point.accuracy.low, point.accuracy.high
-    return (
-        format_percent(point.coverage),
-        f"{point.used:,}",
-        "-" if value is None else f"{value:.3f}",
-        "" if low is None else f"{low:.3f} to {high:.3f}",
-        "-" if point.least is None else f"{point.least:.3f}",
-    )
-
-
-def _cost(found: SearchRunData, totals: SearchFigures) -> Section:
-    searches = found.searches
+def _cost(searches: pl.DataFrame, totals: SearchFigures) -> Section:
     seconds = sorted(searches["seconds"].to_list())
-    rows = [
+    rows = (
         ("tokens of the policy", totals.policy_tokens),
-        ("prompt tokens of the policy", int(searches["policy_prompt_tokens"].sum())),
+        ("prompt tokens of the policy", _prompt_tokens(searches)),
         ("tokens that the scorer read", totals.scorer_tokens),
         ("of these computed", totals.scorer_computed),
         ("tokens of the policy, and computed by the scorer", totals.policy_tokens + totals.scorer_computed),
-    ]
-    waits = totals.seconds_sampling + totals.seconds_scoring
-    others = [
-        *([("from caches of the scorer", format_percent(_cached(totals)))] if totals.scorer_tokens else []),
-        *([("of waits for scores, of all waits", format_percent(totals.seconds_scoring / waits))] if waits else []),
-        ("seconds of a problem, median", f"{median(seconds):,.1f}"),
-        ("seconds of a problem, longest", f"{seconds[-1]:,.1f}"),
-    ]
+    )
     return Section(
         anchor="cost",
         heading="Cost",
         intro="Tokens of the policy are those that it wrote, also those after a step's end. Of the scorer, those count that it "
-        "computed: prefixes that it has in its cache cost nothing.",
+        "computed: prefixes that it has in its cache cost nothing. A problem took "
+        f"{median(seconds):,.1f} seconds in the median, and {seconds[-1]:,.1f} at most.",
         tables=(
             Table(
                 heads=("tokens", "all", "per problem"),
                 rows=tuple((name, f"{count:,}", f"{count / totals.problems:,.0f}") for name, count in rows),
             ),
-            Table(heads=("share or time", "figure"), rows=tuple(others)),
         ),
     )
 
 
-def _cached(totals: SearchFigures) -> float:
-    return 1 - totals.scorer_computed / totals.scorer_tokens
+def _prompt_tokens(searches: pl.DataFrame) -> int:
+    return int(searches["policy_prompt_tokens"].sum())
 
 
 def _chosen() -> pl.Expr:
