@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from pipeline.analysis.searches.read import Candidates, ProblemSearch, SearchRun
+from pipeline.analysis.searches.records import Candidates, ProblemSearch, SearchRun
 
 Chain = tuple[float | None, bool | None]
 """Score and outcome of a candidate; an outcome of None is not graded."""

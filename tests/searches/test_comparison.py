@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from pipeline.analysis.searches.figures import summary
-from pipeline.analysis.searches.read import ProblemSearch
+from pipeline.analysis.searches.records import ProblemSearch
 from pipeline.analysis.searches.sentences import claim_sentences
 from pipeline.analysis.select.searches import compare_searches
 from tests.searches.outcomes import best_of, run_of, searched

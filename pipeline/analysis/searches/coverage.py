@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipeline.analysis.searches.estimates import problem_means, share_over, with_ends
-from pipeline.analysis.searches.read import ProblemSearch
+from pipeline.analysis.searches.records import ProblemSearch
 from pipeline.core.statistics import CONFIDENCE, RESAMPLES, Floats, Interval, Ints, interval
 
 COVERAGES = (1.0, 0.8, 0.6, 0.4, 0.2)

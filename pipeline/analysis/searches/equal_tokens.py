@@ -16,7 +16,7 @@ from functools import lru_cache
 import numpy as np
 
 from pipeline.analysis.searches.estimates import problem_means, resampling, with_ends
-from pipeline.analysis.searches.read import ProblemSearch, SearchRun
+from pipeline.analysis.searches.records import ProblemSearch, SearchRun
 from pipeline.core.statistics import Floats, Interval, share
 
 _ROUNDING = 1e-9

@@ -1,27 +1,14 @@
-"""A run of `search` in numbers: its totals, and what can be said of its choices."""
+"""A run of `search` in numbers: its totals, and what can be said of its choices. Pure."""
 
 from dataclasses import dataclass
 
 import numpy as np
-import polars as pl
 
 from pipeline.analysis.searches.coverage import Coverage, coverage
 from pipeline.analysis.searches.equal_tokens import EqualTokens, rights
 from pipeline.analysis.searches.estimates import problem_means, share_over
-from pipeline.analysis.searches.read import SearchRun
+from pipeline.analysis.searches.records import SearchRun
 from pipeline.core.statistics import Interval
-from pipeline.storage.stored_search import (
-    CANDIDATES,
-    SAMPLES,
-    SEARCHES,
-    STEP_SCORES,
-    SearchInput,
-    StoredSearch,
-    search_frames,
-)
-
-KNOWN = pl.col("gold_answer").is_not_null() | pl.col("outcome").is_not_null()
-"""Of rows of `searches`: the answer is known, or the outcome of the choice is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,67 +54,6 @@ class SearchFigures:
     def tokens_per_problem(self) -> float:
         """Tokens of the policy and tokens that the scorer computed."""
         return (self.policy_tokens + self.scorer_computed) / max(1, self.problems)
-
-
-def search_figures(stored: StoredSearch, given: SearchInput) -> SearchFigures:
-    """The figures of all finished units. `given`: their input. Raises StoreError for a damaged file."""
-    searches = _all(
-        stored, SEARCHES, ["row", "gold_answer", "candidates", "chosen", "outcome", "trusted", "confidence", *_SUMMED]
-    )
-    known = searches.filter(KNOWN)
-    ungraded = pl.col("outcome").is_null() & pl.col("chosen").is_not_null()
-    graded = known.filter(~ungraded)
-    unreadable = sorted(given.unreadable)
-    trusted = searches.filter(pl.col("trusted"))
-    graded_trusted = trusted.filter(pl.col("outcome").is_not_null())
-    sums = {name: int(searches[name].sum()) for name in _SUMMED}
-    sampling, scoring = (_seconds(stored, table) for table in (SAMPLES, STEP_SCORES))
-    return SearchFigures(
-        problems=searches.height,
-        known=known.height,
-        unreadable=known.filter(ungraded & pl.col("row").is_in(unreadable)).height,
-        candidates=int(searches["candidates"].sum()),
-        graded=graded.height,
-        right=_right(graded),
-        chosen=searches.height - searches["chosen"].null_count(),
-        trusted=None if stored.accept is None else trusted.height,
-        highest=highest_confidence(searches["confidence"]),
-        graded_trusted=graded_trusted.height,
-        right_trusted=_right(graded_trusted),
-        cut=sum(
-            int((frame["chosen"] & frame["cut"]).sum())
-            for frame in search_frames(stored, CANDIDATES, ["chosen", "cut"])
-        ),
-        scored=sums["scored"],
-        unscored=sums["unscored"],
-        policy_tokens=sums["policy_tokens"],
-        scorer_tokens=sums["scorer_tokens"],
-        scorer_computed=sums["scorer_computed"],
-        seconds_sampling=sampling,
-        seconds_scoring=scoring,
-    )
-
-
-_SUMMED = ("scored", "unscored", "policy_tokens", "scorer_tokens", "scorer_computed")
-
-
-def highest_confidence(confidences: pl.Series) -> float | None:
-    """The highest of the confidences; None where there is none."""
-    known = confidences.drop_nulls().drop_nans()
-    return None if known.is_empty() else float(known.to_numpy().max())
-
-
-def _all(stored: StoredSearch, table: str, columns: list[str]) -> pl.DataFrame:
-    frames = list(search_frames(stored, table, columns))
-    return pl.concat(frames)
-
-
-def _right(frame: pl.DataFrame) -> int:
-    return int(frame["outcome"].fill_null(value=False).sum())
-
-
-def _seconds(stored: StoredSearch, table: str) -> float:
-    return sum(float(frame["took"].sum()) for frame in search_frames(stored, table, ["took"]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,7 +19,8 @@ from pipeline.analysis.report.page import (
 )
 from pipeline.analysis.searches.browser.build import build_search_browser
 from pipeline.analysis.searches.coverage import CoveragePoint
-from pipeline.analysis.searches.figures import KNOWN, RunFigures, SearchFigures
+from pipeline.analysis.searches.figures import RunFigures, SearchFigures
+from pipeline.analysis.searches.read import KNOWN
 from pipeline.analysis.searches.run_data import SearchRunData, load_search_data
 from pipeline.analysis.searches.sentences import UNREADABLE, claim_sentences, percent, search_lines, trust_sentences
 from pipeline.analysis.searches.trees import searched_problems

@@ -1,20 +1,15 @@
-"""Runs of `search` as their analyses take them: the search of each problem, and its candidates.
-
-Accuracy is claimed only where the answer is known and the chosen answer is graded. A search that ends without a chain, or with
-a chain without an answer, is wrong there.
-"""
+"""Reads runs of `search` for their analyses."""
 
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
-from pipeline.core.statistics import Floats
+from pipeline.analysis.searches.figures import SearchFigures
+from pipeline.analysis.searches.records import Candidates, ProblemSearch, SearchRun
 from pipeline.searches.base import WHOLE
 from pipeline.storage.stored_search import (
     CANDIDATES,
@@ -27,82 +22,17 @@ from pipeline.storage.stored_search import (
     search_input,
 )
 
-Flags = npt.NDArray[np.bool_]
+KNOWN = pl.col("gold_answer").is_not_null() | pl.col("outcome").is_not_null()
+"""Of rows of `searches`: the answer is known, or the outcome of the choice is."""
 _OF_SEARCHES = (
     *("row", "problem_id", "gold_answer", "chosen", "outcome", "confidence", "trusted", "policy_tokens"),
     *("scorer_computed", "seconds"),
 )
+_SUMMED = ("candidates", "scored", "unscored", "policy_tokens", "scorer_tokens", "scorer_computed")
+_COUNTED = ("row", "gold_answer", "chosen", "outcome", "trusted", "confidence")
 _OF_CANDIDATES = ("row", "outcome", "score", "prefix_ids")
 _CALIBRATION = "calibration"
 _ENDS = "end"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Candidates:
-    """The candidates of a search, C of them. `scores` (C,): of the chains, NaN where one is missing. `right`, `graded` (C,): a
-    candidate that is not graded is not right. `scored`: for each text of a whole chain, how many candidates have it, and the
-    tokens that the scorer computed for it, which it does once; empty where that is not known."""
-
-    scores: Floats
-    right: Flags
-    graded: Flags
-    scored: tuple[tuple[int, int], ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ProblemSearch:
-    """The search of one problem. `known`: it has a known answer, or its choice has an outcome that the data give; `unreadable`:
-    the grader cannot read that answer. `given`: the input has a chain from which the search may start; nothing counts the
-    tokens of that. `right`: whether the chosen chain is, None where accuracy is not claimed. `has_choice`: False where no chain
-    could be sampled. `confidence`, `trusted`: see `schemas.SEARCHES`. `policy_tokens`: all that the policy wrote;
-    `scorer_tokens`: those that the scorer computed. `seconds`: from its beginning to its end."""
-
-    problem_id: str
-    known: bool
-    right: bool | None
-    has_choice: bool
-    confidence: float | None
-    trusted: bool | None
-    policy_tokens: int
-    scorer_tokens: int
-    seconds: float
-    candidates: Candidates
-    unreadable: bool = False
-    given: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class SearchRun:
-    """A finished run of `search`. `accept`: `search.accept`. `calibrated`: its scores are probabilities. `independent`: its
-    candidates are chains that were sampled whole and without regard to each other, a fixed number for each problem. So a part
-    of them is what a smaller run would have. `settings`: what determines it, by dotted key.
-
-    A problem may have several searches, such as one for each chain that the input has.
-    """
-
-    name: str
-    method: str
-    n: int
-    accept: float | None
-    calibrated: bool
-    independent: bool
-    settings: Mapping[str, object]
-    searches: tuple[ProblemSearch, ...]
-
-    @property
-    def scored(self) -> bool:
-        """Whether any candidate has a score."""
-        return any(not np.isnan(each.candidates.scores).all() for each in self.searches)
-
-    @property
-    def given(self) -> int:
-        """Searches that begin with a chain of the input."""
-        return sum(each.given for each in self.searches)
-
-    @property
-    def problem_ids(self) -> list[str]:
-        """The problem of each search."""
-        return [each.problem_id for each in self.searches]
 
 
 def search_run(stored: StoredSearch, name: str, given: SearchInput | None = None) -> SearchRun:
@@ -176,3 +106,39 @@ def _search(
             scored=tuple((count, computed.get(end, 0)) for end, count in Counter(each[_ENDS] for each in of).items()),
         ),
     )
+
+
+def search_figures(stored: StoredSearch, given: SearchInput) -> SearchFigures:
+    """The figures of all finished units. `given`: their input. Raises StoreError for a damaged file."""
+    searches = pl.concat(search_frames(stored, SEARCHES, _COUNTED + _SUMMED))
+    known = searches.filter(KNOWN)
+    ungraded = pl.col("outcome").is_null() & pl.col("chosen").is_not_null()
+    graded = known.filter(~ungraded)
+    trusted = searches.filter(pl.col("trusted"))
+    graded_trusted = trusted.filter(pl.col("outcome").is_not_null())
+    confidences = searches["confidence"].drop_nulls().drop_nans().to_list()
+    ends = search_frames(stored, CANDIDATES, ["chosen", "cut"])
+    return SearchFigures(
+        problems=searches.height,
+        known=known.height,
+        unreadable=known.filter(ungraded & pl.col("row").is_in(sorted(given.unreadable))).height,
+        graded=graded.height,
+        right=_right(graded),
+        chosen=searches.height - searches["chosen"].null_count(),
+        trusted=None if stored.accept is None else trusted.height,
+        highest=max(confidences, default=None),
+        graded_trusted=graded_trusted.height,
+        right_trusted=_right(graded_trusted),
+        cut=sum(int((frame["chosen"] & frame["cut"]).sum()) for frame in ends),
+        seconds_sampling=_seconds(stored, SAMPLES),
+        seconds_scoring=_seconds(stored, STEP_SCORES),
+        **{name: int(searches[name].sum()) for name in _SUMMED},
+    )
+
+
+def _right(frame: pl.DataFrame) -> int:
+    return int(frame["outcome"].fill_null(value=False).sum())
+
+
+def _seconds(stored: StoredSearch, table: str) -> float:
+    return sum(float(frame["took"].sum()) for frame in search_frames(stored, table, ["took"]))

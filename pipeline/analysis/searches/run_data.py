@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from pipeline.analysis.searches.figures import RunFigures, SearchFigures, run_figures, search_figures
-from pipeline.analysis.searches.read import search_run
+from pipeline.analysis.searches.figures import RunFigures, SearchFigures, run_figures
+from pipeline.analysis.searches.read import search_figures, search_run
 from pipeline.config.recorded_settings import Settings
 from pipeline.engines.registry import made_up_text
 from pipeline.storage.starts import Start, read_starts

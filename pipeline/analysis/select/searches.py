@@ -10,7 +10,8 @@ from rich.text import Text
 
 from pipeline.analysis.searches.equal_tokens import at_equal_tokens
 from pipeline.analysis.searches.figures import run_figures
-from pipeline.analysis.searches.read import SearchRun, search_run
+from pipeline.analysis.searches.read import search_run
+from pipeline.analysis.searches.records import SearchRun
 from pipeline.analysis.select.search_tables import SearchComparison, print_comparison
 from pipeline.analysis.settings import SelectConfig
 from pipeline.core.errors import UsageError

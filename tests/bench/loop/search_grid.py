@@ -3,7 +3,8 @@
 import time
 from collections.abc import Callable, Iterator, Sequence
 
-from pipeline.analysis.searches.read import SearchRun, search_run
+from pipeline.analysis.searches.read import search_run
+from pipeline.analysis.searches.records import SearchRun
 from pipeline.analysis.select.methods import CandidateSet
 from pipeline.analysis.select.read import match_answers, read_scores
 from pipeline.analysis.settings import SelectConfig

@@ -11,7 +11,7 @@ import numpy as np
 
 from pipeline.analysis.searches.equal_tokens import EqualTokens, at_equal_tokens, rights
 from pipeline.analysis.searches.figures import RunSummary, summary
-from pipeline.analysis.searches.read import SearchRun
+from pipeline.analysis.searches.records import SearchRun
 from pipeline.analysis.select.methods import CandidateSet, Method, compare_methods
 from pipeline.core.statistics import Interval
 from pipeline.train.result import auc
