@@ -186,8 +186,7 @@ class SearchRun(Shown):
             return audit(compose(AUDIT, self._overrides(settings)).settings())
 
     def _shown_lines(self) -> Iterator[str]:
-        from pipeline.analysis.searches.run_data import load_search_data
-        from pipeline.analysis.searches.sentences import search_lines
+        from pipeline.analysis.searches.run_data import load_search_data, run_lines
 
         try:
             found = load_search_data(self._storage, self._stored())
@@ -196,10 +195,7 @@ class SearchRun(Shown):
             return
         done = "finished" if not found.unfinished else f"{found.unfinished} of {found.units} units unfinished"
         yield f"SearchRun({self.run_dir!r}, {done})"
-        if found.made_up:
-            yield f"policy    {found.made_up}"
-        if found.totals is not None and found.figures is not None:
-            yield from search_lines(found.totals, found.figures)
+        yield from run_lines(found)
 
     def _stored(self) -> StoredSearch:
         return stored_search(self._storage, partial=True)

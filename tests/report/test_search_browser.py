@@ -232,22 +232,6 @@ def test_a_problem_without_a_step_says_so(reader: Reader) -> None:
 
 
 @pytest.mark.nightly
-def test_pages_turn_and_an_address_brings_back_what_was_open(reader: Reader) -> None:
-    first = reader.sources()
-    reader.wait("#searches-later").click()
-    assert not set(first) & set(reader.sources())
-    reader.press("k")
-    assert reader.sources() == first
-    opened(reader, "branched")
-    asked = WebDriverWait(reader.driver, 10, 0.02).until(
-        lambda driver: "open=" in driver.current_url and driver.current_url.partition("#")[2]
-    )
-    reader.open(f"#{asked}")
-    reader.wait(".chain-body .tree")
-    assert reader.sources() == ["branched"]
-
-
-@pytest.mark.nightly
 def test_a_phone_scrolls_down_only(reader: Reader) -> None:
     reader.emulate("setDeviceMetricsOverride", width=360, height=740, deviceScaleFactor=1, mobile=True)
     for name in ("branched", f"hostile-{IMAGE}"):

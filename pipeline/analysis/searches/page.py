@@ -2,7 +2,7 @@
 
 import shlex
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from statistics import median
 
 import polars as pl
@@ -21,8 +21,8 @@ from pipeline.analysis.searches.browser.build import build_search_browser
 from pipeline.analysis.searches.coverage import CoveragePoint
 from pipeline.analysis.searches.figures import RunFigures, SearchFigures
 from pipeline.analysis.searches.read import KNOWN
-from pipeline.analysis.searches.run_data import SearchRunData, load_search_data
-from pipeline.analysis.searches.sentences import UNREADABLE, claim_sentences, percent, search_lines, trust_sentences
+from pipeline.analysis.searches.run_data import SearchRunData, load_search_data, run_lines
+from pipeline.analysis.searches.sentences import UNREADABLE, claim_sentences, percent, trust_sentences
 from pipeline.analysis.searches.trees import searched_problems
 from pipeline.analysis.settings import ReportConfig
 from pipeline.core.errors import UsageError
@@ -63,16 +63,8 @@ def search_report(storage: Storage, config: ReportConfig) -> tuple[bytes, list[s
     browser = build_search_browser(searched_problems(stored), total, config.chains) if total and config.chains else None
     command = shlex.join(["python", "-m", "pipeline", "report", f"run_dir={config.run_dir[0]}"])
     foot = (f"stepvalue {__version__}, {format_time(time.time())} UTC", command)
-    return html(search_page(found, browser, foot)), list(_lines(found))
-
-
-def _lines(found: SearchRunData) -> Iterator[str]:
-    if found.unfinished:
-        yield f"units     {format_unfinished(found.unfinished, found.units)}"
-    if found.made_up:
-        yield f"policy    {found.made_up}"
-    if found.totals is not None and found.figures is not None:
-        yield from search_lines(found.totals, found.figures)
+    units = [f"units     {format_unfinished(found.unfinished, found.units)}"] if found.unfinished else []
+    return html(search_page(found, browser, foot)), [*units, *run_lines(found)]
 
 
 def search_page(found: SearchRunData, browser: Inset | None, foot: Sequence[str]) -> Page:

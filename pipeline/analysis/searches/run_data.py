@@ -1,11 +1,13 @@
 """The data of the page of a run of `search`, read from its finished units."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import polars as pl
 
 from pipeline.analysis.searches.figures import RunFigures, SearchFigures, run_figures
 from pipeline.analysis.searches.read import search_figures, search_run
+from pipeline.analysis.searches.sentences import search_lines
 from pipeline.config.recorded_settings import Settings
 from pipeline.engines.registry import made_up_text
 from pipeline.storage.starts import Start, read_starts
@@ -64,3 +66,11 @@ def load_search_data(storage: Storage, stored: StoredSearch) -> SearchRunData:
 def _scorer(stored: StoredSearch) -> str:
     found = [str(model) for frame in search_frames(stored, CANDIDATES, ["model"]) for model in frame["model"].unique()]
     return ", ".join(dict.fromkeys(found))
+
+
+def run_lines(found: SearchRunData) -> Iterator[str]:
+    """The run in a few lines."""
+    if found.made_up:
+        yield f"policy    {found.made_up}"
+    if found.totals is not None and found.figures is not None:
+        yield from search_lines(found.totals, found.figures)
