@@ -85,18 +85,15 @@ class SelectConfig(Settings):
     scores: str | None = None
     """The file that `score` wrote with a process reward model, one row per candidate; or a run of `score` or of `search`."""
     searches: Any = None
-    """Instead of scores: a run of `search`, or a list of runs on the same problems, to compare."""
-    against: str | None = None
-    """Of searches: the run of independent chains, of which as many as cost the same are compared with each run. null: the
-    first of the runs that is one."""
+    """Instead of scores: a run of `search`, or a list of runs on the same problems, to compare. The first one of independent,
+    scored chains is what the others are compared with: the best of as many of its chains as cost the same."""
     outcome_scores: str | None = None
     """The scores of the same chains by an outcome reward model. The score of the last step counts."""
     run_dir: str | None = None
     """The run that sampled the candidates. A chain that it drew several times then counts several times; the scores hold it
     once."""
     n: Annotated[list[int] | None, Ge(1)] = None
-    """Numbers of candidates per problem from which the best is chosen. null: 1, 2, 4, 8 and 16; of searches 1, 2, 4 and so on,
-    to as many as there are."""
+    """Numbers of candidates per problem from which the best is chosen. null: 1, 2, 4, 8 and 16."""
     aggregation: Aggregation | None = None
     """How step scores make the score of a chain. null: as `score` aggregated them, column `score` of the file."""
     out: str | None = None
@@ -108,7 +105,7 @@ class SelectConfig(Settings):
 
     def check(self) -> None:
         check(self.n is None or bool(self.n), "n", self.n, "a list of numbers that are at least 1")
-        named = ("scores", "outcome_scores", "run_dir", "against")
+        named = ("scores", "outcome_scores", "run_dir")
         for key, path in ((key, getattr(self, key)) for key in named):
             if path is not None and not path.strip():
                 raise ValueError(f"{key} is empty: give {key}=PATH")
@@ -123,11 +120,9 @@ class SelectConfig(Settings):
             raise ValueError(
                 "give either scores=FILE, to compare ways to choose, or searches=[RUN,...], to compare runs of `search`"
             )
-        for name in _SELECT_OF_SCORES if self.searches else _SELECT_OF_SEARCHES:
+        for name in _SELECT_OF_SCORES if self.searches else ():
             if getattr(self, name) != default_of(SelectConfig, name):
-                raise ValueError(
-                    f"{name} is a setting for {'scores' if self.searches else 'searches'}=...: leave it out"
-                )
+                raise ValueError(f"{name} is a setting for scores=...: leave it out")
         for key, path in (("out", self.out), ("best", self.best)):
             if path is not None and not path.strip():
                 raise ValueError(f"{key} is empty: give {key}=FILE, or leave it out")
@@ -247,7 +242,6 @@ class CalibrateConfig(Settings):
         check(self.page is None or bool(self.page.strip()), "page", repr(self.page), "the name of a file, or null")
 
 
-_SELECT_OF_SCORES = ("outcome_scores", "run_dir", "aggregation", "best")
-_SELECT_OF_SEARCHES = ("against",)
+_SELECT_OF_SCORES = ("outcome_scores", "run_dir", "n", "aggregation", "best")
 _OF_A_RUN = ("soft", "thresholds", "partial")
 _OF_SCORES = ("threshold", "dev", "page")

@@ -51,7 +51,7 @@ REPORT = Command(
     notes="""\
 The page is report.html in the run directory, where `label` has written it too; nothing in it needs a network. It shows the
 current labels, those of `relabel` and `regrade` too, and of an unfinished run what is there so far. Of a run of `search` it
-shows accuracy, trust, reward hacking and cost, and each problem's tree of steps.
+shows accuracy, trust and cost, and each problem's tree of steps.
 
 With tree=PROBLEM the page is about one problem: the steps of its chains and rollouts as a tree, each with its value and counts.
 

@@ -50,7 +50,7 @@ def _to_folder(config: SearchRunConfig) -> int:
     from rich.console import Console
 
     from pipeline.analysis.report.terminal import LiveView
-    from pipeline.analysis.searches.figures import search_figures
+    from pipeline.analysis.searches.read import search_figures
     from pipeline.searches.registry import search_for
     from pipeline.storage.location import storage_at
     from pipeline.storage.stored_search import search_input, stored_search

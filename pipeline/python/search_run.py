@@ -158,7 +158,7 @@ class SearchRun(Shown):
     def tree(self, problem: str) -> ProblemTree:
         """The tree of the search of one problem, by its `problem_id` or your own id of its row. Raises UsageError for a problem
         that is not there."""
-        from pipeline.analysis.searches.problems import searched_problems
+        from pipeline.analysis.searches.trees import searched_problems
 
         row = _of(self._table(SEARCHES, ["row", "problem_id", "source_id"]), problem)["row"][0]
         for found in searched_problems(self._stored()):
@@ -186,8 +186,7 @@ class SearchRun(Shown):
             return audit(compose(AUDIT, self._overrides(settings)).settings())
 
     def _shown_lines(self) -> Iterator[str]:
-        from pipeline.analysis.searches.lines import search_lines
-        from pipeline.analysis.searches.run_data import load_search_data
+        from pipeline.analysis.searches.run_data import load_search_data, run_lines
 
         try:
             found = load_search_data(self._storage, self._stored())
@@ -196,10 +195,7 @@ class SearchRun(Shown):
             return
         done = "finished" if not found.unfinished else f"{found.unfinished} of {found.units} units unfinished"
         yield f"SearchRun({self.run_dir!r}, {done})"
-        if found.made_up:
-            yield f"policy    {found.made_up}"
-        if found.totals is not None and found.figures is not None:
-            yield from search_lines(found.totals, found.figures)
+        yield from run_lines(found)
 
     def _stored(self) -> StoredSearch:
         return stored_search(self._storage, partial=True)

@@ -97,12 +97,10 @@ PER_COMMAND = {
 INSTEAD_OF = {
     ("score", "run_dir"): "data.path",
     ("select", "searches"): "scores",
-    ("select", "against"): "scores",
     **{("agree", key): "run_dir" for key in ("scores", "threshold", "dev", "page")},
 }
 """What a setting takes the place of, itself or with what stands beside it."""
 PER_COMMAND_WITH = {
-    ("select", "against"): "searches=[a,b]",
     ("agree", "threshold"): "scores=t.parquet", ("agree", "page"): "scores=t.parquet",
     ("agree", "dev"): "scores=t.parquet threshold=dev",
 }  # fmt: skip

@@ -11,7 +11,7 @@ from selenium.webdriver.support.wait import WebDriverWait
 
 from pipeline.analysis.report.page import Page, html
 from pipeline.analysis.searches.browser.build import build_search_browser
-from pipeline.analysis.searches.problems import SearchedProblem
+from pipeline.analysis.searches.trees import SearchedProblem
 from tests.report.reader import Reader, watched
 from tests.searches.trees import grown_tree, written_problem
 
@@ -52,7 +52,7 @@ def problems() -> list[SearchedProblem]:
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("search") / "page.html"
     browser = build_search_browser([problems()], PROBLEMS, 10_000)
-    path.write_bytes(html(Page(title="run", kind="search", inset=browser.inset)))
+    path.write_bytes(html(Page(title="run", kind="search", inset=browser)))
     return path
 
 
@@ -212,7 +212,7 @@ def test_a_large_tree_opens_completely(reader: Reader) -> None:
 def test_many_next_steps_come_in_parts(driver: Chrome, tmp_path: Path) -> None:
     path = tmp_path / "page.html"
     wide = written_problem([[f"step {at}"] for at in range(120)], 0, source_id="wide")
-    path.write_bytes(html(Page(title="run", kind="search", inset=build_search_browser([[wide]], 1, 1).inset)))
+    path.write_bytes(html(Page(title="run", kind="search", inset=build_search_browser([[wide]], 1, 1))))
     with watched(driver, path, "searches") as reader:
         opened(reader, "wide")
         assert rows(reader) == ["1 1.00 step 0", "or 119 other steps, best 1.00"]
@@ -229,22 +229,6 @@ def test_a_problem_without_a_step_says_so(reader: Reader) -> None:
     opened(reader, "nothing")
     assert reader.texts(".chain-body .browser-note") == ["No step was sampled."]
     assert "no answer" in reader.texts(".chain-head .pill")
-
-
-@pytest.mark.nightly
-def test_pages_turn_and_an_address_brings_back_what_was_open(reader: Reader) -> None:
-    first = reader.sources()
-    reader.wait("#searches-later").click()
-    assert not set(first) & set(reader.sources())
-    reader.press("k")
-    assert reader.sources() == first
-    opened(reader, "branched")
-    asked = WebDriverWait(reader.driver, 10, 0.02).until(
-        lambda driver: "open=" in driver.current_url and driver.current_url.partition("#")[2]
-    )
-    reader.open(f"#{asked}")
-    reader.wait(".chain-body .tree")
-    assert reader.sources() == ["branched"]
 
 
 @pytest.mark.nightly

@@ -13,8 +13,7 @@ from selenium.webdriver import Chrome
 
 from pipeline.__main__ import main
 from pipeline.analysis.report.run import report
-from pipeline.analysis.searches.browser.data import WEAK
-from pipeline.analysis.searches.charts import BINS, confidence_counts, tokens
+from pipeline.analysis.searches.browser.build import WEAK
 from pipeline.analysis.settings import ReportConfig
 from pipeline.core.errors import StoreError, UsageError
 from tests.library import Library
@@ -75,20 +74,13 @@ def test_the_figures_are_those_of_the_tables(made: dict[str, Path]) -> None:
             "accepted": "search.accept was reached",
         }[stop]
         assert re.search(rf'dir="auto">{re.escape(words)}</td>\s*<td class="number"[^>]*>{count}</td>', page)
+    assert re.search(rf"<td[^>]*>100 %</td>\s*<td[^>]*>{PROBLEMS}</td>\s*<td[^>]*>{right / PROBLEMS:.3f}</td>", page)
     assert "The steps are made up" in page
 
 
-def test_curves_of_whole_chains_are_named(made: dict[str, Path]) -> None:
-    page, _ = written(made["best_of_n"])
-    for name in ("best of n", "weighted vote", "majority vote", "mean score"):
-        assert f">{name}</text>" in page
-
-
 def test_a_search_without_scores_has_no_figures_of_a_scorer(made: dict[str, Path]) -> None:
-    page, lines = written(made["majority"])
+    page, _ = written(made["majority"])
     assert "Scorer tokens" not in tiles(page)
-    assert not any(line.startswith("hacking") for line in lines)
-    assert "Reward hacking" not in page
 
 
 def test_accuracy_is_not_claimed_without_known_answers(made: dict[str, Path]) -> None:
@@ -210,23 +202,3 @@ def test_status_says_what_unfinished_units_have(made: dict[str, Path], tmp_path:
     said = capsys.readouterr().out
     assert "units     2 of 3 finished\n" in said
     assert "right" not in said
-
-
-def test_confidences_are_counted_by_outcome_and_the_last_bin_is_closed() -> None:
-    rows = pl.DataFrame(
-        {"confidence": [0.0, 0.05, 0.15, 1.0, 1.0, None, 0.29], "outcome": [True, False, None, True, False, True, True]}
-    )
-    counts = confidence_counts(rows)
-    assert counts["all"].to_list() == [1, 1, 0, 1, 0, 1, *[0] * (BINS - 7), 2]
-    assert (counts["right"].sum(), counts["wrong"].sum(), counts["open"].sum()) == (3, 2, 1)
-    assert counts["low"].to_list() == [pytest.approx(at / BINS) for at in range(BINS)]
-
-
-def test_tokens_that_differ_little_have_bins_of_their_own() -> None:
-    spent = [16_000 + 10 * number for number in range(100)]
-    found = tokens(pl.DataFrame({"policy_tokens": spent, "scorer_computed": [0] * 100}))
-    assert found is not None
-    counts = [int(row[-1]) for row in found.numbers.rows]
-    assert sum(counts) == 100
-    assert BINS / 2 <= len(counts) <= BINS + 1
-    assert tokens(pl.DataFrame({"policy_tokens": [7, 7], "scorer_computed": [0, 0]})) is not None

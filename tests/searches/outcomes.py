@@ -10,14 +10,12 @@ Chain = tuple[float | None, bool | None]
 """Score and outcome of a candidate; an outcome of None is not graded."""
 
 
-def candidates(chains: Sequence[Chain], answers: Sequence[str | None] | None = None) -> Candidates:
-    """Without `answers`, all right chains say 7, and the others each say something else."""
-    said = answers if answers is not None else ["7" if right else str(10 + at) for at, (_, right) in enumerate(chains)]
+def candidates(chains: Sequence[Chain]) -> Candidates:
+    """Candidates with these scores and outcomes."""
     return Candidates(
         scores=np.array([np.nan if score is None else score for score, _ in chains], dtype=np.float64),
         right=np.array([right is True for _, right in chains], dtype=np.bool_),
         graded=np.array([right is not None for _, right in chains], dtype=np.bool_),
-        answers=tuple(said),
     )
 
 
@@ -25,12 +23,9 @@ def searched(
     problem: str = "p",
     chains: Sequence[Chain] = (),
     *,
-    answers: Sequence[str | None] | None = None,
     right: bool | None = True,
     known: bool = True,
     has_choice: bool = True,
-    score: float | None = 0.5,
-    step_scores: Sequence[float | None] = (),
     confidence: float | None = None,
     trusted: bool | None = None,
     policy_tokens: int = 100,
@@ -43,14 +38,12 @@ def searched(
         known=known,
         right=right if known else None,
         has_choice=has_choice,
-        score=score,
-        step_scores=tuple(step_scores),
         confidence=confidence,
         trusted=trusted,
         policy_tokens=policy_tokens,
         scorer_tokens=scorer_tokens,
         seconds=seconds,
-        candidates=candidates(chains, answers),
+        candidates=candidates(chains),
     )
 
 
@@ -91,7 +84,6 @@ def best_of(n: int, problems: int, rng: np.random.Generator, *, skill: float = 0
                 f"p{at:05d}",
                 list(zip(scores.tolist(), right.tolist(), strict=True)),
                 right=bool(right[best]),
-                score=float(scores[best]),
                 confidence=float(scores[best]),
                 policy_tokens=n * tokens,
                 scorer_tokens=n * tokens,

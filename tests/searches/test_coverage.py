@@ -29,7 +29,7 @@ def test_the_most_confident_are_used_first() -> None:
     found = covered([(0.9, True), (0.1, False), (0.7, True), (0.5, False), (0.6, True)], *COVERAGES)
     assert accuracies(found) == pytest.approx([0.6, 0.75, 1, 1, 1])
     assert [point.least for point in found.points] == [0.1, 0.5, 0.6, 0.7, 0.9]
-    assert (found.searches, found.levels, found.trust) == (5, 5, None)
+    assert (found.searches, found.trust) == (5, None)
 
 
 @given(
@@ -110,8 +110,8 @@ def test_searches_of_one_problem_are_resampled_together() -> None:
 def test_without_a_claim_or_a_confidence_there_is_no_curve() -> None:
     assert coverage([searched("a", confidence=0.5, right=None)], 0).points == ()
     found = coverage([searched("a", right=True), searched("b", right=False)], 0)
-    assert (found.points, found.searches, found.levels) == ((), 2, 0)
-    assert coverage([], 0) == Coverage(searches=0, levels=0, points=(), trust=None)
+    assert (found.points, found.searches) == ((), 2)
+    assert coverage([], 0) == Coverage(searches=0, points=(), trust=None)
 
 
 def test_what_is_trusted_is_counted_over_all_searches() -> None:

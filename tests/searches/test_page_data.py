@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline.analysis.report.page import Inset
 from pipeline.analysis.searches.browser import build
-from pipeline.analysis.searches.browser.build import SearchBrowser, build_search_browser
-from pipeline.analysis.searches.browser.data import NO_BLOCK, WEAK, problem_json, pruned
-from pipeline.analysis.searches.problems import SearchedProblem, answers_of
+from pipeline.analysis.searches.browser.build import NO_BLOCK, WEAK, build_search_browser, problem_json, pruned
+from pipeline.analysis.searches.trees import SearchedProblem, answers_of
 from tests.searches.trees import grown_tree, written_problem
 
 
@@ -22,9 +22,8 @@ from tests.searches.trees import grown_tree, written_problem
 def test_a_pruned_tree_keeps_the_path_and_what_was_visited_most(seed: int, samples: int, most: int) -> None:
     tree, _ = grown_tree(seed, samples)
     found = pruned(tree, most)
-    kept = found.tree.nodes
+    kept = found.nodes
     assert len(kept) - 1 == min(len(tree.nodes) - 1, max(most, len(tree.path)))
-    assert found.hidden == len(tree.nodes) - len(kept)
     assert kept[0].parent is None
     assert all(node.parent is not None and node.parent < at for at, node in enumerate(kept[1:], start=1))
     prefixes = {node.prefix_id for node in kept}
@@ -33,10 +32,10 @@ def test_a_pruned_tree_keeps_the_path_and_what_was_visited_most(seed: int, sampl
         assert old.parent is not None
         assert node.parent is not None
         assert tree.nodes[old.parent].prefix_id == kept[node.parent].prefix_id
-    assert [kept[at].prefix_id for at in found.tree.path] == [tree.nodes[at].prefix_id for at in tree.path]
+    assert [kept[at].prefix_id for at in found.path] == [tree.nodes[at].prefix_id for at in tree.path]
     if tree.weakest is not None:
-        assert found.tree.weakest is not None
-        assert kept[found.tree.weakest].prefix_id == tree.nodes[tree.weakest].prefix_id
+        assert found.weakest is not None
+        assert kept[found.weakest].prefix_id == tree.nodes[tree.weakest].prefix_id
     lost = [node.visits for node in tree.nodes if node.prefix_id not in prefixes]
     assert not lost or max(lost) <= min(node.visits for node in kept if not node.on_path)
 
@@ -76,9 +75,9 @@ def test_equal_answers_are_counted_together() -> None:
     )
 
 
-def unpacked(browser: SearchBrowser) -> tuple[dict[str, list[Any]], list[Any]]:
+def unpacked(browser: Inset) -> tuple[dict[str, list[Any]], list[Any]]:
     """The index, and the blocks of problems."""
-    found = dict(re.findall(r'id="(problems-\w+)">([^<]*)<', browser.inset.data))
+    found = dict(re.findall(r'id="(problems-\w+)">([^<]*)<', browser.data))
     texts = {name: json.loads(gzip.decompress(base64.b64decode(data))) for name, data in found.items()}
     index = texts.pop("problems-index")
     return index, [texts[f"problems-{number}"] for number in range(len(texts))]
@@ -90,7 +89,6 @@ def test_the_index_says_where_each_problem_is(block_bytes: int) -> None:
     with patch.object(build, "BLOCK_BYTES", block_bytes):
         browser = build_search_browser([problems[:3], problems[3:]], 7, 100)
     index, blocks = unpacked(browser)
-    assert (browser.listed, browser.trees, browser.total) == (7, 7, 7)
     assert index["ids"] == [problem.search["problem_id"] for problem in problems]
     for row, (block, place) in enumerate(zip(index["blocks"], index["places"], strict=True)):
         assert blocks[block][place]["texts"] == ["", f"a {row}", "b"]
@@ -103,8 +101,8 @@ def test_a_page_lists_at_most_as_many_problems_as_asked_and_always_the_same() ->
     index, _ = unpacked(first)
     places = [int(name.removeprefix("problem-")) for name in index["ids"]]
     assert places == sorted(places)
-    assert (len(places), first.listed) == (10, 10)
-    assert "lists 10 of the run's 50 problems" in first.inset.html
+    assert len(places) == 10
+    assert "lists 10 of the run's 50 problems" in first.html
 
 
 def test_where_trees_do_not_fit_problems_are_listed_without_one() -> None:
@@ -118,9 +116,9 @@ def test_where_trees_do_not_fit_problems_are_listed_without_one() -> None:
     index, blocks = unpacked(browser)
     lost = [row for row, block in enumerate(index["blocks"]) if block == NO_BLOCK]
     shown = [row for row in range(60) if row not in lost]
-    assert browser.trees == len(shown) == sum(map(len, blocks))
+    assert len(shown) == sum(map(len, blocks))
     assert 0 < len(shown) < 60
     assert min(shown) < 10
     assert max(shown) >= 50
-    assert sum(len(data) for data in re.findall(r">([^<]*)<", browser.inset.data)) < 3 * 12_000
-    assert f"has the trees of {browser.trees} of them" in browser.inset.html
+    assert sum(len(data) for data in re.findall(r">([^<]*)<", browser.data)) < 3 * 12_000
+    assert f"has the trees of {len(shown)} of them" in browser.html

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from pipeline.__main__ import main
-from pipeline.analysis.searches.curves import tokens_of_chains
+from pipeline.analysis.searches.equal_tokens import tokens_of_chains
 from pipeline.analysis.searches.read import search_run
 from pipeline.storage.location import storage_at
 from pipeline.storage.stored_search import stored_search

@@ -4,8 +4,7 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
-from pipeline.analysis.searches.problems import SearchedProblem, answers_of
-from pipeline.analysis.searches.trees import Tree, tree_of
+from pipeline.analysis.searches.trees import SearchedProblem, Tree, answers_of, tree_of
 from pipeline.searches.ids import node_id, prefix_id, root_id
 
 Row = dict[str, Any]

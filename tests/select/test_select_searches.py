@@ -59,10 +59,6 @@ def test_runs_are_compared_at_equal_tokens(tmp_path: Path, capsys: Printed) -> N
     shown = capsys.readouterr().out
     assert "problems  8 that all runs have" in shown
     assert "accuracy against the best of k chains of bon, where k chains cost as many tokens in all" in shown
-    assert "accuracy with n of the chains of bon" in shown
-    assert "accuracy with n of the chains of beam" not in shown
-    assert "reward hacking, by chains of bon" in shown
-    assert "nothing to compare: 0 wrong chosen chains and 8 right chosen chains" in shown
     found = json.loads(out.read_text())
     assert (found["problems"], found["against"], found["differing"]) == (8, "bon", [])
     of_beam, of_bon = found["runs"]
@@ -74,23 +70,20 @@ def test_runs_are_compared_at_equal_tokens(tmp_path: Path, capsys: Printed) -> N
     # Best of 2 of 4: with one right chain that scores best, 1/2; with two that do, 5/6; with the right one scored last, 0.
     assert equal["best_of_k"]["value"] == pytest.approx((2 * 5 / 6 + 2 / 2 + 0) / 8)
     assert equal["difference"]["value"] == pytest.approx(1 - equal["best_of_k"]["value"])
-    assert [point["n"] for point in of_bon["curve"]] == [1, 2, 4]
-    assert [point["policy_tokens"] for point in of_bon["curve"]] == [20, 40, 80]
-    assert of_bon["curve"][-1]["best"]["value"] == 0.5
     assert of_bon["equal_tokens"] is None
 
 
 def test_a_single_run_needs_no_list(tmp_path: Path, capsys: Printed) -> None:
-    assert select(f"searches={best_of_n(tmp_path / 'bon')}", "n=[2]") == 0
+    assert select(f"searches={best_of_n(tmp_path / 'bon')}") == 0
     shown = capsys.readouterr().out
     assert "problems  8\n" in shown
     assert "against the best of k" not in shown
     assert "0.5" in shown
 
 
-def test_another_run_is_compared_with_by_name(tmp_path: Path, capsys: Printed) -> None:
+def test_runs_are_named_by_as_much_of_their_folders_as_tells_them_apart(tmp_path: Path, capsys: Printed) -> None:
     bon, grown = best_of_n(tmp_path / "one" / "run"), beam(tmp_path / "two" / "run")
-    assert select(f"searches={grown}", f"against={bon}") == 0
+    assert select(listed(grown, bon)) == 0
     shown = capsys.readouterr().out
     assert f"two/run: {grown}" in shown
     assert "the best of k chains of one/run" in shown
@@ -109,7 +102,7 @@ def test_what_costs_more_than_all_chains_is_out_of_range(tmp_path: Path, capsys:
         )
         for name, tokens in (("dear", 121), ("cheap", 29))
     )
-    assert select(listed(dear, cheap), f"against={bon}") == 0
+    assert select(listed(bon, dear, cheap)) == 0
     shown = capsys.readouterr().out
     assert "out of range: 4 chains cost 120" in shown
     assert "out of range: one chain costs 30" in shown
@@ -154,8 +147,6 @@ def test_trust_is_shown_where_it_was_asked_for(tmp_path: Path, capsys: Printed) 
     assert "of 4 trusted choices that can be graded 100 % (51 to 100) are right, of the others 50 %" in shown
     assert "promises" not in shown
     assert "accuracy of the choices with the most confidence, by coverage" in shown
-    # A search that stops by itself has no fixed number of chains.
-    assert "accuracy with n" not in shown
 
 
 def test_names_from_outside_are_printed_as_they_are(tmp_path: Path, capsys: Printed) -> None:
@@ -212,17 +203,13 @@ def test_the_choice_of_the_search_is_written_not_the_best_score(tmp_path: Path) 
         (["scores={dir}/half"], ["1 of 4 units is unfinished", "finish the run with `search`"]),
         (["searches=[{dir}/bon,{dir}/strange]"], ["no problem is in all runs", "name runs on the same problems"]),
         (["searches=[{dir}/bon,{dir}/../{name}/bon]"], ["names a run twice"]),
-        (["searches={dir}/bon", "against={dir}/beam"], ["against=", "name a run of search=best_of_n"]),
-        (["searches={dir}/bon", "against={dir}/stops"], ["without search.accept"]),
-        (["searches={dir}/bon", "against={dir}/unscored"], ["and scored"]),
         (["searches=[]"], ["searches=[]", "a list of them"]),
         (["searches=''"], ["searches=", "a list of them"]),
         (["searches=[3]"], ["put quotes around a number"]),
         (["searches={dir}/bon", "scores={dir}/bon"], ["give either scores=FILE"]),
         (["searches={dir}/bon", "best={dir}/b"], ["best is a setting for scores=...: leave it out"]),
         (["searches={dir}/bon", "aggregation=min"], ["aggregation is a setting for scores"]),
-        (["scores={dir}/bon", "against={dir}/bon"], ["against is a setting for searches=...: leave it out"]),
-        (["searches={dir}/bon", "n=[0]"], ["n=[0] is out of range"]),
+        (["searches={dir}/bon", "n=[2]"], ["n is a setting for scores=...: leave it out"]),
         (["searches={dir}/bon", "out={dir}/bon/o.json"], ["out=", "which is read"]),
         (["searches={dir}/bon", "out={dir}/none/o.json"], ["does not exist; create it"]),
     ],
@@ -242,12 +229,9 @@ def bad(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Runs that cannot be used, or not in every way."""
     folder = tmp_path_factory.mktemp("runs")
     best_of_n(folder / "bon")
-    beam(folder / "beam")
     best_of_n(folder / "half", unfinished=1)
     best_of_n(folder / "scores", command="score")
-    best_of_n(folder / "stops", accept=0.9)
     search_run(folder / "strange", [Searched(problem="q")])
-    search_run(folder / "unscored", [Searched(problem="p0", candidates=[Ended(scores=[None])])])
     return folder
 
 
@@ -280,16 +264,15 @@ def test_runs_that_begin_with_chains_of_the_input_are_not_compared_at_equal_toke
     assert (of_again["summary"]["given"], of_bon["summary"]["given"]) == (8, 0)
     assert (of_again["summary"]["problems"], of_again["summary"]["accuracy"]["value"]) == (4, 0.5)
     assert of_again["equal_tokens"] is None
-    assert of_again["curve"] == []
-    assert select(f"searches={written}", f"against={written}") == 2
-    assert "without regard to each other" in capsys.readouterr().err
 
 
 def test_what_a_comparison_at_equal_tokens_needs_is_said_where_it_is_lacking(tmp_path: Path, capsys: Printed) -> None:
     lacking = "no comparison at equal tokens: it needs a run of search=best_of_n with scores, without search.accept"
     grown = beam(tmp_path / "beam")
-    assert select(f"searches={grown}") == 0
-    assert lacking in capsys.readouterr().out
+    unscored = search_run(tmp_path / "unscored", [Searched(problem="p0", candidates=[Ended(scores=[None])])])
+    for run in (grown, best_of_n(tmp_path / "stops", accept=0.9), unscored):
+        assert select(f"searches={run}") == 0
+        assert lacking in capsys.readouterr().out
     assert select(listed(grown, best_of_n(tmp_path / "bon"))) == 0
     assert lacking not in capsys.readouterr().out
 

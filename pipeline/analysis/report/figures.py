@@ -35,7 +35,7 @@ _FEW = 5
 
 def values(counts: pl.DataFrame, shown: str) -> Figure | None:
     """`counts`: see `aggregates.value_counts`. `shown`: the name of the value."""
-    return histogram(
+    return _histogram(
         counts,
         title="Values of steps",
         reading=f"Number of steps by {shown} and by outcome of their chain. Last steps are left out. After a step near 0 or 1, "
@@ -47,7 +47,7 @@ def values(counts: pl.DataFrame, shown: str) -> Figure | None:
 
 def drops(counts: pl.DataFrame) -> Figure | None:
     """`counts`: see `aggregates.drop_counts`."""
-    return histogram(
+    return _histogram(
         counts,
         title="Largest drop of each chain",
         reading="How far the value falls at the worst step of each chain. Last steps count: a wrong chain whose steps look "
@@ -258,7 +258,7 @@ def left_out(groups: Sequence[KeptGroup], by: str, reading: str) -> Figure | Non
     )
 
 
-def histogram(counts: pl.DataFrame, *, title: str, reading: str, axis: str, what: str) -> Figure | None:
+def _histogram(counts: pl.DataFrame, *, title: str, reading: str, axis: str, what: str) -> Figure | None:
     """Bars by outcome. `counts`: `low` and `high` of each bin in [0, 1], its number of each of OUTCOMES, and `all`."""
     if not counts["all"].sum():
         return None

@@ -11,7 +11,7 @@ from pipeline.analysis.report.contents import build_page, format_time
 from pipeline.analysis.report.page import GENERATOR, Inset, html
 from pipeline.analysis.report.run_report import RunReport, failed_report, page_link, read_run, written_page
 from pipeline.analysis.report.terminal import totals_lines
-from pipeline.analysis.searches.report import search_report
+from pipeline.analysis.searches.page import search_report
 from pipeline.analysis.settings import ReportConfig
 from pipeline.analysis.trees.report import tree_report
 from pipeline.core.errors import UsageError

@@ -1,1 +1,1 @@
-"""What runs of `search` show: trees of problems, accuracy for tokens, coverage, and signs of reward hacking."""
+"""What runs of `search` show: trees of problems, accuracy for tokens, and accuracy by coverage."""

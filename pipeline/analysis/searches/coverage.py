@@ -48,11 +48,10 @@ class Trust:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coverage:
-    """`searches`: those for which accuracy is claimed; `levels`: different confidences among them. `trust`: None where
+    """`searches`: those for which accuracy is claimed. `points`: none where no confidence is stated. `trust`: None where
     `search.accept` is not set."""
 
     searches: int
-    levels: int
     points: tuple[CoveragePoint, ...]
     trust: Trust | None
 
@@ -60,11 +59,10 @@ class Coverage:
 def coverage(searches: Sequence[ProblemSearch], seed: int, coverages: Sequence[float] = COVERAGES) -> Coverage:
     """Accuracy against coverage. No points where no confidence is stated, or accuracy is claimed for no search."""
     claimed = [each for each in searches if each.right is not None]
-    levels = len({each.confidence for each in claimed if each.confidence is not None})
+    stated = any(each.confidence is not None for each in claimed)
     return Coverage(
         searches=len(claimed),
-        levels=levels,
-        points=tuple(_points(claimed, seed, coverages)) if levels else (),
+        points=tuple(_points(claimed, seed, coverages)) if stated else (),
         trust=_trust(searches, seed) if any(each.trusted is not None for each in searches) else None,
     )
 

@@ -1,18 +1,22 @@
 """A run of `search` against best-of-k at equal total tokens, problem by problem. Pure.
 
-k is a real number: that with which k chains cost as many tokens on average (`curves.tokens_of_chains`). Between two whole
-numbers, the cost and the chance of best-of-k lie between those of the two, as if that share of the problems had one chain more.
-A k that the other run does not reach is out of range: nothing is extrapolated.
+k is a real number: that with which k chains cost as many tokens on average (`tokens_of_chains`). Between two whole numbers, the
+cost and the chance of best-of-k lie between those of the two, as if that share of the problems had one chain more. A k that the
+other run does not reach is out of range: nothing is extrapolated.
+
+The chance of best-of-k is exact. With C candidates sorted by score, the one of rank i from 0 is the best of k for
+C(C - 1 - i, k - 1) of the C(C, k) parts. Candidates with equal scores share the choice equally, a missing score ranks last. A
+choice that is not graded is no claim: the chance of a problem is P(the choice is right, given that it is graded).
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 import numpy as np
 
-from pipeline.analysis.searches.curves import best_chances, tokens_of_chains
 from pipeline.analysis.searches.estimates import problem_means, resampling, with_ends
-from pipeline.analysis.searches.records import SearchRun
+from pipeline.analysis.searches.records import ProblemSearch, SearchRun
 from pipeline.core.statistics import Floats, Interval, share
 
 _ROUNDING = 1e-9
@@ -30,10 +34,10 @@ class EqualTokens:
     k: float
     most: int
     most_tokens: float
-    problems: int
-    accuracy: Interval
-    best_of_k: Interval
-    difference: Interval
+    problems: int = 0
+    accuracy: Interval = field(default_factory=Interval)
+    best_of_k: Interval = field(default_factory=Interval)
+    difference: Interval = field(default_factory=Interval)
 
     @property
     def in_range(self) -> bool:
@@ -44,35 +48,26 @@ class EqualTokens:
 def at_equal_tokens(run: SearchRun, chains: SearchRun, seed: int) -> EqualTokens:
     """Compare the choices of `run` with the best of as many chains as cost the same. `chains`: a run of independent chains with
     scores, of the same problems. The interval also covers what is not known of k: each resample has its own."""
-    most = max((len(each.candidates.answers) for each in chains.searches), default=0)
-    tokens = problem_means(run.problem_ids, total_tokens(run)[:, None])[:, 0]
+    most = max((len(each.candidates.scores) for each in chains.searches), default=0)
+    spent = np.array([[each.policy_tokens + each.scorer_tokens] for each in run.searches], dtype=np.float64)
+    tokens = problem_means(run.problem_ids, spent)[:, 0]
     costs = tokens_of_chains(chains, range(1, max(1, most) + 1)).sum(axis=2)
     k = float(_number_for(tokens.mean(), costs.mean(axis=0))) if costs.any() else float("inf")
     found = EqualTokens(
-        tokens=float(tokens.mean()),
-        k=k,
-        most=most,
-        most_tokens=float(costs[:, -1].mean()) if most else 0.0,
-        problems=0,
-        accuracy=Interval(),
-        best_of_k=Interval(),
-        difference=Interval(),
+        tokens=float(tokens.mean()), k=k, most=most, most_tokens=float(costs[:, -1].mean()) if most else 0.0
     )
     if not most or not found.in_range:
         return found
     right = problem_means(run.problem_ids, rights(run)[:, None])
-    best = best_chances(chains, range(1, most + 1)).right
+    best = best_chances(chains, range(1, most + 1))
     both = ~np.isnan(right) & ~np.isnan(best)
     # For each k: whether both are defined, and the two chances where they are.
     columns = np.stack([both, np.where(both, right, 0.0), np.where(both, best, 0.0)], axis=2)
     rows = np.hstack([tokens[:, None], costs, columns.reshape(len(tokens), -1)])
     figures = [resampling(seed).estimate(rows, _statistic(most, *which)) for which in ((1, 0), (0, 1), (1, -1))]
     problems = int(both[:, min(most, max(1, int(k + _ROUNDING))) - 1].sum())
-    return EqualTokens(
-        tokens=found.tokens,
-        k=k,
-        most=most,
-        most_tokens=found.most_tokens,
+    return replace(
+        found,
         problems=problems,
         accuracy=with_ends(figures[0], problems),
         best_of_k=with_ends(figures[1], problems),
@@ -80,9 +75,72 @@ def at_equal_tokens(run: SearchRun, chains: SearchRun, seed: int) -> EqualTokens
     )
 
 
-def total_tokens(run: SearchRun) -> Floats:
-    """Tokens of policy and scorer of each search: (searches,)."""
-    return np.array([each.policy_tokens + each.scorer_tokens for each in run.searches], dtype=np.float64)
+@lru_cache(maxsize=8)
+def first_chances(count: int, sizes: tuple[int, ...]) -> Floats:
+    """P(the candidate of rank i is the best of n), for each n of `sizes` and all ranks: (sizes, count). 1 <= n <= count."""
+    n = np.array(sizes, dtype=np.float64)[:, None]
+    ranks = np.arange(count - 1, dtype=np.float64)[None, :]
+    # Each chance follows from the one before: C(m - 1, n - 1) / C(m, n - 1) = (m - n + 1) / m, with m = count - 1 - i.
+    factors = np.maximum(count - n - ranks, 0.0) / (count - 1 - ranks)
+    return np.asarray(np.cumprod(np.hstack([n / count, factors]), axis=1))
+
+
+def best_of_each(scores: Floats, values: Floats, sizes: Sequence[int]) -> Floats:
+    """The expectation of `values` (count, columns) of the best-scored of n candidates, for each n: (sizes, columns).
+
+    `scores` (count,): NaN for a missing one. Where n > count, all candidates compete. There is at least one.
+    """
+    ranks = np.where(np.isnan(scores), -np.inf, scores)
+    order = np.argsort(-ranks, kind="stable")
+    ranked = ranks[order]
+    block = np.cumsum(np.concatenate([[0], ranked[1:] != ranked[:-1]]))
+    sums = np.zeros((int(block[-1]) + 1, values.shape[1]))
+    np.add.at(sums, block, values[order])
+    shared = (sums / np.bincount(block)[:, None])[block]
+    return np.asarray(first_chances(len(scores), tuple(min(n, len(scores)) for n in sizes)) @ shared)
+
+
+def best_chances(run: SearchRun, sizes: Sequence[int]) -> Floats:
+    """P(the best-scored of n candidates is right), for each problem of a run of independent chains, sorted by id: (problems,
+    sizes). NaN where it is not defined."""
+    return problem_means(run.problem_ids, np.array([_best(each, sizes) for each in run.searches]))
+
+
+def _best(search: ProblemSearch, sizes: Sequence[int]) -> Floats:
+    of = search.candidates
+    if not search.known or not len(of.scores):
+        return np.full(len(sizes), 0.0 if search.known else np.nan)
+    right, graded = best_of_each(of.scores, np.column_stack([of.right, of.graded]).astype(np.float64), sizes).T
+    return share(right, graded)
+
+
+def tokens_of_chains(run: SearchRun, sizes: Sequence[int]) -> Floats:
+    """The expected tokens of the policy and of the scorer for n chains of each problem, sorted by id: (problems, sizes, 2).
+
+    The scorer computes chains with equal texts once, so n of many chains cost it more than n times the mean. Tokens of chains
+    that came to nothing are spread over the others. For more chains than a problem has, they go on in proportion."""
+    spent = [np.stack(_tokens(each, run.n, sizes), axis=1).ravel() for each in run.searches]
+    means = problem_means(run.problem_ids, np.array(spent, dtype=np.float64).reshape(len(spent), 2 * len(sizes)))
+    return means.reshape(-1, len(sizes), 2)
+
+
+def _tokens(search: ProblemSearch, n: int, sizes: Sequence[int]) -> tuple[Floats, Floats]:
+    """The expected tokens of the policy and of the scorer for each of `sizes` chains of a search."""
+    chains, scored = len(search.candidates.scores) or n, search.candidates.scored
+    wanted = np.array(sizes, dtype=np.float64)
+    drawn = np.minimum(wanted, chains)
+    counts, tokens = (np.array([each[at] for each in scored], dtype=np.float64) for at in (0, 1))
+    computed = (1 - _all_missed(counts, chains)[:, drawn.astype(np.int64)]).T @ tokens
+    others = search.scorer_tokens - float(tokens.sum())
+    scorer = (computed + others * drawn / chains) * wanted / drawn
+    return wanted * search.policy_tokens / chains, scorer
+
+
+def _all_missed(counts: Floats, chains: int) -> Floats:
+    """P(none of `counts` chains is among k of `chains`), for k from 0 to `chains`: (counts, chains + 1)."""
+    k = np.arange(chains, dtype=np.float64)[None, :]
+    missed = np.cumprod(np.maximum(0.0, chains - counts[:, None] - k) / (chains - k), axis=1)
+    return np.hstack([np.ones((len(counts), 1)), missed])
 
 
 def rights(run: SearchRun) -> Floats:

@@ -7,11 +7,9 @@ not defined (NaN) is left out of it. So the difference of two columns is over th
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.special import stdtrit
 
 from pipeline.core.statistics import CONFIDENCE, RESAMPLES, Floats, Interval, Resampling, ratio, share, wilson
 
-_FEWEST = 2
 _ROUNDING = 1e-9
 
 
@@ -51,17 +49,3 @@ def with_ends(figure: Interval, problems: int) -> Interval:
 def resampling(seed: int) -> Resampling:
     """The bootstrap over problems."""
     return Resampling(replicates=RESAMPLES, seed=seed, confidence=CONFIDENCE)
-
-
-def student(values: Floats, confidence: float) -> Interval:
-    """The mean of `values` (problems,) with Student's interval (1908), which can have a confidence near 1. Without an interval
-    for fewer than two problems, and where all are equal."""
-    defined = values[~np.isnan(values)]
-    if not len(defined):
-        return Interval()
-    mean = float(defined.mean())
-    if len(defined) < _FEWEST or not np.ptp(defined):
-        return Interval(value=mean)
-    error = float(defined.std(ddof=1)) / len(defined) ** 0.5
-    reach = float(stdtrit(len(defined) - 1, (1 + confidence) / 2)) * error
-    return Interval(value=mean, low=mean - reach, high=mean + reach)

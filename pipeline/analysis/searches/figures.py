@@ -1,21 +1,14 @@
-"""A run of `search` in numbers."""
+"""A run of `search` in numbers: its totals, and what can be said of its choices. Pure."""
 
 from dataclasses import dataclass
 
-import polars as pl
+import numpy as np
 
-from pipeline.storage.stored_search import (
-    CANDIDATES,
-    SAMPLES,
-    SEARCHES,
-    STEP_SCORES,
-    SearchInput,
-    StoredSearch,
-    search_frames,
-)
-
-KNOWN = pl.col("gold_answer").is_not_null() | pl.col("outcome").is_not_null()
-"""Of rows of `searches`: the answer is known, or the outcome of the choice is."""
+from pipeline.analysis.searches.coverage import Coverage, coverage
+from pipeline.analysis.searches.equal_tokens import EqualTokens, rights
+from pipeline.analysis.searches.estimates import problem_means, share_over
+from pipeline.analysis.searches.records import SearchRun
+from pipeline.core.statistics import Interval
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,62 +56,86 @@ class SearchFigures:
         return (self.policy_tokens + self.scorer_computed) / max(1, self.problems)
 
 
-def search_figures(stored: StoredSearch, given: SearchInput) -> SearchFigures:
-    """The figures of all finished units. `given`: their input. Raises StoreError for a damaged file."""
-    searches = _all(
-        stored, SEARCHES, ["row", "gold_answer", "candidates", "chosen", "outcome", "trusted", "confidence", *_SUMMED]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSummary:
+    """Counts are of searches: `searches` in all, of which `unknown` have no known answer, `unreadable` have one that the grader
+    cannot read, and `ungraded` have one and chose an answer that is not graded. Accuracy is claimed for the others, of which
+    `without_choice` found no chain and are wrong. `given` of them begin with a chain of the input. Means are over problems:
+    `chains`, ended ones that a search chose from, `accuracy`, tokens and seconds of a problem."""
+
+    name: str
+    method: str
+    n: int
+    problems: int
+    searches: int
+    unknown: int
+    unreadable: int
+    ungraded: int
+    without_choice: int
+    given: int
+    chains: float
+    accuracy: Interval
+    policy_tokens: float
+    scorer_tokens: float
+    total_tokens: float
+    seconds: float
+
+    @property
+    def unclaimed(self) -> int:
+        """Searches for which accuracy is not claimed."""
+        return self.unknown + self.unreadable + self.ungraded
+
+
+def summary(run: SearchRun, seed: int) -> RunSummary:
+    """The line of a run with at least one search."""
+    columns = [
+        rights(run),
+        np.array([each.policy_tokens for each in run.searches], dtype=np.float64),
+        np.array([each.scorer_tokens for each in run.searches], dtype=np.float64),
+        np.array([each.seconds for each in run.searches]),
+        np.array([len(each.candidates.scores) for each in run.searches], dtype=np.float64),
+    ]
+    ungraded = [each for each in run.searches if each.known and each.right is None]
+    means = problem_means(run.problem_ids, np.column_stack(columns))
+    policy, scorer, seconds, chains = (float(mean) for mean in means[:, 1:].mean(axis=0))
+    return RunSummary(
+        name=run.name,
+        method=run.method,
+        n=run.n,
+        problems=len(means),
+        searches=len(run.searches),
+        unknown=sum(not each.known for each in run.searches),
+        unreadable=sum(each.unreadable for each in ungraded),
+        ungraded=sum(not each.unreadable for each in ungraded),
+        without_choice=sum(each.known and not each.has_choice for each in run.searches),
+        given=run.given,
+        chains=chains,
+        accuracy=share_over(means[:, 0], seed),
+        policy_tokens=policy,
+        scorer_tokens=scorer,
+        total_tokens=policy + scorer,
+        seconds=seconds,
     )
-    known = searches.filter(KNOWN)
-    ungraded = pl.col("outcome").is_null() & pl.col("chosen").is_not_null()
-    graded = known.filter(~ungraded)
-    unreadable = sorted(given.unreadable)
-    trusted = searches.filter(pl.col("trusted"))
-    graded_trusted = trusted.filter(pl.col("outcome").is_not_null())
-    sums = {name: int(searches[name].sum()) for name in _SUMMED}
-    sampling, scoring = (_seconds(stored, table) for table in (SAMPLES, STEP_SCORES))
-    return SearchFigures(
-        problems=searches.height,
-        known=known.height,
-        unreadable=known.filter(ungraded & pl.col("row").is_in(unreadable)).height,
-        candidates=int(searches["candidates"].sum()),
-        graded=graded.height,
-        right=_right(graded),
-        chosen=searches.height - searches["chosen"].null_count(),
-        trusted=None if stored.accept is None else trusted.height,
-        highest=highest_confidence(searches["confidence"]),
-        graded_trusted=graded_trusted.height,
-        right_trusted=_right(graded_trusted),
-        cut=sum(
-            int((frame["chosen"] & frame["cut"]).sum())
-            for frame in search_frames(stored, CANDIDATES, ["chosen", "cut"])
-        ),
-        scored=sums["scored"],
-        unscored=sums["unscored"],
-        policy_tokens=sums["policy_tokens"],
-        scorer_tokens=sums["scorer_tokens"],
-        scorer_computed=sums["scorer_computed"],
-        seconds_sampling=sampling,
-        seconds_scoring=scoring,
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFigures:
+    """What is said of the choices of a run. `equal_tokens`: None for the run that the others are compared with, where there is
+    none, and for a run that begins with chains of the input."""
+
+    summary: RunSummary
+    accept: float | None
+    calibrated: bool
+    coverage: Coverage
+    equal_tokens: EqualTokens | None = None
+
+
+def run_figures(run: SearchRun, seed: int, equal_tokens: EqualTokens | None = None) -> RunFigures:
+    """What is said of a run with at least one search."""
+    return RunFigures(
+        summary=summary(run, seed),
+        accept=run.accept,
+        calibrated=run.calibrated,
+        coverage=coverage(run.searches, seed),
+        equal_tokens=equal_tokens,
     )
-
-
-_SUMMED = ("scored", "unscored", "policy_tokens", "scorer_tokens", "scorer_computed")
-
-
-def highest_confidence(confidences: pl.Series) -> float | None:
-    """The highest of the confidences; None where there is none."""
-    known = confidences.drop_nulls().drop_nans()
-    return None if known.is_empty() else float(known.to_numpy().max())
-
-
-def _all(stored: StoredSearch, table: str, columns: list[str]) -> pl.DataFrame:
-    frames = list(search_frames(stored, table, columns))
-    return pl.concat(frames)
-
-
-def _right(frame: pl.DataFrame) -> int:
-    return int(frame["outcome"].fill_null(value=False).sum())
-
-
-def _seconds(stored: StoredSearch, table: str) -> float:
-    return sum(float(frame["took"].sum()) for frame in search_frames(stored, table, ["took"]))

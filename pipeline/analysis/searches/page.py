@@ -1,25 +1,31 @@
-"""The content of the page of a run of `search`, in its order."""
+"""`report` of a run of `search`: its page, and the lines in the terminal."""
 
+import shlex
+import time
 from collections.abc import Sequence
 from statistics import median
 
 import polars as pl
 
+from pipeline import __version__
 from pipeline.analysis.report.contents import format_time
-from pipeline.analysis.report.page import Figure, Page, Section, Table, Tile
-from pipeline.analysis.searches import charts
-from pipeline.analysis.searches.browser.build import SearchBrowser
-from pipeline.analysis.searches.comparison import RunFigures
-from pipeline.analysis.searches.figures import KNOWN, SearchFigures
-from pipeline.analysis.searches.run_data import SearchRunData
-from pipeline.analysis.searches.sentences import (
-    UNREADABLE,
-    claim_sentences,
-    percent,
-    rising_sentences,
-    score_sentences,
-    trust_sentences,
+from pipeline.analysis.report.page import (
+    Inset,
+    Page,
+    Section,
+    Table,
+    Tile,
+    html,
 )
+from pipeline.analysis.searches.browser.build import build_search_browser
+from pipeline.analysis.searches.coverage import CoveragePoint
+from pipeline.analysis.searches.figures import RunFigures, SearchFigures
+from pipeline.analysis.searches.read import KNOWN
+from pipeline.analysis.searches.run_data import SearchRunData, load_search_data, run_lines
+from pipeline.analysis.searches.sentences import UNREADABLE, claim_sentences, percent, trust_sentences
+from pipeline.analysis.searches.trees import searched_problems
+from pipeline.analysis.settings import ReportConfig
+from pipeline.core.errors import UsageError
 from pipeline.core.formatting import (
     first_of,
     format_count,
@@ -29,8 +35,9 @@ from pipeline.core.formatting import (
     unscored_text,
 )
 from pipeline.core.records import UNGRADED, Verdict
-from pipeline.core.statistics import CONFIDENCE, wilson
 from pipeline.searches.base import Stop
+from pipeline.storage.storage import Storage
+from pipeline.storage.stored_search import stored_search
 
 KIND = "search"
 STOPPED = {
@@ -42,11 +49,29 @@ STOPPED = {
 """Why a search ended, in words."""
 
 
-def search_page(found: SearchRunData, browser: SearchBrowser | None, foot: Sequence[str]) -> Page:
+def search_report(storage: Storage, config: ReportConfig) -> tuple[bytes, list[str]]:
+    """The page of a run of `search`, with at most `config.chains` of its problems, and the lines to print. An unfinished run
+    has those of its finished units.
+
+    Raises UsageError for a plan, and for a run that cannot be read; StoreError for a damaged one.
+    """
+    if config.planned is not None:
+        raise UsageError(f"planned={config.planned}: a run of `search` has no plan; leave it out")
+    stored = stored_search(storage, partial=True)
+    found = load_search_data(storage, stored)
+    total = found.searches.height
+    browser = build_search_browser(searched_problems(stored), total, config.chains) if total and config.chains else None
+    command = shlex.join(["python", "-m", "pipeline", "report", f"run_dir={config.run_dir[0]}"])
+    foot = (f"stepvalue {__version__}, {format_time(time.time())} UTC", command)
+    units = [f"units     {format_unfinished(found.unfinished, found.units)}"] if found.unfinished else []
+    return html(search_page(found, browser, foot)), [*units, *run_lines(found)]
+
+
+def search_page(found: SearchRunData, browser: Inset | None, foot: Sequence[str]) -> Page:
     """The page. `browser`: None where no problem is finished."""
     sections: list[Section] = []
     if found.totals is not None and found.figures is not None:
-        sections = [*_answers(found), *_trust(found.figures), *_hacking(found.figures), _cost(found, found.totals)]
+        sections = [_answers(found.searches), *_trust(found.figures), _cost(found.searches, found.totals)]
     return Page(
         title=found.run_dir,
         kind=KIND,
@@ -54,7 +79,7 @@ def search_page(found: SearchRunData, browser: SearchBrowser | None, foot: Seque
         banners=tuple(_banners(found)),
         tiles=tuple(_tiles(found)),
         sections=tuple(sections),
-        inset=browser.inset if browser else None,
+        inset=browser,
         foot=tuple(foot),
     )
 
@@ -109,8 +134,6 @@ def _banners(found: SearchRunData) -> list[str]:
         said.append(f"Scores: {words}.")
     if found.figures is not None:
         said += [f"{_sentence(words)}." for words in claim_sentences(found.figures.summary)]
-        if (by_n := found.figures.hacking.by_n) is not None and by_n.falls:
-            said.append(f"{_sentence(next(score_sentences(by_n)))}: see Reward hacking.")
     if found.damaged_starts:
         said.append(f"{_sentence(first_of(found.damaged_starts))} cannot be read.")
     return said
@@ -122,30 +145,21 @@ def _tiles(found: SearchRunData) -> list[Tile]:
         return []
     tiles = [_problem_tile(found, totals), _accuracy_tile(figures)]
     if (trust := figures.coverage.trust) is not None:
-        right = (
-            ""
-            if trust.accuracy.value is None
-            else f"; of {trust.claimed:,} that can be graded {percent(trust.accuracy)} are right"
-        )
-        tiles.append(
-            Tile(name="Trusted", value=format_percent(trust.share.value or 0.0), note=f"{trust.trusted:,}{right}")
-        )
-    prompts = int(found.searches["policy_prompt_tokens"].sum())
+        note = f"{trust.trusted:,}"
+        if trust.accuracy.value is not None:
+            note += f"; of {trust.claimed:,} that can be graded {percent(trust.accuracy)} are right"
+        tiles.append(Tile(name="Trusted", value=format_percent(trust.share.value or 0.0), note=note))
     tiles.append(
         Tile(
             name="Policy tokens",
             value=format_number(totals.policy_tokens),
-            note=f"{totals.policy_tokens / totals.problems:,.0f} per problem; prompts of {prompts:,}",
+            note=f"{totals.policy_tokens / totals.problems:,.0f} per problem; prompts of {_prompt_tokens(found.searches):,}",
         )
     )
     if totals.scorer_tokens:
-        tiles.append(
-            Tile(
-                name="Scorer tokens",
-                value=format_number(totals.scorer_computed),
-                note=f"computed of {totals.scorer_tokens:,} read; {format_percent(_cached(totals))} from caches",
-            )
-        )
+        cached = format_percent(1 - totals.scorer_computed / totals.scorer_tokens)
+        note = f"computed of {totals.scorer_tokens:,} read; {cached} from caches"
+        tiles.append(Tile(name="Scorer tokens", value=format_number(totals.scorer_computed), note=note))
     return tiles
 
 
@@ -163,25 +177,21 @@ def _accuracy_tile(figures: RunFigures) -> Tile:
     if accuracy.value is None:
         return Tile(name="Accuracy", value="not claimed", note="no answer is known, or none can be graded")
     claimed = figures.summary.searches - figures.summary.unclaimed
-    low, high = accuracy.low, accuracy.high
-    if low is None or high is None:  # The bootstrap has no interval where all choices are right, or all are wrong.
-        low, high = wilson(round(accuracy.value * claimed), claimed, CONFIDENCE)
-    note = f"95 % interval {100 * low:.0f} to {100 * high:.0f} %; of {format_count(claimed, 'known answer')}"
+    note = f"of {format_count(claimed, 'known answer')}"
+    if accuracy.low is not None and accuracy.high is not None:
+        note = f"95 % interval {100 * accuracy.low:.0f} to {100 * accuracy.high:.0f} %; {note}"
     return Tile(name="Accuracy", value=format_percent(accuracy.value), note=note)
 
 
-def _answers(found: SearchRunData) -> list[Section]:
-    return [
-        Section(
-            anchor="answers",
-            heading="Answers",
-            intro="What became of each problem. An answer that cannot be graded, and one of a problem without a known answer, "
-            "is open: accuracy is not claimed for it. A problem without a chain, and a chosen chain without an answer, "
-            "are wrong where the answer is known.",
-            figures=_some(charts.confidences(found.searches)),
-            tables=(_outcome_table(found.searches), _stop_table(found.searches)),
-        )
-    ]
+def _answers(searches: pl.DataFrame) -> Section:
+    return Section(
+        anchor="answers",
+        heading="Answers",
+        intro="What became of each problem. An answer that cannot be graded, and one of a problem without a known answer, "
+        "is open: accuracy is not claimed for it. A problem without a chain, and a chosen chain without an answer, "
+        "are wrong where the answer is known.",
+        tables=(_outcome_table(searches), _stop_table(searches)),
+    )
 
 
 def _outcome_table(searches: pl.DataFrame) -> Table:
@@ -235,8 +245,7 @@ def _stop_table(searches: pl.DataFrame) -> Table:
 def _trust(figures: RunFigures) -> list[Section]:
     found = figures.coverage
     said = list(trust_sentences(found.trust, figures.accept, calibrated=figures.calibrated)) if found.trust else []
-    chart = charts.coverage_curve(found)
-    if chart is None and not said:
+    if not found.points and not said:
         return []
     return [
         Section(
@@ -245,70 +254,59 @@ def _trust(figures: RunFigures) -> list[Section]:
             intro=_sentences(
                 [*said, f"accuracy is that of {format_count(found.searches, 'choice')} that can be graded"]
             ),
-            figures=_some(chart, charts.curves(figures.curve)),
+            tables=(_coverage_table(found.points),) if found.points else (),
         )
     ]
 
 
-def _hacking(figures: RunFigures) -> list[Section]:
-    said: list[str] = []
-    chart = None
-    if figures.hacking.by_n is not None:
-        said += score_sentences(figures.hacking.by_n)
-        chart = charts.score_and_accuracy(figures.hacking.by_n)
-    if figures.hacking.rising is not None:
-        said += rising_sentences(figures.hacking.rising)
-    if not said:
-        return []
-    return [Section(anchor="hacking", heading="Reward hacking", intro=_sentences(said), figures=_some(chart))]
-
-
-def _cost(found: SearchRunData, totals: SearchFigures) -> Section:
-    searches, problems = found.searches, totals.problems
-    seconds = sorted(searches["seconds"].to_list())
-    rows = [
-        ("tokens of the policy", totals.policy_tokens),
-        ("prompt tokens of the policy", int(searches["policy_prompt_tokens"].sum())),
-        ("tokens that the scorer read", totals.scorer_tokens),
-        ("of these computed", totals.scorer_computed),
-        ("tokens of the policy, and computed by the scorer", totals.policy_tokens + totals.scorer_computed),
-    ]
-    scored = totals.scored + totals.unscored
-    waits = totals.seconds_sampling + totals.seconds_scoring
-    others = [
-        *([("from caches of the scorer", format_percent(_cached(totals)))] if totals.scorer_tokens else []),
-        *([("prefixes without a score", format_percent(totals.unscored / scored))] if scored else []),
-        *([("of waits for scores, of all waits", format_percent(totals.seconds_scoring / waits))] if waits else []),
-        ("seconds of a problem, median", f"{median(seconds):,.1f}"),
-        ("seconds of a problem, longest", f"{seconds[-1]:,.1f}"),
-        *((f"chains that ended by {finish}", f"{count:,}") for finish, count in found.finishes.iter_rows()),
-    ]
-    return Section(
-        anchor="cost",
-        heading="Cost",
-        intro="Tokens of the policy are those that it wrote, also those after a step's end. Of the scorer, those count that it "
-        "computed: prefixes that it has in its cache cost nothing.",
-        figures=_some(charts.tokens(searches)),
-        tables=(
-            Table(
-                heads=("tokens", "all", "per problem"),
-                rows=tuple((name, f"{count:,}", f"{count / problems:,.0f}") for name, count in rows),
-            ),
-            Table(heads=("share or time", "figure"), rows=tuple(others)),
+def _coverage_table(points: Sequence[CoveragePoint]) -> Table:
+    return Table(
+        caption="Accuracy by coverage, with 95 % intervals over problems: of the choices with the most confidence. Where fewer "
+        "choices are more often right, confidence says which ones to trust, and which problems to leave to people.",
+        heads=("coverage", "choices", "accuracy", "interval", "confidence from"),
+        rows=tuple(
+            (
+                format_percent(point.coverage),
+                f"{point.used:,}",
+                "-" if point.accuracy.value is None else f"{point.accuracy.value:.3f}",
+                "" if point.accuracy.low is None else f"{point.accuracy.low:.3f} to {point.accuracy.high:.3f}",
+                "-" if point.least is None else f"{point.least:.3f}",
+            )
+            for point in points
         ),
     )
 
 
-def _cached(totals: SearchFigures) -> float:
-    return 1 - totals.scorer_computed / totals.scorer_tokens
+def _cost(searches: pl.DataFrame, totals: SearchFigures) -> Section:
+    seconds = sorted(searches["seconds"].to_list())
+    rows = (
+        ("tokens of the policy", totals.policy_tokens),
+        ("prompt tokens of the policy", _prompt_tokens(searches)),
+        ("tokens that the scorer read", totals.scorer_tokens),
+        ("of these computed", totals.scorer_computed),
+        ("tokens of the policy, and computed by the scorer", totals.policy_tokens + totals.scorer_computed),
+    )
+    return Section(
+        anchor="cost",
+        heading="Cost",
+        intro="Tokens of the policy are those that it wrote, also those after a step's end. Of the scorer, those count that it "
+        "computed: prefixes that it has in its cache cost nothing. A problem took "
+        f"{median(seconds):,.1f} seconds in the median, and {seconds[-1]:,.1f} at most.",
+        tables=(
+            Table(
+                heads=("tokens", "all", "per problem"),
+                rows=tuple((name, f"{count:,}", f"{count / totals.problems:,.0f}") for name, count in rows),
+            ),
+        ),
+    )
+
+
+def _prompt_tokens(searches: pl.DataFrame) -> int:
+    return int(searches["policy_prompt_tokens"].sum())
 
 
 def _chosen() -> pl.Expr:
     return pl.col("chosen").is_not_null()
-
-
-def _some(*figures: Figure | None) -> tuple[Figure, ...]:
-    return tuple(figure for figure in figures if figure is not None)
 
 
 def _sentence(words: str) -> str:

@@ -2,12 +2,13 @@
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import polars as pl
 
+from pipeline.analysis.searches.figures import SearchFigures
 from pipeline.analysis.searches.records import Candidates, ProblemSearch, SearchRun
 from pipeline.searches.base import WHOLE
 from pipeline.storage.stored_search import (
@@ -21,11 +22,15 @@ from pipeline.storage.stored_search import (
     search_input,
 )
 
+KNOWN = pl.col("gold_answer").is_not_null() | pl.col("outcome").is_not_null()
+"""Of rows of `searches`: the answer is known, or the outcome of the choice is."""
 _OF_SEARCHES = (
-    "row", "problem_id", "gold_answer", "chosen", "outcome", "score", "confidence", "trusted", "policy_tokens",
-    "scorer_computed", "seconds",
-)  # fmt: skip
-_OF_CANDIDATES = ("row", "candidate", "chosen", "final_answer", "outcome", "score", "step_scores", "prefix_ids")
+    *("row", "problem_id", "gold_answer", "chosen", "outcome", "confidence", "trusted", "policy_tokens"),
+    *("scorer_computed", "seconds"),
+)
+_SUMMED = ("candidates", "scored", "unscored", "policy_tokens", "scorer_tokens", "scorer_computed")
+_COUNTED = ("row", "gold_answer", "chosen", "outcome", "trusted", "confidence")
+_OF_CANDIDATES = ("row", "outcome", "score", "prefix_ids")
 _CALIBRATION = "calibration"
 _ENDS = "end"
 
@@ -67,24 +72,20 @@ def _searches(
     stored: StoredSearch, given: SearchInput, computed: Mapping[int, Mapping[str, int]]
 ) -> Iterator[ProblemSearch]:
     # Files of both tables are those of the same units, in the same order.
-    candidates: dict[int, list[dict[str, Any]]] = {}
+    candidates: defaultdict[int, list[dict[str, Any]]] = defaultdict(list)
     for frame in search_frames(stored, CANDIDATES, _OF_CANDIDATES):
-        # Step scores of candidates that were not chosen are not needed, and are most of the table.
         ends = pl.col("prefix_ids").list.last().alias(_ENDS)
-        needed = frame.with_columns(ends, step_scores=pl.when("chosen").then("step_scores")).drop("prefix_ids")
-        for row in needed.iter_rows(named=True):
-            candidates.setdefault(row["row"], []).append(row)
+        for row in frame.with_columns(ends).drop("prefix_ids").iter_rows(named=True):
+            candidates[row["row"]].append(row)
     for frame in search_frames(stored, SEARCHES, _OF_SEARCHES):
         for row in frame.iter_rows(named=True):
-            of = sorted(candidates.pop(row["row"], []), key=lambda each: each["candidate"])
-            yield _search(row, of, given, computed.get(row["row"], {}))
+            yield _search(row, candidates.pop(row["row"], []), given, computed.get(row["row"], {}))
 
 
 def _search(
-    row: Mapping[str, Any], of: list[dict[str, Any]], given: SearchInput, computed: Mapping[str, int]
+    row: Mapping[str, Any], of: Sequence[Mapping[str, Any]], given: SearchInput, computed: Mapping[str, int]
 ) -> ProblemSearch:
     known = row["gold_answer"] is not None or row["outcome"] is not None
-    chosen = next((each for each in of if each["chosen"]), None)
     judged = [each["outcome"] if known else None for each in of]
     return ProblemSearch(
         problem_id=row["problem_id"],
@@ -93,9 +94,7 @@ def _search(
         given=row["row"] in given.given,
         right=(False if row["chosen"] is None else row["outcome"]) if known else None,
         has_choice=row["chosen"] is not None,
-        score=_number(row["score"]),
-        step_scores=tuple(map(_number, chosen["step_scores"])) if chosen else (),
-        confidence=_number(row["confidence"]),
+        confidence=None if row["confidence"] is None or math.isnan(row["confidence"]) else row["confidence"],
         trusted=row["trusted"],
         policy_tokens=row["policy_tokens"],
         scorer_tokens=row["scorer_computed"],
@@ -104,12 +103,42 @@ def _search(
             scores=np.array([np.nan if each["score"] is None else each["score"] for each in of], dtype=np.float64),
             right=np.array([right is True for right in judged], dtype=np.bool_),
             graded=np.array([right is not None for right in judged], dtype=np.bool_),
-            answers=tuple(each["final_answer"] for each in of),
             scored=tuple((count, computed.get(end, 0)) for end, count in Counter(each[_ENDS] for each in of).items()),
         ),
     )
 
 
-def _number(value: float | None) -> float | None:
-    """None for a missing number, also for one that is not a number."""
-    return None if value is None or math.isnan(value) else value
+def search_figures(stored: StoredSearch, given: SearchInput) -> SearchFigures:
+    """The figures of all finished units. `given`: their input. Raises StoreError for a damaged file."""
+    searches = pl.concat(search_frames(stored, SEARCHES, _COUNTED + _SUMMED))
+    known = searches.filter(KNOWN)
+    ungraded = pl.col("outcome").is_null() & pl.col("chosen").is_not_null()
+    graded = known.filter(~ungraded)
+    trusted = searches.filter(pl.col("trusted"))
+    graded_trusted = trusted.filter(pl.col("outcome").is_not_null())
+    confidences = searches["confidence"].drop_nulls().drop_nans().to_list()
+    ends = search_frames(stored, CANDIDATES, ["chosen", "cut"])
+    return SearchFigures(
+        problems=searches.height,
+        known=known.height,
+        unreadable=known.filter(ungraded & pl.col("row").is_in(sorted(given.unreadable))).height,
+        graded=graded.height,
+        right=_right(graded),
+        chosen=searches.height - searches["chosen"].null_count(),
+        trusted=None if stored.accept is None else trusted.height,
+        highest=max(confidences, default=None),
+        graded_trusted=graded_trusted.height,
+        right_trusted=_right(graded_trusted),
+        cut=sum(int((frame["chosen"] & frame["cut"]).sum()) for frame in ends),
+        seconds_sampling=_seconds(stored, SAMPLES),
+        seconds_scoring=_seconds(stored, STEP_SCORES),
+        **{name: int(searches[name].sum()) for name in _SUMMED},
+    )
+
+
+def _right(frame: pl.DataFrame) -> int:
+    return int(frame["outcome"].fill_null(value=False).sum())
+
+
+def _seconds(stored: StoredSearch, table: str) -> float:
+    return sum(float(frame["took"].sum()) for frame in search_frames(stored, table, ["took"]))

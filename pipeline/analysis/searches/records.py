@@ -18,14 +18,12 @@ Flags = npt.NDArray[np.bool_]
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Candidates:
     """The candidates of a search, C of them. `scores` (C,): of the chains, NaN where one is missing. `right`, `graded` (C,): a
-    candidate that is not graded is not right. `answers`: C final answers, None for no answer. `scored`: for each text of
-    a whole chain, how many candidates have it, and the tokens that the scorer computed for it, which it does once; empty where
-    that is not known."""
+    candidate that is not graded is not right. `scored`: for each text of a whole chain, how many candidates have it, and the
+    tokens that the scorer computed for it, which it does once; empty where that is not known."""
 
     scores: Floats
     right: Flags
     graded: Flags
-    answers: tuple[str | None, ...]
     scored: tuple[tuple[int, int], ...] = ()
 
 
@@ -33,17 +31,14 @@ class Candidates:
 class ProblemSearch:
     """The search of one problem. `known`: it has a known answer, or its choice has an outcome that the data give; `unreadable`:
     the grader cannot read that answer. `given`: the input has a chain from which the search may start; nothing counts the
-    tokens of that. `right`: whether the chosen chain is, None where accuracy is not claimed. `score`, `step_scores`: of the
-    chosen chain. `has_choice`: False where no chain could be sampled. `confidence`, `trusted`: see `schemas.SEARCHES`.
-    `policy_tokens`: all that the policy wrote; `scorer_tokens`: those that the scorer computed. `seconds`: from its beginning
-    to its end."""
+    tokens of that. `right`: whether the chosen chain is, None where accuracy is not claimed. `has_choice`: False where no chain
+    could be sampled. `confidence`, `trusted`: see `schemas.SEARCHES`. `policy_tokens`: all that the policy wrote;
+    `scorer_tokens`: those that the scorer computed. `seconds`: from its beginning to its end."""
 
     problem_id: str
     known: bool
     right: bool | None
     has_choice: bool
-    score: float | None
-    step_scores: tuple[float | None, ...]
     confidence: float | None
     trusted: bool | None
     policy_tokens: int
@@ -75,7 +70,7 @@ class SearchRun:
     @property
     def scored(self) -> bool:
         """Whether any candidate has a score."""
-        return any(not np.isnan(each.candidates.scores).all() for each in self.searches if each.candidates.answers)
+        return any(not np.isnan(each.candidates.scores).all() for each in self.searches)
 
     @property
     def given(self) -> int:

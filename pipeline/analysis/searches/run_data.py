@@ -1,17 +1,18 @@
 """The data of the page of a run of `search`, read from its finished units."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import polars as pl
 
-from pipeline.analysis.searches.comparison import RunFigures, run_figures
-from pipeline.analysis.searches.figures import SearchFigures, search_figures
-from pipeline.analysis.searches.read import search_run
+from pipeline.analysis.searches.figures import RunFigures, SearchFigures, run_figures
+from pipeline.analysis.searches.read import search_figures, search_run
+from pipeline.analysis.searches.sentences import search_lines
 from pipeline.config.recorded_settings import Settings
 from pipeline.engines.registry import made_up_text
 from pipeline.storage.starts import Start, read_starts
 from pipeline.storage.storage import Storage
-from pipeline.storage.stored_search import CANDIDATES, SAMPLES, SEARCHES, StoredSearch, search_frames, search_input
+from pipeline.storage.stored_search import CANDIDATES, SEARCHES, StoredSearch, search_frames, search_input
 
 _COLUMNS = (
     *("row", "gold_answer", "chosen", "final_answer", "outcome", "verdict", "confidence", "trusted", "stopped"),
@@ -25,9 +26,8 @@ _SEED = 0
 class SearchRunData:
     """`unfinished`: how many of the `units` are not finished; all else is about the others. `searches`: one row per problem,
     without its text; `unreadable` marks those with a known answer that the grader cannot read. `totals` and `figures`: None
-    while no unit is finished. `scorer`: identity of the scorer, empty where no problem has a candidate. `finishes`: the samples
-    that end chains, by `finish`. `damaged_starts`: names of unreadable files, which are not in `starts`. `made_up`: why the
-    steps are no evidence; empty where they are."""
+    while no unit is finished. `scorer`: identity of the scorer, empty where no problem has a candidate. `damaged_starts`: names
+    of unreadable files, which are not in `starts`. `made_up`: why the steps are no evidence; empty where they are."""
 
     run_dir: str
     identity: Settings
@@ -37,7 +37,6 @@ class SearchRunData:
     totals: SearchFigures | None
     figures: RunFigures | None
     scorer: str
-    finishes: pl.DataFrame
     starts: tuple[Start, ...]
     damaged_starts: tuple[str, ...]
     made_up: str
@@ -56,9 +55,8 @@ def load_search_data(storage: Storage, stored: StoredSearch) -> SearchRunData:
         unfinished=stored.run.unfinished,
         searches=pl.concat(frames).with_columns(unreadable) if frames else pl.DataFrame(),
         totals=search_figures(stored, given) if frames else None,
-        figures=run_figures(search_run(stored, "this run", given), None, _SEED) if frames else None,
+        figures=run_figures(search_run(stored, "this run", given), _SEED) if frames else None,
         scorer=_scorer(stored),
-        finishes=_finishes(stored),
         starts=starts.starts,
         damaged_starts=starts.damaged,
         made_up=made_up_text(stored.run.identity, "steps") if frames else "",
@@ -70,10 +68,9 @@ def _scorer(stored: StoredSearch) -> str:
     return ", ".join(dict.fromkeys(found))
 
 
-def _finishes(stored: StoredSearch) -> pl.DataFrame:
-    ended = [
-        frame.filter("ended").group_by("finish").len() for frame in search_frames(stored, SAMPLES, ["ended", "finish"])
-    ]
-    if not ended:
-        return pl.DataFrame({"finish": [], "len": []}, schema={"finish": pl.String, "len": pl.UInt32})
-    return pl.concat(ended).group_by("finish").agg(pl.sum("len")).sort("finish")
+def run_lines(found: SearchRunData) -> Iterator[str]:
+    """The run in a few lines."""
+    if found.made_up:
+        yield f"policy    {found.made_up}"
+    if found.totals is not None and found.figures is not None:
+        yield from search_lines(found.totals, found.figures)

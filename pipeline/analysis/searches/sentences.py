@@ -1,16 +1,47 @@
-"""What the analyses of a search say in words, for the terminal and the page. Pure."""
+"""A run of `search` in words, for the terminal and the page. Pure."""
 
 from collections.abc import Iterator
 
 from pipeline.analysis.searches.coverage import Trust
-from pipeline.analysis.searches.hacking import RisingChains, RisingShare, ScoreAgainstOutcome
-from pipeline.analysis.searches.summary import RunSummary
-from pipeline.core.formatting import format_count, format_percent
+from pipeline.analysis.searches.figures import RunFigures, RunSummary, SearchFigures
+from pipeline.core.formatting import format_count, format_number, format_percent, unscored_text
 from pipeline.core.statistics import Interval
 
 UNREADABLE = "a known answer that the grader cannot read"
 READABLE = "give a number, LaTeX or words, or with grader=code a test suite"
 """What to do about it."""
+
+
+def search_lines(totals: SearchFigures, figures: RunFigures) -> Iterator[str]:
+    """A run in a few lines, as `report` prints them: problems, accuracy, trust and tokens."""
+    summary = figures.summary
+    yield f"problems  {totals.problems:,}, by {summary.method} with n={summary.n:,}; {totals.chosen:,} with a chosen chain"
+    yield f"          of {format_number(totals.candidates / max(1, totals.problems), 1)} chains on average"
+    if summary.accuracy.value is not None:
+        claimed = summary.searches - summary.unclaimed
+        yield f"right     {percent(summary.accuracy)} of {format_count(claimed, 'choice')} that can be graded"
+    yield from _named("", claim_sentences(summary))
+    yield from _named("", start_sentences(summary))
+    trust = figures.coverage.trust
+    if trust is not None:
+        yield from _named("trust", trust_sentences(trust, figures.accept, calibrated=figures.calibrated))
+    yield f"tokens    {totals.policy_tokens:,} of the policy{_scorer(totals)}"
+    yield f"          {totals.tokens_per_problem:,.0f} together for a problem"
+    if words := unscored_text(scored=totals.scored, unscored=totals.unscored):
+        yield f"scores    {words}"
+
+
+def _scorer(totals: SearchFigures) -> str:
+    if not totals.scorer_tokens:
+        return ""
+    cached = format_percent(1 - totals.scorer_computed / totals.scorer_tokens)
+    return f"; the scorer computed {totals.scorer_computed:,} of {totals.scorer_tokens:,} that it read ({cached} from caches)"
+
+
+def _named(name: str, sentences: Iterator[str]) -> Iterator[str]:
+    for sentence in sentences:
+        yield f"{name:<10}{sentence}"
+        name = ""
 
 
 def claim_sentences(summary: RunSummary) -> Iterator[str]:
@@ -80,41 +111,6 @@ def trust_sentences(trust: Trust, accept: float | None, *, calibrated: bool) -> 
         yield f"that is less than search.accept={accept:g} promises: make the calibration again with fresh rollouts"
 
 
-def score_sentences(found: ScoreAgainstOutcome) -> Iterator[str]:
-    """Whether accuracy falls with n while the score rises."""
-    fall = found.worst
-    if fall is None:
-        if found.problems and len(found.points) > 1:
-            first, last = found.points[0].n, found.points[-1].n
-            yield f"no sign of it from n={first} to n={last}: accuracy nowhere falls by more than its interval"
-        return
-    yield (
-        f"from n={fall.before} to n={fall.after} the mean score of the choice rises by {_change(1, fall.score)}, and accuracy "
-        f"falls by {_change(-1, fall.accuracy)}"
-    )
-    yield "more chains find what the scorer likes instead of what is right: use a smaller n, or a better scorer"
-
-
-def rising_sentences(found: RisingChains) -> Iterator[str]:
-    """How often the step scores of wrong and of right chains rise."""
-    if not found.wrong.chains or not found.right.chains:
-        yield f"nothing to compare: {_chains(found.wrong, 'wrong')} and {_chains(found.right, 'right')} with two scored steps"
-        return
-    yield (
-        f"the last step has a higher score than the first one in {percent(found.wrong.share)} of "
-        f"{_chains(found.wrong, 'wrong')}, and in {percent(found.right.share)} of {_chains(found.right, 'right')}"
-    )
-    low, high = found.difference.low, found.difference.high
-    if low is None or high is None:
-        yield "these are too few chains to say whether a rise means anything"
-    elif low > 0:
-        yield "wrong chains rise more often than right ones: a sign of reward hacking"
-    elif high < 0:
-        yield "right chains rise more often than wrong ones: no sign of it"
-    else:
-        yield "the difference is within its interval: a rise is no sign of a right answer, nor of a wrong one"
-
-
 def percent(figure: Interval) -> str:
     """A share in percent with its interval."""
     assert figure.value is not None, "a share of something"
@@ -126,12 +122,3 @@ def percent(figure: Interval) -> str:
 
 def _searches(count: int) -> str:
     return format_count(count, "search")
-
-
-def _chains(of: RisingShare, which: str) -> str:
-    return format_count(of.chains, f"{which} chosen chain")
-
-
-def _change(sign: int, figure: Interval) -> str:
-    low, value, high = sorted(sign * (end or 0.0) for end in (figure.low, figure.value, figure.high))
-    return f"{value:.3f} ({low:.3f} to {high:.3f})"

@@ -1,21 +1,16 @@
 """Prints a comparison of runs of `search` in the terminal."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from pipeline.analysis.searches.comparison import RunFigures, SearchComparison
 from pipeline.analysis.searches.coverage import COVERAGES
 from pipeline.analysis.searches.equal_tokens import EqualTokens
-from pipeline.analysis.searches.sentences import (
-    claim_sentences,
-    rising_sentences,
-    score_sentences,
-    start_sentences,
-    trust_sentences,
-)
+from pipeline.analysis.searches.figures import RunFigures
+from pipeline.analysis.searches.sentences import claim_sentences, start_sentences, trust_sentences
 from pipeline.analysis.select.cells import cell
 from pipeline.config.recorded_settings import SETTING_NAMES
 from pipeline.core.formatting import format_count, format_number, format_percent, listed, plain_lines, printable
@@ -26,34 +21,45 @@ _WIDTH = 120
 """The widest table fits. A narrower terminal wraps lines, so no figure is cut."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchComparison:
+    """`problems`: those that all runs have; `left_out`: those that only some have. `differing`: settings besides those of the
+    method in which the runs differ. `against`: the run whose chains best-of-k is made of, None without one."""
+
+    problems: int
+    left_out: int
+    differing: tuple[str, ...]
+    against: str | None
+    runs: tuple[RunFigures, ...]
+
+
 def print_comparison(found: SearchComparison, console: Console) -> None:
-    """Print the counts, then the tables of runs, equal tokens, n and coverage, and what is found of reward hacking."""
+    """Print the counts, the tables of runs, equal tokens and coverage, and what trust is worth."""
     console.width = max(console.width, _WIDTH)
     for line in remarks(found):
         _print(console, line)
     _titled(
         console,
-        f"choices of the searches, with {CONFIDENCE:.0%} intervals; score of the chosen chain; means of a problem",
+        f"choices of the searches, with {CONFIDENCE:.0%} intervals; means of a problem",
         _runs(found.runs),
     )
     equal = [(each.summary.name, each.equal_tokens) for each in found.runs if each.equal_tokens is not None]
     if equal and found.against is not None:
         title = f"accuracy against the best of k chains of {found.against}, where k chains cost as many tokens in all"
         _titled(console, title, _equal(equal))
-    for each in found.runs:
-        if each.curve:
-            _titled(console, f"accuracy with n of the chains of {each.summary.name}", _curve(each))
     covered = [each for each in found.runs if each.coverage.points]
     if covered:
         _titled(console, "accuracy of the choices with the most confidence, by coverage", _coverage(covered))
-    for line in said(found):
-        _print(console, line)
+    for each in found.runs:
+        if each.coverage.trust is not None:
+            _print(console, f"\ntrust in {each.summary.name}")
+            for line in trust_sentences(each.coverage.trust, each.accept, calibrated=each.calibrated):
+                _print(console, f"  {line}")
 
 
 def remarks(found: SearchComparison) -> Iterator[str]:
     """The lines above the tables: problems, runs, and for how many searches accuracy is not claimed."""
-    several = len(found.runs) > 1 or found.against not in (None, found.runs[0].summary.name)
-    yield f"problems  {found.problems:,}{' that all runs have' if several else ''}"
+    yield f"problems  {found.problems:,}{' that all runs have' if len(found.runs) > 1 else ''}"
     if found.left_out:
         yield f"          {found.left_out:,} more that only some runs have, left out"
     for each in found.runs:
@@ -61,13 +67,12 @@ def remarks(found: SearchComparison) -> Iterator[str]:
             yield f"          {each.summary.name}: {sentence}"
         for sentence in start_sentences(each.summary):
             yield f"          {each.summary.name}: {sentence}"
-        levels = each.coverage.levels
-        if not levels and each.coverage.searches:
+        if not each.coverage.points and each.coverage.searches:
             yield f"          {each.summary.name}: no confidence is stated, so there is no accuracy by coverage"
     if found.against is None:
         yield (
             "          no comparison at equal tokens: it needs a run of search=best_of_n with scores, without search.accept, "
-            "and best with a large n, in searches=[...] or as against=RUN"
+            "and best with a large n, in searches=[...]"
         )
     if found.differing:
         more = len(found.differing) - _MOST_SETTINGS
@@ -76,44 +81,9 @@ def remarks(found: SearchComparison) -> Iterator[str]:
         yield f"          the runs also differ in {listed(shown)}"
 
 
-def said(found: SearchComparison) -> Iterator[str]:
-    """The lines below the tables: what trust is worth, and what is found of reward hacking."""
-    for each in found.runs:
-        if each.coverage.trust is not None:
-            yield from _block(
-                f"trust in {each.summary.name}",
-                trust_sentences(each.coverage.trust, each.accept, calibrated=each.calibrated),
-            )
-    for each in found.runs:
-        if each.hacking.by_n is not None:
-            yield from _block(f"reward hacking, by chains of {each.summary.name}", score_sentences(each.hacking.by_n))
-        if each.hacking.rising is not None:
-            yield from _block(f"reward hacking, by steps of {each.summary.name}", rising_sentences(each.hacking.rising))
-    for group in found.same_method:
-        yield from _block(f"reward hacking, by {listed(group.names)}", score_sentences(group.by_n))
-
-
-def _block(title: str, sentences: Iterator[str]) -> Iterator[str]:
-    lines = list(sentences)
-    if lines:
-        yield ""
-        yield title
-        yield from (f"  {line}" for line in lines)
-
-
 def _runs(runs: Sequence[RunFigures]) -> Table:
-    table = _table(
-        "run",
-        "method",
-        "n",
-        "chains",
-        "accuracy",
-        "score",
-        "policy\ntokens",
-        "scorer\ntokens",
-        "total\ntokens",
-        "seconds",
-    )
+    tokens = ("policy\ntokens", "scorer\ntokens", "total\ntokens")
+    table = _table("run", "method", "n", "chains", "accuracy", *tokens, "seconds")
     for each in runs:
         of = each.summary
         table.add_row(
@@ -121,8 +91,7 @@ def _runs(runs: Sequence[RunFigures]) -> Table:
             f"{of.n:,}",
             format_number(of.chains, 1),
             cell(of.accuracy),
-            cell(of.score),
-            *(f"{tokens:,.0f}" for tokens in (of.policy_tokens, of.scorer_tokens, of.total_tokens)),
+            *(f"{count:,.0f}" for count in (of.policy_tokens, of.scorer_tokens, of.total_tokens)),
             format_number(of.seconds, 1),
         )
     return table
@@ -144,25 +113,6 @@ def _out_of_range(of: EqualTokens) -> str:
     if of.k < 1:
         return f"out of range: one chain costs {of.tokens / of.k:,.0f}" if of.most else "out of range: no chains"
     return f"out of range: {format_count(of.most, 'chain')} cost {of.most_tokens:,.0f}"
-
-
-def _curve(run: RunFigures) -> Table:
-    scored = ["best of n", "weighted\nvote", "majority\nvote", "score of\nbest"]
-    if run.curve[0].best is None:
-        scored = ["majority\nvote"]
-    table = _table("n", "policy\ntokens", "scorer\ntokens", *scored)
-    for point in run.curve:
-        table.add_row(
-            f"{point.n:,}",
-            f"{point.policy_tokens:,.0f}",
-            f"{point.scorer_tokens:,.0f}",
-            *(
-                cell(figure)
-                for figure in (point.best, point.weighted, point.majority, point.score)
-                if figure is not None
-            ),
-        )
-    return table
 
 
 def _coverage(runs: Sequence[RunFigures]) -> Table:

@@ -5,6 +5,9 @@ from collections.abc import Callable, Iterator, Sequence
 
 from pipeline.analysis.searches.read import search_run
 from pipeline.analysis.searches.records import SearchRun
+from pipeline.analysis.select.methods import CandidateSet
+from pipeline.analysis.select.read import match_answers, read_scores
+from pipeline.analysis.settings import SelectConfig
 from pipeline.storage.location import storage_at
 from pipeline.storage.stored_search import stored_search
 from tests.bench.loop.search_table import exact_lines, line_of, lines, pooled, scorer_auc
@@ -33,7 +36,8 @@ def searched_lines(runs: Sequence[Searches], show: Callable[[str], None]) -> Ite
     against = [pooled(of) for of in chains.values()]
     yield from lines([line_of(found(method, n), against) for n in SIZES for method in METHODS])
     yield f"expected of n of {CHAINS} chains"
-    yield from exact_lines(against[-1], (1, *SIZES, CHAINS))
+    candidates = [each for run in runs for each in _candidates(run)]
+    yield from exact_lines(candidates, (1, *SIZES, CHAINS))
     yield auc_line("last scores against outcomes", [scorer_auc(run) for run in chains[CHAINS]])
 
 
@@ -42,3 +46,9 @@ def auc_line(text: str, values: Sequence[float]) -> str:
     mean = mean_of(values)
     spread = f" +- {mean.error:.3f} over {len(values)} runs" if len(values) > 1 else ""
     return f"AUC of {text}: {mean.value:.3f}{spread}"
+
+
+def _candidates(run: Searches) -> list[CandidateSet]:
+    """The chains of the largest best-of-n."""
+    config = SelectConfig(scores=str(run.run_dir("best_of_n", CHAINS)))
+    return match_answers(read_scores(config), config).contests

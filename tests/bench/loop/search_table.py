@@ -9,13 +9,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pipeline.analysis.searches.curves import best_chances, vote_chances
 from pipeline.analysis.searches.equal_tokens import EqualTokens, at_equal_tokens, rights
-from pipeline.analysis.searches.estimates import mean_over, problem_means
+from pipeline.analysis.searches.figures import RunSummary, summary
 from pipeline.analysis.searches.records import SearchRun
-from pipeline.analysis.searches.summary import RunSummary, summary
-from pipeline.analysis.select.methods import any_right
-from pipeline.core.statistics import Floats, Interval
+from pipeline.analysis.select.methods import CandidateSet, Method, compare_methods
+from pipeline.core.statistics import Interval
 from pipeline.train.result import auc
 from tests.bench.loop.tables import mean_of
 
@@ -71,21 +69,17 @@ def lines(found: Sequence[Line]) -> Iterator[str]:
         )
 
 
-def exact_lines(chains: SearchRun, sizes: Sequence[int]) -> Iterator[str]:
+def exact_lines(chains: Sequence[CandidateSet], sizes: Sequence[int]) -> Iterator[str]:
     """What n of the chains of best-of-n achieve in expectation: less noise than one draw of n has."""
-    best, votes = best_chances(chains, sizes).right, vote_chances(chains, sizes, SEED)
-    yield f"{'n':>4}{'best of n':>21}{'weighted vote':>21}{'majority vote':>21}{'bound':>21}"
-    bounds = bound_by_size(chains, sizes)
-    for at, n in enumerate(sizes):
-        columns = [each[:, at] for each in (best, votes.weighted, votes.majority, bounds)]
-        yield f"{n:>4}" + "".join(f"{shown(mean_over(column, SEED)):>21}" for column in columns)
-
-
-def bound_by_size(chains: SearchRun, sizes: Sequence[int]) -> Floats:
-    """P(one of n candidates is right), of each problem: (problems, sizes)."""
-    rights = [each.candidates.right for each in chains.searches]
-    found = [[any_right(int(right.sum()), len(right), min(n, len(right))) for n in sizes] for right in rights]
-    return problem_means(chains.problem_ids, np.array(found))
+    methods = {
+        "best of n": Method.prm,
+        "weighted vote": Method.weighted,
+        "majority vote": Method.majority,
+        "bound": Method.oracle,
+    }
+    yield f"{'n':>4}" + "".join(f"{name:>21}" for name in methods)
+    for of in compare_methods(chains, sizes, SEED):
+        yield f"{of.n:>4}" + "".join(f"{shown(of.accuracy[method]):>21}" for method in methods.values())
 
 
 def scorer_auc(run: SearchRun) -> float:

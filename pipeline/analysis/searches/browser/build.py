@@ -1,17 +1,20 @@
 """The problems of a run of `search` with their trees as parts of a page: markup, style, script, and compressed data.
 
 Nothing of a run is in html, css or js: text of a data set or a model is only in the data, and enters the page as text nodes.
-Every listed problem is in the index. Trees are packed as long as they fit; each part of the input has its share of the page.
+The data are JSON: an index with a few facts of every listed problem, one entry in each of its columns, and blocks of problems
+with their trees. Trees are packed as long as they fit; each part of the input has its share of the page. Scores have three
+decimals.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from pipeline.analysis.report.embedded import BASE64, data_element, packed, part, script
 from pipeline.analysis.report.page import Inset
-from pipeline.analysis.searches.browser.data import CHARACTERS, NO_BLOCK, Index, problem_json
-from pipeline.analysis.searches.problems import SearchedProblem
+from pipeline.analysis.searches.trees import AnswerOfChains, SearchedProblem, Tree, TreeNode
 from pipeline.core.ids import content_id
+from pipeline.storage.stored_search import CANDIDATES, SAMPLES, SEARCHES
 
 DATA_BYTES = 10_500_000
 """Of all data in the page."""
@@ -29,20 +32,28 @@ _SCRIPTS = (
     *((_OURS, f"{name}.js") for name in ("problems", "tree", "picture", "rows", "detail", "searches")),
 )
 ANCHOR = "problems"
+CHARACTERS = 2_000
+"""Of a step's text, at most. The whole text is in the tables."""
+MOST_NODES = 5_000
+"""Steps of a tree, at most: more than a reader opens, and as many as a browser draws at once."""
+_BEGINNING = 160
+"""Characters of a problem that the list shows."""
+_SHORT = 300
+"""Characters of an answer or an id, at most."""
+_ANSWERS = 12
+"""Answers of a problem, at most."""
+_DIGITS = 3
+WEAK = 0.5
+"""A step with a score below this may be marked as weak: it is more likely wrong than right."""
+_OUTCOMES = {True: "r", False: "w", None: "o"}
+_TRUST = {True: "t", False: "n", None: "-"}
+NO_BLOCK = -1
+"""Block of a problem whose tree is not in the page."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SearchBrowser:
-    """`inset`: the part of the page. It lists `listed` of the run's `total` problems, and has the trees of `trees` of them."""
-
-    inset: Inset
-    listed: int
-    trees: int
-    total: int
-
-
-def build_search_browser(units: Iterable[list[SearchedProblem]], total: int, most: int) -> SearchBrowser:
-    """The browser of a run with `total` problems, of which it lists at most `most`, chosen by the hashes of their rows."""
+def build_search_browser(units: Iterable[list[SearchedProblem]], total: int, most: int) -> Inset:
+    """The part of the page of a run with `total` problems, of which it lists at most `most`, chosen by the hashes of their
+    rows."""
     chosen = None if total <= most else _chosen(total, most)
     data = _Data(min(total, most))
     place = 0
@@ -51,18 +62,13 @@ def build_search_browser(units: Iterable[list[SearchedProblem]], total: int, mos
             if chosen is None or place in chosen:
                 data.add(problem)
             place += 1
-    return SearchBrowser(
-        inset=Inset(
-            html=_html(data.listed, data.trees, total),
-            css="\n".join([part(_SHARED, "browser.css"), part(_SHARED, "tree.css"), part(_OURS, "searches.css")]),
-            js=script(_SCRIPTS),
-            data=data.elements(),
-            anchor=ANCHOR,
-            heading="Problems",
-        ),
-        listed=data.listed,
-        trees=data.trees,
-        total=total,
+    return Inset(
+        html=_html(len(data.index), data.trees, total),
+        css="\n".join([part(_SHARED, "browser.css"), part(_SHARED, "tree.css"), part(_OURS, "searches.css")]),
+        js=script(_SCRIPTS),
+        data=data.elements(),
+        anchor=ANCHOR,
+        heading="Problems",
     )
 
 
@@ -72,31 +78,26 @@ def _chosen(total: int, most: int) -> frozenset[int]:
 
 
 class _Data:
-    """Blocks of problems, compressed as soon as they are full. `listed`: problems so far, `trees`: those with a tree."""
+    """Blocks of problems, compressed as soon as they are full. `index`: of the problems so far; `trees`: those with a tree."""
 
     def __init__(self, problems: int) -> None:
         self._of = problems
-        self._index = Index()
+        self.index: list[dict[str, object]] = []
+        self.trees = 0
         self._block: list[str] = []
         self._packed: list[bytes] = []
         self._size = self._raw = 0
-        self.trees = 0
-
-    @property
-    def listed(self) -> int:
-        return len(self._index)
 
     def add(self, problem: SearchedProblem) -> None:
         """Add a problem, with its tree if it fits."""
-        for characters in (CHARACTERS, _SHORTER):
-            text = problem_json(problem, characters)
-            if len(text) <= self._characters_left():
-                self._index.add(problem, len(self._packed), len(self._block))
-                self._block.append(text)
-                self.trees += 1
-                break
-        else:
-            self._index.add(problem, NO_BLOCK, 0)
+        texts = (problem_json(problem, characters) for characters in (CHARACTERS, _SHORTER))
+        fitting = next((text for text in texts if len(text) <= self._characters_left()), None)
+        if fitting is None:
+            self.index.append(index_entry(problem, NO_BLOCK, 0))
+            return
+        self.index.append(index_entry(problem, len(self._packed), len(self._block)))
+        self.trees += 1
+        self._block.append(fitting)
         if sum(map(len, self._block)) >= BLOCK_BYTES:
             self._pack()
 
@@ -104,12 +105,9 @@ class _Data:
         """The script elements: the index, then blocks of problems by number."""
         if self._block:
             self._pack()
-        return "\n".join(
-            [
-                data_element("problems-index", packed(self._index.json())),
-                *(data_element(f"problems-{number}", block) for number, block in enumerate(self._packed)),
-            ]
-        )
+        columns = {name: [entry[name] for entry in self.index] for name in self.index[0]}
+        blocks = (data_element(f"problems-{number}", block) for number, block in enumerate(self._packed))
+        return "\n".join([data_element("problems-index", packed(_json(columns))), *blocks])
 
     def _pack(self) -> None:
         text = f"[{','.join(self._block)}]"
@@ -120,7 +118,7 @@ class _Data:
 
     def _characters_left(self) -> float:
         """Characters for the next problem: the share of the page of the problems so far, less what they used."""
-        share = DATA_BYTES / BASE64 * min(1.0, _AHEAD + (len(self._index) + 1) / self._of)
+        share = DATA_BYTES / BASE64 * min(1.0, _AHEAD + (len(self.index) + 1) / self._of)
         ratio = self._raw / self._size if self._size else _FIRST_RATIO
         return (share - self._size) * ratio - sum(map(len, self._block))
 
@@ -134,3 +132,115 @@ def _html(listed: int, trees: int, total: int) -> str:
     if trees < listed:
         some.append(f"It has the trees of {trees:,} of them; samples/*.parquet has all.")
     return part(_OURS, "searches.html").replace("{part}", " ".join(some))
+
+
+def index_entry(problem: SearchedProblem, block: int, place: int) -> dict[str, object]:
+    """What the index says of a problem. `block` and `place`: where its tree is."""
+    found = problem.search
+    return {
+        "ids": found["problem_id"],
+        "sources": cut(found["source_id"] or "", _SHORT, SEARCHES),
+        "problems": found["problem"][:_BEGINNING],
+        "outcomes": _OUTCOMES[found["outcome"]],
+        "trust": _TRUST[found["trusted"]],
+        "answers": None if found["final_answer"] is None else cut(found["final_answer"], _SHORT, SEARCHES),
+        "confidence": _rounded(found["confidence"]),
+        "stops": found["stopped"],
+        "steps": len(problem.tree.nodes) - 1,
+        "policy": found["policy_tokens"],
+        "scorer": found["scorer_computed"],
+        "blocks": block,
+        "places": place,
+    }
+
+
+def pruned(tree: Tree, most: int = MOST_NODES) -> Tree:
+    """A tree with at most `most` steps, but with the whole chosen path: the others are those that were visited most."""
+    if len(tree.nodes) - 1 <= most:
+        return tree
+    # A parent has no fewer visits than its child and stands before it, so no step is kept without those that lead to it.
+    ranked = sorted(range(1, len(tree.nodes)), key=lambda at: (not tree.nodes[at].on_path, -tree.nodes[at].visits, at))
+    kept = [0, *sorted(ranked[: max(most, len(tree.path))])]
+    place = {old: new for new, old in enumerate(kept)}
+    nodes = tuple(
+        replace(tree.nodes[old], parent=None if (parent := tree.nodes[old].parent) is None else place[parent])
+        for old in kept
+    )
+    weakest = None if tree.weakest is None else place[tree.weakest]
+    return replace(tree, nodes=nodes, path=tuple(place[at] for at in tree.path), weakest=weakest)
+
+
+def problem_json(problem: SearchedProblem, characters: int = CHARACTERS) -> str:
+    """A problem with its tree; texts of steps are cut at `characters`. The root is the first node."""
+    found, tree = problem.search, pruned(problem.tree)
+    nodes = tree.nodes
+    return _json(
+        {
+            "problem": cut(found["problem"], characters, SEARCHES),
+            "gold": None if found["gold_answer"] is None else cut(found["gold_answer"], _SHORT, SEARCHES),
+            "verdict": found["verdict"],
+            "prompt": found["policy_prompt_tokens"],
+            "read": found["scorer_tokens"],
+            "unscored": found["unscored"],
+            "seconds": round(found["seconds"], 1),
+            "answers": [_answer(each) for each in problem.answers[:_ANSWERS]],
+            "more": len(problem.answers) - _ANSWERS if len(problem.answers) > _ANSWERS else 0,
+            "parents": [-1 if node.parent is None else node.parent for node in nodes],
+            "texts": [cut(node.text, characters, _table_of(node)) for node in nodes],
+            "given": [at for at, node in enumerate(nodes) if node.given],
+            "scores": [_rounded(node.score) for node in nodes],
+            "raw": [_rounded(node.raw_score) for node in nodes] if _calibrated(tree) else None,
+            "sure": [_rounded(node.reliability) for node in nodes] if _has_reliability(tree) else None,
+            "faults": {at: node.fault for at, node in enumerate(nodes) if node.fault},
+            "tokens": [node.tokens for node in nodes],
+            "visits": [node.visits for node in nodes],
+            "ends": {
+                at: [node.ends, node.cut, None if node.answer is None else cut(node.answer, _SHORT), node.verdict]
+                for at, node in enumerate(nodes)
+                if node.ends
+            },
+            "path": list(tree.path),
+            "weakest": _weak(tree),
+            "discarded": tree.discarded,
+            "hidden": len(problem.tree.nodes) - len(nodes),
+        }
+    )
+
+
+def cut(text: str, characters: int, table: str = SAMPLES) -> str:
+    """The text, or its beginning and its full length. `table`: the one that has all of it."""
+    if len(text) <= characters:
+        return text
+    return f"{text[:characters]} ... ({len(text):,} characters, full text in {table}/*.parquet)"
+
+
+def _table_of(node: TreeNode) -> str:
+    """The table that has the whole text of a step. No sample has a step of the chain of the input."""
+    return CANDIDATES if node.given else SAMPLES
+
+
+def _answer(found: AnswerOfChains) -> list[object]:
+    answer = None if found.answer is None else cut(found.answer, _SHORT, CANDIDATES)
+    return [answer, found.chains, _rounded(found.best), _rounded(found.total), found.verdict, found.chosen]
+
+
+def _weak(tree: Tree) -> int | None:
+    """The place of the chosen chain's weakest step, if that is weak."""
+    score = None if tree.weakest is None else tree.nodes[tree.weakest].score
+    return tree.weakest if score is not None and score < WEAK else None
+
+
+def _calibrated(tree: Tree) -> bool:
+    return any(None not in (node.raw_score, node.score) and node.raw_score != node.score for node in tree.nodes)
+
+
+def _has_reliability(tree: Tree) -> bool:
+    return any(node.reliability is not None for node in tree.nodes)
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, _DIGITS)
+
+
+def _json(data: Mapping[str, object]) -> str:
+    return json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)

@@ -1,4 +1,4 @@
-"""What n of a run's chains achieve, against enumeration of all parts of n."""
+"""What n of a run's chains achieve and cost, against enumeration of all parts of n."""
 
 from dataclasses import replace
 from itertools import combinations
@@ -9,17 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.analysis.searches.curves import (
-    CurvePoint,
-    best_chances,
-    best_of_each,
-    curve,
-    doublings,
-    first_chances,
-    tokens_of_chains,
-    vote_chances,
-)
-from pipeline.analysis.searches.records import SearchRun
+from pipeline.analysis.searches.equal_tokens import best_chances, best_of_each, first_chances, tokens_of_chains
 from pipeline.analysis.select.methods import best_of
 from tests.searches.outcomes import Chain, run_of, searched
 from tests.searches.outcomes import best_of as best_of_run
@@ -46,10 +36,6 @@ def share_of(part: tuple[Chain, ...], outcome: bool | None) -> float:
     return sum(right is outcome for _, right in best) / len(best)
 
 
-def curve_of(run: SearchRun, sizes: list[int]) -> list[CurvePoint]:
-    return curve(run, best_chances(run, sizes), vote_chances(run, sizes, seed=0), sizes, seed=0)
-
-
 @given(chains, st.data())
 def test_the_best_of_n_is_the_mean_over_all_parts_of_n(of: list[Chain], data: st.DataObject) -> None:
     n = data.draw(st.integers(1, len(of)))
@@ -65,47 +51,11 @@ def test_the_chance_is_that_of_a_graded_choice(of: list[Chain], data: st.DataObj
     n = data.draw(st.integers(1, len(of)))
     parts = list(combinations(of, n))
     right, ungraded = (fmean(share_of(part, outcome) for part in parts) for outcome in (True, None))
-    found = best_chances(run_of([searched("p", of)]), [n]).right[0, 0]
+    found = best_chances(run_of([searched("p", of)]), [n])[0, 0]
     if ungraded == pytest.approx(1):
         assert np.isnan(found)
     else:
         assert found == pytest.approx(right / (1 - ungraded))
-
-
-@given(chains, st.data())
-def test_the_score_is_the_expected_one_of_the_choice(of: list[Chain], data: st.DataObject) -> None:
-    n = data.draw(st.integers(1, len(of)))
-    tops = [best_among(part)[0][0] for part in combinations(of, n)]
-    known = [score for score in tops if score is not None]
-    found = best_chances(run_of([searched("p", of)]), [n]).score[0, 0]
-    assert np.isnan(found) if not known else found == pytest.approx(fmean(known))
-
-
-@given(chains, st.data())
-def test_a_majority_is_the_mean_over_all_parts_of_n(of: list[Chain], data: st.DataObject) -> None:
-    n = data.draw(st.integers(1, len(of)))
-    graded = [(score, right is True) for score, right in of]
-    answers = ["7" if right else data.draw(st.sampled_from(["8", "9", None])) for _, right in graded]
-
-    def chance(part: tuple[str | None, ...]) -> float:
-        said = [answer for answer in part if answer is not None]
-        tops = {answer for answer in said if said.count(answer) == max(map(said.count, said))}
-        return ("7" in tops) / len(tops) if tops else 0.0
-
-    found = vote_chances(run_of([searched("p", graded, answers=answers)]), [n], seed=0).majority[0, 0]
-    assert found == pytest.approx(fmean(chance(part) for part in combinations(answers, n)))
-
-
-def test_a_vote_is_weighted_by_scores_and_leaves_out_what_is_not_graded() -> None:
-    of: list[Chain] = [(0.9, True), (0.5, False), (0.5, False), (0.1, None)]
-    run = run_of([searched("p", of, answers=["7", "8", "8", "9"])])
-    chances = vote_chances(run, [1, 4], seed=0)
-    # Of one chain each, three are graded.
-    assert chances.weighted[0] == pytest.approx([1 / 3, 0.0])
-    assert chances.majority[0] == pytest.approx([1 / 3, 0.0])
-    of[0] = (1.1, True)
-    again = run_of([searched("p", of, answers=["7", "8", "8", "9"])])
-    assert vote_chances(again, [4], seed=0).weighted[0, 0] == 1
 
 
 @pytest.mark.parametrize(("count", "n"), [(1, 1), (5, 1), (5, 5), (300, 7), (1024, 700)])
@@ -121,24 +71,19 @@ def test_the_chances_of_ranks_add_up_to_one_also_for_many_candidates(count: int,
 
 def test_all_that_a_problem_has_compete_where_it_has_fewer() -> None:
     run = run_of([searched("a", [(0.5, True)]), searched("b", [(0.9, False), (0.1, True)])])
-    assert best_chances(run, [1, 2, 4]).right.tolist() == [[1, 1, 1], [0.5, 0, 0]]
+    assert best_chances(run, [1, 2, 4]).tolist() == [[1, 1, 1], [0.5, 0, 0]]
 
 
 def test_a_problem_without_a_chain_is_wrong_and_one_without_a_known_answer_is_no_claim() -> None:
     run = run_of([searched("a", known=False, chains=[(0.5, False)]), searched("b", has_choice=False, right=False)])
-    best, votes = best_chances(run, [1, 2]), vote_chances(run, [1, 2], seed=0)
-    for found in (best.right, votes.weighted, votes.majority):
-        assert np.isnan(found[0]).all()
-        assert (found[1] == 0).all()
-    assert best.score[0].tolist() == [0.5, 0.5]
-    assert np.isnan(best.score[1]).all()
+    found = best_chances(run, [1, 2])
+    assert np.isnan(found[0]).all()
+    assert (found[1] == 0).all()
 
 
 def test_searches_of_one_problem_count_once() -> None:
     of = [searched("a", [(0.5, True)]), searched("a", [(0.5, False)]), searched("b", [(0.5, True)])]
-    (point,) = curve_of(run_of(of), [1])
-    assert point.best is not None
-    assert point.best.value == pytest.approx(0.75)
+    assert best_chances(run_of(of), [1]).tolist() == [[0.5], [1]]
 
 
 def test_tokens_grow_with_n_and_those_of_lost_chains_are_spread() -> None:
@@ -149,9 +94,10 @@ def test_tokens_grow_with_n_and_those_of_lost_chains_are_spread() -> None:
     ]
     run = run_of(of, n=4)
     assert tokens_of_chains(run, [1]).tolist() == [[[10, 5]], [[20, 10]], [[2, 0]]]
-    points = curve_of(run, [1, 4])
-    assert [point.policy_tokens for point in points] == pytest.approx([32 / 3, 128 / 3])
-    assert [point.scorer_tokens for point in points] == pytest.approx([5, 20])
+    assert tokens_of_chains(run, [1, 4]).mean(axis=0).tolist() == [
+        pytest.approx([32 / 3, 5]),
+        pytest.approx([128 / 3, 20]),
+    ]
 
 
 @given(st.lists(st.tuples(st.integers(1, 3), st.integers(0, 50)), min_size=1, max_size=4), st.integers(0, 20))
@@ -170,20 +116,6 @@ def test_the_scorer_computes_chains_with_equal_texts_once(texts: list[tuple[int,
     assert doubled == pytest.approx([120, 2 * (computed + others)])
 
 
-def test_a_run_without_scores_has_no_best_of_n() -> None:
-    run = run_of([searched("a", [(None, True), (None, False)])])
-    (point,) = curve_of(run, [2])
-    assert (point.best, point.weighted) == (None, None)
-    assert point.majority.value == pytest.approx(0.5)
-
-
-def test_the_curve_ends_at_the_accuracy_of_the_run_itself() -> None:
+def test_all_chains_are_as_good_as_the_run_itself() -> None:
     run = best_of_run(16, 300, np.random.default_rng(1))
-    point = curve_of(run, [16])[-1]
-    assert point.best is not None
-    assert point.best.value == pytest.approx(fmean(bool(each.right) for each in run.searches))
-
-
-@pytest.mark.parametrize(("most", "wanted"), [(1, [1]), (2, [1, 2]), (6, [1, 2, 4, 6]), (8, [1, 2, 4, 8])])
-def test_sizes_double_up_to_all(most: int, wanted: list[int]) -> None:
-    assert doublings(most) == wanted
+    assert best_chances(run, [16]).mean() == pytest.approx(fmean(bool(each.right) for each in run.searches))
