@@ -25,7 +25,6 @@ from pipeline.runtime.state import identity
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.run_record import claim
 from pipeline.storage.starts import write_start
-from pipeline.storage.sweep_record import Sweep, SweptRun, write_sweep
 from tests.conftest import ROOT
 from tests.storage.test_starts import start
 
@@ -389,13 +388,6 @@ def test_rows_of_a_python_call_are_asked_for(tmp_path: Path, capsys: Printed) ->
     again = ["label", f"--again={tmp_path}/old", "run_dir=new"]
     assert "the rows of this run were given in Python: give data.path=..." in refused(capsys, *again)
     assert printed(capsys, *again, "data.path=y")[0]["data"]["path"] == "y"
-
-
-def test_a_sweep_is_not_repeated_as_a_run(tmp_path: Path, capsys: Printed) -> None:
-    write_sweep(LocalStorage(tmp_path), Sweep(runs=(SweptRun(name="a=1", values={"a": "1"}),), began_at=0.0))
-    said = refused(capsys, "label", "--again", str(tmp_path), "run_dir=new")
-    assert f"{tmp_path} is the folder of a sweep, and --again repeats one run, such as --again {tmp_path}/a=1;" in said
-    assert "to repeat the sweep, start its command with another run_dir" in said
 
 
 def test_the_command_line_wins_over_the_run_that_is_repeated(tmp_path: Path, capsys: Printed) -> None:

@@ -27,7 +27,6 @@ from pipeline.runtime.objects import REGISTRIES
 
 if TYPE_CHECKING:
     from pipeline.storage.starts import Start
-    from pipeline.storage.storage import Storage
 
 _STOP_AT_ANSWER = "sampling.stop_at_answer"
 _PATH, _RUN_DIR, _DATA, _BUDGET = "data.path", "run_dir", "data", "budget"
@@ -44,8 +43,8 @@ class Recorded:
 def recorded_settings(command: Command, run_dir: str, folder: Path | None, given: Collection[str]) -> Recorded:
     """The settings of the run in a directory. `folder`: the user's own options. `given`: keys and groups that are given too.
 
-    Raises StoreError if the record of the run is damaged, and UsageError if there is no run, for the folder of a sweep, and if
-    a plug-in of the run is not installed.
+    Raises StoreError if the record of the run is damaged, and UsageError if there is no run, and if a plug-in of the run is not
+    installed.
     """
     from pipeline.storage.location import storage_at
     from pipeline.storage.run_record import recorded_identity
@@ -53,7 +52,6 @@ def recorded_settings(command: Command, run_dir: str, folder: Path | None, given
     from pipeline.storage.stored_run import refuse_no_run, with_present_input
 
     storage = storage_at(run_dir)
-    _refuse_sweep(storage)
     refuse_no_run(storage)
     started = _of_start(read_starts(storage).starts)
     recorded = with_present_input(storage, recorded_identity(storage))
@@ -122,19 +120,6 @@ def check_again(
     ]
     names = ", ".join([*lacking, *(f"{name}.*{' but ' if keys else ''}{''.join(keys)}" for name, keys in few.items())])
     return (f"{record.place} does not record these settings, which have their defaults unless you give them: {names}",)
-
-
-def _refuse_sweep(storage: "Storage") -> None:
-    from pipeline.storage.sweep_record import SWEEP_RECORD, read_sweep, run_path
-
-    if SWEEP_RECORD not in storage.names(""):
-        return
-    sweep = read_sweep(storage)
-    name = sweep.runs[0].name if sweep and sweep.runs else "NAME"
-    raise UsageError(
-        f"{storage.run_dir} is the folder of a sweep, and {AGAIN} repeats one run, such as {AGAIN} "
-        f"{run_path(storage.run_dir, name)}; to repeat the sweep, start its command with another {_RUN_DIR}"
-    )
 
 
 def _of_start(starts: "Sequence[Start]") -> Mapping[str, object]:

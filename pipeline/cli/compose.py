@@ -1,6 +1,6 @@
 """Composes the settings of a command from its command line and the files in `conf/`, and checks them.
 
-Only this file and `sweep` use Hydra, which is imported when settings are composed.
+Only this file and `multirun` use Hydra, which is imported when settings are composed.
 
 Hydra composes files and overrides, also a user's own files (`own_settings`). The settings of a section such as `estimator`
 depend on its implementation (`estimator=pooled`). So the implementation is looked up first, and the rest is composed with its

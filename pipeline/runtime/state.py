@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from pipeline.config.fields import identity_settings
@@ -70,16 +70,6 @@ def identity(config: LabelConfig, input_digest: str, policy_fingerprint: str = "
     # The effective value of the setting; None if it is off, as in runs from before the setting existed.
     fields["sampling.stop_at_answer"] = stops_at_answer(config) or None
     return {**fields, STAGED_INPUT: _input_id(fields)}
-
-
-def sampling_identity(config: LabelConfig) -> str:
-    """What the rollouts of a run depend on, as text: all settings but its directory and those that its estimator uses after
-    sampling alone."""
-    estimator = estimator_for(config.estimator)
-    settings = asdict(config) | {"estimator": asdict(estimator.settings), "run_dir": None}
-    for name in estimator.settings_after_sampling:
-        del settings["estimator"][name]
-    return repr(settings)
 
 
 def section_identity(section: str, settings: Any) -> dict[str, object]:
