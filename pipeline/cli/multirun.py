@@ -13,9 +13,9 @@ import re
 import shlex
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 from itertools import islice, product
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -24,8 +24,9 @@ from pipeline.cli.command import Command, write_lines, write_out
 from pipeline.cli.compose import ComposedSettings, compose
 from pipeline.cli.label import print_labelling, ray_label_workers, set_up_ray
 from pipeline.cli.own_settings import Given
+from pipeline.config.label import LabelConfig
 from pipeline.config.words import quote, setting_word, texts_word
-from pipeline.core.errors import Interrupted, StepvalueError, UsageError
+from pipeline.core.errors import ClusterError, Interrupted, StepvalueError, UsageError
 from pipeline.core.ids import content_id
 from pipeline.core.output import say
 from pipeline.storage.location import storage_at
@@ -34,6 +35,7 @@ from pipeline.storage.run_record import NAME
 
 if TYPE_CHECKING:
     from pipeline.runtime.driver import Hiring
+    from pipeline.runtime.worker_handle import WorkerPool
 
 MOST_RUNS = 256
 MOST_NAME = 120
@@ -49,8 +51,8 @@ def sweep(
 ) -> int:
     """Make all runs and name them, or `show` their settings. Returns the exit code: 1 if a run has failed.
 
-    `hiring` provides the workers of each run; None: Ray does. Raises UsageError, before anything starts, for a combination that
-    `label` would refuse, Interrupted, RunConflict if another job sweeps in the folder, and StoreError.
+    `hiring` provides the workers of each run; None: one Ray does, for all runs. Raises UsageError, before anything starts, for
+    a combination that `label` would refuse, Interrupted, RunConflict if another job sweeps in the folder, and StoreError.
     """
     composed, configs = dict[str, ComposedSettings](), dict[str, Any]()
     for name, words in combinations(overrides).items():
@@ -65,6 +67,7 @@ def sweep(
     folder, first = _folder({config.run_dir for config in configs.values()}), next(iter(configs.values()))
     set_up_ray(first.cluster.address)
     from pipeline.data.rows import input_digest
+    from pipeline.runtime.connection import cluster
     from pipeline.runtime.driver import check_place, label, place_of
     from pipeline.runtime.stop import stoppable
 
@@ -74,13 +77,18 @@ def sweep(
         with _named(name):
             check_place(place_of(configs[name], digest))
     done, failed = [], []
-    with stoppable() as stop, hold_lock(storage_at(folder), lock=first.run.lock):
-        hired = hiring or partial(ray_label_workers, check=stop.check)
+    with stoppable() as stop, hold_lock(storage_at(folder), lock=first.run.lock), ExitStack() as joined:
+        join = cache(lambda: joined.enter_context(cluster(first.cluster, stop.check)))
+
+        def on_ray(config: LabelConfig) -> "AbstractContextManager[WorkerPool]":
+            join()
+            return ray_label_workers(config, stop.check)
+
         for number, config in enumerate(configs.values(), start=1):
             say(f"run {number} of {len(configs)}: {config.run_dir}")
             try:
                 stop.check()
-                print_labelling(config, lambda config, view: label(config, hired, view, stop))
+                print_labelling(config, lambda config, view: label(config, hiring or on_ray, view, stop))
                 done.append(config.run_dir)
             except Interrupted:
                 raise
@@ -89,6 +97,10 @@ def sweep(
                 if not isinstance(error, StepvalueError):
                     why = f"{type(error).__name__}: {why}"
                     traceback.print_exc()
+                elif isinstance(error, ClusterError):
+                    # The next run may find another cluster, or start Ray again.
+                    joined.close()
+                    join.cache_clear()
                 failed.append(f"{config.run_dir}: {why}")
                 say(f"run {number} failed: {why}")
     write_lines(_ending(done, failed))

@@ -73,10 +73,14 @@ if path and end != joined:
 
 @contextmanager
 def cluster(config: ClusterConfig, check: Callable[[], None] = lambda: None) -> Iterator[None]:
-    """Join the given cluster, or start a private one on the loopback interface. `check` is called while it joins.
+    """Join the given cluster, or start a private one on the loopback interface, unless this process is in one already. `check`
+    is called while it joins.
 
     Raises ClusterError, and what `check` raises.
     """
+    if ray.is_initialized():
+        yield
+        return
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     with _private_ray() if config.address is None else _joined(config.address, check):

@@ -26,6 +26,7 @@ from pipeline.runtime.worker_handle import WorkerPool
 from pipeline.storage.lock import run_lock
 from tests.audit.runs import rows
 from tests.conftest import ROOT, run_stepvalue, write_rows
+from tests.ray_head import Cluster
 from tests.runtime.in_process import in_process
 
 pytestmark = pytest.mark.slow
@@ -180,7 +181,7 @@ def test_an_interruption_keeps_what_is_done_and_the_same_command_goes_on(folder:
 @pytest.mark.ray
 @pytest.mark.slow
 @pytest.mark.nightly
-def test_a_signal_ends_runs_on_ray_for_now(folder: Path) -> None:
+def test_one_private_ray_serves_all_runs_and_a_signal_ends_them_for_now(folder: Path) -> None:
     line = ["label", "--multirun", *words(folder), "policy.oracle.seed=1,2,3"]
     slow = [sys.executable, "-m", "pipeline", *line, "policy.oracle.tokens_per_second=200"]
     with subprocess.Popen(slow, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as started:
@@ -193,8 +194,19 @@ def test_a_signal_ends_runs_on_ray_for_now(folder: Path) -> None:
     assert names(folder) == ["policy.oracle.seed=1", "policy.oracle.seed=2"]
     done = run_stepvalue(line)
     assert done.returncode == 0, done.stderr
-    assert [starts(folder, seed) for seed in (1, 2, 3)] == [2, 2, 1]
+    assert [starts(folder, seed) for seed in (1, 2, 3)] == [1, 2, 1]
     assert all(audit(AuditConfig(run_dir=str(folder / "sweep" / name))).sound for name in names(folder))
+
+
+@pytest.mark.ray
+@pytest.mark.slow
+@pytest.mark.nightly
+def test_runs_on_a_named_cluster_join_it_once(folder: Path, ray_cluster: Cluster) -> None:
+    line = ["label", "--multirun", *words(folder), "policy.oracle.seed=1,2", f"cluster.address={ray_cluster.address}"]
+    done = run_stepvalue(line, environment=ray_cluster.environment)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("joined the Ray cluster") == 1
+    assert len(names(folder)) == 2
 
 
 def starts(folder: Path, seed: int) -> int:
