@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 from pipeline import __version__
 from pipeline.cli import COMMANDS
 from pipeline.cli.command import (
-    AGAIN,
     FOLDER,
     MULTIRUN,
     NAME,
     SHORT,
     SHORT_MULTIRUN,
+    VALUED_OPTIONS,
     Command,
     interrupt_on,
     write_out,
@@ -101,9 +101,7 @@ def _dispatch(arguments: list[str]) -> int:
         write_out((full_help if invocation.show_all else command_help)(command))
         return 0
     options = invocation.options
-    given = Given(
-        folder=Path(options[FOLDER]) if FOLDER in options else None, name=options.get(NAME), again=options.get(AGAIN)
-    )
+    given = Given(folder=Path(options[FOLDER]) if FOLDER in options else None, name=options.get(NAME))
     if invocation.sweeps:
         return _sweep(command, invocation, given)
     found = compose(command, invocation.overrides, given)
@@ -135,7 +133,6 @@ def _print_error(line: str) -> None:
 def _parse(command: Command, arguments: Sequence[str]) -> Invocation:
     options = {f"--{flag}": flag for flag in command.flags}
     overrides = []
-    takes = command.valued_options
     values: dict[str, str] = {}
     sweeps = show_config = show_help = show_all = False
     words = iter(arguments)
@@ -150,10 +147,10 @@ def _parse(command: Command, arguments: Sequence[str]) -> Invocation:
             show_config = True
         elif word == "--cfg=job":
             show_config = True
-        elif (option := SHORT.get(name := word.partition("=")[0], name)) in takes:
+        elif (option := SHORT.get(name := word.partition("=")[0], name)) in VALUED_OPTIONS:
             values[option] = word.partition("=")[2] if "=" in word else next(words, "")
             if not values[option] or values[option].startswith("-"):
-                raise UsageError(f"{option} takes a value: {option} {takes[option]}")
+                raise UsageError(f"{option} takes a value: {option} {VALUED_OPTIONS[option]}")
         elif word in (MULTIRUN, SHORT_MULTIRUN):
             sweeps = True
         elif word in options:
@@ -176,7 +173,7 @@ def _no_option(command: Command, word: str) -> str:
     """The message about an unknown option: the option or the setting that it most likely means, and all options."""
     from pipeline.cli.overrides import marks_of
 
-    options = [*command.plain_options, *command.valued_options, "-h", "--help-all"]
+    options = [*command.plain_options, *VALUED_OPTIONS, "-h", "--help-all"]
     name, _, value = word.partition("=")
     near = nearest_keys(name, options) if name.startswith("--") else []
     # Other programs write settings as options.

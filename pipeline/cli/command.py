@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 
 IMPORT_PAUSE_SECONDS = 0.01
 _IMPORTING = "<frozen importlib"
-FOLDER, NAME, AGAIN = "--config-dir", "--config-name", "--again"
-"""The options that name settings of a user's own: a folder of files, a file in it, and a run whose settings are repeated."""
+FOLDER, NAME = "--config-dir", "--config-name"
+"""The options that name settings of a user's own: a folder of files, and a file in it."""
 SHORT = {"-cd": FOLDER, "-cn": NAME}
 MULTIRUN = "--multirun"
 SHORT_MULTIRUN = "-m"
-_VALUES = {FOLDER: "FOLDER", NAME: "NAME", AGAIN: "RUN_DIR"}
+VALUED_OPTIONS = {FOLDER: "FOLDER", NAME: "NAME"}
+"""The options that take a value -> what the value is."""
 OPTION_MEANINGS = {
     FOLDER: "your own options (FOLDER/policy/mine.yaml) and experiment=NAME",
     NAME: "your own settings (FOLDER/NAME.yaml), such as --cfg job prints",
-    AGAIN: "the settings that this run records, for another one",
     MULTIRUN: "a run for each of several values: estimator.threshold=0.3,0.5",
 }
 
@@ -73,8 +73,6 @@ class Command:
     """Raises UsageError for settings that contradict each other."""
     sweep: "Sweep | None" = None
     """None: it is for one value of each setting at a time."""
-    repeats: bool = False
-    """Its settings are those of a run, so AGAIN may name one."""
     continues: bool = False
     """Its settings are those of the run in `run_dir`, unless they are given."""
 
@@ -83,11 +81,6 @@ class Command:
         """The options without a value that are its own -> what they mean."""
         flags = {f"--{flag}": f"{flag}=true" for flag in self.flags}
         return flags | ({MULTIRUN: OPTION_MEANINGS[MULTIRUN]} if self.sweep is not None else {})
-
-    @property
-    def valued_options(self) -> dict[str, str]:
-        """The options that take a value -> what the value is."""
-        return {option: value for option, value in _VALUES.items() if option != AGAIN or self.repeats}
 
 
 def write_lines(lines: Iterable[str]) -> None:

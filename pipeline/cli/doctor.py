@@ -70,7 +70,6 @@ failed.
     ),
     implied=implied_verifier,
     schema=LabelConfig,
-    repeats=True,
     check=check_contradictions,
     run=_doctor,
 )

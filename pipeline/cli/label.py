@@ -159,7 +159,6 @@ LABEL = Command(
     implied=implied_verifier,
     schema=LabelConfig,
     sweep=_sweep,
-    repeats=True,
     check=check_contradictions,
     run=_label,
 )

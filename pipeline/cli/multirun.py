@@ -160,12 +160,12 @@ def _setting(text: str) -> tuple[str, list[tuple[str, str | None]]]:
     if not parsed.is_sweep_override():
         return key, [(text, None)]
     try:
-        values = [_value(key, element) for element in islice(parsed.sweep_iterator(), MOST_RUNS + 1)]
+        found = [_value(key, element) for element in islice(parsed.sweep_iterator(), MOST_RUNS + 1)]
     except HydraException as error:
         raise UsageError(
             f"{text} names no single values: write them down, {key}=VALUE,VALUE, or as range(START,STOP,STEP)"
         ) from error
-    return key.removeprefix("+"), values
+    return key.removeprefix("+"), [*found]
 
 
 def _value(key: str, element: Any) -> tuple[str, str]:

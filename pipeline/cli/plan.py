@@ -71,7 +71,6 @@ on plan.completion_tokens, plan.success_rate and plan.tokens_per_second.
     ),
     implied=implied_verifier,
     schema=LabelConfig,
-    repeats=True,
     check=check_contradictions,
     run=_plan,
 )

@@ -79,7 +79,7 @@ def test_the_command_line_says_what_needs_the_object_and_does_what_does_not(
         (line,) = capsys.readouterr().err.splitlines()
         assert "given in Python, cannot be repeated elsewhere" in line
         assert "open_run(RUN_DIR" in line
-    assert main(["label", "--again", str(made / "run"), f"run_dir={made / 'other'}", "data=sample"]) == 2
+    assert main(["grow", f"run_dir={made / 'run'}", "grow.budget=9"]) == 2
     assert "is the object __main__.Echo" in capsys.readouterr().err
     for command in (["status"], ["report"], ["chains"], ["export", "format=trl", f"out={made / 'trl'}"]):
         assert main([*command, f"run_dir={made / 'run'}"]) == 0, capsys.readouterr().err
