@@ -51,7 +51,8 @@ settings class for all, and the name of a run is a hash of the recorded settings
 def identity(config: LabelConfig, input_digest: str, policy_fingerprint: str = "") -> dict[str, object]:
     """The identity of a run: all settings that determine its result, as dotted key -> plain value.
 
-    It also contains the hash of the input, versions, and the distribution of each plug-in or the fingerprint of each object.
+    It also contains the hash of the input, versions, and the distribution of each plug-in or what is known of the code of each
+    object.
     """
     learner = estimator_for(config.estimator).learner
     fields: dict[str, object] = {
