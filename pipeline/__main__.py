@@ -6,7 +6,6 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pipeline import __version__
 from pipeline.cli import COMMANDS
@@ -27,9 +26,6 @@ from pipeline.core.errors import Interrupted, StepvalueError, UsageError
 from pipeline.core.failpoints import arm
 from pipeline.core.formatting import plain_lines
 from pipeline.core.suggestions import choice_hint, nearest_keys
-
-if TYPE_CHECKING:
-    from pipeline.cli.own_settings import Given
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +99,12 @@ def _dispatch(arguments: list[str]) -> int:
     options = invocation.options
     given = Given(folder=Path(options[FOLDER]) if FOLDER in options else None, name=options.get(NAME))
     if invocation.sweeps:
-        return _sweep(command, invocation, given)
+        if not command.sweeps:
+            sweeping = " and ".join(each.name for each in COMMANDS.values() if each.sweeps)
+            raise UsageError(f"{MULTIRUN} is an option of {sweeping}: start `{command.name}` once for each value")
+        from pipeline.cli.multirun import sweep
+
+        return sweep(command, invocation.overrides, given, show=invocation.show_config)
     found = compose(command, invocation.overrides, given)
     for remark in found.remarks:
         _print_error(f"stepvalue: {remark}")
@@ -112,15 +113,6 @@ def _dispatch(arguments: list[str]) -> int:
         return 0
     settings = found.settings()
     return command.run(settings)
-
-
-def _sweep(command: Command, invocation: Invocation, given: "Given") -> int:
-    if command.sweep is None:
-        raise UsageError(
-            f"{MULTIRUN} is an option of {' and '.join(each.name for each in COMMANDS.values() if each.sweep)}: start "
-            f"`{command.name}` once for each value"
-        )
-    return command.sweep(invocation.overrides, given, show=invocation.show_config)
 
 
 def _print_error(line: str) -> None:

@@ -8,14 +8,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
 from pipeline.core.errors import Interrupted
 from pipeline.core.formatting import plain_lines
 from pipeline.core.registry import Registry
-
-if TYPE_CHECKING:
-    from pipeline.cli.own_settings import Given
 
 IMPORT_PAUSE_SECONDS = 0.01
 _IMPORTING = "<frozen importlib"
@@ -31,13 +28,6 @@ OPTION_MEANINGS = {
     NAME: "your own settings (FOLDER/NAME.yaml), such as --cfg job prints",
     MULTIRUN: "a run for each of several values: estimator.threshold=0.3,0.5",
 }
-
-
-class Sweep(Protocol):
-    """Runs a command for each combination of values of a command line with MULTIRUN, and returns the exit code. With `show`, it
-    prints their settings instead."""
-
-    def __call__(self, overrides: Sequence[str], given: "Given", *, show: bool) -> int: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,8 +61,8 @@ class Command:
     """The settings that are written, key -> value -> the options of groups that follow from them."""
     check: Callable[[Any], object] | None = None
     """Raises UsageError for settings that contradict each other."""
-    sweep: "Sweep | None" = None
-    """None: it is for one value of each setting at a time."""
+    sweeps: bool = False
+    """It takes MULTIRUN: a run for each of several values."""
     continues: bool = False
     """Its settings are those of the run in `run_dir`, unless they are given."""
 
@@ -80,7 +70,7 @@ class Command:
     def plain_options(self) -> dict[str, str]:
         """The options without a value that are its own -> what they mean."""
         flags = {f"--{flag}": f"{flag}=true" for flag in self.flags}
-        return flags | ({MULTIRUN: OPTION_MEANINGS[MULTIRUN]} if self.sweep is not None else {})
+        return flags | ({MULTIRUN: OPTION_MEANINGS[MULTIRUN]} if self.sweeps else {})
 
 
 def write_lines(lines: Iterable[str]) -> None:

@@ -3,7 +3,7 @@
 import os
 import secrets
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -15,7 +15,6 @@ from pipeline.config.label import LabelConfig
 from pipeline.core.output import say
 
 if TYPE_CHECKING:
-    from pipeline.cli.own_settings import Given
     from pipeline.core.progress import Summary
     from pipeline.runtime.worker_handle import Watcher, WorkerPool
 
@@ -110,12 +109,6 @@ def ray_label_workers(config: LabelConfig, check: Callable[[], None]) -> Iterato
         yield pool
 
 
-def _sweep(overrides: Sequence[str], given: "Given", *, show: bool) -> int:
-    from pipeline.cli.multirun import sweep
-
-    return sweep(LABEL, overrides, given, show=show)
-
-
 def set_up_ray(address: str | None) -> None:
     """Set the environment variables that Ray reads when it is imported."""
     if "ray" in sys.modules:
@@ -158,7 +151,7 @@ LABEL = Command(
     ),
     implied=implied_verifier,
     schema=LabelConfig,
-    sweep=_sweep,
+    sweeps=True,
     check=check_contradictions,
     run=_label,
 )
