@@ -6,17 +6,16 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pipeline import __version__
 from pipeline.cli import COMMANDS
 from pipeline.cli.command import (
-    AGAIN,
     FOLDER,
     MULTIRUN,
     NAME,
     SHORT,
     SHORT_MULTIRUN,
+    VALUED_OPTIONS,
     Command,
     interrupt_on,
     write_out,
@@ -27,9 +26,6 @@ from pipeline.core.errors import Interrupted, StepvalueError, UsageError
 from pipeline.core.failpoints import arm
 from pipeline.core.formatting import plain_lines
 from pipeline.core.suggestions import choice_hint, nearest_keys
-
-if TYPE_CHECKING:
-    from pipeline.cli.own_settings import Given
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,11 +97,14 @@ def _dispatch(arguments: list[str]) -> int:
         write_out((full_help if invocation.show_all else command_help)(command))
         return 0
     options = invocation.options
-    given = Given(
-        folder=Path(options[FOLDER]) if FOLDER in options else None, name=options.get(NAME), again=options.get(AGAIN)
-    )
+    given = Given(folder=Path(options[FOLDER]) if FOLDER in options else None, name=options.get(NAME))
     if invocation.sweeps:
-        return _sweep(command, invocation, given)
+        if not command.sweeps:
+            sweeping = " and ".join(each.name for each in COMMANDS.values() if each.sweeps)
+            raise UsageError(f"{MULTIRUN} is an option of {sweeping}: start `{command.name}` once for each value")
+        from pipeline.cli.multirun import sweep
+
+        return sweep(command, invocation.overrides, given, show=invocation.show_config)
     found = compose(command, invocation.overrides, given)
     for remark in found.remarks:
         _print_error(f"stepvalue: {remark}")
@@ -114,15 +113,6 @@ def _dispatch(arguments: list[str]) -> int:
         return 0
     settings = found.settings()
     return command.run(settings)
-
-
-def _sweep(command: Command, invocation: Invocation, given: "Given") -> int:
-    if command.sweep is None:
-        raise UsageError(
-            f"{MULTIRUN} is an option of {' and '.join(each.name for each in COMMANDS.values() if each.sweep)}: start "
-            f"`{command.name}` once for each value"
-        )
-    return command.sweep(invocation.overrides, given, show=invocation.show_config)
 
 
 def _print_error(line: str) -> None:
@@ -135,7 +125,6 @@ def _print_error(line: str) -> None:
 def _parse(command: Command, arguments: Sequence[str]) -> Invocation:
     options = {f"--{flag}": flag for flag in command.flags}
     overrides = []
-    takes = command.valued_options
     values: dict[str, str] = {}
     sweeps = show_config = show_help = show_all = False
     words = iter(arguments)
@@ -150,10 +139,10 @@ def _parse(command: Command, arguments: Sequence[str]) -> Invocation:
             show_config = True
         elif word == "--cfg=job":
             show_config = True
-        elif (option := SHORT.get(name := word.partition("=")[0], name)) in takes:
+        elif (option := SHORT.get(name := word.partition("=")[0], name)) in VALUED_OPTIONS:
             values[option] = word.partition("=")[2] if "=" in word else next(words, "")
             if not values[option] or values[option].startswith("-"):
-                raise UsageError(f"{option} takes a value: {option} {takes[option]}")
+                raise UsageError(f"{option} takes a value: {option} {VALUED_OPTIONS[option]}")
         elif word in (MULTIRUN, SHORT_MULTIRUN):
             sweeps = True
         elif word in options:
@@ -176,7 +165,7 @@ def _no_option(command: Command, word: str) -> str:
     """The message about an unknown option: the option or the setting that it most likely means, and all options."""
     from pipeline.cli.overrides import marks_of
 
-    options = [*command.plain_options, *command.valued_options, "-h", "--help-all"]
+    options = [*command.plain_options, *VALUED_OPTIONS, "-h", "--help-all"]
     name, _, value = word.partition("=")
     near = nearest_keys(name, options) if name.startswith("--") else []
     # Other programs write settings as options.

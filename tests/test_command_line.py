@@ -221,7 +221,7 @@ def test_naming_a_model_chooses_the_policy_that_serves_it() -> None:
             ["label", "--multrun"],
             [
                 "there is no option --multrun: did you mean --multirun? Settings are written key=value",
-                "--multirun, --config-dir, --config-name, --again, -h, --help-all and --cfg",
+                "--multirun, --config-dir, --config-name, -h, --help-all and --cfg",
             ],
         ),
         (["label", "--prune"], ["there is no option --prune: settings are written"]),

@@ -1,4 +1,4 @@
-"""Settings of a user's own: a folder of files, files in it, and the record of another run."""
+"""Settings of a user's own: a folder of files, files in it, and the record of the run that a command continues."""
 
 import re
 import shlex
@@ -15,16 +15,18 @@ from omegaconf import OmegaConf
 
 from pipeline.__main__ import compose_label, main
 from pipeline.cli.compose import compose
+from pipeline.cli.grow import GROW
 from pipeline.cli.label import LABEL
 from pipeline.cli.own_settings import Given, flat, nested
+from pipeline.config.label import LabelConfig
 from pipeline.core.errors import UsageError
-from pipeline.data.rows import GIVEN_FILE, GIVEN_FOLDER
+from pipeline.data.rows import GIVEN_FILE, GIVEN_FOLDER, is_given
+from pipeline.runtime.grow import label_part
 from pipeline.runtime.start_settings import start_settings
 from pipeline.runtime.state import identity
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.run_record import claim
 from pipeline.storage.starts import write_start
-from pipeline.storage.sweep_record import Sweep, SweptRun, write_sweep
 from tests.conftest import ROOT
 from tests.storage.test_starts import start
 
@@ -288,16 +290,11 @@ def test_a_mistake_in_a_file_is_one_line_with_its_name(
         (["label", "experiment=e"], "experiment=e needs the folder of your settings: --config-dir FOLDER"),
         (["label", "--config-dir"], "--config-dir takes a value: --config-dir FOLDER"),
         (["label", "--config-dir="], "--config-dir takes a value: --config-dir FOLDER"),
-        (["label", "--again", "nowhere", "run_dir=x"], "--again takes a value"),
-        (["export", "--again", "x"], "there is no option --again"),
+        (["label", "--again", "x"], "there is no option --again"),
     ],
 )
 def test_what_is_not_there_is_named(arguments: list[str], said: str, capsys: Printed) -> None:
-    if "nowhere" in arguments and "--again" in arguments:
-        assert main(arguments) != 0
-        assert "nowhere does not contain a run" in capsys.readouterr().err
-    else:
-        assert said in refused(capsys, *arguments)
+    assert said in refused(capsys, *arguments)
 
 
 RUNS = [
@@ -309,108 +306,68 @@ RUNS = [
 ]
 
 
+def grown(run_dir: Path, *words: str) -> LabelConfig:
+    """The settings with which `grow` continues a run."""
+    return label_part(compose(GROW, [f"run_dir={run_dir}", *words]).settings())
+
+
 @pytest.mark.parametrize("run", RUNS, ids=" ".join)
-def test_the_settings_of_a_run_are_used_again(run: Sequence[str], tmp_path: Path, capsys: Printed) -> None:
+def test_a_record_alone_has_what_determines_the_labels(run: Sequence[str], tmp_path: Path) -> None:
     recorded = identity(compose_label([*run, "data.path=x"]), "digest")
     claim(LocalStorage(tmp_path), recorded)
     servers = [word for word in run if word == SERVER]
-    line = ["label", "--again", str(tmp_path), "run_dir=new", "data.path=x", *servers]
-    found, said = printed(capsys, *line)
-    assert said.startswith(f"stepvalue: {tmp_path}/run.json does not record these settings, ")
-    assert "sampling.rollouts" in said
-    assert "run.* but run.unit_problems, cluster.*, plan.*" in said
-    assert found["run_dir"] == "new"
-    repeated = compose(LABEL, line[3:], Given(again=str(tmp_path))).settings()
-    assert identity(repeated, "digest") == recorded
+    assert identity(grown(tmp_path, *servers), "digest") == recorded
 
 
-def started(run_dir: Path, config: Any, **changes: Any) -> None:
+def started(run_dir: Path, config: LabelConfig, **changes: Any) -> None:
     """Record a run with these settings, and a start of it."""
     storage, recorded = LocalStorage(run_dir), identity(config, "digest")
     claim(storage, recorded)
     write_start(storage, start(settings=start_settings(config, recorded), ended="done", **changes))
 
 
-FREELY = ["sampling.rollouts=3", "run.lock=false", "cluster.workers=2", "plan.gpu_hour_price=1.5", "budget=plan.json"]
-
-
 @pytest.mark.parametrize("run", RUNS, ids=" ".join)
-def test_a_run_is_repeated_by_its_directory_alone(
-    run: Sequence[str], tmp_path: Path, capsys: Printed, monkeypatch: pytest.MonkeyPatch
+def test_a_run_is_continued_by_its_directory_alone(
+    run: Sequence[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    freely = ["sampling.rollouts=3", "run.lock=false", "cluster.workers=2", "plan.gpu_hour_price=1.5"]
     monkeypatch.chdir(tmp_path)
-    config = compose_label([*run, *FREELY, "data.path=rows/*.jsonl"])
+    config = compose_label([*run, *freely, "data.path=rows/*.jsonl"])
     started(tmp_path / "old", config)
     monkeypatch.chdir("/")
-    repeated = compose(LABEL, ["run_dir=new"], Given(again=f"{tmp_path}/old"))
     data = replace(config.data, path=f"{tmp_path}/rows/*.jsonl")
-    assert repeated.settings() == replace(config, run_dir="new", data=data, budget=f"{tmp_path}/plan.json")
-    (said,) = repeated.remarks
-    assert said.startswith(f"{tmp_path}/old was labelled with ")
-    assert said.endswith("; other settings have their defaults")
-    shown = shlex.split(said.partition(" was labelled with ")[2].partition("; other")[0])
-    assert compose_label([*shown, "run_dir=new"]) == repeated.settings()
-    # What nobody chose is not listed. The option of a layout is recorded as its settings.
-    chosen = {word.partition("=")[0] for word in [*run, *FREELY, "data.path=..."]}
-    keys = {word.partition("=")[0] for word in shown}
-    assert {key for key in keys if "data" not in chosen or not key.startswith("data.")} <= chosen
+    assert grown(tmp_path / "old") == replace(config, run_dir=f"{tmp_path}/old", data=data)
 
 
-def test_the_last_start_that_ended_well_is_repeated(tmp_path: Path) -> None:
+def test_the_last_start_that_ended_well_is_continued(tmp_path: Path) -> None:
     base = ["policy=oracle", "data.path=/x"]
     for at, (rollouts, ended) in enumerate([(3, "done"), (5, "done"), (7, "failed")]):
         config = compose_label([*base, f"sampling.rollouts={rollouts}"])
         storage, recorded = LocalStorage(tmp_path), identity(config, "digest")
         claim(storage, recorded)
         write_start(storage, start(1.8e9 + at, settings=start_settings(config, recorded), ended=ended))
-    found = compose(LABEL, ["run_dir=new"], Given(again=str(tmp_path))).settings()
+    found = grown(tmp_path)
     assert (found.sampling.rollouts, found.data.path) == (5, "/x")
 
 
-def test_what_is_given_now_takes_the_place_of_what_is_recorded(tmp_path: Path, capsys: Printed) -> None:
-    started(tmp_path / "old", compose_label(["policy=oracle", "data.path=/x", "sampling.rollouts=3"]))
-    again = ["label", f"--again={tmp_path}/old", "run_dir=new"]
-    found, said = printed(capsys, *again, "data=sample", "sampling.rollouts=4")
-    assert (found["data"]["path"], found["sampling"]["rollouts"]) == ("sample", 4)
-    assert said == f"stepvalue: {tmp_path}/old was labelled with policy=oracle; other settings have their defaults\n"
+def test_rows_of_a_python_call_keep_a_name_of_such_rows(tmp_path: Path) -> None:
+    started(tmp_path, compose_label(["policy=oracle", f"data.path=/tmp/{GIVEN_FOLDER}x/{GIVEN_FILE}"]))
+    assert is_given(grown(tmp_path).data.path)
 
 
-def test_rows_of_a_python_call_are_asked_for(tmp_path: Path, capsys: Printed) -> None:
-    config = compose_label(["policy=oracle", f"data.path=/tmp/{GIVEN_FOLDER}x/{GIVEN_FILE}"])
-    started(tmp_path / "old", config)
-    again = ["label", f"--again={tmp_path}/old", "run_dir=new"]
-    assert "the rows of this run were given in Python: give data.path=..." in refused(capsys, *again)
-    assert printed(capsys, *again, "data.path=y")[0]["data"]["path"] == "y"
-
-
-def test_a_sweep_is_not_repeated_as_a_run(tmp_path: Path, capsys: Printed) -> None:
-    write_sweep(LocalStorage(tmp_path), Sweep(runs=(SweptRun(name="a=1", values={"a": "1"}),), began_at=0.0))
-    said = refused(capsys, "label", "--again", str(tmp_path), "run_dir=new")
-    assert f"{tmp_path} is the folder of a sweep, and --again repeats one run, such as --again {tmp_path}/a=1;" in said
-    assert "to repeat the sweep, start its command with another run_dir" in said
-
-
-def test_the_command_line_wins_over_the_run_that_is_repeated(tmp_path: Path, capsys: Printed) -> None:
+def test_the_command_line_and_files_win_over_the_run_that_is_continued(tmp_path: Path) -> None:
     run = ["policy=oracle", "estimator=bisect", "sampling.temperature=0.3", "sampling.top_p=0.5"]
-    claim(LocalStorage(tmp_path / "old"), identity(compose_label([*run, "data.path=x"]), "digest"))
-    folder = write(tmp_path, {"experiment/e": "sampling: {top_p: 0.7}"})
-    line = ["label", f"--again={tmp_path}/old", "run_dir=new", "data=sample", folder, "experiment=e"]
-    found, said = printed(capsys, *line, "sampling.temperature=0.4", "sampling.rollouts=3", "estimator=fixed")
-    assert (found["sampling"]["temperature"], found["sampling"]["top_p"]) == (0.4, 0.7)
-    assert found["estimator"]["name"] == "fixed"
-    assert found["policy"]["kind"] == "oracle"
-    assert "sampling.rollouts" not in said
-    assert "its settings of estimator have no effect, for estimator=fixed is chosen instead" in said
-
-
-def test_a_run_that_is_repeated_needs_a_folder_and_its_input(tmp_path: Path, capsys: Printed) -> None:
-    claim(LocalStorage(tmp_path), identity(compose_label(["policy=oracle", "data.path=x"]), "digest"))
-    again = ["label", "--again", str(tmp_path)]
-    assert "makes another run: give its folder, run_dir=..." in refused(capsys, *again, "data.path=x")
-    assert "is the folder of the run that --again names" in refused(
-        capsys, *again, "data.path=x", f"run_dir={tmp_path}/"
+    started(tmp_path / "old", compose_label([*run, "data.path=/x", "sampling.rollouts=3"]))
+    write(tmp_path, {"experiment/e": "sampling: {top_p: 0.7}"})
+    line = [f"run_dir={tmp_path}/old", "experiment=e", "data=sample", "sampling.temperature=0.4", "estimator=fixed"]
+    made = compose(GROW, line, Given(folder=tmp_path))
+    found = made.settings()
+    assert (found.sampling.temperature, found.sampling.top_p, found.sampling.rollouts) == (0.4, 0.7, 3)
+    assert (found.estimator.name, found.policy.kind, found.data.path) == ("fixed", "oracle", "sample")
+    assert any(
+        "its settings of estimator have no effect, for estimator=fixed is chosen instead" in each
+        for each in made.remarks
     )
-    assert "records a hash of the input and not data.path: give data.path=..." in refused(capsys, *again, "run_dir=new")
 
 
 keys = st.from_regex(re.compile(r"[a-z]{1,3}"), fullmatch=True)

@@ -1,8 +1,9 @@
 """The command `check`: has programs prove or refute the steps of chains."""
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING
 
 from pipeline.cli.chain_run import ending_lines
@@ -83,14 +84,15 @@ def check_with_ray(config: CheckRunConfig, watch: "Watcher") -> "Mapping[str, Ch
     set_up_ray(config.cluster.address)
     from pipeline.runtime.actors import worker_pool
     from pipeline.runtime.checking.run import check_run
-    from pipeline.runtime.connection import KeptCluster
+    from pipeline.runtime.connection import cluster
     from pipeline.runtime.stop import stoppable
 
-    with stoppable() as stop, KeptCluster() as cluster:
+    with stoppable() as stop, ExitStack() as stack:
+        join = cache(lambda: stack.enter_context(cluster(config.cluster, stop.check)))
 
         @contextmanager
         def hiring(workload: "Workload") -> Iterator["WorkerPool"]:
-            cluster.join(config.cluster, stop.check)
+            join()
             yield worker_pool(workload, stop.check)
 
         return check_run(config, hiring, watch, stop)

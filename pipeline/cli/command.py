@@ -8,36 +8,26 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
 from pipeline.core.errors import Interrupted
 from pipeline.core.formatting import plain_lines
 from pipeline.core.registry import Registry
 
-if TYPE_CHECKING:
-    from pipeline.cli.own_settings import Given
-
 IMPORT_PAUSE_SECONDS = 0.01
 _IMPORTING = "<frozen importlib"
-FOLDER, NAME, AGAIN = "--config-dir", "--config-name", "--again"
-"""The options that name settings of a user's own: a folder of files, a file in it, and a run whose settings are repeated."""
+FOLDER, NAME = "--config-dir", "--config-name"
+"""The options that name settings of a user's own: a folder of files, and a file in it."""
 SHORT = {"-cd": FOLDER, "-cn": NAME}
 MULTIRUN = "--multirun"
 SHORT_MULTIRUN = "-m"
-_VALUES = {FOLDER: "FOLDER", NAME: "NAME", AGAIN: "RUN_DIR"}
+VALUED_OPTIONS = {FOLDER: "FOLDER", NAME: "NAME"}
+"""The options that take a value -> what the value is."""
 OPTION_MEANINGS = {
     FOLDER: "your own options (FOLDER/policy/mine.yaml) and experiment=NAME",
     NAME: "your own settings (FOLDER/NAME.yaml), such as --cfg job prints",
-    AGAIN: "the settings that this run records, for another one",
     MULTIRUN: "a run for each of several values: estimator.threshold=0.3,0.5",
 }
-
-
-class Sweep(Protocol):
-    """Runs a command for each combination of values of a command line with MULTIRUN, and returns the exit code. With `show`, it
-    prints their settings instead."""
-
-    def __call__(self, overrides: Sequence[str], given: "Given", *, show: bool) -> int: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,10 +63,8 @@ class Command:
     """The settings that are written, key -> value -> the options of groups that follow from them."""
     check: Callable[[Any], object] | None = None
     """Raises UsageError for settings that contradict each other."""
-    sweep: "Sweep | None" = None
-    """None: it is for one value of each setting at a time."""
-    repeats: bool = False
-    """Its settings are those of a run, so AGAIN may name one."""
+    sweeps: bool = False
+    """It takes MULTIRUN: a run for each of several values."""
     continues: bool = False
     """Its settings are those of the run in `run_dir`, unless they are given."""
 
@@ -84,12 +72,7 @@ class Command:
     def plain_options(self) -> dict[str, str]:
         """The options without a value that are its own -> what they mean."""
         flags = {f"--{flag}": f"{flag}=true" for flag in self.flags}
-        return flags | ({MULTIRUN: OPTION_MEANINGS[MULTIRUN]} if self.sweep is not None else {})
-
-    @property
-    def valued_options(self) -> dict[str, str]:
-        """The options that take a value -> what the value is."""
-        return {option: value for option, value in _VALUES.items() if option != AGAIN or self.repeats}
+        return flags | ({MULTIRUN: OPTION_MEANINGS[MULTIRUN]} if self.sweeps else {})
 
 
 def write_lines(lines: Iterable[str]) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.cli import COMMANDS
-from pipeline.cli.command import FOLDER, NAME, OPTION_MEANINGS, SHORT, Command
+from pipeline.cli.command import FOLDER, NAME, OPTION_MEANINGS, SHORT, VALUED_OPTIONS, Command
 from pipeline.cli.options import EXPERIMENT, named_implementation, offered_groups, option_names, written_keys
 from pipeline.cli.reference import Setting, settings
 from pipeline.config.changes import Change
@@ -111,8 +111,8 @@ def _of_command(command: Command, before: Sequence[str], word: str) -> Iterator[
     elif word.startswith("-"):
         yield from _OPTIONS.items()
         yield from command.plain_options.items()
-        yield from _valued(command, word, _folder(before))
-    elif not before or before[-1] not in (*command.valued_options, *SHORT):
+        yield from _valued(word, _folder(before))
+    elif not before or before[-1] not in (*VALUED_OPTIONS, *SHORT):
         key, equals, _ = word.partition("=")
         given, folder = written_keys(before), _folder(before)
         if equals:
@@ -132,14 +132,14 @@ def _folder(before: Sequence[str]) -> Path | None:
     return None
 
 
-def _valued(command: Command, word: str, folder: Path | None) -> Iterator[tuple[str, str]]:
+def _valued(word: str, folder: Path | None) -> Iterator[tuple[str, str]]:
     """The options that take a value, or the values of one."""
     option, equals, _ = word.partition("=")
     if not equals:
-        yield from ((f"{name}=", OPTION_MEANINGS[name]) for name in command.valued_options)
+        yield from ((f"{name}=", OPTION_MEANINGS[name]) for name in VALUED_OPTIONS)
     elif option == NAME:
         yield from ((f"{option}={name}", "") for name in (option_names(folder) if folder else ()))
-    elif option in command.valued_options:
+    elif option in VALUED_OPTIONS:
         yield FILES, ""
 
 

@@ -1,6 +1,6 @@
 """Composes the settings of a command from its command line and the files in `conf/`, and checks them.
 
-Only this file and `sweep` use Hydra, which is imported when settings are composed.
+Only this file and `multirun` use Hydra, which is imported when settings are composed.
 
 Hydra composes files and overrides, also a user's own files (`own_settings`). The settings of a section such as `estimator`
 depend on its implementation (`estimator=pooled`). So the implementation is looked up first, and the rest is composed with its
@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from pipeline.cli.again import check_again, continued_settings, recorded_settings
 from pipeline.cli.command import Command
+from pipeline.cli.continued import continued_settings
 from pipeline.cli.options import (
     YAML,
     choosing_settings,
@@ -115,13 +115,7 @@ def compose(command: Command, overrides: Sequence[str], given: Given = NOTHING) 
     overrides = with_options(command, sections, overrides)
     typed = written_keys(overrides)
     found = own_settings(command, given, experiment, read_yaml)
-    hints: Sequence[str] = ()
-    if given.again is not None:
-        keys = {*typed, *(key for each in found for key in (*each.values, *each.options))}
-        recorded = recorded_settings(command, given.again, given.folder, keys)
-        found = [recorded.settings, *found]
-        hints = check_again(command, given.again, recorded, keys, typed)
-    elif command.continues and typed.get(_RUN_DIR):
+    if command.continues and typed.get(_RUN_DIR):
         keys = {*typed, *(key for each in found for key in (*each.values, *each.options))}
         found = [continued_settings(command, typed[_RUN_DIR], given.folder, keys), *found]
     options = merged_options(found, typed, sections)

@@ -68,7 +68,6 @@ failed.
         "run_dir",
     ),
     schema=LabelConfig,
-    repeats=True,
     check=check_contradictions,
     run=_doctor,
 )

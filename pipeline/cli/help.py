@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Iterator
 
 from pipeline.cli import COMMANDS
-from pipeline.cli.command import OPTION_MEANINGS, Command
+from pipeline.cli.command import OPTION_MEANINGS, VALUED_OPTIONS, Command
 from pipeline.cli.complete import COMPLETION, SUMMARY
 from pipeline.cli.options import offered_groups, usual_options
 from pipeline.cli.reference import NO_DEFAULT, Setting, as_text, command_settings, section_meanings
@@ -42,7 +42,7 @@ def command_help(command: Command) -> str:
     for written, meaning in shown:
         first, *rest = textwrap.wrap(meaning, COLUMNS - column - 2)
         lines += [f"  {written:<{column}}{first}", *(" " * (column + 2) + line for line in rest)]
-    options = f"options: {', '.join([*command.plain_options, '--cfg job', *command.valued_options])}"
+    options = f"options: {', '.join([*command.plain_options, '--cfg job', *VALUED_OPTIONS])}"
     lines += ["", *textwrap.wrap(options, COLUMNS, break_on_hyphens=False)]
     return "\n".join([*lines, "--help-all and conf/README.md explain all settings, --cfg job prints them.", ""])
 
@@ -67,7 +67,7 @@ def full_help(command: Command) -> str:
 def _option_lines(command: Command) -> Iterator[str]:
     """The options of a command, with their meanings."""
     options = dict(command.plain_options)
-    options |= {f"{option} {value}": OPTION_MEANINGS[option] for option, value in command.valued_options.items()}
+    options |= {f"{option} {value}": OPTION_MEANINGS[option] for option, value in VALUED_OPTIONS.items()}
     column = max(map(len, options))
     yield from (f"  {option:<{column}}  {meaning}" for option, meaning in options.items())
 

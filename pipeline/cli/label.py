@@ -3,8 +3,8 @@
 import os
 import secrets
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +14,6 @@ from pipeline.config.label import LabelConfig
 from pipeline.core.output import say
 
 if TYPE_CHECKING:
-    from pipeline.cli.own_settings import Given
     from pipeline.core.progress import Summary
     from pipeline.runtime.worker_handle import Watcher, WorkerPool
 
@@ -53,6 +52,12 @@ def label_run(config: LabelConfig, watch: "Watcher") -> "Summary":
 
 def _label(config: LabelConfig) -> int:
     set_up_ray(config.cluster.address)
+    print_labelling(config, label_run)
+    return 0
+
+
+def print_labelling(config: LabelConfig, label: "Callable[[LabelConfig, Watcher], Summary]") -> None:
+    """Let `label` label, show its progress, and print what came out. Raises as it does."""
     from rich.console import Console
 
     from pipeline.analysis.report.run_data import first_chains, rejected_rows
@@ -68,7 +73,7 @@ def _label(config: LabelConfig) -> int:
 
     console = Console(highlight=False)
     with LiveView(console, config.plan.gpu_hour_price, policy_name(config)) as view:
-        summary = label_run(config, view)
+        summary = label(config, view)
     storage = storage_at(summary.run_dir)
     if summary.totals.rejected:
         print_rejects(console, rejected_rows(storage, SHOWN_REJECTS), storage.run_dir)
@@ -80,42 +85,22 @@ def _label(config: LabelConfig) -> int:
     print_summary(console, summary)
     with interruptible():
         end_with_report(console, storage, page=config.run.report, changed=summary.units_done_now > 0)
-    return 0
 
 
 @contextmanager
 def ray_label_workers(config: LabelConfig, check: Callable[[], None]) -> Iterator["WorkerPool"]:
-    """The workers of `label` and `grow`, as Ray actors."""
+    """The workers of `label` and `grow`, as Ray actors, after a look at their machines. What is wrong there is printed, and no
+    reason to stop: a worker that cannot start says so itself. `check` is called while nodes are waited for."""
+    from pipeline.preflight.nodes import joined_nodes, this_machine
+    from pipeline.preflight.run import node_warnings
     from pipeline.runtime.actors import ray_workers
     from pipeline.runtime.workload import labelling
 
-    with checked_workers(config, check, ray_workers(labelling(config), check)) as pool:
-        yield pool
-
-
-@contextmanager
-def checked_workers(
-    config: LabelConfig, check: Callable[[], None], workers: AbstractContextManager["WorkerPool"]
-) -> Iterator["WorkerPool"]:
-    """The pool of workers, after a look at their machines. What is wrong there is printed, and no reason to stop: a worker that
-    cannot start says so itself. `check` is called while nodes are waited for."""
-    from pipeline.preflight.nodes import joined_nodes, this_machine
-    from pipeline.preflight.run import node_warnings
-
-    with workers as pool:
+    with ray_workers(labelling(config), check) as pool:
         look = this_machine if config.cluster.address is None else partial(joined_nodes, check=check)
         for warning in node_warnings(config, look):
             say(f"warning: {warning}")
         yield pool
-
-
-def _sweep(overrides: Sequence[str], given: "Given", *, show: bool) -> int:
-    from pipeline.cli import multirun
-
-    if show:
-        multirun.show(LABEL, overrides, given)
-        return 0
-    return multirun.sweep(LABEL, overrides, given)
 
 
 def set_up_ray(address: str | None) -> None:
@@ -159,8 +144,7 @@ LABEL = Command(
         "grader",
     ),
     schema=LabelConfig,
-    sweep=_sweep,
-    repeats=True,
+    sweeps=True,
     check=check_contradictions,
     run=_label,
 )

@@ -43,11 +43,10 @@ Reader = Callable[[Path], Content]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Given:
-    """The options of a command line that name settings: a folder of files, a file in it, and the directory of a run."""
+    """The options of a command line that name settings: a folder of files, and a file in it."""
 
     folder: Path | None = None
     name: str | None = None
-    again: str | None = None
 
 
 NOTHING = Given()

@@ -69,7 +69,6 @@ on plan.completion_tokens, plan.success_rate and plan.tokens_per_second.
         "plan.out",
     ),
     schema=LabelConfig,
-    repeats=True,
     check=check_contradictions,
     run=_plan,
 )

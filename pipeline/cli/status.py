@@ -2,41 +2,20 @@
 
 import json
 import time
-from typing import TYPE_CHECKING
 
 from pipeline.analysis.settings import StatusConfig
 from pipeline.cli.command import Command, interruptible, write_lines
-
-if TYPE_CHECKING:
-    from pipeline.storage.sweep_record import Sweep
 
 
 def _status(config: StatusConfig) -> int:
     from pipeline.analysis.status import as_json, lines, run_status
     from pipeline.storage.location import storage_at
-    from pipeline.storage.sweep_record import read_sweep
 
     with interruptible():
         storage = storage_at(config.run_dir)
-        if (sweep := read_sweep(storage)) is not None:
-            return _status_of_sweep(sweep, storage.run_dir, config)
         status = run_status(storage, time.time())
     written = [json.dumps(as_json(status))] if config.json else lines(status)
     write_lines(written)
-    return 0
-
-
-def _status_of_sweep(sweep: "Sweep", folder: str, config: StatusConfig) -> int:
-    from rich.console import Console
-
-    from pipeline.analysis.sweep import observed, print_sweep
-    from pipeline.storage.sweep_record import sweep_fields
-
-    seen = observed(sweep, folder, time.time())
-    if config.json:
-        write_lines([json.dumps(sweep_fields(seen))])
-    else:
-        print_sweep(Console(highlight=False), seen)
     return 0
 
 

@@ -21,8 +21,9 @@ from functools import cache, cached_property
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from types import MappingProxyType
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
+from pipeline.core.code_of import code_of
 from pipeline.core.errors import PluginError, StepvalueError, UsageError, first_line
 from pipeline.core.suggestions import choice_hint
 
@@ -49,17 +50,24 @@ class GivenObject:
     """An implementation that a Python call gave as an object.
 
     `loaded`: what `Registry.load` returns for it, its class where implementations are classes. `make`: an instance for one use,
-    from settings. `where`: module and name of its class. `fingerprint`: of its code and of its
-    state besides settings, see `fingerprints`."""
+    from settings. `where`: module and name of its class. `code`: see `core.code_of`."""
 
     made: Any
     loaded: Any
     make: Callable[[Any], Any]
     where: str
-    fingerprint: str
+    code: str
+
+    @classmethod
+    def of(cls, made: Any, loaded: Any, make: Callable[[Any], Any]) -> Self:
+        """The object, with what is known of its code."""
+        kind = type(made)
+        held = {key: value for key, value in getattr(made, "__dict__", {}).items() if key != "settings"}
+        where = f"{kind.__module__}.{kind.__qualname__}"
+        return cls(made=made, loaded=loaded, make=make, where=where, code=code_of(kind, held))
 
     def __str__(self) -> str:
-        return f"{GIVEN}{self.where} {self.fingerprint} (given in Python, cannot be repeated elsewhere)"
+        return f"{GIVEN}{self.where} {self.code} (given in Python, cannot be repeated elsewhere)"
 
 
 Source = Plugin | GivenObject
@@ -207,7 +215,7 @@ class Registry(Generic[T]):
             )
         with self._offering:
             other = self._given.setdefault(name, given)
-            if str(other) != str(given):
+            if str(other) != str(given) or other.loaded is not given.loaded:
                 raise UsageError(
                     f"{self.noun} {name}: another call of this process is using {other.where} under the same name: wait until "
                     "it ends, or give your class another name"

@@ -15,7 +15,7 @@ from enum import Enum, auto
 from typing import Any, ClassVar, Protocol, Self
 
 from pipeline.config.choices import BudgetUnit
-from pipeline.config.fields import RELABEL, in_common, marked_settings
+from pipeline.config.fields import in_common
 from pipeline.config.label import EstimatorConfig
 from pipeline.core.records import ChainShape, StepValue, Trials
 from pipeline.estimators.labels import step_labels
@@ -23,10 +23,6 @@ from pipeline.estimators.tree import Tree
 
 MANY = 10**9
 """A number of rollouts that no prefix reaches."""
-
-
-LABEL_SETTINGS = frozenset(marked_settings(EstimatorConfig, RELABEL)) - {EstimatorConfig.CHOSEN_BY}
-"""The settings of the interval and of the label rule, which all estimators share."""
 
 
 class Need(Enum):
@@ -117,9 +113,6 @@ class Estimator(Protocol):
     value_is_share: ClassVar[bool] = False
     """Whether `value` is n_correct of n_rollouts, so that the counts alone determine it and its noise."""
     learner: ClassVar[Learner | None] = None
-    settings_after_sampling: ClassVar[frozenset[str]] = frozenset()
-    """The settings that neither its requests nor its learner depend on. Runs that differ in these alone have the same rollouts,
-    so a sweep samples once for all of them."""
 
     settings: EstimatorConfig
 

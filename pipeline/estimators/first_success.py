@@ -19,7 +19,7 @@ from typing import Any
 from pipeline.config.choices import Interval
 from pipeline.core.records import ChainShape, Counts, StepValue, Trials
 from pipeline.estimators import fixed
-from pipeline.estimators.base import LABEL_SETTINGS, Estimator, Need, RolloutRange
+from pipeline.estimators.base import Estimator, Need, RolloutRange
 from pipeline.estimators.intervals import jeffreys
 from pipeline.estimators.paths import stopping_interval, unbiased_value
 from pipeline.estimators.settings import FirstSuccessConfig, StoppingConfig
@@ -32,7 +32,6 @@ class Stopping(Estimator):
     settings: StoppingConfig
     stops_early = True
     replayable = True
-    settings_after_sampling = LABEL_SETTINGS
 
     def is_finished(self, trials: Trials) -> bool:
         return has_stopped(trials, self.settings)

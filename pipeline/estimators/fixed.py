@@ -9,7 +9,7 @@ from typing import Any
 
 from pipeline.config.label import EstimatorConfig
 from pipeline.core.records import ChainShape, Counts, Origin, StepValue, Trials
-from pipeline.estimators.base import LABEL_SETTINGS, Estimator, Need, RolloutRange
+from pipeline.estimators.base import Estimator, Need, RolloutRange
 from pipeline.estimators.intervals import above, beta_moments, interval
 from pipeline.estimators.labels import with_advantages
 from pipeline.estimators.settings import FixedConfig
@@ -25,7 +25,6 @@ class Fixed(Estimator):
     replayable = True
     counts_are_shares = True
     value_is_share = True
-    settings_after_sampling = LABEL_SETTINGS
 
     def next_rollouts(
         self, problems: Sequence[Tree], trials: Mapping[str, Trials], rollouts: int, state: Any

@@ -77,8 +77,8 @@ def label(
 
     An object of yours is an instance of `Policy`, `Estimator` or `Grader` (CONTRIBUTING.md, Extension points), or such a class
     with its default settings. It works on this machine only, and is sent to the processes of the run. `run.json` names its
-    class with a fingerprint of its code and state, as what cannot be repeated elsewhere. The same call with the same object
-    continues the run; a changed object is refused.
+    class with what is known of its code and state, as what cannot be repeated elsewhere. The same call with the same object
+    continues the run; one of which that text differs is refused (pipeline/python/README.md, Objects of your own).
 
     Raises UsageError and InputError for what was asked wrongly, and the other errors of `pipeline.core.errors`, with the
     sentences of the command line. After Ctrl-C it raises RunInterrupted, a KeyboardInterrupt, which also ends a loop around the

@@ -38,7 +38,7 @@ def settings_with(objects: "tuple[Given, ...]", settings: Mapping[str, Any]) -> 
         from pipeline.runtime.objects import settings_of
 
         for key, value in settings_of(each).items():
-            yield Setting(key=key, value=value, said=f"{each.section}={type(each.made).__name__}(...)")
+            yield Setting(key=key, value=value, said=f"{each.section}={type(each.source.made).__name__}(...)")
     yield from settings_in(
         {key: value for key, value in settings.items() if not (key in SECTIONS and is_object(value))}
     )
@@ -70,7 +70,6 @@ def offered_format(format: object) -> Iterator[str]:
     if isinstance(format, str):
         yield format
         return
-    from pipeline.core.fingerprints import fingerprint
     from pipeline.core.registry import GivenObject
     from pipeline.export.formats.base import Format
     from pipeline.export.registry import EXPORTS
@@ -78,9 +77,6 @@ def offered_format(format: object) -> Iterator[str]:
     kind = type(format)
     if not isinstance(format, Format) and not callable(getattr(format, "plan", None)):
         raise UsageError(f"format: give a name, a Format or an Exporter, not {kind.__name__}")
-    section = getattr(getattr(format, "Config", None), "SECTION", "")
-    name = section or f"own_{kind.__name__.lower()}"
-    where = f"{kind.__module__}.{kind.__qualname__}"
-    given = GivenObject(made=format, loaded=format, make=lambda _: format, where=where, fingerprint=fingerprint(format))
-    with EXPORTS.offer(name, given):
+    name = getattr(getattr(format, "Config", None), "SECTION", "") or f"own_{kind.__name__.lower()}"
+    with EXPORTS.offer(name, GivenObject.of(format, format, lambda _: format)):
         yield name

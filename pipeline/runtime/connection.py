@@ -12,8 +12,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 import ray
 from ray.job_config import JobConfig
@@ -75,51 +73,18 @@ if path and end != joined:
 
 @contextmanager
 def cluster(config: ClusterConfig, check: Callable[[], None] = lambda: None) -> Iterator[None]:
-    """Join the given cluster, or start a private one on the loopback interface. `check` is called while it joins.
+    """Join the given cluster, or start a private one on the loopback interface, unless this process is in one already. `check`
+    is called while it joins.
 
     Raises ClusterError, and what `check` raises.
     """
+    if ray.is_initialized():
+        yield
+        return
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     with _private_ray() if config.address is None else _joined(config.address, check):
         yield
-
-
-class KeptCluster:
-    """A cluster that this process joins, or a private one that it starts, when the first run needs it, and leaves at the end of
-    the block: several runs pay for it once.
-
-    `seconds_joining`: the seconds that starting or joining took so far.
-    """
-
-    def __init__(self) -> None:
-        self._stack = contextlib.ExitStack()
-        self._joined = False
-        self.seconds_joining = 0.0
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stack.__exit__(kind, error, trace)
-
-    def join(self, config: ClusterConfig, check: Callable[[], None]) -> None:
-        """Raises as `cluster` does."""
-        if self._joined:
-            return
-        began = time.monotonic()
-        try:
-            self._stack.enter_context(cluster(config, check))
-            self._joined = True
-        finally:
-            self.seconds_joining += time.monotonic() - began
-
-    def leave(self) -> None:
-        """Leave it now. The next run joins again."""
-        self._joined = False
-        self._stack.close()
 
 
 @contextmanager

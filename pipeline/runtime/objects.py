@@ -14,6 +14,7 @@ from collections import ChainMap
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import MISSING, dataclass, fields, is_dataclass
+from functools import partial
 from typing import Any, Self, get_type_hints
 
 from pipeline.config.fields import ChosenSettings, identity_settings
@@ -24,7 +25,6 @@ from pipeline.config.score import ScorerConfig
 from pipeline.config.search import SearchConfig
 from pipeline.config.verify import VerifierConfig
 from pipeline.core.errors import StepvalueError, UsageError, first_line
-from pipeline.core.fingerprints import fingerprint
 from pipeline.core.registry import GivenObject, Registry
 from pipeline.engines.registry import ENGINES
 from pipeline.estimators.registry import ESTIMATORS
@@ -50,12 +50,12 @@ REGISTRIES: Mapping[str, tuple[type[ChosenSettings], Registry[Any]]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Given:
-    """An object for a section, under the name that its settings have. `source`: its record, in the process that gave it."""
+    """An object for a section, under the name that its settings have. `source`: what registries are given and the run records,
+    as the process of the call knows it."""
 
     section: str
     name: str
-    made: Any
-    source: str
+    source: GivenObject
 
 
 def given(section: str, value: Any) -> Given:
@@ -80,28 +80,21 @@ def given(section: str, value: Any) -> Given:
         name = _snake(kind.__name__)
         made.settings = copy.copy(settings)
         setattr(made.settings, base.CHOSEN_BY, name)
-    return Given(section=section, name=name, made=made, source=str(_offered(made)))
+    return Given(section=section, name=name, source=GivenObject.of(made, kind, partial(_with_settings, made)))
 
 
 def settings_of(each: Given) -> dict[str, Any]:
     """The settings of an object by dotted key, those without a default value, as a call of `label` would give them."""
-    return {each.section: each.name, **dict(_changed(each.section, each.made.settings))}
+    return {each.section: each.name, **dict(_changed(each.section, each.source.made.settings))}
 
 
 @contextmanager
 def offered(objects: Sequence[Given]) -> Iterator[None]:
-    """The registries resolve the names of the objects within the context.
-
-    Raises UsageError for an object that cannot be used, or whose code here is not the code that it was given with."""
+    """The registries resolve the names of the objects within the context. Raises UsageError for an object that cannot be
+    used."""
     with ExitStack() as stack:
         for each in objects:
-            source = _offered(each.made)
-            if str(source) != each.source:
-                raise UsageError(
-                    f"{each.section}: the code of {source.where} on disk differs from what this process imported: restart the "
-                    "kernel, or the program, and give the object again"
-                )
-            stack.enter_context(REGISTRIES[each.section][1].offer(each.name, source))
+            stack.enter_context(REGISTRIES[each.section][1].offer(each.name, each.source))
         yield
 
 
@@ -144,7 +137,7 @@ class Packed:
 
 def packed(objects: Sequence[Given], config: object = None) -> Packed:
     """Raises UsageError for an object that cannot be pickled."""
-    annotations = {kind: hints for each in objects for kind, hints in _resolved(type(each.made.settings))}
+    annotations = {kind: hints for each in objects for kind, hints in _resolved(type(each.source.made.settings))}
     try:
         pickled = _pickled((annotations, tuple(objects), config))
     except Exception as error:
@@ -170,21 +163,9 @@ def _pickled(content: object) -> bytes:
 def objects_here() -> tuple[Given, ...]:
     """The objects that the registries of this process resolve now."""
     return tuple(
-        Given(section=section, name=name, made=source.made, source=str(source))
+        Given(section=section, name=name, source=source)
         for section, (_, registry) in REGISTRIES.items()
         for name, source in registry.given.items()
-    )
-
-
-def _offered(made: Any) -> GivenObject:
-    kind = type(made)
-    state = {key: value for key, value in _state(made).items() if key != "settings"}
-    return GivenObject(
-        made=made,
-        loaded=kind,
-        make=lambda settings: _with_settings(made, settings),
-        where=f"{kind.__module__}.{kind.__qualname__}",
-        fingerprint=fingerprint(kind, type(made.settings), state),
     )
 
 
@@ -192,7 +173,7 @@ def _with_settings(made: Any, settings: Any) -> Any:
     """An instance for one use. An object that holds more than its settings is copied: nobody knows what it is made from.
 
     Raises UsageError if the settings of such an object would change what a run is."""
-    more = sorted(_state(made).keys() - {"settings"})
+    more = sorted(getattr(made, "__dict__", {}).keys() - {"settings"})
     if not more:
         return type(made)(settings)
     if identity_settings(made.settings) != identity_settings(settings):
@@ -203,10 +184,6 @@ def _with_settings(made: Any, settings: Any) -> Any:
     copied = copy.deepcopy(made)
     copied.settings = settings
     return copied
-
-
-def _state(made: Any) -> dict[str, Any]:
-    return dict(getattr(made, "__dict__", {}))
 
 
 def _changed(prefix: str, settings: Any) -> Iterator[tuple[str, Any]]:

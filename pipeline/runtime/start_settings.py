@@ -1,11 +1,9 @@
 """The settings of a start that the record of the run lacks: those that may differ from start to start, and where the input is.
 
-With them a run can be repeated by its directory alone (`label --again`). They are kept with the start, because another start
-may have others.
+With them `grow` continues a run by its directory alone. They are kept with the start, because another start may have others.
 """
 
 import json
-import os
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict
@@ -14,13 +12,13 @@ from pipeline.config.label import LabelConfig
 from pipeline.config.recorded_settings import flatten_settings
 from pipeline.data.rows import lasting_path
 
-_PATH, _BUDGET = "data.path", "budget"
+_PATH = "data.path"
 _MISSING = object()
 
 
 def start_settings(config: LabelConfig, identity: Mapping[str, object]) -> dict[str, object]:
-    """The settings by dotted key, and those that the identity has in another form. Paths are absolute. `data.path` is left out
-    where the rows are those of a Python call."""
+    """The settings by dotted key, and those that the identity has in another form. `data.path` is absolute, and left
+    out where the rows are those of a Python call."""
     settings = {section: value for section, value in asdict(config).items() if isinstance(value, dict)}
     settings["data"]["path"] = lasting_path(config.data.path)
     found = {
@@ -29,8 +27,7 @@ def start_settings(config: LabelConfig, identity: Mapping[str, object]) -> dict[
         for key, value in flatten_settings(section, own).items()
         if identity.get(key, _MISSING) != value and not (key == _PATH and value is None)
     }
-    budget = {} if config.budget is None else {_BUDGET: os.path.abspath(config.budget)}
-    return {key: value for key, value in {**found, **budget}.items() if _is_plain(value)}
+    return {key: value for key, value in found.items() if _is_plain(value)}
 
 
 def _is_plain(value: object) -> bool:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from pipeline.config.fields import identity_settings
@@ -29,7 +29,8 @@ _SECTIONS = ("data", "policy", "sampling", "estimator", "grader")
 def identity(config: LabelConfig, input_digest: str, policy_fingerprint: str = "") -> dict[str, object]:
     """The identity of a run: all settings that determine its result, as dotted key -> plain value.
 
-    It also contains the hash of the input, versions, and the distribution of each plug-in or the fingerprint of each object.
+    It also contains the hash of the input, versions, and the distribution of each plug-in or what is known of the code of each
+    object.
     """
     learner = estimator_for(config.estimator).learner
     fields: dict[str, object] = {
@@ -46,16 +47,6 @@ def identity(config: LabelConfig, input_digest: str, policy_fingerprint: str = "
     # The effective value of the setting.
     fields["sampling.stop_at_answer"] = stops_at_answer(config)
     return {**fields, STAGED_INPUT: _input_id(fields)}
-
-
-def sampling_identity(config: LabelConfig) -> str:
-    """What the rollouts of a run depend on, as text: all settings but its directory and those that its estimator uses after
-    sampling alone."""
-    estimator = estimator_for(config.estimator)
-    settings = asdict(config) | {"estimator": asdict(estimator.settings), "run_dir": None}
-    for name in estimator.settings_after_sampling:
-        del settings["estimator"][name]
-    return repr(settings)
 
 
 def section_identity(section: str, settings: Any) -> dict[str, object]:

@@ -15,7 +15,6 @@ from pipeline.storage.commits import FOLDER, INPUT, UNIT, checksum, record_seque
 from pipeline.storage.lock import MARKER
 from pipeline.storage.shards import set_aside_damaged
 from pipeline.storage.storage import Storage
-from pipeline.storage.sweep_record import refuse_sweep
 
 NAME = RUN_RECORD
 _CHECK = "check"
@@ -157,7 +156,6 @@ def _found(storage: Storage, identity: Mapping[str, object], *, alone: bool) -> 
         if not copies and NAME in names:
             raise
         if not copies:
-            refuse_sweep(storage, names)
             raise RunConflict(
                 f"{storage.run_dir} contains other files ({names[0]}, ...): choose an empty or new ", RUN_DIR
             ) from None

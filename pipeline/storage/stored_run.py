@@ -37,7 +37,6 @@ from pipeline.storage.run_record import (
     with_input,
 )
 from pipeline.storage.storage import Storage
-from pipeline.storage.sweep_record import refuse_sweep
 from pipeline.storage.units import UnitRef, units_of
 
 _MAKING = ("estimator.", "grader.", "grader_version")
@@ -151,14 +150,15 @@ def readable_identity(storage: Storage, written_by: str = _LABEL) -> dict[str, o
 def refuse_no_run(storage: Storage, written_by: str = _LABEL) -> None:
     """Raise UsageError for a directory in which no run was started. `written_by`: the commands whose run is wanted."""
     if not {NAME, FOLDER} & set(names := storage.names("")):
-        refuse_sweep(storage, names)
         if CHECKS in names:
             raise UsageError(
                 f"run_dir={storage.run_dir} holds findings on rows without a run: give their folder, "
                 f"run_dir={storage.run_dir}/{CHECKS}/VERIFIER"
             )
+        inside = next((name for name in names if f"{name}/{NAME}" in storage.names(name)), None)
+        such = "" if inside is None else f", such as {storage.run_dir.rstrip('/')}/{inside}"
         raise UsageError(
-            f"run_dir={storage.run_dir} does not contain a run: give a directory that {written_by} has written"
+            f"run_dir={storage.run_dir} does not contain a run: give a directory that {written_by} has written{such}"
         )
 
 

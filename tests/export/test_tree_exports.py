@@ -325,7 +325,7 @@ class Sizes(Exporter):
 
 def test_a_format_of_somebody_else_may_ask_for_trees(run_dir: Path, tmp_path: Path) -> None:
     sizes = Sizes()
-    given = GivenObject(made=sizes, loaded=sizes, make=lambda _: sizes, where="tests:Sizes", fingerprint="0")
+    given = GivenObject(made=sizes, loaded=sizes, make=lambda _: sizes, where="tests:Sizes", code="0")
     with EXPORTS.offer("sizes", given):
         exported(run_dir, tmp_path / "out", "sizes")
     exported(run_dir, tmp_path / "trees", "omegaprm")

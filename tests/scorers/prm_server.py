@@ -70,7 +70,7 @@ class Signs(ModelScorer):
 @contextmanager
 def signs_offered() -> Iterator[str]:
     """The name under which `Signs` can be chosen."""
-    given = GivenObject(made=Signs, loaded=Signs, make=Signs, where="tests:Signs", fingerprint="0")
+    given = GivenObject(made=Signs, loaded=Signs, make=Signs, where="tests:Signs", code="0")
     with SCORERS.offer("signs", given):
         yield "signs"
 

@@ -1,12 +1,13 @@
 """Which runs a command line with `--multirun` names, and the names of their folders."""
 
-from math import prod
+from itertools import product
 
 import pytest
+from hydra.core.override_parser.overrides_parser import OverridesParser
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.cli.sweep import LETTERS, MOST_NAME, MOST_RUNS, combinations, folder_name
+from pipeline.cli.multirun import LETTERS, MOST_NAME, MOST_RUNS, combinations, folder_name
 from pipeline.config.words import quote
 from pipeline.core.errors import UsageError
 
@@ -18,13 +19,13 @@ TEXTS = st.text(st.characters(exclude_categories=("Cs", "Cc")), max_size=60)
 def test_every_combination_once_in_order_with_a_name_of_its_own(chosen: dict[str, list[str]]) -> None:
     words = ["data=sample", *(f"{key}=choice({','.join(map(quote, values))})" for key, values in chosen.items())]
     found = combinations(words)
-    assert len(found) == prod(map(len, chosen.values()))
-    first, *_ = found
-    assert list(first.values.items()) == [(key, values[0]) for key, values in chosen.items()]
-    last = list(chosen)[-1]
-    assert [each.values[last] for each in found[: len(chosen[last])]] == chosen[last]
-    assert len({tuple(each.values.items()) for each in found}) == len({each.name for each in found}) == len(found)
-    assert all(each.overrides[0] == "data=sample" and len(each.overrides) == len(words) for each in found)
+    every = [dict(zip(chosen, values, strict=True)) for values in product(*chosen.values())]
+    assert list(found) == [folder_name(values) for values in every]
+    parse = OverridesParser.create().parse_override
+    for made, values in zip(found.values(), every, strict=True):
+        first, *others = made
+        assert first == "data=sample"
+        assert {each.key_or_group: each.value() for each in map(parse, others)} == values
 
 
 @given(st.dictionaries(KEYS, TEXTS, min_size=1))
@@ -64,12 +65,13 @@ def test_what_only_looks_alike_has_other_names() -> None:
     ],
 )
 def test_hydra_says_what_several_values_are(word: str, values: list[str]) -> None:
-    assert [next(iter(each.values.values())) for each in combinations([word])] == values
+    key = word.partition("=")[0].removeprefix("+")
+    assert list(combinations([word])) == [folder_name({key: value}) for value in values]
 
 
 @pytest.mark.parametrize("word", ["a='x,y'", "a=[1,2]", "policy.prompt.template=P {problem}, S", 'a="q, r"'])
 def test_a_text_in_quotes_a_list_and_what_hydra_cannot_read_are_one_value(word: str) -> None:
-    assert [each.overrides for each in combinations([word, "b=1,2"])] == [(word, "b=1"), (word, "b=2")]
+    assert combinations([word, "b=1,2"]) == {"b=1": (word, "b=1"), "b=2": (word, "b=2")}
 
 
 @pytest.mark.parametrize(
@@ -79,9 +81,9 @@ def test_a_text_in_quotes_a_list_and_what_hydra_cannot_read_are_one_value(word: 
         (["a=1,2,1"], "a=1 is in the sweep twice"),
         (["a=1,1.0,'1'"], "a=1 is in the sweep twice"),
         (["a=1,2", "a=3"], "a is given twice"),
-        (["run_dir=a,b"], "run_dir has one value in a sweep"),
-        (["budget=a,b"], "budget has one value in a sweep"),
-        (["cluster.address=a,b"], "all runs of a sweep use one cluster"),
+        (["run_dir=a,b"], "run_dir is the same for all runs of a sweep"),
+        (["budget=a,b"], "budget is the same for all runs"),
+        (["cluster.address=a,b"], "cluster.address is the same for all runs"),
         (["a=interval(0,1)"], "names no single values"),
         (["a=glob(*)"], "names no single values"),
         ([f"a=range(0,{10**12})"], f"at most {MOST_RUNS} runs"),

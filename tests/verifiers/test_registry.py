@@ -75,7 +75,7 @@ class Own(Verifier):
 
 
 def offered() -> GivenObject:
-    return GivenObject(made=Own(OwnConfig()), loaded=Own, make=Own, where="tests:Own", fingerprint="1")
+    return GivenObject(made=Own(OwnConfig()), loaded=Own, make=Own, where="tests:Own", code="1")
 
 
 GOOD = Finding(verdict=StepVerdict.HOLDS, evidence="seen", covers=Covers.WHOLE)

@@ -102,20 +102,17 @@ def short_lines(found: RunData, plan: Sequence[PlannedAmount], other: Sequence[s
     ]
 
 
-def end_with_report(console: Console, storage: Storage, *, page: bool, changed: bool) -> RunReport | None:
-    """Print the lines of the report. With `page`, also write the page, unless it exists and nothing has `changed`. Returns what
-    was read. An error is printed and not raised, because the run is done."""
-    read = None
+def end_with_report(console: Console, storage: Storage, *, page: bool, changed: bool) -> None:
+    """Print the lines of the report. With `page`, also write the page, unless it exists and nothing has `changed`. An error is
+    printed and not raised, because the run is done."""
     try:
         read = read_run(storage, None)
         print_lines(console, read.short)
         if page:
-            of_run = read
-            link = written_page(storage, lambda: _page(storage, of_run), changed=changed)
+            link = written_page(storage, lambda: _page(storage, read), changed=changed)
             print_lines(console, [f"report    {link}"])
     except Exception as error:  # noqa: BLE001  third-party code draws the charts; the run is done whatever it raises
         print_lines(console, [f"report    {failed_report(error)}"])
-    return read
 
 
 def _page(storage: Storage, read: RunReport) -> bytes:

@@ -30,7 +30,7 @@ from pipeline.config.choices import BudgetUnit, Interval, LabelRule
 from pipeline.config.label import EstimatorConfig
 from pipeline.core.records import ChainShape, Counts, Origin, StepValue, Trials
 from pipeline.estimators import fixed
-from pipeline.estimators.base import LABEL_SETTINGS, Budget, Estimator, Need
+from pipeline.estimators.base import Budget, Estimator, Need
 from pipeline.estimators.intervals import interval
 from pipeline.estimators.pooled import allocation
 from pipeline.estimators.pooled.forest import forest_of
@@ -167,7 +167,6 @@ class Pooled(Estimator):
     follows_steps = True
     counts_are_shares = True
     learner = KernelLearner()
-    settings_after_sampling = LABEL_SETTINGS
     settings: PooledConfig
 
     def next_rollouts(

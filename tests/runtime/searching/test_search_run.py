@@ -379,7 +379,7 @@ class NoScores(Faulty):
 def test_a_search_of_ones_own_that_goes_wrong_ends_the_run_in_one_line(fault: str, said: str, tmp_path: Path) -> None:
     config = settings(tmp_path, sums(3), *SMALL)
     kind: type[Faulty] = NoScores if fault == "of its own" else type("Faulty", (Faulty,), {"fault": fault})
-    given = GivenObject(made=kind, loaded=kind, make=kind, where="tests:Faulty", fingerprint="0")
+    given = GivenObject(made=kind, loaded=kind, make=kind, where="tests:Faulty", code="0")
     with INSTALLED.offer("faulty", given), pytest.raises(PluginError, match=said) as raised:
         searched(replace(config, search=replace(config.search, method="faulty")))
     assert "\n" not in str(raised.value)
