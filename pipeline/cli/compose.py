@@ -170,7 +170,7 @@ def compose(command: Command, overrides: Sequence[str], given: Given = NOTHING) 
         made = OmegaConf.to_object(config)
         if command.check is not None:
             command.check(_static(made, command.schema, own))
-    return ComposedSettings(config=config, schema=command.schema, own=own, remarks=(*hints, *remarks))
+    return ComposedSettings(config=config, schema=command.schema, own=own, remarks=tuple(remarks))
 
 
 def _full(command: Command, text: str) -> str:

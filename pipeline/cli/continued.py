@@ -4,18 +4,13 @@ The record (`run.json`) holds what determines the labels. Where the input is, an
 start, are recorded with each start: those of the last one that ended well are taken.
 """
 
-import dataclasses
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from enum import Enum
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pipeline.cli.command import Command
-from pipeline.cli.overrides import marks_of
 from pipeline.cli.own_settings import OwnSettings, choose_options, without_choices
-from pipeline.config.fields import describe_settings
-from pipeline.config.recorded_settings import CHECKS, RUN_RECORD, SETTING_NAMES, refuse_missing
-from pipeline.config.renamed import current_settings
+from pipeline.config.recorded_settings import RUN_RECORD, SETTING_NAMES, refuse_missing
 from pipeline.data.rows import GIVEN_FILE, GIVEN_FOLDER
 from pipeline.runtime.objects import REGISTRIES
 
@@ -48,22 +43,12 @@ def continued_settings(command: Command, run_dir: str, folder: Path | None, give
     settings = {_PATH: f"{GIVEN_FOLDER}/{GIVEN_FILE}", **started}
     if _DATA in given:
         del settings[_PATH]
-    settings |= {
-        key: value for key, value in recorded.items() if key == CHECKS or ("." in key and key not in SETTING_NAMES)
-    }
-    settings = current_settings(command.name, {key: value for key, value in settings.items() if not _is_plugin(key)})
-    # The record has its effective value, with None for false. A start has its own value, where that is another one.
-    effective = settings.get(_STOP_AT_ANSWER)
-    settings[_STOP_AT_ANSWER] = started.get(_STOP_AT_ANSWER, effective) if started else bool(effective)
-    schemas = dict(_schemas(command, settings))
-    for section, schema in schemas.items():
-        for each in describe_settings(schema):
-            if each.former is not None:
-                value = each.former.value
-                settings.setdefault(f"{section}.{each.name}", value.value if isinstance(value, Enum) else value)
-    kept = {key: value for key, value in settings.items() if not _is_of_others(key, schemas)}
-    options = choose_options(command, place, kept, {}, folder)
-    return OwnSettings(place=place, values=without_choices(kept, options), options=options)
+    settings |= {key: value for key, value in recorded.items() if "." in key and key not in SETTING_NAMES}
+    settings = {key: value for key, value in settings.items() if not _is_plugin(key)}
+    # The record has its effective value. A start has its own value, where that is another one.
+    settings[_STOP_AT_ANSWER] = started.get(_STOP_AT_ANSWER, settings.get(_STOP_AT_ANSWER))
+    options = choose_options(command, place, settings, {}, folder)
+    return OwnSettings(place=place, values=without_choices(settings, options), options=options)
 
 
 def _of_start(starts: "Sequence[Start]") -> Mapping[str, object]:
@@ -75,24 +60,6 @@ def _of_start(starts: "Sequence[Start]") -> Mapping[str, object]:
     return (done or recording)[-1].settings if recording else {}
 
 
-def _schemas(command: Command, settings: Mapping[str, object]) -> Iterator[tuple[str, Any]]:
-    """Each section of a command with its schema: that of the recorded implementation, where it has several."""
-    for each in describe_settings(command.schema):
-        if each.name in REGISTRIES:
-            base, registry = REGISTRIES[each.name]
-            yield each.name, registry.settings(str(settings.get(f"{each.name}.{base.CHOSEN_BY}", base.usual())))
-        elif dataclasses.is_dataclass(each.kind):
-            yield each.name, each.kind
-
-
 def _is_plugin(key: str) -> bool:
     section, _, name = key.partition(".")
     return section in REGISTRIES and name == "plugin"
-
-
-def _is_of_others(key: str, schemas: Mapping[str, Any]) -> bool:
-    """Whether a recorded setting is one of an implementation that the run does not use. Runs record some of these."""
-    section = key.partition(".")[0]
-    if section not in REGISTRIES or key in marks_of(schemas[section], f"{section}."):
-        return False
-    return any(key in marks_of(schema, f"{section}.") for schema in REGISTRIES[section][1].our_settings().values())
