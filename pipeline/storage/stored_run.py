@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from pipeline.config.recorded_settings import Settings
@@ -41,6 +42,8 @@ from pipeline.storage.units import UnitRef, units_of
 
 _MAKING = ("estimator.", "grader.", "grader_version")
 _LABEL = "`label`"
+_LOOKED_AT = 20
+"""How many entries of a folder that is no run are looked into for one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,11 +158,17 @@ def refuse_no_run(storage: Storage, written_by: str = _LABEL) -> None:
                 f"run_dir={storage.run_dir} holds findings on rows without a run: give their folder, "
                 f"run_dir={storage.run_dir}/{CHECKS}/VERIFIER"
             )
-        inside = next((name for name in names if f"{name}/{NAME}" in storage.names(name)), None)
-        such = "" if inside is None else f", such as {storage.run_dir.rstrip('/')}/{inside}"
+        inside = [name for name in names[:_LOOKED_AT] if _is_run(storage, name)]
+        such = f", such as {storage.run_dir.rstrip('/')}/{inside[0]}" if inside else ""
         raise UsageError(
             f"run_dir={storage.run_dir} does not contain a run: give a directory that {written_by} has written{such}"
         )
+
+
+def _is_run(storage: Storage, folder: str) -> bool:
+    with suppress(StoreError):
+        return f"{folder}/{NAME}" in storage.names(folder)
+    return False
 
 
 def with_present_input(storage: Storage, identity: Settings) -> Settings:
