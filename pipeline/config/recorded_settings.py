@@ -30,7 +30,6 @@ SETTING_NAMES: Mapping[str, str] = {
     "proves": "verifier (whether it proves)",
     "coq_version": "Coq (version)",
     "lean_version": "Lean (version)",
-    "mypy": "mypy (version)",
     "python": "Python (version)",
     "table_sha256": "verifier.table (content)",
 }

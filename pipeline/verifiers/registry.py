@@ -21,7 +21,6 @@ VERIFIERS: "Registry[type[Verifier]]" = Registry(
         "algebra": "pipeline.verifiers.algebra.verifier:Algebra pipeline.verifiers.settings:AlgebraConfig",
         "z3": "pipeline.verifiers.z3.verifier:Z3 pipeline.verifiers.settings:Z3Config",
         "code": "pipeline.verifiers.code.verifier:Code pipeline.verifiers.settings:CodeConfig",
-        "types": "pipeline.verifiers.types.verifier:Types pipeline.verifiers.settings:TypesConfig",
         "coq": "pipeline.verifiers.coq.verifier:Coq pipeline.verifiers.settings:CoqConfig",
         "proof_server": (
             "pipeline.verifiers.proof_server.verifier:ProofServer pipeline.verifiers.settings:ProofServerConfig"

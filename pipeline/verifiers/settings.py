@@ -114,15 +114,3 @@ class CodeConfig(VerifierConfig):
     """Memory of the program, in MiB. If it needs more, the step is unknown."""
     sandbox: Annotated[Sandbox, FREE] = Sandbox.standard
     """The protection that the machine must provide, as for `grader.sandbox`. If it cannot, no program is run."""
-
-
-@dataclass(kw_only=True, slots=True)
-class TypesConfig(VerifierConfig):
-    """Types of steps that are Python, checked by mypy."""
-
-    kind: Annotated[str, BY_GROUP] = "types"
-    deadline_seconds: Annotated[float, Range(gt=0, le=3600)] = 60.0
-    check_seconds: Annotated[float, Range(gt=0, le=600)] = 5.0
-    """Time for mypy on a step with all before it, in seconds. With more the step is unknown."""
-    check_memory_mib: Annotated[int, Range(ge=256, le=1_000_000)] = 1024
-    """Memory of mypy for a step, in MiB. If it needs more, the step is unknown."""

@@ -29,7 +29,6 @@ from tests.bench.verify_code import verify_code
 from tests.bench.verify_coq import verify_coq
 from tests.bench.verify_facts import verify_facts
 from tests.bench.verify_hostile import verify_hostile
-from tests.bench.verify_types import verify_types
 from tests.bench.verify_z3 import verify_z3
 
 THROUGHPUT: dict[str, Callable[[], None]] = {
@@ -45,7 +44,6 @@ OTHERS: dict[str, Callable[[], None]] = {
     "verify-facts": verify_facts,
     "verify-hostile": verify_hostile,
     "verify-code": verify_code,
-    "verify-types": verify_types,
     "export": export,
     "plan": plan,
     "compare": compare,

@@ -18,7 +18,6 @@ from pipeline.verifiers.settings import (
     CoqConfig,
     FactsConfig,
     ProofServerConfig,
-    TypesConfig,
     Z3Config,
 )
 from tests.verifiers.steps import ASKED
@@ -35,7 +34,6 @@ def test_built_in_verifiers() -> None:
         "proof_server": ProofServerConfig,
         "facts": FactsConfig,
         "code": CodeConfig,
-        "types": TypesConfig,
     }
     for name in ASKED:
         made = verifier_named(name)

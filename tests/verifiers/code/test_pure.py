@@ -1,4 +1,4 @@
-"""The pure modules of `code` and `types`: blocks, names, what lies outside a program, and messages of mypy."""
+"""The pure modules of `code`: blocks, names, and what lies outside a program."""
 
 import ast
 
@@ -12,7 +12,6 @@ from pipeline.verifiers.code.names import definitions, names_in, reached
 from pipeline.verifiers.code.outside import MODULES, outside
 from pipeline.verifiers.code.stated import stated_tests
 from pipeline.verifiers.programs import NotProgram, program_of
-from pipeline.verifiers.types.messages import LineContext, TypeMistake, is_sure, mistakes_in
 from tests.verifiers.programs.generated import fenced, known_steps
 
 LINES = st.lists(
@@ -106,51 +105,6 @@ def test_tests_of_a_problem() -> None:
     assert stated_tests("This test should fail: assert f(1) == 2\nassert f(1) == 2") is None
     assert tests.written_in(ast.parse("{3: 9, 5: 25, 4: 2}"))
     assert not tests.written_in(ast.parse("x * x + 3"))
-
-
-ANYWHERE = LineContext(in_function=False, annotates=False, functions=frozenset({"f"}))
-
-
-@pytest.mark.parametrize(
-    ("code", "text", "sure"),
-    [
-        ("arg-type", 'Argument 1 to "f" has incompatible type "str"; expected "int"', True),
-        ("arg-type", 'Argument 1 to "f" has incompatible type "str | None"; expected "int"', False),
-        ("arg-type", 'Argument 1 to "f" has incompatible type "float"; expected "int"', False),
-        ("arg-type", 'Argument 1 to "f" has incompatible type "list[int]"; expected "list[str]"', False),
-        ("arg-type", 'Argument 1 to "len" has incompatible type "int"; expected "Sized"', True),
-        ("return-value", 'Incompatible return value type (got "dict[str, int]", expected "list[int]")', True),
-        ("return-value", 'Incompatible return value type (got "None", expected "int")', False),
-        ("operator", 'Unsupported operand types for + ("int" and "str")', True),
-        ("operator", 'Unsupported operand types for + ("Box" and "str")', False),
-        ("assignment", 'Incompatible types in assignment (expression has type "str", variable has type "int")', False),
-        ("call-arg", 'Missing positional argument "b" in call to "f"', True),
-        ("call-arg", 'Too many arguments for "g"', False),
-        ("call-arg", 'Too many arguments for "f" of "A"', False),
-        ("union-attr", 'Item "None" of "str | None" has no attribute "upper"', False),
-        ("attr-defined", '"Box" has no attribute "x"', False),
-        ("index", 'Value of type "int" is not indexable', True),
-        ("index", 'Invalid index type "str" for "dict[int, int]"; expected type "int"', False),
-        ("name-defined", 'Name "x" is not defined', True),
-        ("var-annotated", 'Need type annotation for "x"', False),
-    ],
-)
-def test_sure_mistakes(code: str, text: str, sure: bool) -> None:
-    assert is_sure(TypeMistake(line=1, text=text, code=code), ANYWHERE) is sure
-    within = LineContext(in_function=True, annotates=True, functions=frozenset())
-    if code in ("name-defined", "call-arg"):
-        assert not is_sure(TypeMistake(line=1, text=text, code=code), within)
-    if code == "assignment":
-        assert is_sure(TypeMistake(line=1, text=text, code=code), within)
-
-
-def test_notes_belong_to_the_error_before_them() -> None:
-    (found,) = mistakes_in([
-        'program.py:3: error: Unsupported operand types for + ("str" and "int")  [operator]',
-        'program.py:3: note: Left operand is of type "int | str"',
-    ])  # fmt: skip
-    assert (found.line, found.code, len(found.notes)) == (3, "operator", 1)
-    assert not is_sure(found, ANYWHERE)
 
 
 def test_a_step_after_fences_is_no_cell_by_itself() -> None:
