@@ -9,17 +9,27 @@ import hashlib
 import inspect
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cache
 from importlib.metadata import packages_distributions, version
 from pathlib import Path
 from typing import Any
 
+from pipeline.core.registry import GivenObject
+
 SHOWN = 16
 """Characters of a hash: 64 bits."""
 NOTEBOOK = "notebook"
 """The mark of a class that no file is known to hold alone."""
+
+
+def with_code(made: Any, loaded: Any, make: Callable[[Any], Any]) -> GivenObject:
+    """An object for a registry, with what is known of its code."""
+    kind = type(made)
+    held = {key: value for key, value in getattr(made, "__dict__", {}).items() if key != "settings"}
+    where = f"{kind.__module__}.{kind.__qualname__}"
+    return GivenObject(made=made, loaded=loaded, make=make, where=where, code=code_of(kind, held))
 
 
 def code_of(kind: type, held: Mapping[str, Any]) -> str:

@@ -21,9 +21,8 @@ from functools import cache, cached_property
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from types import MappingProxyType
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, TypeVar
 
-from pipeline.core.code_of import code_of
 from pipeline.core.errors import PluginError, StepvalueError, UsageError, first_line
 from pipeline.core.suggestions import choice_hint
 
@@ -57,14 +56,6 @@ class GivenObject:
     make: Callable[[Any], Any]
     where: str
     code: str
-
-    @classmethod
-    def of(cls, made: Any, loaded: Any, make: Callable[[Any], Any]) -> Self:
-        """The object, with what is known of its code."""
-        kind = type(made)
-        held = {key: value for key, value in getattr(made, "__dict__", {}).items() if key != "settings"}
-        where = f"{kind.__module__}.{kind.__qualname__}"
-        return cls(made=made, loaded=loaded, make=make, where=where, code=code_of(kind, held))
 
     def __str__(self) -> str:
         return f"{GIVEN}{self.where} {self.code} (given in Python, cannot be repeated elsewhere)"

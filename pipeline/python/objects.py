@@ -70,7 +70,7 @@ def offered_format(format: object) -> Iterator[str]:
     if isinstance(format, str):
         yield format
         return
-    from pipeline.core.registry import GivenObject
+    from pipeline.core.code_of import with_code
     from pipeline.export.formats.base import Format
     from pipeline.export.registry import EXPORTS
 
@@ -78,5 +78,5 @@ def offered_format(format: object) -> Iterator[str]:
     if not isinstance(format, Format) and not callable(getattr(format, "plan", None)):
         raise UsageError(f"format: give a name, a Format or an Exporter, not {kind.__name__}")
     name = getattr(getattr(format, "Config", None), "SECTION", "") or f"own_{kind.__name__.lower()}"
-    with EXPORTS.offer(name, GivenObject.of(format, format, lambda _: format)):
+    with EXPORTS.offer(name, with_code(format, format, lambda _: format)):
         yield name

@@ -24,6 +24,7 @@ from pipeline.config.label import EstimatorConfig, GraderConfig, PolicyConfig
 from pipeline.config.score import ScorerConfig
 from pipeline.config.search import SearchConfig
 from pipeline.config.verify import VerifierConfig
+from pipeline.core.code_of import with_code
 from pipeline.core.errors import StepvalueError, UsageError, first_line
 from pipeline.core.registry import GivenObject, Registry
 from pipeline.engines.registry import ENGINES
@@ -80,7 +81,7 @@ def given(section: str, value: Any) -> Given:
         name = _snake(kind.__name__)
         made.settings = copy.copy(settings)
         setattr(made.settings, base.CHOSEN_BY, name)
-    return Given(section=section, name=name, source=GivenObject.of(made, kind, partial(_with_settings, made)))
+    return Given(section=section, name=name, source=with_code(made, kind, partial(_with_settings, made)))
 
 
 def settings_of(each: Given) -> dict[str, Any]:
