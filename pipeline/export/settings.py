@@ -9,7 +9,7 @@ from annotated_types import Ge
 from annotated_types import Interval as Range
 
 from pipeline.config.chain_filter import Bound, check_bounds
-from pipeline.config.choices import ChangedChains, Tracker, ValueColumn
+from pipeline.config.choices import ChangedChains, ValueColumn
 from pipeline.config.fields import OWN, Settings
 from pipeline.core.suggestions import choice_hint
 from pipeline.export.licenses import HUB_LICENSES, OTHER
@@ -254,8 +254,6 @@ class ExportConfig(Settings):
     """OWNER/NAME of a data set of the Hugging Face Hub. The files of rows and the card are uploaded once all is written."""
     hub: HubConfig = field(default_factory=HubConfig)
     """What the card and the Hub say of the data set."""
-    track: Tracker = Tracker.none
-    """mlflow or wandb: the experiment tracker that also receives the export, as an artifact of the run that `label` made."""
 
     def check(self) -> None:
         check_bounds(self)
