@@ -92,7 +92,7 @@ VALUES = {
 _OF_KIND = {"whole number": "3", "number": "0.5"}
 PER_COMMAND = {
     ("agree", "confidence"): "0.9",
-    ("train", "target"): "outcome", ("agree", "neutral"): "bad", ("train", "weight"): "confidence",
+    ("train", "target"): "outcome", ("agree", "neutral"): "bad",
     ("label", "run_dir"): "elsewhere",
     ("report", "run_dir"): "[old,new]", ("select", "searches"): "[a,b]",
 }  # fmt: skip
