@@ -26,7 +26,6 @@ EXPORT = Command(
         "export run_dir=out format=trl out=data/trl tokenizer=Qwen/Qwen3-8B",
         "export run_dir=out format=openrlhf target=soft out=soft",
         "export run_dir=out format=qwen out=data/qwen min_p_outcome=0.1",
-        "export run_dir=out format=parquet columns=[problem,steps,value] out=data/values",
         "export run_dir=out format=trl out=data/trl push_to_hub=my-name/my-steps hub.license=cc-by-4.0",
         "export run_dir=out format=preference out=data/pairs 'decontaminate.paths=[math500.jsonl]'",
     ),

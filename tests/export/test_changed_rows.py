@@ -93,8 +93,6 @@ def test_a_raw_export_has_the_marks_if_marked_chains_are_in_it(folder: Path, tmp
     exported(folder, tmp_path / "all", format="parquet", changed=ChangedChains.keep)
     everything = pl.read_parquet(tmp_path / "all" / "train.parquet")
     assert everything.filter("input_changed")["source_id"].sort().to_list() == [CHANGED, VANISHED]
-    exported(folder, tmp_path / "some", format="parquet", columns=["source_id", "input_changed"])
-    assert not pl.read_parquet(tmp_path / "some" / "train.parquet")["input_changed"].any()
 
 
 def dataset(folder: Path, **asked: Any) -> StepDataset:

@@ -15,10 +15,8 @@ from dataclasses import replace
 import pyarrow as pa
 
 from pipeline.config.choices import ChangedChains
-from pipeline.config.renamed import COLUMNS as RENAMED
 from pipeline.core.errors import UsageError
-from pipeline.core.schemas import CONSENSUS, LABELS, LABELS_CONSENSUS, LABELS_MARKED
-from pipeline.core.suggestions import choice_hint
+from pipeline.core.schemas import CONSENSUS, LABELS, LABELS_MARKED
 from pipeline.export.base import LayoutExporter, Plan, labels_as_they_are
 from pipeline.export.example import TrainingExample
 from pipeline.export.formats.base import Encoder, Format, FormatError, Marks, Row, no_steps, not_of_tokens
@@ -89,8 +87,6 @@ STEPS = Format(
 class ParquetExporter(LayoutExporter):
     """Writes the labels unchanged, unless `target` is set."""
 
-    takes_columns = True
-
     def plan(self, config: ExportConfig, encoder: Encoder | None) -> Plan:
         return _labels_as_they_are(config) if config.target is None else super().plan(config, encoder)
 
@@ -107,16 +103,6 @@ PARQUET = ParquetExporter(STEPS)
 
 
 def _labels_as_they_are(config: ExportConfig) -> Plan:
-    twice = next((column for column in config.columns if config.columns.count(column) > 1), None)
-    if twice:
-        raise UsageError(f"columns: {twice} is named twice")
-    known = LABELS_CONSENSUS[-1]
-    unknown = [column for column in config.columns if column not in known.names]
-    if unknown and unknown[0] in RENAMED:
-        raise UsageError(f"columns: {unknown[0]} is now called {RENAMED[unknown[0]]}; give that name")
-    if unknown:
-        hint = choice_hint(unknown[0], known.names)
-        raise UsageError(f"columns: labels have no column {unknown[0]}: {hint}; without columns, all are written")
     for key in ("uncertain", "neutral", "after_error", "threshold", "soft"):
         if getattr(config, key) is not None:
             raise UsageError(
@@ -124,15 +110,15 @@ def _labels_as_they_are(config: ExportConfig) -> Plan:
             )
     if config.file not in (None, FileType.parquet):
         raise UsageError(f"file={config.file.value}: format=parquet without a target writes Parquet")
-    usual = LABELS_MARKED if config.changed is ChangedChains.keep else LABELS
-    columns = tuple(config.columns or usual.names)
-    schema = pa.schema([known.field(column) for column in columns])
-    return Plan(make=labels_as_they_are, schema=schema, file=FileType.parquet, marks=Marks(), columns=columns)
+    schema = LABELS_MARKED if config.changed is ChangedChains.keep else LABELS
+    return Plan(
+        make=labels_as_they_are, schema=schema, file=FileType.parquet, marks=Marks(), columns=tuple(schema.names)
+    )
 
 
-def with_consensus(plan: Plan, config: ExportConfig) -> Plan:
-    """The plan for labels by consensus: unless columns are named, their own columns are written too."""
-    if plan.columns is None or config.columns:
+def with_consensus(plan: Plan) -> Plan:
+    """The plan for labels by consensus: their own columns are written too."""
+    if plan.columns is None:
         return plan
     return replace(plan, columns=(*plan.columns, *CONSENSUS.names), schema=pa.schema([*plan.schema, *CONSENSUS]))
 
