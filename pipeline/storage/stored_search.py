@@ -9,7 +9,7 @@ import polars as pl
 
 from pipeline.core.records import Totals
 from pipeline.storage.run_record import SEARCH
-from pipeline.storage.shards import ShardRecord, read_shard, verified_file
+from pipeline.storage.shards import read_shard, verified_file
 from pipeline.storage.storage import Storage
 from pipeline.storage.stored_chain_run import StoredChainRun, stored_chain_run
 
@@ -47,26 +47,6 @@ class StoredSearch:
     def totals(self) -> Totals:
         """The counts of all finished units."""
         return sum((whole.totals for whole in self.run.wholes.values()), Totals())
-
-    @property
-    def sample_shards(self) -> tuple[ShardRecord, ...]:
-        """The files of `samples`."""
-        return tuple(self.run.shards(SAMPLES))
-
-    @property
-    def step_score_shards(self) -> tuple[ShardRecord, ...]:
-        """The files of `stepscores`."""
-        return tuple(self.run.shards(STEP_SCORES))
-
-    @property
-    def candidate_shards(self) -> tuple[ShardRecord, ...]:
-        """The files of `candidates`."""
-        return tuple(self.run.shards(CANDIDATES))
-
-    @property
-    def search_shards(self) -> tuple[ShardRecord, ...]:
-        """The files of `searches`."""
-        return tuple(self.run.shards(SEARCHES))
 
 
 def stored_search(storage: Storage, *, partial: bool = False) -> StoredSearch:

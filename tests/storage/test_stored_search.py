@@ -20,8 +20,8 @@ PROBLEMS = [
 def test_the_tables_of_all_units_come_in_the_order_of_the_input(tmp_path: Path) -> None:
     stored = stored_search(LocalStorage(search_run(tmp_path / "run", PROBLEMS, method="beam", n=8, accept=0.9)))
     assert (stored.method, stored.n, stored.accept, stored.totals.problems) == ("beam", 8, 0.9, 3)
-    assert (len(stored.candidate_shards), len(stored.search_shards), len(stored.sample_shards)) == (2, 2, 2)
-    assert stored.step_score_shards == ()
+    tables = ("candidates", "searches", "samples", "stepscores")
+    assert [len(list(stored.run.shards(table))) for table in tables] == [2, 2, 2, 0]
     searches = pl.concat(search_frames(stored, "searches", ["problem", "verdict", "stopped"]))
     assert searches.rows() == [("one", "incorrect", "done"), ("two", None, "no_chain"), ("three", "timeout", "done")]
     candidates = pl.concat(search_frames(stored, "candidates"))
@@ -45,7 +45,7 @@ def test_runs_of_other_commands_and_damaged_files_are_refused(tmp_path: Path) ->
         stored_search(LocalStorage(tmp_path / "nothing"))
     folder = search_run(tmp_path / "run", PROBLEMS)
     stored = stored_search(LocalStorage(folder))
-    path = folder / stored.search_shards[0].file
+    path = folder / next(iter(stored.run.shards("searches"))).file
     path.write_bytes(path.read_bytes()[:-9])
     with pytest.raises(StoreError, match="is damaged"):
         list(search_frames(stored, "searches"))

@@ -25,8 +25,6 @@ from pipeline.consensus.kept import KeptGroup
 from pipeline.core.formatting import format_percent
 
 _PLACES = "0 is the bare problem (before step 1), 1 is the last step."
-_SHORT = 170
-"""Height of a chart with few bars."""
 _BAR = 26
 _BESIDE_BARS = 60
 _FEW = 5
