@@ -12,7 +12,7 @@ from pipeline.core.schemas import SCHEMA_VERSION
 from pipeline.runtime.chain_run.given import given_identity
 from pipeline.runtime.chain_run.run import ChainRunTask, Hiring, Running, run_over_chains
 from pipeline.runtime.scoring.calibrated import calibration_id
-from pipeline.runtime.scoring.chains import score_source
+from pipeline.runtime.scoring.work import score_source
 from pipeline.runtime.scoring.worker import scoring_worker
 from pipeline.runtime.state import section_identity
 from pipeline.runtime.stop import StopSignal
