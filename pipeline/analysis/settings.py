@@ -13,6 +13,8 @@ from pipeline.config.choices import Aggregation, ValueColumn
 from pipeline.config.fields import Settings, check, default_of
 from pipeline.config.label import DataConfig
 
+BINS = 10
+"""Of reliability curves and of the ECE."""
 EIGHTHS = tuple(eighth / 8 for eighth in range(8))
 FIXED_THRESHOLD = 0.5
 DEV = "dev"
@@ -161,14 +163,8 @@ class AgreeConfig(Settings):
     """With threshold=dev: the subset on which the threshold is chosen, such as gsm8k. The mean over subsets leaves it out."""
     neutral: Neutral = Neutral.good
     """How a neutral step counts."""
-    bins: Annotated[int, Range(ge=1, le=100)] = 10
-    """Number of bins of the reliability curve."""
-    confidence: Annotated[float, Range(gt=0, lt=1)] = 0.95
-    """Confidence level of the intervals."""
     resamples: Annotated[int, Range(ge=100, le=100_000)] = 2000
     """Number of bootstrap samples of chains, for the intervals."""
-    seed: Annotated[int, Ge(0)] = 0
-    """Seed of the bootstrap samples."""
     partial: bool = False
     """Also accept an unfinished run, and compare the labels that it has."""
     out: str | None = None
@@ -230,8 +226,6 @@ class CalibrateConfig(Settings):
     folds: Annotated[int, Range(ge=2, le=20)] = 5
     """Number of parts of the problems. Each part is predicted from the others, to judge the calibration and to choose its
     form."""
-    bins: Annotated[int, Range(ge=1, le=100)] = 10
-    """Number of bins of the reliability curve and of the ECE."""
     partial: bool = False
     """Also accept an unfinished run, and use the rollouts of the labels that it has."""
 

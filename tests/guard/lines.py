@@ -91,7 +91,6 @@ VALUES = {
 """Values that are legal and not the default; of other settings, `_another` finds one by what the reference says of them."""
 _OF_KIND = {"whole number": "3", "number": "0.5"}
 PER_COMMAND = {
-    ("agree", "confidence"): "0.9",
     ("train", "target"): "outcome", ("agree", "neutral"): "bad",
     ("label", "run_dir"): "elsewhere",
     ("report", "run_dir"): "[old,new]", ("select", "searches"): "[a,b]",
