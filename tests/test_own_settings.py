@@ -33,7 +33,6 @@ from tests.storage.test_starts import start
 pytestmark = pytest.mark.slow
 
 Printed = pytest.CaptureFixture[str]
-OWN = ROOT / "tests" / "own"
 SERVER = "policy.openai.urls=[http://127.0.0.1:8000/v1]"
 
 

@@ -80,12 +80,10 @@ def test_a_window_caps_what_is_read() -> None:
     assert kv_bytes(half, 12_288) == 2 * kv_bytes(half, 4096)
 
 
-def test_a_prompt_costs_its_tokens_and_what_each_looks_back_on() -> None:
-    """6.525e9 parameters without embeddings, and 28 layers of 28 heads of 128."""
+def test_a_prompt_costs_its_tokens() -> None:
+    """6.525e9 parameters without embeddings."""
     seven, h100 = architecture_of(models.QWEN_7B), named("H100 SXM")
     assert prefill_seconds(seven, h100, tokens=1e6) == pytest.approx(2 * 6.525e15 / 989e12, rel=1e-3)
-    more = prefill_seconds(seven, h100, tokens=1e6, attended=1e9) - prefill_seconds(seven, h100, tokens=1e6)
-    assert more == pytest.approx(4 * 28 * 28 * 128 * 1e9 / 989e12, rel=1e-6)
 
 
 @given(architectures, devices, batches, contexts, st.floats(1, 2), st.integers(1, 8))

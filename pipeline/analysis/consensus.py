@@ -30,10 +30,9 @@ from pipeline.config.label import EstimatorConfig
 from pipeline.config.recorded_settings import Settings, chosen_settings, given_settings
 from pipeline.consensus.evidence import ChainEvidence, Claim, PositionClaim
 from pipeline.consensus.filters import exact, side
-from pipeline.consensus.labels import p_error_free, posterior_labels
 from pipeline.consensus.learning import Learned, learn
 from pipeline.consensus.monte_carlo import monte_carlo_claim
-from pipeline.consensus.posterior import posterior
+from pipeline.consensus.posterior import p_error_free, posterior, posterior_labels
 from pipeline.core.errors import UsageError
 from pipeline.core.records import Chain, ChainText, ChainValues, Trials
 from pipeline.core.schemas import CONSENSUS, LABELS_CONSENSUS, RELIABILITIES

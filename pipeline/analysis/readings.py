@@ -12,7 +12,7 @@ from pipeline.config.judge import JudgeConfig
 from pipeline.config.recorded_settings import Settings, chosen_settings
 from pipeline.core.records import Finish, Reading
 from pipeline.core.tables import turns_of
-from pipeline.judges.reading import read_critique
+from pipeline.judges.base import read_critique
 from pipeline.judges.registry import JUDGES, judge_for
 
 Reader = Callable[[pa.Table, Mapping[int, int]], list[Reading]]

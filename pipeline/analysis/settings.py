@@ -13,6 +13,8 @@ from pipeline.config.choices import Aggregation, ValueColumn
 from pipeline.config.fields import Settings, check, default_of
 from pipeline.config.label import DataConfig
 
+BINS = 10
+"""Of reliability curves and of the ECE."""
 EIGHTHS = tuple(eighth / 8 for eighth in range(8))
 FIXED_THRESHOLD = 0.5
 DEV = "dev"
@@ -56,9 +58,6 @@ class ReportConfig(Settings):
     chains: Annotated[int, Range(ge=0, le=100_000)] = 10_000
     """The largest number of chains that the page contains, or of problems of a run of `search`. A larger run shows a random
     sample of this size."""
-    tree: str | None = None
-    """A problem whose rollout tree is shown on a page of its own, in place of the report: the id of a row, a problem_id, or the
-    text of the problem. The page is tree-PROBLEM_ID.html in the run directory, or `out`. null: the report."""
 
     def check(self) -> None:
         given = self.run_dir if isinstance(self.run_dir, list | tuple) else [self.run_dir]
@@ -67,9 +66,6 @@ class ReportConfig(Settings):
         check(1 <= len(given) <= RUNS, "run_dir", repr(self.run_dir), "one folder or URL, or a list of two")
         self.run_dir = tuple(given)  # from here on always a tuple
         check(self.out is None or bool(self.out.strip()), "out", repr(self.out), "the name of a file, or null")
-        named = self.tree is None or bool(self.tree.strip())
-        check(named, "tree", repr(self.tree), "the id of a row, a problem_id or the text of a problem, or null")
-        check(self.tree is None or len(given) == 1, "tree", repr(self.tree), "null with two run directories")
         check(
             self.planned is None or bool(self.planned.strip()),
             "planned",
@@ -162,14 +158,8 @@ class AgreeConfig(Settings):
     """With threshold=dev: the subset on which the threshold is chosen, such as gsm8k. The mean over subsets leaves it out."""
     neutral: Neutral = Neutral.good
     """How a neutral step counts."""
-    bins: Annotated[int, Range(ge=1, le=100)] = 10
-    """Number of bins of the reliability curve."""
-    confidence: Annotated[float, Range(gt=0, lt=1)] = 0.95
-    """Confidence level of the intervals."""
     resamples: Annotated[int, Range(ge=100, le=100_000)] = 2000
     """Number of bootstrap samples of chains, for the intervals."""
-    seed: Annotated[int, Ge(0)] = 0
-    """Seed of the bootstrap samples."""
     partial: bool = False
     """Also accept an unfinished run, and compare the labels that it has."""
     out: str | None = None
@@ -231,8 +221,6 @@ class CalibrateConfig(Settings):
     folds: Annotated[int, Range(ge=2, le=20)] = 5
     """Number of parts of the problems. Each part is predicted from the others, to judge the calibration and to choose its
     form."""
-    bins: Annotated[int, Range(ge=1, le=100)] = 10
-    """Number of bins of the reliability curve and of the ECE."""
     partial: bool = False
     """Also accept an unfinished run, and use the rollouts of the labels that it has."""
 

@@ -1,33 +1,16 @@
 """The command `export`: writes the labels of a run for a trainer and prints what was written."""
 
-from pathlib import Path
-from typing import TYPE_CHECKING
-
 from pipeline.cli.command import Command, interruptible, write_lines
 from pipeline.export.registry import EXPORTS
 from pipeline.export.settings import ExportConfig
 
-if TYPE_CHECKING:
-    from pipeline.export.result import ExportResult
-
-
-def tracked_export(config: ExportConfig) -> "ExportResult":
-    """Export, push and track as the settings say. Raises what `pipeline.export.run.export` and the tracker raise."""
-    from pipeline.export.run import export
-    from pipeline.runtime.track.artifacts import artifact_tracker, send_artifact
-
-    tracker = artifact_tracker(config.track)
-    exported = export(config)
-    if tracker is not None:
-        send_artifact(tracker, config.track, config.run_dir, Path(exported.out))
-    return exported
-
 
 def _export(config: ExportConfig) -> int:
     from pipeline.export.result import result_lines
+    from pipeline.export.run import export
 
     with interruptible():
-        exported = tracked_export(config)
+        exported = export(config)
     write_lines(result_lines(exported))
     return 0
 
@@ -43,7 +26,6 @@ EXPORT = Command(
         "export run_dir=out format=trl out=data/trl tokenizer=Qwen/Qwen3-8B",
         "export run_dir=out format=openrlhf target=soft out=soft",
         "export run_dir=out format=qwen out=data/qwen min_p_outcome=0.1",
-        "export run_dir=out format=parquet columns=[problem,steps,value] out=data/values",
         "export run_dir=out format=trl out=data/trl push_to_hub=my-name/my-steps hub.license=cc-by-4.0",
         "export run_dir=out format=preference out=data/pairs 'decontaminate.paths=[math500.jsonl]'",
     ),

@@ -41,7 +41,7 @@ TRAIN = Command(
     ),
     examples=(
         "train run_dir=out model=Qwen/Qwen2.5-Math-1.5B out=prm",
-        "train run_dir=out model=embedded out=prm loss=beta_binomial epochs=1 layers=4",
+        "train run_dir=out model=embedded out=prm loss=hard epochs=1 layers=4",
         "train run_dir=out model=embedded out=orm target=outcome",
         "train run_dir=out model=org/name out=prm min_p_outcome=0.1 min_root_value=0.1",
     ),

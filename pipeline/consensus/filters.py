@@ -29,23 +29,6 @@ class LeftOut(StrEnum):
     WITNESSES_DIFFER = "witnesses_differ"
     NO_STEP = "no_step"
 
-    @property
-    def sentence(self) -> str:
-        """The reason in words."""
-        return _SENTENCES[self]
-
-
-_SENTENCES = {
-    LeftOut.MC_UNCERTAIN: "Monte Carlo does not say whether, or where, the chain has an error.",
-    LeftOut.NO_WITNESS: "No witness says anything of the chain.",
-    LeftOut.NO_MAJORITY: "The votes of a witness are divided.",
-    LeftOut.MC_ALONE: "Monte Carlo finds an error, and no witness does.",
-    LeftOut.WITNESS_ALONE: "A witness finds an error, and Monte Carlo does not.",
-    LeftOut.OTHER_STEP: "Monte Carlo and a witness find different first errors.",
-    LeftOut.WITNESSES_DIFFER: "The witnesses contradict each other.",
-    LeftOut.NO_STEP: "There is no step that Monte Carlo and the witnesses judge alike.",
-}
-
 
 @dataclass(frozen=True, slots=True)
 class Filtered:

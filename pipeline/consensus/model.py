@@ -24,6 +24,7 @@ from pipeline.consensus.blocks import OUTCOMES, Block, Outcome, Verdicts
 from pipeline.consensus.confusion import Confusion, Support
 from pipeline.consensus.parameters import (
     AFTER,
+    BINS,
     ERROR,
     FIRST_BAD,
     FREE,
@@ -32,12 +33,12 @@ from pipeline.consensus.parameters import (
     Key,
     Parameters,
     concentration_key,
+    densities,
     monte_carlo_key,
     outcome_key,
     place_key,
     witness_key,
 )
-from pipeline.consensus.places import BINS, densities
 from pipeline.core.statistics import Floats, Ints
 
 _WEIGHT = 10.0

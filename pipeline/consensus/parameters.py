@@ -7,14 +7,16 @@ data.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from scipy.linalg import block_diag
 
 from pipeline.consensus.blocks import OUTCOMES, Outcome
-from pipeline.consensus.places import BINS
 from pipeline.core.statistics import Floats
 
+BINS = 5
+"""Equal parts of a chain, from its first to its last step, in which errors are equally likely."""
 Key = tuple[str, ...]
 OUTCOME, PLACE, MONTE_CARLO, WITNESS = "outcome", "place", "monte_carlo", "witness"
 ERROR, FREE, MISSED = "error", "free", "missed"
@@ -147,3 +149,12 @@ def priors_for(vote_witnesses: Sequence[str], step_witnesses: Sequence[str]) -> 
         rows={key: np.array(row) for key, row in rows.items()},
         concentrations={concentration_key(name): CONCENTRATION_PRIOR for name in vote_witnesses},
     )
+
+
+@lru_cache(maxsize=1024)
+def densities(steps: int) -> Floats:
+    """(K, BINS): the probability of each step, given the part of the chain. A step that two parts share has a share of both."""
+    ends = np.arange(steps + 1) / steps
+    edges = np.arange(BINS + 1) / BINS
+    low, high = np.maximum(ends[:-1, None], edges[:-1]), np.minimum(ends[1:, None], edges[1:])
+    return np.asarray(np.maximum(high - low, 0.0) * BINS)

@@ -10,9 +10,8 @@ tokens long on average, and multiplies B tokens with the weights. It takes at le
 where W is the bytes of the weights read, kv the bytes of a token in the KV cache, and P the number of parameters that a token
 is multiplied with (the roofline of Williams, Waterman and Patterson, CACM 52(4), 2009; 2 FLOP per parameter and token as in
 Kaplan et al., arXiv 2001.08361, section 2.1). The input embeddings are looked up, not read completely, so they count in neither
-W nor P. Prompts cost 2 P FLOP per token without the output layer, plus 4 x layers x heads x head_dim per pair of a token and a
-token before it. A model on several devices has the sum of their bandwidth and FLOP/s. The bound leaves out communication,
-sampling and the host, so no engine reaches it.
+W nor P. Prompts cost 2 P FLOP per token without the output layer. A model on several devices has the sum of their bandwidth
+and FLOP/s. The bound leaves out communication, sampling and the host, so no engine reaches it.
 
 Without experts and windows both times are linear in B and in B c, and their maximum is convex. At the means of a run, with c
 weighted by tokens, the bound is therefore never below the speed that its individual passes allow together.
@@ -113,13 +112,10 @@ def decode_bound(
     return batch / decode_seconds(architecture, device, batch=batch, context=context, devices=devices)
 
 
-def prefill_seconds(
-    architecture: Architecture, device: Device, *, tokens: float, attended: float = 0.0, devices: int = 1
-) -> float:
-    """The shortest time in seconds for `tokens` prompt tokens. `attended`: the tokens before each of them, summed."""
+def prefill_seconds(architecture: Architecture, device: Device, *, tokens: float, devices: int = 1) -> float:
+    """The shortest time in seconds for `tokens` prompt tokens, without what they look back on."""
     multiplied = architecture.body + architecture.experts * architecture.expert_share
-    attention = 4 * architecture.layers * architecture.heads * architecture.head_dim
-    return (2 * multiplied * tokens + attention * attended) / device.flops / devices
+    return 2 * multiplied * tokens / device.flops / devices
 
 
 def throughput(effort: Effort) -> Throughput | None:

@@ -85,9 +85,6 @@ class Exporter(Protocol):
     Config: ClassVar[type[Settings] | None] = None
     """The format's own settings, if any: a dataclass whose SECTION is its name on the command line. See `ExportConfig.own`."""
 
-    takes_columns: ClassVar[bool] = False
-    """Whether it can write `columns` of the labels unchanged."""
-
     def plan(self, config: ExportConfig, encoder: Encoder | None) -> Plan:
         """Plan the export. Raises UsageError for settings that contradict each other."""
         ...

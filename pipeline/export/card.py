@@ -34,7 +34,7 @@ _LARGEST = "n>10M"
 _PATHS = ("run_dir", "out", "decontaminate.paths")
 """Settings that hold paths of a machine: a card shows their last part."""
 _FILTERS = (
-    "min_p_outcome", "min_root_value", "max_root_value", "balance", "uncertain", "neutral", "after_error",
+    "min_p_outcome", "min_root_value", "max_root_value", "uncertain", "neutral", "after_error",
     "invalid", "decontaminate.", "threshold", "partial", "max_length",
 )  # fmt: skip
 _BIASES = (
@@ -109,7 +109,7 @@ def _by_key(parts: Mapping[str, object]) -> dict[str, object]:
 def _front_matter(config: ExportConfig, exported: ExportResult) -> str:
     rows = sum(counts.rows for counts in exported.files.values())
     size = next((name for most, name in _SIZES if rows < most), _LARGEST)
-    tags = [*dict.fromkeys([*TAGS, config.format, *config.hub.tags])]
+    tags = [*dict.fromkeys([*TAGS, config.format])]
     lines = ["---", "configs:", "- config_name: default", "  data_files:"]
     for name in exported.files:
         lines += [f"  - split: {name.partition('.')[0]}", f"    path: {name}"]

@@ -84,9 +84,4 @@ def refuse_ineffective(config: ExportConfig) -> None:
 
 def plan_of(config: ExportConfig, encoder: "Encoder | None") -> "Plan":
     """The plan for settings from `with_own_settings`. Raises UsageError for settings that contradict each other."""
-    exporter = exporter_for(config)
-    if config.columns and (not exporter.takes_columns or config.target is not None):
-        raise UsageError(
-            "columns=... is only for format=parquet without a target: other rows have the columns of their format"
-        )
-    return exporter.plan(config, encoder)
+    return exporter_for(config).plan(config, encoder)

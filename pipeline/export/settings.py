@@ -9,7 +9,7 @@ from annotated_types import Ge
 from annotated_types import Interval as Range
 
 from pipeline.config.chain_filter import Bound, check_bounds
-from pipeline.config.choices import Tracker, ValueColumn
+from pipeline.config.choices import ValueColumn
 from pipeline.config.fields import OWN, Settings
 from pipeline.core.suggestions import choice_hint
 from pipeline.export.licenses import HUB_LICENSES, OTHER
@@ -52,16 +52,6 @@ class NeutralSteps(Enum):
     positive = "positive"
     negative = "negative"
     uncertain = "uncertain"
-
-
-class Balance(Enum):
-    """Which classes have equal size."""
-
-    none = "none"
-    chains = "chains"
-    """Equal numbers of chains with and without a bad step."""
-    steps = "steps"
-    """Equal numbers of good and bad steps, as nearly as possible by leaving out whole chains."""
 
 
 class InvalidChains(Enum):
@@ -177,8 +167,6 @@ class HubConfig(Settings):
     license: str | None = None
     """The licence that the card names, as the Hub writes it: `cc-by-4.0`, or `other` for one that the Hub does not list. It is
     that of the problems and chains."""
-    tags: list[str] = field(default_factory=list)
-    """More tags for the card."""
 
     def check(self) -> None:
         if self.license is not None and self.license not in HUB_LICENSES:
@@ -221,12 +209,10 @@ class ExportConfig(Settings):
     """Leave out chains of problems with a smaller `root_value`: too hard for the policy. null: none."""
     max_root_value: Bound = None
     """Leave out chains of problems with a larger `root_value`: too easy for the policy. null: none."""
-    balance: Balance = Balance.none
-    """Leave out chains so that classes have equal size."""
     validation: Annotated[float, Range(ge=0, lt=1)] = 0.0
     """Share of problems, with all chains, for validation."""
     seed: int = 0
-    """The seed of the validation set and of the chains that `balance` leaves out."""
+    """The seed of the validation set."""
     decontaminate: DecontaminateConfig = field(default_factory=DecontaminateConfig)
     own: Settings | None = field(default=None, metadata=OWN)
     """The format's own settings, such as PreferenceConfig. null: their defaults."""
@@ -242,8 +228,6 @@ class ExportConfig(Settings):
     invalid: InvalidChains = InvalidChains.stop
     """What happens to chains that the trainer would misread: stop and list them, drop them, or keep those that can be
     written."""
-    columns: list[str] = field(default_factory=list)
-    """For format=parquet: columns of `labels` to write. Empty: all."""
     partial: bool = False
     """Also accept an unfinished run, and export the labels that it has."""
     overwrite: bool = False
@@ -252,8 +236,6 @@ class ExportConfig(Settings):
     """OWNER/NAME of a data set of the Hugging Face Hub. The files of rows and the card are uploaded once all is written."""
     hub: HubConfig = field(default_factory=HubConfig)
     """What the card and the Hub say of the data set."""
-    track: Tracker = Tracker.none
-    """mlflow or wandb: the experiment tracker that also receives the export, as an artifact of the run that `label` made."""
 
     def check(self) -> None:
         check_bounds(self)

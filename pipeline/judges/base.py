@@ -101,3 +101,17 @@ def _wrong_answer(found: Reading, turns: Sequence[str], finish: Finish, steps: i
 
 ANSWERS: Mapping[str, Callable[..., str]] = {"critiques": _wrong_critiques, "read": _wrong_answer}
 """See `core.registry.Registry`. Who asks for critiques knows how many there must be, and checks that with `wrong_critiques`."""
+
+
+_NOT_WRITTEN = {
+    Finish.TOO_LONG: ReadingKind.TOO_LONG,
+    Finish.ENGINE_FAILED: ReadingKind.FAILED,
+    Finish.ABORT: ReadingKind.FAILED,
+}
+
+
+def read_critique(judge: Judge, turns: Sequence[str], finish: Finish, steps: int) -> Reading:
+    """The reading of a critique of a chain with this number of steps, from its turns as they are stored."""
+    if finish in _NOT_WRITTEN and not any(turns):
+        return Reading(kind=_NOT_WRITTEN[finish])
+    return judge.read(turns, finish, steps)

@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any
 from pipeline.core.errors import StepvalueError, UsageError
 from pipeline.core.output import say
 from pipeline.core.progress import ChainRun, Status, Summary
-from pipeline.python.outcome import Outcome
-from pipeline.python.task import Task
+from pipeline.python.task import Outcome, Task
 from pipeline.storage.run_record import CHECK, JUDGE, LABEL, SEARCH
 
 if TYPE_CHECKING:

@@ -18,8 +18,7 @@ from typing import Any
 import pipeline
 from pipeline.core.errors import Interrupted, RunInterrupted
 from pipeline.core.progress import ChainRun, Status, Summary
-from pipeline.python.outcome import Outcome
-from pipeline.python.task import Task
+from pipeline.python.task import Outcome, Task
 
 _PACKAGE_ROOT = str(Path(pipeline.__file__).resolve().parent.parent)
 _STOPPED = "interrupted; what was committed is kept: the same call continues the run"

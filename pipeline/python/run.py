@@ -154,14 +154,15 @@ class Run(Shown):
         `format`: its name; a dict of its name and its own settings, such as `{"name": "preference", "margin": 0.2}`; or an
         object of yours (CONTRIBUTING.md, An export format).
         """
-        from pipeline.cli.export import EXPORT, tracked_export
+        from pipeline.cli.export import EXPORT
+        from pipeline.export.run import export
 
         chosen, own = format_settings(format)
         with (
             offered_format(chosen) as name,
             self._composed(EXPORT, settings, *settings_in({"format": name, "out": out}), *own) as config,
         ):
-            return tracked_export(config)
+            return export(config)
 
     def relabel(self, **settings: Any) -> RelabelResult:
         """Make other labels from the stored rollouts: `run.relabel(**{"estimator.rule": "threshold"})`. No model is needed.

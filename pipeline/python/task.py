@@ -1,10 +1,13 @@
-"""What the process that works for a Python call is asked to do."""
+"""What the process that works for a Python call is asked to do, and how its run has ended."""
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pipeline.core import errors
+from pipeline.core.errors import StepvalueError
+from pipeline.core.progress import ChainRun, Summary
 from pipeline.storage.run_record import LABEL
 
 if TYPE_CHECKING:
@@ -27,3 +30,24 @@ class Task:
         from pipeline.runtime.objects import offered
 
         return offered(self.objects.unpacked()[0])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """`summary` of a run of `label`, `grow`, `judge`, `check` or `search` that is done; else the name of the `error`, empty
+    for one that is none of ours, and its message."""
+
+    summary: Summary | ChainRun | None = None
+    error: str = ""
+    message: str = ""
+
+    def result(self) -> Summary | ChainRun:
+        """The summary. Raises the error, as the type of `pipeline.core.errors` that it was."""
+        if self.summary is not None:
+            return self.summary
+        kind = getattr(errors, self.error, None) if self.error else None
+        if kind is None:
+            raise StepvalueError(
+                f"the process that works for this call failed; its committed work is kept:\n{self.message}"
+            )
+        raise kind(self.message)

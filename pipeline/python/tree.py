@@ -13,9 +13,8 @@ from pipeline.core.errors import UsageError
 from pipeline.core.formatting import printable
 from pipeline.core.shown import MOST_LINES, Shown
 from pipeline.storage.stored_trees import ProblemTree, StoredTrees
-from pipeline.trees.part import by_count, most_counted
 from pipeline.trees.posterior import Posterior, posteriors
-from pipeline.trees.tree import NO_PARENT, RolloutTree, TreeNode
+from pipeline.trees.tree import NO_PARENT, RolloutTree, TreeNode, by_count, most_counted
 
 _TEXT = 100
 """Characters of a step in the outline, at most."""

@@ -73,7 +73,7 @@ class ProblemPicks:
 
 @dataclass(slots=True, kw_only=True)
 class Harvest:
-    """What was read of a run. `strength`: see `trees.posterior`, `fair`: `trees.fair`."""
+    """What was read of a run. `strength`: see `trees.posterior`, `fair`: `stored_trees.fair_rounds`."""
 
     counts: HarvestCounts = field(default_factory=HarvestCounts)
     problems: list[ProblemPicks] = field(default_factory=list)

@@ -13,8 +13,13 @@ from pipeline.config.recorded_settings import RUN_RECORD
 from pipeline.core.errors import InputError
 from pipeline.core.schemas import CALIBRATED_SCORES
 from pipeline.storage.location import storage_at
-from pipeline.storage.stored_scores import score_shards
+from pipeline.storage.run_record import SCORE
+from pipeline.storage.shards import ShardRecord, intact_bytes
+from pipeline.storage.storage import Storage
+from pipeline.storage.stored_chain_run import stored_chain_run
 
+TABLE = "scores"
+"""The table of a run of `score`."""
 JSONL, PARQUET = ".jsonl", ".parquet"
 _REMEDY = "name a file that `python -m pipeline score` has written"
 _NAMES = ("chain_id", "problem_id")
@@ -80,3 +85,14 @@ def _no_number(path: Path) -> str | None:
             if found:
                 return f"line {number} holds {found[0]}, which is no number"
     return None
+
+
+def score_shards(storage: Storage) -> list[ShardRecord]:
+    """The files with the scores of a finished run of `score`, in the order of its input; each is as it was committed.
+
+    Raises UsageError for a directory without such a run, StoreError for a damaged one.
+    """
+    shards = list(stored_chain_run(storage, SCORE).shards(TABLE))
+    for shard in shards:
+        intact_bytes(storage, shard)
+    return shards

@@ -54,11 +54,6 @@ class StoredJudge:
         return int(str(self.run.identity["judge.votes"]))
 
     @property
-    def totals(self) -> Totals:
-        """The counts of all finished units."""
-        return sum((whole.totals for whole in self.run.wholes.values()), Totals())
-
-    @property
     def edition(self) -> Commit | None:
         """The edition with the newest readings. None: the critiques are read as when they were written."""
         return current_edition(self.editions, self.run.wholes)

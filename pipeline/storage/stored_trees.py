@@ -12,6 +12,7 @@ from pipeline.config.label import DataConfig, EstimatorConfig
 from pipeline.config.recorded_settings import chosen_settings, settings_section
 from pipeline.core.errors import UsageError
 from pipeline.core.records import GROWN
+from pipeline.estimators.base import Estimator, Need
 from pipeline.estimators.registry import ESTIMATORS, estimator_for
 from pipeline.storage.commits import Commit
 from pipeline.storage.editions import VERDICTS, current_shards
@@ -21,7 +22,6 @@ from pipeline.storage.stored_labels import frames_of, unit_frames, unit_labels
 from pipeline.storage.stored_run import StoredRun
 from pipeline.storage.units import UnitRef
 from pipeline.trees.cut import StepCut, step_cut
-from pipeline.trees.fair import fair_rounds
 from pipeline.trees.posterior import MeasuredStep, learned_strength
 from pipeline.trees.tree import FairRounds, LabelledSteps, RolloutTree, StepLabel, WrittenRollout, rollout_tree
 
@@ -56,7 +56,7 @@ class ProblemTree:
 
 
 class StoredTrees:
-    """Reads the trees of a run. `threshold`: that of its labels. `fair`: see `trees.fair`.
+    """Reads the trees of a run. `threshold`: that of its labels. `fair`: see `fair_rounds`.
 
     Raises StoreError for a damaged file.
     """
@@ -146,6 +146,17 @@ class StoredTrees:
                             rollout._replace(verdict=later[rollout.rollout_id]) if later else rollout
                         )
         return found
+
+
+def fair_rounds(estimator: Estimator) -> FairRounds:
+    """The rounds of a prefix whose rollouts are fair trials of what they pass through: their number did not depend on outcomes.
+
+    A first round is decided before any outcome of its problem is known. Where rollouts are stopped once others have succeeded,
+    those that finish are the short ones, so even the first round is not fair.
+    """
+    if estimator.one_round:
+        return None
+    return 0 if Need.FREE_ORDER in estimator.lacks() else 1
 
 
 def _measured_steps(labels: pl.DataFrame) -> Iterator[MeasuredStep]:

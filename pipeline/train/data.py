@@ -30,7 +30,7 @@ from pipeline.storage.location import storage_at
 from pipeline.storage.stored_labels import label_rows, refuse_without_error_free
 from pipeline.storage.stored_run import readable_identity, readable_run
 from pipeline.train.settings import TrainConfig, TrainTarget
-from pipeline.train.targets import COLUMNS, IGNORED, StepTarget, counts_for, places_of, step_targets
+from pipeline.train.targets import COLUMNS, IGNORED, StepTarget, places_of, step_targets, used_by
 
 BY_CONSENSUS = "consensus"
 """What leaves out the chains that have no labels by consensus."""
@@ -135,7 +135,7 @@ class StepDataset(Dataset):  # type: ignore[misc]  # torch is untyped here
             targets = tuple(step_targets(row, config)[: len(encoded.ends)])
             chains, steps, cut = chains + 1, steps + len(row["steps"]), cut + encoded.left_out
             places = total_places([places, places_of(row, targets, config)])
-            if any(counts_for(config.loss, target) for target in targets):
+            if any(used_by(config.loss, target) is not None for target in targets):
                 items.append(TrainChain(chain_id=row["chain_id"], encoded=encoded, targets=targets))
         chain_filter.check_known(config.run_dir)
         return cls(items, chains=chains, steps=steps, cut=cut, places=places, left_out=left_out)
@@ -205,13 +205,10 @@ class LengthBatchSampler:
 
 
 def target_tensors(targets: Sequence[StepTarget]) -> dict[str, torch.Tensor]:
-    """Tensors with one entry per step: `labels` (1, 0 or `IGNORED`), `values` (valid where `value_mask` is True), `n_correct`,
-    `n_rollouts` and `weights`."""
+    """Tensors with one entry per step: `labels` (1, 0 or `IGNORED`) and `values` (valid where `value_mask` is
+    True)."""
     return {
         "labels": torch.tensor([IGNORED if target.label is None else target.label for target in targets]),
         "values": torch.tensor([target.value or 0.0 for target in targets]),
         "value_mask": torch.tensor([target.value is not None for target in targets]),
-        "n_correct": torch.tensor([target.correct for target in targets]),
-        "n_rollouts": torch.tensor([target.rollouts for target in targets]),
-        "weights": torch.tensor([target.weight for target in targets]),
     }

@@ -29,17 +29,6 @@ class Loss(Enum):
 
     hard = "hard"
     soft = "soft"
-    beta_binomial = "beta_binomial"
-
-
-class Weight(Enum):
-    """The weight of a step in the loss."""
-
-    none = "none"
-    """All steps have weight 1."""
-    confidence = "confidence"
-    """1 - 4 value_sd^2. The variance of a probability is at most 1/4; the weight is the share of it that the rollouts have
-    removed."""
 
 
 class TrainNeutral(Enum):
@@ -65,9 +54,7 @@ class TrainConfig(Settings):
     target: TrainTarget = TrainTarget.step
     """The kind of model: a process reward model, which scores every step, or an outcome reward model."""
     loss: Loss = Loss.soft
-    """The loss of a step: against its label, its value, or its counts of rollouts."""
-    weight: Weight = Weight.none
-    """The weight of a step in the loss: 1, or more for a value with a smaller value_sd."""
+    """The loss of a step: against its label or its value."""
     soft: ValueColumn = ValueColumn.value
     """The column of step values: the best estimate, the unbiased one, which is noisier, or p_error_free of labels by
     consensus."""

@@ -49,7 +49,7 @@ from pipeline.train.result import (
     write_record,
 )
 from pipeline.train.settings import Loss, TrainConfig
-from pipeline.train.targets import counts_for
+from pipeline.train.targets import used_by
 
 VALIDATION_TOKENS = 8192
 """Tokens of a forward pass without gradients."""
@@ -155,14 +155,14 @@ class _Validation:
         logits = torch.cat(
             read_logits(classes_of(model), self._chains, batch_tokens=VALIDATION_TOKENS, pad_id=self._pad_id)
         )
-        total, weight = batch_loss(self._loss, logits, target_tensors(self._targets))
+        total, count = batch_loss(self._loss, logits, target_tensors(self._targets))
         scores = good_probabilities(logits)
         labels = [target.label for target in self._targets]
         return Metrics(
-            steps=sum(counts_for(self._loss, target) for target in self._targets),
+            steps=sum(used_by(self._loss, target) is not None for target in self._targets),
             good=labels.count(POSITIVE),
             bad=labels.count(NEGATIVE),
-            loss=float(total / weight),
+            loss=float(total / count),
             auc=auc(scores, labels),
             accuracy=accuracy(scores, labels),
             brier=brier(scores, [target.value for target in self._targets]),
@@ -204,9 +204,9 @@ class _StepTrainer(Trainer):  # type: ignore[misc]  # transformers is untyped he
         self, model: Any, inputs: dict[str, Any], return_outputs: bool = False, num_items_in_batch: Any = None
     ) -> Any:
         outputs = model(input_ids=inputs["input_ids"], attention_mask=inputs["attention_mask"])
-        total, weight = batch_loss(self._config.loss, outputs.logits.float(), inputs)
-        self._sums = self._sums + torch.stack([total.detach(), weight])
-        loss = total / weight
+        total, count = batch_loss(self._config.loss, outputs.logits.float(), inputs)
+        self._sums = self._sums + torch.stack([total.detach(), count])
+        loss = total / count
         return (loss, outputs) if return_outputs else loss
 
     def keep_best(self) -> Metrics:
@@ -229,11 +229,11 @@ class _StepTrainer(Trainer):  # type: ignore[misc]  # transformers is untyped he
     def _epoch_ended(self, epoch: int) -> bool:
         """Whether to stop here."""
         self._metrics = self._validation.metrics(self.model)
-        total, weight = self._sums.tolist()
+        total, count = self._sums.tolist()
         seconds = time.monotonic() - self._began
         rest = " since the checkpoint" if self._resumed_within else ""
         self._progress(
-            f"epoch {epoch} of {self._config.epochs}  training loss{rest} {total / weight:.4f}; "
+            f"epoch {epoch} of {self._config.epochs}  training loss{rest} {total / count:.4f}; "
             f"{validation_text(self._metrics)}; {seconds:,.0f} s{rest}"
         )
         self._sums, self._began, self._resumed_within = 0.0, time.monotonic(), False
@@ -331,12 +331,6 @@ def _warnings(dataset: StepDataset, loss: Loss) -> Iterator[str]:
         case Loss.soft:
             return place_warnings(
                 dataset.places, what="value", instead="If more of them have a label, train on labels (loss=hard)"
-            )
-        case Loss.beta_binomial:
-            return place_warnings(
-                dataset.places,
-                what="graded rollout",
-                instead="If more of them have a value, train on values (loss=soft)",
             )
 
 

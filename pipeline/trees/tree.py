@@ -14,6 +14,7 @@ too.
 The last step of a rollout that a limit ended is not known to be whole, and is no node.
 """
 
+import heapq
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -301,3 +302,21 @@ def _together(one: StepLabel, other: StepLabel) -> StepLabel:
         rollouts=one.rollouts + other.rollouts,
         label=more.label if None in (one.value, other.value) or one.label == other.label else None,
     )
+
+
+def most_counted(tree: RolloutTree, most: int) -> list[int]:
+    """The places of at most `most` nodes, the bare problem first, in the order of the tree. None is without its parent: of the
+    nodes after those that are chosen already, the one with the most graded rollouts is next."""
+    chosen: list[int] = []
+    waiting = [(0, 0)]
+    while waiting and len(chosen) < most:
+        _, place = heapq.heappop(waiting)
+        chosen.append(place)
+        for child in tree.nodes[place].children:
+            heapq.heappush(waiting, (-tree.nodes[child].graded, child))
+    return sorted(chosen)
+
+
+def by_count(tree: RolloutTree, places: list[int]) -> list[int]:
+    """Nodes after one prefix, those with the most graded rollouts first."""
+    return sorted(places, key=lambda place: (-tree.nodes[place].graded, place))

@@ -7,7 +7,6 @@ PRMBench, each step is bad with probability BAD. At a threshold of 1/2 a good st
 bad one bad as often.
 """
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -85,16 +84,3 @@ def figures(rng: np.random.Generator, n_chains: int, resampling: Resampling) -> 
     yield "Brier score", steps.brier
     yield "lowest on last step, chains without an error", lowest_on_last(pairs, resampling).correct
     yield "PRMScore", classes.total.prm_score
-
-
-def coverage(repeats: int, n_chains: int, replicates: int, seed: int = 0) -> dict[str, float]:
-    """How often the intervals hold the true values, by figure."""
-    rng = np.random.default_rng(seed)
-    held: Counter[str] = Counter()
-    for repeat in range(repeats):
-        resampling = Resampling(replicates=replicates, seed=repeat, confidence=0.95)
-        for name, found in figures(rng, n_chains, resampling):
-            assert found.low is not None
-            assert found.high is not None
-            held[name] += found.low <= TRUTH[name] <= found.high
-    return {name: held[name] / repeats for name in TRUTH}

@@ -202,11 +202,7 @@ def test_labels_of_another_schema_are_refused(tmp_path: Path, capsys: Printed) -
     ("key", "value"),
     [
         ("thresholds", [0, 1]),
-        ("bins", 0),
-        ("bins", 101),
-        ("confidence", 1),
         ("resamples", 99),
-        ("seed", -1),
         ("out", ""),
     ],
 )

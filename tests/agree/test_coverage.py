@@ -1,5 +1,5 @@
 """Intervals of the figures hold the true value in 95 of 100 samples, within 2, where the truth is known. Here with the
-statistics of the figures on drawn counts, which is fast; `python -m tests.bench agree` does it with whole chains."""
+statistics of the figures on drawn counts, which is fast, and once with whole chains."""
 
 import math
 from collections.abc import Callable

@@ -4,26 +4,19 @@ leaves out those of hours."""
 import sys
 from collections.abc import Callable
 
-from tests.bench.agree import agree
-from tests.bench.calibrate import calibrate
-from tests.bench.compare import compare
 from tests.bench.consensus import consensus
 from tests.bench.control import control_plane
 from tests.bench.engine import engine_share
-from tests.bench.export import export
-from tests.bench.frontend import frontend
 from tests.bench.grading import grading
 from tests.bench.grow_bias import grow_bias
 from tests.bench.harvest import harvest
-from tests.bench.loop.parts import loop, loop_grow, loop_search
+from tests.bench.loop.parts import loop, loop_search
 from tests.bench.loop.regenerate import regenerate
-from tests.bench.plan import plan
 from tests.bench.real import real
 from tests.bench.results import FLAG, printed
 from tests.bench.scoring import scoring
 from tests.bench.search import search
 from tests.bench.straightforward.against import straightforward
-from tests.bench.tiny.labels import tiny
 from tests.bench.verify_arithmetic import verify_arithmetic
 from tests.bench.verify_code import verify_code
 from tests.bench.verify_coq import verify_coq
@@ -44,24 +37,16 @@ OTHERS: dict[str, Callable[[], None]] = {
     "verify-facts": verify_facts,
     "verify-hostile": verify_hostile,
     "verify-code": verify_code,
-    "export": export,
-    "plan": plan,
-    "compare": compare,
-    "agree": agree,
-    "calibrate": calibrate,
     "consensus": consensus,
     "regenerate": regenerate,
     "harvest": harvest,
-    "tiny": tiny,
     "real": real,
-    "frontend": frontend,
     "scoring": scoring,
 }
 LONG: dict[str, Callable[[], None]] = {
     "grow-bias": grow_bias,
     "loop": loop,
     "loop-search": loop_search,
-    "loop-grow": loop_grow,
     "search": search,
 }
 """Parts of hours, which `all` leaves out."""

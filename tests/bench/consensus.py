@@ -9,9 +9,8 @@ from numpy.typing import NDArray
 
 from pipeline.consensus.evidence import ChainEvidence
 from pipeline.consensus.filters import exact
-from pipeline.consensus.labels import p_error_free
 from pipeline.consensus.learning import learn
-from pipeline.consensus.posterior import posterior
+from pipeline.consensus.posterior import p_error_free, posterior
 from pipeline.consensus.reliability import FEWEST_CHAINS
 from pipeline.core.statistics import Floats
 from tests.consensus.oracles import Cells, JudgeWorld, World, judge_cells, monte_carlo_cells, sample

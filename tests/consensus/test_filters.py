@@ -91,9 +91,3 @@ def test_what_is_kept_was_said_by_monte_carlo_and_by_the_witness(data: st.DataOb
         assert set(strict.labels) == {None}
     assert all(kept in (None, label) for kept, label in zip(loose.labels, labels, strict=True))
     assert (loose.left_out is None) == any(label is not None for label in loose.labels)
-
-
-def test_every_reason_has_a_sentence() -> None:
-    sentences = [reason.sentence for reason in LeftOut]
-    assert len(set(sentences)) == len(LeftOut)
-    assert all(sentence.endswith(".") for sentence in sentences)

@@ -13,12 +13,11 @@ from pipeline.consensus import parameters
 from pipeline.consensus.blocks import Outcome, blocks_of
 from pipeline.consensus.confusion import Confusion, Way
 from pipeline.consensus.evidence import ChainEvidence, Claim, PositionClaim, StepClaim
-from pipeline.consensus.labels import p_error_free, posterior_labels
 from pipeline.consensus.learning import Learned, learn
 from pipeline.consensus.maximum import Data, maximum
 from pipeline.consensus.model import Model, loss_in, overview_of, voters_in
 from pipeline.consensus.parameters import priors_for
-from pipeline.consensus.posterior import posterior
+from pipeline.consensus.posterior import p_error_free, posterior, posterior_labels
 from pipeline.core.statistics import Floats
 from tests.consensus.oracles import (
     JudgeWorld,

@@ -14,7 +14,6 @@ from pipeline.export.registry import EXPORTS, exporter_for
 from pipeline.export.result import CARD, LEFT_OUT, ExportResult
 from pipeline.export.run import export
 from pipeline.export.settings import (
-    Balance,
     ExportConfig,
     FileType,
     InvalidChains,
@@ -113,7 +112,7 @@ def test_right_answers_by_luck_and_slips_at_the_end_are_left_out(run_dir: Path, 
 def test_problems_too_hard_or_too_easy_are_left_out(
     bounds: dict[str, float], kind: str, kept: float, run_dir: Path, tmp_path: Path
 ) -> None:
-    done = exported(run_dir, tmp_path / "out", "parquet", columns=["problem", "value"], **bounds)
+    done = exported(run_dir, tmp_path / "out", "parquet", **bounds)
     problems = pl.read_parquet(tmp_path / "out/train.parquet")["problem"].to_list()
     assert len(problems) == PROBLEMS
     assert {value_of(problem) for problem in problems} == {kept}
@@ -127,7 +126,7 @@ def test_all_exports_of_a_run_leave_out_the_same_chains(run_dir: Path, tmp_path:
             continue
         done = exported(run_dir, tmp_path / layout, layout, invalid=InvalidChains.drop, **asked)
         assert sum(counts.rows for counts in done.files.values()) == PROBLEMS // 2
-    split = exported(run_dir, tmp_path / "split", validation=0.4, balance=Balance.none, **asked)
+    split = exported(run_dir, tmp_path / "split", validation=0.4, **asked)
     assert len(split.files) == 2
     assert sum(counts.rows for counts in split.files.values()) == PROBLEMS // 2
 

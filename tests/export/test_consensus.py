@@ -75,8 +75,6 @@ def test_parquet_has_the_columns_of_consensus_and_the_kept_chains(
     gone = labels.filter(pl.col("left_out").is_not_null())
     assert {each["chain_id"] for each in left_out(tmp_path / "out")} == set(gone["chain_id"])
     assert {each["kind"] for each in left_out(tmp_path / "out")} == {BY_CONSENSUS}
-    assert export(run_dir, tmp_path / "some", "format=parquet", "columns=[chain_id,opinions]") == 0
-    assert pl.read_parquet(tmp_path / "some" / "train.parquet").columns == ["chain_id", "opinions"]
 
 
 @pytest.mark.parametrize("name", STEP_FORMATS)
@@ -114,9 +112,8 @@ def test_labels_without_that_probability_are_refused(
     assert "soft=p_error_free: the labels of" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
     plain = library.copy("mixed", tmp_path)
-    for settings in (("target=soft", "soft=p_error_free"), ("columns=[chain_id,left_out]",)):
-        assert export(plain, tmp_path / "out", "format=parquet", *settings) == 2
-        assert "consensus" in capsys.readouterr().err
+    assert export(plain, tmp_path / "out", "format=parquet", "target=soft", "soft=p_error_free") == 2
+    assert "consensus" in capsys.readouterr().err
     assert export(plain, tmp_path / "out", "format=parquet") == 0
     assert pl.read_parquet(tmp_path / "out" / "train.parquet").columns == LABELS.names
 

@@ -19,7 +19,6 @@ from tests.settings import grader_settings
 pytestmark = pytest.mark.slow
 
 CASES = [json.loads(line) for line in (Path(__file__).parent / "cases.jsonl").read_text().splitlines()]
-DATA = Path(__file__).parents[2].parent / "shared" / "data" / "grader_dev" / "real_outputs.jsonl"
 DEADLINE = 1.0
 
 

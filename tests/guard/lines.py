@@ -78,19 +78,18 @@ VALUES = {
     "cluster.gpus_per_worker": "0.5", "plan.gpu_hour_price": "2.5", "plan.gpus": "8", "plan.completion_tokens": "300",
     "plan.tokens_per_second": "1000.0", "plan.success_rate": "0.4", "data.limit": "7",
     "format": "qwen", "file": "json", "target": "soft", "soft": "value", "threshold": "0.4", "uncertain": "merge",
-    "neutral": "negative", "after_error": "true", "balance": "steps", "validation": "0.05",
+    "neutral": "negative", "after_error": "true", "validation": "0.05",
     "decontaminate.paths": "[a.jsonl,b.txt]",     "preference.reader": "step_dpo", "preference.span": "rest",
     "preference.margin": "0.1", "ppm.template": "'Q: {problem}'", "ppm.certainty": "0.8", "separator": "'\\n\\n'",
-    "placeholder": "'<extra_0>'", "max_length": "2048", "invalid": "drop", "columns": "[chain_id,value]", "loss": "soft",
+    "placeholder": "'<extra_0>'", "max_length": "2048", "invalid": "drop", "loss": "soft",
     "layers": "4", "checkpoint_steps": "50", "warmup_ratio": "0.2", "aggregation": "min", "n": "[1,2,4]",
     "thresholds": "[0.1,0.5]", "column": "value", "scores": "t.parquet",
-    "push_to_hub": "me/steps", "hub.tags": "[maths]", "planned": "plan.json", "json": "true",
+    "push_to_hub": "me/steps", "planned": "plan.json", "json": "true",
 }  # fmt: skip
 """Values that are legal and not the default; of other settings, `_another` finds one by what the reference says of them."""
 _OF_KIND = {"whole number": "3", "number": "0.5"}
 PER_COMMAND = {
-    ("agree", "confidence"): "0.9",
-    ("train", "target"): "outcome", ("agree", "neutral"): "bad", ("train", "weight"): "confidence",
+    ("train", "target"): "outcome", ("agree", "neutral"): "bad",
     ("label", "run_dir"): "elsewhere",
     ("report", "run_dir"): "[old,new]", ("select", "searches"): "[a,b]",
 }  # fmt: skip
@@ -133,7 +132,7 @@ WITHOUT_EFFECT = (
     "plan data=sample run.attempts=9 run.show_chains=0 budget=other.json",
     "regrade run_dir=out grader.cpu_seconds=2 estimator.batch=3",
     "relabel run_dir=out estimator=pooled estimator.certainty=0.8 estimator.neutral=0.5",
-    "export run_dir=out format=trl out=y preference.margin=0.2 columns=[value]",
+    "export run_dir=out format=trl out=y preference.margin=0.2",
     "grade grader.cpu_seconds=2 grader.sandbox=full",
 )
 """Settings that the chosen implementation does not look at are taken all the same."""
@@ -203,8 +202,8 @@ LISTED = (
     "export run_dir=out format=axolotl out=data/axolotl tokenizer=org/name max_length=2048",
     "export run_dir=out format=qwen target=soft out=data/qwen",
     "export run_dir=out format=preference out=data/step_dpo preference.reader=step_dpo",
-    "export run_dir=out format=parquet target=counts out=data/counts columns=[chain_id,value]",
-    "export run_dir=out format=openr out=y balance=steps uncertain=drop neutral=negative overwrite=true partial=true",
+    "export run_dir=out format=parquet target=counts out=data/counts",
+    "export run_dir=out format=openr out=y uncertain=drop neutral=negative overwrite=true partial=true",
     "export run_dir=out format=trl out=y decontaminate.paths=[math500.jsonl,gsm.txt] decontaminate.ngram=8",
     "train run_dir=out model=org/name out=prm",
     "train run_dir=out model=org/name out=orm target=outcome",
@@ -273,8 +272,6 @@ REFUSED = (
     "regrade run_dir=x grader.processes=0",
     "export run_dir=x format=lightgbm out=y",
     "export run_dir=x format=trl out=y validation=1",
-    "export run_dir=x format=parquet out=y columns=value",
-    "export run_dir=x format=parquet out=y columns=[vlaue]",
     "export run_dir=x format=qwen out=y target=soft soft=mean",
     "train run_dir=x model=m",
     "grade input=",

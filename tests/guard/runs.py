@@ -41,11 +41,10 @@ EXPORTS = (
     *(f"format={name} target=counts" for name in FORMATS),
     "format=trl file=json validation=0.2 seed=3",
     "format=trl file=parquet threshold=0.5 after_error=true",
-    "format=prm800k uncertain=drop balance=chains",
-    "format=math_shepherd uncertain=negative balance=steps",
+    "format=prm800k uncertain=drop",
+    "format=math_shepherd uncertain=negative",
     "format=preference preference.reader=step_dpo",
     "format=preference preference.margin=0.2 preference.pairs_per_branch=1 preference.span=rest",
-    "format=parquet columns=[chain_id,value,label]",
     "format=qwen target=soft soft=value",
 )
 FEWER_EXPORTS = (*(f"format={name}" for name in FORMATS), "format=parquet target=counts", "format=qwen target=soft")

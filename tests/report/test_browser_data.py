@@ -68,7 +68,6 @@ def chain(name: str, values: list[float | None], sds: list[float] | None = None)
     root, *steps = (step(f"{name}{at}", value, sd) for at, (value, sd) in enumerate(zip(values, sds, strict=True)))
     return ChainView(
         chain_id=name,
-        problem_id="p",
         source_id="",
         problem="",
         gold="",

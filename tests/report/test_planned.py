@@ -1,16 +1,14 @@
-"""Planned and actual amounts are compared, and starts are joined over time."""
+"""Planned and actual amounts are compared, over all starts."""
 
 from dataclasses import replace
 
 import pytest
 
 from pipeline.analysis.report.plan_check import (
-    POINTS,
     compare_with_plan,
     device_hours,
     differing_settings,
     money,
-    speed_over_time,
     starts_without_price,
 )
 from pipeline.core.progress import Status
@@ -88,22 +86,10 @@ def test_a_plan_with_drawn_chains_knows_them_from_a_pilot_only() -> None:
     assert "rows used" in names
 
 
-def test_starts_follow_each_other_over_the_time_of_work() -> None:
-    first = start(sample(1800, 900), sample(3600, 3600))
-    second = start(sample(360, 720), began_at=1e6)
-    points = speed_over_time([first, second])
-    assert [(point["hours"], point["start"]) for point in points] == [(0.5, 1), (1.0, 1), (pytest.approx(1.1), 2)]
-    assert [point["tokens_per_second"] for point in points] == [0.5, 1.5, 2.0]
+def test_devices_and_money_are_those_of_all_starts() -> None:
+    first, second = start(sample(1800, 900), sample(3600, 3600)), start(sample(360, 720), began_at=1e6)
     assert device_hours([first, second]) == pytest.approx(2.2)
     assert money([first, second]) == pytest.approx(6.6)
     assert money([first, start(price=None)]) == pytest.approx(6.0)
     assert money([start(price=None)]) is None
-    assert (device_hours([]), money([]), speed_over_time([start()])) == (None, None, [])
-
-
-def test_a_long_course_is_thinned_and_keeps_its_end() -> None:
-    long = start(*(sample(seconds, 10 * seconds) for seconds in range(1, 5000)))
-    points = speed_over_time([long])
-    assert len(points) <= POINTS
-    assert points[-1]["hours"] == 4999 / 3600
-    assert {round(point["tokens_per_second"], 6) for point in points} == {10.0}
+    assert (device_hours([]), money([])) == (None, None)

@@ -16,7 +16,6 @@ from pipeline.__main__ import main
 from pipeline.analysis.audit.run import audit
 from pipeline.analysis.relabel import regrade
 from pipeline.analysis.report.aggregates import in_all
-from pipeline.analysis.report.figures import load
 from pipeline.analysis.report.run_report import read_run
 from pipeline.analysis.status import run_status
 from pipeline.config.changes import AuditConfig, RegradeConfig
@@ -142,19 +141,6 @@ def test_every_chart_has_a_title_a_reading_aid_and_its_numbers(page: Page) -> No
     # Colours come from the theme: a placeholder that is left would be the same in the dark.
     assert "var(--right)" in page.raw
     assert not re.search(r"#a1000\d", page.raw)
-
-
-def test_over_time_numbers_have_the_unit_of_their_axis_and_counts_whole_ticks() -> None:
-    points = [{"hours": at / 3600, "start": 1, "running": 1, "waiting": 2, "grading": at % 2} for at in range(1, 20)]
-    figure = load(points)
-    assert figure is not None
-    assert "seconds of work" in figure.svg
-    assert figure.numbers.heads[0] == "seconds"
-    assert [row[0] for row in figure.numbers.rows[:2]] == ["1.00", "2.00"]
-    assert set(re.findall(r">(\d[.\dk]*)</text>", figure.svg)) >= {"0", "1", "2"}
-    assert not re.findall(r">(0k|\d\.\d)</text>", figure.svg)
-    dashes = set(re.findall(r'stroke-dasharray="([^"]+)"', figure.svg))
-    assert len(dashes) == 3
 
 
 def test_a_run_is_as_sound_as_before(finished: Path, page: Page) -> None:

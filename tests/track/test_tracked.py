@@ -1,5 +1,6 @@
 """What is tracked can be read back with the trackers' packages; a failing one is reported once, and the run goes on."""
 
+import json
 import re
 import struct
 import sys
@@ -47,9 +48,6 @@ class Notes:
 
     def end(self) -> None:
         self._note("end")
-
-    def artifact(self, name: str, folder: Path, export: Path) -> None:
-        self._note("artifact", name, folder, export)
 
     def _note(self, what: str, *shown: object) -> None:
         if what == self._fails:
@@ -173,6 +171,23 @@ def _records(data: bytes) -> Iterator[bytes]:
         data = data[16 + length :]
 
 
+def test_mlflow_has_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", (tmp_path / "mlflow").as_uri())
+    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
+    monkeypatch.delenv("MLFLOW_EXPERIMENT_NAME", raising=False)
+    import mlflow
+
+    summary = label_in_process(config(tmp_path, "run.track=mlflow"))
+    client = mlflow.MlflowClient()
+    experiment = client.get_experiment_by_name("stepvalue")
+    assert experiment
+    (run,) = client.search_runs([experiment.experiment_id])
+    assert run.data.metrics["rollouts"] == summary.rollouts_now
+    assert run.data.params["sampling.rollouts"] == "3"
+    assert run.info.status == "FINISHED"
+    assert run.info.run_name == "run"
+
+
 def test_a_place_that_mlflow_cannot_write_to_is_reported_before_anything_starts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -200,6 +215,24 @@ def logged(data: bytes) -> Iterator[bytes]:
         if kind in (1, 4):
             yield record
             record = b""
+
+
+def test_wandb_has_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    monkeypatch.setenv("WANDB_DIR", str(tmp_path))
+    for name in ("WANDB_CACHE_DIR", "WANDB_DATA_DIR"):
+        monkeypatch.setenv(name, str(tmp_path / "cache"))
+    import wandb
+    from wandb.proto.wandb_internal_pb2 import Record
+
+    summary = label_in_process(config(tmp_path, "run.track=wandb"))
+    wandb.teardown()
+    files = sorted(tmp_path.glob("wandb/offline-run-*/*.wandb"))
+    records = [Record.FromString(record) for file in files for record in logged(file.read_bytes())]
+    assert "run" in {record.run.display_name for record in records if record.HasField("run")}
+    history = [record.history for record in records if record.HasField("history")]
+    last = {item.key or item.nested_key[0]: json.loads(item.value_json) for item in history[-1].item}
+    assert last["rollouts"] == last["_step"] == summary.rollouts_now
 
 
 def test_wandb_without_a_key_is_refused_before_it_would_ask_for_one(

@@ -7,8 +7,8 @@ import pytest
 from pipeline.config.choices import ValueColumn
 from pipeline.core.errors import UsageError
 from pipeline.estimators.target_places import NO_PLACES
-from pipeline.train.settings import Loss, TrainConfig, TrainNeutral, TrainTarget, Weight
-from pipeline.train.targets import COLUMNS, StepTarget, counts_for, places_of, step_targets
+from pipeline.train.settings import Loss, TrainConfig, TrainNeutral, TrainTarget
+from pipeline.train.targets import COLUMNS, StepTarget, places_of, step_targets, used_by
 
 ROW: dict[str, Any] = {
     "chain_id": "c",
@@ -18,8 +18,6 @@ ROW: dict[str, Any] = {
     "outcome": False,
     "value": [0.7, 0.1, 0.05, 0.0],
     "unbiased_value": [0.75, 0.0, None, 0.0],
-    "value_sd": [0.1, 0.5, None, 0.0],
-    "n_correct": [6, 0, 0, 0],
     "n_rollouts": [8, 8, 0, 0],
     "origin": ["measured", "measured", "implied", "terminal"],
     "label": [1, 0, None, 0],
@@ -60,23 +58,9 @@ def test_the_probability_of_no_error_is_the_value_of_every_step_where_it_is_aske
     assert places_of(ROW, targets(), TrainConfig()) != NO_PLACES
 
 
-def test_a_chains_own_outcome_is_one_rollout_and_no_rollouts_are_none() -> None:
-    assert [(target.correct, target.rollouts) for target in targets()] == [(6, 8), (0, 8), (0, 0), (0, 1)]
-    assert (targets({"outcome": True})[3].correct, targets({"outcome": True})[3].rollouts) == (1, 1)
-    assert [counts_for(Loss.beta_binomial, target) for target in targets()] == [True, True, False, True]
-    assert [counts_for(Loss.hard, target) for target in targets()] == [True, True, False, True]
-    assert [counts_for(Loss.soft, target) for target in targets({"estimator": "pooled"})] == [True] * 4
-
-
-def test_confidence_is_the_share_of_the_largest_variance_that_is_gone() -> None:
-    assert [target.weight for target in targets()] == [1.0] * 4
-    assert [target.weight for target in targets(weight=Weight.confidence)] == pytest.approx([0.96, 0.0, 1.0, 1.0])
-    assert not counts_for(Loss.hard, targets(weight=Weight.confidence)[1])
-
-
 def test_an_outcome_model_learns_the_last_step_alone() -> None:
     found = targets({"outcome": True}, target=TrainTarget.outcome)
-    assert found == [StepTarget()] * 3 + [StepTarget(label=1, value=1.0, correct=1, rollouts=1)]
+    assert found == [StepTarget()] * 3 + [StepTarget(label=1, value=1.0)]
     assert targets({"outcome": None}, target=TrainTarget.outcome) == [StepTarget()] * 4
 
 
@@ -98,10 +82,10 @@ def test_values_are_what_is_trained_on_by_default() -> None:
 
 @pytest.mark.parametrize("loss", [Loss.soft, Loss.hard])
 def test_without_any_graded_rollout_only_the_outcome_is_known(loss: Loss) -> None:
-    row = {"n_correct": [0] * 4, "n_rollouts": [0] * 4, "root_n_rollouts": 0, "label": [None, None, None, 0]}
+    row = {"n_rollouts": [0] * 4, "root_n_rollouts": 0, "label": [None, None, None, 0]}
     found = targets(row, loss=loss)
     assert [target.value for target in found] == [None, None, None, 0.0]
-    assert [counts_for(loss, target) for target in found] == [False, False, False, True]
+    assert [used_by(loss, target) is not None for target in found] == [False, False, False, True]
     assert places_of({**ROW, **row}, found, TrainConfig(loss=loss))[:2] == (3, 0)
     assert [target.label for target in targets(row, threshold=0.01)] == [None, None, None, 0]
     by_the_problem_alone = targets(row | {"root_n_rollouts": 8}, loss=loss)
@@ -113,8 +97,6 @@ def test_without_any_graded_rollout_only_the_outcome_is_known(loss: Loss) -> Non
     [
         ({}, (3, 3, 0.85, 0, 0)),
         ({"loss": Loss.hard}, (3, 2, 1, 2, 1)),
-        ({"loss": Loss.beta_binomial}, (3, 2, 0.75, 0, 0)),
-        ({"loss": Loss.hard, "weight": Weight.confidence}, (3, 1, 1, 1, 1)),
         ({"target": TrainTarget.outcome}, (0, 0, 0, 0, 0)),
     ],
 )

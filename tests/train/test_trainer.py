@@ -29,7 +29,7 @@ from pipeline.storage.stored_labels import label_frames
 from pipeline.train import trainer
 from pipeline.train.data import StepCollator, StepDataset
 from pipeline.train.result import NAME
-from pipeline.train.settings import Loss, TrainConfig, TrainTarget, Weight
+from pipeline.train.settings import Loss, TrainConfig, TrainTarget
 from pipeline.train.targets import IGNORED
 from pipeline.train.trainer import Trained, _Validation, train, validation_text
 from tests.conftest import write_rows
@@ -237,15 +237,11 @@ def test_the_first_loss_behind_a_checkpoint_within_an_epoch_says_that_it_is_of_t
     assert shown[4].startswith("epoch 2 of 2  training loss 0.")
 
 
-def test_an_outcome_model_by_counts_and_confidence_with_the_uppermost_layer_alone(
-    small_run: Path, tmp_path: Path
-) -> None:
+def test_an_outcome_model_with_the_uppermost_layer_alone(small_run: Path, tmp_path: Path) -> None:
     config = settings(
         small_run,
         tmp_path / "orm",
         target=TrainTarget.outcome,
-        loss=Loss.beta_binomial,
-        weight=Weight.confidence,
         layers=1,
         epochs=1,
         gradient_accumulation_steps=2,
@@ -280,12 +276,11 @@ def test_a_loop_of_ones_own_gets_batches_with_targets_at_step_ends(small_run: Pa
     dataset = StepDataset.of_run(config, tokenizer, max_length=40)
     batch = next(iter(DataLoader(dataset, batch_size=len(dataset), collate_fn=StepCollator(0))))
     assert len(dataset) == dataset.chains == 24
-    ends = batch["weights"] > 0
+    ends = batch["value_mask"]
     assert int(ends.sum()) == dataset.steps - dataset.cut < dataset.steps
     assert (batch["input_ids"][ends] == tokenizer.convert_tokens_to_ids("\n")).all()
     assert ((batch["labels"] != IGNORED) <= ends).all()
     assert (batch["attention_mask"][ends] == 1).all()
-    assert (batch["n_correct"] <= batch["n_rollouts"]).all()
     assert {tuple(tensor.shape) for tensor in batch.values()} == {tuple(ends.shape)}
     assert batch["input_ids"].shape[1] <= 40
 
@@ -486,7 +481,7 @@ def test_a_calibration_makes_v_of_scores_and_keeps_the_models_own(
         (["train", "run_dir=x", "model=x", "out=y", "validation=1"], "validation=1.0 is out of range"),
         (["train", "run_dir=x", "model=x", "out=y", "patience=1", "validation=0"], "patience needs held-out problems"),
         (["train", "run_dir=x", "model=x", "out=y", "batch=0"], "batch=0 is out of range: it must be at least 1"),
-        (["train", "run_dir=x", "model=x", "out=y", "loss=mse"], "hard, soft, beta_binomial"),
+        (["train", "run_dir=x", "model=x", "out=y", "loss=mse"], "hard, soft"),
         (["score", "model=x", "out=y"], "give either run_dir=FOLDER"),
         (["score", "model=x", "out=y", "run_dir=z", "data=sample"], "give either run_dir=FOLDER"),
         (["score", "model=x", "out=y", "run_dir=z", "agregation=min"], "did you mean aggregation?"),

@@ -14,8 +14,7 @@ from pipeline.estimators.first_success import FirstSuccess
 from pipeline.estimators.registry import ESTIMATORS
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.stored_run import stored_run
-from pipeline.storage.stored_trees import StoredTrees
-from pipeline.trees.fair import ALL, FIRST, NONE, fair_rounds
+from pipeline.storage.stored_trees import StoredTrees, fair_rounds
 from pipeline.trees.tree import Tally, TreeNode
 from tests.runtime.adaptive import settings
 from tests.runtime.in_process import label_in_process
@@ -80,12 +79,12 @@ def errors(stored: StoredTrees, reader: Reader, most: int = MANY, *, labelled: b
 @pytest.mark.parametrize(
     ("name", "own", "fair"),
     [
-        ("fixed", {}, ALL),
-        ("first_success", {"batch": 1}, FIRST),
-        ("first_success", {"batch": 4}, NONE),
-        ("bisect", {"batch": 1}, FIRST),
-        ("bisect", {"batch": 4}, NONE),
-        ("pooled", {}, FIRST),
+        ("fixed", {}, None),
+        ("first_success", {"batch": 1}, 1),
+        ("first_success", {"batch": 4}, 0),
+        ("bisect", {"batch": 1}, 1),
+        ("bisect", {"batch": 4}, 0),
+        ("pooled", {}, 1),
     ],
 )
 def test_an_estimator_has_fair_rounds_as_far_as_it_does_not_look_at_outcomes(
@@ -98,7 +97,7 @@ def test_an_estimator_that_says_nothing_of_its_log_has_no_fair_rounds() -> None:
     class Silent(FirstSuccess):
         lacks = Estimator.lacks
 
-    assert fair_rounds(Silent(estimator("first_success").settings)) == NONE
+    assert fair_rounds(Silent(estimator("first_success").settings)) == 0
 
 
 def test_every_estimator_of_ours_is_judged() -> None:
@@ -108,7 +107,7 @@ def test_every_estimator_of_ours_is_judged() -> None:
 
 def test_passes_of_a_run_with_fixed_counts_are_unbiased(tmp_path: Path) -> None:
     stored = finished(tmp_path, "estimator=fixed", "sampling.rollouts=16")
-    assert stored.fair is ALL
+    assert stored.fair is None
     assert abs(errors(stored, lambda node: node.fair_issued, labelled=True).off) < LIMIT
     for most in (FEW, MANY):
         found = errors(stored, lambda node: node.fair_passed, most)
@@ -127,7 +126,7 @@ def test_later_rounds_of_a_run_that_stops_at_a_success_are_no_fair_trials(tmp_pa
 
 def test_a_run_that_stops_others_at_a_success_has_no_fair_trials(tmp_path: Path) -> None:
     stored = finished(tmp_path, "estimator=first_success", "sampling.rollouts=16", "estimator.batch=4")
-    assert stored.fair == NONE
+    assert stored.fair == 0
     assert errors(stored, lambda node: node.fair_passed).nodes == 0
 
 

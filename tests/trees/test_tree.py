@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.core.records import UNGRADED, Verdict
-from pipeline.trees.part import by_count, most_counted
-from pipeline.trees.tree import NO_PARENT, RolloutTree, StepLabel, Tally, WrittenRollout
+from pipeline.trees.tree import NO_PARENT, RolloutTree, StepLabel, Tally, WrittenRollout, by_count, most_counted
 from tests.trees.growing import at, chain, grown, line_cut, rollout
 
 CHAINS = [chain("a", "b", "end"), chain("a", "x", "y", "stop", outcome=False), chain("a", "b", "open", outcome=None)]

@@ -38,11 +38,11 @@ from pipeline.analysis.agree.step_scores import (
     step_figures,
     trends,
 )
-from pipeline.analysis.settings import FIXED_THRESHOLD, AgreeConfig
+from pipeline.analysis.settings import BINS, FIXED_THRESHOLD, AgreeConfig
 from pipeline.core.errors import InputError
 from pipeline.core.formatting import first_of, format_count
 from pipeline.core.records import RowLocation
-from pipeline.core.statistics import Resampling
+from pipeline.core.statistics import CONFIDENCE, Resampling
 
 MAX_LISTED = 100
 """The most rows of a kind that the JSON report lists."""
@@ -105,7 +105,6 @@ class ScoreAgreement:
     neutral: str
     confidence: float
     resamples: int
-    seed: int
     dev: str | None
     counts: ScoreCounts
     unusable: tuple[Unusable, ...]
@@ -152,7 +151,7 @@ def judge(config: AgreeConfig) -> ScoreAgreement:
     humans, unusable = read_humans(config)
     refuse_miscounted(config, humans, unusable)
     compared = _compared(config, scores, humans)
-    resampling = Resampling(replicates=config.resamples, seed=config.seed, confidence=config.confidence)
+    resampling = Resampling(replicates=config.resamples, seed=0, confidence=CONFIDENCE)
     judged = Judged(
         pairs=tuple(compared.judged),
         subsets=tuple(_subsets(compared.judged)),
@@ -169,9 +168,8 @@ def judge(config: AgreeConfig) -> ScoreAgreement:
         calibrated=scores.calibrated,
         data=config.data.path,
         neutral=config.neutral.value,
-        confidence=config.confidence,
+        confidence=CONFIDENCE,
         resamples=config.resamples,
-        seed=config.seed,
         dev=config.dev,
         counts=_counts(scores, compared, n_rows=len(humans) + len(unusable), n_unusable=len(unusable)),
         unusable=tuple(unusable[:MAX_LISTED]),
@@ -190,9 +188,9 @@ def judge(config: AgreeConfig) -> ScoreAgreement:
         undefined=undefined(judged),
         methods=tuple(methods),
         cut_as_missed=total_at([*judged.pairs, *compared.cut], threshold, resampling) if compared.cut else None,
-        steps=step_figures(judged.pairs, config.bins, resampling),
-        steps_by_subset={name: step_figures(judged.of(name), config.bins, resampling) for name in judged.names},
-        by_position=tuple(by_position(judged.pairs, config.confidence)),
+        steps=step_figures(judged.pairs, BINS, resampling),
+        steps_by_subset={name: step_figures(judged.of(name), BINS, resampling) for name in judged.names},
+        by_position=tuple(by_position(judged.pairs, CONFIDENCE)),
         by_length=tuple(by_length(judged.pairs)),
         results_by_length=by_group(judged, length_groups(judged.pairs), threshold),
         trends=trends(judged.pairs),

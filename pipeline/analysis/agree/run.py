@@ -34,12 +34,12 @@ from pipeline.analysis.agree.rulings import (
     step_labels,
 )
 from pipeline.analysis.agree.verifiers import VerifierAgreement, verifier_agreements
-from pipeline.analysis.settings import AgreeConfig
+from pipeline.analysis.settings import BINS, AgreeConfig
 from pipeline.config.choices import ValueColumn
 from pipeline.consensus.kept import witness_places
 from pipeline.core.errors import InputError, UsageError
 from pipeline.core.records import Origin
-from pipeline.core.statistics import Resampling
+from pipeline.core.statistics import CONFIDENCE, Resampling
 from pipeline.data.rows import input_files
 from pipeline.storage.location import folder_at, storage_at
 from pipeline.storage.outputs import atomic_file, check_output_file, refuse_foreign, refuse_overwriting
@@ -111,7 +111,6 @@ class Agreement:
     neutral: str
     confidence: float
     resamples: int
-    seed: int
     counts: AgreeCounts
     unusable: tuple[Unusable, ...]
     rulings: tuple[MethodComparison, ...]
@@ -150,15 +149,14 @@ def of_run(config: AgreeConfig) -> Agreement:
         made=made,
         owed_units=run.incomplete,
         neutral=config.neutral.value,
-        confidence=config.confidence,
+        confidence=CONFIDENCE,
         resamples=config.resamples,
-        seed=config.seed,
         counts=_counts(matched, n_unusable=len(unusable), n_rows=len(humans) + len(unusable), n_labelled=len(labelled)),
         unusable=tuple(unusable[:MAX_LISTED]),
         rulings=tuple(_compared(config, made, matched.pairs)),
-        reliability=reliability(matched.pairs, config.bins, config.confidence),
+        reliability=reliability(matched.pairs, BINS, CONFIDENCE),
         kept=tuple(_on_kept(config, made, matched.pairs)),
-        verifiers=tuple(verifier_agreements(storage, matched.pairs, config.confidence)),
+        verifiers=tuple(verifier_agreements(storage, matched.pairs, CONFIDENCE)),
     )
     _write(config, report)
     return report
@@ -299,7 +297,7 @@ def _labels(config: AgreeConfig, made: LabelProvenance, chains: Sequence[ModelCh
 
 def _judged(config: AgreeConfig, pairs: Sequence[ChainPair], rulings: Sequence[Ruling]) -> Iterator[MethodComparison]:
     names = subsets(pairs)
-    resampling = Resampling(replicates=config.resamples, seed=config.seed, confidence=config.confidence)
+    resampling = Resampling(replicates=config.resamples, seed=0, confidence=CONFIDENCE)
     for ruling in rulings:
         yield MethodComparison(
             name=ruling.name,

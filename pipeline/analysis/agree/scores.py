@@ -36,11 +36,6 @@ class ScoredChain:
     file: str
     row: int
 
-    @property
-    def whole(self) -> bool:
-        """Whether every step has a score."""
-        return None not in self.chain.values
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepScores:

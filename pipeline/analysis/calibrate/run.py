@@ -27,7 +27,7 @@ from pipeline.analysis.calibrate.prefixes import (
 )
 from pipeline.analysis.calibrate.reliability import Reliability, reliability
 from pipeline.analysis.calibrate.trials import Trials
-from pipeline.analysis.settings import CalibrateConfig
+from pipeline.analysis.settings import BINS, CalibrateConfig
 from pipeline.core.errors import InputError, UsageError
 from pipeline.core.formatting import first_of, format_count
 from pipeline.core.records import GROWN
@@ -170,10 +170,10 @@ def _report(config: CalibrateConfig, scores: StepScores, found: ScoredPrefixes, 
         owed_units=owed_units,
         counts=counts,
         choice=choice,
-        total=_before_after("all steps", trials, after, config.bins),
-        groups=tuple(_of_group(group, trials, after, config.bins) for group in groups),
-        ends=_before_after("last steps", found.ends, after_ends, config.bins) if len(found.ends) else None,
-        given=None if found.calibrated is None else reliability(found.calibrated, trials, config.bins),
+        total=_before_after("all steps", trials, after, BINS),
+        groups=tuple(_of_group(group, trials, after, BINS) for group in groups),
+        ends=_before_after("last steps", found.ends, after_ends, BINS) if len(found.ends) else None,
+        given=None if found.calibrated is None else reliability(found.calibrated, trials, BINS),
     )
 
 

@@ -12,7 +12,6 @@ from pipeline.analysis.report.plan_check import (
     PlannedAmount,
     device_hours,
     money,
-    speed_over_time,
     starts_without_price,
 )
 from pipeline.analysis.report.run_data import EXAMPLES, RunData
@@ -210,15 +209,12 @@ def _values(found: RunData) -> Section | None:
 
 
 def _rollouts(found: RunData) -> Section | None:
-    points = speed_over_time(found.starts)
     return _section(
         "rollouts",
         "Rollouts",
         "The completions that were sampled from the prefixes, and their verdicts.",
         figures.verdicts(aggregates.verdict_counts(found.log)),
         figures.truncation(aggregates.truncated_by_position(found.steps)),
-        figures.speed(points),
-        figures.load(points),
     )
 
 

@@ -25,8 +25,6 @@ from pipeline.consensus.kept import KeptGroup
 from pipeline.core.formatting import format_percent
 
 _PLACES = "0 is the bare problem (before step 1), 1 is the last step."
-_SHORT = 170
-"""Height of a chart with few bars."""
 _BAR = 26
 _BESIDE_BARS = 60
 _FEW = 5
@@ -205,31 +203,6 @@ def verdicts(counts: pl.DataFrame) -> Figure | None:
     )
 
 
-def speed(course: Sequence[dict[str, float]]) -> Figure | None:
-    """`course`: see `plan_check.speed_over_time`."""
-    return _over_time(
-        course,
-        ("tokens_per_second",),
-        title="Tokens per second",
-        reading="Tokens that all engines together generate per second. The line is broken between starts of the run.",
-        heads=("start", "tokens/s", "workers"),
-        columns=("start", "tokens_per_second", "workers"),
-    )
-
-
-def load(course: Sequence[dict[str, float]]) -> Figure | None:
-    """`course`: see `plan_check.speed_over_time`."""
-    return _over_time(
-        course,
-        ("running", "waiting", "grading"),
-        title="Requests",
-        reading="Requests that engines process (running), requests that wait for an engine (waiting), and completions that "
-        "wait for the answer checker (grading).",
-        heads=("start", "running", "waiting", "grading"),
-        columns=("start", "running", "waiting", "grading"),
-    )
-
-
 def left_out(groups: Sequence[KeptGroup], by: str, reading: str) -> Figure | None:
     """Chains without labels by consensus. `by`: what the groups are, see `consensus.kept`."""
     if not any(group.left_out for group in groups):
@@ -315,59 +288,8 @@ def _shares(found: pl.DataFrame, *, title: str, reading: str, part: str, whole: 
     )
 
 
-def _over_time(
-    course: Sequence[dict[str, float]],
-    series: Sequence[str],
-    *,
-    title: str,
-    reading: str,
-    heads: tuple[str, ...],
-    columns: tuple[str, ...],
-) -> Figure | None:
-    if len(course) < 2 or not any(row[name] for row in course for name in series):
-        return None
-    hours = course[-1]["hours"]
-    unit, per = ("hours", 1.0) if hours >= 2 else ("minutes", 60.0) if hours * 60 >= 2 else ("seconds", 3600.0)
-    rows = [
-        {"at": row["hours"] * per, "start": row["start"], "what": name.replace("_", " "), "value": row[name]}
-        for row in course
-        for name in series
-    ]
-    most = max(row[name] for row in course for name in series)
-    legend = alt.Legend(symbolType="stroke", symbolSize=_LONG) if len(series) > 1 else None
-    colours = dict(zip([name.replace("_", " ") for name in series], _SERIES, strict=False))
-    chart = (
-        alt.Chart(rows_of(rows))
-        .mark_line(strokeWidth=2, interpolate="step-before")
-        .encode(
-            x=alt.X("at:Q", title=f"{unit} of work"),
-            y=alt.Y("value:Q", title=None, axis=_counts(most), scale=alt.Scale(zero=True)),
-            detail="start:O",
-            strokeDash=alt.StrokeDash(
-                "what:N", scale=alt.Scale(domain=list(colours), range=list(_DASHES[: len(series)])), legend=legend
-            ),
-            color=alt.Color("what:N", scale=scale(colours, set(colours)), legend=legend),
-        )
-    )
-    return Figure(
-        title=title,
-        reading=reading,
-        svg=draw_svg(chart),
-        numbers=Table(
-            heads=(unit, *heads),
-            rows=tuple((f"{row['hours'] * per:.2f}", *(f"{row[name]:,.0f}" for name in columns)) for row in course),
-            words=0,
-        ),
-    )
-
-
 _QUARTILES = ("mean", "low", "high")
 _TENTHS = [0, 0.2, 0.4, 0.6, 0.8, 1]
-_SERIES = (ACCENT, BY_OUTCOME["wrong"], TEXT)
-_DASHES = ([1, 0], [6, 3], [2, 2])
-"""Dashes of the lines, because colour alone does not distinguish them for every reader."""
-_LONG = 600
-"""Size of a line in a legend: long enough to show its dashes."""
 
 
 def _centred(row: dict[str, Any]) -> dict[str, Any]:

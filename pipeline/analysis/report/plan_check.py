@@ -1,16 +1,12 @@
-"""The amounts of a run compared with its plan, and its speed over time, from the records of its starts."""
+"""The amounts of a run compared with its plan, from the records of its starts."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pipeline.core.forecast import Forecast, Range
-from pipeline.core.progress import SECONDS_PER_HOUR
 from pipeline.core.records import Totals
 from pipeline.storage.run_record import STAGED_INPUT
 from pipeline.storage.starts import Start
-
-POINTS = 240
-"""The most points over all starts. A chart is too narrow to show more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,33 +72,6 @@ def differing_settings(plan: Forecast, identity: Mapping[str, object]) -> tuple[
     """Keys of a run's identity whose values differ between plan and run; empty for the plan of this run."""
     keys = sorted({*plan.identity, *identity} - {STAGED_INPUT})
     return tuple(key for key in keys if plan.identity.get(key) != identity.get(key))
-
-
-def speed_over_time(starts: Sequence[Start]) -> list[dict[str, float]]:
-    """Points in time. `hours`: of work so far, without the time between starts. `start`: number of the start, from 1.
-    `tokens_per_second`: mean since the point before. `workers`, `running`, `waiting`, `grading`: at that time."""
-    points: list[dict[str, float]] = []
-    worked = 0.0
-    every = max(1, -(-sum(len(start.samples) for start in starts) // POINTS))
-    for number, start in enumerate(starts, start=1):
-        seconds, tokens = 0.0, 0
-        # Counted from the end, so that the last sample is included.
-        for sample in start.samples[(len(start.samples) - 1) % every :: every]:
-            if sample.seconds > seconds:
-                points.append(
-                    {
-                        "hours": (worked + sample.seconds) / SECONDS_PER_HOUR,
-                        "start": number,
-                        "tokens_per_second": (sample.tokens - tokens) / (sample.seconds - seconds),
-                        "workers": sample.workers,
-                        "running": sample.running,
-                        "waiting": sample.waiting,
-                        "grading": sample.grading,
-                    }
-                )
-                seconds, tokens = sample.seconds, sample.tokens
-        worked += max(seconds, 0.0)
-    return points
 
 
 def device_hours(starts: Sequence[Start]) -> float | None:

@@ -47,7 +47,6 @@ class Table:
     """A fact table by the path or name that a setting gives it. Raises as `index_of` does."""
 
     def __init__(self, given: str, setting: str) -> None:
-        self.given = given
         self._base = sqlite3.connect(
             f"{index_of(given, setting).resolve().as_uri()}?mode=ro&immutable=1",
             uri=True,

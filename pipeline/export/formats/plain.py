@@ -15,8 +15,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from pipeline.core.errors import UsageError
-from pipeline.core.schemas import CONSENSUS, LABELS, LABELS_CONSENSUS
-from pipeline.core.suggestions import choice_hint
+from pipeline.core.schemas import CONSENSUS, LABELS
 from pipeline.export.base import LayoutExporter, Plan, labels_as_they_are
 from pipeline.export.example import TrainingExample
 from pipeline.export.formats.base import Encoder, Format, FormatError, Marks, Row, no_steps, not_of_tokens
@@ -87,8 +86,6 @@ STEPS = Format(
 class ParquetExporter(LayoutExporter):
     """Writes the labels unchanged, unless `target` is set."""
 
-    takes_columns = True
-
     def plan(self, config: ExportConfig, encoder: Encoder | None) -> Plan:
         return _labels_as_they_are(config) if config.target is None else super().plan(config, encoder)
 
@@ -105,14 +102,6 @@ PARQUET = ParquetExporter(STEPS)
 
 
 def _labels_as_they_are(config: ExportConfig) -> Plan:
-    twice = next((column for column in config.columns if config.columns.count(column) > 1), None)
-    if twice:
-        raise UsageError(f"columns: {twice} is named twice")
-    known = LABELS_CONSENSUS[-1]
-    unknown = [column for column in config.columns if column not in known.names]
-    if unknown:
-        hint = choice_hint(unknown[0], known.names)
-        raise UsageError(f"columns: labels have no column {unknown[0]}: {hint}; without columns, all are written")
     for key in ("uncertain", "neutral", "after_error", "threshold", "soft"):
         if getattr(config, key) is not None:
             raise UsageError(
@@ -120,14 +109,14 @@ def _labels_as_they_are(config: ExportConfig) -> Plan:
             )
     if config.file not in (None, FileType.parquet):
         raise UsageError(f"file={config.file.value}: format=parquet without a target writes Parquet")
-    columns = tuple(config.columns or LABELS.names)
-    schema = pa.schema([known.field(column) for column in columns])
-    return Plan(make=labels_as_they_are, schema=schema, file=FileType.parquet, marks=Marks(), columns=columns)
+    return Plan(
+        make=labels_as_they_are, schema=LABELS, file=FileType.parquet, marks=Marks(), columns=tuple(LABELS.names)
+    )
 
 
-def with_consensus(plan: Plan, config: ExportConfig) -> Plan:
-    """The plan for labels by consensus: unless columns are named, their own columns are written too."""
-    if plan.columns is None or config.columns:
+def with_consensus(plan: Plan) -> Plan:
+    """The plan for labels by consensus: their own columns are written too."""
+    if plan.columns is None:
         return plan
     return replace(plan, columns=(*plan.columns, *CONSENSUS.names), schema=pa.schema([*plan.schema, *CONSENSUS]))
 

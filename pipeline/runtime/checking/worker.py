@@ -11,10 +11,11 @@ import pyarrow as pa
 from pipeline.config.verify import VerifierConfig
 from pipeline.core.progress import EngineWork, Load
 from pipeline.core.records import ChainText, Totals
+from pipeline.core.schemas import FINDINGS
+from pipeline.core.tables import storable
 from pipeline.engines.base import Surroundings
 from pipeline.runtime.chain_run.worker import ChainWorker, OneResultEach
 from pipeline.runtime.checking.children import StepChecker
-from pipeline.runtime.checking.tables import findings_table
 from pipeline.runtime.worker import Snapshot
 from pipeline.storage.location import storage_at
 from pipeline.storage.stored_findings import TABLE, finding_totals
@@ -109,3 +110,25 @@ def checking_worker(task: CheckTask, around: Surroundings) -> ChainWorker[Steps]
     """A worker of `check` in its own process."""
     work = Checking(task.verifier, task.processes or around.cpus)
     return ChainWorker(work, storage_at(task.run_dir), task.flush_seconds)
+
+
+def findings_table(chains: pa.Table, checked: Sequence[Sequence[CheckedStep]], *, verifier: str) -> pa.Table:
+    """The rows of checked chains, one for each step. `chains`: of the schema CHAINS, in the order of `checked`."""
+    known = [chains[name].to_pylist() for name in ("row", "chain_id", "problem_id")]
+    rows = [
+        {
+            "row": row,
+            "chain_id": chain_id,
+            "problem_id": problem_id,
+            "step_index": index,
+            "verifier": verifier,
+            "verdict": step.finding.verdict.value,
+            "covers": step.finding.covers.value,
+            "evidence": storable(step.finding.evidence),
+            "fault": step.fault and step.fault.value,
+        }
+        for row, chain_id, problem_id, steps in zip(*known, checked, strict=True)
+        for index, step in enumerate(steps, start=1)
+    ]
+    columns = [pa.array([row[field.name] for row in rows], field.type) for field in FINDINGS]
+    return pa.Table.from_arrays(columns, schema=FINDINGS)

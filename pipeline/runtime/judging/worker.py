@@ -16,8 +16,7 @@ from pipeline.core.records import ChainText, Critique, Finish, Reading, ReadingK
 from pipeline.core.tables import critiques_table, storable
 from pipeline.engines.base import Engine, Surroundings
 from pipeline.engines.registry import open_engine, policy_for
-from pipeline.judges.base import Judge, JudgingEngine, wrong_critiques
-from pipeline.judges.reading import read_critique
+from pipeline.judges.base import Judge, JudgingEngine, read_critique, wrong_critiques
 from pipeline.judges.registry import judge_for, open_judge
 from pipeline.runtime.chain_run.chains import chain_texts, values
 from pipeline.runtime.chain_run.worker import ChainWorker, OneResultEach

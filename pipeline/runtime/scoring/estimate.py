@@ -10,8 +10,7 @@ from pipeline.config.score import ScoreConfig
 from pipeline.core.records import ChainText
 from pipeline.runtime.chain_run.chains import LeftOutRows, chain_texts
 from pipeline.runtime.chain_run.sample import sampled_chains
-from pipeline.runtime.scoring.chains import score_source
-from pipeline.runtime.scoring.work import engine_here, score_chains
+from pipeline.runtime.scoring.work import engine_here, score_chains, score_source
 from pipeline.scorers.base import StepScores
 
 SAMPLE = 256

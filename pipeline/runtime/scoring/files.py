@@ -17,9 +17,8 @@ from pipeline.data.rows import input_files
 from pipeline.runtime.chain_run.chains import LeftOutRows, chain_texts
 from pipeline.runtime.chain_run.given import chain_tables
 from pipeline.runtime.scoring.calibrated import calibration_of, refuse_other
-from pipeline.runtime.scoring.chains import score_source
 from pipeline.runtime.scoring.tables import schema_with, scores_table
-from pipeline.runtime.scoring.work import engine_here, score_chains
+from pipeline.runtime.scoring.work import engine_here, score_chains, score_source
 from pipeline.scorers.base import ScoringEngine
 from pipeline.scorers.calibration import Calibration
 from pipeline.storage.location import folder_at

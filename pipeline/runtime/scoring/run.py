@@ -12,7 +12,7 @@ from pipeline.core.schemas import SCHEMA_VERSION
 from pipeline.runtime.chain_run.given import given_identity
 from pipeline.runtime.chain_run.run import ChainRunTask, Hiring, Running, run_over_chains
 from pipeline.runtime.scoring.calibrated import calibration_id
-from pipeline.runtime.scoring.chains import score_source
+from pipeline.runtime.scoring.work import score_source
 from pipeline.runtime.scoring.worker import scoring_worker
 from pipeline.runtime.state import section_identity
 from pipeline.runtime.stop import StopSignal
@@ -56,7 +56,6 @@ def scoring(config: ScoreConfig) -> Workload:
         model=scorer,
         settings=lambda parts: replace(config, scorer=scorer.with_tensor_parallel(parts)),
         make=scoring_worker,
-        run_dir=config.out,
         units_in_flight=config.run.units_in_flight,
         cluster=config.cluster,
     )

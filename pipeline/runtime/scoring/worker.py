@@ -18,7 +18,7 @@ from pipeline.runtime.worker import Snapshot
 from pipeline.scorers.base import FAILED, TOO_LONG, UNREADABLE, Scorer, ScoringEngine, StepScores, unscored
 from pipeline.scorers.registry import open_scorer, scorer_for
 from pipeline.storage.location import storage_at
-from pipeline.storage.stored_scores import TABLE
+from pipeline.storage.score_files import TABLE
 
 CALL_CHAINS = 256
 """Chains of one call of an engine: few enough that a call is short against `run.flush_seconds`."""

@@ -1,6 +1,5 @@
 """The three trackers: TensorBoard, MLflow, Weights & Biases. Each imports its package when it is created."""
 
-import contextlib
 import json
 import logging
 import os
@@ -12,10 +11,6 @@ from pipeline.core.errors import UsageError
 from pipeline.runtime.track.tracking import TRACK
 
 EXPERIMENT = "stepvalue"
-ARTIFACT = "export"
-_MLFLOW_RUN, _WANDB_RUN = "mlflow-run", "wandb-run"
-"""Files with the id of the run that a start has made there, in the folder for files of trackers."""
-_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 VALUE_CHARS = 500
 """Longest value of a setting that all versions of the MLflow server accept."""
 REASON_CHARS = 300
@@ -50,8 +45,7 @@ class Mlflow:
         logging.getLogger("mlflow").setLevel(logging.WARNING)
         if not os.environ.get("MLFLOW_EXPERIMENT_NAME"):
             self._mlflow.set_experiment(EXPERIMENT)
-        run = self._mlflow.start_run(run_name=name)
-        _remember(folder / _MLFLOW_RUN, run.info.run_id)
+        self._mlflow.start_run(run_name=name)
         self._mlflow.log_params({key: str(value)[:VALUE_CHARS] for key, value in settings.items()})
 
     def log(self, step: int, values: Mapping[str, float]) -> None:
@@ -59,14 +53,6 @@ class Mlflow:
 
     def end(self) -> None:
         self._mlflow.end_run()
-
-    def artifact(self, name: str, folder: Path, export: Path) -> None:
-        logging.getLogger("mlflow").setLevel(logging.WARNING)
-        if not os.environ.get("MLFLOW_EXPERIMENT_NAME"):
-            self._mlflow.set_experiment(EXPERIMENT)
-        known = _remembered(folder / _MLFLOW_RUN)
-        with self._mlflow.start_run(run_id=known) if known else self._mlflow.start_run(run_name=name):
-            self._mlflow.log_artifacts(str(export), artifact_path=f"{ARTIFACT}/{export.name}")
 
 
 class TensorBoard:
@@ -91,12 +77,8 @@ class TensorBoard:
     def end(self) -> None:
         self._writer.close()
 
-    def artifact(self, name: str, folder: Path, export: Path) -> None:
-        raise NotImplementedError("TensorBoard keeps no files")
-
 
 PROJECT = "stepvalue"
-_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]")
 _NOT_ONLINE = ("offline", "disabled", "dryrun")
 
 
@@ -123,38 +105,9 @@ class WeightsAndBiases:
             config=dict(settings),
             settings=self._wandb.Settings(console="off", silent=True),
         )
-        _remember(folder / _WANDB_RUN, self._run.id)
 
     def log(self, step: int, values: Mapping[str, float]) -> None:
         self._run.log(dict(values), step=step)
 
     def end(self) -> None:
         self._run.finish()
-
-    def artifact(self, name: str, folder: Path, export: Path) -> None:
-        run = self._wandb.init(
-            project=os.environ.get("WANDB_PROJECT") or PROJECT,
-            name=name,
-            id=_remembered(folder / _WANDB_RUN),
-            resume="allow",
-            settings=self._wandb.Settings(console="off", silent=True),
-        )
-        found = self._wandb.Artifact(_NOT_IN_NAMES.sub("-", f"{name}-{export.name}"), type="dataset")
-        found.add_dir(str(export))
-        run.log_artifact(found)
-        run.finish()
-
-
-def _remember(file: Path, run_id: str) -> None:
-    """Keep the id of a start's run for later commands. Without it they make a run of their own."""
-    with contextlib.suppress(OSError):
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(run_id, encoding="utf-8")
-
-
-def _remembered(file: Path) -> str | None:
-    try:
-        text = file.read_text("utf-8").strip()
-    except (OSError, UnicodeDecodeError):
-        return None
-    return text if _ID.fullmatch(text) else None

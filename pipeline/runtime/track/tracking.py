@@ -45,11 +45,6 @@ class Sink(Protocol):
         """Finish; no further call follows."""
         ...
 
-    def artifact(self, name: str, folder: Path, export: Path) -> None:
-        """Log the files of an export with the run `name`: with the start that last wrote to `folder`, if any did, else with one
-        of its own. Nothing else is called."""
-        ...
-
 
 def tracker_for(kind: Tracker) -> Sink | None:
     """The tracker of the settings; None for `none`. Raises UsageError if its package is missing or it cannot be used."""

@@ -21,12 +21,11 @@ Vote = Sequence[float | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """Votes on the first steps of a chain. `left_out`: last steps that did not fit. `failed`: whether the model could not be
-    asked. `tokens`: read and written."""
+    """Votes on the first steps of a chain. `left_out`: last steps that did not fit. `tokens`: read and
+    written."""
 
     votes: Sequence[Vote]
     left_out: int = 0
-    failed: bool = False
     tokens: int = 0
 
 
@@ -34,7 +33,7 @@ def judged(written: WrittenCritiques, template: Template, steps: int) -> Judged:
     """The votes of critiques of a chain of `steps` steps."""
     seen = steps - written.left_out
     votes = [] if written.failed else [_vote(each, template, seen) for each in written.critiques]
-    return Judged(votes=votes, left_out=written.left_out, failed=written.failed, tokens=written.tokens)
+    return Judged(votes=votes, left_out=written.left_out, tokens=written.tokens)
 
 
 def step_scores(judged: Judged, steps: int) -> StepScores:

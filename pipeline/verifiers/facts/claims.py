@@ -53,14 +53,13 @@ class Reading:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
     """What may be a claim. `values`: the ways to read its value, the longest first. `loosely`: it says that it is approximate.
-    `past`: it is about the past. `sentence`: the whole sentence. `shown`: its words."""
+    `past`: it is about the past. `sentence`: the whole sentence."""
 
     readings: tuple[Reading, ...]
     values: tuple[str, ...]
     loosely: bool
     past: bool
     sentence: str
-    shown: str
 
 
 def claims_of(text: str) -> Iterator[Claim]:
@@ -130,7 +129,6 @@ def _claim(sentence: str, begin: int, readings: tuple[Reading, ...], start: int,
         loosely=loosely,
         past=verb["past"] is not None,
         sentence=sentence,
-        shown=sentence[begin : start + len(values[-1])].strip(),
     )
 
 

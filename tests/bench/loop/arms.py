@@ -64,7 +64,6 @@ ARMS = (
     Arm(name="pooled, true step labels", values=Values.truth),
     Arm(name="pooled, 1,600 problems", problems=1_600),
     Arm(name="pooled, hard labels", training={"loss": Loss.hard}),
-    Arm(name="pooled, counts", training={"loss": Loss.beta_binomial}),
     Arm(name="N=1, 800 problems", estimator=FIXED, rollouts=1, training=_UNTIL_WORSE),
     Arm(name="pooled, 400 problems", problems=400, training={**_UNTIL_WORSE, "epochs": 8}),
     Arm(

@@ -5,15 +5,14 @@ commands. What an arm came to with a seed is a line of `results.jsonl`, and is n
 import json
 import random
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, cast
+from typing import NamedTuple, cast
 
 from tests.bench.loop.arms import DRAWS, PROBLEMS, SEEDS, Arm, Row, Values, true_rows
 from tests.bench.loop.candidates import Candidates, candidates_of
 from tests.bench.loop.choice import by_scores, without_scores
-from tests.bench.loop.equal import Part
 from tests.bench.loop.plan import CANDIDATES, CHAINS_ALONE, SEED, SIZE
 from tests.bench.loop.problems import exercises
 from tests.bench.loop.students import Print, Students
@@ -23,6 +22,13 @@ from tests.tiny.arithmetic import Exercise
 
 POOL = ROOT / "runs" / "loop-experiment"
 TEST_PROBLEMS = 400
+
+
+class Part(NamedTuple):
+    """Labels that a student learns from. `tokens` were generated for them."""
+
+    rows: Sequence[Row]
+    tokens: int
 
 
 class Experiment:
@@ -45,29 +51,22 @@ class Experiment:
         """The seed's own problems to learn from."""
         return self._exercises[self._size * seed : self._size * (seed + 1)]
 
-    def results(self, folder: Path | None = None) -> list[Row]:
+    def results(self) -> list[Row]:
         """Everything that was run."""
-        file = (folder or self.folder) / "results.jsonl"
+        file = self.folder / "results.jsonl"
         return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()] if file.exists() else []
 
-    def run(
-        self,
-        arm: str,
-        seed: int,
-        part: Callable[[], Part],
-        settings: Mapping[str, Any],
-        folder: Path | None = None,
-    ) -> None:
-        """Run an arm with a seed, unless its result is there. `settings` of `train`."""
-        folder, key = folder or self.folder, {"arm": arm, "seed": seed}
-        if any(key.items() <= row.items() for row in self.results(folder)):
+    def run(self, arm: Arm, seed: int) -> None:
+        """Run an arm with a seed, unless its result is there."""
+        key = {"arm": arm.name, "seed": seed}
+        if any(key.items() <= row.items() for row in self.results()):
             return
         began = time.monotonic()
-        self._show(f"{arm}, seed {seed}")
-        labels = part()
-        found = self.students.trained(labels.rows, settings, seed, folder / "model")
-        result = {**key, "tokens": labels.tokens, **found, **labels.more, "seconds": round(time.monotonic() - began, 1)}
-        with (folder / "results.jsonl").open("a", encoding="utf-8") as file:
+        self._show(f"{arm.name}, seed {seed}")
+        labels = self.labels(arm, seed)
+        found = self.students.trained(labels.rows, arm.settings, seed, self.folder / "model")
+        result = {**key, "tokens": labels.tokens, **found, "seconds": round(time.monotonic() - began, 1)}
+        with (self.folder / "results.jsonl").open("a", encoding="utf-8") as file:
             file.write(json.dumps(result) + "\n")
 
     def write_model(self, arm: Arm, seed: int, out: Path) -> Row:

@@ -1,18 +1,14 @@
-"""The parts `loop`, `loop-grow` and `loop-search` of the bench. Each continues in a folder below `runs/`: what is there is not
+"""The parts `loop` and `loop-search` of the bench. Each continues in a folder below `runs/`: what is there is not
 run again. Remove the folder to start with other code.
 """
 
 import random
-from functools import partial
 from pathlib import Path
 
 import torch
 
 from tests.bench.loop.arms import ARMS, POOLED_LABELS, RECIPE, plan
 from tests.bench.loop.experiment import POOL, Experiment
-from tests.bench.loop.growing import ARMS as GROWN_ARMS
-from tests.bench.loop.growing import BASE, MORE_CHAINS, MORE_PROBLEMS, TRAINED, Seed, Sizes
-from tests.bench.loop.growing import plan as grown_plan
 from tests.bench.loop.plan import SEED, SIZE
 from tests.bench.loop.problems import exercises, row
 from tests.bench.loop.search_grid import auc_line, searched_lines
@@ -20,7 +16,6 @@ from tests.bench.loop.searching import Searches
 from tests.bench.loop.tables import arms_table, ceiling_line, differences_table, leads_table
 from tests.checkout import ROOT, write_rows
 
-GROWN = ROOT / "runs" / "loop-grow"
 SEARCHED = ROOT / "runs" / "loop-search"
 RUNS = 3
 PROBLEMS = 100
@@ -31,7 +26,7 @@ def loop() -> None:
     """The closed loop as an experiment: five seeds of every arm, and ceilings."""
     experiment = _experiment()
     for arm, seed in plan():
-        experiment.run(arm.name, seed, partial(experiment.labels, arm, seed), arm.settings)
+        experiment.run(arm, seed)
     results, votes, names = experiment.results(), experiment.votes, [arm.name for arm in ARMS]
     for table in (
         arms_table(results, votes, names),
@@ -41,22 +36,6 @@ def loop() -> None:
         differences_table(results, POOLED_LABELS.name, names),
     ):
         _show("", *table)
-
-
-def loop_grow() -> None:
-    """What a student learns from a run that has grown, against more chains and more problems for as many tokens. Students
-    choose among the candidates of the part `loop`."""
-    experiment = _experiment()
-    seeds: dict[int, Seed] = {}
-    for arm, seed in grown_plan():
-        if seed not in seeds:
-            # One at a time: the probabilities that an engine remembers take memory.
-            seeds = {seed: Seed(GROWN / f"seed-{seed}", experiment.exercises_of(seed), seed, Sizes())}
-        experiment.run(arm, seed, partial(seeds[seed].trained_on, arm), TRAINED, GROWN)
-    results = experiment.results(GROWN)
-    _show("", *arms_table(results, experiment.votes, GROWN_ARMS))
-    for base in (MORE_CHAINS, MORE_PROBLEMS, BASE):
-        _show("", *differences_table(results, base, GROWN_ARMS))
 
 
 def loop_search() -> None:

@@ -1,31 +1,40 @@
-"""Runs of `label` and `grow` with the short tiny policy in this process, where it starts at once. Runs with the same seed that
+"""Runs of `label` with the short tiny policy in this process, where it starts at once. Runs with the same seed that
 ask the same get the same answer: a run with more chains or problems holds the chains and rollouts of one with fewer.
 """
 
 import asyncio
-import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
 from pipeline.__main__ import compose_label
-from pipeline.cli.compose import compose
-from pipeline.cli.grow import GROW
 from pipeline.core.records import Verdict
 from pipeline.engines.registry import policy_for
-from pipeline.runtime.driver import Hiring, label
-from pipeline.runtime.grow import grow
+from pipeline.runtime.driver import label
 from pipeline.runtime.stop import StopSignal
 from tests.bench.loop.engine import TinyEngine
-from tests.bench.loop.equal import ChainDraw, Row
 from tests.bench.loop.problems import row
 from tests.conftest import write_rows
 from tests.runtime.in_process import in_process
 from tests.tiny.arithmetic import Exercise
 from tests.tiny.policy import SHORT
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChainDraw:
+    """A chain that the policy wrote for a problem. `number`: which one of the problem, from 0 on. Equal chains have the same
+    `chain_id`."""
+
+    problem: str
+    number: int
+    chain_id: str
+    tokens: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,12 +53,6 @@ class TinyRun:
         return len(self._table("rollouts"))
 
     @cached_property
-    def rollout_tokens(self) -> Mapping[str, int]:
-        """Prefix -> tokens of all its rollouts."""
-        found = self._table("rollouts").group_by("prefix_id").agg(pl.col("n_tokens").sum())
-        return dict(found.iter_rows())
-
-    @cached_property
     def by_prefix(self) -> Mapping[str, tuple[float, float]]:
         """Prefix -> right answers and tokens of a rollout, on average."""
         found = self._table("rollouts").group_by("prefix_id")
@@ -63,9 +66,8 @@ class TinyRun:
     @cached_property
     def draws(self) -> list[ChainDraw]:
         """In no order."""
-        prefixes = {row["chain_id"]: (row["root_prefix_id"], *row["prefix_ids"]) for row in self.rows}
         return [
-            ChainDraw(problem=problem, number=number, chain_id=chain, tokens=tokens, prefixes=prefixes.get(chain, ()))
+            ChainDraw(problem=problem, number=number, chain_id=chain, tokens=tokens)
             for problem, number, chain, tokens in self._table("solutions")
             .select("source_id", "draw", "chain_id", pl.col("token_ids").list.len())
             .iter_rows()
@@ -74,7 +76,7 @@ class TinyRun:
     @property
     def tokens(self) -> int:
         """Of all chains that were drawn, equal ones too, and of all rollouts."""
-        return sum(draw.tokens for draw in self.draws) + sum(self.rollout_tokens.values())
+        return sum(draw.tokens for draw in self.draws) + int(self._table("rollouts")["n_tokens"].sum())
 
     def _table(self, name: str) -> pl.DataFrame:
         return pl.read_parquet(self.run_dir / name / "*.parquet")
@@ -108,23 +110,9 @@ class TinyRuns:
         data = write_rows(self._folder / f"{name}.jsonl", rows)
         asked = (f"data.path={data}", f"run_dir={self._folder / name}", "cluster.workers=1")
         config = compose_label([*SHORT.overrides, *asked, f"sampling.rollouts={rollouts}", *words])
-        return self._finished(name, lambda hiring, stop: label(config, hiring, lambda _: None, stop))
-
-    def grown(self, name: str, base: TinyRun, *words: str) -> TinyRun:
-        """A copy of a run, grown with these settings."""
-        run_dir = self._folder / name
-        if not run_dir.exists():
-            copied = run_dir.with_suffix(".new")
-            shutil.rmtree(copied, ignore_errors=True)
-            shutil.copytree(base.run_dir, copied)
-            copied.rename(run_dir)
-        config = compose(GROW, [f"run_dir={run_dir}", *words]).settings()
-        return self._finished(name, lambda hiring, stop: grow(config, hiring, lambda _: None, stop))
-
-    def _finished(self, name: str, work: Callable[[Hiring, StopSignal], object]) -> TinyRun:
         stop = StopSignal()
         try:
-            work(partial(in_process, engine=self._engine), stop)
+            label(config, partial(in_process, engine=self._engine), lambda _: None, stop)
         finally:
             stop.release()
         return TinyRun(run_dir=self._folder / name)

@@ -1,13 +1,26 @@
 """What labels of copies of the known chains come to: their error, and whether two ways of labelling agree. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 from scipy import stats
 
-from tests.bench.tiny.figures import Figure, jackknifed, rmse
 from tests.tiny.compared import Floats, Truth
+
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """Of all prefixes, and its standard error over chains."""
+
+    value: float
+    error: float
+
+    def text(self, form: str) -> str:
+        return f"{self.value:{form}} +- {self.error:{form}}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +59,20 @@ class Agreement:
     chi_square: float
     freedom: int
     tail: float
+
+
+def jackknifed(figure: Callable[[Mask], float], known: Truth) -> Figure:
+    """`figure` takes which of the P prefixes count."""
+    chains = np.unique(known.chain)
+    rest = np.array([figure(known.chain != each) for each in chains])
+    error = np.sqrt((len(chains) - 1) / len(chains) * ((rest - rest.mean()) ** 2).sum())
+    return Figure(value=figure(np.ones(len(known.chain), dtype=bool)), error=float(error))
+
+
+def rmse(values: Floats, known: Truth, kept: Mask) -> float:
+    """Against V, of which the truth is an estimate."""
+    squares = ((values - known.value)[:, kept] ** 2).mean() - (known.sd[kept] ** 2).mean()
+    return float(np.sqrt(squares))
 
 
 def error(found: Labelled, known: Truth) -> Figure:

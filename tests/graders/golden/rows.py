@@ -68,11 +68,6 @@ def some(chance: random.Random, items: Sequence[Item], count: int) -> list[Item]
     return [items[place] for place in places]
 
 
-def write(path: Path, rows: Iterable[Row]) -> None:
-    """One line per gold."""
-    path.write_text(text_of(rows), encoding="utf-8")
-
-
 def text_of(rows: Iterable[Row]) -> str:
     """The lines of a file."""
     lines = []

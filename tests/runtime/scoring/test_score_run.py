@@ -24,7 +24,7 @@ from pipeline.runtime.stop import StopSignal
 from pipeline.scorers.calibration import Calibration, MadeFrom, MapKind, PositionMap, encode
 from pipeline.scorers.settings import OracleScorerConfig, OracleScores
 from pipeline.storage.location import storage_at
-from pipeline.storage.stored_scores import score_shards
+from pipeline.storage.score_files import score_shards
 from tests.conftest import write_rows
 from tests.runtime.in_process import hired_here, label_in_process
 from tests.runtime.virtual_clock import on_a_virtual_clock

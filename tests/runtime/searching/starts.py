@@ -45,11 +45,11 @@ class MortalDisk(QuickDisk):
 
 def hired(workload: Workload, disk: QuickDisk | None = None, work: Work = searching_work) -> Iterator[WorkerPool]:
     """Workers that write to a disk of their own and do `work`."""
-    storage = LocalStorage(Path(workload.run_dir), disk or QuickDisk())
+    config = workload.settings(1)
+    assert isinstance(config, SearchRunConfig)
+    storage = LocalStorage(Path(config.run_dir), disk or QuickDisk())
 
     def hire(attempt: int) -> WorkerHandle:
-        config = workload.settings(1)
-        assert isinstance(config, SearchRunConfig)
         made = work(config, Surroundings(attempt=attempt))
         return InProcessWorker(ChainWorker(made, storage, config.run.flush_seconds))
 

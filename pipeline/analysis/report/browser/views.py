@@ -23,7 +23,7 @@ _PER_PREFIX = (
     *("n_correct", "n_rollouts", "n_ungraded", "n_truncated", "origin"),
 )
 COLUMNS = (
-    *("chain_id", "problem_id", "source_id", "problem", "gold_answer", "steps", "root_prefix_id", "prefix_ids"),
+    *("chain_id", "source_id", "problem", "gold_answer", "steps", "root_prefix_id", "prefix_ids"),
     *(
         "final_answer",
         "outcome",
@@ -126,7 +126,6 @@ class ChainView:
     another rule. `findings`: those of verifiers with a verdict, by step, from 1."""
 
     chain_id: str
-    problem_id: str
     source_id: str
     problem: str
     gold: str
@@ -207,7 +206,6 @@ def chain_view(
     `characters`."""
     return ChainView(
         chain_id=row["chain_id"],
-        problem_id=row["problem_id"],
         source_id=cut(row["source_id"] or "", SHORT_CHARACTERS),
         problem=cut(row["problem"], characters),
         gold=cut(row["gold_answer"], SHORT_CHARACTERS),

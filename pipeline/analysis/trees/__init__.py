@@ -1,1 +1,0 @@
-"""The page of a problem's rollout tree, which `report tree=PROBLEM` writes."""
