@@ -58,6 +58,9 @@ class ReportConfig(Settings):
     chains: Annotated[int, Range(ge=0, le=100_000)] = 10_000
     """The largest number of chains that the page contains, or of problems of a run of `search`. A larger run shows a random
     sample of this size."""
+    tree: str | None = None
+    """A problem whose rollout tree is shown on a page of its own, in place of the report: the id of a row, a problem_id, or the
+    text of the problem. The page is tree-PROBLEM_ID.html in the run directory, or `out`. null: the report."""
 
     def check(self) -> None:
         given = self.run_dir if isinstance(self.run_dir, list | tuple) else [self.run_dir]
@@ -66,6 +69,9 @@ class ReportConfig(Settings):
         check(1 <= len(given) <= RUNS, "run_dir", repr(self.run_dir), "one folder or URL, or a list of two")
         self.run_dir = tuple(given)  # from here on always a tuple
         check(self.out is None or bool(self.out.strip()), "out", repr(self.out), "the name of a file, or null")
+        named = self.tree is None or bool(self.tree.strip())
+        check(named, "tree", repr(self.tree), "the id of a row, a problem_id or the text of a problem, or null")
+        check(self.tree is None or len(given) == 1, "tree", repr(self.tree), "null with two run directories")
         check(
             self.planned is None or bool(self.planned.strip()),
             "planned",

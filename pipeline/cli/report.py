@@ -45,12 +45,15 @@ REPORT = Command(
     examples=(
         "report run_dir=out",
         "report run_dir=[old,new] out=compare.html",
+        'report run_dir=out tree="What is 3 + 4?"',
         "report run_dir=s3://bucket/run out=report.html planned=plan.json",
     ),
     notes="""\
 The page is report.html in the run directory, where `label` has written it too; nothing in it needs a network. It shows the
 current labels, those of `relabel` and `regrade` too, and of an unfinished run what is there so far. Of a run of `search` it
 shows accuracy, trust and cost, and each problem's tree of steps.
+
+With tree=PROBLEM the page is about one problem: the steps of its chains and rollouts as a tree, each with its value and counts.
 
 Of two runs it shows which settings differ, how far values shifted, how many labels flip, what of it is sampling noise, and
 what each run cost. The page is compare.html in the current folder, or out=FILE.
@@ -60,6 +63,7 @@ what each run cost. The page is compare.html in the current folder, or out=FILE.
         "out",
         "planned",
         "chains",
+        "tree",
     ),
     schema=ReportConfig,
     run=_report,

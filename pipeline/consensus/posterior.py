@@ -45,11 +45,6 @@ def posterior_labels(places: Floats, certainty: float) -> tuple[int | None, ...]
     return tuple(_label(good, bad, certainty) for good, bad in zip(free.tolist(), places[:-1].tolist(), strict=True))
 
 
-def with_refuted(labels: Sequence[int | None], refuted: int) -> list[int | None]:
-    """The labels, with that of a step that a verifier refuted before sampling, from 1: it is bad. 0: there is none."""
-    return [NEGATIVE if number == refuted else label for number, label in enumerate(labels, start=1)]
-
-
 def _label(good: float, bad: float, certainty: float) -> int | None:
     if good >= certainty:
         return POSITIVE

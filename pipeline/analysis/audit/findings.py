@@ -13,6 +13,7 @@ from enum import StrEnum
 
 import pyarrow as pa
 
+from pipeline.analysis.trees.files import is_tree_page
 from pipeline.config.recorded_settings import Settings
 from pipeline.core.errors import Absent, Damaged, StoreError, Unreachable
 from pipeline.core.ids import is_our_name, record_parts
@@ -260,7 +261,7 @@ def find_orphans(storage: Storage, needed: Collection[str], current_labels: Coll
     ]
     garbage += storage.names(DAMAGED)
     ours = {NAME, MARKER, COMMITS, DAMAGED, JUDGES, CHECKS, *_FOLDERS, *ADVISORY}
-    foreign = [name for name in storage.names("") if name not in ours]
+    foreign = [name for name in storage.names("") if name not in ours and not is_tree_page(name)]
     foreign += [name for name in storage.names(COMMITS) if not _is_record(name)]
     in_labels = set(storage.names(LABELS))
     for folder in _FOLDERS:

@@ -13,6 +13,8 @@ from pipeline.analysis.report.run_report import RunReport, failed_report, page_l
 from pipeline.analysis.report.terminal import totals_lines
 from pipeline.analysis.searches.page import search_report
 from pipeline.analysis.settings import ReportConfig
+from pipeline.analysis.trees.report import tree_report
+from pipeline.core.errors import UsageError
 from pipeline.storage.location import storage_at
 from pipeline.storage.outputs import atomic_file, check_output_file, refuse_foreign
 from pipeline.storage.run_record import SEARCH, command_of, recorded_identity
@@ -31,13 +33,17 @@ def report(config: ReportConfig) -> list[str]:
         check_output_file("out", out)
         refuse_foreign("out", out, GENERATOR, "report")
     refuse_no_run(storage, "`label` or `search`")
-    page, lines = _made(storage, config)
+    if config.tree is None:
+        name = REPORT
+        page, lines = _made(storage, config)
+    else:
+        name, page, lines = _tree(storage, config)
     if out:
         with atomic_file(out) as file:
             file.write(page)
     else:
-        storage.replace(REPORT, page)
-    link = out.resolve().as_uri() if out else page_link(storage, REPORT)
+        storage.replace(name, page)
+    link = out.resolve().as_uri() if out else page_link(storage, name)
     return [*lines, f"report    {link}"]
 
 
@@ -57,6 +63,17 @@ def _made(storage: Storage, config: ReportConfig) -> tuple[bytes, list[str]]:
         return search_report(storage, config)
     read = read_run(storage, config.planned)
     return page_data(storage, read, config), [*totals_lines(read.found.totals), *read.short]
+
+
+def _tree(storage: Storage, config: ReportConfig) -> tuple[str, bytes, list[str]]:
+    """The name, the page and the lines of the tree of one problem."""
+    if command_of(recorded_identity(storage)) == SEARCH:
+        raise UsageError(
+            f"tree={config.tree}: the report of a run of `search` has the tree of each problem; leave it out"
+        )
+    if config.planned is not None:
+        raise UsageError(f"planned={config.planned}: the page of a tree has no plan; leave it out")
+    return tree_report(storage, config)
 
 
 def page_data(storage: Storage, read: RunReport, config: ReportConfig) -> bytes:

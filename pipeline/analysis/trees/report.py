@@ -1,0 +1,75 @@
+"""`report tree=PROBLEM`: the rollout tree of one problem as a page of its own."""
+
+import shlex
+import time
+from collections.abc import Sequence
+
+from pipeline import __version__
+from pipeline.analysis.report.contents import format_time
+from pipeline.analysis.report.page import Page, html
+from pipeline.analysis.settings import ReportConfig
+from pipeline.analysis.trees.build import build_tree
+from pipeline.analysis.trees.files import tree_page
+from pipeline.core.errors import UsageError
+from pipeline.core.formatting import format_count, format_unfinished
+from pipeline.engines.registry import made_up_text
+from pipeline.storage.storage import Storage
+from pipeline.storage.stored_run import StoredRun, stored_run
+from pipeline.storage.stored_trees import ProblemTree, StoredTrees
+
+KIND = "tree"
+
+
+def tree_report(storage: Storage, config: ReportConfig) -> tuple[str, bytes, list[str]]:
+    """The name of the page of the problem `config.tree`, the page, and the lines to print.
+
+    Raises UsageError for a problem that no finished unit has, and for a name that several have; StoreError for a damaged file.
+    """
+    assert config.tree is not None
+    run = stored_run(storage)
+    stored = StoredTrees(storage, run)
+    found = stored.of_problem(config.tree)
+    ids = list(dict.fromkeys(each.tree.problem_id for each in found))
+    if len(ids) > 1:
+        raise UsageError(
+            f"tree={config.tree[:80]}: {len(ids)} problems have that name: give the problem_id of one, such as {ids[0]}"
+        )
+    command = shlex.join(["python", "-m", "pipeline", "report", f"run_dir={config.run_dir[0]}", f"tree={ids[0]}"])
+    page = Page(
+        title=config.run_dir[0],
+        kind=KIND,
+        details=_details(run, stored, found),
+        banners=tuple(_banners(run)),
+        inset=build_tree(found, stored.strength),
+        foot=(f"stepvalue {__version__}, {format_time(time.time())} UTC", command),
+    )
+    return tree_page(ids[0]), html(page), [f"tree      {line}" for line in map(_counts, found)]
+
+
+def _counts(found: ProblemTree) -> str:
+    steps = format_count(len(found.tree.nodes) - 1, "step")
+    return f"{steps} of {format_count(found.tree.rollouts, 'rollout')} and the chains"
+
+
+def _details(run: StoredRun, stored: StoredTrees, found: Sequence[ProblemTree]) -> tuple[tuple[str, str], ...]:
+    setting = run.identity.get
+    fair = {None: "all rollouts", 0: "none"}.get(stored.fair, "rollouts of first rounds")
+    if any(node.grown for each in found for node in each.tree.nodes):
+        fair += ", of those that began at a step; none of those that pass through one"
+    return (
+        ("policy", str(setting("policy.model") or setting("policy.kind"))),
+        ("estimator", str(setting("estimator.name"))),
+        ("rollouts", f"{sum(each.tree.rollouts for each in found):,}"),
+        ("unbiased trials", fair),
+    )
+
+
+def _banners(run: StoredRun) -> list[str]:
+    said = []
+    if run.incomplete:
+        said.append(
+            f"{format_unfinished(run.incomplete, len(run.units))}: this page has what finished units know of the problem."
+        )
+    if made_up := made_up_text(run.identity):
+        said.append(f"{made_up[0].upper()}{made_up[1:]}.")
+    return said

@@ -1,0 +1,208 @@
+"""The page of a problem's rollout tree, in Chromium: what a reader does with it, and what text of a model cannot do."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from selenium.webdriver import Chrome, Keys
+from selenium.webdriver.support.wait import WebDriverWait
+
+from pipeline.analysis.report.page import Page, html
+from pipeline.analysis.trees.build import build_tree
+from pipeline.storage.stored_trees import ProblemTree
+from pipeline.trees.tree import LabelledSteps, StepLabel, WrittenRollout
+from tests.report.reader import Reader, watched
+from tests.trees.growing import chain, grown, rollout
+
+pytestmark = pytest.mark.slow
+
+SCRIPT = "<script>document.title = 'owned'</script></script><!--"
+IMAGE = "<img src=x onerror=\"document.title = 'owned'\">"
+ARABIC = "نضيف 3 إلى 4 فنحصل على 7."
+TURNED = "It is \u202e21\u202d."
+LARGE = 5_000
+VALUE = StepLabel(value=0.75, value_sd=0.1, correct=3, rollouts=4, label=1)
+CHAIN = chain("a one", "b two", "7", labels=[VALUE, VALUE, VALUE._replace(value=0.25, label=0), StepLabel(label=1)])
+LOG = [
+    rollout("", "a one\nc three\n5", "incorrect"),
+    rollout("", "d four\n5", "incorrect", 1),
+    *(rollout("a one", "b two\n7", number=number) for number in (2, 3)),
+    rollout("a one|b two", "x\n5", "timeout", 4),
+]
+
+
+def problem(
+    chains: list[LabelledSteps], log: list[WrittenRollout], text: str = "What is it?", gold: str = "7"
+) -> ProblemTree:
+    return ProblemTree(problem=text, gold_answer=gold, source_ids=("one", "two"), tree=grown(chains, log))
+
+
+def written(path: Path, *found: ProblemTree) -> Path:
+    path.write_bytes(html(Page(title="run", kind="tree", inset=build_tree(found, 1.0))))
+    return path
+
+
+def large() -> ProblemTree:
+    """A tree of 5,000 steps: wide at first, and some of it deep."""
+    log = [
+        rollout("a one", f"way {number % 70}\nstep {number}\nend {number}", number=number) for number in range(2_600)
+    ]
+    log.append(rollout("a one", "\n".join(f"line {number}" for number in range(300)), number=9_999))
+    return problem([CHAIN], log)
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("trees")
+    hostile = [rollout("", f"{SCRIPT}\n{IMAGE} {ARABIC}\n{TURNED}")]
+    return {
+        "small": written(folder / "small.html", problem([CHAIN], LOG)),
+        "large": written(folder / "large.html", large()),
+        "hostile": written(folder / "hostile.html", problem([CHAIN], hostile, f"What? {IMAGE}{SCRIPT}", IMAGE)),
+        "units": written(folder / "units.html", problem([CHAIN], LOG), problem([CHAIN], LOG[:1])),
+    }
+
+
+@pytest.fixture
+def reader(driver: Chrome, pages: dict[str, Path]) -> Iterator[Reader]:
+    with watched(driver, pages["small"], "trees") as found:
+        yield found
+
+
+def rows(reader: Reader) -> list[str]:
+    """The rows: their indentation, value, text and counts."""
+    ask = """return [...document.querySelectorAll('.tree-row')].map((row) => '  '.repeat(row.ariaLevel - 1) +
+      (row.classList.contains('step') ? [row.querySelector('.chip b').textContent,
+         row.querySelector('.tree-text').firstChild.textContent,
+         '(' + row.querySelector('.tree-facts').textContent + ')'].join(' ') : row.textContent))"""
+    return list(reader.driver.execute_script(ask))
+
+
+def focused(reader: Reader) -> str:
+    return str(reader.driver.switch_to.active_element.text).replace("\n", " ")
+
+
+def test_a_tree_shows_values_counts_and_labels_of_each_step(reader: Reader) -> None:
+    assert rows(reader) == [
+        "0.75 the problem (0 of 2 right · 2 began here)",
+        "  0.75 a one (2 of 3 right · 2 began here)",
+        "    0.25 b two (2 of 2 right · 1 not graded)",
+        "      1.00 7 (2 of 2 right)",
+        "      ~0.84 x (0 of 0 right · 1 not graded)",
+        "        ~0.84 5 (0 of 0 right · 1 not graded)",
+        "    ~0.30 c three (0 of 1 right)",
+        "      0.00 5 (0 of 1 right)",
+        "  ~0.08 d four (0 of 1 right)",
+        "    0.00 5 (0 of 1 right)",
+    ]
+    assert reader.texts(".tree-row.taken .tree-text .prose") == ["a one", "b two", "7"]
+    assert reader.texts(".tree-row .label") == ["+ good", "− bad", "+ good"]
+    assert reader.texts(".tree-row .tree-end") == ["✓ ends, right", "? ends, open", "✗ ends, wrong", "✗ ends, wrong"]
+    title = reader.all(".tree-facts")[1].get_attribute("title")
+    assert title is not None
+    assert "unbiased trials: 2 of 3 right" in title
+    assert "±0.10" in title
+    assert reader.texts(".chain-facts dd")[:2] == ["7", "one, two"]
+
+
+@pytest.mark.nightly
+def test_arrows_move_through_a_tree_and_open_and_close_it(reader: Reader) -> None:
+    reader.driver.execute_script("document.querySelector('.tree-row').focus()")
+    reader.press(Keys.ARROW_DOWN)
+    assert "a one" in focused(reader)
+    reader.press(Keys.ARROW_LEFT)
+    assert reader.driver.switch_to.active_element.get_attribute("aria-expanded") == "false"
+    assert "+6 steps" in focused(reader)
+    assert len(rows(reader)) == 4
+    reader.press(Keys.ARROW_DOWN)
+    assert "d four" in focused(reader)
+    reader.press(Keys.END)
+    assert "ends, wrong" in focused(reader)
+    reader.press(Keys.ARROW_LEFT)
+    assert "d four" in focused(reader)
+    reader.press(Keys.ARROW_UP, Keys.ARROW_RIGHT)
+    assert len(rows(reader)) == 10
+    reader.press(Keys.ARROW_RIGHT)
+    assert "b two" in focused(reader)
+    reader.press(Keys.HOME)
+    assert "the problem" in focused(reader)
+    assert len(reader.all(".tree-row[tabindex='0']")) == 1
+    close = reader.all(".tree-bar button")[1]
+    close.click()
+    assert len(rows(reader)) == 1
+
+
+@pytest.mark.nightly
+def test_screen_readers_hear_a_tree(reader: Reader) -> None:
+    tree = reader.wait(".tree")
+    assert (tree.get_attribute("role"), tree.get_attribute("aria-label")) == ("tree", "Tree of the problem")
+    found = [(row.get_attribute("role"), row.get_attribute("aria-level")) for row in reader.all(".tree-row")][:3]
+    assert found == [("treeitem", "1"), ("treeitem", "2"), ("treeitem", "3")]
+    assert reader.texts(".chip .unseen")[:7].count("estimate ") == 3
+
+
+def test_hostile_text_stays_text(driver: Chrome, pages: dict[str, Path]) -> None:
+    with watched(driver, pages["hostile"], "trees") as reader:
+        text = reader.wait("#trees-list").text
+        assert f"What? {IMAGE}{SCRIPT}" in text
+        assert SCRIPT in reader.wait(".tree").text
+        assert f"{IMAGE} {ARABIC}" in text
+        assert "It is [U+202E]21[U+202D]." in text
+    raw = pages["hostile"].read_text("utf-8")
+    assert IMAGE not in raw
+    assert "owned" not in raw
+
+
+@pytest.mark.nightly
+def test_of_a_large_tree_only_what_is_open_is_drawn(driver: Chrome, pages: dict[str, Path]) -> None:
+    with watched(driver, pages["large"], "trees") as reader:
+        reader.wait(".tree-row")
+        assert 50 < len(reader.all(".tree-row")) < 400
+        assert reader.wait(".tree-bar p").text.startswith(f"{len(large().tree.nodes) - 1:,} distinct steps")
+        assert "with few rollouts not shown" in reader.wait(".tree-bar p").text
+        reader.driver.execute_script("document.querySelector('.tree-row').focus()")
+        reader.press(*[Keys.ARROW_DOWN] * 40, Keys.END)
+        assert len(reader.all(".tree-row[tabindex='0']")) == 1
+        more = reader.all(".tree-row.more")
+        before = len(reader.all(".tree-row"))
+        more[0].click()
+        assert len(reader.all(".tree-row")) > before
+        reader.all(".tree-bar button")[0].click()
+        WebDriverWait(reader.driver, 60, 0.1).until(lambda _: len(reader.all(".tree-row.step")) == LARGE)
+
+
+@pytest.mark.nightly
+def test_each_unit_has_a_tree_of_its_own(driver: Chrome, pages: dict[str, Path]) -> None:
+    with watched(driver, pages["units"], "trees") as reader:
+        assert [title.split(":")[0] for title in reader.texts("#trees-list h3")] == ["Tree 1 of 2", "Tree 2 of 2"]
+        assert len(reader.all(".tree")) == 2
+        close = reader.all(".tree-bar button")
+        close[3].click()
+        shown = reader.driver.execute_script(
+            "return [...document.querySelectorAll('.tree')].map((tree) => tree.querySelectorAll('.tree-row').length)"
+        )
+        assert shown == [10, 1]
+
+
+@pytest.mark.nightly
+def test_a_phone_scrolls_down_only(driver: Chrome, pages: dict[str, Path]) -> None:
+    for name in ("small", "hostile"):
+        with watched(driver, pages[name], "trees") as reader:
+            reader.emulate("setDeviceMetricsOverride", width=360, height=740, deviceScaleFactor=1, mobile=True)
+            assert reader.width() == 360
+
+
+@pytest.mark.nightly
+def test_paper_has_what_is_open_and_no_buttons(reader: Reader) -> None:
+    reader.emulate("setEmulatedMedia", media="print", features=[])
+    assert all(row.is_displayed() for row in reader.all(".tree-row"))
+    assert not any(button.is_displayed() for button in reader.all(".tree-bar button"))
+
+
+def test_without_scripts_a_line_says_so(driver: Chrome, pages: dict[str, Path]) -> None:
+    driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    try:
+        driver.get(pages["small"].as_uri())
+        assert "rollouts/*.parquet" in driver.find_element("css selector", "#trees").text
+    finally:
+        driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
