@@ -1,4 +1,4 @@
-"""Workers as Ray actors. Only this file, `cluster` and `connection` import ray.
+"""Workers as Ray actors. Only this file, `cluster`, `connection` and `metrics` import ray.
 
 Ray's own retries are off: the driver decides what is retried, and on which worker.
 """
@@ -22,11 +22,13 @@ from pipeline.engines.base import Surroundings
 from pipeline.runtime.cluster import has_free_device, share, wanted_and_there
 from pipeline.runtime.connection import cluster
 from pipeline.runtime.environment import forwarded, without_secrets
+from pipeline.runtime.metrics import RunMetrics
 from pipeline.runtime.objects import Packed, objects_here, offered, packed
 from pipeline.runtime.placement import Share
 from pipeline.runtime.worker import Receipt, Snapshot, UnitTask
-from pipeline.runtime.worker_handle import WorkerHandle, WorkerLocation, WorkerPool
+from pipeline.runtime.worker_handle import WorkerHandle, WorkerLocation, WorkerPool, no_watcher
 from pipeline.runtime.workload import UnitWorker, Workload
+from pipeline.storage.location import last_part
 
 SPARE_CALLS = 5
 """Concurrent calls of an actor besides its units: snapshots, drain, stop and the call that waits for capacity."""
@@ -205,6 +207,8 @@ def worker_pool(workload: Workload, check: Callable[[], None] = lambda: None) ->
         wait_seconds=workload.cluster.wait_seconds,
         resources=partial(wanted_and_there, taken),
         has_free_device=partial(has_free_device, taken),
+        # A private Ray does not export metrics.
+        watch=RunMetrics(last_part(workload.run_dir)) if elsewhere else no_watcher,
     )
 
 

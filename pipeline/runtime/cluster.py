@@ -1,4 +1,4 @@
-"""The resources and the nodes of the cluster that this process has joined. Only this file, `connection` and `actors`
+"""The resources and the nodes of the cluster that this process has joined. Only this file, `connection`, `metrics` and `actors`
 import ray."""
 
 import contextlib

@@ -1,4 +1,4 @@
-"""Starts a private Ray on the loopback interface, or joins a cluster. Only this file, `cluster` and `actors` import
+"""Starts a private Ray on the loopback interface, or joins a cluster. Only this file, `cluster`, `metrics` and `actors` import
 ray."""
 
 import contextlib

@@ -394,6 +394,7 @@ class Scheduler:
             share_of_bound=self.throughput.share if self.throughput else None,
             warnings=self._starts.warnings,
         )
+        self._pool.watch(status)
         self._watch(status)
 
     def _device_seconds(self) -> float:

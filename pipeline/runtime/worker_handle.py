@@ -97,14 +97,15 @@ def no_watcher(_status: Status) -> None:
 class WorkerPool:
     """Creates workers. `workers`: the most at a time. `devices`: devices of each worker, see `config.label.PlanConfig`.
 
-    `wait_seconds`: how long workers may wait for resources; `resources` says in a clause what a worker needs and what is there.
-    `has_free_device`: whether another device is free for a worker now; asked when no worker is left, or before a place is given
-    up.
+    `watch`: a further watcher that receives each status, such as the metrics of the cluster. `wait_seconds`: how long workers
+    may wait for resources; `resources` says in a clause what a worker needs and what is there. `has_free_device`: whether
+    another device is free for a worker now; asked when no worker is left, or before a place is given up.
     """
 
     hire: StartWorker
     workers: int
     devices: float = 1.0
+    watch: Watcher = no_watcher
     wait_seconds: float = math.inf
     resources: Callable[[], str] = str
     has_free_device: Callable[[], bool] = bool

@@ -56,6 +56,7 @@ class Workload:
     model: OnDevices
     settings: Callable[[int], Any]
     make: Callable[[Any, Surroundings], UnitWorker]
+    run_dir: str
     units_in_flight: int
     cluster: ClusterConfig
     planned_devices: int | None = None
@@ -68,6 +69,7 @@ def labelling(config: LabelConfig) -> Workload:
         model=policy,
         settings=lambda parts: replace(config, policy=policy.with_tensor_parallel(parts)),
         make=labelling_worker,
+        run_dir=config.run_dir or "",
         units_in_flight=config.run.units_in_flight,
         cluster=config.cluster,
         planned_devices=config.plan.gpus,

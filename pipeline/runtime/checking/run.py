@@ -121,6 +121,7 @@ def _workload(config: CheckRunConfig, verifier: VerifierConfig, run_dir: str) ->
         model=_Processes(),
         settings=lambda _: task,
         make=checking_worker,
+        run_dir=run_dir,
         units_in_flight=config.run.units_in_flight,
         cluster=config.cluster,
     )

@@ -109,6 +109,7 @@ def _workload(config: JudgeRunConfig, model: OnDevices) -> Workload:
         model=model,
         settings=lambda _: config,
         make=judging_worker,
+        run_dir=config.run_dir,
         units_in_flight=config.run.units_in_flight,
         cluster=config.cluster,
     )

@@ -56,6 +56,7 @@ def scoring(config: ScoreConfig) -> Workload:
         model=scorer,
         settings=lambda parts: replace(config, scorer=scorer.with_tensor_parallel(parts)),
         make=scoring_worker,
+        run_dir=config.out,
         units_in_flight=config.run.units_in_flight,
         cluster=config.cluster,
     )

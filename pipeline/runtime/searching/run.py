@@ -82,6 +82,7 @@ def searching(config: SearchRunConfig) -> Workload:
         model=shared_devices(config),
         settings=settings,
         make=searching_worker,
+        run_dir=config.run_dir,
         units_in_flight=config.run.units_in_flight,
         cluster=config.cluster,
     )
