@@ -34,7 +34,7 @@ _LARGEST = "n>10M"
 _PATHS = ("run_dir", "out", "decontaminate.paths")
 """Settings that hold paths of a machine: a card shows their last part."""
 _FILTERS = (
-    "min_p_outcome", "min_root_value", "max_root_value", "uncertain", "neutral", "after_error",
+    "min_p_outcome", "min_root_value", "max_root_value", "balance", "uncertain", "neutral", "after_error",
     "invalid", "decontaminate.", "threshold", "partial", "max_length",
 )  # fmt: skip
 _BIASES = (

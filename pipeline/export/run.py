@@ -2,7 +2,7 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, replace
 from functools import lru_cache
@@ -34,6 +34,7 @@ from pipeline.engines.registry import made_up_text
 from pipeline.estimators.labels import describe_rule
 from pipeline.estimators.registry import ESTIMATORS
 from pipeline.estimators.target_places import place_warnings, total_places
+from pipeline.export.balance import ClassCounts, chains_to_drop
 from pipeline.export.base import ExportRow, Plan, refuse_torn_rows
 from pipeline.export.card import data_card
 from pipeline.export.decontaminate import Match, contamination
@@ -53,7 +54,7 @@ from pipeline.export.result import (
     reasons,
     target_text,
 )
-from pipeline.export.settings import ExportConfig, InvalidChains, TargetKind
+from pipeline.export.settings import Balance, ExportConfig, InvalidChains, TargetKind
 from pipeline.export.targets import SOMETIMES, LabelRow, LeftOutChains
 from pipeline.export.write import RowFile, TableFile, row_file
 from pipeline.storage.disk import os_errors
@@ -74,6 +75,7 @@ INVALID = ".invalid.jsonl"
 PROBLEMS_REMEMBERED = 4096
 CONTAMINATED = "contaminated"
 BY_CONSENSUS = "left_out_by_consensus"
+SURPLUS = "balance"
 _SECTIONS = ("data.", "policy.", "sampling.")
 """The sections of a run's settings that the data card shows, beside those of its labels."""
 _MODELS = ("policy.model", "policy.tokenizer", "policy.speculative_model")
@@ -123,7 +125,7 @@ def export(config: ExportConfig) -> ExportResult:
 
 
 class _Job:
-    """One pass over the labels of a run. Counts what is read, left out and written."""
+    """One pass over the labels of a run, or two to balance classes. Counts what is read, left out and written."""
 
     def __init__(self, config: ExportConfig, plan: Plan, storage: Storage, run: StoredRun) -> None:
         self._config = config
@@ -144,6 +146,7 @@ class _Job:
 
     def write(self, folder: Path) -> None:
         """Write the files of rows, and note the chains that are in no file."""
+        surplus = self._surplus()
         names = {split: f"{split}.{self._plan.file.value}" for split in self._splits()}
         self._files = {name: FileCounts() for name in names.values()}
         with ExitStack() as stack:
@@ -156,7 +159,7 @@ class _Job:
                 self._steps += int(frame["steps"].list.len().sum())
                 if self._by_consensus:
                     self._agreed.append(consensus_chains(frame))
-                for split, chosen in self._by_split(made).items():
+                for split, chosen in self._by_split(made, surplus).items():
                     self._put(files[split], frame, chosen)
                     _count(self._files[names[split]], chosen)
 
@@ -267,12 +270,28 @@ class _Job:
             else:
                 yield from plan.of_trees(chains, tree, posteriors(tree.tree, trees.strength))
 
-    def _by_split(self, chains: Sequence[ExportRow]) -> dict[str, list[ExportRow]]:
+    def _surplus(self) -> Collection[str]:
+        """Training chains that `balance` leaves out."""
+        if self._config.balance is Balance.none:
+            return ()
+        counted = [
+            ClassCounts(chain_id=made.chain.chain_id, n_good=made.labels.good, n_bad=made.labels.bad)
+            for _, chains in self._made()
+            for made in chains
+            if self._reason(made) is None and self._split(made) == TRAIN
+        ]
+        return chains_to_drop(counted, self._config.balance, self._config.seed)
+
+    def _by_split(self, chains: Sequence[ExportRow], surplus: Collection[str]) -> dict[str, list[ExportRow]]:
         chosen: defaultdict[str, list[ExportRow]] = defaultdict(list)
         gone: dict[FirstLeftOut, None] = {}
         left_steps: dict[str, int] = {}
         for made in chains:
             reason = self._reason(made)
+            if reason is None and made.chain.chain_id in surplus:
+                reason = LeftOutChains(
+                    kind=SURPLUS, detail=f"it belongs to the larger class, balance={self._config.balance.value}"
+                )
             if reason is not None:
                 gone[_left(made, reason.kind, reason.detail)] = None
                 left_steps[made.chain.chain_id] = len(made.chain.steps)

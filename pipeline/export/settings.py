@@ -54,6 +54,16 @@ class NeutralSteps(Enum):
     uncertain = "uncertain"
 
 
+class Balance(Enum):
+    """Which classes have equal size."""
+
+    none = "none"
+    chains = "chains"
+    """Equal numbers of chains with and without a bad step."""
+    steps = "steps"
+    """Equal numbers of good and bad steps, as nearly as possible by leaving out whole chains."""
+
+
 class InvalidChains(Enum):
     """What happens to chains that the trainer would misread."""
 
@@ -209,10 +219,12 @@ class ExportConfig(Settings):
     """Leave out chains of problems with a smaller `root_value`: too hard for the policy. null: none."""
     max_root_value: Bound = None
     """Leave out chains of problems with a larger `root_value`: too easy for the policy. null: none."""
+    balance: Balance = Balance.none
+    """Leave out chains so that classes have equal size."""
     validation: Annotated[float, Range(ge=0, lt=1)] = 0.0
     """Share of problems, with all chains, for validation."""
     seed: int = 0
-    """The seed of the validation set."""
+    """The seed of the validation set and of the chains that `balance` leaves out."""
     decontaminate: DecontaminateConfig = field(default_factory=DecontaminateConfig)
     own: Settings | None = field(default=None, metadata=OWN)
     """The format's own settings, such as PreferenceConfig. null: their defaults."""

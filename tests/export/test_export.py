@@ -17,6 +17,7 @@ from pipeline.export.registry import EXPORTS, exporter_for
 from pipeline.export.result import CARD, LEFT_OUT, ExportResult
 from pipeline.export.run import export
 from pipeline.export.settings import (
+    Balance,
     DecontaminateConfig,
     ExportConfig,
     FileType,
@@ -117,6 +118,16 @@ def test_plain_rows_have_a_column_for_each_target(target: TargetKind, run_dir: P
             case TargetKind.counts:
                 assert row["n_correct"][:-1] == rows[row["chain_id"]]["n_correct"][:-1]
                 assert (row["n_correct"][-1], row["n_rollouts"][-1]) == (int(row["outcome"]), 1)
+
+
+def test_balance_leaves_out_chains_and_names_them(run_dir: Path, tmp_path: Path) -> None:
+    done = exported(run_dir, tmp_path / "out", balance=Balance.chains, file=FileType.json)
+    rows = json.loads((tmp_path / "out/train.json").read_text())
+    with_bad = sum(0 in row["labels"] for row in rows)
+    assert with_bad * 2 == len(rows) > 0
+    assert len(rows) + done.left_out["balance"].count == 120
+    named = lines(tmp_path / "out" / LEFT_OUT)
+    assert len({left["chain_id"] for left in named}) == done.left_out["balance"].count
 
 
 def test_listed_problems_are_left_out(run_dir: Path, tmp_path: Path) -> None:
@@ -235,13 +246,12 @@ def test_an_empty_list_keeps_nothing_out_and_is_refused(run_dir: Path, tmp_path:
         exported(run_dir, tmp_path / "out", decontaminate=DecontaminateConfig(paths=[str(tmp_path / "none.txt")]))
 
 
-def test_outcome_rows_are_counted_by_outcome(run_dir: Path, tmp_path: Path) -> None:
-    done = exported(run_dir, tmp_path / "out", "orm")
+def test_outcome_rows_are_counted_and_balanced_by_outcome(run_dir: Path, tmp_path: Path) -> None:
+    done = exported(run_dir, tmp_path / "out", "orm", balance=Balance.chains)
     found = [row["label"] for row in lines(tmp_path / "out/train.jsonl")]
     counts = done.files["train.jsonl"].labels
     assert (counts.good, counts.bad, counts.total) == (found.count(1), found.count(0), len(found))
-    assert counts.good > 0
-    assert counts.bad > 0
+    assert counts.good == counts.bad > 0
 
 
 def test_an_old_list_of_offences_goes_when_there_are_none(run_dir: Path, tmp_path: Path) -> None:

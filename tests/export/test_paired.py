@@ -14,6 +14,7 @@ from pipeline.export.registry import plan_of
 from pipeline.export.result import LEFT_OUT
 from pipeline.export.run import export
 from pipeline.export.settings import (
+    Balance,
     DecontaminateConfig,
     ExportConfig,
     FileType,
@@ -117,6 +118,7 @@ def test_tokens_are_looked_at_where_the_prompt_is_the_whole_one() -> None:
     ("changes", "message"),
     [
         ({"uncertain": UncertainSteps.cut}, "uncertain: format=preference"),
+        ({"balance": Balance.steps}, "balance=steps: every pair has"),
         ({"placeholder": "x"}, "format=preference has no placeholder"),
     ],
 )

@@ -22,6 +22,7 @@ from pipeline.export.registry import EXPORTS, plan_of, refuse_ineffective
 from pipeline.export.result import LEFT_OUT, ExportResult
 from pipeline.export.run import export
 from pipeline.export.settings import (
+    Balance,
     DecontaminateConfig,
     ExportConfig,
     FileType,
@@ -287,7 +288,10 @@ def test_a_separator_within_a_step_is_reported_and_its_pair_left_out(run_dir: Pa
     [
         ("preference", {"own": PreferenceConfig(certainty=0.8)}, "preference.certainty: pairs of chains have none"),
         ("preference", {"own": ROLLOUTS, "threshold": 0.5}, "threshold: rows of rollout trees"),
+        ("preference", {"own": ROLLOUTS, "balance": Balance.steps}, "balance=steps: every pair has"),
+        ("ppm", {"balance": Balance.chains}, "balance=chains: every pair has"),
         ("ppm", {"after_error": True}, "after_error: format=ppm"),
+        ("omegaprm", {"balance": Balance.chains}, "balance=chains: a tree has"),
         ("omegaprm", {"file": FileType.parquet}, "a tree has no columns"),
         ("omegaprm", {"separator": "x"}, "separator: format=omegaprm holds trees"),
         ("omegaprm", {"threshold": 0.5}, "threshold: trees have values"),

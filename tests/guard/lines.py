@@ -78,7 +78,7 @@ VALUES = {
     "cluster.gpus_per_worker": "0.5", "plan.gpu_hour_price": "2.5", "plan.gpus": "8", "plan.completion_tokens": "300",
     "plan.tokens_per_second": "1000.0", "plan.success_rate": "0.4", "data.limit": "7",
     "format": "qwen", "file": "json", "target": "soft", "soft": "value", "threshold": "0.4", "uncertain": "merge",
-    "neutral": "negative", "after_error": "true", "validation": "0.05",
+    "neutral": "negative", "after_error": "true", "balance": "steps", "validation": "0.05",
     "decontaminate.paths": "[a.jsonl,b.txt]",     "preference.reader": "step_dpo", "preference.span": "rest",
     "preference.margin": "0.1", "ppm.template": "'Q: {problem}'", "ppm.certainty": "0.8", "separator": "'\\n\\n'",
     "placeholder": "'<extra_0>'", "max_length": "2048", "invalid": "drop", "loss": "soft",
@@ -132,7 +132,7 @@ WITHOUT_EFFECT = (
     "plan data=sample run.attempts=9 run.show_chains=0 budget=other.json",
     "regrade run_dir=out grader.cpu_seconds=2 estimator.batch=3",
     "relabel run_dir=out estimator=pooled estimator.certainty=0.8 estimator.neutral=0.5",
-    "export run_dir=out format=trl out=y preference.margin=0.2",
+    "export run_dir=out format=trl out=y preference.margin=0.2 columns=[value]",
     "grade grader.cpu_seconds=2 grader.sandbox=full",
 )
 """Settings that the chosen implementation does not look at are taken all the same."""
@@ -203,7 +203,7 @@ LISTED = (
     "export run_dir=out format=qwen target=soft out=data/qwen",
     "export run_dir=out format=preference out=data/step_dpo preference.reader=step_dpo",
     "export run_dir=out format=parquet target=counts out=data/counts",
-    "export run_dir=out format=openr out=y uncertain=drop neutral=negative overwrite=true partial=true",
+    "export run_dir=out format=openr out=y balance=steps uncertain=drop neutral=negative overwrite=true partial=true",
     "export run_dir=out format=trl out=y decontaminate.paths=[math500.jsonl,gsm.txt] decontaminate.ngram=8",
     "train run_dir=out model=org/name out=prm",
     "train run_dir=out model=org/name out=orm target=outcome",

@@ -22,7 +22,7 @@ import pyarrow as pa
 from pipeline.core.errors import UsageError
 from pipeline.export.base import Exporter, ExportRow, Plan
 from pipeline.export.formats.base import Encoder, JsonText, Marks
-from pipeline.export.settings import ExportConfig, FileType
+from pipeline.export.settings import Balance, ExportConfig, FileType
 from pipeline.export.targets import LabelRow
 from pipeline.storage.stored_trees import ProblemTree
 from pipeline.trees.posterior import Posterior
@@ -78,6 +78,8 @@ class OmegaPrmExporter(Exporter):
         for key in ("target", "uncertain", "after_error", "separator", "placeholder", "max_length"):
             if getattr(config, key) is not None:
                 raise UsageError(f"{key}: format={config.format} holds trees, not chains with targets; leave it out")
+        if config.balance is not Balance.none:
+            raise UsageError(f"balance={config.balance.value}: a tree has steps of all kinds; leave it out")
         if config.file is FileType.parquet:
             raise UsageError(f"file=parquet: a tree has no columns; format={config.format} takes file=jsonl or json")
         return Plan(of_trees=omegaprm_rows, schema=_SCHEMA, file=config.file or FileType.jsonl, marks=Marks())

@@ -22,7 +22,7 @@ from pipeline.export.formats.pairs import (
     separator_errors,
 )
 from pipeline.export.formats.siblings import NO_END, SiblingPair, ends, sibling_pairs
-from pipeline.export.settings import CERTAINTY, ExportConfig, PairReader, PairSpan, PreferenceConfig
+from pipeline.export.settings import CERTAINTY, Balance, ExportConfig, PairReader, PairSpan, PreferenceConfig
 from pipeline.export.targets import LabelRow, LeftOutChains
 from pipeline.storage.stored_trees import ProblemTree
 from pipeline.trees.posterior import Posterior
@@ -133,12 +133,14 @@ def pair_of_problem(chains: Sequence[LabelRow], row: Row, offences: tuple[Format
 
 
 def refuse_about_targets(config: ExportConfig) -> None:
-    """Raise UsageError for settings about targets of steps: a pair has none."""
+    """Raise UsageError for settings about targets of steps and about classes: a pair has neither."""
     for key in ("target", "uncertain", "after_error"):
         if getattr(config, key) is not None:
             raise UsageError(
                 f"{key}: format={config.format} pairs single steps by their labels or values; leave it out"
             )
+    if config.balance is not Balance.none:
+        raise UsageError(f"balance={config.balance.value}: every pair has a good step and a bad one; leave it out")
 
 
 def ineffective_for_trees(config: ExportConfig) -> dict[str, str]:
