@@ -183,17 +183,18 @@ def test_the_command_prints_the_address_or_fails_with_1(
 
 
 def test_the_card_says_all_and_means_what_it_says(run_dir: Path, tmp_path: Path) -> None:
+    hostile = 'x"\n- evil: true\n---\n'
     export(
         ExportConfig(
             run_dir=str(run_dir), format="trl", out=str(tmp_path / "out"), min_p_outcome=0.01,
-            hub=HubConfig(license="cc-by-4.0"),
+            hub=HubConfig(license="cc-by-4.0", tags=[hostile]),
         )
     )  # fmt: skip
     card = (tmp_path / "out" / CARD).read_text()
     front, body = card.removeprefix("---\n").split("\n---\n", 1)
     found = yaml.safe_load(front)
     assert found["license"] == "cc-by-4.0"
-    assert found["tags"] == [*TAGS, "trl"]
+    assert found["tags"] == [*TAGS, "trl", hostile]
     assert found["size_categories"] == ["n<1K"]
     assert found["configs"][0]["data_files"] == [{"split": "train", "path": "train.jsonl"}]
     for words in (
@@ -215,7 +216,7 @@ def test_the_card_lists_the_settings_of_input_policy_and_labels_without_folders(
     local = {"policy.model": "/home/me/models/mine", "policy.tokenizer": "org/name"}
     found = _made_with(replace(run, identity={**run.identity, **local}))
     wanted = {key for key in run.identity if key.startswith(("data.", "policy.", "sampling."))} | run.settings.keys()
-    assert found.keys() == wanted | local.keys() | {"sampling.rollouts"}
+    assert found.keys() == wanted | {"sampling.rollouts", *local}
     assert {"data.layout", "policy.oracle.spread", "estimator.rule"} <= found.keys()
     assert (found["policy.model"], found["policy.tokenizer"]) == ("mine", "org/name")
 

@@ -129,7 +129,9 @@ def test_answers_are_kept_from_a_judge_unless_it_may_see_them(run_dir: Path) -> 
     judged(settings(run_dir))
     config = settings(run_dir, name="open")
     judged(replace(config, judge=replace(config.judge, show_answer=True)))
-    hidden, shown = (pl.read_parquet(run_dir / "judges" / name / "chains" / "*.parquet") for name in (NAME, "open"))
+    hidden, shown = (
+        pl.read_parquet(run_dir / "judges" / name / "chains" / "*.parquet").sort("row") for name in (NAME, "open")
+    )
     assert "gold_answers" not in hidden.columns
     assert shown["gold_answers"].to_list() == [[str(number + 1)] for number in range(CHAINS)]
 
