@@ -80,7 +80,7 @@ def test_conf_holds_a_group_for_every_section_and_every_policy() -> None:
     assert {option for group, option in OPTIONS if group == "verifier"} == set(VERIFIERS.ours)
     assert {option for group, option in OPTIONS if group == "search"} == set(SEARCHES.ours)
     assert {option for group, option in OPTIONS if group == "grow"} == set(PICKERS.ours)
-    assert {group for group, _ in OPTIONS} == {*LABEL_GROUPS, "scorer", "judge", "search", "grow", "verifier"}
+    assert {group for group, _ in OPTIONS} == {*LABEL_GROUPS, "scorer", "judge", "verifier", "search", "grow"}
     assert sorted(path.name for path in CONF.glob("*.yaml")) == [f"{name}.yaml" for name in sorted(COMMANDS)]
 
 

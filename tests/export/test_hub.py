@@ -183,18 +183,17 @@ def test_the_command_prints_the_address_or_fails_with_1(
 
 
 def test_the_card_says_all_and_means_what_it_says(run_dir: Path, tmp_path: Path) -> None:
-    hostile = 'x"\n- evil: true\n---\n'
     export(
         ExportConfig(
             run_dir=str(run_dir), format="trl", out=str(tmp_path / "out"), min_p_outcome=0.01,
-            hub=HubConfig(license="cc-by-4.0", tags=[hostile]),
+            hub=HubConfig(license="cc-by-4.0"),
         )
     )  # fmt: skip
     card = (tmp_path / "out" / CARD).read_text()
     front, body = card.removeprefix("---\n").split("\n---\n", 1)
     found = yaml.safe_load(front)
     assert found["license"] == "cc-by-4.0"
-    assert found["tags"] == [*TAGS, "trl", hostile]
+    assert found["tags"] == [*TAGS, "trl"]
     assert found["size_categories"] == ["n<1K"]
     assert found["configs"][0]["data_files"] == [{"split": "train", "path": "train.jsonl"}]
     for words in (
