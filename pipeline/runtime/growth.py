@@ -9,7 +9,6 @@ Memory grows with the new rows of old problems, not with the other rows.
 
 import sqlite3
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -43,7 +42,6 @@ class GrownInput:
 
     shards: tuple[ShardRecord, ...]
     totals: Totals
-    seconds: float
     used: int
     rejected: int
     problems: int
@@ -65,7 +63,6 @@ def grow(
 
     Raises InputError if used rows have changed, and StoreError.
     """
-    started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="stepvalue-growth-") as folder:
         database = sqlite3.connect(Path(folder) / "rows.sqlite", isolation_level=None)
         try:
@@ -77,10 +74,9 @@ def grow(
                     comparison.add_rejected(read_shard(storage, shard).to_pylist())
             comparison.read(data, checker, check)
             _refuse_changed(storage, staged, comparison, data.limit)
-            grown = _stage(storage, staged, comparison, Staging(database, checker), run.unit_problems)
+            return _stage(storage, staged, comparison, Staging(database, checker), run.unit_problems)
         finally:
             database.close()
-    return replace(grown, seconds=time.monotonic() - started)
 
 
 def growth_line(grown: GrownInput, rollouts: int) -> str:
@@ -133,7 +129,6 @@ def _stage(
     return GrownInput(
         shards=(*staged.shards, *units, *rejects.shards),
         totals=staged.totals + Totals(rows=staging.used + rejects.count, used=staging.used, rejected=rejects.count),
-        seconds=0.0,
         used=staging.used,
         rejected=rejects.count,
         problems=old.others,

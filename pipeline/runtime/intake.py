@@ -8,7 +8,6 @@ row group per unit), rejects in `rejects/`. One commit record names both.
 import json
 import sqlite3
 import tempfile
-import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby, islice
@@ -50,7 +49,6 @@ class StagedInput:
 
     shards: tuple[ShardRecord, ...]
     totals: Totals
-    seconds: float
 
 
 def stage(
@@ -65,7 +63,6 @@ def stage(
 
     Raises InputError if no row can be used.
     """
-    started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="stepvalue-intake-") as folder:
         database = sqlite3.connect(Path(folder) / "rows.sqlite", isolation_level=None)
         try:
@@ -87,7 +84,6 @@ def stage(
     return StagedInput(
         shards=(*shards, *rejects.shards),
         totals=Totals(rows=rows, used=rows - rejects.count, rejected=rejects.count),
-        seconds=time.monotonic() - started,
     )
 
 

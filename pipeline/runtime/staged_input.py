@@ -92,7 +92,6 @@ class _Staging:
             shards=grown.shards,
             totals=grown.totals,
             settings=settings,
-            seconds=grown.seconds,
         )
         published = self._published(commit)
         if line := growth_line(grown, config.sampling.rollouts):
@@ -109,7 +108,7 @@ class _Staging:
             )
         config = self._config
         staged = stage(self._storage, found.sequence_id, config.data, config.run, self._checker, self._check)
-        return _record(found, staged.shards, staged.totals, settings_copy(identity), staged.seconds)
+        return _record(found, staged.shards, staged.totals, settings_copy(identity))
 
     def _first_rows(self, commit: Commit) -> Commit:
         """The input again that a record describes. Its files are damaged."""
@@ -133,7 +132,6 @@ def _record(
     shards: tuple[ShardRecord, ...],
     totals: Totals,
     settings: tuple[tuple[str, str], ...],
-    seconds: float,
 ) -> Commit:
     return Commit(
         kind=INPUT,
@@ -143,7 +141,6 @@ def _record(
         shards=shards,
         totals=totals,
         settings=settings,
-        seconds=seconds,
     )
 
 

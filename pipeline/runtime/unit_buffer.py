@@ -190,26 +190,24 @@ class UnitBuffer:
                 await self.read()
 
     async def complete(
-        self, results: Mapping[str, pa.Table], totals: Totals, seconds: float, *, readings: int, learned_from: int = 0
+        self, results: Mapping[str, pa.Table], totals: Totals, *, readings: int, learned_from: int = 0
     ) -> bool:
         """Commit the unit as whole, with `results` that were computed when the log had been read `readings` times.
 
         `learned_from`: see `Commit`. Returns False if the results are stale: the log has been read since, or another process
         has added to it. In the second case the log is read now.
         """
-        return await self._uninterrupted.run(self._complete(results, totals, seconds, readings, learned_from))
+        return await self._uninterrupted.run(self._complete(results, totals, readings, learned_from))
 
     async def _complete(
-        self, results: Mapping[str, pa.Table], totals: Totals, seconds: float, readings: int, learned_from: int
+        self, results: Mapping[str, pa.Table], totals: Totals, readings: int, learned_from: int
     ) -> bool:
         async with self._writing:
             if readings != self.readings:
                 return False
             failpoint("worker.complete")
             last = self._tables(self._new())
-            won = await asyncio.to_thread(
-                self._log.complete, last, results, totals, self.unit_target, seconds, learned_from
-            )
+            won = await asyncio.to_thread(self._log.complete, last, results, totals, self.unit_target, learned_from)
             if not won:
                 await self.read()
             return won

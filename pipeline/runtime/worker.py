@@ -165,15 +165,14 @@ class Worker:
 
     async def finish_unit(self, task: UnitTask) -> Receipt:
         """Label a unit and commit its files. Raises EngineDied if the engine stopped working, and StoreError."""
-        started = _now()
         labeller = self._started()
         labeller.backpressure.begin(task.unit.unit_id)
         try:
-            return await self._label_unit(task, labeller, started)
+            return await self._label_unit(task, labeller)
         finally:
             labeller.backpressure.ready(task.unit.unit_id)
 
-    async def _label_unit(self, task: UnitTask, labeller: UnitLabeller, started: float) -> Receipt:
+    async def _label_unit(self, task: UnitTask, labeller: UnitLabeller) -> Receipt:
         rows, buffer = await self._opened(task)
         self._buffers[buffer] = None
         try:
@@ -181,11 +180,9 @@ class Worker:
                 result = await labeller.label(rows, buffer, task.probe, await self._growths(task))
                 if result is None:
                     return Receipt(unit_id=task.unit.unit_id, whole=False)
-                seconds = _now() - started
                 await buffer.complete(
                     self._tables(result),
                     result.totals,
-                    seconds,
                     readings=result.readings,
                     learned_from=0 if result.state is None else result.state.chains,
                 )

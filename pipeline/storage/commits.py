@@ -61,7 +61,6 @@ class Commit:
     learned_from: int = 0
     void: tuple[str, ...] = ()
     settings: tuple[tuple[str, str], ...] = ()
-    seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -121,7 +121,6 @@ class UnitLog:
         results: Mapping[str, pa.Table],
         totals: Totals,
         unit_target: UnitTarget,
-        seconds: float,
         learned_from: int = 0,
     ) -> bool:
         """Commit the unit as complete: `last`, the last rows of the log, and `results`, tables outside the log.
@@ -149,7 +148,6 @@ class UnitLog:
             unit_target=unit_target,
             base=self.base,
             learned_from=learned_from,
-            seconds=seconds,
         )
         if not publish(self._storage, commit):
             return False

@@ -87,7 +87,7 @@ def test_a_flush_that_nobody_waits_for_any_more_ends_before_the_next_commit(tmp_
         flushing = asyncio.create_task(opened.flush())
         await asyncio.to_thread(storage.asked.wait)
         flushing.cancel()
-        completing = asyncio.create_task(opened.complete({}, Totals(), 0.0, readings=opened.readings))
+        completing = asyncio.create_task(opened.complete({}, Totals(), readings=opened.readings))
         await asyncio.sleep(0.05)
         assert not completing.done()
         storage.allowed.set()
@@ -140,9 +140,9 @@ def test_results_from_before_the_log_was_read_again_are_stale(tmp_path: Path) ->
         await one.flush()
         other.add_rollout(rollout(1, "other"))
         await other.flush()
-        assert not await other.complete({}, Totals(), 0.0, readings=readings)
+        assert not await other.complete({}, Totals(), readings=readings)
         assert other.done is None
-        assert await other.complete({}, Totals(), 0.0, readings=other.readings)
+        assert await other.complete({}, Totals(), readings=other.readings)
 
     asyncio.run(work())
 

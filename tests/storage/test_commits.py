@@ -39,7 +39,6 @@ COMMIT = Commit(
     unit_target=UnitTarget(rollouts=8),
     base=(KERNEL,),
     learned_from=5,
-    seconds=0.5,
 )
 
 files = st.builds(lambda unit, sha: f"labels/{shard_name('labels', unit, sha)}", our.hex_ids, st.just("e" * 64))
@@ -67,7 +66,6 @@ shards = st.builds(ShardRecord, table=st.text(), file=files, sha256=st.text(), r
         learned_from=st.integers(0),
         void=st.lists(files).map(tuple),
         settings=st.lists(st.tuples(st.text(), st.text())).map(tuple),
-        seconds=st.floats(0, 1e9),
     )
 )
 def test_a_record_comes_back_as_it_was_published(tmp_path_factory: pytest.TempPathFactory, commit: Commit) -> None:
@@ -79,7 +77,7 @@ def test_a_record_comes_back_as_it_was_published(tmp_path_factory: pytest.TempPa
 
 def test_the_first_record_of_a_number_stands(tmp_path: Path) -> None:
     storage = LocalStorage(tmp_path)
-    late = replace(COMMIT, totals=Totals(rows=99), shards=(), seconds=9.0)
+    late = replace(COMMIT, totals=Totals(rows=99), shards=())
     assert publish(storage, COMMIT)
     assert not publish(storage, late)
     assert publish(storage, COMMIT)  # equal content is success, whoever wrote it

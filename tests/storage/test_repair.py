@@ -67,14 +67,14 @@ def test_a_file_made_again_under_the_name_it_had_counts_again(tmp_path: Path) ->
     storage = LocalStorage(tmp_path)
     log = UnitLog(storage, UNIT_ID)
     log.read()
-    assert log.complete({"rollouts": rollouts({0, 1}, "a")}, {}, Totals(), UnitTarget(rollouts=2), 0.0)
+    assert log.complete({"rollouts": rollouts({0, 1}, "a")}, {}, Totals(), UnitTarget(rollouts=2))
     (whole,) = record_sequence(storage, UNIT, UNIT_ID).commits
     (tmp_path / whole.shards[0].file).unlink()
     mended, _ = repair(storage, record_sequence(storage, UNIT, UNIT_ID))
     assert resolve(mended).whole is None
     again = UnitLog(storage, UNIT_ID)
     assert again.read() == []
-    assert again.complete({"rollouts": rollouts({0, 1}, "a")}, {}, Totals(), UnitTarget(rollouts=2), 0.0)
+    assert again.complete({"rollouts": rollouts({0, 1}, "a")}, {}, Totals(), UnitTarget(rollouts=2))
     found = resolve(record_sequence(storage, UNIT, UNIT_ID))
     assert found.whole is not None
     assert found.whole.shards == whole.shards == found.log

@@ -82,7 +82,7 @@ class Writer:
         self.known.update(rollout_id("b" * 20, issue) for issue in issues)
 
     def complete(self, issues: set[int], target: int = 1) -> None:
-        while not self.log.complete({"rollouts": self.owed(issues)}, {}, Totals(), UnitTarget(rollouts=target), 0.0):
+        while not self.log.complete({"rollouts": self.owed(issues)}, {}, Totals(), UnitTarget(rollouts=target)):
             self.read()
         self.known.update(rollout_id("b" * 20, issue) for issue in issues)
 
@@ -259,7 +259,7 @@ def test_a_unit_goes_on_with_the_kernel_that_it_began_with(tmp_path: Path, offer
         again = UnitLog(storage, UNIT_ID, known_length, (LATER,))
         again.read()
         assert again.base == first.base == offered
-    assert again.complete({}, {}, Totals(), UnitTarget(rollouts=1), 0.0)
+    assert again.complete({}, {}, Totals(), UnitTarget(rollouts=1))
     extended = UnitLog(storage, UNIT_ID, 0, (LATER,))
     extended.read()
     assert extended.base == offered

@@ -7,7 +7,6 @@ done is done again.
 
 import sqlite3
 import tempfile
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import count
@@ -65,7 +64,6 @@ def staged_chains(
     known = resolve(found).whole
     if known is not None and has_input(known.settings, run_identity, asked):
         return known, damaged
-    began = time.monotonic()
     staging = _Staging(storage, staged_id, source, unit_problems, () if known is None else known.shards, check)
     shards, totals = staging.staged()
     commit = Commit(
@@ -76,7 +74,6 @@ def staged_chains(
         shards=(*(known.shards if known else ()), *shards),
         totals=totals,
         settings=settings_copy(run_identity if known is None else with_input(run_identity, asked)),
-        seconds=time.monotonic() - began,
     )
     _refuse_other_units(storage, commit)
     if publish(storage, commit):

@@ -172,7 +172,7 @@ class ChainWorker(Generic[Result]):
         await self._started().wait(begun)
 
     async def finish_unit(self, task: UnitTask) -> Receipt:
-        started, pressure = _now(), self._started()
+        pressure = self._started()
         pressure.begin(task.unit.unit_id)
         unit = await self._opened(task)
         self._open[unit] = None
@@ -182,7 +182,7 @@ class ChainWorker(Generic[Result]):
             while unit.whole is None:
                 if not await self._all_done(unit, task.probe, pressure):
                     return Receipt(unit_id=task.unit.unit_id, whole=False)
-                await unit.complete(_now() - started)
+                await unit.complete()
         finally:
             pressure.ready(task.unit.unit_id)
             del self._open[unit]
@@ -292,18 +292,18 @@ class _Unit(Generic[Result]):
                     return
                 await self.read()
 
-    async def complete(self, seconds: float) -> None:
+    async def complete(self) -> None:
         """Commit the unit with its last results, unless somebody else has extended its log; then read the log again."""
-        await self._uninterrupted.run(self._complete(seconds))
+        await self._uninterrupted.run(self._complete())
 
-    async def _complete(self, seconds: float) -> None:
+    async def _complete(self) -> None:
         async with self._writing:
             failpoint("worker.complete")
             new = self._collected.new()
             last = {} if new is None else new.tables
             done = self._collected.completed(self._log, new)
             log = self._log
-            if await asyncio.to_thread(log.complete, last, done.tables, done.totals, self._unit_target, seconds):
+            if await asyncio.to_thread(log.complete, last, done.tables, done.totals, self._unit_target):
                 if new is not None:
                     self._collected.committed(new)
             else:

@@ -190,7 +190,7 @@ class Twin(QuickDisk):
             sequence = record_sequence(LocalStorage(name.parent.parent), "unit", unit_id)
             commit = sequence.commits[int(number)]
             assert commit.state is CommitState.PART
-            name.write_bytes(encode_commit(replace(commit, seconds=commit.seconds + 1)))
+            name.write_bytes(encode_commit(replace(commit, learned_from=commit.learned_from + 1)))
             raise FileExistsError(new_path)
 
 
