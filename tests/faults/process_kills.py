@@ -82,9 +82,9 @@ class Work:
 
 
 def oracle(folder: Path, tokens_per_second: int = 20_000) -> Work:
-    speed = f"policy.oracle.tokens_per_second={tokens_per_second}"
-    settings = ("data=sample", "policy=oracle", speed, "sampling.rollouts=24")
-    return Work(folder=folder, settings=settings, quick=("policy.oracle.tokens_per_second=0",))
+    speed = f"policy.lab.tokens_per_second={tokens_per_second}"
+    settings = ("data=sample", "policy=lab", speed, "sampling.rollouts=24")
+    return Work(folder=folder, settings=settings, quick=("policy.lab.tokens_per_second=0",))
 
 
 def slow_oracle(folder: Path) -> Work:

@@ -28,7 +28,7 @@ RULES = {
 }
 
 
-CALM = "policy.oracle.fail_after=0"
+CALM = "policy.lab.fail_after=0"
 """Where an engine dies, it depends on the moment in how many files its unit is flushed."""
 
 
@@ -62,7 +62,7 @@ def test_labels_are_those_of_a_run_that_samples_by_itself(name: str, tmp_path: P
     source = labelled(tmp_path, f"estimator={name}", CALM)
     alone, copy = tmp_path / "alone", tmp_path / "copy"
     labelled(tmp_path, f"estimator={name}", CALM, *RULES[name], at(alone))
-    wanted = config(tmp_path, f"estimator={name}", "policy.oracle.fail_after=20", *RULES[name], at(copy))
+    wanted = config(tmp_path, f"estimator={name}", "policy.lab.fail_after=20", *RULES[name], at(copy))
     found = shared(source, wanted)
     assert found.same
     assert found.labelled > 1
