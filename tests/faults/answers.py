@@ -1,7 +1,4 @@
-"""`policy=answers`: the oracle with programs or expressions as answers, so that a child process grades every rollout.
-
-`offered` makes it known to the command line, the way an installed distribution does.
-"""
+"""`policy=answers`: the oracle with programs or expressions as answers, so that a child process grades every rollout."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -38,15 +35,6 @@ class Answers(Oracle):
 
     def engine(self, sampling: SamplingConfig, ending: Ending | None, around: Surroundings) -> Engine:
         return AnswersEngine(self.settings)
-
-
-def offered(site: Path) -> Path:
-    """A folder for `PYTHONPATH` with a distribution that offers the policy."""
-    known = site / "stepvalue_answers-1.0.dist-info"
-    known.mkdir(parents=True)
-    (known / "METADATA").write_text("Metadata-Version: 2.1\nName: stepvalue-answers\nVersion: 1.0\n")
-    (known / "entry_points.txt").write_text(f"[stepvalue.engines]\nanswers = {__name__}:{Answers.__name__}\n")
-    return site
 
 
 def code_problems(path: Path, count: int) -> Path:

@@ -17,7 +17,7 @@ from pipeline.config.label import SamplingConfig
 from pipeline.core.errors import EngineDied
 from pipeline.core.records import ChainText, Completion, Critique, Finish, Request
 from pipeline.engines import oracle
-from pipeline.engines.base import Engine, PolicyFacts, Surroundings, empty_completion
+from pipeline.engines.base import Engine, Surroundings, empty_completion
 from pipeline.engines.oracle_tree import Shape, uniform
 from pipeline.graders.base import Ending
 from pipeline.judges.base import JudgingEngine
@@ -227,9 +227,6 @@ class LabPolicy(oracle.Oracle):
     def engine(self, sampling: SamplingConfig, ending: Ending | None, around: Surroundings) -> Engine:
         own = self.settings.lab
         return cast(Engine, LabEngine(oracle.OracleEngine(self.settings, own.shape), own, around.attempt))
-
-    async def facts(self, sampling: SamplingConfig) -> PolicyFacts:
-        return oracle.OracleEngine(self.settings, self.settings.lab.shape)
 
 
 class LabScorer(scores_of_oracle.Oracle):
