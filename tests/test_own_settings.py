@@ -29,7 +29,7 @@ from pipeline.storage.sweep_record import Sweep, SweptRun, write_sweep
 from tests.conftest import ROOT
 from tests.storage.test_starts import start
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("ours_alone")]
 
 Printed = pytest.CaptureFixture[str]
 OWN = ROOT / "tests" / "own"
