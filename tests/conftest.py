@@ -14,10 +14,13 @@ from hypothesis import HealthCheck, settings
 
 from tests.checkout import ROOT as ROOT
 from tests.checkout import write_rows as write_rows
+from tests.oracles import install
 from tests.ray_head import Cluster, ray_head
 
 if TYPE_CHECKING:
     from tests.library import Library
+
+install()
 
 # What is slow is the first draw in a fresh checkout, and a machine that others use too; neither is a failure. `ci` draws the
 # same examples each time, so that a verdict is never a matter of luck; `nightly` (--hypothesis-profile=nightly) draws new ones.
@@ -71,6 +74,15 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> "Library":
     from tests.library import Library
 
     return Library.of(tmp_path_factory)
+
+
+@pytest.fixture(scope="module")
+def ours_alone() -> Iterator[None]:
+    """Where a test is about all that there is, as a user sees it."""
+    from tests.plugin.installed import ours_alone
+
+    with ours_alone():
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -29,7 +29,7 @@ from pipeline.storage.local import LocalStorage
 from pipeline.storage.run_record import claim
 from pipeline.verifiers.registry import VERIFIERS
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("ours_alone")]
 
 CONF = Path(__file__).parents[1] / "conf"
 OPTIONS = sorted((path.parent.name, path.stem) for path in CONF.glob("*/*.yaml"))

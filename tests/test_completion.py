@@ -22,7 +22,7 @@ from pipeline.core.registry import Registry
 from pipeline.export.registry import EXPORTS
 from tests.conftest import ROOT
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("ours_alone")]
 
 PATIENCE_SECONDS = 60.0
 WORDBREAKS = " \t\n\"'><=;|&(:"

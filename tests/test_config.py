@@ -84,18 +84,6 @@ OUT_OF_RANGE: list[tuple[type, str, str, list[Any]]] = [
     (DataConfig, "data", "limit", [0, -1]),
     (DataConfig, "data", "max_chars", [0]),
     (DataConfig, "data", "max_steps", [0, 10_001]),
-    (OracleConfig, "policy.oracle", "spread", [-0.1, 1.1, math.nan]),
-    (OracleConfig, "policy.oracle", "depth", [0, 65]),
-    (OracleConfig, "policy.oracle", "branching", [1, 27]),
-    (OracleConfig, "policy.oracle", "mean", [0.04, 0.96, math.nan]),
-    (OracleConfig, "policy.oracle", "early", [-0.1, 1.1, math.nan]),
-    (OracleConfig, "policy.oracle", "tokens_per_step", [0]),
-    (OracleConfig, "policy.oracle", "tokens_per_second", [-1.0, math.nan]),
-    (OracleConfig, "policy.oracle", "fail_after", [-1]),
-    (OracleConfig, "policy.oracle", "hang_after", [-1]),
-    (OracleConfig, "policy.oracle", "wrong_after", [-1]),
-    (OracleConfig, "policy.oracle", "poison", ["x", " 1f", "1F"]),
-    (OracleConfig, "policy.oracle", "refuse", ["1f-x", "1f\n"]),
     (OpenAiConfig, "policy.openai", "connections", [0, 10_001]),
     (OpenAiConfig, "policy.openai", "choices", [0, 129]),
     (OpenAiConfig, "policy.openai", "timeout_seconds", [0.0, 86_401.0, math.nan]),
@@ -174,7 +162,6 @@ def test_a_value_out_of_range_is_refused_by_name(schema: type, key: str, name: s
         ("data", DataConfig),
         ("policy", HfConfig),
         ("policy.device", DeviceConfig),
-        ("policy.oracle", OracleConfig),
         ("policy.openai", OpenAiConfig),
         ("sampling", SamplingConfig),
         ("estimator", FirstSuccessConfig),
@@ -188,9 +175,7 @@ def test_a_value_out_of_range_is_refused_by_name(schema: type, key: str, name: s
 def test_every_number_has_a_range(section: str, schema: type) -> None:
     """A new number has to be given a range and its place in the table above."""
     numbers = {
-        f"{section}.{name}"
-        for name, kind in get_type_hints(schema).items()
-        if {int, float} & {kind, *get_args(kind)} and f"{section}.{name}" != "policy.oracle.seed"
+        f"{section}.{name}" for name, kind in get_type_hints(schema).items() if {int, float} & {kind, *get_args(kind)}
     }
     assert numbers <= {f"{where}.{name}" for _, where, name, _ in OUT_OF_RANGE}
 
@@ -199,7 +184,6 @@ def test_every_number_has_a_range(section: str, schema: type) -> None:
     ("schema", "settings"),
     [
         (DataConfig, {"limit": 1, "max_chars": 1, "max_steps": 10_000}),
-        (OracleConfig, {"spread": 1.0, "tokens_per_step": 1, "seed": -5}),
         (OpenAiConfig, {"connections": 10_000, "choices": 128, "retries": 0, "timeout_seconds": 86_400.0}),
         (HfConfig, {"memory_share": 1.0, "max_model_len": 16, "max_num_seqs": 1, "speculative_tokens": 1}),
         (SamplingConfig, {"rollouts": 99_999, "temperature": 0.0, "top_p": 1.0, "min_p": 1.0, "solutions": 1000}),

@@ -30,7 +30,7 @@ from pipeline.storage.starts import write_start
 from tests.conftest import ROOT
 from tests.storage.test_starts import start
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("ours_alone")]
 
 Printed = pytest.CaptureFixture[str]
 SERVER = "policy.openai.urls=[http://127.0.0.1:8000/v1]"

@@ -1,8 +1,7 @@
 """An engine with known success probabilities, for tests and dry runs. It is never chosen implicitly.
 
 Every completion is a pure function of (seed, request id). Which rollouts succeed does not depend on timing, order or the
-number of workers, so the expected labels of a run are known in advance. The engine can also simulate faults: it can be slow,
-die, hang, answer wrongly, refuse a request, or be killed by one. The settings of `policy.oracle` choose the fault.
+number of workers, so the expected labels of a run are known in advance.
 
 `policy.oracle.world` chooses what is written. In the flat world, `true_value` is the success probability of a prefix, and a
 completion is two lines with a made-up number of tokens. In the tree world (`oracle_tree`), a completion writes further steps of
@@ -20,59 +19,36 @@ values.
 
 import asyncio
 import math
-import re
 from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar
 
-from annotated_types import Ge
-
-from pipeline.config.fields import BY_GROUP, FREE, check
+from pipeline.config.fields import BY_GROUP
 from pipeline.config.label import PolicyConfig, SamplingConfig
 from pipeline.config.oracle_world import World, WorldSettings
-from pipeline.core.errors import EngineDied, UsageError
+from pipeline.core.errors import UsageError
 from pipeline.core.hardware import Hardware
 from pipeline.core.progress import EngineWork, Load
 from pipeline.core.records import Completion, Finish, Problem, Request
 from pipeline.engines.base import Engine, Policy, PolicyFacts, Surroundings, empty_completion, longest
-from pipeline.engines.oracle_tree import Tree, uniform, wrong_answers
+from pipeline.engines.oracle_tree import USUAL, Shape, Tree, uniform, wrong_answers
 from pipeline.engines.oracle_tree import draw as _draw
 from pipeline.graders.base import Ending
 
+TOKENS_PER_STEP = 20
+"""Tokens of the shortest completion in the flat world; the longest has almost twice as many. In the tree world: least tokens of
+a step, except the last one, which has those of its text."""
 _CHUNK = 256
 _REMEMBERED_VALUES = 65_536
 _CONTEXT = 1_000_000
 _UNIT = 1 << 64
 
-_START_OF_ID = re.compile(r"[0-9a-f]*(-[0-9]*)?")
-
 
 @dataclass(kw_only=True, slots=True)
 class OracleConfig(WorldSettings):
-    """What the oracle answers, how fast, and which faults it simulates."""
+    """What the oracle answers."""
 
     SECTION: ClassVar[str] = "policy.oracle"
-    tokens_per_step: Annotated[int, Ge(1)] = 20
-    """Tokens of the shortest completion. The longest has almost twice as many. With world=tree: tokens of a step, at least; the
-    last one may have more."""
-    tokens_per_second: Annotated[float, Ge(0), FREE] = 0.0
-    """Speed of the engine in tokens/s. 0: no delay."""
-    fail_after: Annotated[int, Ge(0), FREE] = 0
-    """The engine dies after this number of completions. 0: never."""
-    hang_after: Annotated[int, Ge(0), FREE] = 0
-    """The engine stops answering after this number of completions. 0: never."""
-    wrong_after: Annotated[int, Ge(0), FREE] = 0
-    """After this number of completions the engine omits one completion and returns another one twice. 0: never."""
-    poison: Annotated[str, FREE] = ""
-    """A request whose rollout_id starts with this text kills the engine on every attempt. Empty: no request does."""
-    refuse: Annotated[str, FREE] = ""
-    """Requests whose rollout_id starts with this text return with the finish engine_failed. Empty: no request does."""
-
-    def check(self) -> None:
-        for key, start in (("policy.oracle.poison", self.poison), ("policy.oracle.refuse", self.refuse)):
-            check(
-                _START_OF_ID.fullmatch(start) is not None, key, repr(start), "the beginning of a rollout_id, or empty"
-            )
 
 
 @dataclass(kw_only=True, slots=True)
@@ -111,31 +87,24 @@ class ByteTokenizer:
 
 
 class OracleEngine:
-    """See the module. `attempt` counts from 1. Faults after a number of completions occur only on the first attempt, so a retry
-    succeeds. Faults of a certain request occur on every attempt."""
+    """See the module."""
 
-    def __init__(self, policy: OraclePolicyConfig, *, attempt: int = 1) -> None:
-        config = policy.oracle
-        self._config = config
-        self._faults = attempt == 1
-        self._finished = 0
+    def __init__(self, policy: OraclePolicyConfig, shape: Shape = USUAL) -> None:
+        self._seed = policy.oracle.seed
+        self._spread = shape.spread
         self._generated = 0
         self._prompted = 0
         self._steps = 0
         self._waiting = 0
         self._outstanding: set[str] = set()
         self._aborted: set[str] = set()
-        self._died_of = ""
-        self._will_err = self._faults and config.wrong_after > 0
         self._values: dict[str, float] = {}
         self.tokenizer = ByteTokenizer()
         self.max_model_len = policy.max_model_len or _CONTEXT
         self.capacity = _CHUNK
         self.hardware: Hardware | None = None
-        self._tree = Tree(config, config.tokens_per_step) if config.world is World.tree else None
-        self.policy = ",".join(
-            (f"oracle:seed={config.seed},spread={config.spread:g}", *([self._tree.name] if self._tree else []))
-        )
+        self._tree = Tree(self._seed, shape, TOKENS_PER_STEP) if policy.oracle.world is World.tree else None
+        self.policy = f"oracle:seed={self._seed}" + (",world=tree" if self._tree else "")
 
     @property
     def load(self) -> Load:
@@ -155,15 +124,17 @@ class OracleEngine:
         self._outstanding.update(request.request_id for request in requests)
         for start in range(0, len(requests), _CHUNK):
             batch = [self._complete(request, keep_tokens) for request in requests[start : start + _CHUNK]]
-            await self._pass_time(batch)
+            await self.pause(batch)
             self._outstanding.difference_update(completion.request.request_id for completion in batch)
-            answers = self._garbled(batch)
             self._waiting -= len(batch)
-            self._finished += len(batch)
             self._generated += sum(completion.n_tokens for completion in batch)
             self._prompted += sum(len(completion.request.prefix.prompt_ids) for completion in batch)
             self._steps += max(completion.n_tokens for completion in batch)
-            yield answers
+            yield batch
+
+    async def pause(self, batch: Sequence[Completion]) -> None:
+        """What passes before a batch is written."""
+        await asyncio.sleep(0)
 
     def abort(self, request_ids: Iterable[str]) -> None:
         self._aborted.update(self._outstanding.intersection(request_ids))
@@ -171,36 +142,10 @@ class OracleEngine:
     async def close(self) -> None:
         return
 
-    async def _pass_time(self, batch: Sequence[Completion]) -> None:
-        config = self._config
-        if self._faults and config.fail_after and self._finished >= config.fail_after:
-            self._died_of = "fail_after"
-        if config.poison and any(completion.request.request_id.startswith(config.poison) for completion in batch):
-            self._died_of = "poison"
-        self._check_alive()
-        if self._faults and config.hang_after and self._finished >= config.hang_after:
-            await asyncio.Event().wait()
-        tokens = sum(completion.n_tokens for completion in batch)
-        await asyncio.sleep(tokens / config.tokens_per_second if config.tokens_per_second else 0)
-        self._check_alive()
-
-    def _check_alive(self) -> None:
-        if self._died_of:
-            raise EngineDied(f"the oracle engine died because of policy.oracle.{self._died_of}")
-
-    def _garbled(self, batch: Sequence[Completion]) -> Sequence[Completion]:
-        """The batch. Once, after `policy.oracle.wrong_after` completions, the first one twice and the last one missing."""
-        if not self._will_err or self._finished < self._config.wrong_after or len(batch) < 2:
-            return batch
-        self._will_err = False
-        return [batch[0], *batch[:-1]]
-
     def _complete(self, request: Request, keep_tokens: bool) -> Completion:
         if request.request_id in self._aborted:
             self._aborted.remove(request.request_id)
             return empty_completion(request, Finish.ABORT)
-        if self._config.refuse and request.request_id.startswith(self._config.refuse):
-            return empty_completion(request, Finish.ENGINE_FAILED)
         text, n_tokens = self._written(request)
         finish = Finish.STOP
         end = _first_end(text, request.stop)
@@ -241,16 +186,15 @@ class OracleEngine:
         prefix_id = request.prefix.prefix_id
         value = self._values.get(prefix_id)
         if value is None:
-            value = true_value(self._config.seed, self._config.spread, request.problem, prefix_id)
+            value = true_value(self._seed, self._spread, request.problem, prefix_id)
             if len(self._values) >= _REMEMBERED_VALUES:
                 self._values.clear()
             self._values[prefix_id] = value
-        draw = _draw(f"{self._config.seed}:{request.request_id}")
+        draw = _draw(f"{self._seed}:{request.request_id}")
         right = draw / _UNIT < value
         golds = request.problem.golds
         text = f"So the work is done.\nThe answer is {golds[0] if right and golds else _wrong(golds, draw)}."
-        length = self._config.tokens_per_step
-        return text, length + draw % length
+        return text, TOKENS_PER_STEP + draw % TOKENS_PER_STEP
 
     def _count(self, part: str, whole: str, n_tokens: int) -> int:
         """The number of tokens of the beginning of a text that has `n_tokens`."""
@@ -284,7 +228,7 @@ class Oracle(Policy):
     settings: OraclePolicyConfig
 
     def engine(self, sampling: SamplingConfig, ending: Ending | None, around: Surroundings) -> Engine:
-        return OracleEngine(self.settings, attempt=around.attempt)
+        return OracleEngine(self.settings)
 
     def world(self) -> WorldSettings:
         return self.settings.oracle

@@ -3,8 +3,8 @@
 The tree is made from the root on. A node of value V has `branching` children with probabilities p and values v, drawn at random
 so that the mean of the children, sum p v, is V. A last step is right (1) or wrong (0), and the right ones have the probability
 V together. So V is P(right answer | prefix) of a policy that draws children by their probabilities, and no sum over the tree is
-needed to know it. Everything follows from the settings, the problem's id and the branches taken; the same node always is the
-same.
+needed to know it. Everything follows from the seed, the `Shape`, the problem's id and the branches taken; the same node always
+is the same.
 
 A step is one line that names its branch, such as `Step 2: branch c....`, so that a prefix is read back from its text. The last
 one states the answer: `Step 6: branch b. The answer is 17.` Wrong chains of a problem agree on one wrong answer half of the
@@ -17,7 +17,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from pipeline.config.oracle_world import WorldSettings
 from pipeline.core.records import Problem
 
 Path = tuple[int, ...]
@@ -36,21 +35,32 @@ _TYPICAL_PROBLEMS = 2048
 _UNIT = 1 << 64
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Shape:
+    """How the values of a world differ, and how its trees grow.
+
+    `spread`: the largest difference that a step makes, except the last one; in the flat world, between a prefix and its
+    problem. `depth`: steps of the longest chain. `branching`: steps that may follow a prefix, up to 26. `mean`: that of the
+    values of bare problems, which are like u ** (1 / mean - 1) with u uniform. `early`: probability that the step after a
+    prefix is the last one although the tree is deeper.
+    """
+
+    spread: float = 0.35
+    depth: int = 6
+    branching: int = 3
+    mean: float = 0.5
+    early: float = 0.0
+
+
+USUAL = Shape()
+
+
 class Child(NamedTuple):
     """A step that may follow a prefix: its probability, its value, and whether it is the last step of the chain."""
 
     probability: float
     value: float
     last: bool
-
-
-class Leaf(NamedTuple):
-    """A whole chain: its branches, its probability, whether it is right, and the answer that it states."""
-
-    path: Path
-    probability: float
-    right: bool
-    answer: str
 
 
 @dataclass(slots=True)
@@ -62,23 +72,16 @@ class _Node:
 
 
 class Tree:
-    """The trees of all problems under one choice of settings. See the module.
+    """The trees of all problems of one world. See the module.
 
     `width`: least number of bytes of the text of an inner step, with its line end.
     """
 
-    def __init__(self, settings: WorldSettings, width: int = 0) -> None:
-        self._seed = settings.seed
-        self._depth = settings.depth
-        self._branching = settings.branching
-        self._spread = settings.spread
-        self._power = 1 / settings.mean - 1
-        self._early = settings.early
+    def __init__(self, seed: int = 0, shape: Shape = USUAL, width: int = 0) -> None:
+        self._seed = seed
+        self._shape = shape
         self._width = width
         self._nodes: dict[tuple[str, Path], _Node] = {}
-        self.name = f"world=tree,depth={settings.depth},branching={settings.branching},mean={settings.mean:g}" + (
-            f",early={settings.early:g}" if settings.early else ""
-        )
 
     def value(self, problem_id: str, path: Path = ()) -> float:
         """P(right answer) after the steps of `path`, exactly."""
@@ -87,10 +90,6 @@ class Tree:
     def children(self, problem_id: str, path: Path = ()) -> tuple[Child, ...]:
         """The steps that may follow `path`. Empty where the chain has ended."""
         return self._node(problem_id, path).children
-
-    def leaves(self, problem: Problem, path: Path = ()) -> Iterator[Leaf]:
-        """All whole chains that begin with `path`, with their probabilities given `path`. There may be branching ** depth."""
-        yield from self._leaves(problem, path, 1.0)
 
     def paths_of(self, problem_id: str, texts: Sequence[str]) -> Iterator[Path]:
         """The paths after one, two and more of these steps, whose texts may be trimmed. Ends before the first step that is not
@@ -161,14 +160,6 @@ class Tree:
             return problem.golds
         return (str(10 + int(89 * uniform(f"{self._seed}:answer:{problem.problem_id}"))),)
 
-    def _leaves(self, problem: Problem, path: Path, probability: float) -> Iterator[Leaf]:
-        children = self.children(problem.problem_id, path)
-        if not children:
-            right = self.value(problem.problem_id, path) >= 1.0
-            yield Leaf(path, probability, right, self.answer(problem, path))
-        for branch, child in enumerate(children):
-            yield from self._leaves(problem, (*path, branch), probability * child.probability)
-
     def _node(self, problem_id: str, path: Path) -> _Node:
         """Raises IndexError for a path that the tree does not have."""
         found = self._nodes.get((problem_id, path))
@@ -176,7 +167,7 @@ class Tree:
             if path:
                 _, value, ended = self._node(problem_id, path[:-1]).children[path[-1]]
             else:
-                value, ended = uniform(f"{self._seed}:{problem_id}") ** self._power, False
+                value, ended = uniform(f"{self._seed}:{problem_id}") ** (1 / self._shape.mean - 1), False
             found = _Node(value, () if ended else self._children(problem_id, path, value))
             if len(self._nodes) >= _REMEMBERED_NODES:
                 self._nodes.clear()
@@ -184,13 +175,13 @@ class Tree:
         return found
 
     def _children(self, problem_id: str, path: Path, value: float) -> tuple[Child, ...]:
-        count = self._branching
+        count = self._shape.branching
         draws = _uniforms(f"{self._seed}:tree:{problem_id}:{_written(path)}", 2 * count + 2)
         weights, others, size, early = draws[:count], draws[count : 2 * count], draws[-2], draws[-1]
         weights = [_LEAST_WEIGHT + weight for weight in weights]
-        if len(path) + 1 >= self._depth or early < self._early:
+        if len(path) + 1 >= self._shape.depth or early < self._shape.early:
             return _last_steps(value, weights, others, size)
-        return _inner_steps(value, weights, others, size * self._spread)
+        return _inner_steps(value, weights, others, size * self._shape.spread)
 
 
 def _inner_steps(value: float, weights: Sequence[float], others: Sequence[float], size: float) -> tuple[Child, ...]:

@@ -7,10 +7,8 @@ from typing import Annotated, ClassVar
 from annotated_types import Ge
 from annotated_types import Interval as Range
 
-from pipeline.config.fields import BY_GROUP, FREE, Settings, check
+from pipeline.config.fields import BY_GROUP, Settings
 from pipeline.config.judge import JudgeConfig
-
-_ROUNDING = 1e-9
 
 
 class JudgeTemplate(Enum):
@@ -112,41 +110,12 @@ _WITHOUT_ANSWER = (JudgeTemplate.process_bench, JudgeTemplate.think_prm, JudgeTe
 
 @dataclass(kw_only=True, slots=True)
 class OracleVotes(Settings):
-    """What the oracle votes, how well and how fast, and which faults it simulates."""
+    """What the oracle votes."""
 
     SECTION: ClassVar[str] = "judge.oracle"
     seed: int = 0
     """Seed of the true values and of the votes. With that of `policy.oracle`, the chains of a run have the values of its
     prefixes."""
-    spread: Annotated[float, Range(ge=0, le=1)] = 0.35
-    """`policy.oracle.spread` of the policy whose values are the truth."""
-    threshold: Annotated[float, Range(ge=0, lt=1)] = 0.5
-    """The first step whose true value is not above this is the first error."""
-    exact: Annotated[float, Range(ge=0, le=1)] = 0.8
-    """Of a chain with an error: the probability that a vote names its step."""
-    early: Annotated[float, Range(ge=0, le=1)] = 0.05
-    """Of a chain with an error: the probability that a vote names an earlier step, each alike."""
-    late: Annotated[float, Range(ge=0, le=1)] = 0.1
-    """Of a chain with an error: the probability that a vote names a later step, each alike. The rest says that there is no
-    error."""
-    false_alarm: Annotated[float, Range(ge=0, le=1)] = 0.1
-    """Of a chain without an error: the probability that a vote names a step, each alike."""
-    correlation: Annotated[float, Range(ge=0, lt=1)] = 0.0
-    """Correlation between two votes on a chain. 0: they are independent."""
-    unparseable: Annotated[float, Range(ge=0, le=1)] = 0.0
-    """The share of critiques without a verdict."""
-    tokens_per_second: Annotated[float, Ge(0), FREE] = 0.0
-    """Speed of the engine in tokens/s. 0: no delay."""
-    fail_after: Annotated[int, Ge(0), FREE] = 0
-    """The engine dies after this number of chains. 0: never."""
-    hang_after: Annotated[int, Ge(0), FREE] = 0
-    """The engine stops answering after this number of chains. 0: never."""
-    poison: Annotated[str, FREE] = ""
-    """A chain whose chain_id starts with this text kills the engine on every attempt. Empty: no chain does."""
-
-    def check(self) -> None:
-        total = self.exact + self.early + self.late
-        check(total <= 1 + _ROUNDING, "judge.oracle.exact + early + late", f"{total:g}", "at most 1")
 
 
 @dataclass(kw_only=True, slots=True)

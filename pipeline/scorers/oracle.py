@@ -1,10 +1,10 @@
-"""A scorer whose truth is known, for tests and dry runs: the true value of each prefix with noise of a chosen AUC and a chosen
-miscalibration. It is never chosen implicitly.
+"""A scorer whose truth is known, for tests and dry runs: the true value of each prefix with noise of a chosen AUC. It is never
+chosen implicitly.
 
 The true value V of a prefix is that of the oracle policy with the same settings: `engines.oracle.true_value`, or in the tree
 world that of the node which the texts of the steps name (`engines.oracle_tree`). A score is
 
-    sigmoid(slope * logit(V) + shift + sigma * z),    z standard normal, a pure function of (seed, prefix)
+    sigmoid(logit(V) + sigma * z),    z standard normal, a pure function of (seed, prefix)
 
 so that equal prefixes have equal scores. `noise_for` chooses sigma from the AUC.
 
@@ -12,31 +12,30 @@ Its tokens are made up: a byte of the problem or of a step is one. With `newest_
 longest beginning which an earlier chain had; else all of them.
 """
 
-import asyncio
 import math
 from collections.abc import Sequence
 from functools import cache
 from itertools import islice
 from statistics import NormalDist
-from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq
 from scipy.special import ndtr
 
-from pipeline.config.oracle_world import World, differing_worlds
-from pipeline.core.errors import EngineDied, UsageError
+from pipeline.config.oracle_world import World
 from pipeline.core.records import ChainText
 from pipeline.engines.base import Policy, Surroundings
 from pipeline.engines.oracle import value_of
-from pipeline.engines.oracle_tree import Tree, uniform
-from pipeline.scorers.base import UNREADABLE, Scorer, ScoringEngine, StepScores
+from pipeline.engines.oracle_tree import USUAL, Shape, Tree, uniform
+from pipeline.scorers.base import Scorer, ScoringEngine, StepScores
 from pipeline.scorers.readouts import sigmoid
 from pipeline.scorers.settings import OracleScorerConfig, OracleScores
 
 _CAPACITY = 4096
 _LEAST = 1e-3
 """Values nearer to 0 or 1 than this count as this: their log odds have no end."""
+_GOOD = 0.5
+"""Steps with a higher value are good, for the AUC."""
 _QUANTILES = 64
 """Points per dimension of the grid that stands for the distribution of true values."""
 _MOST_SIGMA = 1e3
@@ -45,46 +44,27 @@ _NORMAL = NormalDist()
 
 
 class OracleScoring:
-    """See the module. `attempt` counts from 1. Faults after a number of chains occur only on the first attempt, so a retry
-    succeeds. The fault of a certain chain occurs on every attempt."""
+    """See the module."""
 
     capacity = _CAPACITY
 
-    def __init__(self, settings: OracleScores, *, attempt: int, newest_only: bool) -> None:
-        self._settings = settings
-        self._faults = attempt == 1
+    def __init__(self, settings: OracleScores, *, newest_only: bool, shape: Shape = USUAL) -> None:
+        self._seed = settings.seed
+        self._spread = shape.spread
         self._newest_only = newest_only
-        self._scored = 0
-        own = settings
-        self._tree = Tree(own) if own.world is World.tree else None
+        self._tree = Tree(self._seed, shape) if settings.world is World.tree else None
         self._seen: set[str] = set()
-        self._sigma = (
-            noise_for(own.auc, own.spread, own.threshold, own.slope)
-            if self._tree is None
-            else noise_in_tree(self._tree, own.auc, own.threshold, own.slope)
-        )
-        self.model = ",".join(
-            (
-                f"oracle:seed={own.seed},spread={own.spread:g},auc={own.auc:g},slope={own.slope:g},shift={own.shift:g}",
-                *([f"unreadable={own.unreadable:g}"] if own.unreadable else []),
-                *([self._tree.name] if self._tree else []),
+        self._sigma = 0.0
+        if settings.auc < 1.0:
+            self._sigma = (
+                noise_in_tree(self._tree, settings.auc) if self._tree else noise_for(settings.auc, shape.spread)
             )
-        )
+        self.model = f"oracle:seed={self._seed},auc={settings.auc:g}" + (",world=tree" if self._tree else "")
 
     async def start(self) -> None:
         return
 
     async def score(self, chains: Sequence[ChainText]) -> Sequence[StepScores]:
-        own = self._settings
-        if self._faults and own.fail_after and self._scored >= own.fail_after:
-            raise EngineDied("the oracle scorer died because of scorer.oracle.fail_after")
-        if own.poison and any(chain.chain_id.startswith(own.poison) for chain in chains):
-            raise EngineDied("the oracle scorer died because of scorer.oracle.poison")
-        if self._faults and own.hang_after and self._scored >= own.hang_after:
-            await asyncio.Event().wait()
-        if own.chains_per_second:
-            await asyncio.sleep(len(chains) / own.chains_per_second)
-        self._scored += len(chains)
         return [self._scores(chain) for chain in chains]
 
     async def close(self) -> None:
@@ -99,7 +79,6 @@ class OracleScoring:
         return StepScores(
             scores=scores,
             positions=(None,) * count,
-            fault=UNREADABLE if None in scores[first:] else "",
             n_tokens=sum(sizes),
             n_computed=sum(sizes[self._known(chain) :]),
         )
@@ -115,24 +94,21 @@ class OracleScoring:
         self._seen.update(ids[known:])
         return known
 
-    def _score(self, value: float, prefix_id: str) -> float | None:
-        own = self._settings
-        if own.unreadable and uniform(f"{own.seed}:unreadable:{prefix_id}") < own.unreadable:
-            return None
-        odds = own.slope * logit(value) + own.shift
+    def _score(self, value: float, prefix_id: str) -> float:
+        odds = logit(value)
         if self._sigma:
-            odds += self._sigma * _NORMAL.inv_cdf(_inside(uniform(f"{own.seed}:score:{prefix_id}")))
+            odds += self._sigma * _NORMAL.inv_cdf(_inside(uniform(f"{self._seed}:score:{prefix_id}")))
         return sigmoid(odds)
 
     def _values(self, chain: ChainText, first: int) -> list[float]:
         """The true values of the steps from the one with the index `first` on."""
-        seed, spread, problem_id = self._settings.seed, self._settings.spread, chain.problem_id
+        problem_id = chain.problem_id
         known: list[float] = []
         if self._tree is not None:
             paths = islice(self._tree.paths_of(problem_id, chain.steps), first, None)
             known = [self._tree.value(problem_id, path) for path in paths]
         others = chain.prefix_ids[first + len(known) :]
-        return known + [value_of(seed, spread, problem_id, prefix_id) for prefix_id in others]
+        return known + [value_of(self._seed, self._spread, problem_id, prefix_id) for prefix_id in others]
 
 
 class Oracle(Scorer):
@@ -142,7 +118,7 @@ class Oracle(Scorer):
     settings: OracleScorerConfig
 
     def engine(self, around: Surroundings, *, newest_only: bool = False) -> ScoringEngine:
-        return OracleScoring(self.settings.oracle, attempt=around.attempt, newest_only=newest_only)
+        return OracleScoring(self.settings.oracle, newest_only=newest_only)
 
     def states_reliability(self) -> bool:
         return False
@@ -151,15 +127,14 @@ class Oracle(Scorer):
         world = policy.world()
         if world is None:
             return ()
+        own = self.settings.oracle
+        pairs = (("seed", own.seed, world.seed), ("world", own.world.value, world.world.value))
         other = [
-            f"scorer.oracle.{key}={_shown(ours)} beside policy.oracle.{key}={_shown(theirs)}"
-            for key, ours, theirs in differing_worlds(self.settings.oracle, world)
+            f"scorer.oracle.{key}={ours} beside policy.oracle.{key}={theirs}"
+            for key, ours, theirs in pairs
+            if ours != theirs
         ]
         return (f"{', '.join(other)}: the scores are those of another world's chains",) if other else ()
-
-
-def _shown(value: World | float) -> str:
-    return value.value if isinstance(value, World) else f"{value:g}"
 
 
 def logit(value: float) -> float:
@@ -169,39 +144,26 @@ def logit(value: float) -> float:
 
 
 @cache
-def noise_for(auc: float, spread: float, threshold: float, slope: float) -> float:
-    """The standard deviation of the noise, on the scale of log odds, with which scores have this AUC.
+def noise_for(auc: float, spread: float) -> float:
+    """The standard deviation of the noise, on the scale of log odds, with which scores have this AUC below 1.
 
-    The AUC is P(a good step scores higher than a bad one), over independent prefixes of the oracle policy in the flat world;
-    good steps have a value above `threshold`. For two prefixes with log odds a and b it is
-    Phi(slope * (a - b) / (sigma * sqrt 2)).
+    The AUC is P(a good step scores higher than a bad one), over independent prefixes of the oracle policy in the flat world.
+    For two prefixes with log odds a and b it is Phi((a - b) / (sigma * sqrt 2)).
     """
     points = (np.arange(_QUANTILES) + 0.5) / _QUANTILES
     values = points[:, None] + spread * (2 * points[None, :] - 1)
-    return _noise(values.ravel(), auc, threshold, slope)
+    return _noise(values.ravel(), auc)
 
 
-def noise_in_tree(tree: Tree, auc: float, threshold: float, slope: float) -> float:
-    """`noise_for` over the inner prefixes that the policy draws in the tree world (see `Tree.typical_values`).
-
-    Raises UsageError where none of them, or all, have a value above `threshold`.
-    """
-    if auc >= 1.0:
-        return 0.0
-    return _noise(np.array(tree.typical_values()), auc, threshold, slope)
+def noise_in_tree(tree: Tree, auc: float) -> float:
+    """`noise_for` over the inner prefixes that the policy draws in the tree world (see `Tree.typical_values`)."""
+    return _noise(np.array(tree.typical_values()), auc)
 
 
-def _noise(values: "np.ndarray[Any, np.dtype[np.float64]]", auc: float, threshold: float, slope: float) -> float:
-    if auc >= 1.0:
-        return 0.0
+def _noise(values: "np.ndarray[tuple[int], np.dtype[np.float64]]", auc: float) -> float:
     values = np.clip(values, _LEAST, 1 - _LEAST)
-    odds = slope * np.log(values / (1 - values))
-    good, bad = odds[values > threshold], odds[values <= threshold]
-    if not good.size or not bad.size:
-        raise UsageError(
-            f"scorer.oracle.threshold={threshold:g}: there is no AUC, because no prefix of the oracle's world, or every one, "
-            "has a higher value: choose a threshold nearer to the mean value"
-        )
+    odds = np.log(values / (1 - values))
+    good, bad = odds[values > _GOOD], odds[values <= _GOOD]
     # Quantiles of each side stand for it: all pairs of the grid would be millions.
     shares = np.linspace(0, 1, 4 * _QUANTILES)
     gaps = (np.quantile(good, shares)[:, None] - np.quantile(bad, shares)[None, :]) / math.sqrt(2)

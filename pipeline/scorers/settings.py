@@ -173,33 +173,16 @@ def _check_words(good: str, bad: str) -> None:
 
 @dataclass(kw_only=True, slots=True)
 class OracleScores(WorldSettings):
-    """What the oracle answers, how well and how fast, and which faults it simulates. `seed`, `spread`, `world`, `depth`,
-    `branching`, `mean` and `early` are those of the policy whose values are the truth."""
+    """What the oracle answers, and how well. `seed` and `world` are those of the policy whose values are the truth."""
 
     SECTION: ClassVar[str] = "scorer.oracle"
     seed: int = 0
     """Seed of the true values and of the noise. With that of `policy.oracle`, chains of `run_dir` have the values of its
     prefixes. Chains of `data.path` have values of their own, but for those of a tree."""
     auc: Annotated[float, Range(gt=0.5, le=1)] = 1.0
-    """How well the scores tell steps with a value above `threshold` from the others: the area under the ROC curve. 1: the
-    scores are the values, but for `slope` and `shift`. With world=tree it is over inner steps. Last steps have the
-    values 0 and 1, and their AUC is higher: in the usual tree 0.92 at auc=0.7, 0.995 at 0.8, 1.000 at 0.9."""
-    threshold: Annotated[float, Range(gt=0, lt=1)] = 0.5
-    """Steps with a higher value are good, for `auc`."""
-    slope: Annotated[float, Gt(0)] = 1.0
-    """Miscalibration: the log odds of a score are `slope` times those of the value, plus `shift`. Above 1: overconfident."""
-    shift: float = 0.0
-    """Miscalibration: see `slope`. Above 0: the scores are too high."""
-    unreadable: Annotated[float, Range(ge=0, le=1)] = 0.0
-    """Share of the prefixes that get no score, as if a model's answer could not be read."""
-    chains_per_second: Annotated[float, Ge(0), FREE] = 0.0
-    """Speed of the engine. 0: no delay."""
-    fail_after: Annotated[int, Ge(0), FREE] = 0
-    """The engine dies after this number of chains. 0: never."""
-    hang_after: Annotated[int, Ge(0), FREE] = 0
-    """The engine stops answering after this number of chains. 0: never."""
-    poison: Annotated[str, FREE] = ""
-    """A chain whose chain_id starts with this text kills the engine on every attempt. Empty: no chain does."""
+    """How well the scores tell steps with a value above 0.5 from the others: the area under the ROC curve. 1: the scores are
+    the values. With world=tree it is over inner steps. Last steps have the values 0 and 1, and their AUC is higher: 0.92 at
+    auc=0.7, 0.995 at 0.8, 1.000 at 0.9."""
 
 
 @dataclass(kw_only=True, slots=True)

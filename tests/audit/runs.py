@@ -50,7 +50,7 @@ def config(folder: Path, *overrides: str) -> LabelConfig:
     if not data.exists():
         write_rows(data, rows())
     small = [
-        "policy=oracle",
+        "policy=lab",
         "estimator=fixed",
         "policy.max_model_len=300",
         "sampling.max_tokens=100",
@@ -63,7 +63,7 @@ def config(folder: Path, *overrides: str) -> LabelConfig:
 def labelled(folder: Path, *overrides: str) -> Path:
     """The directory of a finished run. Its engine died once, so it has flushed files."""
     with patch.object(oracle, "_CHUNK", 4):
-        label_in_process(config(folder, "policy.oracle.fail_after=20", *overrides))
+        label_in_process(config(folder, "policy.lab.fail_after=20", *overrides))
     return folder / "run"
 
 

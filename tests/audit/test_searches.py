@@ -103,7 +103,7 @@ def test_a_finished_search_is_sound(name: str, made: dict[str, Path], capsys: py
     "overrides",
     [
         ["search=weighted", "search.accept=0.8"],
-        ["search=beam", "search.lookahead=1", "scorer.oracle.unreadable=0.3"],
+        ["search=beam", "search.lookahead=1", "scorer.lab.unreadable=0.3"],
         ["search=beam", "search.max_steps=2"],
         ["search=dvts", "search.accept=0.9", "search.reliability=0.5"],
         ["search=particle"],

@@ -43,7 +43,7 @@ def oracle_run(folder: Path, *overrides: str, problems: int = 60, first: int = 0
         for last in (0, 1)
     ]
     data = write_rows(folder / "rows.jsonl", rows)
-    settings = ["policy=oracle", "estimator=fixed", f"policy.oracle.spread={SPREAD}", "sampling.rollouts=8"]
+    settings = ["policy=lab", "estimator=fixed", f"policy.lab.spread={SPREAD}", "sampling.rollouts=8"]
     label_in_process(compose_label([*settings, f"data.path={data}", f"run_dir={folder / 'run'}", *overrides]))
     return folder / "run"
 

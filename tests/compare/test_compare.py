@@ -169,8 +169,9 @@ def test_chains_that_the_policy_sampled_are_matched_with_their_text(tmp_path: Pa
 
 
 def test_an_unfinished_run_is_compared_as_far_as_it_is(label: Label, tmp_path: Path) -> None:
+    failing = ("policy=lab", "policy.lab.fail_after=1000", "run.max_failures=1", "run.units_in_flight=1")
     with pytest.raises(EngineDied), patch.object(oracle, "_CHUNK", 64):
-        labelled(tmp_path, "run.max_failures=1", "policy.oracle.fail_after=1000", "run.units_in_flight=1")
+        labelled(tmp_path, *failing)
     found = compared(label("plain"), tmp_path / "run")
     assert 0 < found.b.owed < found.b.units
     assert found.overlap.chains == found.b.chains < found.a.chains

@@ -5,6 +5,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import example, given
@@ -15,9 +16,11 @@ from pipeline.core.ids import rollout_id
 from pipeline.core.progress import Load
 from pipeline.core.records import Completion, Finish, Prefix, Problem, Request, Verdict
 from pipeline.engines.oracle import ByteTokenizer, OracleConfig, OracleEngine, true_value
+from pipeline.engines.oracle_tree import Shape
 from pipeline.graders.math.compare import quick_verdict
 from pipeline.graders.math.extract import final_answer
 from tests import strategies as our
+from tests.oracles.lab import LabEngine, LabRollouts
 from tests.settings import policy_settings
 
 pytestmark = pytest.mark.slow
@@ -25,10 +28,14 @@ pytestmark = pytest.mark.slow
 SEVEN = Problem(problem_id="p7", text="Seven?", golds=("7",))
 
 
-def engine(attempt: int = 1, max_model_len: int | None = None, **settings: float | str) -> OracleEngine:
-    oracle = OracleConfig(**settings)  # type: ignore[arg-type]  # a number or a text, as the setting wants it
-    policy = policy_settings("oracle", oracle=oracle, max_model_len=max_model_len)
-    return OracleEngine(policy, attempt=attempt)
+def engine(seed: int = 0, spread: float = 0.35, max_model_len: int | None = None) -> OracleEngine:
+    policy = policy_settings("oracle", oracle=OracleConfig(seed=seed), max_model_len=max_model_len)
+    return OracleEngine(policy, Shape(spread=spread))
+
+
+def failing(attempt: int = 1, **own: Any) -> LabEngine:
+    """An engine of the lab."""
+    return LabEngine(engine(), LabRollouts(**own), attempt)
 
 
 def requests(count: int, prefix_id: str = "x", problem: Problem = SEVEN) -> list[Request]:
@@ -40,7 +47,11 @@ def requests(count: int, prefix_id: str = "x", problem: Problem = SEVEN) -> list
 
 
 async def drained(
-    oracle: OracleEngine, asked: Sequence[Request], done: list[Completion] | None = None, *, keep_tokens: bool = False
+    oracle: OracleEngine | LabEngine,
+    asked: Sequence[Request],
+    done: list[Completion] | None = None,
+    *,
+    keep_tokens: bool = False,
 ) -> list[Completion]:
     done = [] if done is None else done
     async for batch in oracle.generate(asked, keep_tokens=keep_tokens):
@@ -74,8 +85,8 @@ def test_every_request_is_completed_exactly_once(sizes: list[int]) -> None:
     assert oracle.load == Load()
 
 
-@given(st.randoms(use_true_random=False), st.integers(1, 40), st.sampled_from([1, 2]))
-def test_a_completion_depends_on_its_request_and_the_seed_alone(random: Random, size: int, attempt: int) -> None:
+@given(st.randoms(use_true_random=False), st.integers(1, 40))
+def test_a_completion_depends_on_its_request_and_the_seed_alone(random: Random, size: int) -> None:
     asked = requests(30, "x") + requests(30, "y")
     shuffled = list(asked)
     random.shuffle(shuffled)
@@ -86,7 +97,7 @@ def test_a_completion_depends_on_its_request_and_the_seed_alone(random: Random, 
         return {completion.request.request_id: completion for completion in done}
 
     whole = asyncio.run(run(engine(seed=3), [asked]))
-    assert asyncio.run(run(engine(attempt, seed=3), parts)) == whole
+    assert asyncio.run(run(engine(seed=3), parts)) == whole
     assert asyncio.run(run(engine(seed=4), [asked])) != whole
 
 
@@ -175,9 +186,9 @@ def test_a_scripted_death_strikes_the_first_attempt_only() -> None:
     asked = requests(1_000)
     done: list[Completion] = []
     with pytest.raises(EngineDied, match="fail_after"):
-        asyncio.run(drained(engine(1, fail_after=300), asked, done))
+        asyncio.run(drained(failing(1, fail_after=300), asked, done))
     assert 300 <= len(done) < 1_000
-    healed = asyncio.run(drained(engine(2, fail_after=300), asked))
+    healed = asyncio.run(drained(failing(2, fail_after=300), asked))
     assert len(healed) == 1_000
     assert healed[: len(done)] == done
 
@@ -186,9 +197,9 @@ def test_a_scripted_hang_stops_answering_on_the_first_attempt_only() -> None:
     asked = requests(1_000)
     done: list[Completion] = []
     with pytest.raises(TimeoutError):
-        asyncio.run(asyncio.wait_for(drained(engine(1, hang_after=300), asked, done), 0.2))
+        asyncio.run(asyncio.wait_for(drained(failing(1, hang_after=300), asked, done), 0.2))
     assert 300 <= len(done) < 1_000
-    assert len(asyncio.run(asyncio.wait_for(drained(engine(2, hang_after=300), asked), 5))) == 1_000
+    assert len(asyncio.run(asyncio.wait_for(drained(failing(2, hang_after=300), asked), 5))) == 1_000
 
 
 @pytest.mark.parametrize("attempt", [1, 2, 7])
@@ -196,19 +207,19 @@ def test_a_scripted_hang_stops_answering_on_the_first_attempt_only() -> None:
 def test_poison_kills_the_engine_at_every_attempt(attempt: int, poison: str) -> None:
     done: list[Completion] = []
     with pytest.raises(EngineDied, match="poison"):
-        asyncio.run(drained(engine(attempt, poison=poison), requests(300, "0a") + requests(400, "1f"), done))
+        asyncio.run(drained(failing(attempt, poison=poison), requests(300, "0a") + requests(400, "1f"), done))
     assert len(done) >= 256
     assert not any(completion.request.request_id.startswith(poison) for completion in done)
 
 
 def test_poison_that_is_not_asked_does_no_harm() -> None:
     healthy = requests(300, "0a") + requests(300, "1f")
-    done = asyncio.run(drained(engine(poison=rollout_id("1f", 300)), healthy))
+    done = asyncio.run(drained(failing(poison=rollout_id("1f", 300)), healthy))
     assert done == asyncio.run(drained(engine(), healthy))
 
 
 def test_a_dead_engine_serves_nobody() -> None:
-    oracle = engine(poison="1f", tokens_per_second=100_000)
+    oracle = failing(poison="1f", tokens_per_second=100_000)
 
     async def run() -> list[object]:
         streams = [drained(oracle, requests(1_000, prefix_id)) for prefix_id in ("0a", "1f")]
@@ -222,23 +233,22 @@ def test_a_dead_engine_serves_nobody() -> None:
 @pytest.mark.parametrize("attempt", [1, 2])
 def test_refused_requests_come_back_unserved_and_the_others_as_ever(attempt: int) -> None:
     asked = requests(300, "0a") + requests(300, "1f")
-    refusing = engine(attempt, refuse="1f-0001")
+    refusing = failing(attempt, refuse="1f-0001")
     done = asyncio.run(drained(refusing, asked, keep_tokens=True))
     refused = [completion for completion in done if completion.finish is Finish.ENGINE_FAILED]
     assert [completion.request for completion in refused] == asked[310:320]
     assert {(completion.text, completion.n_tokens, completion.token_ids) for completion in refused} == {("", 0, ())}
     whole = asyncio.run(drained(engine(), asked, keep_tokens=True))
     assert [completion for completion in done if completion not in refused] == whole[:310] + whole[320:]
-    assert refusing.work.generated == sum(completion.n_tokens for completion in done)
 
 
 def test_a_scripted_wrong_answer_drops_one_and_doubles_another_once_on_the_first_attempt() -> None:
     asked = requests(1_000)
-    done = asyncio.run(drained(engine(1, wrong_after=300), asked))
+    done = asyncio.run(drained(failing(1, wrong_after=300), asked))
     times = Counter(completion.request.request_id for completion in done)
     assert sorted(Counter(times[request.request_id] for request in asked).items()) == [(0, 1), (1, 998), (2, 1)]
-    assert done[:300] == asyncio.run(drained(engine(1), asked))[:300]
-    assert asyncio.run(drained(engine(2, wrong_after=300), asked)) == asyncio.run(drained(engine(1), asked))
+    assert done[:300] == asyncio.run(drained(failing(1), asked))[:300]
+    assert asyncio.run(drained(failing(2, wrong_after=300), asked)) == asyncio.run(drained(failing(1), asked))
 
 
 def test_tokens_are_kept_when_asked_for_only() -> None:
@@ -277,7 +287,7 @@ def test_generated_tokens_are_those_of_finished_batches() -> None:
 
 
 def test_it_reports_who_it_is_and_how_much_it_holds() -> None:
-    assert engine(seed=5, spread=0.25).policy == "oracle:seed=5,spread=0.25"
+    assert engine(seed=5).policy == "oracle:seed=5"
     assert engine(max_model_len=64).max_model_len == 64
     assert engine().max_model_len >= 100_000
 

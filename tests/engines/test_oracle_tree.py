@@ -12,13 +12,14 @@ from hypothesis import strategies as st
 from scipy.stats import chi2
 
 from pipeline.config.fields import identity_settings
-from pipeline.config.oracle_world import World, WorldSettings
+from pipeline.config.oracle_world import World
 from pipeline.core.ids import content_id, rollout_id
 from pipeline.core.records import Completion, Finish, Prefix, Problem, Request, Verdict
-from pipeline.engines.oracle import ByteTokenizer, OracleConfig, OracleEngine
-from pipeline.engines.oracle_tree import Tree
+from pipeline.engines.oracle import TOKENS_PER_STEP, ByteTokenizer, OracleConfig, OracleEngine
+from pipeline.engines.oracle_tree import Shape, Tree
 from pipeline.graders.math.compare import quick_verdict
 from pipeline.graders.math.extract import final_answer
+from tests.oracles.leaves import all_leaves
 from tests.settings import policy_settings
 
 pytestmark = pytest.mark.slow
@@ -28,11 +29,10 @@ UNKNOWN = Problem(problem_id="u", text="Who knows?", golds=())
 RARE = 1e-6
 """A correct oracle fails a test of frequencies this seldom. The draws are fixed, so it never does by chance again."""
 
-worlds = st.builds(
-    WorldSettings,
-    seed=st.integers(-5, 2**40),
+seeds = st.integers(-5, 2**40)
+shapes = st.builds(
+    Shape,
     spread=st.floats(0, 1),
-    world=st.just(World.tree),
     depth=st.integers(1, 7),
     branching=st.integers(2, 6),
     mean=st.floats(0.05, 0.95),
@@ -40,12 +40,12 @@ worlds = st.builds(
 )
 
 
-def world(**own: Any) -> WorldSettings:
-    return WorldSettings(world=World.tree, **own)
+def tree_of(seed: int = 0, **own: Any) -> Tree:
+    return Tree(seed, Shape(**own))
 
 
-def engine(**own: Any) -> OracleEngine:
-    return OracleEngine(policy_settings("oracle", oracle=OracleConfig(world=World.tree, **own)))
+def engine(seed: int = 0, **own: Any) -> OracleEngine:
+    return OracleEngine(policy_settings("oracle", oracle=OracleConfig(seed=seed, world=World.tree)), Shape(**own))
 
 
 def requests(count: int, text: str = "", problem: Problem = SEVEN, **more: Any) -> list[Request]:
@@ -80,28 +80,28 @@ def misfit(counts: Counter[Any], expected: dict[Any, float]) -> float:
     return float(chi2.sf(sum((seen - fair) ** 2 / fair for seen, fair in cells), len(cells) - 1))
 
 
-@given(worlds, st.text(max_size=5), st.data())
+@given(seeds, shapes, st.text(max_size=5), st.data())
 def test_the_value_of_every_prefix_is_the_mean_of_those_after_it(
-    settings: WorldSettings, problem_id: str, data: st.DataObject
+    seed: int, shape: Shape, problem_id: str, data: st.DataObject
 ) -> None:
-    tree = Tree(settings)
+    tree = Tree(seed, shape)
     path: tuple[int, ...] = ()
     while children := tree.children(problem_id, path):
         value = tree.value(problem_id, path)
-        assert len(children) == settings.branching
+        assert len(children) == shape.branching
         assert all(child.probability >= 0 for child in children)
         assert sum(child.probability for child in children) == pytest.approx(1, abs=1e-12)
         assert sum(child.probability * child.value for child in children) == pytest.approx(value, abs=1e-12)
         for child in children:
-            assert child.value in (0.0, 1.0) if child.last else abs(child.value - value) <= settings.spread + 1e-12
+            assert child.value in (0.0, 1.0) if child.last else abs(child.value - value) <= shape.spread + 1e-12
             assert 0 <= child.value <= 1
         assert len({child.last for child in children}) == 1
         if 1e-9 < value < 1 - 1e-9 and children[0].last:
             assert {child.value for child in children} == {0.0, 1.0}
-        path = (*path, data.draw(st.integers(0, settings.branching - 1)))
+        path = (*path, data.draw(st.integers(0, shape.branching - 1)))
         assert tree.value(problem_id, path) == children[path[-1]].value
-    assert 1 <= len(path) <= settings.depth
-    assert settings.early or len(path) == settings.depth
+    assert 1 <= len(path) <= shape.depth
+    assert shape.early or len(path) == shape.depth
 
 
 @pytest.mark.parametrize("own", [{}, {"depth": 1}, {"depth": 4, "branching": 5, "early": 0.3}, {"spread": 1.0}])
@@ -109,9 +109,9 @@ def test_the_value_of_every_prefix_is_the_mean_of_those_after_it(
 def test_the_right_leaves_under_a_prefix_have_its_value_as_their_probability(
     own: dict[str, Any], problem: Problem
 ) -> None:
-    tree = Tree(world(**own))
+    tree = tree_of(**own)
     for path in [(), *tree.drawn(problem.problem_id, (), "some chain")]:
-        leaves = list(tree.leaves(problem, path))
+        leaves = list(all_leaves(tree, problem, path))
         assert sum(leaf.probability for leaf in leaves) == pytest.approx(1, abs=1e-12)
         right = sum(leaf.probability for leaf in leaves if leaf.right)
         assert right == pytest.approx(tree.value(problem.problem_id, path), abs=1e-12)
@@ -123,18 +123,18 @@ def test_the_right_leaves_under_a_prefix_have_its_value_as_their_probability(
 
 def test_a_tree_follows_from_its_settings_and_the_problem_alone() -> None:
     problems = [f"p{number}" for number in range(50)]
-    walked = Tree(world())
+    walked = tree_of()
     for each in problems[:5]:  # in another order, and with more of the tree
-        list(walked.leaves(Problem(problem_id=each, text="?", golds=("1",))))
+        list(all_leaves(walked, Problem(problem_id=each, text="?", golds=("1",))))
     for each in reversed(problems):
-        for path in Tree(world()).drawn(each, (), each):
-            assert walked.children(each, path) == Tree(world()).children(each, path)
-    values = [Tree(world(seed=seed)).value(each, (0,)) for seed in (0, 1) for each in problems]
+        for path in tree_of().drawn(each, (), each):
+            assert walked.children(each, path) == tree_of().children(each, path)
+    values = [tree_of(seed=seed).value(each, (0,)) for seed in (0, 1) for each in problems]
     assert len(set(values)) > 90
 
 
 def test_a_tree_that_had_to_forget_its_nodes_is_the_same() -> None:
-    tree = Tree(world(branching=2))
+    tree = tree_of(branching=2)
     before = [tree.children("p7", (0,) * depth) for depth in range(6)]
     for number in range(70_000):
         tree.value(str(number))
@@ -143,7 +143,7 @@ def test_a_tree_that_had_to_forget_its_nodes_is_the_same() -> None:
 
 @pytest.mark.parametrize("mean", [0.1, 0.3, 0.5, 0.8])
 def test_problems_differ_in_difficulty_and_have_the_chosen_mean(mean: float) -> None:
-    values = [Tree(world(mean=mean)).value(f"problem {number}") for number in range(4000)]
+    values = [tree_of(mean=mean).value(f"problem {number}") for number in range(4000)]
     power = 1 / mean - 1
     variance = 1 / (2 * power + 1) - mean**2
     assert sum(values) / 4000 == pytest.approx(mean, abs=5 * math.sqrt(variance / 4000))
@@ -152,17 +152,17 @@ def test_problems_differ_in_difficulty_and_have_the_chosen_mean(mean: float) -> 
 
 
 def test_chains_that_end_early_are_as_frequent_as_the_setting_says() -> None:
-    tree = Tree(world(early=0.25, depth=5))
+    tree = tree_of(early=0.25, depth=5)
     lengths = Counter(len(list(tree.drawn(f"p{number}", (), "x"))) for number in range(4000))
     shares = {length: 0.25 * 0.75 ** (length - 1) for length in range(1, 5)} | {5: 0.75**4}
     assert misfit(lengths, shares) > RARE
 
 
-@given(worlds, st.integers(0, 99), st.sampled_from([0, 20, 64]), st.sampled_from([SEVEN, UNKNOWN]), st.data())
+@given(seeds, shapes, st.integers(0, 99), st.sampled_from([0, 20, 64]), st.sampled_from([SEVEN, UNKNOWN]), st.data())
 def test_the_path_is_read_back_from_the_texts(
-    settings: WorldSettings, chain: int, width: int, problem: Problem, data: st.DataObject
+    seed: int, shape: Shape, chain: int, width: int, problem: Problem, data: st.DataObject
 ) -> None:
-    tree = Tree(settings, width)
+    tree = Tree(seed, shape, width)
     paths = list(tree.drawn(problem.problem_id, (), str(chain)))
     steps = texts_of(tree, problem, paths[-1])
     assert all(step.endswith(".\n") and step.count("\n") == 1 and len(step) >= width for step in steps[:-1])
@@ -200,7 +200,7 @@ def test_the_path_is_read_back_from_the_texts(
     ],
 )
 def test_texts_that_are_not_of_the_tree_have_no_path_and_are_continued_as_in_the_flat_world(text: str) -> None:
-    assert Tree(world(depth=2)).path_in("p7", text) is None
+    assert tree_of(depth=2).path_in("p7", text) is None
     (asked,) = requests(1, text)
     (found,) = completions(engine(depth=2), [asked])
     (flat,) = completions(OracleEngine(policy_settings("oracle")), [asked])
@@ -229,9 +229,9 @@ def test_texts_that_are_not_of_the_tree_have_no_path_and_are_continued_as_in_the
 )
 def test_right_chains_state_the_known_answer_and_wrong_ones_a_few_others(golds: tuple[str, ...]) -> None:
     problem = Problem(problem_id="p", text="?", golds=golds)
-    tree = Tree(world(depth=5, branching=4))
+    tree = tree_of(depth=5, branching=4)
     stated: dict[bool, Counter[str]] = {True: Counter(), False: Counter()}
-    for leaf in tree.leaves(problem):
+    for leaf in all_leaves(tree, problem):
         stated[leaf.right][leaf.answer] += 1
         assert final_answer(tree.step(problem, leaf.path)) == leaf.answer
     assert list(stated[True]) == [" ".join(golds[0].split())]
@@ -245,10 +245,10 @@ def test_right_chains_state_the_known_answer_and_wrong_ones_a_few_others(golds: 
 
 
 def test_problems_without_a_known_answer_have_one_that_the_world_makes_up() -> None:
-    tree = Tree(world())
+    tree = tree_of()
     problems = [Problem(problem_id=str(number), text="?", golds=()) for number in range(200)]
     answers = [tree.right_answer(problem) for problem in problems]
-    assert answers == [Tree(world()).right_answer(problem) for problem in problems]
+    assert answers == [tree_of().right_answer(problem) for problem in problems]
     assert len(set(answers)) > 50
     assert all(final_answer(f"The answer is {answer}.") == answer for answer in answers)
 
@@ -256,7 +256,7 @@ def test_problems_without_a_known_answer_have_one_that_the_world_makes_up() -> N
 @pytest.mark.parametrize("given", [0, 2])
 @pytest.mark.parametrize("one_by_one", [False, True], ids=["whole chains", "step by step"])
 def test_chains_are_drawn_by_their_probabilities(given: int, one_by_one: bool) -> None:
-    tree = Tree(world(depth=4, seed=3), 20)
+    tree = Tree(3, Shape(depth=4), 20)
     start = list(tree.drawn("p7", (), "given"))[given - 1] if given else ()
     before = "".join(texts_of(tree, SEVEN, start))
     oracle, n = engine(depth=4, seed=3), 6000 if one_by_one else 20_000
@@ -270,7 +270,7 @@ def test_chains_are_drawn_by_their_probabilities(given: int, one_by_one: bool) -
             begun = Counter(text for text in made if text.endswith("\n"))
     else:
         ended = [before + each.text for each in completions(oracle, requests(n, before))]
-    leaves = {leaf.path: leaf for leaf in tree.leaves(SEVEN, start)}
+    leaves = {leaf.path: leaf for leaf in all_leaves(tree, SEVEN, start)}
     counts = Counter(tree.path_in("p7", text) for text in ended)
     assert counts.total() == n
     assert misfit(counts, {path: leaf.probability for path, leaf in leaves.items()}) > RARE
@@ -280,17 +280,17 @@ def test_chains_are_drawn_by_their_probabilities(given: int, one_by_one: bool) -
 
 
 @given(
-    worlds,
+    seeds,
+    shapes,
     st.integers(0, 99),
     st.lists(st.sampled_from(["\n", "Step", "branch", " is", "nowhere", "3", "."]), max_size=3).map(tuple),
     st.none() | st.integers(1, 120),
     st.sampled_from([World.tree, World.flat]),
 )
 def test_a_completion_ends_at_the_first_stop_text_or_the_limit(
-    settings: WorldSettings, number: int, stop: tuple[str, ...], limit: int | None, kind: World
+    seed: int, shape: Shape, number: int, stop: tuple[str, ...], limit: int | None, kind: World
 ) -> None:
-    own = OracleConfig(seed=settings.seed, world=kind, depth=settings.depth, early=settings.early)
-    oracle = OracleEngine(policy_settings("oracle", oracle=own))
+    oracle = OracleEngine(policy_settings("oracle", oracle=OracleConfig(seed=seed, world=kind)), shape)
     plain = requests(number + 1)[-1:]
     asked = requests(number + 1, stop=stop, max_tokens=limit)[-1:]
     (whole,), (found,) = completions(oracle, plain), completions(oracle, asked, keep_tokens=True)
@@ -344,24 +344,15 @@ def test_after_the_end_of_a_chain_nothing_is_written_and_a_step_without_a_line_e
     assert completions(oracle, requests(1, f"{first}\n"))[0].text.startswith("Step 2: ")
 
 
-def test_steps_have_at_least_the_chosen_number_of_tokens() -> None:
-    (done,) = completions(engine(tokens_per_step=200, depth=5), requests(1))
+def test_steps_have_at_least_so_many_tokens() -> None:
+    (done,) = completions(engine(depth=5), requests(1))
     *inner, last = done.text.splitlines(keepends=True)
-    assert [len(step) for step in inner] == [200] * 4
+    assert [len(step) for step in inner] == [TOKENS_PER_STEP] * 4
     assert last.startswith("Step 5: ")
     assert done.n_tokens == len(ByteTokenizer().encode(done.text))
 
 
 def test_the_world_is_part_of_the_policys_name_and_of_the_identity() -> None:
-    assert engine(seed=5).policy == "oracle:seed=5,spread=0.35,world=tree,depth=6,branching=3,mean=0.5"
-    assert engine(early=0.25).policy.endswith(",mean=0.5,early=0.25")
-    assert identity_settings(OracleConfig(world=World.tree, depth=7)) == {
-        "seed": 0,
-        "spread": 0.35,
-        "tokens_per_step": 20,
-        "world": World.tree,
-        "depth": 7,
-        "branching": 3,
-        "mean": 0.5,
-        "early": 0.0,
-    }
+    assert engine(seed=5).policy == "oracle:seed=5,world=tree"
+    assert identity_settings(OracleConfig()) == {"seed": 0, "world": World.flat}
+    assert identity_settings(OracleConfig(world=World.tree)) == {"seed": 0, "world": World.tree}

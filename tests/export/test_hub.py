@@ -216,7 +216,7 @@ def test_the_card_lists_the_settings_of_input_policy_and_labels_without_folders(
     found = _made_with(replace(run, identity={**run.identity, **local}))
     wanted = {key for key in run.identity if key.startswith(("data.", "policy.", "sampling."))} | run.settings.keys()
     assert found.keys() == wanted | {"sampling.rollouts", *local}
-    assert {"data.layout", "policy.oracle.spread", "estimator.rule"} <= found.keys()
+    assert {"data.layout", "policy.oracle.seed", "estimator.rule"} <= found.keys()
     assert (found["policy.model"], found["policy.tokenizer"]) == ("mine", "org/name")
 
 

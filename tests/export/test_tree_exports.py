@@ -10,7 +10,6 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from pipeline.config.oracle_world import World, WorldSettings
 from pipeline.core.errors import InputError, UsageError
 from pipeline.core.registry import GivenObject
 from pipeline.data.problems import in_validation
@@ -45,7 +44,7 @@ from tests.runtime.in_process import label_in_process
 pytestmark = pytest.mark.slow
 
 PROBLEMS = 10
-WORLD = Tree(WorldSettings(world=World.tree))
+WORLD = Tree()
 ROLLOUTS = PreferenceConfig(siblings=PairSiblings.rollouts, span=PairSpan.step, reader=PairReader.step_dpo)
 
 

@@ -1,9 +1,5 @@
-"""`policy=answers`: the oracle with programs or expressions as answers, so that a child process grades every rollout.
+"""`policy=answers`: the oracle with programs or expressions as answers, so that a child process grades every rollout."""
 
-`offered` makes it known to the command line, the way an installed distribution does.
-"""
-
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
@@ -11,7 +7,7 @@ from zlib import crc32
 
 from pipeline.config.fields import BY_GROUP
 from pipeline.config.label import SamplingConfig
-from pipeline.core.records import Completion
+from pipeline.core.records import Completion, Request
 from pipeline.engines.base import Engine, Surroundings
 from pipeline.engines.oracle import Oracle, OracleEngine, OraclePolicyConfig
 from pipeline.graders.base import Ending
@@ -29,24 +25,16 @@ class AnswersConfig(OraclePolicyConfig):
 
 
 class AnswersEngine(OracleEngine):
-    def _garbled(self, batch: Sequence[Completion]) -> Sequence[Completion]:
-        return [replace(each, text=_answer(each)) for each in super()._garbled(batch)]
+    def _complete(self, request: Request, keep_tokens: bool) -> Completion:
+        done = super()._complete(request, keep_tokens)
+        return replace(done, text=_answer(done))
 
 
 class Answers(Oracle):
     Config = AnswersConfig
 
     def engine(self, sampling: SamplingConfig, ending: Ending | None, around: Surroundings) -> Engine:
-        return AnswersEngine(self.settings, attempt=around.attempt)
-
-
-def offered(site: Path) -> Path:
-    """A folder for `PYTHONPATH` with a distribution that offers the policy."""
-    known = site / "stepvalue_answers-1.0.dist-info"
-    known.mkdir(parents=True)
-    (known / "METADATA").write_text("Metadata-Version: 2.1\nName: stepvalue-answers\nVersion: 1.0\n")
-    (known / "entry_points.txt").write_text(f"[stepvalue.engines]\nanswers = {__name__}:{Answers.__name__}\n")
-    return site
+        return AnswersEngine(self.settings)
 
 
 def code_problems(path: Path, count: int) -> Path:

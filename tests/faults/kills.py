@@ -28,7 +28,7 @@ FLUSH_SECONDS = 0.2
 LONGEST_SECONDS = 0.6
 """A start is killed after a time between 0 and this, counted from its beginning or from the first answer."""
 MEMORY = Path("/dev/shm")
-KILLS_SETTINGS = (*SETTINGS, f"run.flush_seconds={FLUSH_SECONDS}", "policy.oracle.tokens_per_second=30000")
+KILLS_SETTINGS = (*SETTINGS, f"run.flush_seconds={FLUSH_SECONDS}", "policy.lab.tokens_per_second=30000")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -57,7 +57,7 @@ class Expected:
     """What a directory comes to without a kill, by rollouts per prefix."""
 
     def __init__(self, folder: Path) -> None:
-        self._calm = scene(folder, PROBLEMS, (*KILLS_SETTINGS, "policy.oracle.tokens_per_second=0"))
+        self._calm = scene(folder, PROBLEMS, (*KILLS_SETTINGS, "policy.lab.tokens_per_second=0"))
         self._known: dict[int, Found] = {}
         self._lock = threading.Lock()
 

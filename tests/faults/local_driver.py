@@ -28,13 +28,14 @@ from pipeline.core.errors import EngineDied, StepvalueError
 from pipeline.core.failpoints import arm
 from pipeline.core.progress import Status
 from pipeline.core.records import Completion, Request
-from pipeline.engines.oracle import OracleEngine, OraclePolicyConfig
+from pipeline.engines.oracle import OracleEngine
 from pipeline.runtime import worker_handle
 from pipeline.runtime.driver import label
 from pipeline.runtime.stop import StopSignal
 from pipeline.runtime.worker import Receipt, Snapshot, UnitTask, Worker
 from pipeline.runtime.worker_handle import WorkerHandle, WorkerLocation, WorkerPool
 from pipeline.storage.location import storage_at
+from tests.oracles.lab import LabEngine, LabPolicyConfig
 
 CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload([__name__, "pytest", "pyarrow.pandas_compat", "pyarrow.parquet", "tests.faults.runs"])
@@ -210,11 +211,12 @@ def work(connection: Connection, plan: Plan, config: LabelConfig, attempt: int) 
     os._exit(0)
 
 
-class LoggingEngine(OracleEngine):
+class LoggingEngine(LabEngine):
     """Records when it has answered what: a line per batch, the time and the ids."""
 
     def __init__(self, plan: Plan, config: LabelConfig, attempt: int) -> None:
-        super().__init__(as_type(config.policy, OraclePolicyConfig), attempt=attempt)
+        policy = as_type(config.policy, LabPolicyConfig)
+        super().__init__(OracleEngine(policy), policy.lab, attempt)
         self._log = plan.scratch / "answered"
 
     async def generate(

@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
@@ -26,7 +26,7 @@ from pathlib import Path
 import psutil
 
 from tests.checkout import ROOT
-from tests.faults.answers import code_problems, offered, sums
+from tests.faults.answers import code_problems, sums
 from tests.faults.kills import compared
 from tests.faults.runs import Found, found, logged
 
@@ -70,7 +70,6 @@ class Work:
     settings: Sequence[str]
     quick: Sequence[str] = ()
     exact: bool = True
-    environment: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def expected(self) -> Found:
@@ -82,9 +81,9 @@ class Work:
 
 
 def oracle(folder: Path, tokens_per_second: int = 20_000) -> Work:
-    speed = f"policy.oracle.tokens_per_second={tokens_per_second}"
-    settings = ("data=sample", "policy=oracle", speed, "sampling.rollouts=24")
-    return Work(folder=folder, settings=settings, quick=("policy.oracle.tokens_per_second=0",))
+    speed = f"policy.lab.tokens_per_second={tokens_per_second}"
+    settings = ("data=sample", "policy=lab", speed, "sampling.rollouts=24")
+    return Work(folder=folder, settings=settings, quick=("policy.lab.tokens_per_second=0",))
 
 
 def slow_oracle(folder: Path) -> Work:
@@ -94,13 +93,13 @@ def slow_oracle(folder: Path) -> Work:
 
 def algebra(folder: Path) -> Work:
     settings = (f"data.path={sums(folder / 'rows.jsonl', PROBLEMS)}", "policy=answers", "sampling.rollouts=16")
-    return Work(folder=folder, settings=settings, environment={"PYTHONPATH": str(offered(folder / "site"))})
+    return Work(folder=folder, settings=settings)
 
 
 def code(folder: Path) -> Work:
     data = (f"data.path={code_problems(folder / 'rows.jsonl', PROBLEMS)}", "data.answer_is_suite=true", "grader=code")
     settings = (*data, "policy=answers", "sampling.rollouts=4")
-    return Work(folder=folder, settings=settings, environment={"PYTHONPATH": str(offered(folder / "site"))})
+    return Work(folder=folder, settings=settings)
 
 
 def embedded(folder: Path) -> Work:
@@ -151,7 +150,6 @@ class Run:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "pipeline", "label", *COMMON, *self.work.settings, f"run_dir={self.run_dir}"],
                 cwd=ROOT,
-                env={**os.environ, **self.work.environment},
                 stdout=log,
                 stderr=log,
             )

@@ -31,7 +31,7 @@ FINISH_SECONDS = 60.0
 GONE_SECONDS = 10.0
 POLL_SECONDS = 0.005
 SETTINGS = (
-    "policy=oracle",
+    "policy=lab",
     "estimator=fixed",
     "run.unit_problems=2",
     "run.units_in_flight=2",
@@ -39,7 +39,7 @@ SETTINGS = (
     "run.flush_seconds=0.05",
     "sampling.rollouts=40",  # more per unit than the oracle answers at a time, so that units are flushed in parts
     "sampling.solutions=2",
-    "policy.oracle.tokens_per_second=80000",
+    "policy.lab.tokens_per_second=80000",
 )
 
 MORE = "sampling.rollouts=50"

@@ -44,8 +44,8 @@ KILLED = {
         prepared=JUDGE.prepared,
         place=JUDGE.place,
         rows=JUDGE.rows,
-        words=f"judge judge=oracle judge.name={NAME} judge.votes=3 run.unit_problems=10 run.flush_seconds=0.1",
-        slow="judge.oracle.tokens_per_second=30000",
+        words=f"judge judge=lab judge.name={NAME} judge.votes=3 run.unit_problems=10 run.flush_seconds=0.1",
+        slow="judge.lab.tokens_per_second=30000",
     ),
     "check": Killed(
         chains=600,
@@ -60,8 +60,8 @@ KILLED = {
         prepared=SCORE.prepared,
         place=SCORE.place,
         rows=SCORE.rows,
-        words="score scorer=oracle scorer.oracle.auc=0.8 out={out} run.unit_problems=20 run.flush_seconds=0.1",
-        slow="scorer.oracle.chains_per_second=300",
+        words="score scorer=lab scorer.oracle.auc=0.8 out={out} run.unit_problems=20 run.flush_seconds=0.1",
+        slow="scorer.lab.chains_per_second=300",
     ),
 }
 

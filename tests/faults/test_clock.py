@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.nightly, pytest.mark.ray, pytest.mark.timeout(280)]
 
 Scenes = Callable[..., Scene]
 FOLDERS = ("/usr/lib", "/usr/local/lib", "/usr/lib64")
-RATE = "policy.oracle.tokens_per_second=3000"
+RATE = "policy.lab.tokens_per_second=3000"
 BETWEEN_SECONDS = 1.5
 JUMP_SECONDS = 1800
 

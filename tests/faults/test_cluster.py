@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.nightly, pytest.mark.ray, pytest.mark.timeout(240)]
 Scenes = Callable[..., Scene]
 OTHERS = 2
 WORKERS = 2
-RATE, FAST, SLOW = (f"policy.oracle.tokens_per_second={rate}" for rate in (2000, 4000, 300))
+RATE, FAST, SLOW = (f"policy.lab.tokens_per_second={rate}" for rate in (2000, 4000, 300))
 """A worker alone takes 13, 7 and 87 s for the scene."""
 SECONDS = 60.0
 HEAD_LOST_SECONDS = 90.0

@@ -186,7 +186,7 @@ def test_damaged_parts_of_a_unit_in_work(
     hurt: Callable[[Path, random.Random], None], scenes: Scenes, reference: Found
 ) -> None:
     mine = scenes()
-    start = mine.start("policy.oracle.tokens_per_second=40000")
+    start = mine.start("policy.lab.tokens_per_second=40000")
     parts = mine.run_dir / "flushed"
     until(lambda: parts.is_dir() and len(named(parts, mine.run_dir)) >= 2, POLL_SECONDS * 10_000)
     start.kill()

@@ -16,7 +16,7 @@ from tests.ray_head import TOKEN
 pytestmark = [pytest.mark.nightly, pytest.mark.ray, pytest.mark.timeout(240)]
 
 GPUS = ("--num-cpus=8", "--num-gpus=4", '--resources={"accelerator_type:H100": 1}')
-SLOW = ("run.unit_problems=1", "run.report=false", "policy.oracle.tokens_per_second=100")
+SLOW = ("run.unit_problems=1", "run.report=false", "policy.lab.tokens_per_second=100")
 SECONDS = 60.0
 
 

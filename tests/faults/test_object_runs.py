@@ -26,14 +26,14 @@ pytestmark = [pytest.mark.nightly, pytest.mark.ray]
 
 PROBLEMS = 50
 SETTINGS = (
-    "policy=oracle",
+    "policy=lab",
     "estimator=fixed",
     "run.unit_problems=10",
     "run.progress_seconds=0.5",
     "run.flush_seconds=0.5",
     "run.report=false",
 )
-SLOW = "policy.oracle.tokens_per_second=2000"
+SLOW = "policy.lab.tokens_per_second=2000"
 SECONDS = 200
 
 

@@ -20,7 +20,7 @@ from tests.faults.runs import Found, Scene, assert_same, tree, until
 pytestmark = [pytest.mark.nightly, pytest.mark.timeout(120)]
 
 Scenes = Callable[..., Scene]
-SLOW = "policy.oracle.tokens_per_second=30000"
+SLOW = "policy.lab.tokens_per_second=30000"
 TOO_SMALL, ENOUGH = "size=48k", "size=16m"
 WRITABLE, READ_ONLY = 0o755, 0o555
 

@@ -11,7 +11,7 @@ from tests.faults.runs import Found, Scene, assert_same, until
 pytestmark = [pytest.mark.nightly, pytest.mark.ray, pytest.mark.timeout(280)]
 
 Scenes = Callable[..., Scene]
-SLOW = "policy.oracle.tokens_per_second=300"
+SLOW = "policy.lab.tokens_per_second=300"
 """A minute and a half for the scene."""
 
 

@@ -25,7 +25,7 @@ METHODS = ("best_of_n", "beam", "mcts")
 PROBLEMS = 24
 KILLS = 12
 SMALL = ("search.n=8", "run.unit_problems=3", "run.units_in_flight=1")
-SLOW = ("policy.oracle.tokens_per_second=40000", "run.flush_seconds=0.03", "run.progress_seconds=0.05")
+SLOW = ("policy.lab.tokens_per_second=40000", "run.flush_seconds=0.03", "run.progress_seconds=0.05")
 
 _PROCESSES = multiprocessing.get_context("forkserver")
 _PROCESSES.set_forkserver_preload(["tests.searches.runs", "pipeline.analysis.searches.read", "pyarrow.parquet"])

@@ -25,7 +25,7 @@ from tests.faults.runs import (
 pytestmark = [pytest.mark.nightly, pytest.mark.timeout(120)]
 
 Scenes = Callable[..., Scene]
-SLOW = "policy.oracle.tokens_per_second=30000"
+SLOW = "policy.lab.tokens_per_second=30000"
 STALL = "run.stall_seconds=1"
 A_MOMENT = 0.02
 
@@ -118,7 +118,7 @@ def test_workers_that_outlive_their_driver_and_a_second_driver(scenes: Scenes, r
 
 def test_an_engine_that_dies_is_replaced(scenes: Scenes, reference: Found) -> None:
     scene = scenes()
-    start = scene.start("policy.oracle.fail_after=300")
+    start = scene.start("policy.lab.fail_after=300")
     assert start.wait() == 0
     assert "replacing a worker" in start.output
     assert_same(scene, reference)

@@ -24,7 +24,7 @@ GRADED = f"{ONE_AT_A_TIME} grader.deadline_seconds=60"
 CHAINS = "data=processbench data.path=chains.jsonl"
 LABEL = f"label {ORDERLY} run.flush_seconds=3600 grader.deadline_seconds=60 estimator=fixed"
 CHECK = f"{ONE_AT_A_TIME} processes=1 verifier.deadline_seconds=600"
-BLURRED = "scorer=oracle scorer.oracle.auc=0.8 scorer.oracle.slope=2 scorer.oracle.shift=0.7"
+BLURRED = "scorer=lab scorer.oracle.auc=0.8 scorer.lab.slope=2 scorer.lab.shift=0.7"
 RUN = "run.json"
 TREES = "policy.oracle.world=tree"
 SEARCH = (

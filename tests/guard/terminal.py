@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.oracles import SITE
+
 ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).parent
 BATCH_SECONDS = 280.0
@@ -63,7 +65,9 @@ class Terminal:
     def run(self, folder: Path, commands: Sequence[str]) -> list[Answer]:
         """The commands in turn, in `folder`, written as in a shell."""
         return in_turn(
-            folder, [shlex.split(command) for command in commands], {"PYTHONPATH": str(ROOT), "COLUMNS": "100"}
+            folder,
+            [shlex.split(command) for command in commands],
+            {"PYTHONPATH": f"{ROOT}{os.pathsep}{SITE}", "COLUMNS": "100"},
         )
 
     def run_parts(self, parts: Mapping[str, Part]) -> dict[str, dict[str, Any]]:

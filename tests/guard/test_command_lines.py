@@ -19,7 +19,7 @@ from tests.guard.lines import (
 )
 from tests.guard.record import stored
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("ours_alone")]
 
 LINES: dict[str, list[str]] = stored("command_lines")
 NO_SETTINGS = {"data", "policy", "sampling", "estimator", "grader", "run", "cluster", "plan"}

@@ -12,12 +12,13 @@ from pipeline.core.errors import EngineDied, PolicyError, UsageError, said
 from pipeline.core.records import Finish, Reading, ReadingKind, StepOpinion
 from pipeline.engines.base import Surroundings
 from pipeline.engines.hugging_face import HfTokenizer
-from pipeline.engines.oracle import OracleConfig, OraclePolicyConfig
+from pipeline.engines.oracle import OraclePolicyConfig
 from pipeline.engines.registry import open_engine
 from pipeline.judges.registry import judge_for, open_judge
 from pipeline.judges.settings import JudgeTemplate, ModelJudgeConfig
 from pipeline.judges.templates import good_ok_bad
 from tests.judges.scripted import PROBLEM, STEPS, Scripted, always, chain, criticised
+from tests.oracles.lab import LabPolicyConfig, LabRollouts
 
 GOOD, OK, BAD = StepOpinion.GOOD, StepOpinion.OK, StepOpinion.BAD
 BUILT_IN = [each for each in JudgeTemplate if each is not JudgeTemplate.own]
@@ -181,7 +182,7 @@ def test_a_policy_that_writes_no_critiques_gives_unparseable_ones() -> None:
         engine = open_engine(OraclePolicyConfig(), SamplingConfig())
         judging = open_judge(settings, engine, Surroundings())
         await judging.start()
-        assert judging.model == "oracle:seed=0,spread=0.35:process_bench"
+        assert judging.model == "oracle:seed=0:process_bench"
         for number in range(20):
             found = await judging.critiques(chain(number))
             assert {each.reading.kind for each in found} == {ReadingKind.UNPARSEABLE}
@@ -191,7 +192,7 @@ def test_a_policy_that_writes_no_critiques_gives_unparseable_ones() -> None:
 
 def test_an_engine_that_leaves_out_a_completion_is_an_engine_that_died() -> None:
     async def work() -> None:
-        engine = open_engine(OraclePolicyConfig(oracle=OracleConfig(wrong_after=1)), SamplingConfig())
+        engine = open_engine(LabPolicyConfig(lab=LabRollouts(wrong_after=1)), SamplingConfig())
         judging = open_judge(ModelJudgeConfig(name="x", votes=3), engine, Surroundings())
         for number in range(3):
             await judging.critiques(chain(number))

@@ -1,4 +1,4 @@
-"""`judge=oracle`: its votes have the chosen confusion about the oracle policy's truth, and its faults are the chosen ones."""
+"""`judge=oracle`: its votes have a known confusion about the oracle policy's truth; the lab's has the chosen one."""
 
 import asyncio
 from collections import Counter
@@ -7,6 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from pipeline.core.errors import EngineDied
@@ -15,10 +17,11 @@ from pipeline.core.records import ChainText, Critique, Finish, ReadingKind
 from pipeline.engines.base import Surroundings
 from pipeline.engines.oracle import value_of
 from pipeline.judges.base import wrong_critiques
-from pipeline.judges.confusion import Confusion
+from pipeline.judges.oracle import Confusion
 from pipeline.judges.registry import judge_for, open_judge
 from pipeline.judges.settings import OracleJudgeConfig, OracleVotes
 from tests.judges.scripted import chain
+from tests.oracles.lab import LabJudgeConfig, LabVotes
 
 STEPS = 4
 CHAINS = [chain(number, *["s"] * STEPS) for number in range(3000)]
@@ -26,7 +29,7 @@ CONFUSION: dict[str, Any] = {"exact": 0.5, "early": 0.2, "late": 0.15, "false_al
 
 
 def votes_of(chains: Sequence[ChainText], *, votes: int = 1, attempt: int = 1, **own: Any) -> list[Sequence[Critique]]:
-    settings = OracleJudgeConfig(name="oracle", votes=votes, oracle=OracleVotes(**own))
+    settings = LabJudgeConfig(name="lab", votes=votes, oracle=OracleVotes(seed=own.pop("seed", 0)), lab=LabVotes(**own))
 
     async def work() -> list[Sequence[Critique]]:
         engine = open_judge(settings, None, Surroundings(attempt=attempt))
@@ -38,13 +41,13 @@ def votes_of(chains: Sequence[ChainText], *, votes: int = 1, attempt: int = 1, *
     return found
 
 
-def truth(of: ChainText, threshold: float = 0.5) -> int | None:
+def truth(of: ChainText) -> int | None:
     values = [value_of(0, 0.35, of.problem_id, prefix_id) for prefix_id in of.prefix_ids]
-    return next((at for at, value in enumerate(values, start=1) if value <= threshold), None)
+    return next((at for at, value in enumerate(values, start=1) if value <= 0.5), None)
 
 
 def position(critique: Critique) -> int:
-    """As in `judges.confusion`."""
+    """As in `Confusion.probabilities`."""
     return STEPS if critique.reading.first_error is None else critique.reading.first_error - 1
 
 
@@ -63,30 +66,17 @@ def test_votes_have_the_chosen_confusion_about_the_oracle_policys_truth() -> Non
 
 
 def test_a_perfect_judge_names_the_truth_and_one_of_chance_does_not() -> None:
-    perfect = votes_of(CHAINS, exact=1.0, early=0.0, late=0.0, false_alarm=0.0, threshold=0.3, votes=2)
+    perfect = votes_of(CHAINS, exact=1.0, early=0.0, late=0.0, false_alarm=0.0, votes=2)
     for critiques, of in zip(perfect, CHAINS, strict=True):
-        assert [each.reading.first_error for each in critiques] == [truth(of, 0.3)] * 2
+        assert [each.reading.first_error for each in critiques] == [truth(of)] * 2
     blind = votes_of(CHAINS, exact=0.0, early=0.0, late=0.0, false_alarm=0.0)
     assert {each[0].reading.kind for each in blind} == {ReadingKind.NO_ERROR}
-
-
-@pytest.mark.parametrize("correlation", [0.0, 0.7])
-def test_votes_of_a_chain_are_correlated_as_chosen(correlation: float) -> None:
-    confusion, found = Confusion(**CONFUSION), votes_of(CHAINS, votes=3, correlation=correlation, **CONFUSION)
-    expected = [
-        correlation + (1 - correlation) * sum(share**2 for share in confusion.probabilities(STEPS, truth(of)))
-        for of in CHAINS
-    ]
-    equal = [position(each[0]) == position(each[2]) for each in found]
-    assert sum(equal) / len(equal) == pytest.approx(sum(expected) / len(expected), abs=0.03)
 
 
 def test_critiques_depend_on_seed_chain_and_vote_alone() -> None:
     some = CHAINS[:50]
     assert votes_of(some, votes=3) == list(reversed(votes_of(some[::-1], votes=3)))
-    for more, fewer in zip(
-        votes_of(some, votes=5, correlation=0.4), votes_of(some, votes=2, correlation=0.4), strict=True
-    ):
+    for more, fewer in zip(votes_of(some, votes=5), votes_of(some, votes=2), strict=True):
         assert more[:2] == fewer
     assert votes_of(some) != votes_of(some, seed=1)
     other = [replace(each, chain_id=content_id("other", each.chain_id)) for each in some]
@@ -110,12 +100,12 @@ def test_a_share_of_critiques_has_no_verdict() -> None:
 
 
 def test_faults_are_the_chosen_ones() -> None:
-    with pytest.raises(EngineDied, match=r"judge\.oracle\.fail_after"):
+    with pytest.raises(EngineDied, match=r"judge\.lab\.fail_after"):
         votes_of(CHAINS[:9], fail_after=5)
     assert len(votes_of(CHAINS[:9], fail_after=5, attempt=2)) == 9
-    with pytest.raises(EngineDied, match=r"judge\.oracle\.poison"):
+    with pytest.raises(EngineDied, match=r"judge\.lab\.poison"):
         votes_of(CHAINS[:9], poison=CHAINS[4].chain_id[:12], attempt=2)
-    settings = OracleJudgeConfig(name="oracle", oracle=OracleVotes(hang_after=1))
+    settings = LabJudgeConfig(name="lab", lab=LabVotes(hang_after=1))
 
     async def hung() -> None:
         engine = open_judge(settings, None, Surroundings())
@@ -126,15 +116,38 @@ def test_faults_are_the_chosen_ones() -> None:
         asyncio.run(hung())
 
 
-@pytest.mark.parametrize(
-    ("own", "said"),
-    [
-        ({"exact": 0.9, "early": 0.2}, "judge.oracle.exact + early + late=1.2 is out of range"),
-        ({"correlation": 1.0}, "judge.oracle.correlation=1.0 is out of range"),
-        ({"unparseable": -0.1}, "judge.oracle.unparseable=-0.1 is out of range"),
-    ],
-)
-def test_an_impossible_confusion_is_refused(own: dict[str, float], said: str) -> None:
-    with pytest.raises(ValueError, match=r"^[^\n]*$") as error:
-        OracleVotes(**own)  # type: ignore[arg-type]  # numbers, as the settings want them
-    assert said in str(error.value)
+_shares = st.tuples(st.floats(0, 1), st.floats(0, 1), st.floats(0, 1), st.floats(0, 1), st.floats(0, 1))
+
+
+@st.composite
+def confusions(draw: st.DrawFn) -> Confusion:
+    exact, early, late, none, alarm = draw(_shares)
+    total = exact + early + late + none or 1.0
+    return Confusion(exact=exact / total, early=early / total, late=late / total, false_alarm=alarm)
+
+
+@given(confusions(), st.integers(1, 9), st.data())
+def test_probabilities_are_a_distribution_with_the_confusions_shares(
+    confusion: Confusion, steps: int, data: st.DataObject
+) -> None:
+    alarms = confusion.probabilities(steps, None)
+    assert sum(alarms) == pytest.approx(1)
+    assert alarms[:-1] == pytest.approx([confusion.false_alarm / steps] * steps)
+    error = data.draw(st.integers(1, steps))
+    found = confusion.probabilities(steps, error)
+    assert len(found) == steps + 1
+    assert min(found) >= 0
+    assert sum(found) == pytest.approx(1)
+    if 1 < error < steps:
+        assert found[error - 1] == pytest.approx(confusion.exact, abs=1e-9)
+        assert sum(found[: error - 1]) == pytest.approx(confusion.early, abs=1e-9)
+        assert sum(found[error:steps]) == pytest.approx(confusion.late, abs=1e-9)
+
+
+def test_what_cannot_be_goes_to_the_others_in_their_proportion() -> None:
+    confusion = Confusion(exact=0.4, early=0.2, late=0.2, false_alarm=0.3)
+    assert confusion.probabilities(3, 1) == pytest.approx((0.5, 0.125, 0.125, 0.25))
+    assert confusion.probabilities(3, 3) == pytest.approx((0.125, 0.125, 0.5, 0.25))
+    assert confusion.probabilities(1, 1) == pytest.approx((2 / 3, 1 / 3))
+    assert Confusion(exact=0, early=1, late=0, false_alarm=0).probabilities(2, 1) == (1.0, 0.0, 0.0)
+    assert confusion.probabilities(0, None) == (1.0,)

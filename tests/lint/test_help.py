@@ -13,6 +13,8 @@ from pipeline.cli.options import groups
 from pipeline.cli.reference import command_settings
 from tests.conftest import ROOT
 
+pytestmark = pytest.mark.usefixtures("ours_alone")
+
 LINES = 24
 
 

@@ -5,15 +5,14 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from pipeline.config.choices import BudgetUnit
-from pipeline.config.oracle_world import World, WorldSettings
 from pipeline.core.records import Problem
-from pipeline.engines.oracle_tree import Path, Tree
+from pipeline.engines.oracle_tree import Path, Shape, Tree
 from pipeline.pickers.base import Picker
 from pipeline.pickers.rounds import next_picks, problem_of
 from pipeline.trees.cut import WrittenStep
 from pipeline.trees.tree import NO_LABEL, LabelledSteps, RolloutTree, WrittenRollout, rollout_tree
 
-WORLD = WorldSettings(world=World.tree, depth=5, branching=4, spread=1.0)
+WORLD = Shape(depth=5, branching=4, spread=1.0)
 ROLLOUTS = 8
 """At the bare problem, and at each promoted prefix."""
 BUDGET = 64
@@ -37,8 +36,8 @@ class TreeWorld:
     """The problems of a world, and what the policy writes for them. A rollout depends on its problem, its prefix and its number
     alone, so different growths see the same ones."""
 
-    def __init__(self, settings: WorldSettings) -> None:
-        self.tree = Tree(settings)
+    def __init__(self, shape: Shape, seed: int = 0) -> None:
+        self.tree = Tree(seed, shape)
         self._known: dict[tuple[str, Path, int], list[WrittenRollout]] = {}
 
     def drawn(self, problem: Problem, begin: Path, count: int) -> list[WrittenRollout]:
@@ -123,14 +122,14 @@ class Growing:
 class Simulation:
     """Growths of problems, one by one. `rollouts`: how many were drawn."""
 
-    def __init__(self, picker: Picker, settings: WorldSettings = WORLD) -> None:
+    def __init__(self, picker: Picker, shape: Shape = WORLD) -> None:
         self._picker = picker
-        self._settings = settings
+        self._shape = shape
         self.rollouts = 0
 
     def grown(self, number: int) -> Iterator[Promoted]:
         """What is promoted of a problem, in several rounds."""
-        growing = Growing(TreeWorld(self._settings), number)
+        growing = Growing(TreeWorld(self._shape), number)
         self.rollouts += ROLLOUTS
         left = BUDGET
         while True:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipeline.config.oracle_world import World, WorldSettings
+from pipeline.engines.oracle_tree import Shape
 from tests.pickers.first_errors import KNOWS, TRUE, measured_run, spent
 from tests.pickers.simulated import TreeWorld
 
@@ -11,7 +11,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.mark.parametrize("threshold", [0.5, 0.1])
 def test_errors_are_located_for_fewer_tokens(threshold: float) -> None:
-    world = TreeWorld(WorldSettings(world=World.tree, depth=6, branching=3, spread=1.0, seed=5))
+    world = TreeWorld(Shape(spread=1.0), seed=5)
     base = sum(each.tokens for each in measured_run(world))
     found = {arm: spent(arm, world, threshold, base // 4) for arm in ("errors", "omegaprm", "bisect", KNOWS)}
     assert all(each.tokens <= 1.5 * base / 4 for each in found.values())

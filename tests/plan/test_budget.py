@@ -19,7 +19,8 @@ from tests.plan.planning import edited, labelled, planned, problems
 pytestmark = pytest.mark.slow
 
 SLOWLY = [
-    "policy.oracle.tokens_per_second=2000",
+    "policy=lab",
+    "policy.lab.tokens_per_second=2000",
     "run.progress_seconds=0.05",
     "run.unit_problems=4",
     "run.flush_seconds=0.1",
@@ -125,7 +126,7 @@ def test_a_run_that_spends_its_limit_ends_and_goes_on_with_a_larger_one(tmp_path
     assert "raise `limit` in the plan" in condition.why
     with pytest.raises(BudgetSpent, match="stops at its limit"):
         labelled(tmp_path, *SLOWLY, edited(tmp_path, tokens=1))
-    summary = labelled(tmp_path, "run.unit_problems=4", edited(tmp_path, tokens=10**9))
+    summary = labelled(tmp_path, "policy=lab", "run.unit_problems=4", edited(tmp_path, tokens=10**9))
     assert summary.units == 6
     assert summary.rollouts_now < summary.totals.rollouts
 

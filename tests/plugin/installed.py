@@ -16,6 +16,7 @@ from pipeline.export.registry import EXPORTS
 from pipeline.runtime.objects import REGISTRIES
 from pipeline.witnesses.registry import WITNESSES
 from tests.checkout import ROOT
+from tests.oracles import SITE
 
 PROJECT = ROOT / "tests" / "plugin"
 ALL: tuple[Registry[Any], ...] = (*(each for _, each in REGISTRIES.values()), EXPORTS, WITNESSES)
@@ -53,6 +54,18 @@ def installed(*sites: Path) -> Iterator[None]:
             yield
         finally:
             _forget()
+
+
+@contextmanager
+def ours_alone() -> Iterator[None]:
+    """Within the block, no oracle of the tests is installed."""
+    path = os.environ["PYTHONPATH"].replace(str(SITE), "")
+    with (
+        patch.object(sys, "path", [each for each in sys.path if each != str(SITE)]),
+        patch.dict(os.environ, {"PYTHONPATH": path}),
+        installed(),
+    ):
+        yield
 
 
 def _forget() -> None:

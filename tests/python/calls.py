@@ -9,5 +9,5 @@ ROWS: list[dict[str, Any]] = [
 ]  # fmt: skip
 INPUT: list[dict[str, Any]] = [*ROWS, {"id": "bad", "problem": "No answer?"}]
 QUICK: dict[str, Any] = {
-    "policy": "oracle", "estimator": "fixed", "progress": False, "sampling": {"rollouts": 8}, "run.report": False,
+    "policy": "lab", "estimator": "fixed", "progress": False, "sampling": {"rollouts": 8}, "run.report": False,
 }  # fmt: skip

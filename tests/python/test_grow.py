@@ -16,7 +16,7 @@ from tests.runtime.without_ray import python_without_ray
 pytestmark = pytest.mark.slow
 
 ROWS = [{"problem": f"What is {number} + 1?", "answer": str(number + 1)} for number in range(6)]
-POLICY: dict[str, Any] = {"kind": "oracle", "oracle": {"world": "tree", "spread": 1.0}}
+POLICY: dict[str, Any] = {"kind": "lab", "oracle": {"world": "tree"}, "lab": {"spread": 1.0}}
 IN_ROLLOUTS: dict[str, Any] = {"grow.rollouts": 4, "grow.budget_unit": "rollouts", "progress": False}
 
 

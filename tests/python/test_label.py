@@ -33,7 +33,7 @@ from tests.runtime.without_ray import python_without_ray
 
 pytestmark = pytest.mark.slow
 
-SLOW = "policy.oracle.tokens_per_second"
+SLOW = "policy.lab.tokens_per_second"
 
 
 def test_the_frames_hold_what_the_run_made(run: Run) -> None:

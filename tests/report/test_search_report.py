@@ -135,7 +135,7 @@ def test_the_chain_of_the_input_is_marked_in_its_tree(tmp_path: Path, driver: Ch
 
 def test_scores_that_are_missing_are_reported_everywhere(tmp_path: Path, capsys: Printed) -> None:
     for share, words in (("1.0", "none of "), ("0.5", " beginnings of chains have none (")):
-        run_dir = search_in(tmp_path / share, sums(4), "search=beam", "search.n=4", f"scorer.oracle.unreadable={share}")
+        run_dir = search_in(tmp_path / share, sums(4), "search=beam", "search.n=4", f"scorer.lab.unreadable={share}")
         page, lines = written(run_dir)
         assert [line for line in lines if line.startswith("scores    ") and words in line]
         assert "Scores: " in page

@@ -85,7 +85,7 @@ def _problems(folder: Path, count: int) -> Path:
 
 def _to_search(run_dir: Path, run: RunConfig, **own: Any) -> Any:
     given = [json.loads(line) for line in (run_dir.parent / "rows.jsonl").read_text().splitlines()]
-    words = [f"policy.oracle.{name}={value}" for name, value in own.items()]
+    words = [f"policy.{'oracle' if name == 'seed' else 'lab'}.{name}={value}" for name, value in own.items()]
     config = searches.settings(run_dir.parent, given, "search=majority", "search.n=2", *words)
     return replace(config, run=run)
 
@@ -144,7 +144,7 @@ SCORE = Task(
     rows=lambda run_dir: scores.frame(run_dir.parent / "out"),
     slow={"chains_per_second": 200},
     other={"shift": 1.0},
-    refused=r"use another out, or (.|\n)*scorer.oracle.shift was 0.0, now 1.0",
+    refused=r"use another out, or (.|\n)*scorer.lab.shift was 0.0, now 1.0",
 )
 SEARCH = Task(
     command="search",

@@ -21,9 +21,10 @@ from tests.runtime.in_process import in_process
 TREE = (
     *(
         "sampling.store_tokens=true",
+        "policy=lab",
         "policy.oracle.world=tree",
-        "policy.oracle.spread=1.0",
-        "policy.oracle.branching=5",
+        "policy.lab.spread=1.0",
+        "policy.lab.branching=5",
     ),
     *("sampling.solutions=3", "sampling.rollouts=4"),
 )

@@ -33,9 +33,20 @@ POINTS = (
     "worker.opened",
 )
 FAULTS = {
-    "an engine that dies": ("policy.oracle.fail_after=9",),
-    "an engine that hangs": ("policy.oracle.hang_after=9", "run.stall_seconds=0.3", "run.progress_seconds=0.1"),
-    "an engine that answers wrongly": ("policy.oracle.wrong_after=9",),
+    "an engine that dies": (
+        "policy=lab",
+        "policy.lab.fail_after=9",
+    ),
+    "an engine that hangs": (
+        "policy=lab",
+        "policy.lab.hang_after=9",
+        "run.stall_seconds=0.3",
+        "run.progress_seconds=0.1",
+    ),
+    "an engine that answers wrongly": (
+        "policy=lab",
+        "policy.lab.wrong_after=9",
+    ),
 }
 UNITS = {
     "one unit": ("run.unit_problems=100",),
@@ -128,7 +139,9 @@ def test_a_request_that_kills_engines_is_found_and_written_off_and_the_rest_goes
 ) -> None:
     asked, expected = pooled
     deadly = min(log(expected))
-    summary = label_in_process(settings(tmp_path, ROWS, *asked, f"policy.oracle.poison={deadly}", "run.attempts=1"))
+    summary = label_in_process(
+        settings(tmp_path, ROWS, *asked, "policy=lab", f"policy.lab.poison={deadly}", "run.attempts=1")
+    )
     assert summary.totals.engine_failed == 1
     assert log(tmp_path)[deadly][1] == "crashed"
     proved(tmp_path)
@@ -139,7 +152,7 @@ def test_a_request_that_is_refused_is_ungraded_and_the_rest_goes_on(
 ) -> None:
     asked, expected = pooled
     refused = min(log(expected))
-    summary = label_in_process(settings(tmp_path, ROWS, *asked, f"policy.oracle.refuse={refused}"))
+    summary = label_in_process(settings(tmp_path, ROWS, *asked, "policy=lab", f"policy.lab.refuse={refused}"))
     assert summary.totals.engine_failed == 1
     assert summary.totals.ungraded == 1
     proved(tmp_path)

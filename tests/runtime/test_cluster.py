@@ -318,7 +318,7 @@ print(len(GcsClient(address=sys.argv[1]).get_all_node_info()))
 @pytest.mark.nightly
 @pytest.mark.ray
 def test_a_private_ray_listens_on_the_loopback_interface_and_answers_nobody_without_its_token(tmp_path: Path) -> None:
-    words = ["label", "data=sample", "policy=oracle", "policy.oracle.tokens_per_second=100"]
+    words = ["label", "data=sample", "policy=lab", "policy.lab.tokens_per_second=100"]
     plain = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
     process = subprocess.Popen(
         [sys.executable, "-m", "pipeline", *words, f"run_dir={tmp_path / 'run'}"],

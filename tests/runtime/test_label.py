@@ -21,7 +21,7 @@ from tests.runtime.without_ray import without_ray
 pytestmark = pytest.mark.ray
 
 Printed = pytest.CaptureFixture[str]
-ORACLE = ("policy=oracle", "estimator=fixed", "run.report=false")
+ORACLE = ("policy=lab", "estimator=fixed", "run.report=false")
 
 
 def many_rows(count: int) -> list[dict[str, Any]]:
@@ -93,9 +93,9 @@ def test_an_unfinished_run_goes_on_with_what_is_owed(reference: tuple[Path, Path
     "overrides",
     [
         pytest.param(["cluster.workers=2", "run.units_in_flight=1", "run.unit_problems=3"], id="two workers"),
-        pytest.param(["policy.oracle.fail_after=500"], id="an engine that dies", marks=pytest.mark.nightly),
+        pytest.param(["policy.lab.fail_after=500"], id="an engine that dies", marks=pytest.mark.nightly),
         pytest.param(
-            ["policy.oracle.hang_after=500", "run.stall_seconds=3", "run.progress_seconds=0.5"],
+            ["policy.lab.hang_after=500", "run.stall_seconds=3", "run.progress_seconds=0.5"],
             id="an engine that hangs",
             marks=pytest.mark.nightly,
         ),
@@ -109,7 +109,7 @@ def test_labels_do_not_depend_on_workers_or_faults(
     assert done.returncode == 0, done.stderr
     assert "120 read = 120 used + 0 rejected" in done.stdout
     assert labels(tmp_path / "run").equals(labels(run_dir))
-    if "oracle" in overrides[0]:
+    if "lab" in overrides[0]:
         assert "replacing a worker" in done.stdout
 
 
@@ -118,7 +118,7 @@ def test_too_many_failures_end_the_run_and_what_was_done_is_kept(
     ray_cluster: Cluster, reference: tuple[Path, Path], tmp_path: Path
 ) -> None:
     data, run_dir = reference
-    settings = ["run.unit_problems=10", "policy.oracle.fail_after=1500", "run.units_in_flight=1"]
+    settings = ["run.unit_problems=10", "policy.lab.fail_after=1500", "run.units_in_flight=1"]
     failed = label(ray_cluster, data, tmp_path / "run", *settings, "run.max_failures=1")
     assert failed.returncode == 1
     assert "start the same command again" in failed.stderr
@@ -206,7 +206,7 @@ def test_sigterm_is_exit_75_and_the_run_goes_on_later(
     data, run_dir = reference
     mark = f"{os.getpid()}-{time.monotonic_ns()}"
     settings = [f"data.path={data}", f"run_dir={tmp_path / 'run'}", *ORACLE, "run.unit_problems=10"]
-    slow = ["policy.oracle.tokens_per_second=20000", "run.units_in_flight=1", "run.progress_seconds=0.5"]
+    slow = ["policy.lab.tokens_per_second=20000", "run.units_in_flight=1", "run.progress_seconds=0.5"]
     process = subprocess.Popen(
         [sys.executable, "-m", "pipeline", "label", *settings, *slow],
         cwd=ROOT,

@@ -114,7 +114,7 @@ class _Imitator(OracleEngine):
 
 def run(folder: Path, *overrides: str) -> Path:
     data = write_rows(folder / "rows.jsonl", rows())
-    settings = [f"data.path={data}", f"run_dir={folder / 'run'}", "policy=oracle", "estimator=pooled"]
+    settings = [f"data.path={data}", f"run_dir={folder / 'run'}", "policy=lab", "estimator=pooled"]
     with patch.object(oracle, "OracleEngine", _Imitator):
         label_in_process(compose_label([*settings, "run.unit_problems=3", *overrides]))
     return folder / "run"
@@ -153,7 +153,7 @@ def test_what_was_reached_outlives_an_engine_that_dies(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
     whole = run(tmp_path / "whole")
     with patch.object(oracle, "_CHUNK", 4):
-        cut = run(tmp_path / "cut", "policy.oracle.fail_after=20")
+        cut = run(tmp_path / "cut", "policy.lab.fail_after=20")
     columns = ["rollout_id", "reached_prefix_id", "round"]
     logs = [rollouts(each).select(columns).sort("rollout_id") for each in (whole, cut)]
     assert logs[0].equals(logs[1])

@@ -65,7 +65,7 @@ def labelled(folder: Path, *overrides: str) -> tuple[Summary, list[dict[str, Any
 def test_a_batch_gives_the_labels_of_one_at_a_time_and_what_it_need_not_finish_is_aborted(
     tmp_path: Path, name: str
 ) -> None:
-    asked = [f"estimator={name}", "sampling.rollouts=16", "policy.oracle.spread=0.6"]
+    asked = [f"estimator={name}", "sampling.rollouts=16"]
     alone, of_alone = labelled(tmp_path / "alone", *asked)
     batched, of_batched = labelled(tmp_path / "batched", *asked, "estimator.batch=16")
     assert of_batched == of_alone

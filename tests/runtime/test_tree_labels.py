@@ -6,10 +6,9 @@ from unittest.mock import patch
 import pytest
 from scipy.stats import chi2
 
-from pipeline.config.oracle_world import World, WorldSettings
 from pipeline.core.records import Problem
 from pipeline.engines import oracle_tree
-from pipeline.engines.oracle_tree import Child, Tree
+from pipeline.engines.oracle_tree import Child, Shape, Tree
 from tests.runtime.adaptive import labels, proved, settings
 from tests.runtime.in_process import label_in_process
 
@@ -21,13 +20,13 @@ RARE = 1e-6
 
 def labelled(folder: Path, *overrides: str) -> None:
     rows = [{"id": str(number), "problem": f"Problem {number}?", "answer": str(number + 5)} for number in range(40)]
-    world = ["policy.oracle.world=tree", "policy.oracle.early=0.1", "sampling.solutions=2"]
+    world = ["policy=lab", "policy.oracle.world=tree", "policy.lab.early=0.1", "sampling.solutions=2"]
     label_in_process(settings(folder, rows, *world, f"sampling.rollouts={ROLLOUTS}", *overrides))
 
 
 def misfit(folder: Path) -> float:
     """The probability that values differ from those of the tree as much as these do (chi-square over distinct prefixes)."""
-    tree = Tree(WorldSettings(world=World.tree, early=0.1))
+    tree = Tree(shape=Shape(early=0.1))
     squares: dict[str, float] = {}
     for row in labels(folder).iter_rows(named=True):
         problem = Problem(problem_id=row["problem_id"], text=row["problem"], golds=(row["gold_answer"],))

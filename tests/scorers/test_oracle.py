@@ -1,4 +1,4 @@
-"""The oracle scorer: its truth is the oracle policy's, its AUC and its miscalibration are those that the settings choose."""
+"""The oracle scorer: its truth is the oracle policy's, its AUC is the chosen one. So is the miscalibration of the lab's."""
 
 import asyncio
 import math
@@ -10,15 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.config.oracle_world import World
-from pipeline.core.errors import UsageError
 from pipeline.core.ids import content_id
 from pipeline.core.records import ChainText, Problem
 from pipeline.engines.base import Surroundings
 from pipeline.engines.oracle import value_of
-from pipeline.engines.oracle_tree import Tree
+from pipeline.engines.oracle_tree import USUAL, Shape, Tree
 from pipeline.scorers.base import UNREADABLE, ScoringEngine, StepScores, wrong_scores
 from pipeline.scorers.oracle import Oracle, logit
 from pipeline.scorers.settings import OracleScorerConfig, OracleScores
+from tests.oracles.lab import LabScorer, LabScorerConfig, LabScores
 
 pytestmark = pytest.mark.slow
 
@@ -38,17 +38,26 @@ def chains(count: int, steps: int = 4) -> list[ChainText]:
     ]
 
 
-def scores(
-    *, newest_only: bool = False, count: int = PREFIXES // 4, **settings: float
-) -> tuple[np.ndarray, np.ndarray]:
+def started(
+    *, newest_only: bool = False, seed: int = 0, world: World = World.flat, auc: float = 1.0, **own: Any
+) -> ScoringEngine:
+    """The oracle, or where it is turned, that of the lab."""
+    oracle = OracleScores(seed=seed, world=world, auc=auc)
+    lab = LabScorer(LabScorerConfig(oracle=oracle, lab=LabScores(**own)))
+    scorer = lab if own else Oracle(OracleScorerConfig(oracle=oracle))
+    return scorer.engine(Surroundings(), newest_only=newest_only)
+
+
+def scores(*, newest_only: bool = False, count: int = PREFIXES // 4, **settings: Any) -> tuple[np.ndarray, np.ndarray]:
     """The scores and the true values of many prefixes, in the same order."""
-    oracle = OracleScores(**settings)  # type: ignore[arg-type]  # numbers, as the settings want them
-    engine = Oracle(OracleScorerConfig(oracle=oracle)).engine(Surroundings(), newest_only=newest_only)
+    engine = started(newest_only=newest_only, **settings)
     asked = chains(count)
     found = asyncio.run(engine.score(asked))
     assert not wrong_scores(found, asked)
     values = [
-        value_of(oracle.seed, oracle.spread, chain.problem_id, prefix) for chain in asked for prefix in chain.prefix_ids
+        value_of(settings.get("seed", 0), USUAL.spread, chain.problem_id, prefix)
+        for chain in asked
+        for prefix in chain.prefix_ids
     ]
     return np.array([score for each in found for score in each.scores], float), np.array(values)
 
@@ -94,20 +103,15 @@ def test_the_newest_step_alone_has_the_score_that_it_has_in_the_chain() -> None:
     assert np.isnan(newest[:, :-1]).all()
 
 
-def started(*, newest_only: bool = False, **settings: Any) -> ScoringEngine:
-    oracle = OracleScores(**settings)
-    return Oracle(OracleScorerConfig(oracle=oracle)).engine(Surroundings(), newest_only=newest_only)
-
-
 def scored(engine: ScoringEngine, asked: list[ChainText]) -> list[StepScores]:
     found = asyncio.run(engine.score(asked))
     assert not wrong_scores(found, asked)
     return [*found]
 
 
-def tree_chains(count: int, settings: OracleScores) -> tuple[list[ChainText], list[list[float]]]:
+def tree_chains(count: int, shape: Shape = USUAL) -> tuple[list[ChainText], list[list[float]]]:
     """Chains that the policy draws, one for each problem, and the values of their steps."""
-    tree = Tree(settings)
+    tree = Tree(shape=shape)
     asked, values = [], []
     for number in range(count):
         name = content_id("problem", str(number))
@@ -123,12 +127,12 @@ def tree_chains(count: int, settings: OracleScores) -> tuple[list[ChainText], li
 @pytest.mark.parametrize(
     "own",
     [
-        {"branching": 5, "mean": 0.3, "slope": 2.0},
+        {"branching": 5},
         *(pytest.param(own, marks=pytest.mark.nightly) for own in ({}, {"early": 0.3, "spread": 0.8})),
     ],
 )
 def test_in_the_tree_the_auc_over_inner_prefixes_is_the_chosen_one(own: dict[str, Any]) -> None:
-    asked, values = tree_chains(2000, OracleScores(world=World.tree, **own))
+    asked, values = tree_chains(2000, Shape(**own))
     good = np.array([value for each in values for value in each[:-1]]) > 0.5
     for wanted in (0.6, 0.8, 0.9):
         found = scored(started(world=World.tree, auc=wanted, **own), asked)
@@ -138,7 +142,7 @@ def test_in_the_tree_the_auc_over_inner_prefixes_is_the_chosen_one(own: dict[str
 
 
 def test_in_the_tree_scores_without_noise_are_the_values_of_the_nodes() -> None:
-    asked, values = tree_chains(300, OracleScores(world=World.tree))
+    asked, values = tree_chains(300)
     for each, known in zip(scored(started(world=World.tree), asked), values, strict=True):
         assert each.scores == pytest.approx(np.clip(known, 0.001, 0.999), abs=1e-12)
     for each, known in zip(scored(started(world=World.tree, newest_only=True), asked), values, strict=True):
@@ -149,14 +153,6 @@ def test_in_the_tree_scores_without_noise_are_the_values_of_the_nodes() -> None:
 def test_chains_that_are_not_of_the_tree_have_the_values_of_the_flat_world() -> None:
     asked = chains(50)
     assert scored(started(world=World.tree), asked) == scored(started(), asked)
-
-
-def test_a_threshold_that_no_value_passes_has_no_auc() -> None:
-    # Values do not move from that of the problem, which is nearly always small.
-    far: dict[str, Any] = {"world": World.tree, "mean": 0.05, "spread": 0.0, "threshold": 0.9999}
-    assert scored(started(auc=1.0, **far), chains(1))
-    with pytest.raises(UsageError, match=r"scorer.oracle.threshold=0.9999: there is no AUC"):
-        started(auc=0.8, **far)
 
 
 def test_as_many_prefixes_as_the_setting_says_have_no_score_and_equal_ones_alike() -> None:
@@ -197,6 +193,5 @@ def test_tokens_are_bytes_and_what_an_earlier_chain_began_with_is_not_computed_a
 
 
 def test_the_world_is_part_of_the_models_name_and_the_flat_one_keeps_its_own() -> None:
-    assert started(auc=0.8).model == "oracle:seed=0,spread=0.35,auc=0.8,slope=1,shift=0"
-    named = started(world=World.tree, unreadable=0.1, early=0.2).model
-    assert named.endswith(",shift=0,unreadable=0.1,world=tree,depth=6,branching=3,mean=0.5,early=0.2")
+    assert started(auc=0.8).model == "oracle:seed=0,auc=0.8"
+    assert started(world=World.tree).model == "oracle:seed=0,auc=1,world=tree"

@@ -11,6 +11,7 @@ from itertools import combinations_with_replacement, groupby
 import numpy as np
 import numpy.typing as npt
 
+from tests.oracles.leaves import all_leaves
 from tests.searches.worlds import TreeWorld, WorldKind, problem_of
 
 Floats = npt.NDArray[np.float64]
@@ -38,7 +39,7 @@ def all_chains(kind: WorldKind, number: int) -> AllChains:
     """The chains of a problem of the world. All their ends have scores."""
     problem = problem_of(number)
     world, tree = TreeWorld(kind, problem), kind.tree
-    leaves = list(tree.leaves(problem))
+    leaves = list(all_leaves(tree, problem))
     answers = [tree.right_answer(problem), *sorted({leaf.answer for leaf in leaves if not leaf.right})]
     shares: dict[tuple[int, ...], float] = {}
     for leaf in leaves:

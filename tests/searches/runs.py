@@ -15,9 +15,9 @@ from tests.runtime.in_process import hired_here
 
 Row = dict[str, Any]
 ORACLES = (
-    "policy=oracle",
+    "policy=lab",
     "policy.oracle.world=tree",
-    "scorer=oracle",
+    "scorer=lab",
     "scorer.oracle.world=tree",
     "scorer.oracle.auc=0.7",
 )

@@ -76,7 +76,7 @@ def test_a_chain_of_a_problem_with_another_answer_is_rejected(tmp_path: Path) ->
 
 def test_what_chains_cost_is_read_from_the_log(tmp_path: Path) -> None:
     """Of 40 chains of a small tree many have equal texts. Each text is scored once."""
-    words = ("search=best_of_n", "search.n=40", "policy.oracle.depth=2", "scorer.oracle.depth=2")
+    words = ("search=best_of_n", "search.n=40", "policy.lab.depth=2", "scorer.lab.depth=2")
     run = search_run(stored_search(storage_at(str(search_in(tmp_path / "a", sums(3), *words)))), "a")
     assert run.independent
     for each in run.searches:
@@ -104,7 +104,7 @@ def test_a_given_chain_counts_as_graded_everywhere(tmp_path: Path, capsys: Print
     """Without scores, ids decide which of two chains is chosen."""
     rows = [{**row, "steps": ["It is easy.", f"The answer is {row['answer']}."]} for row in sums(8)]
     run_dir = search_in(
-        tmp_path / "a", rows, "search=regenerate", "search.n=1", "search.chains=1", "scorer.oracle.unreadable=1.0"
+        tmp_path / "a", rows, "search=regenerate", "search.n=1", "search.chains=1", "scorer.lab.unreadable=1.0"
     )
     chosen = pl.read_parquet(run_dir / "candidates" / "*.parquet").filter("chosen").sort("row")
     given = pl.Series([steps == row["steps"] for steps, row in zip(chosen["steps"].to_list(), rows, strict=True)])
@@ -127,11 +127,11 @@ def test_a_given_chain_counts_as_graded_everywhere(tmp_path: Path, capsys: Print
         (["search.accept=0.999"], "the highest confidence is 0."),
         (["search.accept=0.2", "search.reliability=0.5"], "leave that setting out where the scorer states none"),
         (["search.accept=0.2", "search.max_steps=1"], "were cut, state no answer"),
-        (["search.accept=0.2", "scorer.oracle.unreadable=1.0"], "because the scorer gave no score"),
+        (["search.accept=0.2", "scorer.lab.unreadable=1.0"], "because the scorer gave no score"),
     ],
 )
 def test_a_gate_that_nothing_passes_says_why(settings: list[str], why: str, tmp_path: Path, capsys: Printed) -> None:
-    run_dir = search_in(tmp_path / "a", sums(4), *FEW, "scorer.oracle.slope=0.2", *settings)
+    run_dir = search_in(tmp_path / "a", sums(4), *FEW, "scorer.lab.slope=0.2", *settings)
     assert main(["report", f"run_dir={run_dir}"]) == 0
     said = capsys.readouterr().out
     (line,) = [line for line in said.splitlines() if "nothing is trusted" in line]

@@ -12,10 +12,9 @@ from functools import cache
 from statistics import NormalDist
 from typing import TypeVar
 
-from pipeline.config.oracle_world import World, WorldSettings
 from pipeline.config.search import SearchConfig
 from pipeline.core.records import Problem
-from pipeline.engines.oracle_tree import Path, Tree, uniform
+from pipeline.engines.oracle_tree import Path, Shape, Tree, uniform
 from pipeline.graders.answer_groups import answer_groups
 from pipeline.scorers.oracle import logit, noise_in_tree
 from pipeline.searches.base import WHOLE, Ask, Found, Node, Sample, Score, Search, StepScore, Task, path_of
@@ -57,22 +56,13 @@ class WorldKind:
 
 @cache
 def _tree(kind: WorldKind) -> Tree:
-    return Tree(
-        WorldSettings(
-            world=World.tree,
-            seed=kind.seed,
-            depth=kind.depth,
-            branching=kind.branching,
-            mean=kind.mean,
-            spread=kind.spread,
-            early=kind.early,
-        )
-    )
+    shape = Shape(depth=kind.depth, branching=kind.branching, mean=kind.mean, spread=kind.spread, early=kind.early)
+    return Tree(kind.seed, shape)
 
 
 @cache
 def _sigma(kind: WorldKind) -> float:
-    return noise_in_tree(kind.tree, kind.auc, 0.5, 1.0)
+    return noise_in_tree(kind.tree, kind.auc)
 
 
 def problem_of(number: int) -> Problem:

@@ -153,7 +153,7 @@ def test_the_remedy_comes_first_and_what_follows_from_one_choice_is_one_line(tmp
     oracle = IDENTITY | {
         "policy.kind": "oracle",
         "policy.oracle.seed": 0,
-        "policy.oracle.spread": 0.35,
+        "policy.oracle.world": "tree",
         "staged_input": "1",
     }
     storage = LocalStorage(tmp_path)

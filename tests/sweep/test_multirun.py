@@ -55,7 +55,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def words(folder: Path, *swept: str) -> list[str]:
-    small = ["policy=oracle", "estimator=fixed", "estimator.rule=threshold", "sampling.rollouts=3", "run.report=false"]
+    small = ["policy=lab", "estimator=fixed", "estimator.rule=threshold", "sampling.rollouts=3", "run.report=false"]
     return [f"data.path={folder / 'rows.jsonl'}", f"run_dir={folder / 'sweep'}", *small, *swept]
 
 
@@ -183,7 +183,7 @@ def test_an_interruption_keeps_what_is_done_and_the_same_command_goes_on(folder:
 @pytest.mark.nightly
 def test_one_private_ray_serves_all_runs_and_a_signal_ends_them_for_now(folder: Path) -> None:
     line = ["label", "--multirun", *words(folder), "policy.oracle.seed=1,2,3"]
-    slow = [sys.executable, "-m", "pipeline", *line, "policy.oracle.tokens_per_second=200"]
+    slow = [sys.executable, "-m", "pipeline", *line, "policy.lab.tokens_per_second=200"]
     with subprocess.Popen(slow, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as started:
         assert started.stderr is not None
         said = next(text for text in started.stderr if "run 2 of 3" in text)

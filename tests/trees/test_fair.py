@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.config.oracle_world import World, WorldSettings
-from pipeline.engines.oracle_tree import Tree
+from pipeline.engines.oracle_tree import Shape, Tree
 from pipeline.estimators.base import Estimator
 from pipeline.estimators.first_success import FirstSuccess
 from pipeline.estimators.registry import ESTIMATORS
@@ -33,7 +32,7 @@ Reader = Callable[[TreeNode], Tally]
 def finished(folder: Path, *overrides: str) -> StoredTrees:
     """The trees of a run on the oracle's tree world, which has no chain but those that the policy drew."""
     rows = [{"id": str(n), "problem": f"Problem {n}?", "answer": str(n + 5)} for n in range(PROBLEMS)]
-    world = ["policy.oracle.world=tree", "policy.oracle.branching=2", "sampling.solutions=2"]
+    world = ["policy=lab", "policy.oracle.world=tree", "policy.lab.branching=2", "sampling.solutions=2"]
     label_in_process(settings(folder, rows, *world, *overrides))
     storage = LocalStorage(folder / "run")
     return StoredTrees(storage, stored_run(storage))
@@ -60,7 +59,7 @@ def errors(stored: StoredTrees, reader: Reader, most: int = MANY, *, labelled: b
     Fair trials are unbiased whatever their number is. Where sampling stops at a success, nodes with few trials have too many
     correct ones, and nodes with many too few.
     """
-    world = Tree(WorldSettings(world=World.tree, branching=2))
+    world = Tree(shape=Shape(branching=2))
     sums, nodes = [], 0
     for _, problem in stored.problems():
         tree, total = problem.tree, 0.0

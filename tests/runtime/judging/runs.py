@@ -10,13 +10,14 @@ from pipeline.__main__ import compose_label
 from pipeline.config.judge import JudgeRunConfig
 from pipeline.config.label import ClusterConfig, RunConfig
 from pipeline.core.progress import ChainRun, Status
-from pipeline.judges.settings import OracleJudgeConfig, OracleVotes
+from pipeline.judges.settings import OracleVotes
 from pipeline.runtime.chain_run.run import Running
 from pipeline.runtime.judging.run import judge_run
 from pipeline.runtime.stop import StopSignal
 from pipeline.storage.location import storage_at
 from pipeline.storage.stored_critiques import StoredJudge, critique_frames, stored_judge
 from tests.conftest import write_rows
+from tests.oracles.lab import LabJudgeConfig, LabVotes
 from tests.runtime.in_process import hired_here, label_in_process
 from tests.runtime.virtual_clock import on_a_virtual_clock
 
@@ -49,11 +50,11 @@ def labelled(folder: Path, count: int) -> Path:
 
 
 def settings(
-    run_dir: Path, run: RunConfig = QUICK, *, name: str = NAME, votes: int = VOTES, **oracle: Any
+    run_dir: Path, run: RunConfig = QUICK, *, name: str = NAME, votes: int = VOTES, seed: int = 0, **own: Any
 ) -> JudgeRunConfig:
     return JudgeRunConfig(
         run_dir=str(run_dir),
-        judge=OracleJudgeConfig(name=name, votes=votes, oracle=OracleVotes(**oracle)),
+        judge=LabJudgeConfig(name=name, votes=votes, oracle=OracleVotes(seed=seed), lab=LabVotes(**own)),
         run=run,
         cluster=ClusterConfig(workers=2),
     )

@@ -140,7 +140,7 @@ def test_an_estimate_counts_the_votes_and_writes_nothing(run_dir: Path, capsys: 
     found = estimate_critiques(settings(run_dir, tokens_per_second=100_000))
     assert (found.chains, found.sampled, sum(found.kinds.values())) == (CHAINS, CHAINS, CHAINS * VOTES)
     assert found.seconds >= CHAINS * found.mean_written / 100_000 * 0.9
-    words = ["judge", f"run_dir={run_dir}", "judge=oracle", "judge.name=a", "judge.oracle.unparseable=1", "--estimate"]
+    words = ["judge", f"run_dir={run_dir}", "judge=lab", "judge.name=a", "judge.lab.unparseable=1", "--estimate"]
     assert main(words) == 0
     said = capsys.readouterr().out
     assert said.startswith(f"{CHAINS} chains with ")

@@ -22,10 +22,10 @@ from pipeline.runtime.scoring.files import score_to_file
 from pipeline.runtime.scoring.run import score_run
 from pipeline.runtime.stop import StopSignal
 from pipeline.scorers.calibration import Calibration, MadeFrom, MapKind, PositionMap, encode
-from pipeline.scorers.settings import OracleScorerConfig, OracleScores
 from pipeline.storage.location import storage_at
 from pipeline.storage.score_files import score_shards
 from tests.conftest import write_rows
+from tests.oracles.lab import LabScorerConfig, LabScores
 from tests.runtime.in_process import hired_here, label_in_process
 from tests.runtime.virtual_clock import on_a_virtual_clock
 
@@ -44,12 +44,12 @@ def rows(count: int, first: int = 0) -> list[Row]:
     ]
 
 
-def settings(path: Path, out: Path, run: RunConfig = QUICK, **oracle: Any) -> ScoreConfig:
+def settings(path: Path, out: Path, run: RunConfig = QUICK, **own: Any) -> ScoreConfig:
     return ScoreConfig(
         out=str(out),
         data=DataConfig(path=str(path), columns=Columns()),
         grader=MathConfig(),
-        scorer=OracleScorerConfig(oracle=OracleScores(**oracle)),
+        scorer=LabScorerConfig(lab=LabScores(**own)),
         run=run,
         cluster=ClusterConfig(workers=2),
     )
@@ -96,7 +96,7 @@ def test_another_input_is_refused_and_nothing_changes(input_file: Path, tmp_path
     with pytest.raises(RunConflict, match=r"has scores of other chains: chain \w+ is not in the input any more"):
         scored(settings(input_file, out))
     with pytest.raises(
-        RunConflict, match=r"/run_dir_7 belongs to .* another out, or (.|\n)*scorer.oracle.shift was 0.0, now 1"
+        RunConflict, match=r"/run_dir_7 belongs to .* another out, or (.|\n)*scorer.lab.shift was 0.0, now 1"
     ):
         scored(settings(input_file, out, shift=1.0))
     assert frame(out).equals(before)

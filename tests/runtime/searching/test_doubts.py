@@ -133,11 +133,8 @@ TREES = ("policy.oracle.world=tree", "scorer=oracle", "scorer.oracle.world=tree"
         (TREES, []),
         ((*TREES, "scorer.oracle.auc=0.7"), []),
         (TREES[:2], ["scorer.oracle.world=flat beside policy.oracle.world=tree"]),
-        (
-            (*TREES, "scorer.oracle.seed=3", "policy.oracle.depth=9"),
-            ["scorer.oracle.seed=3 beside policy.oracle.seed=0, scorer.oracle.depth=6 beside policy.oracle.depth=9"],
-        ),
-        (("scorer=oracle", "policy.oracle.depth=9"), []),
+        ((*TREES, "scorer.oracle.seed=3"), ["scorer.oracle.seed=3 beside policy.oracle.seed=0"]),
+        (("scorer=oracle",), []),
         (("policy=hf", "policy.model=org/name", "scorer=oracle"), []),
     ],
 )

@@ -6,26 +6,29 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, cast
 
 import polars as pl
 import pytest
 
 from pipeline.analysis.audit.run import audit
 from pipeline.config.changes import AuditConfig
+from pipeline.config.fields import as_type
 from pipeline.config.search import SearchRunConfig
 from pipeline.core.errors import StoreError
 from pipeline.core.records import ChainText
-from pipeline.engines.oracle import OracleConfig, OracleEngine, OraclePolicyConfig
+from pipeline.engines.base import Engine
+from pipeline.engines.oracle import OracleEngine, OraclePolicyConfig
 from pipeline.runtime.sampling import HIGH
-from pipeline.scorers.base import StepScores
-from pipeline.scorers.oracle import OracleScoring
+from pipeline.scorers.base import ScoringEngine, StepScores
 from pipeline.searches.base import WHOLE, Sample
 from pipeline.searches.log import root_of
 from pipeline.storage.commits import CommitState, encode_commit, record_sequence
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.location import storage_at
 from pipeline.storage.stored_search import CANDIDATES, SAMPLES, SEARCHES, STEP_SCORES, stored_search
-from tests.runtime.searching.starts import MortalDisk, at_once, started, with_engines
+from tests.oracles.lab import LabEngine, LabPolicyConfig
+from tests.runtime.searching.starts import MortalDisk, Work, at_once, started, with_engines
 from tests.runtime.searching.tables import TABLES, assert_alike, tables
 from tests.runtime.virtual_clock import QuickDisk
 from tests.searches.runs import search_in, settings, sums
@@ -35,9 +38,9 @@ pytestmark = pytest.mark.slow
 PROBLEMS = 6
 QUICK = (
     "search.n=4", "run.unit_problems=3", "run.attempts=1", "run.progress_seconds=0.05",
-    "policy.oracle.depth=4", "scorer.oracle.depth=4",
+    "policy.lab.depth=4", "scorer.lab.depth=4",
 )  # fmt: skip
-SLOW = ("policy.oracle.tokens_per_second=20000", "run.flush_seconds=0.01")
+SLOW = ("policy.lab.tokens_per_second=20000", "run.flush_seconds=0.01")
 INTERRUPTED = ("best_of_n", "beam", "mcts")
 
 
@@ -99,7 +102,7 @@ def test_a_search_goes_on_after_its_last_commit(
 def test_an_engine_that_dies_or_hangs_is_replaced(
     victim: str, fault: str, calm: dict[str, dict[str, pl.DataFrame]], tmp_path: Path
 ) -> None:
-    config = beam(tmp_path, f"{victim}.oracle.{fault}=17", "run.attempts=3", "run.stall_seconds=5")
+    config = beam(tmp_path, f"{victim}.lab.{fault}=17", "run.attempts=3", "run.stall_seconds=5")
     started(config)
     assert_alike(tables(config.run_dir), calm["beam"])
 
@@ -112,7 +115,7 @@ def test_a_problem_that_kills_the_policy_is_written_off_alone(
     calm: dict[str, dict[str, pl.DataFrame]], tmp_path: Path
 ) -> None:
     poison = Sample(node=root_of(problem(calm, 4)), draw=2).key
-    config = beam(tmp_path, f"policy.oracle.poison={poison}")
+    config = beam(tmp_path, f"policy.lab.poison={poison}")
     found = started(config)
     assert found.totals.engine_failed == 1
     lost(4, tables(config.run_dir), calm["beam"])
@@ -125,7 +128,7 @@ def test_a_problem_that_kills_the_scorer_is_written_off_alone(
 ) -> None:
     """What it was before counts: its samples stay in the log, and are counted."""
     deep = calm["beam"][STEP_SCORES].filter((pl.col("row") == 1) & (pl.col("step") == 2))["prefix_id"][0]
-    config = beam(tmp_path, f"scorer.oracle.poison={deep}")
+    config = beam(tmp_path, f"scorer.lab.poison={deep}")
     found = started(config)
     assert found.totals.engine_failed == 1
     lost(1, tables(config.run_dir), calm["beam"])
@@ -149,7 +152,7 @@ def test_a_request_that_the_engine_refuses_costs_its_chain(
     calm: dict[str, dict[str, pl.DataFrame]], tmp_path: Path
 ) -> None:
     first = Sample(node=root_of(problem(calm, 0)), draw=0, steps=WHOLE).key
-    words = ("search=best_of_n", *QUICK, f"policy.oracle.refuse={first}")
+    words = ("search=best_of_n", *QUICK, f"policy.lab.refuse={first}")
     found = tables(search_in(tmp_path, sums(PROBLEMS), *words))
     refused = found[SAMPLES].filter(pl.col("sample_id") == first)
     assert refused["finish"].to_list() == ["engine_failed"]
@@ -208,8 +211,8 @@ def test_answers_that_the_log_has_already_are_not_committed_again(
 class OtherDraws(OracleEngine):
     """A policy whose samples differ from start to start, as those of a real one do."""
 
-    def __init__(self, config: OracleConfig, start: int) -> None:
-        super().__init__(OraclePolicyConfig(oracle=config))
+    def __init__(self, policy: LabPolicyConfig, start: int) -> None:
+        super().__init__(policy, policy.lab.shape)
         self.start_number = start
 
     def _written(self, request):  # type: ignore[no-untyped-def]
@@ -217,18 +220,23 @@ class OtherDraws(OracleEngine):
         return super()._written(replace(request, request_id=other))
 
 
+def drawn_otherwise(config: SearchRunConfig, start: int) -> Work:
+    """The work of this start."""
+    policy = as_type(config.policy, LabPolicyConfig)
+    return with_engines(cast(Engine, LabEngine(OtherDraws(policy, start), policy.lab)))
+
+
 @pytest.mark.parametrize("method", ["beam", "mcts"])
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.nightly)])
 def test_drivers_whose_policies_draw_otherwise_agree_on_one_path(method: str, seed: int, tmp_path: Path) -> None:
     """A later start and a second driver draw other texts. What is committed first counts, and what follows from it."""
     config = settings(tmp_path, sums(PROBLEMS), f"search={method}", *QUICK, *SLOW, "run.lock=false")
-    oracle = config.policy.oracle  # type: ignore[attr-defined]
     luck = random.Random(f"{method} {seed}")
     with pytest.raises(StoreError):
-        started(config, MortalDisk(luck.randrange(2, 5), before=False), with_engines(OtherDraws(oracle, 0)))
+        started(config, MortalDisk(luck.randrange(2, 5), before=False), drawn_otherwise(config, 0))
 
     def start(number: int) -> None:
-        started(config, work=with_engines(OtherDraws(oracle, number)))
+        started(config, work=drawn_otherwise(config, number))
 
     assert at_once(lambda: start(1), lambda: start(2)) == []
     found = tables(config.run_dir)
@@ -239,14 +247,13 @@ def test_drivers_whose_policies_draw_otherwise_agree_on_one_path(method: str, se
 def test_what_follows_a_lost_answer_is_left_out(tmp_path: Path) -> None:
     """A file with the first answers is damaged, and the policy draws others: the later ones follow texts that are gone."""
     config = beam(tmp_path, *SLOW)
-    oracle = config.policy.oracle  # type: ignore[attr-defined]
     with pytest.raises(StoreError):
-        started(config, MortalDisk(8, before=False), with_engines(OtherDraws(oracle, 0)))
+        started(config, MortalDisk(8, before=False), drawn_otherwise(config, 0))
     parts = list(Path(config.run_dir, "flushed").glob("samples-*"))
     assert len(parts) > 2
     first = min(parts, key=lambda path: (pl.read_parquet(path)["number"].min(), path.stat().st_mtime_ns))
     first.write_bytes(first.read_bytes()[:-9])
-    found = started(config, work=with_engines(OtherDraws(oracle, 1)))
+    found = started(config, work=drawn_otherwise(config, 1))
     assert found.damaged
     assert tables(config.run_dir)[SEARCHES].height == PROBLEMS
     assert_sound(config.run_dir)
@@ -266,17 +273,20 @@ def test_damage_is_found_and_made_again(
     assert_sound(config.run_dir)
 
 
-class Tardy(OracleScoring):
+class Tardy:
     """A scorer that takes a long time for each chain, and remembers how many wait at most. It keeps `capacity` chains busy."""
 
     capacity = 8
 
-    def __init__(self, usual: OracleScoring) -> None:
-        self.__dict__.update(usual.__dict__)
+    def __init__(self, usual: ScoringEngine) -> None:
+        self.usual = usual
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.usual, name)
 
     async def score(self, chains: Sequence[ChainText]) -> Sequence[StepScores]:
         await asyncio.sleep(0.5)
-        return await super().score(chains)
+        return await self.usual.score(chains)
 
 
 def test_a_slow_scorer_holds_back_further_problems(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -288,7 +298,8 @@ def test_a_slow_scorer_holds_back_further_problems(tmp_path: Path, monkeypatch: 
 
     def work(config, around):  # type: ignore[no-untyped-def]
         made = with_engines()(config, around)
-        made = with_engines(scoring=Tardy(made.scoring))(config, around)  # type: ignore[arg-type]  # it is an oracle
+        assert made.scoring is not None
+        made = with_engines(scoring=cast(ScoringEngine, Tardy(made.scoring)))(config, around)
         queue = made.scores
         assert queue is not None
         send = queue._send

@@ -16,6 +16,7 @@ from pipeline.core.errors import InputError, PluginError, RunConflict, UsageErro
 from pipeline.core.records import Problem
 from pipeline.core.registry import GivenObject
 from pipeline.core.schemas import SCHEMAS
+from pipeline.engines.oracle import TOKENS_PER_STEP
 from pipeline.engines.oracle_tree import Tree
 from pipeline.runtime.searching.estimate import SAMPLE, estimate_search
 from pipeline.scorers.oracle import logit
@@ -67,10 +68,9 @@ def test_every_method_searches_every_problem_and_its_log_says_the_same(method: s
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_what_a_search_says_is_true_in_the_tree_world(method: str, runs: dict[str, Path], tmp_path: Path) -> None:
+def test_what_a_search_says_is_true_in_the_tree_world(method: str, runs: dict[str, Path]) -> None:
     """Steps are those of the tree, scores of an AUC of 1 are its values, and verdicts those of its ends."""
-    config = settings(tmp_path, sums(1), f"search={method}")
-    tree = Tree(config.policy.oracle, config.policy.oracle.tokens_per_step)  # type: ignore[attr-defined]
+    tree = Tree(width=TOKENS_PER_STEP)
     rights = 0
     for row in tables(runs[method])[CANDIDATES].iter_rows(named=True):
         problem = Problem(problem_id=row["problem_id"], text=row["problem"], golds=(row["gold_answer"],))
@@ -244,7 +244,7 @@ def test_a_problem_that_leaves_no_place_for_a_step_has_no_chain(tmp_path: Path) 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_prefixes_without_a_score_rank_last(method: str, tmp_path: Path) -> None:
-    unreadable = "scorer.oracle.unreadable"
+    unreadable = "scorer.lab.unreadable"
     run_dir = search_in(tmp_path / "some", sums(3), f"search={method}", *SMALL, f"{unreadable}=0.4")
     found = tables(run_dir)
     if method != "majority":
