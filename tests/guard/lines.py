@@ -132,7 +132,7 @@ WITHOUT_EFFECT = (
     "plan data=sample run.attempts=9 run.show_chains=0 budget=other.json",
     "regrade run_dir=out grader.cpu_seconds=2 estimator.batch=3",
     "relabel run_dir=out estimator=pooled estimator.certainty=0.8 estimator.neutral=0.5",
-    "export run_dir=out format=trl out=y preference.margin=0.2 columns=[value]",
+    "export run_dir=out format=trl out=y preference.margin=0.2",
     "grade grader.cpu_seconds=2 grader.sandbox=full",
 )
 """Settings that the chosen implementation does not look at are taken all the same."""
