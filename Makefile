@@ -9,7 +9,6 @@ LIMIT   ?= 24
 SEEDS   ?= 100000
 KILLS   ?= 1000
 EACH    ?= 30
-PRICE   ?= 3
 CHAINS  ?= short
 LOOP_DIR ?= runs/loop-$(CHAINS)
 RUN_DIR ?= runs/demo-$(LIMIT)
@@ -52,7 +51,7 @@ endef
 export TORCH_PIN
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo loop bench-loop check test nightly sown-bugs simulate kills process-kills tiny-policy tiny-truth lint lint-types lint-rest format bench bench-all bench-gpu bench-estimators bench-scale contract lock wheel clean
+.PHONY: help setup demo loop bench-loop check test nightly sown-bugs simulate kills process-kills tiny-policy tiny-truth lint lint-types lint-rest format bench bench-all bench-gpu bench-estimators contract lock wheel clean
 
 help:  ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -137,9 +136,6 @@ bench-estimators: setup  ## tokens per labelled step against the error of values
 
 bench-loop: setup  ## the closed loop as an experiment: five seeds, ceilings, labels at equal tokens; an hour and a half (goes on in runs/loop-experiment)
 	OMP_NUM_THREADS=1 $(BIN)/python -u -m tests.bench $(if $(RECORD),--record) loop
-
-bench-scale: setup  ## idle engines, and the cost of a million steps at PRICE per GPU hour, simulated: minutes
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.bench.scale $(PRICE)
 
 contract: setup  ## fetch the Python of GPU wheels of vLLM, and say what we use of it that they do not have (VLLM="0.33.0 0.34.0")
 	$(BIN)/python -m tests.contract $(VLLM)

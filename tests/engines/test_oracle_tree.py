@@ -344,7 +344,7 @@ def test_after_the_end_of_a_chain_nothing_is_written_and_a_step_without_a_line_e
     assert completions(oracle, requests(1, f"{first}\n"))[0].text.startswith("Step 2: ")
 
 
-def test_steps_have_at_least_so_many_tokens() -> None:
+def test_steps_have_at_least_the_tokens_that_are_asked() -> None:
     (done,) = completions(engine(depth=5), requests(1))
     *inner, last = done.text.splitlines(keepends=True)
     assert [len(step) for step in inner] == [TOKENS_PER_STEP] * 4

@@ -1,6 +1,6 @@
 """`policy=lab`, `scorer=lab` and `judge=lab`: oracles that a test can slow down, break and turn. See `lab`.
 
-They come through the door for plug-ins: `site` is a folder with a distribution that offers them.
+They come through the extension point for plug-ins: `site` is a folder with a distribution that offers them.
 """
 
 import os

@@ -81,7 +81,7 @@ def test_a_single_run_needs_no_list(tmp_path: Path, capsys: Printed) -> None:
     assert "0.5" in shown
 
 
-def test_runs_are_named_by_as_much_of_their_folders_as_tells_them_apart(tmp_path: Path, capsys: Printed) -> None:
+def test_runs_are_named_by_the_parts_of_their_folders_that_differ(tmp_path: Path, capsys: Printed) -> None:
     bon, grown = best_of_n(tmp_path / "one" / "run"), beam(tmp_path / "two" / "run")
     assert select(listed(grown, bon)) == 0
     shown = capsys.readouterr().out
