@@ -24,7 +24,7 @@ from pipeline.cli.label import LABEL
 from pipeline.config.label import LabelConfig
 from pipeline.core.errors import Interrupted, StepvalueError, UsageError
 from pipeline.core.failpoints import arm
-from pipeline.core.formatting import plain_lines
+from pipeline.core.formatting import listed, plain_lines
 from pipeline.core.suggestions import choice_hint, nearest_keys
 
 
@@ -87,6 +87,7 @@ def _dispatch(arguments: list[str]) -> int:
         raise UsageError(f"there is no command {name!r}: {choice_hint(name, known)} (-h explains them)")
     # Hydra is imported here because it loads slowly and the list of commands does not need it.
     from pipeline.cli.compose import compose
+    from pipeline.cli.overrides import UnknownSetting
     from pipeline.cli.own_settings import Given
 
     command = COMMANDS[name]
@@ -105,7 +106,13 @@ def _dispatch(arguments: list[str]) -> int:
         from pipeline.cli.multirun import sweep
 
         return sweep(command, invocation.overrides, given, show=invocation.show_config)
-    found = compose(command, invocation.overrides, given)
+    try:
+        found = compose(command, invocation.overrides, given)
+    except UnknownSetting as error:
+        owners = [f"`{each.name}`" for each in COMMANDS.values() if _has(each, error.key)]
+        if owners:
+            raise UsageError(f"there is no setting {error.key} of `{name}`: it is one of {listed(owners)}") from error
+        raise
     for remark in found.remarks:
         _print_error(f"stepvalue: {remark}")
     if invocation.show_config:
@@ -113,6 +120,12 @@ def _dispatch(arguments: list[str]) -> int:
         return 0
     settings = found.settings()
     return command.run(settings)
+
+
+def _has(command: Command, key: str) -> bool:
+    from pipeline.cli.reference import command_settings
+
+    return any(f"{each.key}.".startswith(f"{key}.") for _, found in command_settings(command) for each in found)
 
 
 def _print_error(line: str) -> None:

@@ -145,7 +145,8 @@ def test_naming_a_model_chooses_the_policy_that_serves_it() -> None:
         (["grade", "input="], ["input is empty: give input=FILE"]),
         (["grade", "output=''"], ["output is empty: give output=FILE"]),
         (["grade", "input=null"], ["input"]),
-        (["grade", "data=sample"], ["no setting data"]),
+        (["grade", "data=sample"], ["no setting data of `grade`", "`label`"]),
+        (["label", "checks=[arithmetic]", *FILLED], ["there is no setting checks of `label`: it is one of `check`"]),
         (["grade", "policy.kind=oracle"], ["no setting policy.kind"]),
         (["--verbose"], ["there is no command '--verbose'"]),
         (["label", "sampling.rolouts=3"], ["no setting sampling.rolouts", "did you mean sampling.rollouts?"]),
@@ -443,5 +444,5 @@ def test_a_setting_that_is_a_text_takes_any(mark: str, capsys: Printed) -> None:
 
 
 def test_one_value_for_a_list_is_reported(capsys: Printed) -> None:
-    shown = refused(capsys, "export", "run_dir=x", "format=parquet", "out=y", "columns=value")
-    assert shown == "columns=value: columns is a list, write columns=[value]"
+    shown = refused(capsys, "export", "run_dir=x", "format=trl", "out=y", "decontaminate.paths=a.txt")
+    assert shown == "decontaminate.paths=a.txt: decontaminate.paths is a list, write decontaminate.paths=[a.txt]"

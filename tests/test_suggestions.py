@@ -24,6 +24,7 @@ LABEL, TRAIN, RELABEL, EXPORT = (
         ("inptu", ["output", "input"], ["input"]),
         ("lr", TRAIN, ["learning_rate"]),
         ("wd", TRAIN, ["weight_decay"]),
+        ("warmup", TRAIN, ["warmup_ratio"]),
         ("learning_rat", TRAIN, ["learning_rate"]),
         ("estimator.target_sd", RELABEL, []),
         ("lr", EXPORT, []),

@@ -13,6 +13,14 @@ from pipeline.core.formatting import listed
 from pipeline.core.suggestions import choice_hint, nearest_keys
 
 
+class UnknownSetting(UsageError):
+    """There is no setting `key`, and none with a name like it."""
+
+    def __init__(self, key: str, place: str = "") -> None:
+        super().__init__(f"{place}there is no setting {key}; conf/README.md and --help-all explain all settings")
+        self.key = key
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Owner:
     """The implementations that have a setting which the `chosen` one of a section lacks. `refused`: giving it is an error."""
@@ -59,7 +67,7 @@ def check_overrides(parsed: Sequence[Any], known: Sections) -> tuple[list[str], 
             remarks += _without_effect(line, override.value(), known.elsewhere[key])
             continue
         elif key not in keys:
-            raise UsageError(f"there is no setting {key}{_nearest(key, [*keys, *known.elsewhere, *known.groups])}")
+            raise _unknown(key, [*keys, *known.elsewhere, *known.groups])
         elif key in lists and override.value() is not None and not isinstance(override.value(), list):
             raise UsageError(f"{line}: {key} is a list, write {key}=[{line.partition('=')[2]}]")
         lines.append(line)
@@ -86,8 +94,7 @@ def check_values(found: OwnSettings, known: Sections, *, strict: bool = False) -
                     raise UsageError(f"{found.place}: {key}={value} is for {_said(owner)}: leave one of them out")
                 without.setdefault(owner, []).append(key)
         elif key not in keys:
-            near = _nearest(key, [*keys, *known.elsewhere, *known.groups])
-            raise UsageError(f"{found.place}: there is no setting {key}{near}")
+            raise _unknown(key, [*keys, *known.elsewhere, *known.groups], f"{found.place}: ")
         elif key in sections:
             if value is not None:
                 raise UsageError(f"{found.place}: {key} is a section: give its settings below it, not {value}")
@@ -156,6 +163,7 @@ def _keys_of(schema: type, wanted: Callable[[Any], bool], prefix: str = "") -> s
     return found
 
 
-def _nearest(key: str, keys: Sequence[str]) -> str:
-    near = nearest_keys(key, keys)
-    return f": did you mean {' or '.join(near)}?" if near else "; conf/README.md and --help-all explain all settings"
+def _unknown(key: str, keys: Sequence[str], place: str = "") -> UsageError:
+    if near := nearest_keys(key, keys):
+        return UsageError(f"{place}there is no setting {key}: did you mean {' or '.join(near)}?")
+    return UnknownSetting(key, place)

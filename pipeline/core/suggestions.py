@@ -26,13 +26,15 @@ def choice_hint(name: str, names: Sequence[str]) -> str:
 
 def nearest_keys(key: str, keys: Sequence[str]) -> list[str]:
     """The dotted keys that an unknown one most likely means: with a near spelling in the same section, with the same last part,
-    with the nearest spelling of it, or with words of these initials (`lr`: `learning_rate`). At most MOST_GUESSES, empty if
-    none is near."""
+    with the nearest spelling of it, with the same first words (`warmup`: `warmup_ratio`), or with words of these initials
+    (`lr`: `learning_rate`). At most MOST_GUESSES, empty if none is near."""
     section, _, name = key.rpartition(".")
     last = {known: known.rpartition(".")[2] for known in dict.fromkeys(keys)}
     beside = {known: own for known, own in last.items() if section and known.rpartition(".")[0] == section}
     if not (found := _misspelt(section, name, beside) or [known for known in last if last[known] == name]):
         found = _misspelt(section, name, last)
+    if not found and not section:
+        found = [known for known in last if last[known].startswith(f"{name}_")]
     if not found and not section and len(name) > 1:
         found = [known for known in last if name == "".join(word[:1] for word in last[known].split("_"))]
     return found[:MOST_GUESSES]
