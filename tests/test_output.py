@@ -28,7 +28,7 @@ def test_the_summary_of_a_hostile_run_dir_is_plain(tmp_path: Path, capsys: pytes
         ["status"],
         ["audit"],
         ["relabel", "estimator.threshold=0.2"],
-        ["export", "format=parquet", f"out='{tmp_path / HOSTILE}-export'", "columns=[problem,steps]"],
+        ["export", "format=parquet", f"out='{tmp_path / HOSTILE}-export'"],
     )
     for command in commands:
         with without_ray():

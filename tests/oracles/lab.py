@@ -6,6 +6,7 @@ the wrapper are `policy.lab`, `scorer.lab` and `judge.lab`.
 
 import asyncio
 import math
+import sys
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar, cast
@@ -192,8 +193,12 @@ class LabScoring(_Faulty):
         own = self._own
         if own.unreadable and uniform(f"{self._seed}:unreadable:{prefix_id}") < own.unreadable:
             return None
-        as_it_is = own.slope == 1.0 and own.shift == 0.0
-        return score if as_it_is else sigmoid(own.slope * math.log(score / (1 - score)) + own.shift)
+        if own.slope == 1.0 and own.shift == 0.0:
+            return score
+        inside = min(
+            max(score, sys.float_info.min), 1 - sys.float_info.epsilon
+        )  # with much noise a score is rounded to 0 or 1
+        return sigmoid(own.slope * math.log(inside / (1 - inside)) + own.shift)
 
 
 class LabCritiques(_Faulty):
