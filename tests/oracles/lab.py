@@ -192,8 +192,10 @@ class LabScoring(_Faulty):
         own = self._own
         if own.unreadable and uniform(f"{self._seed}:unreadable:{prefix_id}") < own.unreadable:
             return None
-        as_it_is = own.slope == 1.0 and own.shift == 0.0
-        return score if as_it_is else sigmoid(own.slope * math.log(score / (1 - score)) + own.shift)
+        if own.slope == 1.0 and own.shift == 0.0:
+            return score
+        score = min(score, 1 - 2**-53)  # 1 has no log-odds
+        return sigmoid(own.slope * math.log(score / (1 - score)) + own.shift)
 
 
 class LabCritiques(_Faulty):
