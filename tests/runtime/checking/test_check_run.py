@@ -8,8 +8,10 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from pipeline.__main__ import main
+from pipeline.__main__ import compose_label, main
+from pipeline.analysis.audit.run import audit
 from pipeline.analysis.checks import check_lines, check_summary
+from pipeline.config.changes import AuditConfig
 from pipeline.config.label import ClusterConfig
 from pipeline.core.errors import EngineDied, Interrupted, PluginError, RunConflict, UsageError
 from pipeline.core.progress import Status
@@ -21,6 +23,7 @@ from pipeline.storage.stored_findings import check_names, check_storage, stored_
 from pipeline.verifiers.base import CheckedStep, Fault
 from tests.conftest import write_rows
 from tests.runtime.checking.runs import NAME, QUICK, checked, frame, labelled, orders, rows, settings, sums
+from tests.runtime.in_process import label_in_process
 
 pytestmark = pytest.mark.slow
 
@@ -286,6 +289,19 @@ def test_status_of_a_check(run_dir: Path, capsys: pytest.CaptureFixture[str]) ->
     (check,) = json.loads(capsys.readouterr().out)["checks"]
     assert (check["name"], check["status"]["command"], check["status"]["units_done"]) == (NAME, "check", 5)
     assert "samples" not in check["status"]["condition"]["seen"]["start"]
+
+
+def test_a_run_in_an_object_store_is_checked_too(tmp_path: Path) -> None:
+    path, run_dir = write_rows(tmp_path / "rows.jsonl", rows(CHAINS, orders)), f"memory://{tmp_path.name}/run"
+    words = [f"data.path={path}", f"run_dir={run_dir}", "policy=oracle", "estimator=fixed", "sampling.rollouts=2"]
+    label_in_process(compose_label([*words, "run.unit_problems=4", "run.lock=false"]))
+    config = replace(settings(Path("elsewhere"), replace(QUICK, lock=False)), run_dir=run_dir)
+    assert checked(config)[NAME].totals.prefixes == STEPS
+    assert check_names(storage_at(run_dir)) == [NAME]
+    assert check_summary(storage_at(run_dir), NAME).counts.steps == STEPS
+    report = audit(AuditConfig(run_dir=run_dir))
+    assert report.sound, report
+    assert report.orphans.foreign == ()
 
 
 def test_the_chains_that_an_unfinished_run_has_are_checked(run_dir: Path) -> None:
