@@ -11,11 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chi2
 
-from pipeline.config.fields import identity_settings
 from pipeline.config.oracle_world import World
 from pipeline.core.ids import content_id, rollout_id
 from pipeline.core.records import Completion, Finish, Prefix, Problem, Request, Verdict
-from pipeline.engines.oracle import TOKENS_PER_STEP, ByteTokenizer, OracleConfig, OracleEngine
+from pipeline.engines.oracle import OracleConfig, OracleEngine
 from pipeline.engines.oracle_tree import Shape, Tree
 from pipeline.graders.math.compare import quick_verdict
 from pipeline.graders.math.extract import final_answer
@@ -139,23 +138,6 @@ def test_a_tree_that_had_to_forget_its_nodes_is_the_same() -> None:
     for number in range(70_000):
         tree.value(str(number))
     assert [tree.children("p7", (0,) * depth) for depth in range(6)] == before
-
-
-@pytest.mark.parametrize("mean", [0.1, 0.3, 0.5, 0.8])
-def test_problems_differ_in_difficulty_and_have_the_chosen_mean(mean: float) -> None:
-    values = [tree_of(mean=mean).value(f"problem {number}") for number in range(4000)]
-    power = 1 / mean - 1
-    variance = 1 / (2 * power + 1) - mean**2
-    assert sum(values) / 4000 == pytest.approx(mean, abs=5 * math.sqrt(variance / 4000))
-    assert min(values) < mean / 2
-    assert max(values) > (1 + mean) / 2
-
-
-def test_chains_that_end_early_are_as_frequent_as_the_setting_says() -> None:
-    tree = tree_of(early=0.25, depth=5)
-    lengths = Counter(len(list(tree.drawn(f"p{number}", (), "x"))) for number in range(4000))
-    shares = {length: 0.25 * 0.75 ** (length - 1) for length in range(1, 5)} | {5: 0.75**4}
-    assert misfit(lengths, shares) > RARE
 
 
 @given(seeds, shapes, st.integers(0, 99), st.sampled_from([0, 20, 64]), st.sampled_from([SEVEN, UNKNOWN]), st.data())
@@ -342,17 +324,3 @@ def test_after_the_end_of_a_chain_nothing_is_written_and_a_step_without_a_line_e
     first = chain.text.partition("\n")[0]
     assert completions(oracle, requests(1, first))[0].text.startswith("\nStep 2: ")
     assert completions(oracle, requests(1, f"{first}\n"))[0].text.startswith("Step 2: ")
-
-
-def test_steps_have_at_least_the_tokens_that_are_asked() -> None:
-    (done,) = completions(engine(depth=5), requests(1))
-    *inner, last = done.text.splitlines(keepends=True)
-    assert [len(step) for step in inner] == [TOKENS_PER_STEP] * 4
-    assert last.startswith("Step 5: ")
-    assert done.n_tokens == len(ByteTokenizer().encode(done.text))
-
-
-def test_the_world_is_part_of_the_policys_name_and_of_the_identity() -> None:
-    assert engine(seed=5).policy == "oracle:seed=5,world=tree"
-    assert identity_settings(OracleConfig()) == {"seed": 0, "world": World.flat}
-    assert identity_settings(OracleConfig(world=World.tree)) == {"seed": 0, "world": World.tree}

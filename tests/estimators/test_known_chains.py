@@ -15,12 +15,11 @@ from pipeline.estimators.settings import PooledConfig
 from pipeline.estimators.tree import trials_of
 from tests.settings import estimator_settings
 from tests.synthetic.chains import chains_of
-from tests.synthetic.families import FAMILIES, STEPS
-from tests.synthetic.language import QUESTIONS
+from tests.synthetic.families import FAMILIES
 from tests.synthetic.measured import carried, sampled
-from tests.synthetic.policy import LEVELS, Policy, exact_values
+from tests.synthetic.policy import Policy, exact_values
 from tests.synthetic.replayed import replay
-from tests.synthetic.rollouts import RIGHT, UNGRADED, Rollouts, verdicts
+from tests.synthetic.rollouts import Rollouts
 
 # Of a normal variable. The seed is fixed, so the test either always passes or always fails.
 FAR = 4.0
@@ -40,35 +39,6 @@ def test_values_are_those_of_all_ways_to_the_end(seed: int, steps: int, states: 
             chance = np.prod([policy.moves[a, b] for a, b in pairwise(path)])
             right += float(chance) * policy.right[path[-1]]
         assert values[written, start] == pytest.approx(right)
-
-
-@pytest.mark.parametrize("name", FAMILIES)
-def test_a_state_is_worth_its_level_at_every_step(name: str) -> None:
-    for steps in STEPS:
-        assert np.abs(exact_values(FAMILIES[name](steps).policy) - LEVELS).max() < 1e-9
-
-
-@pytest.mark.parametrize("name", ["jump", "smooth"])
-def test_the_policys_own_chains_spend_the_martingales_budget(name: str) -> None:
-    """E of the sum of (V_(k+1) - V_k)^2 is V_0 (1 - V_0), the outcome included."""
-    chains = chains_of(FAMILIES[name](16), 4000, 0)
-    path = np.concatenate([chains.values, chains.outcomes[:, None]], axis=1)
-    over = (np.diff(path, axis=1) ** 2).sum(axis=1) - path[:, 0] * (1 - path[:, 0])
-    assert abs(over.mean()) < FAR * over.std() / np.sqrt(len(over))
-
-
-def test_the_checker_separates_right_renderings_from_wrong_ones() -> None:
-    assert verdicts().tolist() == [[[0] * 4, [1] * 4]] * len(QUESTIONS)
-
-
-def test_half_of_the_flaky_graders_answers_are_ungraded_whatever_they_are() -> None:
-    family = FAMILIES["flaky"](8)
-    chains = chains_of(family, 500, 2)
-    outcomes = Rollouts(family, chains, 2).first(32).outcomes
-    graded = outcomes != UNGRADED
-    assert graded.mean() == pytest.approx(0.5, abs=0.01)
-    error = np.where(graded, (outcomes == RIGHT) - chains.values[:, :, None], 0.0)
-    assert abs(error.mean()) < FAR * error.std() / np.sqrt(error.size)
 
 
 @pytest.mark.parametrize("name", ["jump", "flaky"])

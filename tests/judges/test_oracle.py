@@ -65,14 +65,6 @@ def test_votes_have_the_chosen_confusion_about_the_oracle_policys_truth() -> Non
         assert chisquare(observed, expected).pvalue > 1e-3
 
 
-def test_a_perfect_judge_names_the_truth_and_one_of_chance_does_not() -> None:
-    perfect = votes_of(CHAINS, exact=1.0, early=0.0, late=0.0, false_alarm=0.0, votes=2)
-    for critiques, of in zip(perfect, CHAINS, strict=True):
-        assert [each.reading.first_error for each in critiques] == [truth(of)] * 2
-    blind = votes_of(CHAINS, exact=0.0, early=0.0, late=0.0, false_alarm=0.0)
-    assert {each[0].reading.kind for each in blind} == {ReadingKind.NO_ERROR}
-
-
 def test_critiques_depend_on_seed_chain_and_vote_alone() -> None:
     some = CHAINS[:50]
     assert votes_of(some, votes=3) == list(reversed(votes_of(some[::-1], votes=3)))
@@ -91,12 +83,6 @@ def test_critiques_are_texts_that_the_judge_reads_again() -> None:
         assert judge.read((text,), Finish.STOP, STEPS) == critique.reading
         assert critique.n_tokens == len(text)
     assert judge.read((r"It is \boxed{7}",), Finish.STOP, STEPS).kind is ReadingKind.OUT_OF_RANGE
-
-
-def test_a_share_of_critiques_has_no_verdict() -> None:
-    kinds = Counter(each[0].reading.kind for each in votes_of(CHAINS, unparseable=0.25))
-    assert kinds[ReadingKind.UNPARSEABLE] / len(CHAINS) == pytest.approx(0.25, abs=0.03)
-    assert kinds.keys() == {ReadingKind.UNPARSEABLE, ReadingKind.ERROR, ReadingKind.NO_ERROR}
 
 
 def test_faults_are_the_chosen_ones() -> None:

@@ -195,9 +195,7 @@ class LabScoring(_Faulty):
             return None
         if own.slope == 1.0 and own.shift == 0.0:
             return score
-        inside = min(
-            max(score, sys.float_info.min), 1 - sys.float_info.epsilon
-        )  # with much noise a score is rounded to 0 or 1
+        inside = min(max(score, sys.float_info.min), 1 - sys.float_info.epsilon)
         return sigmoid(own.slope * math.log(inside / (1 - inside)) + own.shift)
 
 

@@ -6,7 +6,6 @@ from unittest.mock import patch
 
 import pytest
 
-from pipeline.__main__ import main
 from pipeline.core.progress import Summary
 from pipeline.core.records import Completion, Grade, Problem, Verdict
 from pipeline.engines import oracle
@@ -70,13 +69,6 @@ def test_chains_of_500_steps(tmp_path: Path, name: str) -> None:
 def test_one_rollout_for_each_prefix(tmp_path: Path, name: str) -> None:
     summary = labelled(tmp_path, sums(2), f"estimator={name}", "sampling.rollouts=1")
     assert summary.totals.rollouts <= summary.totals.prefixes
-
-
-def test_no_rollout_at_all_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    asked = ["data=sample", "policy=oracle", f"run_dir={tmp_path / 'run'}", "sampling.rollouts=0"]
-    assert main(["label", *asked]) == 2
-    assert "sampling.rollouts=0 is out of range" in capsys.readouterr().err
-    assert not (tmp_path / "run").exists()
 
 
 def test_a_target_that_its_budget_cannot_meet_leaves_chains_uncertain(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from pipeline.analysis.report.run_data import first_chains
-from pipeline.core.errors import InputError, RunConflict
+from pipeline.core.errors import InputError
 from pipeline.core.progress import Summary
 from pipeline.storage.location import storage_at
 from tests.runtime.growing import Row, assert_sound, chains, files, label, labels
@@ -99,12 +99,6 @@ def test_a_changed_row_is_refused_with_its_number(tmp_path: Path, rows: list[Row
         before.items() <= {path: path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file()}.items()
     )
     assert label(tmp_path, chains(1, 2, 3)).units_done_now == 0
-
-
-def test_another_setting_is_another_run_whatever_the_input(tmp_path: Path) -> None:
-    label(tmp_path, chains(1, 2))
-    with pytest.raises(RunConflict, match=r"sampling.temperature was 1.0, now 0.5"):
-        label(tmp_path, chains(1, 2, 3), "sampling.temperature=0.5")
 
 
 def test_an_input_that_grows_before_a_unit_has_begun_is_staged_afresh(tmp_path: Path) -> None:

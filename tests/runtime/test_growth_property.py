@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.config.label import DataConfig, RunConfig
@@ -21,7 +21,6 @@ from pipeline.runtime.intake import read_input, stage
 from pipeline.storage.commits import INPUT, Commit, CommitState
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.units import content_of, staged_rows, unit_id_of
-from tests.runtime.growing import files, label, labels
 from tests.settings import grader_settings
 
 pytestmark = pytest.mark.slow
@@ -150,19 +149,3 @@ def test_exactly_the_used_rows_that_are_gone_have_changed(draw: st.DataObject, o
         # With the lost rows back, nothing has changed.
         _, back = given_input.grown(first, [*left, *new, *old])
         assert back.totals.rows == back.totals.used + back.totals.rejected
-
-
-@settings(max_examples=3)  # two whole runs each
-@given(st.data(), st.lists(rows(), max_size=5), st.lists(rows(), min_size=1, max_size=4))
-def test_labels_of_old_rows_stay_and_every_chain_is_labelled_once(
-    draw: st.DataObject, old: list[Row], new: list[Row]
-) -> None:
-    old = [PLENTY, *old]
-    with TemporaryDirectory() as folder:
-        label(Path(folder), old, "data.columns.solution=''")
-        before, rollouts = labels(Path(folder)), files(Path(folder), "rollouts")
-        label(Path(folder), mixed(draw, old, new), "data.columns.solution=''")
-        after = labels(Path(folder))
-        assert after["chain_id"].is_unique().all()
-        assert after.filter(after["chain_id"].is_in(before["chain_id"].implode())).equals(before)
-        assert rollouts.items() <= files(Path(folder), "rollouts").items()

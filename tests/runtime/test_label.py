@@ -188,16 +188,6 @@ def test_an_address_without_a_cluster(reference: tuple[Path, Path], tmp_path: Pa
     assert "Traceback" not in refused.stderr
 
 
-def test_a_model_that_is_not_there(reference: tuple[Path, Path], tmp_path: Path, capsys: Printed) -> None:
-    settings = [f"data.path={reference[0]}", f"run_dir={tmp_path / 'run'}", "policy.model=/no/such/folder"]
-    with without_ray():
-        assert main(["label", *settings]) == 2
-    refused = capsys.readouterr().err
-    assert "/no/such/folder" in refused
-    assert "policy.model" in refused
-    assert "Traceback" not in refused
-
-
 @pytest.mark.nightly
 def test_sigterm_is_exit_75_and_the_run_goes_on_later(
     ray_cluster: Cluster, reference: tuple[Path, Path], tmp_path: Path

@@ -1,14 +1,12 @@
 """Labels of chains that the oracle samples in its tree world estimate exactly the values of the tree."""
 
 from pathlib import Path
-from unittest.mock import patch
 
 import pytest
 from scipy.stats import chi2
 
 from pipeline.core.records import Problem
-from pipeline.engines import oracle_tree
-from pipeline.engines.oracle_tree import Child, Shape, Tree
+from pipeline.engines.oracle_tree import Shape, Tree
 from tests.runtime.adaptive import labels, proved, settings
 from tests.runtime.in_process import label_in_process
 
@@ -49,27 +47,6 @@ def test_values_are_those_of_the_tree(tmp_path: Path) -> None:
     labelled(tmp_path, "estimator=fixed")
     assert misfit(tmp_path) > RARE
     proved(tmp_path)
-
-
-def test_a_policy_that_draws_otherwise_than_the_tree_is_found(tmp_path: Path) -> None:
-    """The first child gets a tenth of the share of the last one."""
-    chosen = oracle_tree._chosen
-
-    def biased(children: list[Child], draw: float) -> int:
-        first, *others, last = children
-        moved = last.probability / 10
-        return chosen(
-            [
-                first._replace(probability=first.probability + moved),
-                *others,
-                last._replace(probability=last.probability - moved),
-            ],
-            draw,
-        )
-
-    with patch.object(oracle_tree, "_chosen", biased):
-        labelled(tmp_path, "estimator=fixed")
-    assert misfit(tmp_path) < RARE
 
 
 @pytest.mark.parametrize("name", ["pooled", "first_success"])

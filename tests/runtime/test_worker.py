@@ -1,8 +1,6 @@
 """One worker with the oracle: input file -> staged units -> labels, without Ray."""
 
 import asyncio
-import gzip
-import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -12,7 +10,6 @@ import pytest
 
 from pipeline.__main__ import compose_label
 from pipeline.config.label import LabelConfig
-from pipeline.core.errors import InputError
 from pipeline.core.ids import content_id, rollout_id
 from pipeline.core.records import Prefix, Problem, Request, Totals
 from pipeline.data.rows import input_digest
@@ -26,7 +23,6 @@ from pipeline.runtime.worker import UnitTask, Worker, engine_for
 from pipeline.storage.commits import INPUT, UNIT, Commit, CommitState, record_sequences
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.run_record import STAGED_INPUT
-from pipeline.storage.shards import read_shard
 from pipeline.storage.storage import Storage
 from pipeline.storage.units import units_of
 from tests.conftest import write_rows
@@ -189,11 +185,6 @@ def test_rows_read_are_used_or_rejected_with_place_and_reason(tmp_path: Path) ->
     assert commit.totals.rows == 9
 
 
-def test_nothing_usable_is_one_clear_error(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"none of the 2 rows .* can be used: .*rows.jsonl:1: "):
-        label_all(tmp_path, [{"id": 1}, {"id": 2}])
-
-
 def test_units_depend_on_the_input_only(tmp_path: Path) -> None:
     rows = [
         {**RIGHT, "id": f"{n}-{chain}", "problem": f"{n} * 5 + {chain % 2}?"} for chain in range(2) for n in range(7)
@@ -264,15 +255,3 @@ def test_hostile_text_is_stored_as_it_is(tmp_path: Path) -> None:
     steps = ["<script>alert(1)</script>", "[bold]x[/bold] \u202e \x1b[31m", "The answer is 17."]
     _, _, found = label_all(tmp_path, [{**RIGHT, "steps": steps}])
     assert chain(found["labels"], "r")["steps"] == steps
-
-
-def test_compressed_input_gives_the_same_labels(tmp_path: Path) -> None:
-    plain = label_all(tmp_path / "a", [RIGHT, WRONG])[2]["labels"]
-    packed = tmp_path / "rows.jsonl.gz"
-    packed.write_bytes(gzip.compress("".join(json.dumps(row) + "\n" for row in (RIGHT, WRONG)).encode()))
-    run_dir = tmp_path / "run"
-    config = compose_label([f"data.path={packed}", f"run_dir={run_dir}", "policy=oracle", "estimator=fixed"])
-    storage = LocalStorage(run_dir)
-    commit = staged(storage, config)
-    rows = [row for shard in commit.shards for row in read_shard(storage, shard)["chain_id"].to_pylist()]
-    assert set(rows) == set(plain["chain_id"])

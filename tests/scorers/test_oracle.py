@@ -1,13 +1,10 @@
 """The oracle scorer: its truth is the oracle policy's, its AUC is the chosen one. So is the miscalibration of the lab's."""
 
 import asyncio
-import math
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from pipeline.config.oracle_world import World
 from pipeline.core.ids import content_id
@@ -15,8 +12,8 @@ from pipeline.core.records import ChainText, Problem
 from pipeline.engines.base import Surroundings
 from pipeline.engines.oracle import value_of
 from pipeline.engines.oracle_tree import USUAL, Shape, Tree
-from pipeline.scorers.base import UNREADABLE, ScoringEngine, StepScores, wrong_scores
-from pipeline.scorers.oracle import Oracle, logit
+from pipeline.scorers.base import ScoringEngine, StepScores, wrong_scores
+from pipeline.scorers.oracle import Oracle
 from pipeline.scorers.settings import OracleScorerConfig, OracleScores
 from tests.oracles.lab import LabScorer, LabScorerConfig, LabScores
 
@@ -85,13 +82,6 @@ def test_without_noise_and_miscalibration_scores_are_the_true_values() -> None:
     assert got[inside] == pytest.approx(values[inside], abs=1e-12)
 
 
-@given(st.floats(0.2, 5), st.floats(-3, 3))
-def test_slope_and_shift_are_those_of_the_log_odds(slope: float, shift: float) -> None:
-    got, values = scores(slope=slope, shift=shift, count=5)
-    for score, value in zip(got, values, strict=True):
-        assert math.log(score / (1 - score)) == pytest.approx(slope * logit(value) + shift, abs=1e-6)
-
-
 def test_equal_prefixes_have_equal_scores_and_another_seed_has_others() -> None:
     assert (scores(auc=0.7)[0] == scores(auc=0.7)[0]).all()
     assert not (scores(auc=0.7)[0] == scores(auc=0.7, seed=1)[0]).any()
@@ -155,24 +145,6 @@ def test_chains_that_are_not_of_the_tree_have_the_values_of_the_flat_world() -> 
     assert scored(started(world=World.tree), asked) == scored(started(), asked)
 
 
-def test_as_many_prefixes_as_the_setting_says_have_no_score_and_equal_ones_alike() -> None:
-    asked = chains(1500)
-    found = scored(started(unreadable=0.2), asked)
-    missing = [score is None for each in found for score in each.scores]
-    assert abs(sum(missing) - 0.2 * 6000) <= 5 * math.sqrt(6000 * 0.2 * 0.8)
-    assert all(each.fault == (UNREADABLE if None in each.scores else "") for each in found)
-    newest = scored(started(unreadable=0.2, newest_only=True), asked)
-    assert [each.scores[-1] for each in newest] == [each.scores[-1] for each in found]
-    assert [each.fault for each in newest] == [UNREADABLE if each.scores[-1] is None else "" for each in found]
-    whole = scored(started(), asked)
-    assert all(
-        score in (None, other)
-        for each, full in zip(found, whole, strict=True)
-        for score, other in zip(each.scores, full.scores, strict=True)
-    )
-    assert all(each.scores == (None,) * 4 for each in scored(started(unreadable=1.0), asked))
-
-
 def test_tokens_are_bytes_and_what_an_earlier_chain_began_with_is_not_computed_again() -> None:
     texts = ("first é", "second", "third")
     asked = [
@@ -190,8 +162,3 @@ def test_tokens_are_bytes_and_what_an_earlier_chain_began_with_is_not_computed_a
     assert [each.n_tokens for each in newest] == [15, 21, 26, 21, 26, 15] == [each.n_tokens for each in whole]
     assert [each.n_computed for each in newest] == [15, 6, 5, 0, sum(sizes), 0]
     assert [each.n_computed for each in whole] == [each.n_tokens for each in whole]
-
-
-def test_the_world_is_part_of_the_models_name_and_the_flat_one_keeps_its_own() -> None:
-    assert started(auc=0.8).model == "oracle:seed=0,auc=0.8"
-    assert started(world=World.tree).model == "oracle:seed=0,auc=1,world=tree"

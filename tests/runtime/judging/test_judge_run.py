@@ -1,6 +1,5 @@
 """`judge`: every chain of a run has each of its votes once, whatever dies in between, and a later start does what is new."""
 
-import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +11,6 @@ from pipeline.__main__ import main
 from pipeline.config.label import ClusterConfig
 from pipeline.core.errors import Interrupted, UsageError
 from pipeline.core.progress import Status
-from pipeline.core.schemas import CRITIQUES
 from pipeline.runtime.judging.estimate import estimate_critiques
 from pipeline.storage.location import storage_at
 from pipeline.storage.stored_critiques import (
@@ -37,26 +35,6 @@ def labels(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run_dir(labels: Path, tmp_path: Path) -> Path:
     shutil.copytree(labels, tmp_path / "run")
     return tmp_path / "run"
-
-
-def test_every_chain_has_its_votes_in_the_order_of_the_input(run_dir: Path) -> None:
-    found = judged(settings(run_dir))
-    totals = found.totals
-    assert (totals.chains, totals.rollouts, found.units, found.now.rollouts) == (
-        CHAINS,
-        CHAINS * VOTES,
-        5,
-        CHAINS * VOTES,
-    )
-    got = frame(run_dir)
-    assert got.columns == CRITIQUES.names
-    chains = pl.read_parquet(run_dir / "labels" / "*.parquet")
-    assert set(got["chain_id"]) == set(chains["chain_id"])
-    assert got.select("row", "vote").rows() == [(row, vote) for row in range(CHAINS) for vote in range(VOTES)]
-    assert got["critique_id"].n_unique() == got.height
-    says = dict(got["reading"].value_counts().iter_rows())
-    assert totals.incorrect == says.get("error", 0) > 0
-    assert totals.correct == says.get("no_error", 0) > 0
 
 
 def test_the_votes_are_those_of_the_oracle(run_dir: Path) -> None:
@@ -175,11 +153,3 @@ def test_mistakes_are_named(words: list[str], said: str, run_dir: Path, capsys: 
 def test_a_judge_that_writes_with_no_model_needs_no_policy(run_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["judge", f"run_dir={run_dir}", "judge.name=a", "judge=oracle", "--cfg", "job"]) == 0
     assert "policy:\n  kind: oracle" in capsys.readouterr().out
-
-
-def test_other_commands_say_what_the_folder_is(run_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    judged(settings(run_dir))
-    folder = run_dir / "judges" / NAME
-    assert main(["report", f"run_dir={folder}"]) == 2
-    assert "is a run of `judge`: give a directory that `label` has written" in capsys.readouterr().err
-    assert json.loads((folder / "run.json").read_text())["judge.votes"] == VOTES

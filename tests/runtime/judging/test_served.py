@@ -17,7 +17,7 @@ from pipeline.core.records import ReadingKind
 from pipeline.engines.settings import OpenAiConfig, OpenAiPolicyConfig
 from pipeline.judges.settings import ModelJudgeConfig
 from tests.engines.conftest import quick_openai as quick_openai
-from tests.engines.served import CONTEXT, MODEL, Act, Server, served_beside
+from tests.engines.served import CONTEXT, MODEL, Server, served_beside
 from tests.runtime.judging import runs
 from tests.runtime.judging.runs import QUICK, frame, labelled
 
@@ -78,35 +78,12 @@ def test_critiques_of_a_server_are_read_and_proved(run_dir: Path) -> None:
         assert judged(settings(run_dir, server.url)).now.rollouts == 0
 
 
-@pytest.mark.parametrize(
-    ("critique", "kind"),
-    [
-        ("All paragraphs are fine. \\boxed{-1}", ReadingKind.NO_ERROR),
-        ("I cannot say.", ReadingKind.UNPARSEABLE),
-        ("\\boxed{17}", ReadingKind.OUT_OF_RANGE),
-    ],
-)
-def test_what_a_critique_says_is_counted(critique: str, kind: ReadingKind, run_dir: Path) -> None:
-    with served_beside(reviewer(critique)) as server:
-        judged(settings(run_dir, server.url))
-    assert set(frame(run_dir, "served")["reading"]) == {kind.value}
-
-
 def test_a_chain_beyond_the_context_of_the_judge_is_not_sent(run_dir: Path) -> None:
     with served_beside(reviewer(context=CONTEXT)) as server:
         found = judged(settings(run_dir, server.url))
         assert not [body for body in server.bodies if body.get("max_tokens") == 64]
     assert found.totals.too_long == CHAINS * VOTES
     assert set(frame(run_dir, "served")["reading"]) == {ReadingKind.TOO_LONG.value}
-
-
-def test_a_server_that_fails_for_a_while_costs_no_vote(run_dir: Path) -> None:
-    with served_beside(reviewer()) as server:
-        server.misbehave([Act.SERVE, Act.ERROR, Act.DROP, Act.BUSY, Act.SERVE])
-        config = settings(run_dir, server.url)
-        policy = replace(config.policy, openai=OpenAiConfig(urls=[server.url], retries=8))  # type: ignore[call-arg]
-        judged(replace(config, policy=policy))
-    assert set(frame(run_dir, "served")["reading"]) == {ReadingKind.ERROR.value}
 
 
 def test_a_server_without_the_model_is_reported(run_dir: Path) -> None:

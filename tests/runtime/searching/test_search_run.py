@@ -101,23 +101,6 @@ def test_tokens_are_those_that_the_policy_wrote(runs: dict[str, Path]) -> None:
     assert 0 < computed < 0.6 * read
 
 
-def test_a_finished_search_is_not_searched_again_and_a_grown_input_alone_is(tmp_path: Path) -> None:
-    config = settings(tmp_path, sums(3), "search=beam", *SMALL)
-    first = searched(config)
-    before = tables(config.run_dir)
-    assert (first.totals.chains, first.now.chains, first.units) == (3, 3, 2)
-    again = searched(config)
-    assert (again.units_done_now, again.now.chains, again.totals) == (0, 0, first.totals)
-    grown = searched(settings(tmp_path, sums(PROBLEMS), "search=beam", *SMALL))
-    assert (grown.totals.chains, grown.now.chains) == (PROBLEMS, PROBLEMS - 3)
-    after = tables(config.run_dir)
-    old = pl.col("row") < 3
-    assert all(after[name].filter(old).equals(before[name]) for name in TABLES)
-    (tmp_path / "once").mkdir()
-    assert_alike(after, tables(search_in(tmp_path / "once", sums(PROBLEMS), "search=beam", *SMALL)))
-    assert is_sound(Path(config.run_dir))
-
-
 def test_an_input_that_lacks_a_searched_problem_is_refused(tmp_path: Path) -> None:
     run_dir = search_in(tmp_path, sums(3), "search=beam", *SMALL)
     before = tables(run_dir)
@@ -125,25 +108,6 @@ def test_an_input_that_lacks_a_searched_problem_is_refused(tmp_path: Path) -> No
     with pytest.raises(RunConflict, match=said):
         search_in(tmp_path, sums(3)[1:], "search=beam", *SMALL)
     assert_alike(tables(run_dir), before)
-
-
-@pytest.mark.parametrize(
-    ("changed", "said"),
-    [
-        ("search.n=5", r"search\.n was 4, now 5"),
-        ("search.seed=1", r"search\.seed was 0, now 1"),
-        ("search=dvts", r"search\.method was \"beam\", now \"dvts\""),
-        ("scorer.oracle.auc=0.8", r"scorer\.oracle\.auc was 1\.0, now 0\.8"),
-        ("policy.oracle.seed=3", r"policy\.oracle\.seed was 0, now 3"),
-        ("data.splitter=sentence", r"data\.splitter was \"newline\", now \"sentence\""),
-    ],
-)
-def test_other_settings_are_refused_and_nothing_changes(changed: str, said: str, runs: dict[str, Path]) -> None:
-    folder = runs["beam"].parent
-    before = tables(runs["beam"])
-    with pytest.raises(RunConflict, match=said):
-        searched(settings(folder, sums(PROBLEMS), *("search=beam", *SMALL, changed)))
-    assert_alike(tables(runs["beam"]), before)
 
 
 def test_problems_without_a_known_answer_are_searched_and_nothing_is_claimed(tmp_path: Path) -> None:
@@ -157,12 +121,6 @@ def test_problems_without_a_known_answer_are_searched_and_nothing_is_claimed(tmp
     assert found["final_answer"].null_count() == 0
     assert found.filter(~unknown)["verdict"].null_count() == 0
     assert is_sound(run_dir)
-
-
-def test_a_problem_that_is_there_twice_is_searched_once(tmp_path: Path) -> None:
-    rows = [*sums(2), *sums(2), {"problem": "What is 1 + 1?", "answer": "2", "steps": ["1 + 1", "The answer is 2."]}]
-    found = searched(settings(tmp_path, rows, "search=best_of_n", *SMALL))
-    assert (found.totals.chains, found.totals.rejected) == (2, 2), "the row with another chain is no repetition"
 
 
 def given(number: int, *steps: str) -> Row:
