@@ -138,7 +138,7 @@ def of_run(config: AgreeConfig) -> Agreement:
     run = readable_run(storage, partial=config.partial)
     humans, unusable = read_humans(config)
     if config.soft is ValueColumn.p_error_free:
-        refuse_without_error_free(storage, run, "soft")
+        refuse_without_error_free(storage, run)
     made, labelled = _labelled(storage, run, config.soft)
     matched = match(humans, labelled)
     if not matched.pairs:
