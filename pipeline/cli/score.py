@@ -73,7 +73,7 @@ def _to_folder(config: ScoreConfig) -> int:
 def _calibrated(config: ScoreConfig) -> list[str]:
     if config.calibration is None:
         return []
-    from pipeline.scorers.calibration import read_calibration
+    from pipeline.scorers.calibration_file import read_calibration
 
     made_from = read_calibration(config.calibration).made_from
     policy, other = made_from.policy, f" (made for scores of {made_from.model})" if config.other_model else ""

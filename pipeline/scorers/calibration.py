@@ -1,4 +1,4 @@
-"""A calibration: maps from the step scores of one model to V, the probability that one policy ends a chain right.
+"""A calibration: maps from the step scores of one model to V, the probability that one policy ends a chain right. Pure.
 
 `calibrate` makes it from rollouts, and `score` applies it. V_k = P(correct final answer | problem, steps 1..k) under the policy
 that made the rollouts. It is not the probability that people call step k correct: a correct step of a problem that the policy
@@ -7,7 +7,7 @@ cannot solve has a low V. A calibration for one policy does not hold for another
 There is a map for each group of step positions. A map is a line through knots, which covers all scores from 0 to 1 and never
 falls. So the order of scores at one position stays.
 
-Not covered: how a calibration is made (`analysis.calibrate`).
+Not covered: how a calibration is made (`analysis.calibrate`), and where its file is (`calibration_file`).
 """
 
 import json
@@ -17,10 +17,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from enum import Enum
 from itertools import pairwise
-from pathlib import Path
 from typing import Any, NoReturn
 
-from pipeline.core.errors import InputError, UsageError
+from pipeline.core.errors import InputError
 from pipeline.core.shown import Shown
 from pipeline.core.statistics import Interval
 
@@ -260,35 +259,3 @@ def _finite(value: Any, name: str) -> float:
 
 def _no_number(name: str) -> NoReturn:
     raise ValueError(f"it holds {name}, which is no number")
-
-
-MAX_BYTES = 64 * 2**20
-"""No calibration is larger: `calibrate` writes about 10 kB per group of steps."""
-
-
-def read_calibration(path: str | Path) -> Calibration:
-    """The calibration in a file, which the setting `calibration` names. Raises InputError for a file that is missing, damaged
-    or holds something else."""
-    place = f"calibration={path}"
-    remedy = "name a file that `python -m pipeline calibrate` has written"
-    try:
-        with Path(path).expanduser().open("rb") as file:
-            data = file.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise InputError(f"{place} cannot be read: {error.strerror or error}; {remedy}") from error
-    if len(data) > MAX_BYTES:
-        raise InputError(f"{place} is larger than any calibration; {remedy}")
-    return decode(data, place)
-
-
-def refuse_other_model(calibration: Calibration, model: str, place: str) -> None:
-    """Raise UsageError if the calibration is not for scores of this model: its scores mean something else. Two paths of one
-    folder are one model. `place`: the setting with the file."""
-    made_for = calibration.made_from.model
-    if made_for == model or (made_for and Path(made_for).expanduser().resolve() == Path(model).expanduser().resolve()):
-        return
-    whose = f"scores of {made_for}" if made_for else "scores that do not say which model made them"
-    raise UsageError(
-        f"{place} was made for {whose}, not of {model}: calibrate the scores of {model}, or give other_model=true if it is the "
-        "same model"
-    )

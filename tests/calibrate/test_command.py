@@ -14,7 +14,8 @@ from pipeline.__main__ import main
 from pipeline.analysis.report.page import GENERATOR
 from pipeline.core.errors import UsageError
 from pipeline.core.schemas import CALIBRATED_SCORES, RAW_STEP_SCORES
-from pipeline.scorers.calibration import MapKind, read_calibration
+from pipeline.scorers.calibration import MapKind
+from pipeline.scorers.calibration_file import read_calibration
 from tests.agree.scored import score_row, write_scores
 from tests.calibrate.known import true_ece
 from tests.calibrate.runs import MODEL, STEPS, Row, labels, oracle_run, scored, true_values

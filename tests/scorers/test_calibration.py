@@ -11,16 +11,14 @@ from hypothesis import strategies as st
 
 from pipeline.core.errors import InputError, UsageError
 from pipeline.scorers.calibration import (
-    MAX_BYTES,
     Calibration,
     MadeFrom,
     MapKind,
     PositionMap,
     decode,
     encode,
-    read_calibration,
-    refuse_other_model,
 )
+from pipeline.scorers.calibration_file import MAX_BYTES, read_calibration, refuse_other_model
 
 Change = Callable[[dict[str, Any]], object]
 

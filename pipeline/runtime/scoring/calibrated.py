@@ -4,7 +4,8 @@ from pathlib import Path
 from typing import Protocol
 
 from pipeline.core.ids import content_id
-from pipeline.scorers.calibration import Calibration, read_calibration, refuse_other_model
+from pipeline.scorers.calibration import Calibration
+from pipeline.scorers.calibration_file import read_calibration, refuse_other_model
 
 
 class Calibrating(Protocol):
