@@ -10,8 +10,8 @@ MAX_BYTES = 64 * 2**20
 
 
 def read_calibration(path: str | Path) -> Calibration:
-    """The calibration in a file, which the setting `calibration` names. Raises InputError for a file that is missing, damaged or holds
-    something else."""
+    """The calibration in a file, which the setting `calibration` names. Raises InputError for a file that is missing, damaged
+    or holds something else."""
     place = f"calibration={path}"
     remedy = "name a file that `python -m pipeline calibrate` has written"
     try:

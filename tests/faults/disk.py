@@ -58,7 +58,7 @@ class _Folder:
         self.unsynced.clear()
 
 
-class FakeDisk:
+class FakeDisk(OsDisk):
     """The medium and its cache; see the module. `write` leaves the content unsynced."""
 
     def __init__(self) -> None:
