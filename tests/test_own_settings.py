@@ -22,8 +22,7 @@ from pipeline.config.label import LabelConfig
 from pipeline.core.errors import UsageError
 from pipeline.data.rows import GIVEN_FILE, GIVEN_FOLDER, is_given
 from pipeline.runtime.grow import label_part
-from pipeline.runtime.start_settings import start_settings
-from pipeline.runtime.state import identity
+from pipeline.runtime.state import identity, start_settings
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.run_record import claim
 from pipeline.storage.starts import write_start

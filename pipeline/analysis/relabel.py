@@ -282,7 +282,7 @@ class _Writer:
             done,
             chains=done.chains + new.num_rows,
             labels=done.labels + len(now),
-            labels_changed=done.labels_changed + _differing(before, now),
+            labels_changed=done.labels_changed + sum(left != right for left, right in zip(before, now, strict=True)),
         )
 
     def write_learned(self, table: pa.Table) -> None:
@@ -338,10 +338,6 @@ class _Writer:
 
 def _flat(labels: pa.Table) -> list[object]:
     return list(pc.list_flatten(labels["label"]).to_pylist())
-
-
-def _differing(old: Sequence[object], new: Sequence[object]) -> int:
-    return sum(left != right for left, right in zip(old, new, strict=True))
 
 
 class _Regrader:

@@ -263,7 +263,7 @@ def _table(found: Sequence[Setting], section: str = "") -> str:
             f"`{setting.key}`",
             setting.values,
             _defaults_cell(setting, section),
-            _meaning(setting),
+            f"Of {listed(setting.of)}. {setting.meaning}" if setting.of else setting.meaning,
             _marks(setting),
         )
         rows.append(f"| {' | '.join(map(_cell, cells))} |\n")
@@ -281,10 +281,6 @@ def _defaults_cell(setting: Setting, section: str) -> str:
 
 def _marks(setting: Setting) -> str:
     return " ".join(letter for letter, mark in (("F", FREE), ("R", RELABEL)) if mark in setting.marks)
-
-
-def _meaning(setting: Setting) -> str:
-    return f"Of {listed(setting.of)}. {setting.meaning}" if setting.of else setting.meaning
 
 
 def _comment(file: Path) -> str:

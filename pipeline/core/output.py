@@ -28,14 +28,14 @@ def send_output(target: int, descriptors: Sequence[int] = (1, 2)) -> Iterator[No
 
 
 @contextlib.contextmanager
-def capture_output(descriptors: Sequence[int] = (1, 2)) -> Iterator[Path]:
-    """Redirect these descriptors of this process, and of processes that it starts meanwhile, to the file that is yielded.
+def capture_errors() -> Iterator[Path]:
+    """Redirect standard error of this process, and of processes that it starts meanwhile, to the file that is yielded.
 
     The file is deleted after the block, so read it inside.
     """
     with (
         tempfile.NamedTemporaryFile(prefix="stepvalue-output-", suffix=".log") as log,
-        send_output(log.fileno(), descriptors),
+        send_output(log.fileno(), [2]),
     ):
         yield Path(log.name)
 

@@ -255,14 +255,11 @@ class Registry(Generic[T]):
             both = " and ".join(str(_plugin(point)) for point in points)
             raise UsageError(f"{self.noun} {name} is claimed by {both}: uninstall one of them")
         if name not in self.ours and not points:
-            raise UsageError(self._unknown(name))
+            raise UsageError(
+                f"{self.setting}={name}: there is no such {self.noun} here: {choice_hint(name, self.names())} (or install the "
+                "plug-in that provides it)"
+            )
         return points[0] if points else None
-
-    def _unknown(self, name: str) -> str:
-        return (
-            f"{self.setting}={name}: there is no such {self.noun} here: {choice_hint(name, self.names())} (or install the "
-            "plug-in that provides it)"
-        )
 
 
 @cache

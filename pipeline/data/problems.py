@@ -135,7 +135,7 @@ def _number(value: int | float | Decimal) -> str:
 
 def _solution(fields: Fields, problem: Problem, source_id: str | None, data: DataConfig) -> Solution | None:
     if fields.steps is not None:
-        steps = _given_steps(fields.steps, data)
+        steps = _given_steps(fields.steps)
         _check_size(sum(map(len, steps)), "steps", data)  # before they are joined, which takes their memory once more
         text, ends = join(steps, data.separator)
         _check_text(text, "steps", data)
@@ -170,7 +170,7 @@ def _shown(value: object) -> str:
     return repr(value) if short else _kind(value)
 
 
-def _given_steps(steps: object, data: DataConfig) -> list[str]:
+def _given_steps(steps: object) -> list[str]:
     if not isinstance(steps, list | tuple):
         detail = f"The steps are {_kind(steps)}, not a list of texts"
         remedy = "; if the column holds a solution as one text, set data.columns.solution to its name."

@@ -101,7 +101,7 @@ def labels(chain: ChainShape, trials: Mapping[str, Trials]) -> tuple[int | None,
     n_steps = len(chain.prefix_ids) - 1
     if chain.grown:
         return _labels_between(chain, trials)
-    first_error = _search_log(chain, trials).first_error
+    first_error = _search(chain, lambda prefix: _verdict(trials.get(prefix, NONE))).first_error
     if first_error is None:
         return (None,) * n_steps
     return tuple(int(step < first_error) for step in range(1, n_steps + 1))
@@ -141,10 +141,6 @@ def _search(chain: ChainShape, verdict: Callable[[str], bool | None]) -> _Search
             case None:
                 return _Search(probe=chain.prefix_ids[middle])
     return _Search(first_error=wrong)
-
-
-def _search_log(chain: ChainShape, trials: Mapping[str, Trials]) -> _Search:
-    return _search(chain, lambda prefix: _verdict(trials.get(prefix, NONE)))
 
 
 def _verdict(trials: Trials) -> bool | None:

@@ -98,7 +98,7 @@ def export(config: ExportConfig) -> ExportResult:
     storage = storage_at(config.run_dir)
     run = readable_run(storage, partial=config.partial)
     if config.soft is ValueColumn.p_error_free:
-        refuse_without_error_free(storage, run, "soft")
+        refuse_without_error_free(storage, run)
     if has_consensus(storage, run):
         plan = with_consensus(plan)
     job = _Job(config, plan, storage, run)

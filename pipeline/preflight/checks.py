@@ -61,7 +61,11 @@ def judge(machines: Sequence[Machine], needs: Needs) -> Iterator[Finding]:
             yield _shared(with_gpus, needs.parts)
             yield _compilers(with_gpus, filtered=needs.filtered)
     elif needs.unasked_cpus and (idle := _hosts(machine for machine in machines if machine.gpus)):
-        yield _unused(idle)
+        yield warning(
+            "GPUs",
+            f"{idle} has GPUs, but the installed build of vLLM runs on CPUs",
+            "install the gpu extra in an environment of its own, or set cluster.gpus_per_worker=0 if CPUs are meant",
+        )
     for what, path in needs.paths.items():
         yield _path(machines, what, path)
 
@@ -100,14 +104,6 @@ def _problem(check: str, text: str, remedy: str, *, others: bool) -> Finding:
 def _hosts(machines: Iterable[Machine]) -> str:
     """Their names. Several nodes may be on one host."""
     return ", ".join(dict.fromkeys(machine.host for machine in machines))
-
-
-def _unused(hosts: str) -> Finding:
-    return warning(
-        "GPUs",
-        f"{hosts} has GPUs, but the installed build of vLLM runs on CPUs",
-        "install the gpu extra in an environment of its own, or set cluster.gpus_per_worker=0 if CPUs are meant",
-    )
 
 
 def _silent(hosts: Sequence[str], *, others: bool) -> Finding:

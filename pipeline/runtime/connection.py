@@ -20,7 +20,7 @@ import pipeline
 from pipeline.config.label import ClusterConfig
 from pipeline.core.errors import ClusterError, Interrupted
 from pipeline.core.formatting import printable
-from pipeline.core.output import capture_output, say
+from pipeline.core.output import capture_errors, say
 from pipeline.engines.vllm.engine_log import holds_wanted_logs
 from pipeline.storage.temporary import owned_folder, remove_left_over
 
@@ -210,7 +210,7 @@ def _quiet_unless_ended(address: str) -> Iterator[None]:
         [sys.executable, "-I", "-S", "-c", _LAST_WORDS, address, _JOINED], stdin=subprocess.PIPE, start_new_session=True
     )
     try:
-        with capture_output([2]) as written:
+        with capture_errors() as written:
             assert watcher.stdin is not None
             watcher.stdin.write(f"{written}\n".encode())
             watcher.stdin.flush()

@@ -23,15 +23,13 @@ from pipeline.data.rows import input_digest
 from pipeline.engines.registry import policy_for
 from pipeline.estimators.registry import estimator_for
 from pipeline.runtime.heartbeat import heartbeat
-from pipeline.runtime.held_run import ended_politely, repaired, sequences
 from pipeline.runtime.problem_budget import UnitSpending, unit_targets
 from pipeline.runtime.relabel_hint import relabel_hint
 from pipeline.runtime.run_budget import LOOK_SECONDS, DeviceCost, Spending, Throttle, budget_from_plan, overspent_note
 from pipeline.runtime.scheduler import Scheduler
 from pipeline.runtime.staged_input import staged_input
-from pipeline.runtime.start_settings import start_settings
-from pipeline.runtime.state import RunState, identity, run_name, state_of
-from pipeline.runtime.stop import StopSignal
+from pipeline.runtime.state import RunState, identity, run_name, start_settings, state_of
+from pipeline.runtime.stop import StopSignal, ended_politely
 from pipeline.runtime.track.tracking import tracker_for, tracking
 from pipeline.runtime.worker_handle import Watcher, WorkerPool
 from pipeline.storage.commits import UNIT, RecordSequence, log_totals, resolve
@@ -45,6 +43,7 @@ from pipeline.storage.editions import (
 from pipeline.storage.growths import growth_sequence, growths_needed, growths_of
 from pipeline.storage.location import storage_at
 from pipeline.storage.lock import hold_lock
+from pipeline.storage.repair import repaired, sequences
 from pipeline.storage.run_record import as_recorded, check_claim, claim, differs_in_input, recorded_identity
 from pipeline.storage.starts import PLAN, read_starts
 from pipeline.storage.storage import Storage

@@ -22,8 +22,7 @@ from pipeline.pickers.rounds import allotted
 from pipeline.runtime.driver import Hiring, Running, label_held
 from pipeline.runtime.harvest import Harvest, read_harvest
 from pipeline.runtime.heartbeat import heartbeat
-from pipeline.runtime.start_settings import start_settings
-from pipeline.runtime.state import identity, section_identity
+from pipeline.runtime.state import identity, section_identity, start_settings
 from pipeline.runtime.stop import StopSignal
 from pipeline.runtime.worker_handle import Watcher
 from pipeline.storage.commits import Commit, RecordSequence, publish_or_refuse

@@ -109,7 +109,7 @@ class _Heartbeat:
         self._writer.join(LAST_WORD_SECONDS)
 
     def _write(self) -> None:
-        if not self._fresh():
+        if not self._without(COMMITS):
             self._wake.wait(HEARTBEAT_SECONDS)
         beat = False
         while not self._over.is_set():
@@ -119,9 +119,6 @@ class _Heartbeat:
         # The first start of a run leaves a file even if others sampled all rollouts: it records its settings.
         if beat or self._owed or self._start.ended != DONE or self._without(STARTS):
             self._write_beat()
-
-    def _fresh(self) -> bool:
-        return self._without(COMMITS)
 
     def _without(self, folder: str) -> bool:
         with suppress(StoreError):

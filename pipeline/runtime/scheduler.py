@@ -390,15 +390,12 @@ class Scheduler:
             verdicts=seen.verdicts,
             load=seen.load,
             workers=sum(slot.starting is None and slot.ending is None for slot in self._slots),
-            device_seconds=self._device_seconds(),
+            device_seconds=self._pool.devices * (self._past_seconds + sum(map(self._seconds_of, self._slots))),
             share_of_bound=self.throughput.share if self.throughput else None,
             warnings=self._starts.warnings,
         )
         self._pool.watch(status)
         self._watch(status)
-
-    def _device_seconds(self) -> float:
-        return self._pool.devices * (self._past_seconds + sum(map(self._seconds_of, self._slots)))
 
     async def _dismiss(self) -> None:
         if self._looking is not None:

@@ -6,7 +6,6 @@ from dataclasses import replace
 from pipeline.config.label import LabelConfig
 from pipeline.core.errors import InputError, StoreError, other_job
 from pipeline.core.output import say
-from pipeline.core.records import Totals
 from pipeline.graders.base import Checker
 from pipeline.graders.registry import checker_for
 from pipeline.runtime.growth import grow, growth_line
@@ -26,7 +25,6 @@ from pipeline.storage.commits import (
 )
 from pipeline.storage.repair import repair
 from pipeline.storage.run_record import STAGED_INPUT, has_input, settings_copy, with_input
-from pipeline.storage.shards import ShardRecord
 from pipeline.storage.storage import Storage
 from pipeline.storage.units import units_of
 
@@ -108,7 +106,15 @@ class _Staging:
             )
         config = self._config
         staged = stage(self._storage, found.sequence_id, config.data, config.run, self._checker, self._check)
-        return _record(found, staged.shards, staged.totals, settings_copy(identity))
+        return Commit(
+            kind=INPUT,
+            sequence_id=found.sequence_id,
+            number=found.length,
+            state=CommitState.WHOLE,
+            shards=staged.shards,
+            totals=staged.totals,
+            settings=settings_copy(identity),
+        )
 
     def _first_rows(self, commit: Commit) -> Commit:
         """The input again that a record describes. Its files are damaged."""
@@ -125,23 +131,6 @@ class _Staging:
         if raced is None or raced.settings != commit.settings:
             raise other_job(self._storage.run_dir)
         return raced
-
-
-def _record(
-    found: RecordSequence,
-    shards: tuple[ShardRecord, ...],
-    totals: Totals,
-    settings: tuple[tuple[str, str], ...],
-) -> Commit:
-    return Commit(
-        kind=INPUT,
-        sequence_id=found.sequence_id,
-        number=found.length,
-        state=CommitState.WHOLE,
-        shards=shards,
-        totals=totals,
-        settings=settings,
-    )
 
 
 def _sequence(storage: Storage, staged_id: str) -> RecordSequence:

@@ -1,8 +1,9 @@
-"""The identity of a run, and the units that still need work."""
+"""The identity of a run, the settings of a start, and the units that still need work."""
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from pipeline.config.fields import identity_settings
@@ -11,6 +12,7 @@ from pipeline.config.recorded_settings import PRIOR_VERSION, complete_settings, 
 from pipeline.core.ids import content_id
 from pipeline.core.records import Totals, UnitTarget
 from pipeline.core.schemas import SCHEMA_VERSION
+from pipeline.data.rows import lasting_path
 from pipeline.engines.registry import policy_for
 from pipeline.estimators.registry import estimator_for
 from pipeline.graders.registry import grader_version
@@ -113,3 +115,31 @@ def state_of(
         logged += log_totals(sequence)
     learned = max(filter(None, map(learned_state_of, wholes.values())), key=lambda each: each.chains, default=None)
     return RunState(jobs=tuple(jobs), wholes=wholes, totals=totals, logged=logged, learned=learned)
+
+
+_PATH = "data.path"
+_MISSING = object()
+
+
+def start_settings(config: LabelConfig, identity: Mapping[str, object]) -> dict[str, object]:
+    """The settings of a start that the record of the run lacks: those that may differ from start
+    to start, by dotted key, and those that the identity has in another form. With them `grow` continues a run by its directory
+    alone. `data.path` is absolute, and left
+    out where the rows are those of a Python call."""
+    settings = {section: value for section, value in asdict(config).items() if isinstance(value, dict)}
+    settings["data"]["path"] = lasting_path(config.data.path)
+    found = {
+        key: value
+        for section, own in settings.items()
+        for key, value in flatten_settings(section, own).items()
+        if identity.get(key, _MISSING) != value and not (key == _PATH and value is None)
+    }
+    return {key: value for key, value in found.items() if _is_plain(value)}
+
+
+def _is_plain(value: object) -> bool:
+    """Whether a value can be recorded. Settings of a plug-in may have types of their own."""
+    with suppress(TypeError, ValueError):
+        json.dumps(value)
+        return True
+    return False

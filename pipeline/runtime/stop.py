@@ -56,3 +56,12 @@ def stoppable() -> Iterator[StopSignal]:
         yield stop
     finally:
         stop.release()
+
+
+@contextmanager
+def ended_politely() -> Iterator[None]:
+    """Turn SystemExit into Interrupted: while Ray starts, its own SIGTERM handler ends the process with the signal's number."""
+    try:
+        yield
+    except SystemExit as error:
+        raise Interrupted(INTERRUPTED) from error

@@ -9,10 +9,10 @@ MAX_BYTES = 64 * 2**20
 """No calibration is larger: `calibrate` writes about 10 kB per group of steps."""
 
 
-def read_calibration(path: str | Path, key: str = "calibration") -> Calibration:
-    """The calibration in a file that the setting `key` names. Raises InputError for a file that is missing, damaged or holds
-    something else."""
-    place = f"{key}={path}"
+def read_calibration(path: str | Path) -> Calibration:
+    """The calibration in a file, which the setting `calibration` names. Raises InputError for a file that is missing, damaged
+    or holds something else."""
+    place = f"calibration={path}"
     remedy = "name a file that `python -m pipeline calibrate` has written"
     try:
         with Path(path).expanduser().open("rb") as file:

@@ -17,15 +17,16 @@ from typing import Any
 
 from pipeline.scorers.chat import Answer, Chat, Message
 from pipeline.scorers.encoding import EncodedChain
-from pipeline.scorers.layouts import laid_out
-from pipeline.scorers.model import Reading
+from pipeline.scorers.layouts import laid_out, word_ids
+from pipeline.scorers.model import CausalScorer, Reading
 from pipeline.scorers.readouts import TokenPair
+from pipeline.scorers.settings import FoverConfig, RlhflowConfig, unescaped
 
 FirstTurn = Callable[[str, str], str]
 """(problem, first step) -> the text of the first turn."""
 
 
-def turn_reading(
+def _reading(
     tokenizer: Any, first_turn: FirstTurn, *, model: str, good: str, bad: str, system: str | None = None
 ) -> Reading:
     """How a model is read that answers each step with `good` or `bad`. Raises UsageError for a tokenizer in which the words
@@ -47,3 +48,56 @@ def turn_reading(
     words = [("scorer.good", good), ("scorer.bad", bad)]
     good_id, bad_id = chat.answer_ids(lambda word: messages("1 + 1?", ["2"], word), words)
     return Reading(encode=encode, readout=TokenPair(good=good_id, bad=bad_id))
+
+
+class Fover(CausalScorer):
+    """FoVer's PRMs, which answer each step with "correct" or "incorrect".
+
+    The first turn holds the problem, a task and the first step, word for word as in `src/prm/preprocessing.py` of
+    psunlpgroup/FoVer: its heading "** Sotluion **" is the one that the models are trained with. The score is that of
+    `src/prm/postprocessing.py`: the softmax of the logits of the first tokens of the two words, before the answer.
+    """
+
+    Config = FoverConfig
+    settings: FoverConfig
+    what = 'a causal language model that answers every step with "correct" or "incorrect"'
+
+    def reading(self, tokenizer: Any, config: Any) -> Reading:
+        own = self.settings
+        before, _, rest = unescaped(own.first_turn).partition("{problem}")
+        middle, _, after = rest.partition("{step}")
+        return _reading(
+            tokenizer,
+            lambda problem, step: f"{before}{problem}{middle}{step}{after}",
+            model=own.model,
+            good=own.good,
+            bad=own.bad,
+        )
+
+
+class Rlhflow(CausalScorer):
+    """RLHFlow's PRMs (Llama3.1-8B-PRM-Mistral-Data, Llama3.1-8B-PRM-Deepseek-Data) and others of their format, which answer
+    each step with `+` or `-`.
+
+    The first turn is `PROBLEM STEP`, as `math-rm/prm_evaluate.py` of RLHFlow/RLHF-Reward-Modeling has it.
+    `code/run_eval_prm_rlhflow.py` of QwenLM/ProcessBench has two newlines in place of the blank: `scorer.between='\\n\\n'`.
+    The score is the softmax of the logits of `+` and `-`, where RLHFlow's code reads position -3 of the chat so far and
+    ProcessBench generates one token.
+    """
+
+    Config = RlhflowConfig
+    settings: RlhflowConfig
+    what = "a causal language model that answers every step with one token"
+
+    def reading(self, tokenizer: Any, config: Any) -> Reading:
+        own = self.settings
+        between = unescaped(own.between)
+        word_ids(tokenizer, [("scorer.good", own.good), ("scorer.bad", own.bad)])
+        return _reading(
+            tokenizer,
+            lambda problem, step: f"{problem}{between}{step}",
+            model=own.model,
+            good=own.good,
+            bad=own.bad,
+            system=own.system,
+        )

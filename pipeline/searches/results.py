@@ -1,16 +1,18 @@
 """What a run of `search` says of its problems: the candidates of each and what was chosen, from the log alone."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pipeline.config.search import SearchConfig
-from pipeline.core.records import Verdict
+from pipeline.core.records import UNGRADED, Totals, Verdict
 from pipeline.core.schemas import CANDIDATES, SEARCHES
 from pipeline.graders.question import verdict_outcome
 from pipeline.scorers.chain_scores import chain_score, chain_scores
-from pipeline.searches.base import Found, path_of
+from pipeline.searches.base import Found, Stop, path_of
 from pipeline.searches.choice import is_enough
 from pipeline.searches.log import ScoreAnswer
 from pipeline.searches.problem import ProblemSearch, SearchProblem
@@ -154,3 +156,40 @@ def _verdicts(each: ProblemSearch) -> dict[str, Verdict]:
         for answer in each.samples.values()
         if answer.verdict is not None and answer.sample_id in each.last_node
     }
+
+
+def part_totals(samples: Iterable[pa.Table], scores: Iterable[pa.Table]) -> Totals:
+    """The counts of answers that are committed while searches go on, from tables `samples` and `stepscores`: `tokens` of the
+    policy and of the scorer (`solution_tokens`)."""
+    return Totals(
+        tokens=sum(_sum(table, "n_tokens") for table in samples),
+        solution_tokens=sum(_sum(table, "n_computed") for table in scores),
+    )
+
+
+def search_totals(searches: pa.Table) -> Totals:
+    """The counts of problems whose searches have ended, from the table `searches`.
+
+    `chains` and `rollouts` are problems, `prefixes` sampled steps, `tokens` those of the policy, `solution_tokens` those that
+    the scorer computed. The verdicts are those of the chosen chains. Of the beginnings of chains that were to be scored,
+    `too_long` have no score, and `spent` have one."""
+    verdicts = Counter(searches["verdict"].to_pylist())
+    stops = Counter(searches["stopped"].to_pylist())
+    return Totals(
+        chains=searches.num_rows,
+        rollouts=searches.num_rows,
+        prefixes=_sum(searches, "steps"),
+        tokens=_sum(searches, "policy_tokens"),
+        solution_tokens=_sum(searches, "scorer_computed"),
+        correct=verdicts[Verdict.CORRECT],
+        incorrect=verdicts[Verdict.INCORRECT],
+        no_answer=verdicts[Verdict.NO_ANSWER],
+        ungraded=sum(verdicts[verdict] for verdict in UNGRADED),
+        engine_failed=stops[Stop.FAILED],
+        too_long=_sum(searches, "unscored"),
+        spent=_sum(searches, "scored"),
+    )
+
+
+def _sum(table: pa.Table, column: str) -> int:
+    return int(pc.sum(table[column]).as_py() or 0)

@@ -4,7 +4,7 @@ import contextlib
 import os
 from collections.abc import Iterator
 from pathlib import Path, PurePath
-from typing import IO, Protocol
+from typing import IO
 
 from pipeline.core.errors import StoreError
 from pipeline.core.failpoints import failpoint
@@ -13,45 +13,14 @@ SHARED = 0o666
 PRIVATE = 0o600
 
 
-class Disk(Protocol):
-    """Calls of a POSIX file system. Each raises OSError as the kernel does."""
+class OsDisk:
+    """The file system of this machine. Each call raises OSError as the kernel does."""
 
     def write(self, path: str, data: bytes, mode: int = SHARED) -> None:
         """Create a file whose content is on disk on return. Its name may not be. A failed call may leave a partial file.
 
         `mode`: its permissions, less those that the umask of the process takes away.
         """
-        ...
-
-    def link(self, path: str, new_path: str) -> None:
-        """Give a file a second name. FileExistsError when the name is taken: one of several callers wins."""
-        ...
-
-    def rename(self, path: str, new_path: str) -> None:
-        """Rename a file, replacing any file with the new name."""
-        ...
-
-    def remove(self, path: str) -> None: ...
-
-    def sync_folder(self, path: str) -> None:
-        """All earlier creations, renames and removals of names in a folder are on disk on return."""
-        ...
-
-    def make_folder(self, path: str) -> None:
-        """Create a folder and its parents. They are on disk on return."""
-        ...
-
-    def read(self, path: str) -> bytes: ...
-
-    def names(self, folder: str) -> list[str]:
-        """All names in a folder, in any order."""
-        ...
-
-
-class OsDisk:
-    """The file system of this machine."""
-
-    def write(self, path: str, data: bytes, mode: int = SHARED) -> None:
         # One descriptor for write and fsync: after a failed fsync, a second fsync on the file may report success.
         failpoint("disk.write")
         with _created(path, mode) as file:
@@ -61,10 +30,12 @@ class OsDisk:
             os.fsync(file.fileno())
 
     def link(self, path: str, new_path: str) -> None:
+        """Give a file a second name. FileExistsError when the name is taken: one of several callers wins."""
         failpoint("disk.link")
         os.link(path, new_path)
 
     def rename(self, path: str, new_path: str) -> None:
+        """Rename a file, replacing any file with the new name."""
         failpoint("disk.rename")
         os.rename(path, new_path)
 
@@ -73,6 +44,7 @@ class OsDisk:
         os.unlink(path)
 
     def sync_folder(self, path: str) -> None:
+        """All earlier creations, renames and removals of names in a folder are on disk on return."""
         failpoint("disk.sync_folder")
         descriptor = os.open(path, os.O_RDONLY)
         try:
@@ -81,6 +53,7 @@ class OsDisk:
             os.close(descriptor)
 
     def make_folder(self, path: str) -> None:
+        """Create a folder and its parents. They are on disk on return."""
         folder = Path(path)
         absent = [each for each in (folder, *folder.parents) if not each.exists()]
         for each in reversed(absent):
@@ -93,6 +66,7 @@ class OsDisk:
         return Path(path).read_bytes()
 
     def names(self, folder: str) -> list[str]:
+        """All names in a folder, in any order."""
         return os.listdir(folder)
 
 

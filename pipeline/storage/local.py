@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 from pipeline.core.errors import Absent, StoreError
-from pipeline.storage.disk import PRIVATE, SHARED, Disk, OsDisk, os_errors
+from pipeline.storage.disk import PRIVATE, SHARED, OsDisk, os_errors
 from pipeline.storage.storage import PASSING_NAME
 
 _TEMPORARY = ".tmp"
@@ -22,7 +22,7 @@ _NO_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS})
 class LocalStorage:
     """See `Storage`."""
 
-    def __init__(self, folder: Path, disk: Disk | None = None) -> None:
+    def __init__(self, folder: Path, disk: OsDisk | None = None) -> None:
         self._folder = PurePosixPath(folder)
         self._disk = disk or OsDisk()
 

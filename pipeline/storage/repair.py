@@ -3,12 +3,14 @@
 A file that is temporarily unreadable is not damage: the error ends the start, and the file stays.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from pipeline.core.errors import Absent, Damaged
 from pipeline.core.ids import record_parts
 from pipeline.storage.commits import (
     FOLDER,
+    UNIT,
     Commit,
     CommitState,
     RecordSequence,
@@ -16,10 +18,12 @@ from pipeline.storage.commits import (
     encode_commit,
     publish,
     publish_or_refuse,
+    record_sequences,
     shards_in_use,
 )
 from pipeline.storage.shards import ShardRecord, intact_bytes, keep_damaged, set_aside_damaged
 from pipeline.storage.storage import Storage
+from pipeline.storage.units import UnitRef
 
 
 def damaged_files(storage: Storage, sequence: RecordSequence) -> list[str]:
@@ -79,3 +83,19 @@ def _intact(storage: Storage, shard: ShardRecord) -> bool:
     except (Absent, Damaged):
         return False
     return True
+
+
+def sequences(storage: Storage) -> dict[str, RecordSequence]:
+    """The record sequences of all units that have begun, by unit id."""
+    return {found.sequence_id: found for found in record_sequences(storage, UNIT)}
+
+
+def repaired(storage: Storage, units: Sequence[UnitRef]) -> tuple[dict[str, RecordSequence], list[str]]:
+    """The record sequences of the units with every file checked, and the names of the damaged files, which are set aside."""
+    found = sequences(storage)
+    damaged: list[str] = []
+    for unit in units:
+        if unit.unit_id in found:
+            found[unit.unit_id], names = repair(storage, found[unit.unit_id])
+            damaged += names
+    return found, damaged

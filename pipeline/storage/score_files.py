@@ -68,9 +68,9 @@ def read_score_file(key: str, path: Path, columns: Sequence[str], optional: Sequ
     return frame
 
 
-def read_scores_of(key: str, path: Path, columns: Sequence[str], optional: Sequence[str] = ()) -> pl.DataFrame:
+def read_scores_of(key: str, path: Path, columns: Sequence[str]) -> pl.DataFrame:
     """`read_score_file` of all files of `score_files`, one below the other. Raises as they do."""
-    return pl.concat([read_score_file(key, file, columns, optional) for file in score_files(key, path)])
+    return pl.concat([read_score_file(key, file, columns) for file in score_files(key, path)])
 
 
 def _no_number(path: Path) -> str | None:

@@ -40,16 +40,16 @@ def unit_frames(
     current = current_shards(run.wholes, run.edition)
     for unit in run.units:
         for shard in current.get(unit.unit_id, ()):
-            yield unit, _frame(storage, run, shard, columns)
+            yield unit, _frame(storage, shard, columns)
 
 
 def unit_labels(storage: Storage, run: StoredRun, unit_id: str, columns: Sequence[str]) -> pl.DataFrame | None:
     """The current labels of one unit; None if it has none. Raises as `frames_of` does."""
     shards = current_shards(run.wholes, run.edition).get(unit_id, ())
-    return _frame(storage, run, shards[0], columns) if shards else None
+    return _frame(storage, shards[0], columns) if shards else None
 
 
-def _frame(storage: Storage, run: StoredRun, shard: ShardRecord, columns: Sequence[str] | None) -> pl.DataFrame:
+def _frame(storage: Storage, shard: ShardRecord, columns: Sequence[str] | None) -> pl.DataFrame:
     file = verified_file(storage, shard)
     if columns is None:
         return pl.DataFrame(file.read(use_threads=False))
@@ -63,15 +63,15 @@ def has_consensus(storage: Storage, run: StoredRun) -> bool:
     return first is not None and set(CONSENSUS.names).issubset(verified_file(storage, first).schema_arrow.names)
 
 
-def refuse_without_error_free(storage: Storage, run: StoredRun, key: str) -> None:
-    """Raise UsageError if the current labels have no `p_error_free`, which the setting `key` asks for. Raises StoreError for a
+def refuse_without_error_free(storage: Storage, run: StoredRun) -> None:
+    """Raise UsageError if the current labels have no `p_error_free`, which the setting `soft` asks for. Raises StoreError for a
     damaged file."""
     for shard in _current(run):
         file = verified_file(storage, shard)
         if ERROR_FREE not in file.schema_arrow.names or file.read(columns=[ERROR_FREE])[ERROR_FREE].null_count:
             raise UsageError(
-                f"{key}={ERROR_FREE}: the labels of {storage.run_dir} have none: make them with `relabel "
-                f"run_dir={storage.run_dir} estimator.rule=consensus consensus.how=posterior`, or leave {key} out"
+                f"soft={ERROR_FREE}: the labels of {storage.run_dir} have none: make them with `relabel "
+                f"run_dir={storage.run_dir} estimator.rule=consensus consensus.how=posterior`, or leave soft out"
             )
         return
 

@@ -92,7 +92,7 @@ class StepDataset(Dataset):  # type: ignore[misc]  # torch is untyped here
         the run has; StoreError for a damaged file."""
         if config.soft is ValueColumn.p_error_free:
             storage = storage_at(config.run_dir)
-            refuse_without_error_free(storage, readable_run(storage, partial=config.partial), "soft")
+            refuse_without_error_free(storage, readable_run(storage, partial=config.partial))
         rows = label_rows(config.run_dir, COLUMNS, partial=config.partial)
         return cls.of_rows(rows, config, tokenizer, max_length=max_length, held_out=held_out)
 

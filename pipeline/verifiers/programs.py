@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from pipeline.verifiers.base import StepInContext
-from pipeline.verifiers.blocks import OpenBlockError, blocks_in
+from pipeline.verifiers.reading import OpenBlockError, blocks_in
 
 LANGUAGES = frozenset({"python", "py", "python3", "py3"})
 MOST_SOURCE = 100_000

@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.core.errors import PlaceError
-from pipeline.engines.vllm.load_errors import load_error
-from pipeline.engines.vllm.start_causes import blames_model
+from pipeline.engines.vllm.load_errors import blames_model, load_error
 
 OUTER = "Engine core initialization failed. See root cause above. Failed core proc(s): {}"
 KILLED = "Engine core initialization failed. See root cause above. Failed core proc(s): {'EngineCore_DP0': -9}"

@@ -13,6 +13,8 @@ from enum import Enum
 from random import Random
 from typing import Protocol
 
+from pipeline.storage.disk import OsDisk
+
 
 class Killed(BaseException):
     """The process is dead. No handler of ordinary errors sees it, as none would run in a process that was killed."""
@@ -56,7 +58,7 @@ class _Folder:
         self.unsynced.clear()
 
 
-class FakeDisk:
+class FakeDisk(OsDisk):
     """The medium and its cache; see the module. `write` leaves the content unsynced."""
 
     def __init__(self) -> None:
@@ -178,8 +180,8 @@ class Gate(Protocol):
         ...
 
 
-class ProcessDisk:
-    """The disk as one process sees it; implements `pipeline.storage.disk.Disk`."""
+class ProcessDisk(OsDisk):
+    """The disk as one process sees it."""
 
     def __init__(self, disk: FakeDisk, gate: Gate) -> None:
         self._disk = disk

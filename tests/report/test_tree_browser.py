@@ -8,7 +8,7 @@ from selenium.webdriver import Chrome, Keys
 from selenium.webdriver.support.wait import WebDriverWait
 
 from pipeline.analysis.report.page import Page, html
-from pipeline.analysis.trees.build import build_tree
+from pipeline.analysis.trees.report import build_tree
 from pipeline.storage.stored_trees import ProblemTree
 from pipeline.trees.tree import LabelledSteps, StepLabel, WrittenRollout
 from tests.report.reader import Reader, watched

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from pipeline.config.choices import Aggregation
 from pipeline.config.search import SearchConfig
 from pipeline.searches.base import Node, StepScore, Stop
+from pipeline.searches.chains import lead_probability, vote
 from pipeline.searches.choice import Candidates, Scored, distinct, rank, suffices, with_scores
 from pipeline.searches.particle import copies, effective_size, relative_weights, systematic
 from pipeline.searches.regenerate import start_step
 from pipeline.searches.settings import RegenerateFrom
-from pipeline.searches.votes import lead_probability, vote
 
 SCORES = st.none() | st.floats(0, 1)
 WEIGHTS = st.lists(st.floats(-1e4, 0) | st.just(float("-inf")), min_size=1, max_size=20)

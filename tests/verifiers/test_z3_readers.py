@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from pipeline.verifiers.reading import NotRead
 from pipeline.verifiers.z3 import terms
 from pipeline.verifiers.z3.fld import Vocabulary, fld_formula
-from pipeline.verifiers.z3.sexpressions import SExpression, expressions, written
-from pipeline.verifiers.z3.smtlib import Script
+from pipeline.verifiers.z3.smtlib import Script, SExpression, expressions, written
 from pipeline.verifiers.z3.smtlib_steps import written_term
 from pipeline.verifiers.z3.terms import Term
 

@@ -138,7 +138,7 @@ def of_run(config: AgreeConfig) -> Agreement:
     run = readable_run(storage, partial=config.partial)
     humans, unusable = read_humans(config)
     if config.soft is ValueColumn.p_error_free:
-        refuse_without_error_free(storage, run, "soft")
+        refuse_without_error_free(storage, run)
     made, labelled = _labelled(storage, run, config.soft)
     matched = match(humans, labelled)
     if not matched.pairs:
@@ -151,7 +151,19 @@ def of_run(config: AgreeConfig) -> Agreement:
         neutral=config.neutral.value,
         confidence=CONFIDENCE,
         resamples=config.resamples,
-        counts=_counts(matched, n_unusable=len(unusable), n_rows=len(humans) + len(unusable), n_labelled=len(labelled)),
+        counts=AgreeCounts(
+            rows=len(humans) + len(unusable),
+            unusable=len(unusable),
+            repeated=matched.repeated,
+            contradicting=matched.contradicting,
+            unmatched=matched.unmatched_human,
+            other_text=matched.other_text,
+            compared=len(matched.pairs),
+            open=sum(pair.human.first_error is None for pair in matched.pairs),
+            labelled=len(labelled),
+            not_by_people=matched.unmatched_labelled,
+            kept=len(_kept(matched.pairs)) if _by_consensus(matched.pairs) else None,
+        ),
         unusable=tuple(unusable[:MAX_LISTED]),
         rulings=tuple(_compared(config, made, matched.pairs)),
         reliability=reliability(matched.pairs, BINS, CONFIDENCE),
@@ -251,22 +263,6 @@ def _no_overlap(config: AgreeConfig, matched: MatchedChains, n_labelled: int) ->
     return (
         f"data.path: none of the {matched.unmatched_human} chains of {config.data.path} is among the {n_labelled} chains of "
         f"run_dir={config.run_dir}: {remedy}"
-    )
-
-
-def _counts(matched: MatchedChains, *, n_unusable: int, n_rows: int, n_labelled: int) -> AgreeCounts:
-    return AgreeCounts(
-        rows=n_rows,
-        unusable=n_unusable,
-        repeated=matched.repeated,
-        contradicting=matched.contradicting,
-        unmatched=matched.unmatched_human,
-        other_text=matched.other_text,
-        compared=len(matched.pairs),
-        open=sum(pair.human.first_error is None for pair in matched.pairs),
-        labelled=n_labelled,
-        not_by_people=matched.unmatched_labelled,
-        kept=len(_kept(matched.pairs)) if _by_consensus(matched.pairs) else None,
     )
 
 

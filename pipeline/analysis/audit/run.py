@@ -25,12 +25,11 @@ from pipeline.analysis.audit.findings import (
     find_orphans,
     remedy_for,
 )
-from pipeline.analysis.audit.input_history import InputHistory
 from pipeline.analysis.audit.result import AuditReport as AuditReport
 from pipeline.analysis.audit.result import audit_lines as audit_lines
 from pipeline.analysis.audit.result import report_of
 from pipeline.analysis.audit.searches import audited_search
-from pipeline.analysis.audit.sequences import check_superseded, staged_record
+from pipeline.analysis.audit.sequences import InputHistory, check_superseded, staged_record
 from pipeline.analysis.audit.unit import Basis, CurrentEdition, prove_unit
 from pipeline.analysis.consensus import TABLE as RELIABILITIES
 from pipeline.config.changes import AuditConfig

@@ -30,8 +30,7 @@ from pipeline.searches.log import sample_answer, score_answer
 from pipeline.searches.problem import ProblemSearch, SearchProblem, search_problems
 from pipeline.searches.registry import SEARCHES as METHODS
 from pipeline.searches.registry import search_for
-from pipeline.searches.results import tables_of
-from pipeline.searches.totals import part_totals, search_totals
+from pipeline.searches.results import part_totals, search_totals, tables_of
 from pipeline.storage.commits import EDITION, FOLDER, UNIT, Commit, RecordSequence, commit_name, record_sequences
 from pipeline.storage.run_record import NAME, SEARCH, STAGED_INPUT
 from pipeline.storage.shards import ShardRecord

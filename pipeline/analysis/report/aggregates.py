@@ -139,14 +139,14 @@ def value_counts(steps: pl.DataFrame) -> pl.DataFrame:
     """Steps per bin of their value. Columns: `low`, `high`, one per outcome, `all`. Bins are [low, high), the last one is
     closed."""
     binned = _with_outcome(_before_ends(steps)).drop_nulls("value").with_columns(bin=_bin(pl.col("value"), VALUE_BINS))
-    return _with_edges(_by_outcome(binned, VALUE_BINS), 0.0, 1.0)
+    return _with_edges(_by_outcome(binned, VALUE_BINS))
 
 
 def drop_counts(chains: pl.DataFrame) -> pl.DataFrame:
     """Chains per bin of their largest drop. Chains whose value never falls are in the first bin."""
     drop = pl.col("drop").clip(0, 1)
     binned = _with_outcome(chains).drop_nulls("drop").with_columns(bin=_bin(drop, DROP_BINS))
-    return _with_edges(_by_outcome(binned, DROP_BINS), 0.0, 1.0)
+    return _with_edges(_by_outcome(binned, DROP_BINS))
 
 
 def value_by_position(steps: pl.DataFrame) -> pl.DataFrame:
@@ -265,9 +265,9 @@ def _by_outcome(binned: pl.DataFrame, bins: int) -> pl.DataFrame:
     return every.join(found, on="bin", how="left", maintain_order="left").fill_null(0)
 
 
-def _with_edges(counts: pl.DataFrame, low: float, high: float) -> pl.DataFrame:
-    size = (high - low) / counts.height
-    edges = (low + pl.col("bin") * size, low + (pl.col("bin") + 1) * size)
+def _with_edges(counts: pl.DataFrame) -> pl.DataFrame:
+    size = 1.0 / counts.height
+    edges = (pl.col("bin") * size, (pl.col("bin") + 1) * size)
     return counts.select(edges[0].alias("low"), edges[1].alias("high"), *OUTCOMES, "all")
 
 

@@ -43,7 +43,7 @@ def compare_with_plan(
     hours = device_hours(starts)
     paid = money(starts, otherwise=plan.gpu_hour_price)
     exact = [
-        PlannedAmount(name=name, planned=_exactly(planned), actual=actual)
+        PlannedAmount(name=name, planned=Range(low=planned, expected=planned, high=planned), actual=actual)
         for name, planned, actual in (
             ("rows used", of_plan.used, totals.used),
             ("rows rejected", of_plan.rejected, totals.rejected),
@@ -92,7 +92,3 @@ def money(starts: Sequence[Start], otherwise: float | None = None) -> float | No
 def starts_without_price(starts: Sequence[Start]) -> int:
     """Number of starts without a recorded price."""
     return sum(start.price is None for start in starts)
-
-
-def _exactly(count: int) -> Range:
-    return Range(low=count, expected=count, high=count)

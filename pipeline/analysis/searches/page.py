@@ -143,7 +143,7 @@ def _tiles(found: SearchRunData) -> list[Tile]:
     totals, figures = found.totals, found.figures
     if totals is None or figures is None:
         return []
-    tiles = [_problem_tile(found, totals), _accuracy_tile(figures)]
+    tiles = [_problem_tile(totals), _accuracy_tile(figures)]
     if (trust := figures.coverage.trust) is not None:
         note = f"{trust.trusted:,}"
         if trust.accuracy.value is not None:
@@ -163,7 +163,7 @@ def _tiles(found: SearchRunData) -> list[Tile]:
     return tiles
 
 
-def _problem_tile(found: SearchRunData, totals: SearchFigures) -> Tile:
+def _problem_tile(totals: SearchFigures) -> Tile:
     parts = [f"{totals.chosen:,} with a chosen chain"]
     if totals.without_chain:
         parts.append(f"{totals.without_chain:,} without any chain")

@@ -11,10 +11,9 @@ from pipeline.analysis.searches.coverage import COVERAGES
 from pipeline.analysis.searches.equal_tokens import EqualTokens
 from pipeline.analysis.searches.figures import RunFigures
 from pipeline.analysis.searches.sentences import claim_sentences, start_sentences, trust_sentences
-from pipeline.analysis.select.cells import cell
 from pipeline.config.recorded_settings import SETTING_NAMES
 from pipeline.core.formatting import format_count, format_number, format_percent, listed, plain_lines, printable
-from pipeline.core.statistics import CONFIDENCE
+from pipeline.core.statistics import CONFIDENCE, Interval
 
 _MOST_SETTINGS = 8
 _WIDTH = 120
@@ -137,3 +136,18 @@ def _titled(console: Console, title: str, table: Table) -> None:
 
 def _print(console: Console, line: str) -> None:
     console.print(Text(plain_lines(line)), soft_wrap=True)
+
+
+def cell(estimate: Interval, sign: str = "") -> Text:
+    """A figure with its interval below it; a dash where it has no value. `sign`: `+` for a difference."""
+    if estimate.value is None:
+        return Text("-")
+    value = rounded(estimate.value, 3, sign)
+    if estimate.low is None or estimate.high is None:
+        return Text(value)
+    return Text(f"{value}\n{rounded(estimate.low, 2, sign)} {rounded(estimate.high, 2, sign)}")
+
+
+def rounded(value: float, digits: int, sign: str = "") -> str:
+    """A value that rounds to 0 has no sign."""
+    return f"{value:{sign if round(value, digits) else ''}z.{digits}f}"

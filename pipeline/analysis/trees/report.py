@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 from pipeline import __version__
 from pipeline.analysis.report.contents import format_time
-from pipeline.analysis.report.page import Page, html
+from pipeline.analysis.report.embedded import data_element, packed, part, script
+from pipeline.analysis.report.page import Inset, Page, html
 from pipeline.analysis.settings import ReportConfig
-from pipeline.analysis.trees.build import build_tree
+from pipeline.analysis.trees.data import trees_json
 from pipeline.analysis.trees.files import tree_page
 from pipeline.core.errors import UsageError
 from pipeline.core.formatting import format_count, format_unfinished
@@ -73,3 +74,24 @@ def _banners(run: StoredRun) -> list[str]:
     if made_up := made_up_text(run.identity):
         said.append(f"{made_up[0].upper()}{made_up[1:]}.")
     return said
+
+
+_OURS, _SHARED = "pipeline.analysis.trees", "pipeline.analysis.report.browser"
+_SCRIPTS = (
+    *((_SHARED, f"{name}.js") for name in ("elements", "treeview")),
+    *((_OURS, f"{name}.js") for name in ("rows", "trees")),
+)
+ANCHOR = "tree"
+
+
+def build_tree(found: Sequence[ProblemTree], strength: float) -> Inset:
+    """The part of the page. `strength`: see `trees.posterior`."""
+    styles = ((_SHARED, "browser.css"), (_SHARED, "tree.css"), (_OURS, "trees.css"))
+    return Inset(
+        html=part(_OURS, "trees.html"),
+        css="\n".join(part(package, name) for package, name in styles),
+        js=script(_SCRIPTS),
+        data=data_element("trees-data", packed(trees_json(found, strength))),
+        anchor=ANCHOR,
+        heading="Tree",
+    )

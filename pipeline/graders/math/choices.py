@@ -8,7 +8,13 @@ import re
 from collections.abc import Sequence
 from itertools import pairwise
 
-from pipeline.graders.math.part_labels import are_consecutive
+_ALPHABETS = (tuple("abcdefgh"), ("i", "ii", "iii", "iv", "v", "vi"), tuple("12345678"))
+
+
+def are_consecutive(labels: Sequence[str]) -> bool:
+    """Whether labels are the first ones of an alphabet, in order."""
+    return any(tuple(labels) == alphabet[: len(labels)] for alphabet in _ALPHABETS)
+
 
 MAX_CHOICES = 1_000
 """The last two choices are within this number of characters at the end of a text."""

@@ -19,11 +19,11 @@ from dataclasses import dataclass
 from operator import itemgetter
 
 from pipeline.config.choices import Fallback
+from pipeline.graders.math.choices import are_consecutive
 from pipeline.graders.math.denials import REACH, is_denied
 from pipeline.graders.math.fallback_answer import MAX_BARE, MAX_SCAN, TAIL, closing_statement, last_number
 from pipeline.graders.math.long_integers import is_long_integer
 from pipeline.graders.math.multipliers import with_multiplier
-from pipeline.graders.math.part_labels import are_consecutive
 from pipeline.graders.math.turns import first_turn
 
 MAX_STATEMENT = 2_000

@@ -7,9 +7,9 @@ Parts that an output states in one box each are written (a) \boxed{3}, (b) \boxe
 
 import re
 
+from pipeline.graders.math.choices import are_consecutive
 from pipeline.graders.math.forms import FormKind, read_form
 from pipeline.graders.math.normal import normal_form
-from pipeline.graders.math.part_labels import are_consecutive
 
 MAX_PART_CHARS = 2_000
 

@@ -1,4 +1,4 @@
-"""What a template is: how a chain is put to a model that writes, and what its texts say."""
+"""What a template is: how a chain is put to a model that writes, what its texts say, and how chains stand in prompts."""
 
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
@@ -119,3 +119,18 @@ def tokens(written: Written) -> int:
 def unwritten_critiques(votes: int, finish: Finish) -> list[WrittenCritique]:
     """Critiques without a text."""
     return [WrittenCritique(turns=(), finish=finish) for _ in range(votes)]
+
+
+def tagged_steps(steps: Sequence[str], base: int) -> str:
+    """The steps, each between `<step_K>` and `</step_K>`. `base`: the number of the first one."""
+    return "\n\n".join(f"<step_{number}>\n{step}\n</step_{number}>" for number, step in enumerate(steps, start=base))
+
+
+def numbered_steps(steps: Sequence[str], base: int) -> str:
+    """The steps, each after `Step K: `. `base`: the number of the first one."""
+    return "\n".join(f"Step {number}: {step}" for number, step in enumerate(steps, start=base))
+
+
+def shown_answer(chain: ChainText) -> str:
+    """The known answers of a chain's problem, for a judge that may see them."""
+    return " or ".join(chain.golds) or "(unknown)"

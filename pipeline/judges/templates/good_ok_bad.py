@@ -11,8 +11,15 @@ is merely OK is seen too. The last box of a step's part counts. In an answer wit
 from collections.abc import Sequence
 
 from pipeline.core.records import ChainText, Finish, Reading
-from pipeline.judges.templates.base import Messages, Shares, Template, Writer, WrittenCritiques
-from pipeline.judges.templates.layout import shown_answer, tagged_steps
+from pipeline.judges.templates.base import (
+    Messages,
+    Shares,
+    Template,
+    Writer,
+    WrittenCritiques,
+    shown_answer,
+    tagged_steps,
+)
 from pipeline.judges.templates.whole_chain import critiques_of_whole
 from pipeline.judges.verdicts import boxed_words, headings, line_words, unwritten, words_reading
 

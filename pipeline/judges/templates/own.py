@@ -16,8 +16,16 @@ from pathlib import Path
 from pipeline.core.errors import UsageError
 from pipeline.core.records import ChainText, Finish, Reading
 from pipeline.judges.settings import JudgeParser
-from pipeline.judges.templates.base import Messages, Shares, Template, Writer, WrittenCritiques
-from pipeline.judges.templates.layout import numbered_steps, shown_answer, tagged_steps
+from pipeline.judges.templates.base import (
+    Messages,
+    Shares,
+    Template,
+    Writer,
+    WrittenCritiques,
+    numbered_steps,
+    shown_answer,
+    tagged_steps,
+)
 from pipeline.judges.templates.whole_chain import critiques_of_whole
 from pipeline.judges.verdicts import (
     boxed_index,

@@ -1,10 +1,10 @@
 """Reads chains of a run's labels, or of files whose rows may have a known answer.
 
-A chain carries everything known about it, including its own answer and outcome.
+A chain carries everything known about it, including its own answer and outcome. Some rows may have no known answer.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Protocol
 
@@ -16,12 +16,12 @@ from pipeline.core.records import InputRow, Reject, RejectReason, RowLocation
 from pipeline.core.schemas import CHAINS
 from pipeline.core.tables import storable
 from pipeline.data.layouts import Extract
+from pipeline.data.problems import read_row
 from pipeline.data.rows import input_digest, read_rows
 from pipeline.data.steps import step_texts
 from pipeline.graders.base import Checker
 from pipeline.graders.question import outcome_of
 from pipeline.graders.registry import checker_for, grader_version
-from pipeline.runtime.chain_run.answered import read_answered_or_not
 from pipeline.runtime.chain_run.chains import Rejects, labelled_chains, labelled_identity, numbered
 from pipeline.runtime.state import section_identity
 
@@ -123,3 +123,40 @@ def _graded(row: InputRow, checker: Checker) -> dict[str, Any]:
         "outcome": outcome,
         "prefix_ids": [content_id("prefix", problem.problem_id, solution.text[:end]) for end in solution.ends],
     }
+
+
+_NO_ANSWER = "\x00"
+"""The name of a column that no row has. It supplies a placeholder answer, because the reader of rows requires one."""
+
+
+def read_answered_or_not(
+    row: Mapping[str, object], location: RowLocation, data: DataConfig, final_answer: Extract
+) -> InputRow | Reject:
+    """Like `problems.read_row`, with two differences. A row without a known answer gives a problem without `golds`. Ids depend
+    only on the texts, because not all rows of a problem may have the answer."""
+    read = read_row(row, location, data, final_answer)
+    if isinstance(read, Reject) and read.reason is RejectReason.MISSING_ANSWER:
+        read = _unanswered(row, location, data, final_answer)
+    return _named_by_text(read) if isinstance(read, InputRow) else read
+
+
+def _unanswered(
+    row: Mapping[str, object], location: RowLocation, data: DataConfig, final_answer: Extract
+) -> InputRow | Reject:
+    columns = replace(data.columns, answer=_NO_ANSWER)
+    bare = replace(data, columns=columns, answer_in_text=False, answer_is_suite=False)
+    read = read_row({**row, _NO_ANSWER: "?"}, location, bare, final_answer)
+    return read if isinstance(read, Reject) else replace(read, problem=replace(read.problem, golds=()))
+
+
+def _named_by_text(row: InputRow) -> InputRow:
+    problem_id = content_id("problem", row.problem.text)
+    problem = replace(row.problem, problem_id=problem_id)
+    if row.solution is None:
+        return replace(row, problem=problem)
+    chain_id = content_id("chain", problem_id, row.solution.text, ",".join(map(str, row.solution.ends)))
+    return replace(
+        row,
+        problem=problem,
+        solution=replace(row.solution, problem_id=problem_id, chain_id=chain_id),
+    )

@@ -17,13 +17,13 @@ from pipeline.core.records import Totals, UnitTarget
 from pipeline.runtime.chain_run.chains import ChainSource
 from pipeline.runtime.chain_run.staging import staged_chains
 from pipeline.runtime.heartbeat import heartbeat
-from pipeline.runtime.held_run import ended_politely, repaired, sequences
 from pipeline.runtime.scheduler import Scheduler
 from pipeline.runtime.state import RunState, state_of
-from pipeline.runtime.stop import StopSignal
+from pipeline.runtime.stop import StopSignal, ended_politely
 from pipeline.runtime.worker_handle import Watcher, WorkerPool
 from pipeline.runtime.workload import Workload
 from pipeline.storage.lock import hold_lock
+from pipeline.storage.repair import repaired, sequences
 from pipeline.storage.run_record import as_recorded, check_claim, claim
 from pipeline.storage.storage import Storage
 from pipeline.storage.units import units_of

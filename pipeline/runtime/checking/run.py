@@ -71,7 +71,14 @@ def _by_verifier(
     storage = check_storage(storage_at(config.run_dir), verifier.kind)
     chains = _given(config)
     task = ChainRunTask(
-        source=_source(config, chains),
+        source=ChainSource(
+            place=config.data.path or config.run_dir,
+            tables=lambda left_out: chain_tables(chains, left_out),
+            to_do="check",
+            done="checked",
+            results="findings",
+            elsewhere="another run_dir",
+        ),
         storage=storage,
         asked=lambda: identity(verifier, chains),
         run=config.run,
@@ -90,17 +97,6 @@ def _given(config: CheckRunConfig) -> Given:
         data=config.data,
         grader=config.grader,
         partial=config.partial,
-    )
-
-
-def _source(config: CheckRunConfig, chains: Given) -> ChainSource:
-    return ChainSource(
-        place=config.data.path or config.run_dir,
-        tables=lambda left_out: chain_tables(chains, left_out),
-        to_do="check",
-        done="checked",
-        results="findings",
-        elsewhere="another run_dir",
     )
 
 

@@ -17,8 +17,8 @@ from pipeline.data.steps import step_texts
 from pipeline.graders.base import Checker
 from pipeline.graders.question import outcome_of
 from pipeline.graders.registry import checker_for
-from pipeline.runtime.chain_run.answered import read_answered_or_not
 from pipeline.runtime.chain_run.chains import ChainSource, Rejects, numbered
+from pipeline.runtime.chain_run.given import read_answered_or_not
 from pipeline.searches.ids import prefix_id
 from pipeline.searches.registry import search_for
 

@@ -27,8 +27,7 @@ from pipeline.searches.log import (
     step_scores_table,
 )
 from pipeline.searches.problem import ProblemSearch, SearchProblem
-from pipeline.searches.results import tables_of
-from pipeline.searches.totals import part_totals, search_totals
+from pipeline.searches.results import part_totals, search_totals, tables_of
 from pipeline.storage.stored_search import CANDIDATES, SAMPLES, SEARCHES, STEP_SCORES
 from pipeline.storage.unit_log import UnitLog
 

@@ -4,7 +4,7 @@ It may take long on hostile polynomials, up to the limits of the answer checker,
 """
 
 from pipeline.verifiers.algebra.claims import Claim, identities, solutions
-from pipeline.verifiers.algebra.formulas import Formula, formulas_of
+from pipeline.verifiers.algebra.formulas import formulas_of
 from pipeline.verifiers.arithmetic.tokens import plain
 from pipeline.verifiers.arithmetic.words import has_other_arithmetic, is_revoked, is_unsure
 from pipeline.verifiers.base import UNKNOWN, Finding, StepInContext, StepVerdict, Verifier
@@ -38,12 +38,8 @@ class Algebra(Verifier):
 
 def _identities(text: str) -> list[tuple[Claim, str]]:
     formulas = formulas_of(text)
-    before = [_sentence_before(text, formula) for formula in formulas]
+    before = [sentence_around(text, formula.start, formula.end) for formula in formulas]
     return [(claim, sentence_around(text, claim.start, claim.end)) for claim in identities(formulas, before)]
-
-
-def _sentence_before(text: str, formula: Formula) -> str:
-    return sentence_around(text, formula.start, formula.end)
 
 
 def _solutions(step: StepInContext, text: str, longest: int) -> list[tuple[Claim, str]]:

@@ -33,11 +33,6 @@ def is_unfinished(program: Program) -> bool:
     return _UNFINISHED.search(f"{program.cell.words}\n{program.cell.comments}") is not None
 
 
-def may_go_wrong(program: Program) -> bool:
-    """Whether words say that the cell of a step may go wrong on purpose."""
-    return _MEANT.search(f"{program.cell.words}\n{program.cell.comments}") is not None
-
-
 def why_doubtful(outcome: Outcome, program: Program) -> str:
     """Why a failure in the cell of a step may have another cause than a mistake in it. Empty: it has none."""
     kind = outcome.text("error")
@@ -49,7 +44,7 @@ def why_doubtful(outcome: Outcome, program: Program) -> str:
         return "the result is nearly right, or is not written out"
     if _LIMIT.search(outcome.text("text")):
         return "it may be a limit of this Python"
-    if may_go_wrong(program) or is_unfinished(program):
+    if is_unfinished(program) or _MEANT.search(f"{program.cell.words}\n{program.cell.comments}"):
         return "the step's words may mean it to go wrong"
     if program.given.tree is None:
         return f"the problem's own code is not read: {program.given.mistake}"

@@ -78,7 +78,7 @@ def _of_sentence(sentence: str) -> Iterator[Claim]:
     for verb in _VERB.finditer(sentence):
         for begin in _subjects_before(begins, verb.start()):
             readings = _readings(_subject(sentence, begin, verb.start()))
-            if readings and (claim := _claim(sentence, begin, readings, verb.end(), verb)):
+            if readings and (claim := _claim(sentence, readings, verb.end(), verb)):
                 yield claim
     for has in _HAS.finditer(sentence):
         for begin in _subjects_before(begins, has.start()):
@@ -88,7 +88,7 @@ def _of_sentence(sentence: str) -> Iterator[Claim]:
                 continue
             for of in islice(_HAS_OF.finditer(attribute), MOST_READINGS):
                 reading = Reading(attribute[: of.start()].strip(), entity)
-                if claim := _claim(sentence, begin, (reading,), has.end() + of.end(), has):
+                if claim := _claim(sentence, (reading,), has.end() + of.end(), has):
                     yield claim
 
 
@@ -114,7 +114,7 @@ def _readings(subject: str) -> tuple[Reading, ...]:
     return tuple(reading for reading in found if reading.attribute and reading.entity)
 
 
-def _claim(sentence: str, begin: int, readings: tuple[Reading, ...], start: int, verb: re.Match[str]) -> Claim | None:
+def _claim(sentence: str, readings: tuple[Reading, ...], start: int, verb: re.Match[str]) -> Claim | None:
     hedge = _LOOSELY.match(sentence, start)
     loosely = hedge is not None or verb.groupdict().get("sign") == "≈"
     start = hedge.end() if hedge else start

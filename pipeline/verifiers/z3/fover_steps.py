@@ -16,8 +16,7 @@ from pipeline.verifiers.reading import NotRead
 from pipeline.verifiers.sentences import in_a_line
 from pipeline.verifiers.z3 import terms
 from pipeline.verifiers.z3.fld import Vocabulary, fld_formula, written_atom
-from pipeline.verifiers.z3.questions import Question
-from pipeline.verifiers.z3.terms import Term
+from pipeline.verifiers.z3.terms import Question, Term
 
 MOST_CLAIMS = 20
 """Derivations in one step."""

@@ -11,10 +11,8 @@ from pipeline.verifiers.base import Covers, StepInContext
 from pipeline.verifiers.reading import FormalPart, NotRead
 from pipeline.verifiers.sentences import in_a_line
 from pipeline.verifiers.z3 import terms
-from pipeline.verifiers.z3.questions import Question
-from pipeline.verifiers.z3.sexpressions import written
-from pipeline.verifiers.z3.smtlib import Script
-from pipeline.verifiers.z3.terms import Term
+from pipeline.verifiers.z3.smtlib import Script, written
+from pipeline.verifiers.z3.terms import Question, Term
 
 _LANGUAGES = frozenset({"smt2", "smt", "smtlib", "smtlib2", "smt-lib", "smt-lib2"})
 _QUOTED = re.compile(r"\|[^|]*\||\"[^\"]*\"")

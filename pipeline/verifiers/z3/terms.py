@@ -2,13 +2,14 @@
 
 Every term has a sort and is within the limits below, or `NotRead` is raised. A part that stands in several places is one
 object, so a formula with many `let`s stays small here. Its limits count what it is when it is written out, because a solver
-may do so.
+may do so. A `Question` is what a formal step asks of them: whether premises entail a claim.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from pipeline.verifiers.base import Covers
 from pipeline.verifiers.reading import NotRead
 
 BOOL, INT, REAL = "Bool", "Int", "Real"
@@ -259,3 +260,20 @@ OPERATORS: dict[str, tuple[int, int, Callable[[str, tuple[Term, ...]], Term]]] =
 }
 """Operators of SMT-LIB 2.6 (theories Core and Reals_Ints) -> the fewest and most arguments, and what makes the term."""
 TRUE, FALSE = Term("true", (), BOOL), Term("false", (), BOOL)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """Whether premises entail a claim; with `is_independence`, whether they entail neither the claim nor its negation.
+
+    `given`, `claimed`: premises and claim as evidence names them. `written`: the text of a term in the layout of the step.
+    `doubt`: why a claim that does not follow is not refuted, empty if it is. `covers`: what part of the step the claim is."""
+
+    premises: tuple[Term, ...]
+    claim: Term
+    given: str
+    claimed: str
+    written: Callable[[Term], str]
+    is_independence: bool = False
+    doubt: str = ""
+    covers: Covers = Covers.WHOLE

@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.verifiers.base import StepInContext
-from pipeline.verifiers.blocks import OpenBlockError, blocks_in
 from pipeline.verifiers.code.names import definitions, names_in, reached
 from pipeline.verifiers.code.outside import MODULES, outside
 from pipeline.verifiers.code.stated import stated_tests
 from pipeline.verifiers.programs import NotProgram, program_of
+from pipeline.verifiers.reading import OpenBlockError, blocks_in
 from tests.verifiers.programs.generated import fenced, known_steps
 
 LINES = st.lists(
