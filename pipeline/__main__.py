@@ -3,7 +3,8 @@
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from pipeline.cli.command import (
 )
 from pipeline.cli.label import LABEL
 from pipeline.config.label import LabelConfig
-from pipeline.core.errors import Interrupted, StepvalueError, UsageError
+from pipeline.core.errors import Interrupted, StepvalueError, UnknownSetting, UsageError
 from pipeline.core.failpoints import arm
 from pipeline.core.formatting import listed, plain_lines
 from pipeline.core.suggestions import choice_hint, nearest_keys
@@ -87,7 +88,6 @@ def _dispatch(arguments: list[str]) -> int:
         raise UsageError(f"there is no command {name!r}: {choice_hint(name, known)} (-h explains them)")
     # Hydra is imported here because it loads slowly and the list of commands does not need it.
     from pipeline.cli.compose import compose
-    from pipeline.cli.overrides import UnknownSetting
     from pipeline.cli.own_settings import Given
 
     command = COMMANDS[name]
@@ -105,14 +105,10 @@ def _dispatch(arguments: list[str]) -> int:
             raise UsageError(f"{MULTIRUN} is an option of {sweeping}: start `{command.name}` once for each value")
         from pipeline.cli.multirun import sweep
 
-        return sweep(command, invocation.overrides, given, show=invocation.show_config)
-    try:
+        with _owners_named(name):
+            return sweep(command, invocation.overrides, given, show=invocation.show_config)
+    with _owners_named(name):
         found = compose(command, invocation.overrides, given)
-    except UnknownSetting as error:
-        owners = [f"`{each.name}`" for each in COMMANDS.values() if _has(each, error.key)]
-        if owners:
-            raise UsageError(f"there is no setting {error.key} of `{name}`: it is one of {listed(owners)}") from error
-        raise
     for remark in found.remarks:
         _print_error(f"stepvalue: {remark}")
     if invocation.show_config:
@@ -122,10 +118,23 @@ def _dispatch(arguments: list[str]) -> int:
     return command.run(settings)
 
 
-def _has(command: Command, key: str) -> bool:
-    from pipeline.cli.reference import command_settings
+@contextmanager
+def _owners_named(name: str) -> Iterator[None]:
+    """The error about a setting that the command lacks names the commands that have it."""
+    try:
+        yield
+    except UnknownSetting as error:
+        from pipeline.cli.reference import command_settings
 
-    return any(f"{each.key}.".startswith(f"{key}.") for _, found in command_settings(command) for each in found)
+        key = f"{error.args[-2]}."
+        owners = [
+            f"`{each.name}`"
+            for each in COMMANDS.values()
+            if any(f"{known.key}.".startswith(key) for _, found in command_settings(each) for known in found)
+        ]
+        if not owners:
+            raise
+        raise UsageError(*error.args[:-1], f" of `{name}`: it is one of {listed(owners)}") from error
 
 
 def _print_error(line: str) -> None:

@@ -8,17 +8,9 @@ from typing import Any, get_args, get_origin
 
 from pipeline.cli.own_settings import OwnSettings
 from pipeline.config.fields import Mark, describe_settings
-from pipeline.core.errors import UsageError
+from pipeline.core.errors import UnknownSetting, UsageError
 from pipeline.core.formatting import listed
 from pipeline.core.suggestions import choice_hint, nearest_keys
-
-
-class UnknownSetting(UsageError):
-    """There is no setting `key`, and none with a name like it."""
-
-    def __init__(self, key: str, place: str = "") -> None:
-        super().__init__(f"{place}there is no setting {key}; conf/README.md and --help-all explain all settings")
-        self.key = key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,4 +158,4 @@ def _keys_of(schema: type, wanted: Callable[[Any], bool], prefix: str = "") -> s
 def _unknown(key: str, keys: Sequence[str], place: str = "") -> UsageError:
     if near := nearest_keys(key, keys):
         return UsageError(f"{place}there is no setting {key}: did you mean {' or '.join(near)}?")
-    return UnknownSetting(key, place)
+    return UnknownSetting(f"{place}there is no setting ", key, "; conf/README.md and --help-all explain all settings")

@@ -20,6 +20,8 @@ from pipeline.core.registry import GivenObject
 
 SHOWN = 16
 """Characters of a hash: 64 bits."""
+_INSTALLED = {"site-packages", "dist-packages"}
+"""Folders of installed distributions: another module may have the name of one."""
 NOTEBOOK = "notebook"
 """The mark of a class that no file is known to hold alone."""
 
@@ -38,7 +40,7 @@ def code_of(kind: type, held: Mapping[str, Any]) -> str:
     mark, known = "", b""
     if file is None or kind.__module__ == "__main__":
         mark, known = NOTEBOOK, _text_of(kind).encode()
-    elif found := _distributions().get(kind.__module__.partition(".")[0]):
+    elif _INSTALLED & {*Path(file).parts} and (found := _distributions().get(kind.__module__.partition(".")[0])):
         mark = f"of {found[0]} {version(found[0])}"
     else:
         known = Path(file).read_bytes()

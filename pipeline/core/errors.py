@@ -59,6 +59,10 @@ class UsageError(StepvalueError):
     exit_code = 2
 
 
+class UnknownSetting(UsageError):
+    """There is no such setting, and none with a name like it. The last part but one of the message is the setting."""
+
+
 class InputError(StepvalueError):
     """The input as a whole cannot be used. (A single bad row becomes a `Reject` instead.)"""
 

@@ -21,8 +21,6 @@ from pipeline.judges.verdicts import NONE, boxed_index, index_reading, unwritten
 _CAPACITY = 1024
 _BASE = 0
 """The number of the first step in its critiques."""
-
-
 _WRONG = 0.5
 """A step whose true value is not above this is wrong."""
 

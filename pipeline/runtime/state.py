@@ -122,10 +122,9 @@ _MISSING = object()
 
 
 def start_settings(config: LabelConfig, identity: Mapping[str, object]) -> dict[str, object]:
-    """The settings of a start that the record of the run lacks: those that may differ from start
-    to start, by dotted key, and those that the identity has in another form. With them `grow` continues a run by its directory
-    alone. `data.path` is absolute, and left
-    out where the rows are those of a Python call."""
+    """The settings of a start that the record of the run lacks: those that may differ from start to start, by dotted key, and
+    those that the identity has in another form. With them `grow` continues a run by its directory alone. `data.path` is
+    absolute, and left out where the rows are those of a Python call."""
     settings = {section: value for section, value in asdict(config).items() if isinstance(value, dict)}
     settings["data"]["path"] = lasting_path(config.data.path)
     found = {

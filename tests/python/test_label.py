@@ -211,6 +211,7 @@ def test_it_works_inside_a_running_event_loop(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("settings", "error", "words"), [
     ({"sampling.temprature": 1}, UsageError, "did you mean sampling.temperature"),
+    ({"data.nonsense": 1}, UsageError, "^there is no setting data.nonsense"),
     ({"policy": "oracle", "policy.oracle.seed": "many"}, UsageError, "policy.oracle.seed"),
     ({"rows": "nowhere.jsonl"}, InputError, "nowhere.jsonl"),
     ({"rows": [{"problem": {1}}]}, InputError, "row 1, column 'problem'"),

@@ -218,6 +218,7 @@ REFUSED: list[tuple[list[str], str]] = [
         ["estimator.thershold=0.1,0.2"],
         "estimator.thershold=0.1: there is no setting .*did you mean estimator.threshold",
     ),
+    (["data.nonsense=1,2"], "^data.nonsense=1: there is no setting data.nonsense; "),
     (["estimator.threshold=0.1,2"], "estimator.threshold=2: estimator.threshold=2.0 is out of range"),
     (["sampling.top_k=1,x"], "sampling.top_k=x: "),
     (
