@@ -50,12 +50,11 @@ def test_a_flood_outlives_its_processes(checker: Checker) -> None:
                 gold, answer, wanted = NEEDS_ALGEBRA[0]
                 assert checker.grade_answer((gold,), answer).verdict is wanted
             if number % 20 == 10:
-                # Not Python's own tracker of shared memory, which later tests of this process need.
-                for child in (
-                    each for each in psutil.Process().children() if "resource_tracker" not in str(each.cmdline())
-                ):
-                    child.kill()
-                    killed.append(child.pid)
+                for child in psutil.Process().children():
+                    # Not Python's own tracker of shared memory, which later tests of this process need.
+                    if b"resource_tracker" not in Path(f"/proc/{child.pid}/cmdline").read_bytes():
+                        child.kill()
+                        killed.append(child.pid)
             yield hostile
 
     wake = flood(checker, killing(), 60)
