@@ -25,7 +25,7 @@ from pipeline.cli.compose import ComposedSettings, compose
 from pipeline.cli.label import print_labelling, ray_label_workers, set_up_ray
 from pipeline.cli.own_settings import Given
 from pipeline.config.label import LabelConfig
-from pipeline.config.words import quote, setting_word, texts_word
+from pipeline.config.words import quote, setting_word
 from pipeline.core.errors import ClusterError, Interrupted, StepvalueError, UsageError
 from pipeline.core.ids import content_id
 from pipeline.core.output import say
@@ -209,4 +209,4 @@ def _ending(done: Sequence[str], failed: Sequence[str]) -> Iterator[str]:
     if failed:
         yield "          the same command tries what has failed again"
     if len(done) > 1:
-        yield f"compare   {shlex.join(['stepvalue', 'report', texts_word('run_dir', done[:2])])}"
+        yield "compare   " + shlex.join(["stepvalue", "report", setting_word("run_dir", done[:2], '"')])

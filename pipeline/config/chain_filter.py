@@ -103,8 +103,7 @@ class ChainFilter:
 
     def reason(self, p_outcome: float | None, root_value: float | None, *, graded: bool = True) -> BoundReason | None:
         """Why a chain with these numbers is left out; None if it stays. `graded`: whether any of its prefixes has a graded
-        rollout. Without one, the value of the bare problem says only what is usual in the run and what the outcome
-        is."""
+        rollout. Without one, the value of the bare problem says only what is usual in the run, and what the outcome is."""
         numbers = {P_OUTCOME: p_outcome, ROOT_VALUE: root_value if graded else None}
         self._chains += 1
         self._known.update(column for column, number in numbers.items() if number is not None)

@@ -1,7 +1,6 @@
 """Settings as words of a command line, in Hydra's grammar. Pure."""
 
 import re
-from collections.abc import Iterable
 
 _PLAIN = re.compile(r"[A-Za-z_/][A-Za-z0-9_./:+-]*(?:=[A-Za-z0-9_./:+,=-]*)?")
 """Texts that need no quotes. With a `=` in it, a text is one value in spite of commas, but not in a list."""
@@ -15,27 +14,20 @@ def quote(text: str, mark: str = "'") -> str:
     )
 
 
-def setting_word(key: str, value: object) -> str:
-    """A setting with its value, in quotes if it needs them. None is written as an empty text."""
-    return f"{key}={'' if value is None else _value_word(value)}"
+def setting_word(key: str, value: object, mark: str = "'") -> str:
+    """A setting with its value, in quotes if it needs them: double ones (`mark`) for a word that a shell puts into single ones.
+    None is written as an empty text."""
+    return f"{key}={'' if value is None else _value_word(value, mark)}"
 
 
-def texts_word(key: str, texts: Iterable[str]) -> str:
-    """A setting that is a list of texts, in double quotes where they need some: a shell quotes the whole word with single
-    ones."""
-    words = [text if _is_plain(text) and "=" not in text else quote(text, '"') for text in texts]
-    return f"{key}=[{','.join(words)}]"
-
-
-def _value_word(value: object) -> str:
+def _value_word(value: object, mark: str) -> str:
     if value is None:
         return "null"
     if isinstance(value, list):
-        return f"[{','.join(quote(each) if isinstance(each, str) and '=' in each else _value_word(each) for each in value)}]"
+        words = [
+            quote(each, mark) if isinstance(each, str) and "=" in each else _value_word(each, mark) for each in value
+        ]
+        return f"[{','.join(words)}]"
     if isinstance(value, str):
-        return value if _is_plain(value) else quote(value)
+        return value if _PLAIN.fullmatch(value) and value.lower() not in _NO_TEXTS else quote(value, mark)
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _is_plain(text: str) -> bool:
-    return _PLAIN.fullmatch(text) is not None and text.lower() not in _NO_TEXTS

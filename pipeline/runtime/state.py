@@ -26,6 +26,8 @@ from pipeline.storage.run_record import STAGED_INPUT
 from pipeline.storage.units import UnitRef
 
 _SECTIONS = ("data", "policy", "sampling", "estimator", "grader")
+_PATH = "data.path"
+_MISSING = object()
 
 
 def identity(config: LabelConfig, input_digest: str, policy_fingerprint: str = "") -> dict[str, object]:
@@ -115,10 +117,6 @@ def state_of(
         logged += log_totals(sequence)
     learned = max(filter(None, map(learned_state_of, wholes.values())), key=lambda each: each.chains, default=None)
     return RunState(jobs=tuple(jobs), wholes=wholes, totals=totals, logged=logged, learned=learned)
-
-
-_PATH = "data.path"
-_MISSING = object()
 
 
 def start_settings(config: LabelConfig, identity: Mapping[str, object]) -> dict[str, object]:

@@ -28,7 +28,7 @@ from pipeline.analysis.report.page import (
     rows_of,
 )
 from pipeline.analysis.settings import ReportConfig
-from pipeline.config.words import texts_word
+from pipeline.config.words import setting_word
 from pipeline.core.errors import UsageError
 from pipeline.core.formatting import format_count, format_percent
 from pipeline.storage.location import folder_at
@@ -235,5 +235,5 @@ def _sentence(text: str) -> str:
 
 
 def _command(config: ReportConfig) -> str:
-    words = [texts_word("run_dir", config.run_dir), *([] if config.out is None else [f"out={config.out}"])]
+    words = [setting_word("run_dir", list(config.run_dir), '"'), *([] if config.out is None else [f"out={config.out}"])]
     return shlex.join(["python", "-m", "pipeline", "report", *words])
