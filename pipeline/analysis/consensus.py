@@ -125,7 +125,7 @@ class Consensus:
     @property
     def rule(self) -> str:
         """The rule, as in the column `label_rule`."""
-        sure = f"@{self._settings.certainty:g}" if self.how is ConsensusHow.posterior else ""
+        sure = f"@{self._settings.least_certainty:g}" if self.how is ConsensusHow.posterior else ""
         return f"consensus:{self.how.value}{sure}({','.join(each.source.name for each in self.witnesses)})"
 
     @property
@@ -172,7 +172,7 @@ class Consensus:
             left_out = [None if each.left_out is None else each.left_out.value for each in kept]
             free: list[list[float] | None] = [None] * len(kept)
         else:
-            found = [posterior_labels(each, self._settings.certainty) for each in places]
+            found = [posterior_labels(each, self._settings.least_certainty) for each in places]
             left_out = [None] * len(places)
             free = [p_error_free(each).tolist() for each in places]
         computed: dict[str, list[Any]] = {

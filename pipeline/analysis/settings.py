@@ -154,8 +154,8 @@ class AgreeConfig(Settings):
     """The column with the human label. It holds the first wrong step, counted from 0, or -1 for none; or a rating (1, 0, -1)
     for each step. null: `label` or `first_error`; the ratings or tags for data.layout=prm800k and math_shepherd."""
     soft: ValueColumn = ValueColumn.value
-    """Of a run: the column of step values: the best estimate, the unbiased one, which is noisier, or p_error_free of labels by
-    consensus."""
+    """Of a run: the column of step values. value: to choose by and to search. unbiased_value: noisier. p_no_drop: to point at
+    errors. p_error_free: the same, of labels by consensus."""
     thresholds: Annotated[list[float], Range(ge=0, lt=1)] = field(default_factory=lambda: list(EIGHTHS))
     """Of a run: each threshold is compared with the human labels. A step is good if its value is above it."""
     threshold: str = str(FIXED_THRESHOLD)

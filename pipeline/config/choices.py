@@ -81,6 +81,8 @@ class ValueColumn(Enum):
     """The best estimate."""
     unbiased_value = "unbiased_value"
     """The estimate that is unbiased for every single prefix, but noisier, and null for some prefixes."""
+    p_no_drop = "p_no_drop"
+    """The probability that the value has not dropped for good up to the step: where errors are."""
     p_error_free = "p_error_free"
     """Of labels by consensus=posterior: the probability that neither the step nor an earlier one has an error."""
 
@@ -107,6 +109,7 @@ class LabelRule(Enum):
     posterior = "posterior"
     three_class = "three_class"
     first_error = "first_error"
+    lasting_drop = "lasting_drop"
     consensus = "consensus"
 
 

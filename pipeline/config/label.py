@@ -286,9 +286,10 @@ class EstimatorConfig(ChosenSettings):
     """How values become labels."""
     threshold: Annotated[float, Range(ge=0, lt=1), RELABEL] = 0.5
     """A step counts as good if its value is above this; rule=relative: this share of the value of the bare problem."""
-    certainty: Annotated[float, Range(gt=0.5, lt=1), RELABEL] = 0.95
-    """rule=posterior or consensus: the least probability of a label. posterior: of V > threshold or V <= threshold. consensus:
-    of no error so far, or of the first error."""
+    certainty: Annotated[float | None, Range(gt=0.5, lt=1), RELABEL] = None
+    """The least probability of a label; a less certain step is uncertain. posterior: of V > threshold or V <= threshold.
+    lasting_drop: of no drop for good, or of one. consensus: of no error so far, or of the first error. null: 0.95, and no limit
+    with rule=lasting_drop."""
     neutral: Annotated[float, Range(ge=0, le=1), RELABEL] = 0.1
     """rule=three_class: a step above the threshold is neutral if its value fell by more than this from the step before."""
     after_error: Annotated[AfterError, RELABEL] = AfterError.keep
@@ -298,6 +299,8 @@ class EstimatorConfig(ChosenSettings):
     """What `estimator=NAME` sets besides the name, for an estimator of ours: as the file of the option has it."""
     JOINT: ClassVar[bool] = False
     """Whether the estimator knows how the values of a chain depend on each other."""
+    ALL_STEPS: ClassVar[bool] = False
+    """Whether it gives every step a value, and the probability that the value has dropped for good: see `lasting_drop`."""
 
     @property
     def good_above(self) -> float:
@@ -305,7 +308,17 @@ class EstimatorConfig(ChosenSettings):
         rule=relative a bare problem of value 1 is meant."""
         return 0.0 if self.rule is LabelRule.any else self.threshold
 
+    @property
+    def least_certainty(self) -> float:
+        """`certainty`, or its default for labels that are probabilities."""
+        return 0.95 if self.certainty is None else self.certainty
+
     def check(self) -> None:
+        if self.rule is LabelRule.lasting_drop and not self.ALL_STEPS:
+            raise ValueError(
+                f"estimator.rule=lasting_drop compares the values of all steps, which estimator.name={self.name} does not "
+                "measure alike: take estimator=pooled or estimator=fixed, or another rule"
+            )
         if self.rule is LabelRule.first_error and not self.JOINT:
             raise ValueError(
                 f"estimator.rule=first_error needs to know how the values of a chain depend on each other, which "

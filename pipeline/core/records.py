@@ -305,9 +305,11 @@ class StepValue:
 
     `value`: the best estimate. `value_sd`: the posterior standard deviation of the true value. `p_above`: the posterior
     probability that the true value is above `estimator.threshold`. `p_lost`: that it is not above the threshold here and at all
-    later steps of the chain; known for estimator.rule=first_error. `unbiased_value`: an estimate that is unbiased for every
-    single prefix, from `unbiased_rollouts` graded rollouts; None without such rollouts, and for an estimator that has none.
-    `advantage`: the best estimate of V_k - V_(k-1), `advantage_sd`: its standard deviation; both are None for the bare problem.
+    later steps of the chain; known for estimator.rule=first_error. `p_no_drop`: the probability that the step is good by the
+    rule `lasting_drop`; `nothing_to_lose`: whether no value before it reaches that rule's floor. Both are None for the bare
+    problem, and for an estimator without this rule. `unbiased_value`: an estimate that is unbiased for every single prefix,
+    from `unbiased_rollouts` graded rollouts; None without such rollouts, and for an estimator that has none. `advantage`: the
+    best estimate of V_k - V_(k-1), `advantage_sd`: its standard deviation; both are None for the bare problem.
     `p_outcome`: of a last step that states an answer, the probability of the chain's own outcome, given everything but that
     outcome; None where that is the value of the prefix before.
     """
@@ -324,6 +326,8 @@ class StepValue:
     counts: Counts
     advantage: float | None = None
     advantage_sd: float | None = None
+    p_no_drop: float | None = None
+    nothing_to_lose: bool | None = None
     p_outcome: float | None = None
 
 

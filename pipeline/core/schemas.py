@@ -152,7 +152,12 @@ PER_PREFIX: list[tuple[str, pa.DataType]] = [
     ("n_truncated", pa.int32()),
     ("origin", pa.string()),
 ]
-PER_STEP: list[tuple[str, pa.DataType]] = [("advantage", pa.float64()), ("advantage_sd", pa.float64())]
+PER_STEP: list[tuple[str, pa.DataType]] = [
+    ("advantage", pa.float64()),
+    ("advantage_sd", pa.float64()),
+    ("p_no_drop", pa.float64()),
+    ("nothing_to_lose", pa.bool_()),
+]
 
 LABELS = pa.schema(
     [

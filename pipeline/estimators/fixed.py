@@ -12,6 +12,7 @@ from pipeline.core.records import ChainShape, Counts, Origin, StepValue, Trials
 from pipeline.estimators.base import Estimator, Need, RolloutRange
 from pipeline.estimators.intervals import above, beta_moments, interval
 from pipeline.estimators.labels import with_advantages
+from pipeline.estimators.lasting_drop import independent_no_drop, with_drops
 from pipeline.estimators.settings import FixedConfig
 from pipeline.estimators.tree import NONE, Tree, measured_prefixes
 
@@ -32,10 +33,11 @@ class Fixed(Estimator):
         return per_prefix(problems, trials, lambda have: rollouts_owed(have, rollouts))
 
     def values(self, chains: Sequence[ChainShape], trials: Mapping[str, Trials], state: Any) -> list[list[StepValue]]:
-        return [
+        found = [
             chain_step_values(chain, trials, lambda have: measured_value(have.counts, self.settings), self.settings)
             for chain in chains
         ]
+        return [with_drops(values, independent_no_drop(values)) for values in found]
 
     def rollout_range(self, rollouts: int) -> RolloutRange:
         return RolloutRange(least=rollouts, most=rollouts)

@@ -11,9 +11,11 @@
 `first_error`  0 for the step from which on the value probably stays at `threshold` or below (P >= 1/2) until the chain ends
                wrong; 1 for the steps before it, and for all steps of a right chain; uncertain after it. All steps are uncertain
                where the value was probably never above the threshold: the policy cannot do the problem, whatever the steps are.
+`lasting_drop` 0 when the value fell at the step and never came back, else 1: see `lasting_drop`.
 `consensus`    labels that need more than the values of one chain: see `consensus`. No estimator makes them.
 
-The value is `StepValue.value`. `any` uses the rollouts themselves with every estimator.
+The value is `StepValue.value`; `lasting_drop` uses all values of the chain, and `any` the rollouts themselves, with every
+estimator.
 
 A step is uncertain under every rule where no prefix of its chain has a graded rollout: its value then rests on what is usual in
 the run. A rollout anywhere in the chain is evidence on all of its values, and the posterior knows how much it says. On the
@@ -29,6 +31,7 @@ from itertools import pairwise
 from pipeline.config.choices import AfterError, LabelRule
 from pipeline.config.label import EstimatorConfig
 from pipeline.core.records import Origin, StepValue
+from pipeline.estimators.lasting_drop import FLOOR, SHARE, drop_labels
 
 POSITIVE = 1
 NEGATIVE = 0
@@ -43,10 +46,13 @@ def step_labels(root: StepValue, steps: Sequence[StepValue], config: EstimatorCo
     """One label per step, each by the rule alone. A step without the value that the rule needs is uncertain (None), and so are
     all but the last of a chain without rollouts, see the module."""
     values = (root, *steps)
+    if config.rule is LabelRule.lasting_drop:
+        labels = drop_labels(values, config.certainty)
+    else:
+        labels = [_label(root, before, step, config) for before, step in pairwise(values)]
     sampled = any(step.counts.graded for step in values)
     return tuple(
-        _label(root, before, step, config) if sampled or step.origin is Origin.TERMINAL else None
-        for before, step in pairwise(values)
+        label if sampled or step.origin is Origin.TERMINAL else None for label, step in zip(labels, steps, strict=True)
     )
 
 
@@ -66,11 +72,14 @@ def rule_name(config: EstimatorConfig) -> str:
         case LabelRule.any:
             return f"any{rest}"
         case LabelRule.posterior:
-            return f"posterior>{config.threshold:g}@{config.certainty:g}{rest}"
+            return f"posterior>{config.threshold:g}@{config.least_certainty:g}{rest}"
         case LabelRule.three_class:
             return f"three_class>{config.threshold:g}-{config.neutral:g}{rest}"
         case LabelRule.consensus:
-            return f"consensus@{config.certainty:g}{rest}"
+            return f"consensus@{config.least_certainty:g}{rest}"
+        case LabelRule.lasting_drop:
+            sure = "" if config.certainty is None else f"@{config.certainty:g}"
+            return f"lasting_drop>{SHARE:g}{sure}{rest}"
         case LabelRule.threshold | LabelRule.relative | LabelRule.first_error:
             return f"{config.rule.value}>{config.threshold:g}{rest}"
 
@@ -83,8 +92,8 @@ def describe_rule(config: EstimatorConfig) -> str:
             text = "a step is good if one of its rollouts is correct, else bad"
         case LabelRule.posterior:
             text = (
-                f"a step is good if P(V_k > {threshold}) is at least {config.certainty:g}, bad if P(V_k <= {threshold}) is at "
-                f"least {config.certainty:g}, else uncertain"
+                f"a step is good if P(V_k > {threshold}) is at least {config.least_certainty:g}, bad if P(V_k <= {threshold}) "
+                f"is at least {config.least_certainty:g}, else uncertain"
             )
         case LabelRule.three_class:
             text = (
@@ -97,6 +106,16 @@ def describe_rule(config: EstimatorConfig) -> str:
             text = (
                 f"the step from which on the value probably stays at {threshold} or below is bad, steps before it are good, "
                 "later ones uncertain; so are all steps of a chain whose value was probably never above it"
+            )
+        case LabelRule.lasting_drop:
+            sure = (
+                ""
+                if config.certainty is None
+                else f"; labels with a probability below {config.certainty:g} are uncertain"
+            )
+            text = (
+                f"a step is bad if the best value from it on is at most {SHARE:g} times the best before it, or times {FLOOR:g} "
+                f"where that is larger, else good{sure}"
             )
         case LabelRule.consensus:
             text = "Monte Carlo and other witnesses agree on the step"
@@ -115,7 +134,7 @@ def _label(root: StepValue, before: StepValue, step: StepValue, config: Estimato
         case LabelRule.any:
             return _any_right(step)
         case LabelRule.posterior:
-            return _certain(step.p_above, config.certainty)
+            return _certain(step.p_above, config.least_certainty)
         case LabelRule.threshold:
             return None if value is None else int(value > config.threshold)
         case LabelRule.relative:
@@ -126,8 +145,8 @@ def _label(root: StepValue, before: StepValue, step: StepValue, config: Estimato
             return _three_class(before.value, value, config)
         case LabelRule.first_error:
             return _first_error(root.p_lost, before.p_lost, step.p_lost)
-        case LabelRule.consensus:
-            raise ValueError("labels by consensus do not follow from the values of one chain")
+        case LabelRule.lasting_drop | LabelRule.consensus:
+            raise ValueError(f"a label by {config.rule.value} does not follow from the value of one step")
 
 
 def _any_right(step: StepValue) -> int | None:

@@ -16,6 +16,8 @@ from pipeline.config.label import EstimatorConfig, SamplingConfig
 class FixedConfig(EstimatorConfig):
     """No settings of its own. The number of rollouts per prefix is `sampling.rollouts`."""
 
+    OPTION: ClassVar[Mapping[str, object]] = {**EstimatorConfig.OPTION, "rule": "lasting_drop"}
+    ALL_STEPS: ClassVar[bool] = True
     name: Annotated[str, RELABEL] = "fixed"
 
 
@@ -56,22 +58,22 @@ class BisectConfig(StoppingConfig):
             )
 
 
-TARGET_SD = {Goal.train: 0.1, Goal.locate: 0.07}
-"""The default of `estimator.target_sd`. With 0.1, students trained on the labels are as good as with more rollouts; the
-position of an error is often uncertain by a step."""
+TARGET_SD = {Goal.train: 0.15, Goal.locate: 0.07}
+"""The default of `estimator.target_sd`."""
 
 
 @dataclass(kw_only=True, slots=True)
 class PooledConfig(EstimatorConfig):
-    OPTION: ClassVar[Mapping[str, object]] = {"interval": "posterior", "rule": "threshold", "threshold": 0.1}
+    OPTION: ClassVar[Mapping[str, object]] = {"interval": "posterior", "rule": "lasting_drop", "threshold": 0.1}
     JOINT: ClassVar[bool] = True
+    ALL_STEPS: ClassVar[bool] = True
     name: Annotated[str, RELABEL] = "pooled"
     goal: Annotated[Goal, FREE] = Goal.train
     """train: rollouts go where they tell most about the values. locate: where they tell most about values and their changes, to
     find the step with the error; it costs about twice as much."""
     target_sd: Annotated[float | None, Range(gt=0, le=0.5), FREE] = None
     """Wanted standard deviation of the values. Sampling of a chain stops when one more rollout would reduce the variance by
-    less than it would at this standard deviation. null: 0.1, and 0.07 with goal=locate."""
+    less than it would at this standard deviation. null: 0.15, and 0.07 with goal=locate."""
     budget: Annotated[int | None, Ge(1), FREE, REFUSED] = None
     """What one chain may cost, in budget_unit. null: as many rollouts as estimator=fixed would sample."""
     run_budget: Annotated[int | None, Ge(1), FREE, REFUSED] = None

@@ -11,7 +11,6 @@ from pathlib import Path, PurePath
 import polars as pl
 
 from pipeline.config.chain_filter import ChainFilter
-from pipeline.config.choices import ValueColumn
 from pipeline.config.consensus import (
     ABOUT,
     DIGEST,
@@ -61,7 +60,7 @@ from pipeline.storage.disk import os_errors
 from pipeline.storage.location import folder_at, storage_at
 from pipeline.storage.outputs import atomic_file, atomic_folder, refuse_overwriting
 from pipeline.storage.storage import Storage
-from pipeline.storage.stored_labels import has_consensus, refuse_without_error_free, unit_frames
+from pipeline.storage.stored_labels import has_consensus, refuse_without, unit_frames
 from pipeline.storage.stored_run import StoredRun, readable_run
 from pipeline.storage.stored_trees import COLUMNS as OF_TREES
 from pipeline.storage.stored_trees import ProblemTree, StoredTrees
@@ -97,8 +96,7 @@ def export(config: ExportConfig) -> ExportResult:
     plan = plan_of(config, load_encoder(config.tokenizer) if config.tokenizer else None)
     storage = storage_at(config.run_dir)
     run = readable_run(storage, partial=config.partial)
-    if config.soft is ValueColumn.p_error_free:
-        refuse_without_error_free(storage, run)
+    refuse_without(storage, run, config.soft)
     if has_consensus(storage, run):
         plan = with_consensus(plan)
     job = _Job(config, plan, storage, run)

@@ -220,8 +220,8 @@ class ExportConfig(Settings):
     """The target of a step: its label, its value, or its counts of rollouts. null: soft if the released trainer takes values,
     else hard; with format=parquet, the columns of `labels` unchanged, which hold all three."""
     soft: ValueColumn | None = None
-    """The column of step values: the best estimate, the unbiased one, which is noisier, or p_error_free of labels by
-    consensus. null: `value`."""
+    """The column of step values. value: to choose by and to search. unbiased_value: noisier. p_no_drop: to point at
+    errors. p_error_free: the same, of labels by consensus. null: `value`."""
     threshold: Annotated[float | None, Range(ge=0, lt=1)] = None
     """A step is good if its value is above this. `soft` names the column of the value. null: the run's labels count."""
     uncertain: UncertainSteps | None = None

@@ -33,7 +33,7 @@ class LabelRow(NamedTuple):
     """The columns of `labels` that exports use. Lists have one entry per step.
 
     Of the columns in `SOMETIMES`, only those that the plan reads are loaded; the others are None. `left_out`,
-    `p_error_free`: see `schemas.CONSENSUS`; None for labels by another rule.
+    `p_error_free`: see `schemas.CONSENSUS`; None for labels by another rule. `p_no_drop`: see `StepValue`.
     """
 
     chain_id: str
@@ -57,15 +57,16 @@ class LabelRow(NamedTuple):
     p_outcome: float | None = None
     root_value: float | None = None
     left_out: str | None = None
+    p_no_drop: list[float | None] | None = None
     p_error_free: list[float | None] | None = None
 
 
 ORIGIN = "origin"
 VALUES = ("value", "unbiased_value", "n_rollouts", "root_n_rollouts", ORIGIN)
 COUNTS = ("n_correct", "n_rollouts", ORIGIN)
-ERROR_FREE = ("p_error_free",)
+OTHER_VALUES = ("p_no_drop", "p_error_free")
 PLACE = ("prefix_ids", "root_prefix_id")
-SOMETIMES = (*VALUES, *COUNTS, *ERROR_FREE, *PLACE, *BOUNDED)
+SOMETIMES = (*VALUES, *COUNTS, *OTHER_VALUES, *PLACE, *BOUNDED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,9 +137,9 @@ def _refuse_about_steps(config: ExportConfig) -> None:
 def columns_for(choice: TargetChoice) -> tuple[str, ...]:
     """What `training_example` reads of a row beside what every export reads."""
     values = VALUES if choice.target is TargetKind.soft or choice.threshold is not None else ()
-    free = ERROR_FREE if values and choice.soft is ValueColumn.p_error_free else ()
+    other = (choice.soft.value,) if values and choice.soft.value in OTHER_VALUES else ()
     counts = COUNTS if choice.target is TargetKind.counts else ()
-    return (*values, *free, *counts, *(() if choice.whole else (ORIGIN,)))
+    return (*values, *other, *counts, *(() if choice.whole else (ORIGIN,)))
 
 
 def training_example(row: LabelRow, choice: TargetChoice) -> TrainingExample | LeftOutChains:
@@ -202,7 +203,7 @@ def soft_values(row: LabelRow, column: ValueColumn) -> list[float | None]:
     """The value of every step, from `column`; None without evidence."""
     if column is ValueColumn.p_error_free:
         return row.p_error_free or [None] * len(row.steps)
-    values = row.value if column is ValueColumn.value else row.unbiased_value
+    values: list[float | None] = getattr(row, column.value)
     return values_with_evidence(values, row.origin, row.n_rollouts, row.root_n_rollouts or 0)
 
 

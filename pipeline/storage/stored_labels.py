@@ -5,11 +5,14 @@ from collections.abc import Iterator, Sequence
 from typing import IO, Any
 
 import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from pipeline.config.choices import ValueColumn
 from pipeline.core.errors import UsageError
 from pipeline.core.records import GROWN
-from pipeline.core.schemas import CONSENSUS
+from pipeline.core.schemas import CONSENSUS, LABELS
 from pipeline.storage.editions import current_shards
 from pipeline.storage.location import storage_at
 from pipeline.storage.shards import ShardRecord, intact_bytes, verified_file
@@ -17,14 +20,19 @@ from pipeline.storage.storage import Storage
 from pipeline.storage.stored_run import StoredRun, readable_run, stored_run
 from pipeline.storage.units import UnitRef
 
-ERROR_FREE = "p_error_free"
-"""The column of soft targets in labels by consensus."""
+_MADE_BY = {
+    ValueColumn.p_no_drop: "estimator=pooled",
+    ValueColumn.p_error_free: "estimator.rule=consensus consensus.how=posterior",
+}
+"""The columns of soft targets that some labels do not have, and the settings of `relabel` that make them."""
+_SOME = pa.schema([*CONSENSUS, *map(LABELS.field, ("p_no_drop", "nothing_to_lose"))])
+"""The columns that some labels do not have."""
 
 
 def label_frames(storage: Storage, columns: Sequence[str] | None = None) -> Iterator[pl.DataFrame]:
     """The current labels: one frame per complete unit that has labels, in the order of the input. All chains of a problem are
-    in one frame. `columns`: the columns to read; in any run `grown` and those of `schemas.CONSENSUS` may be among them. The
-    last are null in labels without consensus. Raises as `stored_run` does, and StoreError for a damaged file."""
+    in one frame. `columns`: the columns to read. Those that some labels do not have may be among them, and are null there;
+    `grown` is false. Raises as `stored_run` does, and StoreError for a damaged file."""
     yield from frames_of(storage, stored_run(storage), columns)
 
 
@@ -63,25 +71,29 @@ def has_consensus(storage: Storage, run: StoredRun) -> bool:
     return first is not None and set(CONSENSUS.names).issubset(verified_file(storage, first).schema_arrow.names)
 
 
-def refuse_without_error_free(storage: Storage, run: StoredRun) -> None:
-    """Raise UsageError if the current labels have no `p_error_free`, which the setting `soft` asks for. Raises StoreError for a
-    damaged file."""
+def refuse_without(storage: Storage, run: StoredRun, soft: ValueColumn | None) -> None:
+    """Raise UsageError if the current labels have nothing in the column that the setting `soft` asks for. Raises StoreError for
+    a damaged file."""
+    if soft not in _MADE_BY:
+        return
     for shard in _current(run):
         file = verified_file(storage, shard)
-        if ERROR_FREE not in file.schema_arrow.names or file.read(columns=[ERROR_FREE])[ERROR_FREE].null_count:
-            raise UsageError(
-                f"soft={ERROR_FREE}: the labels of {storage.run_dir} have none: make them with `relabel "
-                f"run_dir={storage.run_dir} estimator.rule=consensus consensus.how=posterior`, or leave soft out"
-            )
-        return
+        if soft.value in file.schema_arrow.names:
+            found = pc.list_flatten(file.read(columns=[soft.value])[soft.value])
+            if found.null_count < len(found):
+                return
+    raise UsageError(
+        f"soft={soft.value}: the labels of {storage.run_dir} have none: make them with `relabel run_dir={storage.run_dir} "
+        f"{_MADE_BY[soft]}`, or leave soft out"
+    )
 
 
 def _with_made(file: pq.ParquetFile, columns: Sequence[str]) -> pl.DataFrame:
     """The columns of a label file, and among them those that it lacks but can be asked for."""
     there = set(file.schema_arrow.names)
-    lacking = [name for name in columns if name in (*CONSENSUS.names, GROWN) and name not in there]
+    lacking = [name for name in columns if name in (*_SOME.names, GROWN) and name not in there]
     found = [name for name in columns if name not in lacking]
-    nulls = pl.DataFrame(CONSENSUS.empty_table()).clear(file.metadata.num_rows)
+    nulls = pl.DataFrame(_SOME.empty_table()).clear(file.metadata.num_rows)
     nulls = nulls.with_columns(pl.lit(False).alias(GROWN))
     if not found:
         return nulls.select(columns)

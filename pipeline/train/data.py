@@ -18,7 +18,7 @@ import torch
 from torch.utils.data import Dataset
 
 from pipeline.config.chain_filter import ChainFilter
-from pipeline.config.choices import Layout, ValueColumn
+from pipeline.config.choices import Layout
 from pipeline.config.label import steps_setting
 from pipeline.core.ids import content_id
 from pipeline.data.problems import in_validation
@@ -27,7 +27,7 @@ from pipeline.scorers.encoding import EncodedChain, encode_chain, encoder
 from pipeline.scorers.heads import pad
 from pipeline.scorers.settings import unescaped
 from pipeline.storage.location import storage_at
-from pipeline.storage.stored_labels import label_rows, refuse_without_error_free
+from pipeline.storage.stored_labels import label_rows, refuse_without
 from pipeline.storage.stored_run import readable_identity, readable_run
 from pipeline.train.settings import TrainConfig, TrainTarget
 from pipeline.train.targets import COLUMNS, IGNORED, StepTarget, places_of, step_targets, used_by
@@ -88,11 +88,10 @@ class StepDataset(Dataset):  # type: ignore[misc]  # torch is untyped here
         False for the others only, None for all.
 
         Raises UsageError for no run of this version, an unfinished one without `config.partial`, neutral steps without
-        `config.neutral`, and `soft=p_error_free` where labels have none; InputError for a bound on a number that no chain of
+        `config.neutral`, and a `soft` that the labels do not have; InputError for a bound on a number that no chain of
         the run has; StoreError for a damaged file."""
-        if config.soft is ValueColumn.p_error_free:
-            storage = storage_at(config.run_dir)
-            refuse_without_error_free(storage, readable_run(storage, partial=config.partial))
+        storage = storage_at(config.run_dir)
+        refuse_without(storage, readable_run(storage, partial=config.partial), config.soft)
         rows = label_rows(config.run_dir, COLUMNS, partial=config.partial)
         return cls.of_rows(rows, config, tokenizer, max_length=max_length, held_out=held_out)
 

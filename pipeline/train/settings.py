@@ -56,8 +56,8 @@ class TrainConfig(Settings):
     loss: Loss = Loss.soft
     """The loss of a step: against its label or its value."""
     soft: ValueColumn = ValueColumn.value
-    """The column of step values: the best estimate, the unbiased one, which is noisier, or p_error_free of labels by
-    consensus."""
+    """The column of step values. value: to choose by and to search. unbiased_value: noisier. p_no_drop: to point at
+    errors. p_error_free: the same, of labels by consensus."""
     threshold: Annotated[float | None, Range(ge=0, lt=1)] = None
     """A step is good if its value is above this. `soft` names the column of the value. null: the run's labels count."""
     neutral: TrainNeutral | None = None

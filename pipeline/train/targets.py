@@ -26,6 +26,7 @@ COLUMNS = (
     "root_value",
     "root_n_rollouts",
     "left_out",
+    "p_no_drop",
     "p_error_free",
 )
 """The columns of `labels` that are read."""

@@ -1,11 +1,14 @@
-"""`python -m tests.real.rebuild PROCESSBENCH RUN_DIR [SETTING=VALUE ...]`: a run directory from the recorded rollouts.
+"""`python -m tests.real.rebuild PROCESSBENCH RUN_DIR [--recorded FILE] [--policy NAME] [SETTING=VALUE ...]`: a run directory
+from recorded rollouts.
 
-PROCESSBENCH is a JSONL file in the layout `processbench` with an `answer` in each row, which holds the recorded chains. The
-run has the same chains, prefixes, verdicts and tokens as the recorded one, but other texts and token ids. `relabel`, `report`,
-`agree`, `export` and `train` take it like any other. Settings are those of `label`; the default is the recorded
-`estimator=fixed sampling.rollouts=8`. What is asked for beyond the recorded rollouts is drawn from them again.
+PROCESSBENCH is a JSONL file in the layout `processbench` with an `answer` in each row. All its chains are labelled with the
+rollouts in `--recorded`, those of a policy `--policy`. Without it, the chains about GSM8K are, with the rollouts that come with
+this package. The run has the same chains, prefixes, verdicts and tokens as the recorded one, but other texts and token ids.
+`relabel`, `report`, `agree`, `export` and `train` take it like any other. Settings are those of `label`; the default is the
+recorded `estimator=fixed sampling.rollouts=8`. What is asked for beyond the recorded rollouts is drawn from them again.
 """
 
+import argparse
 import json
 import sys
 from collections.abc import Mapping, Sequence
@@ -36,6 +39,7 @@ def rebuild(
     settings: Sequence[str] = (),
     *,
     recorded: Mapping[str, RecordedRollouts] | None = None,
+    policy: str = POLICY,
 ) -> tuple[Summary, int]:
     """Label the chains of `data` with recorded rollouts. The second number: how many rollouts were drawn again.
 
@@ -52,25 +56,30 @@ def rebuild(
     )
     names = {setting.partition("=")[0] for setting in settings}
     chosen = [setting for setting in given if setting.partition("=")[0] not in names]
-    engine = RecordedEngine(recorded or read_recorded(), policy=POLICY)
+    engine = RecordedEngine(recorded or read_recorded(), policy=policy)
     summary = label_in_process(compose_label([*chosen, *settings]), engine=engine)
     return summary, engine.repeated
 
 
 def main() -> int:
-    if len(sys.argv) < 3:
-        print(__doc__.strip().splitlines()[0], file=sys.stderr)
-        return 2
-    processbench, run_dir = map(Path, sys.argv[1:3])
+    parser = argparse.ArgumentParser(prog="rebuild", description=(__doc__ or "").partition("\n\n")[0])
+    parser.add_argument("processbench", type=Path)
+    parser.add_argument("run_dir", type=Path)
+    parser.add_argument("--recorded", type=Path)
+    parser.add_argument("--policy", default=POLICY)
+    given, settings = parser.parse_known_args()
+    data, run_dir = given.processbench, given.run_dir
     try:
         run_dir.parent.mkdir(parents=True, exist_ok=True)
-        data = gsm8k_of(processbench, run_dir.with_name(f"{run_dir.name}.input.jsonl"))
-        summary, repeated = rebuild(data, run_dir, sys.argv[3:])
-    except StepvalueError as error:
+        if given.recorded is None:
+            data = gsm8k_of(data, run_dir.with_name(f"{run_dir.name}.input.jsonl"))
+        recorded = None if given.recorded is None else read_recorded(given.recorded)
+        summary, repeated = rebuild(data, run_dir, settings, recorded=recorded, policy=given.policy)
+    except (StepvalueError, OSError) as error:
         print(f"rebuild: {error}", file=sys.stderr)
-        return error.exit_code
+        return error.exit_code if isinstance(error, StepvalueError) else 2
     except KeyError as error:
-        print(f"rebuild: {processbench} holds a chain that was not recorded (prefix {error})", file=sys.stderr)
+        print(f"rebuild: {data} holds a chain that was not recorded (prefix {error})", file=sys.stderr)
         return 1
     print(f"{run_dir}: {summary.totals.chains:,} chains; {repeated} rollouts drawn again")
     return 0

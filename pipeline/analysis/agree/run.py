@@ -44,7 +44,7 @@ from pipeline.data.rows import input_files
 from pipeline.storage.location import folder_at, storage_at
 from pipeline.storage.outputs import atomic_file, check_output_file, refuse_foreign, refuse_overwriting
 from pipeline.storage.storage import Storage
-from pipeline.storage.stored_labels import refuse_without_error_free, rows_of
+from pipeline.storage.stored_labels import refuse_without, rows_of
 from pipeline.storage.stored_run import StoredRun, readable_run
 
 MAX_LISTED = 100
@@ -137,8 +137,7 @@ def of_run(config: AgreeConfig) -> Agreement:
     storage = storage_at(config.run_dir)
     run = readable_run(storage, partial=config.partial)
     humans, unusable = read_humans(config)
-    if config.soft is ValueColumn.p_error_free:
-        refuse_without_error_free(storage, run)
+    refuse_without(storage, run, config.soft)
     made, labelled = _labelled(storage, run, config.soft)
     matched = match(humans, labelled)
     if not matched.pairs:

@@ -32,12 +32,13 @@ from pipeline.core.records import ChainShape, Counts, Origin, StepValue, Trials
 from pipeline.estimators import fixed
 from pipeline.estimators.base import Budget, Estimator, Need
 from pipeline.estimators.intervals import interval
+from pipeline.estimators.lasting_drop import with_drops
 from pipeline.estimators.pooled import allocation
 from pipeline.estimators.pooled.forest import forest_of
 from pipeline.estimators.pooled.grid import GRID, mass_above, mean_of, quantiles_of, variance_of
 from pipeline.estimators.pooled.kernel import Kernel, transition_model
 from pipeline.estimators.pooled.learning import KernelLearner
-from pipeline.estimators.pooled.posterior import Posterior, lost_probabilities, posterior_with_falls
+from pipeline.estimators.pooled.posterior import Posterior, path_probabilities, posterior_with_falls
 from pipeline.estimators.settings import PooledConfig
 from pipeline.estimators.tree import NONE, Floats, Ints, Tree, counts_of, trees_of
 
@@ -56,14 +57,10 @@ def values(
     for tree, numbers in zip(trees, forest.numbers, strict=True):
         for chain, path in zip(tree.chains, tree.paths, strict=True):
             by_chain[chain] = _along(chain, numbers[path], forest.parents, trials, said, config)
-    if config.rule is LabelRule.first_error:
-        lost = lost_probabilities(forest, moving, config.threshold)
-        paths = [
-            numbers[path].tolist() for tree, numbers in zip(trees, forest.numbers, strict=True) for path in tree.paths
-        ]
-        shapes = [chain for tree in trees for chain in tree.chains]
-        for chain, path, found in zip(shapes, paths, lost, strict=True):
-            by_chain[chain] = _with_lost(by_chain[chain], chain.outcome, [found[node] for node in path])
+    shapes = [chain for tree in trees for chain in tree.chains]
+    for chain, (lost, dropped) in zip(shapes, path_probabilities(forest, moving, config.threshold), strict=True):
+        known = with_drops(by_chain[chain], [_share(1 - p) for p in dropped])
+        by_chain[chain] = _with_lost(known, chain.outcome, lost) if config.rule is LabelRule.first_error else known
     return [by_chain[chain] for chain in chains]
 
 
@@ -127,7 +124,12 @@ def _along(
 
 def _with_lost(steps: Sequence[StepValue], outcome: bool | None, lost: Sequence[float]) -> list[StepValue]:
     known = [*lost, *([float(not outcome)] if outcome is not None else [])]
-    return [replace(step, p_lost=min(max(p, 0.0), 1.0)) for step, p in zip(steps, known, strict=True)]
+    return [replace(step, p_lost=_share(p)) for step, p in zip(steps, known, strict=True)]
+
+
+def _share(p: float) -> float:
+    """A probability without the rounding of its sum."""
+    return min(max(p, 0.0), 1.0)
 
 
 def _value(node: int, have: Trials, said: _Decision, config: EstimatorConfig) -> StepValue:

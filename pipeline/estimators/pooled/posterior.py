@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pipeline.estimators.lasting_drop import FLOOR, ROUNDING, SHARE
 from pipeline.estimators.pooled.forest import Forest
 from pipeline.estimators.pooled.grid import GRID, LEAST, POINTS, exp_scaled, likelihood, mass_above, share_above
 from pipeline.estimators.pooled.kernel import TransitionModel
@@ -19,6 +20,8 @@ from pipeline.estimators.tree import ROOT, UNKNOWN, Flags, Floats, Ints
 LARGE_FALL = 0.2
 """A value that decreases by at least this at one step has a large fall."""
 _FALLS: Flags = GRID[:, None] - GRID >= LARGE_FALL
+_BOUNDED: Flags = np.maximum(GRID[:, None], FLOOR) * SHARE + ROUNDING >= GRID
+"""Whether a value is at most what `lasting_drop` allows after the best value before it."""
 _NEVER = -1e9
 """Logarithm of negligible evidence, which no number of branches outweighs."""
 
@@ -69,25 +72,42 @@ def _falls(forest: Forest, moving: TransitionModel, found: "_Evidence") -> Float
     return falls
 
 
-def lost_probabilities(forest: Forest, moving: TransitionModel, threshold: float) -> list[dict[int, float]]:
-    """For each chain, by node from its end to the root: the probability that the values of this node and of all later ones of
-    the chain are at most `threshold`, and that the chain is not right.
+def path_probabilities(
+    forest: Forest, moving: TransitionModel, threshold: float
+) -> list[tuple[list[float], list[float]]]:
+    """For each chain: the probability at each of its measured prefixes, the bare problem first, that this value and all later
+    ones are at most `threshold` and the chain is not right; and for each step that ends in one of them, the probability that
+    the best value from it on is at most what `lasting_drop` allows after the best value before it.
 
-    Along a chain the posterior is a Markov chain whose steps are `step * below`, normalized, so this is a backward recursion.
+    Along a chain the posterior is a Markov chain whose steps are `step * below`, normalized. So the first is a backward
+    recursion. For the second, the state is the value together with the best one so far.
     """
     found = _downward(forest, moving)
     low = 1 - share_above(threshold)
     own = {node: index for index, node in enumerate(forest.taken.nodes.tolist())}
-    chains: list[dict[int, float]] = []
+    chains: list[tuple[list[float], list[float]]] = []
     for end, right in zip(forest.ends.tolist(), forest.right.tolist(), strict=True):
-        node, stays = end, low * (right != 1)
-        lost: dict[int, float] = {}
-        while node != ROOT:
-            lost[node] = float(found.mass[node] @ stays)
-            ahead = (found.own_steps[own[node]] if node in own else moving.step) * found.below[node]
-            stays = low * (ahead @ stays) / ahead.sum(axis=1)
-            node = int(forest.parents[node])
-        chains.append(lost)
+        nodes = [end]
+        while (above := int(forest.parents[nodes[-1]])) != ROOT:
+            nodes.append(above)
+        stays, lost, steps = low * (right != 1), [float(found.mass[end] @ (low * (right != 1)))], []
+        # (POINTS, POINTS): the best value before, and the value at a node: the probability that no later one is higher.
+        below_bound, ahead = np.ones((POINTS, POINTS)), []
+        for node in nodes[:-1]:
+            moves = (found.own_steps[own[node]] if node in own else moving.step) * found.below[node]
+            moves /= moves.sum(axis=1, keepdims=True)
+            steps.append(moves)
+            stays = low * (moves @ stays)
+            lost.append(float(found.mass[forest.parents[node]] @ stays))
+            below_bound = (_BOUNDED * below_bound) @ moves.T
+            ahead.append(below_bound)
+        best, dropped = np.diag(found.mass[nodes[-1]]), []
+        for moves, later in zip(reversed(steps), reversed(ahead), strict=True):
+            dropped.append(float((best * later).sum()))
+            best = best @ moves
+            risen = np.triu(best, 1).sum(axis=0)
+            best = np.tril(best) + np.diag(risen)
+        chains.append((lost[::-1], dropped))
     return chains
 
 

@@ -46,7 +46,7 @@ from pipeline.export.settings import (
     UncertainSteps,
 )
 from pipeline.export.targets import (
-    ERROR_FREE,
+    OTHER_VALUES,
     PLACE,
     VALUES,
     LabelRow,
@@ -228,7 +228,7 @@ class PairExporter(Exporter):
             schema=pair_schema(own.reader),
             file=file,
             marks=marks,
-            reads=(*VALUES, *ERROR_FREE, *PLACE),
+            reads=(*VALUES, *OTHER_VALUES, *PLACE),
         )
 
     def ineffective_settings(self, config: ExportConfig) -> dict[str, str]:
