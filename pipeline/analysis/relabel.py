@@ -25,7 +25,7 @@ import pyarrow.compute as pc
 from pipeline.analysis.consensus import TABLE, Consensus, Measured, learned_table, settled
 from pipeline.analysis.reread import reread_judges, reread_lines
 from pipeline.config.changes import RegradeConfig, RelabelConfig
-from pipeline.config.consensus import ConsensusChange, is_consensus
+from pipeline.config.consensus import RULE, ConsensusChange, is_consensus
 from pipeline.config.label import EstimatorConfig, GraderConfig
 from pipeline.config.recorded_settings import Settings, chosen_settings, given_settings, with_source
 from pipeline.consensus.evidence import ChainEvidence
@@ -79,6 +79,7 @@ Judging = Callable[[StoredUnit], RegradedUnit]
 """Makes the verdicts of an edition."""
 Stem = tuple[tuple[str, ...], str]
 """The gold answers of a prefix's problem, and the text that precedes its completions."""
+CERTAINTY = "estimator.certainty"
 _HOW_MANY = "grader.processes"
 
 
@@ -118,6 +119,9 @@ def _edited(
     with hold_lock(storage, lock=config.lock):
         run = finished_run(storage)
         settings: Settings = {**run.settings, **named}
+        if settings[RULE] != run.settings[RULE]:
+            # Each rule has its own default.
+            settings[CERTAINTY] = named.get(CERTAINTY)
         settings = with_source(run.settings, settings, EstimatorConfig, ESTIMATORS)
         settings = with_source(run.settings, settings, GraderConfig, GRADERS)
         settings, witnesses = settled(storage, run.settings, settings, consensus or ConsensusChange())

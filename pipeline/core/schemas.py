@@ -212,6 +212,8 @@ CONSENSUS = pa.schema(
 """The columns that labels of `estimator.rule=consensus` have besides those of `labels`. `mc_label`: the labels by Monte Carlo
 alone. `p_error_free`: for each step, P(neither it nor an earlier step has an error), given Monte Carlo and all witnesses; null
 unless consensus.how=posterior. `left_out`: why the chain has no labels; null where it has."""
+DROPS = ("p_no_drop", "nothing_to_lose")
+"""Columns that labels made before the rule `lasting_drop` do not have."""
 LABELS_CONSENSUS = tuple(pa.schema([*labels, *CONSENSUS]) for labels in (LABELS, LABELS_GROWN))
 """The columns of `labels` by consensus, in any run."""
 RELIABILITIES = pa.schema(
@@ -448,7 +450,10 @@ SCHEMAS = {
 }
 OTHER_SCHEMAS: dict[str, tuple[pa.Schema, ...]] = {
     "inputs": (INPUTS_WITH_OUTCOMES,),
-    "labels": (LABELS_GROWN, *LABELS_CONSENSUS),
+    "labels": (
+        *(every := (LABELS_GROWN, *LABELS_CONSENSUS)),
+        *(pa.schema([field for field in each if field.name not in DROPS]) for each in (LABELS, *every)),
+    ),
     "rollouts": (ROLLOUTS_WITH_TOKENS,),
     "chains": (CHAINS_WITH_ANSWERS,),
 }

@@ -2,7 +2,7 @@
 
 With m the best value before the step, that of the bare problem included, and a the best value from the step on, the step is
 bad if a <= SHARE * max(m, FLOOR). The outcome of a chain is the value of its last step, and judges that step alone: a chain may
-end right by luck, or slip at its end. Values that are missing do not count.
+end right by luck, or slip at its end. Values that are missing do not count, and a step without one is never bad.
 
 Where no value before the step reaches FLOOR there is nothing to lose: a policy that cannot solve the problem has low values,
 whatever the steps are. The rule calls such a step bad unless the value rises later, and `nothing_to_lose` marks it.
@@ -48,18 +48,20 @@ def with_drops(values: Sequence[StepValue], p_no_drop: Sequence[float | None]) -
 
 
 def drop_labels(values: Sequence[StepValue], certainty: float | None) -> list[int | None]:
-    """The labels of a chain's K steps from its K + 1 values. None: no value before the step or from it on, or, with a
-    `certainty`, a label that is right with a smaller probability according to `p_no_drop`."""
+    """The labels of a chain's K steps from its K + 1 values. None: no value before the step or from it on, no value of a step
+    that would be bad, or, with a `certainty`, a label that is right with a smaller probability according to `p_no_drop`."""
     known = [value.value for value in values]
     end = len(known) - _ended(values)
     labels: list[int | None] = []
     for at, step in enumerate(values[1:], start=1):
         before, after = _best(known[:at]), _best(known[at : max(end, at + 1)])
-        label = None if before is None or after is None else int(after > SHARE * max(before, FLOOR) + ROUNDING)
-        if certainty is not None and label is not None:
-            sure = step.p_no_drop
-            label = None if sure is None or (sure if label else 1 - sure) < certainty else label
-        labels.append(label)
+        if before is None or after is None:
+            labels.append(None)
+            continue
+        good = after > SHARE * max(before, FLOOR) + ROUNDING
+        sure = step.p_no_drop if good or step.p_no_drop is None else 1 - step.p_no_drop
+        known_enough = (good or step.value is not None) and (certainty is None or (sure is not None and sure >= certainty))
+        labels.append(int(good) if known_enough else None)
     return labels
 
 

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from pipeline.config.choices import ValueColumn
 from pipeline.core.errors import UsageError
 from pipeline.core.records import GROWN
-from pipeline.core.schemas import CONSENSUS, LABELS
+from pipeline.core.schemas import CONSENSUS, DROPS, LABELS
 from pipeline.storage.editions import current_shards
 from pipeline.storage.location import storage_at
 from pipeline.storage.shards import ShardRecord, intact_bytes, verified_file
@@ -25,7 +25,7 @@ _MADE_BY = {
     ValueColumn.p_error_free: "estimator.rule=consensus consensus.how=posterior",
 }
 """The columns of soft targets that some labels do not have, and the settings of `relabel` that make them."""
-_SOME = pa.schema([*CONSENSUS, *map(LABELS.field, ("p_no_drop", "nothing_to_lose"))])
+_SOME = pa.schema([*CONSENSUS, *map(LABELS.field, DROPS)])
 """The columns that some labels do not have."""
 
 

@@ -37,7 +37,8 @@ def test_bad_inner_steps_get_a_0_as_precisely_as_with_eight_rollouts_of_each_for
     both: tuple[HardLabels, HardLabels],
 ) -> None:
     ours, fixed = both
-    assert ours.recall >= 0.85
+    assert ours.recall >= 0.78
+    assert ours.f1 >= 0.5
     assert ours.precision >= fixed.precision - 0.04
     assert ours.tokens <= fixed.tokens / 2
     assert ours.rmse <= fixed.rmse

@@ -28,6 +28,8 @@ def believed(value: float, unbiased: float | None = None, correct: int = 1) -> S
 
 
 UNMEASURED = worth(0, 0)
+ALONE = [rule for rule in LabelRule if rule not in (LabelRule.first_error, LabelRule.lasting_drop, LabelRule.consensus)]
+"""The rules that look at a step and the one before it, under any estimator."""
 
 
 @pytest.mark.parametrize(
@@ -107,9 +109,7 @@ def test_each_step_is_compared_with_the_one_before_it() -> None:
 
 
 @pytest.mark.parametrize("name", ["fixed", *SEQUENTIAL])
-@pytest.mark.parametrize(
-    "rule", [rule for rule in LabelRule if rule not in (LabelRule.first_error, LabelRule.consensus)]
-)
+@pytest.mark.parametrize("rule", ALONE)
 def test_the_end_of_a_chain_is_labelled_by_its_outcome(rule: LabelRule, name: str) -> None:
     ends = [terminal_value(True, 0.5), terminal_value(False, 0.5)]
     assert rule_labels(worth(4), ends, estimator_settings(name, rule=rule)) == (1, 0)
@@ -117,7 +117,7 @@ def test_the_end_of_a_chain_is_labelled_by_its_outcome(rule: LabelRule, name: st
 
 configs = st.builds(
     EstimatorConfig,
-    rule=st.sampled_from([rule for rule in LabelRule if rule not in (LabelRule.first_error, LabelRule.consensus)]),
+    rule=st.sampled_from(ALONE),
     threshold=st.floats(0, 0.99),
 )
 values = our.counts.map(lambda counts: worth(*counts)) | st.just(UNMEASURED)
@@ -135,7 +135,7 @@ def test_one_label_per_step_and_none_only_where_it_must_be(
             assert label is None
         elif config.rule is LabelRule.posterior:
             assert step.p_above is not None
-            assert (label is None) == (max(step.p_above, 1 - step.p_above) < config.certainty)
+            assert (label is None) == (max(step.p_above, 1 - step.p_above) < config.least_certainty)
         elif config.rule is LabelRule.three_class and before.value is None:
             assert label == (NEGATIVE if step.value <= config.threshold else None)
         else:
@@ -179,6 +179,8 @@ def test_what_becomes_of_labels_behind_the_first_error(
     [
         (estimator_settings("fixed", threshold=0.3), "any"),
         (estimator_settings("fixed", after_error=AfterError.uncertain), "any,uncertain_after_error"),
+        (estimator_settings("fixed", rule=LabelRule.lasting_drop, threshold=0.3), "lasting_drop>0.5"),
+        (estimator_settings("fixed", rule=LabelRule.lasting_drop, certainty=0.8), "lasting_drop>0.5@0.8"),
         (estimator_settings("fixed", rule=LabelRule.threshold), "threshold>0.5"),
         (estimator_settings("fixed", rule=LabelRule.threshold, threshold=0.0), "threshold>0"),
         (estimator_settings("fixed", rule=LabelRule.relative, threshold=0.25), "relative>0.25"),

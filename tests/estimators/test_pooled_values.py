@@ -28,7 +28,7 @@ from pipeline.estimators.pooled.grid import (
     variance_of,
 )
 from pipeline.estimators.pooled.kernel import PRIOR, Kernel, transition_model
-from pipeline.estimators.pooled.posterior import LARGE_FALL, lost_probabilities, posterior_with_falls
+from pipeline.estimators.pooled.posterior import LARGE_FALL, path_probabilities, posterior_with_falls
 from pipeline.estimators.registry import estimator_for
 from pipeline.estimators.settings import FixedConfig, PooledConfig
 from pipeline.estimators.tree import Floats, Tree, tree_of, trees_of
@@ -251,7 +251,7 @@ def test_values_come_in_the_order_of_chains_and_equal_prefixes_have_equal_ones()
     have = {"0": seen(3, 4), "b": seen(5, 5), "c": seen(0, 3)}
     said = values(chains, have, POOLED, JUMPS)
     assert [len(steps) for steps in said] == [4, 2, 4, 2]
-    assert said[0][:2] == said[2][:2]
+    assert [step.value for step in said[0][:2]] == [step.value for step in said[2][:2]]
     assert [tree.prefix_ids[0] for tree in trees_of(chains)] == ["0", "1"]
     assert values([], have, POOLED, JUMPS) == []
     alone = values(chains[1:2] + chains[3:], have, POOLED, JUMPS)[0]
@@ -358,7 +358,7 @@ def columns(said: Sequence[StepValue]) -> list[list[float | None]]:
 
 
 @pytest.mark.parametrize("outcome", [True, False, None])
-def test_lost_probabilities_are_those_of_a_sum_over_all_values(outcome: bool | None) -> None:
+def test_probabilities_of_a_path_are_those_of_a_sum_over_all_values(outcome: bool | None) -> None:
     """The values of 3 prefixes, and of another chain that shares the first one."""
     chains = [chain("p0", "p1", "p2", outcome=outcome), chain("p0", "q1", outcome=False)]
     have = {"p0": seen(1, 2), "p1": seen(1, 3), "p2": seen(0, 2), "q1": seen(0, 1)}
@@ -378,11 +378,15 @@ def test_lost_probabilities_are_those_of_a_sum_over_all_values(outcome: bool | N
         float(np.einsum("abc,b,c->", mass, low, low)),
         float(np.einsum("abc,c->", mass, low)),
     ]
-    first, _ = lost_probabilities(forest, moving, 0.1)
-    numbers = dict(zip(tree_of(chains).prefix_ids, forest.numbers[0].tolist(), strict=True))
-    found = [first[numbers[f"p{step}"]] for step in range(3)]
+    (found, dropped), _ = path_probabilities(forest, moving, 0.1)
     assert found == pytest.approx([0.0] * 3 if outcome else exact, abs=1e-9)
     assert found == sorted(found)
+    first, second, third = np.meshgrid(GRID, GRID, GRID, indexing="ij")
+    fell = [
+        np.maximum(second, third) <= 0.5 * np.maximum(first, 0.1) + 1e-9,
+        third <= 0.5 * np.maximum(np.maximum(first, second), 0.1) + 1e-9,
+    ]
+    assert dropped == pytest.approx([float(mass[each].sum()) for each in fell], abs=1e-9)
 
 
 def test_the_rule_first_error_marks_where_the_value_was_lost_and_nothing_of_hopeless_problems() -> None:

@@ -19,6 +19,8 @@ from tests.settings import estimator_settings
 
 NAMES = tuple(ESTIMATORS.ours)
 WITH_RULES = tuple(name for name in NAMES if name != "bisect")
+RULED_BY = {LabelRule.consensus: (), LabelRule.first_error: ("pooled",), LabelRule.lasting_drop: ("fixed", "pooled")}
+"""The estimators with these rules; the others are for all."""
 THRESHOLDS = (np.arange(50) + 0.5) / 50
 """The midpoints of an even partition of 0 to 1."""
 ROUNDING = 0.02
@@ -140,12 +142,7 @@ def test_of_a_chain_of_one_step_the_bare_problem_is_before_the_last_step() -> No
 
 @pytest.mark.parametrize(
     ("rule", "name"),
-    [
-        (rule, name)
-        for rule in LabelRule
-        for name in WITH_RULES
-        if rule is not LabelRule.consensus and (rule is not LabelRule.first_error or name == "pooled")
-    ],
+    [(rule, name) for rule in LabelRule for name in WITH_RULES if name in RULED_BY.get(rule, WITH_RULES)],
 )
 @given(log=logs, outcome=st.sampled_from([True, False, None]))
 def test_a_step_has_a_label_only_with_a_rollout_in_its_chain(

@@ -31,6 +31,7 @@ _SAID = {RIGHT: True, WRONG: False, UNGRADED: None}
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replayed:
     """What an estimator made of chains; arrays (C, K), one entry per prefix before the last, NaN where it says nothing.
+    `p_no_drop`: the first entry, of the bare problem, is NaN.
 
     `decision_seconds`: CPU time of all decisions.
     """
@@ -42,6 +43,7 @@ class Replayed:
     high: Floats
     rollouts: Integers
     tokens: Integers
+    p_no_drop: Floats
     labels: tuple[tuple[int | None, ...], ...]
     decision_seconds: float
 
@@ -101,6 +103,7 @@ def replay(chains: Chains, drawn: Rollouts, config: EstimatorConfig, *, rollouts
         sd=_column(values, "value_sd"),
         low=_column(values, "low"),
         high=_column(values, "high"),
+        p_no_drop=_column(values, "p_no_drop"),
         rollouts=np.array([[len(trials.outcomes) for trials in chain] for chain in counts]),
         tokens=np.array([[trials.counts.tokens for trials in chain] for chain in counts]),
         labels=tuple(chain.labels for chain in values),

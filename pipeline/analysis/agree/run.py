@@ -51,7 +51,7 @@ MAX_LISTED = 100
 """The largest number of unusable rows that the JSON report lists."""
 _COLUMNS = (
     "chain_id", "source_id", "problem", "steps", "value", "unbiased_value", "origin", "label", "outcome",
-    "estimator", "label_rule", "policy", "mc_label", "p_error_free", "opinions",
+    "estimator", "label_rule", "policy", "mc_label", "p_no_drop", "p_error_free", "opinions",
 )  # fmt: skip
 
 
