@@ -317,7 +317,7 @@ class EstimatorConfig(ChosenSettings):
         if self.rule is LabelRule.lasting_drop and not self.ALL_STEPS:
             raise ValueError(
                 f"estimator.rule=lasting_drop compares the values of all steps, which estimator.name={self.name} does not "
-                "measure alike: take estimator=pooled or estimator=fixed, or another rule"
+                "measure alike: take estimator=pooled or estimator=fixed, or estimator.rule=any"
             )
         if self.rule is LabelRule.first_error and not self.JOINT:
             raise ValueError(

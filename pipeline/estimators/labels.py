@@ -114,8 +114,8 @@ def describe_rule(config: EstimatorConfig) -> str:
                 else f"; labels with a probability below {config.certainty:g} are uncertain"
             )
             text = (
-                f"a step is bad if the best value from it on is at most {SHARE:g} times the best before it, or times {FLOOR:g} "
-                f"where that is larger, else good{sure}"
+                f"a step is bad if the best value from it on is at most {SHARE:g} times the best value before it (counted as at "
+                f"least {FLOOR:g}), else good{sure}"
             )
         case LabelRule.consensus:
             text = "Monte Carlo and other witnesses agree on the step"

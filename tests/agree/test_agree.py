@@ -10,7 +10,10 @@ import pytest
 from pipeline import Run
 from pipeline.__main__ import main
 from pipeline.analysis.agree.human import first_error
+from pipeline.analysis.relabel import relabel
 from pipeline.analysis.settings import AgreeConfig
+from pipeline.config.changes import RelabelConfig
+from pipeline.config.choices import LabelRule
 from pipeline.core.schemas import SCHEMA_VERSION
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.run_record import claim
@@ -20,13 +23,16 @@ from tests.agree.scored import score_row, write_scores
 from tests.audit.runs import copied
 from tests.conftest import write_rows
 from tests.library import Library
+from tests.settings import EstimatorChange
 
 Printed = pytest.CaptureFixture[str]
 
 
 @pytest.fixture(scope="module")
 def run_dir(library: Library, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return library.copy("mixed", tmp_path_factory.mktemp("agree"))
+    folder = library.copy("mixed", tmp_path_factory.mktemp("agree"))
+    relabel(RelabelConfig(run_dir=str(folder), estimator=EstimatorChange(rule=LabelRule.any)))
+    return folder
 
 
 @pytest.fixture(scope="module")

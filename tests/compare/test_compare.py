@@ -52,7 +52,7 @@ def rows(first: int = 0) -> list[dict[str, Any]]:
 
 def labelled(folder: Path, *settings: str, given: list[dict[str, Any]] | None = None) -> Path:
     data = write_rows(folder / "rows.jsonl", given or rows())
-    small = ["policy=oracle", "estimator=fixed", "run.unit_problems=20", *settings]
+    small = ["policy=oracle", "estimator=fixed", "estimator.rule=any", "run.unit_problems=20", *settings]
     label_in_process(compose_label([f"data.path={data}", f"run_dir={folder / 'run'}", *small]))
     return folder / "run"
 

@@ -198,7 +198,7 @@ def test_the_card_says_all_and_means_what_it_says(run_dir: Path, tmp_path: Path)
     assert found["configs"][0]["data_files"] == [{"split": "train", "path": "train.jsonl"}]
     for words in (
         "- Policy: `oracle`", "- Prompt: ", "- Sampling: ", "temperature `1.0`", "- Estimator: `fixed`",
-        "- Label rule: ", "a step is good", "- Checker: `math`", "## Figures of the run", "rollouts: ", "## Known biases",
+        "- Label rule: ", "a step is bad", "- Checker: `math`", "## Figures of the run", "rollouts: ", "## Known biases",
         "## Filters", "`min_p_outcome`: `0.01`",
     ):  # fmt: skip
         assert words in body

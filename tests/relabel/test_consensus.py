@@ -175,7 +175,7 @@ def test_the_same_again_writes_nothing_and_another_rule_leads_back(run_dir: Path
     own = {path.name: path.read_bytes() for path in (run_dir / "labels").iterdir()}
     consensus(run_dir)
     assert consensus(run_dir, witnesses=None).number is None
-    relabel(RelabelConfig(run_dir=str(run_dir), estimator=EstimatorChange(rule=LabelRule.any)))
+    relabel(RelabelConfig(run_dir=str(run_dir), estimator=EstimatorChange(rule=LabelRule.lasting_drop)))
     assert {path.name: path.read_bytes() for path in (run_dir / "labels").iterdir()} == own
     with pytest.raises(UsageError, match=r"consensus\.how has no effect without estimator\.rule=consensus"):
         relabel(RelabelConfig(run_dir=str(run_dir), consensus=ConsensusChange(how=ConsensusHow.exact)))

@@ -48,7 +48,7 @@ def test_a_full_log_serves_estimators_that_would_have_asked_for_less(
 ) -> None:
     """The rollouts that they would request are the first ones of the log, so labels and values are the same."""
     copied(runs["fixed"] / "run", tmp_path)
-    relabelled(tmp_path, EstimatorChange(name=name))
+    relabelled(tmp_path, EstimatorChange(name=name, rule=LabelRule.any))
     own, expected = labels(tmp_path), labels(runs[name])
     assert own["estimator"].unique().to_list() == [name]
     assert own["label"].equals(expected["label"])
@@ -92,8 +92,7 @@ def test_an_estimator_whose_rollouts_are_not_there_is_refused(
 ) -> None:
     run_dir = copied(runs[sampled] / "run", tmp_path)
     before = files(run_dir)
-    rule = ["estimator.rule=any"] if wanted == "bisect" else []
-    assert main(["relabel", f"run_dir={run_dir}", f"estimator.name={wanted}", *rule]) == 2
+    assert main(["relabel", f"run_dir={run_dir}", f"estimator={wanted}"]) == 2
     assert f"cannot be labelled with estimator.name={wanted}" in capsys.readouterr().err
     assert files(run_dir) == before
 
@@ -117,7 +116,7 @@ def test_a_new_rule_leaves_the_values_of_a_pooled_run_as_they_are(runs: dict[str
     relabelled(tmp_path, EstimatorChange(rule=LabelRule.threshold, threshold=0.95))
     after = labels(tmp_path)
     assert after.select(VALUES).equals(before.select(VALUES))
-    assert before["label_rule"].unique().to_list() == ["threshold>0.1"]
+    assert before["label_rule"].unique().to_list() == ["lasting_drop>0.5"]
     assert after["label_rule"].unique().to_list() == ["threshold>0.95"]
     assert not after["label"].equals(before["label"])
     assert kernels(tmp_path) == learned

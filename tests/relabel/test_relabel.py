@@ -60,7 +60,7 @@ def test_what_is_not_named_stays_and_the_way_back_leads_to_the_same_files(run_di
     relabelled(run_dir, EstimatorChange(interval=Interval.jeffreys))
     (chain, *_) = first_chains(LocalStorage(run_dir), 1)
     assert chain["label_rule"] == "threshold>0.4"
-    back = EstimatorChange(rule=LabelRule.any, threshold=0.5, interval=Interval.clopper_pearson)
+    back = EstimatorChange(rule=LabelRule.lasting_drop, threshold=0.5, interval=Interval.clopper_pearson)
     assert relabelled(run_dir, back).number == 2
     assert labels(run_dir) == own
     assert sound(run_dir)
@@ -68,7 +68,7 @@ def test_what_is_not_named_stays_and_the_way_back_leads_to_the_same_files(run_di
 
 def test_nothing_is_written_where_the_labels_are_what_is_asked_for(run_dir: Path) -> None:
     before = files(run_dir)
-    assert relabelled(run_dir, EstimatorChange(rule=LabelRule.any)) == RelabelResult(run_dir=str(run_dir))
+    assert relabelled(run_dir, EstimatorChange(rule=LabelRule.lasting_drop)) == RelabelResult(run_dir=str(run_dir))
     assert files(run_dir) == before
     relabelled(run_dir, THRESHOLD)
     before = files(run_dir)
@@ -89,7 +89,7 @@ def test_an_extended_run_has_its_own_labels_until_they_are_made_again(run_dir: P
     relabelled(run_dir, THRESHOLD)
     summary = label_in_process(config(tmp_path, "sampling.rollouts=4"))
     assert summary.labels.startswith("the run's own: edition 0 is damaged, or rollouts were added")
-    assert {chain["label_rule"] for chain in first_chains(LocalStorage(run_dir), 9)} == {"any"}
+    assert {chain["label_rule"] for chain in first_chains(LocalStorage(run_dir), 9)} == {"lasting_drop>0.5"}
     assert sound(run_dir)
     assert relabelled(run_dir, THRESHOLD).number == 1
     (tmp_path / "fresh").mkdir()

@@ -26,6 +26,7 @@ ROW: dict[str, Any] = {
     "root_value": 0.6,
     "root_n_rollouts": 8,
     "left_out": None,
+    "p_no_drop": [0.95, 0.7, 0.3, 0.0],
     "p_error_free": [0.9, 0.6, 0.2, 0.1],
 }
 
@@ -52,6 +53,7 @@ def test_values_are_best_estimates_unless_unbiased_ones_are_asked_for() -> None:
 
 
 def test_the_probability_of_no_error_is_the_value_of_every_step_where_it_is_asked_for() -> None:
+    assert [target.value for target in targets(soft=ValueColumn.p_no_drop)] == ROW["p_no_drop"]
     found = targets(soft=ValueColumn.p_error_free)
     assert [target.value for target in found] == ROW["p_error_free"]
     assert places_of(ROW, found, TrainConfig(soft=ValueColumn.p_error_free)) == NO_PLACES
