@@ -31,7 +31,7 @@ from itertools import pairwise
 from pipeline.config.choices import AfterError, LabelRule
 from pipeline.config.label import EstimatorConfig
 from pipeline.core.records import Origin, StepValue
-from pipeline.estimators.lasting_drop import FLOOR, SHARE, drop_labels
+from pipeline.estimators.lasting_drop import SHARE, drop_labels
 
 POSITIVE = 1
 NEGATIVE = 0
@@ -113,10 +113,7 @@ def describe_rule(config: EstimatorConfig) -> str:
                 if config.certainty is None
                 else f"; labels with a probability below {config.certainty:g} are uncertain"
             )
-            text = (
-                f"a step is bad if the best value from it on is at most {SHARE:g} times the best value before it (counted as at "
-                f"least {FLOOR:g}), else good{sure}"
-            )
+            text = f"a step is bad if the value falls to {SHARE:g} of its best so far, or below, and stays there, else good{sure}"
         case LabelRule.consensus:
             text = "Monte Carlo and other witnesses agree on the step"
         case LabelRule.relative:

@@ -1,7 +1,8 @@
-"""Labels from the recorded rollouts of a real policy: against people, against held-out rollouts, and what they cost.
+"""Labels from the recorded rollouts of real policies: against people, against held-out rollouts, and what they cost.
 
 Each labelling is a run of its own, with the real driver, estimators, checker and storage; only the engine is replaced, by the
-recorded rollouts (`tests.real`). The chains are those of ProcessBench in `shared/data`; without that file nothing is printed.
+recorded rollouts (`tests.real`). The chains, and the rollouts of the larger policy, are in `shared/data`; what is not there is
+left out.
 """
 
 import tempfile
@@ -9,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -32,6 +34,7 @@ from tests.real.figures import (
     Figure,
     Floats,
     against_people,
+    auc_of,
     estimate,
     held_out,
     total,
@@ -44,20 +47,26 @@ from tests.settings import EstimatorChange
 Recorded = Mapping[str, RecordedRollouts]
 SPLITS = 3
 SEED = 0
-PROCESSBENCH = SHARED_DATA / "processbench_dev.jsonl"
-BASELINE = "fixed N=8, any"
+BASELINE = "pooled, threshold 0.1 (default until the rule lasting_drop)"
 OF_FIXED = "its rollouts relabelled by pooled"
+EVERY_PREFIX = "fixed N=8"
 LABELLINGS: Mapping[str, tuple[str, ...]] = {
-    BASELINE: ("estimator=fixed", "estimator.rule=any"),
-    "fixed N=8, threshold 0.1": ("estimator=fixed", "estimator.rule=threshold", "estimator.threshold=0.1"),
-    "first_success N=8, any": ("estimator=first_success",),
-    "pooled, threshold 0.1 (default)": ("estimator=pooled",),
+    BASELINE: ("estimator=pooled", "estimator.rule=threshold"),
+    "pooled (default)": ("estimator=pooled",),
+    "pooled, target_sd=0.15, threshold 0.1": (
+        "estimator=pooled",
+        "estimator.target_sd=0.15",
+        "estimator.rule=threshold",
+    ),
+    "pooled, target_sd=0.15": ("estimator=pooled", "estimator.target_sd=0.15"),
+    "pooled, goal=locate": ("estimator=pooled", "estimator.goal=locate"),
     "pooled, first_error": ("estimator=pooled", "estimator.rule=first_error"),
     "pooled, posterior": ("estimator=pooled", "estimator.rule=posterior"),
-    "pooled, relative 0.5": ("estimator=pooled", "estimator.rule=relative", "estimator.threshold=0.5"),
-    "pooled, locate, threshold 0.1": ("estimator=pooled", "estimator.goal=locate"),
-    OF_FIXED: ("estimator=fixed", "estimator.rule=any"),
-    "pooled, locate, first_error": ("estimator=pooled", "estimator.goal=locate", "estimator.rule=first_error"),
+    EVERY_PREFIX: ("estimator=fixed",),
+    OF_FIXED: ("estimator=fixed",),
+    "fixed N=8, any": ("estimator=fixed", "estimator.rule=any"),
+    "fixed N=4": ("estimator=fixed", "sampling.rollouts=4"),
+    "first_success N=8, any": ("estimator=first_success",),
 }
 COSTS: Mapping[str, tuple[str, ...]] = {
     "fixed": ("estimator=fixed",),
@@ -68,16 +77,17 @@ COSTS: Mapping[str, tuple[str, ...]] = {
         for target in (0.2, 0.15, 0.12, 0.1)
     },
 }
-_COLUMNS = ("source_id", "problem", "steps", "value", "value_sd", "label", "outcome", "origin", "prefix_ids",
+_COLUMNS = ("source_id", "problem", "steps", "value", "value_sd", "p_no_drop", "label", "outcome", "origin", "prefix_ids",
             "root_prefix_id", "root_value", "root_value_sd", "rollout_tokens")  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Labelling:
-    """`valued`: for each chain, prefix, value and its sd, without the whole chain. `tokens`: of all rollouts. `again`: rollouts
-    that were drawn again."""
+    """`judging`: the chains with the column `p_no_drop` in place of their values. `valued`: for each chain, prefix, value and
+    its sd, without the whole chain. `tokens`: of all rollouts. `again`: rollouts that were drawn again."""
 
     chains: tuple[ModelChain, ...]
+    judging: tuple[ModelChain, ...]
     valued: tuple[tuple[tuple[str, float, float | None], ...], ...]
     tokens: int
     steps: int
@@ -85,19 +95,24 @@ class Labelling:
 
 
 def real() -> None:
-    if not PROCESSBENCH.exists():
-        print(f"real: {PROCESSBENCH} is not there")
-        return
-    recorded = read_recorded()
     with tempfile.TemporaryDirectory(prefix="stepvalue-bench-") as folder:
-        data = gsm8k_of(PROCESSBENCH, Path(folder) / "gsm8k.jsonl")
-        people = _people(data)
+        small, large = SHARED_DATA / "processbench_dev.jsonl", SHARED_DATA / "real_1_5b"
+        if small.exists():
+            _figures("Qwen2.5-Coder-0.5B-Instruct", gsm8k_of(small, Path(folder) / "gsm8k.jsonl"), read_recorded())
+        if large.exists():
+            recorded = read_recorded(large / "rollouts.jsonl")
+            _figures("Qwen2.5-Coder-1.5B-Instruct", large / "chains.jsonl", recorded)
+
+
+def _figures(policy: str, data: Path, recorded: Recorded) -> None:
+    people = _people(data)
+    half = min(len(each.letters) for each in recorded.values()) // 2
+    parts = _splits(recorded, half)
+    with tempfile.TemporaryDirectory(prefix="stepvalue-bench-") as folder:
         every = {
             name: _labelling(data, Path(folder) / f"a{number}", name, settings, recorded)
             for number, (name, settings) in enumerate(LABELLINGS.items())
         }
-        half = min(len(each.letters) for each in recorded.values()) // 2
-        parts = _splits(recorded, half)
         costs = {
             name: [
                 _labelling(data, Path(folder) / f"b{number}.{at}", name, (*settings, f"sampling.rollouts={half}"), used)
@@ -106,11 +121,13 @@ def real() -> None:
             for number, (name, settings) in enumerate(COSTS.items())
         }
     for line in (
-        *_paths_lines(every[BASELINE], recorded),
+        f"{policy}:",
+        *_paths_lines(every[EVERY_PREFIX], recorded),
         "",
         *_cost_lines(costs, parts, half),
         "",
         *_people_lines(every, people),
+        "",
     ):
         print(line)
 
@@ -136,18 +153,8 @@ def _labelling(data: Path, run_dir: Path, name: str, settings: Sequence[str], re
     storage = storage_at(str(run_dir))
     rows = list(rows_of(storage, readable_run(storage, partial=False), _COLUMNS))
     return Labelling(
-        chains=tuple(
-            ModelChain(
-                source_id=row["source_id"],
-                problem=row["problem"],
-                steps=tuple(row["steps"]),
-                values=tuple(row["value"]),
-                labels=tuple(row["label"]),
-                outcome=row["outcome"],
-                terminal=row["origin"][-1] == Origin.TERMINAL,
-            )
-            for row in rows
-        ),
+        chains=_chains(rows, "value"),
+        judging=_chains(rows, "p_no_drop"),
         valued=tuple(
             tuple(
                 zip(
@@ -162,6 +169,21 @@ def _labelling(data: Path, run_dir: Path, name: str, settings: Sequence[str], re
         tokens=sum(row["rollout_tokens"] for row in rows),
         steps=sum(len(row["steps"]) for row in rows),
         again=again,
+    )
+
+
+def _chains(rows: Sequence[Mapping[str, Any]], column: str) -> tuple[ModelChain, ...]:
+    return tuple(
+        ModelChain(
+            source_id=row["source_id"],
+            problem=row["problem"],
+            steps=tuple(row["steps"]),
+            values=tuple(row[column]),
+            labels=tuple(row["label"]),
+            outcome=row["outcome"],
+            terminal=row["origin"][-1] == Origin.TERMINAL,
+        )
+        for row in rows
     )
 
 
@@ -205,17 +227,20 @@ def _people_lines(every: Mapping[str, Labelling], people: Sequence[HumanChain]) 
         f"against people: {count} chains, {errors} with an error; {base.judged} inner steps up to it. "
         f"'good': share of the labelled ones that people call good. Below each row: the difference from {BASELINE}"
     )
-    yield (f"  {'':<34}{'tokens':>9}" + "".join(f"{name:>24}" for name in FIGURES) + f"{'labelled':>10}{'good':>7}")
+    heads = (*FIGURES, "AUC of p_no_drop")
+    yield (f"  {'':<62}{'tokens':>9}" + "".join(f"{name:>24}" for name in heads) + f"{'labelled':>10}{'good':>7}")
     for name, each in found.items():
-        figures = [estimate(partial(figure, each), count) for figure in FIGURES.values()]
+        figures = [_shown(estimate(partial(figure, each), count), "{:.2f}") for figure in FIGURES.values()]
+        judging = _agreement(every[name].judging, people)
+        figures.append(_shown(estimate(partial(auc_of, judging), count), "{:.2f}") if judging.scores.size else "-")
         good, _, bad, _ = each.inner.sum(axis=0)
         yield (
-            f"  {name:<34}{every[name].tokens:>9,}" + "".join(f"{_shown(figure, '{:.2f}'):>24}" for figure in figures)
+            f"  {name:<62}{every[name].tokens:>9,}" + "".join(f"{figure:>24}" for figure in figures)
             + f"{(good + bad) / each.judged:>10.0%}{good / (good + bad):>7.0%}"
         )  # fmt: skip
         if name != BASELINE:
             apart = [estimate(partial(_difference, figure, each, base), count) for figure in FIGURES.values()]
-            yield f"  {'':<43}" + "".join(f"{_shown(figure, '{:+.2f}'):>24}" for figure in apart)
+            yield f"  {'':<71}" + "".join(f"{_shown(figure, '{:+.2f}'):>24}" for figure in apart)
 
 
 def _difference(figure: Figure, found: AgainstPeople, base: AgainstPeople, weights: Floats) -> float:

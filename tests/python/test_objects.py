@@ -114,7 +114,10 @@ def test_a_changed_class_or_state_is_another_run(made: Path) -> None:
 
 @pytest.mark.slow
 def test_labels_of_a_run_are_made_by_an_object_and_by_ours_again(own: Run) -> None:
-    made = own.relabel(estimator=Halves(HalvesConfig(share=0.5, threshold=0.9)))
+    halves = Halves(HalvesConfig(share=0.5, threshold=0.9))
+    with pytest.raises(UsageError, match=r"lasting_drop.*estimator\.name=halves.*or estimator\.rule=any"):
+        own.relabel(estimator=halves)
+    made = own.relabel(estimator=halves, **{"estimator.rule": "any"})
     assert made.chains == 6
     assert own.settings["estimator.name"] == "halves"
     assert str(own.settings["estimator.plugin"]).startswith("object ")

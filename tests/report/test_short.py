@@ -35,7 +35,7 @@ tokens    1,313 in rollouts, 148 in sampled solutions
 policy    {ORACLE}
 values    0 ▂·····▅······▃·····█ 1  a histogram, last steps left out; mean value 0.83 in right chains, 0.67 in wrong chains
 steps     15 = 13 good + 1 bad + 1 uncertain (6.7 %); not counted: 8 last steps of chains, with the outcome as value
-rule      lasting_drop: a step is bad if the best value from it on is at most 0.5 times the best value before it (counted as at least 0.1), else good
+rule      lasting_drop: a step is bad if the value falls to 0.5 of its best so far, or below, and stays there, else good
 outcomes  1 of 7 chains have p_outcome below 0.1: the value before the last step makes their outcome unlikely (0 right, 1 wrong)
 report    {(run_dir / "report.html").as_uri()}
 """

@@ -44,7 +44,7 @@ work      5 problems, 9 chains, 16 distinct prefixes
 rollouts  45 = 32 correct + 13 incorrect + 0 without an answer + 0 ungraded
           1 prefix did not fit into the policy's context: see rejects/
 tokens    1,313 in rollouts, 148 in sampled solutions
-rule      lasting_drop: a step is bad if the best value from it on is at most 0.5 times the best value before it (counted as at least 0.1), else good
+rule      lasting_drop: a step is bad if the value falls to 0.5 of its best so far, or below, and stays there, else good
 cost      H device hours, M in money, in 1 start
 """
 
