@@ -23,13 +23,15 @@ SHARED = {
     "interval": st.sampled_from(Interval),
     "confidence": st.floats(0.01, 0.99),
     "threshold": st.floats(0, 0.99),
-    "certainty": st.floats(0.51, 0.99),
+    "certainty": st.none() | st.floats(0.51, 0.99),
     "neutral": st.floats(0, 1),
     "after_error": st.sampled_from(AfterError),
 }
 RULED: dict[str, Any] = {
     **SHARED,
-    "rule": st.sampled_from(sorted(set(LabelRule) - {LabelRule.first_error}, key=lambda rule: rule.value)),
+    "rule": st.sampled_from(
+        [rule for rule in LabelRule if rule not in (LabelRule.first_error, LabelRule.lasting_drop)]
+    ),
 }
 STOPS: dict[str, Any] = {"batch": st.integers(1, 1000)}
 BUDGETS: dict[str, Any] = {

@@ -108,12 +108,9 @@ def describe_rule(config: EstimatorConfig) -> str:
                 "later ones uncertain; so are all steps of a chain whose value was probably never above it"
             )
         case LabelRule.lasting_drop:
-            sure = (
-                ""
-                if config.certainty is None
-                else f"; labels with a probability below {config.certainty:g} are uncertain"
-            )
-            text = f"a step is bad if the value falls to {SHARE:g} of its best so far, or below, and stays there, else good{sure}"
+            text = f"a step is bad if the value falls to {SHARE:g} of its best so far, or below, and stays there, else good"
+            if config.certainty is not None:
+                text += f"; labels with a probability below {config.certainty:g} are uncertain"
         case LabelRule.consensus:
             text = "Monte Carlo and other witnesses agree on the step"
         case LabelRule.relative:
