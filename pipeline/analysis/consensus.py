@@ -118,8 +118,9 @@ class Consensus:
         self._ruler = estimator_for(chosen_settings(alone, EstimatorConfig, ESTIMATORS))
         self._settings = chosen_settings(settings, EstimatorConfig, ESTIMATORS)
         joint = {**settings, RULE: LabelRule.first_error.value}
+        self._joint = LabelRule.first_error in self._settings.RULES
         self.values: Estimator = (
-            estimator_for(chosen_settings(joint, EstimatorConfig, ESTIMATORS)) if self._settings.JOINT else self._ruler
+            estimator_for(chosen_settings(joint, EstimatorConfig, ESTIMATORS)) if self._joint else self._ruler
         )
 
     @property
@@ -131,7 +132,7 @@ class Consensus:
     @property
     def advice(self) -> str:
         """What would make better labels; empty for nothing."""
-        if self.how is not ConsensusHow.posterior or self._settings.JOINT:
+        if self.how is not ConsensusHow.posterior or self._joint:
             return ""
         return (
             f"estimator.name={self._settings.name} takes the prefixes of a chain as independent: "

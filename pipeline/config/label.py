@@ -268,6 +268,9 @@ class PolicyConfig(ChosenSettings):
         """Raise ValueError if a setting that a run needs is missing, or if a setting conflicts with `sampling`."""
 
 
+_OF_A_PATH = (LabelRule.first_error, LabelRule.lasting_drop)
+
+
 @dataclass(kw_only=True, slots=True)
 class EstimatorConfig(ChosenSettings):
     """The settings that all estimators share: the interval, and the rule that turns values into labels.
@@ -297,10 +300,9 @@ class EstimatorConfig(ChosenSettings):
 
     OPTION: ClassVar[Mapping[str, object]] = {"interval": "clopper_pearson", "rule": "any", "threshold": 0.5}
     """What `estimator=NAME` sets besides the name, for an estimator of ours: as the file of the option has it."""
-    JOINT: ClassVar[bool] = False
-    """Whether the estimator knows how the values of a chain depend on each other."""
-    ALL_STEPS: ClassVar[bool] = False
-    """Whether it gives every step a value, and the probability that the value has dropped for good: see `lasting_drop`."""
+    RULES: ClassVar[frozenset[LabelRule]] = frozenset()
+    """The rules about a whole chain that the estimator has: `lasting_drop` if it gives `p_no_drop`, `first_error` if it knows how
+    the values of a chain depend on each other."""
 
     @property
     def good_above(self) -> float:
@@ -314,15 +316,10 @@ class EstimatorConfig(ChosenSettings):
         return 0.95 if self.certainty is None else self.certainty
 
     def check(self) -> None:
-        if self.rule is LabelRule.lasting_drop and not self.ALL_STEPS:
+        if self.rule in _OF_A_PATH and self.rule not in self.RULES:
             raise ValueError(
-                f"estimator.rule=lasting_drop compares the values of all steps, which estimator.name={self.name} does not "
-                "measure alike: take estimator=pooled or estimator=fixed, or estimator.rule=any"
-            )
-        if self.rule is LabelRule.first_error and not self.JOINT:
-            raise ValueError(
-                f"estimator.rule=first_error needs to know how the values of a chain depend on each other, which "
-                f"estimator.name={self.name} does not: take estimator=pooled, in `relabel` too, or another rule"
+                f"estimator.rule={self.rule.value} needs the values of a whole chain together, which estimator.name={self.name} "
+                "does not know: take estimator=pooled, in `relabel` too, or estimator.rule=any"
             )
 
     def check_complete(self, sampling: SamplingConfig) -> None:

@@ -182,8 +182,13 @@ class Estimator(Protocol):
 
 
 def adapt(schema: type[EstimatorConfig], given: EstimatorConfig, **own: Any) -> EstimatorConfig:
-    """Settings of type `schema` with the values of `given` for the fields that both have, and with its own name."""
-    return schema(**in_common(given, schema) | {schema.CHOSEN_BY: schema.usual()} | own)
+    """Settings of type `schema` with the values of `given` for the fields that both have, and with its own name. The rule is
+    its default where it does not have that of `given`."""
+    shared = in_common(given, schema) | {schema.CHOSEN_BY: schema.usual()} | own
+    try:
+        return schema(**shared)
+    except ValueError:
+        return schema(**shared | {"rule": schema().rule})
 
 
 def objection(sampled: Estimator, wanted: Estimator) -> str | None:

@@ -17,7 +17,7 @@ class FixedConfig(EstimatorConfig):
     """No settings of its own. The number of rollouts per prefix is `sampling.rollouts`."""
 
     OPTION: ClassVar[Mapping[str, object]] = {**EstimatorConfig.OPTION, "rule": "lasting_drop"}
-    ALL_STEPS: ClassVar[bool] = True
+    RULES: ClassVar[frozenset[LabelRule]] = frozenset({LabelRule.lasting_drop})
     name: Annotated[str, RELABEL] = "fixed"
 
 
@@ -66,8 +66,7 @@ labels find fewer errors where values are known exactly (tests/bench/RESULTS.md)
 @dataclass(kw_only=True, slots=True)
 class PooledConfig(EstimatorConfig):
     OPTION: ClassVar[Mapping[str, object]] = {"interval": "posterior", "rule": "lasting_drop", "threshold": 0.1}
-    JOINT: ClassVar[bool] = True
-    ALL_STEPS: ClassVar[bool] = True
+    RULES: ClassVar[frozenset[LabelRule]] = frozenset({LabelRule.first_error, LabelRule.lasting_drop})
     name: Annotated[str, RELABEL] = "pooled"
     goal: Annotated[Goal, FREE] = Goal.train
     """train: rollouts go where they tell most about the values. locate: where they tell most about values and their changes, to

@@ -131,5 +131,5 @@ def test_a_path_without_rollouts_says_nothing() -> None:
 
 @pytest.mark.parametrize("name", ["first_success", "bisect"])
 def test_estimators_that_do_not_measure_all_steps_alike_refuse_the_rule(name: str) -> None:
-    with pytest.raises(ValueError, match=r"estimator.rule=lasting_drop.*another"):
+    with pytest.raises(ValueError, match=r"estimator\.rule=lasting_drop needs the values"):
         estimator_settings(name, rule=LabelRule.lasting_drop)

@@ -85,7 +85,7 @@ def test_a_default_is_the_value_that_a_command_composes(
 @pytest.mark.parametrize(
     ("key", "cell"),
     [
-        ("estimator.rule", "`threshold`; `any` with `bisect`, `first_success`, `fixed`"),
+        ("estimator.rule", "`lasting_drop`; `any` with `bisect`, `first_success`"),
         ("run.unit_problems", "`4`; `32` with `policy=hf`, `policy=openai`, `policy=oracle`"),
         ("policy.openai.choices", "`1`"),
         ("grader.suite_seconds", "`120.0`"),
@@ -113,8 +113,8 @@ def test_an_option_that_commands_take_by_default_is_marked() -> None:
 def test_all_help_has_the_default_and_the_values_of_other_options(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["label", "--help-all"]) == 0
     text = " ".join(capsys.readouterr().out.split())
-    assert " estimator.rule = threshold any threshold " in text
-    assert " How values become labels. With estimator=bisect, first_success or fixed: any. " in text
+    assert " estimator.rule = lasting_drop any threshold " in text
+    assert " How values become labels. With estimator=bisect or first_success: any. " in text
 
 
 NO_SETTINGS = re.compile(r"[\w.]+\.(json|jsonl|html|py|md|parquet|yaml|gz|zst)")
