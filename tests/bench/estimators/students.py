@@ -5,7 +5,7 @@ of the bare problem and the position, with noise. It is judged on the inner step
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,26 +17,23 @@ from pipeline.estimators.tree import Flags, Floats
 from tests.bench.estimators.hard import CEILING, FIXED
 from tests.synthetic.chains import Chains, chains_of
 from tests.synthetic.families import FAMILIES
-from tests.synthetic.judged import BAD, falls
+from tests.synthetic.judged import BAD, dropped, falls, first_errors
 from tests.synthetic.replayed import Replayed, replay
 from tests.synthetic.rollouts import Rollouts
 
-CHAINS, TEST_CHAINS = 256, 1500
+CHAINS, DRAWN, TEST_CHAINS = 256, 1024, 1500
 STEPS = 8
 SEEDS = range(4)
 NOISE = 0.15
 FEATURES, HIDDEN = 12, 32
 EPOCHS, BATCH, RATE, DECAY = 60, 128, 3e-3, 1e-4
 _CLIP = 1e-3
-DEFAULT_RULE = "threshold 0.1 (default)"
+THRESHOLDS = np.arange(1, 20) / 20
+DEFAULT_RULE = "lasting_drop (default)"
 HARD_RULES: Mapping[str, Mapping[str, Any]] = {
-    DEFAULT_RULE: {"rule": LabelRule.threshold, "threshold": BAD},
-    "threshold 0.3": {"rule": LabelRule.threshold, "threshold": 0.3},
-    "threshold 0.5": {"rule": LabelRule.threshold, "threshold": 0.5},
-    "posterior, 0.95 sure": {"rule": LabelRule.posterior, "threshold": BAD},
-    "posterior, 0.8 sure": {"rule": LabelRule.posterior, "threshold": BAD, "certainty": 0.8},
-    "relative 0.5": {"rule": LabelRule.relative, "threshold": 0.5},
-    "first_error": {"rule": LabelRule.first_error, "threshold": BAD},
+    DEFAULT_RULE: {"rule": LabelRule.lasting_drop},
+    "threshold 0.1": {"rule": LabelRule.threshold},
+    "posterior, 0.8 sure": {"rule": LabelRule.posterior, "certainty": 0.8},
 }
 """Settings of `pooled`; all on the same rollouts."""
 
@@ -44,7 +41,8 @@ HARD_RULES: Mapping[str, Mapping[str, Any]] = {
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Student:
     """Means over SEEDS. `auc_bad`, `auc_half`: area under the curve for V > 0.1 and V > 0.5; `divergence`: Kullback-Leibler, in
-    nats per step; `located`: share of chains whose largest fall of scores is at the largest fall of values."""
+    nats per step; `located`: share of chains whose largest fall of scores is at the largest fall of values; `f1`: of first bad
+    steps by the rule `lasting_drop` on the values, at the best of 19 thresholds of the score."""
 
     family: str
     labels: str
@@ -52,6 +50,7 @@ class Student:
     auc_half: float
     divergence: float
     located: float
+    f1: float
 
 
 def students(family_name: str) -> list[Student]:
@@ -59,9 +58,9 @@ def students(family_name: str) -> list[Student]:
     family = FAMILIES[family_name](STEPS)
     test = chains_of(family, TEST_CHAINS, 999)
     seen = features(test.values, np.random.default_rng(1))
-    scores: dict[str, list[tuple[float, float, float, float]]] = {}
+    scores: dict[str, list[tuple[float, ...]]] = {}
     for seed in SEEDS:
-        chains = chains_of(family, CHAINS, 100 + seed)
+        chains = chains_of(family, DRAWN, 100 + seed)
         drawn = Rollouts(family, chains, seed)
         for name, targets in targets_of(chains, drawn).items():
             whole = np.concatenate([chains.values, chains.outcomes[:, None]], axis=1)[: len(targets)]
@@ -71,27 +70,39 @@ def students(family_name: str) -> list[Student]:
             scores.setdefault(name, []).append(judged(network, seen, test.values))
     means = {name: np.mean(each, axis=0).tolist() for name, each in scores.items()}
     return [
-        Student(family=family_name, labels=name, auc_bad=bad, auc_half=half, divergence=far, located=located)
-        for name, (bad, half, far, located) in means.items()
+        Student(family=family_name, labels=name, auc_bad=bad, auc_half=half, divergence=far, located=located, f1=f1)
+        for name, (bad, half, far, located, f1) in means.items()
     ]
 
 
 def targets_of(chains: Chains, drawn: Rollouts) -> dict[str, Floats]:
-    """Targets of the steps, the last one included, NaN without a label. `fixed` has as many chains as `pooled`'s tokens pay."""
+    """Targets of the steps, the last one included, NaN without a label: as many chains as the tokens of the first CHAINS by
+    default pay."""
     said = {
-        name: replay(chains, drawn, PooledConfig(interval=Interval.posterior, **settings), rollouts=CEILING)
+        name: replay(
+            chains, drawn, PooledConfig(interval=Interval.posterior, threshold=BAD, **settings), rollouts=CEILING
+        )
         for name, settings in HARD_RULES.items()
     }
     pooled = said[DEFAULT_RULE]
-    fixed = replay(chains, drawn, FixedConfig(), rollouts=FIXED)
-    paid = int(np.searchsorted(fixed.tokens.sum(axis=1).cumsum(), pooled.tokens.sum()))
-    return {
-        "pooled, soft (default of train)": _soft(chains, pooled.mean),
-        **{f"pooled, hard, {name}": _hard(each) for name, each in said.items()},
-        "fixed N=8, soft": _soft(chains, fixed.unbiased)[:paid],
-        "fixed N=8, hard, any": _hard(fixed)[:paid],
-        "true values": _soft(chains, chains.values),
+    budget = pooled.tokens[:CHAINS].sum()
+    targets = {
+        "pooled, value": _soft(chains, pooled.mean)[:CHAINS],
+        "pooled, p_no_drop": _soft(chains, pooled.p_no_drop)[:CHAINS],
+        **{f"pooled, hard, {name}": _hard(each)[:CHAINS] for name, each in said.items()},
     }
+    others = {
+        "pooled, target_sd=0.15": (PooledConfig(interval=Interval.posterior, target_sd=0.15, threshold=BAD), CEILING),
+        **{f"fixed N={rollouts}": (FixedConfig(), rollouts) for rollouts in (4, FIXED)},
+    }
+    for name, (config, rollouts) in others.items():
+        each = replay(chains, drawn, replace(config, rule=LabelRule.lasting_drop), rollouts=rollouts)
+        paid = int(np.searchsorted(each.tokens.sum(axis=1).cumsum(), budget))
+        value = each.unbiased if config.name == "fixed" else each.mean
+        targets[f"{name}, value"] = _soft(chains, value)[:paid]
+        targets[f"{name}, p_no_drop"] = _soft(chains, each.p_no_drop)[:paid]
+        targets[f"{name}, hard"] = _hard(each)[:paid]
+    return targets | {"true values": _soft(chains, chains.values)[:CHAINS]}
 
 
 def _soft(chains: Chains, values: Floats) -> Floats:
@@ -133,7 +144,7 @@ def trained(inputs: Floats, targets: Floats, seed: int) -> torch.nn.Module:
     return network
 
 
-def judged(network: torch.nn.Module, seen: Floats, truth: Floats) -> tuple[float, float, float, float]:
+def judged(network: torch.nn.Module, seen: Floats, truth: Floats) -> tuple[float, ...]:
     with torch.no_grad():
         logits = network(torch.tensor(seen.reshape(-1, FEATURES), dtype=torch.float32))[:, 0]
         scores = torch.sigmoid(logits).numpy().astype(np.float64).reshape(truth.shape)
@@ -142,7 +153,9 @@ def judged(network: torch.nn.Module, seen: Floats, truth: Floats) -> tuple[float
     value, said = np.clip(inner, _CLIP, 1 - _CLIP), np.clip(scored, _CLIP, 1 - _CLIP)
     divergence = value * np.log(value / said) + (1 - value) * np.log((1 - value) / (1 - said))
     located = (-np.diff(scores[rows], axis=1)).argmax(axis=1) == at
-    return area(scored, inner > BAD), area(scored, inner > 0.5), float(divergence.mean()), float(located.mean())
+    bad = dropped(truth)
+    f1 = max(first_errors(scores[:, 1:] <= threshold, bad) for threshold in THRESHOLDS)
+    return area(scored, inner > BAD), area(scored, inner > 0.5), float(divergence.mean()), float(located.mean()), f1
 
 
 def area(scores: Floats, positive: Flags) -> float:
@@ -155,9 +168,9 @@ def area(scores: Floats, positive: Flags) -> float:
 
 def students_table(found: Sequence[Student]) -> Iterator[str]:
     yield f"students trained on labels of equal tokens, K={STEPS}, means of {len(SEEDS)} seeds"
-    yield f"  {'family':<12}{'labels':<38}{'AUC V>0.1':>10}{'AUC V>0.5':>10}{'divergence':>12}{'located':>9}"
+    yield f"  {'family':<12}{'labels':<38}{'AUC V>0.1':>10}{'AUC V>0.5':>10}{'divergence':>12}{'located':>9}{'F1':>6}"
     for each in found:
         yield (
             f"  {each.family:<12}{each.labels:<38}{each.auc_bad:>10.3f}{each.auc_half:>10.3f}{each.divergence:>12.3f}"
-            f"{each.located:>9.0%}"
+            f"{each.located:>9.0%}{each.f1:>6.2f}"
         )
