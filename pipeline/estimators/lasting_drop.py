@@ -60,7 +60,9 @@ def drop_labels(values: Sequence[StepValue], certainty: float | None) -> list[in
             continue
         good = after > SHARE * max(before, FLOOR) + ROUNDING
         sure = step.p_no_drop if good or step.p_no_drop is None else 1 - step.p_no_drop
-        known_enough = (good or step.value is not None) and (certainty is None or (sure is not None and sure >= certainty))
+        known_enough = (good or step.value is not None) and (
+            certainty is None or (sure is not None and sure >= certainty)
+        )
         labels.append(int(good) if known_enough else None)
     return labels
 

@@ -6,6 +6,7 @@ Markov model (Rabiner 1989). On a tree it is Pearl's belief propagation, which i
 its own transition matrix, in which these rollouts are evidence on the values before and after the step.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -77,38 +78,44 @@ def path_probabilities(
 ) -> list[tuple[list[float], list[float]]]:
     """For each chain: the probability at each of its measured prefixes, the bare problem first, that this value and all later
     ones are at most `threshold` and the chain is not right; and for each step that ends in one of them, the probability that
-    the best value from it on is at most what `lasting_drop` allows after the best value before it.
-
-    Along a chain the posterior is a Markov chain whose steps are `step * below`, normalized. So the first is a backward
-    recursion. For the second, the state is the value together with the best one so far.
-    """
+    it is bad by `lasting_drop`."""
     found = _downward(forest, moving)
-    low = 1 - share_above(threshold)
     own = {node: index for index, node in enumerate(forest.taken.nodes.tolist())}
+    low = 1 - share_above(threshold)
     chains: list[tuple[list[float], list[float]]] = []
     for end, right in zip(forest.ends.tolist(), forest.right.tolist(), strict=True):
         nodes = [end]
-        while (above := int(forest.parents[nodes[-1]])) != ROOT:
-            nodes.append(above)
-        stays, lost, steps = low * (right != 1), [float(found.mass[end] @ (low * (right != 1)))], []
-        # (POINTS, POINTS): the best value before, and the value at a node: the probability that no later one is higher.
-        below_bound, ahead = np.ones((POINTS, POINTS)), []
-        for node in nodes[:-1]:
-            moves = (found.own_steps[own[node]] if node in own else moving.step) * found.below[node]
-            moves /= moves.sum(axis=1, keepdims=True)
-            steps.append(moves)
-            stays = low * (moves @ stays)
-            lost.append(float(found.mass[forest.parents[node]] @ stays))
-            below_bound = (_BOUNDED * below_bound) @ moves.T
-            ahead.append(below_bound)
-        best, dropped = np.diag(found.mass[nodes[-1]]), []
-        for moves, later in zip(reversed(steps), reversed(ahead), strict=True):
-            dropped.append(float((best * later).sum()))
-            best = best @ moves
-            risen = np.triu(best, 1).sum(axis=0)
-            best = np.tril(best) + np.diag(risen)
-        chains.append((lost[::-1], dropped))
+        while (above := int(forest.parents[nodes[0]])) != ROOT:
+            nodes.insert(0, above)
+        # Given the evidence, a chain's values are a Markov chain with these steps.
+        steps = [(found.own_steps[own[node]] if node in own else moving.step) * found.below[node] for node in nodes[1:]]
+        steps = [each / each.sum(axis=1, keepdims=True) for each in steps]
+        mass = found.mass[nodes]
+        chains.append((_stays_low(mass, steps, low, low * (right != 1)), _dropped(mass[0], steps)))
     return chains
+
+
+def _stays_low(mass: Floats, steps: Sequence[Floats], low: Floats, at_end: Floats) -> list[float]:
+    """For each of a chain's values, the probability that it and all later ones are low: a backward recursion. `low`, `at_end`
+    (POINTS,): the probability that a value is low, and that the last one is."""
+    stays = [at_end]
+    for moves in reversed(steps):
+        stays.append(low * (moves @ stays[-1]))
+    return [float(here @ later) for here, later in zip(mass, reversed(stays), strict=True)]
+
+
+def _dropped(first: Floats, steps: Sequence[Floats]) -> list[float]:
+    """For each step, the probability that the values from it on are at most what `lasting_drop` allows after the best value
+    before it. The state is the best value so far together with the value, (POINTS, POINTS)."""
+    ahead = [np.ones((POINTS, POINTS))]
+    for moves in reversed(steps):
+        ahead.append((_BOUNDED * ahead[-1]) @ moves.T)
+    best, dropped = np.diag(first), []
+    for moves, later in zip(steps, reversed(ahead[1:]), strict=True):
+        dropped.append(float((best * later).sum()))
+        best = best @ moves
+        best = np.tril(best) + np.diag(np.triu(best, 1).sum(axis=0))
+    return dropped
 
 
 def expected_moves(forest: Forest, moving: TransitionModel) -> tuple[Floats, Floats, Floats]:
