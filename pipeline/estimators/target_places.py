@@ -18,6 +18,9 @@ LEAST_TARGETS = 20
 """Of fewer inner steps with a target, or labels 0, nothing is said: a handful may be alike, or ends, by chance."""
 
 
+MORE_ZEROS = "make more labels 0 with `relabel`: estimator.rule=lasting_drop, or estimator.rule=threshold and a higher estimator.threshold"
+
+
 class TargetPlaces(NamedTuple):
     """The end of a chain has the chain's own outcome as target; all other steps are inner steps.
 
@@ -85,10 +88,7 @@ def place_warnings(places: TargetPlaces, *, what: str, instead: str) -> Iterator
     if not places.inner and places.bad >= LEAST_TARGETS:
         yield "no chain has a step before its last one: all labels only repeat outcomes. Label chains of several steps"
     elif words := mostly_ends(places.bad_at_ends, places.bad):
-        yield (
-            f"{words}. {instead}, or make more labels 0 with `relabel`: estimator.rule=threshold, and under this rule a higher "
-            "estimator.threshold"
-        )
+        yield f"{words}. {instead}, or {MORE_ZEROS}"
 
 
 def mostly_ends(at_ends: int, zeros: int) -> str:

@@ -11,8 +11,8 @@ import polars as pl
 from pipeline.core.formatting import format_count, format_percent
 from pipeline.core.records import Origin
 from pipeline.core.statistics import Floats, Interval, jackknife, ratio, sums_of
-from pipeline.estimators.target_places import EXTREME, LEAST_TARGETS, mostly_ends
-from pipeline.estimators.target_places import HALF as MOSTLY
+from pipeline.estimators.target_places import MORE_ZEROS, EXTREME, LEAST_TARGETS, mostly_ends
+from pipeline.estimators.target_places import MORE_ZEROS, HALF as MOSTLY
 
 LARGE_SHARE = 0.1
 """Where more rollouts than this share are ungraded, values are uncertain even if the share does not depend on them."""
@@ -127,17 +127,13 @@ def warning_lines(steps: pl.DataFrame) -> Iterator[str]:
     if later.height and (later["origin"] == Origin.TERMINAL.value).all():
         yield "no chain has a step before its last one: all labels only repeat outcomes. Label chains of several steps"
     elif words := mostly_ends(*zeros_at_ends(steps)):
-        yield (
-            f"{words}. Train on values instead (target=soft), or make more labels 0 with `relabel`: "
-            "estimator.rule=threshold, and under this rule a higher estimator.threshold"
-        )
+        yield f"{words}. Train on values instead (target=soft), or {MORE_ZEROS}"
     unsolved, zeros = zeros_of_unsolved(steps)
     if zeros >= LEAST_TARGETS and unsolved > MOSTLY * zeros:
         yield (
             f"{unsolved:,} of {format_count(zeros, 'label')} 0 before last steps are in chains whose bare problem has a value "
             f"of at most {UNSOLVED:g}: they say that the policy cannot solve the problem, and not that the step is wrong. "
-            "`relabel` with estimator=pooled and estimator.rule=first_error leaves such steps uncertain; min_root_value of "
-            "`export` and `train` leaves out such chains"
+            "The column nothing_to_lose marks them; min_root_value of `export` and `train` leaves out such chains"
         )
 
 
