@@ -11,8 +11,8 @@ import polars as pl
 from pipeline.core.formatting import format_count, format_percent
 from pipeline.core.records import Origin
 from pipeline.core.statistics import Floats, Interval, jackknife, ratio, sums_of
-from pipeline.estimators.target_places import MORE_ZEROS, EXTREME, LEAST_TARGETS, mostly_ends
-from pipeline.estimators.target_places import MORE_ZEROS, HALF as MOSTLY
+from pipeline.estimators.target_places import EXTREME, LEAST_TARGETS, MORE_ZEROS, mostly_ends
+from pipeline.estimators.target_places import HALF as MOSTLY
 
 LARGE_SHARE = 0.1
 """Where more rollouts than this share are ungraded, values are uncertain even if the share does not depend on them."""
