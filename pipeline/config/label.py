@@ -301,8 +301,8 @@ class EstimatorConfig(ChosenSettings):
     OPTION: ClassVar[Mapping[str, object]] = {"interval": "clopper_pearson", "rule": "any", "threshold": 0.5}
     """What `estimator=NAME` sets besides the name, for an estimator of ours: as the file of the option has it."""
     RULES: ClassVar[frozenset[LabelRule]] = frozenset()
-    """The rules about a whole chain that the estimator has: `lasting_drop` if it gives `p_no_drop`, `first_error` if it knows how
-    the values of a chain depend on each other."""
+    """The rules about a whole chain that the estimator has: `lasting_drop` if it gives `p_no_drop`, `first_error` if it knows
+    how the values of a chain depend on each other."""
 
     @property
     def good_above(self) -> float:
@@ -318,8 +318,8 @@ class EstimatorConfig(ChosenSettings):
     def check(self) -> None:
         if self.rule in _OF_A_PATH and self.rule not in self.RULES:
             raise ValueError(
-                f"estimator.rule={self.rule.value} needs the values of a whole chain together, which estimator.name={self.name} "
-                "does not know: take estimator=pooled, in `relabel` too, or estimator.rule=any"
+                f"estimator.rule={self.rule.value} needs the values of a whole chain together, which "
+                f"estimator.name={self.name} does not know: take estimator=pooled, in `relabel` too, or estimator.rule=any"
             )
 
     def check_complete(self, sampling: SamplingConfig) -> None:
