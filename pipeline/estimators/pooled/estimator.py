@@ -22,6 +22,7 @@ another chain splits in two treats both values as independent.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from operator import mul
 from typing import Any, Self
 
 import numpy as np
@@ -37,7 +38,13 @@ from pipeline.estimators.pooled.forest import forest_of
 from pipeline.estimators.pooled.grid import GRID, mass_above, mean_of, quantiles_of, variance_of
 from pipeline.estimators.pooled.kernel import Kernel, transition_model
 from pipeline.estimators.pooled.learning import KernelLearner
-from pipeline.estimators.pooled.posterior import Posterior, lost_probabilities, posterior_with_falls
+from pipeline.estimators.pooled.posterior import (
+    Posterior,
+    averaged,
+    lost_probabilities,
+    posterior_with_falls,
+    weighted_models,
+)
 from pipeline.estimators.settings import PooledConfig
 from pipeline.estimators.tree import NONE, Floats, Ints, Tree, counts_of, trees_of
 
@@ -51,19 +58,23 @@ def values(
         return []
     forest = forest_of(trees, trials)
     moving = transition_model(kernel)
-    said = _Decision(*posterior_with_falls(forest, moving), config, moving.right)
+    models = weighted_models(forest, moving, kernel.chains)
+    found = [(weight, *posterior_with_falls(forest, model)) for weight, model in models]
+    said = _Decision(*averaged(found, forest.parents), config, moving.right)
     by_chain: dict[ChainShape, list[StepValue]] = {}
     for tree, numbers in zip(trees, forest.numbers, strict=True):
         for chain, path in zip(tree.chains, tree.paths, strict=True):
             by_chain[chain] = _along(chain, numbers[path], forest.parents, trials, said, config)
     if config.rule is LabelRule.first_error:
-        lost = lost_probabilities(forest, moving, config.threshold)
+        lost = [lost_probabilities(forest, model, config.threshold) for _, model in models]
+        weights = [weight for weight, _ in models]
         paths = [
             numbers[path].tolist() for tree, numbers in zip(trees, forest.numbers, strict=True) for path in tree.paths
         ]
         shapes = [chain for tree in trees for chain in tree.chains]
-        for chain, path, found in zip(shapes, paths, lost, strict=True):
-            by_chain[chain] = _with_lost(by_chain[chain], chain.outcome, [found[node] for node in path])
+        for chain, path, *said_lost in zip(shapes, paths, *lost, strict=True):
+            by_node = [sum(map(mul, weights, (each[node] for each in said_lost))) for node in path]
+            by_chain[chain] = _with_lost(by_chain[chain], chain.outcome, by_node)
     return [by_chain[chain] for chain in chains]
 
 

@@ -4,7 +4,7 @@ It is stored as expected counts, so that a later unit continues from an earlier 
 dominates: most steps change hardly anything, some change the value a little, and a few decide the outcome.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -100,6 +100,7 @@ def _steady() -> Floats:
 _ANYWHERE = _anywhere()
 _SETTLED = np.stack([_steady(), _near(_SMALL_SD), _near(_LARGE_SD), _around(_OPEN)])
 """Transition matrices of the kinds that are not learned, (4, POINTS, POINTS)."""
+_UNRELATED = np.tile(_ANYWHERE, (POINTS, 1))
 
 
 @lru_cache(maxsize=4)
@@ -116,6 +117,11 @@ def transition_model(kernel: Kernel) -> TransitionModel:
         right=(kernel.last[1] + _LAST_WEIGHT * right) / ended,
         habits=Habits(kernel.reproduced),
     )
+
+
+def unrelated(moving: TransitionModel) -> TransitionModel:
+    """The same, but a value says nothing about the next one."""
+    return replace(moving, step=_UNRELATED)
 
 
 def _mixture(steps: Floats) -> Floats:
