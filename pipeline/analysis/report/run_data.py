@@ -67,12 +67,12 @@ class RunData:
     of the current labels. `unfinished`: rollouts and tokens that are committed beyond the finished units.
 
     `steps`, `chains`, `makers`, `given_outcomes`: see `aggregates`. `log`: `rollouts` and their `tokens` by step_index, finish
-    and verdict. `repeats`: see `_repeats`. `rejects`: the first ones. `reject_counts`: all of them by reason, separately for rows and for single
-    prefixes. If no row was usable, both come from the reject files, which no record lists. `damaged_starts` names unreadable
-    files, which are not in `starts`. `made_up`: see
-    `made_up_text`; empty without labels. `consensus`: what consensus made of the labels, None for other labels.
-    `reliabilities`: what it has learned of its witnesses, if it has. `made_up_opinions`: why what its witnesses say is no
-    evidence. `edition` is None if the labels are the run's own; else `edition_command` is the command that made it."""
+    and verdict. `repeats`: see `_repeats`. `rejects`: the first ones. `reject_counts`: all of them by reason, separately
+    for rows and for single prefixes. If no row was usable, both come from the reject files, which no record lists.
+    `damaged_starts` names unreadable files, which are not in `starts`. `made_up`: see `made_up_text`; empty without labels.
+    `consensus`: what consensus made of the labels, None for other labels. `reliabilities`: what it has learned of its
+    witnesses, if it has. `made_up_opinions`: why what its witnesses say is no evidence. `edition` is None if the labels are
+    the run's own; else `edition_command` is the command that made it."""
 
     run_dir: str
     settings: Settings

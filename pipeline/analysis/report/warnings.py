@@ -111,9 +111,9 @@ def warning_lines(steps: pl.DataFrame, repeats: tuple[int, int] = (0, 0)) -> Ite
     repeated, long = repeats
     if long >= LEAST_ROLLOUTS and repeated > REPEATED * long:
         yield (
-            f"{repeated:,} of {format_count(long, 'rollout')} with at least {LONG} tokens repeat an earlier text of their prefix, "
-            "so they are hardly drawn anew each time, and intervals are too narrow. Turn off the server's cache of answers, "
-            "and sample at a higher sampling.temperature"
+            f"{repeated:,} of {format_count(long, 'rollout')} with at least {LONG} tokens repeat an earlier text of their "
+            "prefix, so they are hardly drawn each time, and intervals are too narrow. Turn off the server's cache of "
+            "answers, and sample at a higher sampling.temperature"
         )
     issued = steps.filter("counts")
     if issued["n_ungraded"].sum() and not issued["n_rollouts"].sum():
