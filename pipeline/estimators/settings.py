@@ -16,6 +16,7 @@ from pipeline.config.label import EstimatorConfig, SamplingConfig
 class FixedConfig(EstimatorConfig):
     """No settings of its own. The number of rollouts per prefix is `sampling.rollouts`."""
 
+    MISSES: ClassVar[bool] = True
     name: Annotated[str, RELABEL] = "fixed"
 
 
@@ -23,6 +24,7 @@ class FixedConfig(EstimatorConfig):
 class StoppingConfig(EstimatorConfig):
     """Settings of estimators that stop sampling a prefix after enough correct rollouts."""
 
+    MISSES: ClassVar[bool] = True
     successes: Annotated[int, Range(ge=1, le=1000), RELABEL] = 1
     """Number of correct rollouts after which a prefix is done."""
     batch: Annotated[int, Range(ge=1, le=1000), RELABEL] = 1
@@ -65,6 +67,7 @@ position of an error is often uncertain by a step."""
 class PooledConfig(EstimatorConfig):
     OPTION: ClassVar[Mapping[str, object]] = {"interval": "posterior", "rule": "threshold", "threshold": 0.1}
     JOINT: ClassVar[bool] = True
+    MISSES: ClassVar[bool] = True
     name: Annotated[str, RELABEL] = "pooled"
     goal: Annotated[Goal, FREE] = Goal.train
     """train: rollouts go where they tell most about the values. locate: where they tell most about values and their changes, to

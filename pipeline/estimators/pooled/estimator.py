@@ -32,7 +32,7 @@ from pipeline.config.label import EstimatorConfig
 from pipeline.core.records import ChainShape, Counts, Origin, StepValue, Trials
 from pipeline.estimators import fixed
 from pipeline.estimators.base import Budget, Estimator, Need
-from pipeline.estimators.intervals import interval
+from pipeline.estimators.intervals import interval, true_share
 from pipeline.estimators.pooled import allocation
 from pipeline.estimators.pooled.forest import forest_of
 from pipeline.estimators.pooled.grid import GRID, mass_above, mean_of, quantiles_of, variance_of
@@ -103,7 +103,7 @@ class _Decision:
         self.with_parent = found.with_parent.tolist()
         self.p_right = {
             # Without the outcome: the mass includes it as a factor.
-            outcome: (found.mass @ (GRID / factor) / (found.mass @ (1 / factor))).tolist()
+            outcome: ((1 - config.miss_rate) * found.mass @ (GRID / factor) / (found.mass @ (1 / factor))).tolist()
             for outcome, factor in ((True, right), (False, 1 - right))
         }
 
@@ -147,13 +147,14 @@ def _value(node: int, have: Trials, said: _Decision, config: EstimatorConfig) ->
     high: float | None = said.high[node]
     if config.interval is not Interval.posterior:
         low, high = interval(first.correct, first.graded, config) if first.graded else (None, None)
+    share = true_share(first.correct / first.graded, config) if first.graded else None
     return StepValue(
         value=said.mean[node],
         value_sd=math.sqrt(said.variance[node]),
         low=low,
         high=high,
         p_above=said.above[node],
-        unbiased_value=first.correct / first.graded if first.graded else None,
+        unbiased_value=share,
         unbiased_rollouts=first.graded,
         origin=Origin.MEASURED if first.graded else Origin.IMPLIED,
         counts=have.counts,
@@ -177,8 +178,11 @@ class Pooled(Estimator):
     needs = frozenset({Need.FREE_ORDER})
     follows_steps = True
     counts_are_shares = True
-    learner = KernelLearner()
     settings: PooledConfig
+
+    def __init__(self, settings: PooledConfig) -> None:
+        super().__init__(settings)
+        self.learner = KernelLearner(settings.miss_rate)
 
     def next_rollouts(
         self, problems: Sequence[Tree], trials: Mapping[str, Trials], rollouts: int, state: Any

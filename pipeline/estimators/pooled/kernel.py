@@ -43,24 +43,28 @@ _LEAST = 1e-6
 class Kernel:
     """Expected counts over `chains` chains: `start` (POINTS,), first values; `steps` (POINTS, POINTS), values before and after
     a step; `last` (2, POINTS), values of the last measured prefix of chains with an incorrect and a correct outcome;
-    `reproduced` (KINDS, ANGLES), steps by kind and probability of their reproduction (see `reproduction`)."""
+    `reproduced` (KINDS, ANGLES), steps by kind and probability of their reproduction (see `reproduction`). `misses` is not
+    learned: the share of right answers that the grader misses."""
 
     start: Floats
     steps: Floats
     last: Floats
     reproduced: Floats
     chains: int = 0
+    misses: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TransitionModel:
     """Probabilities: `start` (POINTS,) of the first value; `step` (POINTS, POINTS) of the next value given this one; `right`
-    (POINTS,) of a correct outcome given the value of the last measured prefix; `habits` of how often steps are reproduced."""
+    (POINTS,) of a correct outcome given the value of the last measured prefix; `habits` of how often steps are reproduced;
+    `misses` of a right answer that is graded as not correct."""
 
     start: Floats
     step: Floats
     right: Floats
     habits: Habits
+    misses: float = 0.0
 
 
 PRIOR = Kernel(
@@ -110,12 +114,13 @@ def transition_model(kernel: Kernel) -> TransitionModel:
     start = kernel.start + _START_WEIGHT * _ANYWHERE
     steps = kernel.steps + _STEP_WEIGHT * _mixture(kernel.steps)
     ended = kernel.last.sum(axis=0) + _LAST_WEIGHT
-    right = _BLUNDER + (1 - 2 * _BLUNDER) * GRID
+    right = (1 - kernel.misses) * (_BLUNDER + (1 - 2 * _BLUNDER) * GRID)
     return TransitionModel(
         start=start / start.sum(),
         step=steps / steps.sum(axis=1, keepdims=True),
         right=(kernel.last[1] + _LAST_WEIGHT * right) / ended,
-        habits=Habits(kernel.reproduced),
+        habits=Habits(kernel.reproduced, kernel.misses),
+        misses=kernel.misses,
     )
 
 

@@ -5,11 +5,11 @@ chain's outcome is a trial of its last measured prefix. On a single chain this i
 Markov model (Rabiner 1989). On a tree it is Pearl's belief propagation, which is exact too. A step that rollouts reproduced has
 its own transition matrix, in which these rollouts are evidence on the values before and after the step.
 
-The kernel of a few chains was learned from too little to be sure that steps say something about each other. So the posterior is
-averaged over the kernel and a model in which they do not, weighted by how well each explains the rollouts of the unit (Bayesian
-model averaging, Hoeting et al. 1999). The prior odds are even, and fall with the chains of earlier units. On the bench's
-families with 4 to 16 steps, intervals of runs of 1 to 3 problems then hold 93 to 99 % of the values, with the kernel alone 86 to
-99 %. From about eight problems on, one of the two models has nearly all of the weight.
+The kernel of a few chains was learned from too little to be sure that steps say something about each other. So the posterior
+is averaged over the kernel and a model in which they do not, weighted by how well each explains the rollouts of the unit
+(Bayesian model averaging, Hoeting et al. 1999). The prior odds are even, and fall with the chains of earlier units. On the
+bench's families with 4 to 16 steps, intervals of runs of 1 to 3 problems then hold 93 to 99 % of the values, with the kernel
+alone 86 to 99 %. From about eight problems on, one of the two models has nearly all of the weight.
 """
 
 from collections.abc import Sequence
@@ -180,9 +180,11 @@ def _downward(forest: Forest, moving: TransitionModel) -> _Evidence:
 def _collect_evidence(forest: Forest, moving: TransitionModel, own_steps: Floats) -> tuple[Floats, Floats, float]:
     """Evidence at and below each node, its message to the parent, and the logarithm of the factor by which all rows together
     were scaled down so that products do not underflow."""
-    below = likelihood(forest.correct, forest.tried)
+    below = likelihood(forest.correct, forest.tried, moving.misses)
     known = forest.right != UNKNOWN
-    scale = _multiply(below, forest.ends[known], np.where(forest.right[known, None] == 1, moving.right, 1 - moving.right))
+    scale = _multiply(
+        below, forest.ends[known], np.where(forest.right[known, None] == 1, moving.right, 1 - moving.right)
+    )
     upward = np.empty_like(below)
     back = moving.step.T.copy()
     for nodes, own, forks in reversed(list(zip(forest.levels, forest.taken.levels, forest.forks, strict=True))):
