@@ -11,13 +11,7 @@ from pipeline.core.records import ChainShape, Trials
 from pipeline.estimators.pooled.forest import forest_of
 from pipeline.estimators.pooled.grid import GRID, POINTS
 from pipeline.estimators.pooled.kernel import PRIOR, Kernel, TransitionModel, transition_model, unrelated
-from pipeline.estimators.pooled.posterior import (
-    averaged,
-    expected_moves,
-    posterior,
-    posterior_with_falls,
-    weighted_models,
-)
+from pipeline.estimators.pooled.posterior import averaged, expected_moves, posterior, weighted_models
 from pipeline.estimators.tree import ROOT, UNKNOWN, Floats, Tree, tree_of
 from tests.estimators.pooled import CONSTANT, INDEPENDENT, JUMPS, chain, seen, straight
 
@@ -96,8 +90,7 @@ def test_the_average_over_models_is_that_of_their_joint_distributions(
     forest = forest_of([tree], have)
     mass = joint(tree, have, moving) + joint(tree, have, unrelated(moving))
     mass /= mass.sum()
-    models = weighted_models(forest, moving, len(chains))
-    found, _ = averaged([(weight, *posterior_with_falls(forest, model)) for weight, model in models], forest.parents)
+    found, _ = averaged(forest, weighted_models(forest, moving, len(chains)))
     for node, parent in enumerate(tree.parents.tolist()):
         one, at = marginal(mass, node), forest.numbers[0][node]
         np.testing.assert_allclose(found.mass[at], one, atol=2e-4)

@@ -38,13 +38,7 @@ from pipeline.estimators.pooled.forest import forest_of
 from pipeline.estimators.pooled.grid import GRID, mass_above, mean_of, quantiles_of, variance_of
 from pipeline.estimators.pooled.kernel import Kernel, transition_model
 from pipeline.estimators.pooled.learning import KernelLearner
-from pipeline.estimators.pooled.posterior import (
-    Posterior,
-    averaged,
-    lost_probabilities,
-    posterior_with_falls,
-    weighted_models,
-)
+from pipeline.estimators.pooled.posterior import Posterior, averaged, lost_probabilities, weighted_models
 from pipeline.estimators.settings import PooledConfig
 from pipeline.estimators.tree import NONE, Floats, Ints, Tree, counts_of, trees_of
 
@@ -59,8 +53,7 @@ def values(
     forest = forest_of(trees, trials)
     moving = transition_model(kernel)
     models = weighted_models(forest, moving, kernel.chains)
-    found = [(weight, *posterior_with_falls(forest, model)) for weight, model in models]
-    said = _Decision(*averaged(found, forest.parents), config, moving.right)
+    said = _Decision(*averaged(forest, models), config, moving.right)
     by_chain: dict[ChainShape, list[StepValue]] = {}
     for tree, numbers in zip(trees, forest.numbers, strict=True):
         for chain, path in zip(tree.chains, tree.paths, strict=True):

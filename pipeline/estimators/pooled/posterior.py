@@ -64,14 +64,17 @@ def weighted_models(forest: Forest, moving: TransitionModel, chains: int) -> lis
     return kept if len(kept) > 1 else [(1.0, kept[0][1])]
 
 
-def averaged(found: Sequence[tuple[float, Posterior, Floats]], parents: Ints) -> tuple[Posterior, Floats]:
-    """The posterior and the probabilities of a large fall, averaged over models with these weights."""
+def averaged(forest: Forest, models: Sequence[tuple[float, TransitionModel]]) -> tuple[Posterior, Floats]:
+    """`posterior_with_falls`, averaged over models with these weights."""
+    found = [(weight, *posterior_with_falls(forest, model)) for weight, model in models]
     mass = np.asarray(sum(weight * each.mass for weight, each, _ in found))
     falls = np.asarray(sum(weight * each for weight, _, each in found))
     with_parent = np.zeros(len(mass))
     for weight, each, _ in found:
         apart = (each.mass - mass) @ GRID
-        with_parent += weight * (each.with_parent + np.where(parents == ROOT, 0.0, apart * apart[parents]))
+        with_parent += weight * (
+            each.with_parent + np.where(forest.parents == ROOT, 0.0, apart * apart[forest.parents])
+        )
     return Posterior(mass=mass, with_parent=with_parent), falls
 
 
