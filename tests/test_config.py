@@ -81,6 +81,7 @@ OUT_OF_RANGE: list[tuple[type, str, str, list[Any]]] = [
     (EstimatorConfig, "estimator", "confidence", [0.0, 1.0, 95.0, math.nan]),
     (EstimatorConfig, "estimator", "threshold", [-0.1, 1.0, math.nan]),
     (EstimatorConfig, "estimator", "certainty", [0.5, 1.0, math.nan]),
+    (EstimatorConfig, "estimator", "miss_rate", [-0.1, 1.0, math.nan]),
     (EstimatorConfig, "estimator", "neutral", [-0.1, 1.1, math.nan]),
     (FirstSuccessConfig, "estimator", "successes", [0, 1001]),
     (FirstSuccessConfig, "estimator", "batch", [0, 1001]),

@@ -118,10 +118,9 @@ def _edited(
     refuse_unfinished(storage)
     with hold_lock(storage, lock=config.lock):
         run = finished_run(storage)
-        settings: Settings = {**run.settings, **named}
-        if settings[RULE] != run.settings[RULE]:
-            # Each rule has its own default.
-            settings[CERTAINTY] = named.get(CERTAINTY)
+        # Each rule has its own default.
+        anew = {} if named.get(RULE, run.settings[RULE]) == run.settings[RULE] else {CERTAINTY: None}
+        settings: Settings = {**run.settings, **anew, **named}
         settings = with_source(run.settings, settings, EstimatorConfig, ESTIMATORS)
         settings = with_source(run.settings, settings, GraderConfig, GRADERS)
         settings, witnesses = settled(storage, run.settings, settings, consensus or ConsensusChange())

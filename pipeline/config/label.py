@@ -297,12 +297,17 @@ class EstimatorConfig(ChosenSettings):
     """rule=three_class: a step above the threshold is neutral if its value fell by more than this from the step before."""
     after_error: Annotated[AfterError, RELABEL] = AfterError.keep
     """The labels of the steps after a chain's first bad step."""
+    miss_rate: Annotated[float, Range(ge=0, lt=1), RELABEL] = 0.0
+    """The share of right answers that the grader does not find correct: `value` is then the probability of a right answer,
+    graded so or not. Measure it with `grade` on answers that are known to be right."""
 
     OPTION: ClassVar[Mapping[str, object]] = {"interval": "clopper_pearson", "rule": "any", "threshold": 0.5}
     """What `estimator=NAME` sets besides the name, for an estimator of ours: as the file of the option has it."""
     RULES: ClassVar[frozenset[LabelRule]] = frozenset()
     """The rules about a whole chain that the estimator has: `lasting_drop` if it gives `p_no_drop`, `first_error` if it knows
     how the values of a chain depend on each other."""
+    MISSES: ClassVar[bool] = False
+    """Whether the estimator uses `miss_rate`."""
 
     @property
     def good_above(self) -> float:
@@ -316,6 +321,8 @@ class EstimatorConfig(ChosenSettings):
         return 0.95 if self.certainty is None else self.certainty
 
     def check(self) -> None:
+        if self.miss_rate and not self.MISSES:
+            raise ValueError(f"estimator.miss_rate is not known to estimator.name={self.name}: leave it at 0")
         if self.rule in _OF_A_PATH and self.rule not in self.RULES:
             raise ValueError(
                 f"estimator.rule={self.rule.value} needs the values of a whole chain together, which "

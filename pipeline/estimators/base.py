@@ -111,8 +111,8 @@ class Estimator(Protocol):
     counts_are_shares: ClassVar[bool] = False
     """Whether n_correct of n_rollouts has (nearly) binomial noise, which `report` uses to compare two runs."""
     value_is_share: ClassVar[bool] = False
-    """Whether `value` is n_correct of n_rollouts, so that the counts alone determine it and its noise."""
-    learner: ClassVar[Learner | None] = None
+    """Whether `value` is n_correct of n_rollouts over 1 - miss_rate: the counts alone determine it and its noise."""
+    learner: Learner | None = None
 
     settings: EstimatorConfig
 
@@ -201,9 +201,10 @@ def objection(sampled: Estimator, wanted: Estimator) -> str | None:
 
 
 LABELS = (0, 1, 2, None)
-_SHARES = ("value", "low", "high", "p_above", "p_lost", "unbiased_value")
+_SHARES = ("value", "low", "high", "p_above", "p_lost")
 """Fields of a `StepValue` that are probabilities or None."""
-_SPREADS = ("value_sd", "advantage_sd")
+_SPREADS = ("value_sd", "advantage_sd", "unbiased_value")
+"""Numbers of at least 0 or None. An unbiased value exceeds 1 where more rollouts than expected escape the miss rate."""
 
 
 def wrong_rollouts(found: Any, problems: Sequence[Tree], *_rest: object, **_named: object) -> str:

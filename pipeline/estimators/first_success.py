@@ -20,7 +20,7 @@ from pipeline.config.choices import Interval
 from pipeline.core.records import ChainShape, Counts, StepValue, Trials
 from pipeline.estimators import fixed
 from pipeline.estimators.base import Estimator, Need, RolloutRange
-from pipeline.estimators.intervals import jeffreys
+from pipeline.estimators.intervals import jeffreys, of_true_answers, true_share
 from pipeline.estimators.paths import stopping_interval, unbiased_value
 from pipeline.estimators.settings import FirstSuccessConfig, StoppingConfig
 from pipeline.estimators.tree import Tree
@@ -123,7 +123,8 @@ def measured_value(trials: Trials, config: StoppingConfig) -> StepValue:
         low, high = stopping_interval(stop.boundaries, config.successes, stop.correct, config.confidence)
     else:
         low, high = jeffreys(stop.correct, graded, config.confidence)
-    unbiased = unbiased_value(stop.boundaries, config.successes, stop.correct)
+    low, high = of_true_answers((low, high), config)
+    unbiased = true_share(unbiased_value(stop.boundaries, config.successes, stop.correct), config)
     found = fixed.posterior_value(counts, config)
     return replace(found, low=low, high=high, unbiased_value=unbiased, unbiased_rollouts=graded)
 
@@ -131,7 +132,7 @@ def measured_value(trials: Trials, config: StoppingConfig) -> StepValue:
 def _promoted_value(counts: Counts, config: StoppingConfig) -> StepValue:
     if counts.graded == 0:
         return fixed.unmeasured_value(counts)
-    share = counts.correct / counts.graded
+    share = true_share(counts.correct / counts.graded, config)
     found = fixed.posterior_value(counts, config)
     return replace(found, unbiased_value=share, unbiased_rollouts=counts.graded)
 

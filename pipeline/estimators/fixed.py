@@ -10,7 +10,7 @@ from typing import Any
 from pipeline.config.label import EstimatorConfig
 from pipeline.core.records import ChainShape, Counts, Origin, StepValue, Trials
 from pipeline.estimators.base import Estimator, Need, RolloutRange
-from pipeline.estimators.intervals import above, beta_moments, interval
+from pipeline.estimators.intervals import above, beta_moments, interval, true_share
 from pipeline.estimators.labels import with_advantages
 from pipeline.estimators.lasting_drop import independent_no_drop, with_drops
 from pipeline.estimators.settings import FixedConfig
@@ -75,7 +75,8 @@ def rollouts_owed(trials: Trials, rollouts: int) -> int:
 
 
 def measured_value(counts: Counts, config: EstimatorConfig) -> StepValue:
-    """The value correct / graded of a sampled prefix, for a number of rollouts that does not depend on their outcomes.
+    """The value correct / graded of a sampled prefix, over 1 - miss_rate and at most 1, for a number of rollouts that does not
+    depend on their outcomes.
 
     `value_sd` and `p_above` are those of the posterior Beta(c + 1/2, n - c + 1/2), from Jeffreys' prior and this prefix's
     rollouts alone. Without graded rollouts all estimates are None and the origin is `unmeasured`.
@@ -84,13 +85,14 @@ def measured_value(counts: Counts, config: EstimatorConfig) -> StepValue:
     if graded == 0:
         return unmeasured_value(counts)
     low, high = interval(correct, graded, config)
+    share = true_share(correct / graded, config)
     return StepValue(
-        value=correct / graded,
-        value_sd=beta_moments(correct, graded)[1],
+        value=min(1.0, share),
+        value_sd=beta_moments(correct, graded, config.miss_rate)[1],
         low=low,
         high=high,
-        p_above=above(correct, graded, config.threshold),
-        unbiased_value=correct / graded,
+        p_above=above(correct, graded, config.threshold, config.miss_rate),
+        unbiased_value=share,
         unbiased_rollouts=graded,
         origin=Origin.MEASURED,
         counts=counts,
@@ -102,7 +104,7 @@ def posterior_value(counts: Counts, config: EstimatorConfig) -> StepValue:
     outcomes: correct / graded is biased then, but a posterior does not depend on when sampling stopped."""
     if counts.graded == 0:
         return unmeasured_value(counts)
-    mean, _ = beta_moments(counts.correct, counts.graded)
+    mean, _ = beta_moments(counts.correct, counts.graded, config.miss_rate)
     return replace(measured_value(counts, config), value=mean, unbiased_value=None, unbiased_rollouts=0)
 
 

@@ -3,7 +3,7 @@
 import math
 from functools import lru_cache
 
-from scipy.special import betaincc, betaincinv
+from scipy.special import betainc, betaincc, betaincinv
 
 from pipeline.config.choices import Interval
 from pipeline.config.label import EstimatorConfig
@@ -15,7 +15,18 @@ def interval(correct: int, graded: int, config: EstimatorConfig) -> tuple[float,
     `posterior` is Jeffreys' interval here, because only the prefix's own rollouts are used.
     """
     rule = clopper_pearson if config.interval is Interval.clopper_pearson else jeffreys
-    return rule(correct, graded, config.confidence)
+    return of_true_answers(rule(correct, graded, config.confidence), config)
+
+
+def true_share(correct: float, config: EstimatorConfig) -> float:
+    """An unbiased estimate of the share of right answers, from one of the share graded as correct. It may exceed 1."""
+    return correct / (1 - config.miss_rate)
+
+
+def of_true_answers(bounds: tuple[float, float], config: EstimatorConfig) -> tuple[float, float]:
+    """The interval of V from one of V (1 - miss_rate), the probability of a rollout graded as correct."""
+    low, high = (min(1.0, true_share(bound, config)) for bound in bounds)
+    return low, high
 
 
 @lru_cache(maxsize=65_536)
@@ -49,13 +60,26 @@ def _check(correct: int, graded: int) -> None:
         raise ValueError(f"{correct} successes in {graded} trials")
 
 
-def beta_moments(correct: int, graded: int) -> tuple[float, float]:
-    """Mean and standard deviation of Beta(c + 1/2, n - c + 1/2)."""
+def beta_moments(correct: int, graded: int, miss_rate: float = 0.0) -> tuple[float, float]:
+    """Mean and standard deviation of V where V (1 - miss_rate), the probability of a rollout graded as correct, has the
+    distribution Beta(c + 1/2, n - c + 1/2) up to 1 - miss_rate."""
     mean = (correct + 0.5) / (graded + 1)
-    return mean, math.sqrt(mean * (1 - mean) / (graded + 2))
+    if not miss_rate:
+        return mean, math.sqrt(mean * (1 - mean) / (graded + 2))
+    most = 1 - miss_rate
+    mass, first, second = (float(betainc(correct + 0.5 + k, graded - correct + 0.5, most)) for k in range(3))
+    if mass == 0:
+        return 1.0, 0.0
+    square = mean * (correct + 1.5) / (graded + 2) * second / mass / most**2
+    mean *= first / mass / most
+    return mean, math.sqrt(max(0.0, square - mean**2))
 
 
 @lru_cache(maxsize=65_536)
-def above(correct: int, graded: int, threshold: float) -> float:
-    """P(V > threshold) under Beta(c + 1/2, n - c + 1/2)."""
-    return float(betaincc(correct + 0.5, graded - correct + 0.5, threshold))
+def above(correct: int, graded: int, threshold: float, miss_rate: float = 0.0) -> float:
+    """P(V > threshold) under the distribution of `beta_moments`."""
+    shape = correct + 0.5, graded - correct + 0.5
+    if not miss_rate:
+        return float(betaincc(*shape, threshold))
+    mass, below = (float(betainc(*shape, share * (1 - miss_rate))) for share in (1.0, threshold))
+    return 1 - below / mass if mass else 1.0

@@ -107,7 +107,7 @@ def _chain_values(
         root=root,
         steps=tuple(steps),
         labels=after_error(labels, rule),
-        p_outcome=p_outcome(chain.outcome, values),
+        p_outcome=p_outcome(chain.outcome, values, rule.miss_rate),
     )
 
 

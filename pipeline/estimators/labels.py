@@ -176,7 +176,7 @@ def _three_class(before: float | None, value: float | None, config: EstimatorCon
     return NEUTRAL if before - value > config.neutral + ROUNDING else POSITIVE
 
 
-def p_outcome(outcome: bool | None, values: Sequence[StepValue]) -> float | None:
+def p_outcome(outcome: bool | None, values: Sequence[StepValue], miss_rate: float = 0.0) -> float | None:
     """The probability of a chain's own outcome, given everything but that outcome. `values`: its K + 1 values. None without an
     outcome, without a graded rollout in the chain, or where nothing is known of the prefix before the last step.
 
@@ -190,7 +190,8 @@ def p_outcome(outcome: bool | None, values: Sequence[StepValue]) -> float | None
         return end.p_outcome
     if before.value is None:
         return None
-    return before.value if outcome else 1 - before.value
+    right = before.value * (1 - miss_rate)
+    return right if outcome else 1 - right
 
 
 def values_with_evidence(

@@ -18,6 +18,7 @@ class FixedConfig(EstimatorConfig):
 
     OPTION: ClassVar[Mapping[str, object]] = {**EstimatorConfig.OPTION, "rule": "lasting_drop"}
     RULES: ClassVar[frozenset[LabelRule]] = frozenset({LabelRule.lasting_drop})
+    MISSES: ClassVar[bool] = True
     name: Annotated[str, RELABEL] = "fixed"
 
 
@@ -25,6 +26,7 @@ class FixedConfig(EstimatorConfig):
 class StoppingConfig(EstimatorConfig):
     """Settings of estimators that stop sampling a prefix after enough correct rollouts."""
 
+    MISSES: ClassVar[bool] = True
     successes: Annotated[int, Range(ge=1, le=1000), RELABEL] = 1
     """Number of correct rollouts after which a prefix is done."""
     batch: Annotated[int, Range(ge=1, le=1000), RELABEL] = 1
@@ -67,6 +69,7 @@ labels find fewer errors where values are known exactly (tests/bench/RESULTS.md)
 class PooledConfig(EstimatorConfig):
     OPTION: ClassVar[Mapping[str, object]] = {"interval": "posterior", "rule": "lasting_drop", "threshold": 0.1}
     RULES: ClassVar[frozenset[LabelRule]] = frozenset({LabelRule.first_error, LabelRule.lasting_drop})
+    MISSES: ClassVar[bool] = True
     name: Annotated[str, RELABEL] = "pooled"
     goal: Annotated[Goal, FREE] = Goal.train
     """train: rollouts go where they tell most about the values. locate: where they tell most about values and their changes, to

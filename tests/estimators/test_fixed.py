@@ -1,5 +1,6 @@
 """The fixed estimator: unbiased, without a value where nothing was graded, with a Beta posterior."""
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,6 +10,7 @@ from pipeline.config.choices import Interval
 from pipeline.core.records import Counts, Origin, Trials
 from pipeline.estimators.fixed import measured_value, posterior_value, rollouts_owed, terminal_value
 from pipeline.estimators.intervals import clopper_pearson, jeffreys
+from pipeline.examples.estimator import HalvesConfig
 from tests import strategies as our
 from tests.settings import estimator_settings
 
@@ -24,6 +26,40 @@ def test_the_value_is_unbiased(n: int, p: float) -> None:
         assert value is not None
         mean += float(binom.pmf(c, n, p)) * value
     assert mean == pytest.approx(p, abs=1e-9)
+
+
+@given(st.integers(1, 40), st.floats(0.9, 1), st.sampled_from([0.02, 0.05, 0.3]))
+def test_with_a_stated_miss_rate_values_are_those_of_right_answers(n: int, p: float, missed: float) -> None:
+    """Over all outcomes of n rollouts, of whose right answers a share is graded as not correct."""
+    config, mean, held = estimator_settings("fixed", miss_rate=missed), 0.0, 0.0
+    for c in range(n + 1):
+        found = measured_value(Counts(correct=c, graded=n), config)
+        assert found.unbiased_value is not None
+        assert found.low is not None
+        assert found.high is not None
+        assert found.value == min(1.0, found.unbiased_value)
+        chance = float(binom.pmf(c, n, p * (1 - missed)))
+        mean += chance * found.unbiased_value
+        held += chance * (found.low <= p <= found.high)
+    assert mean == pytest.approx(p, abs=1e-9)
+    assert held >= 0.95
+
+
+@given(our.counts, st.sampled_from([0.02, 0.05, 0.3]))
+def test_the_posterior_with_a_miss_rate_is_that_of_right_answers(counts: tuple[int, int], missed: float) -> None:
+    correct, graded = counts
+    found = posterior_value(Counts(correct=correct, graded=graded), estimator_settings("fixed", miss_rate=missed))
+    edges = (1 - missed) * np.linspace(0, 1, 20_001)
+    mass = np.diff(beta.cdf(edges, correct + 0.5, graded - correct + 0.5))
+    middles, mass = (edges[1:] + edges[:-1]) / 2 / (1 - missed), mass / mass.sum()
+    assert found.value == pytest.approx(mass @ middles, abs=1e-4)
+    assert found.value_sd == pytest.approx(np.sqrt(mass @ (middles - mass @ middles) ** 2), abs=1e-3)
+    assert found.p_above == pytest.approx(mass[middles > CONFIG.threshold].sum(), abs=1e-6)
+
+
+def test_an_estimator_that_does_not_know_the_miss_rate_refuses_it() -> None:
+    with pytest.raises(ValueError, match="miss_rate is not known to estimator"):
+        HalvesConfig(miss_rate=0.05)
 
 
 @given(our.counts, st.integers(0, 20), st.integers(0, 20))

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from pipeline.core.records import ChainShape, Trials
 from pipeline.estimators.pooled.forest import forest_of
 from pipeline.estimators.pooled.grid import GRID, POINTS
-from pipeline.estimators.pooled.kernel import PRIOR, Kernel, TransitionModel, transition_model
-from pipeline.estimators.pooled.posterior import expected_moves, posterior
+from pipeline.estimators.pooled.kernel import PRIOR, Kernel, TransitionModel, transition_model, unrelated
+from pipeline.estimators.pooled.posterior import averaged, expected_moves, posterior, weighted_models
 from pipeline.estimators.tree import ROOT, UNKNOWN, Floats, Tree, tree_of
 from tests.estimators.pooled import CONSTANT, INDEPENDENT, JUMPS, chain, seen, straight
 
@@ -45,7 +45,7 @@ def joint(tree: Tree, have: Mapping[str, Trials], moving: TransitionModel) -> Fl
     for end, right in zip(tree.ends.tolist(), tree.right.tolist(), strict=True):
         if right != UNKNOWN:
             mass = mass * along(moving.right if right else 1 - moving.right, end, nodes)
-    return np.asarray(mass / mass.sum())
+    return np.asarray(mass)
 
 
 def along(values: Floats, axis: int, axes: int) -> Floats:
@@ -63,6 +63,7 @@ def test_posteriors_are_the_marginals_of_the_joint_distribution(
     tree, moving = tree_of(chains), transition_model(kernel)
     forest = forest_of([tree], have)
     mass = joint(tree, have, moving)
+    mass /= mass.sum()
     found = posterior(forest, moving)
     masses, moves, reproduced = expected_moves(forest, moving)
     np.testing.assert_array_equal(masses, found.mass)
@@ -78,6 +79,24 @@ def test_posteriors_are_the_marginals_of_the_joint_distribution(
         assert found.with_parent[forest.numbers[0][node]] == pytest.approx(covariance, abs=1e-12)
     np.testing.assert_allclose(moves, steps, atol=1e-11)
     assert not reproduced.any()
+
+
+@given(st.sampled_from(SMALL), some_trials, st.sampled_from(KERNELS))
+def test_the_average_over_models_is_that_of_their_joint_distributions(
+    chains: Sequence[ChainShape], have: dict[str, Trials], kernel: Kernel
+) -> None:
+    """With even odds, the joint distributions of both models just add up."""
+    tree, moving = tree_of(chains), transition_model(kernel)
+    forest = forest_of([tree], have)
+    mass = joint(tree, have, moving) + joint(tree, have, unrelated(moving))
+    mass /= mass.sum()
+    found, _ = averaged(forest, weighted_models(forest, moving, len(chains)))
+    for node, parent in enumerate(tree.parents.tolist()):
+        one, at = marginal(mass, node), forest.numbers[0][node]
+        np.testing.assert_allclose(found.mass[at], one, atol=2e-4)
+        if parent != ROOT:
+            covariance = GRID @ marginal(mass, parent, node) @ GRID - (GRID @ marginal(mass, parent)) * (GRID @ one)
+            assert found.with_parent[at] == pytest.approx(covariance, abs=2e-4)
 
 
 @pytest.mark.parametrize("shape", ["even", "all right", "all wrong", "against each other"])

@@ -69,6 +69,7 @@ VALUES = {
     "sampling.top_p": "0.9", "sampling.stop": "[END]", "sampling.stop_at_answer": "true", "sampling.keep": "mixed",
     "estimator.name": "first_success", "estimator.interval": "jeffreys", "estimator.rule": "threshold",
     "estimator.threshold": "0.25", "estimator.certainty": "0.9", "estimator.confidence": "0.9", "estimator.neutral": "0.2",
+    "estimator.miss_rate": "0.05",
     "estimator.after_error": "uncertain", "estimator.successes": "2", "estimator.batch": "2", "estimator.target_sd": "0.2",
     "estimator.budget": "5000", "estimator.run_budget": "900000", "estimator.budget_unit": "rollouts",
     "grader.kind": "code", "grader.fallback": "last_number", "grader.answer_pattern": "'answer: (.+)'",

@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from pipeline.analysis.report.warnings import (
     LEAST_ROLLOUTS,
+    LONG,
+    repeated_texts,
     ungraded_rollouts,
     warning_lines,
     zeros_at_ends,
@@ -43,6 +45,18 @@ def run(lost_if_wrong: float, lost_if_right: float, seed: int = 0, rollouts: int
         schema_overrides={"label": pl.Int8},
     )
     return frame, truth
+
+
+@pytest.mark.parametrize(("kept", "tokens", "warned"), [(0.0, LONG, False), (0.5, LONG, True), (0.5, LONG - 1, False)])
+def test_long_rollouts_that_a_server_repeats_are_marked(kept: float, tokens: int, warned: bool) -> None:
+    """`kept`: the share of requests that a server answers from its cache, each prefix with its first answer."""
+    random = np.random.default_rng(1)
+    texts = [
+        ("first" if random.random() < kept else f"{prefix} {rollout}") for prefix in range(50) for rollout in range(8)
+    ]
+    log = pl.DataFrame({"prefix_id": np.repeat(np.arange(50), 8).astype(str), "text": texts, "n_tokens": tokens})
+    lines = list(warning_lines(run(0.0, 0.0)[0], repeated_texts(log)))
+    assert [("cache of answers" in line) for line in lines] == [True] * warned
 
 
 @pytest.mark.parametrize(("wrong", "right"), [(0.35, 0.05), (0.05, 0.35), (0.1, 0.0)])

@@ -234,7 +234,8 @@ def _truth(rows: pl.DataFrame, side: str, estimator: Estimator) -> tuple[Floats,
     if estimator.value_is_share:
         share, n = rows[f"unbiased_{side}"].to_numpy(), rows[f"unbiased_rollouts_{side}"].to_numpy()
         centred = _centred(rows[f"unbiased_{side}"])
-        return centred, centred**2 - share * (1 - share) / (n - 1)
+        most = 1 / (1 - estimator.settings.miss_rate)
+        return centred, centred**2 - share * (most - share) / (n - 1)
     centred = _centred(rows[f"value_{side}"])
     return centred, centred**2 + rows[f"sd_{side}"].to_numpy() ** 2
 

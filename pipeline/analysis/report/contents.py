@@ -36,7 +36,10 @@ def build_page(
         banners=(
             *banners,
             *_banners(found),
-            *(f"{words}." for words in (*_to_know(found), *warning_lines(found.steps), *missing_costs(found))),
+            *(
+                f"{words}."
+                for words in (*_to_know(found), *warning_lines(found.steps, found.repeats), *missing_costs(found))
+            ),
         ),
         tiles=tuple(_tiles(found)),
         sections=tuple(section for section in sections if section),

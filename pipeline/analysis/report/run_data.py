@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 from pipeline.analysis.consensus import TABLE as RELIABILITIES
 from pipeline.analysis.consensus import learned_from
 from pipeline.analysis.report.aggregates import COLUMNS, chains_of, given_outcomes, makers_of, steps_of
+from pipeline.analysis.report.warnings import repeated_texts
 from pipeline.config.consensus import made_up_witnesses
 from pipeline.config.recorded_settings import Settings
 from pipeline.consensus.kept import COLUMNS as OF_CONSENSUS
@@ -54,6 +55,8 @@ _LOG = ["rollout_id", "step_index", "finish", "verdict", "n_tokens"]
 _LOG_BY = ["step_index", "finish", "verdict"]
 _REJECTS = "rejects"
 _MAKERS = ["policy", "estimator", "label_rule"]
+_UNITS_WITH_TEXTS = 8
+"""Units whose rollouts are read with their texts: enough to see whether texts are repeated, at a bounded cost."""
 EXAMPLES = 200
 """Rejects that are kept with their texts; all of them are counted."""
 
@@ -64,12 +67,12 @@ class RunData:
     of the current labels. `unfinished`: rollouts and tokens that are committed beyond the finished units.
 
     `steps`, `chains`, `makers`, `given_outcomes`: see `aggregates`. `log`: `rollouts` and their `tokens` by step_index, finish
-    and verdict. `rejects`: the first ones. `reject_counts`: all of them by reason, separately for rows and for single
-    prefixes. If no row was usable, both come from the reject files, which no record lists. `damaged_starts` names unreadable
-    files, which are not in `starts`. `made_up`: see
-    `made_up_text`; empty without labels. `consensus`: what consensus made of the labels, None for other labels.
-    `reliabilities`: what it has learned of its witnesses, if it has. `made_up_opinions`: why what its witnesses say is no
-    evidence. `edition` is None if the labels are the run's own; else `edition_command` is the command that made it."""
+    and verdict. `repeats`: see `_repeats`. `rejects`: the first ones. `reject_counts`: all of them by reason, separately
+    for rows and for single prefixes. If no row was usable, both come from the reject files, which no record lists.
+    `damaged_starts` names unreadable files, which are not in `starts`. `made_up`: see `made_up_text`; empty without labels.
+    `consensus`: what consensus made of the labels, None for other labels. `reliabilities`: what it has learned of its
+    witnesses, if it has. `made_up_opinions`: why what its witnesses say is no evidence. `edition` is None if the labels are
+    the run's own; else `edition_command` is the command that made it."""
 
     run_dir: str
     settings: Settings
@@ -84,6 +87,7 @@ class RunData:
     makers: pl.DataFrame
     given_outcomes: int
     log: pl.DataFrame
+    repeats: tuple[int, int]
     rejects: pl.DataFrame
     reject_counts: pl.DataFrame
     starts: tuple[Start, ...]
@@ -121,6 +125,7 @@ def load_run_data(storage: Storage, run: StoredRun, plan: Forecast | None) -> Ru
         makers=found.makers,
         given_outcomes=found.given_outcomes,
         log=log,
+        repeats=_repeats(storage, run),
         rejects=rejects,
         reject_counts=counts,
         starts=starts.starts,
@@ -263,6 +268,14 @@ def _log(storage: Storage, run: StoredRun) -> pl.DataFrame:
         if shards := rollouts.get(unit.unit_id, ()):
             counted.append(_counted(_judged(_tables(storage, shards, _LOG), storage, later)))
     return pl.concat(counted).group_by(_LOG_BY).agg(pl.sum("rollouts", "tokens")).sort(_LOG_BY)
+
+
+def _repeats(storage: Storage, run: StoredRun) -> tuple[int, int]:
+    """The sums of `repeated_texts` over the first units."""
+    shards = current_shards(run.wholes, None, "rollouts")
+    read = [shards[unit.unit_id] for unit in run.units if shards.get(unit.unit_id)][:_UNITS_WITH_TEXTS]
+    found = [repeated_texts(_tables(storage, each, ["prefix_id", "text", "n_tokens"])) for each in read]
+    return sum(repeated for repeated, _ in found), sum(long for _, long in found)
 
 
 def _judged(log: pl.DataFrame, storage: Storage, later: Sequence[ShardRecord]) -> pl.DataFrame:

@@ -96,7 +96,7 @@ def short_lines(found: RunData, plan: Sequence[PlannedAmount], other: Sequence[s
         *_given(found),
         *_unlikely(found),
         *_ungraded(found),
-        *(f"warning   {words}" for words in warning_lines(found.steps)),
+        *(f"warning   {words}" for words in warning_lines(found.steps, found.repeats)),
         *_planned(found, plan, other),
         *_damaged(found),
     ]

@@ -26,6 +26,11 @@ _GRADE_AGAIN = (
     "See their verdicts above: for `timeout` raise grader.deadline_seconds, for `unparseable` change how answers are found "
     "(grader.answer_pattern), and `regrade`"
 )
+LONG = 64
+"""Tokens from which on two independent rollouts hardly ever have the same text: at 0.05 nats a token, 4 % of pairs do. The last
+steps of a chain, which policies often repeat, are shorter."""
+REPEATED = 0.2
+"""The share of such rollouts above which the policy, or what serves it, does not draw them independently."""
 UNSOLVED = 0.1
 """A problem whose value is at most this is hardly ever solved, whatever its steps are."""
 
@@ -95,8 +100,21 @@ def ungraded_rollouts(steps: pl.DataFrame) -> UngradedRollouts | None:
     )
 
 
-def warning_lines(steps: pl.DataFrame) -> Iterator[str]:
-    """Sentences for the terminal and the page; nothing where there is nothing to warn of."""
+def repeated_texts(log: pl.DataFrame) -> tuple[int, int]:
+    """Of the rollouts with at least `LONG` tokens: those with the text of an earlier one of their prefix, and all."""
+    texts = log.filter(pl.col("n_tokens") >= LONG).select("prefix_id", "text")
+    return texts.height - texts.unique().height, texts.height
+
+
+def warning_lines(steps: pl.DataFrame, repeats: tuple[int, int] = (0, 0)) -> Iterator[str]:
+    """Sentences for the terminal and the page; nothing where there is nothing to warn of. `repeats`: see `repeated_texts`."""
+    repeated, long = repeats
+    if long >= LEAST_ROLLOUTS and repeated > REPEATED * long:
+        yield (
+            f"{repeated:,} of {format_count(long, 'rollout')} with at least {LONG} tokens repeat an earlier text of their "
+            "prefix, so they are hardly drawn each time, and intervals are too narrow. Turn off the server's cache of "
+            "answers, and sample at a higher sampling.temperature"
+        )
     issued = steps.filter("counts")
     if issued["n_ungraded"].sum() and not issued["n_rollouts"].sum():
         rollouts = format_count(int(issued["n_ungraded"].sum()), "rollout")

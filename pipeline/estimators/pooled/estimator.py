@@ -31,14 +31,14 @@ from pipeline.config.label import EstimatorConfig
 from pipeline.core.records import ChainShape, Counts, Origin, StepValue, Trials
 from pipeline.estimators import fixed
 from pipeline.estimators.base import Budget, Estimator, Need
-from pipeline.estimators.intervals import interval
+from pipeline.estimators.intervals import interval, true_share
 from pipeline.estimators.lasting_drop import with_drops
 from pipeline.estimators.pooled import allocation
 from pipeline.estimators.pooled.forest import forest_of
 from pipeline.estimators.pooled.grid import GRID, mass_above, mean_of, quantiles_of, variance_of
-from pipeline.estimators.pooled.kernel import Kernel, transition_model
+from pipeline.estimators.pooled.kernel import Kernel, TransitionModel, transition_model
 from pipeline.estimators.pooled.learning import KernelLearner
-from pipeline.estimators.pooled.posterior import Posterior, path_probabilities, posterior_with_falls
+from pipeline.estimators.pooled.posterior import Posterior, averaged, path_probabilities, weighted_models
 from pipeline.estimators.settings import PooledConfig
 from pipeline.estimators.tree import NONE, Floats, Ints, Tree, counts_of, trees_of
 
@@ -52,14 +52,17 @@ def values(
         return []
     forest = forest_of(trees, trials)
     moving = transition_model(kernel)
-    said = _Decision(*posterior_with_falls(forest, moving), config, moving.right)
+    models = weighted_models(forest, moving, kernel.chains)
+    said = _Decision(*averaged(forest, models), config, moving.right)
     by_chain: dict[ChainShape, list[StepValue]] = {}
     for tree, numbers in zip(trees, forest.numbers, strict=True):
         for chain, path in zip(tree.chains, tree.paths, strict=True):
             by_chain[chain] = _along(chain, numbers[path], forest.parents, trials, said, config)
     shapes = [chain for tree in trees for chain in tree.chains]
-    for chain, (lost, dropped) in zip(shapes, path_probabilities(forest, moving, config.threshold), strict=True):
-        known = with_drops(by_chain[chain], [_share(1 - p) for p in dropped])
+    paths = [path_probabilities(forest, model, config.threshold) for _, model in models]
+    for chain, *said_of_path in zip(shapes, *paths, strict=True):
+        lost, dropped = (_averaged(models, each) for each in zip(*said_of_path, strict=True))
+        known = with_drops(by_chain[chain], [1 - p for p in dropped])
         by_chain[chain] = _with_lost(known, chain.outcome, lost) if config.rule is LabelRule.first_error else known
     return [by_chain[chain] for chain in chains]
 
@@ -89,7 +92,7 @@ class _Decision:
         self.with_parent = found.with_parent.tolist()
         self.p_right = {
             # Without the outcome: the mass includes it as a factor.
-            outcome: (found.mass @ (GRID / factor) / (found.mass @ (1 / factor))).tolist()
+            outcome: ((1 - config.miss_rate) * found.mass @ (GRID / factor) / (found.mass @ (1 / factor))).tolist()
             for outcome, factor in ((True, right), (False, 1 - right))
         }
 
@@ -124,12 +127,13 @@ def _along(
 
 def _with_lost(steps: Sequence[StepValue], outcome: bool | None, lost: Sequence[float]) -> list[StepValue]:
     known = [*lost, *([float(not outcome)] if outcome is not None else [])]
-    return [replace(step, p_lost=_share(p)) for step, p in zip(steps, known, strict=True)]
+    return [replace(step, p_lost=p) for step, p in zip(steps, known, strict=True)]
 
 
-def _share(p: float) -> float:
-    """A probability without the rounding of its sum."""
-    return min(max(p, 0.0), 1.0)
+def _averaged(models: Sequence[tuple[float, TransitionModel]], said: Sequence[Sequence[float]]) -> list[float]:
+    """The probabilities that the models say, averaged by their weights, without the rounding of sums."""
+    found = np.array([weight for weight, _ in models]) @ np.array(said)
+    return [min(max(p, 0.0), 1.0) for p in found.tolist()]
 
 
 def _value(node: int, have: Trials, said: _Decision, config: EstimatorConfig) -> StepValue:
@@ -138,13 +142,14 @@ def _value(node: int, have: Trials, said: _Decision, config: EstimatorConfig) ->
     high: float | None = said.high[node]
     if config.interval is not Interval.posterior:
         low, high = interval(first.correct, first.graded, config) if first.graded else (None, None)
+    share = true_share(first.correct / first.graded, config) if first.graded else None
     return StepValue(
         value=said.mean[node],
         value_sd=math.sqrt(said.variance[node]),
         low=low,
         high=high,
         p_above=said.above[node],
-        unbiased_value=first.correct / first.graded if first.graded else None,
+        unbiased_value=share,
         unbiased_rollouts=first.graded,
         origin=Origin.MEASURED if first.graded else Origin.IMPLIED,
         counts=have.counts,
@@ -168,8 +173,11 @@ class Pooled(Estimator):
     needs = frozenset({Need.FREE_ORDER})
     follows_steps = True
     counts_are_shares = True
-    learner = KernelLearner()
     settings: PooledConfig
+
+    def __init__(self, settings: PooledConfig) -> None:
+        super().__init__(settings)
+        self.learner = KernelLearner(settings.miss_rate)
 
     def next_rollouts(
         self, problems: Sequence[Tree], trials: Mapping[str, Trials], rollouts: int, state: Any

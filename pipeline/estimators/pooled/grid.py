@@ -1,5 +1,7 @@
 """The discrete values of the pooled estimator: a grid, in which each point represents the interval around it."""
 
+from functools import lru_cache
+
 import numpy as np
 
 from pipeline.estimators.tree import Floats, Ints
@@ -18,18 +20,20 @@ _TABLED = 64
 """Likelihoods of up to this number of rollouts are tabled."""
 
 
-def likelihood(correct: Ints, graded: Ints) -> Floats:
-    """P(c of n | v) for every grid point v, up to a factor: (N,) and (N,) -> (N, POINTS), from `LEAST` to 1 in each row."""
+def likelihood(correct: Ints, graded: Ints, misses: float = 0.0) -> Floats:
+    """P(c of n | v) for every grid point v, up to a factor: (N,) and (N,) -> (N, POINTS), from `LEAST` to 1 in each row. A
+    rollout counts as correct with probability v (1 - misses)."""
     few = np.minimum(graded, _TABLED)
-    rows = np.asarray(_TABLE[few, np.minimum(correct, few)])
+    rows = np.asarray(_table(misses)[few, np.minimum(correct, few)])
     many = np.flatnonzero(graded > _TABLED)
-    rows[many] = _likelihood(correct[many], graded[many])
+    rows[many] = _likelihood(correct[many], graded[many], misses)
     return rows
 
 
-def _likelihood(correct: Ints, graded: Ints) -> Floats:
+def _likelihood(correct: Ints, graded: Ints, misses: float) -> Floats:
+    log_wrong = np.log(np.maximum(GRID[::-1] + misses * GRID, LEAST))
     right = np.where(correct[:, None] > 0, correct[:, None] * _LOG, 0.0)
-    wrong = np.where((graded > correct)[:, None], (graded - correct)[:, None] * _LOG[::-1], 0.0)
+    wrong = np.where((graded > correct)[:, None], (graded - correct)[:, None] * log_wrong, 0.0)
     return exp_scaled(right + wrong)
 
 
@@ -38,13 +42,13 @@ def exp_scaled(logs: Floats) -> Floats:
     return np.asarray(np.maximum(np.exp(logs - logs.max(axis=1, keepdims=True)), LEAST))
 
 
-def _table() -> Floats:
+@lru_cache(maxsize=4)
+def _table(misses: float) -> Floats:
     graded, correct = (each.ravel() for each in np.indices((_TABLED + 1, _TABLED + 1)))
-    return _likelihood(np.minimum(correct, graded), graded).reshape(_TABLED + 1, _TABLED + 1, POINTS)
+    return _likelihood(np.minimum(correct, graded), graded, misses).reshape(_TABLED + 1, _TABLED + 1, POINTS)
 
 
 _LOG = np.log(np.maximum(GRID, LEAST))
-_TABLE = _table()
 
 
 def mean_of(mass: Floats) -> Floats:

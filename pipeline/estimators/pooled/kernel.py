@@ -4,7 +4,7 @@ It is stored as expected counts, so that a later unit continues from an earlier 
 dominates: most steps change hardly anything, some change the value a little, and a few decide the outcome.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -43,24 +43,28 @@ _LEAST = 1e-6
 class Kernel:
     """Expected counts over `chains` chains: `start` (POINTS,), first values; `steps` (POINTS, POINTS), values before and after
     a step; `last` (2, POINTS), values of the last measured prefix of chains with an incorrect and a correct outcome;
-    `reproduced` (KINDS, ANGLES), steps by kind and probability of their reproduction (see `reproduction`)."""
+    `reproduced` (KINDS, ANGLES), steps by kind and probability of their reproduction (see `reproduction`). `misses` is not
+    learned: the share of right answers that the grader misses."""
 
     start: Floats
     steps: Floats
     last: Floats
     reproduced: Floats
     chains: int = 0
+    misses: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TransitionModel:
     """Probabilities: `start` (POINTS,) of the first value; `step` (POINTS, POINTS) of the next value given this one; `right`
-    (POINTS,) of a correct outcome given the value of the last measured prefix; `habits` of how often steps are reproduced."""
+    (POINTS,) of a correct outcome given the value of the last measured prefix; `habits` of how often steps are reproduced;
+    `misses` of a right answer that is graded as not correct."""
 
     start: Floats
     step: Floats
     right: Floats
     habits: Habits
+    misses: float = 0.0
 
 
 PRIOR = Kernel(
@@ -100,6 +104,7 @@ def _steady() -> Floats:
 _ANYWHERE = _anywhere()
 _SETTLED = np.stack([_steady(), _near(_SMALL_SD), _near(_LARGE_SD), _around(_OPEN)])
 """Transition matrices of the kinds that are not learned, (4, POINTS, POINTS)."""
+_UNRELATED = np.tile(_ANYWHERE, (POINTS, 1))
 
 
 @lru_cache(maxsize=4)
@@ -109,13 +114,19 @@ def transition_model(kernel: Kernel) -> TransitionModel:
     start = kernel.start + _START_WEIGHT * _ANYWHERE
     steps = kernel.steps + _STEP_WEIGHT * _mixture(kernel.steps)
     ended = kernel.last.sum(axis=0) + _LAST_WEIGHT
-    right = _BLUNDER + (1 - 2 * _BLUNDER) * GRID
+    right = (1 - kernel.misses) * (_BLUNDER + (1 - 2 * _BLUNDER) * GRID)
     return TransitionModel(
         start=start / start.sum(),
         step=steps / steps.sum(axis=1, keepdims=True),
         right=(kernel.last[1] + _LAST_WEIGHT * right) / ended,
-        habits=Habits(kernel.reproduced),
+        habits=Habits(kernel.reproduced, kernel.misses),
+        misses=kernel.misses,
     )
+
+
+def unrelated(moving: TransitionModel) -> TransitionModel:
+    """The same, but a value says nothing about the next one."""
+    return replace(moving, step=_UNRELATED)
 
 
 def _mixture(steps: Floats) -> Floats:

@@ -41,7 +41,8 @@ def learn_kernel(known: Kernel, trees: Sequence[Tree], trials: Mapping[str, Tria
         last = np.zeros((2, POINTS))
         for outcome in (0, 1):
             last[outcome] = mass[forest.ends[forest.right == outcome]].sum(axis=0)
-        kernel = Kernel(
+        kernel = replace(
+            known,
             start=_KEPT * known.start + mass[forest.levels[0]].sum(axis=0),
             steps=_KEPT * known.steps + moves,
             last=_KEPT * known.last + last,
@@ -67,8 +68,8 @@ def kernel_table(kernel: Kernel) -> pa.Table:
     return pa.Table.from_pylist([row], schema=SCHEMAS[TABLE])
 
 
-def kernel_of(table: pa.Table) -> Kernel:
-    """The inverse of `kernel_table`. Raises ValueError for a kernel of another version."""
+def kernel_of(table: pa.Table, misses: float = 0.0) -> Kernel:
+    """The inverse of `kernel_table`; see `Kernel.misses`. Raises ValueError for a kernel of another version."""
     row = table.to_pylist()[0]
     kernel = Kernel(
         start=np.array(row["start"]),
@@ -76,6 +77,7 @@ def kernel_of(table: pa.Table) -> Kernel:
         last=np.array(row["last"]),
         reproduced=np.array(row.get("reproduced")),
         chains=row["chains"],
+        misses=misses,
     )
     shapes = kernel.start.shape, kernel.steps.shape, kernel.last.shape, kernel.reproduced.shape
     if row["prior"] != PRIOR_VERSION or shapes != ((POINTS,), (POINTS, POINTS), (2, POINTS), (KINDS, ANGLES)):
@@ -89,8 +91,11 @@ class KernelLearner:
     table = TABLE
     version = PRIOR_VERSION
 
+    def __init__(self, misses: float = 0.0) -> None:
+        self._misses = misses
+
     def initial(self) -> Kernel:
-        return PRIOR
+        return replace(PRIOR, misses=self._misses) if self._misses else PRIOR
 
     def learn(self, known: Kernel, trees: Sequence[Tree], trials: Mapping[str, Trials]) -> Kernel:
         return learn_kernel(known, trees, trials)
@@ -102,4 +107,4 @@ class KernelLearner:
         return kernel_table(known)
 
     def from_table(self, table: pa.Table) -> Kernel:
-        return kernel_of(table)
+        return kernel_of(table, self._misses)

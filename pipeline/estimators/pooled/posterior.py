@@ -4,6 +4,12 @@ Values change along the tree according to `TransitionModel`. Rollouts are Bernou
 chain's outcome is a trial of its last measured prefix. On a single chain this is the forward-backward algorithm of a hidden
 Markov model (Rabiner 1989). On a tree it is Pearl's belief propagation, which is exact too. A step that rollouts reproduced has
 its own transition matrix, in which these rollouts are evidence on the values before and after the step.
+
+The kernel of a few chains was learned from too little to be sure that steps say something about each other. So the posterior
+is averaged over the kernel and a model in which they do not, weighted by how well each explains the rollouts of the unit
+(Bayesian model averaging, Hoeting et al. 1999). The prior odds are even, and fall with the chains of earlier units. On the
+bench's families with 4 to 16 steps, intervals of runs of 1 to 3 problems then hold 93 to 99 % of the values, with the kernel
+alone 86 to 99 %. From about eight problems on, one of the two models has nearly all of the weight.
 """
 
 from collections.abc import Sequence
@@ -14,7 +20,7 @@ import numpy as np
 from pipeline.estimators.lasting_drop import FLOOR, ROUNDING, SHARE
 from pipeline.estimators.pooled.forest import Forest
 from pipeline.estimators.pooled.grid import GRID, LEAST, POINTS, exp_scaled, likelihood, mass_above, share_above
-from pipeline.estimators.pooled.kernel import TransitionModel
+from pipeline.estimators.pooled.kernel import TransitionModel, unrelated
 from pipeline.estimators.pooled.reproduction import ANGLES, KINDS, factor, learned_counts
 from pipeline.estimators.tree import ROOT, UNKNOWN, Flags, Floats, Ints
 
@@ -23,6 +29,8 @@ LARGE_FALL = 0.2
 _FALLS: Flags = GRID[:, None] - GRID >= LARGE_FALL
 _BOUNDED: Flags = np.maximum(GRID[:, None], FLOOR) * SHARE + ROUNDING >= GRID
 """Whether a value is at most what `lasting_drop` allows after the best value before it."""
+_NEGLIGIBLE = 1e-4
+"""A model with less weight is left out."""
 _NEVER = -1e9
 """Logarithm of negligible evidence, which no number of branches outweighs."""
 
@@ -46,6 +54,37 @@ def posterior_with_falls(forest: Forest, moving: TransitionModel) -> tuple[Poste
     steps, and of the outcome of a wrong chain. Decisions about rollouts do not need it, so `posterior` leaves it out."""
     found = _downward(forest, moving)
     return _summary(forest, moving, found), _falls(forest, moving, found)
+
+
+def weighted_models(forest: Forest, moving: TransitionModel, chains: int) -> list[tuple[float, TransitionModel]]:
+    """The kernel's model and that of unrelated steps with their posterior probabilities, see the module. `chains`: the number
+    of chains that the kernel was learned from."""
+    other = unrelated(moving)
+    earlier = max(0, chains - len(forest.ends))
+    odds = np.exp(min(_log_evidence(forest, other) - _log_evidence(forest, moving), 700.0)) / (1 + earlier)
+    weights = 1 / (1 + odds), odds / (1 + odds)
+    kept = [each for each in zip(weights, (moving, other), strict=True) if each[0] > _NEGLIGIBLE]
+    return kept if len(kept) > 1 else [(1.0, kept[0][1])]
+
+
+def averaged(forest: Forest, models: Sequence[tuple[float, TransitionModel]]) -> tuple[Posterior, Floats]:
+    """`posterior_with_falls`, averaged over models with these weights."""
+    found = [(weight, *posterior_with_falls(forest, model)) for weight, model in models]
+    mass = np.asarray(sum(weight * each.mass for weight, each, _ in found))
+    falls = np.asarray(sum(weight * each for weight, _, each in found))
+    with_parent = np.zeros(len(mass))
+    for weight, each, _ in found:
+        apart = (each.mass - mass) @ GRID
+        with_parent += weight * (
+            each.with_parent + np.where(forest.parents == ROOT, 0.0, apart * apart[forest.parents])
+        )
+    return Posterior(mass=mass, with_parent=with_parent), falls
+
+
+def _log_evidence(forest: Forest, moving: TransitionModel) -> float:
+    """The logarithm of the probability of all evidence, up to a constant that is the same for all models."""
+    below, _, scale = _collect_evidence(forest, moving, _own_steps(forest, moving))
+    return float(scale + np.log(below[forest.levels[0]] @ moving.start).sum())
 
 
 def _summary(forest: Forest, moving: TransitionModel, found: "_Evidence") -> Posterior:
@@ -150,7 +189,7 @@ class _Evidence:
 
 def _downward(forest: Forest, moving: TransitionModel) -> _Evidence:
     own_steps = _own_steps(forest, moving)
-    below, upward = _collect_evidence(forest, moving, own_steps)
+    below, upward, _ = _collect_evidence(forest, moving, own_steps)
     mass, apart, total = np.empty_like(below), upward, np.empty(len(below))
     for nodes, own in zip(forest.levels, forest.taken.levels, strict=True):
         if nodes.start:
@@ -167,24 +206,29 @@ def _downward(forest: Forest, moving: TransitionModel) -> _Evidence:
     return _Evidence(mass=mass, apart=apart, below=below, total=total, own_steps=own_steps, inner=inner)
 
 
-def _collect_evidence(forest: Forest, moving: TransitionModel, own_steps: Floats) -> tuple[Floats, Floats]:
-    """Evidence at and below each node, and its message to the parent. Rows are scaled so that products do not underflow."""
-    below = likelihood(forest.correct, forest.tried)
+def _collect_evidence(forest: Forest, moving: TransitionModel, own_steps: Floats) -> tuple[Floats, Floats, float]:
+    """Evidence at and below each node, its message to the parent, and the logarithm of the factor by which all rows together
+    were scaled down so that products do not underflow."""
+    below = likelihood(forest.correct, forest.tried, moving.misses)
     known = forest.right != UNKNOWN
-    _multiply(below, forest.ends[known], np.where(forest.right[known, None] == 1, moving.right, 1 - moving.right))
+    scale = _multiply(
+        below, forest.ends[known], np.where(forest.right[known, None] == 1, moving.right, 1 - moving.right)
+    )
     upward = np.empty_like(below)
     back = moving.step.T.copy()
     for nodes, own, forks in reversed(list(zip(forest.levels, forest.taken.levels, forest.forks, strict=True))):
         evidence = below[nodes]
-        evidence /= evidence.max(axis=1, keepdims=True)
+        most = evidence.max(axis=1, keepdims=True)
+        scale += float(np.log(most).sum())
+        evidence /= most
         np.matmul(evidence, back, out=upward[nodes])
         if len(taken := forest.taken.nodes[own]):
             upward[taken] = (own_steps[own] @ below[taken][:, :, None])[:, :, 0]
         if forks:
-            _multiply(below, forest.parents[nodes], upward[nodes])
+            scale += _multiply(below, forest.parents[nodes], upward[nodes])
         elif nodes.start:
             below[forest.parents[nodes]] *= upward[nodes]
-    return below, upward
+    return below, upward, scale
 
 
 def _own_steps(forest: Forest, moving: TransitionModel) -> Floats:
@@ -195,12 +239,14 @@ def _own_steps(forest: Forest, moving: TransitionModel) -> Floats:
     return different.take([positions[seen] for seen in forest.taken.seen], axis=0)
 
 
-def _multiply(rows: Floats, positions: Ints, factors: Floats) -> None:
-    """Multiply rows by factors. Many factors may belong to one row, so logarithms are added to avoid underflow."""
+def _multiply(rows: Floats, positions: Ints, factors: Floats) -> float:
+    """Multiply rows by factors. Many factors may belong to one row, so logarithms are added to avoid underflow, and the rows
+    scaled down. Returns the logarithm of the scale of all."""
     where, which = np.unique(positions, return_inverse=True)
     if len(where) == len(positions):
         rows[positions] *= factors
-        return
+        return 0.0
     logs = np.where(rows[where] > LEAST, np.log(rows[where]), _NEVER)
     np.add.at(logs, which, np.log(factors))
     rows[where] = exp_scaled(logs)
+    return float(logs.max(axis=1).sum())

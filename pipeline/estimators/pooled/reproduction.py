@@ -62,9 +62,10 @@ class Branching(NamedTuple):
 class Habits:
     """How often steps are reproduced, from the expected counts of steps by kind and p, (KINDS, ANGLES)."""
 
-    def __init__(self, counts: Floats) -> None:
+    def __init__(self, counts: Floats, misses: float = 0.0) -> None:
         counted = counts + _WEIGHT * _USUAL
         shares = (counted / counted.sum(axis=1, keepdims=True))[_KIND].astype(np.float32)
+        self.misses = misses
         possible = _POSSIBLE.sum(axis=2)
         self.shares: Singles = shares
         self.total: Floats = np.asarray((possible * shares).sum(axis=2), dtype=np.float64)
@@ -73,7 +74,7 @@ class Habits:
 @lru_cache(maxsize=4096)
 def factor(seen: Branching, habits: Habits) -> Floats:
     """See the module; up to a constant, (POINTS, POINTS). Rows are values before the step, columns values after it."""
-    mass = (_likelihoods(seen) * habits.shares).sum(axis=2) / habits.total
+    mass = (_likelihoods(seen, habits.misses) * habits.shares).sum(axis=2) / habits.total
     return np.asarray(np.maximum((mass / mass.max()) ** _TRUST, _LEAST))
 
 
@@ -85,21 +86,26 @@ def learned_counts(seen: Sequence[Branching], pairs: Floats, habits: Habits) -> 
         added[each] = added[each] + pair if each in added else pair
     counts = np.zeros((KINDS, ANGLES))
     for each, pair in added.items():
-        weights = (_likelihoods(each) * habits.shares).astype(np.float64)
+        weights = (_likelihoods(each, habits.misses) * habits.shares).astype(np.float64)
         weights *= (pair / np.maximum(weights.sum(axis=2), np.finfo(np.float64).tiny))[:, :, None]
         counts += _OF_KIND @ weights.reshape(-1, ANGLES)
     return counts
 
 
 @lru_cache(maxsize=512)
-def _likelihoods(seen: Branching) -> Singles:
+def _likelihoods(seen: Branching, misses: float) -> Singles:
     """The likelihood for each v, w and p, summed over the offsets, up to a constant: (POINTS, POINTS, ANGLES)."""
     log = (seen.taken * _LOG_TAKEN + seen.left * _LOG_LEFT)[_POSSIBLE_P]
     log += seen.correct * _LOG_RIGHT
-    log += (seen.left - seen.correct) * _LOG_WRONG
+    log += (seen.left - seen.correct) * _log_wrong(misses)
     log -= log.max()
     together = np.bincount(_POSSIBLE_CELL, weights=np.exp(log, out=log), minlength=POINTS * POINTS * ANGLES)
     return together.astype(np.float32).reshape(POINTS, POINTS, ANGLES)
+
+
+@lru_cache(maxsize=4)
+def _log_wrong(misses: float) -> Floats:
+    return _log(1 - (1 - misses) * _U[_POSSIBLE])
 
 
 def _probabilities() -> tuple[Floats, Floats]:
@@ -126,4 +132,4 @@ _V_AT, _W_AT, _, _POSSIBLE_P = np.nonzero(_POSSIBLE)
 _POSSIBLE_CELL = np.ravel_multi_index((_V_AT, _W_AT, _POSSIBLE_P), (POINTS, POINTS, ANGLES))
 """For each possible u: the position of its p, and that of its v, w and p together."""
 _LOG_TAKEN, _LOG_LEFT = _log(_P), _log(1 - _P)
-_LOG_RIGHT, _LOG_WRONG = _log(_U[_POSSIBLE]), _log(1 - _U[_POSSIBLE])
+_LOG_RIGHT = _log(_U[_POSSIBLE])
