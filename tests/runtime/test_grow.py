@@ -309,6 +309,7 @@ def test_runs_that_cannot_grow_are_refused(tmp_path: Path, run: Path) -> None:
         ("token_ids", [1, 2], "do not belong to the chain"),
         ("prefix_id", "0" * 20, "which rollout"),
         ("rollouts", 7, "is missing"),
+        ("passed", ["nobody"], "nobody has not passed through"),
     ],
 )
 def test_forged_promotions_are_found(column: str, value: object, fault: str, grown_run: Path) -> None:
