@@ -27,6 +27,7 @@ ROW: dict[str, Any] = {
     "root_n_rollouts": 8,
     "left_out": None,
     "p_error_free": [0.9, 0.6, 0.2, 0.1],
+    "grown": False,
 }
 
 
