@@ -103,5 +103,5 @@ def test_without_any_graded_rollout_only_the_outcome_is_known(loss: Loss) -> Non
 )
 def test_places_are_those_of_targets_that_the_loss_uses(settings: dict[str, Any], places: tuple[int, ...]) -> None:
     config = TrainConfig(**settings)
-    assert places_of(ROW, step_targets(ROW, config), config) == pytest.approx(places)
+    assert places_of(ROW, step_targets(ROW, config), config)[:5] == pytest.approx(places)
     assert places_of(ROW, step_targets(ROW, config)[:3], config).bad_at_ends == 0
