@@ -34,8 +34,9 @@ from pipeline.consensus.reliability import reliability_lines
 from pipeline.core.errors import StoreError, UsageError
 from pipeline.core.ids import content_id
 from pipeline.core.progress import RelabelResult
-from pipeline.core.records import Chain, Finish, Grade, InputRow, SampledSolution, Solution, Trials
-from pipeline.core.tables import sampled_solutions, verdicts_table
+from pipeline.core.records import Chain, Finish, Grade, InputRow, Promotion, SampledSolution, Solution, Trials
+from pipeline.core.tables import promotions_of, sampled_solutions, verdicts_table
+from pipeline.data.grown import in_rounds, with_passed
 from pipeline.data.prompts import stem
 from pipeline.estimators.base import Estimator, objection
 from pipeline.estimators.labelling import labels_of, rollout_outcomes_of, stored_chains, with_verdicts
@@ -62,6 +63,7 @@ class StoredUnit:
 
     drawn: Sequence[SampledSolution]
     rollouts: Sequence[pa.Table]
+    promotions: Sequence[Promotion]
     chains: Sequence[Chain]
     rows: Callable[[], Sequence[InputRow]]
     verdicts: pa.Table | None
@@ -259,8 +261,8 @@ class _Writer:
         outcomes = rollout_outcomes_of(unit.rollouts)
         before = with_verdicts(outcomes, unit.verdicts)
         after = before if judged.verdicts is unit.verdicts else with_verdicts(outcomes, judged.verdicts)
-        trials = trials_of(after.values())
-        state = self._state(ref, judged.chains, trials, same_verdicts=after is before)
+        trials = trials_of(with_passed(after, unit.promotions).values())
+        state = self._state(ref, judged.chains, trials_of(after.values()), same_verdicts=after is before)
         if judged.verdicts is not None:
             same = unit.verdicts is not None and judged.verdicts.equals(unit.verdicts)
             self.shards += verdicts if same else [self._write(VERDICTS, ref, judged.verdicts)]
@@ -320,6 +322,7 @@ class _Writer:
         return StoredUnit(
             drawn=[solution for table in drawn for solution in sampled_solutions(table)],
             rollouts=self._tables(whole, "rollouts"),
+            promotions=in_rounds(each for table in self._tables(whole, "promotions") for each in promotions_of(table)),
             chains=stored_chains(labels),
             rows=lambda: unit_rows(self._storage, ref),
             verdicts=verdicts,

@@ -237,7 +237,8 @@ class Promotion:
     `growth`: the number of the growth, from 0; `round`: of the problem in it; `place`: among the promotions of the round.
     `begin`: tokens of the rollout before these steps. `text` and `token_ids`: of these steps; `ends`
     and `token_ends`: the end of each of them in both. `rollouts`: as many are issued at the prefix. `gain` and `cost`: what the
-    picker expected, before any of them was issued.
+    picker expected, before any of them was issued. `passed`: ids of the rollouts that had passed through the prefix by then,
+    token for token, and through no longer promoted one; empty where the estimator does not follow steps.
     """
 
     chain_id: str
@@ -255,6 +256,7 @@ class Promotion:
     rollouts: int
     gain: float
     cost: float
+    passed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -94,6 +94,7 @@ PROMOTIONS = pa.schema(
         _required("rollouts", pa.int32()),
         _required("gain", pa.float64()),
         _required("cost", pa.float64()),
+        _required("passed", _STRINGS),
     ]
 )
 """One row for each prefix that `grow` has promoted: see `core.records.Promotion`."""

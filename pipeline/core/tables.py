@@ -176,12 +176,13 @@ def sampled_solutions(table: pa.Table) -> list[SampledSolution]:
     ]
 
 
+_LISTS = "token_ids", "step_ends", "token_ends", "passed"
+
+
 def promotions_table(promotions: Sequence[Promotion]) -> pa.Table:
     """Prefixes that `grow` promoted, in their order."""
     columns: dict[str, list[object]] = {
-        name: [getattr(each, name) for each in promotions]
-        for name in PROMOTIONS.names
-        if name not in ("token_ids", "step_ends", "token_ends")
+        name: [getattr(each, name) for each in promotions] for name in PROMOTIONS.names if name not in _LISTS
     }
     return _table(
         PROMOTIONS,
@@ -190,6 +191,7 @@ def promotions_table(promotions: Sequence[Promotion]) -> pa.Table:
             "token_ids": [list(each.token_ids) for each in promotions],
             "step_ends": [list(each.ends) for each in promotions],
             "token_ends": [list(each.token_ends) for each in promotions],
+            "passed": [list(each.passed) for each in promotions],
         },
     )
 
@@ -198,10 +200,11 @@ def promotions_of(table: pa.Table) -> list[Promotion]:
     """The inverse of `promotions_table`."""
     return [
         Promotion(
-            **{name: value for name, value in row.items() if name not in ("token_ids", "step_ends", "token_ends")},
+            **{name: value for name, value in row.items() if name not in _LISTS},
             token_ids=tuple(row["token_ids"]),
             ends=tuple(row["step_ends"]),
             token_ends=tuple(row["token_ends"]),
+            passed=tuple(row["passed"]),
         )
         for row in table.to_pylist()
     ]

@@ -4,11 +4,11 @@ A promoted chain begins with the steps of a chain that the run has, up to a pref
 rollout's own tokens. Only its last prefix is measured for it.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from pipeline.core.ids import content_id
-from pipeline.core.records import Chain, Prefix, Promotion, Solution
+from pipeline.core.records import Chain, Prefix, Promotion, RolloutOutcome, Solution
 from pipeline.data.prompts import stem
 
 
@@ -54,6 +54,17 @@ def grown_solution(base: Solution, steps: int, promotion: Promotion) -> Solution
 def in_rounds(promotions: Iterable[Promotion]) -> list[Promotion]:
     """The promotions of a unit in their order: those of earlier rounds first."""
     return sorted(promotions, key=lambda each: (each.growth, each.round, each.problem_id, each.place))
+
+
+def with_passed(
+    outcomes: Mapping[str, RolloutOutcome], promotions: Sequence[Promotion]
+) -> Mapping[str, RolloutOutcome]:
+    """The outcomes by rollout id, where rollouts that had passed through a promoted prefix have reproduced it. Promotions look
+    at outcomes, so a posterior of these prefixes is only right if it knows what the picker knew."""
+    reached = {rollout: grown_id(each, len(each.ends)) for each in promotions for rollout in each.passed}
+    known = reached.keys() & outcomes.keys()
+    changed = {key: replace(outcomes[key], reached_prefix_id=reached[key]) for key in known}
+    return {**outcomes, **changed}
 
 
 def grown_chains(chains: Sequence[Chain], promotions: Iterable[Promotion]) -> list[Chain]:

@@ -28,8 +28,8 @@ class TargetPlaces(NamedTuple):
     """The end of a chain has the chain's own outcome as target; all other steps are inner steps.
 
     `inner`: number of inner steps; `known`: those with a target; `good`: the sum of these targets, at most 1 each. `bad`:
-    labels 0 of all steps, for hard targets; `bad_at_ends`: those at ends. A NamedTuple, because one is made for every chain and
-    it is fast.
+    labels 0 of all steps, for hard targets; `bad_at_ends`: those at ends. `implied`: steps that `are_left_out`. A NamedTuple,
+    because one is made for every chain and it is fast.
     """
 
     inner: int = 0
@@ -37,14 +37,28 @@ class TargetPlaces(NamedTuple):
     good: float = 0.0
     bad: int = 0
     bad_at_ends: int = 0
+    implied: int = 0
 
 
 NO_PLACES = TargetPlaces()
 
 
-def target_places(targets: Sequence[object], origins: Sequence[str], *, hard: bool) -> TargetPlaces:
+def are_left_out(origins: Sequence[str], *, grown: bool) -> list[bool]:
+    """For each step of a chain, whether it has no target although its value may be known: the steps of a promoted chain that
+    their neighbours alone imply. The chain was picked for the outcomes of rollouts, so what it implies is biased."""
+    return [grown and origin == Origin.IMPLIED.value for origin in origins]
+
+
+def left_out_text(implied: int) -> str:
+    """How many steps `are_left_out`, for the screen and the data card."""
+    return f"{format_count(implied, 'step')} of chains that `grow` promoted without a target: nothing was sampled there"
+
+
+def target_places(
+    targets: Sequence[object], origins: Sequence[str], *, hard: bool, grown: bool = False
+) -> TargetPlaces:
     """The places of the targets of one chain. A step without a target has None. `origins`: the column `origin` of the steps;
-    those beyond the last target do not count. `hard`: the targets are labels."""
+    those beyond the last target do not count. `hard`: the targets are labels. `grown`: `grow` promoted the chain."""
     ends = [origin == Origin.TERMINAL.value for origin in origins[: len(targets)]]
     inner = [target for target, end in zip(targets, ends, strict=True) if not end]
     bad = targets.count(NEGATIVE) if hard else 0
@@ -54,6 +68,7 @@ def target_places(targets: Sequence[object], origins: Sequence[str], *, hard: bo
         good=sum(map(_good, inner)),
         bad=bad,
         bad_at_ends=bad - inner.count(NEGATIVE) if hard else 0,
+        implied=sum(are_left_out(origins[: len(targets)], grown=grown)),
     )
 
 

@@ -8,7 +8,7 @@ from pipeline.config.choices import ValueColumn
 from pipeline.consensus.kept import ConsensusSummary
 from pipeline.core.formatting import format_count
 from pipeline.core.shown import Shown
-from pipeline.estimators.target_places import NO_PLACES, TargetPlaces
+from pipeline.estimators.target_places import NO_PLACES, TargetPlaces, left_out_text
 from pipeline.export.base import Plan
 from pipeline.export.example import NO_LABELS, NO_STEPS, LabelCounts, StepCounts, display_name
 from pipeline.export.settings import ExportConfig, TargetKind
@@ -167,6 +167,8 @@ def step_lines(exported: ExportResult) -> Iterator[str]:
     ]
     total = counts.total + exported.steps_left_out
     yield f"{total:,} in the run" + (", all written" if total == counts.written else f" = {' + '.join(parts)}")
+    if implied := sum(file.places.implied for file in exported.files.values()):
+        yield left_out_text(implied)
     if counts.ends:
         ends = "is the last step of a chain" if counts.ends == 1 else "are last steps of chains"
         yield f"{counts.ends:,} of those written {ends}, with the outcome as target; the summary of the run counts these apart"

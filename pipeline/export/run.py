@@ -54,7 +54,7 @@ from pipeline.export.result import (
     target_text,
 )
 from pipeline.export.settings import Balance, ExportConfig, InvalidChains, TargetKind
-from pipeline.export.targets import SOMETIMES, LabelRow, LeftOutChains
+from pipeline.export.targets import ORIGIN, SOMETIMES, LabelRow, LeftOutChains, without_implied
 from pipeline.export.write import RowFile, TableFile, row_file
 from pipeline.storage.disk import os_errors
 from pipeline.storage.location import folder_at, storage_at
@@ -212,14 +212,14 @@ class _Job:
 
     def _made(self) -> Iterator[tuple[pl.DataFrame, list[ExportRow]]]:
         """The chains unit by unit, together with their rows of `labels`."""
-        unread = set(SOMETIMES) - {*self._plan.reads, *self.chain_filter.columns}
+        unread = set(SOMETIMES) - {*self._plan.reads, *self.chain_filter.columns, ORIGIN}
         columns = {*LabelRow._fields} - unread | {*(self._plan.columns or ())}
         columns |= {*(OF_CONSENSUS if self._by_consensus else ()), *(() if self._trees is None else OF_TREES)}
         fields = [pl.lit(None).alias(name) if name in unread else name for name in LabelRow._fields]
         for unit, frame in unit_frames(self._storage, self._run, sorted(columns)):
             problems: defaultdict[str, list[LabelRow]] = defaultdict(list)
             for values in frame.select(fields).iter_rows():
-                row = LabelRow(*values)
+                row = without_implied(LabelRow(*values))
                 problems[row.problem_id].append(row)
             sorted_out = {problem: self._sorted_out(chains) for problem, chains in problems.items()}
             trees = self._grown([chain for _, kept in sorted_out.values() for chain in kept], unit, frame)

@@ -6,14 +6,14 @@ changing the meaning of the other labels.
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pipeline.config.chain_filter import COLUMNS as BOUNDED
 from pipeline.config.choices import ValueColumn
 from pipeline.core.errors import UsageError
 from pipeline.core.records import Origin
 from pipeline.estimators.labels import NEGATIVE, NEUTRAL, POSITIVE, values_with_evidence
-from pipeline.estimators.target_places import NO_PLACES, TargetPlaces, target_places
+from pipeline.estimators.target_places import NO_PLACES, TargetPlaces, are_left_out, target_places
 from pipeline.export.example import StepCounts, StepTarget, TrainingExample, display_name
 from pipeline.export.formats.base import Format
 from pipeline.export.settings import ExportConfig, NeutralSteps, TargetKind, UncertainSteps
@@ -59,6 +59,20 @@ class LabelRow(NamedTuple):
     left_out: str | None = None
     p_no_drop: list[float | None] | None = None
     p_error_free: list[float | None] | None = None
+    grown: bool = False
+
+
+def without_implied(row: LabelRow) -> LabelRow:
+    """The row of a promoted chain with nulls for the steps that `target_places.are_left_out`."""
+    if not row.grown:
+        return row
+    out = are_left_out(row.origin, grown=True)
+    kept: dict[str, Any] = {
+        name: [None if left_out else each for each, left_out in zip(column, out, strict=True)]
+        for name in ("label", "value", "unbiased_value", "p_error_free")
+        if (column := getattr(row, name))
+    }
+    return row._replace(**kept)
 
 
 ORIGIN = "origin"
@@ -225,7 +239,7 @@ def _places(row: LabelRow, targets: list[StepTarget], choice: TargetChoice) -> T
                 given = targets[: targets.index(None)]
             case UncertainSteps.positive | UncertainSteps.negative:
                 given = [_ONE_VALUE[choice.uncertain] if target is None else target for target in targets]
-    return target_places(given, row.origin, hard=choice.target is TargetKind.hard)
+    return target_places(given, row.origin, hard=choice.target is TargetKind.hard, grown=row.grown)
 
 
 def _targets(row: LabelRow, choice: TargetChoice, hard: list[int | None]) -> list[StepTarget]:

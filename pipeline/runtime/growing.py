@@ -6,7 +6,7 @@ same after a kill, and do not depend on the order in which rollouts finish.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -16,7 +16,7 @@ from pipeline.config.label import DataConfig
 from pipeline.core.ids import content_id
 from pipeline.core.records import Chain, Prefix, Promotion
 from pipeline.core.schemas import TOKEN_IDS
-from pipeline.data.grown import grown_prefixes
+from pipeline.data.grown import grown_id, grown_prefixes
 from pipeline.data.prompts import stem
 from pipeline.data.steps import step_texts
 from pipeline.engines.vllm.detokenize import Decode
@@ -52,10 +52,14 @@ class Log(Protocol):
 
 
 class Promoter:
-    """Promotes prefixes of the units of one worker. `fits`: whether rollouts of a prefix fit into the policy's context."""
+    """Promotes prefixes of the units of one worker. `fits`: whether rollouts of a prefix fit into the policy's context.
+    `follows_steps`: whether the estimator asks which prefixes a rollout has passed through."""
 
-    def __init__(self, data: DataConfig, decode: Decode, fits: Callable[[Prefix], bool]) -> None:
+    def __init__(
+        self, data: DataConfig, decode: Decode, fits: Callable[[Prefix], bool], *, follows_steps: bool
+    ) -> None:
         self.fits = fits
+        self._follows_steps = follows_steps
         self._cutter = StepCutter(data)
         self._cut = step_cut(data)
         self._decode = decode
@@ -109,7 +113,8 @@ class Promoter:
             made = {pick.node: writer.promotion(pick, problem.costs[pick.node]) for pick in sorted(picks)}
             lost = {node for node, promotion in made.items() if promotion is None}
             if not lost:
-                return [promotion for promotion in made.values() if promotion is not None]
+                found = [promotion for promotion in made.values() if promotion is not None]
+                return writer.with_passed(found) if self._follows_steps else found
             closed |= lost
 
 
@@ -136,6 +141,9 @@ class _Writer:
             prefix_id: plan.asked[prefix_id].prefix for prefix_id in self._stems if prefix_id in plan.asked
         }
         self._measured = {prefix.prompt_ids: prefix for prefix in self._prefixes.values()}
+        self._promoted = {
+            prefix_id: plan.asked[prefix_id].prefix for prefix_id in plan.grown if prefix_id in self._stems
+        }
         self._place = 0
 
     def promotion(self, pick: Pick, cost: float) -> Promotion | None:
@@ -175,8 +183,28 @@ class _Writer:
         if not self._promoter.fits(last):
             return None
         self._place += 1
-        self._measured[last.prompt_ids] = last
+        self._measured[last.prompt_ids] = self._promoted[last.prefix_id] = last
         return promotion
+
+    def with_passed(self, promotions: Sequence[Promotion]) -> list[Promotion]:
+        """The promotions of the round with the rollouts that had passed through them."""
+        passed: dict[str, list[str]] = {}
+        longest_first = sorted(self._promoted.values(), key=lambda prefix: (-len(prefix.prompt_ids), prefix.prefix_id))
+        below = {
+            base.prefix_id: [
+                (prefix.prefix_id, prefix.prompt_ids[len(base.prompt_ids) :])
+                for prefix in longest_first
+                if prefix is not base and prefix.prompt_ids[: len(base.prompt_ids)] == base.prompt_ids
+            ]
+            for base in self._prefixes.values()
+        }
+        for rollout_id, each in sorted(self._written.items()):
+            if ways := below.get(each.rollout.prefix_id):
+                ids = each.token_ids
+                found = next((prefix_id for prefix_id, way in ways if ids[: len(way)] == way), "")
+                passed.setdefault(found, []).append(rollout_id)
+        ends = (grown_id(each, len(each.ends)) for each in promotions)
+        return [replace(each, passed=tuple(passed.get(end, ()))) for each, end in zip(promotions, ends, strict=True)]
 
     def _last_measured(self, base: Prefix, ids: tuple[int, ...], token_ends: Sequence[int]) -> tuple[Prefix, int]:
         """The last measured prefix on the way from `base` to the end of the steps, and the number of steps up to it."""

@@ -29,9 +29,10 @@ from pipeline.core.records import (
     Trials,
     Verdict,
 )
+from pipeline.data.grown import with_passed
 from pipeline.engines.base import Engine
 from pipeline.estimators.base import Estimator
-from pipeline.estimators.tree import Tree
+from pipeline.estimators.tree import Tree, trials_of
 from pipeline.graders.base import Checker
 from pipeline.graders.question import NO_COMPLETION
 from pipeline.runtime.async_grader import AsyncGrader
@@ -107,7 +108,12 @@ class UnitLabeller:
         self.prompts = DistinctPrompts()
         self._drawer = SolutionDrawer(settings.sampling, settings.data, engine, self.judge)
         self._planner = Planner(settings.prompt, settings.sampling, engine, self.judge, self._drawer)
-        self._promoter = Promoter(settings.data, engine.tokenizer.decode, self._planner.fits)
+        self._promoter = Promoter(
+            settings.data,
+            engine.tokenizer.decode,
+            self._planner.fits,
+            follows_steps=settings.estimator.follows_steps,
+        )
         self.begun = 0
         self.planned = 0
         self.prefixes = 0
@@ -198,12 +204,12 @@ class UnitLabeller:
             await self._planner.plan_chains(plan, fitting, buffer, buffer.promotions)
 
     def _result(self, plan: UnitPlan, rounds: Rounds, buffer: UnitBuffer) -> UnitResult:
-        trials, learner = buffer.trials(plan.asked), self._estimator.learner
+        learner = self._estimator.learner
         return UnitResult(
             readings=buffer.readings,
             chains=plan.chains,
-            trials=trials,
-            state=None if learner is None else learner.learn(buffer.state, plan.trees, trials),
+            trials=trials_of(with_passed(buffer.outcomes, buffer.promotions or ()).values()),
+            state=None if learner is None else learner.learn(buffer.state, plan.trees, buffer.trials(plan.asked)),
             rejects=plan.rejects,
             totals=totals_of(plan, buffer, rounds.n_spent()),
         )

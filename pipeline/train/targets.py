@@ -6,8 +6,9 @@ from typing import Any
 
 from pipeline.config.choices import ValueColumn
 from pipeline.core.errors import UsageError
+from pipeline.core.records import GROWN
 from pipeline.estimators.labels import NEGATIVE, NEUTRAL, POSITIVE, values_with_evidence
-from pipeline.estimators.target_places import NO_PLACES, TargetPlaces, target_places
+from pipeline.estimators.target_places import NO_PLACES, TargetPlaces, are_left_out, target_places
 from pipeline.train.settings import Loss, TrainConfig, TrainNeutral, TrainTarget
 
 COLUMNS = (
@@ -28,6 +29,7 @@ COLUMNS = (
     "left_out",
     "p_no_drop",
     "p_error_free",
+    GROWN,
 )
 """The columns of `labels` that are read."""
 IGNORED = -100
@@ -52,10 +54,10 @@ def step_targets(row: Mapping[str, Any], config: TrainConfig) -> list[StepTarget
         right = row["outcome"]
         last = StepTarget() if right is None else StepTarget(label=int(right), value=float(right))
         return [*[StepTarget()] * (len(row["steps"]) - 1), last]
-    values = _values(row, config)
+    out = are_left_out(row["origin"], grown=bool(row.get(GROWN)))
     return [
-        StepTarget(label=_label(label, value, config), value=value)
-        for label, value in zip(row["label"], values, strict=True)
+        StepTarget() if left_out else StepTarget(label=_label(label, value, config), value=value)
+        for label, value, left_out in zip(row["label"], _values(row, config), out, strict=True)
     ]
 
 
@@ -64,7 +66,8 @@ def places_of(row: Mapping[str, Any], targets: Sequence[StepTarget], config: Tra
     if config.target is TrainTarget.outcome or (config.loss is Loss.soft and config.soft is ValueColumn.p_error_free):
         return NO_PLACES
     hard = config.loss is Loss.hard
-    return target_places([used_by(config.loss, target) for target in targets], row["origin"], hard=hard)
+    used = [used_by(config.loss, target) for target in targets]
+    return target_places(used, row["origin"], hard=hard, grown=bool(row.get(GROWN)))
 
 
 def used_by(loss: Loss, target: StepTarget) -> float | None:

@@ -19,7 +19,7 @@ from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArgu
 from pipeline.core.errors import InputError
 from pipeline.core.ids import content_id
 from pipeline.estimators.labels import NEGATIVE, POSITIVE
-from pipeline.estimators.target_places import place_warnings
+from pipeline.estimators.target_places import left_out_text, place_warnings
 from pipeline.scorers.encoding import check_separator, pad_id_of
 from pipeline.scorers.heads import (
     classes_of,
@@ -350,6 +350,8 @@ def _one_class(held_out: StepDataset) -> str:
 def _counted(name: str, dataset: StepDataset, config: TrainConfig, max_length: int) -> str:
     kept = sum(len(item.encoded.ids) for item in dataset.items)
     cut = f"; {dataset.cut:,} steps do not fit into {max_length:,} tokens and are left out" if dataset.cut else ""
+    if dataset.places.implied:
+        cut += f"; {left_out_text(dataset.places.implied)}"
     if dataset.left_out:
         cut += f"; chains left out: {_left_out(dataset)}"
     return (

@@ -1,17 +1,24 @@
 """Whether values of promoted prefixes are biased, in the oracle's tree world, where they are known: by their own rollouts, and
 by what a reader would get who counts those that had led to the promotion. No engine and no run directory: the code of trees,
-pickers and rounds alone (`tests.pickers.simulated`). `python -m tests.bench.grow_bias ROLLOUTS` simulates fewer."""
+pickers and rounds alone (`tests.pickers.simulated`). `python -m tests.bench.grow_bias ROLLOUTS` simulates fewer, and
+`python -m tests.bench.grow_bias PICKER` labels and grows a run of `pooled` and prints the bias of its values."""
 
 import os
 import sys
+import tempfile
 import time
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
+from pathlib import Path
 from typing import NamedTuple
 
+from pipeline.engines.oracle import TOKENS_PER_STEP
+from pipeline.engines.oracle_tree import Shape, Tree
 from pipeline.pickers.registry import picker_for
 from tests.pickers.handmade import settings_for
 from tests.pickers.simulated import Bins, Simulation
+from tests.runtime.growing import bare, labels
+from tests.runtime.grown import grow_here, labelled
 
 ROLLOUTS = 10_000_000
 BINS = 20
@@ -73,5 +80,34 @@ def simulated(first: int) -> Read:
     return Read(simulation.rollouts, time.process_time() - begin, own, both, passed)
 
 
+def pooled_bias(pick: str, problems: int = 2_000) -> None:
+    """Label and grow a run of `pooled` without Ray. Standard errors are of problems, whose values are not independent."""
+    tree = Tree(0, Shape(spread=1.0, branching=5), TOKENS_PER_STEP)
+    errors: dict[str, dict[str, dict[str, float]]] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        run = Path(folder)
+        labelled(run, "estimator=pooled", "run.unit_problems=50", rows=bare(*range(1, problems + 1)))
+        grow_here(run, f"grow.budget={16 * problems}", f"grow={pick}")
+        for row in labels(run).iter_rows(named=True):
+            problem, whose = row["problem_id"], "promoted" if row["grown"] else "own"
+            places = zip(
+                tree.paths_of(problem, row["steps"]), row["prefix_ids"], row["value"], row["origin"], strict=True
+            )
+            for number, (path, prefix_id, value, origin) in enumerate(places, start=1):
+                last = row["grown"] and number == len(row["steps"])
+                for kind in ("all", origin, *(["promoted step"] if last else [])) if origin != "terminal" else ():
+                    of_kind = errors.setdefault(f"{whose} chains, {kind}", {}).setdefault(problem, {})
+                    of_kind[prefix_id] = value - tree.value(problem, path)
+    print(f"\ngrow-bias of pooled: grow={pick}, {problems:,} problems; mean error of a value +- its standard error")
+    for kind, of_problems in sorted(errors.items()):
+        sums, sizes = [sum(each.values()) for each in of_problems.values()], [*map(len, of_problems.values())]
+        mean = sum(sums) / sum(sizes)
+        spread = sum((one - mean * size) ** 2 for one, size in zip(sums, sizes, strict=True)) ** 0.5 / sum(sizes)
+        print(f"{kind:<32} {sum(sizes):>7,} {mean:+.4f} +- {spread:.4f}")
+
+
 if __name__ == "__main__":
-    grow_bias(int(sys.argv[1]) if sys.argv[1:] else ROLLOUTS)
+    if sys.argv[1:] and not sys.argv[1].isdigit():
+        pooled_bias(sys.argv[1])
+    else:
+        grow_bias(int(sys.argv[1]) if sys.argv[1:] else ROLLOUTS)

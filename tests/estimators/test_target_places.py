@@ -11,12 +11,18 @@ ORIGINS = ["measured", "implied", "measured", "terminal"]
 
 
 def test_ends_are_no_inner_steps() -> None:
-    assert target_places([1, None, 0, 0], ORIGINS, hard=True) == (3, 2, 1, 2, 1)
-    assert target_places([1, None, 0], ORIGINS, hard=True) == (3, 2, 1, 1, 0)
-    assert target_places([0.5, None, 0.0, 0.0], ORIGINS, hard=False) == (3, 2, 0.5, 0, 0)
-    assert target_places([(1, 4), None, (2, 2), (0, 1)], ORIGINS, hard=False) == (3, 2, 1.25, 0, 0)
-    assert target_places([0], ["terminal"], hard=True) == (0, 0, 0, 1, 1)
+    assert target_places([1, None, 0, 0], ORIGINS, hard=True) == (3, 2, 1, 2, 1, 0)
+    assert target_places([1, None, 0], ORIGINS, hard=True) == (3, 2, 1, 1, 0, 0)
+    assert target_places([0.5, None, 0.0, 0.0], ORIGINS, hard=False) == (3, 2, 0.5, 0, 0, 0)
+    assert target_places([(1, 4), None, (2, 2), (0, 1)], ORIGINS, hard=False) == (3, 2, 1.25, 0, 0, 0)
+    assert target_places([0], ["terminal"], hard=True) == (0, 0, 0, 1, 1, 0)
     assert target_places([], [], hard=True) == NO_PLACES
+
+
+def test_what_a_promoted_chain_implies_is_counted_as_left_out() -> None:
+    assert target_places([1, None], ORIGINS, hard=True, grown=True).implied == 1
+    assert target_places([1], ORIGINS, hard=True, grown=True).implied == 0
+    assert target_places([1, None], ORIGINS, hard=True).implied == 0
 
 
 def warned(places: TargetPlaces) -> list[str]:

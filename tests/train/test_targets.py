@@ -28,6 +28,7 @@ ROW: dict[str, Any] = {
     "left_out": None,
     "p_no_drop": [0.95, 0.7, 0.3, 0.0],
     "p_error_free": [0.9, 0.6, 0.2, 0.1],
+    "grown": False,
 }
 
 
@@ -104,5 +105,5 @@ def test_without_any_graded_rollout_only_the_outcome_is_known(loss: Loss) -> Non
 )
 def test_places_are_those_of_targets_that_the_loss_uses(settings: dict[str, Any], places: tuple[int, ...]) -> None:
     config = TrainConfig(**settings)
-    assert places_of(ROW, step_targets(ROW, config), config) == pytest.approx(places)
+    assert places_of(ROW, step_targets(ROW, config), config)[:5] == pytest.approx(places)
     assert places_of(ROW, step_targets(ROW, config)[:3], config).bad_at_ends == 0

@@ -99,6 +99,9 @@ def promotion_faults(
             yield f"promotion {each.chain_id} continues prefix {each.prefix_id}, which rollout {each.rollout_id} does not"
         elif each.text.strip() not in text or tuple(token_ids[each.begin : end]) != each.token_ids:
             yield f"promotion {each.chain_id} is not what rollout {each.rollout_id} wrote"
+        for rollout in each.passed:
+            if each.text.strip() not in texts.get(rollout, ("", "", ()))[1]:
+                yield f"rollout {rollout} has not passed through promotion {each.chain_id}"
 
 
 def sampled_prefixes(chains: Iterable[AuditedChain], outcomes: Iterable[bool | None]) -> dict[str, list[Measurement]]:

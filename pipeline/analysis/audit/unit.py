@@ -42,7 +42,7 @@ from pipeline.core.records import (
 )
 from pipeline.core.schemas import LEARNED, TOKEN_IDS
 from pipeline.core.tables import promotions_of, sampled_solutions
-from pipeline.data.grown import grown_id, in_rounds
+from pipeline.data.grown import grown_id, in_rounds, with_passed
 from pipeline.estimators.base import Estimator, RolloutRange
 from pipeline.estimators.labelling import (
     labels_of,
@@ -250,9 +250,8 @@ class _Proof:
         if not promotions:
             return
         known = {prefix for each in chains for prefix in (each.chain.root_prefix_id, *each.chain.prefix_ids)}
-        yield from promotion_faults(
-            promotions, known, _written(self._stored.rollouts, {p.rollout_id for p in promotions})
-        )
+        wanted = {rollout for each in promotions for rollout in (each.rollout_id, *each.passed)}
+        yield from promotion_faults(promotions, known, _written(self._stored.rollouts, wanted))
         by_size: dict[int, dict[str, list[Measurement]]] = {}
         for prefix, rollouts in promoted.items():
             by_size.setdefault(rollouts, {})[prefix] = []
@@ -262,6 +261,9 @@ class _Proof:
             there = {row.prefix_id for row in mine}
             for prefix in asked.keys() - there:
                 yield f"promoted prefix {prefix} has no rollout"
+
+    def _trials(self, outcomes: Mapping[str, RolloutOutcome]) -> dict[str, Trials]:
+        return trials_of(with_passed(outcomes, self._stored.promotions).values())
 
     def _prove_labels(
         self,
@@ -274,7 +276,7 @@ class _Proof:
         remedy: str,
     ) -> None:
         if stored is not None and chains:
-            computed = labels_of(chains, trials_of(rollout_outcomes.values()), estimator, state)
+            computed = labels_of(chains, self._trials(rollout_outcomes), estimator, state)
             self._ledger.faults(Check.LABELS, where, _label_faults(stored, computed), remedy)
 
     def _prove_edition(
@@ -309,7 +311,7 @@ class _Proof:
             if edition.consensus is None:
                 self._prove_labels(labels, chains, judged, edition.estimator, state, edition.name, _MAKE_AGAIN)
             elif labels is not None and chains:
-                computed = edition.consensus.labels(chains, trials_of(judged.values()), state)
+                computed = edition.consensus.labels(chains, self._trials(judged), state)
                 if computed is not None:
                     self._ledger.faults(Check.LABELS, edition.name, _label_faults(labels, computed), _MAKE_AGAIN)
 
