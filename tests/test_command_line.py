@@ -177,9 +177,10 @@ def test_naming_a_model_chooses_the_policy_that_serves_it() -> None:
             ["sampling.top_k=5", "policy.openai.extensions=true"],
         ),
         *(
-            ([command, "policy=oracle", f"{key}={count}", "sampling.temperature=0", *more], [
-                f"{key}={count} with sampling.temperature=0 are equal {what}: leave sampling.temperature out, or set {key}=1"
-            ])
+            (
+                [command, "policy=oracle", f"{key}={count}", "sampling.temperature=0", *more],
+                [f"{key}={count} with sampling.temperature=0 are equal {what}: leave ", f"out, or set {key}=1"],
+            )
             for command, key, count, what, *more in (
                 ("label", "sampling.rollouts", 8, "rollouts", *FILLED),
                 ("plan", "sampling.rollouts", 2, "rollouts", "data.path=x"),

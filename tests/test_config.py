@@ -269,7 +269,7 @@ def test_guessing_ahead_is_asked_for_whole_and_with_sampling_that_vllm_has() -> 
 
 
 def test_a_run_of_greedy_decoding_grows_by_one_rollout_of_a_prefix() -> None:
-    greedy = {"sampling": SamplingConfig(temperature=0, rollouts=1), "estimator": FixedConfig()}
+    greedy: Any = {"sampling": SamplingConfig(temperature=0, rollouts=1), "estimator": FixedConfig()}
     with pytest.raises(ValueError, match=r"^grow\.rollouts=8 with sampling\.temperature=0 are equal rollouts: .*=1$"):
         GrowConfig(**greedy)
     assert GrowConfig(grow=PickerConfig(rollouts=1), **greedy).grow.rollouts == 1
