@@ -65,7 +65,6 @@ consensus.recalibrate=FILE, people's labels of some chains, limits its probabili
         "estimator.certainty",
         "consensus.how",
         "consensus.witnesses",
-        "consensus.recalibrate",
     ),
     schema=RelabelConfig,
     run=_relabel,

@@ -78,7 +78,7 @@ _COMMON = frozenset(
 
 
 def family(policy: Mapping[str, object]) -> frozenset[str]:
-    """What tells the kin of a policy in its recorded settings: the hash of its weights or tokenizer, where it was known, and
+    """The kin of a policy by its recorded settings: the hash of its weights or tokenizer, where it was known, and
     the words of its model's name, such as qwen, or of its kind, where it has no model. Names that hide a model, and models
     that were trained on each other's texts, are not seen."""
     name = str(policy.get("policy.model") or policy.get("policy.kind", "")).lower()
