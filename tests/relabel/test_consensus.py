@@ -263,6 +263,8 @@ def test_a_judge_of_the_policys_family_limits_the_certainty(
     assert main(["agree", f"run_dir={run_dir}", f"data.path={people(run_dir, tmp_path)}", "resamples=100"]) == 0
     assert main(["status", f"run_dir={run_dir}"]) == 0
     assert capsys.readouterr().out.count(why) == 2
+    assert main(["report", f"run_dir={run_dir}"]) == 0
+    assert f"N{why[1:]}" in (run_dir / "report.html").read_text()
 
 
 def people(run_dir: Path, folder: Path, error: int = -1) -> Path:
