@@ -68,7 +68,8 @@ class RunData:
     prefixes. If no row was usable, both come from the reject files, which no record lists. `damaged_starts` names unreadable
     files, which are not in `starts`. `made_up`: see `made_up_text`; empty without labels. `consensus`: what consensus made of
     the labels, None for other labels. `capped`: see `cap_text`. `reliabilities`: what it has learned of its witnesses, if it
-    has. `made_up_opinions`: why what its witnesses say is no evidence. `edition` is None if the labels are the run's own; else `edition_command` is the command that made it."""
+    has. `made_up_opinions`: why what its witnesses say is no evidence. `edition` is None if the labels are the run's own; else
+    `edition_command` is the command that made it."""
 
     run_dir: str
     settings: Settings
