@@ -176,6 +176,21 @@ def test_naming_a_model_chooses_the_policy_that_serves_it() -> None:
             ],
             ["sampling.top_k=5", "policy.openai.extensions=true"],
         ),
+        *(
+            (
+                [command, "policy=oracle", f"{key}={count}", "sampling.temperature=0", *more],
+                [f"{key}={count} with sampling.temperature=0 are equal {what}: leave ", f"out, or set {key}=1"],
+            )
+            for command, key, count, what, *more in (
+                ("label", "sampling.rollouts", 8, "rollouts", *FILLED),
+                ("plan", "sampling.rollouts", 2, "rollouts", "data.path=x"),
+                ("search", "search.n", 2, "chains", "search=majority", *FILLED),
+            )
+        ),
+        (
+            ["label", "policy=oracle", "estimator=pooled", "sampling.rollouts=1", "sampling.temperature=0", *FILLED],
+            ["estimator.name=pooled samples some prefixes several times", "set estimator=fixed"],
+        ),
         (["label", "++sampling.rollouts=1"], ["without a sign in front"]),
         (["label", "~policy"], ["~policy: settings are written key=value"]),
         (["label", "sampling.rollouts=range(1,5)"], ["one value at a time"]),
@@ -334,6 +349,19 @@ def test_where_nothing_can_be_used_the_first_lines_and_reasons_are_reported(tmp_
     assert "rows.jsonl:1: The line is not JSON" in line
     assert "rows.jsonl:2: " in line
     assert "problem" in line
+    assert not ray.is_initialized()
+
+
+@pytest.mark.parametrize("command", ["label", "plan"])
+def test_greedy_decoding_writes_one_chain_of_a_row_without_a_chain(
+    command: str, tmp_path: Path, capsys: Printed
+) -> None:
+    rows = [GOOD, json.dumps({"problem": "2+2?", "answer": "4"})]
+    (tmp_path / "rows.jsonl").write_text("\n".join(rows))
+    greedy = ["estimator=fixed", "sampling.temperature=0", "sampling.rollouts=1"]
+    assert main([command, *label(tmp_path / "rows.jsonl", tmp_path / "run")[1:], *greedy]) == 2
+    said = capsys.readouterr().err
+    assert "rows.jsonl:2 has no chain: sampling.solutions=4 with sampling.temperature=0 are equal chains" in said
     assert not ray.is_initialized()
 
 

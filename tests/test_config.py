@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.config.choices import PromptStyle, Splitter
+from pipeline.config.grow import GrowConfig, PickerConfig
 from pipeline.config.label import (
     ClusterConfig,
     DataConfig,
@@ -26,7 +27,7 @@ from pipeline.config.label import (
 )
 from pipeline.core.errors import UsageError
 from pipeline.engines.settings import DeviceConfig, HfConfig, OpenAiConfig
-from pipeline.estimators.settings import FirstSuccessConfig, PooledConfig
+from pipeline.estimators.settings import FirstSuccessConfig, FixedConfig, PooledConfig
 from pipeline.graders.settings import CodeConfig, MathConfig
 from pipeline.runtime.answer_ending import ending_for, stops_at_answer
 from tests.settings import grader_settings, policy_settings
@@ -266,6 +267,13 @@ def test_guessing_ahead_is_asked_for_whole_and_with_sampling_that_vllm_has() -> 
     with pytest.raises(ValueError, match=r"sampling\.min_p=0\.1 and policy\.speculative_tokens exclude"):
         LabelConfig(policy=policy, sampling=SamplingConfig(min_p=0.1))
     assert LabelConfig(policy=policy).policy is policy
+
+
+def test_a_run_of_greedy_decoding_grows_by_one_rollout_of_a_prefix() -> None:
+    greedy: Any = {"sampling": SamplingConfig(temperature=0, rollouts=1), "estimator": FixedConfig()}
+    with pytest.raises(ValueError, match=r"^grow\.rollouts=8 with sampling\.temperature=0 are equal rollouts: .*=1$"):
+        GrowConfig(**greedy)
+    assert GrowConfig(grow=PickerConfig(rollouts=1), **greedy).grow.rollouts == 1
 
 
 @given(st.text() | st.tuples(st.text(), st.text()).map("{problem}".join))

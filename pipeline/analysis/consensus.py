@@ -6,37 +6,47 @@ each."""
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import PurePath
 from typing import Any
 
 import pyarrow as pa
 
+from pipeline.analysis.agree.human import NO_ERROR, key_of_texts, text_key
+from pipeline.analysis.agree.people import read_humans, refuse_miscounted
+from pipeline.analysis.settings import AgreeConfig
 from pipeline.config.choices import ConsensusHow, LabelRule
 from pipeline.config.consensus import (
     ABOUT,
+    CAPPED,
     DIGEST,
     HOW,
     MADE_UP,
     MC_RULE,
+    RECALIBRATE,
     RULE,
     SECTION,
     USUAL,
     WITNESSES,
     ConsensusChange,
+    cap_text,
     is_consensus,
     witness_names,
 )
-from pipeline.config.label import EstimatorConfig
-from pipeline.config.recorded_settings import Settings, chosen_settings, given_settings
+from pipeline.config.label import Columns, DataConfig, EstimatorConfig
+from pipeline.config.recorded_settings import Settings, chosen_settings, given_settings, settings_section
 from pipeline.consensus.evidence import ChainEvidence, Claim, PositionClaim
 from pipeline.consensus.filters import exact, side
 from pipeline.consensus.learning import Learned, learn
+from pipeline.consensus.limits import SHARED, UNSURE
 from pipeline.consensus.monte_carlo import monte_carlo_claim
-from pipeline.consensus.posterior import p_error_free, posterior, posterior_labels
-from pipeline.core.errors import UsageError
+from pipeline.consensus.posterior import p_error_free, posterior, posterior_labels, supported
+from pipeline.core.errors import InputError, UsageError
 from pipeline.core.records import Chain, ChainText, ChainValues, Trials
 from pipeline.core.schemas import CONSENSUS, LABELS_CONSENSUS, RELIABILITIES
 from pipeline.core.statistics import Floats
+from pipeline.data.rows import input_digest
 from pipeline.data.steps import step_texts
 from pipeline.estimators import intervals
 from pipeline.estimators.base import Estimator
@@ -44,8 +54,9 @@ from pipeline.estimators.labelling import chain_values, valued_labels
 from pipeline.estimators.labels import after_error
 from pipeline.estimators.registry import ESTIMATORS, estimator_for
 from pipeline.storage.storage import Storage
+from pipeline.storage.stored_run import StoredRun
 from pipeline.witnesses import registry
-from pipeline.witnesses.base import Witness
+from pipeline.witnesses.base import Witness, family
 from pipeline.witnesses.registry import witness_names_of, witnesses_of
 
 TABLE = "reliabilities"
@@ -53,13 +64,14 @@ TABLE = "reliabilities"
 
 
 def settled(
-    storage: Storage, before: Settings, now: Settings, change: ConsensusChange
+    storage: Storage, run: StoredRun, now: Settings, change: ConsensusChange
 ) -> tuple[Settings, Sequence[Witness]]:
-    """The settings of an edition, with those of its consensus, and its witnesses. `before`: of the current labels. `now`: with
-    what `relabel` changes.
+    """The settings of an edition, with those of its consensus, and its witnesses. `now`: of the current labels, with what
+    `relabel` changes.
 
     Raises UsageError for a consensus without witnesses, for witnesses that cannot be used, and for settings of a consensus
     where the labels are made by another rule."""
+    before = run.settings
     own = {key: value for key, value in now.items() if not key.startswith(f"{SECTION}.")}
     given = given_settings(SECTION, change)
     if not is_consensus(now):
@@ -68,8 +80,7 @@ def settled(
                 f"{next(iter(given))} has no effect without estimator.rule=consensus: add it, or leave this out"
             )
         return own, []
-    kept = {key: before.get(key) for key in (HOW, WITNESSES, MC_RULE)}
-    found = {key: value if (value := given.get(key)) is not None else kept[key] for key in kept}
+    found = {key: given.get(key, before.get(key)) for key in (HOW, WITNESSES, MC_RULE)}
     rule = before.get(RULE, LabelRule.any.value)
     found[HOW] = found[HOW] or USUAL.value
     found[MC_RULE] = found[MC_RULE] or rule
@@ -85,6 +96,12 @@ def settled(
             f"run_dir={storage.run_dir} judge.name=NAME policy.model=MODEL` or `check run_dir={storage.run_dir}`, or name "
             "witnesses, as in consensus.witnesses=[scores:scores.parquet]"
         )
+    certain = found[HOW] == ConsensusHow.posterior.value
+    if given.get(RECALIBRATE) and not certain:
+        raise UsageError(
+            f"{RECALIBRATE} has no effect with {HOW}={found[HOW]}, which states no certainty: leave it out"
+        )
+    gold = given.get(RECALIBRATE, before.get(RECALIBRATE)) if certain else None
     witnesses = witnesses_of(storage.run_dir, names)
     settings: dict[str, object] = {
         **own,
@@ -93,8 +110,39 @@ def settled(
         **{f"{ABOUT}{each.source.name}": registry.about(each) for each in witnesses},
         **{f"{DIGEST}{each.source.name}": registry.digest(each) for each in witnesses},
         **{f"{MADE_UP}{each.source.name}": text for each in witnesses if (text := each.made_up())},
+        **({RECALIBRATE: gold, f"{DIGEST}{RECALIBRATE}": input_digest(str(gold))} if gold else {}),
+        **({CAPPED: cap} if certain and (cap := _cap(gold, run.identity, witnesses)) else {}),
     }
     return settings, witnesses
+
+
+def _cap(gold: object, policy: Settings, witnesses: Sequence[Witness]) -> str:
+    """Why the certainty has limits, see `cap_text`."""
+    if gold:
+        return f"no certainty is above what people's labels in {PurePath(str(gold)).name} support"
+    kin = [each.source.name for each in witnesses if family(policy) & family(each.writer())]
+    if not kin:
+        return ""
+    return (
+        f"no certainty is above {SHARED.free[-1]:g}, of a first error {SHARED.first[-1]:g}, because {', '.join(kin)} and the "
+        f"policy are of one family and may err alike; {RECALIBRATE}=FILE with people's labels finds what can be claimed"
+    )
+
+
+def _human_places(path: str, identity: Settings) -> dict[tuple[str, ...], int]:
+    """The places of the first errors that people name, by the texts of their chains, from a file with the layout of the input
+    of the run with this identity. Raises InputError for a file that cannot be read or has no such labels."""
+    columns = settings_section(identity, Columns.SECTION, Columns)
+    data = settings_section(identity, DataConfig.SECTION, DataConfig)
+    config = AgreeConfig(run_dir="-", data=replace(data, path=path, limit=None, columns=columns))
+    humans, unusable = read_humans(config)
+    refuse_miscounted(config, humans, unusable)
+    # As `agree` does, the first row of a chain counts.
+    return {
+        text_key(each): len(each.steps) if each.first_error == NO_ERROR else each.first_error
+        for each in reversed(humans)
+        if each.first_error is not None
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,11 +157,12 @@ class Measured:
 class Consensus:
     """See the module. `values`: the estimator that computes values, and learns."""
 
-    def __init__(self, settings: Settings, witnesses: Sequence[Witness]) -> None:
-        """Raises UsageError for settings that contradict each other, and for an estimator or a witness that is not
-        installed."""
+    def __init__(self, settings: Settings, witnesses: Sequence[Witness], identity: Settings) -> None:
+        """`identity`: of the run. Raises UsageError for settings that contradict each other, and for an estimator or a witness
+        that is not installed."""
         self.how = ConsensusHow(settings[HOW])
         self.witnesses = witnesses
+        self._recorded, self._identity = settings, identity
         alone = {**settings, RULE: settings[MC_RULE]}
         self._ruler = estimator_for(chosen_settings(alone, EstimatorConfig, ESTIMATORS))
         self._settings = chosen_settings(settings, EstimatorConfig, ESTIMATORS)
@@ -139,6 +188,17 @@ class Consensus:
             "estimator.name=pooled knows more of the place of an error, and makes other labels of the same rollouts"
         )
 
+    def cap_lines(self, learned: Learned | None) -> list[str]:
+        """Why and how far the certainty is limited, as lines for a terminal."""
+        if learned is None or not (why := cap_text(self._recorded)):
+            return []
+        limits, sure = learned.limits, self._settings.least_certainty
+        free, lost, first = (max(UNSURE, each[-1]) for each in (limits.free, limits.lost, limits.first))
+        most = f"          at most {free:.2f} of no error so far, {lost:.2f} of one, {first:.2f} of the first error"
+        low = [f"label {label}" for label, each in ((1, free), (0, first)) if each < sure]
+        none = f"; so no step has the {' or the '.join(low)} at estimator.certainty={sure:g}" if low else ""
+        return [f"certainty {why}", f"{most}{none}"]
+
     def measure(self, chains: Sequence[Chain], trials: Mapping[str, Trials], state: Any) -> Measured:
         """What is known of the chains of a unit, each by itself."""
         found = chain_values([chain.shape for chain in chains], trials, self.values, state, ruler=self._ruler)
@@ -148,34 +208,44 @@ class Consensus:
                 outcome=chain.outcome,
                 monte_carlo=_place(chain, values, self._settings.threshold),
                 witnesses=self._claims(chain),
+                truth=self._truth(chain),
             )
             for chain, values in zip(chains, found, strict=True)
         ]
         return Measured(labels=valued_labels(chains, found, self._settings), evidence=evidence)
 
     def learn(self, evidence: Sequence[ChainEvidence]) -> Learned | None:
-        """How reliable Monte Carlo and the witnesses are. None where the labels do not depend on it."""
-        return learn(evidence) if self.how is ConsensusHow.posterior else None
+        """How reliable Monte Carlo and the witnesses are, and what may be claimed by it. None where the labels do not depend on
+        it. Raises InputError for people's labels of other chains."""
+        if self.how is not ConsensusHow.posterior:
+            return None
+        learned, truths = learn(evidence), [each.truth for each in evidence]
+        if not self._humans:
+            return replace(learned, limits=SHARED) if self._recorded.get(CAPPED) else learned
+        if set(truths) <= {None}:
+            raise InputError(f"{RECALIBRATE}={self._recorded[RECALIBRATE]}: none of its chains is in the run")
+        return replace(learned, limits=supported(posterior(evidence, learned), truths))
 
     def places(self, evidence: Sequence[ChainEvidence], learned: Learned | None) -> Sequence[Floats] | None:
         """For each chain, the probabilities of the places of its first error. None where nothing was learned. It takes less
         time for many chains at once."""
         return None if learned is None else posterior(evidence, learned)
 
-    def labels(self, unit: Measured, places: Sequence[Floats] | None) -> pa.Table:
+    def labels(self, unit: Measured, places: Sequence[Floats] | None, learned: Learned | None) -> pa.Table:
         """The labels of a unit, with the columns of `schemas.CONSENSUS`. `places`: of its chains, see `places`."""
         alone: list[Any] = unit.labels["label"].to_pylist()
         evidence = unit.evidence
-        if places is None:
+        if places is None or learned is None:
             filtering = exact if self.how is ConsensusHow.exact else side
             kept = [filtering(mc, each.witnesses) for mc, each in zip(alone, evidence, strict=True)]
             found = [each.labels for each in kept]
             left_out = [None if each.left_out is None else each.left_out.value for each in kept]
             free: list[list[float] | None] = [None] * len(kept)
         else:
-            found = [posterior_labels(each, self._settings.least_certainty) for each in places]
+            limits = learned.limits
+            found = [posterior_labels(each, self._settings.least_certainty, limits) for each in places]
             left_out = [None] * len(places)
-            free = [p_error_free(each).tolist() for each in places]
+            free = [limits.error_free(p_error_free(each)).tolist() for each in places]
         computed: dict[str, list[Any]] = {
             "label": [list(after_error(labels, self._settings)) for labels in found],
             "label_rule": [self.rule] * len(found),
@@ -191,6 +261,16 @@ class Consensus:
             for field in schema
         ]
         return pa.Table.from_arrays(columns, schema=schema)
+
+    @cached_property
+    def _humans(self) -> Mapping[tuple[str, ...], int]:
+        path = self._recorded.get(RECALIBRATE)
+        return _human_places(str(path), self._identity) if path else {}
+
+    def _truth(self, chain: Chain) -> int | None:
+        if not self._humans:
+            return None
+        return self._humans.get(key_of_texts(chain.problem.text, step_texts(chain.solution.text, chain.solution.ends)))
 
     def _claims(self, chain: Chain) -> dict[str, Claim]:
         solution = chain.solution

@@ -125,7 +125,7 @@ def _edited(
         settings: Settings = {**run.settings, **anew, **named}
         settings = with_source(run.settings, settings, EstimatorConfig, ESTIMATORS)
         settings = with_source(run.settings, settings, GraderConfig, GRADERS)
-        settings, witnesses = settled(storage, run.settings, settings, consensus or ConsensusChange())
+        settings, witnesses = settled(storage, run, settings, consensus or ConsensusChange())
         if settings == run.settings:
             # Complete a move that a crash has interrupted.
             arrange_labels(storage, current_label_files(run.wholes, run.edition))
@@ -156,7 +156,7 @@ def _make_edition(
     """Make and publish an edition of a finished run; the caller holds its lock. Raises StoreError, RunConflict, and UsageError
     for settings that contradict each other or an estimator that cannot use the run's log."""
     try:
-        consensus = Consensus(settings, witnesses) if is_consensus(settings) else None
+        consensus = Consensus(settings, witnesses, run.identity) if is_consensus(settings) else None
         wanted = (
             consensus.values if consensus else estimator_for(chosen_settings(settings, EstimatorConfig, ESTIMATORS))
         )
@@ -207,12 +207,13 @@ def _write_consensus(writer: "_Writer", units: Sequence[UnitRef], consensus: Con
         for number, (ref, of_unit) in enumerate(evidence):
             alone = pa.ipc.open_file(f"{folder}/{number}").read_all()
             own = None if places is None else places[done : done + len(of_unit)]
-            labels = consensus.labels(Measured(labels=alone, evidence=of_unit), own)
+            labels = consensus.labels(Measured(labels=alone, evidence=of_unit), own, learned)
             counted.add(pl.DataFrame(labels.select(COLUMNS)))
             writer.write(ref, labels)
             done += len(of_unit)
     summary = counted.summary()
     notes = [*(summary_lines(summary) if summary else ()), *(reliability_lines(learned) if learned else ())]
+    notes += consensus.cap_lines(learned)
     advice = [f"advice    {consensus.advice}"] if consensus.advice else []
     writer.edited = replace(writer.edited, notes=(*notes, *advice))
 

@@ -56,6 +56,7 @@ estimator.rule=consensus joins what Monte Carlo says of a chain with what other 
 and scores of process reward models (see `score`). exact keeps the labels of chains on which all name the same first error, or
 none. side labels the steps on which they agree. posterior learns from the run how reliable each of them is, and labels a step
 whose label has at least the probability estimator.certainty; `p_error_free` in the labels is a soft target for every step.
+consensus.recalibrate=FILE, people's labels of some chains, limits its probabilities to what these chains support.
 """,
     most_used=(
         "run_dir",

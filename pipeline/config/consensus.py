@@ -10,11 +10,13 @@ from pipeline.config.fields import RELABEL, Settings
 
 SECTION = "consensus"
 RULE = "estimator.rule"
-HOW, WITNESSES, MC_RULE = (f"{SECTION}.{name}" for name in ("how", "witnesses", "mc_rule"))
+HOW, WITNESSES, MC_RULE, RECALIBRATE = (f"{SECTION}.{name}" for name in ("how", "witnesses", "mc_rule", "recalibrate"))
 ABOUT, DIGEST = f"{SECTION}.witness.", f"{SECTION}.digest."
 """Beginnings of the recorded keys with what a witness is, and with the hash of what it says. Its name follows."""
 MADE_UP = f"{SECTION}.made_up."
 """Beginning of the recorded keys that say why what a witness says is no evidence."""
+CAPPED = f"{SECTION}.capped"
+"""The recorded key that says why the certainty of labels has limits, and which. It is missing where they have none."""
 USUAL = ConsensusHow.posterior
 """`how` where it is not given."""
 
@@ -33,6 +35,9 @@ class ConsensusChange(Settings):
     may be given too. At first: all judges of the run, and all verifiers that have checked it."""
     mc_rule: Annotated[LabelRule | None, RELABEL] = None
     """The rule by which Monte Carlo alone labels. At first: that of the labels before."""
+    recalibrate: Annotated[str | None, RELABEL] = None
+    """A file of people's labels of some chains of the run, as `agree` reads it, in the layout of the run's input. No certainty
+    is then above what these chains support. Empty: none."""
 
     def check(self) -> None:
         if self.mc_rule is LabelRule.consensus:
@@ -59,6 +64,11 @@ def made_up_witnesses(settings: Mapping[str, object]) -> list[str]:
     return [str(text) for key, text in settings.items() if key.startswith(MADE_UP)] if is_consensus(settings) else []
 
 
+def cap_text(settings: Mapping[str, object]) -> str:
+    """Why the certainty of consensus labels has limits, and which: a sentence. Empty: it has none."""
+    return str(settings.get(CAPPED) or "") if is_consensus(settings) else ""
+
+
 def describe_consensus(settings: Mapping[str, object]) -> str:
     """The rule of consensus labels in words. `settings`: those that the edition records."""
     names = witness_names(settings)
@@ -75,4 +85,4 @@ def describe_consensus(settings: Mapping[str, object]) -> str:
                 f"a step is bad if it is the first error with a probability of at least {sure}, good if it and all before it "
                 f"have none with that probability, given {alone}{others}, each as reliable as it is in this run"
             )
-    return f"consensus: {text}"
+    return "; ".join(filter(None, [f"consensus: {text}", cap_text(settings)]))

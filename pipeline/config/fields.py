@@ -133,6 +133,12 @@ def check(condition: bool, key: str, value: object, wanted: str) -> None:
         raise ValueError(f"{key}={value} is out of range: it must be {wanted}")
 
 
+def refuse_equal(key: str, count: int, what: str, temperature: float | None, hot: str = "sampling.temperature") -> None:
+    """Raise ValueError for several samples of one text by greedy decoding. `hot`: the setting of the temperature."""
+    if count > 1 and temperature == 0:
+        raise ValueError(f"{key}={count} with {hot}=0 are equal {what}: leave {hot} out, or set {key}=1")
+
+
 def default_of(schema: Any, name: str) -> Any:
     """The default of a setting."""
     (field,) = (field for field in dataclasses.fields(schema) if field.name == name)

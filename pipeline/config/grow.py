@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar
 from annotated_types import Interval as Range
 
 from pipeline.config.choices import BudgetUnit
-from pipeline.config.fields import BY_GROUP, FREE, ChosenSettings
+from pipeline.config.fields import BY_GROUP, FREE, ChosenSettings, refuse_equal
 from pipeline.config.label import LabelConfig
 
 
@@ -38,3 +38,7 @@ class GrowConfig(LabelConfig):
     """What is measured, and what that may cost."""
     estimate: Annotated[bool, FREE] = False
     """Only say what the run's rollouts wrote and what would be measured; sample and write nothing."""
+
+    def __post_init__(self) -> None:
+        LabelConfig.__post_init__(self)
+        refuse_equal("grow.rollouts", self.grow.rollouts, "rollouts", self.sampling.temperature)

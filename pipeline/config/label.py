@@ -26,7 +26,7 @@ from pipeline.config.choices import (
     TimeoutIs,
     Tracker,
 )
-from pipeline.config.fields import BY_GROUP, FREE, RELABEL, ChosenSettings, Settings, check
+from pipeline.config.fields import BY_GROUP, FREE, RELABEL, ChosenSettings, Settings, check, refuse_equal
 
 
 @dataclass(kw_only=True, slots=True)
@@ -223,7 +223,8 @@ class SamplingConfig(Settings):
     rollouts: Annotated[int, Range(ge=1, le=99_999), FREE] = 8
     """Rollouts (sampled completions) per prefix; estimator=pooled: the most that prefixes get on average."""
     temperature: Annotated[float, Ge(0)] = 1.0
-    """Sampling temperature; 0: greedy decoding."""
+    """Sampling temperature; 0: greedy decoding, which writes one rollout of a prefix, and one chain of a row without a chain:
+    more would be equal."""
     top_p: Annotated[float, Range(gt=0, le=1)] = 1.0
     """Nucleus sampling: only the most likely tokens that together have this probability are sampled; 1: all tokens."""
     top_k: Annotated[int, Ge(0)] = 0
@@ -386,6 +387,7 @@ class LabelConfig:
     def __post_init__(self) -> None:
         if self.run_dir is not None and not self.run_dir.strip():
             raise ValueError("run_dir is empty: give run_dir=FOLDER, or leave it out to use a folder under runs/")
+        refuse_equal("sampling.rollouts", self.sampling.rollouts, "rollouts", self.sampling.temperature)
         self.estimator.check_complete(self.sampling)
         self.policy.check_complete(self.sampling)
 

@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar
 from annotated_types import Interval as Range
 
 from pipeline.config.choices import Aggregation
-from pipeline.config.fields import BY_GROUP, FREE, ChosenSettings, Settings
+from pipeline.config.fields import BY_GROUP, FREE, ChosenSettings, Settings, refuse_equal
 from pipeline.config.label import ClusterConfig, DataConfig, GraderConfig, PolicyConfig, RunConfig, SamplingConfig
 from pipeline.config.score import ScorerConfig, check_calibration
 
@@ -80,5 +80,6 @@ class SearchRunConfig(Settings):
         for name, instead in _WITHOUT_EFFECT.items():
             if getattr(self.sampling, name) != getattr(usual, name):
                 raise ValueError(f"sampling.{name} has no effect in `search`: {instead}")
+        refuse_equal("search.n", self.search.n, "chains", self.sampling.temperature)
         if self.search.reliability is not None and self.search.accept is None:
             raise ValueError("search.reliability has no effect without search.accept: give both, or leave it out")

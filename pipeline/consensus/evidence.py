@@ -38,13 +38,15 @@ class ChainEvidence:
 
     `steps`: K. `outcome`: whether its final answer is correct. `monte_carlo`: K + 1 probabilities of the place of the first
     error according to Monte Carlo alone (see `monte_carlo`); what they lack to 1 says nothing. None: it says nothing at all.
-    `witnesses`: claims by name of the witness; a witness that is absent says nothing.
+    `witnesses`: claims by name of the witness; a witness that is absent says nothing. `truth`: the place that people name, K
+    for none; nothing is learned from it. None: unknown.
     """
 
     steps: int
     outcome: bool | None = None
     monte_carlo: tuple[float, ...] | None = None
     witnesses: Mapping[str, Claim] = field(default_factory=dict)
+    truth: int | None = None
 
 
 def impossible_places(chain: ChainEvidence) -> set[int]:

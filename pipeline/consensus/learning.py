@@ -10,6 +10,7 @@ from pipeline.consensus.blocks import Outcome, blocks_of
 from pipeline.consensus.cells import Cell, cells_of
 from pipeline.consensus.confusion import Way
 from pipeline.consensus.evidence import ChainEvidence
+from pipeline.consensus.limits import UNLIMITED, Limits
 from pipeline.consensus.maximum import Data, maximum
 from pipeline.consensus.model import Average, Model, Overview, loss_in, overview_of, voters_in
 from pipeline.consensus.parameters import WITNESS, Parameters, priors_for
@@ -21,7 +22,7 @@ MOST_CELLS = 20_000 * 81
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Learned:
     """What a run teaches. `parameters`, `overview`: of the model. `cells`: its confusions in plain shares. `chains`: of the
-    run; `learned_from`: of them, those that were used."""
+    run; `learned_from`: of them, those that were used. `limits`: of what may be claimed by it."""
 
     parameters: Parameters
     overview: Overview
@@ -30,6 +31,7 @@ class Learned:
     learned_from: int
     iterations: int
     converged: bool
+    limits: Limits = UNLIMITED
 
     @property
     def model(self) -> Model:
@@ -57,6 +59,7 @@ class Learned:
             "learned_from": self.learned_from,
             "iterations": self.iterations,
             "converged": self.converged,
+            "limits": asdict(self.limits),
         }
 
     @classmethod
@@ -80,6 +83,7 @@ class Learned:
             learned_from=int(stored["learned_from"]),
             iterations=int(stored["iterations"]),
             converged=bool(stored["converged"]),
+            limits=Limits(**{kind: tuple(most) for kind, most in stored["limits"].items()}),
         )
 
 

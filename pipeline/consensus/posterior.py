@@ -3,14 +3,18 @@
 from collections.abc import Sequence
 
 import numpy as np
+from scipy.special import betaincinv
 
 from pipeline.consensus.blocks import blocks_of
 from pipeline.consensus.evidence import ChainEvidence
 from pipeline.consensus.filters import NEGATIVE, POSITIVE
 from pipeline.consensus.learning import Learned
+from pipeline.consensus.limits import STATED, UNLIMITED, UNSURE, Limits
 from pipeline.core.statistics import Floats
 
 CHAINS_AT_A_TIME = 20_000
+_TAIL = 0.025
+"""The probability that the accuracy is below its lower bound."""
 
 
 def posterior(evidence: Sequence[ChainEvidence], learned: Learned) -> list[Floats]:
@@ -36,13 +40,35 @@ def p_error_free(places: Floats) -> Floats:
     return np.minimum(np.cumsum(places[::-1])[::-1][1:], 1.0)
 
 
-def posterior_labels(places: Floats, certainty: float) -> tuple[int | None, ...]:
+def posterior_labels(places: Floats, certainty: float, limits: Limits = UNLIMITED) -> tuple[int | None, ...]:
     """1 for a step that is error-free with all before it, 0 for the first error, both with at least the probability
-    `certainty`; None for other steps. Raises ValueError unless `certainty` is above 1/2."""
+    `certainty`, within the `limits`; None for other steps. Raises ValueError unless `certainty` is above 1/2."""
     if not certainty > 0.5:
         raise ValueError(f"certainty must be above 0.5, not {certainty}")
-    free = p_error_free(places)
-    return tuple(_label(good, bad, certainty) for good, bad in zip(free.tolist(), places[:-1].tolist(), strict=True))
+    claims = limits.error_free(p_error_free(places)), limits.first_errors(places[:-1])
+    return tuple(_label(good, bad, certainty) for good, bad in zip(*(each.tolist() for each in claims), strict=True))
+
+
+def supported(places: Sequence[Floats], truths: Sequence[int | None]) -> Limits:
+    """What the known first errors of some chains support: for each bin, the lower 97.5 % bound of Clopper and Pearson of how
+    often such claims are right, or that of a less sure bin, where it is higher. `truths`: places (K: none); None: unknown.
+
+    The steps of a chain are right or wrong together, so each chain counts once in a bin, by its boldest claim there."""
+    counts = np.zeros((3, len(STATED) + 1, 2))
+    for each, truth in zip(places, truths, strict=True):
+        if truth is not None:
+            free, steps = p_error_free(each), np.arange(len(each) - 1)
+            stated = np.stack([free, 1 - free, each[:-1]])
+            right = np.stack([truth > steps, truth <= steps, truth == steps])
+            bins = np.where(stated < UNSURE, -1, np.digitize(stated, STATED))
+            for kind, boldest in enumerate((-1, 0, 0)):
+                for number in set(bins[kind].tolist()) - {-1}:
+                    at = np.flatnonzero(bins[kind] == number)[boldest]
+                    counts[kind, number, int(right[kind, at])] += 1
+    wrong, good = counts[..., 0], counts[..., 1]
+    bounds = np.where(good > 0, betaincinv(np.maximum(good, 1), wrong + 1, _TAIL), 0.0)
+    rows = np.maximum.accumulate(bounds, axis=1).tolist()
+    return Limits(free=tuple(rows[0]), lost=tuple(rows[1]), first=tuple(rows[2]))
 
 
 def _label(good: float, bad: float, certainty: float) -> int | None:

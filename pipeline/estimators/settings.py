@@ -84,6 +84,14 @@ class PooledConfig(EstimatorConfig):
     budget_unit: Annotated[BudgetUnit, FREE] = BudgetUnit.tokens
     """The unit of `budget` and `run_budget`."""
 
+    def check_complete(self, sampling: SamplingConfig) -> None:
+        EstimatorConfig.check_complete(self, sampling)
+        if sampling.temperature == 0:
+            raise ValueError(
+                "estimator.name=pooled samples some prefixes several times, and with sampling.temperature=0 these are equal "
+                "rollouts: leave sampling.temperature out, or set estimator=fixed"
+            )
+
     @property
     def wanted_sd(self) -> float:
         """`target_sd`, or its default for the goal."""

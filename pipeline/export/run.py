@@ -15,6 +15,7 @@ from pipeline.config.consensus import (
     ABOUT,
     DIGEST,
     MADE_UP,
+    RECALIBRATE,
     WITNESSES,
     describe_consensus,
     is_consensus,
@@ -344,7 +345,7 @@ def _made_with(run: StoredRun) -> Settings:
 def _labelled_with(settings: Settings) -> Settings:
     """The settings of the labels. Witnesses that are files are called as the last part of their path."""
     names = {name: _short(name) for name in witness_names(settings)}
-    found = {key: value for key, value in settings.items() if not key.startswith((ABOUT, DIGEST, MADE_UP))}
+    found = {key: value for key, value in settings.items() if not key.startswith((ABOUT, DIGEST, MADE_UP, RECALIBRATE))}
     if names:
         found[WITNESSES] = list(names.values())
     of_each = {

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 from annotated_types import Ge
 from annotated_types import Interval as Range
 
-from pipeline.config.fields import BY_GROUP, Settings
+from pipeline.config.fields import BY_GROUP, Settings, refuse_equal
 from pipeline.config.judge import JudgeConfig
 
 
@@ -98,11 +98,7 @@ class ModelJudgeConfig(JudgeConfig):
                 f"judge.show_answer=true: judge.template={self.chosen_template.value} has no place for the known answer: take "
                 "judge.template=good_ok_bad or a judge.template_file with {answer}, or leave judge.show_answer out"
             )
-        if self.votes > 1 and self.temperature == 0:
-            raise ValueError(
-                f"judge.votes={self.votes} with judge.temperature=0 are equal votes: leave judge.temperature out, or set "
-                "judge.votes=1"
-            )
+        refuse_equal("judge.votes", self.votes, "votes", self.temperature, "judge.temperature")
 
 
 _WITHOUT_ANSWER = (JudgeTemplate.process_bench, JudgeTemplate.think_prm, JudgeTemplate.gen_prm)

@@ -23,6 +23,7 @@ from pipeline.data.rows import input_digest
 from pipeline.engines.registry import policy_for
 from pipeline.estimators.registry import estimator_for
 from pipeline.runtime.heartbeat import heartbeat
+from pipeline.runtime.intake import refuse_equal_chains
 from pipeline.runtime.problem_budget import UnitSpending, unit_targets
 from pipeline.runtime.relabel_hint import relabel_hint
 from pipeline.runtime.run_budget import LOOK_SECONDS, DeviceCost, Spending, Throttle, budget_from_plan, overspent_note
@@ -47,7 +48,7 @@ from pipeline.storage.repair import repaired, sequences
 from pipeline.storage.run_record import as_recorded, check_claim, claim, differs_in_input, recorded_identity
 from pipeline.storage.starts import PLAN, read_starts
 from pipeline.storage.storage import Storage
-from pipeline.storage.units import UnitRef, unit_rows, units_of
+from pipeline.storage.units import UnitRef, staged_rows, unit_rows, units_of
 
 DEFAULT_FOLDER = Path("runs")
 MOST_RUNS = 1000
@@ -148,6 +149,7 @@ def label_held(
     differs from that of the run."""
     staged, damaged_input = staged_input(storage, config, run_identity, asked or run_identity, stop)
     units = list(units_of(storage, staged))
+    refuse_equal_chains((row for rows in staged_rows(storage, staged) for row in rows), config.sampling)
     found, damaged = repaired(storage, units)
     growths = growths_of(growth_sequence(storage))
     targets = {

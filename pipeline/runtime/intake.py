@@ -14,8 +14,9 @@ from itertools import groupby, islice
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pipeline.config.label import DataConfig, RunConfig
-from pipeline.core.errors import InputError
+from pipeline.config.fields import refuse_equal
+from pipeline.config.label import DataConfig, RunConfig, SamplingConfig
+from pipeline.core.errors import InputError, UsageError
 from pipeline.core.ids import content_id
 from pipeline.core.records import InputRow, Problem, Reject, RejectReason, RowLocation, Solution, Totals
 from pipeline.core.tables import rejects_table
@@ -85,6 +86,15 @@ def stage(
         shards=(*shards, *rejects.shards),
         totals=Totals(rows=rows, used=rows - rejects.count, rejected=rejects.count),
     )
+
+
+def refuse_equal_chains(rows: Iterable[InputRow], sampling: SamplingConfig) -> None:
+    """Raise UsageError where a row without a chain would get the same chain several times."""
+    if sampling.temperature == 0 and (bare := next((row for row in rows if row.solution is None), None)):
+        try:
+            refuse_equal("sampling.solutions", sampling.solutions, "chains", sampling.temperature)
+        except ValueError as error:
+            raise UsageError(f"{bare.location} has no chain: {error}") from error
 
 
 def read_input(

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 from annotated_types import Ge, Gt
 from annotated_types import Interval as Range
 
-from pipeline.config.fields import BY_GROUP, FREE, REFUSED, check
+from pipeline.config.fields import BY_GROUP, FREE, REFUSED, check, refuse_equal
 from pipeline.config.score import ScorerConfig
 from pipeline.engines.settings import HfConfig, OpenAiConfig
 
@@ -142,8 +142,4 @@ class GenerativeConfig(ServedScorerConfig):
     """Without servers: tokens of one forward pass, prompts included. null: a default for the device."""
 
     def check(self) -> None:
-        if self.votes > 1 and self.temperature == 0:
-            raise ValueError(
-                f"scorer.votes={self.votes} with scorer.temperature=0 are equal votes: leave scorer.temperature out, or set "
-                "scorer.votes=1"
-            )
+        refuse_equal("scorer.votes", self.votes, "votes", self.temperature, "scorer.temperature")

@@ -4,9 +4,11 @@ A witness is named `KIND:SOURCE`: the kind of a registered witness, and what it 
 What it says is a claim (`consensus.evidence`), and how much a claim is worth is learned from the run. So a witness need not be
 right, and its probabilities need not be calibrated."""
 
+import re
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import Any, Protocol
 
 from pipeline.consensus import evidence
@@ -57,9 +59,31 @@ class Witness(Protocol):
         """The largest sum of the votes of a `PositionClaim`: what a share of votes is a share of."""
         return 1.0
 
+    def writer(self) -> Mapping[str, object]:
+        """The recorded settings of the policy that wrote what it says, by dotted key. Empty: none wrote it."""
+        return {}
+
     def made_up(self) -> str:
         """Why what it says is no evidence, such as that an oracle made it. Empty: it is evidence."""
         return ""
+
+
+_COMMON = frozenset(
+    re.findall(
+        "[a-z]+",
+        "awq base chat code coder distill flash gguf gptq instruct large math mini model prm reward small thinking turbo",
+    )
+)
+"""Words in the names of models of many families."""
+
+
+def family(policy: Mapping[str, object]) -> frozenset[str]:
+    """The kin of a policy by its recorded settings: the hash of its weights or tokenizer, where it was known, and
+    the words of its model's name, such as qwen, or of its kind, where it has no model. Names that hide a model, and models
+    that were trained on each other's texts, are not seen."""
+    name = str(policy.get("policy.model") or policy.get("policy.kind", "")).lower()
+    words = re.findall("[a-z]{3,}", PurePath(name).name)
+    return frozenset({*words, str(policy.get("policy_fingerprint", ""))}) - _COMMON - {""}
 
 
 def wrong_claim(found: Any, chain: ChainText) -> str:

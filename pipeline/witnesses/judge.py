@@ -48,6 +48,9 @@ class JudgeWitness(Witness):
     def most_votes(self) -> float:
         return float(self._judge.votes)
 
+    def writer(self) -> Mapping[str, object]:
+        return self._judge.run.identity
+
     def made_up(self) -> str:
         if self._judge.run.identity.get("judge.kind") != "oracle":
             return ""

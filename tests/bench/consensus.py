@@ -3,6 +3,7 @@ learned of Monte Carlo and of judges is right."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,9 +11,11 @@ from numpy.typing import NDArray
 from pipeline.consensus.evidence import ChainEvidence
 from pipeline.consensus.filters import exact
 from pipeline.consensus.learning import learn
-from pipeline.consensus.posterior import p_error_free, posterior
+from pipeline.consensus.limits import SHARED
+from pipeline.consensus.posterior import p_error_free, posterior, supported
 from pipeline.consensus.reliability import FEWEST_CHAINS
 from pipeline.core.statistics import Floats
+from tests.consensus.claimed import claimed
 from tests.consensus.oracles import Cells, JudgeWorld, World, judge_cells, monte_carlo_cells, sample
 
 CHAINS, LARGE = 1_000, 10_000
@@ -35,6 +38,13 @@ POLICIES = {
     "independent": World(independent=True),
 }
 CORRELATIONS = (0.0, 0.6)
+KIN = {name: POLICIES[name] for name in ("calibrated", "weak")} | {
+    "lucky": World(early=0.2, repaired=0.1, lucky=0.15, alarm=0.05),
+    "very weak": World(early=0.35, late=0.1, repaired=0.2, alarm=0.1),
+}
+"""Policies whose errors a judge of their family repeats."""
+SHARES = (0.5, 1.0)
+GOLD, GOLD_DRAWS = (50, 100, 200), 20
 OTHERS = {
     "two judges, weak policy": World(early=0.2, judges={"one": JUDGES["middle"], "two": JUDGES["poor"]}),
     "misses half of the errors of right answers": World(
@@ -100,6 +110,33 @@ def consensus() -> None:
             f"  all cells, {chains:,} chains: {100 * np.mean(within):.1f} % of {len(within)} within 2 standard errors"
         )
     print(f"  all cells, {LARGE:,} chains: {100 * np.mean(near):.1f} % within 0.03")
+    _shared_errors()
+
+
+def _shared_errors() -> None:
+    """Claims where a judge repeats the policy's errors: by the limits of the family, and by those of people's labels."""
+    print(
+        "  a judge that repeats the policy's errors: stated > claimed (right) of each bin; ! more is claimed than is right"
+    )
+    for (policy, world), judge, shared in product(KIN.items(), ("good", "middle"), SHARES):
+        drawn = sample(replace(world, judges={"judge": replace(JUDGES[judge], shared=shared)}), 2 * CHAINS, 0)
+        places = posterior(drawn.evidence, learn(drawn.evidence))
+        rows = [
+            f"{each.kind} {each.stated:.2f} > {each.claimed:.2f} ({each.right:.2f}){'!' if each.too_much else ''}"
+            for each in claimed(places, drawn.truth, SHARED)
+        ]
+        print(f"  {policy}, {judge} judge, {shared:g} of the errors: {', '.join(rows)}", flush=True)
+        rng = np.random.default_rng(0)
+        for count in GOLD:
+            found, most = [], []
+            for _ in range(GOLD_DRAWS):
+                known = set(rng.choice(len(places), count, replace=False).tolist())
+                truths = [true if number in known else None for number, true in enumerate(drawn.truth.tolist())]
+                limits = supported(places, truths)
+                most.append((limits.free[-1], limits.lost[-1], limits.first[-1]))
+                found += [each.too_much for each in claimed(places, drawn.truth, limits)]
+            means = ", ".join(f"{mean:.2f}" for mean in np.mean(most, axis=0))
+            print(f"    {count} chains of people: {sum(found)} of {len(found)} bins claim too much; at most {means}")
 
 
 def _line(found: _Found) -> str:

@@ -29,7 +29,8 @@ class JudgeWorld:
     `votes`: of each chain. `correlation`: of two votes, 1 repeats the first. `heard`: share of chains that it speaks of.
     `always`: the place that it names whatever the chain is, 1 to K; 0 for none. `anywhere`: it knows nothing, and alarms as
     often with an error as without. `missed_if_right`: share of the votes for a step that name none instead, on chains with an
-    error and a right answer."""
+    error and a right answer. `shared`: share of the chains in which it takes the place where the policy's value falls for
+    that of the first error."""
 
     exact: float = 0.6
     early: float = 0.1
@@ -41,6 +42,7 @@ class JudgeWorld:
     always: int | None = None
     anywhere: bool = False
     missed_if_right: float = 0.0
+    shared: float = 0.0
 
     def row(self, steps: int, error: int, right: bool) -> Floats:
         """(K + 1,) probabilities of one vote. `error`: index of the true first error, K for none."""
@@ -113,7 +115,10 @@ def sample(world: World, chains: int, seed: int) -> Sample:
         which = np.flatnonzero(lengths == steps)
         truth, fall, right, hard = _lives(world, steps, len(which), rng)
         places = _monte_carlo(world, steps, fall, hard, right, rng)
-        said = {name: _votes(judge, steps, truth, right, rng) for name, judge in world.judges.items()}
+        said = {
+            name: _votes(judge, steps, _believed(judge, truth, fall, rng), right, rng)
+            for name, judge in world.judges.items()
+        }
         for row, number in enumerate(which.tolist()):
             evidence[number] = ChainEvidence(
                 steps=steps,
@@ -197,6 +202,11 @@ def _log_marginal(good: Floats, bad: Floats, grid: Floats, shares: Floats) -> Fl
     """Log-likelihood of rollouts of prefixes with one value, which is one of `grid`. (n, K + 1)."""
     logs = good[..., None] * np.log(np.maximum(grid, 1e-9)) + bad[..., None] * np.log(1 - grid) + np.log(shares)
     return np.asarray(logsumexp(logs, axis=-1))
+
+
+def _believed(judge: JudgeWorld, truth: Ints, fall: Ints, rng: np.random.Generator) -> Ints:
+    """What the judge takes for the first errors."""
+    return np.where(rng.random(len(truth)) < judge.shared, fall, truth) if judge.shared else truth
 
 
 def _votes(judge: JudgeWorld, steps: int, truth: Ints, right: NDArray[np.bool_], rng: np.random.Generator) -> Floats:

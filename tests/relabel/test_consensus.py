@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -20,13 +21,14 @@ from pipeline.config.choices import AfterError, ConsensusHow, LabelRule
 from pipeline.config.consensus import ConsensusChange
 from pipeline.core.errors import InputError, UsageError
 from pipeline.core.progress import RelabelResult
+from pipeline.judges.settings import ModelJudgeConfig
 from tests.audit.forger import Change, Forger, first_replaced, with_column
 from tests.audit.runs import copied
 from tests.conftest import write_rows
 from tests.consensus_labels import first_error, majority
 from tests.runtime.in_process import label_in_process
 from tests.runtime.judging.runs import frame, judged, rows, settings
-from tests.settings import EstimatorChange, GraderChange
+from tests.settings import EstimatorChange, GraderChange, policy_settings
 
 pytestmark = pytest.mark.slow
 
@@ -66,8 +68,9 @@ def consensus(
     run_dir: Path, how: ConsensusHow | None = None, witnesses: Sequence[str] | None = ("judge:good",), **more: Any
 ) -> RelabelResult:
     change = ConsensusChange(
-        how=how, witnesses=None if witnesses is None else list(witnesses), mc_rule=more.pop("mc_rule", None)
-    )
+        how=how, witnesses=None if witnesses is None else list(witnesses), mc_rule=more.pop("mc_rule", None),
+        recalibrate=more.pop("recalibrate", None),
+    )  # fmt: skip
     return relabel(
         RelabelConfig(
             run_dir=str(run_dir), estimator=EstimatorChange(rule=LabelRule.consensus, **more), consensus=change
@@ -243,6 +246,56 @@ def test_the_rule_of_monte_carlo_is_that_of_the_labels_before_unless_it_is_given
     consensus(run_dir, ConsensusHow.exact, mc_rule=LabelRule.any)
     assert {row["chain_id"]: row["mc_label"] for row in labels(run_dir)} != own
     assert faults(run_dir) == []
+
+
+def test_a_judge_of_the_policys_family_limits_the_certainty(
+    run_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    own = replace(settings(run_dir), judge=ModelJudgeConfig(name="own"), policy=policy_settings("oracle"))
+    judged(own)
+    notes = "\n".join(consensus(run_dir, witnesses=["judge:good", "judge:own"], certainty=0.7).notes)
+    why = "no certainty is above 0.85, of a first error 0.65, because judge:own and the policy are of one family"
+    assert why in notes
+    assert "so no step has the label 0 at estimator.certainty=0.7" in notes
+    assert all(0.15 - 1e-9 <= p <= 0.85 for row in labels(run_dir) for p in row["p_error_free"])
+    assert {label for row in labels(run_dir) for label in row["label"]} == {1, None}
+    assert faults(run_dir) == []
+    assert main(["agree", f"run_dir={run_dir}", f"data.path={people(run_dir, tmp_path)}", "resamples=100"]) == 0
+    assert main(["status", f"run_dir={run_dir}"]) == 0
+    assert capsys.readouterr().out.count(why) == 2
+    assert main(["report", f"run_dir={run_dir}"]) == 0
+    assert f"N{why[1:]}" in (run_dir / "report.html").read_text()
+
+
+def people(run_dir: Path, folder: Path, error: int = -1) -> Path:
+    """A file in which people say of all chains that this step is the first error."""
+    chains = [{"problem": row["problem"], "steps": row["steps"], "label": error} for row in labels(run_dir)]
+    return write_rows(folder / "people.jsonl", chains)
+
+
+def test_no_certainty_is_above_what_peoples_labels_support(run_dir: Path, tmp_path: Path) -> None:
+    path = people(run_dir, tmp_path)
+    notes = "\n".join(consensus(run_dir, certainty=0.6, recalibrate=str(path)).notes)
+    assert "no certainty is above what people's labels in people.jsonl support" in notes
+    claims = [p for row in labels(run_dir) for p in row["p_error_free"]]
+    # People find no error: what says that there is one is wrong, and 24 right ones support 0.86.
+    assert min(claims) == 0.5 < max(claims) <= 0.025 ** (1 / CHAINS)
+    assert faults(run_dir) == []
+    assert consensus(run_dir, certainty=0.6).number is None
+    people(run_dir, tmp_path, error=0)
+    assert "consensus.recalibrate" in faults(run_dir)[0].fault
+    consensus(run_dir, certainty=0.6)
+    assert max(p for row in labels(run_dir) for p in row["p_error_free"]) == 0.5
+    consensus(run_dir, recalibrate="")
+    assert max(p for row in labels(run_dir) for p in row["p_error_free"]) > 0.9
+
+
+def test_peoples_labels_that_limit_nothing_are_refused(run_dir: Path, tmp_path: Path) -> None:
+    other = write_rows(tmp_path / "other.jsonl", [{"problem": "9+9", "steps": ["18"], "label": -1}])
+    with pytest.raises(InputError, match=r"consensus\.recalibrate=.*other\.jsonl: none of its chains is in the run"):
+        consensus(run_dir, recalibrate=str(other))
+    with pytest.raises(UsageError, match=r"consensus\.recalibrate has no effect with consensus\.how=exact"):
+        consensus(run_dir, ConsensusHow.exact, recalibrate=str(other))
 
 
 def test_new_verdicts_make_a_new_consensus(run_dir: Path) -> None:

@@ -72,6 +72,8 @@ def _print_counts(console: Console, report: Agreement) -> None:
         f"labels    {report.run_dir}: {format_count(counts.labelled, 'chain')}, "
         f"{counts.not_by_people:,} without a human label; {made.estimator}, {made.policy}",
     ]
+    if made.capped:
+        lines.append(f"          {made.capped}")
     if counts.kept is not None:
         lines.append(
             f"          consensus keeps {counts.kept:,} of {counts.compared:,} compared chains; the others are left out, and "

@@ -36,6 +36,7 @@ from pipeline.analysis.agree.rulings import (
 from pipeline.analysis.agree.verifiers import VerifierAgreement, verifier_agreements
 from pipeline.analysis.settings import BINS, AgreeConfig
 from pipeline.config.choices import ValueColumn
+from pipeline.config.consensus import cap_text
 from pipeline.consensus.kept import witness_places
 from pipeline.core.errors import InputError, UsageError
 from pipeline.core.records import Origin
@@ -57,12 +58,13 @@ _COLUMNS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelProvenance:
-    """How the labels were made. `soft`: the column that supplies their values."""
+    """How the labels were made. `soft`: the column that supplies their values. `capped`: see `cap_text`."""
 
     estimator: str
     label_rule: str
     policy: str
     soft: str
+    capped: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,7 +229,11 @@ def _labelled(storage: Storage, run: StoredRun, soft: ValueColumn) -> tuple[Labe
     if first is None:
         raise UsageError(f"{storage.run_dir} holds no labels: see its rejects/, or wait until `label` has written some")
     made = LabelProvenance(
-        estimator=first["estimator"], label_rule=first["label_rule"], policy=first["policy"], soft=soft.value
+        estimator=first["estimator"],
+        label_rule=first["label_rule"],
+        policy=first["policy"],
+        soft=soft.value,
+        capped=cap_text(run.settings),
     )
     return made, [_labelled_chain(row, soft) for row in chain((first,), rows)]
 

@@ -2,19 +2,22 @@
 all."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 
 from pipeline.analysis.consensus import Consensus, learned_from
 from pipeline.config.choices import ConsensusHow
-from pipeline.config.consensus import ABOUT, DIGEST, witness_names
+from pipeline.config.consensus import ABOUT, DIGEST, RECALIBRATE, witness_names
 from pipeline.config.recorded_settings import Settings
 from pipeline.consensus.evidence import ChainEvidence
 from pipeline.core.errors import InputError, StoreError, UsageError
 from pipeline.core.records import Chain, Trials
+from pipeline.data.rows import input_digest
 from pipeline.estimators.base import Estimator
+from pipeline.storage.run_record import recorded_identity
 from pipeline.storage.storage import Storage
 from pipeline.witnesses import registry
 
@@ -30,7 +33,7 @@ class ConsensusProof:
         """`settings`: those of the edition. `learned`: its table of reliabilities. Raises ValueError, TypeError and UsageError
         for invalid settings."""
         witnesses = registry.witnesses_of(storage.run_dir, witness_names(settings))
-        self._consensus = Consensus(settings, witnesses)
+        self._consensus = Consensus(settings, witnesses, recorded_identity(storage))
         self.estimator: Estimator = self._consensus.values
         self._learned = None if learned is None else learned_from(learned)
         self._evidence: list[ChainEvidence] = []
@@ -42,7 +45,7 @@ class ConsensusProof:
             return None
         measured = self._consensus.measure(chains, trials, state)
         self._evidence += measured.evidence
-        return self._consensus.labels(measured, self._consensus.places(measured.evidence, self._learned))
+        return self._consensus.labels(measured, self._consensus.places(measured.evidence, self._learned), self._learned)
 
     def faults(self) -> Iterator[str]:
         """What is wrong with the consensus as a whole, after all units."""
@@ -56,15 +59,19 @@ class ConsensusProof:
     def _missing_parts(self, settings: Settings) -> Iterator[str]:
         if self._consensus.how is ConsensusHow.posterior and self._learned is None:
             yield "it names no file with what it learned of its witnesses"
-        for witness in self._consensus.witnesses:
-            name = witness.source.name
+        sources: dict[str, Callable[[], str]] = {
+            each.source.name: partial(registry.digest, each) for each in self._consensus.witnesses
+        }
+        if gold := settings.get(RECALIBRATE):
+            sources[RECALIBRATE] = partial(input_digest, str(gold))
+        for name, digest in sources.items():
             try:
-                said = registry.digest(witness)
+                said = digest()
             except (InputError, UsageError, StoreError) as error:
                 yield f"its witness {name} cannot be read: {error}"
             else:
                 if said != settings.get(f"{DIGEST}{name}"):
-                    was = settings.get(f"{ABOUT}{name}")
+                    was = settings.get(f"{ABOUT}{name}", gold)
                     yield f"its witness {name} ({was}) says other things now than when the labels were made"
 
 

@@ -22,7 +22,7 @@ from pipeline.estimators.tree import Tree
 from pipeline.graders.registry import checker_for
 from pipeline.runtime.async_grader import AsyncGrader
 from pipeline.runtime.distinct_prompts import DistinctPrompts
-from pipeline.runtime.intake import stage
+from pipeline.runtime.intake import refuse_equal_chains, stage
 from pipeline.runtime.planner import Planner, SolutionDrawer, UnitPlan
 from pipeline.runtime.stop import StopSignal
 from pipeline.runtime.worker_handle import Watcher
@@ -101,6 +101,7 @@ def survey_input(
                 stop.check()
                 watch(Status(stage="counting", units=len(units), units_done=number))
                 rows = unit_rows(storage, unit)
+                refuse_equal_chains(rows, config.sampling)
                 by_kind: dict[bool, list[InputRow]] = {False: [], True: []}
                 for problem_id, together in groupby(rows, key=lambda row: row.problem.problem_id):
                     of_problem = list(together)

@@ -102,7 +102,7 @@ def _banners(found: RunData) -> list[str]:
 
 
 def _to_know(found: RunData) -> list[str]:
-    texts = filter(None, [found.made_up, *found.made_up_opinions])
+    texts = filter(None, [found.made_up, *found.made_up_opinions, found.capped])
     return [f"{text[:1].upper()}{text[1:]}" for text in texts]
 
 

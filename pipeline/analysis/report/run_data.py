@@ -22,7 +22,7 @@ from pipeline.analysis.consensus import TABLE as RELIABILITIES
 from pipeline.analysis.consensus import learned_from
 from pipeline.analysis.report.aggregates import COLUMNS, chains_of, given_outcomes, makers_of, steps_of
 from pipeline.analysis.report.warnings import repeated_texts
-from pipeline.config.consensus import made_up_witnesses
+from pipeline.config.consensus import cap_text, made_up_witnesses
 from pipeline.config.recorded_settings import Settings
 from pipeline.consensus.kept import COLUMNS as OF_CONSENSUS
 from pipeline.consensus.kept import ConsensusCounter, ConsensusSummary
@@ -70,9 +70,9 @@ class RunData:
     and verdict. `repeats`: see `_repeats`. `rejects`: the first ones. `reject_counts`: all of them by reason, separately
     for rows and for single prefixes. If no row was usable, both come from the reject files, which no record lists.
     `damaged_starts` names unreadable files, which are not in `starts`. `made_up`: see `made_up_text`; empty without labels.
-    `consensus`: what consensus made of the labels, None for other labels. `reliabilities`: what it has learned of its
-    witnesses, if it has. `made_up_opinions`: why what its witnesses say is no evidence. `edition` is None if the labels are
-    the run's own; else `edition_command` is the command that made it."""
+    `consensus`: what consensus made of the labels, None for other labels. `capped`: see `cap_text`. `reliabilities`: what it
+    has learned of its witnesses, if it has. `made_up_opinions`: why what its witnesses say is no evidence. `edition` is None if
+    the labels are the run's own; else `edition_command` is the command that made it."""
 
     run_dir: str
     settings: Settings
@@ -97,6 +97,7 @@ class RunData:
     consensus: ConsensusSummary | None = None
     reliabilities: Sequence[Reliability] = ()
     made_up_opinions: tuple[str, ...] = ()
+    capped: str = ""
 
 
 def load_run_data(storage: Storage, run: StoredRun, plan: Forecast | None) -> RunData:
@@ -135,6 +136,7 @@ def load_run_data(storage: Storage, run: StoredRun, plan: Forecast | None) -> Ru
         consensus=found.consensus,
         reliabilities=_reliabilities(storage, run),
         made_up_opinions=tuple(made_up_witnesses(run.settings)),
+        capped=cap_text(run.settings),
     )
 
 
