@@ -62,7 +62,7 @@ def test_a_full_log_serves_the_pooled_estimator(runs: dict[str, Path], tmp_path:
     before = labels(tmp_path)
     done = relabelled(tmp_path, EstimatorChange(name="pooled"))
     assert done.number == 0
-    assert kernels(tmp_path) == [4, 8]
+    assert kernels(tmp_path) == [8]
     after = labels(tmp_path)
     assert after["n_rollouts"].equals(before["n_rollouts"])
     assert after["unbiased_value"].equals(before["unbiased_value"])
@@ -129,7 +129,7 @@ def test_other_verdicts_are_learned_from_again(runs: dict[str, Path], tmp_path: 
     takes_is = GraderChange(answer_pattern="work (is)")
     regrade(RegradeConfig(run_dir=str(tmp_path / "run"), grader=takes_is))
     proved(tmp_path)
-    assert kernels(tmp_path) == sorted([*learned, 4, 8])
+    assert kernels(tmp_path) == sorted([*learned, 8])
     wrong = labels(tmp_path)
     assert wrong["n_correct"].explode().max() == 0
     assert mean_of(wrong) < mean_of(before)

@@ -1,0 +1,226 @@
+"""Makes an edition: values and labels of all units of a finished run, from its log and without an engine.
+
+`label` makes one as its last step, because each of its units only knows what units before it have learned. `relabel` and
+`regrade` make the others. An estimator that learns has learned from all units, in the order of the input: the labels depend on
+the log alone, not on the order in which units were finished.
+
+An edition is made unit by unit, with one unit in memory, and then published as a whole. Label files are written into `aside/`,
+where no reader of `labels/*.parquet` looks. When the record is published, they become the current files and are moved. A crash
+before the record leaves files that no record names. A crash after it leaves a move, which the next command on the directory
+completes.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipeline.config.recorded_settings import Settings
+from pipeline.core.ids import content_id
+from pipeline.core.progress import RelabelResult
+from pipeline.core.records import Chain, InputRow, SampledSolution, Trials
+from pipeline.core.tables import OUTCOMES, sampled_solutions
+from pipeline.estimators.base import Estimator
+from pipeline.estimators.labelling import labels_of, rollout_outcomes_of, stored_chains, with_verdicts
+from pipeline.estimators.tree import trees_of, trials_of
+from pipeline.storage.commits import publish_or_refuse
+from pipeline.storage.editions import (
+    LABELS,
+    VERDICTS,
+    arrange_labels,
+    current_label_files,
+    current_shards,
+    current_states,
+    new_edition,
+)
+from pipeline.storage.shards import ASIDE, ShardRecord, read_shard, write_shard
+from pipeline.storage.storage import Storage
+from pipeline.storage.stored_run import StoredRun
+from pipeline.storage.units import UnitRef, unit_rows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredUnit:
+    """The stored data of a whole unit, for new verdicts: its draws, its log and its chains. `rows`: reads its input."""
+
+    drawn: Sequence[SampledSolution]
+    rollouts: Sequence[pa.Table]
+    chains: Sequence[Chain]
+    rows: Callable[[], Sequence[InputRow]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegradedUnit:
+    """The chains of a unit with new outcomes, and its new verdicts."""
+
+    chains: Sequence[Chain]
+    verdicts: pa.Table
+
+
+Judging = Callable[[StoredUnit], RegradedUnit]
+"""Makes the verdicts of an edition."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparedUnit:
+    """What the new labels of a unit are made from."""
+
+    chains: Sequence[Chain]
+    trials: Mapping[str, Trials]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Judged:
+    """The new verdicts of a unit, and for each chain its new final answer and outcome. `changed`: the number of verdicts."""
+
+    verdicts: Sequence[ShardRecord]
+    outcomes: Sequence[tuple[str | None, bool | None]]
+    changed: int
+
+
+class EditionWriter:
+    """Writes an edition of the labels of `run`, with values by `estimator`. `judge` makes new verdicts; None: the current ones
+    count. `look` is called before each unit, and may raise."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        run: StoredRun,
+        estimator: Estimator,
+        judge: Judging | None = None,
+        look: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._storage = storage
+        self._run = run
+        self._estimator = estimator
+        self._judge = judge
+        self._look = look
+        self._labels = current_shards(run.wholes, run.edition, LABELS)
+        self._verdicts = current_shards(run.wholes, run.edition, VERDICTS)
+        self._judged: dict[str, _Judged] = {}
+        self._shards: list[ShardRecord] = []
+        self._learned_from = 0
+        self._edited = RelabelResult(run_dir=storage.run_dir)
+
+    def learned(self) -> Any:
+        """The state of the estimator, which becomes part of the edition: the state of the current labels if all units have the
+        same and no verdict changes, or else what is learned from all units. None for an estimator that does not learn."""
+        learner = self._estimator.learner
+        if learner is None:
+            return None
+        states = {*current_states(self._run.wholes, self._run.edition).values()} - {()}
+        (shard,), state = next(iter(states), (None,)), None
+        if self._judge is None and len(states) == 1 and shard is not None and shard.table == learner.table:
+            # The state of another estimator or version cannot be used.
+            with suppress(ValueError):
+                state = learner.from_table(read_shard(self._storage, shard))
+                self._shards.append(shard)
+        if state is None:
+            state = learner.initial()
+            for ref in self._run.units:
+                if (unit := self.prepare(ref)) is not None:
+                    own = [chain.shape for chain in unit.chains if not chain.grown]
+                    state = learner.learn(state, trees_of(own), unit.trials)
+            table = learner.to_table(state)
+            self._shards.append(write_shard(self._storage, learner.table, content_id(learner.table), [table]))
+        self._learned_from = state.chains
+        return state
+
+    def prepare(self, ref: UnitRef) -> PreparedUnit | None:
+        """What the labels of a unit are made from, with new verdicts if there is a judge. None: it has no labels."""
+        self._look()
+        if not (labels := self._labels[ref.unit_id]):
+            return None
+        chains = stored_chains(read_shard(self._storage, labels[0]))
+        verdicts: Sequence[ShardRecord] = self._verdicts[ref.unit_id]
+        logged = [shard for shard in self._run.wholes[ref.unit_id].shards if shard.table == "rollouts"]
+        if self._judge is not None:
+            judged = self._judged.get(ref.unit_id) or self._judgement(self._judge, ref, chains, logged)
+            self._judged[ref.unit_id] = judged
+            verdicts = judged.verdicts
+            chains = [
+                replace(chain, final_answer=answer, outcome=outcome)
+                for chain, (answer, outcome) in zip(chains, judged.outcomes, strict=True)
+            ]
+        outcomes = rollout_outcomes_of(read_shard(self._storage, shard, OUTCOMES) for shard in logged)
+        return PreparedUnit(chains=chains, trials=trials_of(with_verdicts(outcomes, self._table(verdicts)).values()))
+
+    def write(self, ref: UnitRef, new: pa.Table) -> None:
+        """Write the labels of a prepared unit, unless they are the current ones."""
+        labels, judged = self._labels[ref.unit_id], self._judged.get(ref.unit_id)
+        old = read_shard(self._storage, labels[0])
+        before, now = _flat(old), _flat(new)
+        self._shards += labels if new.equals(old) else [self._write(LABELS, ref, new)]
+        self._shards += self._verdicts[ref.unit_id] if judged is None else judged.verdicts
+        done = self._edited
+        self._edited = replace(
+            done,
+            chains=done.chains + new.num_rows,
+            labels=done.labels + len(now),
+            labels_changed=done.labels_changed + sum(left != right for left, right in zip(before, now, strict=True)),
+            rollouts=done.rollouts + self._run.wholes[ref.unit_id].totals.rollouts,
+            verdicts_changed=done.verdicts_changed + (judged.changed if judged else 0),
+        )
+
+    def write_all(self) -> None:
+        """Write the labels that the estimator makes of all units."""
+        state = self.learned()
+        for ref in self._run.units:
+            if (unit := self.prepare(ref)) is not None:
+                self.write(ref, labels_of(unit.chains, unit.trials, self._estimator, state))
+
+    def write_learned(self, table: pa.Table, name: str) -> None:
+        """Write what was learned from all units beside the state of the estimator, as the table `name`."""
+        self._shards.append(write_shard(self._storage, name, content_id(name), [table]))
+
+    def publish(self, settings: Settings, command: str = "") -> RelabelResult:
+        """Make what was written the current labels. `command`: see `editions.edition_command`. Raises RunConflict."""
+        run = self._run
+        edition = new_edition(
+            run.editions, run.wholes, settings, self._shards, command=command, learned_from=self._learned_from
+        )
+        publish_or_refuse(self._storage, edition)
+        arrange_labels(self._storage, current_label_files(run.wholes, edition))
+        return replace(self._edited, number=edition.number)
+
+    def _judgement(
+        self, judge: Judging, ref: UnitRef, chains: Sequence[Chain], logged: Sequence[ShardRecord]
+    ) -> _Judged:
+        shards = self._run.wholes[ref.unit_id].shards
+        drawn = [read_shard(self._storage, shard) for shard in shards if shard.table == "solutions"]
+        rollouts = [read_shard(self._storage, shard) for shard in logged]
+        new = judge(
+            StoredUnit(
+                drawn=[solution for table in drawn for solution in sampled_solutions(table)],
+                rollouts=rollouts,
+                chains=chains,
+                rows=lambda: unit_rows(self._storage, ref),
+            )
+        )
+        known = self._verdicts[ref.unit_id]
+        old, outcomes = self._table(known), rollout_outcomes_of(rollouts)
+        before, after = with_verdicts(outcomes, old), with_verdicts(outcomes, new.verdicts)
+        return _Judged(
+            verdicts=known
+            if old is not None and new.verdicts.equals(old)
+            else [self._write(VERDICTS, ref, new.verdicts)],
+            outcomes=[(chain.final_answer, chain.outcome) for chain in new.chains],
+            changed=sum(after[key].verdict is not before[key].verdict for key in after),
+        )
+
+    def _table(self, shards: Sequence[ShardRecord]) -> pa.Table | None:
+        return read_shard(self._storage, shards[0]) if shards else None
+
+    def _write(self, table_name: str, ref: UnitRef, table: pa.Table) -> ShardRecord:
+        part = content_id(table_name, ref.unit_id)
+        if table_name != LABELS:
+            return write_shard(self._storage, table_name, part, [table])
+        shard = write_shard(self._storage, LABELS, part, [table], folder=ASIDE)
+        return replace(shard, file=shard.file.replace(ASIDE, LABELS, 1))
+
+
+def _flat(labels: pa.Table) -> list[object]:
+    return list(pc.list_flatten(labels["label"]).to_pylist())
