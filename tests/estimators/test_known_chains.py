@@ -62,7 +62,7 @@ def test_pooled_pays_less_and_claims_what_it_errs() -> None:
     said = replay(chains, drawn, PooledConfig(interval=Interval.posterior, target_sd=0.1), rollouts=16)
     standard = sampled(drawn.first(8), np.full(chains.states.shape, 8))
     assert said.by_mean.rmse(chains.values) < standard.rmse(chains.values)
-    assert said.by_mean.tokens_per_step < 0.6 * standard.tokens_per_step
+    assert said.by_mean.tokens_per_step < 0.7 * standard.tokens_per_step
     assert np.mean(np.abs(said.mean - chains.values) <= 1.96 * said.sd) > 0.85
 
 
