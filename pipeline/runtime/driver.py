@@ -33,11 +33,11 @@ from pipeline.runtime.stop import StopSignal, ended_politely
 from pipeline.runtime.track.tracking import tracker_for, tracking
 from pipeline.runtime.worker import LearnedState, learned_state_of
 from pipeline.runtime.worker_handle import Watcher, WorkerPool
-from pipeline.storage.commits import UNIT, Commit, RecordSequence, log_totals, resolve
+from pipeline.storage.commits import UNIT, RecordSequence, log_totals, resolve
 from pipeline.storage.edition_writer import EditionWriter
 from pipeline.storage.editions import (
-    LABELS,
     arrange_labels,
+    common_state,
     current_label_files,
     edition_sequence,
     own_editions,
@@ -198,11 +198,8 @@ def label_held(
     labelled = StoredRun(
         identity=run_identity, present=run_identity, units=tuple(units), wholes=after.wholes, editions=editions
     )
-    if (
-        labelled.edition is None
-        and (estimator := estimator_for(config.estimator)).learner
-        and _knows_less(after.wholes)
-    ):
+    own = labelled.edition is None and after.totals.chains and not common_state(after.wholes, None)
+    if own and (estimator := estimator_for(config.estimator)).learner:
         # The engines have ended. A stop leaves the labels that the units have, and the next start begins here.
         watch(Status(stage="learning from all chains", units=len(units), units_done=len(units)))
         writer = EditionWriter(storage, labelled, estimator, look=stop.check)
@@ -241,12 +238,6 @@ def _learned_together(storage: Storage) -> LearnedState | None:
         except Absent:
             continue
     return None
-
-
-def _knows_less(wholes: Mapping[str, Commit]) -> bool:
-    """Whether a unit has labels from a state that was not learned from all units alike."""
-    labelled = [whole for whole in wholes.values() if any(shard.table == LABELS for shard in whole.shards)]
-    return len(labelled) > 1 or any(whole.base for whole in labelled)
 
 
 def _limited(

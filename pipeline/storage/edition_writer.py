@@ -31,9 +31,9 @@ from pipeline.storage.editions import (
     LABELS,
     VERDICTS,
     arrange_labels,
+    common_state,
     current_label_files,
     current_shards,
-    current_states,
     new_edition,
 )
 from pipeline.storage.shards import ASIDE, ShardRecord, read_shard, write_shard
@@ -106,18 +106,18 @@ class EditionWriter:
         self._edited = RelabelResult(run_dir=storage.run_dir)
 
     def learned(self) -> Any:
-        """The state of the estimator, which becomes part of the edition: the state of the current labels if all units have the
-        same and no verdict changes, or else what is learned from all units. None for an estimator that does not learn."""
+        """The state of the estimator, which becomes part of the edition: that of the current labels if it was learned from all
+        units and no verdict changes, or else what is learned from them now. None for an estimator that does not learn."""
         learner = self._estimator.learner
         if learner is None:
             return None
-        states = {*current_states(self._run.wholes, self._run.edition).values()} - {()}
-        (shard,), state = next(iter(states), (None,)), None
-        if self._judge is None and len(states) == 1 and shard is not None and shard.table == learner.table:
+        state = None
+        for shard in common_state(self._run.wholes, self._run.edition) if self._judge is None else ():
             # The state of another estimator or version cannot be used.
             with suppress(ValueError):
-                state = learner.from_table(read_shard(self._storage, shard))
-                self._shards.append(shard)
+                if shard.table == learner.table:
+                    state = learner.from_table(read_shard(self._storage, shard))
+                    self._shards.append(shard)
         if state is None:
             state = learner.initial()
             for ref in self._run.units:

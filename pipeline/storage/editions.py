@@ -93,11 +93,15 @@ def current_shards(
 def current_states(wholes: Mapping[str, Commit], edition: Commit | None) -> dict[str, tuple[ShardRecord, ...]]:
     """The files of the estimator's state for the current labels, by unit id: at most one per unit, and the same for all units
     of an edition."""
-    made_from = wholes if edition is None else dict.fromkeys(wholes, edition)
-    return {
-        unit_id: tuple(shard for shard in commit.shards if shard.table in LEARNED)
-        for unit_id, commit in made_from.items()
-    }
+    return {unit_id: _states(edition or whole) for unit_id, whole in wholes.items()}
+
+
+def common_state(wholes: Mapping[str, Commit], edition: Commit | None) -> tuple[ShardRecord, ...]:
+    """The file of the state of the current labels, if it was learned from all units alike; else empty. Without an edition only
+    a single unit has such a state, unless it began with one that its own chains had taught."""
+    labelled = [whole for whole in wholes.values() if _of(LABELS, whole.shards)]
+    maker = edition or (labelled[0] if len(labelled) == 1 and not labelled[0].base else None)
+    return _states(maker) if maker else ()
 
 
 def current_label_files(wholes: Mapping[str, Commit], edition: Commit | None) -> frozenset[str]:
@@ -136,6 +140,10 @@ def repaired_editions(storage: Storage, wholes: Mapping[str, Commit]) -> tuple[R
     if editions.unreadable or current_edition(editions, wholes):
         return repair(storage, editions)
     return editions, []
+
+
+def _states(maker: Commit) -> tuple[ShardRecord, ...]:
+    return tuple(shard for shard in maker.shards if shard.table in LEARNED)
 
 
 def _of(table: str, shards: Iterable[ShardRecord]) -> tuple[ShardRecord, ...]:

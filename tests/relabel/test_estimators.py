@@ -13,7 +13,7 @@ from pipeline.core.progress import RelabelResult
 from pipeline.estimators.registry import ESTIMATORS
 from tests.audit.runs import copied, files
 from tests.library import Library
-from tests.runtime.adaptive import labels, log, proved
+from tests.runtime.adaptive import kernels, labels, log, proved
 from tests.settings import EstimatorChange, GraderChange
 
 pytestmark = pytest.mark.slow
@@ -30,11 +30,6 @@ def relabelled(folder: Path, change: EstimatorChange) -> RelabelResult:
     done = relabel(RelabelConfig(run_dir=str(folder / "run"), estimator=change))
     proved(folder)
     return done
-
-
-def kernels(folder: Path) -> list[int]:
-    """The number of chains from which the kernels in the folder were learned."""
-    return sorted(pl.read_parquet(folder / "run" / "kernels" / "*.parquet")["chains"].to_list())
 
 
 def mean_of(found: pl.DataFrame) -> float:
