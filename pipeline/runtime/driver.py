@@ -161,7 +161,7 @@ def label_held(
         for unit_id, target in _unit_targets(storage, config, units, found).items()
     }
     before = state_of(units, found, targets, growths)
-    learned = _learned_together(storage) or before.learned
+    known = filter(None, (_learned_together(storage), before.learned))
     if unpaid := sum(job.unit_target.unit_budget == 0 for job in before.jobs):
         say(
             f"estimator.run_budget leaves nothing for {format_count(unpaid, 'unit')}, whose labels rest on no further "
@@ -180,7 +180,7 @@ def label_held(
                 pace,
                 offer,
                 jobs=before.jobs,
-                learned=learned,
+                learned=max(known, key=lambda each: each.chains, default=None),
                 units=len(units),
                 watch=watch,
                 check=stop.check,

@@ -136,24 +136,29 @@ class EditionWriter:
             return None
         chains = stored_chains(read_shard(self._storage, labels[0]))
         verdicts: Sequence[ShardRecord] = self._verdicts[ref.unit_id]
-        logged = [shard for shard in self._run.wholes[ref.unit_id].shards if shard.table == "rollouts"]
         if self._judge is not None:
-            judged = self._judged.get(ref.unit_id) or self._judgement(self._judge, ref, chains, logged)
+            judged = self._judged.get(ref.unit_id) or self._judgement(self._judge, ref, chains)
             self._judged[ref.unit_id] = judged
             verdicts = judged.verdicts
             chains = [
                 replace(chain, final_answer=answer, outcome=outcome)
                 for chain, (answer, outcome) in zip(chains, judged.outcomes, strict=True)
             ]
-        outcomes = rollout_outcomes_of(read_shard(self._storage, shard, OUTCOMES) for shard in logged)
-        return PreparedUnit(chains=chains, trials=trials_of(with_verdicts(outcomes, self._table(verdicts)).values()))
+        shards = self._run.wholes[ref.unit_id].shards
+        log = (read_shard(self._storage, shard, OUTCOMES) for shard in shards if shard.table == "rollouts")
+        outcomes = with_verdicts(rollout_outcomes_of(log), self._table(verdicts))
+        return PreparedUnit(chains=chains, trials=trials_of(outcomes.values()))
 
     def write(self, ref: UnitRef, new: pa.Table) -> None:
         """Write the labels of a prepared unit, unless they are the current ones."""
         labels, judged = self._labels[ref.unit_id], self._judged.get(ref.unit_id)
         old = read_shard(self._storage, labels[0])
         before, now = _flat(old), _flat(new)
-        self._shards += labels if new.equals(old) else [self._write(LABELS, ref, new)]
+        if new.equals(old):
+            self._shards += labels
+        else:
+            shard = write_shard(self._storage, LABELS, content_id(LABELS, ref.unit_id), [new], folder=ASIDE)
+            self._shards.append(replace(shard, file=shard.file.replace(ASIDE, LABELS, 1)))
         self._shards += self._verdicts[ref.unit_id] if judged is None else judged.verdicts
         done = self._edited
         self._edited = replace(
@@ -186,12 +191,11 @@ class EditionWriter:
         arrange_labels(self._storage, current_label_files(run.wholes, edition))
         return replace(self._edited, number=edition.number)
 
-    def _judgement(
-        self, judge: Judging, ref: UnitRef, chains: Sequence[Chain], logged: Sequence[ShardRecord]
-    ) -> _Judged:
-        shards = self._run.wholes[ref.unit_id].shards
-        drawn = [read_shard(self._storage, shard) for shard in shards if shard.table == "solutions"]
-        rollouts = [read_shard(self._storage, shard) for shard in logged]
+    def _judgement(self, judge: Judging, ref: UnitRef, chains: Sequence[Chain]) -> _Judged:
+        drawn, rollouts = (
+            [read_shard(self._storage, shard) for shard in self._run.wholes[ref.unit_id].shards if shard.table == name]
+            for name in ("solutions", "rollouts")
+        )
         new = judge(
             StoredUnit(
                 drawn=[solution for table in drawn for solution in sampled_solutions(table)],
@@ -200,26 +204,17 @@ class EditionWriter:
                 rows=lambda: unit_rows(self._storage, ref),
             )
         )
-        known = self._verdicts[ref.unit_id]
-        old, outcomes = self._table(known), rollout_outcomes_of(rollouts)
+        old, outcomes = self._table(self._verdicts[ref.unit_id]), rollout_outcomes_of(rollouts)
         before, after = with_verdicts(outcomes, old), with_verdicts(outcomes, new.verdicts)
+        # Equal verdicts have the name of the file that is there.
         return _Judged(
-            verdicts=known
-            if old is not None and new.verdicts.equals(old)
-            else [self._write(VERDICTS, ref, new.verdicts)],
+            verdicts=[write_shard(self._storage, VERDICTS, content_id(VERDICTS, ref.unit_id), [new.verdicts])],
             outcomes=[(chain.final_answer, chain.outcome) for chain in new.chains],
             changed=sum(after[key].verdict is not before[key].verdict for key in after),
         )
 
     def _table(self, shards: Sequence[ShardRecord]) -> pa.Table | None:
         return read_shard(self._storage, shards[0]) if shards else None
-
-    def _write(self, table_name: str, ref: UnitRef, table: pa.Table) -> ShardRecord:
-        part = content_id(table_name, ref.unit_id)
-        if table_name != LABELS:
-            return write_shard(self._storage, table_name, part, [table])
-        shard = write_shard(self._storage, LABELS, part, [table], folder=ASIDE)
-        return replace(shard, file=shard.file.replace(ASIDE, LABELS, 1))
 
 
 def _flat(labels: pa.Table) -> list[object]:
