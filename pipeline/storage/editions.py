@@ -1,5 +1,4 @@
-"""Editions: labels that are made from the log of a finished run as a whole: by `label` itself, of what it has learned from all
-units, and later with another rule or other verdicts.
+"""Editions: labels that are made from the whole log of a finished run, by `label` itself or later by another rule or verdicts.
 
 All editions of a run directory are in one record sequence. The record of an edition names label files for all units
 (and verdict files if the verdicts are new), the settings, and the log from which the labels were made. The last edition has the
