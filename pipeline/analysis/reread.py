@@ -81,7 +81,7 @@ def _reread(own: Storage, judge: StoredJudge) -> RereadJudge:
     if not changed:
         return RereadJudge(name=judge.name, critiques=critiques)
     shards = [write_shard(own, READINGS, content_id(READINGS, unit_id), [table]) for unit_id, table in tables.items()]
-    edition = new_edition(editions, judge.run.wholes, {"parser_version": PARSER_VERSION}, shards)
+    edition = new_edition(editions, judge.run.wholes, {"parser_version": PARSER_VERSION}, shards, command="regrade")
     publish_or_refuse(own, edition)
     return RereadJudge(name=judge.name, critiques=critiques, changed=changed, number=edition.number)
 

@@ -169,8 +169,7 @@ def run_status(storage: Storage, now: float) -> RunStatus:
         command=command,
     )
     start = condition.seen and condition.seen.start
-    editions = edition_sequence(storage)
-    edition = current_edition(editions, found.wholes)
+    edition = current_edition(edition_sequence(storage), found.wholes)
     planned, fault = _planned(storage)
     return RunStatus(
         run_dir=storage.run_dir,
@@ -184,8 +183,8 @@ def run_status(storage: Storage, now: float) -> RunStatus:
         rule=label_rule(edition_settings(edition) if edition else identity)
         if found.wholes and command == LABEL
         else "",
-        edition=edition.number if edition else None,
-        edition_command=edition_command(edition, editions, identity) if edition else "",
+        edition=edition.number if edition and edition_command(edition) else None,
+        edition_command=edition_command(edition),
         pace=pace(start.samples, start.status.rollouts_expected) if start else Pace(),
         spent=_spent(starts),
         planned=planned,

@@ -79,7 +79,7 @@ def rollouts_table(rollouts: Sequence[Rollout], grader: str, *, with_tokens: boo
     )
 
 
-_OUTCOMES = (
+OUTCOMES = (
     "rollout_id",
     "prefix_id",
     "issue_index",
@@ -89,6 +89,7 @@ _OUTCOMES = (
     "n_tokens",
     "verdict",
 )
+"""The columns that `rollout_outcomes` reads."""
 
 
 def rollout_outcomes(rollouts: pa.Table) -> dict[str, RolloutOutcome]:
@@ -104,7 +105,7 @@ def rollout_outcomes(rollouts: pa.Table) -> dict[str, RolloutOutcome]:
             verdict=Verdict(verdict),
         )
         for rollout, prefix, issue, number, reached, finish, tokens, verdict in zip(
-            *(rollouts[name].to_pylist() for name in _OUTCOMES), strict=True
+            *(rollouts[name].to_pylist() for name in OUTCOMES), strict=True
         )
     }
 

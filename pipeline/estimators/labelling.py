@@ -89,7 +89,7 @@ def chain_values(
     ruler: Estimator | None = None,
 ) -> list[ChainValues]:
     """Values and labels of the chains of a unit. Labelling, re-labelling and `audit` all use it. `state` is the state that the
-    estimator learned from the unit. `ruler`: the same estimator with another label rule, which makes the labels."""
+    estimator has learned. `ruler`: the same estimator with another label rule, which makes the labels."""
     ruling = ruler or estimator
     trials = _with_promoted(chains, trials)
     found = estimator.values(chains, trials, state)

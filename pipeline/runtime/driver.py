@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.config.label import LabelConfig, RunConfig
-from pipeline.core.errors import RunConflict, StepvalueError, StoreError
+from pipeline.core.errors import Absent, Damaged, RunConflict, StepvalueError, StoreError
 from pipeline.core.failpoints import failpoint
 from pipeline.core.forecast import Limit, encode_forecast
 from pipeline.core.formatting import first_of, format_count, format_unfinished
@@ -32,12 +32,16 @@ from pipeline.runtime.staged_input import staged_input
 from pipeline.runtime.state import RunState, identity, run_name, start_settings, state_of
 from pipeline.runtime.stop import StopSignal, ended_politely
 from pipeline.runtime.track.tracking import tracker_for, tracking
+from pipeline.runtime.worker import LearnedState, learned_state_of
 from pipeline.runtime.worker_handle import Watcher, WorkerPool
 from pipeline.storage.commits import UNIT, RecordSequence, log_totals, resolve
+from pipeline.storage.edition_writer import EditionWriter
 from pipeline.storage.editions import (
     arrange_labels,
-    current_edition,
+    common_state,
     current_label_files,
+    edition_sequence,
+    own_editions,
     repaired_editions,
     whose_labels,
 )
@@ -46,8 +50,10 @@ from pipeline.storage.location import storage_at
 from pipeline.storage.lock import hold_lock
 from pipeline.storage.repair import repaired, sequences
 from pipeline.storage.run_record import as_recorded, check_claim, claim, differs_in_input, recorded_identity
+from pipeline.storage.shards import intact_bytes, set_aside_damaged
 from pipeline.storage.starts import PLAN, read_starts
 from pipeline.storage.storage import Storage
+from pipeline.storage.stored_run import StoredRun
 from pipeline.storage.units import UnitRef, staged_rows, unit_rows, units_of
 
 DEFAULT_FOLDER = Path("runs")
@@ -157,6 +163,7 @@ def label_held(
         for unit_id, target in _unit_targets(storage, config, units, found).items()
     }
     before = state_of(units, found, targets, growths)
+    known = filter(None, (_learned_together(storage), before.learned))
     if unpaid := sum(job.unit_target.unit_budget == 0 for job in before.jobs):
         say(
             f"estimator.run_budget leaves nothing for {format_count(unpaid, 'unit')}, whose labels rest on no further "
@@ -175,7 +182,7 @@ def label_held(
                 pace,
                 offer,
                 jobs=before.jobs,
-                learned=before.learned,
+                learned=max(known, key=lambda each: each.chains, default=None),
                 units=len(units),
                 watch=watch,
                 check=stop.check,
@@ -190,7 +197,18 @@ def label_held(
         )
     failpoint("driver.arrange")
     editions, lost = repaired_editions(storage, after.wholes)
-    arrange_labels(storage, current_label_files(after.wholes, current_edition(editions, after.wholes)))
+    labelled = StoredRun(
+        identity=run_identity, present=run_identity, units=tuple(units), wholes=after.wholes, editions=editions
+    )
+    own = labelled.edition is None and after.totals.chains and not common_state(after.wholes, None)
+    if own and (estimator := estimator_for(config.estimator)).learner:
+        # The engines have ended. A stop leaves the labels that the units have, and the next start begins here.
+        watch(Status(stage="learning from all chains", units=len(units), units_done=len(units)))
+        writer = EditionWriter(storage, labelled, estimator, look=stop.check)
+        writer.write_all()
+        writer.publish(labelled.settings)
+        labelled = replace(labelled, editions=edition_sequence(storage))
+    arrange_labels(storage, current_label_files(labelled.wholes, labelled.edition))
     failpoint("driver.arranged")
     return Summary(
         run_dir=storage.run_dir,
@@ -202,12 +220,26 @@ def label_held(
         seconds_starting=seconds[0],
         seconds_labelling=seconds[1],
         damaged=(*damaged_input, *damaged, *lost),
-        labels=whose_labels(editions, after.wholes),
+        labels=whose_labels(labelled.editions, labelled.wholes),
         throughput=speed,
         first_new=next((unit.unit_id for unit in units if unit.unit_id not in before.wholes), "")
         if before.wholes
         else "",
     )
+
+
+def _learned_together(storage: Storage) -> LearnedState | None:
+    """What the run has last learned from all of its units. None where it has not, or where the file is lost."""
+    found = map(learned_state_of, own_editions(edition_sequence(storage)))
+    for learned in filter(None, found):
+        try:
+            intact_bytes(storage, learned.shard)
+            return learned
+        except Damaged:
+            set_aside_damaged(storage, learned.shard.file)
+        except Absent:
+            continue
+    return None
 
 
 def _limited(

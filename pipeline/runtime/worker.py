@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache, partial
+from typing import Any
 
 import pyarrow as pa
 
@@ -184,7 +185,7 @@ class Worker:
                     self._tables(result),
                     result.totals,
                     readings=result.readings,
-                    learned_from=0 if result.state is None else result.state.chains,
+                    learned_from=_chains_of(result.state, buffer),
                 )
         finally:
             del self._buffers[buffer]
@@ -286,8 +287,16 @@ def _now() -> float:
     return asyncio.get_running_loop().time()
 
 
+def _chains_of(state: Any, buffer: UnitBuffer) -> int:
+    """The chains that a unit's state was learned from. Those of a unit that was whole before are in what it began with."""
+    if state is None:
+        return 0
+    return int(buffer.state.chains if buffer.settled else state.chains)
+
+
 def learned_state_of(whole: Commit) -> LearnedState | None:
-    """The state that an estimator has learned after this whole unit; None if the estimator does not learn."""
+    """The state that an estimator has learned after this whole unit, or from all units of this edition; None if it does not
+    learn."""
     for shard in whole.shards:
         if shard.table in LEARNED:
             return LearnedState(shard=shard, chains=whole.learned_from)

@@ -1,4 +1,4 @@
-"""Editions: labels that are made later from the log of a finished run, with another rule or other verdicts.
+"""Editions: labels that are made from the whole log of a finished run, by `label` itself or later by another rule or verdicts.
 
 All editions of a run directory are in one record sequence. The record of an edition names label files for all units
 (and verdict files if the verdicts are new), the settings, and the log from which the labels were made. The last edition has the
@@ -23,8 +23,8 @@ EDITION_SEQUENCE = content_id("edition")
 """Id of the sequence of editions, one per run directory."""
 LABELS = "labels"
 VERDICTS = "verdicts"
-_LOG = "log"
-_GRADING = ("grader.", "grader_version")
+_LOG, _COMMAND = "log", "command"
+"""Keys of what a record says of its edition beside the settings."""
 
 
 def log_digest(wholes: Mapping[str, Commit]) -> str:
@@ -33,23 +33,37 @@ def log_digest(wholes: Mapping[str, Commit]) -> str:
 
 
 def new_edition(
-    editions: RecordSequence, wholes: Mapping[str, Commit], settings: Settings, shards: Sequence[ShardRecord]
+    editions: RecordSequence,
+    wholes: Mapping[str, Commit],
+    settings: Settings,
+    shards: Sequence[ShardRecord],
+    *,
+    command: str = "",
+    learned_from: int = 0,
 ) -> Commit:
-    """The record of the next edition."""
-    recorded = {**settings, _LOG: log_digest(wholes)}
+    """The record of the next edition. `command`: see `edition_command`."""
+    recorded = {**settings, _LOG: log_digest(wholes), _COMMAND: command}
     return Commit(
         kind=EDITION,
         sequence_id=EDITION_SEQUENCE,
         number=editions.length,
         state=CommitState.WHOLE,
         shards=tuple(shards),
+        learned_from=learned_from,
         settings=tuple((key, json.dumps(value, sort_keys=True)) for key, value in sorted(recorded.items())),
     )
 
 
 def edition_settings(edition: Commit) -> dict[str, object]:
     """The settings of an edition. Raises ValueError for an invalid record."""
-    return {key: json.loads(value) for key, value in edition.settings if key != _LOG}
+    return {key: json.loads(value) for key, value in edition.settings if key not in (_LOG, _COMMAND)}
+
+
+def own_editions(editions: RecordSequence) -> list[Commit]:
+    """The editions that `label` itself has made, the last one first. They may be damaged."""
+    return [
+        each for each in reversed(editions.commits) if each.state is CommitState.WHOLE and not edition_command(each)
+    ]
 
 
 def current_edition(editions: RecordSequence, wholes: Mapping[str, Commit]) -> Commit | None:
@@ -58,26 +72,9 @@ def current_edition(editions: RecordSequence, wholes: Mapping[str, Commit]) -> C
     return last if last and (_LOG, json.dumps(log_digest(wholes))) in last.settings else None
 
 
-def edition_command(edition: Commit, editions: RecordSequence, identity: Settings) -> str:
-    """The command that made an edition: `regrade` if it changed verdicts or settings of the grader, else `relabel`.
-
-    A record does not name its command, so the edition is compared with the labels that it was made from: those of the edition
-    before it if that has the same log, else the run's own. `identity`: the recorded settings of the run.
-    """
-    log = dict(edition.settings)[_LOG]
-    earlier = [
-        commit
-        for commit in editions.commits
-        if commit.number < edition.number
-        and commit.state is CommitState.WHOLE
-        and dict(commit.settings).get(_LOG) == log
-    ]
-    before = edition_settings(earlier[-1]) if earlier else identity
-    verdicts = set(_of(VERDICTS, earlier[-1].shards)) if earlier else set()
-    regraded = any(
-        value != before.get(key) for key, value in edition_settings(edition).items() if key.startswith(_GRADING)
-    )
-    return "regrade" if regraded or set(_of(VERDICTS, edition.shards)) != verdicts else "relabel"
+def edition_command(edition: Commit | None) -> str:
+    """The command by which a user has made an edition. Empty for the labels of `label` itself, with an edition or without."""
+    return "" if edition is None else str(json.loads(dict(edition.settings)[_COMMAND]))
 
 
 def current_shards(
@@ -93,9 +90,17 @@ def current_shards(
 
 
 def current_states(wholes: Mapping[str, Commit], edition: Commit | None) -> dict[str, tuple[ShardRecord, ...]]:
-    """The files of the estimator's state for the current labels, by unit id: at most one per unit."""
-    found = [current_shards(wholes, edition, table) for table in LEARNED]
-    return {unit_id: tuple(shard for each in found for shard in each[unit_id]) for unit_id in wholes}
+    """The files of the estimator's state for the current labels, by unit id: at most one per unit, and the same for all units
+    of an edition."""
+    return {unit_id: _states(edition or whole) for unit_id, whole in wholes.items()}
+
+
+def common_state(wholes: Mapping[str, Commit], edition: Commit | None) -> tuple[ShardRecord, ...]:
+    """The file of the state of the current labels, if it was learned from all units alike; else empty. Without an edition only
+    a single unit has such a state, unless it began with one that its own chains had taught."""
+    labelled = [whole for whole in wholes.values() if _of(LABELS, whole.shards)]
+    maker = edition or (labelled[0] if len(labelled) == 1 and not labelled[0].base else None)
+    return _states(maker) if maker else ()
 
 
 def current_label_files(wholes: Mapping[str, Commit], edition: Commit | None) -> frozenset[str]:
@@ -136,16 +141,20 @@ def repaired_editions(storage: Storage, wholes: Mapping[str, Commit]) -> tuple[R
     return editions, []
 
 
+def _states(maker: Commit) -> tuple[ShardRecord, ...]:
+    return tuple(shard for shard in maker.shards if shard.table in LEARNED)
+
+
 def _of(table: str, shards: Iterable[ShardRecord]) -> tuple[ShardRecord, ...]:
     return tuple(shard for shard in shards if shard.table == table)
 
 
 def whose_labels(editions: RecordSequence, wholes: Mapping[str, Commit]) -> str:
-    """A note for the user if the current labels come from an edition, or no longer do; else an empty text."""
+    """A note for the user if the current labels come from an edition of theirs, or no longer do; else an empty text."""
     current = current_edition(editions, wholes)
-    if current is not None:
-        return f"of edition {current.number} (relabel or regrade)"
-    made = [commit.number for commit in editions.commits if commit.state is CommitState.WHOLE]
+    if current is not None and edition_command(current):
+        return f"of edition {current.number} ({edition_command(current)})"
+    made = [each.number for each in editions.commits if each.state is CommitState.WHOLE and edition_command(each)]
     if made:
         return (
             f"the run's own: edition {made[-1]} is damaged, or rollouts were added or replaced since it was made; "

@@ -70,8 +70,8 @@ class StoredRun:
 
     @property
     def edition_command(self) -> str:
-        """The command that made the edition with the current labels, empty without one."""
-        return edition_command(self.edition, self.editions, self.identity) if self.edition else ""
+        """The command by which a user has made the current labels, empty for those of `label` itself."""
+        return edition_command(self.edition)
 
     @property
     def settings(self) -> Settings:

@@ -28,7 +28,8 @@ FLUSHED = "flushed"
 class UnitLog:
     """See the module. A writer calls `read` first, and again whenever `append` or `complete` returns False.
 
-    `offered` is the initial kernel of a new unit. A unit with commits has its own kernel.
+    `offered` is the kernel for the decisions of a unit that begins, or begins again after it was complete. A unit with rollouts
+    since then has its own kernel.
     """
 
     def __init__(
@@ -50,7 +51,8 @@ class UnitLog:
     @property
     def base(self) -> tuple[ShardRecord, ...]:
         """The kernel for the unit's decisions, the same before and after a crash. Empty: the built-in one."""
-        return self._resolved.base if self._length else self._offered
+        begins = not self._length or (self.whole is not None and {*self._resolved.log} <= {*self.whole.shards})
+        return self._offered if self._offered and begins else self._resolved.base
 
     def read(self) -> list[tuple[str, pa.Table]]:
         """(table name, rows) of every file of the log in the order in which they count. Each row appears once.

@@ -11,14 +11,17 @@ from hypothesis import strategies as st
 
 from pipeline.config.choices import Interval
 from pipeline.core.records import Finish, RolloutOutcome, Trials, Verdict
+from pipeline.estimators.labelling import chain_values
+from pipeline.estimators.pooled.estimator import Pooled
+from pipeline.estimators.registry import estimator_for
 from pipeline.estimators.settings import PooledConfig
-from pipeline.estimators.tree import trials_of
+from pipeline.estimators.tree import tree_of, trials_of
 from tests.settings import estimator_settings
-from tests.synthetic.chains import chains_of
+from tests.synthetic.chains import chains_of, shapes
 from tests.synthetic.families import FAMILIES
 from tests.synthetic.measured import carried, sampled
 from tests.synthetic.policy import Policy, exact_values
-from tests.synthetic.replayed import replay
+from tests.synthetic.replayed import Ledger, decide, replay
 from tests.synthetic.rollouts import Rollouts
 
 # Of a normal variable. The seed is fixed, so the test either always passes or always fails.
@@ -62,8 +65,26 @@ def test_pooled_pays_less_and_claims_what_it_errs() -> None:
     said = replay(chains, drawn, PooledConfig(interval=Interval.posterior, target_sd=0.1), rollouts=16)
     standard = sampled(drawn.first(8), np.full(chains.states.shape, 8))
     assert said.by_mean.rmse(chains.values) < standard.rmse(chains.values)
-    assert said.by_mean.tokens_per_step < 0.6 * standard.tokens_per_step
+    assert said.by_mean.tokens_per_step < 0.7 * standard.tokens_per_step
     assert np.mean(np.abs(said.mean - chains.values) <= 1.96 * said.sd) > 0.85
+
+
+def test_what_all_units_teach_is_worth_more_than_what_each_teaches() -> None:
+    family, config = FAMILIES["fatal"](8), PooledConfig(interval=Interval.posterior, target_sd=0.1)
+    chains = chains_of(family, 192, 3)
+    drawn = Rollouts(family, chains, 3)
+    ledger, estimator, prior = Ledger(drawn=drawn), estimator_for(config), Pooled.learner.initial()
+    alone = []
+    for unit in (shapes(chains)[start : start + 6] for start in range(0, chains.count, 6)):
+        trees = [tree_of([shape]) for shape in unit]
+        decide(trees, ledger, config, rollouts=16, state=prior)
+        taught = Pooled.learner.learn(prior, trees, ledger.trials)
+        found = chain_values(unit, ledger.trials, estimator, taught)
+        alone += [[each.root.value, *(step.value for step in each.steps[:-1])] for each in found]
+    said = replay(chains, drawn, config, rollouts=16, unit=6)
+    assert said.tokens.sum() == sum(trials.counts.tokens for trials in ledger.trials.values())
+    by_units = np.sqrt(((np.array(alone) - chains.values) ** 2).mean())
+    assert said.by_mean.rmse(chains.values) < 0.95 * by_units
 
 
 def _outcome(issue: int, verdict: Verdict) -> RolloutOutcome:

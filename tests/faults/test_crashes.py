@@ -11,7 +11,7 @@ import pytest
 
 from pipeline.core.failpoints import ARMED, COUNTED
 from tests.conftest import ROOT
-from tests.faults.runs import MORE, Found, Scene, assert_same
+from tests.faults.runs import MORE, Found, Scene, assert_same, found
 
 pytestmark = [pytest.mark.nightly, pytest.mark.timeout(280)]
 
@@ -19,6 +19,7 @@ AT_ONCE = 2
 FRESH_POINTS = 80
 REPAIRING_POINTS = 25
 FULL_POINTS = 20
+LAST_POINTS = 8
 Point = tuple[str, int]
 Scenes = Callable[..., Scene]
 
@@ -83,6 +84,21 @@ def test_killed_at_every_failpoint_of_a_run_that_repairs_and_extends(
     first = scenes("counted")
     finished_and_damaged(first)
     in_parallel(killed, thinned(counted(first, MORE)[role], REPAIRING_POINTS))
+
+
+def test_killed_while_it_learns_from_all_units(scenes: Scenes) -> None:
+    # One unit after the other, so that each begins with the same state whenever the run was killed.
+    asked = ("estimator=pooled", "run.units_in_flight=1", "sampling.rollouts=4")
+    calm = scenes("calm")
+    driver = counted(calm, *asked)["driver"]
+    last = driver[driver.index(("driver.arrange", 1)) :]
+
+    def killed(point: Point) -> None:
+        scene = scenes(f"{point[0]}-{point[1]}")
+        kill_at(scene, "driver", point, *asked)
+        assert_same(scene, found(calm.run_dir))
+
+    in_parallel(killed, last[:: max(1, len(last) // LAST_POINTS)])
 
 
 def thinned(points: Sequence[Point], most: int) -> Sequence[Point]:

@@ -13,7 +13,7 @@ from pipeline.core.progress import RelabelResult
 from pipeline.estimators.registry import ESTIMATORS
 from tests.audit.runs import copied, files
 from tests.library import Library
-from tests.runtime.adaptive import labels, log, proved
+from tests.runtime.adaptive import kernels, labels, log, proved
 from tests.settings import EstimatorChange, GraderChange
 
 pytestmark = pytest.mark.slow
@@ -30,11 +30,6 @@ def relabelled(folder: Path, change: EstimatorChange) -> RelabelResult:
     done = relabel(RelabelConfig(run_dir=str(folder / "run"), estimator=change))
     proved(folder)
     return done
-
-
-def kernels(folder: Path) -> list[int]:
-    """The number of chains from which the kernels in the folder were learned."""
-    return sorted(pl.read_parquet(folder / "run" / "kernels" / "*.parquet")["chains"].to_list())
 
 
 def mean_of(found: pl.DataFrame) -> float:
@@ -62,7 +57,7 @@ def test_a_full_log_serves_the_pooled_estimator(runs: dict[str, Path], tmp_path:
     before = labels(tmp_path)
     done = relabelled(tmp_path, EstimatorChange(name="pooled"))
     assert done.number == 0
-    assert kernels(tmp_path) == [4, 8]
+    assert kernels(tmp_path) == [8]
     after = labels(tmp_path)
     assert after["n_rollouts"].equals(before["n_rollouts"])
     assert after["unbiased_value"].equals(before["unbiased_value"])
@@ -128,7 +123,7 @@ def test_other_verdicts_are_learned_from_again(runs: dict[str, Path], tmp_path: 
     takes_is = GraderChange(answer_pattern="work (is)")
     regrade(RegradeConfig(run_dir=str(tmp_path / "run"), grader=takes_is))
     proved(tmp_path)
-    assert kernels(tmp_path) == sorted([*learned, 4, 8])
+    assert kernels(tmp_path) == sorted([*learned, 8])
     wrong = labels(tmp_path)
     assert wrong["n_correct"].explode().max() == 0
     assert mean_of(wrong) < mean_of(before)

@@ -80,7 +80,7 @@ def test_a_finished_run_started_again_keeps_the_edition(run_dir: Path, tmp_path:
     relabelled(run_dir, THRESHOLD)
     before = files(run_dir)
     summary = label_in_process(config(tmp_path))
-    assert summary.labels == "of edition 0 (relabel or regrade)"
+    assert summary.labels == "of edition 0 (relabel)"
     assert files(run_dir) == before
     assert {chain["label_rule"] for chain in first_chains(LocalStorage(run_dir), 9)} == {"threshold>0.4"}
 
@@ -102,7 +102,7 @@ def test_an_extended_run_has_its_own_labels_until_they_are_made_again(run_dir: P
 def test_a_crash_leaves_the_old_labels_or_the_new(step: str, run_dir: Path, tmp_path: Path) -> None:
     own = labels(run_dir)
     with (
-        patch(f"pipeline.analysis.relabel.{step}", side_effect=StoreError("power cut")),
+        patch(f"pipeline.storage.edition_writer.{step}", side_effect=StoreError("power cut")),
         pytest.raises(StoreError, match="power cut"),
     ):
         relabelled(run_dir, THRESHOLD)

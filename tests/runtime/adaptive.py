@@ -61,6 +61,11 @@ def labels(folder: Path) -> pl.DataFrame:
     return table(folder, "labels").sort("chain_id")
 
 
+def kernels(folder: Path) -> list[int]:
+    """The number of chains from which the kernels in the folder were learned."""
+    return sorted(table(folder, "kernels")["chains"].to_list())
+
+
 def proved(folder: Path) -> None:
     report = audit(AuditConfig(run_dir=str(folder / "run")))
     assert report.sound, report.findings

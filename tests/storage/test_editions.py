@@ -16,6 +16,8 @@ from pipeline.storage.editions import (
     edition_settings,
     log_digest,
     new_edition,
+    own_editions,
+    whose_labels,
 )
 from pipeline.storage.shards import ShardRecord
 from tests import strategies as our
@@ -64,22 +66,17 @@ def test_the_newest_edition_holds_the_current_labels() -> None:
     assert current_shards(WHOLES, current, "verdicts")[UNITS[0]] == (shard("verdicts", UNITS[0], "c"),)
 
 
-def test_an_edition_was_made_by_the_command_that_leaves_such_a_record() -> None:
-    identity = {**SETTINGS, "grader.fallback": "none", "grader_version": "1", "data.limit": None}
-    own = {key: identity[key] for key in ("estimator.rule", "grader.fallback", "grader_version")}
-    made = [("b", False, own), ("c", True, own), ("c", True, {**own, "estimator.rule": "threshold"})]
-    made.append(("c", True, {**own, "grader_version": "2"}))
-    editions = NONE
-    for content, verdicts, settings in made:
-        tables = ("labels", "verdicts") if verdicts else ("labels",)
-        shards = [shard(table, unit_id, content) for unit_id in UNITS for table in tables]
-        editions = added(editions, new_edition(editions, WHOLES, settings, shards))
-    made_by = [edition_command(commit, editions, identity) for commit in editions.commits]
-    assert made_by == ["relabel", "regrade", "relabel", "regrade"]
-    # The run has grown since, so the next edition began with the run's own verdicts.
+def test_an_edition_of_label_itself_is_none_of_the_user() -> None:
+    own = added(NONE, new_edition(NONE, WHOLES, SETTINGS, [], learned_from=7))
+    users = added(own, new_edition(own, WHOLES, SETTINGS, [], command="relabel"))
+    assert [edition_command(each) for each in (None, *users.commits)] == ["", "", "relabel"]
+    assert own_editions(users) == [*own.commits]
+    assert own.commits[0].learned_from == 7
     grown = {**WHOLES, UNITS[0]: whole(UNITS[0], 3)}
-    editions = added(editions, new_edition(editions, grown, own, [shard("labels", UNITS[0], "d")]))
-    assert edition_command(editions.commits[-1], editions, identity) == "relabel"
+    assert [whose_labels(editions, WHOLES) for editions in (own, users)] == ["", "of edition 1 (relabel)"]
+    assert whose_labels(users, grown).startswith("the run's own: edition 1 is damaged, or rollouts were added")
+    assert whose_labels(added(users, new_edition(users, grown, SETTINGS, [])), grown) == whose_labels(users, grown)
+    assert whose_labels(own, grown) == ""
 
 
 def test_a_run_that_has_grown_since_has_its_own_labels() -> None:

@@ -249,7 +249,9 @@ LATER = replace(KERNEL, sha256="f" * 64)
 
 
 @pytest.mark.parametrize("offered", [(), (KERNEL,)], ids=["the shipped kernel", "a learned kernel"])
-def test_a_unit_goes_on_with_the_kernel_that_it_began_with(tmp_path: Path, offered: tuple[ShardRecord, ...]) -> None:
+def test_a_unit_goes_on_with_the_kernel_that_it_began_with_until_it_is_complete(
+    tmp_path: Path, offered: tuple[ShardRecord, ...]
+) -> None:
     storage = LocalStorage(tmp_path)
     first = UnitLog(storage, UNIT_ID, 0, offered)
     assert first.read() == []
@@ -262,5 +264,9 @@ def test_a_unit_goes_on_with_the_kernel_that_it_began_with(tmp_path: Path, offer
     assert again.complete({}, {}, Totals(), UnitTarget(rollouts=1))
     extended = UnitLog(storage, UNIT_ID, 0, (LATER,))
     extended.read()
-    assert extended.base == offered
+    assert extended.base == (LATER,)
+    assert extended.append({"rollouts": rollouts({1}, "b")}, Totals())
+    again = UnitLog(storage, UNIT_ID, 0, (KERNEL,))
+    again.read()
+    assert again.base == (LATER,)
     assert [row["text"] for table in extended.of_whole("rollouts") for row in table.to_pylist()] == ["a"]

@@ -1,20 +1,21 @@
 """Our estimators on the drawn rollouts, through the functions that the worker calls.
 
-Chains come in units; the rounds of a unit go on until nothing is owed; the kernel learned from a unit is passed to the next.
-The first units, which know the prior kernel only, count like all others.
+Chains come in units, as in a run of one worker. IN_FLIGHT units begin at once, with what is known then, and the rounds of a
+unit go on until nothing is owed. A run takes over what was learned from the most chains, and of equals the first: so units that
+begin later know what the first of the units before them has learned. In the end all is learned again, from all units.
 """
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
+from typing import Any
 
 import numpy as np
 
-from pipeline.config.label import EstimatorConfig
-from pipeline.core.records import ChainShape, ChainValues, Counts, StepValue, Trials
+from pipeline.config.label import EstimatorConfig, RunConfig
+from pipeline.core.records import ChainValues, Counts, StepValue, Trials
 from pipeline.estimators.labelling import chain_values
-from pipeline.estimators.pooled.kernel import PRIOR, Kernel
-from pipeline.estimators.pooled.learning import learn_kernel
 from pipeline.estimators.registry import estimator_for
 from pipeline.estimators.tree import Tree, tree_of
 from tests.synthetic.chains import Chains, shapes
@@ -25,6 +26,7 @@ from tests.synthetic.rollouts import RIGHT, UNGRADED, WRONG, Rollouts
 
 UNIT = 32
 """Problems, as by default in a run."""
+IN_FLIGHT = RunConfig().units_in_flight
 _SAID = {RIGHT: True, WRONG: False, UNGRADED: None}
 
 
@@ -86,17 +88,19 @@ class Ledger:
 
 def replay(chains: Chains, drawn: Rollouts, config: EstimatorConfig, *, rollouts: int, unit: int = UNIT) -> Replayed:
     """Labels all chains. `rollouts`: as `sampling.rollouts`, a ceiling."""
-    kernel = PRIOR
-    ledger = Ledger(drawn=drawn)
-    values: list[ChainValues] = []
-    seconds = 0.0
-    for together in _units(shapes(chains), unit):
-        trees = [tree_of([chain]) for chain in together]
-        seconds += decide(trees, ledger, config, rollouts=rollouts, kernel=kernel)
-        if config.name == "pooled":
-            kernel = learn_kernel(kernel, trees, ledger.trials)
-        values += chain_values(together, ledger.trials, estimator_for(config), kernel)
-    counts = [[ledger.trials.get(prefix, Trials()) for prefix in chain.prefix_ids[:-1]] for chain in shapes(chains)]
+    estimator, ledger = estimator_for(config), Ledger(drawn=drawn)
+    learner = estimator.learner
+    seconds, every = 0.0, shapes(chains)
+    units = [[tree_of([chain]) for chain in every[start : start + unit]] for start in range(0, len(every), unit)]
+    known = learner.initial() if learner else None
+    for start in range(0, len(units), IN_FLIGHT):
+        at_once = units[start : start + IN_FLIGHT]
+        seconds += sum(decide(trees, ledger, config, rollouts=rollouts, state=known) for trees in at_once)
+        known = learner.learn(known, at_once[0], ledger.trials) if learner else None
+    if learner:
+        known = reduce(lambda state, trees: learner.learn(state, trees, ledger.trials), units, learner.initial())
+    values = chain_values(every, ledger.trials, estimator, known)
+    counts = [[ledger.trials.get(prefix, Trials()) for prefix in chain.prefix_ids[:-1]] for chain in every]
     return Replayed(
         unbiased=_column(values, "unbiased_value"),
         mean=_column(values, "value"),
@@ -111,23 +115,18 @@ def replay(chains: Chains, drawn: Rollouts, config: EstimatorConfig, *, rollouts
     )
 
 
-def decide(trees: Sequence[Tree], ledger: Ledger, config: EstimatorConfig, *, rollouts: int, kernel: Kernel) -> float:
+def decide(trees: Sequence[Tree], ledger: Ledger, config: EstimatorConfig, *, rollouts: int, state: Any) -> float:
     """Samples a unit until nothing is owed; the seconds of CPU time. A problem that is done is not asked about again."""
     seconds = 0.0
     open_trees = list(trees)
     while open_trees:
         began = time.process_time()
-        owed = estimator_for(config).next_rollouts(open_trees, ledger.trials, rollouts, kernel)
+        owed = estimator_for(config).next_rollouts(open_trees, ledger.trials, rollouts, state)
         seconds += time.process_time() - began
         for problem in owed:
             ledger.issue(problem)
         open_trees = [tree for tree, problem in zip(open_trees, owed, strict=True) if problem]
     return seconds
-
-
-def _units(chains: Sequence[ChainShape], unit: int) -> Iterator[Sequence[ChainShape]]:
-    for start in range(0, len(chains), unit):
-        yield chains[start : start + unit]
 
 
 def _column(chains: Sequence[ChainValues], name: str) -> Floats:

@@ -38,7 +38,6 @@ from pipeline.config.label import EstimatorConfig, SamplingConfig
 from pipeline.config.recorded_settings import Settings, chosen_settings, settings_section
 from pipeline.core.errors import StoreError, Unreachable, UsageError
 from pipeline.core.records import InputRow, Totals
-from pipeline.core.schemas import LEARNED
 from pipeline.core.tables import input_rows
 from pipeline.estimators.registry import ESTIMATORS, estimator_for
 from pipeline.storage.commits import (
@@ -278,9 +277,9 @@ class _Audit:
 
     def _look_at_editions(self, editions: RecordSequence, current: Commit | None, wholes: Mapping[str, Commit]) -> None:
         """Check the files of editions that are not current, and the files of the current one that no unit has checked yet."""
-        tables = (LABELS, *LEARNED, VERDICTS) if current else ()
+        by_unit = [current_shards(wholes, current, name) for name in (LABELS, VERDICTS)]
         of_units = {
-            shard for name in tables for each in current_shards(wholes, current, name).values() for shard in each
+            shard for named in (*by_unit, current_states(wholes, current)) for each in named.values() for shard in each
         }
         for commit in editions.commits:
             for shard in commit.shards:

@@ -117,7 +117,7 @@ def load_run_data(storage: Storage, run: StoredRun, plan: Forecast | None) -> Ru
         settings={**run.present, **run.settings},
         units=len(run.units),
         owed=run.incomplete,
-        edition=run.edition.number if run.edition else None,
+        edition=run.edition.number if run.edition and run.edition_command else None,
         edition_command=run.edition_command,
         totals=regraded_totals(totals, log) if run.edition else totals,
         unfinished=_unfinished(storage, run),

@@ -24,8 +24,6 @@ from pipeline.estimators.tree import Tree
 
 _ITERATIONS = 5
 """With more iterations the kernel overfits the unit, and its posteriors become overconfident."""
-_KEPT = 0.7
-"""Weight of the counts of earlier units at each new unit. They were computed with a kernel from fewer chains."""
 _KNOWN_WELL = 64
 """Chains after which the pooled estimator trusts its kernel. Assumed for most of a large run."""
 
@@ -43,10 +41,10 @@ def learn_kernel(known: Kernel, trees: Sequence[Tree], trials: Mapping[str, Tria
             last[outcome] = mass[forest.ends[forest.right == outcome]].sum(axis=0)
         kernel = replace(
             known,
-            start=_KEPT * known.start + mass[forest.levels[0]].sum(axis=0),
-            steps=_KEPT * known.steps + moves,
-            last=_KEPT * known.last + last,
-            reproduced=_KEPT * known.reproduced + reproduced,
+            start=known.start + mass[forest.levels[0]].sum(axis=0),
+            steps=known.steps + moves,
+            last=known.last + last,
+            reproduced=known.reproduced + reproduced,
             chains=known.chains + len(forest.ends),
         )
     return kernel
