@@ -13,7 +13,7 @@ from pipeline.config.choices import Interval
 from pipeline.core.records import Finish, RolloutOutcome, Trials, Verdict
 from pipeline.estimators.labelling import chain_values
 from pipeline.estimators.pooled.estimator import Pooled
-from pipeline.estimators.registry import estimator_for
+from pipeline.estimators.pooled.learning import KernelLearner
 from pipeline.estimators.settings import PooledConfig
 from pipeline.estimators.tree import tree_of, trials_of
 from tests.settings import estimator_settings
@@ -73,12 +73,12 @@ def test_what_all_units_teach_is_worth_more_than_what_each_teaches() -> None:
     family, config = FAMILIES["fatal"](8), PooledConfig(interval=Interval.posterior, target_sd=0.1)
     chains = chains_of(family, 192, 3)
     drawn = Rollouts(family, chains, 3)
-    ledger, estimator, prior = Ledger(drawn=drawn), estimator_for(config), Pooled.learner.initial()
-    alone = []
+    ledger, estimator, learner = Ledger(drawn=drawn), Pooled(config), KernelLearner()
+    prior, alone = learner.initial(), []
     for unit in (shapes(chains)[start : start + 6] for start in range(0, chains.count, 6)):
         trees = [tree_of([shape]) for shape in unit]
         decide(trees, ledger, config, rollouts=16, state=prior)
-        taught = Pooled.learner.learn(prior, trees, ledger.trials)
+        taught = learner.learn(prior, trees, ledger.trials)
         found = chain_values(unit, ledger.trials, estimator, taught)
         alone += [[each.root.value, *(step.value for step in each.steps[:-1])] for each in found]
     said = replay(chains, drawn, config, rollouts=16, unit=6)

@@ -37,7 +37,7 @@ def labelled(chains: Chains, drawn: Rollouts, config: EstimatorConfig, unit: int
     trees = [tree_of([shape]) for shape in together]
     assert estimator.learner is not None
     start = estimator.learner.initial()
-    decide(trees, ledger, config, rollouts=16, kernel=start)
+    decide(trees, ledger, config, rollouts=16, state=start)
     found: list[ChainValues] = []
     for first in range(0, len(trees), unit):
         kernel = estimator.learner.learn(start, trees[first : first + unit], ledger.trials)

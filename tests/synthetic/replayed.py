@@ -99,7 +99,8 @@ def replay(chains: Chains, drawn: Rollouts, config: EstimatorConfig, *, rollouts
         known = learner.learn(known, at_once[0], ledger.trials) if learner else None
     if learner:
         known = reduce(lambda state, trees: learner.learn(state, trees, ledger.trials), units, learner.initial())
-    values = chain_values(every, ledger.trials, estimator, known)
+    together = (every[start : start + unit] for start in range(0, len(every), unit))
+    values = [each for chosen in together for each in chain_values(chosen, ledger.trials, estimator, known)]
     counts = [[ledger.trials.get(prefix, Trials()) for prefix in chain.prefix_ids[:-1]] for chain in every]
     return Replayed(
         unbiased=_column(values, "unbiased_value"),
