@@ -69,7 +69,7 @@ def without_implied(row: LabelRow) -> LabelRow:
     out = are_left_out(row.origin, grown=True)
     kept: dict[str, Any] = {
         name: [None if left_out else each for each, left_out in zip(column, out, strict=True)]
-        for name in ("label", "value", "unbiased_value", "p_error_free")
+        for name in ("label", "value", "unbiased_value", *OTHER_VALUES)
         if (column := getattr(row, name))
     }
     return row._replace(**kept)
