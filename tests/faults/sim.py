@@ -22,6 +22,7 @@ from pipeline.runtime.state import identity
 from pipeline.runtime.stop import StopSignal
 from pipeline.runtime.worker_handle import WorkerHandle, WorkerPool
 from pipeline.storage.commits import INPUT, record_sequences, resolve
+from pipeline.storage.editions import current_edition, current_label_files, edition_sequence
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.run_record import STAGED_INPUT, as_recorded, check_claim, claim, recorded_identity
 from pipeline.storage.units import UnitRef, units_of
@@ -289,8 +290,9 @@ class _Play:
         self.world.violations += faults_of(self.storage, units, claim)
 
     def _check_folder(self) -> None:
-        current = {shard.file for whole in wholes(self.storage) for shard in whole.shards if shard.table == "labels"}
-        if set(self.storage.names("labels")) != current:
+        complete = {whole.sequence_id: whole for whole in wholes(self.storage)}
+        current = current_label_files(complete, current_edition(edition_sequence(self.storage), complete))
+        if {*self.storage.names("labels")} != current:
             self.world.violations.append("labels/ holds something else than the current labels")
 
     def _damage(self) -> None:

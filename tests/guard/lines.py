@@ -49,6 +49,7 @@ WITH = {
     "policy.model": "policy=hf", "policy.tokenizer": OPENAI, "policy.openai.urls": "policy=openai policy.model=org/name",
     "policy.device.name": "policy=oracle", "policy.speculative_model": "policy.model=org/name policy.speculative_tokens=3",
     "data.splitter": "data.pattern=';'", "policy.prompt.template": "policy.prompt.style=plain",
+    "estimator.name": "estimator.rule=any",
     "estimator.successes": "estimator=first_success", "estimator.batch": "estimator=first_success",
     "judge.show_answer": "judge.template=good_ok_bad", "judge.template_file": "judge.parser=boxed_index judge.index_base=1",
     "judge.parser": "judge.template_file=x.txt judge.index_base=1",
