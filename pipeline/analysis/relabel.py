@@ -86,8 +86,8 @@ def _edited(
     with hold_lock(storage, lock=config.lock):
         run = finished_run(storage)
         # Each rule has its own default.
-        anew = {} if named.get(RULE, run.settings[RULE]) == run.settings[RULE] else {CERTAINTY: None}
-        settings: Settings = {**run.settings, **anew, **named}
+        changed = {} if named.get(RULE, run.settings[RULE]) == run.settings[RULE] else {CERTAINTY: None}
+        settings: Settings = {**run.settings, **changed, **named}
         settings = with_source(run.settings, settings, EstimatorConfig, ESTIMATORS)
         settings = with_source(run.settings, settings, GraderConfig, GRADERS)
         settings, witnesses = settled(storage, run, settings, consensus or ConsensusChange())

@@ -107,7 +107,7 @@ def test_the_probability_of_independent_values_is_that_of_their_posteriors(rollo
 
 @pytest.mark.parametrize("name", ["fixed", "pooled"])
 @given(correct=st.lists(st.integers(0, 8), min_size=2, max_size=6), outcome=st.sampled_from([True, False, None]))
-def test_a_certainty_leaves_out_what_the_whole_path_does_not_tell(
+def test_a_certainty_leaves_out_labels_that_are_less_probable(
     name: str, correct: list[int], outcome: bool | None
 ) -> None:
     prefixes = [f"p{step}" for step in range(len(correct) + (outcome is not None))]
