@@ -191,10 +191,9 @@ class Consensus:
         """Why and how far the certainty is limited, as lines for a terminal."""
         if learned is None or not (why := cap_text(self._recorded)):
             return []
-        free, lost, first = (max(UNSURE, each[-1]) for each in learned.limits)
-        most = f"{free:.2f} of no error so far, {lost:.2f} of one, {first:.2f} of the first error"
-        needs = f"a label needs estimator.certainty={self._settings.least_certainty:g}"
-        return [f"certainty {why}", f"          at most {most}; {needs}"]
+        free, lost, first = (f"{max(UNSURE, each[-1]):.2f}" for each in learned.limits)
+        most = f"{free} of no error so far, {lost} of one, {first} of the first error; a label needs"
+        return [f"certainty {why}", f"          at most {most} estimator.certainty={self._settings.least_certainty:g}"]
 
     def measure(self, chains: Sequence[Chain], trials: Mapping[str, Trials], state: Any) -> Measured:
         """What is known of the chains of a unit, each by itself."""

@@ -45,8 +45,8 @@ def posterior_labels(places: Floats, certainty: float, limits: Limits = UNLIMITE
     `certainty`, within the `limits`; None for other steps. Raises ValueError unless `certainty` is above 1/2."""
     if not certainty > 0.5:
         raise ValueError(f"certainty must be above 0.5, not {certainty}")
-    rows = (each.tolist() for each in claims(places, limits))
-    return tuple(_label(good, bad, certainty) for good, bad in zip(*rows, strict=True))
+    rows = zip(*(each.tolist() for each in claims(places, limits)), strict=True)
+    return tuple(_label(good, bad, certainty) for good, bad in rows)
 
 
 def claims(places: Floats, limits: Limits) -> tuple[Floats, Floats]:
