@@ -7,7 +7,6 @@ each."""
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import PurePath
 from typing import Any
 
@@ -41,7 +40,7 @@ from pipeline.consensus.filters import exact, side
 from pipeline.consensus.learning import Learned, learn
 from pipeline.consensus.limits import SHARED, UNSURE
 from pipeline.consensus.monte_carlo import monte_carlo_claim
-from pipeline.consensus.posterior import p_error_free, posterior, posterior_labels, supported
+from pipeline.consensus.posterior import claims, posterior, posterior_labels, supported
 from pipeline.core.errors import InputError, UsageError
 from pipeline.core.records import Chain, ChainText, ChainValues, Trials
 from pipeline.core.schemas import CONSENSUS, LABELS_CONSENSUS, RELIABILITIES
@@ -101,7 +100,7 @@ def settled(
         raise UsageError(
             f"{RECALIBRATE} has no effect with {HOW}={found[HOW]}, which states no certainty: leave it out"
         )
-    gold = given.get(RECALIBRATE, before.get(RECALIBRATE)) if certain else None
+    gold = str(given.get(RECALIBRATE, before.get(RECALIBRATE)) or "")
     witnesses = witnesses_of(storage.run_dir, names)
     settings: dict[str, object] = {
         **own,
@@ -110,39 +109,38 @@ def settled(
         **{f"{ABOUT}{each.source.name}": registry.about(each) for each in witnesses},
         **{f"{DIGEST}{each.source.name}": registry.digest(each) for each in witnesses},
         **{f"{MADE_UP}{each.source.name}": text for each in witnesses if (text := each.made_up())},
-        **({RECALIBRATE: gold, f"{DIGEST}{RECALIBRATE}": input_digest(str(gold))} if gold else {}),
-        **({CAPPED: cap} if certain and (cap := _cap(gold, run.identity, witnesses)) else {}),
+        **(_limited(gold, run.identity, witnesses) if certain else {}),
     }
     return settings, witnesses
 
 
-def _cap(gold: object, policy: Settings, witnesses: Sequence[Witness]) -> str:
-    """Why the certainty has limits, see `cap_text`."""
+def _limited(gold: str, policy: Settings, witnesses: Sequence[Witness]) -> Settings:
+    """The settings that say why the certainty has limits, see `cap_text`."""
     if gold:
-        return f"no certainty is above what people's labels in {PurePath(str(gold)).name} support"
-    kin = [each.source.name for each in witnesses if family(policy) & family(each.writer())]
-    if not kin:
-        return ""
-    return (
-        f"no certainty is above {SHARED.free[-1]:g}, of a first error {SHARED.first[-1]:g}, because {', '.join(kin)} and the "
-        f"policy are of one family and may err alike; {RECALIBRATE}=FILE with people's labels finds what can be claimed"
+        why = f"no certainty is above what people's labels in {PurePath(gold).name} support"
+        return {RECALIBRATE: gold, f"{DIGEST}{RECALIBRATE}": input_digest(gold, RECALIBRATE), CAPPED: why}
+    kin = ", ".join(each.source.name for each in witnesses if family(policy) & family(each.writer()))
+    why = (
+        f"no certainty is above {SHARED[0][-1]:g}, of a first error {SHARED[2][-1]:g}, because {kin} and the policy are of one "
+        f"family and may err alike; {RECALIBRATE}=FILE with people's labels finds what can be claimed"
     )
+    return {CAPPED: why} if kin else {}
 
 
 def _human_places(path: str, identity: Settings) -> dict[tuple[str, ...], int]:
-    """The places of the first errors that people name, by the texts of their chains, from a file with the layout of the input
-    of the run with this identity. Raises InputError for a file that cannot be read or has no such labels."""
+    """The places of the first errors that people name, by the texts of their chains. Raises UsageError for a file that has no
+    such labels in the layout of the input of the run with this identity."""
     columns = settings_section(identity, Columns.SECTION, Columns)
     data = settings_section(identity, DataConfig.SECTION, DataConfig)
     config = AgreeConfig(run_dir="-", data=replace(data, path=path, limit=None, columns=columns))
-    humans, unusable = read_humans(config)
-    refuse_miscounted(config, humans, unusable)
+    try:
+        humans, unusable = read_humans(config)
+        refuse_miscounted(config, humans, unusable)
+    except InputError as error:
+        raise UsageError(str(error).replace("data.path", RECALIBRATE)) from error
     # As `agree` does, the first row of a chain counts.
-    return {
-        text_key(each): len(each.steps) if each.first_error == NO_ERROR else each.first_error
-        for each in reversed(humans)
-        if each.first_error is not None
-    }
+    firsts = [(each, each.first_error) for each in reversed(humans)]
+    return {text_key(each): len(each.steps) if at == NO_ERROR else at for each, at in firsts if at is not None}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,7 +160,8 @@ class Consensus:
         that is not installed."""
         self.how = ConsensusHow(settings[HOW])
         self.witnesses = witnesses
-        self._recorded, self._identity = settings, identity
+        self._recorded, gold = settings, settings.get(RECALIBRATE)
+        self._humans = _human_places(str(gold), identity) if gold else {}
         alone = {**settings, RULE: settings[MC_RULE]}
         self._ruler = estimator_for(chosen_settings(alone, EstimatorConfig, ESTIMATORS))
         self._settings = chosen_settings(settings, EstimatorConfig, ESTIMATORS)
@@ -192,12 +191,9 @@ class Consensus:
         """Why and how far the certainty is limited, as lines for a terminal."""
         if learned is None or not (why := cap_text(self._recorded)):
             return []
-        limits, sure = learned.limits, self._settings.least_certainty
-        free, lost, first = (max(UNSURE, each[-1]) for each in (limits.free, limits.lost, limits.first))
-        most = f"          at most {free:.2f} of no error so far, {lost:.2f} of one, {first:.2f} of the first error"
-        low = [f"label {label}" for label, each in ((1, free), (0, first)) if each < sure]
-        none = f"; so no step has the {' or the '.join(low)} at estimator.certainty={sure:g}" if low else ""
-        return [f"certainty {why}", f"{most}{none}"]
+        free, lost, first = (f"{max(UNSURE, each[-1]):.2f}" for each in learned.limits)
+        most = f"{free} of no error so far, {lost} of one, {first} of the first error; a label needs"
+        return [f"certainty {why}", f"          at most {most} estimator.certainty={self._settings.least_certainty:g}"]
 
     def measure(self, chains: Sequence[Chain], trials: Mapping[str, Trials], state: Any) -> Measured:
         """What is known of the chains of a unit, each by itself."""
@@ -221,7 +217,7 @@ class Consensus:
             return None
         learned, truths = learn(evidence), [each.truth for each in evidence]
         if not self._humans:
-            return replace(learned, limits=SHARED) if self._recorded.get(CAPPED) else learned
+            return replace(learned, limits=SHARED) if CAPPED in self._recorded else learned
         if set(truths) <= {None}:
             raise InputError(f"{RECALIBRATE}={self._recorded[RECALIBRATE]}: none of its chains is in the run")
         return replace(learned, limits=supported(posterior(evidence, learned), truths))
@@ -242,10 +238,9 @@ class Consensus:
             left_out = [None if each.left_out is None else each.left_out.value for each in kept]
             free: list[list[float] | None] = [None] * len(kept)
         else:
-            limits = learned.limits
-            found = [posterior_labels(each, self._settings.least_certainty, limits) for each in places]
+            found = [posterior_labels(each, self._settings.least_certainty, learned.limits) for each in places]
             left_out = [None] * len(places)
-            free = [limits.error_free(p_error_free(each)).tolist() for each in places]
+            free = [claims(each, learned.limits)[0].tolist() for each in places]
         computed: dict[str, list[Any]] = {
             "label": [list(after_error(labels, self._settings)) for labels in found],
             "label_rule": [self.rule] * len(found),
@@ -262,15 +257,9 @@ class Consensus:
         ]
         return pa.Table.from_arrays(columns, schema=schema)
 
-    @cached_property
-    def _humans(self) -> Mapping[tuple[str, ...], int]:
-        path = self._recorded.get(RECALIBRATE)
-        return _human_places(str(path), self._identity) if path else {}
-
     def _truth(self, chain: Chain) -> int | None:
-        if not self._humans:
-            return None
-        return self._humans.get(key_of_texts(chain.problem.text, step_texts(chain.solution.text, chain.solution.ends)))
+        steps = step_texts(chain.solution.text, chain.solution.ends)
+        return self._humans.get(key_of_texts(chain.problem.text, steps)) if self._humans else None
 
     def _claims(self, chain: Chain) -> dict[str, Claim]:
         solution = chain.solution

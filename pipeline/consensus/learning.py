@@ -59,7 +59,7 @@ class Learned:
             "learned_from": self.learned_from,
             "iterations": self.iterations,
             "converged": self.converged,
-            "limits": asdict(self.limits),
+            "limits": self.limits,
         }
 
     @classmethod
@@ -83,7 +83,7 @@ class Learned:
             learned_from=int(stored["learned_from"]),
             iterations=int(stored["iterations"]),
             converged=bool(stored["converged"]),
-            limits=Limits(**{kind: tuple(most) for kind, most in stored["limits"].items()}),
+            limits=tuple(map(tuple, stored["limits"])),
         )
 
 

@@ -45,8 +45,16 @@ def posterior_labels(places: Floats, certainty: float, limits: Limits = UNLIMITE
     `certainty`, within the `limits`; None for other steps. Raises ValueError unless `certainty` is above 1/2."""
     if not certainty > 0.5:
         raise ValueError(f"certainty must be above 0.5, not {certainty}")
-    claims = limits.error_free(p_error_free(places)), limits.first_errors(places[:-1])
-    return tuple(_label(good, bad, certainty) for good, bad in zip(*(each.tolist() for each in claims), strict=True))
+    rows = zip(*(each.tolist() for each in claims(places, limits)), strict=True)
+    return tuple(_label(good, bad, certainty) for good, bad in rows)
+
+
+def claims(places: Floats, limits: Limits) -> tuple[Floats, Floats]:
+    """For each step, the claims within the `limits` that it and all before it have no error, and that it is the first."""
+    stated = _stated(places)
+    bins = np.digitize(stated, STATED)
+    free, lost, first = np.maximum(UNSURE, np.take_along_axis(np.array(limits), bins, axis=1))
+    return np.clip(stated[0], 1 - lost, free), np.minimum(stated[2], first)
 
 
 def supported(places: Sequence[Floats], truths: Sequence[int | None]) -> Limits:
@@ -54,21 +62,24 @@ def supported(places: Sequence[Floats], truths: Sequence[int | None]) -> Limits:
     often such claims are right, or that of a less sure bin, where it is higher. `truths`: places (K: none); None: unknown.
 
     The steps of a chain are right or wrong together, so each chain counts once in a bin, by its boldest claim there."""
-    counts = np.zeros((3, len(STATED) + 1, 2))
+    counts = np.zeros((2, 3, len(STATED) + 1))
     for each, truth in zip(places, truths, strict=True):
         if truth is not None:
-            free, steps = p_error_free(each), np.arange(len(each) - 1)
-            stated = np.stack([free, 1 - free, each[:-1]])
+            stated, steps = _stated(each), np.arange(len(each) - 1)
             right = np.stack([truth > steps, truth <= steps, truth == steps])
             bins = np.where(stated < UNSURE, -1, np.digitize(stated, STATED))
             for kind, boldest in enumerate((-1, 0, 0)):
                 for number in set(bins[kind].tolist()) - {-1}:
-                    at = np.flatnonzero(bins[kind] == number)[boldest]
-                    counts[kind, number, int(right[kind, at])] += 1
-    wrong, good = counts[..., 0], counts[..., 1]
+                    counts[int(right[kind, np.flatnonzero(bins[kind] == number)[boldest]]), kind, number] += 1
+    wrong, good = counts
     bounds = np.where(good > 0, betaincinv(np.maximum(good, 1), wrong + 1, _TAIL), 0.0)
-    rows = np.maximum.accumulate(bounds, axis=1).tolist()
-    return Limits(free=tuple(rows[0]), lost=tuple(rows[1]), first=tuple(rows[2]))
+    return tuple(map(tuple, np.maximum.accumulate(bounds, axis=1).tolist()))
+
+
+def _stated(places: Floats) -> Floats:
+    """The kinds of `Limits`, for each step."""
+    free = p_error_free(places)
+    return np.stack([free, 1 - free, places[:-1]])
 
 
 def _label(good: float, bad: float, certainty: float) -> int | None:

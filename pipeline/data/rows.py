@@ -81,7 +81,7 @@ def input_files(data_path: str, setting: str = _SETTING) -> list[Path]:
     return files
 
 
-def input_digest(data_path: str) -> str:
+def input_digest(data_path: str, setting: str = _SETTING) -> str:
     """The identity of the input: the sha256 of the files' bytes in order, equal to `cat FILES | sha256sum`.
 
     For `hf://`, the sha256 of the path and the current commit of the data set. Raises InputError as `read_rows` does.
@@ -89,7 +89,7 @@ def input_digest(data_path: str) -> str:
     digest = hashlib.sha256()
     if data_path.startswith(PREFIX):
         digest.update(f"{data_path}@{hub_commit(data_path)}".encode())
-    for file in input_files(data_path):
+    for file in input_files(data_path, setting):
         with blame(_SETTING, file), file.open("rb") as stream:
             while chunk := stream.read(_CHUNK_BYTES):
                 digest.update(chunk)

@@ -90,10 +90,10 @@ def stage(
 
 def refuse_equal_chains(rows: Iterable[InputRow], sampling: SamplingConfig) -> None:
     """Raise UsageError where a row without a chain would get the same chain several times."""
-    if sampling.temperature == 0 and (bare := next((row for row in rows if row.solution is None), None)):
-        try:
-            refuse_equal("sampling.solutions", sampling.solutions, "chains", sampling.temperature)
-        except ValueError as error:
+    try:
+        refuse_equal("sampling.solutions", sampling.solutions, "chains", sampling.temperature)
+    except ValueError as error:
+        if bare := next((row for row in rows if row.solution is None), None):
             raise UsageError(f"{bare.location} has no chain: {error}") from error
 
 

@@ -68,22 +68,18 @@ class Witness(Protocol):
         return ""
 
 
-_COMMON = frozenset(
-    re.findall(
-        "[a-z]+",
-        "awq base chat code coder distill flash gguf gptq instruct large math mini model prm reward small thinking turbo",
-    )
+# Words in the names of models of many families.
+_COMMON = (
+    "awq base chat code coder distill flash gguf gptq instruct large math mini model prm reward small thinking turbo"
 )
-"""Words in the names of models of many families."""
 
 
 def family(policy: Mapping[str, object]) -> frozenset[str]:
-    """The kin of a policy by its recorded settings: the hash of its weights or tokenizer, where it was known, and
-    the words of its model's name, such as qwen, or of its kind, where it has no model. Names that hide a model, and models
-    that were trained on each other's texts, are not seen."""
+    """The kin of a policy by its recorded settings: the hash of its weights or tokenizer, and the words of its model's name,
+    such as qwen, or of its kind, where it has no model."""
     name = str(policy.get("policy.model") or policy.get("policy.kind", "")).lower()
     words = re.findall("[a-z]{3,}", PurePath(name).name)
-    return frozenset({*words, str(policy.get("policy_fingerprint", ""))}) - _COMMON - {""}
+    return frozenset({*words, str(policy.get("policy_fingerprint", ""))}) - {*_COMMON.split(), ""}
 
 
 def wrong_claim(found: Any, chain: ChainText) -> str:

@@ -133,7 +133,7 @@ def _shared_errors() -> None:
                 known = set(rng.choice(len(places), count, replace=False).tolist())
                 truths = [true if number in known else None for number, true in enumerate(drawn.truth.tolist())]
                 limits = supported(places, truths)
-                most.append((limits.free[-1], limits.lost[-1], limits.first[-1]))
+                most.append([row[-1] for row in limits])
                 found += [each.too_much for each in claimed(places, drawn.truth, limits)]
             means = ", ".join(f"{mean:.2f}" for mean in np.mean(most, axis=0))
             print(f"    {count} chains of people: {sum(found)} of {len(found)} bins claim too much; at most {means}")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipeline.consensus.limits import STATED, UNSURE, Limits
-from pipeline.consensus.posterior import p_error_free
+from pipeline.consensus.posterior import claims, p_error_free
 from pipeline.core.statistics import Floats, Ints
 
 
@@ -33,11 +33,11 @@ def claimed(places: Sequence[Floats], truth: Ints, limits: Limits) -> Iterator[C
     rows: dict[tuple[str, int], list[tuple[float, float, float]]] = {}
     for each, true in zip(places, truth.tolist(), strict=True):
         free, steps = p_error_free(each), np.arange(len(each) - 1)
-        within = limits.error_free(free)
+        within, first = claims(each, limits)
         for kind, stated, claim, right in (
             ("free", free, within, true > steps),
             ("lost", 1 - free, 1 - within, true <= steps),
-            ("first", each[:-1], limits.first_errors(each[:-1]), true == steps),
+            ("first", each[:-1], first, true == steps),
         ):
             for number in range(len(STATED) + 1):
                 own = (stated >= UNSURE) & (np.digitize(stated, STATED) == number)

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from scipy.stats import beta
 
 from pipeline.consensus.learning import learn
-from pipeline.consensus.limits import SHARED, Limits
-from pipeline.consensus.posterior import p_error_free, posterior, supported
+from pipeline.consensus.limits import SHARED, UNLIMITED
+from pipeline.consensus.posterior import claims, posterior, supported
 from pipeline.core.statistics import Floats
 from pipeline.witnesses.base import family
 from tests.consensus.claimed import claimed
@@ -34,7 +34,7 @@ def studied(shared: float) -> tuple[Sample, list[Floats]]:
 @pytest.mark.parametrize("shared", [0.5, 1.0])
 def test_what_is_claimed_is_right_where_a_judge_repeats_errors_and_what_is_stated_is_not(shared: float) -> None:
     found, places = studied(shared)
-    assert any(each.too_much for each in claimed(places, found.truth, Limits()))
+    assert any(each.too_much for each in claimed(places, found.truth, UNLIMITED))
     assert not [each for each in claimed(places, found.truth, SHARED) if each.too_much]
 
 
@@ -43,7 +43,7 @@ def test_labels_of_people_limit_what_is_claimed_to_what_is_right() -> None:
     known = set(np.random.default_rng(0).choice(CHAINS, GOLD, replace=False).tolist())
     limits = supported(places, [true if at in known else None for at, true in enumerate(found.truth.tolist())])
     assert not [each for each in claimed(places, found.truth, limits) if each.too_much]
-    assert limits.free[-1] > 0.75  # it does not refuse all
+    assert limits[0][-1] > 0.75  # it does not refuse all
 
 
 @given(st.lists(st.tuples(st.lists(st.floats(0.01, 1), min_size=2, max_size=5), st.integers(0, 4)), max_size=8))
@@ -51,11 +51,11 @@ def test_a_few_chains_support_no_more_than_that_many_right_ones(chains: Sequence
     places = [np.array(weights) / sum(weights) for weights, _ in chains]
     limits = supported(places, [min(true, len(each) - 1) for each, (_, true) in zip(places, chains, strict=True)])
     most = float(beta.ppf(0.025, len(chains), 1)) if chains else 0.0
-    for row in (limits.free, limits.lost, limits.first):
+    for row in limits:
         assert list(row) == sorted(row)
         assert max(row) <= most + 1e-12
     for each in places:
-        free = limits.error_free(p_error_free(each))
+        free = claims(each, limits)[0]
         assert ((free <= max(0.5, most)) & (free >= 1 - max(0.5, most))).all()
         assert (np.diff(free) <= 1e-12).all()
 

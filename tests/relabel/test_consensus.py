@@ -256,7 +256,7 @@ def test_a_judge_of_the_policys_family_limits_the_certainty(
     notes = "\n".join(consensus(run_dir, witnesses=["judge:good", "judge:own"], certainty=0.7).notes)
     why = "no certainty is above 0.85, of a first error 0.65, because judge:own and the policy are of one family"
     assert why in notes
-    assert "so no step has the label 0 at estimator.certainty=0.7" in notes
+    assert "0.65 of the first error; a label needs estimator.certainty=0.7" in notes
     assert all(0.15 - 1e-9 <= p <= 0.85 for row in labels(run_dir) for p in row["p_error_free"])
     assert {label for row in labels(run_dir) for label in row["label"]} == {1, None}
     assert faults(run_dir) == []
@@ -294,6 +294,8 @@ def test_peoples_labels_that_limit_nothing_are_refused(run_dir: Path, tmp_path: 
     other = write_rows(tmp_path / "other.jsonl", [{"problem": "9+9", "steps": ["18"], "label": -1}])
     with pytest.raises(InputError, match=r"consensus\.recalibrate=.*other\.jsonl: none of its chains is in the run"):
         consensus(run_dir, recalibrate=str(other))
+    with pytest.raises(InputError, match=r"consensus\.recalibrate: there is no file"):
+        consensus(run_dir, recalibrate=str(tmp_path / "none.jsonl"))
     with pytest.raises(UsageError, match=r"consensus\.recalibrate has no effect with consensus\.how=exact"):
         consensus(run_dir, ConsensusHow.exact, recalibrate=str(other))
 

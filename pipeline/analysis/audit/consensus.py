@@ -2,8 +2,7 @@
 all."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -15,7 +14,6 @@ from pipeline.config.recorded_settings import Settings
 from pipeline.consensus.evidence import ChainEvidence
 from pipeline.core.errors import InputError, StoreError, UsageError
 from pipeline.core.records import Chain, Trials
-from pipeline.data.rows import input_digest
 from pipeline.estimators.base import Estimator
 from pipeline.storage.run_record import recorded_identity
 from pipeline.storage.storage import Storage
@@ -54,24 +52,20 @@ class ConsensusProof:
             return
         again = self._consensus.learn(self._evidence)
         if again is None or not _alike(again.as_dict(), self._learned.as_dict()):
-            yield "what it learned of its witnesses does not follow from the log"
+            yield f"what it learned of its witnesses does not follow from the log, or from {RECALIBRATE}"
 
     def _missing_parts(self, settings: Settings) -> Iterator[str]:
         if self._consensus.how is ConsensusHow.posterior and self._learned is None:
             yield "it names no file with what it learned of its witnesses"
-        sources: dict[str, Callable[[], str]] = {
-            each.source.name: partial(registry.digest, each) for each in self._consensus.witnesses
-        }
-        if gold := settings.get(RECALIBRATE):
-            sources[RECALIBRATE] = partial(input_digest, str(gold))
-        for name, digest in sources.items():
+        for witness in self._consensus.witnesses:
+            name = witness.source.name
             try:
-                said = digest()
+                said = registry.digest(witness)
             except (InputError, UsageError, StoreError) as error:
                 yield f"its witness {name} cannot be read: {error}"
             else:
                 if said != settings.get(f"{DIGEST}{name}"):
-                    was = settings.get(f"{ABOUT}{name}", gold)
+                    was = settings.get(f"{ABOUT}{name}")
                     yield f"its witness {name} ({was}) says other things now than when the labels were made"
 
 
