@@ -69,16 +69,6 @@ def test_a_directory_that_becomes_read_only_ends_the_run(scenes: Scenes, referen
     assert_same(scene, reference)
 
 
-def test_a_setting_that_was_another_is_refused_by_name_and_nothing_is_touched(scenes: Scenes) -> None:
-    scene = scenes()
-    scene.finish()
-    before = tree(scene.run_dir)
-    start = scene.start("sampling.temperature=0.5")
-    assert start.wait() == 2
-    assert "sampling.temperature was 1.0, now 0.5" in start.output
-    assert tree(scene.run_dir) == before
-
-
 def test_every_key_of_the_fingerprint_is_refused_by_name(scenes: Scenes) -> None:
     scene = scenes()
     scene.finish()

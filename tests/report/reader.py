@@ -9,6 +9,12 @@ from selenium.webdriver import ActionChains, Chrome
 from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.wait import WebDriverWait
 
+SCRIPT = "<script>document.title = 'owned'</script></script><!--"
+IMAGE = "<img src=x onerror=\"document.title = 'owned'\">"
+ARABIC = "نضيف 3 إلى 4 فنحصل على 7."
+TURNED = "It is \u202e21\u202d."
+"""A number that a reader would see backwards."""
+
 
 class Reader:
     """What a person does with the page. `name`: id of its interactive part, with which the ids in it begin."""
@@ -89,6 +95,16 @@ def watched(driver: Chrome, page: Path, name: str = "browser") -> Iterator[Reade
     assert not [address for address in addresses if not address.startswith(("file://", "data:", "about:"))]
     assert "owned" not in driver.title
     assert not driver.find_elements("css selector", "main img, main script")
+
+
+def without_scripts(driver: Chrome, page: Path, name: str) -> str:
+    """What the interactive part of a page says in a browser that runs no scripts."""
+    driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    try:
+        driver.get(page.as_uri())
+        return driver.find_element("css selector", f"#{name}").text
+    finally:
+        driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
 
 
 def logged(driver: Chrome, kind: str) -> list[dict[str, str]]:

@@ -14,14 +14,11 @@ from pipeline.analysis.settings import ReportConfig
 from pipeline.engines import oracle
 from tests.audit.runs import labels
 from tests.conftest import write_rows
-from tests.report.reader import Reader
+from tests.report.reader import ARABIC, IMAGE, SCRIPT, Reader, without_scripts
 from tests.runtime.in_process import label_in_process
 
 pytestmark = pytest.mark.slow
 
-SCRIPT = "<script>document.title = 'owned'</script></script><!--"
-IMAGE = "<img src=x onerror=\"document.title = 'owned'\">"
-ARABIC = "نضيف 3 إلى 4 فنحصل على 7."
 LATEX = r"So $\frac{3}{4} < \sqrt{x}$ & \(x^2 \le 1\)."
 EMOJI = "👩‍👩‍👧‍👦 has 🍎🍎🍎."
 SUMS = 50
@@ -245,11 +242,6 @@ def test_dark_mode_and_paper_have_their_own_look(reader: Reader) -> None:
 
 
 def test_without_scripts_a_line_says_so(driver: Chrome, page: Path) -> None:
-    driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
-    try:
-        driver.get(page.as_uri())
-        shown = driver.find_element("css selector", "#browser").text
-        assert "labels/*.parquet" in shown
-        assert "being unpacked" not in shown
-    finally:
-        driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+    shown = without_scripts(driver, page, "browser")
+    assert "labels/*.parquet" in shown
+    assert "being unpacked" not in shown

@@ -9,13 +9,12 @@ from pipeline.analysis.report.run import report
 from pipeline.analysis.settings import ReportConfig
 from pipeline.config.check import CheckRunConfig
 from tests.conftest import write_rows
-from tests.report.reader import Reader
+from tests.report.reader import IMAGE, Reader
 from tests.runtime.checking.runs import QUICK, checked, settings
 from tests.runtime.in_process import label_in_process
 
 pytestmark = pytest.mark.slow
 
-IMAGE = "<img src=x onerror=\"document.title = 'owned'\">"
 STEPS = ["Let us begin.", "2 + 3 = 6.", "4 + 4 = 8, so the answer is 6."]
 
 

@@ -12,16 +12,11 @@ from selenium.webdriver.support.wait import WebDriverWait
 from pipeline.analysis.report.page import Page, html
 from pipeline.analysis.searches.browser.build import build_search_browser
 from pipeline.analysis.searches.trees import SearchedProblem
-from tests.report.reader import Reader, watched
+from tests.report.reader import ARABIC, IMAGE, SCRIPT, TURNED, Reader, watched, without_scripts
 from tests.searches.trees import grown_tree, written_problem
 
 pytestmark = pytest.mark.slow
 
-SCRIPT = "<script>document.title = 'owned'</script></script><!--"
-IMAGE = "<img src=x onerror=\"document.title = 'owned'\">"
-ARABIC = "نضيف 3 إلى 4 فنحصل على 7."
-TURNED = "It is \u202e21\u202d."
-"""A number that a reader would see backwards."""
 LARGE = 5_000
 MANY = 45
 """Problems of one step: more than a page of the list has."""
@@ -117,6 +112,8 @@ def test_a_tree_shows_the_chosen_chain_and_opens_what_else_was_sampled(reader: R
     assert reader.texts(".pill.weakest") == ["weakest step"]
     reader.all(".tree-row.group")[1].click()
     assert rows(reader)[4] == "2 0.50 x five"
+    assert [row.get_attribute("aria-level") for row in reader.all(".tree-row")][2:6] == ["1", "2", "3", "1"]
+    assert reader.wait(".tree").get_attribute("aria-label") == "Tree of the problem"
     assert reader.texts(".tree-row.step:not(.taken) .tree-marks small")[-1] == " +1 step, best end 0.33"
     reader.all(".tree-row.step:not(.taken)")[0].click()
     assert rows(reader)[5] == "3 0.33 y six. The answer is 5."
@@ -182,16 +179,6 @@ def test_keys_move_through_problems_and_through_a_tree(reader: Reader) -> None:
     reader.press(Keys.ESCAPE)
     assert not reader.all(".chain-head[aria-expanded=true]")
     assert "chain-head" in reader.focused()
-
-
-@pytest.mark.nightly
-def test_screen_readers_hear_the_levels_of_a_tree(reader: Reader) -> None:
-    opened(reader, "branched")
-    reader.all(".tree-row.group")[0].click()
-    found = [(row.get_attribute("role"), row.get_attribute("aria-level")) for row in reader.all(".tree-row")][:4]
-    assert found == [("treeitem", "1"), ("treeitem", "2"), ("treeitem", "3"), ("treeitem", "1")]
-    assert reader.wait(".tree").get_attribute("role") == "tree"
-    assert reader.wait(".tree").get_attribute("aria-label") == "Tree of the problem"
 
 
 @pytest.mark.nightly
@@ -261,9 +248,4 @@ def test_dark_mode_and_paper_have_their_own_look(reader: Reader) -> None:
 
 
 def test_without_scripts_a_line_says_so(driver: Chrome, page: Path) -> None:
-    driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
-    try:
-        driver.get(page.as_uri())
-        assert "samples/*.parquet" in driver.find_element("css selector", "#searches").text
-    finally:
-        driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+    assert "samples/*.parquet" in without_scripts(driver, page, "searches")

@@ -11,15 +11,11 @@ from pipeline.analysis.report.page import Page, html
 from pipeline.analysis.trees.report import build_tree
 from pipeline.storage.stored_trees import ProblemTree
 from pipeline.trees.tree import LabelledSteps, StepLabel, WrittenRollout
-from tests.report.reader import Reader, watched
+from tests.report.reader import ARABIC, IMAGE, SCRIPT, TURNED, Reader, watched, without_scripts
 from tests.trees.growing import chain, grown, rollout
 
 pytestmark = pytest.mark.slow
 
-SCRIPT = "<script>document.title = 'owned'</script></script><!--"
-IMAGE = "<img src=x onerror=\"document.title = 'owned'\">"
-ARABIC = "نضيف 3 إلى 4 فنحصل على 7."
-TURNED = "It is \u202e21\u202d."
 LARGE = 5_000
 VALUE = StepLabel(value=0.75, value_sd=0.1, correct=3, rollouts=4, label=1)
 CHAIN = chain("a one", "b two", "7", labels=[VALUE, VALUE, VALUE._replace(value=0.25, label=0), StepLabel(label=1)])
@@ -200,9 +196,4 @@ def test_paper_has_what_is_open_and_no_buttons(reader: Reader) -> None:
 
 
 def test_without_scripts_a_line_says_so(driver: Chrome, pages: dict[str, Path]) -> None:
-    driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
-    try:
-        driver.get(pages["small"].as_uri())
-        assert "rollouts/*.parquet" in driver.find_element("css selector", "#trees").text
-    finally:
-        driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+    assert "rollouts/*.parquet" in without_scripts(driver, pages["small"], "trees")
