@@ -17,14 +17,6 @@ SEED = 20_261_126
 LEAST_DECIDED = 0.98
 
 
-def wrong(problem: FormalStep, verdict: StepVerdict) -> bool | None:
-    """Whether a verdict is wrong; None where cvc5 does not say."""
-    said = truth(problem)
-    if verdict is StepVerdict.HOLDS:
-        return None if said.entailed is None or said.consistent is None else not (said.entailed and said.consistent)
-    return None if said.entailed is None else said.entailed
-
-
 @pytest.mark.parametrize("count", [50, pytest.param(150, marks=pytest.mark.nightly)])
 def test_generated_steps_are_judged_as_cvc5_judges_them(count: int) -> None:
     verifier = verifier_named("z3")
@@ -38,7 +30,7 @@ def test_generated_steps_are_judged_as_cvc5_judges_them(count: int) -> None:
             decided += "contradict" in found.evidence and truth(problem).consistent is False
             continue
         decided += 1
-        is_wrong = wrong(problem, found.verdict)
+        is_wrong = truth(problem).is_wrong(found.verdict)
         assert is_wrong is not True, (problem, found)
         confirmed += is_wrong is False
     assert decided >= LEAST_DECIDED * judged
@@ -50,7 +42,7 @@ def test_generated_steps_are_judged_as_cvc5_judges_them(count: int) -> None:
 def test_tricky_steps_are_judged_as_cvc5_judges_them(problem: FormalStep) -> None:
     found = verifier_named("z3").verify(problem.step)
     assert found.verdict is not StepVerdict.UNKNOWN
-    assert wrong(problem, found.verdict) is not True
+    assert truth(problem).is_wrong(found.verdict) is not True
 
 
 def test_a_hostile_step_is_unknown_and_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

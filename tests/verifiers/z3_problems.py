@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
 
-from pipeline.verifiers.base import StepInContext
+from pipeline.verifiers.base import StepInContext, StepVerdict
 
 CVC5_MS = 2_000
 
@@ -30,6 +30,12 @@ class Truth:
 
     entailed: bool | None
     consistent: bool | None
+
+    def is_wrong(self, verdict: StepVerdict) -> bool | None:
+        """Whether the step does not hold or is not refuted, as the verdict says; None where the solver does not decide."""
+        known = (self.entailed, self.consistent)
+        wrong = False in known if verdict is StepVerdict.HOLDS else self.entailed is True
+        return True if wrong else None if None in known else False
 
 
 def truth(problem: FormalStep) -> Truth:
