@@ -6,7 +6,7 @@ large it can be.
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pipeline.analysis.compare.flips import Flips
@@ -77,14 +77,6 @@ class MovedPrefix:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bins:
-    """`counts[i][j]`: number of prefixes with a value in the i-th bin in a and in the j-th bin in b. The bins have equal width
-    over 0 to 1."""
-
-    counts: tuple[tuple[int, ...], ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
     """A setting and its value in each run, as JSON; `-` if a run does not have it."""
 
@@ -96,7 +88,8 @@ class Difference:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
     """The whole comparison. `other_answers`: number of problems with the same words in both runs but different known
-    answers."""
+    answers. `bins[i][j]`: number of prefixes with a value in the i-th bin in a and in the j-th bin in b; the bins have equal
+    width over 0 to 1."""
 
     a: Side
     b: Side
@@ -106,7 +99,7 @@ class Comparison:
     shift: Shift
     noise: Noise
     flips: Flips
-    bins: Bins
+    bins: Sequence[Sequence[int]]
     moved: tuple[MovedPrefix, ...]
 
 

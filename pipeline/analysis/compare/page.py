@@ -100,7 +100,7 @@ def page(found: Comparison, foot: tuple[str, ...]) -> bytes:
 
 def scatter(found: Comparison) -> Figure | None:
     """Values of b against values of a."""
-    counts = found.bins.counts
+    counts = found.bins
     n_bins = len(counts)
     cells = [
         {"a": i / n_bins, "to_a": (i + 1) / n_bins, "b": j / n_bins, "to_b": (j + 1) / n_bins, "prefixes": number}

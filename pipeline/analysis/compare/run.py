@@ -11,7 +11,6 @@ from typing import Any
 import polars as pl
 
 from pipeline.analysis.compare.comparison import (
-    Bins,
     Comparison,
     MovedPrefix,
     RunPrefix,
@@ -116,13 +115,13 @@ def _side(run: _Run, found: Common, side: str) -> Side:
     )
 
 
-def _bins(found: Common) -> Bins:
+def _bins(found: Common) -> list[list[int]]:
     columns = ("value_a", "value_b")
     bins = [(pl.col(name) * BINS).cast(pl.Int32).clip(0, BINS - 1).alias(name) for name in columns]
     counts = [[0] * BINS for _ in range(BINS)]
     for i, j, number in found.prefixes.drop_nulls(columns).select(bins).group_by(columns).len().iter_rows():
         counts[i][j] = number
-    return Bins(counts=tuple(tuple(row) for row in counts))
+    return counts
 
 
 def _moved(found: Common, a: _Run) -> tuple[MovedPrefix, ...]:

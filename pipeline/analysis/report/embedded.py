@@ -6,12 +6,32 @@ markup or script.
 
 import base64
 import gzip
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 
 BASE64 = 4 / 3
 """Characters of base64 for a byte."""
 _GZIP_LEVEL = 6
+_DIGITS = 3
+
+
+def json_text(data: Mapping[str, object]) -> str:
+    """Compact JSON. Raises ValueError for a number that JSON does not have."""
+    return json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+def rounded(value: float | None) -> float | None:
+    """The number with three decimals."""
+    return None if value is None else round(value, _DIGITS)
+
+
+def shortened(text: str, characters: int, table: str | None = None) -> str:
+    """The text, or its beginning and its full length. `table`: the one that has all of it."""
+    if len(text) <= characters:
+        return text
+    where = f", full text in {table}/*.parquet" if table else ""
+    return f"{text[:characters]} ... ({len(text):,} characters{where})"
 
 
 def packed(text: str) -> bytes:

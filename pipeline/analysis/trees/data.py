@@ -3,9 +3,9 @@
 A tree has columns with one entry per node, parents before children. Numbers have three decimals.
 """
 
-import json
 from collections.abc import Sequence
 
+from pipeline.analysis.report.embedded import json_text, rounded, shortened
 from pipeline.storage.stored_trees import ProblemTree
 from pipeline.trees.posterior import posteriors
 from pipeline.trees.tree import NO_PARENT, RolloutTree, Tally, TreeNode, most_counted
@@ -18,7 +18,6 @@ _SHORT = 300
 """Characters of an answer or an id, at most."""
 _SOURCES = 5
 """Ids of rows, at most."""
-_DIGITS = 3
 _OUTCOMES = {True: "r", False: "w", None: "o"}
 
 
@@ -27,14 +26,14 @@ def trees_json(found: Sequence[ProblemTree], strength: float) -> str:
     first = found[0]
     sources = list(dict.fromkeys(name for each in found for name in each.source_ids))
     data = {
-        "problem": _cut(first.problem, CHARACTERS),
-        "gold": _cut(first.gold_answer, _SHORT),
+        "problem": shortened(first.problem, CHARACTERS),
+        "gold": shortened(first.gold_answer, _SHORT),
         "id": first.tree.problem_id,
-        "sources": [_cut(name, _SHORT) for name in sources[:_SOURCES]],
+        "sources": [shortened(name, _SHORT) for name in sources[:_SOURCES]],
         "more": max(0, len(sources) - _SOURCES),
         "trees": [_tree(each.tree, strength) for each in found],
     }
-    return json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return json_text(data)
 
 
 def _tree(tree: RolloutTree, strength: float) -> dict[str, object]:
@@ -44,10 +43,10 @@ def _tree(tree: RolloutTree, strength: float) -> dict[str, object]:
     estimates = posteriors(tree, strength)
     return {
         "parents": [-1 if node.parent == NO_PARENT else places[node.parent] for node in nodes],
-        "texts": [_cut(node.text, CHARACTERS) for node in nodes],
-        "values": [_rounded(node.value) for node in nodes],
-        "means": [_rounded(estimates[old].mean) for old in kept],
-        "spreads": [_rounded(node.label.value_sd if node.label else None) for node in nodes],
+        "texts": [shortened(node.text, CHARACTERS) for node in nodes],
+        "values": [rounded(node.value) for node in nodes],
+        "means": [rounded(estimates[old].mean) for old in kept],
+        "spreads": [rounded(node.label.value_sd if node.label else None) for node in nodes],
         "labels": [node.label.label if node.label else None for node in nodes],
         "named": [int(bool(node.prefix_ids)) for node in nodes],
         "grown": [place for place, node in enumerate(nodes) if node.grown],
@@ -72,12 +71,3 @@ def _fair(node: TreeNode) -> list[int]:
         node.fair_issued.correct + node.fair_passed.correct,
         node.fair_issued.graded + node.fair_passed.graded,
     ]
-
-
-def _cut(text: str, characters: int) -> str:
-    """The text, or its beginning and its full length."""
-    return text if len(text) <= characters else f"{text[:characters]} ... ({len(text):,} characters)"
-
-
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else round(value, _DIGITS)

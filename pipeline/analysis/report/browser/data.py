@@ -3,7 +3,6 @@
 The index has columns with one entry per chain. Values have three decimals.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
@@ -17,6 +16,7 @@ from pipeline.analysis.report.browser.views import (
     largest_drop,
     uncertainty,
 )
+from pipeline.analysis.report.embedded import json_text, rounded
 
 BLOCK = 128
 """Chains per block."""
@@ -24,7 +24,6 @@ STRIP = 48
 """The most bars of a chain's strip. In longer chains, a bar is the lowest value of several steps."""
 _BEGINNING = 160
 """Characters of a problem that the list shows."""
-_DIGITS = 3
 _OUTCOMES = {True: "r", False: "w", None: "o"}
 _DISAGREE, _LEFT_OUT = 1, 2
 """Marks of a chain in the index, which are added up."""
@@ -63,8 +62,8 @@ class Index:
         self._steps.append(len(chain.steps))
         self._strips.append([None if value is None else round(100 * value) for value in strip(values)])
         self._drops.append(largest_drop(chain))
-        self._uncertainty.append(_rounded(uncertainty(chain)))
-        self._least.append(_rounded(min((value for value in values if value is not None), default=None)))
+        self._uncertainty.append(rounded(uncertainty(chain)))
+        self._least.append(rounded(min((value for value in values if value is not None), default=None)))
         agreed = chain.consensus
         self._by_consensus |= agreed is not None
         left_out = all(step.label is None for step in chain.steps)
@@ -72,7 +71,7 @@ class Index:
 
     def json(self, confidence: float) -> str:
         """`confidence`: that of the intervals. Without labels by consensus, `consensus` is null."""
-        return _json(
+        return json_text(
             {
                 "block": BLOCK,
                 "confidence": confidence,
@@ -83,7 +82,7 @@ class Index:
                 "outcomes": "".join(self._outcomes),
                 "steps": self._steps,
                 "strips": self._strips,
-                "drops": [_rounded(drop.size) if drop else 0 for drop in self._drops],
+                "drops": [rounded(drop.size) if drop else 0 for drop in self._drops],
                 "dropped": [drop.step if drop else 0 for drop in self._drops],
                 "uncertainty": self._uncertainty,
                 "least": self._least,
@@ -116,7 +115,7 @@ def texts_json(chains: Sequence[ChainView], numbers: Mapping[str, int]) -> str:
         problems.setdefault(chain.problem, len(problems))
     opinions = (each for chain in chains if chain.consensus for each in chain.consensus.opinions)
     witnesses = {name: number for number, name in enumerate(dict.fromkeys(each.witness for each in opinions))}
-    return _json(
+    return json_text(
         {
             "problems": list(problems),
             "witnesses": list(witnesses),
@@ -125,7 +124,7 @@ def texts_json(chains: Sequence[ChainView], numbers: Mapping[str, int]) -> str:
                     "problem": problems[chain.problem],
                     "gold": chain.gold,
                     "answer": chain.answer,
-                    "p_outcome": _rounded(chain.p_outcome),
+                    "p_outcome": rounded(chain.p_outcome),
                     "texts": [step.text for step in chain.steps],
                     "labels": [step.label for step in chain.steps],
                     **({"consensus": _opinions(chain.consensus, witnesses)} if chain.consensus else {}),
@@ -141,7 +140,7 @@ def texts_json(chains: Sequence[ChainView], numbers: Mapping[str, int]) -> str:
 
 def examples_json(found: Mapping[str, Sequence[RolloutExample]], numbers: Mapping[str, int]) -> str:
     """Examples of the rollouts of a block, by prefix number."""
-    return _json(
+    return json_text(
         {
             str(numbers[prefix]): [
                 [example.verdict, example.finish, example.n_tokens, example.answer, example.text] for example in shown
@@ -156,13 +155,13 @@ def _opinions(agreed: ConsensusView, witnesses: Mapping[str, int]) -> dict[str, 
     return {
         "mc": list(agreed.mc_labels),
         "mc_place": agreed.mc_place,
-        "free": None if free is None else [_rounded(each) for each in free],
+        "free": None if free is None else [rounded(each) for each in free],
         "out": agreed.left_out,
         "opinions": [
             {
                 "witness": witnesses[each.witness],
-                "shares": [_rounded(share) for share in each.shares],
-                "none": _rounded(each.no_error),
+                "shares": [rounded(share) for share in each.shares],
+                "none": rounded(each.no_error),
                 "steps": None if each.steps is None else list(each.steps),
                 "place": each.place,
             }
@@ -181,20 +180,12 @@ def _findings(found: Mapping[int, Sequence[FindingView]]) -> dict[str, object]:
 def _columns(prefixes: Sequence[StepView], numbers: Mapping[str, int]) -> dict[str, object]:
     return {
         "prefixes": [numbers[prefix.prefix_id] for prefix in prefixes],
-        "values": [_rounded(prefix.value) for prefix in prefixes],
-        "low": [_rounded(prefix.low) for prefix in prefixes],
-        "high": [_rounded(prefix.high) for prefix in prefixes],
+        "values": [rounded(prefix.value) for prefix in prefixes],
+        "low": [rounded(prefix.low) for prefix in prefixes],
+        "high": [rounded(prefix.high) for prefix in prefixes],
         "correct": [prefix.n_correct for prefix in prefixes],
         "rollouts": [prefix.n_rollouts for prefix in prefixes],
         "ungraded": [prefix.n_ungraded for prefix in prefixes],
         "truncated": [prefix.n_truncated for prefix in prefixes],
         "origins": [prefix.origin for prefix in prefixes],
     }
-
-
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else round(value, _DIGITS)
-
-
-def _json(data: Mapping[str, object]) -> str:
-    return json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)

@@ -14,6 +14,7 @@ from typing import Any
 
 import polars as pl
 
+from pipeline.analysis.report.embedded import shortened
 from pipeline.consensus.kept import differs, label_place, reason_text, witness_places
 from pipeline.core.ids import content_id
 from pipeline.core.records import UNGRADED, Finish, Verdict
@@ -253,11 +254,9 @@ def uncertainty(chain: ChainView) -> float | None:
     return math.sqrt(sum(sd * sd for sd in known) / len(known)) if known else None
 
 
-def cut(text: str, characters: int) -> str:
-    """The text, or its beginning and its full length."""
-    if len(text) <= characters:
-        return text
-    return f"{text[:characters]} ... ({len(text):,} characters, full text in labels/*.parquet)"
+def cut(text: str, characters: int, table: str = "labels") -> str:
+    """The text, or its beginning and its full length. `table`: the one that has all of it."""
+    return shortened(text, characters, table)
 
 
 def rollout_examples(
@@ -291,7 +290,7 @@ def rollout_examples(
     by_prefix: dict[str, tuple[RolloutExample, ...]] = {}
     for row in chosen.iter_rows(named=True):
         example = RolloutExample(
-            text=_cut(row["text"]),
+            text=cut(row["text"], CHARACTERS, "rollouts"),
             finish=row["finish"],
             n_tokens=row["n_tokens"],
             answer=cut(row["answer"], SHORT_CHARACTERS),
@@ -378,9 +377,3 @@ def _by_interest(chains: Sequence[ChainView]) -> Iterator[str]:
     all_prefixes = (prefix for chain in chains for prefix in (chain.root, *chain.steps))
     for prefix in sorted(all_prefixes, key=lambda prefix: -(prefix.sd or 0)):
         yield prefix.prefix_id
-
-
-def _cut(text: str) -> str:
-    if len(text) <= CHARACTERS:
-        return text
-    return f"{text[:CHARACTERS]} ... ({len(text):,} characters, full text in rollouts/*.parquet)"

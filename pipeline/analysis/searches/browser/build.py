@@ -6,11 +6,10 @@ with their trees. Trees are packed as long as they fit; each part of the input h
 decimals.
 """
 
-import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 
-from pipeline.analysis.report.embedded import BASE64, data_element, packed, part, script
+from pipeline.analysis.report.embedded import BASE64, data_element, json_text, packed, part, rounded, script, shortened
 from pipeline.analysis.report.page import Inset
 from pipeline.analysis.searches.trees import AnswerOfChains, SearchedProblem, Tree, TreeNode
 from pipeline.core.ids import content_id
@@ -42,7 +41,6 @@ _SHORT = 300
 """Characters of an answer or an id, at most."""
 _ANSWERS = 12
 """Answers of a problem, at most."""
-_DIGITS = 3
 WEAK = 0.5
 """A step with a score below this may be marked as weak: it is more likely wrong than right."""
 _OUTCOMES = {True: "r", False: "w", None: "o"}
@@ -107,7 +105,7 @@ class _Data:
             self._pack()
         columns = {name: [entry[name] for entry in self.index] for name in self.index[0]}
         blocks = (data_element(f"problems-{number}", block) for number, block in enumerate(self._packed))
-        return "\n".join([data_element("problems-index", packed(_json(columns))), *blocks])
+        return "\n".join([data_element("problems-index", packed(json_text(columns))), *blocks])
 
     def _pack(self) -> None:
         text = f"[{','.join(self._block)}]"
@@ -139,12 +137,12 @@ def index_entry(problem: SearchedProblem, block: int, place: int) -> dict[str, o
     found = problem.search
     return {
         "ids": found["problem_id"],
-        "sources": cut(found["source_id"] or "", _SHORT, SEARCHES),
+        "sources": shortened(found["source_id"] or "", _SHORT, SEARCHES),
         "problems": found["problem"][:_BEGINNING],
         "outcomes": _OUTCOMES[found["outcome"]],
         "trust": _TRUST[found["trusted"]],
-        "answers": None if found["final_answer"] is None else cut(found["final_answer"], _SHORT, SEARCHES),
-        "confidence": _rounded(found["confidence"]),
+        "answers": None if found["final_answer"] is None else shortened(found["final_answer"], _SHORT, SEARCHES),
+        "confidence": rounded(found["confidence"]),
         "stops": found["stopped"],
         "steps": len(problem.tree.nodes) - 1,
         "policy": found["policy_tokens"],
@@ -174,10 +172,10 @@ def problem_json(problem: SearchedProblem, characters: int = CHARACTERS) -> str:
     """A problem with its tree; texts of steps are cut at `characters`. The root is the first node."""
     found, tree = problem.search, pruned(problem.tree)
     nodes = tree.nodes
-    return _json(
+    return json_text(
         {
-            "problem": cut(found["problem"], characters, SEARCHES),
-            "gold": None if found["gold_answer"] is None else cut(found["gold_answer"], _SHORT, SEARCHES),
+            "problem": shortened(found["problem"], characters, SEARCHES),
+            "gold": None if found["gold_answer"] is None else shortened(found["gold_answer"], _SHORT, SEARCHES),
             "verdict": found["verdict"],
             "prompt": found["policy_prompt_tokens"],
             "read": found["scorer_tokens"],
@@ -186,16 +184,21 @@ def problem_json(problem: SearchedProblem, characters: int = CHARACTERS) -> str:
             "answers": [_answer(each) for each in problem.answers[:_ANSWERS]],
             "more": len(problem.answers) - _ANSWERS if len(problem.answers) > _ANSWERS else 0,
             "parents": [-1 if node.parent is None else node.parent for node in nodes],
-            "texts": [cut(node.text, characters, _table_of(node)) for node in nodes],
+            "texts": [shortened(node.text, characters, _table_of(node)) for node in nodes],
             "given": [at for at, node in enumerate(nodes) if node.given],
-            "scores": [_rounded(node.score) for node in nodes],
-            "raw": [_rounded(node.raw_score) for node in nodes] if _calibrated(tree) else None,
-            "sure": [_rounded(node.reliability) for node in nodes] if _has_reliability(tree) else None,
+            "scores": [rounded(node.score) for node in nodes],
+            "raw": [rounded(node.raw_score) for node in nodes] if _calibrated(tree) else None,
+            "sure": [rounded(node.reliability) for node in nodes] if _has_reliability(tree) else None,
             "faults": {at: node.fault for at, node in enumerate(nodes) if node.fault},
             "tokens": [node.tokens for node in nodes],
             "visits": [node.visits for node in nodes],
             "ends": {
-                at: [node.ends, node.cut, None if node.answer is None else cut(node.answer, _SHORT), node.verdict]
+                at: [
+                    node.ends,
+                    node.cut,
+                    None if node.answer is None else shortened(node.answer, _SHORT, SAMPLES),
+                    node.verdict,
+                ]
                 for at, node in enumerate(nodes)
                 if node.ends
             },
@@ -207,21 +210,14 @@ def problem_json(problem: SearchedProblem, characters: int = CHARACTERS) -> str:
     )
 
 
-def cut(text: str, characters: int, table: str = SAMPLES) -> str:
-    """The text, or its beginning and its full length. `table`: the one that has all of it."""
-    if len(text) <= characters:
-        return text
-    return f"{text[:characters]} ... ({len(text):,} characters, full text in {table}/*.parquet)"
-
-
 def _table_of(node: TreeNode) -> str:
     """The table that has the whole text of a step. No sample has a step of the chain of the input."""
     return CANDIDATES if node.given else SAMPLES
 
 
 def _answer(found: AnswerOfChains) -> list[object]:
-    answer = None if found.answer is None else cut(found.answer, _SHORT, CANDIDATES)
-    return [answer, found.chains, _rounded(found.best), _rounded(found.total), found.verdict, found.chosen]
+    answer = None if found.answer is None else shortened(found.answer, _SHORT, CANDIDATES)
+    return [answer, found.chains, rounded(found.best), rounded(found.total), found.verdict, found.chosen]
 
 
 def _weak(tree: Tree) -> int | None:
@@ -236,11 +232,3 @@ def _calibrated(tree: Tree) -> bool:
 
 def _has_reliability(tree: Tree) -> bool:
     return any(node.reliability is not None for node in tree.nodes)
-
-
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else round(value, _DIGITS)
-
-
-def _json(data: Mapping[str, object]) -> str:
-    return json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
