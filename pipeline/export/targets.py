@@ -117,6 +117,10 @@ def target_choice(config: ExportConfig, layout: Format) -> TargetChoice:
         raise UsageError(f"target={target.value}: format={name} takes {able}; its trainer would misread anything else")
     if layout.outcome:
         _refuse_about_steps(config)
+    if config.soft is not None and target is not TargetKind.soft and config.threshold is None:
+        raise UsageError(
+            f"soft={config.soft.value} has no effect with target={target.value}: leave it out, or give target=soft"
+        )
     uncertain = config.uncertain or (UncertainSteps.ignore if layout.ignores else UncertainSteps.merge)
     if uncertain is UncertainSteps.ignore and not layout.ignores:
         raise UsageError(

@@ -63,10 +63,12 @@ def rebuild(
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="rebuild", description=(__doc__ or "").partition("\n\n")[0])
-    parser.add_argument("processbench", type=Path)
-    parser.add_argument("run_dir", type=Path)
-    parser.add_argument("--recorded", type=Path)
-    parser.add_argument("--policy", default=POLICY)
+    parser.add_argument("processbench", type=Path, help="the chains, JSONL in the layout `processbench`")
+    parser.add_argument("run_dir", type=Path, help="where the run goes; settings of `label` may follow")
+    parser.add_argument(
+        "--recorded", type=Path, help="rollouts of all these chains; else those that come along, for GSM8K"
+    )
+    parser.add_argument("--policy", default=POLICY, help="the name of the policy in the run")
     given, settings = parser.parse_known_args()
     data, run_dir = given.processbench, given.run_dir
     try:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 
+from pipeline.core.errors import InputError
 from pipeline.core.records import Completion, Finish, Request, Verdict
 from pipeline.engines.base import BatchEngine
 from pipeline.engines.oracle import ByteTokenizer
@@ -51,12 +52,14 @@ class RecordedRollouts:
 
 
 def read_recorded(path: Path = GSM8K) -> dict[str, RecordedRollouts]:
-    """By prefix id."""
-    lines = path.read_text(encoding="utf-8").splitlines()
-    return {
-        row["prefix_id"]: RecordedRollouts(letters=row["outcomes"], tokens=tuple(row["tokens"]))
-        for row in map(json.loads, lines)
-    }
+    """By prefix id. Raises InputError for a file that is no recording."""
+    try:
+        rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        return {
+            row["prefix_id"]: RecordedRollouts(letters=row["outcomes"], tokens=tuple(row["tokens"])) for row in rows
+        }
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{path} is no recording: {type(error).__name__}: {error}") from error
 
 
 def lines_of(rollouts: Iterable[Mapping[str, object]]) -> list[str]:
