@@ -18,7 +18,7 @@ LEAST_TARGETS = 20
 """Of fewer inner steps with a target, or labels 0, nothing is said: a handful may be alike, or ends, by chance."""
 
 
-MORE_ZEROS = "make more labels 0 with `relabel`: another estimator.rule, or a higher estimator.threshold or lower estimator.certainty"
+MORE_ZEROS = "make more labels 0 with `relabel`: another estimator.rule, or a higher estimator.threshold"
 
 
 class TargetPlaces(NamedTuple):

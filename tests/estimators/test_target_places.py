@@ -56,8 +56,7 @@ def test_warnings_name_the_target_that_is_missing_and_a_better_one() -> None:
     assert few.startswith("few inner steps have a value: 1 of 10.")
     assert few.endswith("from a step without a value. Train on labels")
     assert ends.endswith(
-        "Train on labels, or make more labels 0 with `relabel`: another estimator.rule, or a higher "
-        "estimator.threshold or lower estimator.certainty"
+        "Train on labels, or make more labels 0 with `relabel`: another estimator.rule, or a higher estimator.threshold"
     )
 
 
