@@ -74,7 +74,8 @@ def current_edition(editions: RecordSequence, wholes: Mapping[str, Commit]) -> C
 
 def edition_command(edition: Commit | None) -> str:
     """The command by which a user has made an edition. Empty for the labels of `label` itself, with an edition or without."""
-    return "" if edition is None else str(json.loads(dict(edition.settings)[_COMMAND]))
+    # Records of earlier versions have no command.
+    return "" if edition is None else str(json.loads(dict(edition.settings).get(_COMMAND, '"relabel"')))
 
 
 def current_shards(
@@ -91,8 +92,10 @@ def current_shards(
 
 def current_states(wholes: Mapping[str, Commit], edition: Commit | None) -> dict[str, tuple[ShardRecord, ...]]:
     """The files of the estimator's state for the current labels, by unit id: at most one per unit, and the same for all units
-    of an edition."""
-    return {unit_id: _states(edition or whole) for unit_id, whole in wholes.items()}
+    of an edition, but for editions of earlier versions."""
+    own = [current_shards(wholes, edition, table) for table in LEARNED]
+    found = {unit_id: tuple(shard for each in own for shard in each[unit_id]) for unit_id in wholes}
+    return {unit_id: each or (_states(edition) if edition else ()) for unit_id, each in found.items()}
 
 
 def common_state(wholes: Mapping[str, Commit], edition: Commit | None) -> tuple[ShardRecord, ...]:
@@ -100,7 +103,8 @@ def common_state(wholes: Mapping[str, Commit], edition: Commit | None) -> tuple[
     a single unit has such a state, unless it began with one that its own chains had taught."""
     labelled = [whole for whole in wholes.values() if _of(LABELS, whole.shards)]
     maker = edition or (labelled[0] if len(labelled) == 1 and not labelled[0].base else None)
-    return _states(maker) if maker else ()
+    states = _states(maker) if maker else ()
+    return states if len(states) == 1 else ()
 
 
 def current_label_files(wholes: Mapping[str, Commit], edition: Commit | None) -> frozenset[str]:

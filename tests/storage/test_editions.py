@@ -79,6 +79,12 @@ def test_an_edition_of_label_itself_is_none_of_the_user() -> None:
     assert whose_labels(own, grown) == ""
 
 
+def test_an_edition_whose_record_names_no_command_is_of_a_user() -> None:
+    edition = new_edition(NONE, WHOLES, SETTINGS, [])
+    earlier = replace(edition, settings=tuple(each for each in edition.settings if each[0] != "command"))
+    assert edition_command(earlier) == "relabel"
+
+
 def test_a_run_that_has_grown_since_has_its_own_labels() -> None:
     editions = edition(NONE, "b")
     assert current_edition(editions, {**WHOLES, UNITS[0]: whole(UNITS[0], 3)}) is None
