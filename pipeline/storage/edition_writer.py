@@ -127,8 +127,7 @@ class EditionWriter:
                 if (unit := self.prepare(ref)) is not None:
                     trees = trees_of([chain.shape for chain in unit.chains if not chain.grown])
                     state = learner.learn(state, trees, unit.own)
-            table = learner.to_table(state)
-            self._shards.append(write_shard(self._storage, learner.table, content_id(learner.table), [table]))
+            self.write_learned(learner.to_table(state), learner.table)
         self._learned_from = state.chains
         return state
 
@@ -151,8 +150,10 @@ class EditionWriter:
         log = (read_shard(self._storage, shard, OUTCOMES) for shard in shards if shard.table == "rollouts")
         outcomes = with_verdicts(rollout_outcomes_of(log), self._table(verdicts))
         promoted = (read_shard(self._storage, shard) for shard in shards if shard.table == "promotions")
-        passed = with_passed(outcomes, in_rounds(each for table in promoted for each in promotions_of(table)))
-        return PreparedUnit(chains=chains, own=trials_of(outcomes.values()), trials=trials_of(passed.values()))
+        promotions = in_rounds(each for table in promoted for each in promotions_of(table))
+        own = trials_of(outcomes.values())
+        trials = trials_of(with_passed(outcomes, promotions).values()) if promotions else own
+        return PreparedUnit(chains=chains, own=own, trials=trials)
 
     def write(self, ref: UnitRef, new: pa.Table) -> None:
         """Write the labels of a prepared unit, unless they are the current ones."""
@@ -183,7 +184,7 @@ class EditionWriter:
                 self.write(ref, labels_of(unit.chains, unit.trials, self._estimator, state))
 
     def write_learned(self, table: pa.Table, name: str) -> None:
-        """Write what was learned from all units beside the state of the estimator, as the table `name`."""
+        """Write what was learned from all units, as the table `name`."""
         self._shards.append(write_shard(self._storage, name, content_id(name), [table]))
 
     def publish(self, settings: Settings, command: str = "") -> RelabelResult:
