@@ -272,7 +272,8 @@ def test_what_was_made_of_labels_is_reported_in_counts() -> None:
         ),
     )
     assert printed(output) == (
-        "verdicts  7 of 40,000 changed\n          7 from no_answer to correct, of another answer in the text\nlabels    1,234 of 5,000 changed, in a run of 1,000 chains\n"
+        "verdicts  7 of 40,000 changed\n          7 from no_answer to correct, of another answer in the text\n"
+        "labels    1,234 of 5,000 changed, in a run of 1,000 chains\n"
         "edition   3 is new and holds the current labels: /runs/[red]a/labels/*.parquet\n"
     )
     output = console()
