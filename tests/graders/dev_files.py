@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pipeline.core.records import UNGRADED, Verdict
 from pipeline.graders.base import Checker
+from pipeline.graders.question import golds_of
 from tests.conftest import SHARED_DATA
 
 FOLDER = SHARED_DATA / "grader_dev"
@@ -29,7 +30,10 @@ REQUIRED = {
     "math_golds": Bar(accuracy=99.7),
     "latex_cases": Bar(accuracy=99.0),
     "adversarial": Bar(accuracy=97.0),
+    "reports": Bar(accuracy=97.0),
 }
+REQUIRED_OF_OTHERS = {"code": Bar(accuracy=97.0), "facts": Bar(accuracy=97.0)}
+"""What other checkers than that of mathematics must reach on their cases of `reports`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,12 +70,12 @@ class Score:
     late: int
 
 
-def cases_of(name: str) -> list[Case]:
-    """The cases of one of the files named in `REQUIRED`."""
+def cases_of(name: str, grader: str = "math") -> list[Case]:
+    """The cases for a checker in one of the files named in `REQUIRED`."""
     rows = map(json.loads, (FOLDER / f"{name}.jsonl").read_text(encoding="utf-8").splitlines())
     return [
         Case(
-            gold=row["gold"],
+            gold=golds_of(row["gold"])[0],
             prediction=row["prediction"],
             expected=row["expected"],
             extracts=row["extracts"],
@@ -79,6 +83,7 @@ def cases_of(name: str) -> list[Case]:
             canary=row.get("canary"),
         )
         for row in rows
+        if row.get("grader", "math") == grader
     ]
 
 
