@@ -21,10 +21,18 @@ from operator import itemgetter
 from pipeline.config.choices import Fallback
 from pipeline.graders.math.choices import are_consecutive
 from pipeline.graders.math.denials import REACH, is_denied
-from pipeline.graders.math.fallback_answer import MAX_BARE, MAX_SCAN, TAIL, closing_statement, last_number
+from pipeline.graders.math.fallback_answer import (
+    MAX_BARE,
+    MAX_SCAN,
+    TAIL,
+    closing_statement,
+    last_number,
+    without_ornaments,
+    without_remark,
+)
 from pipeline.graders.math.long_integers import is_long_integer
 from pipeline.graders.math.multipliers import with_multiplier
-from pipeline.graders.math.turns import first_turn
+from pipeline.graders.math.turns import first_problem, first_turn
 from pipeline.graders.thinking import outside_thinking
 
 MAX_STATEMENT = 2_000
@@ -51,7 +59,9 @@ _NEXT_ITEM = re.compile(rf"[ \t]{{0,4}}\n[ \t]{{0,8}}{_ITEM_TEXT}")
 _LAST_ITEM = re.compile(r"(?:^|\n)[ \t]{0,8}(?:[-*+•]|\d{1,2}[.)])[ \t]+[^\n\\]{1,200}\n$")
 _BOLD = re.compile(r"(?<![\w)*])\*\*(?=[^\s*])([^*\n]{1,60})(?<=\S)\*\*(?![\w(*])")
 _LONG_INTEGER = re.compile(r"[\s$*#(\\\[]{0,12}[-+]?[\d,]{1000,40000}")
-_BOXES = ("\\boxed", "\\fbox")
+_BOX = "\\boxed"
+# Also one whose backslash JSON has taken.
+_OTHER_BOXES = re.compile(r"\\(?:f|frame|oval)box(?![a-z])|\x08oxed(?![a-z])")
 # One of these is in every text with parts. They are quicker to look for.
 _PART_MARKS = ("a)", "i)", "(1)", "art ", "art(", "art\n")
 # The label of a part at the beginning of a line or after a box: (a), a), (1), **Part (a)**, Part 1:
@@ -59,7 +69,7 @@ _PART = re.compile(
     r"(?:^|[\n,;]|(?<=\})[$.]{0,3})[ \t#*>-]{0,8}"
     r"(?:[Pp]art\s{0,2}\(?([a-h]|[1-8]|i{1,3}|iv|vi?)[).:]|\(?([a-h]|i{1,3}|iv|vi?)\)|\(([1-8])\))"
 )
-_BARE_BOX = re.compile(r"\s*(-?[\w.,/]{1,100})")
+_BARE_BOX = re.compile(r"[ \t]{0,4}(-?(?=[\w.,/]{0,20}\d)[\w.,/]{1,100}|[A-J](?=[ \t.$]{0,4}(?:\n|$)))")
 _JOINT = re.compile(
     r"[\s$.]*(?:\\[()\[\]])*[\s$]*(?:,|;|and|or|,\s*and|\\quad|\\text\s*\{\s*,?\s*(?:and|or)\s*\}|\\[()\[\]]|[\s$]|[A-Za-z](?:_(?:\w|\{\w{1,4}\}))?\s{0,2}=)*",
     re.ASCII,
@@ -76,13 +86,17 @@ _STATEMENT = re.compile(
     re.IGNORECASE,
 )
 _OPENING = re.compile(
-    r"(?:\s|\*\*|therefore\b,?|thus\b,?|then\b|simply\b|just\b|exactly\b|equal to\b|approximately\b|about\b|indeed\b"
-    r"|(?:the )?(?:option|choice)\b|:)*",
+    r"(?:\s|\*\*|:|(?:therefore|thus|then|hence|indeed|also|now|only|still|clearly|obviously|always|actually|really|certainly"
+    r"|definitely|finally|simply|just|exactly|precisely|equal to|approximately|about|given by|found to be|determined to be"
+    r"|(?:calculated|computed|obtained)(?: to be| as)?)\b,?|(?:the )?(?:option|choice)\b"
+    r"|(?:the|an?) (?:[a-z]{1,12} )?(?:integer|number|value|total of|sum of|fraction|result)\s(?=[$\\*(-]{0,4}[\d\\])"
+    r"|(?:not|neither)\s(?!only|just|merely)[^.\n,]{1,40}(?:, [^.\n,]{1,20})?,?\sbut(?! also)\s(?:rather |instead |it is )?"
+    r"|```(?:text|txt|plaintext|latex|math|markdown|output)?\n(?=[^\n`]{1,200}\n\s{0,4}```))*",
     re.IGNORECASE,
 )
 _SENTENCE_END = re.compile(
     r",\s(?:it|they|he|she|we|not|rather)\s|\s(?:rather than|instead of|and not)\s"
-    r"|[.。](?=\s|$|\*|\"|'|<|\$\s|\$$)|\n|(?:,|;|\s)\s{0,4}(?:because|since|which|so|as|where|with|but|when)\s"
+    r"|[.。](?=\s|$|\*|\"|'|<|\$\s|\$$)|!(?=\s[A-Z][a-z])|\n|(?:,|;|\s)\s{0,4}(?:because|since|which|so|as|where|with|but|when)\s"
 )
 # What ends a sentence that goes on after a clause: "The number which satisfies both is 12".
 _CLAUSES_END = re.compile(
@@ -110,36 +124,64 @@ _DIGIT = re.compile(r"\d")
 _ANSWER = re.compile(r"[-+$£€(\[{]*(?:[\d.]|\\(?!text))|\(?[A-J]\)?$|[A-Za-z]\w? ?=")
 _RETRACTION = re.compile(r"\b(?:wait|actually|mistaken?|oops|re-?check|correction|should be)\b", re.IGNORECASE)
 _NO_PAYLOAD = re.compile(
-    r"(?:in)?correct|right|wrong|reasonable|valid|not\b.*|found|complete|as follows|below|given by|clear", re.I
+    r"(?:in)?correct|right|wrong|reasonable|valid|not\b.*|found|complete|as follows|below|given by|clear"
+    r"|(?:in|inside|within|enclosed) .{0,20}(?:box|tags?|brackets|above|below).*",
+    re.IGNORECASE | re.DOTALL,
 )
 _CLOSING_LINE = re.compile(r"[^\n]{1,64}")
 _CHECKING = re.compile(
     r"(?:check|verif|confirm|test|review|compar)\w*\s{1,4}(?:\w{1,6}\s{1,4}){0,2}(?:final\s{1,4})?[Aa]$", re.IGNORECASE
 )
 _CLAUSE_END = re.compile(r"[.;,!?](?=\s)|\n")
-_MARKS = re.compile(r"nswer|NSWER|答案|故选|\\boxed|\\fbox|####")
+_MARKS = re.compile(r"nswer|NSWER|答案|故选|box|####")
 _MORE = "\nNext"
 _OPEN = (*":,;=+-*/([{", " and", " or")
-_TAGGED = re.compile(r"<answer>(.{1,2000}?)(?:</answer>|$)", re.DOTALL)
+_TAGGED = re.compile(r"<answer>(.{0,2000}?)(?:(</answer>)|$)", re.DOTALL)
+_TAG_IS_NAMED = re.compile(r"[`'\"]| tags?\b")
+# What a box holds that shows where the answer goes, and what a text calls the answer there.
+_EMPTY = re.compile(r"(?:[\s.…_?~$*{}]|\\(?:[lc]?dots|quad|text|underline)\b|\\[_,;!: ])*")
+_PLACEHOLDER = re.compile(
+    r"(?:(?:your|the|my|our|final|correct|numerical|insert|put|an?|simplified) )*(answer|result|solution|integer|number|value"
+    r"|letter|expression)(?: (?:goes )?here)?",
+    re.IGNORECASE,
+)
+_WRAPPERS = re.compile(r"\\(?:text\w*|boxed|mathrm|quad|[ ,;!])|[\s{}<>\[\]$*_.`]+")
+# The answer of an object in JSON at the end of a text.
+_JSON_END = re.compile(r"[}\]]\s{0,8}(?:```)?\s{0,8}$")
+_JSON = re.compile(
+    r"[\"'](?i:(?P<answer>(?:final[ _]?)?answer)|result)[\"']\s{0,4}:\s{0,4}"
+    r"(?P<value>\"(?:[^\"\\\n]|\\.){1,300}\"|'[^'\n]{1,300}'|\[[^\[\]\n]{1,300}\]|[-\w.+/]{1,60})\s{0,8}[,}\n]"
+)
 
 
 def final_answer(
-    text: str, *, pattern: re.Pattern[str] | None = None, fallback: Fallback = Fallback.none
+    text: str, *, pattern: re.Pattern[str] | None = None, fallback: Fallback = Fallback.none, complete: bool = True
 ) -> str | None:
     """The answer that `text` states last, without wrappers, or None. The text ends at its first mark of an end of turn.
 
     The first group of the last match of `pattern` takes precedence over all built-in markers. The running time of `pattern` is
-    not limited here.
+    not limited here. In a text that was cut short (`complete` is false) `fallback` is ignored, and a statement at its end may be
+    the beginning of another one: there the statement before it counts if the last one begins to repeat it.
     """
+    if complete:
+        return _final(text, pattern, fallback)
+    answer = _final(text, pattern, Fallback.none)
+    if answer is None or not text.rstrip(", ").endswith(answer) or _final(text + "0", pattern, Fallback.none) == answer:
+        return answer
+    marks = [mark.start() for mark in (pattern or _MARKS).finditer(text)]
+    before = _final(text[: marks[-1]], pattern, Fallback.none) if marks else None
+    return before if before and before.startswith(answer) else None
+
+
+def _final(text: str, pattern: re.Pattern[str] | None, fallback: Fallback) -> str | None:
     if pattern is not None:
         matches = list(pattern.finditer(text))
         if matches and matches[-1].group(1):
             return unwrap(matches[-1].group(1)) or None
-    text = first_turn(text)
-    parts = outside_thinking(text)
+    parts = outside_thinking(first_turn(_OTHER_BOXES.sub(r"\\boxed", text) if "box" in text or "\b" in text else text))
     if parts is None:
         return None
-    text = next((part for part in reversed(parts) if part.strip()), "")
+    text = first_problem(next((part for part in reversed(parts) if part.strip()), ""))
     answer = _stated(text)
     if answer is None and len(parts) > 1:
         text = "\n".join(parts)
@@ -149,7 +191,7 @@ def final_answer(
     if answer is None and fallback is Fallback.last_number:
         return last_number(text)
     if answer is None and fallback is Fallback.closing_statement:
-        closing = closing_statement(_after_denied_boxes(text))
+        closing = closing_statement(without_ornaments(_after_denied_boxes(text)))
         return unwrap(closing) or None if closing else None
     return answer
 
@@ -163,38 +205,69 @@ def _is_taken_back(text: str, answer: str) -> bool:
 
 
 def _stated(text: str) -> str | None:
-    tag = text.rfind("<answer>")
-    if tag >= 0:
-        inside = _TAGGED.match(text, tag)
-        if inside:
-            text = inside.group(1)
-            return _stated_plainly(text) or unwrap(text) or None
-    return _stated_plainly(text)
+    """What the last tags of an answer that hold one hold, else what the text states. Tags that never close hold the end."""
+    end = len(text)
+    for _ in range(MAX_BOXES):
+        tag = text.rfind("<answer>", 0, end)
+        inside = _TAGGED.match(text, tag, len(text)) if tag >= 0 else None
+        if inside is None or (not inside[2] and (end < len(text) or _TAG_IS_NAMED.match(text, tag + len("<answer>")))):
+            break
+        said = _stated_plainly(inside[1]) or unwrap(inside[1])
+        earlier = text.rfind("<answer>", 0, tag)
+        if said and not _shows_where(said) and (inside[2] or earlier < 0 or "</answer>" not in text[earlier:tag]):
+            return said
+        end = tag
+    return _stated_plainly(text[:end])
 
 
 def _stated_plainly(text: str) -> str | None:
-    box = _last_box(text, len(text))
-    if box >= 0:
-        content, end = _box_at(text, box)
-        if content is not None and is_denied(text[max(0, box - REACH) : box], text[end : end + REACH]):
+    box, content, end = _last_box(text, len(text))
+    if box >= 0 and content is not None:
+        if is_denied(text[max(0, box - REACH) : box], text[end : end + REACH]):
             return _stated_beside(text, box, end)
-        said = _last_statement(text, max(box, end))
+        said = _last_statement(text, end)
         # "\\boxed{5}. The answer is given as an integer" does not replace the boxed answer.
-        if said is not None and (content is None or not _DIGIT.search(content) or _ANSWER.match(said)):
+        if said is not None and (not _DIGIT.search(content) or _ANSWER.match(said)):
             return said
-        if content is None:
-            return None
-        several = text.find("\\boxed", 0, box) >= 0
+        several = text.find(_BOX, 0, box) >= 0
         return (_boxes_of_parts(text) if several else None) or _join_boxes(text, box, content)
-    said = _last_statement(text, 0)
+    said = None if box >= 0 else _last_statement(text, 0)
     if said is None and len(text) <= MAX_BARE and _BARE_ANSWER.fullmatch(text.strip()):
         return unwrap(text) or None
-    return said
+    return _answer_in_json(text) if said is None and _JSON_END.search(text, max(0, len(text) - 20)) else said
 
 
-def _last_box(text: str, end: int) -> int:
-    """The position of the last box command before `end`, or -1."""
-    return max(text.rfind("\\boxed", 0, end), text.rfind("\\fbox", 0, end))
+def _answer_in_json(text: str) -> str | None:
+    found = list(_JSON.finditer(text, max(0, len(text) - TAIL)))
+    answer = next((match for match in reversed(found) if match["answer"]), found[-1] if found else None)
+    return unwrap(answer["value"].replace("\\\\", "\\")) or None if answer else None
+
+
+def _shows_where(content: str) -> bool:
+    """Whether a mark holds no answer, but nothing or words for one: \\boxed{}, \\boxed{...}, \\boxed{your answer}."""
+    return _EMPTY.fullmatch(content) is not None or (
+        len(content) <= MAX_LISTED_CHARS and _PLACEHOLDER.fullmatch(_WRAPPERS.sub(" ", content).strip()) is not None
+    )
+
+
+def _last_box(text: str, end: int) -> tuple[int, str | None, int]:
+    """Where the last box that holds an answer before `end` begins, its content, and where it ends. -1 if there is none.
+
+    A box that is never closed is passed over if it holds nothing or begins to repeat the one before it. Else its content is None.
+    """
+    begun = ""
+    for _ in range(MAX_BOXES):
+        box = text.rfind(_BOX, 0, end)
+        if box < 0:
+            break
+        content, close = _box_at(text, box)
+        if content is None:
+            opened = text[box + len(_BOX) : box + MAX_STATEMENT].lstrip()
+            begun = opened[1:].strip() if opened.startswith("{") and _VALUE_INSIDE.search(opened) else begun
+        elif not _shows_where(content):
+            return (box, content, close) if content.lstrip().startswith(begun) else (box, None, close)
+        end = box
+    return (-1, None, 0) if not begun else (end, None, 0)
 
 
 def _stated_beside(text: str, box: int, end: int) -> str | None:
@@ -202,8 +275,7 @@ def _stated_beside(text: str, box: int, end: int) -> str | None:
     said = _last_statement(text, end)
     for _ in range(MAX_BOXES if said is None else 0):
         text = text[:box]
-        box = _last_box(text, box)
-        content, end = _box_at(text, box) if box >= 0 else (None, 0)
+        box, content, end = _last_box(text, box)
         if content is None:
             break
         if not is_denied(text[max(0, box - REACH) : box], text[end : end + REACH]):
@@ -213,8 +285,7 @@ def _stated_beside(text: str, box: int, end: int) -> str | None:
 
 def _after_denied_boxes(text: str) -> str:
     """The text after the clause of its last box. All of it if the text has no box."""
-    box = _last_box(text, len(text))
-    content, end = _box_at(text, box) if box >= 0 else (None, 0)
+    _, content, end = _last_box(text, len(text))
     if content is None:
         return text
     clause = _CLAUSE_END.search(text, end)
@@ -223,16 +294,21 @@ def _after_denied_boxes(text: str) -> str:
 
 def _last_statement(text: str, start: int) -> str | None:
     """The last statement in words or after hashes that begins at or after `start`."""
-    hashes = text.rfind("####", start)
-    if hashes >= 0:
+    hashes = len(text)
+    for _ in range(MAX_BOXES):
+        hashes = text.rfind("####", start, hashes)
+        if hashes < 0:
+            break
         line = _chunk(text, hashes + 4).lstrip("# \t")
         stop = line.find("\n")
         payload = line if stop < 0 else line[:stop]
         # "#### Step 3: check" is a heading if text follows below it.
         heading = stop >= 0 and payload[:2].isalpha() and bool(line[stop:].strip())
-        if not heading and payload.strip():
+        if heading:
+            break
+        if not _shows_where(payload):
             said = _in_words(text, hashes)
-            return unwrap(payload) or None if said is None else said
+            return unwrap(without_remark(payload)) or None if said is None else said
     said = _in_words(text, start)
     if said is None:
         line_start = max(text.rfind("\nA: ", start), 0 if text.startswith("A: ") and start == 0 else -1)
@@ -258,6 +334,7 @@ def _in_words(text: str, start: int) -> str | None:
             if (
                 payload
                 and not _NO_PAYLOAD.fullmatch(payload)
+                and not _shows_where(payload)
                 and not _is_prose(payload)
                 and not _is_denied_in_words(text, found, match.end(), payload)
             ):
@@ -336,7 +413,7 @@ def _payload(text: str, start: int) -> str:
             return value
     # In prose the mark after "42!" is punctuation, not a factorial.
     said = (chunk[: stop.start()] if stop else chunk).rstrip("! ")
-    return unwrap(_BOLD.sub(r"\1", said) if "**" in said else said)
+    return unwrap(without_remark(_BOLD.sub(r"\1", said) if "**" in said else said))
 
 
 def _chunk(text: str, start: int) -> str:
@@ -349,7 +426,7 @@ def _chunk(text: str, start: int) -> str:
 
 def _box_at(text: str, box: int) -> tuple[str | None, int]:
     """Content and end position of the box command at `box`. The content is None if the box is never closed."""
-    start = box + (6 if text.startswith("\\boxed", box) else 5)
+    start = box + len(_BOX)
     opened = start
     while opened < len(text) and opened < start + 8 and text[opened].isspace():
         opened += 1
@@ -375,7 +452,7 @@ def _boxes_of_parts(text: str) -> str | None:
     labels: list[str] = []
     contents: list[str] = []
     start = 0
-    while (box := min((at for at in (text.find(mark, start) for mark in _BOXES) if at >= 0), default=-1)) >= 0:
+    while (box := text.find(_BOX, start)) >= 0:
         content, end = _box_at(text, box)
         found = _PART.findall(text, start, box)
         if len(found) != 1 or content is None or len(labels) == MAX_BOXES:
@@ -395,7 +472,7 @@ def _join_boxes(text: str, box: int, content: str) -> str | None:
     """The last box and the boxes before it that are joined to it only by commas, "and" or "or"."""
     parts = [unwrap(content)]
     for _ in range(MAX_BOXES):
-        earlier = max(text.rfind("\\boxed", 0, box), text.rfind("\\fbox", 0, box))
+        earlier = text.rfind(_BOX, 0, box)
         if earlier < 0:
             break
         inside, end = _box_at(text, earlier)
@@ -429,7 +506,7 @@ def unwrap(answer: str) -> str:
         if answer.startswith(("'", "’")):
             # A single mark at the end is a prime, so it stays.
             answer = answer[1:].removesuffix(answer[0])
-        if answer.startswith(("\\boxed{", "\\fbox{")) and answer.endswith("}"):
+        if answer.startswith("\\boxed{") and answer.endswith("}"):
             answer = answer[answer.index("{") + 1 : -1]
     # Stripping may leave a backslash without a meaning ("5\.", "\ 5").
     return answer.rstrip("\\ ")

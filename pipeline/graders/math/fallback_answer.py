@@ -61,6 +61,71 @@ _LETTER_OR_DIGIT = re.compile(r"[^\W_]")
 _DIGIT = re.compile(r"\d")
 
 
+_SIGN = r"\\(?:blacksquare|square|Box|qed(?:symbol|here)?)(?![A-Za-z])"
+_ORNAMENT = re.compile(
+    rf"\s*(?:\$\$?\s?{_SIGN}\s?\$\$?|\\[(\[]\s?{_SIGN}\s?\\[)\]]|(?:\\q?quad\s?|\\hfill\s?|\\,)?{_SIGN}"
+    r"|[\u2600-\u27bf\U0001f300-\U0001faff\u2b50\u2b55\u220e\u25a0\u25a1\u25fb-\u25fe][\ufe0f\u200d]*"
+    r"|[:;]-?[)D](?!\w)|<br\s?/?>|\bQ\.?E\.?D\b\.?)(?=[\s.!$*]*$)"
+)
+_MAX_ORNAMENTS, _MAX_END = 4, 200
+_MAY_END_ORNAMENT = frozenset("edlxyD>:;")
+# What stands between a value and a remark on it: "18, in total", "18 - that is all", "18 (rounded)".
+_APART = re.compile(r"\s*[,;]\s+|\s+(?:[-–—]|=>|→|\.\.\.|…)\s+|—|\s+(?=\()")
+_MAX_REMARKS = 6
+_LATEX_WORDS = re.compile(r"\\(?:text|quad|mbox)\b|\\[,; ]|[{}$*]")
+# A remark that may hold a number.
+_REMARK = re.compile(
+    r"\(?(?:rounded|rounding|to the nearest|based on|assuming|given that|after|before|i\.? ?e\b|that is|that's|namely|according to"
+    r"|using|as per|meaning|the (?:other|rest|remaining))\b(?!.*(?:\b(?:is|are)|=) [$\\-]{0,2}\d+$)"
+)
+_REMARK_IN_BRACKETS = re.compile(
+    r"\((?:rounded|rounding|to the nearest|approximately|since|because|as|i\.?e|that is|see|from|using|after|before|assuming|if|in"
+    r" total|altogether|including|exactly|final|the answer|by)\b[^()]{0,200}(?:\)|$)"
+)
+# Words that are another value, or change the one before them.
+_NO_REMARK = re.compile(
+    r"(?:[a-z]\b|and (?!(?:we|it|that|this|so|the|no|nothing)\b)|or (?:[a-z-]+$|more|less|fewer|greater|above|below)|no solution|none\b"
+    r"|undefined|infinit|does not|diverges|true\b|false\b|yes\b|no$|north|south|east|west|left|right\b|up|down|below|above|under"
+    r"|mod|base|in base|am\b|pm\b|percent|times|plus|minus|squared|cubed|at most|at least|hundred|thousand|million|billion|dozen"
+    r"|(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty|forty|fifty)\b(?! dozen)|.*\b(?:else|otherwise)\b)"
+)
+_WORDS_ALONE = re.compile(r"[a-z][A-Za-z',.:;!() -]*")
+_BEGINS_WITH_WORD = re.compile(r"\W*[A-Za-z]{3}")
+
+
+def without_ornaments(text: str) -> str:
+    """A text without the signs that close a proof or cheer at its end: a black square, QED, emoji."""
+    tail = text[-_MAX_END:]
+    for _ in range(_MAX_ORNAMENTS):
+        last = tail.rstrip(" \t\n.!$*)\\]")[-1:]
+        ornament = _ORNAMENT.search(tail) if last in _MAY_END_ORNAMENT or not last.isascii() else None
+        if ornament is None or not (tail[: ornament.start()].strip() or len(text) > _MAX_END):
+            break
+        tail = tail[: ornament.start()] + tail[ornament.end() :]
+    return text[:-_MAX_END] + tail
+
+
+def without_remark(said: str) -> str:
+    """A value without the words after it: "18, in total", "18 (rounded down from 18.4)". Lists and names stay whole."""
+    said = without_ornaments(said)
+    if _BEGINS_WITH_WORD.match(said) and "=" not in said:
+        return said
+    for number, apart in enumerate(_APART.finditer(said)):
+        value, rest = said[: apart.start()], _LATEX_WORDS.sub(" ", said[apart.end() :]).strip(" .!")
+        is_value = _DIGIT.search(value) or "\\" in value or len(value.strip("$*() ")) == 1
+        if number < _MAX_REMARKS and is_value and _is_whole(value.strip(" $*")) and _is_remark(rest):
+            return value
+    return said
+
+
+def _is_remark(words: str) -> bool:
+    if words.startswith("("):
+        return _REMARK_IN_BRACKETS.match(words) is not None
+    if _NO_REMARK.match(words) or len(words) > _MAX_END:
+        return False
+    return _REMARK.match(words) is not None or (len(words) > 1 and _WORDS_ALONE.fullmatch(words) is not None)
+
+
 def last_number(text: str) -> str | None:
     """The last number in a text, whatever its role."""
     for part in (text[-TAIL:], text[-MAX_SCAN:]):
@@ -122,7 +187,7 @@ def _lone_number(line: str) -> str | None:
 def _stated_number(line: str) -> str | None:
     """The text after the last "is", "=" or similar, or the whole line if it has none. None if the text is too long."""
     verbs = list(_SAYS.finditer(line))
-    said = (line[verbs[-1].end() :] if verbs else line).strip(" .!*$")
+    said = without_remark((line[verbs[-1].end() :] if verbs else line).strip(" .!*$")).strip(" .!*$")
     at = line.rfind(said)
     if not _is_whole(said) or hedges_number(line) or is_denied(line[:at], line[at + len(said) :]):
         return None

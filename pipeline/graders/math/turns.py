@@ -20,7 +20,7 @@ _BEGIN = (
     r"|<｜(?P<wide>User|Assistant)｜>|<\|start\|>(?P<harmony>user|system|developer)"
     r"|(?:^|(?<=\n))\#\#\#[ ]?(?P<heading>Human|User|Instruction|Assistant|Response):"
     r"|(?:^|(?<=\n))<(?P<tag>human|user|bot|assistant)>:"
-    r"|(?:^|(?<=\n))(?:\*\*)?(?P<speaker>Human|User|USER|Assistant|ASSISTANT|Question|Problem):(?:\*\*)?[ \n]"
+    r"|(?:^|(?<=\n))(?:\*\*)?(?P<speaker>Human|User|USER|Assistant|ASSISTANT):(?:\*\*)?[ \n]"
 )
 _MARK = re.compile(rf"(?P<end>{_END})|{_BEGIN}")
 # Every mark begins with one of these, or has one of the names. They are quicker to look for.
@@ -29,10 +29,23 @@ _TOKEN = re.compile(
 )
 _OTHERS = frozenset(
     {
-        "user", "system", "human", "prompter", "inst", "instruction", "developer", "tool", "ipython", "question", "problem",
+        "user", "system", "human", "prompter", "inst", "instruction", "developer", "tool", "ipython",
     }
 )  # fmt: skip
-_TASKS = frozenset({"question", "problem"})
+_TASKS = re.compile(r"(?:[Pp]roblem|[Qq]uestion|Exercise|Example|Task|\bQ|Input|问题|题目|例题)\b")
+_TASK = re.compile(
+    r"\n[ \t]{0,4}(?:-{3,}\s{1,8})?(?P<mark>\#{1,6}[ ]?)?(?P<bold>\*\*)?(?:(?:New|Next|Another)[ ])?"
+    r"(?P<name>(?i:problem|question|exercise|example|task)|Q|Input|问题|题目|例题)[ ]?(?:\#|No\.?[ ])?(?P<number>\d{1,3})?"
+    r"(?:[ ]?[:：.)](?:\*\*)?|(?(bold)\*\*[:：]?|(?(mark)|(?(number)(?=[ ]?\n)|(?!)))))(?=\s|$|(?<=：))"
+)
+_GIVEN = re.compile(
+    r"(?P<draft>\b(?:first|initial|partial|intermediate|possible|tentative|naive|wrong|previous) a)?"
+    r"nswer\s{0,4}\*{0,2}\s{0,4}(?::|is\b|=)|\\boxed|####|</answer>|答案[是为:：]"
+)
+_QUESTION = re.compile(r"[^?\d$\\\n]{1,160}\?")
+# What follows a question that a solution asks itself: "Question: is that all? No, add 2."
+_OWN_REPLY = re.compile(r"[ ]+(?!(?:\(?[A-E][.):]|A:|Answer|Options|Choices|Give|Express|Round|Write|Note|Let's))\S|\n(?:No|Yes|Well|Wait)\b")
+_OWN = re.compile(r"(?:I|This|That|My|The answer|We (?:counted|forgot|missed|should|did|need))\b")
 _STATES = re.compile(r"nswer|\\boxed|####")
 _STATES_A_VALUE = re.compile(r"nswer\s{0,4}\*{0,2}\s{0,4}(?::|is\b|=)|\\boxed|####")
 _ROLES = (
@@ -74,6 +87,29 @@ def first_turn(text: str) -> str:
     return text[turn.start :] if ours else ""
 
 
+def first_problem(text: str) -> str:
+    """The text up to the heading of another problem after its answer: "Question: What is 5+5?", "**Problem 2**"."""
+    given = next((found for found in _GIVEN.finditer(text) if not found["draft"]), None) if _TASKS.search(text) else None
+    if given is None:
+        return text
+    for task in _TASK.finditer(text, given.end()):
+        if _is_another(text, task):
+            return text[: task.start()]
+    return text
+
+
+def _is_another(text: str, task: re.Match[str]) -> bool:
+    """Whether a heading begins another problem, and not a question or an example in the solution itself."""
+    name, number = task["name"].lower(), task["number"]
+    if number and number != "1" and re.search(rf"(?:^|\n)[#*\s]{{0,8}}{name}\s?\d", text[: task.start()], re.IGNORECASE):
+        return False
+    said = text[task.end() : task.end() + 300].lstrip(" \n*:")
+    question = _QUESTION.match(said)
+    if question and _OWN_REPLY.match(said, question.end()):
+        return False
+    return bool(number or question) or not (said[:1].isascii() and said[:1].islower() or _OWN.match(said))
+
+
 def _may_have_marks(text: str) -> bool:
     """Whether a text contains what is in all texts with a mark that cuts. Quick, and false for most texts."""
     return ("<" in text and _TOKEN.search(text) is not None) or (
@@ -83,8 +119,6 @@ def _may_have_marks(text: str) -> bool:
         or "USER:" in text
         or "### Assistant:" in text
         or "Instruction:" in text
-        or "\n\nQuestion:" in text
-        or "\n\nProblem:" in text
     )
 
 
@@ -141,9 +175,9 @@ class _Lines:
         if speaker == "assistant":
             return True
         if at <= self.begin:
-            return self.last_reply > at and speaker not in _TASKS
+            return self.last_reply > at
         stated, apart = -1 < self.stated < at, self._is_apart(at)
-        if self.last_reply > at and speaker not in _TASKS:
+        if self.last_reply > at:
             return stated or (apart and self._is_apart(self.last_reply))
         # A solution may repeat its question before it answers.
         return apart and (stated if speaker == "human" else -1 < self.given < at)
