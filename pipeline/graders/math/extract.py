@@ -109,12 +109,16 @@ _CLOSERS = {"$$": "$$", "\\(": "\\)", "\\[": "\\]"}
 _DELIMITER = re.compile(r"(?<!\\)\\[()\[\]]")
 _DOLLAR = re.compile(r"(?<!\\)\$")
 _WRAP = ' \t\r\n\f\v*`"“”‘'
+_ALIGNED = re.compile(r"\\begin\{align(?:ed|\*)?\}(.*)\\end\{align(?:ed|\*)?\}", re.DOTALL)
+_GOES_ON = re.compile(r"\\\\\s{0,8}&?\s{0,8}=")
 _TAGS = re.compile(r"(?:\s*(?:ки|<[|/][a-z_|]{1,20}>))+$")
 _PLAIN = re.compile(r"-?\d+(?:\.\d+)?|[A-Za-z]")
 # A sentence that begins with "the" and states a value after a verb.
 _SENTENCE = re.compile(
     r"[Tt]he (?:[^\W\d_]{1,20}[,']? |\d{1,9},? |\$[^$\n]{1,40}\$,? ){1,30}?(?:is|are|equals|is equal to) (?=[^A-Za-z])"
 )
+# "6 times 7 equals 42".
+_PRODUCT = re.compile(r"\d[\d.,]{0,12} (?:[a-z]{1,12} ){1,3}\d[\d.,]{0,12} (?:equals|is|gives|makes) (\d[\d.,]{0,40})")
 _DENIED = re.compile(r"\b(?:not|no|never|cannot|if|than|unless|without|except|between|at least|at most)\b|n't\b")
 _VALUE = re.compile(r"[-+$*\\(\d.]")
 _SECOND = re.compile(r"[A-Za-z]{2,} .*\d|\b(?:and|or)\b")
@@ -170,7 +174,7 @@ def final_answer(
         return answer
     marks = [mark.start() for mark in (pattern or _MARKS).finditer(text)]
     before = _final(text[: marks[-1]], pattern, Fallback.none) if marks else None
-    return before if before and before.startswith(answer) else None
+    return before if before and before.startswith(answer) and not _is_taken_back(text, before) else None
 
 
 def _final(text: str, pattern: re.Pattern[str] | None, fallback: Fallback) -> str | None:
@@ -285,7 +289,8 @@ def _stated_beside(text: str, box: int, end: int) -> str | None:
 
 def _after_denied_boxes(text: str) -> str:
     """The text after the clause of its last box. All of it if the text has no box."""
-    _, content, end = _last_box(text, len(text))
+    box = text.rfind(_BOX)
+    content, end = _box_at(text, box) if box >= 0 else (None, 0)
     if content is None:
         return text
     clause = _CLAUSE_END.search(text, end)
@@ -335,6 +340,7 @@ def _in_words(text: str, start: int) -> str | None:
                 payload
                 and not _NO_PAYLOAD.fullmatch(payload)
                 and not _shows_where(payload)
+                and not (_BOX in payload and _box_at(payload, payload.rfind(_BOX))[0] is None)
                 and not _is_prose(payload)
                 and not _is_denied_in_words(text, found, match.end(), payload)
             ):
@@ -371,6 +377,9 @@ def _is_denied_in_words(text: str, mention: int, start: int, payload: str) -> bo
 
 def _value_of_sentence(payload: str) -> str:
     """The value that a sentence after a heading states, as 12 in "The number of ways is 12". Else the payload."""
+    product = _PRODUCT.fullmatch(payload)
+    if product:
+        return product[1]
     sentence = _SENTENCE.match(payload) if payload[:4] in ("The ", "the ") else None
     if sentence is None or _DENIED.search(sentence.group()) or not _VALUE.match(payload, sentence.end()):
         return payload
@@ -508,6 +517,9 @@ def unwrap(answer: str) -> str:
             answer = answer[1:].removesuffix(answer[0])
         if answer.startswith("\\boxed{") and answer.endswith("}"):
             answer = answer[answer.index("{") + 1 : -1]
+    if "\\begin{align" in answer and (aligned := _ALIGNED.fullmatch(answer)):
+        # Lines that begin with a sign of equality go on.
+        answer = ", ".join(_GOES_ON.sub("=", aligned[1]).replace("&", "").split("\\\\")).strip()
     # Stripping may leave a backslash without a meaning ("5\.", "\ 5").
     return answer.rstrip("\\ ")
 

@@ -68,7 +68,7 @@ _ORNAMENT = re.compile(
     r"|[:;]-?[)D](?!\w)|<br\s?/?>|\bQ\.?E\.?D\b\.?)(?=[\s.!$*]*$)"
 )
 _MAX_ORNAMENTS, _MAX_END = 4, 200
-_MAY_END_ORNAMENT = frozenset("edlxyD>:;")
+_MAY_END_ORNAMENT = frozenset("edlxyD>:;-")
 # What stands between a value and a remark on it: "18, in total", "18 - that is all", "18 (rounded)".
 _APART = re.compile(r"\s*[,;]\s+|\s+(?:[-–—]|=>|→|\.\.\.|…)\s+|—|\s+(?=\()")
 _MAX_REMARKS = 6
@@ -79,15 +79,15 @@ _REMARK = re.compile(
     r"|using|as per|meaning|the (?:other|rest|remaining))\b(?!.*(?:\b(?:is|are)|=) [$\\-]{0,2}\d+$)"
 )
 _REMARK_IN_BRACKETS = re.compile(
-    r"\((?:rounded|rounding|to the nearest|approximately|since|because|as|i\.?e|that is|see|from|using|after|before|assuming|if|in"
+    r"\((?:wrong|incorrect|false|impossible|rounded|rounding|to the nearest|approximately|since|because|as|i\.?e|that is|see|from|using|after|before|assuming|if|in"
     r" total|altogether|including|exactly|final|the answer|by)\b[^()]{0,200}(?:\)|$)"
 )
 # Words that are another value, or change the one before them.
 _NO_REMARK = re.compile(
-    r"(?:[a-z]\b|and (?!(?:we|it|that|this|so|the|no|nothing)\b)|or (?:[a-z-]+$|more|less|fewer|greater|above|below)|no solution|none\b"
+    r"(?:[a-z]\b(?!\.)|and (?!(?:we|it|that|this|so|the|no|nothing)\b)|or (?:[a-z-]+$|more|less|fewer|greater|above|below)|no solution|none\b"
     r"|undefined|infinit|does not|diverges|true\b|false\b|yes\b|no$|north|south|east|west|left|right\b|up|down|below|above|under"
-    r"|mod|base|in base|am\b|pm\b|percent|times|plus|minus|squared|cubed|at most|at least|hundred|thousand|million|billion|dozen"
-    r"|(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty|forty|fifty)\b(?! dozen)|.*\b(?:else|otherwise)\b)"
+    r"|mod|base\b|in base|am\b|pm\b|percent|times|plus|minus|squared|cubed|at most|at least|hundred|thousand|million|billion|dozen"
+    r"|(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty|forty|fifty)\b(?! dozen)|(?:if|when|for)\b.*\b(?:else|otherwise)\b)"
 )
 _WORDS_ALONE = re.compile(r"[a-z][A-Za-z',.:;!() -]*")
 _BEGINS_WITH_WORD = re.compile(r"\W*[A-Za-z]{3}")
@@ -179,9 +179,10 @@ def _lone_number(line: str) -> str | None:
     """The number of a line that contains exactly one and does not negate or compare it."""
     matches = [match for match in _NUMBER.finditer(line) if match.group().rstrip(",.")]
     numbers = {match.group().rstrip(",.") for match in matches}
-    if len(numbers) != 1 or hedges_number(line) or is_denied(line[: matches[0].start()], line[matches[0].end() :]):
+    after = line[matches[0].start() + len(matches[0].group().rstrip(",.")) :] if matches else ""
+    if len(numbers) != 1 or hedges_number(line) or is_denied(line[: matches[0].start()], after):
         return None
-    return with_multiplier(numbers.pop(), line[matches[0].end() :])
+    return with_multiplier(numbers.pop(), after.lstrip(",."))
 
 
 def _stated_number(line: str) -> str | None:
