@@ -9,11 +9,20 @@ import re
 from operator import itemgetter
 
 from pipeline.graders.math.choices import ends_with_choices, parts_at_end
-from pipeline.graders.math.denials import denies, hedges_number, is_condition, is_denied, is_no_choice, is_no_statement
+from pipeline.graders.math.denials import (
+    denies,
+    hedges_number,
+    is_condition,
+    is_denied,
+    is_intermediate,
+    is_no_choice,
+    is_no_statement,
+    refuses,
+    undetermined,
+)
 from pipeline.graders.math.limits import MAX_CHARS
 from pipeline.graders.math.multipliers import with_multiplier
-from pipeline.graders.math.refusals import refuses, undetermined
-from pipeline.graders.math.result_sentences import is_intermediate, result_of_sentence
+from pipeline.graders.math.wording import phrase
 
 TAIL = 4_000
 MAX_SCAN = 100_000
@@ -55,6 +64,17 @@ _NO_ANSWER = re.compile(
 _SIDE = re.compile(r"(?:(?<=\s)|^)(?:[\w.^()]{1,20} ?[-+*/] ?){0,4}[\w.^()]{1,20}$")
 _TERM = re.compile(r"\d[A-Za-z]|[A-Za-z)]\^|[A-Za-z] ?[-+*/]|[-+*/] ?[A-Za-z]")
 _CALCULATOR = re.compile(r"<<[^<>\n]{1,200}>>")
+# "There are 12 ways to seat them", with one number alone and no word that denies, compares or adds a second statement.
+_RESULT = r"\*{0,2}(\$[^$\n]{1,60}\$|\d[\d,]{0,40}(?:[./]\d{1,40})?%?)\*{0,2}"
+_COUNT = phrase(
+    rf"<sentence_opening>there (?:are|is|exists?)(?: <exactly>)? {_RESULT}(?: [A-Za-z'-]{{1,20}},?){{0,20}}[.!]?", re.IGNORECASE
+)
+_CHANCE = phrase(
+    r"<sentence_opening>the (?:[a-z]{1,20} )?probability(?: of this(?: event)?)? (?:is|equals|is equal to) "
+    rf"{_RESULT}(?: that(?: [A-Za-z'-]{{1,20}},?){{0,20}})?[.!]?",
+    re.IGNORECASE,
+)
+_NOT_ALONE = phrase(r"\b<not_alone>\b|n't\b", re.IGNORECASE)
 _WORD = re.compile(r"[A-Za-z]{2,}")
 _LONG_WORD = re.compile(r"[A-Za-z]{3,}")
 _LETTER_OR_DIGIT = re.compile(r"[^\W_]")
@@ -173,6 +193,16 @@ def closing_statement(text: str) -> str | None:
     if denies(line):
         return None
     return _stated_number(line) or _lone_number(line)
+
+
+def result_of_sentence(line: str) -> str | None:
+    """The number or formula of a line whose last sentence states a count or a probability, else None."""
+    sentence = line[line.rfind(". ") + 1 :].strip(" *")
+    match = _COUNT.fullmatch(sentence) or _CHANCE.fullmatch(sentence)
+    if match is None or _NOT_ALONE.search(sentence[: match.start(1)]) or _NOT_ALONE.search(sentence[match.end(1) :]):
+        return None
+    value = match.group(1).strip("$ ")
+    return with_multiplier(value, sentence[match.end(1) :]) if value else None
 
 
 def _lone_number(line: str) -> str | None:

@@ -1,0 +1,58 @@
+"""The phrases by which texts state, deny and refuse answers, from the files of `languages`, one per language.
+
+A file has keys with lines. A line is one or several phrases, split by `|`: regular expressions of small letters, with `<name>` for
+the phrases of that key. All repeats are bounded, so that each search takes linear time. Languages add to each other's keys.
+Raises StepvalueError at import for a damaged file, with its path and the entry.
+"""
+
+import re
+import tomllib
+from collections.abc import Collection
+from pathlib import Path
+
+from pipeline.core.errors import StepvalueError
+
+FOLDER = Path(__file__).parent / "languages"
+_NAME = re.compile(r"(?<!P)<(\w+)>")
+_UNBOUNDED = re.compile(r"(?<!\\)(?:[*+]|\{\d*,\})(?![^\[\]]*\])")
+
+
+def read_phrases(folder: Path) -> dict[str, str]:
+    """For each key a pattern of one of its phrases, without groups that count."""
+    lines: dict[str, list[str]] = {}
+    for path in sorted(folder.glob("*.toml")):
+        try:
+            keys = tomllib.loads(path.read_text("utf-8"))
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            raise StepvalueError(f"{path}: phrases cannot be read: {error}") from error
+        for key, value in keys.items():
+            if not isinstance(value, str) or not value.strip():
+                raise StepvalueError(f"{path}: `{key}` must be a text with one phrase or more on each line")
+            for line in value.strip("\n").split("\n"):
+                _check(f"{path}: `{key}`: {line!r}", line, keys.keys())
+            lines.setdefault(key, []).extend(value.strip("\n").split("\n"))
+
+    def pattern(key: str) -> str:
+        return f"(?:{_NAME.sub(lambda found: pattern(found[1]), '|'.join(lines[key]))})"
+
+    return {key: pattern(key) for key in lines}
+
+
+def _check(where: str, line: str, keys: Collection[str]) -> None:
+    for name in _NAME.findall(line):
+        if name not in keys:
+            raise StepvalueError(f"{where}: there is no key `{name}`")
+    if _UNBOUNDED.search(line) or not line.strip():
+        raise StepvalueError(f"{where}: write a phrase whose repeats are bounded, such as {{0,9}}")
+    try:
+        re.compile(_NAME.sub("x", line))
+    except re.error as error:
+        raise StepvalueError(f"{where}: {error}") from error
+
+
+PHRASES = read_phrases(FOLDER)
+
+
+def phrase(template: str, flags: re.RegexFlag = re.NOFLAG) -> re.Pattern[str]:
+    """A template compiled with the phrases of the keys that it names: `<solve>`."""
+    return re.compile(_NAME.sub(lambda found: PHRASES[found[1]], template), flags)
