@@ -22,6 +22,7 @@ from pipeline.config.choices import Fallback
 from pipeline.graders.math.choices import are_consecutive
 from pipeline.graders.math.denials import REACH, is_denied
 from pipeline.graders.math.fallback_answer import (
+    EMOJI,
     MAX_BARE,
     MAX_SCAN,
     TAIL,
@@ -82,16 +83,18 @@ _STATEMENT = re.compile(
     r"|(?:\s{1,4}(?:to|for|of)\s[^.\n]{1,80}?)?"
     r"\s{1,4}(?:is|are|was|equals|would be|will be|should be|must be)\b\s{0,4}[:=]?"
     r"|\s{0,4}\*{0,2}\s{0,40}\n(?=\s{0,4}(?:\$|\\[(\[]|\*\*|[-\d]))"
-    r"|\s{1,4}(?=\\[(\[]|\$))",
+    r"|\s{1,4}(?=\\[(\[]|\$)|\s{1,4}isn['’]t\s[^.\n]{1,40},?\sbut(?! also)\b)",
     re.IGNORECASE,
 )
 _OPENING = re.compile(
-    r"(?:\s|\*\*|:|(?:therefore|thus|then|hence|indeed|also|now|only|still|clearly|obviously|always|actually|really|certainly"
-    r"|definitely|finally|simply|just|exactly|precisely|equal to|approximately|about|given by|found to be|determined to be"
-    r"|(?:calculated|computed|obtained)(?: to be| as)?)\b,?|(?:the )?(?:option|choice)\b"
+    rf"(?:\s|\*\*|:|→|{EMOJI}|(?:therefore|thus|then|hence|indeed|also|now|only|still|again|rather|even|clearly|obviously|always"
+    r"|actually|really|simply|just|exactly|precisely|certainly|definitely|finally|equal to|approximately|about|given (?:by|as)|(?:found|determined) to be|in fact"
+    r"|(?:calculated|computed|obtained)(?: to be| as)?|no(?:ne)? other than|nothing but|the same:)(?!\w),?"
+    r"|(?!unlike|near|hard|bare|strict|slight)[a-z]{2,11}ly,?\s(?=[$*({\[-]{0,4}[\d\\$])|(?:the )?(?:option|choice)\b"
+    r"|, ?(?:of course|therefore|thus|indeed|as expected|hence|in fact|then),|\((?:as expected|of course)\)"
     r"|(?:the|an?) (?:[a-z]{1,12} )?(?:integer|number|value|total of|sum of|fraction|result)\s(?=[$\\*(-]{0,4}[\d\\])"
     r"|(?:not|neither)\s(?!only|just|merely)[^.\n,]{1,40}(?:, [^.\n,]{1,20})?,?\sbut(?! also)\s(?:rather |instead |it is )?"
-    r"|```(?:text|txt|plaintext|latex|math|markdown|output)?\n(?=[^\n`]{1,200}\n\s{0,4}```))*",
+    r"|(?P<fence>```|~~~)(?:text|txt|plaintext|latex|math|markdown|output)?\n(?=[^\n`]{1,200}\n\s{0,4}(?P=fence)))*",
     re.IGNORECASE,
 )
 _SENTENCE_END = re.compile(
@@ -109,7 +112,7 @@ _CLOSERS = {"$$": "$$", "\\(": "\\)", "\\[": "\\]"}
 _DELIMITER = re.compile(r"(?<!\\)\\[()\[\]]")
 _DOLLAR = re.compile(r"(?<!\\)\$")
 _WRAP = ' \t\r\n\f\v*`"“”‘'
-_ALIGNED = re.compile(r"\\begin\{align(?:ed|\*)?\}(.*)\\end\{align(?:ed|\*)?\}", re.DOTALL)
+_ALIGNED = re.compile(r"\\begin\{(?:align(?:ed|\*)?|gathered|array\}\{[lcr])\}([^{}]*(?:\{[^\n]*)?)\\end\{[a-z*]{5,8}\}", re.DOTALL)
 _GOES_ON = re.compile(r"\\\\\s{0,8}&?\s{0,8}=")
 _TAGS = re.compile(r"(?:\s*(?:ки|<[|/][a-z_|]{1,20}>))+$")
 _PLAIN = re.compile(r"-?\d+(?:\.\d+)?|[A-Za-z]")
@@ -146,7 +149,7 @@ _TAG_IS_NAMED = re.compile(r"[`'\"]| tags?\b")
 _EMPTY = re.compile(r"(?:[\s.…_?~$*{}]|\\(?:[lc]?dots|quad|text|underline)\b|\\[_,;!: ])*")
 _PLACEHOLDER = re.compile(
     r"(?:(?:your|the|my|our|final|correct|numerical|insert|put|an?|simplified) )*(answer|result|solution|integer|number|value"
-    r"|letter|expression)(?: (?:goes )?here)?",
+    r"|letter|expression|box|(?:curly )?braces|brackets|format)(?: (?:goes )?here)?",
     re.IGNORECASE,
 )
 _WRAPPERS = re.compile(r"\\(?:text\w*|boxed|mathrm|quad|[ ,;!])|[\s{}<>\[\]$*_.`]+")
@@ -422,6 +425,7 @@ def _payload(text: str, start: int) -> str:
             return value
     # In prose the mark after "42!" is punctuation, not a factorial.
     said = (chunk[: stop.start()] if stop else chunk).rstrip("! ")
+    said = said.replace("\\boxed{}", "") if _DIGIT.search(said) else said
     return unwrap(without_remark(_BOLD.sub(r"\1", said) if "**" in said else said))
 
 
@@ -479,7 +483,7 @@ def _boxes_of_parts(text: str) -> str | None:
 
 def _join_boxes(text: str, box: int, content: str) -> str | None:
     """The last box and the boxes before it that are joined to it only by commas, "and" or "or"."""
-    parts = [unwrap(content)]
+    parts = [unwrap(without_ornaments(content))]
     for _ in range(MAX_BOXES):
         earlier = text.rfind(_BOX, 0, box)
         if earlier < 0:
@@ -517,9 +521,9 @@ def unwrap(answer: str) -> str:
             answer = answer[1:].removesuffix(answer[0])
         if answer.startswith("\\boxed{") and answer.endswith("}"):
             answer = answer[answer.index("{") + 1 : -1]
-    if "\\begin{align" in answer and (aligned := _ALIGNED.fullmatch(answer)):
+    if answer.startswith("\\begin{") and (aligned := _ALIGNED.fullmatch(answer)):
         # Lines that begin with a sign of equality go on.
-        answer = ", ".join(_GOES_ON.sub("=", aligned[1]).replace("&", "").split("\\\\")).strip()
+        answer = ", ".join(_GOES_ON.sub("=", aligned[1]).replace("&", " ").split("\\\\")).strip()
     # Stripping may leave a backslash without a meaning ("5\.", "\ 5").
     return answer.rstrip("\\ ")
 

@@ -81,35 +81,35 @@ _LETTER_OR_DIGIT = re.compile(r"[^\W_]")
 _DIGIT = re.compile(r"\d")
 
 
-_SIGN = r"\\(?:blacksquare|square|Box|qed(?:symbol|here)?)(?![A-Za-z])"
+EMOJI = r"[\u2600-\u27bf\U0001f300-\U0001faff\u2b50\u2b55\u220e\u25a0\u25a1\u25fb-\u25fe][\ufe0f\u200d]?"
+_SIGN = r"\\(?:blacksquare|square|Box|qed(?:symbol|here)?|checkmark)(?![A-Za-z])"
 _ORNAMENT = re.compile(
-    rf"\s*(?:\$\$?\s?{_SIGN}\s?\$\$?|\\[(\[]\s?{_SIGN}\s?\\[)\]]|(?:\\q?quad\s?|\\hfill\s?|\\,)?{_SIGN}"
-    r"|[\u2600-\u27bf\U0001f300-\U0001faff\u2b50\u2b55\u220e\u25a0\u25a1\u25fb-\u25fe][\ufe0f\u200d]*"
-    r"|[:;]-?[)D](?!\w)|<br\s?/?>|\bQ\.?E\.?D\b\.?)(?=[\s.!$*]*$)"
+    rf"\s*(?:\$\$?\s?{_SIGN}\s?\$\$?|\\[(\[]\s?{_SIGN}\s?\\[)\]]|(?:(?:\\q?quad|\\hfill|\\[,;: ])\s?)?(?:{_SIGN}|{EMOJI})"
+    r"|[:;]-?[)D](?!\w)|<br\s?/?>|\[?\bQ\.?E\.?D\b\.?\]?|(?<=\s)[#|/~-]{1,20})(?=[\s.!$*]*$)"
 )
 _MAX_ORNAMENTS, _MAX_END = 4, 200
-_MAY_END_ORNAMENT = frozenset("edlxyD>:;-")
+_MAY_END_ORNAMENT = frozenset("edklxyD>:;-#|/~")
 # What stands between a value and a remark on it: "18, in total", "18 - that is all", "18 (rounded)".
-_APART = re.compile(r"\s*[,;]\s+|\s+(?:[-–—]|=>|→|\.\.\.|…)\s+|—|\s+(?=\()")
+_APART = re.compile(r"\s*[,;]\s+|\s+(?:[-–—]|=>|→|\.\.\.|…)\s+|—|\s+(?=[(\[])|\s*" + EMOJI + r"\s*")
 _MAX_REMARKS = 6
 _LATEX_WORDS = re.compile(r"\\(?:text|quad|mbox)\b|\\[,; ]|[{}$*]")
 # A remark that may hold a number.
 _REMARK = re.compile(
     r"\(?(?:rounded|rounding|to the nearest|based on|assuming|given that|after|before|i\.? ?e\b|that is|that's|namely|according to"
-    r"|using|as per|meaning|the (?:other|rest|remaining))\b(?!.*(?:\b(?:is|are)|=) [$\\-]{0,2}\d+$)"
+    r"|using|as per|meaning|by|from|provided|leaving|excluding|including|counting|an? (?!total)[a-z]{3,12}|the (?:other|rest|remaining))\b(?!.*(?:\b(?:is|are)|=) [$\\-]{0,2}\d+$)"
 )
 _REMARK_IN_BRACKETS = re.compile(
-    r"\((?:wrong|incorrect|false|impossible|rounded|rounding|to the nearest|approximately|since|because|as|i\.?e|that is|see|from|using|after|before|assuming|if|in"
-    r" total|altogether|including|exactly|final|the answer|by)\b[^()]{0,200}(?:\)|$)"
+    r"[(\[](?:wrong|not|incorrect|false|impossible|rounded|rounding|to the nearest|approximately|since|because|as|i\.?e|that is|see|from|using|after|before|assuming|if|in"
+    r" total|altogether|including|exactly|final|the answer|by)\b[^()]{0,200}(?:[)\]]|$)"
 )
 # Words that are another value, or change the one before them.
 _NO_REMARK = re.compile(
-    r"(?:[a-z]\b(?!\.)|and (?!(?:we|it|that|this|so|the|no|nothing)\b)|or (?:[a-z-]+$|more|less|fewer|greater|above|below)|no solution|none\b"
+    r"(?:(?!an? [a-z]{3})[a-z]\b(?!\.)|and (?!(?:we|it|that|this|so|the|no|nothing)\b)|or (?:[a-z-]+$|more|less|fewer|greater|above|below)|no solution|none\b"
     r"|undefined|infinit|does not|diverges|true\b|false\b|yes\b|no$|north|south|east|west|left|right\b|up|down|below|above|under"
     r"|mod|base\b|in base|am\b|pm\b|percent|times|plus|minus|squared|cubed|at most|at least|hundred|thousand|million|billion|dozen"
     r"|(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty|forty|fifty)\b(?! dozen)|(?:if|when|for)\b.*\b(?:else|otherwise)\b)"
 )
-_WORDS_ALONE = re.compile(r"[a-z][A-Za-z',.:;!() -]*")
+_WORDS_ALONE = re.compile(r"(?:[a-z]|I\b|Done\b|That\b)[A-Za-z',.:;!() -]*")
 _BEGINS_WITH_WORD = re.compile(r"\W*[A-Za-z]{3}")
 
 
@@ -127,7 +127,7 @@ def without_ornaments(text: str) -> str:
 
 def without_remark(said: str) -> str:
     """A value without the words after it: "18, in total", "18 (rounded down from 18.4)". Lists and names stay whole."""
-    said = without_ornaments(said)
+    said = without_ornaments(said).rstrip(" –—")
     if _BEGINS_WITH_WORD.match(said) and "=" not in said:
         return said
     for number, apart in enumerate(_APART.finditer(said)):
@@ -139,7 +139,7 @@ def without_remark(said: str) -> str:
 
 
 def _is_remark(words: str) -> bool:
-    if words.startswith("("):
+    if words.startswith(("(", "[")):
         return _REMARK_IN_BRACKETS.match(words) is not None
     if _NO_REMARK.match(words) or len(words) > _MAX_END:
         return False

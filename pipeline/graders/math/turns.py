@@ -32,11 +32,11 @@ _OTHERS = frozenset(
         "user", "system", "human", "prompter", "inst", "instruction", "developer", "tool", "ipython",
     }
 )  # fmt: skip
-_TASKS = re.compile(r"(?:[Pp]roblem|[Qq]uestion|Exercise|Example|Task|\bQ|Input|问题|题目|例题)\b")
+_TASKS = re.compile(r"problem|question|exercise|example|task|instruction|prompt|\bq\d{0,3}[:.]|input|问题|题目|例题", re.IGNORECASE)
 _TASK = re.compile(
-    r"\n[ \t]{0,4}(?:-{3,}\s{1,8})?(?P<mark>\#{1,6}[ ]?)?(?P<bold>\*\*)?(?:(?:New|Next|Another)[ ])?"
-    r"(?P<name>(?i:problem|question|exercise|example|task)|Q|Input|问题|题目|例题)[ ]?(?:\#|No\.?[ ])?(?P<number>\d{1,3})?"
-    r"(?:[ ]?[:：.)](?:\*\*)?|(?(bold)\*\*[:：]?|(?(mark)|(?(number)(?=[ ]?\n)|(?!)))))(?=\s|$|(?<=：))"
+    r"\n[ \t]{0,4}(?:-{3,}\s{1,8})?(?P<mark>\#{1,6}[ ]?)?(?P<bold>\*\*)?(?:(?:New|Next|Another)[ ])?(?P<open>[\[<])?"
+    r"(?P<name>(?i:problem|question|exercise|example|task|instruction|prompt|input)|Q|问题|题目|例题)[ ]?(?:\#|No\.?[ ])?(?P<number>\d{1,3})?"
+    r"(?:(?(open)[\]>]|[ ]?[:：.)])(?:\*\*)?|(?(bold)\*\*[:：]?|(?(mark)|(?(number)(?=[ ]?\n)|(?!)))))(?=\s|$|(?<=[：>]))"
 )
 _GIVEN = re.compile(
     r"(?P<draft>\b(?:first|initial|partial|intermediate|possible|tentative|naive|wrong|previous) a)?"
@@ -107,7 +107,7 @@ def _is_another(text: str, task: re.Match[str]) -> bool:
     question = _QUESTION.match(said)
     if question and _OWN_REPLY.match(said, question.end()):
         return False
-    return bool(number or question) or not (said[:1].isascii() and said[:1].islower() or _OWN.match(said))
+    return bool(number or question or said.partition("\n")[0].endswith("?")) or not (said[:1].isascii() and said[:1].islower() or _OWN.match(said))
 
 
 def _may_have_marks(text: str) -> bool:
