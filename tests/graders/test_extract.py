@@ -83,6 +83,12 @@ HOSTILE = {
     "minus": "-" * 1_000_000,
     "surrogates": "\ud800" * 1_000_000,
 }
+PIECES = [
+    "a <think> ", "<a:think>\n", "`</think>` ", "<|channel|>analysis<|message|>", "\\boxed{}", "\\boxed ", "<answer></answer>",
+    "####\n", "answer is neither 4 nor ", "the answer is 5, a, ", "answer is ```\n", "The answer is 5.\nQuestion: is it? No, ",
+    "\n**Problem 2**", "$\\square$ ", "✅", '{"answer": 5}', "5 - ", "i am not ", "so we ", "answer isn't 5 but ",
+]  # fmt: skip
+HOSTILE.update({piece: piece * (1_000_000 // len(piece)) for piece in PIECES})
 
 
 @pytest.mark.parametrize(("text", "answer"), STATED)
@@ -131,24 +137,10 @@ def test_ten_thousand_nested_braces_are_an_answer_over_the_limit() -> None:
 
 FRAGMENTS = st.sampled_from(
     [
-        "\\boxed{",
-        "}",
-        "{",
-        "\\fbox",
-        "####",
-        "the answer is ",
-        "Answer: ",
-        "\n",
-        "$",
-        "\\(",
-        "\\)",
-        "**",
-        "A: ",
-        ".",
-        "5",
-        "\\frac",
+        "\\boxed{", "}", "{", "\\fbox", "####", "the answer is ", "Answer: ", "\n", "$", "\\(", "\\)", "**", "A: ", ".", "5",
+        "\\frac", "<think>", "</think>", "\nQuestion: ", "<answer>", ", in total", "not 4, but ", "✅", "```",
     ]
-)
+)  # fmt: skip
 
 
 @given(

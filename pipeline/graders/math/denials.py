@@ -28,12 +28,13 @@ _IMPOSSIBLE = phrase(r"\b<impossible>\b")
 _DIRECTLY = phrase("<directly>| (?:by|using|through|via) (?!me\\b|us\\b)")
 _LIMIT = phrase("<limit>")
 _METHOD, _RECOVERY = phrase("<method>"), phrase("<recovery>")
-_GUESS, _OTHER_WAY, _AT_FIRST, _BUT_THEN = (phrase(rf"\b<{key}>\b") for key in ("guess", "other_way", "at_first", "but_then"))
+_GUESS, _OTHER_WAY, _AT_FIRST, _BUT_THEN = (
+    phrase(rf"\b<{key}>\b") for key in ("guess", "other_way", "at_first", "but_then")
+)
 _UNDETERMINED = phrase(
     r"(?:[a-z,'-]{1,20} ){0,24}(?:(?P<cannot>(?:can ?not|can'?t|could not|couldn'?t) be (?:uniquely )?<solved>)"
     r"|(?:not|isn't) (?:enough|sufficient) information|insufficient information)(?: [a-z'-]{1,20}){0,12}[.!]?"
 )
-
 
 
 _BOLD = "**"

@@ -67,7 +67,8 @@ _CALCULATOR = re.compile(r"<<[^<>\n]{1,200}>>")
 # "There are 12 ways to seat them", with one number alone and no word that denies, compares or adds a second statement.
 _RESULT = r"\*{0,2}(\$[^$\n]{1,60}\$|\d[\d,]{0,40}(?:[./]\d{1,40})?%?)\*{0,2}"
 _COUNT = phrase(
-    rf"<sentence_opening>there (?:are|is|exists?)(?: <exactly>)? {_RESULT}(?: [A-Za-z'-]{{1,20}},?){{0,20}}[.!]?", re.IGNORECASE
+    rf"<sentence_opening>there (?:are|is|exists?)(?: <exactly>)? {_RESULT}(?: [A-Za-z'-]{{1,20}},?){{0,20}}[.!]?",
+    re.IGNORECASE,
 )
 _CHANCE = phrase(
     r"<sentence_opening>the (?:[a-z]{1,20} )?probability(?: of this(?: event)?)? (?:is|equals|is equal to) "
@@ -93,22 +94,10 @@ _MAY_END_ORNAMENT = frozenset("edklxyD>:;-#|/~")
 _APART = re.compile(r"\s*[,;]\s+|\s+(?:[-–—]|=>|→|\.\.\.|…)\s+|—|\s+(?=[(\[])|\s*" + EMOJI + r"\s*")
 _MAX_REMARKS = 6
 _LATEX_WORDS = re.compile(r"\\(?:text|quad|mbox)\b|\\[,; ]|[{}$*]")
-# A remark that may hold a number.
-_REMARK = re.compile(
-    r"\(?(?:rounded|rounding|to the nearest|based on|assuming|given that|after|before|i\.? ?e\b|that is|that's|namely|according to"
-    r"|using|as per|meaning|by|from|provided|leaving|excluding|including|counting|an? (?!total)[a-z]{3,12}|the (?:other|rest|remaining))\b(?!.*(?:\b(?:is|are)|=) [$\\-]{0,2}\d+$)"
-)
-_REMARK_IN_BRACKETS = re.compile(
-    r"[(\[](?:wrong|not|incorrect|false|impossible|rounded|rounding|to the nearest|approximately|since|because|as|i\.?e|that is|see|from|using|after|before|assuming|if|in"
-    r" total|altogether|including|exactly|final|the answer|by)\b[^()]{0,200}(?:[)\]]|$)"
-)
-# Words that are another value, or change the one before them.
-_NO_REMARK = re.compile(
-    r"(?:(?!an? [a-z]{3})[a-z]\b(?!\.)|and (?!(?:we|it|that|this|so|the|no|nothing)\b)|or (?:[a-z-]+$|more|less|fewer|greater|above|below)|no solution|none\b"
-    r"|undefined|infinit|does not|diverges|true\b|false\b|yes\b|no$|north|south|east|west|left|right\b|up|down|below|above|under"
-    r"|mod|base\b|in base|am\b|pm\b|percent|times|plus|minus|squared|cubed|at most|at least|hundred|thousand|million|billion|dozen"
-    r"|(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty|forty|fifty)\b(?! dozen)|(?:if|when|for)\b.*\b(?:else|otherwise)\b)"
-)
+# A remark that may hold a number, one in brackets, and words that are another value or change the one before them.
+_REMARK = phrase(r"\(?<remark>\b(?!.*(?:\b(?:is|are)|=) [$\\-]{0,2}\d+$)")
+_REMARK_IN_BRACKETS = phrase(r"[(\[](?:<remark>|<short_remark>)\b[^()]{0,200}(?:[)\]]|$)")
+_NO_REMARK = phrase(r"(?!an? [a-z]{3})[a-z]\b(?!\.)|<no_remark>|(?:if|when|for)\b.*\b(?:else|otherwise)\b")
 _WORDS_ALONE = re.compile(r"(?:[a-z]|I\b|Done\b|That\b)[A-Za-z',.:;!() -]*")
 _BEGINS_WITH_WORD = re.compile(r"\W*[A-Za-z]{3}")
 
