@@ -187,7 +187,9 @@ def _final(text: str, pattern: re.Pattern[str] | None, fallback: Fallback) -> st
         matches = list(pattern.finditer(text))
         if matches and matches[-1].group(1):
             return unwrap(matches[-1].group(1)) or None
-    parts = outside_thinking(first_turn(_OTHER_BOXES.sub(r"\\boxed", text) if "box" in text or "\b" in text else text))
+    if "fbox" in text or "mebox" in text or "lbox" in text or "\b" in text:
+        text = _OTHER_BOXES.sub(r"\\boxed", text)
+    parts = outside_thinking(first_turn(text))
     if parts is None:
         return None
     text = first_problem(next((part for part in reversed(parts) if part.strip()), ""))
@@ -255,7 +257,9 @@ def _answer_in_json(text: str) -> str | None:
 def _shows_where(content: str) -> bool:
     """Whether a mark holds no answer, but nothing or words for one: \\boxed{}, \\boxed{...}, \\boxed{your answer}."""
     return _EMPTY.fullmatch(content) is not None or (
-        len(content) <= MAX_LISTED_CHARS and _PLACEHOLDER.fullmatch(_WRAPPERS.sub(" ", content).strip()) is not None
+        len(content) <= MAX_LISTED_CHARS
+        and not _DIGIT.search(content)
+        and _PLACEHOLDER.fullmatch(_WRAPPERS.sub(" ", content).strip()) is not None
     )
 
 

@@ -116,6 +116,8 @@ def without_ornaments(text: str) -> str:
 
 def without_remark(said: str) -> str:
     """A value without the words after it: "18, in total", "18 (rounded down from 18.4)". Lists and names stay whole."""
+    if said.isdigit():
+        return said
     said = without_ornaments(said).rstrip(" –—")
     if _BEGINS_WITH_WORD.match(said) and "=" not in said:
         return said

@@ -23,19 +23,17 @@ _MARK = re.compile(rf"(?P<end>{_END})|{_BEGIN}")
 # Every mark begins with one of these, or has one of the names. They are quicker to look for.
 _TOKEN = re.compile(
     r"<(?:[|｜]|/s>|start_of_turn>|end_of_turn>|turn\|>|eos>|EOS>|bos>|extra_id_1>|human>:|user>:|bot>:)"
-    r"|INST\]|Human:|User:|USER:|### Assistant:|Instruction:"
 )
+_NAMES = ("INST]", "Human:", "User:", "USER:", "### Assistant:", "Instruction:")
 _OTHER = re.compile(r"user|system|human|prompter|(?<!/)inst|developer|tool|ipython", re.IGNORECASE)
 # A line that begins a turn only after another speaker. Answers have such headings, too.
 _REPLY = re.compile(r"(?:\*\*)?assistant:|\#\#\# ?response:", re.IGNORECASE)
-_TASKS = re.compile(
-    r"problem|question|exercise|example|task|instruction|prompt|\bq\d{0,3}[:.]|input|问题|题目|例题", re.IGNORECASE
-)
 _TASK = re.compile(
     r"\n[ \t]{0,4}(?:-{3,}\s{1,8})?(?P<mark>\#{1,6}[ ]?)?(?P<bold>\*\*)?(?:(?:New|Next|Another)[ ])?(?P<open>[\[<])?"
     r"(?P<name>(?i:problem|question|exercise|example|task|instruction|prompt|input)|Q|问题|题目|例题)[ ]?(?:\#|No\.?[ ])?(?P<number>\d{1,3})?"
     r"(?:(?(open)[\]>]|[ ]?[:：.)])(?:\*\*)?|(?(bold)\*\*[:：]?|(?(mark)|(?(number)(?=[ ]?\n)|(?!)))))(?=\s|$|(?<=[：>]))"
 )
+_GIVEN_MARKS = ("nswer", "\\boxed", "####", "答案")
 _GIVEN = re.compile(
     r"(?P<draft>\b(?:first|initial|partial|intermediate|possible|tentative|naive|wrong|previous) a)?"
     r"nswer\s{0,4}\*{0,2}\s{0,4}(?::|is\b|=)|\\boxed|####|</answer>|答案[是为:：]"
@@ -57,7 +55,9 @@ _SAME_TURN = "<|start|>assistant"
 def first_turn(text: str) -> str:
     """The text of the first turn that is not a user's. Marks before any text are skipped."""
     start, ours, lines = 0, True, None
-    for mark in _MARK.finditer(text) if _TOKEN.search(text) else ():
+    if not ("<" in text and _TOKEN.search(text)) and not any(name in text for name in _NAMES):
+        return text
+    for mark in _MARK.finditer(text):
         at, speaker = mark.start(), mark["speaker"]
         if speaker:
             lines = lines or _Lines.of(text)
@@ -79,15 +79,12 @@ def first_turn(text: str) -> str:
 
 def first_problem(text: str) -> str:
     """The text up to the heading of another problem after its answer: "Question: What is 5+5?", "**Problem 2**"."""
-    given = (
-        next((found for found in _GIVEN.finditer(text) if not found["draft"]), None) if _TASKS.search(text) else None
-    )
-    if given is None:
-        return text
-    for task in _TASK.finditer(text, given.end()):
-        if _is_another(text, task):
-            return text[: task.start()]
-    return text
+    begin = min((at for at in map(text.find, _GIVEN_MARKS) if at >= 0), default=len(text))
+    tasks = list(_TASK.finditer(text, begin))
+    given = next((found.end() for found in _GIVEN.finditer(text) if not found["draft"]), len(text)) if tasks else 0
+    return text[
+        : next((task.start() for task in tasks if task.start() >= given and _is_another(text, task)), len(text))
+    ]
 
 
 def _is_another(text: str, task: re.Match[str]) -> bool:
