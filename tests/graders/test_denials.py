@@ -65,7 +65,7 @@ def matched(pattern: re.Pattern[str], least: int) -> list[str]:
 
 def test_every_denial_before_a_value_passes_the_quick_look_for_words() -> None:
     """The quick look knows a word of each alternative of the patterns."""
-    assert [text for text in matched(denials._BEFORE, 300) if not is_denied(text, "")] == []
+    assert [text for text in matched(denials._BEFORE, 150) if not is_denied(text, "")] == []
     assert [text for text in matched(denials._SUPPOSE, 5) if not is_denied(text, "")] == []
     assert [text for text in matched(denials._IF, 8) if not is_denied(f"{text} it is ", "then")] == []
 

@@ -41,7 +41,7 @@ _BOLD = "**"
 _OPENING = " \t$*([{"
 _CLAUSE = re.compile(r"[.,;!?\n](?=\s|$)|:(?=\s*\S)")
 _BEFORE = phrase(
-    r"(?:(?:<negation>) ?<denial_links>:?|<untrue><denial_links>:?|\b<reject> <denial_nouns>|\b<change> <denial_nouns>)[ $*(\[{\\]*$",
+    r"(?:(?:<negation> ?|<untrue>)<denial_links>:?|\b(?:<reject>|<change>) <denial_nouns>)[ $*(\[{\\]*$",
     re.IGNORECASE,
 )
 _STEM, _DENIAL_STEMS = re.compile(r"\b[a-z]{1,4}"), frozenset(PHRASES["denial_stems"][3:-1].split("|"))

@@ -1,16 +1,14 @@
 r"""Extracts the final answer from a text, and detects when a growing text has stated it. Pure, linear time, never raises.
 
-The last explicit statement is the answer: `\boxed{x}` or `\fbox{x}` (with nested braces; also `\boxed 5`), `#### x`,
-"the answer is x", "Answer: x", a last line "A: x", or a text that consists only of a number or formula. Boxes that are joined
-only by commas, "and" or "or" are one answer.
-
-Not covered: an answer in none of these forms (unless a fallback is requested), and an answer longer than `MAX_STATEMENT`
-characters, which is cut and is therefore over the limits. A box that is never closed is no answer.
+The last explicit statement is the answer: `\boxed{x}` or `\fbox{x}` (with nested braces; also `\boxed 5`), `#### x`, "the
+answer is x", "Answer: x", a last line "A: x", `"answer": x` in JSON, or a text that consists only of a number or formula. Boxes
+that are joined only by commas, "and" or "or" are one answer. A mark that is empty, a placeholder or never closed is none.
+Not covered: an answer in none of these forms (unless a fallback is requested), and one longer than `MAX_STATEMENT` characters,
+which is cut and is therefore over the limits.
 
 In a growing text, a statement is complete when its line has ended and plain text on the next lines cannot change the final
-answer: a closed `\boxed{}`, `#### 72`, "the answer is 27". A form that is an answer only at the end of the text does not count:
-a bare number, a last line "A: 27", a heading "#### Step 1". A sentence that continues after the line ("The answer is the sum
-of:") is not complete, and neither is an answer in many words.
+answer. A form that is an answer only at the end of the text does not count: a bare number, a last line "A: 27", a heading "####
+Step 1", a sentence that continues after the line ("The answer is the sum of:"), an answer in many words.
 Not covered: a text that later retracts its answer or states another one.
 """
 
@@ -34,6 +32,7 @@ from pipeline.graders.math.fallback_answer import (
 from pipeline.graders.math.long_integers import is_long_integer
 from pipeline.graders.math.multipliers import with_multiplier
 from pipeline.graders.math.turns import first_problem, first_turn
+from pipeline.graders.math.wording import phrase
 from pipeline.graders.thinking import outside_thinking
 
 MAX_STATEMENT = 2_000
@@ -51,6 +50,7 @@ MAX_LISTED = 16
 MAX_LISTED_CHARS = 60
 MAX_LAST_LINE = 300
 
+_OPENED = re.compile(r"\s{0,8}\{")
 _BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
 # A line of a list: "- 5", "* 5", "1. 5", "1) 5".
 _ITEM_TEXT = r"(?P<mark>[-*+•]|\d{1,2}[.)])[ \t]+(?P<value>[^\n]{1,200})"
@@ -86,26 +86,20 @@ _STATEMENT = re.compile(
     r"|\s{1,4}(?=\\[(\[]|\$)|\s{1,4}isn['’]t\s[^.\n]{1,40},?\sbut(?! also)\b)",
     re.IGNORECASE,
 )
-_OPENING = re.compile(
-    rf"(?:\s|\*\*|:|→|{EMOJI}|(?:therefore|thus|then|hence|indeed|also|now|only|still|again|rather|even|clearly|obviously|always"
-    r"|actually|really|simply|just|exactly|precisely|certainly|definitely|finally|equal to|approximately|about|given (?:by|as)|(?:found|determined) to be|in fact"
-    r"|(?:calculated|computed|obtained)(?: to be| as)?|no(?:ne)? other than|nothing but|the same:)(?!\w),?"
-    r"|(?!unlike|near|hard|bare|strict|slight)[a-z]{2,11}ly,?\s(?=[$*({\[-]{0,4}[\d\\$])|(?:the )?(?:option|choice)\b"
-    r"|, ?(?:of course|therefore|thus|indeed|as expected|hence|in fact|then),|\((?:as expected|of course)\)"
-    r"|(?:the|an?) (?:[a-z]{1,12} )?(?:integer|number|value|total of|sum of|fraction|result)\s(?=[$\\*(-]{0,4}[\d\\])"
+_OPENING = phrase(
+    rf"(?:\s|\*\*|:|→|{EMOJI}|<before_value>(?!\w),?|(?!<not_quite>)[a-z]{{2,11}}ly,?\s(?=[$*({{\[-]{{0,4}}[\d\\$])"
+    r"|(?:the )?(?:option|choice)\b|, ?<aside>,|\(<aside>\)|<called>\s(?=[$\\*(-]{0,4}[\d\\])"
     r"|(?:not|neither)\s(?!only|just|merely)[^.\n,]{1,40}(?:, [^.\n,]{1,20})?,?\sbut(?! also)\s(?:rather |instead |it is )?"
     r"|(?P<fence>```|~~~)(?:text|txt|plaintext|latex|math|markdown|output)?\n(?=[^\n`]{1,200}\n\s{0,4}(?P=fence)))*",
     re.IGNORECASE,
 )
-_SENTENCE_END = re.compile(
+_END = (
     r",\s(?:it|they|he|she|we|not|rather)\s|\s(?:rather than|instead of|and not)\s"
-    r"|[.。](?=\s|$|\*|\"|'|<|\$\s|\$$)|!(?=\s[A-Z][a-z])|\n|(?:,|;|\s)\s{0,4}(?:because|since|which|so|as|where|with|but|when)\s"
+    r"|[.。](?=\s|$|\*|\"|'|<|\$\s|\$$)|!(?=\s[A-Z][a-z])|\n|(?:,|;|\s)\s{0,4}(?:because|since|so%s)\s"
 )
+_SENTENCE_END = re.compile(_END % "|which|as|where|with|but|when")
 # What ends a sentence that goes on after a clause: "The number which satisfies both is 12".
-_CLAUSES_END = re.compile(
-    r",\s(?:it|they|he|she|we|not|rather)\s|\s(?:rather than|instead of|and not)\s"
-    r"|[.。](?=\s|$|\*|\"|'|<|\$\s|\$$)|\n|(?:,|;|\s)\s{0,4}(?:because|since|so(?! that))\s"
-)
+_CLAUSES_END = re.compile(_END % "(?! that)")
 _CLAUSES = re.compile(r"\b(?:which|where|with|when|but|as|so that)\b")
 _VALUE_INSIDE = re.compile(r"[\d\\$]")
 _CLOSERS = {"$$": "$$", "\\(": "\\)", "\\[": "\\]"}
@@ -131,16 +125,10 @@ _HEADING = re.compile(r"nswer\s{0,4}\*{0,2}\s{0,8}\n\s{0,40}")
 _BARE_ANSWER = re.compile(r"(?:[$£€]|\\\(|\\\[|[-+]?\.?\d)[^\n ]*(?: [^\n ]+){0,3}")
 _DIGIT = re.compile(r"\d")
 _ANSWER = re.compile(r"[-+$£€(\[{]*(?:[\d.]|\\(?!text))|\(?[A-J]\)?$|[A-Za-z]\w? ?=")
-_RETRACTION = re.compile(r"\b(?:wait|actually|mistaken?|oops|re-?check|correction|should be)\b", re.IGNORECASE)
-_NO_PAYLOAD = re.compile(
-    r"(?:in)?correct|right|wrong|reasonable|valid|not\b.*|found|complete|as follows|below|given by|clear"
-    r"|(?:in|inside|within|enclosed) .{0,20}(?:box|tags?|brackets|above|below).*",
-    re.IGNORECASE | re.DOTALL,
-)
-_CLOSING_LINE = re.compile(r"[^\n]{1,64}")
-_CHECKING = re.compile(
-    r"(?:check|verif|confirm|test|review|compar)\w*\s{1,4}(?:\w{1,6}\s{1,4}){0,2}(?:final\s{1,4})?[Aa]$", re.IGNORECASE
-)
+_RETRACTION = phrase(r"\b<retraction>\b", re.IGNORECASE)
+_NO_PAYLOAD = phrase(r"<no_payload>|not\b.*|(?:in|inside|within|enclosed) .{0,20}<around>.*", re.IGNORECASE | re.DOTALL)
+_CLOSING_LINE = re.compile(r"\n?A: ([^\n]{1,64})")
+_CHECKING = phrase(r"<checking>\w{0,9}\s{1,4}(?:\w{1,6}\s{1,4}){0,2}(?:final\s{1,4})?[Aa]$", re.IGNORECASE)
 _CLAUSE_END = re.compile(r"[.;,!?](?=\s)|\n")
 _MARKS = re.compile(r"nswer|NSWER|答案|故选|box|####")
 _MORE = "\nNext"
@@ -149,11 +137,7 @@ _TAGGED = re.compile(r"<answer>(.{0,2000}?)(?:(</answer>)|$)", re.DOTALL)
 _TAG_IS_NAMED = re.compile(r"[`'\"]| tags?\b")
 # What a box holds that shows where the answer goes, and what a text calls the answer there.
 _EMPTY = re.compile(r"(?:[\s.…_?~$*{}]|\\(?:[lc]?dots|quad|text|underline)\b|\\[_,;!: ])*")
-_PLACEHOLDER = re.compile(
-    r"(?:(?:your|the|my|our|final|correct|numerical|insert|put|an?|simplified) )*(answer|result|solution|integer|number|value"
-    r"|letter|expression|box|(?:curly )?braces|brackets|format)(?: (?:goes )?here)?",
-    re.IGNORECASE,
-)
+_PLACEHOLDER = phrase(r"(?:<whose> )*<placeholder>(?: (?:goes )?here)?", re.IGNORECASE)
 _WRAPPERS = re.compile(r"\\(?:text\w*|boxed|mathrm|quad|[ ,;!])|[\s{}<>\[\]$*_.`]+")
 # The answer of an object in JSON at the end of a text.
 _JSON_END = re.compile(r"[}\]]\s{0,8}(?:```)?\s{0,8}$")
@@ -169,8 +153,8 @@ def final_answer(
     """The answer that `text` states last, without wrappers, or None. The text ends at its first mark of an end of turn.
 
     The first group of the last match of `pattern` takes precedence over all built-in markers. The running time of `pattern` is
-    not limited here. In a text that was cut short (`complete` is false) `fallback` is ignored, and a statement at its end may be
-    the beginning of another one: there the statement before it counts if the last one begins to repeat it.
+    not limited here. In a text that was cut short (`complete` is false) `fallback` is ignored, and a statement at its end may
+    be the beginning of another one: there the statement before it counts if the last one begins to repeat it.
     """
     if complete:
         return _final(text, pattern, fallback)
@@ -266,7 +250,7 @@ def _shows_where(content: str) -> bool:
 def _last_box(text: str, end: int) -> tuple[int, str | None, int]:
     """Where the last box that holds an answer before `end` begins, its content, and where it ends. -1 if there is none.
 
-    A box that is never closed is passed over if it holds nothing or begins to repeat the one before it. Else its content is None.
+    One that is never closed is passed over if it holds nothing or begins to repeat the one before it. Else its content is None.
     """
     begun = ""
     for _ in range(MAX_BOXES):
@@ -316,21 +300,16 @@ def _last_statement(text: str, start: int) -> str | None:
         line = _chunk(text, hashes + 4).lstrip("# \t")
         stop = line.find("\n")
         payload = line if stop < 0 else line[:stop]
-        # "#### Step 3: check" is a heading if text follows below it.
-        heading = stop >= 0 and payload[:2].isalpha() and bool(line[stop:].strip())
-        if heading:
+        if stop >= 0 and payload[:2].isalpha() and line[stop:].strip():
+            # "#### Step 3: check" is a heading if text follows below it.
             break
         if not _shows_where(payload):
             said = _in_words(text, hashes)
             return unwrap(without_remark(payload)) or None if said is None else said
     said = _in_words(text, start)
-    if said is None:
-        line_start = max(text.rfind("\nA: ", start), 0 if text.startswith("A: ") and start == 0 else -1)
-        if line_start >= 0:
-            line_start += 3 if text[line_start] == "\n" else 2
-            rest = _CLOSING_LINE.match(text, line_start)
-            if rest and not text[rest.end() : rest.end() + TAIL].strip():
-                return unwrap(rest.group()) or None
+    if said is None and (line := max(text.rfind("\nA: ", start), -1 if text[:3] != "A: " or start else 0)) >= 0:
+        rest = _CLOSING_LINE.match(text, line)
+        return unwrap(rest[1]) or None if rest and not text[rest.end() : rest.end() + TAIL].strip() else None
     return said
 
 
@@ -341,7 +320,10 @@ def _in_words(text: str, start: int) -> str | None:
         mark, found = max(mentions.items(), key=itemgetter(1))
         if found < 0:
             return None
-        match = _STATEMENT.match(text, found) or _heading(text, found)
+        line = text.rfind("\n", max(0, found - 40), found) + 1
+        # Below a heading such as "# Answer" or "**Final Answer**" the answer is on the next line.
+        headed = text[line : line + 2] in ("# ", "##", "**")
+        match = _STATEMENT.match(text, found) or (_HEADING.match(text, found) if headed else None)
         if match and not _CHECKING.search(text, max(0, found - 40), found):
             items = _listed(text, found, match.end()) if "\n" in text[found : match.end() + MAX_BLANKS] else None
             payload = _value_of_sentence(_payload(text, match.end())) if items is None else items
@@ -350,10 +332,13 @@ def _in_words(text: str, start: int) -> str | None:
                 and not _NO_PAYLOAD.fullmatch(payload)
                 and not _shows_where(payload)
                 and not (_BOX in payload and _box_at(payload, payload.rfind(_BOX))[0] is None)
-                and not _is_prose(payload)
-                and not _is_denied_in_words(text, found, match.end(), payload)
+                # "Answer:" may introduce a solution in words: "Answer: let us first see how many".
+                and (payload.count(" ") < MAX_ANSWER_WORDS or _DIGIT.search(payload) or "\\" in payload)
             ):
-                return payload
+                at = text.find(payload, match.end(), match.end() + len(payload) + REACH)
+                after = text[at + len(payload) :][:REACH] if at >= 0 else ""
+                if not is_denied(text[max(0, found - REACH) : found], after):
+                    return payload
         mentions[mark] = text.rfind(mark, start, found)
     return None
 
@@ -377,13 +362,6 @@ def _listed(text: str, mention: int, start: int) -> str | None:
     return ", ".join(values) if ordered and short and item is None else ""
 
 
-def _is_denied_in_words(text: str, mention: int, start: int, payload: str) -> bool:
-    """Whether a sentence denies the payload after `start`: "I do not think the answer is 5", "it is 5, which is wrong"."""
-    at = text.find(payload, start, start + len(payload) + REACH)
-    end = at + len(payload) if at >= 0 else len(text)
-    return is_denied(text[max(0, mention - REACH) : mention], text[end : end + REACH])
-
-
 def _value_of_sentence(payload: str) -> str:
     """The value that a sentence after a heading states, as 12 in "The number of ways is 12". Else the payload."""
     product = _PRODUCT.fullmatch(payload)
@@ -397,17 +375,6 @@ def _value_of_sentence(payload: str) -> str:
         stop = _SENTENCE_END.search(value)
         value = value[: stop.start()] if stop else value
     return payload if _SECOND.search(value) or _DENIED.search(value) else unwrap(value)
-
-
-def _is_prose(payload: str) -> bool:
-    """Whether "Answer:" introduces a solution in words ("Answer: let us first see how many") instead of an answer."""
-    return payload.count(" ") >= MAX_ANSWER_WORDS and not _DIGIT.search(payload) and "\\" not in payload
-
-
-def _heading(text: str, found: int) -> re.Match[str] | None:
-    """A heading such as "# Answer" or "**Final Answer**", with the answer on the line below it."""
-    line = text.rfind("\n", max(0, found - 40), found) + 1
-    return _HEADING.match(text, found) if text[line : line + 2] in ("# ", "##", "**") else None
 
 
 def _payload(text: str, start: int) -> str:
@@ -446,21 +413,15 @@ def _chunk(text: str, start: int) -> str:
 def _box_at(text: str, box: int) -> tuple[str | None, int]:
     """Content and end position of the box command at `box`. The content is None if the box is never closed."""
     start = box + len(_BOX)
-    opened = start
-    while opened < len(text) and opened < start + 8 and text[opened].isspace():
-        opened += 1
-    if opened >= len(text) or text[opened] != "{":
+    opened = _OPENED.match(text, start)
+    if opened is None:
         bare = _BARE_BOX.match(text, start)
         return (bare.group(1), bare.end()) if bare else (None, start)
-    depth = 0
-    for brace in _BRACE.finditer(text, opened, opened + MAX_SCAN):
-        mark = brace.group()
-        if mark == "{":
-            depth += 1
-        elif mark == "}":
-            depth -= 1
-            if depth == 0:
-                return text[opened + 1 : brace.start()], brace.end()
+    depth = 1
+    for brace in _BRACE.finditer(text, opened.end(), opened.end() + MAX_SCAN):
+        depth += {"{": 1, "}": -1}.get(brace.group(), 0)
+        if depth == 0:
+            return text[opened.end() : brace.start()], brace.end()
     return None, start
 
 
@@ -550,9 +511,8 @@ class AnswerSeen:
         if lines.rstrip(" \t\r\n").endswith(_OPEN) or _LAST_ITEM.search(lines[-MAX_LAST_LINE:]):
             return False
         answer = final_answer(lines, pattern=self.pattern)
-        return answer is not None and _is_short(answer) and final_answer(lines + _MORE, pattern=self.pattern) == answer
-
-
-def _is_short(answer: str) -> bool:
-    most = MAX_STATED_WORDS_WITH_NUMBER if _DIGIT.search(answer) else MAX_STATED_WORDS
-    return "\\" in answer or len(answer.split()) <= most
+        if answer is None:
+            return False
+        most = MAX_STATED_WORDS_WITH_NUMBER if _DIGIT.search(answer) else MAX_STATED_WORDS
+        short = "\\" in answer or len(answer.split()) <= most
+        return short and final_answer(lines + _MORE, pattern=self.pattern) == answer

@@ -30,7 +30,8 @@ _OTHER = re.compile(r"user|system|human|prompter|(?<!/)inst|developer|tool|ipyth
 _REPLY = re.compile(r"(?:\*\*)?assistant:|\#\#\# ?response:", re.IGNORECASE)
 _TASK = re.compile(
     r"\n[ \t]{0,4}(?:-{3,}\s{1,8})?(?P<mark>\#{1,6}[ ]?)?(?P<bold>\*\*)?(?:(?:New|Next|Another)[ ])?(?P<open>[\[<])?"
-    r"(?P<name>(?i:problem|question|exercise|example|task|instruction|prompt|input)|Q|问题|题目|例题)[ ]?(?:\#|No\.?[ ])?(?P<number>\d{1,3})?"
+    r"(?P<name>(?i:problem|question|exercise|example|task|instruction|prompt|input)|Q|问题|题目|例题)"
+    r"[ ]?(?:\#|No\.?[ ])?(?P<number>\d{1,3})?"
     r"(?:(?(open)[\]>]|[ ]?[:：.)])(?:\*\*)?|(?(bold)\*\*[:：]?|(?(mark)|(?(number)(?=[ ]?\n)|(?!)))))(?=\s|$|(?<=[：>]))"
 )
 _GIVEN_MARKS = ("nswer", "\\boxed", "####", "答案")

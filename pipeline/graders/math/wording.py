@@ -1,7 +1,7 @@
 """The phrases by which texts state, deny and refuse answers, from the files of `languages`, one per language.
 
-A file has keys with lines. A line is one or several phrases, split by `|`: regular expressions of small letters, with `<name>` for
-the phrases of that key. All repeats are bounded, so that each search takes linear time. Languages add to each other's keys.
+A file has keys with lines. A line is one or several phrases, split by `|`: regular expressions, with `<name>` for the phrases
+of that key. All repeats are bounded, so that each search takes linear time. Languages add to each other's keys.
 Raises StepvalueError at import for a damaged file, with its path and the entry.
 """
 
