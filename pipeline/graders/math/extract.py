@@ -107,7 +107,7 @@ _DELIMITER = re.compile(r"(?<!\\)\\[()\[\]]")
 _DOLLAR = re.compile(r"(?<!\\)\$")
 _WRAP = ' \t\r\n\f\v*`"“”‘'
 _ALIGNED = re.compile(
-    r"\\begin\{(?:align(?:ed|\*)?|gathered|array\}\{[lcr])\}([^{}]*(?:\{[^\n]*)?)\\end\{[a-z*]{5,8}\}", re.DOTALL
+    r"\\begin\{(?:align(?:ed|\*)?|array\}\{[lcr])\}([^{}]*(?:\{[^\n]*)?)\\end\{[a-z*]{5,8}\}", re.DOTALL
 )
 _GOES_ON = re.compile(r"\\\\\s{0,8}&?\s{0,8}=")
 _TAGS = re.compile(r"(?:\s*(?:ки|<[|/][a-z_|]{1,20}>))+$")
@@ -307,8 +307,8 @@ def _last_statement(text: str, start: int) -> str | None:
             said = _in_words(text, hashes)
             return unwrap(without_remark(payload)) or None if said is None else said
     said = _in_words(text, start)
-    if said is None and (line := max(text.rfind("\nA: ", start), -1 if text[:3] != "A: " or start else 0)) >= 0:
-        rest = _CLOSING_LINE.match(text, line)
+    if said is None and (last := max(text.rfind("\nA: ", start), -1 if text[:3] != "A: " or start else 0)) >= 0:
+        rest = _CLOSING_LINE.match(text, last)
         return unwrap(rest[1]) or None if rest and not text[rest.end() : rest.end() + TAIL].strip() else None
     return said
 
