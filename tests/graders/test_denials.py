@@ -92,10 +92,14 @@ def test_the_mark_before_a_denial_hides_nothing(mark: str, denial: str) -> None:
         ("more = 'in all|in .+'", "`more`: 'in all|in .+': write a phrase whose repeats are bounded"),
         ("open = 'in (all'", "`open`: 'in (all': missing )"),
         ("named = 'in <all>'", "there is no key `all`"),
+        ("group = '(in) all'", "write (?:...) for (...)"),
     ],
 )
 def test_a_damaged_file_of_phrases_is_named_with_its_entry(tmp_path: Path, text: str, words: str) -> None:
     path = tmp_path / "xx.toml"
     path.write_text(text)
     with pytest.raises(StepvalueError, match=re.escape(f"{path}: ") + ".*" + re.escape(words)):
+        read_phrases(tmp_path)
+    path.write_text("one = '<two>'\ntwo = '<one>'")
+    with pytest.raises(StepvalueError, match="name each other"):
         read_phrases(tmp_path)

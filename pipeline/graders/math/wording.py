@@ -8,19 +8,19 @@ Raises StepvalueError at import for a damaged file, with its path and the entry.
 import re
 import tomllib
 from collections.abc import Collection
-from pathlib import Path
+from importlib.resources import files
+from importlib.resources.abc import Traversable
 
 from pipeline.core.errors import StepvalueError
 
-FOLDER = Path(__file__).parent / "languages"
 _NAME = re.compile(r"(?<!P)<(\w+)>")
 _UNBOUNDED = re.compile(r"(?<!\\)(?:[*+]|\{\d*,\})(?![^\[\]]*\])")
 
 
-def read_phrases(folder: Path) -> dict[str, str]:
+def read_phrases(folder: Traversable) -> dict[str, str]:
     """For each key a pattern of one of its phrases, without groups that count."""
     lines: dict[str, list[str]] = {}
-    for path in sorted(folder.glob("*.toml")):
+    for path in sorted((path for path in folder.iterdir() if path.name.endswith(".toml")), key=lambda path: path.name):
         try:
             keys = tomllib.loads(path.read_text("utf-8"))
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
@@ -35,7 +35,10 @@ def read_phrases(folder: Path) -> dict[str, str]:
     def pattern(key: str) -> str:
         return f"(?:{_NAME.sub(lambda found: pattern(found[1]), '|'.join(lines[key]))})"
 
-    return {key: pattern(key) for key in lines}
+    try:
+        return {key: pattern(key) for key in lines}
+    except RecursionError:
+        raise StepvalueError(f"{folder}: phrases that name each other have no end") from None
 
 
 def _check(where: str, line: str, keys: Collection[str]) -> None:
@@ -45,14 +48,20 @@ def _check(where: str, line: str, keys: Collection[str]) -> None:
     if _UNBOUNDED.search(line) or not line.strip():
         raise StepvalueError(f"{where}: write a phrase whose repeats are bounded, such as {{0,9}}")
     try:
-        re.compile(_NAME.sub("x", line))
+        groups = re.compile(_NAME.sub("x", line)).groups
     except re.error as error:
         raise StepvalueError(f"{where}: {error}") from error
+    if groups:
+        raise StepvalueError(f"{where}: write (?:...) for (...)")
 
 
-PHRASES = read_phrases(FOLDER)
+_FOLDER = files(__package__) / "languages"
+PHRASES = read_phrases(_FOLDER)
 
 
 def phrase(template: str, flags: re.RegexFlag = re.NOFLAG) -> re.Pattern[str]:
     """A template compiled with the phrases of the keys that it names: `<solve>`."""
-    return re.compile(_NAME.sub(lambda found: PHRASES[found[1]], template), flags)
+    try:
+        return re.compile(_NAME.sub(lambda found: PHRASES[found[1]], template), flags)
+    except KeyError as error:
+        raise StepvalueError(f"{_FOLDER}: no file has the key {error}") from None
