@@ -5,7 +5,7 @@ text have it. Such a line counts only where the whole text looks like a transcri
 """
 
 import re
-from dataclasses import dataclass
+from collections.abc import Callable
 
 # The end of a text, turn or message, as chat templates spell it: <|im_end|>, <|eot_id|>, <|EOT|>, <|END_OF_TURN_TOKEN|>.
 _END = (
@@ -45,8 +45,6 @@ _OWN_REPLY = re.compile(
     r"[ ]+(?!(?:\(?[A-E][.):]|A:|Answer|Options|Choices|Give|Express|Round|Write|Note|Let's))\S|\n(?:No|Yes|Well|Wait)\b"
 )
 _OWN = re.compile(r"(?:I|This|That|My|The answer|We (?:counted|forgot|missed|should|did|need))\b")
-_STATES = re.compile(r"nswer|\\boxed|####")
-_STATES_A_VALUE = re.compile(r"nswer\s{0,4}\*{0,2}\s{0,4}(?::|is\b|=)|\\boxed|####")
 _STRUCK = "<s>"
 _OPENING = re.compile(rf"\s*(?:{_STRUCK}\s*)?")
 _SAME_TURN = "<|start|>assistant"
@@ -55,14 +53,14 @@ _SAME_TURN = "<|start|>assistant"
 
 def first_turn(text: str) -> str:
     """The text of the first turn that is not a user's. Marks before any text are skipped."""
-    start, ours, lines = 0, True, None
+    start, ours, begins = 0, True, None
     if not ("<" in text and _TOKEN.search(text)) and not any(name in text for name in _NAMES):
         return text
     for mark in _MARK.finditer(text):
         at, speaker = mark.start(), mark["speaker"]
         if speaker:
-            lines = lines or _Lines.of(text)
-            if not lines.begins_turn(at, speaker.lower()):
+            begins = begins or _turns_of_speakers(text)
+            if not begins(at, speaker):
                 continue
         if mark["end"] and text.startswith(_SAME_TURN, mark.end()):
             continue
@@ -80,8 +78,7 @@ def first_turn(text: str) -> str:
 
 def first_problem(text: str) -> str:
     """The text up to the heading of another problem after its answer: "Question: What is 5+5?", "**Problem 2**"."""
-    begin = min((at for at in map(text.find, _GIVEN_MARKS) if at >= 0), default=len(text))
-    tasks = list(_TASK.finditer(text, begin))
+    tasks = list(_TASK.finditer(text, _first_mark(text)))
     given = next((found.end() for found in _GIVEN.finditer(text) if not found["draft"]), len(text)) if tasks else 0
     return text[
         : next((task.start() for task in tasks if task.start() >= given and _is_another(text, task)), len(text))
@@ -106,41 +103,21 @@ def _is_another(text: str, task: re.Match[str]) -> bool:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Lines:
-    """Where a text begins, first speaks of an answer, first gives one, and last has a line "Assistant:". -1 for nowhere."""
+def _turns_of_speakers(text: str) -> Callable[[int, str], bool]:
+    """Tells whether a line with the name of a speaker begins a turn, as in a transcript: stories have speakers, too."""
+    begin, stated = len(text) - len(text.lstrip()), _first_mark(text)
+    replies = (found.start() for found in _MARK.finditer(text) if (found["speaker"] or "").lower() == "assistant")
+    reply = max(replies, default=-1)
 
-    text: str
-    begin: int
-    stated: int
-    given: int
-    last_reply: int
+    def begins(at: int, speaker: str) -> bool:
+        if at <= begin or speaker.lower() == "assistant":
+            return at <= reply
+        apart = text.startswith("\n\n", at - 2)
+        return (stated < at and (apart or reply > at)) or (apart and reply > at and text.startswith("\n\n", reply - 2))
 
-    @classmethod
-    def of(cls, text: str) -> "_Lines":
-        stated, given = (pattern.search(text) for pattern in (_STATES, _STATES_A_VALUE))
-        return cls(
-            text,
-            len(text) - len(text.lstrip()),
-            stated.start() if stated else -1,
-            given.start() if given else -1,
-            max(
-                (found.start() for found in _MARK.finditer(text) if (found["speaker"] or "").lower() == "assistant"),
-                default=-1,
-            ),
-        )
+    return begins
 
-    def begins_turn(self, at: int, speaker: str) -> bool:
-        """Whether a line with the name of a speaker begins a turn, as in a transcript."""
-        if speaker == "assistant":
-            return True
-        if at <= self.begin:
-            return self.last_reply > at
-        stated, apart = -1 < self.stated < at, self._is_apart(at)
-        if self.last_reply > at:
-            return stated or (apart and self._is_apart(self.last_reply))
-        # A solution may repeat its question before it answers.
-        return apart and (stated if speaker == "human" else -1 < self.given < at)
 
-    def _is_apart(self, at: int) -> bool:
-        return self.text.startswith("\n\n", at - 2)
+def _first_mark(text: str) -> int:
+    """Where a text first speaks of an answer. Its length for nowhere."""
+    return min((at for at in map(text.find, _GIVEN_MARKS) if at >= 0), default=len(text))
