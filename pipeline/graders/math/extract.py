@@ -216,17 +216,19 @@ def _stated(text: str) -> str | None:
 
 
 def _stated_plainly(text: str) -> str | None:
-    box, content, end = _last_box(text, len(text))
-    if box >= 0 and content is not None:
-        if is_denied(text[max(0, box - REACH) : box], text[end : end + REACH]):
-            return _stated_beside(text, box, end)
-        said = _last_statement(text, end)
+    last, content, end = _last_box(text, len(text))
+    said = _last_statement(text, end) if last < 0 or content is not None else None
+    if content is not None:
+        box = last
+        for _ in range(MAX_BOXES):
+            if content is None or not is_denied(text[max(0, box - REACH) : box], text[end : end + REACH]):
+                break
+            box, content, end = _last_box(text, box)
         # "\\boxed{5}. The answer is given as an integer" does not replace the boxed answer.
-        if said is not None and (not _DIGIT.search(content) or _ANSWER.match(said)):
+        if content is None or (said is not None and (box < last or not _DIGIT.search(content) or _ANSWER.match(said))):
             return said
-        several = text.find(_BOX, 0, box) >= 0
+        several = box == last and text.find(_BOX, 0, box) >= 0
         return (_boxes_of_parts(text) if several else None) or _join_boxes(text, box, content)
-    said = None if box >= 0 else _last_statement(text, 0)
     if said is None and len(text) <= MAX_BARE and _BARE_ANSWER.fullmatch(text.strip()):
         return unwrap(text) or None
     return _answer_in_json(text) if said is None and _JSON_END.search(text, max(0, len(text) - 20)) else said
@@ -265,19 +267,6 @@ def _last_box(text: str, end: int) -> tuple[int, str | None, int]:
             return (box, content, close) if content.lstrip().startswith(begun) else (box, None, close)
         end = box
     return (-1, None, 0) if not begun else (end, None, 0)
-
-
-def _stated_beside(text: str, box: int, end: int) -> str | None:
-    """The answer of a text whose last box is denied: a statement after that box, else what the text before it states."""
-    said = _last_statement(text, end)
-    for _ in range(MAX_BOXES if said is None else 0):
-        text = text[:box]
-        box, content, end = _last_box(text, box)
-        if content is None:
-            break
-        if not is_denied(text[max(0, box - REACH) : box], text[end : end + REACH]):
-            return _join_boxes(text, box, content)
-    return said
 
 
 def _after_denied_boxes(text: str) -> str:
