@@ -159,11 +159,18 @@ def final_answer(
     if complete:
         return _final(text, pattern, fallback)
     answer = _final(text, pattern, Fallback.none)
-    if answer is None or not text.rstrip(", ").endswith(answer) or _final(text + "0", pattern, Fallback.none) == answer:
+    cut = text.rstrip(", ")
+    if (
+        answer is None
+        or not cut.removesuffix(".").endswith(answer)
+        or _final(text + "0", pattern, Fallback.none) == answer
+    ):
         return answer
     marks = [mark.start() for mark in (pattern or _MARKS).finditer(text)]
     before = _final(text[: marks[-1]], pattern, Fallback.none) if marks else None
-    return before if before and before.startswith(answer) and not _is_taken_back(text, before) else None
+    if before and before.startswith(answer) and not _is_taken_back(text, before):
+        return before
+    return answer if cut.endswith(".") else None
 
 
 def _final(text: str, pattern: re.Pattern[str] | None, fallback: Fallback) -> str | None:
@@ -217,7 +224,10 @@ def _stated(text: str) -> str | None:
 
 def _stated_plainly(text: str) -> str | None:
     last, content, end = _last_box(text, len(text))
-    said = _last_statement(text, end) if last < 0 or content is not None else None
+    said = _last_statement(text if last < 0 or content is not None else text[:last], end)
+    if last >= 0 and content is None:
+        begun = text[last + len(_BOX) : last + MAX_STATEMENT].lstrip("{ \n").rstrip()
+        return said if said and said.startswith(begun) else None
     if content is not None:
         box = last
         for _ in range(MAX_BOXES):
@@ -254,19 +264,22 @@ def _last_box(text: str, end: int) -> tuple[int, str | None, int]:
 
     One that is never closed is passed over if it holds nothing or begins to repeat the one before it. Else its content is None.
     """
-    begun = ""
+    begun, unclosed = "", -1
     for _ in range(MAX_BOXES):
         box = text.rfind(_BOX, 0, end)
         if box < 0:
             break
         content, close = _box_at(text, box)
         if content is None:
-            opened = text[box + len(_BOX) : box + MAX_STATEMENT].lstrip()
-            begun = opened[1:].strip() if opened.startswith("{") and _VALUE_INSIDE.search(opened) else begun
+            opened = text[box + len(_BOX) : box + MAX_STATEMENT].strip()
+            if opened.startswith("{") and _VALUE_INSIDE.search(opened):
+                begun, unclosed = opened[1:].lstrip(), box
+        elif not _shows_where(content) and (not begun or content.lstrip().startswith(begun)):
+            return box, content, close
         elif not _shows_where(content):
-            return (box, content, close) if content.lstrip().startswith(begun) else (box, None, close)
+            break
         end = box
-    return (-1, None, 0) if not begun else (end, None, 0)
+    return unclosed, None, 0
 
 
 def _after_denied_boxes(text: str) -> str:
