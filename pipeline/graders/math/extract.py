@@ -476,7 +476,7 @@ def unwrap(answer: str) -> str:
     if len(answer) > MAX_STATEMENT and not is_long_integer(answer):
         # The mark keeps the beginning of a longer text from being read as an answer.
         answer = answer[:MAX_STATEMENT] + CUT
-    answer = _DOLLAR.sub("", answer).replace('\\"', '"').strip()
+    answer = _DOLLAR.sub("", _OTHER_BOXES.sub(r"\\boxed", answer)).replace('\\"', '"').strip()
     if answer.endswith(("и", ">")):
         answer = _TAGS.sub("", answer)
     if "\\" in answer:
