@@ -3,12 +3,15 @@
 import re
 from collections.abc import Iterable, Iterator
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pipeline.core.errors import StepvalueError
 from pipeline.graders.math import denials
 from pipeline.graders.math.denials import is_denied
+from pipeline.graders.math.wording import read_phrases
 
 # The parser of regular expressions: a test that knows each alternative of a pattern also knows those that are added to it.
 PARSER = import_module("re._parser")
@@ -62,7 +65,7 @@ def matched(pattern: re.Pattern[str], least: int) -> list[str]:
 
 def test_every_denial_before_a_value_passes_the_quick_look_for_words() -> None:
     """The quick look knows a word of each alternative of the patterns."""
-    assert [text for text in matched(denials._BEFORE, 300) if not is_denied(text, "")] == []
+    assert [text for text in matched(denials._BEFORE, 150) if not is_denied(text, "")] == []
     assert [text for text in matched(denials._SUPPOSE, 5) if not is_denied(text, "")] == []
     assert [text for text in matched(denials._IF, 8) if not is_denied(f"{text} it is ", "then")] == []
 
@@ -81,34 +84,22 @@ def test_the_mark_before_a_denial_hides_nothing(mark: str, denial: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("before", "after"),
+    ("text", "words"),
     [
-        ("The answer is **not** $", "$."),
-        ("The answer is *not* ", ""),
-        ("It is **twice** ", ""),
-        ("**Suppose** it is ", ""),
-        ("**If** it were ", "**then** we are done"),
-        ("So ", "is **wrong**."),
-        ("So ", " is **not** a solution"),
-        ("", "** is **not** it"),
+        ("begun = ", "cannot be read"),
+        ("five = 5", "`five` must be a text"),
+        ("blank = ' '", "`blank` must be a text"),
+        ("more = 'in all|in .+'", "`more`: 'in all|in .+': write a phrase whose repeats are bounded"),
+        ("open = 'in (all'", "`open`: 'in (all': missing )"),
+        ("named = 'in <all>'", "there is no key `all`"),
+        ("group = '(in) all'", "write (?:...) for (...)"),
     ],
 )
-def test_a_denial_in_bold_is_one(before: str, after: str) -> None:
-    assert is_denied(before, after)
-
-
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        ("**Not all** of them fit. It is ", "."),
-        ("**Note**: the answer is ", ""),
-        ("We do **not** need this, so the answer is ", ""),
-        ("The answer is **", "**, not 7"),
-        ("It is **nothing** but ", ""),
-        ("The knot has ", " ends"),
-        ("", " is **right**"),
-        ("**If** it is even, the answer is ", ""),
-    ],
-)
-def test_words_in_bold_that_deny_something_else_deny_no_value(before: str, after: str) -> None:
-    assert not is_denied(before, after)
+def test_a_damaged_file_of_phrases_is_named_with_its_entry(tmp_path: Path, text: str, words: str) -> None:
+    path = tmp_path / "xx.toml"
+    path.write_text(text)
+    with pytest.raises(StepvalueError, match=re.escape(f"{path}: ") + ".*" + re.escape(words)):
+        read_phrases(tmp_path)
+    path.write_text("one = '<two>'\ntwo = '<one>'")
+    with pytest.raises(StepvalueError, match="name each other"):
+        read_phrases(tmp_path)

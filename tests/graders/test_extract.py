@@ -46,6 +46,24 @@ STATED = [
     ("$1,000.99", "1,000.99"),
     ("42", "42"),
 ]
+CUT = [
+    ("The answer is 12. The answer is 1", "12"),
+    ("So \\boxed{42}. Thus the answer is 4", "42"),
+    ("#### 120\n#### 12", "120"),
+    ("**Answer:** 31\n\n**Answer:** 3", "31"),
+    ("<answer>45</answer> <answer>4", "45"),
+    ("The answer is 12. So we are done. Is it 12", "12"),
+    ("The answer is $\\frac{3}{4}$. The answer is $\\frac{3", "\\frac{3}{4}"),
+    ("The answer is 42. So \\boxed{4", "42"),
+    ("The answer is 3.5. The answer is 3.", "3.5"),
+    ("The answer is 12.", "12"),
+    ("The answer is 12", None),
+    ("The answer is 1,", None),
+    ("The answer is 12. The answer is 13", None),
+    ("So \\boxed{42}. Hmm, the answer is 5", None),
+    ("The answer is 12. Wait, actually the answer is 1", None),
+    ("\\boxed{4", None),
+]
 UNSTATED = [
     "", " ", "\0", "I cannot answer this.", "so \\boxed{12", "\\boxed{}", "####", "The answer is", "We get 5 apples.",
     "Answer: let us first see how many pears there are.",
@@ -68,12 +86,23 @@ HOSTILE = {
     "minus": "-" * 1_000_000,
     "surrogates": "\ud800" * 1_000_000,
 }
+PIECES = [
+    "a <think> ", "<a:think>\n", "`</think>` ", "<|channel|>analysis<|message|>", "\\boxed{}", "\\boxed ", "<answer></answer>",
+    "####\n", "answer is neither 4 nor ", "the answer is 5, a, ", "answer is ```\n", "The answer is 5.\nQuestion: is it? No, ",
+    "\n**Problem 2**", "$\\square$ ", "✅", '{"answer": 5}', "5 - ", "i am not ", "so we ", "answer isn't 5 but ",
+]  # fmt: skip
+HOSTILE.update({piece: piece * (1_000_000 // len(piece)) for piece in PIECES})
 
 
 @pytest.mark.parametrize(("text", "answer"), STATED)
 def test_the_stated_answer_is_found(text: str, answer: str) -> None:
     assert final_answer(text) == answer
     assert final_answer("She has 3 pears. " + text if text[0].isupper() else text) == answer
+
+
+@pytest.mark.parametrize(("text", "answer"), CUT)
+def test_a_cut_text_keeps_the_statement_that_its_last_one_repeats(text: str, answer: str | None) -> None:
+    assert final_answer(text, complete=False, fallback=Fallback.closing_statement) == answer
 
 
 @pytest.mark.parametrize("text", UNSTATED)
@@ -111,24 +140,10 @@ def test_ten_thousand_nested_braces_are_an_answer_over_the_limit() -> None:
 
 FRAGMENTS = st.sampled_from(
     [
-        "\\boxed{",
-        "}",
-        "{",
-        "\\fbox",
-        "####",
-        "the answer is ",
-        "Answer: ",
-        "\n",
-        "$",
-        "\\(",
-        "\\)",
-        "**",
-        "A: ",
-        ".",
-        "5",
-        "\\frac",
+        "\\boxed{", "}", "{", "\\fbox", "####", "the answer is ", "Answer: ", "\n", "$", "\\(", "\\)", "**", "A: ", ".", "5",
+        "\\frac", "<think>", "</think>", "\nQuestion: ", "<answer>", ", in total", "not 4, but ", "✅", "```",
     ]
-)
+)  # fmt: skip
 
 
 @given(

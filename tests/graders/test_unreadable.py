@@ -13,7 +13,7 @@ from pipeline.graders.base import Checker
 from pipeline.graders.registry import GRADERS, checker_for
 from tests.settings import grader_settings
 
-UNREAD = ["\\boxed{@@}", "\\boxed{x+}", "\\boxed{???}", "\\boxed{\\foo{x}}", "\\boxed{\\log x}"]
+UNREAD = ["\\boxed{@@}", "\\boxed{x+}", "\\boxed{??@}", "\\boxed{\\foo{x}}", "\\boxed{\\log x}"]
 TOO_LARGE = ["\\boxed{9^{9^{9^9}}}", f"\\boxed{{{'x' * 600}}}", "#### " + "(" * 100_000]
 READABLE = ["5", "x+1", "\\sin x"]
 UNREADABLE = "\\frac{1}{"

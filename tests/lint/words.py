@@ -68,7 +68,6 @@ SCRIPTS = ("*.js", "*.css", "*.html")
 KEPT = {
     "pipeline/verifiers/algebra/claims.py": ("hand",),
     "pipeline/verifiers/arithmetic/words.py": ("room",),
-    "pipeline/graders/math/refusals.py": ("trouble",),
     "pipeline/verifiers/facts/doubt.py": ("told",),
     "tests/guard/runs.py": ("told",),
     "tests/lint/test_retired_words.py": tuple(RETIRED),

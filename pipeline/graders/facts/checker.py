@@ -50,14 +50,11 @@ class FactsChecker(Checker):
 
     def final_answer(self, text: str, *, complete: bool = True) -> str | None:
         """The answer that a text states. In a text that was cut short only an explicit statement counts, and not at its end."""
-        if not complete:
-            return self.stated_answer(text, complete=False)
-        return extract.final_answer(text, fallback=self._config.fallback)
+        return extract.final_answer(text, fallback=self._config.fallback, complete=complete)
 
     def stated_answer(self, text: str, *, complete: bool = True) -> str | None:
         """The answer that a text marks as final. Ignores `grader.fallback`."""
-        answer = extract.final_answer(text)
-        return None if not complete and answer is not None and text.endswith(answer) else answer
+        return extract.final_answer(text, complete=complete)
 
     def quick_answer(self, golds: tuple[str, ...], answer: str | None) -> Grade:
         """The grade of a bare answer, which is always known at once."""

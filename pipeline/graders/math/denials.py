@@ -1,126 +1,74 @@
-r"""Decides whether the words next to a value deny it: "not 5", "twice 5", "\boxed{5} is wrong". Pure, linear time.
+r"""Decides whether words deny a value ("not 5", "twice 5", "\boxed{5} is wrong") or refuse to give one. Pure, linear time.
 
 The same rule holds for numbers, formulas, choices and boxes. The words that are looked at stand in the clause of the value, up
 to `REACH` characters before it, and right after it. "It is not hard to see that the answer is 5" denies nothing, because words
-between the denial and the value begin another statement.
+between the denial and the value begin another statement. A box is a strong mark of an answer, so it is no answer only if it is
+denied. A formula or number is none either if it is only a bound ("at most 5"), one of two, asked for, or assumed.
 
-A box is a strong mark of an answer, so it is no answer only if it is denied. A formula or number is none either if it is only a
-bound ("at most 5"), one of two, asked for, or assumed: `is_no_statement`.
+What a text that says at its end that it has no answer contains is no answer, unless it marks one. A text goes on after "it
+cannot be solved by radicals", which is about one way, and after "I am stuck here, so we use numbers", which names another way.
+The phrases are in `languages`.
 """
 
 import re
-from collections.abc import Iterable
+
+from pipeline.graders.math.wording import PHRASES, phrase
 
 REACH = 120
+MAX_TAIL = 600
+"""A refusal before this many last characters is not the end of a text."""
+
+_BEGIN = r"(?:^|[.!?:;\n*]\s{0,3})(?:(?:sorry|unfortunately|apologies|sadly|alas),? )?(?:still )?"
+_FIRM = phrase(
+    r"\b(?P<who>i|we)(?: (?:<adverb>|(?:am afraid|fear) (?:i|we)))?(?: |(?='))<inability>(?![a-z])"
+    rf"|{_BEGIN}(?:<able> <solve>|<curt>)\b|\b<resignation>\b"
+)
+_DOUBT = phrase(r"\b(?:i|we)(?: |(?='))<doubt>\b|\b<setback>\b")
+_IMPOSSIBLE = phrase(r"\b<impossible>\b")
+_DIRECTLY = phrase("<directly>| (?:by|using|through|via) (?!me\\b|us\\b)")
+_LIMIT = phrase("<limit>")
+_METHOD, _RECOVERY = phrase("<method>"), phrase("<recovery>")
+_GUESS, _OTHER_WAY, _AT_FIRST, _BUT_THEN = (
+    phrase(rf"\b<{key}>\b") for key in ("guess", "other_way", "at_first", "but_then")
+)
+_UNDETERMINED = phrase(
+    r"(?:[a-z,'-]{1,20} ){0,24}(?:(?P<cannot>(?:can ?not|can'?t|could not|couldn'?t) be (?:uniquely )?<solved>)"
+    r"|(?:not|isn't) (?:enough|sufficient) information|insufficient information)(?: [a-z'-]{1,20}){0,12}[.!]?"
+)
+
 
 _BOLD = "**"
 _OPENING = " \t$*([{"
 _CLAUSE = re.compile(r"[.,;!?\n](?=\s|$)|:(?=\s*\S)")
-# Words that connect a denial with its value. Word boundaries leave one way to read them, so the search takes linear time.
-_NOUNS = (
-    r"(?:(?:\b(?:the|an|our|my|this|that|it|of|for|as|value|values|final|correct|right|answer|number|result|solution|root|option"
-    r"|choice|possibility|case|[A-Za-z])\b|=) ?){0,8}"
-)
-_LINKS = (
-    r"(?:(?:\b(?:be|been|being|equal|equals|to|exactly|simply|just|really|actually|definitely|necessarily|merely|only|quite|yet|even"
-    r"|the|an|our|my|this|that|it|is|was|are|were|of|for|as|give|gives|yield|have|has|get|reach|take|accept|choose|pick|select"
-    r"|use|write|value|values|final|correct|right|answer|number|result|solution|root|option|choice|true|case|say|think|believe"
-    r"|claim|mean|possible|possibly|likely|work|lead|[A-Za-z])\b|=) ?){0,12}"
-)
-_NEGATIONS = ("not", "never", "cannot", "nor", "neither", "no longer")
-_FALSE = ("unlikely", "impossible", "false", "wrong", "incorrect", "untrue", "deny", "denies")
-_REJECTIONS = (
-    *(verb + end for verb in ("reject", "discard", "disregard", "avoid") for end in ("", "s", "ed", "ing")),
-    *("dismiss" + end for end in ("", "es", "ed", "ing")),
-    *(verb + end for verb in ("exclud", "eliminat", "ignor") for end in ("e", "es", "ed", "ing")),
-    *(f"rul{end} out" for end in ("e", "es", "ed", "ing")),
-    *(f"cross{end} out" for end in ("", "es", "ed", "ing")),
-)
-_FRACTIONS = ("half", "quarter", "third", "fourth", "fifth", "sixth", "eighth", "tenth", "percent")
-_OTHERS = (
-    "other than", "rather than", "instead of", "different from", "differs from", "anything but", "far from", "except",
-    "except for", "unlike",
-)  # fmt: skip
-_CHANGES = ("twice", "thrice", *(f"{fraction} of" for fraction in _FRACTIONS), *_OTHERS)
-_ASSUMPTIONS = ("suppose", "assume", "wonder")
-
-
-def _one_of(phrases: Iterable[str]) -> str:
-    return rf"(?:{'|'.join(phrases)})"
-
-
-_NOT = rf"(?:\b{_one_of(_NEGATIONS)}\b|n't\b|n\u2019t\b) ?"
-_UNTRUE = rf"(?:(?:\b(?<!no )(?<!not )(?<!n't )doubt|\b{_one_of(_FALSE)}) (?:that|if|whether) ?|\bwhether )"
-_REJECT = rf"\b{_one_of(_REJECTIONS)} "
-_COUNTS = r"one|two|three|four|five|six|seven|eight|nine|ten"
-_CHANGED = (
-    rf"\b(?:{_one_of(_CHANGES)}|(?:{_COUNTS}|\d{{1,9}}) times"
-    rf"|(?:{_COUNTS}|\d{{1,9}}|[a-z]) (?:less|more|fewer|greater|larger|smaller|higher|lower) than) "
-)
-_BEFORE = re.compile(
-    rf"(?:{_NOT}{_LINKS}:?|{_UNTRUE}{_LINKS}:?|{_REJECT}{_NOUNS}|{_CHANGED}{_NOUNS})[ $*(\[{{\\]*$", re.IGNORECASE
-)
-# Every denial before a value has one of these words, the longest one of its phrase, or "n't". They are quicker to look for.
-_DENIALS = (*_NEGATIONS, *_FALSE, "doubt", "whether", *_REJECTIONS, *_CHANGES, "times", "than", "if", *_ASSUMPTIONS)
-_WORDS_OF_DENIAL = frozenset(max(phrase.split(), key=len) for phrase in _DENIALS)
-_WORD = re.compile(r"[a-z]+")
-# Right after a value: its closing marks, then words that deny it.
-_WRONG = (
-    r"(?:wrong|incorrect|false|untrue|impossible|invalid|inadmissible|excluded|rejected|discarded|eliminated|ruled out|mistaken"
-    r"|mistake|error|no\b|too (?:small|large|big|high|low|much|many|few)|absurd|nonsense|contradict(?:ion|ory)"
-    r"|not (?:correct|right|valid|possible|allowed|true|acceptable|(?:the|an?|our) (?:\w{1,10} )?(?:answer|solution|root)))"
-)
-_BE = (
-    r"(?:is|are|was|were|seems|looks|would be|must be|has to be|turns out to be|turned out to be|proved|gives|leads to)"
-    r"(?: (?:clearly|obviously|definitely|also|simply|just|then|therefore|thus|surely|certainly|to be|the|an?))*"
-)
-_AFTER = re.compile(
-    r"(?:"
-    rf"(?:,? ?(?:which|but (?:this|that|it)|and (?:this|that|it)) )?{_BE} {_WRONG}\b"
-    r"|(?:is|are|was|were) not\b|(?:is|are|was|were)n['\u2019]t\b"
-    rf"|(?:\(|[-\u2013\u2014] ?|, ){_WRONG}\b"
-    r"|(?:does|do|did)(?: not|n['\u2019]t) (?:\w{1,12} )?"
-    r"(?:work|satisf|fit|hold|check|solve|apply|make sense|lie|belong|exist|match|count|give|help|answer|qualif|suffice)"
-    r"|can(?:not|n?['\u2019]t| not)\b|fails?\b|(?:contradicts|violates)\b)",
+_BEFORE = phrase(
+    r"(?:(?:<negation> ?|<untrue>)<denial_links>:?|\b(?:<reject>|<change>) <denial_nouns>)[ $*(\[{\\]*$",
     re.IGNORECASE,
 )
+_STEM, _DENIAL_STEMS = re.compile(r"\b[a-z]{1,4}"), frozenset(PHRASES["denial_stems"][3:-1].split("|"))
+_AFTER = phrase("<denied_after>", re.IGNORECASE)
 # "Is it \boxed{5}?"; "if it were \boxed{5}, then"; "suppose it is \boxed{5}".
 _MORE = r"(?!.*\b(?:then|so|thus|hence|we)\b)"
 _IF = re.compile(rf"\s*(?:(?:so|but|and|now|then|that|what) )?if\b{_MORE}", re.IGNORECASE)
-_SUPPOSE = re.compile(rf"\s*(?:let us |let's |we )?{_one_of(_ASSUMPTIONS)}\b{_MORE}", re.IGNORECASE)
+_SUPPOSE = phrase(rf"\s*(?:let us |let's |we )?<assume>\b{_MORE}", re.IGNORECASE)
 _IF_GOES_ON = re.compile(r"(?:, (?:then|we|it|this|that|there|he|she|they|the)\b|then\b)")
 # The first characters of what denies a value or asks for it, after the marks that close the value.
 _GOES_ON = frozenset("?,(-\u2013\u2014abcdefghijklmnopqrstuvwxyzI")
 _CLOSERS = " \t\n$*)]}\\"
-
 # "by Theorem (B)", "see Figure (B)", "(A) or (B)".
-_REFERENCE = re.compile(
-    r"(?:\b(?:theorem|lemma|corollary|proposition|equation|eq\.?|identity|inequality|formula|definition|axiom|assumption)s?"
-    r"|\b(?:by|from|see|using|in|per|via|cf\.?|under|to) (?:the )?(?:figure|fig\.?|part|case|step|line|rule|property|condition"
-    r"|table|diagram|section|point|item|row|column|statement|exercise|problem|claim|remark|note|appendix|page)s?"
-    r"|\b[A-J]\)?,? ?(?:or|nor|and)(?: (?:option|choice))?|\b(?:or|nor)(?: (?:option|choice))?) ?\(?$",
-    re.IGNORECASE,
-)
-
+_REFERENCE = phrase(r"<reference> ?\(?$", re.IGNORECASE)
 # Only for values without a mark.
-_BOUND = re.compile(
-    r"(?:\b(?:than|at least|at most|divisible by|multiple of)\b"
-    r"|(?:\$|\\[)\]]) ?(?:or|and)) ?:? ?(?:\*\*)?[$\\(\[ ]*\n?$",
-    re.IGNORECASE,
-)
+_BOUND = phrase(r"<bound> ?:? ?(?:\*\*)?[$\\(\[ ]*\n?$", re.IGNORECASE)
 _CONDITION = re.compile(
     r"\s{0,4}(?:[Ii]f|[Ss]uppose|[Aa]ssume|[Ww]hether)\b(?![^.]*\b(?:then|we get|we find|we obtain)\b)"
     r"|.{0,400}\b(?:must|have to|need to) check\b"
 )
-_STATES = re.compile(r"\b(?:then|so|thus|hence|therefore|we (?:get|find|obtain|have))\b", re.IGNORECASE)
+_STATES = phrase(r"\b<concluded>\b", re.IGNORECASE)
 _CLOSING = " $*\n"
 # "It cannot be 5" contains a number but states no answer.
 _DENIAL = re.compile(r"(?:\b(?:not|cannot|never|neither|nor)\b|n't\b)[^,;:.]*$", re.IGNORECASE)
-_HEDGE = re.compile(
-    r"\b(?:than|at least|at most|between|instead|previously|case|part|step|problem|question|exercise)\b|≠|\\ne"
-    r"|=[^=\n]{1,40}(?:\band\b|\bor\b|,)\s{0,3}[A-Za-z]\w?\s{0,3}=",  # two values: the last one alone is not the answer
-    re.IGNORECASE,
-)
+# Of two values, the last one alone is not the answer.
+_HEDGE = phrase(r"<hedge>|=[^=\n]{1,40}(?:\band\b|\bor\b|,)\s{0,3}[A-Za-z]\w?\s{0,3}=", re.IGNORECASE)
+_INTERMEDIATE, _STATING = (phrase(f"<{key}>", re.IGNORECASE) for key in ("intermediate", "stating"))
 
 
 def is_denied(before: str, after: str) -> bool:
@@ -132,7 +80,7 @@ def is_denied(before: str, after: str) -> bool:
     # The exact clause is looked for below. This is quick, and enough for most texts.
     clause = clause[max(clause.rfind("\n", 0, -2), clause.rfind(". ")) + 1 :]
     small = clause.lower()
-    if "n't" not in small and "n\u2019t" not in small and _WORDS_OF_DENIAL.isdisjoint(_WORD.findall(small)):
+    if "n't" not in small and "n\u2019t" not in small and _DENIAL_STEMS.isdisjoint(_STEM.findall(small)):
         return False
     clause = clause.replace(_BOLD, "")
     opened = clause.rstrip(_OPENING)
@@ -169,3 +117,37 @@ def denies(line: str) -> bool:
 def hedges_number(line: str) -> bool:
     """Whether a line compares its number, gives several, or names a step or a problem by it."""
     return _HEDGE.search(line) is not None
+
+
+def is_intermediate(line: str) -> bool:
+    """Whether the last sentence of a line states a count or probability that belongs to the solution, and is no result."""
+    sentence = line[line.rfind(". ") + 1 :]
+    return _INTERMEDIATE.search(sentence) is not None and _STATING.search(sentence) is not None
+
+
+def refuses(text: str) -> bool:
+    """Whether the end of a text says that it has no answer, and no conclusion follows."""
+    tail = text[-MAX_TAIL:].lower().replace("\u2019", "'")
+    for kind in (_FIRM, _DOUBT, _IMPOSSIBLE):
+        last = max(kind.finditer(tail), key=lambda found: found.end(), default=None)
+        after = tail[last.end() :] if last else ""
+        if last is None or (_LIMIT if kind is _IMPOSSIBLE else _DIRECTLY).match(after):
+            continue
+        # "We" may go on where "I" has given up.
+        may_recover = kind is not _FIRM or last["who"] == "we"
+        goes_on = _METHOD.search(after) or (may_recover and _RECOVERY.search(after))
+        if kind is _DOUBT and not goes_on:
+            # "This is a dead end. Using the other one, x = 5." "At first I was not sure. But then x = 5."
+            goes_on = _OTHER_WAY.search(after) or (_AT_FIRST.search(tail, 0, last.end()) and _BUT_THEN.search(after))
+        if not goes_on or _GUESS.search(after):
+            return True
+    return False
+
+
+def undetermined(text: str) -> str | None:
+    """The answer of a text whose last sentence says that nothing can be determined, else None."""
+    line = text[-MAX_TAIL:].rstrip().rpartition("\n")[2].lower()
+    match = _UNDETERMINED.fullmatch(line[line.rfind(". ") + 1 :].strip(" *"))
+    if match is None:
+        return None
+    return "cannot be determined" if match["cannot"] else "not enough information"

@@ -1,16 +1,14 @@
 r"""Extracts the final answer from a text, and detects when a growing text has stated it. Pure, linear time, never raises.
 
-The last explicit statement is the answer: `\boxed{x}` or `\fbox{x}` (with nested braces; also `\boxed 5`), `#### x`,
-"the answer is x", "Answer: x", a last line "A: x", or a text that consists only of a number or formula. Boxes that are joined
-only by commas, "and" or "or" are one answer.
-
-Not covered: an answer in none of these forms (unless a fallback is requested), and an answer longer than `MAX_STATEMENT`
-characters, which is cut and is therefore over the limits. A box that is never closed is no answer.
+The last explicit statement is the answer: `\boxed{x}` or `\fbox{x}` (with nested braces; also `\boxed 5`), `#### x`, "the
+answer is x", "Answer: x", a last line "A: x", `"answer": x` in JSON, or a text that consists only of a number or formula. Boxes
+that are joined only by commas, "and" or "or" are one answer. A mark that is empty, a placeholder or never closed is none.
+Not covered: an answer in none of these forms (unless a fallback is requested), and one longer than `MAX_STATEMENT` characters,
+which is cut and is therefore over the limits.
 
 In a growing text, a statement is complete when its line has ended and plain text on the next lines cannot change the final
-answer: a closed `\boxed{}`, `#### 72`, "the answer is 27". A form that is an answer only at the end of the text does not count:
-a bare number, a last line "A: 27", a heading "#### Step 1". A sentence that continues after the line ("The answer is the sum
-of:") is not complete, and neither is an answer in many words.
+answer. A form that is an answer only at the end of the text does not count: a bare number, a last line "A: 27", a heading "####
+Step 1", a sentence that continues after the line ("The answer is the sum of:"), an answer in many words.
 Not covered: a text that later retracts its answer or states another one.
 """
 
@@ -21,10 +19,21 @@ from operator import itemgetter
 from pipeline.config.choices import Fallback
 from pipeline.graders.math.choices import are_consecutive
 from pipeline.graders.math.denials import REACH, is_denied
-from pipeline.graders.math.fallback_answer import MAX_BARE, MAX_SCAN, TAIL, closing_statement, last_number
+from pipeline.graders.math.fallback_answer import (
+    EMOJI,
+    MAX_BARE,
+    MAX_SCAN,
+    TAIL,
+    closing_statement,
+    last_number,
+    without_ornaments,
+    without_remark,
+)
 from pipeline.graders.math.long_integers import is_long_integer
 from pipeline.graders.math.multipliers import with_multiplier
-from pipeline.graders.math.turns import first_turn
+from pipeline.graders.math.turns import first_problem, first_turn
+from pipeline.graders.math.wording import phrase
+from pipeline.graders.thinking import outside_thinking
 
 MAX_STATEMENT = 2_000
 MAX_MENTIONS = 500
@@ -41,6 +50,7 @@ MAX_LISTED = 16
 MAX_LISTED_CHARS = 60
 MAX_LAST_LINE = 300
 
+_OPENED = re.compile(r"\s{0,8}\{")
 _BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
 # A line of a list: "- 5", "* 5", "1. 5", "1) 5".
 _ITEM_TEXT = r"(?P<mark>[-*+•]|\d{1,2}[.)])[ \t]+(?P<value>[^\n]{1,200})"
@@ -50,7 +60,9 @@ _NEXT_ITEM = re.compile(rf"[ \t]{{0,4}}\n[ \t]{{0,8}}{_ITEM_TEXT}")
 _LAST_ITEM = re.compile(r"(?:^|\n)[ \t]{0,8}(?:[-*+•]|\d{1,2}[.)])[ \t]+[^\n\\]{1,200}\n$")
 _BOLD = re.compile(r"(?<![\w)*])\*\*(?=[^\s*])([^*\n]{1,60})(?<=\S)\*\*(?![\w(*])")
 _LONG_INTEGER = re.compile(r"[\s$*#(\\\[]{0,12}[-+]?[\d,]{1000,40000}")
-_BOXES = ("\\boxed", "\\fbox")
+_BOX = "\\boxed"
+# Also one whose backslash JSON has taken.
+_OTHER_BOXES = re.compile(r"\\(?:f|frame|oval)box(?![a-z])|\x08oxed(?![a-z])")
 # One of these is in every text with parts. They are quicker to look for.
 _PART_MARKS = ("a)", "i)", "(1)", "art ", "art(", "art\n")
 # The label of a part at the beginning of a line or after a box: (a), a), (1), **Part (a)**, Part 1:
@@ -58,7 +70,7 @@ _PART = re.compile(
     r"(?:^|[\n,;]|(?<=\})[$.]{0,3})[ \t#*>-]{0,8}"
     r"(?:[Pp]art\s{0,2}\(?([a-h]|[1-8]|i{1,3}|iv|vi?)[).:]|\(?([a-h]|i{1,3}|iv|vi?)\)|\(([1-8])\))"
 )
-_BARE_BOX = re.compile(r"\s*(-?[\w.,/]{1,100})")
+_BARE_BOX = re.compile(r"[ \t]{0,4}(-?(?=[\w.,/]{0,20}\d)[\w.,/]{1,100}|[A-J](?=[ \t.$]{0,4}(?:\n|$)))")
 _JOINT = re.compile(
     r"[\s$.]*(?:\\[()\[\]])*[\s$]*(?:,|;|and|or|,\s*and|\\quad|\\text\s*\{\s*,?\s*(?:and|or)\s*\}|\\[()\[\]]|[\s$]|[A-Za-z](?:_(?:\w|\{\w{1,4}\}))?\s{0,2}=)*",
     re.ASCII,
@@ -71,35 +83,41 @@ _STATEMENT = re.compile(
     r"|(?:\s{1,4}(?:to|for|of)\s[^.\n]{1,80}?)?"
     r"\s{1,4}(?:is|are|was|equals|would be|will be|should be|must be)\b\s{0,4}[:=]?"
     r"|\s{0,4}\*{0,2}\s{0,40}\n(?=\s{0,4}(?:\$|\\[(\[]|\*\*|[-\d]))"
-    r"|\s{1,4}(?=\\[(\[]|\$))",
+    r"|\s{1,4}(?=\\[(\[]|\$)|\s{1,4}isn['’]t\s[^.\n]{1,40},?\sbut(?! also)\b)",
     re.IGNORECASE,
 )
-_OPENING = re.compile(
-    r"(?:\s|\*\*|therefore\b,?|thus\b,?|then\b|simply\b|just\b|exactly\b|equal to\b|approximately\b|about\b|indeed\b"
-    r"|(?:the )?(?:option|choice)\b|:)*",
+_OPENING = phrase(
+    rf"(?:\s|\*\*|:|→|{EMOJI}|<before_value>(?!\w),?|(?!<not_quite>)[a-z]{{2,11}}ly,?\s(?=[$*({{\[-]{{0,4}}[\d\\$])"
+    r"|(?:the )?(?:option|choice)\b|, ?<aside>,|\(<aside>\)|<called>\s(?=[$\\*(-]{0,4}[\d\\])"
+    r"|(?:not|neither)\s(?!only|just|merely)[^.\n,]{1,40}(?:, [^.\n,]{1,20})?,?\sbut(?! also)\s(?:rather |instead |it is )?"
+    r"|(?P<fence>```|~~~)(?:text|txt|plaintext|latex|math|markdown|output)?\n(?=[^\n`]{1,200}\n\s{0,4}(?P=fence)))*",
     re.IGNORECASE,
 )
-_SENTENCE_END = re.compile(
+_END = (
     r",\s(?:it|they|he|she|we|not|rather)\s|\s(?:rather than|instead of|and not)\s"
-    r"|[.。](?=\s|$|\*|\"|'|<|\$\s|\$$)|\n|(?:,|;|\s)\s{0,4}(?:because|since|which|so|as|where|with|but|when)\s"
+    r"|[.。](?=\s|$|\*|\"|'|<|\$\s|\$$)|!(?=\s[A-Z][a-z])|\n|(?:,|;|\s)\s{0,4}(?:because|since|so%s)\s"
 )
+_SENTENCE_END = re.compile(_END % "|which|as|where|with|but|when")
 # What ends a sentence that goes on after a clause: "The number which satisfies both is 12".
-_CLAUSES_END = re.compile(
-    r",\s(?:it|they|he|she|we|not|rather)\s|\s(?:rather than|instead of|and not)\s"
-    r"|[.。](?=\s|$|\*|\"|'|<|\$\s|\$$)|\n|(?:,|;|\s)\s{0,4}(?:because|since|so(?! that))\s"
-)
+_CLAUSES_END = re.compile(_END % "(?! that)")
 _CLAUSES = re.compile(r"\b(?:which|where|with|when|but|as|so that)\b")
 _VALUE_INSIDE = re.compile(r"[\d\\$]")
 _CLOSERS = {"$$": "$$", "\\(": "\\)", "\\[": "\\]"}
 _DELIMITER = re.compile(r"(?<!\\)\\[()\[\]]")
 _DOLLAR = re.compile(r"(?<!\\)\$")
 _WRAP = ' \t\r\n\f\v*`"“”‘'
+_ALIGNED = re.compile(
+    r"\\begin\{(?:align(?:ed|\*)?|array\}\{[lcr])\}([^{}]*(?:\{[^\n]*)?)\\end\{[a-z*]{5,8}\}", re.DOTALL
+)
+_GOES_ON = re.compile(r"\\\\\s{0,8}&?\s{0,8}=")
 _TAGS = re.compile(r"(?:\s*(?:ки|<[|/][a-z_|]{1,20}>))+$")
 _PLAIN = re.compile(r"-?\d+(?:\.\d+)?|[A-Za-z]")
 # A sentence that begins with "the" and states a value after a verb.
 _SENTENCE = re.compile(
     r"[Tt]he (?:[^\W\d_]{1,20}[,']? |\d{1,9},? |\$[^$\n]{1,40}\$,? ){1,30}?(?:is|are|equals|is equal to) (?=[^A-Za-z])"
 )
+# "6 times 7 equals 42".
+_PRODUCT = re.compile(r"\d[\d.,]{0,12} (?:[a-z]{1,12} ){1,3}\d[\d.,]{0,12} (?:equals|is|gives|makes) (\d[\d.,]{0,40})")
 _DENIED = re.compile(r"\b(?:not|no|never|cannot|if|than|unless|without|except|between|at least|at most)\b|n't\b")
 _VALUE = re.compile(r"[-+$*\\(\d.]")
 _SECOND = re.compile(r"[A-Za-z]{2,} .*\d|\b(?:and|or)\b")
@@ -107,48 +125,75 @@ _HEADING = re.compile(r"nswer\s{0,4}\*{0,2}\s{0,8}\n\s{0,40}")
 _BARE_ANSWER = re.compile(r"(?:[$£€]|\\\(|\\\[|[-+]?\.?\d)[^\n ]*(?: [^\n ]+){0,3}")
 _DIGIT = re.compile(r"\d")
 _ANSWER = re.compile(r"[-+$£€(\[{]*(?:[\d.]|\\(?!text))|\(?[A-J]\)?$|[A-Za-z]\w? ?=")
-_RETRACTION = re.compile(r"\b(?:wait|actually|mistaken?|oops|re-?check|correction|should be)\b", re.IGNORECASE)
-_NO_PAYLOAD = re.compile(
-    r"(?:in)?correct|right|wrong|reasonable|valid|not\b.*|found|complete|as follows|below|given by|clear", re.I
-)
-_CLOSING_LINE = re.compile(r"[^\n]{1,64}")
-_CHECKING = re.compile(
-    r"(?:check|verif|confirm|test|review|compar)\w*\s{1,4}(?:\w{1,6}\s{1,4}){0,2}(?:final\s{1,4})?[Aa]$", re.IGNORECASE
-)
-_THINKING_ENDS, _THINKING_BEGINS = "</think>", "<think>"
+_RETRACTION = phrase(r"\b<retraction>\b", re.IGNORECASE)
+_NO_PAYLOAD = phrase(r"<no_payload>|not\b.*|(?:in|inside|within|enclosed) .{0,20}<around>.*", re.IGNORECASE | re.DOTALL)
+_CLOSING_LINE = re.compile(r"\n?A: ([^\n]{1,64})")
+_CHECKING = phrase(r"<checking>\w{0,9}\s{1,4}(?:\w{1,6}\s{1,4}){0,2}(?:final\s{1,4})?[Aa]$", re.IGNORECASE)
 _CLAUSE_END = re.compile(r"[.;,!?](?=\s)|\n")
-_MARKS = re.compile(r"nswer|NSWER|答案|故选|\\boxed|\\fbox|####")
+_MARKS = re.compile(r"nswer|NSWER|答案|故选|box|####")
 _MORE = "\nNext"
 _OPEN = (*":,;=+-*/([{", " and", " or")
-_TAGGED = re.compile(r"<answer>(.{1,2000}?)(?:</answer>|$)", re.DOTALL)
+_TAGGED = re.compile(r"<answer>(.{0,2000}?)(?:(</answer>)|$)", re.DOTALL)
+_TAG_IS_NAMED = re.compile(r"[`'\"]| tags?\b")
+# What a box holds that shows where the answer goes, and what a text calls the answer there.
+_EMPTY = re.compile(r"(?:[\s.…_?~$*{}]|\\(?:[lc]?dots|quad|text|underline)\b|\\[_,;!: ])*")
+_PLACEHOLDER = phrase(r"(?:<whose> )*<placeholder>(?: (?:goes )?here)?", re.IGNORECASE)
+_WRAPPERS = re.compile(r"\\(?:text\w*|boxed|mathrm|quad|[ ,;!])|[\s{}<>\[\]$*_.`]+")
+# The answer of an object in JSON at the end of a text.
+_JSON_END = re.compile(r"[}\]]\s{0,8}(?:```)?\s{0,8}$")
+_JSON = re.compile(
+    r"[\"'](?i:(?P<answer>(?:final[ _]?)?answer)|result)[\"']\s{0,4}:\s{0,4}"
+    r"(?P<value>\"(?:[^\"\\\n]|\\.){1,300}\"|'[^'\n]{1,300}'|\[[^\[\]\n]{1,300}\]|[-\w.+/]{1,60})\s{0,8}[,}\n]"
+)
 
 
 def final_answer(
-    text: str, *, pattern: re.Pattern[str] | None = None, fallback: Fallback = Fallback.none
+    text: str, *, pattern: re.Pattern[str] | None = None, fallback: Fallback = Fallback.none, complete: bool = True
 ) -> str | None:
     """The answer that `text` states last, without wrappers, or None. The text ends at its first mark of an end of turn.
 
     The first group of the last match of `pattern` takes precedence over all built-in markers. The running time of `pattern` is
-    not limited here.
+    not limited here. In a text that was cut short (`complete` is false) `fallback` is ignored, and a statement at its end may
+    be the beginning of another one: there the statement before it counts if the last one begins to repeat it.
     """
+    if complete:
+        return _final(text, pattern, fallback)
+    answer = _final(text, pattern, Fallback.none)
+    cut = text.rstrip(", ")
+    if (
+        answer is None
+        or not cut.removesuffix(".").endswith(answer)
+        or _final(text + "0", pattern, Fallback.none) == answer
+    ):
+        return answer
+    marks = [mark.start() for mark in (pattern or _MARKS).finditer(text)]
+    before = _final(text[: marks[-1]], pattern, Fallback.none) if marks else None
+    if before and before.startswith(answer) and not _is_taken_back(text, before):
+        return before
+    return answer if cut.endswith(".") else None
+
+
+def _final(text: str, pattern: re.Pattern[str] | None, fallback: Fallback) -> str | None:
     if pattern is not None:
         matches = list(pattern.finditer(text))
         if matches and matches[-1].group(1):
             return unwrap(matches[-1].group(1)) or None
-    text = first_turn(text)
-    thought = text.rfind(_THINKING_ENDS)
-    if thought >= 0:
-        text = text[thought + len(_THINKING_ENDS) :]
-    elif _THINKING_BEGINS in text:
-        # The reasoning was never closed, so the text has no answer outside of it.
+    if "fbox" in text or "mebox" in text or "lbox" in text or "\b" in text:
+        text = _OTHER_BOXES.sub(r"\\boxed", text)
+    parts = outside_thinking(first_turn(text))
+    if parts is None:
         return None
+    text = first_problem(next((part for part in reversed(parts) if part.strip()), ""))
     answer = _stated(text)
+    if answer is None and len(parts) > 1:
+        text = "\n".join(parts)
+        answer = _stated(text)
     if answer is not None and _is_taken_back(text, answer):
         answer = None
     if answer is None and fallback is Fallback.last_number:
         return last_number(text)
     if answer is None and fallback is Fallback.closing_statement:
-        closing = closing_statement(_after_denied_boxes(text))
+        closing = closing_statement(without_ornaments(_after_denied_boxes(text)))
         return unwrap(closing) or None if closing else None
     return answer
 
@@ -162,57 +207,84 @@ def _is_taken_back(text: str, answer: str) -> bool:
 
 
 def _stated(text: str) -> str | None:
-    tag = text.rfind("<answer>")
-    if tag >= 0:
-        inside = _TAGGED.match(text, tag)
-        if inside:
-            text = inside.group(1)
-            return _stated_plainly(text) or unwrap(text) or None
-    return _stated_plainly(text)
+    """What the last tags of an answer that hold one hold, else what the text states. Tags that never close hold the end."""
+    end = len(text)
+    for _ in range(MAX_BOXES):
+        tag = text.rfind("<answer>", 0, end)
+        inside = _TAGGED.match(text, tag, len(text)) if tag >= 0 else None
+        if inside is None or (not inside[2] and (end < len(text) or _TAG_IS_NAMED.match(text, tag + len("<answer>")))):
+            break
+        said = _stated_plainly(inside[1]) or unwrap(inside[1])
+        earlier = text.rfind("<answer>", 0, tag)
+        if said and not _shows_where(said) and (inside[2] or earlier < 0 or "</answer>" not in text[earlier:tag]):
+            return said
+        end = tag
+    return _stated_plainly(text[:end])
 
 
 def _stated_plainly(text: str) -> str | None:
-    box = _last_box(text, len(text))
-    if box >= 0:
-        content, end = _box_at(text, box)
-        if content is not None and is_denied(text[max(0, box - REACH) : box], text[end : end + REACH]):
-            return _stated_beside(text, box, end)
-        said = _last_statement(text, max(box, end))
+    last, content, end = _last_box(text, len(text))
+    said = _last_statement(text if last < 0 or content is not None else text[:last], end)
+    if last >= 0 and content is None:
+        begun = text[last + len(_BOX) : last + MAX_STATEMENT].lstrip("{ \n").rstrip()
+        return said if said and said.startswith(begun) else None
+    if content is not None:
+        box = last
+        for _ in range(MAX_BOXES):
+            if content is None or not is_denied(text[max(0, box - REACH) : box], text[end : end + REACH]):
+                break
+            box, content, end = _last_box(text, box)
         # "\\boxed{5}. The answer is given as an integer" does not replace the boxed answer.
-        if said is not None and (content is None or not _DIGIT.search(content) or _ANSWER.match(said)):
+        if content is None or (said is not None and (box < last or not _DIGIT.search(content) or _ANSWER.match(said))):
             return said
-        if content is None:
-            return None
-        several = text.find("\\boxed", 0, box) >= 0
+        several = box == last and text.find(_BOX, 0, box) >= 0
         return (_boxes_of_parts(text) if several else None) or _join_boxes(text, box, content)
-    said = _last_statement(text, 0)
     if said is None and len(text) <= MAX_BARE and _BARE_ANSWER.fullmatch(text.strip()):
         return unwrap(text) or None
-    return said
+    return _answer_in_json(text) if said is None and _JSON_END.search(text, max(0, len(text) - 20)) else said
 
 
-def _last_box(text: str, end: int) -> int:
-    """The position of the last box command before `end`, or -1."""
-    return max(text.rfind("\\boxed", 0, end), text.rfind("\\fbox", 0, end))
+def _answer_in_json(text: str) -> str | None:
+    found = list(_JSON.finditer(text, max(0, len(text) - TAIL)))
+    answer = next((match for match in reversed(found) if match["answer"]), found[-1] if found else None)
+    return unwrap(answer["value"].replace("\\\\", "\\")) or None if answer else None
 
 
-def _stated_beside(text: str, box: int, end: int) -> str | None:
-    """The answer of a text whose last box is denied: a statement after that box, else what the text before it states."""
-    said = _last_statement(text, end)
-    for _ in range(MAX_BOXES if said is None else 0):
-        text = text[:box]
-        box = _last_box(text, box)
-        content, end = _box_at(text, box) if box >= 0 else (None, 0)
-        if content is None:
+def _shows_where(content: str) -> bool:
+    """Whether a mark holds no answer, but nothing or words for one: \\boxed{}, \\boxed{...}, \\boxed{your answer}."""
+    return _EMPTY.fullmatch(content) is not None or (
+        len(content) <= MAX_LISTED_CHARS
+        and not _DIGIT.search(content)
+        and _PLACEHOLDER.fullmatch(_WRAPPERS.sub(" ", content).strip()) is not None
+    )
+
+
+def _last_box(text: str, end: int) -> tuple[int, str | None, int]:
+    """Where the last box that holds an answer before `end` begins, its content, and where it ends. -1 if there is none.
+
+    One that is never closed is passed over if it holds nothing or begins to repeat the one before it. Else its content is None.
+    """
+    begun, unclosed = "", -1
+    for _ in range(MAX_BOXES):
+        box = text.rfind(_BOX, 0, end)
+        if box < 0:
             break
-        if not is_denied(text[max(0, box - REACH) : box], text[end : end + REACH]):
-            return _join_boxes(text, box, content)
-    return said
+        content, close = _box_at(text, box)
+        if content is None:
+            opened = text[box + len(_BOX) : box + MAX_STATEMENT].strip()
+            if opened.startswith("{") and _VALUE_INSIDE.search(opened):
+                begun, unclosed = opened[1:].lstrip(), box
+        elif not _shows_where(content) and (not begun or content.lstrip().startswith(begun)):
+            return box, content, close
+        elif not _shows_where(content):
+            break
+        end = box
+    return unclosed, None, 0
 
 
 def _after_denied_boxes(text: str) -> str:
     """The text after the clause of its last box. All of it if the text has no box."""
-    box = _last_box(text, len(text))
+    box = text.rfind(_BOX)
     content, end = _box_at(text, box) if box >= 0 else (None, 0)
     if content is None:
         return text
@@ -222,24 +294,24 @@ def _after_denied_boxes(text: str) -> str:
 
 def _last_statement(text: str, start: int) -> str | None:
     """The last statement in words or after hashes that begins at or after `start`."""
-    hashes = text.rfind("####", start)
-    if hashes >= 0:
+    hashes = len(text)
+    for _ in range(MAX_BOXES):
+        hashes = text.rfind("####", start, hashes)
+        if hashes < 0:
+            break
         line = _chunk(text, hashes + 4).lstrip("# \t")
         stop = line.find("\n")
         payload = line if stop < 0 else line[:stop]
-        # "#### Step 3: check" is a heading if text follows below it.
-        heading = stop >= 0 and payload[:2].isalpha() and bool(line[stop:].strip())
-        if not heading and payload.strip():
+        if stop >= 0 and payload[:2].isalpha() and line[stop:].strip():
+            # "#### Step 3: check" is a heading if text follows below it.
+            break
+        if not _shows_where(payload):
             said = _in_words(text, hashes)
-            return unwrap(payload) or None if said is None else said
+            return unwrap(without_remark(payload)) or None if said is None else said
     said = _in_words(text, start)
-    if said is None:
-        line_start = max(text.rfind("\nA: ", start), 0 if text.startswith("A: ") and start == 0 else -1)
-        if line_start >= 0:
-            line_start += 3 if text[line_start] == "\n" else 2
-            rest = _CLOSING_LINE.match(text, line_start)
-            if rest and not text[rest.end() : rest.end() + TAIL].strip():
-                return unwrap(rest.group()) or None
+    if said is None and (last := max(text.rfind("\nA: ", start), -1 if text[:3] != "A: " or start else 0)) >= 0:
+        rest = _CLOSING_LINE.match(text, last)
+        return unwrap(rest[1]) or None if rest and not text[rest.end() : rest.end() + TAIL].strip() else None
     return said
 
 
@@ -250,17 +322,25 @@ def _in_words(text: str, start: int) -> str | None:
         mark, found = max(mentions.items(), key=itemgetter(1))
         if found < 0:
             return None
-        match = _STATEMENT.match(text, found) or _heading(text, found)
+        line = text.rfind("\n", max(0, found - 40), found) + 1
+        # Below a heading such as "# Answer" or "**Final Answer**" the answer is on the next line.
+        headed = text[line : line + 2] in ("# ", "##", "**")
+        match = _STATEMENT.match(text, found) or (_HEADING.match(text, found) if headed else None)
         if match and not _CHECKING.search(text, max(0, found - 40), found):
             items = _listed(text, found, match.end()) if "\n" in text[found : match.end() + MAX_BLANKS] else None
             payload = _value_of_sentence(_payload(text, match.end())) if items is None else items
             if (
                 payload
                 and not _NO_PAYLOAD.fullmatch(payload)
-                and not _is_prose(payload)
-                and not _is_denied_in_words(text, found, match.end(), payload)
+                and not _shows_where(payload)
+                and not (_BOX in payload and _box_at(payload, payload.rfind(_BOX))[0] is None)
+                # "Answer:" may introduce a solution in words: "Answer: let us first see how many".
+                and (payload.count(" ") < MAX_ANSWER_WORDS or _DIGIT.search(payload) or "\\" in payload)
             ):
-                return payload
+                at = text.find(payload, match.end(), match.end() + len(payload) + REACH)
+                after = text[at + len(payload) :][:REACH] if at >= 0 else ""
+                if not is_denied(text[max(0, found - REACH) : found], after):
+                    return payload
         mentions[mark] = text.rfind(mark, start, found)
     return None
 
@@ -284,15 +364,11 @@ def _listed(text: str, mention: int, start: int) -> str | None:
     return ", ".join(values) if ordered and short and item is None else ""
 
 
-def _is_denied_in_words(text: str, mention: int, start: int, payload: str) -> bool:
-    """Whether a sentence denies the payload after `start`: "I do not think the answer is 5", "it is 5, which is wrong"."""
-    at = text.find(payload, start, start + len(payload) + REACH)
-    end = at + len(payload) if at >= 0 else len(text)
-    return is_denied(text[max(0, mention - REACH) : mention], text[end : end + REACH])
-
-
 def _value_of_sentence(payload: str) -> str:
     """The value that a sentence after a heading states, as 12 in "The number of ways is 12". Else the payload."""
+    product = _PRODUCT.fullmatch(payload)
+    if product:
+        return product[1]
     sentence = _SENTENCE.match(payload) if payload[:4] in ("The ", "the ") else None
     if sentence is None or _DENIED.search(sentence.group()) or not _VALUE.match(payload, sentence.end()):
         return payload
@@ -301,17 +377,6 @@ def _value_of_sentence(payload: str) -> str:
         stop = _SENTENCE_END.search(value)
         value = value[: stop.start()] if stop else value
     return payload if _SECOND.search(value) or _DENIED.search(value) else unwrap(value)
-
-
-def _is_prose(payload: str) -> bool:
-    """Whether "Answer:" introduces a solution in words ("Answer: let us first see how many") instead of an answer."""
-    return payload.count(" ") >= MAX_ANSWER_WORDS and not _DIGIT.search(payload) and "\\" not in payload
-
-
-def _heading(text: str, found: int) -> re.Match[str] | None:
-    """A heading such as "# Answer" or "**Final Answer**", with the answer on the line below it."""
-    line = text.rfind("\n", max(0, found - 40), found) + 1
-    return _HEADING.match(text, found) if text[line : line + 2] in ("# ", "##", "**") else None
 
 
 def _payload(text: str, start: int) -> str:
@@ -335,7 +400,8 @@ def _payload(text: str, start: int) -> str:
             return value
     # In prose the mark after "42!" is punctuation, not a factorial.
     said = (chunk[: stop.start()] if stop else chunk).rstrip("! ")
-    return unwrap(_BOLD.sub(r"\1", said) if "**" in said else said)
+    said = said.replace("\\boxed{}", "") if _DIGIT.search(said) else said
+    return unwrap(without_remark(_BOLD.sub(r"\1", said) if "**" in said else said))
 
 
 def _chunk(text: str, start: int) -> str:
@@ -348,22 +414,16 @@ def _chunk(text: str, start: int) -> str:
 
 def _box_at(text: str, box: int) -> tuple[str | None, int]:
     """Content and end position of the box command at `box`. The content is None if the box is never closed."""
-    start = box + (6 if text.startswith("\\boxed", box) else 5)
-    opened = start
-    while opened < len(text) and opened < start + 8 and text[opened].isspace():
-        opened += 1
-    if opened >= len(text) or text[opened] != "{":
+    start = box + len(_BOX)
+    opened = _OPENED.match(text, start)
+    if opened is None:
         bare = _BARE_BOX.match(text, start)
         return (bare.group(1), bare.end()) if bare else (None, start)
-    depth = 0
-    for brace in _BRACE.finditer(text, opened, opened + MAX_SCAN):
-        mark = brace.group()
-        if mark == "{":
-            depth += 1
-        elif mark == "}":
-            depth -= 1
-            if depth == 0:
-                return text[opened + 1 : brace.start()], brace.end()
+    depth = 1
+    for brace in _BRACE.finditer(text, opened.end(), opened.end() + MAX_SCAN):
+        depth += {"{": 1, "}": -1}.get(brace.group(), 0)
+        if depth == 0:
+            return text[opened.end() : brace.start()], brace.end()
     return None, start
 
 
@@ -374,7 +434,7 @@ def _boxes_of_parts(text: str) -> str | None:
     labels: list[str] = []
     contents: list[str] = []
     start = 0
-    while (box := min((at for at in (text.find(mark, start) for mark in _BOXES) if at >= 0), default=-1)) >= 0:
+    while (box := text.find(_BOX, start)) >= 0:
         content, end = _box_at(text, box)
         found = _PART.findall(text, start, box)
         if len(found) != 1 or content is None or len(labels) == MAX_BOXES:
@@ -392,9 +452,9 @@ def _boxes_of_parts(text: str) -> str | None:
 
 def _join_boxes(text: str, box: int, content: str) -> str | None:
     """The last box and the boxes before it that are joined to it only by commas, "and" or "or"."""
-    parts = [unwrap(content)]
+    parts = [unwrap(without_ornaments(content))]
     for _ in range(MAX_BOXES):
-        earlier = max(text.rfind("\\boxed", 0, box), text.rfind("\\fbox", 0, box))
+        earlier = text.rfind(_BOX, 0, box)
         if earlier < 0:
             break
         inside, end = _box_at(text, earlier)
@@ -416,7 +476,7 @@ def unwrap(answer: str) -> str:
     if len(answer) > MAX_STATEMENT and not is_long_integer(answer):
         # The mark keeps the beginning of a longer text from being read as an answer.
         answer = answer[:MAX_STATEMENT] + CUT
-    answer = _DOLLAR.sub("", answer).replace('\\"', '"').strip()
+    answer = _DOLLAR.sub("", _OTHER_BOXES.sub(r"\\boxed", answer)).replace('\\"', '"').strip()
     if answer.endswith(("и", ">")):
         answer = _TAGS.sub("", answer)
     if "\\" in answer:
@@ -428,8 +488,11 @@ def unwrap(answer: str) -> str:
         if answer.startswith(("'", "’")):
             # A single mark at the end is a prime, so it stays.
             answer = answer[1:].removesuffix(answer[0])
-        if answer.startswith(("\\boxed{", "\\fbox{")) and answer.endswith("}"):
+        if answer.startswith("\\boxed{") and answer.endswith("}"):
             answer = answer[answer.index("{") + 1 : -1]
+    if answer.startswith("\\begin{") and (aligned := _ALIGNED.fullmatch(answer)):
+        # Lines that begin with a sign of equality go on.
+        answer = ", ".join(_GOES_ON.sub("=", aligned[1]).replace("&", " ").split("\\\\")).strip()
     # Stripping may leave a backslash without a meaning ("5\.", "\ 5").
     return answer.rstrip("\\ ")
 
@@ -450,9 +513,8 @@ class AnswerSeen:
         if lines.rstrip(" \t\r\n").endswith(_OPEN) or _LAST_ITEM.search(lines[-MAX_LAST_LINE:]):
             return False
         answer = final_answer(lines, pattern=self.pattern)
-        return answer is not None and _is_short(answer) and final_answer(lines + _MORE, pattern=self.pattern) == answer
-
-
-def _is_short(answer: str) -> bool:
-    most = MAX_STATED_WORDS_WITH_NUMBER if _DIGIT.search(answer) else MAX_STATED_WORDS
-    return "\\" in answer or len(answer.split()) <= most
+        if answer is None:
+            return False
+        most = MAX_STATED_WORDS_WITH_NUMBER if _DIGIT.search(answer) else MAX_STATED_WORDS
+        short = "\\" in answer or len(answer.split()) <= most
+        return short and final_answer(lines + _MORE, pattern=self.pattern) == answer

@@ -9,11 +9,20 @@ import re
 from operator import itemgetter
 
 from pipeline.graders.math.choices import ends_with_choices, parts_at_end
-from pipeline.graders.math.denials import denies, hedges_number, is_condition, is_denied, is_no_choice, is_no_statement
+from pipeline.graders.math.denials import (
+    denies,
+    hedges_number,
+    is_condition,
+    is_denied,
+    is_intermediate,
+    is_no_choice,
+    is_no_statement,
+    refuses,
+    undetermined,
+)
 from pipeline.graders.math.limits import MAX_CHARS
 from pipeline.graders.math.multipliers import with_multiplier
-from pipeline.graders.math.refusals import refuses, undetermined
-from pipeline.graders.math.result_sentences import is_intermediate, result_of_sentence
+from pipeline.graders.math.wording import phrase
 
 TAIL = 4_000
 MAX_SCAN = 100_000
@@ -55,10 +64,77 @@ _NO_ANSWER = re.compile(
 _SIDE = re.compile(r"(?:(?<=\s)|^)(?:[\w.^()]{1,20} ?[-+*/] ?){0,4}[\w.^()]{1,20}$")
 _TERM = re.compile(r"\d[A-Za-z]|[A-Za-z)]\^|[A-Za-z] ?[-+*/]|[-+*/] ?[A-Za-z]")
 _CALCULATOR = re.compile(r"<<[^<>\n]{1,200}>>")
+# "There are 12 ways to seat them", with one number alone and no word that denies, compares or adds a second statement.
+_RESULT = r"\*{0,2}(\$[^$\n]{1,60}\$|\d[\d,]{0,40}(?:[./]\d{1,40})?%?)\*{0,2}"
+_COUNT = phrase(
+    rf"<sentence_opening>there (?:are|is|exists?)(?: <exactly>)? {_RESULT}(?: [A-Za-z'-]{{1,20}},?){{0,20}}[.!]?",
+    re.IGNORECASE,
+)
+_CHANCE = phrase(
+    r"<sentence_opening>the (?:[a-z]{1,20} )?probability(?: of this(?: event)?)? (?:is|equals|is equal to) "
+    rf"{_RESULT}(?: that(?: [A-Za-z'-]{{1,20}},?){{0,20}})?[.!]?",
+    re.IGNORECASE,
+)
+_NOT_ALONE = phrase(r"\b<not_alone>\b|n't\b", re.IGNORECASE)
 _WORD = re.compile(r"[A-Za-z]{2,}")
 _LONG_WORD = re.compile(r"[A-Za-z]{3,}")
 _LETTER_OR_DIGIT = re.compile(r"[^\W_]")
 _DIGIT = re.compile(r"\d")
+
+
+EMOJI = r"[\u2600-\u27bf\U0001f300-\U0001faff\u2b50\u2b55\u220e\u25a0\u25a1\u25fb-\u25fe][\ufe0f\u200d]?"
+_SIGN = r"\\(?:blacksquare|square|Box|qed(?:symbol|here)?|checkmark)(?![A-Za-z])"
+_ORNAMENT = re.compile(
+    rf"\s*(?:\$\$?\s?{_SIGN}\s?\$\$?|\\[(\[]\s?{_SIGN}\s?\\[)\]]|(?:(?:\\q?quad|\\hfill|\\[,;: ])\s?)?(?:{_SIGN}|{EMOJI})"
+    r"|[:;]-?[)D](?!\w)|<br\s?/?>|\[?\bQ\.?E\.?D\b\.?\]?|(?<=\s)[#|/~-]{1,20})(?=[\s.!$*]*$)"
+)
+_MAX_ORNAMENTS, _MAX_END = 4, 200
+_MAY_END_ORNAMENT = frozenset("edklxyD>:;-#|/~")
+# What stands between a value and a remark on it: "18, in total", "18 - that is all", "18 (rounded)".
+_APART = re.compile(r"\s*[,;]\s+|\s+(?:[-–—]|=>|→|\.\.\.|…)\s+|—|\s+(?=[(\[])|\s*" + EMOJI + r"\s*")
+_MAX_REMARKS = 6
+_LATEX_WORDS = re.compile(r"\\(?:text|quad|mbox)\b|\\[,; ]|[{}$*]")
+# A remark that may hold a number, one in brackets, and words that are another value or change the one before them.
+_REMARK = phrase(r"\(?<remark>\b(?!.*(?:\b(?:is|are)|=) [$\\-]{0,2}\d+$)")
+_REMARK_IN_BRACKETS = phrase(r"[(\[](?:<remark>|<short_remark>)\b[^()]{0,200}(?:[)\]]|$)")
+_NO_REMARK = phrase(r"(?!an? [a-z]{3})[a-z]\b(?!\.)|<no_remark>|(?:if|when|for)\b.*\b(?:else|otherwise)\b")
+_WORDS_ALONE = re.compile(r"(?:[a-z]|I\b|Done\b|That\b)[A-Za-z',.:;!() -]*")
+_BEGINS_WITH_WORD = re.compile(r"\W*[A-Za-z]{3}")
+
+
+def without_ornaments(text: str) -> str:
+    """A text without the signs that close a proof or cheer at its end: a black square, QED, emoji."""
+    tail = text[-_MAX_END:]
+    for _ in range(_MAX_ORNAMENTS):
+        last = tail.rstrip(" \t\n.!$*)\\]")[-1:]
+        ornament = _ORNAMENT.search(tail) if last in _MAY_END_ORNAMENT or not last.isascii() else None
+        if ornament is None or not (tail[: ornament.start()].strip() or len(text) > _MAX_END):
+            break
+        tail = tail[: ornament.start()] + tail[ornament.end() :]
+    return text[:-_MAX_END] + tail
+
+
+def without_remark(said: str) -> str:
+    """A value without the words after it: "18, in total", "18 (rounded down from 18.4)". Lists and names stay whole."""
+    if said.isdigit():
+        return said
+    said = without_ornaments(said).rstrip(" –—")
+    if _BEGINS_WITH_WORD.match(said) and "=" not in said:
+        return said
+    for number, apart in enumerate(_APART.finditer(said)):
+        value, rest = said[: apart.start()], _LATEX_WORDS.sub(" ", said[apart.end() :]).strip(" .!")
+        is_value = _DIGIT.search(value) or "\\" in value or len(value.strip("$*() ")) == 1
+        if number < _MAX_REMARKS and is_value and _is_whole(value.strip(" $*")) and _is_remark(rest):
+            return value
+    return said
+
+
+def _is_remark(words: str) -> bool:
+    if words.startswith(("(", "[")):
+        return _REMARK_IN_BRACKETS.match(words) is not None
+    if _NO_REMARK.match(words) or len(words) > _MAX_END:
+        return False
+    return _REMARK.match(words) is not None or (len(words) > 1 and _WORDS_ALONE.fullmatch(words) is not None)
 
 
 def last_number(text: str) -> str | None:
@@ -110,19 +186,30 @@ def closing_statement(text: str) -> str | None:
     return _stated_number(line) or _lone_number(line)
 
 
+def result_of_sentence(line: str) -> str | None:
+    """The number or formula of a line whose last sentence states a count or a probability, else None."""
+    sentence = line[line.rfind(". ") + 1 :].strip(" *")
+    match = _COUNT.fullmatch(sentence) or _CHANCE.fullmatch(sentence)
+    if match is None or _NOT_ALONE.search(sentence[: match.start(1)]) or _NOT_ALONE.search(sentence[match.end(1) :]):
+        return None
+    value = match.group(1).strip("$ ")
+    return with_multiplier(value, sentence[match.end(1) :]) if value else None
+
+
 def _lone_number(line: str) -> str | None:
     """The number of a line that contains exactly one and does not negate or compare it."""
     matches = [match for match in _NUMBER.finditer(line) if match.group().rstrip(",.")]
     numbers = {match.group().rstrip(",.") for match in matches}
-    if len(numbers) != 1 or hedges_number(line) or is_denied(line[: matches[0].start()], line[matches[0].end() :]):
+    after = line[matches[0].start() + len(matches[0].group().rstrip(",.")) :] if matches else ""
+    if len(numbers) != 1 or hedges_number(line) or is_denied(line[: matches[0].start()], after):
         return None
-    return with_multiplier(numbers.pop(), line[matches[0].end() :])
+    return with_multiplier(numbers.pop(), after.lstrip(",."))
 
 
 def _stated_number(line: str) -> str | None:
     """The text after the last "is", "=" or similar, or the whole line if it has none. None if the text is too long."""
     verbs = list(_SAYS.finditer(line))
-    said = (line[verbs[-1].end() :] if verbs else line).strip(" .!*$")
+    said = without_remark((line[verbs[-1].end() :] if verbs else line).strip(" .!*$")).strip(" .!*$")
     at = line.rfind(said)
     if not _is_whole(said) or hedges_number(line) or is_denied(line[:at], line[at + len(said) :]):
         return None

@@ -12,7 +12,7 @@ import re
 import sys
 import time
 
-from pipeline.config.choices import Fallback, UnreadableIs
+from pipeline.config.choices import UnreadableIs
 from pipeline.core.errors import StepvalueError
 from pipeline.core.records import Grade, Verdict
 from pipeline.graders.base import MAX_ANSWER_KEPT, of_any
@@ -130,14 +130,11 @@ class MathChecker(PooledChecker[_Child]):
         In a text that was cut short (`complete` is false) only an explicit statement counts, never `grader.fallback`. More text
         must follow the statement, because "the answer is 12" may be the beginning of "the answer is 125".
         """
-        if not complete:
-            return self.stated_answer(text, complete=False)
-        return extract.final_answer(text, pattern=self._pattern, fallback=self._config.fallback)
+        return extract.final_answer(text, pattern=self._pattern, fallback=self._config.fallback, complete=complete)
 
     def stated_answer(self, text: str, *, complete: bool = True) -> str | None:
         """The answer that a text marks as final. Ignores `grader.fallback`."""
-        answer = extract.final_answer(text, pattern=self._pattern, fallback=Fallback.none)
-        return None if not complete and answer is not None and text.endswith(answer) else answer
+        return extract.final_answer(text, pattern=self._pattern, complete=complete)
 
     def grade_answer(self, golds: tuple[str, ...], answer: str) -> Grade:
         """The grade of a bare answer. Waits at most the deadline per gold."""

@@ -5,7 +5,7 @@ text have it. Such a line counts only where the whole text looks like a transcri
 """
 
 import re
-from dataclasses import dataclass
+from collections.abc import Callable
 
 # The end of a text, turn or message, as chat templates spell it: <|im_end|>, <|eot_id|>, <|EOT|>, <|END_OF_TURN_TOKEN|>.
 _END = (
@@ -13,140 +13,111 @@ _END = (
     r"|turn_end|return|end▁of▁sentence)\||｜(?:end▁of▁sentence|end_of_sentence)｜|end_of_turn|turn\||(?i:eos)|/s)>"
 )
 _BEGIN = (
-    r"<\|im_start\|>[ ]?(?P<im>\w{0,20})|<start_of_turn>(?P<turn>\w{0,20})|<\|turn>[ ]?(?P<gemma>\w{0,20})"
-    r"|<\|start_header_id\|>(?P<header>\w{0,20})<\|end_header_id\|>"
-    r"|(?:<s>\s{0,2})?\[(?P<inst>/?INST)\]|<\|(?i:(?P<role>user|assistant|system|human|prompter|bot|begin_of_text))\|>"
-    r"|<\|START_OF_TURN_TOKEN\|>(?:<\|(?P<command>USER|CHATBOT|SYSTEM)_TOKEN\|>)?|<(?P<bos>bos)>|<extra_id_1>(?P<extra>\w{0,20})"
-    r"|<｜(?P<wide>User|Assistant)｜>|<\|start\|>(?P<harmony>user|system|developer)"
-    r"|(?:^|(?<=\n))\#\#\#[ ]?(?P<heading>Human|User|Instruction|Assistant|Response):"
-    r"|(?:^|(?<=\n))<(?P<tag>human|user|bot|assistant)>:"
-    r"|(?:^|(?<=\n))(?:\*\*)?(?P<speaker>Human|User|USER|Assistant|ASSISTANT|Question|Problem):(?:\*\*)?[ \n]"
+    r"<\|im_start\|>[ ]?\w{0,20}|<start_of_turn>\w{0,20}|<\|turn>[ ]?\w{0,20}|<\|start_header_id\|>\w{0,20}<\|end_header_id\|>"
+    r"|(?:<s>\s{0,2})?\[/?INST\]|<\|(?i:user|assistant|system|human|prompter|bot|begin_of_text)\|>"
+    r"|<\|START_OF_TURN_TOKEN\|>(?:<\|(?:USER|CHATBOT|SYSTEM)_TOKEN\|>)?|<bos>|<extra_id_1>\w{0,20}|<｜(?:User|Assistant)｜>"
+    r"|<\|start\|>(?:user|system|developer)|(?:^|(?<=\n))(?:\#\#\#[ ]?(?:Human|User|Instruction|Assistant|Response):"
+    r"|<(?:human|user|bot|assistant)>:|(?:\*\*)?(?P<speaker>Human|User|USER|Assistant|ASSISTANT):(?:\*\*)?[ \n])"
 )
 _MARK = re.compile(rf"(?P<end>{_END})|{_BEGIN}")
 # Every mark begins with one of these, or has one of the names. They are quicker to look for.
 _TOKEN = re.compile(
     r"<(?:[|｜]|/s>|start_of_turn>|end_of_turn>|turn\|>|eos>|EOS>|bos>|extra_id_1>|human>:|user>:|bot>:)"
 )
-_OTHERS = frozenset(
-    {
-        "user", "system", "human", "prompter", "inst", "instruction", "developer", "tool", "ipython", "question", "problem",
-    }
-)  # fmt: skip
-_TASKS = frozenset({"question", "problem"})
-_STATES = re.compile(r"nswer|\\boxed|####")
-_STATES_A_VALUE = re.compile(r"nswer\s{0,4}\*{0,2}\s{0,4}(?::|is\b|=)|\\boxed|####")
-_ROLES = (
-    "im", "header", "turn", "gemma", "inst", "role", "command", "bos", "extra", "wide", "harmony", "heading", "tag", "speaker",
-)  # fmt: skip
-_REPLY = "reply"
-"""The speaker after a line that begins a turn only after another speaker. Answers have such headings, too."""
+_NAMES = ("INST]", "Human:", "User:", "USER:", "### Assistant:", "Instruction:")
+_OTHER = re.compile(r"user|system|human|prompter|(?<!/)inst|developer|tool|ipython", re.IGNORECASE)
+# A line that begins a turn only after another speaker. Answers have such headings, too.
+_REPLY = re.compile(r"(?:\*\*)?assistant:|\#\#\# ?response:", re.IGNORECASE)
+_TASK = re.compile(
+    r"\n[ \t]{0,4}(?:-{3,}\s{1,8})?(?P<mark>\#{1,6}[ ]?)?(?P<bold>\*\*)?(?:(?:New|Next|Another)[ ])?(?P<open>[\[<])?"
+    r"(?P<name>(?i:problem|question|exercise|example|task|instruction|prompt|input)|Q|问题|题目|例题)"
+    r"[ ]?(?:\#|No\.?[ ])?(?P<number>\d{1,3})?"
+    r"(?:(?(open)[\]>]|[ ]?[:：.)])(?:\*\*)?|(?(bold)\*\*[:：]?|(?(mark)|(?(number)(?=[ ]?\n)|(?!)))))(?=\s|$|(?<=[：>]))"
+)
+_GIVEN_MARKS = ("nswer", "\\boxed", "####", "答案")
+_GIVEN = re.compile(
+    r"(?P<draft>\b(?:first|initial|partial|intermediate|possible|tentative|naive|wrong|previous) a)?"
+    r"nswer\s{0,4}\*{0,2}\s{0,4}(?::|is\b|=)|\\boxed|####|</answer>|答案[是为:：]"
+)
+_QUESTION = re.compile(r"[^?\d$\\\n]{1,160}\?")
+# What follows a question that a solution asks itself: "Question: is that all? No, add 2."
+_OWN_REPLY = re.compile(
+    r"[ ]+(?!(?:\(?[A-E][.):]|A:|Answer|Options|Choices|Give|Express|Round|Write|Note|Let's))\S|\n(?:No|Yes|Well|Wait)\b"
+)
+_OWN = re.compile(r"(?:I|This|That|My|The answer|We (?:counted|forgot|missed|should|did|need))\b")
 _STRUCK = "<s>"
 _OPENING = re.compile(rf"\s*(?:{_STRUCK}\s*)?")
 _SAME_TURN = "<|start|>assistant"
 """After this, the final channel of the same turn follows."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Mark:
-    """Where a mark is, and who speaks after it: None after the end of a turn."""
-
-    start: int
-    end: int
-    speaker: str | None
-
-
 def first_turn(text: str) -> str:
     """The text of the first turn that is not a user's. Marks before any text are skipped."""
-    if not _may_have_marks(text):
+    start, ours, begins = 0, True, None
+    if not ("<" in text and _TOKEN.search(text)) and not any(name in text for name in _NAMES):
         return text
-    turn, ours = _Turn.at(text, 0), True
-    for mark in _marks(text):
-        if mark.speaker is None and text.startswith(_SAME_TURN, mark.end):
+    for mark in _MARK.finditer(text):
+        at, speaker = mark.start(), mark["speaker"]
+        if speaker:
+            begins = begins or _turns_of_speakers(text)
+            if not begins(at, speaker):
+                continue
+        if mark["end"] and text.startswith(_SAME_TURN, mark.end()):
             continue
-        if text.startswith("</s>", mark.start) and text.find(_STRUCK, turn.start, mark.start) >= 0:
+        if mark["end"] == "</s>" and text.find(_STRUCK, start, at) >= 0:
             # <s>5</s> strikes a text out, in the language of web pages.
             continue
-        if ours and mark.speaker == _REPLY:
+        if ours and _REPLY.match(mark.group()):
             continue
-        if ours and turn.said < mark.start:
-            return text[turn.start : mark.start]
-        turn, ours = _Turn.at(text, mark.end), ours if mark.speaker is None else mark.speaker not in _OTHERS
-    return text[turn.start :] if ours else ""
+        opening = _OPENING.match(text, start)
+        if ours and opening and opening.end() < at:
+            return text[start:at]
+        start, ours = mark.end(), ours if mark["end"] else _OTHER.search(mark.group()) is None
+    return text[start:] if ours else ""
 
 
-def _may_have_marks(text: str) -> bool:
-    """Whether a text contains what is in all texts with a mark that cuts. Quick, and false for most texts."""
-    return ("<" in text and _TOKEN.search(text) is not None) or (
-        "INST]" in text
-        or "Human:" in text
-        or "User:" in text
-        or "USER:" in text
-        or "### Assistant:" in text
-        or "Instruction:" in text
-        or "\n\nQuestion:" in text
-        or "\n\nProblem:" in text
+def first_problem(text: str) -> str:
+    """The text up to the heading of another problem after its answer: "Question: What is 5+5?", "**Problem 2**"."""
+    tasks = list(_TASK.finditer(text, _first_mark(text)))
+    given = next((found.end() for found in _GIVEN.finditer(text) if not found["draft"]), len(text)) if tasks else 0
+    return text[
+        : next((task.start() for task in tasks if task.start() >= given and _is_another(text, task)), len(text))
+    ]
+
+
+def _is_another(text: str, task: re.Match[str]) -> bool:
+    """Whether a heading begins another problem, and not a question or an example in the solution itself."""
+    name, number = task["name"].lower(), task["number"]
+    if (
+        number
+        and number != "1"
+        and re.search(rf"(?:^|\n)[#*\s]{{0,8}}{name}\s?\d", text[: task.start()], re.IGNORECASE)
+    ):
+        return False
+    said = text[task.end() : task.end() + 300].lstrip(" \n*:")
+    question = _QUESTION.match(said)
+    if question and _OWN_REPLY.match(said, question.end()):
+        return False
+    return bool(number or question or said.partition("\n")[0].endswith("?")) or not (
+        (said[:1].isascii() and said[:1].islower()) or _OWN.match(said)
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Turn:
-    """Where a turn starts, and where its words begin."""
+def _turns_of_speakers(text: str) -> Callable[[int, str], bool]:
+    """Tells whether a line with the name of a speaker begins a turn, as in a transcript: stories have speakers, too."""
+    begin, stated = len(text) - len(text.lstrip()), _first_mark(text)
+    replies = (found.start() for found in _MARK.finditer(text) if (found["speaker"] or "").lower() == "assistant")
+    reply = max(replies, default=-1)
 
-    start: int
-    said: int
+    def begins(at: int, speaker: str) -> bool:
+        if at <= begin or speaker.lower() == "assistant":
+            return at <= reply
+        apart = text.startswith("\n\n", at - 2)
+        return (stated < at and (apart or reply > at)) or (apart and reply > at and text.startswith("\n\n", reply - 2))
 
-    @classmethod
-    def at(cls, text: str, start: int) -> "_Turn":
-        opening = _OPENING.match(text, start)
-        return cls(start, opening.end() if opening else start)
-
-
-def _marks(text: str) -> list[_Mark]:
-    matches = list(_MARK.finditer(text))
-    found, replies = [], [match.start() for match in matches if (match["speaker"] or "").lower() == "assistant"]
-    lines = _Lines.of(text, replies[-1] if replies else -1) if any(match["speaker"] for match in matches) else None
-    for match in matches:
-        if lines and match["speaker"] and not lines.begins_turn(match.start(), match["speaker"].lower()):
-            continue
-        role = next((match[name] for name in _ROLES if match[name] is not None), "").lower()
-        if (match["speaker"] and role == "assistant") or role == "response":
-            role = _REPLY
-        found.append(_Mark(match.start(), match.end(), None if match["end"] else role))
-    return found
+    return begins
 
 
-@dataclass(frozen=True, slots=True)
-class _Lines:
-    """Where a text begins, first speaks of an answer, first gives one, and last has a line "Assistant:". -1 for nowhere."""
-
-    text: str
-    begin: int
-    stated: int
-    given: int
-    last_reply: int
-
-    @classmethod
-    def of(cls, text: str, last_reply: int) -> "_Lines":
-        stated, given = (pattern.search(text) for pattern in (_STATES, _STATES_A_VALUE))
-        return cls(
-            text,
-            len(text) - len(text.lstrip()),
-            stated.start() if stated else -1,
-            given.start() if given else -1,
-            last_reply,
-        )
-
-    def begins_turn(self, at: int, speaker: str) -> bool:
-        """Whether a line with the name of a speaker begins a turn, as in a transcript."""
-        if speaker == "assistant":
-            return True
-        if at <= self.begin:
-            return self.last_reply > at and speaker not in _TASKS
-        stated, apart = -1 < self.stated < at, self._is_apart(at)
-        if self.last_reply > at and speaker not in _TASKS:
-            return stated or (apart and self._is_apart(self.last_reply))
-        # A solution may repeat its question before it answers.
-        return apart and (stated if speaker == "human" else -1 < self.given < at)
-
-    def _is_apart(self, at: int) -> bool:
-        return self.text.startswith("\n\n", at - 2)
+def _first_mark(text: str) -> int:
+    """Where a text first speaks of an answer. Its length for nowhere."""
+    return min((at for at in map(text.find, _GIVEN_MARKS) if at >= 0), default=len(text))
