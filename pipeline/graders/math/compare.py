@@ -181,10 +181,11 @@ def same_answer(wanted: str, given: str, tolerance: float, leaf: Leaf | None = N
     right, number = exact_value(wanted), exact_value(given)
     if right and number:
         return _same_number(right, number, tolerance)
-    for same in (_same_choice, same_letters):
-        chosen = same(wanted, given)
-        if chosen is not None:
-            return chosen
+    chosen = _same_choice(wanted, given, lambda one, other: same_answer(one, other, tolerance, leaf))
+    if chosen is None:
+        chosen = same_letters(wanted, given)
+    if chosen is not None:
+        return chosen
     decide = leaf or (lambda one, other: same_expression(one, other, tolerance))
     first = same_form(read_form(wanted), read_form(given), decide)
     if first or ("," not in wanted and "," not in given):
@@ -314,20 +315,21 @@ def _is_float_noise(number: Exact) -> bool:
     return bottom >= 10**FLOAT_DIGITS // 4 and (number.decimal or bottom & (bottom - 1) == 0)
 
 
-def _same_choice(wanted: str, given: str) -> bool | None:
-    """Compare a choice letter with a letter, with a letter and its text, or with something else."""
+def _same_choice(wanted: str, given: str, same: Leaf) -> bool | None:
+    """Compare a choice letter with a letter, with a letter and its text, or with something else. `same` compares values."""
     letter, pair = choice(wanted), choice_with_text(wanted)
+    answered, answered_pair = choice(given), choice_with_text(given)
     if letter is None and pair is None:
-        return None
+        # "(B) 12" states 12.
+        return same(wanted, normal_form(answered_pair[1])) if answered_pair and not hedges(given) else None
     if hedges(given):
         return False
-    answered, answered_pair = choice(given), choice_with_text(given)
     if pair:
         if answered_pair and _differ_in_value(pair[1], answered_pair[1]):
             return False
         if answered or answered_pair:
             return pair[0] == (answered or (answered_pair or ("", ""))[0])
-        return True if normal_form(pair[1]) == given else None
+        return same(normal_form(pair[1]), given)
     if answered:
         return answered == letter if wanted.isupper() or given.isupper() or wanted == given else None
     if answered_pair:

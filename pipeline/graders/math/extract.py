@@ -93,6 +93,7 @@ _VALUE_INSIDE = re.compile(r"[\d\\$]")
 _CLOSERS = {"$$": "$$", "\\(": "\\)", "\\[": "\\]"}
 _DELIMITER = re.compile(r"(?<!\\)\\[()\[\]]")
 _DOLLAR = re.compile(r"(?<!\\)\$")
+_RECURRING = re.compile(r"\.\d{0,40}?(\d{1,12}?)\1(?:\.\.\.|…)$")
 _WRAP = ' \t\r\n\f\v*`"“”‘'
 _TAGS = re.compile(r"(?:\s*(?:ки|<[|/][a-z_|]{1,20}>))+$")
 _PLAIN = re.compile(r"-?\d+(?:\.\d+)?|[A-Za-z]")
@@ -424,7 +425,8 @@ def unwrap(answer: str) -> str:
     previous = None
     while answer != previous:
         previous = answer
-        answer = answer.strip(_WRAP).rstrip(".,;:。")
+        answer = answer.strip(_WRAP)
+        answer = answer if _RECURRING.search(answer) else answer.rstrip(".,;:。")
         if answer.startswith(("'", "’")):
             # A single mark at the end is a prime, so it stays.
             answer = answer[1:].removesuffix(answer[0])

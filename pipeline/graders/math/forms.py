@@ -8,7 +8,9 @@ import re
 from dataclasses import dataclass
 from enum import Enum, auto
 from functools import lru_cache
+from itertools import pairwise
 
+from pipeline.graders.math.exact import exact_value
 from pipeline.graders.math.limits import MAX_CELLS, MAX_ITEMS
 
 
@@ -44,7 +46,7 @@ _OPENERS = frozenset({"(", "[", "{", "\\{"})
 _CLOSERS = frozenset({")", "]", "}", "\\}"})
 _COMMAS = frozenset({",", ";", "and", "or"})
 _RELATIONS = frozenset({"=", "<", ">", "\\le", "\\ge", "\\ne", "\\approx"})
-_THOUSANDS = re.compile(r"(?<![\d,.])[1-9]\d{0,2}(?:,\d{3})+(?![\d,])")
+_THOUSANDS = re.compile(r"(?<![\d,.])(?:[1-9]\d{0,2}(?:,\d{3})+|[1-9]\d?(?:,\d{2})+,\d{3})(?![\d,])")
 _MATRIX = re.compile(
     r"(?:\[|\()?\\begin\{(p|b|B|small|array|)(?:matrix)?\}(?:\{[clr|]*\})?(.*)\\end\{\1(?:matrix)?\}(?:\]|\))?",
     re.DOTALL,
@@ -62,6 +64,7 @@ _SYSTEM = re.compile(r"(?:\\\{)?\\begin\{(cases|aligned|array)\}(?:\{[clr|]*\})?
 _REALS = re.compile(
     r"(?:\\mathbb ?\{?R\}?|(?:the set of )?all real(?: number)?s(?: x)?|any real number|all reals?)", re.I
 )
+_REALS_WITHOUT = re.compile(r"\\mathbb ?\{?R\}? ?(?:\\setminus|-) ?([\[(].*[\])]|\\\{.*\\\})")
 _PAIRS = {("(", ")"), ("[", "]")}
 _FLIPPED = {"<": ">", ">": "<", "\\le": "\\ge", "\\ge": "\\le", "=": "=", "\\ne": "\\ne"}
 
@@ -75,6 +78,9 @@ def read_form(normal: str, *, thousands: bool = True) -> Form:
     text = _MEMBER.sub("", normal, count=1) if "\\in" in normal else normal
     if _REALS.fullmatch(text):
         return _interval("(", "-\\infty", "\\infty", ")")
+    without = _REALS_WITHOUT.fullmatch(text)
+    if without and (rest := _reals_without(read_form(without[1], thousands=thousands))):
+        return rest
     builder = _BUILDER.fullmatch(text)
     if builder:
         return read_form(builder.group(1), thousands=thousands)
@@ -151,6 +157,26 @@ def flip_operator(operator: str) -> str:
 def _interval(opener: str, low: str, high: str, closer: str) -> Form:
     ends = (Form(FormKind.EXPRESSION, low), Form(FormKind.EXPRESSION, high))
     return Form(FormKind.TUPLE, f"{opener}{low},{high}{closer}", ends, (opener, closer))
+
+
+def _reals_without(removed: Form) -> Form | None:
+    """The real numbers outside of an interval, or without the points of a set."""
+    if removed.kind is FormKind.TUPLE and len(removed.items) == 2:
+        (low, high), (opener, closer) = removed.items, removed.marks
+        ends = [("-\\infty", low.text, ")" if opener == "[" else "]"), (high.text, "\\infty", "")]
+        openers = "(", "(" if closer == "]" else "["
+    elif removed.kind is FormKind.SET:
+        points = [(number.value, item.text) for item in removed.items if (number := exact_value(item.text))]
+        if len(points) < len(removed.items):
+            return None
+        texts = ["-\\infty", *(text for _, text in sorted(points)), "\\infty"]
+        ends, openers = [(low, high, "") for low, high in pairwise(texts)], "(" * len(texts)
+    else:
+        return None
+    pieces = [
+        _interval(opener, low, high, closer or ")") for opener, (low, high, closer) in zip(openers, ends, strict=False)
+    ]
+    return Form(FormKind.UNION, "\\cup".join(piece.text for piece in pieces), tuple(pieces))
 
 
 def _all_but(sides: list[str]) -> Form:

@@ -43,6 +43,12 @@ def same_form(wanted: Form, given: Form, leaf: Leaf) -> bool | None:
         return _tuples(wanted, given, leaf)
     if kinds == {FormKind.MATRIX}:
         return wanted.marks == given.marks and _ordered(wanted.items, given.items, leaf)
+    if kinds == {FormKind.MATRIX, FormKind.TUPLE}:
+        matrix, rows = (wanted, given) if wanted.kind is FormKind.MATRIX else (given, wanted)
+        cells = _cells(rows, matrix)
+        return bool(cells) and (
+            _ordered(wanted.items, cells, leaf) if matrix is wanted else _ordered(cells, given.items, leaf)
+        )
     if kinds <= _UNORDERED:
         if contradict(wanted, given):
             return False
@@ -68,6 +74,15 @@ def same_form(wanted: Form, given: Form, leaf: Leaf) -> bool | None:
             return _lists(wanted.items or (wanted,), given.items or (given,), leaf)
         return None if expression(plain.text) is None else False
     return False
+
+
+def _cells(rows: Form, matrix: Form) -> tuple[Form, ...]:
+    """The cells of [[1,2],[3,4]], or the items of a tuple that is compared with one row or column. Empty for other shapes."""
+    width = int(matrix.marks[0])
+    if width in (1, len(matrix.items)) and all(item.kind is not FormKind.TUPLE for item in rows.items):
+        return rows.items
+    square = all(row.marks == rows.marks == ("[", "]") and len(row.items) == width for row in rows.items)
+    return tuple(cell for row in rows.items for cell in row.items) if square else ()
 
 
 def _tuple_and_values(pair: Form, values: Form, leaf: Leaf, *, swapped: bool) -> bool | None:
