@@ -44,7 +44,6 @@ from pipeline.graders.math.phrases import (
     choice_with_text,
     hedges,
     is_phrase,
-    is_time,
     ratio_as_fraction,
     same_letters,
     same_literal,
@@ -52,6 +51,7 @@ from pipeline.graders.math.phrases import (
     same_ratio,
     same_time,
     same_words,
+    time_of_day,
     words,
 )
 from pipeline.graders.math.proportions import is_ratio, proportional
@@ -215,7 +215,7 @@ def same_expression(wanted: str, given: str, tolerance: float) -> bool | None:
     over, under = ratio_as_fraction(wanted) or wanted, ratio_as_fraction(given) or given
     if (over, under) != (wanted, given):
         return same_expression(over, under, tolerance)
-    if (":" in wanted or ":" in given) and not (is_time(wanted) or is_time(given)):
+    if (":" in wanted or ":" in given) and not (time_of_day(wanted) or time_of_day(given)):
         same_parts = proportional(wanted, given)
         if same_parts is not None:
             return same_parts

@@ -59,7 +59,7 @@ _SYNONYMS = {
 def is_phrase(normal: str) -> bool:
     """Whether an answer is of a kind that this module compares."""
     written = any(pattern.fullmatch(normal) for pattern in (_CHOICE, _RATIO, _LITERAL, _NAMED, _LETTER_LIST))
-    return written or bool(_numeral(normal) or _time(normal) or words(normal))
+    return written or bool(numeral(normal) or time_of_day(normal) or words(normal))
 
 
 @lru_cache(maxsize=8192)
@@ -143,7 +143,7 @@ def same_literal(wanted: str, given: str) -> bool | None:
 
 def same_numeral(wanted: str, given: str) -> bool | None:
     """Compare numerals in a stated base digit by digit. If one side leaves out the base, the base of the other side applies."""
-    left, right = _numeral(wanted), _numeral(given)
+    left, right = numeral(wanted), numeral(given)
     if left or right:
         # 4343_4 is not a numeral, because the digit 4 does not exist in base 4. It equals no numeral.
         shapes = _BASED.fullmatch(wanted), _BASED.fullmatch(given)
@@ -156,7 +156,7 @@ def same_numeral(wanted: str, given: str) -> bool | None:
     return None
 
 
-def _numeral(normal: str) -> tuple[str, int] | None:
+def numeral(normal: str) -> tuple[str, int] | None:
     """The digits and base of 1A_{16}. None if a digit is too large for the base, as in CO_2."""
     match = _BASED.fullmatch(normal)
     if match is None:
@@ -169,7 +169,7 @@ def same_ratio(wanted: str, given: str) -> bool | None:
     """Compare ratios a:b:c, which are equal if proportional. 1:02 and 2:04 are times of day, so they are not equal."""
     if not _RATIO.fullmatch(wanted) or not _RATIO.fullmatch(given):
         return None
-    if _time(wanted) and _time(given):
+    if time_of_day(wanted) and time_of_day(given):
         return same_time(wanted, given)
     left, right = ([int(part) for part in re.split(r":| to ", text)] for text in (wanted, given))
     written_as_times = re.search(r":0\d", wanted) or re.search(r":0\d", given)
@@ -180,18 +180,13 @@ def same_ratio(wanted: str, given: str) -> bool | None:
 
 def same_time(wanted: str, given: str) -> bool | None:
     """Compare times of day. If one side leaves out am or pm, that of the other side applies."""
-    left, right = _time(wanted), _time(given)
+    left, right = time_of_day(wanted), time_of_day(given)
     if left is None or right is None:
         return None
     return left[0] == right[0] and (left[1] == right[1] or "" in (left[1], right[1]))
 
 
-def is_time(normal: str) -> bool:
-    """Whether an answer is a time of day."""
-    return _time(normal) is not None
-
-
-def _time(normal: str) -> tuple[int, str] | None:
+def time_of_day(normal: str) -> tuple[int, str] | None:
     """Seconds since midnight or noon, and "a" or "p" (am, pm), or "" if that is not known. None if it is not a time of day."""
     match = _CLOCK.fullmatch(_NAMED_TIMES.get(normal.lower(), normal))
     if match is None or (match.group(2) is None and match.group(4) is None):
@@ -208,5 +203,5 @@ def _time(normal: str) -> tuple[int, str] | None:
 def ratio_as_fraction(normal: str) -> str | None:
     """The ratio 1:2 as 1/2. None if the text is not a ratio of two numbers."""
     return (
-        normal.replace(":", "/") if _RATIO.fullmatch(normal) and normal.count(":") == 1 and not _time(normal) else None
+        normal.replace(":", "/") if _RATIO.fullmatch(normal) and normal.count(":") == 1 and not time_of_day(normal) else None
     )
