@@ -7,8 +7,7 @@ within the limits can still be slow, so `pool` also has a deadline.
 import math
 import re
 
-from pipeline.graders.math.powers import separate
-from pipeline.graders.math.towers import shorten
+from pipeline.graders.math.powers import separate, shorten
 
 MAX_CHARS = 512
 MAX_DEPTH = 20

@@ -6,8 +6,7 @@ The result is LaTeX with the same meaning. Equal results mean equal answers. Dif
 import re
 import unicodedata
 
-from pipeline.graders.math.powers import separate
-from pipeline.graders.math.towers import shorten
+from pipeline.graders.math.powers import separate, shorten
 
 _SYMBOLS = str.maketrans(
     {
