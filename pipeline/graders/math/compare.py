@@ -19,7 +19,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from pipeline.core.records import Verdict
-from pipeline.graders.math.angles import same_angle
+from pipeline.graders.math.choices import may_have_parts, paired
 from pipeline.graders.math.exact import (
     COUNTED,
     DEGREE,
@@ -37,8 +37,8 @@ from pipeline.graders.math.exact import (
 from pipeline.graders.math.expression import Expression, close, equal, expression, is_undefined, rounds_to
 from pipeline.graders.math.extract import unwrap
 from pipeline.graders.math.forms import Form, FormKind, is_label, read_form
+from pipeline.graders.math.measures import is_ratio, proportional, same_angle
 from pipeline.graders.math.normal import normal_form
-from pipeline.graders.math.parts import may_have_parts, paired
 from pipeline.graders.math.phrases import (
     choice,
     choice_with_text,
@@ -54,7 +54,6 @@ from pipeline.graders.math.phrases import (
     time_of_day,
     words,
 )
-from pipeline.graders.math.proportions import is_ratio, proportional
 from pipeline.graders.math.ratio import constant
 from pipeline.graders.math.rounding import Decimal, decimal_places, is_long, is_rounding
 from pipeline.graders.math.structure import Leaf, same_form

@@ -203,5 +203,7 @@ def time_of_day(normal: str) -> tuple[int, str] | None:
 def ratio_as_fraction(normal: str) -> str | None:
     """The ratio 1:2 as 1/2. None if the text is not a ratio of two numbers."""
     return (
-        normal.replace(":", "/") if _RATIO.fullmatch(normal) and normal.count(":") == 1 and not time_of_day(normal) else None
+        normal.replace(":", "/")
+        if _RATIO.fullmatch(normal) and normal.count(":") == 1 and not time_of_day(normal)
+        else None
     )

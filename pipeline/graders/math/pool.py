@@ -18,9 +18,9 @@ from pipeline.core.records import Grade, Verdict
 from pipeline.graders.base import MAX_ANSWER_KEPT, of_any
 from pipeline.graders.line_process import Process, end, read_line, start_module, write_line
 from pipeline.graders.math import compare, extract, limits
+from pipeline.graders.math.choices import split_parts
 from pipeline.graders.math.long_integers import is_long_integer, same_long_integer
 from pipeline.graders.math.normal import normal_form
-from pipeline.graders.math.parts import split_parts
 from pipeline.graders.process_pool import PooledChecker, VerdictCache
 from pipeline.graders.settings import MathConfig
 

@@ -11,16 +11,20 @@ from pipeline.graders.math.equations import has_unknowns, is_to_be_solved, same_
 from pipeline.graders.math.expression import Expression, expression
 from pipeline.graders.math.forms import Form, FormKind, flip_operator, interval_of, is_label, read_form, split_label
 from pipeline.graders.math.labels import (
+    Naming,
+    are_alternatives,
     are_roots,
+    contradict,
     differ,
+    labels_of,
+    naming_of,
     natural_order,
     plain_label,
+    renamed,
     renamed_arguments,
     spaced_product,
 )
-from pipeline.graders.math.naming import Naming, are_alternatives, contradict, labels_of, naming_of
-from pipeline.graders.math.proportions import in_order_of, names_parts
-from pipeline.graders.math.renaming import renamed
+from pipeline.graders.math.measures import in_order_of, names_parts
 
 Leaf = Callable[[str, str], bool | None]
 
