@@ -44,18 +44,15 @@ from pipeline.graders.math.phrases import (
     choice_with_text,
     hedges,
     is_phrase,
-    ratio_as_fraction,
     same_letters,
     same_literal,
     same_numeral,
-    same_ratio,
     same_time,
     same_words,
-    time_of_day,
     words,
 )
 from pipeline.graders.math.ratio import constant
-from pipeline.graders.math.rounding import Decimal, decimal_places, is_long, is_rounding
+from pipeline.graders.math.rounding import is_long, is_rounding
 from pipeline.graders.math.structure import Leaf, same_form
 
 # The error of a decimal in binary floating point: 326.5 becomes 326.50000000000006. Far smaller than any rounding by people.
@@ -207,14 +204,11 @@ def same_expression(wanted: str, given: str, tolerance: float) -> bool | None:
     if right and right.unit is None and number_before_letter(given) == right.value:
         # For the gold 5, "5m" means five metres, not five times m.
         return True
-    for same in (same_literal, same_numeral, same_ratio, same_time):
+    for same in (same_literal, same_numeral, same_time):
         decided = same(wanted, given)
         if decided is not None:
             return decided
-    over, under = ratio_as_fraction(wanted) or wanted, ratio_as_fraction(given) or given
-    if (over, under) != (wanted, given):
-        return same_expression(over, under, tolerance)
-    if (":" in wanted or ":" in given) and not (time_of_day(wanted) or time_of_day(given)):
+    if ":" in (both := f"{wanted} {given}") or " to " in both:
         same_parts = proportional(wanted, given)
         if same_parts is not None:
             return same_parts
@@ -243,17 +237,10 @@ def same_expression(wanted: str, given: str, tolerance: float) -> bool | None:
     return False if spoken and len(spoken) > LONGEST_PRODUCT else None
 
 
-def long_decimal(number: Exact | None, other: str) -> Decimal | None:
+def long_decimal(number: Exact | None, other: str) -> Exact | None:
     """A long decimal if the other side is written without a decimal point, else None."""
-    rounded = number and number.decimal and not number.percent and "." not in other
-    written = _written(number) if number and rounded else None
-    return written if written and is_long(written) else None
-
-
-def _written(number: Exact) -> Decimal | None:
-    """A number as a decimal. None if its decimal form is infinite."""
-    places = decimal_places(number.value) if number.places is None else number.places
-    return None if places is None else Decimal(number.value, places)
+    plain = number is not None and number.decimal and not number.percent and "." not in other
+    return number if number and plain and is_long(number) else None
 
 
 def _expression_of(normal: str, number: Exact | None) -> Expression | None:
@@ -284,8 +271,7 @@ def _same_number(right: Exact, number: Exact, tolerance: float) -> bool:
         return True
     if right.decimal != number.decimal and not (right.percent or number.percent):
         decimal, exact = (right, number) if right.decimal else (number, right)
-        written = _written(decimal)
-        if written and is_rounding(written, exact.value):
+        if is_rounding(decimal, exact.value):
             return True
     limit = Fraction(tolerance) if tolerance and (right.decimal or number.decimal) else Fraction(0)
     if (right.decimal and _is_float_noise(number)) or (number.decimal and _is_float_noise(right)):

@@ -68,6 +68,8 @@ def _angle(normal: str) -> _Angle | None:
 MAX_PARTS = 6
 
 _NAMES = re.compile(r" ?: ?| to ")
+# 1:02 is a time of day.
+_TIME = re.compile(r":0\d")
 
 
 def is_ratio(normal: str) -> bool:
@@ -105,10 +107,8 @@ def names_parts(label: str) -> bool:
 
 
 def _parts(normal: str) -> list[Expression] | None:
-    if ":" not in normal:
-        return None
-    texts = normal.split(":")
-    if not 2 <= len(texts) <= MAX_PARTS:
+    texts = _NAMES.split(normal)
+    if not 2 <= len(texts) <= MAX_PARTS or _TIME.search(normal):
         return None
     parts = [read for text in texts if (read := expression(text)) is not None and read.ratio.top]
     return parts if len(parts) == len(texts) else None

@@ -30,7 +30,6 @@ _BASED = re.compile(r"([0-9A-Z]+)(?:_\{?(\d+)\}?| ?\(?(?:in )?base (\d+)\)?)")
 _NUMERAL = re.compile(r"(?=.*\d)[0-9A-Z]+")
 _CLOCK = re.compile(r"(\d{1,2})(?::(\d{2}))?(?::(\d{2}))? ?([ap]\.?m\b\.?)?", re.IGNORECASE)
 _NAMED_TIMES = {"noon": "12:00 pm", "12 noon": "12:00 pm", "midnight": "12:00 am", "12 midnight": "12:00 am"}
-_RATIO = re.compile(r"\d{1,9}(?:(?::| to )\d{1,9}){1,5}")
 # A date, a telephone number or a page number: the signs between the digits are not operators.
 _LITERAL = re.compile(r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}|0\d[-/]\d{1,4}|\d{1,4}[-/]0\d|\d{3}-\d{4}")
 _NAMED = re.compile(r"\\(triangle|angle|square|overline|vec|overrightarrow|widehat|hat|bar)\{? ?([A-Za-z]{1,6}'*)\}?")
@@ -58,7 +57,7 @@ _SYNONYMS = {
 
 def is_phrase(normal: str) -> bool:
     """Whether an answer is of a kind that this module compares."""
-    written = any(pattern.fullmatch(normal) for pattern in (_CHOICE, _RATIO, _LITERAL, _NAMED, _LETTER_LIST))
+    written = any(pattern.fullmatch(normal) for pattern in (_CHOICE, _LITERAL, _NAMED, _LETTER_LIST))
     return written or bool(numeral(normal) or time_of_day(normal) or words(normal))
 
 
@@ -165,19 +164,6 @@ def numeral(normal: str) -> tuple[str, int] | None:
     return (digits, base) if 2 <= base <= 36 and all(int(digit, 36) < base for digit in digits) else None
 
 
-def same_ratio(wanted: str, given: str) -> bool | None:
-    """Compare ratios a:b:c, which are equal if proportional. 1:02 and 2:04 are times of day, so they are not equal."""
-    if not _RATIO.fullmatch(wanted) or not _RATIO.fullmatch(given):
-        return None
-    if time_of_day(wanted) and time_of_day(given):
-        return same_time(wanted, given)
-    left, right = ([int(part) for part in re.split(r":| to ", text)] for text in (wanted, given))
-    written_as_times = re.search(r":0\d", wanted) or re.search(r":0\d", given)
-    if len(left) != len(right) or written_as_times or not (any(left) and any(right)):
-        return False
-    return all(a * right[0] == b * left[0] for a, b in zip(left, right, strict=True))
-
-
 def same_time(wanted: str, given: str) -> bool | None:
     """Compare times of day. If one side leaves out am or pm, that of the other side applies."""
     left, right = time_of_day(wanted), time_of_day(given)
@@ -198,12 +184,3 @@ def time_of_day(normal: str) -> tuple[int, str] | None:
     if not half and hours % 24 in (0, *range(13, 24)):
         half = "p" if hours % 24 else "a"
     return (hours % 12 * 60 + minutes) * 60 + seconds, half
-
-
-def ratio_as_fraction(normal: str) -> str | None:
-    """The ratio 1:2 as 1/2. None if the text is not a ratio of two numbers."""
-    return (
-        normal.replace(":", "/")
-        if _RATIO.fullmatch(normal) and normal.count(":") == 1 and not time_of_day(normal)
-        else None
-    )
