@@ -4,7 +4,6 @@ The result has three values. True and False are certain. None means that the res
 """
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from itertools import pairwise
 
 from pipeline.graders.math.equations import has_unknowns, is_to_be_solved, same_zeros, scale_sign
@@ -38,6 +37,8 @@ def same_form(wanted: Form, given: Form, leaf: Leaf) -> bool | None:
     if FormKind.RELATION in (wanted.kind, given.kind):
         return _relations(wanted, given, leaf)
     wanted, given = _unwrapped(wanted), _unwrapped(given)
+    if wanted.kind.value > given.kind.value:
+        wanted, given, leaf = given, wanted, _exchanged(leaf)
     kinds = {wanted.kind, given.kind}
     if kinds == {FormKind.EXPRESSION}:
         return leaf(wanted.text, given.text)
@@ -48,36 +49,35 @@ def same_form(wanted: Form, given: Form, leaf: Leaf) -> bool | None:
     if kinds == {FormKind.MATRIX}:
         return wanted.marks == given.marks and _ordered(wanted.items, given.items, leaf)
     if kinds == {FormKind.MATRIX, FormKind.TUPLE}:
-        matrix, rows = (wanted, given) if wanted.kind is FormKind.MATRIX else (given, wanted)
-        cells = _cells(rows, matrix)
-        return bool(cells) and (
-            _ordered(wanted.items, cells, leaf) if matrix is wanted else _ordered(cells, given.items, leaf)
-        )
+        return _ordered(_cells(wanted, given), given.items, leaf)
     if kinds <= _UNORDERED:
-        if contradict(wanted, given):
-            return False
-        return _lists(wanted.items, given.items, leaf, counted=kinds == {FormKind.LIST})
+        return not contradict(wanted, given) and _lists(
+            wanted.items, given.items, leaf, counted=kinds == {FormKind.LIST}
+        )
     if kinds == {FormKind.LIST, FormKind.TUPLE}:
-        pair, values = (given, wanted) if given.kind is FormKind.TUPLE else (wanted, given)
-        if any(item.kind is FormKind.RELATION and not split_label(item) for item in values.items):
+        if any(item.kind is FormKind.RELATION and not split_label(item) for item in wanted.items):
             return None
-        return _tuple_and_values(pair, values, leaf, swapped=pair is given)
-    if FormKind.EXPRESSION in kinds:
-        plain, other = (wanted, given) if wanted.kind is FormKind.EXPRESSION else (given, wanted)
-        if other.kind in _UNORDERED and other.text.count(plain.text) > 1 and "," in other.text:
+        return _values_and_tuple(wanted, given, leaf)
+    if wanted.kind is not FormKind.EXPRESSION:
+        return False
+    if given.kind in _UNORDERED:
+        if given.text.count(wanted.text) > 1 and "," in given.text:
             # The list 5,5 is not the value 5: it may mean 5.5.
             return False
-        if other.kind is FormKind.LIST and contradict(wanted, given):
+        if given.kind is FormKind.LIST and contradict(wanted, given):
             return False
-        if other.kind is FormKind.SET and not other.items:
-            return leaf(*(_NOTHING if form is other else form.text for form in (wanted, given)))
-        if other.items and other.items[0].text == _NOTHING:
-            # A set that holds the empty set is not empty.
-            return False
-        if other.kind in _UNORDERED and other.items:
-            return _lists(wanted.items or (wanted,), given.items or (given,), leaf)
-        return None if expression(plain.text) is None else False
-    return False
+        if given.kind is FormKind.SET and not given.items:
+            return leaf(wanted.text, _NOTHING)
+    if given.items and given.items[0].text == _NOTHING:
+        # A set that holds the empty set is not empty.
+        return False
+    if given.kind in _UNORDERED and given.items:
+        return _lists((wanted,), given.items, leaf)
+    return None if expression(wanted.text) is None else False
+
+
+def _exchanged(leaf: Leaf) -> Leaf:
+    return lambda one, other: leaf(other, one)
 
 
 def _cells(rows: Form, matrix: Form) -> tuple[Form, ...]:
@@ -89,8 +89,8 @@ def _cells(rows: Form, matrix: Form) -> tuple[Form, ...]:
     return tuple(cell for row in rows.items for cell in row.items) if square else ()
 
 
-def _tuple_and_values(pair: Form, values: Form, leaf: Leaf, *, swapped: bool) -> bool | None:
-    """Compare a tuple with a list of values. Names put the values into their natural order: y=3, x=2 is (2,3)."""
+def _values_and_tuple(values: Form, pair: Form, leaf: Leaf) -> bool | None:
+    """Compare a list of values with a tuple. Names put the values into their natural order: y=3, x=2 is (2,3)."""
     items: Sequence[Form] = values.items
     naming = naming_of(items)
     if are_alternatives(values) or naming is Naming.PARTLY:
@@ -102,10 +102,10 @@ def _tuple_and_values(pair: Form, values: Form, leaf: Leaf, *, swapped: bool) ->
             return False
         order = natural_order(labels)
         if order is not None:
-            items = [items[position] for position in order]
-            return _ordered(items, pair.items, leaf) if swapped else _ordered(pair.items, items, leaf)
-    compare = partial(_lists, counted=True) if pair.marks == ("[", "]") else _ordered
-    return compare(items, pair.items, leaf) if swapped else compare(pair.items, items, leaf)
+            return _ordered([items[position] for position in order], pair.items, leaf)
+    return (
+        _lists(items, pair.items, leaf, counted=True) if pair.marks == ("[", "]") else _ordered(items, pair.items, leaf)
+    )
 
 
 def _unwrapped(form: Form) -> Form:
@@ -256,21 +256,20 @@ def _relations(wanted: Form, given: Form, leaf: Leaf) -> bool | None:
         return _two_relations(wanted, given, leaf)
     if FormKind.LIST in (wanted.kind, given.kind) and contradict(wanted, given):
         return False
-    relation, other = (wanted, given) if wanted.kind is FormKind.RELATION else (given, wanted)
-    interval = interval_of(relation)
+    # 4 is no answer where x+y = 4 is asked for, and 2x = 4 is none where 4 is.
+    open_ = has_unknowns if wanted.kind is FormKind.RELATION else is_to_be_solved
+    if wanted.kind is FormKind.RELATION:
+        wanted, given, leaf = given, wanted, _exchanged(leaf)
+    interval = interval_of(given)
     if interval:
-        return same_form(interval, other, leaf) if relation is wanted else same_form(other, interval, leaf)
-    if set(relation.marks) != {"="}:
-        return False if other.kind is FormKind.EXPRESSION and expression(other.text) else None
-    value = _equated(relation, leaf)
-    if value is None and other.kind is FormKind.EXPRESSION:
-        # 4 is no answer where x+y = 4 is asked for, and 2x = 4 is none where 4 is.
-        open_ = has_unknowns if relation is wanted else is_to_be_solved
-        sides = [item.text for item in relation.items if not is_label(item.text)]
-        return False if expression(other.text) and any(map(open_, sides)) else None
-    if not isinstance(value, Form):
-        return value
-    return same_form(value, other, leaf) if relation is wanted else same_form(other, value, leaf)
+        return same_form(wanted, interval, leaf)
+    read = wanted.kind is FormKind.EXPRESSION and expression(wanted.text) is not None
+    if set(given.marks) != {"="}:
+        return False if read else None
+    value = _equated(given, leaf)
+    if value is None:
+        return False if read and any(open_(item.text) for item in given.items if not is_label(item.text)) else None
+    return same_form(wanted, value, leaf) if isinstance(value, Form) else value
 
 
 def _equated(relation: Form, leaf: Leaf) -> Form | bool | None:
