@@ -4,7 +4,7 @@ Two answers are equal here if they have the same content: equal numbers of the s
 same words, or the same structure of these. Nothing that one answer leaves out is taken from another one, as a grader does it:
 0.5, 50 and 50% differ, and so do 5, 5 cm and x = 5. So the group of an answer does not depend on the other answers.
 Covered: numbers, units that can be converted, lists without order, expressions by their value at one point (10 digits).
-Not covered: identities that hold between different structures, as of an inequality and an interval. Such answers are two groups.
+Not covered: what different structures say in common, as an inequality and an interval do. Such answers are two groups.
 """
 
 from collections import Counter

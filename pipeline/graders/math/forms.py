@@ -134,7 +134,11 @@ def interval_of(form: Form) -> Form | None:
         return None
     sides, marks = [item.text for item in form.items], form.marks
     if marks == ("\\ne",):
-        return _all_but(sides) if is_label(sides[0]) else None
+        return (
+            _reals_without(Form(FormKind.SET, "", (Form(FormKind.EXPRESSION, sides[1]),)))
+            if is_label(sides[0])
+            else None
+        )
     if len(sides) == 2 and is_label(sides[1]):
         sides, marks = sides[::-1], (_FLIPPED[marks[0]],)
     if len(sides) == 2 and is_label(sides[0]) and not is_label(sides[1]):
@@ -163,25 +167,17 @@ def _reals_without(removed: Form) -> Form | None:
     """The real numbers outside of an interval, or without the points of a set."""
     if removed.kind is FormKind.TUPLE and len(removed.items) == 2:
         (low, high), (opener, closer) = removed.items, removed.marks
-        ends = [("-\\infty", low.text, ")" if opener == "[" else "]"), (high.text, "\\infty", "")]
-        openers = "(", "(" if closer == "]" else "["
+        below = _interval("(", "-\\infty", low.text, ")" if opener == "[" else "]")
+        pieces: tuple[Form, ...] = below, _interval("(" if closer == "]" else "[", high.text, "\\infty", ")")
     elif removed.kind is FormKind.SET:
-        points = [(number.value, item.text) for item in removed.items if (number := exact_value(item.text))]
-        if len(points) < len(removed.items):
+        values = {item.text: exact_value(item.text) for item in removed.items}
+        if len(values) > 1 and None in values.values():
             return None
-        texts = ["-\\infty", *(text for _, text in sorted(points)), "\\infty"]
-        ends, openers = [(low, high, "") for low, high in pairwise(texts)], "(" * len(texts)
+        points = sorted(values, key=lambda point: number.value if (number := values[point]) else 0)
+        pieces = tuple(_interval("(", *ends, ")") for ends in pairwise(["-\\infty", *points, "\\infty"]))
     else:
         return None
-    pieces = [
-        _interval(opener, low, high, closer or ")") for opener, (low, high, closer) in zip(openers, ends, strict=False)
-    ]
-    return Form(FormKind.UNION, "\\cup".join(piece.text for piece in pieces), tuple(pieces))
-
-
-def _all_but(sides: list[str]) -> Form:
-    below, above = _interval("(", "-\\infty", sides[1], ")"), _interval("(", sides[1], "\\infty", ")")
-    return Form(FormKind.UNION, f"{below.text}\\cup{above.text}", (below, above))
+    return Form(FormKind.UNION, "\\cup".join(piece.text for piece in pieces), pieces)
 
 
 def _top_level(text: str) -> list[tuple[int, str]] | None:

@@ -1,8 +1,8 @@
 r"""Compares the names that equations give to their values: f(x), y, a_1, \alpha, AB. Pure, linear time.
 
 Two names differ only if that is certain. An area and S may be the same thing, and so may y and f(x). The functions f and g
-differ, and so do f and its inverse, f(2) and f(3), x and y, a_1 and a_2, P(A) and P(B). Arguments of functions may get new names:
-f(x) = 2x and f(t) = 2t are one function. The new names occur in neither text, so f(x) = x+t is not f(t) = t+t.
+differ, and so do f and its inverse, f(2) and f(3), x and y, a_1 and a_2, P(A) and P(B). Arguments of functions may get new
+names: f(x) = 2x and f(t) = 2t are one function. The new names occur in neither text, so f(x) = x+t is not f(t) = t+t.
 "x = 2 or x = 3" and "x = 2, 3" are two values of one unknown. "x = 2, y = 3" are values of two, and "x = 2 or y = 3" are two
 statements of which one holds.
 """

@@ -45,7 +45,8 @@ _DEGREES = re.compile(r"\s*(?:(?:\^\s*|(?<=\d)\s*)\{?\s*\\circ\s*\}?|\\degrees?(
 _TYPED_DEGREES = re.compile(r"(?<=\d) ?\^(?:o(?![A-Za-z0-9_^])|\{o\})")
 _SYNONYM = {
     "leq": r"\le", "geq": r"\ge", "neq": r"\ne", "lt": "<", "gt": ">", "varnothing": r"\emptyset", "infin": r"\infty",
-    "cdotp": r"\cdot", "colon": ":", "langle": "(", "rangle": ")", "to": r"\rightarrow", "backslash": r"\setminus", "land": r"\wedge", "lor": r"\vee",
+    "cdotp": r"\cdot", "colon": ":", "langle": "(", "rangle": ")", "to": r"\rightarrow", "land": r"\wedge", "lor": r"\vee",
+    "backslash": r"\setminus",
 }  # fmt: skip
 _SYNONYMS = re.compile(rf"\\({'|'.join(_SYNONYM)})(?![A-Za-z])")
 # The blank in "3, 5" stays, because 3,5 may be a decimal.
