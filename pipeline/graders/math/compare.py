@@ -52,13 +52,10 @@ from pipeline.graders.math.phrases import (
     words,
 )
 from pipeline.graders.math.ratio import constant
-from pipeline.graders.math.rounding import is_long, is_rounding
+from pipeline.graders.math.rounding import FLOAT_NOISE, is_long, is_rounding
 from pipeline.graders.math.structure import Leaf, same_form
 
-# The error of a decimal in binary floating point: 326.5 becomes 326.50000000000006. Far smaller than any rounding by people.
-FLOAT_NOISE = Fraction(1, 10**13)
-FLOAT_DIGITS = 15
-
+LARGE_POWER = 2**40
 LETTERS = "ABCDEFGHIJ"
 
 # Words state the number after them only if they end with a verb: "Hillary has 7", but not "the square of 7".
@@ -269,14 +266,22 @@ def _same_number(right: Exact, number: Exact, tolerance: float) -> bool:
         wanted |= {right.value / 100} if right.percent else set()
     if given & wanted:
         return True
-    if right.decimal != number.decimal and not (right.percent or number.percent):
-        decimal, exact = (right, number) if right.decimal else (number, right)
-        if is_rounding(decimal, exact.value):
+    if not (right.percent or number.percent):
+        pairs = (right, number), (number, right)
+        if any(
+            decimal.decimal and (is_rounding(decimal, exact.value) or _is_float(exact, decimal))
+            for decimal, exact in pairs
+        ):
             return True
-    limit = Fraction(tolerance) if tolerance and (right.decimal or number.decimal) else Fraction(0)
-    if (right.decimal and _is_float_noise(number)) or (number.decimal and _is_float_noise(right)):
-        limit = max(limit, FLOAT_NOISE)
+    limit = Fraction(tolerance) if right.decimal or number.decimal else 0
     return bool(limit) and any(abs(a - b) <= limit * max(abs(a), abs(b)) for a in given for b in wanted)
+
+
+def _is_float(fraction: Exact, decimal: Exact) -> bool:
+    """Whether a fraction is a float close to a decimal, over the power of two that a program writes."""
+    bottom = fraction.value.denominator
+    near = abs(fraction.value - decimal.value) <= FLOAT_NOISE * abs(decimal.value)
+    return near and bottom >= LARGE_POWER and bottom & (bottom - 1) == 0
 
 
 def _are_comparable(unit: str, other: str) -> bool:
@@ -292,12 +297,6 @@ def _are_comparable(unit: str, other: str) -> bool:
             return True
         return set(unit.split()) & set(other.split()) == {COUNTED}
     return not any(counted)
-
-
-def _is_float_noise(number: Exact) -> bool:
-    """Whether a number has the digits of a computed float, written as a decimal or as a fraction over a power of two."""
-    bottom = number.value.denominator
-    return bottom >= 10**FLOAT_DIGITS // 4 and (number.decimal or bottom & (bottom - 1) == 0)
 
 
 def _same_choice(wanted: str, given: str, same: Leaf) -> bool | None:

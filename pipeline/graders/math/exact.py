@@ -168,7 +168,7 @@ def exact_value(normal: str) -> Exact | None:
     rest = text[match.end() :]
     if value is None or (rest and rest[0] in "0123456789.,") or _LEADING_ZERO.match(text):
         return None
-    decimal = "." in match.group()
+    decimal = "." in match.group() and match["cycle"] is None
     places = _places(match) if decimal else None
     if not rest or (not decimal and _ORDINAL.fullmatch(rest)):
         return Exact(value, decimal=decimal, places=places)

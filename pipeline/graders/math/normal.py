@@ -61,7 +61,7 @@ _BARE_FUNCTION = re.compile(
 _COEFFICIENT = re.compile(r"(?<![\w}).^/])(\d+)/(\d+)(?=\\(?:sqrt|pi)|[a-zA-Z](?![A-Za-z])|\()")
 _COMMAND_SPACE = re.compile(r"(\\[A-Za-z]+) (?![A-Za-z])")
 # 0x10 is a hexadecimal number, and x is a variable where it does not always stand between two numbers.
-_TIMES = re.compile(r"(?<=[\d}])(?<!\b0)( ?)[xX]\1(?=\.?\d)")
+_TIMES = re.compile(r"(?<=[\d}])(?<!(?<![\w.])0)( ?)[xX]\1(?=\.?\d)")
 _VARIABLE_X = re.compile(r"(?<![A-Za-z\\])[xX](?![A-Za-z])")
 _APOSTROPHES = re.compile(r"(?<=\d)'(?=\d{3}(?!\d))")
 # The ways to write 0.1\overline{6}: 0.1(6), 0.1666..., 0.1\dot{6}.

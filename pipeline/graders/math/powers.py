@@ -8,7 +8,7 @@ braces, because both readings of 1^9^9 are 1. 0^0 and towers with signs, letters
 
 import re
 
-MAX_LEVELS = 40
+MAX_LEVELS = 24
 MAX_TOWERS = 200
 MAX_RUN = 24
 MAX_BLANKS = 8
