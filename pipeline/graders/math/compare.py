@@ -266,7 +266,7 @@ def _same_number(right: Exact, number: Exact, tolerance: float) -> bool:
         wanted |= {right.value / 100} if right.percent else set()
     if given & wanted:
         return True
-    if not (right.percent or number.percent):
+    if right.percent == number.percent:
         pairs = (right, number), (number, right)
         if any(
             decimal.decimal and (is_rounding(decimal, exact.value) or _is_float(exact, decimal))

@@ -49,7 +49,7 @@ _NEGATIVE = re.compile(r"^(?:negative|minus)\s+(?=[\d.\\])", re.IGNORECASE)
 _LETTERS = re.compile(r"[A-Za-z]+(?:[ -][A-Za-z]+)*")
 _MONEY_UNITS = {"$": "dollar", "€": "euro", "£": "pound", "¥": "yen", "₹": "rupee"}
 _MONEY = re.compile(r"[$€£¥₹]")
-_APPROXIMATE = re.compile(r"^(?:approximately|about|around|exactly|\\approx)\s*", re.IGNORECASE)
+_APPROXIMATE = re.compile(r"^(?:approximately|about|around|exactly|the(?= \d)|\\approx)\s*", re.IGNORECASE)
 _PERCENT = re.compile(r"^ ?(?:%|percent(?:age)?\b|per cent\b|pct\b)(?: points?$)?", re.IGNORECASE)
 _UNIT = re.compile(r"^ ?(?P<name>[A-Za-z][A-Za-z'-]*(?:[ /][A-Za-z][A-Za-z'-]*)*)(?:\^\{?[23]\}?)?$")
 _TRAILING_UNIT = re.compile(
@@ -103,7 +103,7 @@ _SIZE_OF = {unit: (quantity, size) for quantity, sizes in _SIZES.items() for uni
 _GLUED = re.compile(r"\d+(?:\.\d+)?[mgshL]")
 _SCALE_OF_DEGREES = re.compile(r"\^\\circ ?([CF])")
 # 6th, 6^{th} and 1/6th.
-_ORDINAL = re.compile(r" ?(?:\^ ?\{? ?)?(?:st|nd|rd|th)s? ?\}?")
+_ORDINAL = re.compile(r"[ -]?(?:\^ ?\{? ?)?(?:st|nd|rd|th)s?\b(?: ?\})?")
 _GLOSS = re.compile(r"([A-Za-z][A-Za-z -]{1,99}?) ?\(([\d.,]{1,40})\)")
 # A remark such as "(seven)" after a number is ignored.
 _REMARK = re.compile(r" ?\([A-Za-z][A-Za-z -]*\)$")
@@ -170,7 +170,9 @@ def exact_value(normal: str) -> Exact | None:
         return None
     decimal = "." in match.group() and match["cycle"] is None
     places = _places(match) if decimal else None
-    if not rest or (not decimal and _ORDINAL.fullmatch(rest)):
+    if not decimal and (ordinal := _ORDINAL.match(rest)):
+        rest = rest[ordinal.end() :]
+    if not rest:
         return Exact(value, decimal=decimal, places=places)
     if percent := _PERCENT.match(rest):
         tail = rest[percent.end() :].strip()

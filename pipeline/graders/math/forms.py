@@ -64,7 +64,9 @@ _SYSTEM = re.compile(r"(?:\\\{)?\\begin\{(cases|aligned|array)\}(?:\{[clr|]*\})?
 _REALS = re.compile(
     r"(?:\\mathbb ?\{?R\}?|(?:the set of )?all real(?: number)?s(?: x)?|any real number|all reals?)", re.I
 )
-_REALS_WITHOUT = re.compile(r"\\mathbb ?\{?R\}? ?(?:\\setminus|-) ?([\[(].*[\])]|\\\{.*\\\})")
+_REALS_WITHOUT = re.compile(
+    r"(?:\\mathbb ?\{?R\}?|\\?R(?=\\)) ?(?:\\setminus|-) ?([\[(].*[\])]|\\\{.*\\\}|(?P<braced>\{[^{}]*\}))"
+)
 _PAIRS = {("(", ")"), ("[", "]")}
 _FLIPPED = {"<": ">", ">": "<", "\\le": "\\ge", "\\ge": "\\le", "=": "=", "\\ne": "\\ne"}
 
@@ -79,7 +81,8 @@ def read_form(normal: str, *, thousands: bool = True) -> Form:
     if _REALS.fullmatch(text):
         return _interval("(", "-\\infty", "\\infty", ")")
     without = _REALS_WITHOUT.fullmatch(text)
-    if without and (rest := _reals_without(read_form(without[1], thousands=thousands))):
+    removed = without and (f"\\{without[1][:-1]}\\}}" if without["braced"] else without[1])
+    if removed and (rest := _reals_without(read_form(removed, thousands=thousands))):
         return rest
     builder = _BUILDER.fullmatch(text)
     if builder:

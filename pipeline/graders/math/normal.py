@@ -14,7 +14,7 @@ _SYMBOLS = str.maketrans(
         "∙": r"\cdot ", "÷": "/", "∕": "/", "⁄": "/", "°": "^\\circ ", "º": "^\\circ ", "π": r"\pi ", "∞": r"\infty ",
         "∅": r"\emptyset ", "ℝ": r"\mathbb{R}", "γ": r"\gamma ", "δ": r"\delta ", "Δ": r"\Delta ", "φ": r"\phi ",
         "ω": r"\omega ", "σ": r"\sigma ", "μ": r"\mu ", "ρ": r"\rho ", "τ": r"\tau ", "′": "'", "≤": r"\le ", "≥": r"\ge ",
-        "≠": r"\ne ", "∪": r"\cup ", "∩": r"\cap ", "∈": r"\in ",
+        "≠": r"\ne ", "∪": r"\cup ", "∩": r"\cap ", "∈": r"\in ", "∖": r"\setminus ",
         "±": r"\pm ", "θ": r"\theta ", "α": r"\alpha ", "β": r"\beta ", "λ": r"\lambda ", "∠": r"\angle ", "’": "'",
         "，": ",", "：": ":", "。": ".", "％": "%", "⟨": "(", "⟩": ")", "|": "|",
     }
@@ -55,18 +55,18 @@ _LOOSE_SPACE = re.compile(
 )
 _BARE_SYMBOLS = ("pi", "inf", "sqrt", "x", "X")
 _BARE_FUNCTION = re.compile(
-    r"(?<![A-Za-z\\])(?:(pi|inf|infty|infinity)(?![A-Za-z])|sqrt ?(?:\(([^()]*)\)|(\d+))|sqrt(?![A-Za-z]))"
+    r"(?<![A-Za-z\\])(?:(pi|inf|infty|infinity|oo)(?![A-Za-z])|sqrt ?(?:\(([^()]*)\)|(\d+))|sqrt(?![A-Za-z]))"
 )
 # In 2/3\sqrt{5} and 1/2x the fraction is meant as a factor.
 _COEFFICIENT = re.compile(r"(?<![\w}).^/])(\d+)/(\d+)(?=\\(?:sqrt|pi)|[a-zA-Z](?![A-Za-z])|\()")
 _COMMAND_SPACE = re.compile(r"(\\[A-Za-z]+) (?![A-Za-z])")
 # 0x10 is a hexadecimal number, and x is a variable where it does not always stand between two numbers.
 _TIMES = re.compile(r"(?<=[\d}])(?<!(?<![\w.])0)( ?)[xX]\1(?=\.?\d)")
-_VARIABLE_X = re.compile(r"(?<![A-Za-z\\])[xX](?![A-Za-z])")
-_APOSTROPHES = re.compile(r"(?<=\d)'(?=\d{3}(?!\d))")
+_VARIABLE_X = re.compile(r"(?<![A-Za-z\\])[xX](?![A-Za-z]| ?=)")
+_GROUPED = re.compile(r"(?<=\d)['_](?=\d{3}(?!\d))")
 # The ways to write 0.1\overline{6}: 0.1(6), 0.1666..., 0.1\dot{6}.
 _CYCLE = re.compile(
-    r"(?<=\d)(\.\d{0,20}?)(?:\((\d{1,20})\)|(\d{1,12}?)\3{1,20}(?:\.{3}|\\[lc]?dots(?![A-Za-z]))"
+    r"(?<![A-Za-z.])(\.\d{0,20}?)(?:\((\d{1,20})\)|(\d{1,12}?)\3{1,20}(?:\.{3}|\\[lc]?dots(?![A-Za-z]))"
     r"|\\dot ?\{?(\d)\}?(?:(\d{0,20})\\dot ?\{?(\d)\}?)?)"
 )
 # ]2,5[ is what (2,5) is elsewhere.
@@ -87,7 +87,7 @@ def normal_form(answer: str) -> str:
         text = "".join(mark for mark in text if mark.isprintable() or mark.isspace())
     if "\\" in text or "{,}" in text or "{:}" in text:
         text = _latex(text)
-    if "pi" in text or "sqrt" in text or "inf" in text:
+    if "pi" in text or "sqrt" in text or "inf" in text or "oo" in text:
         text = _BARE_FUNCTION.sub(_command, text)
         text = text.replace("negative \\infty", "-\\infty").replace("minus \\infty", "-\\infty")
     if "$" in text:
@@ -106,8 +106,8 @@ def normal_form(answer: str) -> str:
         text = _CYCLE.sub(lambda match: f"{match[1]}\\overline{{{''.join(filter(None, match.groups()[1:]))}}}", text)
     if ("x" in text or "X" in text) and not _VARIABLE_X.search(product := _TIMES.sub(r"\\times", text)):
         text = product
-    if "'" in text:
-        text = _APOSTROPHES.sub("", text)
+    if "'" in text or "_" in text:
+        text = _GROUPED.sub("", text)
     if text[:1] == "]" or text[-1:] == "[" or "\\cup" in text:
         text = _INTERVAL.sub(_turned, text)
     if ")U" in text or "U(" in text or "union" in text:

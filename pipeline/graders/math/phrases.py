@@ -13,7 +13,7 @@ _CHOICE = re.compile(
     r"(?:(?:[Tt]he )?(?:correct )?(?:[Oo]ption|[Cc]hoice|[Aa]nswer)(?: is)?:?(?: |(?=\()))?\(?([A-Ja-j])\)?"
 )
 _CHOICE_WITH_TEXT = re.compile(
-    r"(?:(?:[Oo]ption|[Cc]hoice)(?: |(?=\()))?(?:\(([A-J])\)|([A-J])[).:])[ ]*([\\\w$(+.-].*)", re.DOTALL
+    r"(?:(?:[Oo]ption|[Cc]hoice)(?: |(?=\()))?(?:\(([A-Ja-j])\)[.:]?|([A-J])[).:])[ ]*([\\\w$(+.-].*)", re.DOTALL
 )
 _HEDGED = re.compile(
     r"(?:(?:[Oo]ption|[Cc]hoice)(?: |(?=\())?)?\(?[A-J]\)?[).:]? ?(?:,? ?(?:or|and|nor|wait|not|but)\b|\?"
@@ -113,7 +113,7 @@ def choice_with_text(normal: str) -> tuple[str, str] | None:
     match = _CHOICE_WITH_TEXT.fullmatch(normal)
     if match and has_more_choices(match.group(3)):
         return None
-    return ((match.group(1) or match.group(2)), match.group(3)) if match else None
+    return ((match.group(1) or match.group(2)).upper(), match.group(3)) if match else None
 
 
 def same_letters(wanted: str, given: str) -> bool | None:
