@@ -19,6 +19,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from pipeline.core.records import Verdict
+from pipeline.graders.math import phrases
 from pipeline.graders.math.choices import may_have_parts, paired
 from pipeline.graders.math.exact import (
     COUNTED,
@@ -39,18 +40,6 @@ from pipeline.graders.math.extract import unwrap
 from pipeline.graders.math.forms import Form, FormKind, is_label, read_form
 from pipeline.graders.math.measures import is_ratio, proportional, same_angle
 from pipeline.graders.math.normal import normal_form
-from pipeline.graders.math.phrases import (
-    choice,
-    choice_with_text,
-    hedges,
-    is_phrase,
-    same_letters,
-    same_literal,
-    same_numeral,
-    same_time,
-    same_words,
-    words,
-)
 from pipeline.graders.math.ratio import constant
 from pipeline.graders.math.rounding import FLOAT_NOISE, is_long, is_rounding
 from pipeline.graders.math.structure import Leaf, same_form
@@ -144,13 +133,16 @@ def gold_form(gold: str) -> str:
 def is_plain(gold: str) -> bool:
     """Whether this module can read a gold completely: numbers, words, letters, and structures of these."""
     normal = gold_form(gold)
-    return is_phrase(normal) or _is_read(read_form(normal))
+    return phrases.is_phrase(normal) or _is_read(read_form(normal))
 
 
 def _is_read(form: Form) -> bool:
     if form.kind is FormKind.EXPRESSION:
         return bool(
-            exact_value(form.text) or expression(without_unit(form.text)) or is_phrase(form.text) or is_ratio(form.text)
+            exact_value(form.text)
+            or expression(without_unit(form.text))
+            or phrases.is_phrase(form.text)
+            or is_ratio(form.text)
         )
     return all(_is_read(item) for item in form.items if not is_label(item.text)) and bool(
         form.items or form.kind is FormKind.SET
@@ -176,7 +168,7 @@ def same_answer(wanted: str, given: str, tolerance: float, leaf: Leaf | None = N
         return _same_number(right, number, tolerance)
     chosen = _same_choice(wanted, given, lambda one, other: same_answer(one, other, tolerance, leaf))
     if chosen is None:
-        chosen = same_letters(wanted, given)
+        chosen = phrases.same_letters(wanted, given)
     if chosen is not None:
         return chosen
     decide = leaf or (lambda one, other: same_expression(one, other, tolerance))
@@ -201,7 +193,7 @@ def same_expression(wanted: str, given: str, tolerance: float) -> bool | None:
     if right and right.unit is None and number_before_letter(given) == right.value:
         # For the gold 5, "5m" means five metres, not five times m.
         return True
-    for same in (same_literal, same_numeral, same_time):
+    for same in (phrases.same_literal, phrases.same_numeral, phrases.same_time):
         decided = same(wanted, given)
         if decided is not None:
             return decided
@@ -209,9 +201,9 @@ def same_expression(wanted: str, given: str, tolerance: float) -> bool | None:
         same_parts = proportional(wanted, given)
         if same_parts is not None:
             return same_parts
-    phrase, said = words(wanted), words(given)
+    phrase, said = phrases.words(wanted), phrases.words(given)
     if phrase and said:
-        return same_words(phrase, said)
+        return phrases.same_words(phrase, said)
     angles = same_angle(wanted, given)
     if angles is not None:
         return angles
@@ -269,8 +261,8 @@ def _same_number(right: Exact, number: Exact, tolerance: float) -> bool:
     if right.percent == number.percent:
         pairs = (right, number), (number, right)
         if any(
-            decimal.decimal and (is_rounding(decimal, exact.value) or _is_float(exact, decimal))
-            for decimal, exact in pairs
+            decimal.decimal and (is_rounding(decimal, other.value) or _is_float(other, decimal))
+            for decimal, other in pairs
         ):
             return True
     limit = Fraction(tolerance) if right.decimal or number.decimal else 0
@@ -301,12 +293,12 @@ def _are_comparable(unit: str, other: str) -> bool:
 
 def _same_choice(wanted: str, given: str, same: Leaf) -> bool | None:
     """Compare a choice letter with a letter, with a letter and its text, or with something else. `same` compares values."""
-    letter, pair = choice(wanted), choice_with_text(wanted)
-    answered, answered_pair = choice(given), choice_with_text(given)
+    letter, pair = phrases.choice(wanted), phrases.choice_with_text(wanted)
+    answered, answered_pair = phrases.choice(given), phrases.choice_with_text(given)
     if letter is None and pair is None:
         # "(B) 12" states 12.
-        return same(wanted, normal_form(answered_pair[1])) if answered_pair and not hedges(given) else None
-    if hedges(given):
+        return same(wanted, normal_form(answered_pair[1])) if answered_pair and not phrases.hedges(given) else None
+    if phrases.hedges(given):
         return False
     if pair:
         if answered_pair and _differ_in_value(pair[1], answered_pair[1]):
@@ -320,7 +312,7 @@ def _same_choice(wanted: str, given: str, same: Leaf) -> bool | None:
         return answered_pair[0] == letter
     if letter is None or letter in ("E", "I"):
         return None
-    return False if letter not in given.upper() or exact_value(given) or words(given) else None
+    return False if letter not in given.upper() or exact_value(given) or phrases.words(given) else None
 
 
 def _differ_in_value(text: str, other: str) -> bool:

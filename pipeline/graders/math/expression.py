@@ -7,15 +7,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from pipeline.graders.math.exact import Exact
-from pipeline.graders.math.ratio import (
-    IMAGINARY,
-    ROUNDING,
-    Ratio,
-    TooLargeError,
-    evaluate,
-    generator,
-    same,
-)
+from pipeline.graders.math.ratio import IMAGINARY, ROUNDING, Ratio, TooLargeError, evaluate, generator, same
 from pipeline.graders.math.reader import OPAQUE, PI, Numbers, UndefinedError, UnreadableError, read_expression
 from pipeline.graders.math.rounding import is_rounding
 

@@ -22,7 +22,7 @@ from pipeline.config.choices import Fallback
 from pipeline.graders.math.choices import are_consecutive
 from pipeline.graders.math.denials import REACH, is_denied
 from pipeline.graders.math.fallback_answer import MAX_BARE, MAX_SCAN, TAIL, closing_statement, last_number
-from pipeline.graders.math.long_integers import is_long_integer
+from pipeline.graders.math.limits import is_long_integer
 from pipeline.graders.math.multipliers import with_multiplier
 from pipeline.graders.math.turns import first_turn
 

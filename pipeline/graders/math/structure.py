@@ -6,23 +6,10 @@ The result has three values. True and False are certain. None means that the res
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
+from pipeline.graders.math import labels
 from pipeline.graders.math.equations import has_unknowns, is_to_be_solved, same_zeros, scale_sign
 from pipeline.graders.math.expression import Expression, expression
 from pipeline.graders.math.forms import Form, FormKind, flip_operator, interval_of, is_label, read_form, split_label
-from pipeline.graders.math.labels import (
-    Naming,
-    are_alternatives,
-    are_roots,
-    contradict,
-    differ,
-    labels_of,
-    naming_of,
-    natural_order,
-    plain_label,
-    renamed,
-    renamed_arguments,
-    spaced_product,
-)
 from pipeline.graders.math.measures import in_order_of, names_parts
 
 Leaf = Callable[[str, str], bool | None]
@@ -51,7 +38,7 @@ def same_form(wanted: Form, given: Form, leaf: Leaf) -> bool | None:
     if kinds == {FormKind.MATRIX, FormKind.TUPLE}:
         return _ordered(_cells(wanted, given), given.items, leaf)
     if kinds <= _UNORDERED:
-        return not contradict(wanted, given) and _lists(
+        return not labels.contradict(wanted, given) and _lists(
             wanted.items, given.items, leaf, counted=kinds == {FormKind.LIST}
         )
     if kinds == {FormKind.LIST, FormKind.TUPLE}:
@@ -64,7 +51,7 @@ def same_form(wanted: Form, given: Form, leaf: Leaf) -> bool | None:
         if given.text.count(wanted.text) > 1 and "," in given.text:
             # The list 5,5 is not the value 5: it may mean 5.5.
             return False
-        if given.kind is FormKind.LIST and contradict(wanted, given):
+        if given.kind is FormKind.LIST and labels.contradict(wanted, given):
             return False
         if given.kind is FormKind.SET and not given.items:
             return leaf(wanted.text, _NOTHING)
@@ -92,15 +79,15 @@ def _cells(rows: Form, matrix: Form) -> tuple[Form, ...]:
 def _values_and_tuple(values: Form, pair: Form, leaf: Leaf) -> bool | None:
     """Compare a list of values with a tuple. Names put the values into their natural order: y=3, x=2 is (2,3)."""
     items: Sequence[Form] = values.items
-    naming = naming_of(items)
-    if are_alternatives(values) or naming is Naming.PARTLY:
+    naming = labels.naming_of(items)
+    if labels.are_alternatives(values) or naming is labels.Naming.PARTLY:
         return False
-    if naming is not Naming.NONE:
-        labels = [label for label in labels_of(items) if label]
-        if len(set(labels)) < len(items):
+    if naming is not labels.Naming.NONE:
+        names = [name for name in labels.labels_of(items) if name]
+        if len(set(names)) < len(items):
             # Several values of one unknown are not a pair.
             return False
-        order = natural_order(labels)
+        order = labels.natural_order(names)
         if order is not None:
             return _ordered([items[position] for position in order], pair.items, leaf)
     return (
@@ -144,7 +131,7 @@ def _labelled(label: str, value: str) -> Form:
     """The value of a label. The value of a label with several names, as (y,x), is put into the natural order of the names."""
     form = read_form(value)
     names = label[1:-1].split(",") if label.startswith("(") and form.kind is FormKind.TUPLE else []
-    order = natural_order(names) if len(names) > 1 and len(names) == len(form.items) else None
+    order = labels.natural_order(names) if len(names) > 1 and len(names) == len(form.items) else None
     if order is None or order == sorted(order):
         return form
     return Form(form.kind, form.text, tuple(form.items[position] for position in order), form.marks)
@@ -188,17 +175,17 @@ def _counts_differ(table: Sequence[Sequence[bool | None]]) -> bool:
 def _same_item(wanted: Form, given: Form, leaf: Leaf) -> bool | None:
     """Compare two items of lists. The roots x_1 and x_2 of an equation may change places."""
     left, right = split_label(wanted), split_label(given)
-    if left and right and are_roots(plain_label(left[0]), plain_label(right[0])):
+    if left and right and labels.are_roots(labels.plain_label(left[0]), labels.plain_label(right[0])):
         return same_form(_value(wanted), _value(given), leaf)
     return same_form(wanted, given, leaf)
 
 
 def _named(items: Sequence[Form]) -> bool | None:
     """Whether the items have distinct labels (a=1, b=2). None if they share a label, as roots do (x_1=1, x_2=2)."""
-    labels = [pair[0] if (pair := split_label(item)) else None for item in items]
-    if not any(labels):
+    named = [pair[0] if (pair := split_label(item)) else None for item in items]
+    if not any(named):
         return False
-    roots = [label.partition("_")[0] for label in labels if label]
+    roots = [label.partition("_")[0] for label in named if label]
     return True if len(set(roots)) == len(items) else None
 
 
@@ -254,7 +241,7 @@ def _number(text: str) -> float | None:
 def _relations(wanted: Form, given: Form, leaf: Leaf) -> bool | None:
     if wanted.kind is given.kind is FormKind.RELATION:
         return _two_relations(wanted, given, leaf)
-    if FormKind.LIST in (wanted.kind, given.kind) and contradict(wanted, given):
+    if FormKind.LIST in (wanted.kind, given.kind) and labels.contradict(wanted, given):
         return False
     # 4 is no answer where x+y = 4 is asked for, and 2x = 4 is none where 4 is.
     open_ = has_unknowns if wanted.kind is FormKind.RELATION else is_to_be_solved
@@ -289,12 +276,14 @@ def _equated(relation: Form, leaf: Leaf) -> Form | bool | None:
 
 def _two_relations(wanted: Form, given: Form, leaf: Leaf) -> bool | None:
     left, right = split_label(wanted), split_label(given)
-    if left and right and plain_label(left[0]) == plain_label(right[0]):
+    if left and right and labels.plain_label(left[0]) == labels.plain_label(right[0]):
         return same_form(_labelled(*left), _labelled(*right), leaf)
     if left and right:
-        arguments = renamed_arguments(plain_label(left[0]), left[1], plain_label(right[0]), right[1])
+        arguments = labels.renamed_arguments(
+            labels.plain_label(left[0]), left[1], labels.plain_label(right[0]), right[1]
+        )
         if arguments:
-            bodies = renamed(left[1], arguments[0], right[1], arguments[1])
+            bodies = labels.renamed(left[1], arguments[0], right[1], arguments[1])
             return bodies and same_form(read_form(bodies[0]), read_form(bodies[1]), leaf)
     if len(wanted.items) == len(given.items) == 2:
         moved = _moved(wanted), _moved(given)
@@ -311,7 +300,7 @@ def _two_relations(wanted: Form, given: Form, leaf: Leaf) -> bool | None:
     if left and right:
         return (
             False
-            if differ(plain_label(left[0]), plain_label(right[0]))
+            if labels.differ(labels.plain_label(left[0]), labels.plain_label(right[0]))
             else same_form(_labelled(*left), _labelled(*right), leaf)
         )
     if len(wanted.items) == len(given.items):
@@ -332,7 +321,7 @@ def _turned(marks: tuple[str, ...]) -> tuple[str, ...]:
 
 def _moved(relation: Form) -> Expression | None:
     """The left side minus the right side of a relation."""
-    left, right = (spaced_product(side.text) for side in relation.items)
+    left, right = (labels.spaced_product(side.text) for side in relation.items)
     return expression(f"({left})-({right})")
 
 
