@@ -79,6 +79,8 @@ def is_ratio(normal: str) -> bool:
 
 def proportional(wanted: str, given: str) -> bool | None:
     """Whether two normal forms are the same ratio. None if neither is a ratio or a part cannot be compared."""
+    if _TIME.search(f"{wanted} {given}"):
+        return False if ":" in wanted and ":" in given else None
     left, right = _parts(wanted), _parts(given)
     if left is None or right is None:
         return _is_quotient(left or right, given if left else wanted)
@@ -108,7 +110,7 @@ def names_parts(label: str) -> bool:
 
 def _parts(normal: str) -> list[Expression] | None:
     texts = _NAMES.split(normal)
-    if not 2 <= len(texts) <= MAX_PARTS or _TIME.search(normal):
+    if not 2 <= len(texts) <= MAX_PARTS:
         return None
     parts = [read for text in texts if (read := expression(text)) is not None and read.ratio.top]
     return parts if len(parts) == len(texts) else None

@@ -174,6 +174,9 @@ def _counts_differ(table: Sequence[Sequence[bool | None]]) -> bool:
 
 def _same_item(wanted: Form, given: Form, leaf: Leaf) -> bool | None:
     """Compare two items of lists. The roots x_1 and x_2 of an equation may change places."""
+    if (wanted.kind is FormKind.SET) != (given.kind is FormKind.SET):
+        # {{1},2} is not {1,2}.
+        return False
     left, right = split_label(wanted), split_label(given)
     if left and right and labels.are_roots(labels.plain_label(left[0]), labels.plain_label(right[0])):
         return same_form(_value(wanted), _value(given), leaf)
