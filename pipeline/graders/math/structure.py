@@ -32,7 +32,8 @@ def same_form(wanted: Form, given: Form, leaf: Leaf) -> bool | None:
     if FormKind.UNION in kinds:
         return _unions(wanted, given, leaf)
     if kinds == {FormKind.TUPLE}:
-        return _tuples(wanted, given, leaf)
+        # The brackets around two items distinguish intervals. Around three or more items they have no meaning.
+        return (len(wanted.items) > 2 or wanted.marks == given.marks) and _ordered(wanted.items, given.items, leaf)
     if kinds == {FormKind.MATRIX}:
         return wanted.marks == given.marks and _ordered(wanted.items, given.items, leaf)
     if kinds == {FormKind.MATRIX, FormKind.TUPLE}:
@@ -192,13 +193,6 @@ def _named(items: Sequence[Form]) -> bool | None:
     return True if len(set(roots)) == len(items) else None
 
 
-def _tuples(wanted: Form, given: Form, leaf: Leaf) -> bool | None:
-    # The brackets around two items distinguish intervals. Around three or more items they have no meaning.
-    if len(wanted.items) == 2 and wanted.marks != given.marks:
-        return False
-    return _ordered(wanted.items, given.items, leaf)
-
-
 def _unions(wanted: Form, given: Form, leaf: Leaf) -> bool | None:
     left, right = _pieces(wanted), _pieces(given)
     if left is None or right is None:
@@ -307,19 +301,17 @@ def _two_relations(wanted: Form, given: Form, leaf: Leaf) -> bool | None:
             else same_form(_labelled(*left), _labelled(*right), leaf)
         )
     if len(wanted.items) == len(given.items):
-        return _chains(wanted, given, leaf)
+        return _same_sides(wanted, given, leaf)
     return None
 
 
 def _same_sides(wanted: Form, given: Form, leaf: Leaf) -> bool | None:
-    """Compare relations without variables by their sides, read from either end."""
+    """Compare relations, as chains a < x < b, by their sides, read from either end."""
     straight = wanted.marks == given.marks and _ordered(wanted.items, given.items, leaf)
-    turned = wanted.marks == _turned(given.marks) and _ordered(wanted.items, given.items[::-1], leaf)
+    turned = wanted.marks == tuple(map(flip_operator, given.marks[::-1])) and _ordered(
+        wanted.items, given.items[::-1], leaf
+    )
     return straight or turned or (None if None in (straight, turned) else False)
-
-
-def _turned(marks: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(flip_operator(mark) for mark in reversed(marks))
 
 
 def _moved(relation: Form) -> Expression | None:
@@ -335,11 +327,3 @@ def _same_relation(wanted: str, left: Expression, given: str, right: Expression)
     if not sign:
         return None if sign is None or left.variables != right.variables else False
     return wanted == (given if sign > 0 else flip_operator(given))
-
-
-def _chains(wanted: Form, given: Form, leaf: Leaf) -> bool | None:
-    """Compare chains such as a < x < b, read from either end."""
-    items, marks = given.items, given.marks
-    if wanted.marks != marks:
-        items, marks = items[::-1], _turned(marks)
-    return wanted.marks == marks and _ordered(wanted.items, items, leaf)
