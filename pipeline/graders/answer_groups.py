@@ -1,29 +1,102 @@
-"""Groups final answers that are equal, for votes. Pure."""
+"""Groups final answers that are equal, for votes. Pure, linear time.
 
-from collections.abc import Sequence
+Two answers are equal here if they have the same content: equal numbers of the same unit and the same name, the same choice, the
+same words, or the same structure of these. Nothing that one answer leaves out is taken from another one, as a grader does it:
+0.5, 50 and 50% differ, and so do 5, 5 cm and x = 5. So the group of an answer does not depend on the other answers.
+Covered: numbers, units that can be converted, lists without order, expressions by their value at one point (10 digits).
+Not covered: what different structures say in common, as an inequality and an interval do. Such answers are two groups.
+"""
 
-from pipeline.core.records import Verdict
-from pipeline.graders.math.compare import quick_verdict
+from collections import Counter
+from collections.abc import Hashable, Iterable, Sequence
+from fractions import Fraction
+from functools import lru_cache
+
+from pipeline.graders.math.exact import Exact, convert_unit, exact_value, trailing_unit, with_point, without_unit
+from pipeline.graders.math.expression import INFINITY, expression
+from pipeline.graders.math.extract import unwrap
+from pipeline.graders.math.forms import Form, FormKind, read_form, split_label
+from pipeline.graders.math.labels import plain_label
+from pipeline.graders.math.limits import exceeded_limit
 from pipeline.graders.math.normal import normal_form
+from pipeline.graders.math.phrases import choice, choice_with_text, numeral, time_of_day, words
+
+BASE_UNITS = ("s", "m", "g", "pound", "l", "dollar")
+"""One unit of each quantity whose units can be converted."""
+SIGNIFICANT_DIGITS = 10
+NO_VALUE = 1e-12
+"""A sum that is smaller than this share of its terms is zero."""
 
 
 def answer_groups(answers: Sequence[str | None]) -> list[int | None]:
-    """A number for every answer, the same for equal answers; None for no answer.
-
-    Two answers are equal if the checker finds them equal without algebra, with either one as the known answer, or if both are
-    equal to a third.
-    """
-    spelling = [None if answer is None or not answer.strip() else normal_form(answer) for answer in answers]
-    distinct = sorted({text for text in spelling if text is not None})
-    group = list(range(len(distinct)))
-    for one in range(len(distinct)):
-        for other in range(one):
-            if group[one] != group[other] and _equal(distinct[one], distinct[other]):
-                joined, left = sorted((group[one], group[other]))
-                group = [joined if number == left else number for number in group]
-    of = dict(zip(distinct, group, strict=True))
-    return [None if text is None else of[text] for text in spelling]
+    """A number for every answer, the same for equal answers; None for no answer. The order of answers does not matter."""
+    contents = [None if answer is None or not answer.strip() else content(answer) for answer in answers]
+    numbers: dict[Hashable, int] = {}
+    return [None if each is None else numbers.setdefault(each, len(numbers)) for each in contents]
 
 
-def _equal(one: str, other: str) -> bool:
-    return Verdict.CORRECT in (quick_verdict(one, other), quick_verdict(other, one))
+@lru_cache(maxsize=8192)
+def content(answer: str) -> Hashable:
+    """What an answer states. Equal answers have equal contents."""
+    normal = normal_form(unwrap(answer))
+    return normal if exceeded_limit(normal) else _of_text(normal)
+
+
+def _of_text(normal: str) -> Hashable:
+    letter, pair = choice(normal), choice_with_text(normal)
+    if letter and (len(normal) > 1 or normal.isupper()):
+        return "choice", letter
+    if pair:
+        return "choice", pair[0], _of_text(normal_form(pair[1]))
+    return _of_form(read_form(with_point(normal)))
+
+
+def _of_form(form: Form) -> Hashable:
+    named = split_label(form)
+    if named:
+        return "name", plain_label(named[0]), _of_form(read_form(named[1]))
+    items = map(_of_form, form.items)
+    match form.kind:
+        case FormKind.EXPRESSION:
+            return _of_expression(form.text)
+        case FormKind.LIST | FormKind.SET:
+            return "values", _counted(items)
+        case FormKind.UNION:
+            return "union", _counted(items)
+        case _:
+            return form.kind.name, form.marks, tuple(items)
+
+
+def _counted(contents: Iterable[Hashable]) -> Hashable:
+    return frozenset(Counter(contents).items())
+
+
+def _of_expression(text: str) -> Hashable:
+    number = exact_value(text)
+    if number:
+        return ("percent", number.value) if number.percent else _in_base_unit(number)
+    said = numeral(text) or time_of_day(text) or words(text)
+    read = None if said or INFINITY in text else expression(without_unit(text))
+    if read is None:
+        return said or text
+    unit = trailing_unit(text)
+    rational = read.ratio.rational()
+    if rational is not None:
+        return rational, unit
+    found = read.value()
+    if found is None:
+        return text
+    value, scale = found
+    return tuple(_rounded(part) if abs(part) > NO_VALUE * scale else 0 for part in (value.real, value.imag)), unit
+
+
+def _in_base_unit(number: Exact) -> Hashable:
+    for unit in BASE_UNITS:
+        value = convert_unit(number, unit)
+        if value is not None:
+            return value, unit
+    return number.value, number.unit
+
+
+def _rounded(value: float) -> Fraction:
+    return Fraction(f"{value:.{SIGNIFICANT_DIGITS - 1}e}")

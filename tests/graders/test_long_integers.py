@@ -6,7 +6,7 @@ import pytest
 
 from pipeline.core.records import Verdict
 from pipeline.graders.base import Checker
-from pipeline.graders.math.long_integers import MAX_INTEGER_DIGITS, same_long_integer
+from pipeline.graders.math.limits import MAX_INTEGER_DIGITS, same_long_integer
 from tests.deadlines import bounded
 
 _CHANCE = random.Random(5)

@@ -25,6 +25,7 @@ from math_verify.grader import should_treat_as_complex
 from mpmath import mp
 
 from pipeline.core.records import Verdict
+from pipeline.graders.math.choices import may_have_parts, paired
 from pipeline.graders.math.compare import (
     for_grammar,
     long_decimal,
@@ -37,7 +38,6 @@ from pipeline.graders.math.exact import exact_value, without_unit
 from pipeline.graders.math.expression import expression, rounds_to
 from pipeline.graders.math.extract import unwrap
 from pipeline.graders.math.normal import normal_form
-from pipeline.graders.math.parts import may_have_parts, paired
 from pipeline.graders.math.ratio import IMAGINARY, evaluate
 from pipeline.graders.math.reader import PI, Numbers, UnreadableError, read_expression
 from pipeline.graders.math.rounding import is_rounding

@@ -19,7 +19,8 @@ from fractions import Fraction
 from functools import lru_cache
 
 from pipeline.core.records import Verdict
-from pipeline.graders.math.angles import same_angle
+from pipeline.graders.math import phrases
+from pipeline.graders.math.choices import may_have_parts, paired
 from pipeline.graders.math.exact import (
     COUNTED,
     DEGREE,
@@ -37,32 +38,13 @@ from pipeline.graders.math.exact import (
 from pipeline.graders.math.expression import Expression, close, equal, expression, is_undefined, rounds_to
 from pipeline.graders.math.extract import unwrap
 from pipeline.graders.math.forms import Form, FormKind, is_label, read_form
+from pipeline.graders.math.measures import is_ratio, proportional, same_angle
 from pipeline.graders.math.normal import normal_form
-from pipeline.graders.math.parts import may_have_parts, paired
-from pipeline.graders.math.phrases import (
-    choice,
-    choice_with_text,
-    hedges,
-    is_phrase,
-    is_time,
-    ratio_as_fraction,
-    same_letters,
-    same_literal,
-    same_numeral,
-    same_ratio,
-    same_time,
-    same_words,
-    words,
-)
-from pipeline.graders.math.proportions import is_ratio, proportional
 from pipeline.graders.math.ratio import constant
-from pipeline.graders.math.rounding import Decimal, decimal_places, is_long, is_rounding
+from pipeline.graders.math.rounding import FLOAT_NOISE, is_long, is_rounding
 from pipeline.graders.math.structure import Leaf, same_form
 
-# The error of a decimal in binary floating point: 326.5 becomes 326.50000000000006. Far smaller than any rounding by people.
-FLOAT_NOISE = Fraction(1, 10**13)
-FLOAT_DIGITS = 15
-
+LARGE_POWER = 2**40
 LETTERS = "ABCDEFGHIJ"
 
 # Words state the number after them only if they end with a verb: "Hillary has 7", but not "the square of 7".
@@ -151,13 +133,16 @@ def gold_form(gold: str) -> str:
 def is_plain(gold: str) -> bool:
     """Whether this module can read a gold completely: numbers, words, letters, and structures of these."""
     normal = gold_form(gold)
-    return is_phrase(normal) or _is_read(read_form(normal))
+    return phrases.is_phrase(normal) or _is_read(read_form(normal))
 
 
 def _is_read(form: Form) -> bool:
     if form.kind is FormKind.EXPRESSION:
         return bool(
-            exact_value(form.text) or expression(without_unit(form.text)) or is_phrase(form.text) or is_ratio(form.text)
+            exact_value(form.text)
+            or expression(without_unit(form.text))
+            or phrases.is_phrase(form.text)
+            or is_ratio(form.text)
         )
     return all(_is_read(item) for item in form.items if not is_label(item.text)) and bool(
         form.items or form.kind is FormKind.SET
@@ -181,10 +166,11 @@ def same_answer(wanted: str, given: str, tolerance: float, leaf: Leaf | None = N
     right, number = exact_value(wanted), exact_value(given)
     if right and number:
         return _same_number(right, number, tolerance)
-    for same in (_same_choice, same_letters):
-        chosen = same(wanted, given)
-        if chosen is not None:
-            return chosen
+    chosen = _same_choice(wanted, given, lambda one, other: same_answer(one, other, tolerance, leaf))
+    if chosen is None:
+        chosen = phrases.same_letters(wanted, given)
+    if chosen is not None:
+        return chosen
     decide = leaf or (lambda one, other: same_expression(one, other, tolerance))
     first = same_form(read_form(wanted), read_form(given), decide)
     if first or ("," not in wanted and "," not in given):
@@ -207,20 +193,17 @@ def same_expression(wanted: str, given: str, tolerance: float) -> bool | None:
     if right and right.unit is None and number_before_letter(given) == right.value:
         # For the gold 5, "5m" means five metres, not five times m.
         return True
-    for same in (same_literal, same_numeral, same_ratio, same_time):
+    for same in (phrases.same_literal, phrases.same_numeral, phrases.same_time):
         decided = same(wanted, given)
         if decided is not None:
             return decided
-    over, under = ratio_as_fraction(wanted) or wanted, ratio_as_fraction(given) or given
-    if (over, under) != (wanted, given):
-        return same_expression(over, under, tolerance)
-    if (":" in wanted or ":" in given) and not (is_time(wanted) or is_time(given)):
+    if ":" in (both := f"{wanted} {given}") or " to " in both:
         same_parts = proportional(wanted, given)
         if same_parts is not None:
             return same_parts
-    phrase, said = words(wanted), words(given)
+    phrase, said = phrases.words(wanted), phrases.words(given)
     if phrase and said:
-        return same_words(phrase, said)
+        return phrases.same_words(phrase, said)
     angles = same_angle(wanted, given)
     if angles is not None:
         return angles
@@ -243,17 +226,10 @@ def same_expression(wanted: str, given: str, tolerance: float) -> bool | None:
     return False if spoken and len(spoken) > LONGEST_PRODUCT else None
 
 
-def long_decimal(number: Exact | None, other: str) -> Decimal | None:
+def long_decimal(number: Exact | None, other: str) -> Exact | None:
     """A long decimal if the other side is written without a decimal point, else None."""
-    rounded = number and number.decimal and not number.percent and "." not in other
-    written = _written(number) if number and rounded else None
-    return written if written and is_long(written) else None
-
-
-def _written(number: Exact) -> Decimal | None:
-    """A number as a decimal. None if its decimal form is infinite."""
-    places = decimal_places(number.value) if number.places is None else number.places
-    return None if places is None else Decimal(number.value, places)
+    plain = number is not None and number.decimal and not number.percent and "." not in other
+    return number if number and plain and is_long(number) else None
 
 
 def _expression_of(normal: str, number: Exact | None) -> Expression | None:
@@ -282,15 +258,22 @@ def _same_number(right: Exact, number: Exact, tolerance: float) -> bool:
         wanted |= {right.value / 100} if right.percent else set()
     if given & wanted:
         return True
-    if right.decimal != number.decimal and not (right.percent or number.percent):
-        decimal, exact = (right, number) if right.decimal else (number, right)
-        written = _written(decimal)
-        if written and is_rounding(written, exact.value):
+    if right.percent == number.percent:
+        pairs = (right, number), (number, right)
+        if any(
+            decimal.decimal and (is_rounding(decimal, other.value) or _is_float(other, decimal))
+            for decimal, other in pairs
+        ):
             return True
-    limit = Fraction(tolerance) if tolerance and (right.decimal or number.decimal) else Fraction(0)
-    if (right.decimal and _is_float_noise(number)) or (number.decimal and _is_float_noise(right)):
-        limit = max(limit, FLOAT_NOISE)
+    limit = Fraction(tolerance) if right.decimal or number.decimal else 0
     return bool(limit) and any(abs(a - b) <= limit * max(abs(a), abs(b)) for a in given for b in wanted)
+
+
+def _is_float(fraction: Exact, decimal: Exact) -> bool:
+    """Whether a fraction is a float close to a decimal, over the power of two that a program writes."""
+    bottom = fraction.value.denominator
+    near = abs(fraction.value - decimal.value) <= FLOAT_NOISE * abs(decimal.value)
+    return near and bottom >= LARGE_POWER and bottom & (bottom - 1) == 0
 
 
 def _are_comparable(unit: str, other: str) -> bool:
@@ -308,33 +291,28 @@ def _are_comparable(unit: str, other: str) -> bool:
     return not any(counted)
 
 
-def _is_float_noise(number: Exact) -> bool:
-    """Whether a number has the digits of a computed float, written as a decimal or as a fraction over a power of two."""
-    bottom = number.value.denominator
-    return bottom >= 10**FLOAT_DIGITS // 4 and (number.decimal or bottom & (bottom - 1) == 0)
-
-
-def _same_choice(wanted: str, given: str) -> bool | None:
-    """Compare a choice letter with a letter, with a letter and its text, or with something else."""
-    letter, pair = choice(wanted), choice_with_text(wanted)
+def _same_choice(wanted: str, given: str, same: Leaf) -> bool | None:
+    """Compare a choice letter with a letter, with a letter and its text, or with something else. `same` compares values."""
+    letter, pair = phrases.choice(wanted), phrases.choice_with_text(wanted)
+    answered, answered_pair = phrases.choice(given), phrases.choice_with_text(given)
     if letter is None and pair is None:
-        return None
-    if hedges(given):
+        # "(B) 12" states 12.
+        return same(wanted, normal_form(answered_pair[1])) if answered_pair and not phrases.hedges(given) else None
+    if phrases.hedges(given):
         return False
-    answered, answered_pair = choice(given), choice_with_text(given)
     if pair:
         if answered_pair and _differ_in_value(pair[1], answered_pair[1]):
             return False
         if answered or answered_pair:
             return pair[0] == (answered or (answered_pair or ("", ""))[0])
-        return True if normal_form(pair[1]) == given else None
+        return same(normal_form(pair[1]), given)
     if answered:
         return answered == letter if wanted.isupper() or given.isupper() or wanted == given else None
     if answered_pair:
         return answered_pair[0] == letter
     if letter is None or letter in ("E", "I"):
         return None
-    return False if letter not in given.upper() or exact_value(given) or words(given) else None
+    return False if letter not in given.upper() or exact_value(given) or phrases.words(given) else None
 
 
 def _differ_in_value(text: str, other: str) -> bool:

@@ -20,7 +20,7 @@ DIRECTIONS = frozenset({"north", "south", "east", "west", "left", "right", "up",
 MAX_UNIT_WORDS = 4
 MAX_NUMBER_WORDS = 12
 
-_WHOLE = r"(?:[1-9]\d{0,2}(?:,\d{3})+|[1-9]\d{0,2}(?: \d{3})+|\d+)"
+_WHOLE = r"(?:[1-9]\d{0,2}(?:,\d{3})+|[1-9]\d?(?:,\d{2})+,\d{3}|[1-9]\d{0,2}(?: \d{3})+|\d+)"
 _DECIMAL = rf"(?:{_WHOLE}(?:\.\d*)?|\.\d+)"
 _SIGNED = rf"[+-]?{_DECIMAL}"
 _NUMBER = re.compile(
@@ -31,7 +31,7 @@ _NUMBER = re.compile(
     rf"|(?P<head>\d*\.\d*)\\(?:overline|bar)\{{(?P<cycle>\d+)\}}"
     rf"|(?P<base>\d+)\^(?:\{{(?P<power>[+-]?\d+)\}}|(?P<digit>\d+))"
     rf"|(?P<mantissa>{_DECIMAL})(?:[eE](?P<exponent>[+-]?\d+)"
-    rf"|(?:\\times|\\cdot|\*|x) ?10\^(?:\{{(?P<ten>[+-]?\d+)\}}|(?P<tendigit>\d)))?"
+    rf"|(?:\\times|\\cdot|\*|x) ?10\^(?:[{{(](?P<ten>[+-]?\d+)[}})]|(?P<tendigit>-?\d{{1,3}})))?"
     rf")"
 )
 # 01/02 is a date.
@@ -49,7 +49,7 @@ _NEGATIVE = re.compile(r"^(?:negative|minus)\s+(?=[\d.\\])", re.IGNORECASE)
 _LETTERS = re.compile(r"[A-Za-z]+(?:[ -][A-Za-z]+)*")
 _MONEY_UNITS = {"$": "dollar", "€": "euro", "£": "pound", "¥": "yen", "₹": "rupee"}
 _MONEY = re.compile(r"[$€£¥₹]")
-_APPROXIMATE = re.compile(r"^(?:approximately|about|around|exactly|\\approx)\s*", re.IGNORECASE)
+_APPROXIMATE = re.compile(r"^(?:approximately|about|around|exactly|the(?= \d)|\\approx)\s*", re.IGNORECASE)
 _PERCENT = re.compile(r"^ ?(?:%|percent(?:age)?\b|per cent\b|pct\b)(?: points?$)?", re.IGNORECASE)
 _UNIT = re.compile(r"^ ?(?P<name>[A-Za-z][A-Za-z'-]*(?:[ /][A-Za-z][A-Za-z'-]*)*)(?:\^\{?[23]\}?)?$")
 _TRAILING_UNIT = re.compile(
@@ -102,6 +102,9 @@ _CANONICAL = {name: unit for unit, names in _UNIT_NAMES.items() for name in name
 _SIZE_OF = {unit: (quantity, size) for quantity, sizes in _SIZES.items() for unit, size in sizes.items()}
 _GLUED = re.compile(r"\d+(?:\.\d+)?[mgshL]")
 _SCALE_OF_DEGREES = re.compile(r"\^\\circ ?([CF])")
+# 6th, 6^{th} and 1/6th.
+_ORDINAL = re.compile(r"[ -]?(?:\^ ?\{? ?)?(?:st|nd|rd|th)s?\b(?: ?\})?")
+_GLOSS = re.compile(r"([A-Za-z][A-Za-z -]{1,99}?) ?\(([\d.,]{1,40})\)")
 # A remark such as "(seven)" after a number is ignored.
 _REMARK = re.compile(r" ?\([A-Za-z][A-Za-z -]*\)$")
 _UNIT_WORDS = re.compile(
@@ -151,6 +154,10 @@ def exact_value(normal: str) -> Exact | None:
     if text != normal and (money := _MONEY.search(normal)):
         exact = exact_value(text)
         return replace(exact, unit=exact.unit or _MONEY_UNITS[money.group()]) if exact else None
+    gloss = _GLOSS.fullmatch(text)
+    if gloss:
+        named, written = _in_words(gloss[1]), exact_value(gloss[2])
+        return written if named and written and named.value == written.value else None
     match = _EUROPEAN.match(text)
     if match:
         text = text[: match.end()].translate(_TO_POINT) + text[match.end() :]
@@ -161,8 +168,10 @@ def exact_value(normal: str) -> Exact | None:
     rest = text[match.end() :]
     if value is None or (rest and rest[0] in "0123456789.,") or _LEADING_ZERO.match(text):
         return None
-    decimal = "." in match.group()
+    decimal = "." in match.group() and match["cycle"] is None
     places = _places(match) if decimal else None
+    if not decimal and (ordinal := _ORDINAL.match(rest)):
+        rest = rest[ordinal.end() :]
     if not rest:
         return Exact(value, decimal=decimal, places=places)
     if percent := _PERCENT.match(rest):

@@ -6,17 +6,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
-from pipeline.graders.math.ratio import (
-    IMAGINARY,
-    ROUNDING,
-    Ratio,
-    TooLargeError,
-    evaluate,
-    generator,
-    same,
-)
+from pipeline.graders.math.exact import Exact
+from pipeline.graders.math.ratio import IMAGINARY, ROUNDING, Ratio, TooLargeError, evaluate, generator, same
 from pipeline.graders.math.reader import OPAQUE, PI, Numbers, UndefinedError, UnreadableError, read_expression
-from pipeline.graders.math.rounding import Decimal, is_rounding
+from pipeline.graders.math.rounding import is_rounding
 
 INFINITY = "\\infty"
 LARGEST_VALUE = 1e200
@@ -125,7 +118,7 @@ def close(left: Expression, right: Expression, tolerance: float) -> bool | None:
     return abs(a - b) <= tolerance * max(abs(a), abs(b))
 
 
-def rounds_to(side: Expression, decimal: Decimal) -> bool | None:
+def rounds_to(side: Expression, decimal: Exact) -> bool | None:
     """Whether a long decimal is the rounding of a rational number or of roots of such numbers. None if it is not decided here.
 
     A number with pi, e or a function has no roundings: who asks for it asks for the exact form.

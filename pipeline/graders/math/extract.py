@@ -29,7 +29,7 @@ from pipeline.graders.math.fallback_answer import (
     without_ornaments,
     without_remark,
 )
-from pipeline.graders.math.long_integers import is_long_integer
+from pipeline.graders.math.limits import is_long_integer
 from pipeline.graders.math.multipliers import with_multiplier
 from pipeline.graders.math.turns import first_problem, first_turn
 from pipeline.graders.math.wording import phrase
@@ -105,6 +105,7 @@ _VALUE_INSIDE = re.compile(r"[\d\\$]")
 _CLOSERS = {"$$": "$$", "\\(": "\\)", "\\[": "\\]"}
 _DELIMITER = re.compile(r"(?<!\\)\\[()\[\]]")
 _DOLLAR = re.compile(r"(?<!\\)\$")
+_RECURRING = re.compile(r"\.\d{0,40}?(\d{1,12}?)\1(?:\.\.\.|…)$")
 _WRAP = ' \t\r\n\f\v*`"“”‘'
 _ALIGNED = re.compile(
     r"\\begin\{(?:align(?:ed|\*)?|array\}\{[lcr])\}([^{}]*(?:\{[^\n]*)?)\\end\{[a-z*]{5,8}\}", re.DOTALL
@@ -484,7 +485,8 @@ def unwrap(answer: str) -> str:
     previous = None
     while answer != previous:
         previous = answer
-        answer = answer.strip(_WRAP).rstrip(".,;:。")
+        answer = answer.strip(_WRAP)
+        answer = answer if _RECURRING.search(answer) else answer.rstrip(".,;:。")
         if answer.startswith(("'", "’")):
             # A single mark at the end is a prime, so it stays.
             answer = answer[1:].removesuffix(answer[0])

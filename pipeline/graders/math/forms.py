@@ -8,7 +8,9 @@ import re
 from dataclasses import dataclass
 from enum import Enum, auto
 from functools import lru_cache
+from itertools import pairwise
 
+from pipeline.graders.math.exact import exact_value
 from pipeline.graders.math.limits import MAX_CELLS, MAX_ITEMS
 
 
@@ -44,7 +46,7 @@ _OPENERS = frozenset({"(", "[", "{", "\\{"})
 _CLOSERS = frozenset({")", "]", "}", "\\}"})
 _COMMAS = frozenset({",", ";", "and", "or"})
 _RELATIONS = frozenset({"=", "<", ">", "\\le", "\\ge", "\\ne", "\\approx"})
-_THOUSANDS = re.compile(r"(?<![\d,.])[1-9]\d{0,2}(?:,\d{3})+(?![\d,])")
+_THOUSANDS = re.compile(r"(?<![\d,.])(?:[1-9]\d{0,2}(?:,\d{3})+|[1-9]\d?(?:,\d{2})+,\d{3})(?![\d,])")
 _MATRIX = re.compile(
     r"(?:\[|\()?\\begin\{(p|b|B|small|array|)(?:matrix)?\}(?:\{[clr|]*\})?(.*)\\end\{\1(?:matrix)?\}(?:\]|\))?",
     re.DOTALL,
@@ -62,6 +64,9 @@ _SYSTEM = re.compile(r"(?:\\\{)?\\begin\{(cases|aligned|array)\}(?:\{[clr|]*\})?
 _REALS = re.compile(
     r"(?:\\mathbb ?\{?R\}?|(?:the set of )?all real(?: number)?s(?: x)?|any real number|all reals?)", re.I
 )
+_REALS_WITHOUT = re.compile(
+    r"(?:\\mathbb ?\{?R\}?|\\?R(?=\\)) ?(?:\\setminus|-) ?([\[(].*[\])]|\\\{.*\\\}|(?P<braced>\{[^{}]*\}))"
+)
 _PAIRS = {("(", ")"), ("[", "]")}
 _FLIPPED = {"<": ">", ">": "<", "\\le": "\\ge", "\\ge": "\\le", "=": "=", "\\ne": "\\ne"}
 
@@ -75,6 +80,10 @@ def read_form(normal: str, *, thousands: bool = True) -> Form:
     text = _MEMBER.sub("", normal, count=1) if "\\in" in normal else normal
     if _REALS.fullmatch(text):
         return _interval("(", "-\\infty", "\\infty", ")")
+    without = _REALS_WITHOUT.fullmatch(text)
+    removed = without and (f"\\{without[1][:-1]}\\}}" if without["braced"] else without[1])
+    if removed and (rest := _reals_without(read_form(removed, thousands=thousands))):
+        return rest
     builder = _BUILDER.fullmatch(text)
     if builder:
         return read_form(builder.group(1), thousands=thousands)
@@ -128,7 +137,11 @@ def interval_of(form: Form) -> Form | None:
         return None
     sides, marks = [item.text for item in form.items], form.marks
     if marks == ("\\ne",):
-        return _all_but(sides) if is_label(sides[0]) else None
+        return (
+            _reals_without(Form(FormKind.SET, "", (Form(FormKind.EXPRESSION, sides[1]),)))
+            if is_label(sides[0])
+            else None
+        )
     if len(sides) == 2 and is_label(sides[1]):
         sides, marks = sides[::-1], (_FLIPPED[marks[0]],)
     if len(sides) == 2 and is_label(sides[0]) and not is_label(sides[1]):
@@ -153,9 +166,21 @@ def _interval(opener: str, low: str, high: str, closer: str) -> Form:
     return Form(FormKind.TUPLE, f"{opener}{low},{high}{closer}", ends, (opener, closer))
 
 
-def _all_but(sides: list[str]) -> Form:
-    below, above = _interval("(", "-\\infty", sides[1], ")"), _interval("(", sides[1], "\\infty", ")")
-    return Form(FormKind.UNION, f"{below.text}\\cup{above.text}", (below, above))
+def _reals_without(removed: Form) -> Form | None:
+    """The real numbers outside of an interval, or without the points of a set."""
+    if removed.kind is FormKind.TUPLE and len(removed.items) == 2:
+        (low, high), (opener, closer) = removed.items, removed.marks
+        below = _interval("(", "-\\infty", low.text, ")" if opener == "[" else "]")
+        pieces: tuple[Form, ...] = below, _interval("(" if closer == "]" else "[", high.text, "\\infty", ")")
+    elif removed.kind is FormKind.SET:
+        values = {item.text: exact_value(item.text) for item in removed.items}
+        if len(values) > 1 and None in values.values():
+            return None
+        points = sorted(values, key=lambda point: number.value if (number := values[point]) else 0)
+        pieces = tuple(_interval("(", *ends, ")") for ends in pairwise(["-\\infty", *points, "\\infty"]))
+    else:
+        return None
+    return Form(FormKind.UNION, "\\cup".join(piece.text for piece in pieces), pieces)
 
 
 def _top_level(text: str) -> list[tuple[int, str]] | None:

@@ -1,15 +1,19 @@
-r"""Compares the names that equations give to their values: f(x), y, a_1, \alpha, AB. Pure.
+r"""Compares the names that equations give to their values: f(x), y, a_1, \alpha, AB. Pure, linear time.
 
 Two names differ only if that is certain. An area and S may be the same thing, and so may y and f(x). The functions f and g
-differ, and so do f and its inverse, f(2) and f(3), x and y, a_1 and a_2, P(A) and P(B).
+differ, and so do f and its inverse, f(2) and f(3), x and y, a_1 and a_2, P(A) and P(B). Arguments of functions may get new
+names: f(x) = 2x and f(t) = 2t are one function. The new names occur in neither text, so f(x) = x+t is not f(t) = t+t.
+"x = 2 or x = 3" and "x = 2, 3" are two values of one unknown. "x = 2, y = 3" are values of two, and "x = 2 or y = 3" are two
+statements of which one holds.
 """
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum, auto
 from itertools import pairwise
 
-from pipeline.graders.math.renaming import has_symbol
+from pipeline.graders.math.forms import Form, FormKind, split_label
 
 _LABEL = re.compile(
     r"(?P<base>\\?[A-Za-z]+)(?P<primes>'*)(?:_(?P<index>\w+))?'*(?P<inverse>\^-1)?(?:\((?P<arguments>[\w,\\]+)\))?"
@@ -173,3 +177,129 @@ def _is_product(name: str) -> bool:
         return False
     consecutive = all(ord(after) == ord(before) + 1 for before, after in pairwise(name))
     return len(name) == 2 or consecutive or not _VOWELS & set(name)
+
+
+# Letters that no unit, constant or function has as its name.
+_NEW_NAMES = "uvwzyxtkjqrabcnp"
+_SYMBOL = re.compile(r"\\[A-Za-z]+|[A-Za-z]+")
+_NEVER_RENAMED = frozenset(
+    {
+        "sin", "cos", "tan", "cot", "sec", "csc", "log", "ln", "exp", "arcsin", "arccos", "arctan", "min", "max", "mod", "gcd",
+        "lcm", "det", "sqrt", "if", "or", "and", "for", "otherwise", "else", "when", "where", "is",
+    }
+)  # fmt: skip
+
+
+def has_symbol(text: str, name: str) -> bool:
+    """Whether a letter or a command is a symbol of a text, also as a subscript."""
+    return any(name == symbol for _, symbol in _symbols(text))
+
+
+def renamed(text: str, names: Sequence[str], other: str, other_names: Sequence[str]) -> tuple[str, str] | None:
+    """Two texts in which the names of the first and the second list have become the same new names, one by one.
+
+    None if too few letters are left for that.
+    """
+    written = "".join(word for side in (text, other) for word in _SYMBOL.findall(side) if word[0] != "\\")
+    free = [letter for letter in _NEW_NAMES if letter not in written]
+    if len(free) < len(names):
+        return None
+    one, two = (dict(zip(old, free, strict=False)) for old in (names, other_names))
+    return _replaced(text, one), _replaced(other, two)
+
+
+def _symbols(text: str) -> list[tuple[int, str]]:
+    """The position and the name of each symbol: commands, and letters that belong to no known word and have no subscript."""
+    found = []
+    for match in _SYMBOL.finditer(text):
+        run = match.group()
+        if run[0] == "\\":
+            found.append((match.start(), run))
+        elif run not in _NEVER_RENAMED:
+            found += [(match.start() + place, letter) for place, letter in enumerate(run)]
+    # x_1 is another symbol than x.
+    return [(at, symbol) for at, symbol in found if text[at + len(symbol) : at + len(symbol) + 1] != "_"]
+
+
+def _replaced(text: str, names: dict[str, str]) -> str:
+    pieces, start = [], 0
+    for at, symbol in _symbols(text):
+        if symbol in names:
+            # \sin\theta becomes \sin u.
+            gap = " " if symbol[0] == "\\" and text[at - 1 : at].isalpha() else ""
+            pieces += [text[start:at], gap, names[symbol]]
+            start = at + len(symbol)
+    return "".join([*pieces, text[start:]])
+
+
+class Naming(Enum):
+    """How the values of a list are named. STATEMENTS: not all items are values, as x < 3 and x + y = 5."""
+
+    NONE = auto()
+    ONE = auto()
+    EACH = auto()
+    PARTLY = auto()
+    STATEMENTS = auto()
+
+
+def labels_of(items: Sequence[Form]) -> list[str | None]:
+    """The plain label of each item, or None where it has none."""
+    return [plain_label(found[0]) if (found := split_label(item)) else None for item in items]
+
+
+def naming_of(items: Sequence[Form]) -> Naming:
+    """How items are named. x_1 = 2, x_2 = 3 are values of one unknown."""
+    labels = labels_of(items)
+    if any(label is None and item.kind is FormKind.RELATION for label, item in zip(labels, items, strict=True)):
+        return Naming.STATEMENTS
+    roots = [label.partition("_")[0] for label in labels if label]
+    if not roots:
+        return Naming.NONE
+    if len(set(roots)) == 1 and len(roots) in (1, len(items)) and labels[0]:
+        return Naming.ONE
+    return Naming.EACH if len(set(roots)) == len(items) else Naming.PARTLY
+
+
+def are_alternatives(form: Form) -> bool:
+    """Whether only one of the values of a list holds: "2 or 3"."""
+    return form.kind is FormKind.LIST and "or" in form.marks
+
+
+def contradict(wanted: Form, given: Form) -> bool:
+    """Whether two lists, sets or single values certainly differ because of the names of their values."""
+    if any(label and label.startswith("(") for form in (wanted, given) for label in labels_of(_items(form))):
+        # (x,y) = (2,3) names a pair.
+        return False
+    names = naming_of(_items(wanted)), naming_of(_items(given))
+    if names == (Naming.STATEMENTS, Naming.STATEMENTS) and _functions(wanted) != _functions(given):
+        # A condition for x says nothing of f(t).
+        return True
+    if Naming.STATEMENTS in names or names == (Naming.NONE, Naming.NONE):
+        return False
+    if Naming.EACH in names and are_alternatives(wanted) != are_alternatives(given):
+        return True
+    if names[0] is names[1]:
+        return names[0] is Naming.ONE and _other_unknown(wanted, given)
+    if Naming.PARTLY in names:
+        return True
+    if Naming.EACH not in names:
+        return False
+    # Values of several unknowns are no set, and no values of one unknown.
+    return Naming.ONE in names or FormKind.SET in (wanted.kind, given.kind)
+
+
+def _items(form: Form) -> Sequence[Form]:
+    return form.items if form.kind in (FormKind.LIST, FormKind.SET) else (form,)
+
+
+def _functions(form: Form) -> set[str]:
+    return {label for label in labels_of(_items(form)) if label and label.endswith(")")}
+
+
+def _other_unknown(wanted: Form, given: Form) -> bool:
+    return any(
+        differ(one, two)
+        for one in labels_of(_items(wanted))[:1]
+        for two in labels_of(_items(given))[:1]
+        if one and two and one != two and "_" not in one + two
+    )

@@ -1,18 +1,18 @@
 """Size limits of mathematical answers. Each limit has a name, and an answer over a limit is never parsed.
 
 The limits reject what is known to stall computer algebra (power towers, huge exponents and factorials, deep nesting). An answer
-within the limits can still be slow, so `pool` also has a deadline.
+within the limits can still be slow, so `pool` also has a deadline. Longer integers are compared as texts, never as numbers.
 """
 
 import math
 import re
 
-from pipeline.graders.math.powers import separate
-from pipeline.graders.math.towers import shorten
+from pipeline.graders.math.powers import separate, shorten
 
 MAX_CHARS = 512
 MAX_DEPTH = 20
 MAX_DIGITS = 200
+MAX_INTEGER_DIGITS = 20_000
 MAX_EXPONENT = 10_000
 MAX_SCIENTIFIC = 999
 MAX_FACTORIAL = 1_000
@@ -25,6 +25,7 @@ MAX_TERMS = 400
 MAX_COEFFICIENT_BITS = 40_000
 MAX_EXPANDED_POWER = 24
 
+_INTEGER = re.compile(r"[+-]?(?:[0-9]+|[0-9]{1,3}(?:,[0-9]{3})+)")
 _DIGITS = re.compile(rf"\d{{{MAX_DIGITS + 1}}}")
 _EXPONENT = re.compile(r"(?:\^|\*\*)[{(+-]*(\d+)")
 _TOWER = re.compile(r"(?:\^|\*\*)[{(+-]*(\d+)[})]*(?:\^|\*\*)[{(+-]*(\d+)")
@@ -91,3 +92,29 @@ def _depth(answer: str) -> int:
         elif depth:
             depth -= 1
     return deepest
+
+
+def is_long_integer(text: str) -> bool:
+    """Whether a text is an integer with more digits than other comparisons read, and not too many for this one."""
+    return len(text) > MAX_DIGITS and _digits(text) is not None
+
+
+def same_long_integer(gold: str, answer: str) -> bool | None:
+    """Whether two integers are equal. None if neither is long, or if one of the texts is no integer."""
+    if len(gold) <= MAX_DIGITS and len(answer) <= MAX_DIGITS:
+        return None
+    wanted, given = _digits(gold), _digits(answer)
+    return None if wanted is None or given is None else wanted == given
+
+
+def _digits(text: str) -> str | None:
+    """The digits of an integer with its sign, without leading zeros and separators. None for other texts."""
+    if len(text) > 2 * MAX_INTEGER_DIGITS:
+        return None
+    text = text.strip(" \t\r\n$").removesuffix(".")
+    if not _INTEGER.fullmatch(text):
+        return None
+    digits = text.lstrip("+-").replace(",", "").lstrip("0")
+    if len(digits) > MAX_INTEGER_DIGITS:
+        return None
+    return f"-{digits}" if digits and text.startswith("-") else digits

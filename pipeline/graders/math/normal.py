@@ -6,8 +6,7 @@ The result is LaTeX with the same meaning. Equal results mean equal answers. Dif
 import re
 import unicodedata
 
-from pipeline.graders.math.powers import separate
-from pipeline.graders.math.towers import shorten
+from pipeline.graders.math.powers import separate, shorten
 
 _SYMBOLS = str.maketrans(
     {
@@ -15,7 +14,7 @@ _SYMBOLS = str.maketrans(
         "∙": r"\cdot ", "÷": "/", "∕": "/", "⁄": "/", "°": "^\\circ ", "º": "^\\circ ", "π": r"\pi ", "∞": r"\infty ",
         "∅": r"\emptyset ", "ℝ": r"\mathbb{R}", "γ": r"\gamma ", "δ": r"\delta ", "Δ": r"\Delta ", "φ": r"\phi ",
         "ω": r"\omega ", "σ": r"\sigma ", "μ": r"\mu ", "ρ": r"\rho ", "τ": r"\tau ", "′": "'", "≤": r"\le ", "≥": r"\ge ",
-        "≠": r"\ne ", "∪": r"\cup ", "∩": r"\cap ", "∈": r"\in ",
+        "≠": r"\ne ", "∪": r"\cup ", "∩": r"\cap ", "∈": r"\in ", "∖": r"\setminus ",
         "±": r"\pm ", "θ": r"\theta ", "α": r"\alpha ", "β": r"\beta ", "λ": r"\lambda ", "∠": r"\angle ", "’": "'",
         "，": ",", "：": ":", "。": ".", "％": "%", "⟨": "(", "⟩": ")", "|": "|",
     }
@@ -33,7 +32,7 @@ _DELIMITER = re.compile(r"(?<!\\)\$")
 _BLANKS = re.compile(r"  +")
 _DOUBLED = re.compile(r"\\\\(?=[A-Za-z])")
 _TEXT = re.compile(
-    r"\\(?:text(?:bf|it|rm|normal|sf|tt|up)?|mathrm|mathbf|mathit|mathsf|mbox|hbox|operatorname\*?|emph|boldsymbol|bm|underline)\s*\{([^{}]*)\}"
+    r"\\(?:text(?:bf|it|rm|normal|sf|tt|up)?|mathrm|mathbf|mathit|mathsf|mbox|hbox|operatorname\*?|emph|boldsymbol|bm|underline|framebox|fbox|ovalbox|ensuremath)\s*\{([^{}]*)\}"
 )
 _CHOOSE = re.compile(r"\{([^{}]*)\\choose(?![A-Za-z])([^{}]*)\}")
 _STYLED_FRACTION = re.compile(r"\\(?:[dtc]|nice|s)(frac|binom)(?![A-Za-z])")
@@ -47,19 +46,32 @@ _TYPED_DEGREES = re.compile(r"(?<=\d) ?\^(?:o(?![A-Za-z0-9_^])|\{o\})")
 _SYNONYM = {
     "leq": r"\le", "geq": r"\ge", "neq": r"\ne", "lt": "<", "gt": ">", "varnothing": r"\emptyset", "infin": r"\infty",
     "cdotp": r"\cdot", "colon": ":", "langle": "(", "rangle": ")", "to": r"\rightarrow", "land": r"\wedge", "lor": r"\vee",
+    "backslash": r"\setminus",
 }  # fmt: skip
 _SYNONYMS = re.compile(rf"\\({'|'.join(_SYNONYM)})(?![A-Za-z])")
 # The blank in "3, 5" stays, because 3,5 may be a decimal.
 _LOOSE_SPACE = re.compile(
     r" (?![A-Za-z0-9.])|(?<![A-Za-z0-9,.%}]) |(?<=,) (?!\d{3}(?!\d))(?!(?:(?<=\d, )|(?<=\d , ))\d)"
 )
-_BARE_SYMBOLS = ("pi", "inf", "sqrt")
+_BARE_SYMBOLS = ("pi", "inf", "sqrt", "x", "X")
 _BARE_FUNCTION = re.compile(
-    r"(?<![A-Za-z\\])(?:(pi|inf|infty|infinity)(?![A-Za-z])|sqrt ?(?:\(([^()]*)\)|(\d+))|sqrt(?![A-Za-z]))"
+    r"(?<![A-Za-z\\])(?:(pi|inf|infty|infinity|oo)(?![A-Za-z])|sqrt ?(?:\(([^()]*)\)|(\d+))|sqrt(?![A-Za-z]))"
 )
 # In 2/3\sqrt{5} and 1/2x the fraction is meant as a factor.
 _COEFFICIENT = re.compile(r"(?<![\w}).^/])(\d+)/(\d+)(?=\\(?:sqrt|pi)|[a-zA-Z](?![A-Za-z])|\()")
 _COMMAND_SPACE = re.compile(r"(\\[A-Za-z]+) (?![A-Za-z])")
+# 0x10 is a hexadecimal number, and x is a variable where it does not always stand between two numbers.
+_TIMES = re.compile(r"(?<=[\d}])(?<!(?<![\w.])0)( ?)[xX]\1(?=\.?\d)")
+_VARIABLE_X = re.compile(r"(?<![A-Za-z\\])[xX](?![A-Za-z]| ?=)")
+_GROUPED = re.compile(r"(?<=\d)['_](?=\d{3}(?!\d))")
+# The ways to write 0.1\overline{6}: 0.1(6), 0.1666..., 0.1\dot{6}.
+_CYCLE = re.compile(
+    r"(?<![A-Za-z.])(\.\d{0,20}?)(?:\((\d{1,20})\)|(\d{1,12}?)\3{1,20}(?:\.{3}|\\[lc]?dots(?![A-Za-z]))"
+    r"|\\dot ?\{?(\d)\}?(?:(\d{0,20})\\dot ?\{?(\d)\}?)?)"
+)
+# ]2,5[ is what (2,5) is elsewhere.
+_INTERVAL = re.compile(r"([\[\]])([^\[\]()]{1,99}[,;][^\[\]()]{1,99})([\[\]])")
+_UNION = re.compile(r"(?<=[)\]}]) ?(?:U|union) ?(?=[(\[]|\\\{)")
 _ONE_LETTER_UNITS = {"m": "meters", "g": "grams", "s": "seconds", "h": "hours", "L": "liters"}
 MAX_TEXT_NESTING = 4
 
@@ -75,7 +87,7 @@ def normal_form(answer: str) -> str:
         text = "".join(mark for mark in text if mark.isprintable() or mark.isspace())
     if "\\" in text or "{,}" in text or "{:}" in text:
         text = _latex(text)
-    if "pi" in text or "sqrt" in text or "inf" in text:
+    if "pi" in text or "sqrt" in text or "inf" in text or "oo" in text:
         text = _BARE_FUNCTION.sub(_command, text)
         text = text.replace("negative \\infty", "-\\infty").replace("minus \\infty", "-\\infty")
     if "$" in text:
@@ -90,6 +102,18 @@ def normal_form(answer: str) -> str:
     text = _COMMAND_SPACE.sub(r"\1", text)
     if "/" in text:
         text = _COEFFICIENT.sub(r"\\frac{\1}{\2}", text)
+    if "." in text and ("..." in text or "dot" in text or "(" in text):
+        text = _CYCLE.sub(lambda match: f"{match[1]}\\overline{{{''.join(filter(None, match.groups()[1:]))}}}", text)
+    if ("x" in text or "X" in text) and not _VARIABLE_X.search(product := _TIMES.sub(r"\\times", text)):
+        text = product
+    if "'" in text or "_" in text:
+        text = _GROUPED.sub("", text)
+    if text[:1] == "]" or text[-1:] == "[" or "\\cup" in text:
+        text = _INTERVAL.sub(_turned, text)
+    if ")U" in text or "U(" in text or "union" in text:
+        text = _UNION.sub(r"\\cup", text)
+    if "+/-" in text or text[:2] == "+-":
+        text = text.replace("+/-", "\\pm").replace("+-", "\\pm", text[:2] == "+-")
     text = text.strip(" ").rstrip(".,;: ").lstrip("= ")
     while len(text) > 2 and text[0] == "{" and text[-1] == "}" and "{" not in text[1:-1] and "}" not in text[1:-1]:
         text = text[1:-1].strip()
@@ -144,6 +168,11 @@ def _content(match: re.Match[str]) -> str:
     # Without the braces a single "m" would be read as a variable, so it becomes the name of its unit.
     inside = match.group(1)
     return f" {_ONE_LETTER_UNITS.get(inside.strip(' ~'), inside)} "
+
+
+def _turned(match: re.Match[str]) -> str:
+    opener, ends, closer = match.groups()
+    return f"{'(' if opener == ']' else '['}{ends}{')' if closer == '[' else ']'}"
 
 
 def _fraction(match: re.Match[str]) -> str:

@@ -13,7 +13,7 @@ _CHOICE = re.compile(
     r"(?:(?:[Tt]he )?(?:correct )?(?:[Oo]ption|[Cc]hoice|[Aa]nswer)(?: is)?:?(?: |(?=\()))?\(?([A-Ja-j])\)?"
 )
 _CHOICE_WITH_TEXT = re.compile(
-    r"(?:(?:[Oo]ption|[Cc]hoice)(?: |(?=\()))?(?:\(([A-J])\)|([A-J])[).:])[ ]*([\\\w$(+.-].*)", re.DOTALL
+    r"(?:(?:[Oo]ption|[Cc]hoice)(?: |(?=\()))?(?:\(([A-Ja-j])\)[.:]?|([A-J])[).:])[ ]*([\\\w$(+.-].*)", re.DOTALL
 )
 _HEDGED = re.compile(
     r"(?:(?:[Oo]ption|[Cc]hoice)(?: |(?=\())?)?\(?[A-J]\)?[).:]? ?(?:,? ?(?:or|and|nor|wait|not|but)\b|\?"
@@ -30,7 +30,6 @@ _BASED = re.compile(r"([0-9A-Z]+)(?:_\{?(\d+)\}?| ?\(?(?:in )?base (\d+)\)?)")
 _NUMERAL = re.compile(r"(?=.*\d)[0-9A-Z]+")
 _CLOCK = re.compile(r"(\d{1,2})(?::(\d{2}))?(?::(\d{2}))? ?([ap]\.?m\b\.?)?", re.IGNORECASE)
 _NAMED_TIMES = {"noon": "12:00 pm", "12 noon": "12:00 pm", "midnight": "12:00 am", "12 midnight": "12:00 am"}
-_RATIO = re.compile(r"\d{1,9}(?:(?::| to )\d{1,9}){1,5}")
 # A date, a telephone number or a page number: the signs between the digits are not operators.
 _LITERAL = re.compile(r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}|0\d[-/]\d{1,4}|\d{1,4}[-/]0\d|\d{3}-\d{4}")
 _NAMED = re.compile(r"\\(triangle|angle|square|overline|vec|overrightarrow|widehat|hat|bar)\{? ?([A-Za-z]{1,6}'*)\}?")
@@ -58,8 +57,8 @@ _SYNONYMS = {
 
 def is_phrase(normal: str) -> bool:
     """Whether an answer is of a kind that this module compares."""
-    written = any(pattern.fullmatch(normal) for pattern in (_CHOICE, _RATIO, _LITERAL, _NAMED, _LETTER_LIST))
-    return written or bool(_numeral(normal) or _time(normal) or words(normal))
+    written = any(pattern.fullmatch(normal) for pattern in (_CHOICE, _LITERAL, _NAMED, _LETTER_LIST))
+    return written or bool(numeral(normal) or time_of_day(normal) or words(normal))
 
 
 @lru_cache(maxsize=8192)
@@ -114,7 +113,7 @@ def choice_with_text(normal: str) -> tuple[str, str] | None:
     match = _CHOICE_WITH_TEXT.fullmatch(normal)
     if match and has_more_choices(match.group(3)):
         return None
-    return ((match.group(1) or match.group(2)), match.group(3)) if match else None
+    return ((match.group(1) or match.group(2)).upper(), match.group(3)) if match else None
 
 
 def same_letters(wanted: str, given: str) -> bool | None:
@@ -143,7 +142,7 @@ def same_literal(wanted: str, given: str) -> bool | None:
 
 def same_numeral(wanted: str, given: str) -> bool | None:
     """Compare numerals in a stated base digit by digit. If one side leaves out the base, the base of the other side applies."""
-    left, right = _numeral(wanted), _numeral(given)
+    left, right = numeral(wanted), numeral(given)
     if left or right:
         # 4343_4 is not a numeral, because the digit 4 does not exist in base 4. It equals no numeral.
         shapes = _BASED.fullmatch(wanted), _BASED.fullmatch(given)
@@ -156,7 +155,7 @@ def same_numeral(wanted: str, given: str) -> bool | None:
     return None
 
 
-def _numeral(normal: str) -> tuple[str, int] | None:
+def numeral(normal: str) -> tuple[str, int] | None:
     """The digits and base of 1A_{16}. None if a digit is too large for the base, as in CO_2."""
     match = _BASED.fullmatch(normal)
     if match is None:
@@ -165,33 +164,15 @@ def _numeral(normal: str) -> tuple[str, int] | None:
     return (digits, base) if 2 <= base <= 36 and all(int(digit, 36) < base for digit in digits) else None
 
 
-def same_ratio(wanted: str, given: str) -> bool | None:
-    """Compare ratios a:b:c, which are equal if proportional. 1:02 and 2:04 are times of day, so they are not equal."""
-    if not _RATIO.fullmatch(wanted) or not _RATIO.fullmatch(given):
-        return None
-    if _time(wanted) and _time(given):
-        return same_time(wanted, given)
-    left, right = ([int(part) for part in re.split(r":| to ", text)] for text in (wanted, given))
-    written_as_times = re.search(r":0\d", wanted) or re.search(r":0\d", given)
-    if len(left) != len(right) or written_as_times or not (any(left) and any(right)):
-        return False
-    return all(a * right[0] == b * left[0] for a, b in zip(left, right, strict=True))
-
-
 def same_time(wanted: str, given: str) -> bool | None:
     """Compare times of day. If one side leaves out am or pm, that of the other side applies."""
-    left, right = _time(wanted), _time(given)
+    left, right = time_of_day(wanted), time_of_day(given)
     if left is None or right is None:
         return None
     return left[0] == right[0] and (left[1] == right[1] or "" in (left[1], right[1]))
 
 
-def is_time(normal: str) -> bool:
-    """Whether an answer is a time of day."""
-    return _time(normal) is not None
-
-
-def _time(normal: str) -> tuple[int, str] | None:
+def time_of_day(normal: str) -> tuple[int, str] | None:
     """Seconds since midnight or noon, and "a" or "p" (am, pm), or "" if that is not known. None if it is not a time of day."""
     match = _CLOCK.fullmatch(_NAMED_TIMES.get(normal.lower(), normal))
     if match is None or (match.group(2) is None and match.group(4) is None):
@@ -203,10 +184,3 @@ def _time(normal: str) -> tuple[int, str] | None:
     if not half and hours % 24 in (0, *range(13, 24)):
         half = "p" if hours % 24 else "a"
     return (hours % 12 * 60 + minutes) * 60 + seconds, half
-
-
-def ratio_as_fraction(normal: str) -> str | None:
-    """The ratio 1:2 as 1/2. None if the text is not a ratio of two numbers."""
-    return (
-        normal.replace(":", "/") if _RATIO.fullmatch(normal) and normal.count(":") == 1 and not _time(normal) else None
-    )

@@ -18,9 +18,8 @@ from pipeline.core.records import Grade, Verdict
 from pipeline.graders.base import MAX_ANSWER_KEPT, of_any
 from pipeline.graders.line_process import Process, end, read_line, start_module, write_line
 from pipeline.graders.math import compare, extract, limits
-from pipeline.graders.math.long_integers import is_long_integer, same_long_integer
+from pipeline.graders.math.choices import split_parts
 from pipeline.graders.math.normal import normal_form
-from pipeline.graders.math.parts import split_parts
 from pipeline.graders.process_pool import PooledChecker, VerdictCache
 from pipeline.graders.settings import MathConfig
 
@@ -142,7 +141,7 @@ class MathChecker(PooledChecker[_Child]):
 
     def parses(self, gold: str) -> bool:
         """Whether answers can be compared with `gold`: a number, words, a letter, or LaTeX that can be parsed completely."""
-        if is_long_integer(gold):
+        if limits.is_long_integer(gold):
             return True
         parts = split_parts(extract.unwrap(gold))
         if parts is not None:
@@ -183,7 +182,7 @@ class MathChecker(PooledChecker[_Child]):
 
     def _quick_verdict(self, golds: tuple[str, ...], answer: str) -> Verdict | None:
         if len(answer) > limits.MAX_DIGITS:
-            long = [same_long_integer(gold, answer) for gold in golds]
+            long = [limits.same_long_integer(gold, answer) for gold in golds]
             if True in long or None not in long:
                 return Verdict.CORRECT if True in long else Verdict.INCORRECT
         if limits.exceeded_limit(answer):

@@ -1,54 +1,49 @@
 """Decides whether a long decimal is the rounding of an exact number: 0.2857142857 of 2/7. Pure.
 
 A long decimal has at least `LEAST_DIGITS` significant digits and at least `LEAST_PLACES` digits after the point. It is
-correctly rounded at its last digit, or it is the floating point number nearest to the exact number. A zero at the end is a
+correctly rounded at its last digit, or it is what a program prints for the exact number. A zero at the end is a
 digit too: 0.1428571429 is 1/7 to ten places, and 0.14285714290 is not 1/7 to eleven.
-A number with a finite decimal form has no roundings: 0.12345678912 is not 0.1234567891.
+A number with a finite decimal form has no other roundings: 0.12345678912 is not 0.1234567891.
 """
 
-from dataclasses import dataclass
 from fractions import Fraction
+
+from pipeline.graders.math.exact import Exact
 
 LEAST_DIGITS = 10
 LEAST_PLACES = 6
 FLOAT_DIGITS = (16, 17)
-"""A program prints a floating point number with 16 or 17 digits, and the last one may be off."""
+"""A program prints a floating point number that is not short with 16 or 17 digits."""
+FLOAT_NOISE = Fraction(1, 10**15)
+"""The error of a computed number: 2.4000000000000004 is 12/5. Some units of the last binary digit."""
 MOST_PLACES = 60
 LARGEST = 10**30
-# The error of a value must be far below one unit of the last digit before floating point numbers are compared.
-_FAR_BELOW = 10**6
 
 
-@dataclass(frozen=True, slots=True)
-class Decimal:
-    """A number that is written as a decimal, and the number of digits after its point, zeros at the end included."""
-
-    value: Fraction
-    places: int
-
-
-def is_long(decimal: Decimal) -> bool:
-    """Whether a decimal has enough digits to be recognized as a rounding."""
-    if not LEAST_PLACES <= decimal.places <= MOST_PLACES or abs(decimal.value) > LARGEST:
-        return False
-    return _digits(decimal) >= LEAST_DIGITS
+def is_long(number: Exact) -> bool:
+    """Whether a number has enough digits to be recognized as a rounding."""
+    return (
+        LEAST_PLACES <= _places(number) <= MOST_PLACES
+        and abs(number.value) <= LARGEST
+        and _digits(number) >= LEAST_DIGITS
+    )
 
 
-def is_rounding(decimal: Decimal, value: Fraction, error: Fraction | None = None) -> bool | None:
+def is_rounding(decimal: Exact, value: Fraction, error: Fraction | None = None) -> bool | None:
     """Whether a decimal is the rounding of a number. None if the error of the number is too large to decide it.
 
     `error` is None for a rational number, else the largest error of `value`, which is then close to an irrational number.
     """
-    if not is_long(decimal) or (error is None and decimal_places(value) is not None):
+    if not is_long(decimal):
         return False
-    distance, half, margin = abs(decimal.value - value), Fraction(1, 2 * 10**decimal.places), error or Fraction(0)
-    if distance + margin <= half:
+    printed = _digits(decimal) in FLOAT_DIGITS
+    if error is None and not printed and decimal_places(value) is not None:
+        return False
+    distance, margin = abs(decimal.value - value), error or Fraction(0)
+    limit = max(Fraction(1, 2 * 10 ** _places(decimal)), FLOAT_NOISE * abs(value) if printed else Fraction(0))
+    if distance + margin <= limit:
         return True
-    if distance - margin <= half:
-        return None
-    if _digits(decimal) not in FLOAT_DIGITS or distance > 4 * half + margin:
-        return False
-    return None if margin * _FAR_BELOW > half else float(decimal.value) == float(value)
+    return None if distance - margin <= limit else False
 
 
 def decimal_places(value: Fraction) -> int | None:
@@ -63,5 +58,10 @@ def decimal_places(value: Fraction) -> int | None:
     return max(twos, fives) if rest == 1 else None
 
 
-def _digits(decimal: Decimal) -> int:
-    return len(str(abs(int(decimal.value * 10**decimal.places))))
+def _places(number: Exact) -> int:
+    """The digits after the point. 0 if there are infinitely many."""
+    return (decimal_places(number.value) or 0) if number.places is None else number.places
+
+
+def _digits(number: Exact) -> int:
+    return len(str(abs(int(number.value * 10 ** _places(number)))))

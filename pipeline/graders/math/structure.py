@@ -4,23 +4,13 @@ The result has three values. True and False are certain. None means that the res
 """
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from itertools import pairwise
 
+from pipeline.graders.math import labels
 from pipeline.graders.math.equations import has_unknowns, is_to_be_solved, same_zeros, scale_sign
 from pipeline.graders.math.expression import Expression, expression
 from pipeline.graders.math.forms import Form, FormKind, flip_operator, interval_of, is_label, read_form, split_label
-from pipeline.graders.math.labels import (
-    are_roots,
-    differ,
-    natural_order,
-    plain_label,
-    renamed_arguments,
-    spaced_product,
-)
-from pipeline.graders.math.naming import Naming, are_alternatives, contradict, labels_of, naming_of
-from pipeline.graders.math.proportions import in_order_of, names_parts
-from pipeline.graders.math.renaming import renamed
+from pipeline.graders.math.measures import in_order_of, names_parts
 
 Leaf = Callable[[str, str], bool | None]
 
@@ -34,59 +24,76 @@ def same_form(wanted: Form, given: Form, leaf: Leaf) -> bool | None:
     if FormKind.RELATION in (wanted.kind, given.kind):
         return _relations(wanted, given, leaf)
     wanted, given = _unwrapped(wanted), _unwrapped(given)
+    if wanted.kind.value > given.kind.value:
+        wanted, given, leaf = given, wanted, _exchanged(leaf)
     kinds = {wanted.kind, given.kind}
     if kinds == {FormKind.EXPRESSION}:
         return leaf(wanted.text, given.text)
     if FormKind.UNION in kinds:
         return _unions(wanted, given, leaf)
     if kinds == {FormKind.TUPLE}:
-        return _tuples(wanted, given, leaf)
+        # The brackets around two items distinguish intervals. Around three or more items they have no meaning.
+        return (len(wanted.items) > 2 or wanted.marks == given.marks) and _ordered(wanted.items, given.items, leaf)
     if kinds == {FormKind.MATRIX}:
         return wanted.marks == given.marks and _ordered(wanted.items, given.items, leaf)
+    if kinds == {FormKind.MATRIX, FormKind.TUPLE}:
+        return _ordered(_cells(wanted, given), given.items, leaf)
     if kinds <= _UNORDERED:
-        if contradict(wanted, given):
-            return False
-        return _lists(wanted.items, given.items, leaf, counted=kinds == {FormKind.LIST})
+        return not labels.contradict(wanted, given) and _lists(
+            wanted.items, given.items, leaf, counted=kinds == {FormKind.LIST}
+        )
     if kinds == {FormKind.LIST, FormKind.TUPLE}:
-        pair, values = (given, wanted) if given.kind is FormKind.TUPLE else (wanted, given)
-        if any(item.kind is FormKind.RELATION and not split_label(item) for item in values.items):
+        if any(item.kind is FormKind.RELATION and not split_label(item) for item in wanted.items):
             return None
-        return _tuple_and_values(pair, values, leaf, swapped=pair is given)
-    if FormKind.EXPRESSION in kinds:
-        plain, other = (wanted, given) if wanted.kind is FormKind.EXPRESSION else (given, wanted)
-        if other.kind in _UNORDERED and other.text.count(plain.text) > 1 and "," in other.text:
+        return _values_and_tuple(wanted, given, leaf)
+    if wanted.kind is not FormKind.EXPRESSION:
+        return False
+    if given.kind in _UNORDERED:
+        if given.text.count(wanted.text) > 1 and "," in given.text:
             # The list 5,5 is not the value 5: it may mean 5.5.
             return False
-        if other.kind is FormKind.LIST and contradict(wanted, given):
+        if given.kind is FormKind.LIST and labels.contradict(wanted, given):
             return False
-        if other.kind is FormKind.SET and not other.items:
-            return leaf(*(_NOTHING if form is other else form.text for form in (wanted, given)))
-        if other.items and other.items[0].text == _NOTHING:
-            # A set that holds the empty set is not empty.
-            return False
-        if other.kind in _UNORDERED and other.items:
-            return _lists(wanted.items or (wanted,), given.items or (given,), leaf)
-        return None if expression(plain.text) is None else False
-    return False
-
-
-def _tuple_and_values(pair: Form, values: Form, leaf: Leaf, *, swapped: bool) -> bool | None:
-    """Compare a tuple with a list of values. Names put the values into their natural order: y=3, x=2 is (2,3)."""
-    items: Sequence[Form] = values.items
-    naming = naming_of(items)
-    if are_alternatives(values) or naming is Naming.PARTLY:
+        if given.kind is FormKind.SET and not given.items:
+            return leaf(wanted.text, _NOTHING)
+    if given.items and given.items[0].text == _NOTHING:
+        # A set that holds the empty set is not empty.
         return False
-    if naming is not Naming.NONE:
-        labels = [label for label in labels_of(items) if label]
-        if len(set(labels)) < len(items):
+    if given.kind in _UNORDERED and given.items:
+        return _lists((wanted,), given.items, leaf)
+    return None if expression(wanted.text) is None else False
+
+
+def _exchanged(leaf: Leaf) -> Leaf:
+    return lambda one, other: leaf(other, one)
+
+
+def _cells(rows: Form, matrix: Form) -> tuple[Form, ...]:
+    """The cells of [[1,2],[3,4]], or the items of a tuple that is compared with one row or column. Empty for other shapes."""
+    width = int(matrix.marks[0])
+    if width in (1, len(matrix.items)) and all(item.kind is not FormKind.TUPLE for item in rows.items):
+        return rows.items
+    square = all(row.marks == rows.marks == ("[", "]") and len(row.items) == width for row in rows.items)
+    return tuple(cell for row in rows.items for cell in row.items) if square else ()
+
+
+def _values_and_tuple(values: Form, pair: Form, leaf: Leaf) -> bool | None:
+    """Compare a list of values with a tuple. Names put the values into their natural order: y=3, x=2 is (2,3)."""
+    items: Sequence[Form] = values.items
+    naming = labels.naming_of(items)
+    if labels.are_alternatives(values) or naming is labels.Naming.PARTLY:
+        return False
+    if naming is not labels.Naming.NONE:
+        names = [name for name in labels.labels_of(items) if name]
+        if len(set(names)) < len(items):
             # Several values of one unknown are not a pair.
             return False
-        order = natural_order(labels)
+        order = labels.natural_order(names)
         if order is not None:
-            items = [items[position] for position in order]
-            return _ordered(items, pair.items, leaf) if swapped else _ordered(pair.items, items, leaf)
-    compare = partial(_lists, counted=True) if pair.marks == ("[", "]") else _ordered
-    return compare(items, pair.items, leaf) if swapped else compare(pair.items, items, leaf)
+            return _ordered([items[position] for position in order], pair.items, leaf)
+    return (
+        _lists(items, pair.items, leaf, counted=True) if pair.marks == ("[", "]") else _ordered(items, pair.items, leaf)
+    )
 
 
 def _unwrapped(form: Form) -> Form:
@@ -125,7 +132,7 @@ def _labelled(label: str, value: str) -> Form:
     """The value of a label. The value of a label with several names, as (y,x), is put into the natural order of the names."""
     form = read_form(value)
     names = label[1:-1].split(",") if label.startswith("(") and form.kind is FormKind.TUPLE else []
-    order = natural_order(names) if len(names) > 1 and len(names) == len(form.items) else None
+    order = labels.natural_order(names) if len(names) > 1 and len(names) == len(form.items) else None
     if order is None or order == sorted(order):
         return form
     return Form(form.kind, form.text, tuple(form.items[position] for position in order), form.marks)
@@ -168,26 +175,22 @@ def _counts_differ(table: Sequence[Sequence[bool | None]]) -> bool:
 
 def _same_item(wanted: Form, given: Form, leaf: Leaf) -> bool | None:
     """Compare two items of lists. The roots x_1 and x_2 of an equation may change places."""
+    if (wanted.kind is FormKind.SET) != (given.kind is FormKind.SET):
+        # {{1},2} is not {1,2}.
+        return False
     left, right = split_label(wanted), split_label(given)
-    if left and right and are_roots(plain_label(left[0]), plain_label(right[0])):
+    if left and right and labels.are_roots(labels.plain_label(left[0]), labels.plain_label(right[0])):
         return same_form(_value(wanted), _value(given), leaf)
     return same_form(wanted, given, leaf)
 
 
 def _named(items: Sequence[Form]) -> bool | None:
     """Whether the items have distinct labels (a=1, b=2). None if they share a label, as roots do (x_1=1, x_2=2)."""
-    labels = [pair[0] if (pair := split_label(item)) else None for item in items]
-    if not any(labels):
+    named = [pair[0] if (pair := split_label(item)) else None for item in items]
+    if not any(named):
         return False
-    roots = [label.partition("_")[0] for label in labels if label]
+    roots = [label.partition("_")[0] for label in named if label]
     return True if len(set(roots)) == len(items) else None
-
-
-def _tuples(wanted: Form, given: Form, leaf: Leaf) -> bool | None:
-    # The brackets around two items distinguish intervals. Around three or more items they have no meaning.
-    if len(wanted.items) == 2 and wanted.marks != given.marks:
-        return False
-    return _ordered(wanted.items, given.items, leaf)
 
 
 def _unions(wanted: Form, given: Form, leaf: Leaf) -> bool | None:
@@ -235,23 +238,22 @@ def _number(text: str) -> float | None:
 def _relations(wanted: Form, given: Form, leaf: Leaf) -> bool | None:
     if wanted.kind is given.kind is FormKind.RELATION:
         return _two_relations(wanted, given, leaf)
-    if FormKind.LIST in (wanted.kind, given.kind) and contradict(wanted, given):
+    if FormKind.LIST in (wanted.kind, given.kind) and labels.contradict(wanted, given):
         return False
-    relation, other = (wanted, given) if wanted.kind is FormKind.RELATION else (given, wanted)
-    interval = interval_of(relation)
+    # 4 is no answer where x+y = 4 is asked for, and 2x = 4 is none where 4 is.
+    open_ = has_unknowns if wanted.kind is FormKind.RELATION else is_to_be_solved
+    if wanted.kind is FormKind.RELATION:
+        wanted, given, leaf = given, wanted, _exchanged(leaf)
+    interval = interval_of(given)
     if interval:
-        return same_form(interval, other, leaf) if relation is wanted else same_form(other, interval, leaf)
-    if set(relation.marks) != {"="}:
-        return False if other.kind is FormKind.EXPRESSION and expression(other.text) else None
-    value = _equated(relation, leaf)
-    if value is None and other.kind is FormKind.EXPRESSION:
-        # 4 is no answer where x+y = 4 is asked for, and 2x = 4 is none where 4 is.
-        open_ = has_unknowns if relation is wanted else is_to_be_solved
-        sides = [item.text for item in relation.items if not is_label(item.text)]
-        return False if expression(other.text) and any(map(open_, sides)) else None
-    if not isinstance(value, Form):
-        return value
-    return same_form(value, other, leaf) if relation is wanted else same_form(other, value, leaf)
+        return same_form(wanted, interval, leaf)
+    read = wanted.kind is FormKind.EXPRESSION and expression(wanted.text) is not None
+    if set(given.marks) != {"="}:
+        return False if read else None
+    value = _equated(given, leaf)
+    if value is None:
+        return False if read and any(open_(item.text) for item in given.items if not is_label(item.text)) else None
+    return same_form(wanted, value, leaf) if isinstance(value, Form) else value
 
 
 def _equated(relation: Form, leaf: Leaf) -> Form | bool | None:
@@ -271,12 +273,14 @@ def _equated(relation: Form, leaf: Leaf) -> Form | bool | None:
 
 def _two_relations(wanted: Form, given: Form, leaf: Leaf) -> bool | None:
     left, right = split_label(wanted), split_label(given)
-    if left and right and plain_label(left[0]) == plain_label(right[0]):
+    if left and right and labels.plain_label(left[0]) == labels.plain_label(right[0]):
         return same_form(_labelled(*left), _labelled(*right), leaf)
     if left and right:
-        arguments = renamed_arguments(plain_label(left[0]), left[1], plain_label(right[0]), right[1])
+        arguments = labels.renamed_arguments(
+            labels.plain_label(left[0]), left[1], labels.plain_label(right[0]), right[1]
+        )
         if arguments:
-            bodies = renamed(left[1], arguments[0], right[1], arguments[1])
+            bodies = labels.renamed(left[1], arguments[0], right[1], arguments[1])
             return bodies and same_form(read_form(bodies[0]), read_form(bodies[1]), leaf)
     if len(wanted.items) == len(given.items) == 2:
         moved = _moved(wanted), _moved(given)
@@ -293,28 +297,26 @@ def _two_relations(wanted: Form, given: Form, leaf: Leaf) -> bool | None:
     if left and right:
         return (
             False
-            if differ(plain_label(left[0]), plain_label(right[0]))
+            if labels.differ(labels.plain_label(left[0]), labels.plain_label(right[0]))
             else same_form(_labelled(*left), _labelled(*right), leaf)
         )
     if len(wanted.items) == len(given.items):
-        return _chains(wanted, given, leaf)
+        return _same_sides(wanted, given, leaf)
     return None
 
 
 def _same_sides(wanted: Form, given: Form, leaf: Leaf) -> bool | None:
-    """Compare relations without variables by their sides, read from either end."""
+    """Compare relations, as chains a < x < b, by their sides, read from either end."""
     straight = wanted.marks == given.marks and _ordered(wanted.items, given.items, leaf)
-    turned = wanted.marks == _turned(given.marks) and _ordered(wanted.items, given.items[::-1], leaf)
+    turned = wanted.marks == tuple(map(flip_operator, given.marks[::-1])) and _ordered(
+        wanted.items, given.items[::-1], leaf
+    )
     return straight or turned or (None if None in (straight, turned) else False)
-
-
-def _turned(marks: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(flip_operator(mark) for mark in reversed(marks))
 
 
 def _moved(relation: Form) -> Expression | None:
     """The left side minus the right side of a relation."""
-    left, right = (spaced_product(side.text) for side in relation.items)
+    left, right = (labels.spaced_product(side.text) for side in relation.items)
     return expression(f"({left})-({right})")
 
 
@@ -325,11 +327,3 @@ def _same_relation(wanted: str, left: Expression, given: str, right: Expression)
     if not sign:
         return None if sign is None or left.variables != right.variables else False
     return wanted == (given if sign > 0 else flip_operator(given))
-
-
-def _chains(wanted: Form, given: Form, leaf: Leaf) -> bool | None:
-    """Compare chains such as a < x < b, read from either end."""
-    items, marks = given.items, given.marks
-    if wanted.marks != marks:
-        items, marks = items[::-1], _turned(marks)
-    return wanted.marks == marks and _ordered(wanted.items, items, leaf)
