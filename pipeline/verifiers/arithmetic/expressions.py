@@ -8,7 +8,8 @@ The work is bounded: by the nesting of brackets, and by a budget of tokens that 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from pipeline.data.units import DOLLAR, SCALES, UNITS, Unit
+from pipeline.data.numbers import SCALES
+from pipeline.data.units import DOLLAR, UNITS, Unit
 from pipeline.verifiers.arithmetic.nodes import Node, UnreadableError
 from pipeline.verifiers.arithmetic.tokens import OF, Token, TokenKind
 from pipeline.verifiers.arithmetic.words import FOLLOWERS, NEVER_UNITS
@@ -363,9 +364,8 @@ def _is_dash(token: Token, following: Token | None) -> bool:
 
 def _add_units(node: Node, above: Sequence[str], below: Sequence[str]) -> None:
     words = [word for word in above if word not in ("of", "a", "an", "the", "each", "in")]
-    if words and words[0] in SCALES:
-        node.scale = SCALES[words[0]]
-        words = words[1:]
+    if words and (scale := SCALES.get(words[0].removesuffix("s"))):
+        node.scale, words = scale, words[1:]
     if words and words[0] in ("square", "sq", "cubic", "cu"):
         node.nouns = frozenset([" ".join(words[:2])])
         return

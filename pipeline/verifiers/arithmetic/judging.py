@@ -34,6 +34,7 @@ _TIMES = (5, 7, 8, 12, 24, 28, 30, 31, 52, 60, 365, 366, 3600, 1440, 4)
 
 def hidden_factors(words: frozenset[str]) -> frozenset[Fraction]:
     """Factors that these words of a sentence may stand for, as conversions that are not written do."""
+    words -= {"in"}
     found = {Fraction(factor) for word in words for factor in _FACTORS.get(word, ())}
     quantities = {UNITS[word].quantity for word in words if word in UNITS}
     if quantities & {"time", "years"}:
