@@ -5,7 +5,17 @@ An ordinal is read only where it is asked for, and "third" alone never: it may b
 """
 
 import re
+from enum import Enum, auto
 from fractions import Fraction
+
+
+class Fit(Enum):
+    """How a number that is claimed agrees with a known one."""
+
+    EQUAL = auto()
+    DOUBTFUL = auto()
+    APART = auto()
+
 
 MOST_WORDS = 12
 _SMALL = (

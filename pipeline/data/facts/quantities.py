@@ -2,11 +2,10 @@
 
 import re
 from dataclasses import dataclass
-from enum import Enum, auto
 from fractions import Fraction
 
 from pipeline.data.facts.names import normal_name
-from pipeline.data.numbers import MOST_WORDS, SCALES, number_in_words
+from pipeline.data.numbers import MOST_WORDS, SCALES, Fit, number_in_words
 from pipeline.data.units import UNITS, Unit, convert
 
 LONGEST_NUMBER = 60
@@ -29,14 +28,6 @@ _EXACT = re.compile(r"\d{1,2}|[12]\d{3}")
 _UNIT = re.compile(r"[^\d.,;:!?()]{0,40}\d?")
 _TOLERANCE = re.compile(r"\s*(?:±|\+/-|\+-)?\s*(\d{1,12}(?:\.\d{1,12})?(?:[eE]-?\d{1,2})?)\s*(%?)\s*")
 _PLUS_MINUS = re.compile(r"\s*(?:±|\+/-|\\pm)\s*")
-
-
-class Fit(Enum):
-    """How a number that is claimed agrees with a known one."""
-
-    EQUAL = auto()
-    DOUBTFUL = auto()
-    APART = auto()
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pipeline.verifiers.arithmetic.expressions import Budget, Reader, Reading
-from pipeline.verifiers.arithmetic.nodes import Node, UnreadableError
+from pipeline.verifiers.arithmetic.values import Node, UnreadableError
 from pipeline.verifiers.arithmetic.tokens import ABOUT, OTHER, Token, TokenKind
 from pipeline.verifiers.arithmetic.words import CHANGERS, CHANGERS_OF, CONTINUERS, FOLLOWERS, HEDGES, LABELS, words_of
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from pipeline.data.numbers import SCALES
 from pipeline.data.units import DOLLAR, UNITS, Unit
-from pipeline.verifiers.arithmetic.nodes import Node, UnreadableError
+from pipeline.verifiers.arithmetic.values import Node, UnreadableError
 from pipeline.verifiers.arithmetic.tokens import OF, Token, TokenKind
 from pipeline.verifiers.arithmetic.words import FOLLOWERS, NEVER_UNITS
 

@@ -11,44 +11,58 @@ from fractions import Fraction
 from functools import partial
 from itertools import combinations
 
-from pipeline.data.units import UNITS, Unit
+from pipeline.data.numbers import Fit
+from pipeline.data.units import UNITS
 from pipeline.verifiers.arithmetic.equations import Equation
-from pipeline.verifiers.arithmetic.nodes import Node, UnreadableError
-from pipeline.verifiers.arithmetic.rounding import Fit, fit, last_digit, maybe_rounded
-from pipeline.verifiers.arithmetic.values import USUAL, Meaning, Percent, Value, converted, value_of
+from pipeline.verifiers.arithmetic.rounding import fit, last_digit, maybe_rounded
+from pipeline.verifiers.arithmetic.values import (
+    CONVERTED,
+    USUAL,
+    Meaning,
+    Node,
+    Percent,
+    UnreadableError,
+    Value,
+    value_of,
+)
 
 # Words that may stand for a factor which is not written. An equation that is wrong by this factor is doubtful.
-_FACTORS: dict[str, tuple[int, ...]] = {
-    "%": (100,), "percent": (100,), "percentage": (100,), "cents": (100,), "cent": (100,), "¢": (100,), "penny": (100,),
-    "pennies": (100,), "$": (100,), "dozen": (12,), "dozens": (12,), "pair": (2,), "pairs": (2,), "couple": (2,),
-    "couples": (2,), "both": (2,), "twice": (2,), "double": (2,), "half": (2,), "score": (20,), "gross": (144,),
-    "quarter": (4, 25), "quarters": (4, 25), "dime": (10,), "dimes": (10,), "nickel": (5,), "nickels": (5,),
-    "hundred": (100,), "hundreds": (100,), "thousand": (1000,), "thousands": (1000,), "k": (1000,), "million": (10**6,),
-    "millions": (10**6,), "billion": (10**9,), "ton": (1000, 2000), "tons": (1000, 2000), "weekday": (5,),
-    "weekdays": (5,), "weekend": (2,), "weekends": (2,), "workday": (8, 5), "workdays": (8, 5), "decade": (10,),
-    "mph": (60,),
+_FACTORS = {
+    word: [int(factor) for factor in factors.split("|")]
+    for line in (
+        "100 % percent percentage cents cent ¢ penny pennies $ hundred hundreds", "12 dozen dozens", "20 score", "144 gross",
+        "2 pair pairs couple couples both twice double half weekend weekends", "4|25 quarter quarters", "10 dime dimes decade",
+        "5 nickel nickels weekday weekdays", "1000 thousand thousands k", "1000000 million millions", "1000000000 billion",
+        "1000|2000 ton tons", "8|5 workday workdays", "60 mph",
+    )
+    for factors, *words in (line.split(),)
+    for word in words
 }  # fmt: skip
 _TIMES = (5, 7, 8, 12, 24, 28, 30, 31, 52, 60, 365, 366, 3600, 1440, 4)
 """Factors between units of time, with those of working weeks and days and of rough months."""
+_WORKING_HOURS = 12
+_GROUP = 3
+"""Digits of a group."""
+_MOST_TRIED = 24
+_OTHER_MEANINGS = (
+    Meaning(from_left=True),
+    Meaning(mixed_is_product=True),
+    Meaning(nested=True),
+    Meaning(signed_base=True),
+)
 
 
 def hidden_factors(words: frozenset[str]) -> frozenset[Fraction]:
     """Factors that these words of a sentence may stand for, as conversions that are not written do."""
-    words -= {"in"}
     found = {Fraction(factor) for word in words for factor in _FACTORS.get(word, ())}
-    quantities = {UNITS[word].quantity for word in words if word in UNITS}
-    if quantities & {"time", "years"}:
-        found.update(map(Fraction, _TIMES))
-    for quantity in quantities - {"time", "years"}:
-        sizes = {unit.size for unit in UNITS.values() if unit.quantity == quantity}
-        here = {UNITS[word].size for word in words if word in UNITS and UNITS[word].quantity == quantity}
-        found.update(max(one, other) / min(one, other) for one in here for other in sizes if one != other)
+    here = {UNITS[word] for word in words - {"in"} if word in UNITS}
+    for unit in here:
+        if unit.quantity in ("time", "years"):
+            found.update(map(Fraction, _TIMES))
+        else:
+            sizes = {each.size / unit.size for each in UNITS.values() if each.quantity == unit.quantity} - {1}
+            found.update(max(size, 1 / size) for size in sizes)
     return frozenset(found)
-
-
-_MOST_TRIED = 24
-_GROUP = 3
-"""Digits of a group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +74,6 @@ class Judgement:
     right: Fraction = Fraction(0)
 
 
-_OTHER_MEANINGS = (
-    Meaning(from_left=True),
-    Meaning(mixed_is_product=True),
-    Meaning(nested=True),
-    Meaning(signed_base=True),
-)
 _DOUBTFUL = Judgement(Fit.DOUBTFUL)
 
 
@@ -96,10 +104,11 @@ def _apart(equation: Equation, ours: Fraction, theirs: Fraction) -> Judgement:
     if not right.is_number or len(right.above) != 1 or right.below:
         return _DOUBTFUL
     try:
-        (in_base, kind), (_, other_kind) = converted(left), converted(right)
+        in_base, other = value_of(left, CONVERTED), value_of(right, CONVERTED)
     except UnreadableError:
         return _DOUBTFUL
-    return Judgement(Fit.APART, in_base / right.above[0].size, theirs) if kind == other_kind else _DOUBTFUL
+    same = in_base.powers == other.powers
+    return Judgement(Fit.APART, in_base.number / right.above[0].size, theirs) if same else _DOUBTFUL
 
 
 def _is_label(equation: Equation) -> bool:
@@ -178,18 +187,17 @@ def _by_conversion(equation: Equation) -> Fit:
     """How both sides agree in the same units. DOUBTFUL if they cannot be converted."""
     left, right = equation.left.node, equation.right.node
     try:
-        (ours, kind), (theirs, other_kind) = converted(left), converted(right)
+        ours, theirs = value_of(left, CONVERTED), value_of(right, CONVERTED)
     except UnreadableError:
         return Fit.DOUBTFUL
-    if kind != other_kind or not kind:
+    if ours.powers != theirs.powers or not ours.powers:
         return Fit.DOUBTFUL
-    if ours == theirs:
-        return Fit.EQUAL
     number = right.parts[-1] if right.kind == "sum" else right
     unit = last_digit(number)
     unit = unit * number.above[0].size if unit is not None and len(number.above) == 1 and not number.below else None
-    found = fit(Value(ours), Value(theirs), unit, about=equation.about, divided=True)
-    return Fit.DOUBTFUL if found is not Fit.EQUAL and unit is not None and abs(ours - theirs) < unit else found
+    found = fit(ours, theirs, unit, about=equation.about, divided=True)
+    near = unit is not None and abs(ours.number - theirs.number) < unit
+    return Fit.DOUBTFUL if found is not Fit.EQUAL and near else found
 
 
 def _judge_amounts(equation: Equation) -> Judgement:
@@ -200,14 +208,14 @@ def _judge_amounts(equation: Equation) -> Judgement:
         return Judgement(found)
     if not right.is_number or len(right.above) != 1 or right.below or _is_working_time(left, right):
         return _DOUBTFUL
-    return Judgement(Fit.APART, converted(left)[0] / right.above[0].size, value_of(right).number)
+    return Judgement(Fit.APART, value_of(left, CONVERTED).number / right.above[0].size, value_of(right).number)
 
 
 def _is_meant_otherwise(equation: Equation, words: frozenset[str]) -> bool:
     """Whether an equation whose sides differ may be meant in another way."""
     left, right = equation.left.node, equation.right.node
     ours, theirs = value_of(left).number, value_of(right).number
-    if equation.signed is not None and _agree(equation.signed, right, USUAL, USUAL):
+    if equation.signed is not None and _agree(equation.signed, right):
         return True
     if _is_running(equation, ours) or _is_read_otherwise(left, right):
         return True
@@ -234,13 +242,11 @@ def _is_meant_otherwise(equation: Equation, words: frozenset[str]) -> bool:
 
 def _may_group_digits(left: Node, right: Node) -> bool:
     """Whether both sides agree if points group digits, as many languages write them: 1.500 + 500 = 2.000."""
-    return any(map(_has_group, (*left.numbers(), *right.numbers()))) and _agree(
-        _grouped(left), _grouped(right), USUAL, USUAL
-    )
+    return any(map(_has_group, (*left.numbers(), *right.numbers()))) and _agree(_grouped(left), _grouped(right))
 
 
 def _has_group(node: Node) -> bool:
-    return node.places == _GROUP and 1 <= abs(node.value) < 10**_GROUP
+    return node.places == _GROUP and 1 <= node.value < 10**_GROUP
 
 
 def _grouped(node: Node) -> Node:
@@ -283,7 +289,7 @@ def _is_read_otherwise(left: Node, right: Node) -> bool:
     )
 
 
-def _agree(left: Node, right: Node, ours: Meaning, theirs: Meaning) -> bool:
+def _agree(left: Node, right: Node, ours: Meaning = USUAL, theirs: Meaning = USUAL) -> bool:
     try:
         return value_of(left, ours).number == value_of(right, theirs).number
     except UnreadableError:
@@ -328,25 +334,14 @@ def _is_exchange(left: Node, right: Node) -> bool:
 
 def _mixes_units(left: Node, right: Node) -> bool:
     """Whether two units of one quantity occur."""
-    units: dict[str, Unit] = {}
-    for node in (*left.numbers(), *right.numbers()):
-        for unit in (*node.above, *node.below):
-            if units.setdefault(unit.quantity, unit) != unit:
-                return True
-    return False
-
-
-_WORKING_HOURS = 12
-_WORKING_DAYS = (Fraction(5), Fraction(6))
+    units = {unit for node in (*left.numbers(), *right.numbers()) for unit in (*node.above, *node.below)}
+    return len({unit.quantity for unit in units}) < len(units)
 
 
 def _is_working_time(left: Node, right: Node) -> bool:
     """Whether a conversion may be of working days or weeks: 1 week = 5 days, 2 days = 16 hours."""
-    if not (left.above and right.above):
-        return False
-    names = {left.above[0].size, right.above[0].size}
-    day, hour, week = Fraction(86_400), Fraction(3600), Fraction(604_800)
-    if left.above[0].quantity != "time" or not left.value or not right.value:
+    if not (left.above and right.above and left.value and right.value):
         return False
     ratio = max(left.value, right.value) / min(left.value, right.value)
-    return (names == {day, hour} and ratio <= _WORKING_HOURS) or (names == {week, day} and ratio in _WORKING_DAYS)
+    names = {left.above[0].name, right.above[0].name}
+    return (names == {"day", "h"} and ratio <= _WORKING_HOURS) or (names == {"week", "day"} and ratio in (5, 6))

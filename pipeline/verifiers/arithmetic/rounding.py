@@ -3,12 +3,11 @@
 0.33 is 1/3 and 0.34 is not. 0.66 for 2/3 is cut off, 3 for 7/2 may be rounded in a way that the text gives: both are doubtful.
 """
 
-from enum import Enum, auto
 from fractions import Fraction
 
+from pipeline.data.numbers import Fit
 from pipeline.graders.math.rounding import decimal_places
-from pipeline.verifiers.arithmetic.nodes import Node
-from pipeline.verifiers.arithmetic.values import USUAL, Meaning, Percent, Value
+from pipeline.verifiers.arithmetic.values import USUAL, Meaning, Node, Percent, Value, value_of
 from pipeline.verifiers.arithmetic.words import words_of
 
 NEAR = Fraction(1, 20)
@@ -18,46 +17,19 @@ FAR = Fraction(1, 4)
 FLOAT_DIGIT = Fraction(1, 10**10)
 FLOAT_NOISE = Fraction(1, 10**12)
 """A number with more digits than FLOAT_DIGIT may be what a computer printed, off by this share."""
-_HUNDRED = 100
-_TEN = 10
-_LARGEST_POWER = 300
-
-
-class Fit(Enum):
-    """How two sides of an equation agree."""
-
-    EQUAL = auto()
-    DOUBTFUL = auto()
-    APART = auto()
 
 
 def last_digit(node: Node, meaning: Meaning = USUAL) -> Fraction | None:
     """The worth of the last digit of a number that is written as one: of 0.25 it is 0.01. None for other expressions."""
-    match node.kind:
-        case "number":
-            if node.value.denominator != 1 and not node.places:
-                return None
-            unit = Fraction(node.scale if meaning.scaled else 1, 10**node.places)
-            return unit / _HUNDRED if node.percent and meaning.percent is not Percent.PLAIN else unit
-        case "negative":
-            return last_digit(node.parts[0], meaning)
-        case "*":
-            mantissa, power = node.parts
-            part = last_digit(mantissa, meaning) if mantissa.kind == "number" else None
-            if part is None or power.kind != "^" or not all(part.is_number for part in power.parts):
-                return None
-            return _scaled(part, power)
+    if node.kind == "negative":
+        return last_digit(node.parts[0], meaning)
+    if node.kind == "number" and (node.value.denominator == 1 or node.places):
+        unit = Fraction(node.scale if meaning.scaled else 1, 10**node.places)
+        return unit / 100 if node.percent and meaning.percent is not Percent.PLAIN else unit
+    if node.kind == "*" and node.parts[0].kind == "number" and node.parts[1].kind == "^":
+        unit, power = last_digit(node.parts[0], meaning), node.parts[1]
+        return unit * value_of(power).number if unit is not None and power.parts[0].value == 10 else None
     return None
-
-
-def _scaled(unit: Fraction, power: Node) -> Fraction | None:
-    """A unit times a power of ten; None for another power."""
-    base, exponent = power.parts[0].value, power.parts[1]
-    size = exponent.parts[0].value if exponent.kind == "negative" else exponent.value
-    if base != _TEN or size.denominator != 1 or size > _LARGEST_POWER:
-        return None
-    factor: Fraction = base ** int(size)
-    return unit / factor if exponent.kind == "negative" else unit * factor
 
 
 def fit(one: Value, other: Value, unit: Fraction | None, *, about: bool, divided: bool) -> Fit:

@@ -1,22 +1,64 @@
-"""What an expression is worth, as an exact fraction, in each way that people mean it. Pure; numbers have a largest size.
+"""Expressions of plain numbers with units, as trees, and what they are worth in each way that people mean them. Exact and pure.
 
 20 % is 0.2 in "20% of 50", 20 in "20% + 30% = 50%" and a fifth of the number before it in "50 - 20% = 40". Units are left out,
 or all numbers are converted to the same units.
 """
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 from fractions import Fraction
 
-from pipeline.verifiers.arithmetic.nodes import Node, UnreadableError
+from pipeline.data.units import Unit
 
 MOST_BITS = 2_000
 MOST_POWER = 200
 MOST_FACTORIAL = 30
-_HUNDRED = 100
-_ZERO = Fraction(0)
+
+
+class UnreadableError(ValueError):
+    """The tokens are no expression that is read here, or it has no value."""
+
+
+@dataclass(slots=True)
+class Node:
+    """An expression. `kind` is an operator (+ - * / ^), `negative`, `!`, `sqrt`, `number`, or `sum`: parts of one quantity.
+
+    Of numbers: `above` and `below` are units, known ones only, `nouns` the words of other ones, and `scale` a word such
+    as million. `mixed`: a number and a fraction without a sign between, which may be a mixed number or a product. `grouped`: it
+    stood in brackets, or as a fraction. `share`: a product with the word "of"."""
+
+    kind: str
+    parts: "tuple[Node, ...]" = ()
+    value: Fraction = Fraction(0)
+    places: int = 0
+    percent: bool = False
+    money: bool = False
+    scale: int = 1
+    above: tuple[Unit, ...] = ()
+    below: tuple[Unit, ...] = ()
+    nouns: frozenset[str] = frozenset()
+    mixed: bool = False
+    grouped: bool = False
+    share: bool = False
+
+    @property
+    def is_number(self) -> bool:
+        """Whether it is one number without any operation."""
+        return self.kind == "number" or (self.kind == "negative" and self.parts[0].kind == "number")
+
+    def nodes(self) -> "list[Node]":
+        """It and all expressions in it."""
+        found = [self]
+        for node in found:
+            found.extend(node.parts)
+        return found
+
+    def numbers(self) -> "list[Node]":
+        """All numbers in it."""
+        return [node for node in self.nodes() if node.kind == "number"]
 
 
 class Percent(Enum):
@@ -30,7 +72,7 @@ class Percent(Enum):
 @dataclass(frozen=True, slots=True)
 class Meaning:
     """A way to read expressions. `scaled`: million and its like multiply. `from_left`: operators have no precedence.
-    `nested`: 3 / 1/4 is 3 / (1/4). `signed_base`: -3^2 is 9."""
+    `nested`: 3 / 1/4 is 3 / (1/4). `signed_base`: -3^2 is 9. `converts`: numbers are in the base units of their quantities."""
 
     percent: Percent = Percent.HUNDREDTHS
     scaled: bool = True
@@ -38,149 +80,110 @@ class Meaning:
     mixed_is_product: bool = False
     nested: bool = False
     signed_base: bool = False
+    converts: bool = False
 
 
 USUAL = Meaning()
-Dimensions = tuple[tuple[str, int], ...]
+CONVERTED = Meaning(converts=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A number, and how far off it may be because numbers in it are rounded."""
+    """A number, how far off it may be because numbers in it are rounded, and the powers of its quantities if it is converted."""
 
     number: Fraction
-    radius: Fraction = _ZERO
+    radius: Fraction = Fraction(0)
+    powers: frozenset[tuple[str, int]] = frozenset()
 
 
 def exact(_node: Node) -> Fraction:
     """No number is rounded."""
-    return _ZERO
+    return Fraction(0)
 
 
 def value_of(node: Node, meaning: Meaning = USUAL, rounded: Callable[[Node], Fraction] = exact) -> Value:
-    """The value without units. `rounded`: how far off a number may be as it is written.
+    """What an expression is worth. `rounded`: how far off a number may be as it is written.
 
-    Raises UnreadableError for what has no value, is too large, or makes no sense without units."""
+    Raises UnreadableError for what has no value, is too large, makes no sense without units, or adds different quantities."""
     if meaning.from_left and node.kind in "+-*/":
-        return _from_left(node, meaning, rounded)
-    match node.kind:
-        case "number":
-            factor = _factor(node, meaning)
-            return Value(node.value * factor, rounded(node) * factor)
-        case "negative":
-            inner = value_of(node.parts[0], meaning, rounded)
-            if meaning.signed_base and node.parts[0].kind == "^" and value_of(node.parts[0].parts[1]).number % 2 == 0:
-                return inner
-            return Value(-inner.number, inner.radius)
-        case "+" | "-" | "*" | "/":
-            left, right = node.parts
-            if meaning.nested and node.kind == left.kind == "/" and not left.grouped:
-                left, right = left.parts[0], Node("/", (left.parts[1], right), grouped=True)
-            return _operate(
-                node.kind, value_of(left, meaning, rounded), right, value_of(right, meaning, rounded), meaning, node
-            )
-        case "^":
-            base, exponent = (value_of(part, meaning, rounded) for part in node.parts)
-            if base.radius or exponent.radius:
-                raise UnreadableError
-            return Value(_power(base.number, exponent.number))
-        case "!":
-            return Value(_factorial(value_of(node.parts[0], meaning).number))
-        case "sqrt":
-            return Value(_root(value_of(node.parts[0], meaning).number))
-    raise UnreadableError
-
-
-def converted(node: Node, meaning: Meaning = USUAL) -> tuple[Fraction, Dimensions]:
-    """The value with all numbers in the base units of their quantities, and the powers of these quantities.
-
-    Raises UnreadableError as `value_of` does, and for sums of different quantities."""
-    match node.kind:
-        case "number":
-            number, powers = node.value * _factor(node, meaning), dict[str, int]()
-            for units, sign in ((node.above, 1), (node.below, -1)):
-                for unit in units:
-                    number = number * unit.size if sign > 0 else number / unit.size
-                    powers[unit.quantity] = powers.get(unit.quantity, 0) + sign
-            return number, _dimensions(powers)
-        case "negative":
-            number, dimensions = converted(node.parts[0], meaning)
-            return -number, dimensions
-        case "sum":
-            return sum((converted(part, meaning)[0] for part in node.parts), _ZERO), converted(node.parts[0], meaning)[
-                1
-            ]
-        case "+" | "-" | "*" | "/":
-            return _operate_converted(node, meaning)
-    number = value_of(node, meaning).number
-    if any(each.above or each.below for each in node.numbers()):
+        plain = replace(meaning, from_left=False)
+        (_, first), *others = _in_order(node)
+        total = value_of(first, plain, rounded)
+        for operator, term in others:
+            total = _operated(operator, total, value_of(term, plain, rounded), plain, term)
+        return total
+    if node.kind == "number":
+        return _number(node, meaning, rounded)
+    if node.kind == "sum":
+        if not meaning.converts:
+            raise UnreadableError
+        parts = [value_of(part, meaning) for part in node.parts]
+        return Value(sum((part.number for part in parts), Fraction(0)), powers=parts[0].powers)
+    if meaning.nested and node.kind == node.parts[0].kind == "/" and not node.parts[0].grouped:
+        top, middle = node.parts[0].parts
+        node = Node("/", (top, Node("/", (middle, node.parts[1]), grouped=True)))
+    first, *rest = [value_of(part, meaning, rounded) for part in node.parts]
+    if node.kind == "negative":
+        base = node.parts[0]
+        even = meaning.signed_base and base.kind == "^" and value_of(base.parts[1]).number % 2 == 0
+        return first if even else replace(first, number=-first.number)
+    if node.mixed and not meaning.mixed_is_product:
+        return Value(first.number + rest[0].number, powers=first.powers)
+    if node.kind in "+-*/":
+        return _operated(node.kind, first, rest[0], meaning, node.parts[1])
+    if any(each.powers or each.radius for each in (first, *rest)):
         raise UnreadableError
-    return number, ()
+    if node.kind == "^":
+        return Value(_power(first.number, rest[0].number))
+    return Value(_factorial(first.number) if node.kind == "!" else _root(first.number))
 
 
-def _factor(node: Node, meaning: Meaning) -> Fraction:
+def _number(node: Node, meaning: Meaning, rounded: Callable[[Node], Fraction]) -> Value:
     factor = Fraction(node.scale if meaning.scaled else 1)
-    return factor / _HUNDRED if node.percent and meaning.percent is not Percent.PLAIN else factor
+    if node.percent and meaning.percent is not Percent.PLAIN:
+        factor /= 100
+    powers = Counter[str]()
+    if meaning.converts:
+        for units, sign in ((node.above, 1), (node.below, -1)):
+            for unit in units:
+                factor *= unit.size**sign
+                powers[unit.quantity] += sign
+    return Value(node.value * factor, rounded(node) * factor, _powers(powers))
 
 
-def _operate(kind: str, left: Value, node: Node, right: Value, meaning: Meaning, whole: Node) -> Value:
+def _operated(kind: str, left: Value, right: Value, meaning: Meaning, node: Node) -> Value:
+    """Two values with an operator between them. `node`: the right one."""
     a, b = left.number, right.number
     if kind in "+-":
+        if left.powers != right.powers:
+            raise UnreadableError
         if meaning.percent is Percent.RELATIVE and node.kind == "number" and node.percent:
             b *= a
-        return Value(_limited(a + b if kind == "+" else a - b), left.radius + right.radius)
-    if whole.mixed and not meaning.mixed_is_product:
-        return Value(a + b)
+        return Value(_limited(a + b if kind == "+" else a - b), left.radius + right.radius, left.powers)
+    powers = Counter(dict(left.powers))
+    for quantity, power in right.powers:
+        powers[quantity] += power if kind == "*" else -power
     if kind == "*":
-        return Value(_limited(a * b), abs(a) * right.radius + abs(b) * left.radius)
+        return Value(_limited(a * b), abs(a) * right.radius + abs(b) * left.radius, _powers(powers))
     if not b:
         raise UnreadableError
     quotient = _limited(a / b)
-    return Value(quotient, (left.radius + abs(quotient) * right.radius) / abs(b))
+    return Value(quotient, (left.radius + abs(quotient) * right.radius) / abs(b), _powers(powers))
 
 
-def _operate_converted(node: Node, meaning: Meaning) -> tuple[Fraction, Dimensions]:
-    (a, ours), (b, theirs) = (converted(part, meaning) for part in node.parts)
-    if node.kind in "+-":
-        if ours != theirs:
-            raise UnreadableError
-        return _limited(a + b if node.kind == "+" else a - b), ours
-    if node.mixed and not meaning.mixed_is_product:
-        return a + b, ours
-    if node.kind == "/" and not b:
-        raise UnreadableError
-    powers, sign = dict(ours), 1 if node.kind == "*" else -1
-    for quantity, power in theirs:
-        powers[quantity] = powers.get(quantity, 0) + sign * power
-    return _limited(a * b if node.kind == "*" else a / b), _dimensions(powers)
+def _powers(powers: Counter[str]) -> frozenset[tuple[str, int]]:
+    return frozenset((quantity, power) for quantity, power in powers.items() if power)
 
 
-def _dimensions(powers: dict[str, int]) -> Dimensions:
-    return tuple(sorted((quantity, power) for quantity, power in powers.items() if power))
-
-
-def _from_left(node: Node, meaning: Meaning, rounded: Callable[[Node], Fraction]) -> Value:
-    """The value if one operation is done after the other, as on a simple calculator."""
-    plain = Meaning(percent=meaning.percent, scaled=meaning.scaled)
-    terms = list(_in_order(node))
-    total = value_of(terms[0][1], plain, rounded)
-    for operator, term in terms[1:]:
-        total = _operate(operator, total, term, value_of(term, plain, rounded), plain, term)
-    return total
-
-
-def _in_order(node: Node) -> "list[tuple[str, Node]]":
+def _in_order(node: Node) -> Iterator[tuple[str, Node]]:
     """The operators and operands as they are written. Brackets stay what they are."""
-    found: list[tuple[str, Node]] = []
     open_ones: list[tuple[str, Node]] = [("", node)]
     while open_ones:
         operator, each = open_ones.pop()
         if each.kind in "+-*/" and (each is node or not each.grouped) and not each.mixed:
-            open_ones.append((each.kind, each.parts[1]))
-            open_ones.append((operator, each.parts[0]))
+            open_ones += [(each.kind, each.parts[1]), (operator, each.parts[0])]
         else:
-            found.append((operator, each))
-    return found
+            yield operator, each
 
 
 def _limited(number: Fraction) -> Fraction:
@@ -190,10 +193,9 @@ def _limited(number: Fraction) -> Fraction:
 
 
 def _power(base: Fraction, exponent: Fraction) -> Fraction:
-    if exponent.denominator != 1 or abs(exponent) > MOST_POWER or (not base and exponent <= 0):
-        raise UnreadableError
     bits = base.numerator.bit_length() + base.denominator.bit_length()
-    if bits * abs(exponent) > MOST_BITS:
+    bounded = abs(exponent) <= MOST_POWER and bits * abs(exponent) <= MOST_BITS
+    if exponent.denominator != 1 or not bounded or (not base and exponent <= 0):
         raise UnreadableError
     return Fraction(base ** int(exponent))
 
@@ -206,9 +208,7 @@ def _factorial(number: Fraction) -> Fraction:
 
 def _root(number: Fraction) -> Fraction:
     """The square root of a square. Raises UnreadableError for other numbers."""
-    if number < 0:
-        raise UnreadableError
-    top, bottom = math.isqrt(number.numerator), math.isqrt(number.denominator)
+    top, bottom = math.isqrt(abs(number.numerator)), math.isqrt(number.denominator)
     if top * top != number.numerator or bottom * bottom != number.denominator:
         raise UnreadableError
     return Fraction(top, bottom)

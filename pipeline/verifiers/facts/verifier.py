@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from pipeline.core.formatting import format_count
-from pipeline.data.facts.quantities import Fit
+from pipeline.data.numbers import Fit
 from pipeline.data.facts.table import Entry, Table, contents_of, contradiction, stated
 from pipeline.data.facts.values import Stated, fit_of_entry
 from pipeline.verifiers.base import MOST_EVIDENCE, UNKNOWN, Covers, Finding, StepInContext, StepVerdict, Verifier
