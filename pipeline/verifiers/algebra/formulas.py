@@ -11,8 +11,7 @@ from itertools import pairwise
 from pipeline.graders.math.expression import Expression, expression
 from pipeline.graders.math.limits import exceeded_limit
 from pipeline.graders.math.normal import normal_form
-from pipeline.verifiers.arithmetic.joining import tokens_of
-from pipeline.verifiers.arithmetic.tokens import EQUAL, Token, TokenKind
+from pipeline.verifiers.arithmetic.tokens import EQUAL, Kind, Token, tokens_of
 from pipeline.verifiers.arithmetic.words import CHANGERS, CONTINUERS
 
 MOST_EQUATIONS = 60
@@ -20,14 +19,14 @@ MOST_EQUATIONS = 60
 _MOST_TOKENS = 120
 _SYMBOLS = frozenset(
     {
-        TokenKind.NUMBER,
-        TokenKind.OPERATOR,
-        TokenKind.OPEN,
-        TokenKind.CLOSE,
-        TokenKind.FUNCTION,
-        TokenKind.BAD,
-        TokenKind.FACTORIAL,
-        TokenKind.PERCENT,
+        "number",
+        "operator",
+        "open",
+        "close",
+        "function",
+        "bad",
+        "factorial",
+        "percent",
     }
 )
 _ARTICLES = frozenset({"a", "A", "I"})
@@ -83,11 +82,11 @@ def _chains(tokens: Sequence[Token]) -> Iterator[list[tuple[int, int]]]:
     """For each chain of equal sides where each of them begins and ends."""
     at = 0
     while at < len(tokens):
-        if tokens[at].kind is not TokenKind.RELATION or tokens[at].text != EQUAL:
+        if tokens[at].kind != "relation" or tokens[at].text != EQUAL:
             at += 1
             continue
         chain = [(_back(tokens, at), at)]
-        while at < len(tokens) and tokens[at].kind is TokenKind.RELATION and tokens[at].text == EQUAL:
+        while at < len(tokens) and tokens[at].kind == "relation" and tokens[at].text == EQUAL:
             end = _ahead(tokens, at + 1)
             chain.append((at + 1, end))
             at = end
@@ -98,7 +97,7 @@ def _back(tokens: Sequence[Token], at: int) -> int:
     place, least = at, max(0, at - _MOST_TOKENS)
     while place > least and _is_symbol(tokens, place - 1):
         opener = tokens[place - 1]
-        if opener.kind is TokenKind.OPEN and opener.match >= at:
+        if opener.kind == "open" and opener.match >= at:
             break
         place -= 1
     return place
@@ -108,7 +107,7 @@ def _ahead(tokens: Sequence[Token], at: int) -> int:
     place, most = at, min(len(tokens), at + _MOST_TOKENS)
     while place < most and _is_symbol(tokens, place):
         closer = tokens[place]
-        if closer.kind is TokenKind.CLOSE and 0 <= closer.match < at:
+        if closer.kind == "close" and 0 <= closer.match < at:
             break
         place += 1
     return place
@@ -118,7 +117,7 @@ def _is_symbol(tokens: Sequence[Token], at: int) -> bool:
     token = tokens[at]
     if token.kind in _SYMBOLS:
         return True
-    if token.kind is not TokenKind.WORD:
+    if token.kind != "word":
         return False
     if len(token.text) == 1:
         return token.text not in _ARTICLES or _has_neighbour(tokens, at)
@@ -127,15 +126,15 @@ def _is_symbol(tokens: Sequence[Token], at: int) -> bool:
         len(token.text) == _PAIR
         and token.glued
         and before is not None
-        and before.kind in (TokenKind.NUMBER, TokenKind.CLOSE)
+        and before.kind in ("number", "close")
     )
 
 
 def _has_neighbour(tokens: Sequence[Token], at: int) -> bool:
     """Whether a letter that is also a word stands beside an operator or a relation, or touches a number."""
     around = [tokens[place] for place in (at - 1, at + 1) if 0 <= place < len(tokens)]
-    glued = tokens[at].glued and at > 0 and tokens[at - 1].kind is TokenKind.NUMBER
-    return glued or any(each.kind in (TokenKind.OPERATOR, TokenKind.RELATION) for each in around)
+    glued = tokens[at].glued and at > 0 and tokens[at - 1].kind == "number"
+    return glued or any(each.kind in ("operator", "relation") for each in around)
 
 
 def _side(text: str, tokens: Sequence[Token], begin: int, end: int) -> Side | None:
@@ -144,9 +143,9 @@ def _side(text: str, tokens: Sequence[Token], begin: int, end: int) -> Side | No
     first, last = tokens[begin], tokens[end - 1]
     before = tokens[begin - 1] if begin else None
     after = tokens[end] if end < len(tokens) else None
-    if before is not None and before.kind is TokenKind.WORD and _is_changed(first, before):
+    if before is not None and before.kind == "word" and _is_changed(first, before):
         return None
-    if last.kind is TokenKind.OPERATOR or (after is not None and _changes(after)):
+    if last.kind == "operator" or (after is not None and _changes(after)):
         return None
     written = text[first.start : last.end]
     normal = normal_form(written)
@@ -160,9 +159,9 @@ def _side(text: str, tokens: Sequence[Token], begin: int, end: int) -> Side | No
 
 def _is_changed(first: Token, word: Token) -> bool:
     """Whether a side is only part of something: a sign after a word may be a dash or an operator, "twice x" is not x."""
-    return first.kind is TokenKind.OPERATOR or first.glued or word.text.lower() in CHANGERS
+    return first.kind == "operator" or first.glued or word.text.lower() in CHANGERS
 
 
 def _changes(after: Token) -> bool:
     """Whether the token after a side may change it: x = 2 times y, x = 5\\%."""
-    return after.kind is TokenKind.WORD and (after.glued or after.text.lower() in _CHANGERS_AFTER)
+    return after.kind == "word" and (after.glued or after.text.lower() in _CHANGERS_AFTER)

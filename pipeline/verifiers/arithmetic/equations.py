@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 from pipeline.verifiers.arithmetic.expressions import Budget, Reader, Reading
 from pipeline.verifiers.arithmetic.values import Node, UnreadableError
-from pipeline.verifiers.arithmetic.tokens import ABOUT, OTHER, Token, TokenKind
+from pipeline.verifiers.arithmetic.tokens import ABOUT, OTHER, Token
 from pipeline.verifiers.arithmetic.words import CHANGERS, CHANGERS_OF, CONTINUERS, FOLLOWERS, HEDGES, LABELS, words_of
 
 MOST_BEFORE = 80
 """Tokens of a left side."""
-_BOUNDARIES = frozenset({TokenKind.BREAK, TokenKind.DELIMITER, TokenKind.RELATION})
+_BOUNDARIES = frozenset({"break", "delimiter", "relation"})
 _OPENING_DELIMITERS = frozenset({"\\(", "\\["})
 _NEAR = 3
 _OPERATIONS = words_of("divided multiplied divide multiply dividing multiplying times increased decreased reduced")
@@ -48,7 +48,7 @@ def equations_of(tokens: Sequence[Token], budget: Budget) -> list[Equation]:
     """The place of the relation after the last right side that was read up to there, and that side."""
     first = 0
     for at, token in enumerate(tokens):
-        if token.kind is not TokenKind.RELATION:
+        if token.kind != "relation":
             continue
         if budget.spent:
             break
@@ -84,7 +84,7 @@ def equations_of(tokens: Sequence[Token], budget: Budget) -> list[Equation]:
 def _right(tokens: Sequence[Token], at: int, budget: Budget) -> tuple[Reading | None, bool]:
     """The side after a relation, and whether a word before it says that it is approximate."""
     begin = at + 1
-    hedged = begin < len(tokens) and tokens[begin].kind is TokenKind.WORD and tokens[begin].text.lower() in HEDGES
+    hedged = begin < len(tokens) and tokens[begin].kind == "word" and tokens[begin].text.lower() in HEDGES
     begin += hedged
     try:
         reading = Reader(tokens, begin, len(tokens), budget, strict=False).read()
@@ -100,18 +100,18 @@ def _ends(tokens: Sequence[Token], at: int) -> bool:
     token = tokens[at]
     following = tokens[at + 1] if at + 1 < len(tokens) else None
     match token.kind:
-        case TokenKind.RELATION | TokenKind.BREAK | TokenKind.DELIMITER | TokenKind.CLOSE:
+        case "relation" | "break" | "delimiter" | "close":
             return True
-        case TokenKind.OPEN:
+        case "open":
             return not token.glued
-        case TokenKind.OPERATOR:
+        case "operator":
             return (
                 token.text == "-"
                 and following is not None
-                and following.kind is TokenKind.WORD
+                and following.kind == "word"
                 and len(following.text) > 1
             )
-        case TokenKind.WORD:
+        case "word":
             return _ends_before_word(tokens, at)
     return False
 
@@ -119,7 +119,7 @@ def _ends(tokens: Sequence[Token], at: int) -> bool:
 def _ends_before_word(tokens: Sequence[Token], at: int) -> bool:
     """Whether no word after a number changes it: not 3 and a half, 3 times 5, 3 remainder 2, 3 hours and 20 minutes."""
     for place in range(at, min(at + _NEAR, len(tokens))):
-        if tokens[place].kind is not TokenKind.WORD:
+        if tokens[place].kind != "word":
             return True
         word = tokens[place].text.lower()
         following = tokens[place + 1] if place + 1 < len(tokens) else None
@@ -132,7 +132,7 @@ def _ends_before_word(tokens: Sequence[Token], at: int) -> bool:
         if (
             word in CONTINUERS
             and following is not None
-            and following.kind in (TokenKind.NUMBER, TokenKind.OPEN, TokenKind.FUNCTION)
+            and following.kind in ("number", "open", "function")
         ):
             return False
     return True
@@ -144,8 +144,8 @@ def _goes_on_after_and(tokens: Sequence[Token], at: int) -> bool:
         return False
     if following[0] in ("a", "one", "half", "quarter", "two", "three", "five", "seven"):
         return True
-    return tokens[at + 1].kind in (TokenKind.NUMBER, TokenKind.FUNCTION) and not any(
-        token.kind is TokenKind.RELATION for token in tokens[at + 1 : at + 8]
+    return tokens[at + 1].kind in ("number", "function") and not any(
+        token.kind == "relation" for token in tokens[at + 1 : at + 8]
     )
 
 
@@ -155,7 +155,7 @@ def _left(tokens: Sequence[Token], at: int, budget: Budget) -> tuple[int, Readin
     place = boundary + 1
     while place < at:
         token = tokens[place]
-        opens = token.kind in (TokenKind.NUMBER, TokenKind.FUNCTION, TokenKind.OPEN)
+        opens = token.kind in ("number", "function", "open")
         signed = token.text == "-" and place == boundary + 1 and _begins(tokens, boundary)
         if signed and not tokens[place + 1].glued:
             place += 1
@@ -170,12 +170,12 @@ def _left(tokens: Sequence[Token], at: int, budget: Budget) -> tuple[int, Readin
             else:
                 if reading.end == at:
                     return (place, reading) if _is_untouched(tokens, place, reading.node) else None
-        place = token.match + 1 if token.kind is TokenKind.OPEN and token.match > place else place + 1
+        place = token.match + 1 if token.kind == "open" and token.match > place else place + 1
     return None
 
 
 def _signed(tokens: Sequence[Token], start: int, at: int, budget: Budget) -> Node | None:
-    if not start or tokens[start - 1].kind is not TokenKind.OPERATOR:
+    if not start or tokens[start - 1].kind != "operator":
         return None
     try:
         return Reader(tokens, start - 1, at, budget, strict=True).read().node
@@ -190,27 +190,27 @@ def _boundary(tokens: Sequence[Token], at: int) -> int:
     least = max(-1, at - MOST_BEFORE)
     while place > least:
         token = tokens[place]
-        if token.kind in _BOUNDARIES or (token.kind is TokenKind.OPEN):
+        if token.kind in _BOUNDARIES or (token.kind == "open"):
             return place
-        place = token.match - 1 if token.kind is TokenKind.CLOSE and token.match >= 0 else place - 1
+        place = token.match - 1 if token.kind == "close" and token.match >= 0 else place - 1
     if place < 0:
         return -1
-    while place < at - 1 and tokens[place].kind is not TokenKind.WORD:
+    while place < at - 1 and tokens[place].kind != "word":
         place += 1
     return place
 
 
 def _begins(tokens: Sequence[Token], boundary: int) -> bool:
-    return boundary < 0 or tokens[boundary].kind in _BOUNDARIES or tokens[boundary].kind is TokenKind.OPEN
+    return boundary < 0 or tokens[boundary].kind in _BOUNDARIES or tokens[boundary].kind == "open"
 
 
 def _can_begin(tokens: Sequence[Token], place: int, boundary: int) -> bool:
     if place == boundary + 1:
-        item = boundary >= 0 and tokens[boundary].kind is TokenKind.OPERATOR
+        item = boundary >= 0 and tokens[boundary].kind == "operator"
         return (item or _begins(tokens, boundary)) and not _touches(tokens, place)
     before = tokens[place - 1]
     return (
-        before.kind is TokenKind.WORD
+        before.kind == "word"
         and not tokens[place].glued
         and len(before.text) > (before.text.lower() not in ("a", "i"))
     )
@@ -218,35 +218,35 @@ def _can_begin(tokens: Sequence[Token], place: int, boundary: int) -> bool:
 
 def _touches(tokens: Sequence[Token], place: int) -> bool:
     """Whether a bracket before an expression belongs to a function or a factor: f(3 + 4 = 7), 2(3 = 3)."""
-    if not place or tokens[place - 1].kind is not TokenKind.OPEN:
+    if not place or tokens[place - 1].kind != "open":
         return False
     opener = tokens[place - 1]
     return (
         opener.glued
         and place > 1
-        and tokens[place - 2].kind in (TokenKind.WORD, TokenKind.NUMBER, TokenKind.BAD, TokenKind.FUNCTION)
+        and tokens[place - 2].kind in ("word", "number", "bad", "function")
     )
 
 
 def _is_untouched(tokens: Sequence[Token], place: int, node: Node) -> bool:
     """Whether no word before an expression makes it a part of something else: twice 5 + 3, the sum of 5 and 3."""
     words = [tokens[each] for each in range(max(0, place - _NEAR), place)]
-    if not words or words[-1].kind is not TokenKind.WORD:
+    if not words or words[-1].kind != "word":
         return True
     last = words[-1].text.lower()
     if last in CHANGERS or (last == "by" and len(words) > 1 and words[-2].text.lower() in _OPERATIONS):
         return False
-    if tokens[place].kind is TokenKind.OPEN and node.grouped:
+    if tokens[place].kind == "open" and node.grouped:
         # The average (3 + 4) is not 7.
         return False
     if last == "of" and len(words) > 1:
         other = words[-2]
-        return other.kind is TokenKind.WORD and other.text.lower() not in CHANGERS_OF
+        return other.kind == "word" and other.text.lower() not in CHANGERS_OF
     if last in LABELS and not node.is_number:
         following = tokens[place + 1] if place + 1 < len(tokens) else None
         return following is None or following.text not in ("-", "/")
     if last == "and" and any(
-        each.kind in (TokenKind.NUMBER, TokenKind.CLOSE, TokenKind.PERCENT) for each in words[:-1]
+        each.kind in ("number", "close", "percent") for each in words[:-1]
     ):
         return not (
             node.is_number

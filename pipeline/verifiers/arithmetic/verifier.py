@@ -12,10 +12,9 @@ from functools import lru_cache
 from pipeline.graders.math.rounding import decimal_places
 from pipeline.verifiers.arithmetic.equations import Equation, equations_of
 from pipeline.verifiers.arithmetic.expressions import Budget
-from pipeline.verifiers.arithmetic.joining import tokens_of
 from pipeline.verifiers.arithmetic.judging import Judgement, judge
 from pipeline.data.numbers import Fit
-from pipeline.verifiers.arithmetic.tokens import plain
+from pipeline.verifiers.arithmetic.tokens import plain, tokens_of
 from pipeline.verifiers.arithmetic.words import has_other_arithmetic, is_revoked, is_unsure
 from pipeline.verifiers.base import UNKNOWN, Covers, Finding, StepInContext, StepVerdict, Verifier
 from pipeline.verifiers.sentences import in_a_line, sentence_around

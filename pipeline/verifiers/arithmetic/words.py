@@ -1,21 +1,6 @@
 """The words around an equation that decide what it is: what cannot be a unit, what changes a number, what makes it doubtful."""
 
 import re
-from fractions import Fraction
-
-_PARTS = {"half": 2, "third": 3, "quarter": 4, "fourth": 4, "fifth": 5, "sixth": 6, "eighth": 8, "tenth": 10}
-FRACTIONS = {word + end: Fraction(1, size) for word, size in _PARTS.items() for end in ("", "s")} | {
-    "one-half": Fraction(1, 2),
-    "one-third": Fraction(1, 3),
-    "two-thirds": Fraction(2, 3),
-    "one-quarter": Fraction(1, 4),
-    "one-fourth": Fraction(1, 4),
-    "three-quarters": Fraction(3, 4),
-    "three-fourths": Fraction(3, 4),
-    "one-fifth": Fraction(1, 5),
-    "two-fifths": Fraction(2, 5),
-}
-"""Words that are a factor where "of" follows: half of 30."""
 
 
 def words_of(text: str) -> frozenset[str]:
