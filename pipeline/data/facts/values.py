@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pipeline.data.facts.names import are_alike, normal_name
 from pipeline.data.facts.quantities import (
     EXACT,
-    Fit,
     Quantity,
     Tolerance,
     fit_of,
@@ -15,6 +14,7 @@ from pipeline.data.facts.quantities import (
     read_unit,
 )
 from pipeline.data.facts.table import Entry, Table
+from pipeline.data.numbers import Fit
 
 _NAME = re.compile(
     r"(?:[^\W\d_a-z]|\d)[^\s,;:=]*(?:[ -](?:(?:of|the|and|de|la|du|von|van|da|del|al)[ -])*(?:[^\W\d_a-z]|\d)[^\s,;:=]*){0,6}"

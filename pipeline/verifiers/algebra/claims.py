@@ -11,12 +11,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from pipeline.data.numbers import Fit
 from pipeline.graders.math.expression import equal
-from pipeline.graders.math.ratio import Coefficient, Monomial, Polynomial, Ratio
-from pipeline.verifiers.algebra.formulas import Formula, Side
-from pipeline.verifiers.arithmetic.rounding import Fit, fit
+from pipeline.graders.math.ratio import Coefficient, Monomial, Polynomial, Ratio, evaluate
+from pipeline.verifiers.algebra.formulas import Formula, Side, formulas_of
+from pipeline.verifiers.arithmetic.rounding import fit
 from pipeline.verifiers.arithmetic.values import Value
 from pipeline.verifiers.arithmetic.words import words_of
+from pipeline.verifiers.sentences import sentence_around
 
 MOST_SLIPS = 2
 """Terms in which an identity may be wrong. With more, it is likely another equation."""
@@ -63,17 +65,23 @@ class Claim:
     reason: str = ""
 
 
-def identities(formulas: Sequence[Formula], sentences: Sequence[str]) -> Iterator[Claim]:
-    """The identities among equations. `sentences`: that of each of them, up to the equation."""
-    for formula, sentence in zip(formulas, sentences, strict=True):
+def claims_of(text: str, begin: int) -> list[Claim]:
+    """What a step claims, that begins at this place of a text: first identities, then solutions. The step before it stands
+    before."""
+    formulas = formulas_of(text)
+    return [*_identities([each for each in formulas if each.start >= begin], text), *_solutions(formulas, text, begin)]
+
+
+def _identities(formulas: Sequence[Formula], text: str) -> Iterator[Claim]:
+    for formula in formulas:
         left, right = formula.left, formula.right
         if not left.read.variables or not right.read.variables or _name(left) or _name(right):
             continue
         same = equal(left.read, right.read)
         if same and left.text != right.text:
             yield Claim(formula.start, formula.end, str(formula), True)
-        elif same is False and _is_claimed(formula, sentence):
-            slip = _slip(left, right)
+        elif same is False and _is_claimed(formula, sentence_around(text, formula.start, formula.end)):
+            slip = _slip(left.read.ratio, right.read.ratio)
             if slip:
                 yield Claim(formula.start, formula.end, str(formula), False, f"the two sides differ by {slip}")
 
@@ -84,25 +92,20 @@ def _is_claimed(formula: Formula, sentence: str) -> bool:
     return formula.length >= _CHAIN or _REWRITES.search(sentence) is not None
 
 
-def _slip(left: Side, right: Side) -> str:
+def _slip(left: Ratio, right: Ratio) -> str:
     """The difference of two polynomials that agree but for a slip, as a text; empty for others."""
-    ours, theirs = _polynomial(left.read.ratio), _polynomial(right.read.ratio)
-    if ours is None or theirs is None:
+    ours, theirs = left.top, right.top
+    names = [part for term in (*ours, *theirs) for part in term]
+    if left.bottom != _ONE or right.bottom != _ONE or not ours or not theirs:
+        return ""
+    if any(not name[0].isalpha() or power <= 0 or power != int(power) for name, power in names):
         return ""
     agree = [term for term in ours if theirs.get(term) == ours[term]]
     differ: list[Monomial] = sorted({*ours, *theirs} - set(agree))
     top = max(map(_degree, (*ours, *theirs)))
-    if not agree or len(differ) > min(MOST_SLIPS, len(agree)) or any(_degree(term) == top for term in differ):
+    if len(differ) > min(MOST_SLIPS, len(agree)) or any(_degree(term) == top for term in differ):
         return ""
     return " and ".join(_term(term, ours.get(term, 0) - theirs.get(term, 0)) for term in differ)
-
-
-def _polynomial(ratio: Ratio) -> Polynomial | None:
-    """A polynomial in unknowns with rational coefficients, or None for other expressions."""
-    if ratio.bottom != _ONE or not ratio.top:
-        return None
-    plain = all(name[0].isalpha() and power > 0 and power == int(power) for term in ratio.top for name, power in term)
-    return ratio.top if plain else None
 
 
 def _degree(term: Monomial) -> Coefficient:
@@ -123,9 +126,8 @@ def _name(side: Side) -> str:
     return str(term[0][0]) if alone and term[0][0] in side.read.variables else ""
 
 
-def solutions(formulas: Sequence[Formula], text: str, begin: int) -> Iterator[Claim]:
-    """The solutions of equations in one unknown that stand before them. `begin`: where the step begins in the text, which
-    has the step before it too."""
+def _solutions(formulas: Sequence[Formula], text: str, begin: int) -> Iterator[Claim]:
+    """The solutions of equations in one unknown that stand before them."""
     open_ones: list[Formula] = []
     before: Formula | None = None
     branched = derived = False
@@ -177,74 +179,42 @@ def _solution(formula: Formula) -> tuple[str, Fraction | None, Side | None]:
 def _judged(formula: Formula, name: str, value: Fraction, side: Side, open_ones: Sequence[Formula]) -> Iterator[Claim]:
     """Whether a value solves the equations that it was derived from."""
     for equation in reversed(open_ones):
-        solved = _solves(equation, name, value, side.places)
-        if solved is None:
+        left, right = (_at(each.read.ratio, name, value) for each in (equation.left, equation.right))
+        if left is None or right is None:
             return
-        if not solved:
-            sides = [_at(each.read.ratio, name, value) for each in (equation.left, equation.right)]
-            shown = " and ".join("no number" if each is None else str(each) for each in sides)
-            reason = f"with {name} = {value} the sides of {equation} are {shown}"
+        solved = Fit.EQUAL if left == right else _fit_of_rounded(equation, name, value, side.places)
+        if solved is Fit.DOUBTFUL:
+            return
+        if solved is Fit.APART:
+            reason = f"with {name} = {value} the sides of {equation} are {left} and {right}"
             yield Claim(formula.start, formula.end, str(formula), False, reason)
             return
     yield Claim(formula.start, formula.end, f"{formula} solves {open_ones[0]}", True)
 
 
-def _solves(equation: Formula, name: str, value: Fraction, places: int) -> bool | None:
-    """Whether a value solves an equation. None if it may be rounded, or if the equation has no value there."""
-    left, right = (_at(side.read.ratio, name, value) for side in (equation.left, equation.right))
-    if left is None or right is None:
-        return None
-    if left == right:
-        return True
-    root = _root(equation, name)
-    if root is not None and not places:
+def _fit_of_rounded(equation: Formula, name: str, value: Fraction, places: int) -> Fit:
+    """How a value that does not solve an equation agrees with its solution, if that is known because the equation is linear."""
+    try:
+        off = equation.left.read.ratio - equation.right.read.ratio
+    except ArithmeticError:
+        return Fit.DOUBTFUL
+    slope = off.top.get(((name, 1),), 0)
+    if off.bottom != _ONE or len(off.top) > 1 + (() in off.top) or not slope:
+        return Fit.DOUBTFUL if places else Fit.APART
+    root = -Fraction(off.top.get((), 0)) / slope
+    if not places:
         # 22/3 boxes may be 7 whole ones.
-        return None if root.denominator != 1 and abs(root - value) < 1 else False
-    if root is not None:
-        found = fit(Value(root), Value(value), Fraction(1, 10**places), about=False, divided=True)
-        return None if found is Fit.DOUBTFUL else found is Fit.EQUAL
-    return None if places else False
-
-
-def _root(equation: Formula, name: str) -> Fraction | None:
-    """The solution of a linear equation, or None for others."""
-    slope, rest = Fraction(0), Fraction(0)
-    for side, sign in ((equation.left, 1), (equation.right, -1)):
-        factors = _polynomial_in(side.read.ratio, name)
-        if factors is None or max(factors, default=0) > 1:
-            return None
-        slope += sign * factors.get(1, Fraction(0))
-        rest += sign * factors.get(0, Fraction(0))
-    return -rest / slope if slope else None
-
-
-def _polynomial_in(ratio: Ratio, name: str) -> dict[int, Fraction] | None:
-    if ratio.bottom != _ONE:
-        return None
-    found: dict[int, Fraction] = {}
-    for term, factor in ratio.top.items():
-        powers = dict(term)
-        power = Fraction(powers.pop(name, 0))
-        if powers or power.denominator != 1 or not 0 <= power <= MOST_DEGREE:
-            return None
-        found[int(power)] = Fraction(factor)
-    return found
+        return Fit.DOUBTFUL if root.denominator != 1 and abs(root - value) < 1 else Fit.APART
+    return fit(Value(root), Value(value), Fraction(1, 10**places), about=False, divided=True)
 
 
 def _at(ratio: Ratio, name: str, value: Fraction) -> Fraction | None:
     """The value of an expression in one unknown. None if it has other names in it, is too large or divides by zero."""
-    top, bottom = _sum_at(ratio.top, name, value), _sum_at(ratio.bottom, name, value)
-    return top / bottom if top is not None and bottom else None
-
-
-def _sum_at(polynomial: Polynomial, name: str, value: Fraction) -> Fraction | None:
-    total = Fraction(0)
-    if len(str(value.numerator)) + len(str(value.denominator)) > LONGEST_VALUE:
+    powers = [power for term in (*ratio.top, *ratio.bottom) for _, power in term]
+    small = len(str(value.numerator)) + len(str(value.denominator)) <= LONGEST_VALUE
+    if not small or ratio.names() - {name} or any(power.denominator != 1 or abs(power) > MOST_DEGREE for power in powers):
         return None
-    for term, factor in polynomial.items():
-        powers = dict(term)
-        power = Fraction(powers.pop(name, 0))
-        if powers or power.denominator != 1 or abs(power) > MOST_DEGREE or (not value and power < 0):
-            return None
-        total += factor * value ** int(power)
-    return total
+    try:
+        return Fraction(evaluate(ratio, {name: value}, Fraction)[0])
+    except ArithmeticError:
+        return None

@@ -11,26 +11,13 @@ from itertools import pairwise
 from pipeline.graders.math.expression import Expression, expression
 from pipeline.graders.math.limits import exceeded_limit
 from pipeline.graders.math.normal import normal_form
-from pipeline.verifiers.arithmetic.tokens import EQUAL, Kind, Token, tokens_of
+from pipeline.verifiers.arithmetic.tokens import EQUAL, Token, token_at, tokens_of
 from pipeline.verifiers.arithmetic.words import CHANGERS, CONTINUERS
 
 MOST_EQUATIONS = 60
 """In one text; later ones are not read."""
 _MOST_TOKENS = 120
-_SYMBOLS = frozenset(
-    {
-        "number",
-        "operator",
-        "open",
-        "close",
-        "function",
-        "bad",
-        "factorial",
-        "percent",
-    }
-)
-_ARTICLES = frozenset({"a", "A", "I"})
-_PAIR = 2
+_SYMBOLS = frozenset({"number", "operator", "open", "close", "function", "bad", "factorial", "percent"})
 _CHANGERS_AFTER = (CONTINUERS | {"mod", "remainder"}) - {"or", "to", "by"}
 
 
@@ -82,86 +69,55 @@ def _chains(tokens: Sequence[Token]) -> Iterator[list[tuple[int, int]]]:
     """For each chain of equal sides where each of them begins and ends."""
     at = 0
     while at < len(tokens):
-        if tokens[at].kind != "relation" or tokens[at].text != EQUAL:
+        if not _equals(tokens, at):
             at += 1
             continue
-        chain = [(_back(tokens, at), at)]
-        while at < len(tokens) and tokens[at].kind == "relation" and tokens[at].text == EQUAL:
-            end = _ahead(tokens, at + 1)
-            chain.append((at + 1, end))
+        begin = at
+        while begin > max(0, at - _MOST_TOKENS) and _is_symbol(tokens, begin - 1):
+            if tokens[begin - 1].kind == "open" and tokens[begin - 1].match >= at:
+                break
+            begin -= 1
+        chain = [(begin, at)]
+        while _equals(tokens, at):
+            end = begin = at + 1
+            while end < begin + _MOST_TOKENS and _is_symbol(tokens, end):
+                if tokens[end].kind == "close" and 0 <= tokens[end].match < begin:
+                    break
+                end += 1
+            chain.append((begin, end))
             at = end
         yield chain
 
 
-def _back(tokens: Sequence[Token], at: int) -> int:
-    place, least = at, max(0, at - _MOST_TOKENS)
-    while place > least and _is_symbol(tokens, place - 1):
-        opener = tokens[place - 1]
-        if opener.kind == "open" and opener.match >= at:
-            break
-        place -= 1
-    return place
-
-
-def _ahead(tokens: Sequence[Token], at: int) -> int:
-    place, most = at, min(len(tokens), at + _MOST_TOKENS)
-    while place < most and _is_symbol(tokens, place):
-        closer = tokens[place]
-        if closer.kind == "close" and 0 <= closer.match < at:
-            break
-        place += 1
-    return place
+def _equals(tokens: Sequence[Token], at: int) -> bool:
+    token = token_at(tokens, at)
+    return token.kind == "relation" and token.text == EQUAL
 
 
 def _is_symbol(tokens: Sequence[Token], at: int) -> bool:
-    token = tokens[at]
-    if token.kind in _SYMBOLS:
-        return True
+    token, before, after = (token_at(tokens, place) for place in (at, at - 1, at + 1))
     if token.kind != "word":
-        return False
+        return token.kind in _SYMBOLS
+    touches = token.glued and before.kind == "number"
     if len(token.text) == 1:
-        return token.text not in _ARTICLES or _has_neighbour(tokens, at)
-    before = tokens[at - 1] if at else None
-    return (
-        len(token.text) == _PAIR
-        and token.glued
-        and before is not None
-        and before.kind in ("number", "close")
-    )
-
-
-def _has_neighbour(tokens: Sequence[Token], at: int) -> bool:
-    """Whether a letter that is also a word stands beside an operator or a relation, or touches a number."""
-    around = [tokens[place] for place in (at - 1, at + 1) if 0 <= place < len(tokens)]
-    glued = tokens[at].glued and at > 0 and tokens[at - 1].kind == "number"
-    return glued or any(each.kind in ("operator", "relation") for each in around)
+        # A letter that is also a word stands beside an operator or a relation, or touches a number.
+        return token.text not in "aAI" or touches or not {before.kind, after.kind}.isdisjoint(("operator", "relation"))
+    return len(token.text) == 2 and (touches or (token.glued and before.kind == "close"))
 
 
 def _side(text: str, tokens: Sequence[Token], begin: int, end: int) -> Side | None:
     if not 0 < end - begin < _MOST_TOKENS:
         return None
     first, last = tokens[begin], tokens[end - 1]
-    before = tokens[begin - 1] if begin else None
-    after = tokens[end] if end < len(tokens) else None
-    if before is not None and before.kind == "word" and _is_changed(first, before):
-        return None
-    if last.kind == "operator" or (after is not None and _changes(after)):
+    before, after = token_at(tokens, begin - 1), token_at(tokens, end)
+    # A sign after a word may be a dash or an operator, "twice x" is not x, nor are "2 times y" and "5\\%" what they begin with.
+    changed = first.kind == "operator" or first.glued or before.text.lower() in CHANGERS
+    goes_on = after.glued or after.text.lower() in _CHANGERS_AFTER
+    if (before.kind == "word" and changed) or last.kind == "operator" or (after.kind == "word" and goes_on):
         return None
     written = text[first.start : last.end]
     normal = normal_form(written)
-    if not normal or exceeded_limit(normal) is not None:
-        return None
-    read = expression(normal)
+    read = expression(normal) if normal and exceeded_limit(normal) is None else None
     if read is None or not read.canonical:
         return None
     return Side(" ".join(written.split()), read, last.places if begin + 1 == end else 0)
-
-
-def _is_changed(first: Token, word: Token) -> bool:
-    """Whether a side is only part of something: a sign after a word may be a dash or an operator, "twice x" is not x."""
-    return first.kind == "operator" or first.glued or word.text.lower() in CHANGERS
-
-
-def _changes(after: Token) -> bool:
-    """Whether the token after a side may change it: x = 2 times y, x = 5\\%."""
-    return after.kind == "word" and (after.glued or after.text.lower() in _CHANGERS_AFTER)

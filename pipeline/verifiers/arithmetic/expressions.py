@@ -95,7 +95,9 @@ class Reader:
             self._at += 1
             return token.text
         dash = token.text == "-" and not token.glued and not self._strict and not self._depth
-        if dash and (following.kind == "end" or (following.kind == "word" and not following.glued and len(following.text) > 1)):
+        if dash and (
+            following.kind == "end" or (following.kind == "word" and not following.glued and len(following.text) > 1)
+        ):
             self._cut = True
             return ""
         raise UnreadableError

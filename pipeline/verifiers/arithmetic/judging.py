@@ -5,11 +5,11 @@ of percent, as a running calculation (5 + 3 = 8 * 2 = 16), without precedence of
 units that is not written, of percent or of counts, which words of the sentence may stand for.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
-from itertools import combinations
+from itertools import combinations, product
 
 from pipeline.data.numbers import Fit
 from pipeline.data.units import UNITS
@@ -23,6 +23,7 @@ from pipeline.verifiers.arithmetic.values import (
     Percent,
     UnreadableError,
     Value,
+    exact,
     value_of,
 )
 
@@ -82,33 +83,34 @@ def judge(equation: Equation, words: frozenset[str], *, loosely: bool) -> Judgem
     left, right = equation.left.node, equation.right.node
     if _is_label(equation):
         return _DOUBTFUL
-    try:
-        ours, theirs = value_of(left).number, value_of(right).number
-    except UnreadableError:
-        return _judge_amounts(equation)
+    ours, theirs = _worth(left), _worth(right)
+    if ours is None or theirs is None or (ours != theirs and _is_conversion(left, right)):
+        found = _by_conversion(equation)
+        return _in_its_unit(left, right) if found is Fit.APART else Judgement(found)
     if ours == theirs:
         return Judgement(Fit.EQUAL)
-    if _is_conversion(left, right):
-        return _judge_amounts(equation)
     found = _best_fit(equation, loosely)
     if found is not Fit.APART:
         return Judgement(found)
-    return _DOUBTFUL if _is_meant_otherwise(equation, words) else _apart(equation, ours, theirs)
-
-
-def _apart(equation: Equation, ours: Fraction, theirs: Fraction) -> Judgement:
-    """The judgement on a false equation. Where units mix, what the left side is depends on them."""
-    left, right = equation.left.node, equation.right.node
-    if not _mixes_units(left, right):
-        return Judgement(Fit.APART, ours, theirs)
-    if not right.is_number or len(right.above) != 1 or right.below:
+    if _is_meant_otherwise(equation, ours, theirs, words):
         return _DOUBTFUL
+    return _in_its_unit(left, right) if _mixes_units(left, right) else Judgement(Fit.APART, ours.number, theirs.number)
+
+
+def _worth(node: Node, meaning: Meaning = USUAL, rounded: Callable[[Node], Fraction] = exact) -> Value | None:
     try:
-        in_base, other = value_of(left, CONVERTED), value_of(right, CONVERTED)
+        return value_of(node, meaning, rounded)
     except UnreadableError:
+        return None
+
+
+def _in_its_unit(left: Node, right: Node) -> Judgement:
+    """The judgement on a false equation whose left side depends on the unit of the right one."""
+    ours, other, theirs = _worth(left, CONVERTED), _worth(right, CONVERTED), _worth(right)
+    single = right.is_number and len(right.above) == 1 and not right.below and not _is_working_time(left, right)
+    if not single or ours is None or other is None or theirs is None or ours.powers != other.powers:
         return _DOUBTFUL
-    same = in_base.powers == other.powers
-    return Judgement(Fit.APART, in_base.number / right.above[0].size, theirs) if same else _DOUBTFUL
+    return Judgement(Fit.APART, ours.number / right.above[0].size, theirs.number)
 
 
 def _is_label(equation: Equation) -> bool:
@@ -116,67 +118,39 @@ def _is_label(equation: Equation) -> bool:
 
     It is judged in a chain, at the start of a formula, as a conversion of units and as a fraction: 0.75 = 3/4."""
     left, right = equation.left.node, equation.right.node
-    if equation.chained or not left.is_number:
-        return False
-    if equation.displayed and not left.above and not left.nouns:
-        return False
-    if _is_conversion(left, right):
+    named = bool(left.above or left.nouns)
+    if equation.chained or not left.is_number or (equation.displayed and not named) or _is_conversion(left, right):
         return False
     fraction = right.kind == "/" and all(part.is_number for part in right.parts)
-    return not (
-        equation.begins
-        and not (left.above or left.nouns)
-        and (fraction or (right.is_number and left.percent != right.percent))
-    )
+    return named or not equation.begins or not (fraction or (right.is_number and left.percent != right.percent))
 
 
 def _is_conversion(left: Node, right: Node) -> bool:
     """Whether both sides are amounts in different units of one quantity: 2 hours = 120 minutes."""
-    if not all(each.is_number or each.kind == "sum" for each in (left, right)):
-        return False
     ours, theirs = (each.parts[0] if each.parts else each for each in (left, right))
-    if any(len(each.above) != 1 or each.below or each.money for each in (ours, theirs)):
+    amounts = all(each.is_number or each.kind == "sum" for each in (left, right))
+    if not amounts or any(len(each.above) != 1 or each.below or each.money for each in (ours, theirs)):
         return False
-    return ours.above[0].quantity == theirs.above[0].quantity and (
-        ours.above[0] != theirs.above[0] or bool(left.parts) or bool(right.parts)
-    )
+    (one,), (other,) = ours.above, theirs.above
+    return one.quantity == other.quantity and (one != other or bool(left.parts or right.parts))
 
 
 def _best_fit(equation: Equation, loosely: bool) -> Fit:
     """The best agreement over the meanings of percent and of words such as million, and over conversions of units."""
     left, right = equation.left.node, equation.right.node
-    found = Fit.APART
-    for ours, theirs in _meanings(left, right):
-        try:
-            fits = _fit_both(equation, ours, theirs, loosely)
-        except UnreadableError:
-            continue
-        if fits is Fit.EQUAL:
-            return Fit.EQUAL
-        if fits is Fit.DOUBTFUL:
-            found = Fit.DOUBTFUL
-    converts = _by_conversion(equation)
-    return converts if converts is Fit.EQUAL else found
-
-
-def _fit_both(equation: Equation, ours: Meaning, theirs: Meaning, loosely: bool) -> Fit:
-    left, right = equation.left.node, equation.right.node
     rounded = partial(maybe_rounded, loosely=loosely)
-    one, other = value_of(left, ours, rounded), value_of(right, theirs, rounded)
-    found = fit(one, other, last_digit(right, theirs), about=equation.about, divided=_divides(left))
-    unit = last_digit(left, ours) if left.places else None
-    if found is Fit.EQUAL or unit is None:
-        return found
-    back = fit(other, one, unit, about=equation.about, divided=_divides(right))
-    return back if back is Fit.EQUAL or found is Fit.APART else found
+    found = {_by_conversion(equation)} & {Fit.EQUAL}
+    for ours, theirs in product(_meanings(left), _meanings(right)):
+        one, other = _worth(left, ours, rounded), _worth(right, theirs, rounded)
+        if one is None or other is None:
+            continue
+        found.add(fit(one, other, last_digit(right, theirs), about=equation.about, divided=_has(left, "/")))
+        if left.places:
+            found.add(fit(other, one, last_digit(left, ours), about=equation.about, divided=_has(right, "/")))
+    return next((fits for fits in (Fit.EQUAL, Fit.DOUBTFUL) if fits in found), Fit.APART)
 
 
-def _meanings(left: Node, right: Node) -> Iterator[tuple[Meaning, Meaning]]:
-    ours, theirs = _side_meanings(left), _side_meanings(right)
-    return ((one, other) for one in ours for other in theirs)
-
-
-def _side_meanings(node: Node) -> list[Meaning]:
+def _meanings(node: Node) -> list[Meaning]:
     numbers = node.numbers()
     percents = list(Percent) if any(each.percent for each in numbers) else [Percent.HUNDREDTHS]
     scaled = (True, False) if any(each.scale != 1 for each in numbers) else (True,)
@@ -186,11 +160,8 @@ def _side_meanings(node: Node) -> list[Meaning]:
 def _by_conversion(equation: Equation) -> Fit:
     """How both sides agree in the same units. DOUBTFUL if they cannot be converted."""
     left, right = equation.left.node, equation.right.node
-    try:
-        ours, theirs = value_of(left, CONVERTED), value_of(right, CONVERTED)
-    except UnreadableError:
-        return Fit.DOUBTFUL
-    if ours.powers != theirs.powers or not ours.powers:
+    ours, theirs = _worth(left, CONVERTED), _worth(right, CONVERTED)
+    if ours is None or theirs is None or ours.powers != theirs.powers or not ours.powers:
         return Fit.DOUBTFUL
     number = right.parts[-1] if right.kind == "sum" else right
     unit = last_digit(number)
@@ -200,49 +171,41 @@ def _by_conversion(equation: Equation) -> Fit:
     return Fit.DOUBTFUL if found is not Fit.EQUAL and near else found
 
 
-def _judge_amounts(equation: Equation) -> Judgement:
-    """The judgement where units decide: 2 hours = 120 minutes, and amounts such as 2 hours 30 minutes."""
-    left, right = equation.left.node, equation.right.node
-    found = _by_conversion(equation)
-    if found is not Fit.APART:
-        return Judgement(found)
-    if not right.is_number or len(right.above) != 1 or right.below or _is_working_time(left, right):
-        return _DOUBTFUL
-    return Judgement(Fit.APART, value_of(left, CONVERTED).number / right.above[0].size, value_of(right).number)
-
-
-def _is_meant_otherwise(equation: Equation, words: frozenset[str]) -> bool:
+def _is_meant_otherwise(equation: Equation, one: Value, other: Value, words: frozenset[str]) -> bool:
     """Whether an equation whose sides differ may be meant in another way."""
-    left, right = equation.left.node, equation.right.node
-    ours, theirs = value_of(left).number, value_of(right).number
-    if equation.signed is not None and _agree(equation.signed, right):
-        return True
-    if _is_running(equation, ours) or _is_read_otherwise(left, right):
-        return True
+    left, right, ours, theirs = equation.left.node, equation.right.node, one.number, other.number
+    sides, numbers = (left, right), (*left.numbers(), *right.numbers())
     whole = right.is_number and right.places == 0 and theirs.denominator == 1
-    if _divides(left) and whole and ours.denominator != 1 and abs(ours - theirs) < 1:
-        return True
-    if _is_exchange(left, right) or any(_is_share_of_sum(side) or _is_date(side) for side in (left, right)):
+    divided = any(_has(side, "/") for side in sides)
+    if (
+        (equation.signed is not None and _agree(equation.signed, right))
+        or _is_running(equation, one)
+        # No precedence of operators, 3 / 1/4 as 3 / (1/4), -3^2 as 9, or a mixed number as a product.
+        or any(
+            _agree(*sides, *ways) for each in _OTHER_MEANINGS for ways in ((each, USUAL), (USUAL, each), (each, each))
+        )
+        or (_has(left, "/") and whole and ours.denominator != 1 and abs(ours - theirs) < 1)
+        or _is_exchange(left, right)
+        # Half of 5 + 3 may be a share of the sum.
+        or any((_adds(side) and any(each.share for each in side.nodes())) or _is_date(side) for side in sides)
+        # 1.500 + 500 = 2.000: points group digits in many languages.
+        or (any(map(_has_group, numbers)) and _agree(_grouped(left), _grouped(right)))
+        # Pages 3-5 = 3 pages.
+        or (left.kind == "-" and ours < 0 and theirs == 1 - ours)
+    ):
         return True
     if _mixes_units(left, right):
         converts = _by_conversion(equation)
-        if converts is Fit.EQUAL or (converts is Fit.DOUBTFUL and (_adds(left) or _adds(right))):
+        if converts is Fit.EQUAL or (converts is Fit.DOUBTFUL and any(map(_adds, sides))):
             return True
-    if _may_group_digits(left, right) or _may_be_range(left, ours, theirs):
-        return True
     if not ours or not theirs:
         return False
     ratio = abs(ours / theirs)
-    factors = hidden_factors(words | _unit_names(left, right))
-    if _divides(left) or _divides(right):
+    factors = hidden_factors(words | ({"percent"} if any(each.percent for each in numbers) else set()))
+    if divided:
         # Half a dozen is written 1/2 dozen, which reads as 1/24.
         factors |= {factor * factor for factor in factors}
-    return any(_nearly(ratio, factor) or _nearly(1 / ratio, factor) for factor in factors)
-
-
-def _may_group_digits(left: Node, right: Node) -> bool:
-    """Whether both sides agree if points group digits, as many languages write them: 1.500 + 500 = 2.000."""
-    return any(map(_has_group, (*left.numbers(), *right.numbers()))) and _agree(_grouped(left), _grouped(right))
+    return any(abs(each - factor) * 1000 < factor for factor in factors for each in (ratio, 1 / ratio))
 
 
 def _has_group(node: Node) -> bool:
@@ -254,50 +217,18 @@ def _grouped(node: Node) -> Node:
     return replace(node, value=value, parts=tuple(map(_grouped, node.parts)))
 
 
-def _may_be_range(left: Node, ours: Fraction, theirs: Fraction) -> bool:
-    """Whether the left side may be from one number to another, and the right one counts them: pages 3-5 = 3 pages."""
-    return left.kind == "-" and ours < 0 and theirs == 1 - ours
-
-
-def _nearly(ratio: Fraction, factor: Fraction) -> bool:
-    return abs(ratio - factor) * 1000 < factor
-
-
-def _unit_names(left: Node, right: Node) -> frozenset[str]:
-    return frozenset("percent" for node in (*left.numbers(), *right.numbers()) if node.percent)
-
-
-def _is_running(equation: Equation, ours: Fraction) -> bool:
+def _is_running(equation: Equation, ours: Value) -> bool:
     """Whether the right side goes on with the left one: 5 + 3 = 8 * 2."""
     for prefix in equation.right.prefixes[:_MOST_TRIED]:
-        try:
-            number = value_of(prefix)
-        except UnreadableError:
-            continue
-        if fit(Value(ours), number, last_digit(prefix), about=equation.about, divided=True) is Fit.EQUAL:
+        number = _worth(prefix)
+        if number and fit(ours, number, last_digit(prefix), about=equation.about, divided=True) is Fit.EQUAL:
             return True
     return False
 
 
-def _is_read_otherwise(left: Node, right: Node) -> bool:
-    """Whether both sides agree if operators have no precedence, if 3 / 1/4 is 3 / (1/4), if -3^2 is 9, or if a mixed
-    number is a product."""
-    return any(
-        _agree(left, right, ours, theirs)
-        for other in _OTHER_MEANINGS
-        for ours, theirs in ((other, USUAL), (USUAL, other), (other, other))
-    )
-
-
 def _agree(left: Node, right: Node, ours: Meaning = USUAL, theirs: Meaning = USUAL) -> bool:
-    try:
-        return value_of(left, ours).number == value_of(right, theirs).number
-    except UnreadableError:
-        return False
-
-
-def _divides(node: Node) -> bool:
-    return _has(node, "/")
+    one, other = _worth(left, ours), _worth(right, theirs)
+    return one is not None and one == other
 
 
 def _adds(node: Node) -> bool:
@@ -308,28 +239,19 @@ def _has(node: Node, kind: str) -> bool:
     return any(each.kind == kind for each in node.nodes())
 
 
-def _is_share_of_sum(node: Node) -> bool:
-    """Whether a sum has a share in it, which may be a share of the sum: half of 5 + 3."""
-    return _adds(node) and any(each.share for each in node.nodes())
-
-
 def _is_date(node: Node) -> bool:
     """Whether it is 12/25/2020."""
-    if not node.parts or not node.kind == node.parts[0].kind == "/":
-        return False
-    return all(each.is_number for each in (*node.parts[0].parts, node.parts[1]))
+    quotient = bool(node.parts) and node.kind == node.parts[0].kind == "/"
+    return quotient and all(each.is_number for each in (*node.parts[0].parts, node.parts[1]))
 
 
 def _is_exchange(left: Node, right: Node) -> bool:
     """Whether a sum of different things is worth something else: 2 apples + 3 oranges = $7."""
-    if not _adds(left):
-        return False
     terms = left.numbers()
     things = [each.nouns for each in terms if each.nouns]
-    if not things:
-        return False
-    measured = any(each.above for each in terms) or any(each.above for each in right.numbers())
-    return measured or any(not one & other for one, other in combinations(things[:_MOST_TRIED], 2))
+    measured = any(each.above for each in (*terms, *right.numbers()))
+    different = any(not one & other for one, other in combinations(things[:_MOST_TRIED], 2))
+    return _adds(left) and bool(things) and (measured or different)
 
 
 def _mixes_units(left: Node, right: Node) -> bool:

@@ -14,6 +14,7 @@ NEAR = Fraction(1, 20)
 """A number that is said to be approximate may be off by this share."""
 FAR = Fraction(1, 4)
 """It is wrong if it is off by more than this share."""
+_TEN = 10
 FLOAT_DIGIT = Fraction(1, 10**10)
 FLOAT_NOISE = Fraction(1, 10**12)
 """A number with more digits than FLOAT_DIGIT may be what a computer printed, off by this share."""
@@ -27,8 +28,8 @@ def last_digit(node: Node, meaning: Meaning = USUAL) -> Fraction | None:
         unit = Fraction(node.scale if meaning.scaled else 1, 10**node.places)
         return unit / 100 if node.percent and meaning.percent is not Percent.PLAIN else unit
     if node.kind == "*" and node.parts[0].kind == "number" and node.parts[1].kind == "^":
-        unit, power = last_digit(node.parts[0], meaning), node.parts[1]
-        return unit * value_of(power).number if unit is not None and power.parts[0].value == 10 else None
+        part, power = last_digit(node.parts[0], meaning), node.parts[1]
+        return part * value_of(power).number if part is not None and power.parts[0].value == _TEN else None
     return None
 
 

@@ -1,7 +1,7 @@
 r"""Cuts the text of a step into numbers, operators, relations, words and what separates them. Pure, linear time.
 
-Reads plain text and LaTeX, and words for operators and relations. What has no plain meaning here becomes a bad token, so that no
-part of a formula is taken for the whole of it: the 2 of x^2, the 3 of 2:3, the 5 of 1,5.
+Reads plain text and LaTeX, and words for operators and relations. What has no plain meaning here becomes a bad token, so that
+no part of a formula is taken for the whole of it: the 2 of x^2, the 3 of 2:3, the 5 of 1,5.
 """
 
 import re
@@ -19,8 +19,8 @@ Kind = Literal[
     "number", "operator", "open", "close", "relation", "word", "percent", "factorial", "function", "break", "delimiter", "line",
     "bad", "end",
 ]  # fmt: skip
-r"""The kinds of tokens. `break`: what ends an expression, such as punctuation and arrows. `delimiter`: \( and its like, which end
-it unless they stand beside a relation. `end`: what stands before and after all tokens."""
+r"""The kinds of tokens. `break`: what ends an expression, such as points. `delimiter`: \( and its like, which end it unless
+they stand beside a relation. `end`: what stands before and after all tokens."""
 
 
 @dataclass(slots=True)
@@ -49,7 +49,18 @@ _SHORT_FRACTION = re.compile(r"\\[dtc]?frac\s*(?:(\d)|\{([^{}]*)\})\s*(?:(\d)|(?
 _THIN = re.compile(r"(?<=\d)(?:\{,\}|\\,|,\\!|\\ )(?=\d{3}(?!\d))")
 _DEGREES = re.compile(r"\^\s*\{?\s*\\circ\s*\}?|°")
 _SYMBOLS = str.maketrans(
-    {"½": " 1/2", "¼": " 1/4", "¾": " 3/4", "⅓": " 1/3", "⅔": " 2/3", "²": "^2", "³": "^3", "\u00a0": " ", "’": "'", "％": "%"}
+    {
+        "½": " 1/2",
+        "¼": " 1/4",
+        "¾": " 3/4",
+        "⅓": " 1/3",
+        "⅔": " 2/3",
+        "²": "^2",
+        "³": "^3",
+        "\u00a0": " ",
+        "’": "'",
+        "％": "%",
+    }
 )
 OF = "of"
 """The sign of multiplication in 20% of 50."""
@@ -202,8 +213,10 @@ def _joined(tokens: list[Token]) -> list[Token]:
         elif token.kind in ("delimiter", "line") and _goes_on(found):
             at += 1
             continue
-        elif token.kind == "operator" and last.kind == "delimiter" and (
-            token.text in "*/" or token_at(tokens, at + 1).kind == "delimiter"
+        elif (
+            token.kind == "operator"
+            and last.kind == "delimiter"
+            and (token.text in "*/" or token_at(tokens, at + 1).kind == "delimiter")
         ):
             # An operator between two formulas makes them one: $3$ * $5$.
             found.pop()
@@ -299,7 +312,9 @@ def _comment(tokens: list[Token], at: int, before: Token) -> int:
     while end - at <= 8 and token_at(tokens, end).kind == "word" and tokens[end].text.lower() != "mod":
         end += 1
     remark = token_at(tokens, end).kind == "close" and any(len(each.text) > 1 for each in tokens[at + 1 : end])
-    return end + 1 if remark and not tokens[at].glued and tokens[at].text != "{" and before.kind in (*ENDS, "word") else 0
+    return (
+        end + 1 if remark and not tokens[at].glued and tokens[at].text != "{" and before.kind in (*ENDS, "word") else 0
+    )
 
 
 def _matched(tokens: list[Token]) -> list[Token]:

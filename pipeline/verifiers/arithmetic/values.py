@@ -89,7 +89,7 @@ CONVERTED = Meaning(converts=True)
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A number, how far off it may be because numbers in it are rounded, and the powers of its quantities if it is converted."""
+    """A number, how far off it may be because numbers in it are rounded, and the powers of its quantities if converted."""
 
     number: Fraction
     radius: Fraction = Fraction(0)
@@ -107,8 +107,8 @@ def value_of(node: Node, meaning: Meaning = USUAL, rounded: Callable[[Node], Fra
     Raises UnreadableError for what has no value, is too large, makes no sense without units, or adds different quantities."""
     if meaning.from_left and node.kind in "+-*/":
         plain = replace(meaning, from_left=False)
-        (_, first), *others = _in_order(node)
-        total = value_of(first, plain, rounded)
+        (_, begin), *others = _in_order(node)
+        total = value_of(begin, plain, rounded)
         for operator, term in others:
             total = _operated(operator, total, value_of(term, plain, rounded), plain, term)
         return total

@@ -9,22 +9,21 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
+from pipeline.data.numbers import Fit
 from pipeline.graders.math.rounding import decimal_places
 from pipeline.verifiers.arithmetic.equations import Equation, equations_of
 from pipeline.verifiers.arithmetic.expressions import Budget
 from pipeline.verifiers.arithmetic.judging import Judgement, judge
-from pipeline.data.numbers import Fit
 from pipeline.verifiers.arithmetic.tokens import plain, tokens_of
-from pipeline.verifiers.arithmetic.words import has_other_arithmetic, is_revoked, is_unsure
-from pipeline.verifiers.base import UNKNOWN, Covers, Finding, StepInContext, StepVerdict, Verifier
-from pipeline.verifiers.sentences import in_a_line, sentence_around
+from pipeline.verifiers.arithmetic.words import has_other_arithmetic, is_doubtful
+from pipeline.verifiers.base import UNKNOWN, Finding, StepInContext, StepVerdict, Verifier
+from pipeline.verifiers.sentences import holding, in_a_line, sentence_around
 from pipeline.verifiers.settings import ArithmeticConfig
 
 TOKENS_PER_CHARACTER = 4
 """How many tokens are read at most, for each character of a step."""
 MOST_DOUBTED = 20
 """After more equations that are false but doubtful a step is unknown."""
-MOST_SHOWN = 3
 _MARK = re.compile(r"<<([^<>\n]{0,200})>>")
 _LOOSE = re.compile(
     r"\b(?:about|approx\w*|round\w*|roughly|estimat\w*|nearly|almost)\b|≈|\\approx|\\simeq", re.IGNORECASE
@@ -48,16 +47,11 @@ class Arithmetic(Verifier):
         for judged in _judged(step.step):
             if judged.judgement.fit is Fit.EQUAL:
                 held.append(judged.equation_text)
-            elif judged.judgement.fit is Fit.APART:
-                if _is_doubtful(step, judged):
-                    doubted += 1
-                    if doubted > MOST_DOUBTED:
-                        break
-                else:
-                    return Finding(verdict=StepVerdict.REFUTED, evidence=_evidence(judged))
-        if not held:
-            return UNKNOWN
-        return Finding(verdict=StepVerdict.HOLDS, evidence=_shown_equations(held), covers=Covers.PART)
+            elif judged.judgement.fit is Fit.APART and not _is_doubtful(step, judged):
+                return Finding(verdict=StepVerdict.REFUTED, evidence=_evidence(judged))
+            elif judged.judgement.fit is Fit.APART and (doubted := doubted + 1) > MOST_DOUBTED:
+                break
+        return holding(held)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,12 +90,7 @@ def _judged_in(text: str, budget: Budget, loosely: bool) -> Iterator[_Judged]:
 
 def _is_doubtful(step: StepInContext, judged: _Judged) -> bool:
     """Whether a false equation may be denied, assumed, asked for, quoted or of another arithmetic."""
-    return (
-        is_unsure(judged.sentence)
-        or is_revoked(step.step)
-        or has_other_arithmetic(step.step)
-        or _has_own_arithmetic(step.problem[:_MOST_OF_PROBLEM])
-    )
+    return is_doubtful(step, judged.sentence) or _has_own_arithmetic(step.problem[:_MOST_OF_PROBLEM])
 
 
 @lru_cache(maxsize=64)
@@ -118,11 +107,6 @@ def _evidence(judged: _Judged) -> str:
     if equation.left.node.is_number and not equation.right.node.is_number:
         return f"{judged.equation_text}: {right} is {_number(judgement.right)}, not {left}"
     return f"{judged.equation_text}: {left} is {_number(judgement.left)}, not {right}"
-
-
-def _shown_equations(held: list[str]) -> str:
-    more = f"; and {len(held) - MOST_SHOWN} more" if len(held) > MOST_SHOWN else ""
-    return "; ".join(held[:MOST_SHOWN]) + more
 
 
 def _number(number: Fraction) -> str:

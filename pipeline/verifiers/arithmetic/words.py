@@ -2,6 +2,8 @@
 
 import re
 
+from pipeline.verifiers.base import StepInContext
+
 
 def words_of(text: str) -> frozenset[str]:
     """The words of a text."""
@@ -83,16 +85,13 @@ _OTHER_ARITHMETIC = re.compile(
 )
 
 
-def is_unsure(sentence: str) -> bool:
-    """Whether a sentence denies its equations, asks for them, assumes them, or says that they are rounded in another way."""
-    return _UNSURE.search(sentence) is not None or _OF_OTHER_LANGUAGES.search(sentence) is not None
-
-
-def is_revoked(text: str) -> bool:
-    """Whether a step takes back what it says."""
-    return _REVOKED.search(text) is not None
-
-
 def has_other_arithmetic(text: str) -> bool:
     """Whether a text speaks of remainders, bases or operations of its own, so that 3 + 5 = 1 may be right."""
     return _OTHER_ARITHMETIC.search(text) is not None
+
+
+def is_doubtful(step: StepInContext, sentence: str) -> bool:
+    """Whether a sentence of a step denies its equations, asks for them, assumes them or says that they are rounded in another
+    way, or whether the step takes back what it says or is of another arithmetic."""
+    unsure = _UNSURE.search(sentence) or _OF_OTHER_LANGUAGES.search(sentence) or _REVOKED.search(step.step)
+    return unsure is not None or has_other_arithmetic(step.step)

@@ -9,17 +9,16 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from pipeline.core.formatting import format_count
-from pipeline.data.numbers import Fit
 from pipeline.data.facts.table import Entry, Table, contents_of, contradiction, stated
 from pipeline.data.facts.values import Stated, fit_of_entry
-from pipeline.verifiers.base import MOST_EVIDENCE, UNKNOWN, Covers, Finding, StepInContext, StepVerdict, Verifier
+from pipeline.data.numbers import Fit
+from pipeline.verifiers.base import MOST_EVIDENCE, UNKNOWN, Finding, StepInContext, StepVerdict, Verifier
 from pipeline.verifiers.facts.claims import Claim, claims_of
 from pipeline.verifiers.facts.doubt import is_of_another_world, is_revoked, is_unsure
-from pipeline.verifiers.sentences import in_a_line
+from pipeline.verifiers.sentences import in_a_line, several
 from pipeline.verifiers.settings import FactsConfig
 
 SETTING = "verifier.table"
-MOST_SHOWN = 3
 _MOST_OF_CONTEXT = 20_000
 
 
@@ -139,9 +138,7 @@ def _has_words(sentence: str, name: str) -> bool:
 
 
 def _finding(verdict: StepVerdict, evidence: Iterator[str]) -> Finding:
-    said = list(dict.fromkeys(evidence))
-    more = f"; and {len(said) - MOST_SHOWN} more" if len(said) > MOST_SHOWN else ""
-    return Finding(verdict=verdict, evidence=("; ".join(said[:MOST_SHOWN]) + more)[:MOST_EVIDENCE], covers=Covers.PART)
+    return Finding(verdict=verdict, evidence=several(list(dict.fromkeys(evidence)))[:MOST_EVIDENCE])
 
 
 def _refutation(judged: _Judged) -> str:
