@@ -45,6 +45,11 @@ _ARTICLES = frozenset({"a", "an"})
 _DIGITS = re.compile(r"\d{1,30}(?:\.\d{1,30})?")
 
 
+def last_place(digits: str) -> int:
+    """The worth of the last digit of a whole number that is not zero: of 1700 it is 100."""
+    return int(10 ** (len(digits) - len(digits.rstrip("0"))))
+
+
 def number_in_words(text: str, *, ordinals: bool = False) -> Fraction | None:
     """The number that a text names as a whole, or None. `ordinals`: "the sixth" is 6. `1 and a half` may begin with digits."""
     words = text.lower().replace("-", " ").split()

@@ -8,8 +8,8 @@ _OPENING = re.compile(r"\s{0,3}```\s*([^\s`][^`]*?)\s*")
 _CLOSING = re.compile(r"\s{0,3}```\s*")
 
 
-class OpenBlockError(Exception):
-    """A block of the language does not end."""
+class NotRead(Exception):
+    """A text is not read as formal, and why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +26,9 @@ class Blocks:
 
 
 def blocks_in(text: str, languages: Collection[str]) -> Blocks | None:
-    """The blocks whose fence names one of the languages (in lower case), None if there are none. Raises OpenBlockError."""
+    """The blocks whose fence names one of the languages (in lower case), None if there are none.
+
+    Raises NotRead if a block does not end."""
     inside: list[list[str]] = []
     outside: list[str] = []
     is_open = False
@@ -40,12 +42,8 @@ def blocks_in(text: str, languages: Collection[str]) -> Blocks | None:
         else:
             (inside[-1] if is_open else outside).append(line)
     if is_open:
-        raise OpenBlockError
+        raise NotRead("a formal block does not end")
     return Blocks(texts=tuple(map("\n".join, inside)), words="\n".join(outside)) if inside else None
-
-
-class NotRead(Exception):
-    """A text is not read as formal, and why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,10 +62,5 @@ def formal_part(text: str, languages: Collection[str], is_formal: Callable[[str]
     Raises NotRead if a block does not end."""
     if "```" not in text:
         return FormalPart(commands=text, has_words=False, is_fenced=False) if is_formal(text) else None
-    try:
-        found = blocks_in(text, languages)
-    except OpenBlockError as error:
-        raise NotRead("a formal block does not end") from error
-    if found is None:
-        return None
-    return FormalPart(commands="\n".join(found.texts), has_words=found.has_words, is_fenced=True)
+    found = blocks_in(text, languages)
+    return found and FormalPart(commands="\n".join(found.texts), has_words=found.has_words, is_fenced=True)

@@ -1,11 +1,11 @@
 """Numbers with units as people write them, and how two of them agree. Exact and pure; bounded by the length of a text."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from pipeline.data.facts.names import normal_name
-from pipeline.data.numbers import MOST_WORDS, SCALES, Fit, number_in_words
+from pipeline.data.numbers import MOST_WORDS, SCALES, Fit, last_place, number_in_words
 from pipeline.data.units import UNITS, Unit, convert
 
 LONGEST_NUMBER = 60
@@ -27,6 +27,7 @@ _EXACT = re.compile(r"\d{1,2}|[12]\d{3}")
 """A number that is rarely rounded: a small one, or a year."""
 _UNIT = re.compile(r"[^\d.,;:!?()]{0,40}\d?")
 _TOLERANCE = re.compile(r"\s*(?:±|\+/-|\+-)?\s*(\d{1,12}(?:\.\d{1,12})?(?:[eE]-?\d{1,2})?)\s*(%?)\s*")
+_SHARE = re.compile(r"\d{1,60}(?:\.\d{1,60})?\s?%?")
 _PLUS_MINUS = re.compile(r"\s*(?:±|\+/-|\\pm)\s*")
 
 
@@ -82,9 +83,7 @@ def _measures() -> dict[str, Unit]:
         found |= {normal_name(name): unit for name in names.split("|")}
     percent = Unit("%", "share")
     found |= {"°": UNITS["degree"], "%": percent, "percent": percent, "$": UNITS["dollar"]}
-    return found | dict.fromkeys(
-        ("tonne", "tonnes", "metric tons", "metric ton"), Unit("t", "metric mass", Fraction(10**9))
-    )
+    return found | dict.fromkeys(("metric tons", "metric ton"), UNITS["tonne"])
 
 
 MEASURES = _measures()
@@ -95,33 +94,21 @@ def read_quantity(text: str) -> Quantity | None:
     text = text.strip().strip("*").replace("\\,", " ").replace("{,}", ",").rstrip(".")
     if len(text) > LONGEST_NUMBER or not _MAY_BEGIN.match(text):
         return None
-    if written := _NUMBER.fullmatch(text):
-        number, digit = _number(written)
-        if number is None:
-            return None
-        unit = "$" if written["dollar"] else written["unit"]
-        if written["dollar"] and written["unit"].strip():
-            return None
-        if unit[:1].isalpha() and text[written.start("unit") - 1].isalpha():
-            return None
-    elif found := _in_words(text):
-        number, digit, unit = found
-    else:
+    written = _NUMBER.fullmatch(text)
+    found = _number(written) if written else _in_words(text)
+    if found is None or not _UNIT.fullmatch(found.unit.strip()):
         return None
-    if not _UNIT.fullmatch(unit.strip()):
-        return None
-    return Quantity(number, digit, unit if unit == "$" else read_unit(unit))
+    return found if found.unit == "$" else replace(found, unit=read_unit(found.unit))
 
 
-def _in_words(text: str) -> tuple[Fraction, Fraction, str] | None:
-    """The longest number in words at the beginning of a text, the worth of its last digit that counts, and the rest. A share
-    such as "half" is none: it may be a share of something."""
+def _in_words(text: str) -> Quantity | None:
+    """The longest number in words at the beginning of a text, with the rest as its unit. A share such as "half" is none: it may
+    be a share of something."""
     words = text.split(" ")
     for at in range(min(len(words), MOST_WORDS), 0, -1):
         number = number_in_words(" ".join(words[:at]))
         if number is not None and (abs(number) >= 1 or not number):
-            zeros = len(str(number)) - len(str(number).rstrip("0")) if number >= 100 else 0
-            return number, Fraction(10**zeros), " ".join(words[at:])
+            return Quantity(number, Fraction(1 if number < 100 else last_place(str(number))), " ".join(words[at:]))
     return None
 
 
@@ -131,19 +118,24 @@ def read_unit(text: str) -> str:
     return unit if unit in MEASURES or not unit.startswith("\\") else ""
 
 
-def _number(found: re.Match[str]) -> tuple[Fraction | None, Fraction]:
-    """The number, and the worth of its last digit that counts."""
+def _number(found: re.Match[str]) -> Quantity | None:
     digits, decimals = found["digits"].replace(",", ""), found["decimals"] or ""
     power = int((found["power"] or found["e"] or "0").replace("−", "-"))
-    if abs(power) > LARGEST_POWER:
-        return None, Fraction(1)
+    unit, before = found["unit"], found.string[: found.start("unit")]
+    if (
+        abs(power) > LARGEST_POWER
+        or (found["dollar"] and unit.strip())
+        or (unit[:1].isalpha() and before[-1].isalpha())
+    ):
+        return None
+    unit = found["dollar"] or unit
     factor = Fraction(10) ** power * SCALES.get((found["scale"] or "").lower(), 1)
     number = Fraction(digits + decimals) * factor * (-1 if found["sign"] in {"-", "−", "–"} else 1)
-    zeros = len(digits) - len(digits.rstrip("0")) if not decimals and not _EXACT.fullmatch(found[0].strip()) else 0
-    digit = (
-        Fraction(1, 10 ** (len(decimals) - 1)) if decimals else Fraction(10 ** (zeros if zeros < len(digits) else 0))
+    if decimals:
+        return Quantity(number, factor / 10 ** (len(decimals) - 1), unit)
+    return Quantity(
+        number, factor * (1 if _EXACT.fullmatch(found[0].strip()) or not number else last_place(digits)), unit
     )
-    return number, digit * factor
 
 
 def read_tolerance(text: str) -> Tolerance | None:
@@ -157,14 +149,12 @@ def read_tolerance(text: str) -> Tolerance | None:
 
 def split_tolerance(text: str) -> tuple[str, Tolerance]:
     """What a text like `8849 ± 5 m` or `3.7 ± 1%` says of its tolerance, and the text without it."""
-    parts = _PLUS_MINUS.split(text, maxsplit=1)
-    if len(parts) == 1:
+    sign = _PLUS_MINUS.search(text)
+    share = _SHARE.match(text, sign.end()) if sign else None
+    tolerance = read_tolerance(share[0]) if share else None
+    if sign is None or share is None or tolerance is None:
         return text, EXACT
-    number = re.match(r"\d+(?:\.\d+)?\s*%?", parts[1][:LONGEST_NUMBER])
-    tolerance = read_tolerance(number[0]) if number else None
-    if number is None or tolerance is None:
-        return text, EXACT
-    return f"{parts[0]} {parts[1][number.end() :]}".strip(), tolerance
+    return f"{text[: sign.start()]} {text[share.end() :]}".strip(), tolerance
 
 
 def fit_of(claimed: Quantity, known: Quantity, tolerance: Tolerance = EXACT, *, loosely: bool = False) -> Fit:

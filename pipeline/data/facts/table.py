@@ -1,18 +1,25 @@
-"""A fact table that is open for look-ups: names of entities and attributes to what the table says of them.
+"""A fact table that is open for look-ups, and whether a value that a text states is the one that it has.
 
 A look-up takes some tens of microseconds and little memory, also in a table of millions of rows. Usable from any thread.
 """
 
 import json
+import re
 import sqlite3
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pipeline.data.facts.index import index_of
-from pipeline.data.facts.names import normal_name
+from pipeline.data.facts.names import are_alike, normal_name
+from pipeline.data.facts.quantities import EXACT, Tolerance, fit_of, read_quantity, read_tolerance, read_unit
+from pipeline.data.numbers import Fit
 
 _BUSY_SECONDS = 30.0
+_NAME = re.compile(
+    r"(?:[^\W\d_a-z]|\d)[^\s,;:=]*(?:[ -](?:(?:of|the|and|de|la|du|von|van|da|del|al)[ -])*(?:[^\W\d_a-z]|\d)[^\s,;:=]*){0,6}"
+)
+"""A proper name: its words begin with capital letters, but for small ones between them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,3 +156,53 @@ def _entry(key: tuple[str, str], row: str, other: Entry | None = None) -> Entry:
         source=source,
         other=other,
     )
+
+
+def fit_of_entry(stated: str, entry: Entry, table: Table, *, loosely: bool, refute_new_names: bool = False) -> Fit:
+    """How a stated value agrees with an entry. With several values, of which each is right, it is never apart. `loosely`: it is
+    stated as an approximate one.
+
+    A name is apart only if the table has it as the value of the same attribute of another entity, or with `refute_new_names` if
+    it is a proper name; and if it is not like the right one.
+    """
+    fits = set()
+    for value in entry.values:
+        known, claimed = read_quantity(value), read_quantity(stated)
+        if known is None:
+            fits.add(_fit_of_names(stated, value, entry, table, loosely=loosely, refute_new_names=refute_new_names))
+        elif claimed is None:
+            fits.add(Fit.EQUAL if normal_name(stated) == normal_name(value) else Fit.DOUBTFUL)
+        else:
+            tolerance = (read_tolerance(entry.tolerance) if entry.tolerance else None) or EXACT
+            unit = entry.unit if entry.unit == "$" else read_unit(entry.unit)
+            if set(claimed.unit.split()) <= {*entry.key[1].split(), *normal_name(entry.unit).split()}:
+                # A number of days is without a unit where the attribute is one of days.
+                claimed = replace(claimed, unit=claimed.unit and read_unit(entry.unit))
+            known = replace(known, unit=unit or known.unit)
+            fits.add(fit_of(claimed, known, tolerance, loosely=loosely))
+    if Fit.EQUAL in fits:
+        return Fit.EQUAL
+    return Fit.APART if fits == {Fit.APART} and len(entry.values) == 1 else Fit.DOUBTFUL
+
+
+def _fit_of_names(stated: str, value: str, entry: Entry, table: Table, *, loosely: bool, refute_new_names: bool) -> Fit:
+    name, right = normal_name(stated), normal_name(value)
+    if not name or not right:
+        return Fit.DOUBTFUL
+    if name == right or table.same_entity(name, right):
+        return Fit.EQUAL
+    if loosely or (min(len(name), len(right)) > 3 and are_alike(name, right)):
+        return Fit.DOUBTFUL
+    new_name = refute_new_names and _NAME.fullmatch(stated) and _NAME.fullmatch(value)
+    return Fit.APART if new_name or table.is_known_value(entry.key[1], name) else Fit.DOUBTFUL
+
+
+def equal_texts(answer: str, gold: str, tolerance: Tolerance) -> bool:
+    """Whether an answer is the same number or name as a gold one. A unit that one of them leaves out is that of the other."""
+    number, right = read_quantity(answer), read_quantity(gold)
+    if number is None or right is None:
+        name = normal_name(answer)
+        return bool(name) and name == normal_name(gold)
+    if not right.unit or not number.unit:
+        number, right = replace(number, unit=""), replace(right, unit="")
+    return fit_of(number, right, tolerance) is Fit.EQUAL

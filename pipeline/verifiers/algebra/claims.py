@@ -212,7 +212,11 @@ def _at(ratio: Ratio, name: str, value: Fraction) -> Fraction | None:
     """The value of an expression in one unknown. None if it has other names in it, is too large or divides by zero."""
     powers = [power for term in (*ratio.top, *ratio.bottom) for _, power in term]
     small = len(str(value.numerator)) + len(str(value.denominator)) <= LONGEST_VALUE
-    if not small or ratio.names() - {name} or any(power.denominator != 1 or abs(power) > MOST_DEGREE for power in powers):
+    if (
+        not small
+        or ratio.names() - {name}
+        or any(power.denominator != 1 or abs(Fraction(power)) > MOST_DEGREE for power in powers)
+    ):
         return None
     try:
         return Fraction(evaluate(ratio, {name: value}, Fraction)[0])

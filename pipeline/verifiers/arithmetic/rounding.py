@@ -5,7 +5,7 @@
 
 from fractions import Fraction
 
-from pipeline.data.numbers import Fit
+from pipeline.data.numbers import Fit, last_place
 from pipeline.graders.math.rounding import decimal_places
 from pipeline.verifiers.arithmetic.values import USUAL, Meaning, Node, Percent, Value, value_of
 from pipeline.verifiers.arithmetic.words import words_of
@@ -15,6 +15,10 @@ NEAR = Fraction(1, 20)
 FAR = Fraction(1, 4)
 """It is wrong if it is off by more than this share."""
 _TEN = 10
+_EXACT_TAILS = frozenset({"125", "375", "625", "875"})
+_REPEATING = words_of("33 66 67 16 17 83 11 22 44 55 56 77 78 88 89 14 29 28 43 42 57 71 86 85")
+_REPEATING_MONEY = frozenset({"33", "66", "67"})
+_FEWEST_PLACES = 2
 FLOAT_DIGIT = Fraction(1, 10**10)
 FLOAT_NOISE = Fraction(1, 10**12)
 """A number with more digits than FLOAT_DIGIT may be what a computer printed, off by this share."""
@@ -69,26 +73,15 @@ def _last_nonzero(number: Fraction) -> Fraction:
         return Fraction(0)
     if places or not number:
         return Fraction(1, 10**places)
-    digits = str(abs(int(number)))
-    return Fraction(10 ** (len(digits) - len(digits.rstrip("0"))))
-
-
-_EXACT_TAILS = frozenset({"125", "375", "625", "875"})
-_REPEATING = words_of("33 66 67 16 17 83 11 22 44 55 56 77 78 88 89 14 29 28 43 42 57 71 86 85")
-_REPEATING_MONEY = frozenset({"33", "66", "67"})
-_FEWEST_PLACES = 2
+    return Fraction(last_place(str(number)))
 
 
 def maybe_rounded(node: Node, *, loosely: bool) -> Fraction:
     """How far off a number may be as it is written: half a unit of its last digit if it looks like a rounding, else 0.
 
     `loosely`: the text speaks of approximate numbers, so any decimal may be one."""
-    if node.places < _FEWEST_PLACES:
-        return Fraction(0)
     tail = f"{node.value.numerator * 10**node.places // node.value.denominator % 1000:03d}"
-    if not loosely:
-        looks = tail[1:] in (_REPEATING_MONEY if node.money else _REPEATING)
-        looks = looks or (node.places > _FEWEST_PLACES and tail not in _EXACT_TAILS and not tail.endswith("0"))
-        if not looks:
-            return Fraction(0)
-    return Fraction(1, 2 * 10**node.places)
+    repeats = tail[1:] in (_REPEATING_MONEY if node.money else _REPEATING)
+    long = node.places > _FEWEST_PLACES and tail not in _EXACT_TAILS and not tail.endswith("0")
+    looks = node.places >= _FEWEST_PLACES and (loosely or repeats or long)
+    return Fraction(1, 2 * 10**node.places) if looks else Fraction(0)

@@ -6,6 +6,7 @@ It never proves a whole step: that all equations of a step hold is no evidence f
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 
@@ -47,10 +48,13 @@ class Arithmetic(Verifier):
         for judged in _judged(step.step):
             if judged.judgement.fit is Fit.EQUAL:
                 held.append(judged.equation_text)
-            elif judged.judgement.fit is Fit.APART and not _is_doubtful(step, judged):
-                return Finding(verdict=StepVerdict.REFUTED, evidence=_evidence(judged))
-            elif judged.judgement.fit is Fit.APART and (doubted := doubted + 1) > MOST_DOUBTED:
-                break
+            elif judged.judgement.fit is Fit.APART:
+                problem = step.problem[:_MOST_OF_PROBLEM]
+                if not is_doubtful(step, judged.sentence) and not _has_own_arithmetic(problem):
+                    return Finding(verdict=StepVerdict.REFUTED, evidence=_evidence(judged))
+                doubted += 1
+                if doubted > MOST_DOUBTED:
+                    break
         return holding(held)
 
 
@@ -59,16 +63,13 @@ class _Judged:
     """An equation with its judgement, in the text that it was read from."""
 
     text: str
+    sentence: str
     equation: Equation
     judgement: Judgement
 
     @property
     def equation_text(self) -> str:
         return in_a_line(self.text[self.equation.start : self.equation.end])
-
-    @property
-    def sentence(self) -> str:
-        return sentence_around(self.text, self.equation.start, self.equation.end)
 
 
 def _judged(text: str) -> Iterator[_Judged]:
@@ -84,13 +85,9 @@ def _judged(text: str) -> Iterator[_Judged]:
 
 def _judged_in(text: str, budget: Budget, loosely: bool) -> Iterator[_Judged]:
     for equation in equations_of(tokens_of(text), budget):
-        words = frozenset(_WORD.findall(sentence_around(text, equation.start, equation.end).lower()))
-        yield _Judged(text, equation, judge(equation, words, loosely=loosely))
-
-
-def _is_doubtful(step: StepInContext, judged: _Judged) -> bool:
-    """Whether a false equation may be denied, assumed, asked for, quoted or of another arithmetic."""
-    return is_doubtful(step, judged.sentence) or _has_own_arithmetic(step.problem[:_MOST_OF_PROBLEM])
+        sentence = sentence_around(text, equation.start, equation.end)
+        words = frozenset(_WORD.findall(sentence.lower()))
+        yield _Judged(text, sentence, equation, judge(equation, words, loosely=loosely))
 
 
 @lru_cache(maxsize=64)
@@ -111,11 +108,7 @@ def _evidence(judged: _Judged) -> str:
 
 def _number(number: Fraction) -> str:
     """A number in plain digits, to a limited number of places."""
-    if number.denominator == 1:
-        shown = str(number.numerator)
-    elif (places := decimal_places(number)) is not None and places <= _PLACES:
-        digits = f"{abs(number.numerator) * 10**places // number.denominator:0{places + 1}d}"
-        shown = f"{'-' if number < 0 else ''}{digits[:-places]}.{digits[-places:]}"
-    else:
-        shown = f"{number.numerator}/{number.denominator}"
-    return in_a_line(shown)
+    places = decimal_places(number)
+    if not places or places > _PLACES:
+        return in_a_line(str(number))
+    return in_a_line(f"{Decimal(f'{number * 10**places}e-{places}'):f}")

@@ -2,7 +2,7 @@
 
 import re
 
-_UNSURE = re.compile(
+UNSURE = re.compile(
     r"\b(?:not|never|no|none|cannot|neither|nor|or|if|whether|unless|would|could|might|may|should|must|perhaps|maybe|probably"
     r"|likely|possibl[ey]|presumably|apparently|seems?|guess\w*|think\w*|thought|believ\w*|assum\w*|suppos\w*|imagin\w*"
     r"|pretend\w*|claim\w*|say|says|said|saying|told|stat(?:e|es|ed|ing) that|argu\w*|suggest\w*|false|untrue|incorrect\w*"
@@ -14,35 +14,20 @@ _UNSURE = re.compile(
     re.IGNORECASE,
 )
 # A place, time or source before a claim: "In 1900, the capital of ...", "According to Ann, ...".
-_FRAMED = re.compile(
+FRAMED = re.compile(
     r"(?:^\W{0,20}|[,:]\s|\b(?:so|and|but|then|that|now|also)\s)(?:in(?! fact\b)|during|as of|according|under|by|at|for|within"
     r"|from|after|among|on (?:the|an?)|with)\b",
     re.IGNORECASE,
 )
-_OTHER_WORLD = re.compile(
+OTHER_WORLD = re.compile(
     r"\b(?:suppos(?:e|es|ed|ing)|imagin(?:e|es|ed|ing|ary)|pretend\w*|hypothetical\w*|fiction\w*|what if|alternate|fantasy"
     r"|parallel universe|in (?:this|the|a|our|my) (?:story|game|novel|book|puzzle|movie|world|universe|scenario)"
     r"|counterfactual\w*|assum(?:e|es|ed|ing)|redefin\w*|rename\w*|if (?:the|its|we)|contradiction|April Fool\w*|joke|riddle"
     r"|myth\w*|misconception\w*)\b",
     re.IGNORECASE,
 )
-_REVOKED = re.compile(
+REVOKED = re.compile(
     r"\b(?:wait|oops|actually|correction|incorrect\w*|mistake\w*|misread|not (?:true|correct|right)|is(?: not|n['’]t)"
     r" (?:true|correct|right|the case)|wrong|re-?check|scratch that|contradict\w*)\b",
     re.IGNORECASE,
 )
-
-
-def is_unsure(sentence: str) -> bool:
-    """Whether a sentence denies, asks for, weakens or reports what it says, or compares it, or says when or where it is so."""
-    return _UNSURE.search(sentence) is not None or _FRAMED.search(sentence) is not None
-
-
-def is_of_another_world(text: str) -> bool:
-    """Whether a text supposes something, or is about a world in which other facts may hold."""
-    return _OTHER_WORLD.search(text) is not None
-
-
-def is_revoked(step: str) -> bool:
-    """Whether a step takes back what it says."""
-    return _REVOKED.search(step) is not None

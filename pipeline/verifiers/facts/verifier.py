@@ -9,12 +9,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from pipeline.core.formatting import format_count
-from pipeline.data.facts.table import Entry, Table, contents_of, contradiction, stated
-from pipeline.data.facts.values import Stated, fit_of_entry
+from pipeline.data.facts.table import Entry, Table, contents_of, contradiction, fit_of_entry, stated
 from pipeline.data.numbers import Fit
 from pipeline.verifiers.base import MOST_EVIDENCE, UNKNOWN, Finding, StepInContext, StepVerdict, Verifier
 from pipeline.verifiers.facts.claims import Claim, claims_of
-from pipeline.verifiers.facts.doubt import is_of_another_world, is_revoked, is_unsure
+from pipeline.verifiers.facts.doubt import FRAMED, OTHER_WORLD, REVOKED, UNSURE
 from pipeline.verifiers.sentences import in_a_line, several
 from pipeline.verifiers.settings import FactsConfig
 
@@ -76,7 +75,7 @@ class Facts(Verifier):
     def _judged(self, text: str) -> Iterator[_Judged]:
         """The claims of a text about keys of the table, without those whose sentence makes them doubtful."""
         for claim in claims_of(text):
-            if is_unsure(claim.sentence):
+            if UNSURE.search(claim.sentence) or FRAMED.search(claim.sentence):
                 continue
             entry = self._entry(claim)
             if entry is not None:
@@ -102,10 +101,7 @@ class Facts(Verifier):
             return None
         fits = [
             fit_of_entry(
-                Stated(text=value, loosely=claim.loosely),
-                entry,
-                self._table,
-                refute_new_names=self.settings.refute_new_names,
+                value, entry, self._table, loosely=claim.loosely, refute_new_names=self.settings.refute_new_names
             )
             for value in claim.values
         ]
@@ -122,8 +118,8 @@ class Facts(Verifier):
             judged.claim.past
             or right
             or any(each.entry.key == key for each in held)
-            or is_revoked(step.step)
-            or is_of_another_world(context)
+            or REVOKED.search(step.step) is not None
+            or OTHER_WORLD.search(context) is not None
             or key in self._keys_of_problem(step.problem[:_MOST_OF_CONTEXT])
         )
 
