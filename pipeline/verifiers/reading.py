@@ -55,6 +55,11 @@ class FormalPart:
     is_fenced: bool
 
 
+def has_words(part: FormalPart | None, text: str) -> bool:
+    """Whether a text has anything but its formal part."""
+    return bool(text.strip()) if part is None else part.has_words
+
+
 def formal_part(text: str, languages: Collection[str], is_formal: Callable[[str], bool]) -> FormalPart | None:
     """What is formal in a text, None if nothing is. `languages`: names of fences, in lower case. `is_formal`: whether a text
     without fences is, as a whole.
@@ -62,5 +67,6 @@ def formal_part(text: str, languages: Collection[str], is_formal: Callable[[str]
     Raises NotRead if a block does not end."""
     if "```" not in text:
         return FormalPart(commands=text, has_words=False, is_fenced=False) if is_formal(text) else None
-    found = blocks_in(text, languages)
-    return found and FormalPart(commands="\n".join(found.texts), has_words=found.has_words, is_fenced=True)
+    if (found := blocks_in(text, languages)) is None:
+        return None
+    return FormalPart(commands="\n".join(found.texts), has_words=found.has_words, is_fenced=True)

@@ -7,6 +7,7 @@ import json
 import re
 import sqlite3
 import threading
+from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,7 +23,7 @@ _NAME = re.compile(
 """A proper name: its words begin with capital letters, but for small ones between them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Entry:
     """What a table says for one key. `other`: what a row says that contradicts it, or None.
 
@@ -30,16 +31,16 @@ class Entry:
     forms."""
 
     key: tuple[str, str]
-    entity: str
-    attribute: str
     values: tuple[str, ...]
     unit: str
     tolerance: str
     source: str
+    entity: str
+    attribute: str
     other: "Entry | None" = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Contents:
     """What is known of a table as a whole. `contradictions`: keys to which its rows give different values, with an example in
     words. `sha256`: of the file."""
@@ -64,18 +65,9 @@ class Table:
 
     def contents(self) -> Contents:
         meta = dict(self._rows("SELECT name, value FROM meta"))
-        example = ""
-        if int(meta["contradictions"]):
-            ((entity, attribute),) = self._rows("SELECT entity, attribute FROM facts WHERE other IS NOT NULL LIMIT 1")
-            entry = self.entry(entity, attribute)
-            assert entry is not None
-            example = contradiction(entry)
-        return Contents(
-            rows=int(meta["rows"]),
-            contradictions=int(meta["contradictions"]),
-            example=example,
-            sha256=meta["sha256"],
-        )
+        keys = self._rows("SELECT entity, attribute FROM facts WHERE other IS NOT NULL LIMIT 1")
+        examples = [contradiction(entry) for key in keys if (entry := self.entry(*key))]
+        return Contents(int(meta["rows"]), int(meta["contradictions"]), "".join(examples), meta["sha256"])
 
     def attributes(self, name: str) -> list[str]:
         """The normal forms of the attributes that have this name or alias."""
@@ -91,12 +83,10 @@ class Table:
 
     def entry(self, entity: str, attribute: str) -> Entry | None:
         """What the table says of an attribute of an entity, both in their normal form."""
-        found = self._rows("SELECT row, other FROM facts WHERE entity = ? AND attribute = ?", entity, attribute)
-        if not found:
-            return None
-        row, other = found[0]
         key = (entity, attribute)
-        return _entry(key, row, _entry(key, other) if other else None)
+        for row, other in self._rows("SELECT row, other FROM facts WHERE entity = ? AND attribute = ?", *key):
+            return _entry(key, row, _entry(key, other) if other else None)
+        return None
 
     def is_known_value(self, attribute: str, value: str) -> bool:
         """Whether a name, in its normal form, is the value of an attribute for any entity."""
@@ -118,11 +108,8 @@ class Table:
 
 def contents_of(given: str, setting: str) -> Contents:
     """What is known of a table as a whole. Raises as `index_of` does."""
-    table = Table(given, setting)
-    try:
+    with closing(Table(given, setting)) as table:
         return table.contents()
-    finally:
-        table.close()
 
 
 def contradiction(entry: Entry) -> str:
@@ -146,16 +133,7 @@ def _storable(text: str) -> str:
 
 def _entry(key: tuple[str, str], row: str, other: Entry | None = None) -> Entry:
     values, unit, tolerance, source, entity, attribute = json.loads(row)
-    return Entry(
-        key=key,
-        entity=entity,
-        attribute=attribute,
-        values=tuple(values),
-        unit=unit,
-        tolerance=tolerance,
-        source=source,
-        other=other,
-    )
+    return Entry(key, tuple(values), unit, tolerance, source, entity, attribute, other)
 
 
 def fit_of_entry(stated: str, entry: Entry, table: Table, *, loosely: bool, refute_new_names: bool = False) -> Fit:

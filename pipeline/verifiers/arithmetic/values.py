@@ -193,9 +193,9 @@ def _limited(number: Fraction) -> Fraction:
 
 
 def _power(base: Fraction, exponent: Fraction) -> Fraction:
-    bits = base.numerator.bit_length() + base.denominator.bit_length()
-    bounded = abs(exponent) <= MOST_POWER and bits * abs(exponent) <= MOST_BITS
-    if exponent.denominator != 1 or not bounded or (not base and exponent <= 0):
+    bits = (base.numerator.bit_length() + base.denominator.bit_length()) * abs(exponent)
+    too_large = abs(exponent) > MOST_POWER or bits > MOST_BITS
+    if exponent.denominator != 1 or too_large or (not base and exponent <= 0):
         raise UnreadableError
     return Fraction(base ** int(exponent))
 
@@ -208,7 +208,7 @@ def _factorial(number: Fraction) -> Fraction:
 
 def _root(number: Fraction) -> Fraction:
     """The square root of a square. Raises UnreadableError for other numbers."""
-    top, bottom = math.isqrt(abs(number.numerator)), math.isqrt(number.denominator)
-    if top * top != number.numerator or bottom * bottom != number.denominator:
+    root = Fraction(math.isqrt(abs(number.numerator)), math.isqrt(number.denominator))
+    if root * root != number:
         raise UnreadableError
-    return Fraction(top, bottom)
+    return root

@@ -36,7 +36,7 @@ class _Before:
     is_formal: bool = False
 
     def add(self, part: FormalPart | None, text: str, name: str, *, given: bool) -> None:
-        self.has_words |= bool(text.strip()) if part is None else part.has_words
+        self.has_words |= reading.has_words(part, text)
         if part is None:
             return
         self.is_formal = True

@@ -50,7 +50,7 @@ class Reading:
     entity: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Claim:
     """What may be a claim. `values`: the ways to read its value, the longest first. `loosely`: it says that it is approximate.
     `past`: it is about the past. `sentence`: the whole sentence."""
@@ -64,13 +64,9 @@ class Claim:
 
 def claims_of(text: str) -> Iterator[Claim]:
     """The claims of a text, in their order."""
-    count = 0
-    for sentence in _SENTENCE_END.split(text):
-        for claim in _of_sentence(sentence):
-            yield claim
-            count += 1
-            if count >= MOST_CLAIMS:
-                return
+    yield from islice(
+        (claim for sentence in _SENTENCE_END.split(text) for claim in _of_sentence(sentence)), MOST_CLAIMS
+    )
 
 
 def _of_sentence(sentence: str) -> Iterator[Claim]:
@@ -116,20 +112,13 @@ def _readings(subject: str) -> tuple[Reading, ...]:
 
 def _claim(sentence: str, readings: tuple[Reading, ...], start: int, verb: re.Match[str]) -> Claim | None:
     hedge = _LOOSELY.match(sentence, start)
-    loosely = hedge is not None or verb.groupdict().get("sign") == "≈"
     start = hedge.end() if hedge else start
     rest = sentence[start : start + LONGEST_VALUE]
     ends = [after.start() for after in _AFTER.finditer(rest)]
     values = [text for end in sorted(ends, reverse=True) if (text := _value(rest[:end]))]
-    if not values:
-        return None
-    return Claim(
-        readings=readings,
-        values=tuple(dict.fromkeys(values[:MOST_READINGS])),
-        loosely=loosely,
-        past=verb["past"] is not None,
-        sentence=sentence,
-    )
+    loosely = hedge is not None or verb.groupdict().get("sign") == "≈"
+    read = tuple(dict.fromkeys(values[:MOST_READINGS]))
+    return Claim(readings, read, loosely, verb["past"] is not None, sentence) if values else None
 
 
 def _value(text: str) -> str:

@@ -61,14 +61,12 @@ class Facts(Verifier):
         if len(step.step) > self.settings.most_characters:
             return UNKNOWN
         judged = list(self._judged(step.step))
-        if not judged:
-            return UNKNOWN
         held = [each for each in judged if each.fit is Fit.EQUAL]
         wrong = [each for each in judged if each.fit is Fit.APART and not self._is_doubtful(each, held, step)]
         if wrong:
-            return _finding(StepVerdict.REFUTED, map(_refutation, wrong))
+            return _finding(StepVerdict.REFUTED, map(_evidence, wrong))
         if held:
-            return _finding(StepVerdict.HOLDS, map(_support, held))
+            return _finding(StepVerdict.HOLDS, map(_evidence, held))
         unclear = [each for each in judged if each.fit is None]
         return _finding(StepVerdict.UNKNOWN, (f"in the table, {contradiction(each.entry)}" for each in unclear))
 
@@ -137,14 +135,8 @@ def _finding(verdict: StepVerdict, evidence: Iterator[str]) -> Finding:
     return Finding(verdict=verdict, evidence=several(list(dict.fromkeys(evidence)))[:MOST_EVIDENCE])
 
 
-def _refutation(judged: _Judged) -> str:
-    said = in_a_line(judged.claim.values[-1], 80)
-    return f"{in_a_line(stated(judged.entry))}, not {said}{_source(judged.entry)}"
-
-
-def _support(judged: _Judged) -> str:
-    return f"{in_a_line(stated(judged.entry))}{_source(judged.entry)}"
-
-
-def _source(entry: Entry) -> str:
-    return f" ({in_a_line(entry.source)})" if entry.source else ""
+def _evidence(judged: _Judged) -> str:
+    """What the table says, and what the claim says where it is another value."""
+    source = f" ({in_a_line(judged.entry.source)})" if judged.entry.source else ""
+    other = "" if judged.fit is Fit.EQUAL else f", not {in_a_line(judged.claim.values[-1], 80)}"
+    return f"{in_a_line(stated(judged.entry))}{other}{source}"

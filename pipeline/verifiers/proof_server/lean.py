@@ -210,11 +210,11 @@ def question_of(step: StepInContext, header: str) -> Question | None:
     problem = _part(step.problem, "the problem", _is_file)
     if problem is None and not own.is_fenced:
         return None
-    words_before = _has_words(problem, step.problem)
+    words_before = reading.has_words(problem, step.problem)
     texts = [] if problem is None else [_given(problem.commands)]
     for number, text in enumerate(step.earlier, start=1):
         part = _part(text, f"step {number}", _is_step)
-        words_before |= _has_words(part, text)
+        words_before |= reading.has_words(part, text)
         if part is None:
             if text.strip() and not own.is_fenced:
                 raise NotRead(f"step {number} is not read as Lean")
@@ -274,7 +274,3 @@ def _indented(text: str) -> str:
 
 def _joined(*texts: str) -> str:
     return "\n".join(text for text in texts if text.strip())
-
-
-def _has_words(part: FormalPart | None, text: str) -> bool:
-    return bool(text.strip()) if part is None else part.has_words
