@@ -197,8 +197,9 @@ def _number(said: str, start: int, end: int, glued: bool, before: Token, text: s
     ratio = _PROPORTION.match(text, end) or (glued and before.glued and before.text == ":")
     if touched or ratio or len(digits) > MOST_DIGITS or not _PLAIN_NUMBER.fullmatch(digits):
         return Token("bad", said, start, end, glued)
-    digits = digits.replace(",", "")
-    return Token("number", said, start, end, glued, Fraction(digits), len(digits.partition(".")[2]), money)
+    whole, _, decimals = digits.replace(",", "").partition(".")
+    value = Fraction(int(whole + decimals), 10 ** len(decimals)) if decimals else Fraction(int(whole))
+    return Token("number", said, start, end, glued, value, len(decimals), money)
 
 
 def _joined(tokens: list[Token]) -> list[Token]:

@@ -5,14 +5,16 @@ or all numbers are converted to the same units.
 """
 
 import math
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 from fractions import Fraction
 
 from pipeline.data.units import Unit
 
+Powers = frozenset[tuple[str, int]]
+_NO_POWERS: Powers = frozenset()
+_ONE = Fraction(1)
 MOST_BITS = 2_000
 MOST_POWER = 200
 MOST_FACTORIAL = 30
@@ -93,7 +95,7 @@ class Value:
 
     number: Fraction
     radius: Fraction = Fraction(0)
-    powers: frozenset[tuple[str, int]] = frozenset()
+    powers: Powers = _NO_POWERS
 
 
 def exact(_node: Node) -> Fraction:
@@ -139,16 +141,15 @@ def value_of(node: Node, meaning: Meaning = USUAL, rounded: Callable[[Node], Fra
 
 
 def _number(node: Node, meaning: Meaning, rounded: Callable[[Node], Fraction]) -> Value:
-    factor = Fraction(node.scale if meaning.scaled else 1)
+    factor, powers = Fraction(node.scale) if meaning.scaled and node.scale != 1 else _ONE, _NO_POWERS
     if node.percent and meaning.percent is not Percent.PLAIN:
         factor /= 100
-    powers = Counter[str]()
     if meaning.converts:
         for units, sign in ((node.above, 1), (node.below, -1)):
             for unit in units:
                 factor *= unit.size**sign
-                powers[unit.quantity] += sign
-    return Value(node.value * factor, rounded(node) * factor, _powers(powers))
+                powers = _times(powers, {(unit.quantity, 1)}, sign)
+    return Value(node.value * factor if factor != 1 else node.value, rounded(node) * factor, powers)
 
 
 def _operated(kind: str, left: Value, right: Value, meaning: Meaning, node: Node) -> Value:
@@ -160,19 +161,20 @@ def _operated(kind: str, left: Value, right: Value, meaning: Meaning, node: Node
         if meaning.percent is Percent.RELATIVE and node.kind == "number" and node.percent:
             b *= a
         return Value(_limited(a + b if kind == "+" else a - b), left.radius + right.radius, left.powers)
-    powers = Counter(dict(left.powers))
-    for quantity, power in right.powers:
-        powers[quantity] += power if kind == "*" else -power
+    powers = _times(left.powers, right.powers, 1 if kind == "*" else -1)
     if kind == "*":
-        return Value(_limited(a * b), abs(a) * right.radius + abs(b) * left.radius, _powers(powers))
+        return Value(_limited(a * b), abs(a) * right.radius + abs(b) * left.radius, powers)
     if not b:
         raise UnreadableError
     quotient = _limited(a / b)
-    return Value(quotient, (left.radius + abs(quotient) * right.radius) / abs(b), _powers(powers))
+    return Value(quotient, (left.radius + abs(quotient) * right.radius) / abs(b), powers)
 
 
-def _powers(powers: Counter[str]) -> frozenset[tuple[str, int]]:
-    return frozenset((quantity, power) for quantity, power in powers.items() if power)
+def _times(powers: Powers, others: Iterable[tuple[str, int]], sign: int) -> Powers:
+    found = dict(powers)
+    for quantity, power in others:
+        found[quantity] = found.get(quantity, 0) + sign * power
+    return frozenset(each for each in found.items() if each[1]) if found else powers
 
 
 def _in_order(node: Node) -> Iterator[tuple[str, Node]]:
