@@ -62,20 +62,11 @@ def equations_of(tokens: Sequence[Token], budget: Budget) -> list[Equation]:
                 start, reading = left
                 previous = token_at(tokens, start - 1)
                 signed = _read(tokens, start - 1, at, budget) if previous.kind == "operator" else None
+                spans = (tokens[start].start, token.start, token.end, tokens[right.end - 1].end)
+                about, displayed = token.text == ABOUT or hedged, previous.text in ("\\(", "\\[")
+                begins = previous.kind in _BOUNDARIES
                 found.append(
-                    Equation(
-                        left=reading,
-                        right=right,
-                        start=tokens[start].start,
-                        middle=token.start,
-                        after=token.end,
-                        end=tokens[right.end - 1].end,
-                        about=token.text == ABOUT or hedged,
-                        chained=chained,
-                        begins=previous.kind in _BOUNDARIES,
-                        displayed=previous.text in ("\\(", "\\["),
-                        signed=signed.node if signed is not None else None,
-                    )
+                    Equation(reading, right, *spans, about, chained, begins, displayed, signed.node if signed else None)
                 )
         before, ends_at = (None, -1) if right is None or token.text == OTHER else (right, right.end)
         first = at + 1 + hedged

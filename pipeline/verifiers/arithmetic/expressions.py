@@ -6,7 +6,7 @@ The work is bounded: by the nesting of brackets, and by a budget of tokens that 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from pipeline.data.numbers import SCALES
 from pipeline.data.units import DOLLAR, UNITS, Unit
@@ -48,16 +48,6 @@ class Reading:
     node: Node
     end: int
     prefixes: tuple[Node, ...] = ()
-
-
-@dataclass(slots=True)
-class _Words:
-    """The words after a number, up to `end`. `said`: those that must be able to be a unit; one after a slash need not."""
-
-    end: int
-    said: list[str] = field(default_factory=list)
-    above: list[str] = field(default_factory=list)
-    below: list[str] = field(default_factory=list)
 
 
 class Reader:
@@ -241,43 +231,42 @@ class Reader:
 
     def _described(self, node: Node) -> None:
         """Read the words after a number or a bracket: its unit. Only numbers keep it, but any words must be able to be one."""
-        first = self._at
-        words = self._words_after()
-        if words.end == first:
+        end, said, above, below = self._words_after()
+        if end == self._at:
             return
         self._budget.take()
-        token = token_at(self._tokens, words.end if words.end < self._end else -1)
-        usable = not NEVER_UNITS.intersection(words.said)
+        token = token_at(self._tokens, end if end < self._end else -1)
+        usable = not NEVER_UNITS.intersection(said)
         whole = usable and token.kind in _ENDING
-        if self._is_variable() or FOLLOWERS.intersection(words.said) or ((self._strict or self._depth) and not whole):
+        if self._is_variable() or FOLLOWERS.intersection(said) or ((self._strict or self._depth) and not whole):
             raise UnreadableError
         if node.kind == "number":
-            _add_units(node, words.above if usable else words.above[:1], words.below if usable else [])
+            _add_units(node, above if usable else above[:1], below if usable else [])
         if whole:
-            self._at = words.end
+            self._at = end
         self._cut = not whole or (token.kind == "operator" and not _opens(self._peek(1)))
 
-    def _words_after(self) -> _Words:
-        words = _Words(end=self._at)
+    def _words_after(self) -> tuple[int, list[str], list[str], list[str]]:
+        """The end of the words at this place, those that must be able to be a unit, and those above and below a slash."""
+        end, said, sides = self._at, list[str](), (list[str](), list[str]())
         below = after_slash = False
-        while words.end - self._at < MOST_WORDS:
-            token, following, exponent = (self._peek(words.end - self._at + ahead) for ahead in range(3))
+        while end - self._at < MOST_WORDS:
+            token, following, exponent = (self._peek(end - self._at + ahead) for ahead in range(3))
             if token.kind == "word":
                 word = token.text.lower()
-                if not after_slash:
-                    words.said.append(word)
+                powered = following.text == "^" and following.glued and exponent.value in (2, 3)
+                # A word after a slash need not be able to be a unit.
+                said += [] if after_slash else [word]
                 after_slash = word == "per"
                 below = below or after_slash
-                powered = following.text == "^" and following.glued and exponent.value in (2, 3)
-                if not after_slash:
-                    (words.below if below else words.above).extend([word] * (int(exponent.value) if powered else 1))
-                words.end += 3 if powered else 1
+                sides[below].extend([] if after_slash else [word] * (int(exponent.value) if powered else 1))
+                end += 3 if powered else 1
             elif token.kind == "operator" and token.text == "/" and following.kind == "word":
                 below = after_slash = True
-                words.end += 1
+                end += 1
             else:
                 break
-        return words
+        return end, said, *sides
 
     def _is_variable(self) -> bool:
         """Whether the word at this place is an unknown: a single letter, or letters that touch a number and are no unit."""

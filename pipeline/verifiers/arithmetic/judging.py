@@ -5,7 +5,6 @@ of percent, as a running calculation (5 + 3 = 8 * 2 = 16), without precedence of
 units that is not written, of percent or of counts, which words of the sentence may stand for.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
@@ -21,9 +20,9 @@ from pipeline.verifiers.arithmetic.values import (
     Meaning,
     Node,
     Percent,
+    Rounded,
     UnreadableError,
     Value,
-    exact,
     value_of,
 )
 
@@ -97,9 +96,9 @@ def judge(equation: Equation, words: frozenset[str], *, loosely: bool) -> Judgem
     return _in_its_unit(left, right) if _mixes_units(left, right) else Judgement(Fit.APART, ours.number, theirs.number)
 
 
-def _worth(node: Node, meaning: Meaning = USUAL, rounded: Callable[[Node], Fraction] = exact) -> Value | None:
+def _worth(node: Node, meaning: Meaning = USUAL, *rounded: Rounded) -> Value | None:
     try:
-        return value_of(node, meaning, rounded)
+        return value_of(node, meaning, *rounded)
     except UnreadableError:
         return None
 

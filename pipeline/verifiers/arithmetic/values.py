@@ -85,8 +85,14 @@ class Meaning:
     converts: bool = False
 
 
+Rounded = Callable[[Node], Fraction]
+"""How far off a number may be as it is written."""
 USUAL = Meaning()
 CONVERTED = Meaning(converts=True)
+
+
+def _exact(_node: Node) -> Fraction:
+    return Fraction(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,12 +104,7 @@ class Value:
     powers: Powers = _NO_POWERS
 
 
-def exact(_node: Node) -> Fraction:
-    """No number is rounded."""
-    return Fraction(0)
-
-
-def value_of(node: Node, meaning: Meaning = USUAL, rounded: Callable[[Node], Fraction] = exact) -> Value:
+def value_of(node: Node, meaning: Meaning = USUAL, rounded: Rounded = _exact) -> Value:
     """What an expression is worth. `rounded`: how far off a number may be as it is written.
 
     Raises UnreadableError for what has no value, is too large, makes no sense without units, or adds different quantities."""
@@ -140,7 +141,7 @@ def value_of(node: Node, meaning: Meaning = USUAL, rounded: Callable[[Node], Fra
     return Value(_factorial(first.number) if node.kind == "!" else _root(first.number))
 
 
-def _number(node: Node, meaning: Meaning, rounded: Callable[[Node], Fraction]) -> Value:
+def _number(node: Node, meaning: Meaning, rounded: Rounded) -> Value:
     factor, powers = Fraction(node.scale) if meaning.scaled and node.scale != 1 else _ONE, _NO_POWERS
     if node.percent and meaning.percent is not Percent.PLAIN:
         factor /= 100

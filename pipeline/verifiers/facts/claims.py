@@ -43,19 +43,11 @@ _AFTER = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """One way to read a subject."""
-
-    attribute: str
-    entity: str
-
-
-@dataclass(frozen=True, slots=True)
 class Claim:
-    """What may be a claim. `values`: the ways to read its value, the longest first. `loosely`: it says that it is approximate.
-    `past`: it is about the past. `sentence`: the whole sentence."""
+    """What may be a claim. `readings`: the ways to read its subject, as an attribute and an entity. `values`: those to read its
+    value, the longest first. `loosely`: it says that it is approximate. `past`: it is about the past. `sentence`: the whole."""
 
-    readings: tuple[Reading, ...]
+    readings: tuple[tuple[str, str], ...]
     values: tuple[str, ...]
     loosely: bool
     past: bool
@@ -83,7 +75,7 @@ def _of_sentence(sentence: str) -> Iterator[Claim]:
             if not entity:
                 continue
             for of in islice(_HAS_OF.finditer(attribute), MOST_READINGS):
-                reading = Reading(attribute[: of.start()].strip(), entity)
+                reading = (attribute[: of.start()].strip(), entity)
                 if claim := _claim(sentence, (reading,), has.end() + of.end(), has):
                     yield claim
 
@@ -99,18 +91,18 @@ def _subject(sentence: str, begin: int, end: int) -> str:
     return sentence[lead.end() if lead else begin : end].strip(' *"“”')
 
 
-def _readings(subject: str) -> tuple[Reading, ...]:
+def _readings(subject: str) -> tuple[tuple[str, str], ...]:
     """The ways to read a subject as an attribute of an entity."""
-    found: list[Reading] = []
+    found: list[tuple[str, str]] = []
     if subject[:4].lower() == "the ":
         ofs = islice(_OF.finditer(subject), MOST_READINGS)
-        found += [Reading(subject[: of.start()].strip(), subject[of.end() :].strip()) for of in ofs]
+        found += [(subject[: of.start()].strip(), subject[of.end() :].strip()) for of in ofs]
     owners = islice(_POSSESSIVE.finditer(subject), MOST_READINGS)
-    found += [Reading(subject[owner.end() :].strip(), subject[: owner.start()].strip()) for owner in owners]
-    return tuple(reading for reading in found if reading.attribute and reading.entity)
+    found += [(subject[owner.end() :].strip(), subject[: owner.start()].strip()) for owner in owners]
+    return tuple(reading for reading in found if all(reading))
 
 
-def _claim(sentence: str, readings: tuple[Reading, ...], start: int, verb: re.Match[str]) -> Claim | None:
+def _claim(sentence: str, readings: tuple[tuple[str, str], ...], start: int, verb: re.Match[str]) -> Claim | None:
     hedge = _LOOSELY.match(sentence, start)
     start = hedge.end() if hedge else start
     rest = sentence[start : start + LONGEST_VALUE]

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import product
 
 from pipeline.core.formatting import format_count
 from pipeline.data.facts.table import Entry, Table, contents_of, contradiction, fit_of_entry, stated
@@ -82,15 +83,14 @@ class Facts(Verifier):
     def _entry(self, claim: Claim) -> Entry | None:
         """What the table says of the subject of a claim. None where no reading, or more than one key, is in the table."""
         found: dict[tuple[str, str], Entry] = {}
-        for reading in claim.readings:
-            attributes = self._table.attributes(reading.attribute)
-            entities = self._table.entities(reading.entity) if attributes else []
+        for attribute, entity in claim.readings:
+            attributes = self._table.attributes(attribute)
+            entities = self._table.entities(entity) if attributes else []
             if len(entities) > 1:
                 return None
-            for attribute in attributes:
-                for entity in entities:
-                    if entry := self._table.entry(entity, attribute):
-                        found[entry.key] = entry
+            for key in product(entities, attributes):
+                if entry := self._table.entry(*key):
+                    found[key] = entry
         return next(iter(found.values())) if len(found) == 1 else None
 
     def _fit(self, claim: Claim, entry: Entry) -> Fit | None:
