@@ -4,22 +4,33 @@ An equation with unknowns is no claim by itself: it may be given, assumed, or to
 where the text says that an expression was expanded, factored or simplified, or in a chain of expressions in the same unknowns;
 and for false only if both sides agree in their leading terms and most others, as after a slip. A solution is judged only if
 nothing but words such as "so" and "dividing by 2" stands between it and the equations before it.
+
+A side is a run of symbols between words, punctuation and relations. It is read as a whole or not at all, by the algebra of the
+answer checker and within its limits: nothing is evaluated.
 """
 
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 
 from pipeline.data.numbers import Fit
-from pipeline.graders.math.expression import equal
+from pipeline.graders.math.expression import Expression, equal, expression
+from pipeline.graders.math.limits import exceeded_limit
+from pipeline.graders.math.normal import normal_form
 from pipeline.graders.math.ratio import Coefficient, Monomial, Polynomial, Ratio, evaluate
-from pipeline.verifiers.algebra.formulas import Formula, Side, formulas_of
 from pipeline.verifiers.arithmetic.rounding import fit
+from pipeline.verifiers.arithmetic.tokens import EQUAL, Token, token_at, tokens_of
 from pipeline.verifiers.arithmetic.values import Value
-from pipeline.verifiers.arithmetic.words import words_of
+from pipeline.verifiers.arithmetic.words import CHANGERS, CONTINUERS, words_of
 from pipeline.verifiers.sentences import sentence_around
 
+MOST_EQUATIONS = 60
+"""In one text; later ones are not read."""
+_MOST_TOKENS = 120
+_SYMBOLS = frozenset({"number", "operator", "open", "close", "function", "bad", "factorial", "percent"})
+_CHANGERS_AFTER = (CONTINUERS | {"mod", "remainder"}) - {"or", "to", "by"}
 MOST_SLIPS = 2
 """Terms in which an identity may be wrong. With more, it is likely another equation."""
 MOST_DEGREE = 12
@@ -55,6 +66,33 @@ _ONE: Polynomial = {(): 1}
 
 
 @dataclass(frozen=True, slots=True)
+class Side:
+    """A side of an equation, as it is written and as it is read. `places`: digits after the point of a plain decimal."""
+
+    text: str
+    read: Expression
+    places: int
+
+
+@dataclass(frozen=True, slots=True)
+class Formula:
+    """Two neighbours in a chain of equal sides, and where they stand in the text. `length`: how many sides the chain has."""
+
+    left: Side
+    right: Side
+    start: int
+    end: int
+    length: int
+
+    @property
+    def variables(self) -> frozenset[str]:
+        return self.left.read.variables | self.right.read.variables
+
+    def __str__(self) -> str:
+        return f"{self.left.text} = {self.right.text}"
+
+
+@dataclass(frozen=True, slots=True)
 class Claim:
     """A claim that was decided: where its equation stands, whether it is true, and why not."""
 
@@ -68,7 +106,7 @@ class Claim:
 def claims_of(text: str, begin: int) -> list[Claim]:
     """What a step claims, that begins at this place of a text: first identities, then solutions. The step before it stands
     before."""
-    formulas = formulas_of(text)
+    formulas = _formulas_of(text)
     return [*_identities([each for each in formulas if each.start >= begin], text), *_solutions(formulas, text, begin)]
 
 
@@ -222,3 +260,78 @@ def _at(ratio: Ratio, name: str, value: Fraction) -> Fraction | None:
         return Fraction(evaluate(ratio, {name: value}, Fraction)[0])
     except ArithmeticError:
         return None
+
+
+def _formulas_of(text: str) -> list[Formula]:
+    """The equations of a text that `plain` has prepared, whose sides can both be read, in their order."""
+    tokens = tokens_of(text)
+    found: list[Formula] = []
+    tried = 0
+    for chain in _chains(tokens):
+        tried += len(chain) - 1
+        if tried > MOST_EQUATIONS:
+            break
+        sides = [_side(text, tokens, begin, end) for begin, end in chain]
+        for at, (left, right) in enumerate(pairwise(sides)):
+            if left is not None and right is not None:
+                start, end = tokens[chain[at][0]].start, tokens[chain[at + 1][1] - 1].end
+                found.append(Formula(left, right, start, end, len(chain)))
+    return found
+
+
+def _chains(tokens: Sequence[Token]) -> Iterator[list[tuple[int, int]]]:
+    """For each chain of equal sides where each of them begins and ends."""
+    at = 0
+    while at < len(tokens):
+        if not _equals(tokens, at):
+            at += 1
+            continue
+        begin = at
+        while begin > max(0, at - _MOST_TOKENS) and _is_symbol(tokens, begin - 1):
+            if tokens[begin - 1].kind == "open" and tokens[begin - 1].match >= at:
+                break
+            begin -= 1
+        chain = [(begin, at)]
+        while _equals(tokens, at):
+            end = begin = at + 1
+            while end < begin + _MOST_TOKENS and _is_symbol(tokens, end):
+                if tokens[end].kind == "close" and 0 <= tokens[end].match < begin:
+                    break
+                end += 1
+            chain.append((begin, end))
+            at = end
+        yield chain
+
+
+def _equals(tokens: Sequence[Token], at: int) -> bool:
+    token = token_at(tokens, at)
+    return token.kind == "relation" and token.text == EQUAL
+
+
+def _is_symbol(tokens: Sequence[Token], at: int) -> bool:
+    token, before, after = (token_at(tokens, place) for place in (at, at - 1, at + 1))
+    if token.kind != "word":
+        return token.kind in _SYMBOLS
+    touches = token.glued and before.kind == "number"
+    if len(token.text) == 1:
+        # A letter that is also a word stands beside an operator or a relation, or touches a number.
+        return token.text not in "aAI" or touches or not {before.kind, after.kind}.isdisjoint(("operator", "relation"))
+    return len(token.text) == 2 and (touches or (token.glued and before.kind == "close"))
+
+
+def _side(text: str, tokens: Sequence[Token], begin: int, end: int) -> Side | None:
+    if not 0 < end - begin < _MOST_TOKENS:
+        return None
+    first, last = tokens[begin], tokens[end - 1]
+    before, after = token_at(tokens, begin - 1), token_at(tokens, end)
+    # A sign after a word may be a dash or an operator, "twice x" is not x, nor are "2 times y" and "5\\%" what they begin with.
+    changed = first.kind == "operator" or first.glued or before.text.lower() in CHANGERS
+    goes_on = after.glued or after.text.lower() in _CHANGERS_AFTER
+    if (before.kind == "word" and changed) or last.kind == "operator" or (after.kind == "word" and goes_on):
+        return None
+    written = text[first.start : last.end]
+    normal = normal_form(written)
+    read = expression(normal) if normal and exceeded_limit(normal) is None else None
+    if read is None or not read.canonical:
+        return None
+    return Side(" ".join(written.split()), read, last.places if begin + 1 == end else 0)

@@ -2,6 +2,7 @@
 
 import re
 
+from pipeline.data.numbers import PARTS
 from pipeline.verifiers.base import StepInContext
 
 
@@ -14,14 +15,12 @@ DETERMINERS = words_of(
     "the a an all his her their its our my your those these that this remaining total original other"
 )
 """Words between "of" and its number: 20% of the remaining 50."""
-
 NEVER_UNITS = words_of(
     """is are was were be been am has have had will would can could should may might must do does did so then thus therefore
     hence because since if when while but and or nor not plus minus times divided multiplied which who whose whom that he
     she it they we i you there here gives makes equals get gets got means than as"""
 )
 """Words that no description of a unit has: in "10 rows of corn stalks * 9" there is a unit, in "10 is 5 * 9" there is none."""
-
 CHANGERS = words_of(
     """twice double triple quadruple thrice times over plus minus than percent negative minus point squared cubed root sqrt
     cube square log ln lg exp sin cos tan sec csc cot arcsin arccos arctan max min gcd lcm hcf average mean median mode
@@ -29,20 +28,14 @@ CHANGERS = words_of(
     versus vs choose factorial except without subtract add multiply divide"""
 )
 """A number after one of these is only part of what the equation is about."""
-
-CHANGERS_OF = CHANGERS | words_of(
-    """thirds quarters halves fourth fourths fifth fifths sixth sixths seventh sevenths eighth eighths ninth ninths tenth
-    tenths fraction percentage share part portion multiple power logarithm factor one-third two-thirds three-quarters one-
-    half three-fourths one-fourth one-quarter"""
+CHANGERS_OF = (CHANGERS | PARTS.keys()) | words_of(
+    "fraction percentage share part portion multiple power logarithm factor"
 )
 """The same before "of": a third of 5 + 4."""
-
 CONTINUERS = words_of("times plus minus of over by divided multiplied to or")
 """A number before one of these and another number is only the first part of a result: 3 times 5."""
-
 FOLLOWERS = words_of("point squared cubed r remainder remainders rem mod modulo")
 """A number before one of these is only the first part of a result: 3 remainder 2."""
-
 LABELS = words_of(
     """step day week month year grade case problem question part chapter figure equation round group team room page number
     option line item table example section level box bag class row column no q phase stage lesson test quiz game trip
@@ -50,10 +43,8 @@ LABELS = words_of(
     september october november december jan feb mar apr jun jul aug sep oct nov dec"""
 )
 """A number after one of these may be a name: Day 3 - 5 eggs."""
-
 HEDGES = words_of("about approximately roughly around nearly almost approx circa")
 """What makes a result approximate."""
-
 _UNSURE = re.compile(
     r"\b(?:not|never|cannot|neither|nor|whether|suppose|supposing|assume|assuming|imagine|guess|check|checking|try|trying|verify"
     r"|must|should|instead|unless|otherwise|contradict\w*|hypothetical\w*|false|untrue|incorrect\w*|wrong\w*|mistake\w*|error"
