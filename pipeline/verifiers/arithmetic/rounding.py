@@ -68,12 +68,10 @@ def fit(one: Value, other: Value, unit: Fraction | None, *, about: bool, divided
 
 def _last_nonzero(number: Fraction) -> Fraction:
     """The worth of the last digit of a number that is not zero: of 2,300 it is 100."""
+    if number and number.denominator == 1:
+        return Fraction(last_place(str(number)))
     places = decimal_places(number)
-    if places is None:
-        return Fraction(0)
-    if places or not number:
-        return Fraction(1, 10**places)
-    return Fraction(last_place(str(number)))
+    return Fraction(0) if places is None else Fraction(1, 10**places)
 
 
 def maybe_rounded(node: Node, *, loosely: bool) -> Fraction:
