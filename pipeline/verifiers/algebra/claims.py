@@ -20,9 +20,8 @@ from pipeline.graders.math.expression import Expression, equal, expression
 from pipeline.graders.math.limits import exceeded_limit
 from pipeline.graders.math.normal import normal_form
 from pipeline.graders.math.ratio import Coefficient, Monomial, Polynomial, Ratio, evaluate
-from pipeline.verifiers.arithmetic.rounding import fit
 from pipeline.verifiers.arithmetic.tokens import EQUAL, Token, token_at, tokens_of
-from pipeline.verifiers.arithmetic.values import Value
+from pipeline.verifiers.arithmetic.values import Value, fit
 from pipeline.verifiers.arithmetic.words import CHANGERS, CONTINUERS, words_of
 from pipeline.verifiers.sentences import sentence_around
 

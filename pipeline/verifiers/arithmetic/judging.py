@@ -13,7 +13,6 @@ from itertools import combinations, product
 from pipeline.data.numbers import Fit
 from pipeline.data.units import UNITS
 from pipeline.verifiers.arithmetic.equations import Equation
-from pipeline.verifiers.arithmetic.rounding import fit, last_digit, maybe_rounded
 from pipeline.verifiers.arithmetic.values import (
     CONVERTED,
     USUAL,
@@ -23,6 +22,9 @@ from pipeline.verifiers.arithmetic.values import (
     Rounded,
     UnreadableError,
     Value,
+    fit,
+    last_digit,
+    maybe_rounded,
     value_of,
 )
 

@@ -1,6 +1,6 @@
 """The verifier `facts`: a step is refuted by a claim that a table of the user's has otherwise.
 
-It never proves a whole step. Everything doubtful is unknown: see `claims` for what is read, and `doubt` for what is left alone.
+It never proves a whole step. Everything doubtful is unknown: see `claims` for what is read, and what is left alone.
 """
 
 import re
@@ -13,8 +13,7 @@ from pipeline.core.formatting import format_count
 from pipeline.data.facts.table import Entry, Table, contents_of, contradiction, fit_of_entry, stated
 from pipeline.data.numbers import Fit
 from pipeline.verifiers.base import MOST_EVIDENCE, UNKNOWN, Finding, StepInContext, StepVerdict, Verifier
-from pipeline.verifiers.facts.claims import Claim, claims_of
-from pipeline.verifiers.facts.doubt import FRAMED, OTHER_WORLD, REVOKED, UNSURE
+from pipeline.verifiers.facts.claims import FRAMED, OTHER_WORLD, REVOKED, UNSURE, Claim, claims_of
 from pipeline.verifiers.sentences import in_a_line, several
 from pipeline.verifiers.settings import FactsConfig
 
