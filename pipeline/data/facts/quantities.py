@@ -55,10 +55,6 @@ class Quantity:
     digit: Fraction
     unit: str = ""
 
-    @property
-    def measure(self) -> Unit | None:
-        return MEASURES.get(self.unit)
-
 
 def _measures() -> dict[str, Unit]:
     """The units by the normal forms of their names, with areas, speeds and degrees of temperature."""
@@ -165,7 +161,7 @@ def fit_of(claimed: Quantity, known: Quantity, tolerance: Tolerance = EXACT, *, 
     or equal where the claim is approximate.
     """
     number, digit, converted = claimed.number, claimed.digit, False
-    one, other = claimed.measure, known.measure
+    one, other = MEASURES.get(claimed.unit), MEASURES.get(known.unit)
     if claimed.unit != known.unit and (one is None or one != other):
         changed = convert(number, one, other) if one and other else None
         if claimed.unit and changed is None:

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipeline.core.errors import InputError
+from pipeline.data.facts.names import storable
 from pipeline.data.facts.quantities import read_tolerance
 
 SUFFIXES = (".parquet", ".sqlite", ".sqlite3", ".db", ".csv", ".jsonl")
@@ -167,5 +168,4 @@ def _plain(cell: object, name: str, where: str) -> str:
     text = str(int(cell)) if isinstance(cell, float) and cell.is_integer() and abs(cell) < 10**15 else str(cell)
     if len(text) > LONGEST_CELL:
         raise InputError(f"{where}: {name} has more than {LONGEST_CELL:,} characters: shorten it")
-    # Halves of surrogate pairs, which JSON can escape, cannot be stored.
-    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+    return storable(text)

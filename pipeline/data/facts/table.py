@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pipeline.data.facts.index import index_of
-from pipeline.data.facts.names import are_alike, normal_name
+from pipeline.data.facts.names import are_alike, normal_name, storable
 from pipeline.data.facts.quantities import EXACT, Tolerance, fit_of, read_quantity, read_tolerance, read_unit
 from pipeline.data.numbers import Fit
 
@@ -103,7 +103,7 @@ class Table:
 
     def _rows(self, query: str, *bound: str) -> list[Any]:
         with self._lock:
-            return self._base.execute(query, [_storable(text) for text in bound]).fetchall()
+            return self._base.execute(query, [storable(text) for text in bound]).fetchall()
 
 
 def contents_of(given: str, setting: str) -> Contents:
@@ -124,11 +124,6 @@ def stated(entry: Entry) -> str:
 
 def _values(entry: Entry) -> str:
     return " or ".join(f"{value} {entry.unit}".rstrip() for value in entry.values)
-
-
-def _storable(text: str) -> str:
-    """A text as SQLite takes it: without halves of surrogate pairs."""
-    return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 def _entry(key: tuple[str, str], row: str, other: Entry | None = None) -> Entry:

@@ -145,9 +145,9 @@ def _best_fit(equation: Equation, loosely: bool) -> Fit:
         one, other = _worth(left, ours, rounded), _worth(right, theirs, rounded)
         if one is None or other is None:
             continue
-        found.add(fit(one, other, last_digit(right, theirs), about=equation.about, divided=_has(left, "/")))
+        found.add(fit(one, other, last_digit(right, theirs), about=equation.about, divided=_divides(left)))
         if left.places:
-            found.add(fit(other, one, last_digit(left, ours), about=equation.about, divided=_has(right, "/")))
+            found.add(fit(other, one, last_digit(left, ours), about=equation.about, divided=_divides(right)))
     return next((fits for fits in (Fit.EQUAL, Fit.DOUBTFUL) if fits in found), Fit.APART)
 
 
@@ -177,7 +177,6 @@ def _is_meant_otherwise(equation: Equation, one: Value, other: Value, words: fro
     left, right, ours, theirs = equation.left.node, equation.right.node, one.number, other.number
     sides, numbers = (left, right), (*left.numbers(), *right.numbers())
     whole = right.is_number and right.places == 0 and theirs.denominator == 1
-    divided = any(_has(side, "/") for side in sides)
     if (
         (equation.signed is not None and _agree(equation.signed, right))
         or _is_running(equation, one)
@@ -185,7 +184,7 @@ def _is_meant_otherwise(equation: Equation, one: Value, other: Value, words: fro
         or any(
             _agree(*sides, *ways) for each in _OTHER_MEANINGS for ways in ((each, USUAL), (USUAL, each), (each, each))
         )
-        or (_has(left, "/") and whole and ours.denominator != 1 and abs(ours - theirs) < 1)
+        or (_divides(left) and whole and ours.denominator != 1 and abs(ours - theirs) < 1)
         or _is_exchange(left, right)
         # Half of 5 + 3 may be a share of the sum.
         or any((_adds(side) and any(each.share for each in side.nodes())) or _is_date(side) for side in sides)
@@ -203,7 +202,7 @@ def _is_meant_otherwise(equation: Equation, one: Value, other: Value, words: fro
         return False
     ratio = abs(ours / theirs)
     factors = hidden_factors(words | ({"percent"} if any(each.percent for each in numbers) else set()))
-    if divided:
+    if any(map(_divides, sides)):
         # Half a dozen is written 1/2 dozen, which reads as 1/24.
         factors |= {factor * factor for factor in factors}
     return any(abs(each - factor) * 1000 < factor for factor in factors for each in (ratio, 1 / ratio))
@@ -220,11 +219,9 @@ def _grouped(node: Node) -> Node:
 
 def _is_running(equation: Equation, ours: Value) -> bool:
     """Whether the right side goes on with the left one: 5 + 3 = 8 * 2."""
-    for prefix in equation.right.prefixes[:_MOST_TRIED]:
-        number = _worth(prefix)
-        if number and fit(ours, number, last_digit(prefix), about=equation.about, divided=True) is Fit.EQUAL:
-            return True
-    return False
+    known = ((each, number) for each in equation.right.prefixes[:_MOST_TRIED] if (number := _worth(each)))
+    fits = (fit(ours, number, last_digit(each), about=equation.about, divided=True) for each, number in known)
+    return Fit.EQUAL in fits
 
 
 def _agree(left: Node, right: Node, ours: Meaning = USUAL, theirs: Meaning = USUAL) -> bool:
@@ -233,11 +230,11 @@ def _agree(left: Node, right: Node, ours: Meaning = USUAL, theirs: Meaning = USU
 
 
 def _adds(node: Node) -> bool:
-    return _has(node, "+") or _has(node, "-") or _has(node, "sum")
+    return any(each.kind in ("+", "-", "sum") for each in node.nodes())
 
 
-def _has(node: Node, kind: str) -> bool:
-    return any(each.kind == kind for each in node.nodes())
+def _divides(node: Node) -> bool:
+    return any(each.kind == "/" for each in node.nodes())
 
 
 def _is_date(node: Node) -> bool:

@@ -237,10 +237,7 @@ def question_of(step: StepInContext, header: str) -> Question | None:
 
 
 def _part(text: str, name: str, is_formal: Callable[[str], bool]) -> FormalPart | None:
-    try:
-        return reading.formal_part(text, _LANGUAGES, is_formal)
-    except NotRead as reason:
-        raise NotRead(f"{name}: {reason}") from None
+    return reading.formal_part(text, _LANGUAGES, is_formal, f"{name}: ")
 
 
 def _is_file(text: str) -> bool:
