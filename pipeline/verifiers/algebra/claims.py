@@ -139,14 +139,11 @@ def _slip(left: Ratio, right: Ratio) -> str:
         return ""
     agree = [term for term in ours if theirs.get(term) == ours[term]]
     differ: list[Monomial] = sorted({*ours, *theirs} - set(agree))
-    top = max(map(_degree, (*ours, *theirs)))
-    if len(differ) > min(MOST_SLIPS, len(agree)) or any(_degree(term) == top for term in differ):
+    degrees = {term: sum(power for _, power in term) for term in (*ours, *theirs)}
+    top = max(degrees.values())
+    if len(differ) > min(MOST_SLIPS, len(agree)) or any(degrees[term] == top for term in differ):
         return ""
     return " and ".join(_term(term, ours.get(term, 0) - theirs.get(term, 0)) for term in differ)
-
-
-def _degree(term: Monomial) -> Coefficient:
-    return sum(power for _, power in term)
 
 
 def _term(term: Monomial, factor: Coefficient) -> str:

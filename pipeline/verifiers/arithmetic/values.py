@@ -109,10 +109,6 @@ USUAL = Meaning()
 CONVERTED = Meaning(converts=True)
 
 
-def _exact(_node: Node) -> Fraction:
-    return Fraction(0)
-
-
 @dataclass(frozen=True, slots=True)
 class Value:
     """A number, how far off it may be because numbers in it are rounded, and the powers of its quantities if converted."""
@@ -122,7 +118,7 @@ class Value:
     powers: Powers = _NO_POWERS
 
 
-def value_of(node: Node, meaning: Meaning = USUAL, rounded: Rounded = _exact) -> Value:
+def value_of(node: Node, meaning: Meaning = USUAL, rounded: Rounded = lambda _: Fraction(0)) -> Value:
     """What an expression is worth. `rounded`: how far off a number may be as it is written.
 
     Raises UnreadableError for what has no value, is too large, makes no sense without units, or adds different quantities."""
