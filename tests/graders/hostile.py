@@ -238,10 +238,11 @@ def _long(chance: random.Random) -> str:
 
 
 _FORMS = (
+    "# hours and a half ", "half of a ", "twenty-one and ",
     "1^{#^{#^#}}", "0^{#^{#^{#}}}", "#^{0^{#^#}}", "1^#^#^#", "#^{1^{#^{#", "2^# 3^# ", "#^{#}#^{#}", "#:#:#",
     "a : b = #:#", "f_#(#) = #", "g^{-1}(#) = #", "a) # b) #", "(a) \\boxed{#}, (b) \\boxed{#}, ", "A) # B) # C) # ",
     "x=#, y=#, x=#", "(z,y,x)=(#,#,#)", "#,# EUR", "#, #, ", "#.### kg ", "#^\\circ ", "\\frac{\\pi}{#} radians",
-    "0.#########", "<|im_end|>#</s>", "there are # ways ", "# hours and a half ", "half of a ", "twenty-one and ",
+    "0.#########", "<|im_end|>#</s>", "there are # ways ",
 )  # fmt: skip
 # Weight of each kind. An answer that needs algebra takes milliseconds, and one that stalls algebra takes the deadline.
 _KINDS: dict[str, tuple[float, Maker]] = {
