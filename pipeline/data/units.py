@@ -1,4 +1,4 @@
-"""Units of measure, by quantity, with their exact sizes, and words that multiply a number. Pure."""
+"""Units of measure, by quantity, with their exact sizes: the one table for graders, verifiers and tables of facts. Pure."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -6,53 +6,67 @@ from fractions import Fraction
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A unit. Units of one quantity can be converted; `size` is relative to the others of the quantity."""
+    """A unit by its shortest name. A value is `value * size + shift` in the unit that its quantity is measured in.
 
+    Metric units and others of the same kind are different quantities, because people convert them roughly."""
+
+    name: str
     quantity: str
-    size: Fraction
+    size: Fraction = Fraction(1)
+    shift: Fraction = Fraction(0)
 
 
-# Quantity -> names of one unit -> its size. Only what is exact: a month has no fixed number of weeks, so it goes with years.
-_TABLE: dict[str, dict[str, int | Fraction]] = {
-    "time": {
-        "second seconds sec secs s": 1,
-        "minute minutes min mins": 60,
-        "hour hours hr hrs h": 3600,
-        "day days": 86_400,
-        "week weeks": 604_800,
-    },
-    "years": {"month months": 1, "year years yr yrs": 12, "decade decades": 120, "century centuries": 1200},
+# Quantity -> names of one unit, the shortest first -> its size. `*` is an s that may be there. Only what is exact: a month has
+# no fixed number of weeks, so it goes with years.
+_TABLE: dict[str, dict[str, int]] = {
+    "time": {"s second* sec*": 1, "min mins minute*": 60, "h hr* hour*": 3600, "day*": 86_400, "week*": 604_800},
+    "years": {"month*": 1, "year* yr*": 12, "decade*": 120, "century centuries": 1200},
     "metric length": {
-        "millimeter millimeters millimetre millimetres mm": 1,
-        "centimeter centimeters centimetre centimetres cm": 10,
-        "meter meters metre metres m": 1000,
-        "kilometer kilometers kilometre kilometres km kms": 1_000_000,
+        "mm millimeter* millimetre*": 1, "cm centimeter* centimetre*": 10, "m meter* metre*": 1000,
+        "km kms kilometer* kilometre*": 10**6,
     },
-    "length": {"inch inches": 1, "foot feet ft": 12, "yard yards yd yds": 36, "mile miles mi": 63_360},
-    "metric mass": {
-        "milligram milligrams mg": 1,
-        "gram grams g": 1000,
-        "kilogram kilograms kilo kilos kg kgs": 1_000_000,
-    },
-    "weight": {"ounce ounces oz": 1, "pound pounds lb lbs": 16},
-    "metric volume": {
-        "milliliter milliliters millilitre millilitres ml": 1,
-        "liter liters litre litres l": 1000,
-    },
-    "volume": {"cup cups": 1, "pint pints": 2, "quart quarts": 4, "gallon gallons": 16},
-    "spoons": {"teaspoon teaspoons tsp": 1, "tablespoon tablespoons tbsp": 3},
-    "money": {"cent cents ¢": 1, "dollar dollars": 100},
-    "data": {"kb": 1, "mb": 1000, "gb": 1_000_000},
+    "length": {"in inch inches": 1, "ft foot feet": 12, "yd* yard*": 36, "mi mile*": 63_360},
+    "metric mass": {"mg milligram*": 1, "g gram*": 1000, "kg* kilogram* kilo*": 10**6, "tonne*": 10**9},
+    "weight": {"oz ounce*": 1, "pound* lb* GBP": 16},
+    "metric volume": {"ml mL milliliter* millilitre*": 1, "l L liter* litre*": 1000},
+    "volume": {"cup*": 1, "pint*": 2, "quart*": 4, "gallon* gal": 16},
+    "spoons": {"tsp teaspoon*": 1, "tbsp tablespoon*": 3},
+    "money": {"cent* ¢": 1, "dollar* USD": 100},
+    "data": {"kb": 1, "mb": 1000, "gb": 10**6},
+    "energy": {"J joule*": 1, "kJ kilojoule*": 1000},
+    "power": {"W watt*": 1, "kW kilowatt*": 1000},
+    "pressure": {"Pa pascal*": 1, "kPa kilopascal*": 1000},
+    "temperature": {"K kelvin*": 1},
+} | {name.partition(" ")[0]: {name: 1} for name in (
+    "degree*", "radian* rad", "euro* EUR", "N newton*", "V volt*", "Hz hertz", "mol mole*", "ohm*", "acre*", "mph",
+)}  # fmt: skip
+_JOINED = {
+    "length": ("metric length", Fraction("25.4")),
+    "weight": ("metric mass", Fraction("28349.523125")),
+    "volume": ("metric volume", Fraction("236.5882365")),
 }
-UNITS = {
-    name: Unit(quantity, Fraction(size))
-    for quantity, units in _TABLE.items()
-    for names, size in units.items()
-    for name in names.split()
-}
+
+
+def _units() -> dict[str, Unit]:
+    found: dict[str, Unit] = {}
+    for quantity, units in _TABLE.items():
+        for names, size in units.items():
+            unit = Unit(names.split()[0].removesuffix("*"), quantity, Fraction(size))
+            for name in names.split():
+                found |= {name.removesuffix("*") + end: unit for end in ("", "s")[: 1 + name.endswith("*")]}
+    return found
+
+
+UNITS = _units()
+"""Units by all their names. Case counts: K is no k."""
 DOLLAR = UNITS["dollar"]
 
-SCALES = {
-    "dozen": 12, "dozens": 12, "hundred": 100, "thousand": 1000, "million": 10**6, "billion": 10**9, "trillion": 10**12,
-}  # fmt: skip
-"""Words after a number that multiply it."""
+
+def convert(number: Fraction, have: Unit, want: Unit) -> Fraction | None:
+    """The number in another unit, metric or not; None where the units are of different quantities."""
+    (quantity, size), (other, wanted) = (
+        _JOINED.get(unit.quantity, (unit.quantity, Fraction(1))) for unit in (have, want)
+    )
+    if quantity != other:
+        return None
+    return (number * have.size * size + have.shift - want.shift) / (want.size * wanted)

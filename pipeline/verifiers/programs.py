@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from pipeline.verifiers.base import StepInContext
-from pipeline.verifiers.reading import OpenBlockError, blocks_in
+from pipeline.verifiers.reading import NotRead, blocks_in
 
 LANGUAGES = frozenset({"python", "py", "python3", "py3"})
 MOST_SOURCE = 100_000
@@ -125,7 +125,7 @@ def _cell(text: str, *, bare: bool) -> Cell | None:
         return _bare(text) if bare else None
     try:
         found = blocks_in(text, LANGUAGES)
-    except OpenBlockError as error:
+    except NotRead as error:
         raise NotProgram("a block of Python does not end") from error
     if found is None:
         return None

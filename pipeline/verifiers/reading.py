@@ -8,8 +8,8 @@ _OPENING = re.compile(r"\s{0,3}```\s*([^\s`][^`]*?)\s*")
 _CLOSING = re.compile(r"\s{0,3}```\s*")
 
 
-class OpenBlockError(Exception):
-    """A block of the language does not end."""
+class NotRead(Exception):
+    """A text is not read as formal, and why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,14 +19,11 @@ class Blocks:
     texts: tuple[str, ...]
     words: str
 
-    @property
-    def has_words(self) -> bool:
-        """Whether there is anything but the blocks."""
-        return bool(self.words.strip())
 
+def blocks_in(text: str, languages: Collection[str], whose: str = "") -> Blocks | None:
+    """The blocks whose fence names one of the languages (in lower case), None if there are none. `whose` begins a reason.
 
-def blocks_in(text: str, languages: Collection[str]) -> Blocks | None:
-    """The blocks whose fence names one of the languages (in lower case), None if there are none. Raises OpenBlockError."""
+    Raises NotRead if a block does not end."""
     inside: list[list[str]] = []
     outside: list[str] = []
     is_open = False
@@ -40,12 +37,8 @@ def blocks_in(text: str, languages: Collection[str]) -> Blocks | None:
         else:
             (inside[-1] if is_open else outside).append(line)
     if is_open:
-        raise OpenBlockError
+        raise NotRead(f"{whose}a formal block does not end")
     return Blocks(texts=tuple(map("\n".join, inside)), words="\n".join(outside)) if inside else None
-
-
-class NotRead(Exception):
-    """A text is not read as formal, and why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,17 +50,20 @@ class FormalPart:
     is_fenced: bool
 
 
-def formal_part(text: str, languages: Collection[str], is_formal: Callable[[str], bool]) -> FormalPart | None:
+def has_words(part: FormalPart | None, text: str) -> bool:
+    """Whether a text has anything but its formal part."""
+    return bool(text.strip()) if part is None else part.has_words
+
+
+def formal_part(
+    text: str, languages: Collection[str], is_formal: Callable[[str], bool], whose: str = ""
+) -> FormalPart | None:
     """What is formal in a text, None if nothing is. `languages`: names of fences, in lower case. `is_formal`: whether a text
-    without fences is, as a whole.
+    without fences is, as a whole. `whose`: "step 1: ", as a reason begins.
 
     Raises NotRead if a block does not end."""
     if "```" not in text:
         return FormalPart(commands=text, has_words=False, is_fenced=False) if is_formal(text) else None
-    try:
-        found = blocks_in(text, languages)
-    except OpenBlockError as error:
-        raise NotRead("a formal block does not end") from error
-    if found is None:
+    if (found := blocks_in(text, languages, whose)) is None:
         return None
-    return FormalPart(commands="\n".join(found.texts), has_words=found.has_words, is_fenced=True)
+    return FormalPart(commands="\n".join(found.texts), has_words=bool(found.words.strip()), is_fenced=True)

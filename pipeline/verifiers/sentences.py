@@ -1,9 +1,12 @@
 """The sentence around a place of a text, texts in one short line, and findings with such a line as evidence. Pure, bounded."""
 
-from pipeline.verifiers.base import Covers, Finding, StepVerdict
+from collections.abc import Sequence
+
+from pipeline.verifiers.base import UNKNOWN, Covers, Finding, StepVerdict
 
 LONGEST_SHOWN = 160
 LONGEST_EVIDENCE = 600
+MOST_SHOWN = 3
 _REACH = 400
 """Characters on both sides of an equation that may belong to its sentence."""
 _ENDS = (". ", "? ", "! ", "\n", ".\n")
@@ -31,3 +34,14 @@ def finding(verdict: StepVerdict, evidence: str, covers: Covers = Covers.PART) -
 def unknown(reason: str) -> Finding:
     """A step is unknown for a reason that a user may want to know."""
     return finding(StepVerdict.UNKNOWN, reason)
+
+
+def several(texts: Sequence[str]) -> str:
+    """The first of several texts, and how many more there are."""
+    more = f"; and {len(texts) - MOST_SHOWN} more" if len(texts) > MOST_SHOWN else ""
+    return "; ".join(texts[:MOST_SHOWN]) + more
+
+
+def holding(held: Sequence[str]) -> Finding:
+    """The finding on a step of which these statements hold: a part, or unknown where there are none."""
+    return Finding(verdict=StepVerdict.HOLDS, evidence=several([*map(in_a_line, held)])) if held else UNKNOWN

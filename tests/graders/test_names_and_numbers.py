@@ -44,7 +44,8 @@ RIGHT = [
     ("CO₂", "\\boxed{CO_2}"),
     ("366", "The answer is 366 days."),
     ("366 days", "The answer is 366."),
-    ("8", "The answer is eight."),
+    ("8", "The answer is eight."), ("42", "The answer is forty-two."), ("206", "#### two hundred and six"),
+    ("5 km", "The answer is five thousand metres."), ("1500000", "The answer is one and a half million."),
     ("1969", "The first landing was in 1969. \\boxed{\\text{in }1969}"),
     ("100 °C", "The answer is 212 °F."),
     ("100 °C", "\\boxed{100^\\circ C}"),
@@ -64,7 +65,8 @@ WRONG = [
     ("8849 ± 5 m", "The answer is 8,855 m."),
     ("299792458", "The answer is 300000000."),
     ("Paris", "\\boxed{}Rome"),
-]
+    ("42", "The answer is forty."), ("5", "The answer is fifth."), ("Moon Bay", "#### Half Moon Bay"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("gold", "text"), RIGHT)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.graders.math.exact import number_in_words
+from pipeline.data.numbers import number_in_words
 
 SMALL = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen"
@@ -39,6 +39,9 @@ def test_every_number_is_read_back(number: int) -> None:
         ("a half", Fraction(1, 2)),
         ("two thirds", Fraction(2, 3)),
         ("three-quarters", Fraction(3, 4)),
+        ("a quarter of a million", Fraction(250_000)),
+        ("one and a half dozen", Fraction(18)),
+        ("minus two and a half", Fraction(-5, 2)),
     ],
 )
 def test_parts(text: str, value: Fraction) -> None:
@@ -46,7 +49,7 @@ def test_parts(text: str, value: Fraction) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "third", "five five", "five twenty", "hundred", "and", "six apples", "twenty eleven", "thousand"]
+    "text", ["third", "hundred", "and", "thousand", "sixth", "five twenty", "twenty third", "", "six eggs"]
 )
 def test_what_names_no_number(text: str) -> None:
     assert number_in_words(text) is None

@@ -32,7 +32,6 @@ _VERSION = 1
 """Part of the name of an index. Increase it when what is stored changes, also by another normal form of names."""
 _BATCH = 10_000
 _CACHE_KIB = 65_536
-_CHUNK_BYTES = 2**20
 _SCHEMA = """
 CREATE TABLE facts (entity TEXT, attribute TEXT, row TEXT, other TEXT, PRIMARY KEY (entity, attribute)) WITHOUT ROWID;
 CREATE TABLE known (attribute TEXT, value TEXT, PRIMARY KEY (attribute, value)) WITHOUT ROWID;
@@ -157,16 +156,10 @@ def _differ(row: str, other: str) -> bool:
 
 def _values(row: str) -> set[tuple[object, str]]:
     values, unit, *_ = json.loads(row)
-    found: set[tuple[object, str]] = set()
-    for value in values:
-        quantity = read_quantity(value)
-        found.add((quantity.number, quantity.unit or read_unit(unit)) if quantity else (normal_name(value), ""))
-    return found
+    read = ((value, read_quantity(value)) for value in values)
+    return {(each.number, each.unit or read_unit(unit)) if each else (normal_name(value), "") for value, each in read}
 
 
 def _sha256(path: Path) -> str:
-    digest = hashlib.sha256()
     with path.open("rb") as stream:
-        while chunk := stream.read(_CHUNK_BYTES):
-            digest.update(chunk)
-    return digest.hexdigest()
+        return hashlib.file_digest(stream, "sha256").hexdigest()

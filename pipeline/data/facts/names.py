@@ -33,6 +33,11 @@ def normal_name(text: str) -> str:
     return text
 
 
+def storable(text: str) -> str:
+    """A text as SQLite takes it: without halves of surrogate pairs, which JSON can escape."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
 def _without_accents(text: str) -> str:
     return "".join(letter for letter in unicodedata.normalize("NFKD", text) if not unicodedata.combining(letter))
 

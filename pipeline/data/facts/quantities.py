@@ -1,12 +1,12 @@
 """Numbers with units as people write them, and how two of them agree. Exact and pure; bounded by the length of a text."""
 
 import re
-from dataclasses import dataclass
-from enum import Enum, auto
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from pipeline.data.facts.names import normal_name
-from pipeline.data.units import SCALES, UNITS
+from pipeline.data.numbers import MOST_WORDS, SCALES, Fit, last_place, number_in_words
+from pipeline.data.units import UNITS, Unit, convert
 
 LONGEST_NUMBER = 60
 """Characters. A longer text is no number."""
@@ -18,39 +18,17 @@ FAR = Fraction(1, 4)
 _NUMBER = re.compile(
     r"(?P<sign>[-+−–]?)\s?(?P<dollar>\$?)(?P<digits>\d{1,3}(?:,\d{3})+|\d{1,30})(?P<decimals>\.\d{1,30})?"
     r"(?:\s?(?:×|x|\*|·|\\times|\\cdot)\s?10\s?(?:\^|\*\*)\s?\{?(?P<power>[-−]?\d{1,3})\}?|[eE](?P<e>[-+]?\d{1,3}))?"
-    r"(?![\d])\s?(?P<scale>hundred|thousand|million|billion|trillion)?\b"
+    r"(?![\d])\s?(?P<scale>hundred|thousand|million|billion|trillion|dozen)?\b"
     r"(?P<unit>.{0,40})",
     re.IGNORECASE | re.DOTALL,
 )
-_NAMES = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen "
-    "nineteen twenty"
-)
-_WORDS = {word: number for number, word in enumerate(_NAMES.split())}
-_BY_WORD = re.compile(rf"(?P<word>{'|'.join(_WORDS)})\b(?P<unit>.{{0,40}})", re.IGNORECASE | re.DOTALL)
-_MAY_BEGIN = re.compile(r"[-+−–$\dzotfsent]", re.IGNORECASE)
+_MAY_BEGIN = re.compile(r"[-+−–$\dzotfsenahm]", re.IGNORECASE)
 _EXACT = re.compile(r"\d{1,2}|[12]\d{3}")
 """A number that is rarely rounded: a small one, or a year."""
 _UNIT = re.compile(r"[^\d.,;:!?()]{0,40}\d?")
 _TOLERANCE = re.compile(r"\s*(?:±|\+/-|\+-)?\s*(\d{1,12}(?:\.\d{1,12})?(?:[eE]-?\d{1,2})?)\s*(%?)\s*")
+_SHARE = re.compile(r"\d{1,60}(?:\.\d{1,60})?\s?%?")
 _PLUS_MINUS = re.compile(r"\s*(?:±|\+/-|\\pm)\s*")
-
-
-class Fit(Enum):
-    """How a number that is claimed agrees with a known one."""
-
-    EQUAL = auto()
-    DOUBTFUL = auto()
-    APART = auto()
-
-
-@dataclass(frozen=True, slots=True)
-class Measure:
-    """A unit: its quantity, and `value * size + shift` in the quantity's own unit."""
-
-    quantity: str
-    size: Fraction
-    shift: Fraction = Fraction(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,45 +55,31 @@ class Quantity:
     digit: Fraction
     unit: str = ""
 
-    @property
-    def measure(self) -> Measure | None:
-        return MEASURES.get(self.unit)
 
-
-def _measures() -> dict[str, Measure]:
-    """The units by their names. Those of arithmetic keep metric and other units apart; here the exact factors join them."""
-    joined = {
-        "length": ("metric length", Fraction(254, 10)),
-        "weight": ("metric mass", Fraction(28_349_523_125, 10**6)),
-        "volume": ("metric volume", Fraction(2_365_882_365, 10**7)),
-    }
-    found = {}
+def _measures() -> dict[str, Unit]:
+    """The units by the normal forms of their names, with areas, speeds and degrees of temperature."""
+    found = {normal_name(name): unit for name, unit in UNITS.items()}
     for name, unit in UNITS.items():
-        quantity, factor = joined.get(unit.quantity, (unit.quantity, Fraction(1)))
-        found[name] = Measure(quantity, unit.size * factor)
-    lengths = {name: each.size for name, each in found.items() if each.quantity == "metric length"}
-    for name, size in lengths.items():
-        area = Measure("area", size * size)
-        for form in (f"{name}2", f"{name}^2", f"{name}²", f"square {name}", f"sq {name}"):
-            found[normal_name(form)] = area
-    for speed, long, seconds in (("s", "second", 1), ("h", "hour", 3600)):
-        for name, size in lengths.items():
-            measure = Measure("speed", size / seconds)
-            found |= {f"{name}/{speed}": measure, f"{name} per {long}": measure, f"{name} / {speed}": measure}
+        if (metres := convert(Fraction(1), unit, UNITS["mm"])) is not None:
+            area = Unit("", "area", metres * metres)
+            found |= {
+                normal_name(form): area
+                for form in (f"{name}2", f"{name}^2", f"{name}²", f"square {name}", f"sq {name}")
+            }
+            for short, long, seconds in (("s", "second", 1), ("h", "hour", 3600)):
+                speed = Unit("", "speed", metres / seconds)
+                found |= {f"{name}/{short}": speed, f"{name} per {long}": speed, f"{name} / {short}": speed}
     found |= {"mph": found["mile per hour"], "km/hr": found["km/h"], "kph": found["km/h"]}
-    celsius = Measure("temperature", Fraction(1), Fraction("273.15"))
-    fahrenheit = Measure("temperature", Fraction(5, 9), Fraction("273.15") - Fraction(160, 9))
-    kelvin = Measure("temperature", Fraction(1))
-    for names, measure in (
+    celsius = Unit("", "temperature", shift=Fraction("273.15"))
+    fahrenheit = Unit("", "temperature", Fraction(5, 9), Fraction("273.15") - Fraction(160, 9))
+    for names, unit in (
         ("°c|c|celsius|degrees celsius|degree celsius|degrees c|centigrade", celsius),
         ("°f|f|fahrenheit|degrees fahrenheit|degree fahrenheit|degrees f", fahrenheit),
-        ("k|kelvin|kelvins", kelvin),
     ):
-        found |= {normal_name(name): measure for name in names.split("|")}
-    degree, percent = Measure("angle", Fraction(1)), Measure("share", Fraction(1))
-    found |= {"°": degree, "degree": degree, "degrees": degree, "%": percent, "percent": percent}
-    ton = Measure("metric mass", Fraction(10**9))
-    return found | {"tonne": ton, "tonnes": ton, "metric tons": ton, "metric ton": ton, "$": found["dollar"]}
+        found |= {normal_name(name): unit for name in names.split("|")}
+    percent = Unit("%", "share")
+    found |= {"°": UNITS["degree"], "%": percent, "percent": percent, "$": UNITS["dollar"]}
+    return found | dict.fromkeys(("metric tons", "metric ton"), UNITS["tonne"])
 
 
 MEASURES = _measures()
@@ -126,22 +90,22 @@ def read_quantity(text: str) -> Quantity | None:
     text = text.strip().strip("*").replace("\\,", " ").replace("{,}", ",").rstrip(".")
     if len(text) > LONGEST_NUMBER or not _MAY_BEGIN.match(text):
         return None
-    if found := _NUMBER.fullmatch(text):
-        number, digit = _number(found)
-        if number is None:
-            return None
-        unit = "$" if found["dollar"] else found["unit"]
-        if found["dollar"] and found["unit"].strip():
-            return None
-    elif found := _BY_WORD.fullmatch(text):
-        number, digit, unit = Fraction(_WORDS[found["word"].lower()]), Fraction(1), found["unit"]
-    else:
+    written = _NUMBER.fullmatch(text)
+    found = _number(written) if written else _in_words(text)
+    if found is None or not _UNIT.fullmatch(found.unit.strip()):
         return None
-    if unit and unit[0].isalpha() and found.start("unit") > 0 and text[found.start("unit") - 1].isalpha():
-        return None
-    if not _UNIT.fullmatch(unit.strip()):
-        return None
-    return Quantity(number, digit, unit if unit == "$" else read_unit(unit))
+    return found if found.unit == "$" else replace(found, unit=read_unit(found.unit))
+
+
+def _in_words(text: str) -> Quantity | None:
+    """The longest number in words at the beginning of a text, with the rest as its unit. A share such as "half" is none: it may
+    be a share of something."""
+    words = text.split(" ")
+    for at in range(min(len(words), MOST_WORDS), 0, -1):
+        number = number_in_words(" ".join(words[:at]))
+        if number is not None and (abs(number) >= 1 or not number):
+            return Quantity(number, Fraction(1 if number < 100 else last_place(str(number))), " ".join(words[at:]))
+    return None
 
 
 def read_unit(text: str) -> str:
@@ -150,19 +114,24 @@ def read_unit(text: str) -> str:
     return unit if unit in MEASURES or not unit.startswith("\\") else ""
 
 
-def _number(found: re.Match[str]) -> tuple[Fraction | None, Fraction]:
-    """The number, and the worth of its last digit that counts."""
+def _number(found: re.Match[str]) -> Quantity | None:
     digits, decimals = found["digits"].replace(",", ""), found["decimals"] or ""
     power = int((found["power"] or found["e"] or "0").replace("−", "-"))
-    if abs(power) > LARGEST_POWER:
-        return None, Fraction(1)
+    unit, before = found["unit"], found.string[: found.start("unit")]
+    if (
+        abs(power) > LARGEST_POWER
+        or (found["dollar"] and unit.strip())
+        or (unit[:1].isalpha() and before[-1].isalpha())
+    ):
+        return None
+    unit = found["dollar"] or unit
     factor = Fraction(10) ** power * SCALES.get((found["scale"] or "").lower(), 1)
     number = Fraction(digits + decimals) * factor * (-1 if found["sign"] in {"-", "−", "–"} else 1)
-    zeros = len(digits) - len(digits.rstrip("0")) if not decimals and not _EXACT.fullmatch(found[0].strip()) else 0
-    digit = (
-        Fraction(1, 10 ** (len(decimals) - 1)) if decimals else Fraction(10 ** (zeros if zeros < len(digits) else 0))
+    if decimals:
+        return Quantity(number, factor / 10 ** (len(decimals) - 1), unit)
+    return Quantity(
+        number, factor * (1 if _EXACT.fullmatch(found[0].strip()) or not number else last_place(digits)), unit
     )
-    return number, digit * factor
 
 
 def read_tolerance(text: str) -> Tolerance | None:
@@ -176,14 +145,12 @@ def read_tolerance(text: str) -> Tolerance | None:
 
 def split_tolerance(text: str) -> tuple[str, Tolerance]:
     """What a text like `8849 ± 5 m` or `3.7 ± 1%` says of its tolerance, and the text without it."""
-    parts = _PLUS_MINUS.split(text, maxsplit=1)
-    if len(parts) == 1:
+    sign = _PLUS_MINUS.search(text)
+    share = _SHARE.match(text, sign.end()) if sign else None
+    tolerance = read_tolerance(share[0]) if share else None
+    if sign is None or share is None or tolerance is None:
         return text, EXACT
-    number = re.match(r"\d+(?:\.\d+)?\s*%?", parts[1][:LONGEST_NUMBER])
-    tolerance = read_tolerance(number[0]) if number else None
-    if number is None or tolerance is None:
-        return text, EXACT
-    return f"{parts[0]} {parts[1][number.end() :]}".strip(), tolerance
+    return f"{text[: sign.start()]} {text[share.end() :]}".strip(), tolerance
 
 
 def fit_of(claimed: Quantity, known: Quantity, tolerance: Tolerance = EXACT, *, loosely: bool = False) -> Fit:
@@ -194,13 +161,14 @@ def fit_of(claimed: Quantity, known: Quantity, tolerance: Tolerance = EXACT, *, 
     or equal where the claim is approximate.
     """
     number, digit, converted = claimed.number, claimed.digit, False
-    one, other = claimed.measure, known.measure
+    one, other = MEASURES.get(claimed.unit), MEASURES.get(known.unit)
     if claimed.unit != known.unit and (one is None or one != other):
-        if claimed.unit and (one is None or other is None or one.quantity != other.quantity):
+        changed = convert(number, one, other) if one and other else None
+        if claimed.unit and changed is None:
             return Fit.DOUBTFUL
-        if one is not None and other is not None:
-            number = (number * one.size + one.shift - other.shift) / other.size
-            digit, converted = digit * one.size / other.size, True
+        if one and other and changed is not None:
+            digit, converted = (convert(number + digit, one, other) or changed) - changed, True
+            number = changed
     off = abs(number - known.number)
     if off <= tolerance.of(known.number):
         return Fit.EQUAL

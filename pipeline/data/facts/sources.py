@@ -9,7 +9,7 @@ import csv
 import json
 import sqlite3
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipeline.core.errors import InputError
+from pipeline.data.facts.names import storable
 from pipeline.data.facts.quantities import read_tolerance
 
 SUFFIXES = (".parquet", ".sqlite", ".sqlite3", ".db", ".csv", ".jsonl")
@@ -33,7 +34,7 @@ _BETWEEN = "|"
 Cells = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class TableRow:
     """A row as its table has it. `values`: one, or several of which each is right."""
 
@@ -56,15 +57,9 @@ def read_table(path: Path, setting: str) -> Iterator[TableRow]:
         raise InputError(f"{where} must end in one of {' '.join(SUFFIXES)}: rename or convert it")
     if not path.is_file():
         raise InputError(f"{where}: there is no such file: check the path (working folder: {Path.cwd()})")
-    with _blamed(where):
+    try:
         for number, cells in enumerate(_READERS[suffix](path, where), start=1):
             yield _row(cells, f"{where}, row {number}")
-
-
-@contextmanager
-def _blamed(where: str) -> Iterator[None]:
-    try:
-        yield
     except (OSError, EOFError, pa.ArrowException, sqlite3.Error, csv.Error, UnicodeDecodeError) as error:
         reason = " ".join(str(error).split())
         raise InputError(
@@ -74,12 +69,11 @@ def _blamed(where: str) -> Iterator[None]:
 
 def _check_columns(found: list[str], where: str) -> list[str]:
     """The columns that count. Raises InputError where a required one is missing."""
-    for name in REQUIRED:
-        if name not in found:
-            raise InputError(
-                f"{where} has no column {name!r}: a fact table needs the columns {', '.join(REQUIRED)}. It has "
-                f"{', '.join(found[:20]) or 'none'}; rename one of them"
-            )
+    if missing := [name for name in REQUIRED if name not in found]:
+        raise InputError(
+            f"{where} has no column {missing[0]!r}: a fact table needs the columns {', '.join(REQUIRED)}. It has "
+            f"{', '.join(found[:20]) or 'none'}; rename one of them"
+        )
     return [name for name in COLUMNS if name in found]
 
 
@@ -135,14 +129,7 @@ def _jsonl(path: Path, where: str) -> Iterator[Cells]:
             yield {name: cells.get(name) for name in _check_columns(list(cells), f"{where}, line {number},")}
 
 
-_READERS = {
-    ".parquet": _parquet,
-    ".sqlite": _sqlite,
-    ".sqlite3": _sqlite,
-    ".db": _sqlite,
-    ".csv": _csv,
-    ".jsonl": _jsonl,
-}
+_READERS = dict(zip(SUFFIXES, (_parquet, _sqlite, _sqlite, _sqlite, _csv, _jsonl), strict=True))
 
 
 def _row(cells: Cells, where: str) -> TableRow:
@@ -154,16 +141,9 @@ def _row(cells: Cells, where: str) -> TableRow:
     tolerance = _text(cells, "tolerance", where)
     if tolerance and read_tolerance(tolerance) is None:
         raise InputError(f"{where}: the tolerance {tolerance!r:.60} is no number and no share: write 0.5 or 1%")
-    return TableRow(
-        entity=entity,
-        attribute=attribute,
-        values=values,
-        unit=_text(cells, "unit", where),
-        tolerance=tolerance,
-        source=_text(cells, "source", where),
-        aliases=_texts(cells, "aliases", where),
-        attribute_aliases=_texts(cells, "attribute_aliases", where),
-    )
+    aliases, of_attribute = (_texts(cells, name, where) for name in ("aliases", "attribute_aliases"))
+    unit, source = (_text(cells, name, where) for name in ("unit", "source"))
+    return TableRow(entity, attribute, values, unit, tolerance, source, aliases, of_attribute)
 
 
 def _texts(cells: Cells, name: str, where: str) -> tuple[str, ...]:
@@ -188,5 +168,4 @@ def _plain(cell: object, name: str, where: str) -> str:
     text = str(int(cell)) if isinstance(cell, float) and cell.is_integer() and abs(cell) < 10**15 else str(cell)
     if len(text) > LONGEST_CELL:
         raise InputError(f"{where}: {name} has more than {LONGEST_CELL:,} characters: shorten it")
-    # Halves of surrogate pairs, which JSON can escape, cannot be stored.
-    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+    return storable(text)

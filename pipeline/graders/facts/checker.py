@@ -13,8 +13,7 @@ from fractions import Fraction
 
 from pipeline.core.records import Grade, Verdict
 from pipeline.data.facts.quantities import EXACT, Tolerance, split_tolerance
-from pipeline.data.facts.table import Table
-from pipeline.data.facts.values import equal_texts
+from pipeline.data.facts.table import Table, equal_texts
 from pipeline.graders.base import MAX_ANSWER_KEPT, Checker
 from pipeline.graders.math import extract
 from pipeline.graders.settings import FactsConfig

@@ -10,15 +10,15 @@ from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
 
+from pipeline.data.numbers import NUMBER_WORDS, SCALES, number_in_words
+from pipeline.data.units import UNITS, convert
 from pipeline.graders.math.limits import MAX_DIGITS
-from pipeline.graders.math.multipliers import MULTIPLIERS
 
 MAX_POWER = 400
 COUNTED = "of"
 DEGREE = "degree"
 DIRECTIONS = frozenset({"north", "south", "east", "west", "left", "right", "up", "down"})
 MAX_UNIT_WORDS = 4
-MAX_NUMBER_WORDS = 12
 
 _WHOLE = r"(?:[1-9]\d{0,2}(?:,\d{3})+|[1-9]\d?(?:,\d{2})+,\d{3}|[1-9]\d{0,2}(?: \d{3})+|\d+)"
 _DECIMAL = rf"(?:{_WHOLE}(?:\.\d*)?|\.\d+)"
@@ -55,51 +55,12 @@ _UNIT = re.compile(r"^ ?(?P<name>[A-Za-z][A-Za-z'-]*(?:[ /][A-Za-z][A-Za-z'-]*)*
 _TRAILING_UNIT = re.compile(
     r"(?<=[\w})]) (?:[A-Za-z]{2,}(?:[ /][A-Za-z]+)*)(?:\^\{?[23]\}?)?$|(?<=[\d})])(?:cm|mm|km|ft|kg|mph)(?:\^\{?[23]\}?)?$"
 )
-_SCALE = re.compile(rf"^ ?({'|'.join(MULTIPLIERS)})\b", re.IGNORECASE)
-_NOT_UNITS = frozenset(
-    {
-        "and", "or", "to", "of", "out", "over", "under", "plus", "minus", "times", "divided", "by", "mod", "am",
-        "pm", "is", "are", "if", "sin", "cos", "tan", "log", "ln", "pi", "infinity", "i", "e", "hundred", "dozen",
-        "dozens", "half", "halves", "third", "thirds", "quarter", "quarters", "fourth", "fourths", "fifth",
-        "fifths", "tenth", "tenths", "th", "st", "nd", "rd", "not", "no", "less", "more", "than", "base",
-        "squared", "cubed", "factorial", "choose", "remainder", "modulo", "tens", "hundreds", "thousands",
-        "millions", "billions", "sixths", "sevenths", "eighths", "ninths", "hundredths", "thousandths",
-        "below", "above", "zero",
-    }
-)  # fmt: skip
-_UNIT_NAMES = {
-    "cm": "cm centimeter centimeters centimetre centimetres", "ft": "ft foot feet",
-    "mm": "mm millimeter millimeters millimetre millimetres",
-    "m": "m meter meters metre metres", "km": "km kilometer kilometers kilometre kilometres",
-    "in": "in inch inches", "yd": "yd yard yards",
-    "mi": "mi mile miles", "kg": "kg kilogram kilograms", "g": "g gram grams",
-    "mg": "mg milligram milligrams", "pound": "lb lbs pound pounds GBP",
-    "oz": "oz ounce ounces", "s": "s sec secs second seconds", "min": "min mins minute minutes",
-    "h": "h hr hrs hour hours", "day": "day days", "week": "week weeks", "month": "month months", "year": "year years",
-    "l": "l L liter liters litre litres", "ml": "ml mL milliliter milliliters millilitre millilitres",
-    "mph": "mph", "dollar": "dollar dollars USD",
-    "cent": "cent cents", "euro": "euro euros EUR",
-    DEGREE: "degree degrees", "radian": "rad radian radians",
-    "J": "J joule joules", "kJ": "kJ kilojoule kilojoules", "N": "N newton newtons",
-    "W": "W watt watts", "kW": "kW kilowatt kilowatts", "V": "V volt volts",
-    "Hz": "Hz hertz", "Pa": "Pa pascal pascals", "kPa": "kPa kilopascal kilopascals",
-    "mol": "mol mole moles", "ohm": "ohm ohms", "K": "K kelvin kelvins",
-    "acre": "acre acres", "gallon": "gallon gallons gal",
-}  # fmt: skip
-# The size of each unit, relative to the other units of its quantity: 180 minutes are 3 hours.
-_SIZES: dict[str, dict[str, Fraction]] = {
-    "time": {"s": Fraction(1), "min": Fraction(60), "h": Fraction(3600), "day": Fraction(86_400), "week": Fraction(604_800)},
-    "length": {
-        "mm": Fraction(1, 1000), "cm": Fraction(1, 100), "m": Fraction(1), "km": Fraction(1000), "in": Fraction(254, 10_000),
-        "ft": Fraction(3048, 10_000), "yd": Fraction(9144, 10_000), "mi": Fraction(1_609_344, 1000),
-    },
-    "mass": {"mg": Fraction(1, 1000), "g": Fraction(1), "kg": Fraction(1000)},
-    "weight": {"oz": Fraction(1, 16), "pound": Fraction(1)},
-    "volume": {"ml": Fraction(1, 1000), "l": Fraction(1)},
-    "money": {"cent": Fraction(1, 100), "dollar": Fraction(1)},
-}  # fmt: skip
-_CANONICAL = {name: unit for unit, names in _UNIT_NAMES.items() for name in names.split()}
-_SIZE_OF = {unit: (quantity, size) for quantity, sizes in _SIZES.items() for unit, size in sizes.items()}
+_SCALE = re.compile(rf"^ ?({'|'.join(SCALES)})\b", re.IGNORECASE)
+_NO_UNITS = (
+    "and or to of out over under plus minus times divided by mod am pm is are if sin cos tan log ln pi infinity i e th st nd "
+    "rd not no less more than base squared cubed factorial choose remainder modulo below above"
+)
+_NOT_UNITS = NUMBER_WORDS.union(_NO_UNITS.split())
 _GLUED = re.compile(r"\d+(?:\.\d+)?[mgshL]")
 _SCALE_OF_DEGREES = re.compile(r"\^\\circ ?([CF])")
 # 6th, 6^{th} and 1/6th.
@@ -111,21 +72,8 @@ _UNIT_WORDS = re.compile(
     r"(?:(square|sq|cubic|cu) )?([A-Za-z]+)(?:\^\{?([23])\}?)?(?: ?(?:/| per ) ?([A-Za-z]+)(?:\^\{?([23])\}?)?)?",
     re.IGNORECASE,
 )
+_SPREAD = re.compile(r"(\S+(?: \S+){0,2}) (\S+) and (an? (?:half|quarter|third))", re.IGNORECASE)
 _PART = re.compile(r"(\d+(?:\.\d+)?) ?([A-Za-z]+)(?:,? and ?| ?,)? ?")
-_SMALL = (
-    "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
-    "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen",
-)  # fmt: skip
-_TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
-_NAMED = {word: value for value, word in enumerate(_SMALL)} | {word: 10 * tens for tens, word in enumerate(_TENS, 2)}
-_NAMED_SCALES = {"thousand": 10**3, "million": 10**6, "billion": 10**9}
-_NAMED_PARTS = {
-    "half": 2, "halves": 2, "third": 3, "thirds": 3, "quarter": 4, "quarters": 4, "fourth": 4, "fourths": 4, "fifth": 5,
-    "fifths": 5, "sixth": 6, "sixths": 6, "seventh": 7, "sevenths": 7, "eighth": 8, "eighths": 8, "ninth": 9, "ninths": 9,
-    "tenth": 10, "tenths": 10, "hundredth": 100, "hundredths": 100,
-}  # fmt: skip
-# "third" alone is an ordinal, not a fraction.
-_ALONE = frozenset({"half", "quarter"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +126,7 @@ def exact_value(normal: str) -> Exact | None:
         tail = rest[percent.end() :].strip()
         return None if tail and not _unit_words(" " + tail) else Exact(value, percent=True, decimal=decimal)
     if scale := _SCALE.match(rest):
-        value, rest, places = value * MULTIPLIERS[scale.group(1).lower()], rest[scale.end() :], None
+        value, rest, places = value * SCALES[scale.group(1).lower()], rest[scale.end() :], None
     degrees = _SCALE_OF_DEGREES.fullmatch(rest)
     if degrees:
         return Exact(value, unit=f"{DEGREE} {degrees.group(1)}", decimal=decimal, places=places)
@@ -191,7 +139,7 @@ def exact_value(normal: str) -> Exact | None:
         return Exact(value, decimal=decimal, places=places)
     words = _unit_words(rest)
     if words is None:
-        return _compound(text)
+        return _compound(text) or _in_words(text)
     # Counted things cannot be converted, but apples are not oranges.
     unit = unit_named(rest) or _product_of_units(words) or f"{COUNTED} {_folded(rest)}"
     return Exact(value, unit=unit, decimal=decimal, places=places)
@@ -199,56 +147,32 @@ def exact_value(normal: str) -> Exact | None:
 
 def _product_of_units(words: list[str]) -> str | None:
     """The unit `m s` of metres times seconds, which is not m/s. None for other words."""
-    names = [_CANONICAL.get(word) for word in words]
-    return " ".join(filter(None, names)) if len(names) > 1 and all(names) else None
+    return (
+        " ".join(UNITS[word].name for word in words)
+        if len(words) > 1 and all(word in UNITS for word in words)
+        else None
+    )
 
 
 def _in_words(phrase: str) -> Exact | None:
-    """The number in a phrase such as "seven" or "seven apples"."""
-    number = number_in_words(phrase)
-    counted, _, thing = phrase.rpartition(" ")
-    if number is None and thing.lower() not in _NOT_UNITS:
-        number = number_in_words(counted)
-        return None if number is None else Exact(number, unit=unit_named(thing))
-    return None if number is None else Exact(number)
-
-
-def number_in_words(text: str) -> Fraction | None:
-    """The number that a phrase of letters, spaces and hyphens names, or None."""
-    words = [word for word in text.lower().replace("-", " ").split() if word != "and"]
-    if not 0 < len(words) <= MAX_NUMBER_WORDS:
+    """The number in a phrase such as "seven", "seven apples", "1 and a half hours" or "an hour and a half"."""
+    if len(phrase) > MAX_DIGITS:
         return None
-    parts = _NAMED_PARTS.get(words[-1])
-    if parts is None:
-        whole = _whole_in_words(words)
-        return None if whole is None else Fraction(whole)
-    counted = [word for word in words[:-1] if word not in ("a", "an")]
-    if not counted:
-        return Fraction(1, parts) if len(words) > 1 or words[-1] in _ALONE else None
-    count = _whole_in_words(counted)
-    return None if count is None or "and" in text.lower().split() else Fraction(count, parts)
-
-
-def _whole_in_words(words: list[str]) -> int | None:
-    total = group = 0
-    last = 0
-    for word in words:
-        if word in _NAMED:
-            value = _NAMED[word]
-            # "twenty five" is a sum; "five five" and "five twenty" are not numbers.
-            if last and not (last >= 20 and value < 10 and value and last % 10 == 0):
-                return None
-            group += value
-            last = value or 1
-        elif word == "hundred" and 0 < group < 20:
-            group *= 100
-            last = 0
-        elif word in _NAMED_SCALES and group:
-            total += group * _NAMED_SCALES[word]
-            group = last = 0
-        else:
-            return None
-    return total + group
+    number = number_in_words(phrase, ordinals=True)
+    if number is not None:
+        return Exact(number)
+    if spread := _SPREAD.fullmatch(phrase):
+        phrase = f"{spread[1]} and {spread[3]} {spread[2]}"
+    words = phrase.split(" ")
+    for at in range(len(words) - 1, max(0, len(words) - 1 - MAX_UNIT_WORDS), -1):
+        number, thing = number_in_words(" ".join(words[:at])), " ".join(words[at:])
+        if number is not None:
+            return (
+                Exact(number, unit=unit_named(thing) or f"{COUNTED} {_folded(thing)}")
+                if _unit_words(f" {thing}")
+                else None
+            )
+    return None
 
 
 def _folded(thing: str) -> str:
@@ -261,16 +185,16 @@ def unit_named(words: str) -> str | None:
     if match is None:
         return None
     squared, above, power, below, below_power = match.groups()
-    first, second = _CANONICAL.get(above), _CANONICAL.get(below or "")
     if above == "mph":
-        first, second, below = "mi", "h", "h"
+        above, below = "mi", "h"
+    first, second = UNITS.get(above), UNITS.get(below or "")
     if first is None or (below and second is None):
         return None
     power = power or {"s": "2", "c": "3"}.get((squared or "")[:1])
     return (
-        first
+        first.name
         + (f"^{power}" if power else "")
-        + (f"/{second}" if below else "")
+        + (f"/{second.name}" if second else "")
         + (f"^{below_power}" if below_power else "")
     )
 
@@ -310,8 +234,8 @@ def is_money(normal: str) -> bool:
 
 def convert_unit(number: Exact, unit: str) -> Fraction | None:
     """The value of a number in another unit of the same quantity, or None if it cannot be converted."""
-    have, want = _SIZE_OF.get(number.unit or ""), _SIZE_OF.get(unit)
-    return number.value * have[1] / want[1] if have and want and have[0] == want[0] else None
+    have, want = UNITS.get(number.unit or ""), UNITS.get(unit)
+    return convert(number.value, have, want) if have and want else None
 
 
 def _compound(text: str) -> Exact | None:
@@ -319,12 +243,11 @@ def _compound(text: str) -> Exact | None:
     parts = _PART.findall(text)
     if not 2 <= len(parts) <= MAX_UNIT_WORDS or _PART.sub("", text):
         return None
-    units = [_CANONICAL.get(name, "") for _, name in parts]
-    sizes = [_SIZE_OF.get(unit, ("", Fraction(0))) for unit in units]
-    if len({quantity for quantity, _ in sizes}) != 1 or any(a[1] <= b[1] for a, b in pairwise(sizes)):
+    units = [UNITS[name] for _, name in parts if name in UNITS]
+    if len(units) < len(parts) or any(a.quantity != b.quantity or a.size <= b.size for a, b in pairwise(units)):
         return None
-    total = sum((Fraction(number) * size for (number, _), (_, size) in zip(parts, sizes, strict=True)), Fraction(0))
-    return Exact(total / sizes[0][1], unit=units[0])
+    total = sum((Fraction(number) * unit.size for (number, _), unit in zip(parts, units, strict=True)), Fraction(0))
+    return Exact(total / units[0].size, unit=units[0].name)
 
 
 def number_before_letter(normal: str) -> Fraction | None:
@@ -355,9 +278,9 @@ def _unit_words(rest: str) -> list[str] | None:
     # "5x" and "5m" may be products; "5cm", "5 m" and "5 nickels" are not.
     if not rest.startswith(" ") and len(rest) == 1:
         return None
-    if all(word in _CANONICAL or word in ("per", "square", "cubic", "sq", "cu") for word in words):
+    if all(word in UNITS or word in ("per", "square", "cubic", "sq", "cu") for word in words):
         return words
-    return words if rest.startswith(" ") and all(len(word) >= 3 or word in _CANONICAL for word in words) else None
+    return words if rest.startswith(" ") and all(len(word) >= 3 or word in UNITS for word in words) else None
 
 
 def _value(match: re.Match[str]) -> Fraction | None:

@@ -2,11 +2,9 @@
 
 import re
 
-MULTIPLIERS = {
-    "dozen": 12, "hundred": 10**2, "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12,
-}  # fmt: skip
+from pipeline.data.numbers import SCALES
 
-_MULTIPLIER = re.compile(rf"[$* ]{{0,4}}\b({'|'.join(MULTIPLIERS)})\b", re.IGNORECASE)
+_MULTIPLIER = re.compile(rf"[$* ]{{0,4}}\b({'|'.join(SCALES)})\b", re.IGNORECASE)
 _CHANGE = re.compile(
     r"[$* ]{0,4}\b(?:factorial|squared|cubed|times|plus|minus|choose|divided|multiplied|tens|dozens|hundreds|thousands|millions"
     r"|billions|and a|to the power|per ?cent|percentage|halves|thirds|fifths|sixths|sevenths|eighths|ninths|tenths|hundredths"

@@ -4,20 +4,32 @@ An equation with unknowns is no claim by itself: it may be given, assumed, or to
 where the text says that an expression was expanded, factored or simplified, or in a chain of expressions in the same unknowns;
 and for false only if both sides agree in their leading terms and most others, as after a slip. A solution is judged only if
 nothing but words such as "so" and "dividing by 2" stands between it and the equations before it.
+
+A side is a run of symbols between words, punctuation and relations. It is read as a whole or not at all, by the algebra of the
+answer checker and within its limits: nothing is evaluated.
 """
 
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 
-from pipeline.graders.math.expression import equal
-from pipeline.graders.math.ratio import Coefficient, Monomial, Polynomial, Ratio
-from pipeline.verifiers.algebra.formulas import Formula, Side
-from pipeline.verifiers.arithmetic.rounding import Fit, fit
-from pipeline.verifiers.arithmetic.values import Value
-from pipeline.verifiers.arithmetic.words import words_of
+from pipeline.data.numbers import Fit
+from pipeline.graders.math.expression import Expression, equal, expression
+from pipeline.graders.math.limits import exceeded_limit
+from pipeline.graders.math.normal import normal_form
+from pipeline.graders.math.ratio import Coefficient, Monomial, Polynomial, Ratio, evaluate
+from pipeline.verifiers.arithmetic.tokens import EQUAL, Token, token_at, tokens_of
+from pipeline.verifiers.arithmetic.values import Value, fit
+from pipeline.verifiers.arithmetic.words import CHANGERS, CONTINUERS, words_of
+from pipeline.verifiers.sentences import sentence_around
 
+MOST_EQUATIONS = 60
+"""In one text; later ones are not read."""
+_MOST_TOKENS = 120
+_SYMBOLS = frozenset({"number", "operator", "open", "close", "function", "bad", "factorial", "percent"})
+_CHANGERS_AFTER = (CONTINUERS | {"mod", "remainder"}) - {"or", "to", "by"}
 MOST_SLIPS = 2
 """Terms in which an identity may be wrong. With more, it is likely another equation."""
 MOST_DEGREE = 12
@@ -53,6 +65,33 @@ _ONE: Polynomial = {(): 1}
 
 
 @dataclass(frozen=True, slots=True)
+class Side:
+    """A side of an equation, as it is written and as it is read. `places`: digits after the point of a plain decimal."""
+
+    text: str
+    read: Expression
+    places: int
+
+
+@dataclass(frozen=True, slots=True)
+class Formula:
+    """Two neighbours in a chain of equal sides, and where they stand in the text. `length`: how many sides the chain has."""
+
+    left: Side
+    right: Side
+    start: int
+    end: int
+    length: int
+
+    @property
+    def variables(self) -> frozenset[str]:
+        return self.left.read.variables | self.right.read.variables
+
+    def __str__(self) -> str:
+        return f"{self.left.text} = {self.right.text}"
+
+
+@dataclass(frozen=True, slots=True)
 class Claim:
     """A claim that was decided: where its equation stands, whether it is true, and why not."""
 
@@ -63,17 +102,23 @@ class Claim:
     reason: str = ""
 
 
-def identities(formulas: Sequence[Formula], sentences: Sequence[str]) -> Iterator[Claim]:
-    """The identities among equations. `sentences`: that of each of them, up to the equation."""
-    for formula, sentence in zip(formulas, sentences, strict=True):
+def claims_of(text: str, begin: int) -> list[Claim]:
+    """What a step claims, that begins at this place of a text: first identities, then solutions. The step before it stands
+    before."""
+    formulas = _formulas_of(text)
+    return [*_identities([each for each in formulas if each.start >= begin], text), *_solutions(formulas, text, begin)]
+
+
+def _identities(formulas: Sequence[Formula], text: str) -> Iterator[Claim]:
+    for formula in formulas:
         left, right = formula.left, formula.right
         if not left.read.variables or not right.read.variables or _name(left) or _name(right):
             continue
         same = equal(left.read, right.read)
         if same and left.text != right.text:
             yield Claim(formula.start, formula.end, str(formula), True)
-        elif same is False and _is_claimed(formula, sentence):
-            slip = _slip(left, right)
+        elif same is False and _is_claimed(formula, sentence_around(text, formula.start, formula.end)):
+            slip = _slip(left.read.ratio, right.read.ratio)
             if slip:
                 yield Claim(formula.start, formula.end, str(formula), False, f"the two sides differ by {slip}")
 
@@ -84,29 +129,21 @@ def _is_claimed(formula: Formula, sentence: str) -> bool:
     return formula.length >= _CHAIN or _REWRITES.search(sentence) is not None
 
 
-def _slip(left: Side, right: Side) -> str:
+def _slip(left: Ratio, right: Ratio) -> str:
     """The difference of two polynomials that agree but for a slip, as a text; empty for others."""
-    ours, theirs = _polynomial(left.read.ratio), _polynomial(right.read.ratio)
-    if ours is None or theirs is None:
+    ours, theirs = left.top, right.top
+    names = [part for term in (*ours, *theirs) for part in term]
+    if left.bottom != _ONE or right.bottom != _ONE or not ours or not theirs:
+        return ""
+    if any(not name[0].isalpha() or power <= 0 or power != int(power) for name, power in names):
         return ""
     agree = [term for term in ours if theirs.get(term) == ours[term]]
     differ: list[Monomial] = sorted({*ours, *theirs} - set(agree))
-    top = max(map(_degree, (*ours, *theirs)))
-    if not agree or len(differ) > min(MOST_SLIPS, len(agree)) or any(_degree(term) == top for term in differ):
+    degrees = {term: sum(power for _, power in term) for term in (*ours, *theirs)}
+    top = max(degrees.values())
+    if len(differ) > min(MOST_SLIPS, len(agree)) or any(degrees[term] == top for term in differ):
         return ""
     return " and ".join(_term(term, ours.get(term, 0) - theirs.get(term, 0)) for term in differ)
-
-
-def _polynomial(ratio: Ratio) -> Polynomial | None:
-    """A polynomial in unknowns with rational coefficients, or None for other expressions."""
-    if ratio.bottom != _ONE or not ratio.top:
-        return None
-    plain = all(name[0].isalpha() and power > 0 and power == int(power) for term in ratio.top for name, power in term)
-    return ratio.top if plain else None
-
-
-def _degree(term: Monomial) -> Coefficient:
-    return sum(power for _, power in term)
 
 
 def _term(term: Monomial, factor: Coefficient) -> str:
@@ -123,9 +160,8 @@ def _name(side: Side) -> str:
     return str(term[0][0]) if alone and term[0][0] in side.read.variables else ""
 
 
-def solutions(formulas: Sequence[Formula], text: str, begin: int) -> Iterator[Claim]:
-    """The solutions of equations in one unknown that stand before them. `begin`: where the step begins in the text, which
-    has the step before it too."""
+def _solutions(formulas: Sequence[Formula], text: str, begin: int) -> Iterator[Claim]:
+    """The solutions of equations in one unknown that stand before them."""
     open_ones: list[Formula] = []
     before: Formula | None = None
     branched = derived = False
@@ -177,74 +213,121 @@ def _solution(formula: Formula) -> tuple[str, Fraction | None, Side | None]:
 def _judged(formula: Formula, name: str, value: Fraction, side: Side, open_ones: Sequence[Formula]) -> Iterator[Claim]:
     """Whether a value solves the equations that it was derived from."""
     for equation in reversed(open_ones):
-        solved = _solves(equation, name, value, side.places)
-        if solved is None:
+        left, right = (_at(each.read.ratio, name, value) for each in (equation.left, equation.right))
+        if left is None or right is None:
             return
-        if not solved:
-            sides = [_at(each.read.ratio, name, value) for each in (equation.left, equation.right)]
-            shown = " and ".join("no number" if each is None else str(each) for each in sides)
-            reason = f"with {name} = {value} the sides of {equation} are {shown}"
+        solved = Fit.EQUAL if left == right else _fit_of_rounded(equation, name, value, side.places)
+        if solved is Fit.DOUBTFUL:
+            return
+        if solved is Fit.APART:
+            reason = f"with {name} = {value} the sides of {equation} are {left} and {right}"
             yield Claim(formula.start, formula.end, str(formula), False, reason)
             return
     yield Claim(formula.start, formula.end, f"{formula} solves {open_ones[0]}", True)
 
 
-def _solves(equation: Formula, name: str, value: Fraction, places: int) -> bool | None:
-    """Whether a value solves an equation. None if it may be rounded, or if the equation has no value there."""
-    left, right = (_at(side.read.ratio, name, value) for side in (equation.left, equation.right))
-    if left is None or right is None:
-        return None
-    if left == right:
-        return True
-    root = _root(equation, name)
-    if root is not None and not places:
+def _fit_of_rounded(equation: Formula, name: str, value: Fraction, places: int) -> Fit:
+    """How a value that does not solve an equation agrees with its solution, if that is known because the equation is linear."""
+    try:
+        off = equation.left.read.ratio - equation.right.read.ratio
+    except ArithmeticError:
+        return Fit.DOUBTFUL
+    slope = off.top.get(((name, 1),), 0)
+    if off.bottom != _ONE or len(off.top) > 1 + (() in off.top) or not slope:
+        return Fit.DOUBTFUL if places else Fit.APART
+    root = -Fraction(off.top.get((), 0)) / slope
+    if not places:
         # 22/3 boxes may be 7 whole ones.
-        return None if root.denominator != 1 and abs(root - value) < 1 else False
-    if root is not None:
-        found = fit(Value(root), Value(value), Fraction(1, 10**places), about=False, divided=True)
-        return None if found is Fit.DOUBTFUL else found is Fit.EQUAL
-    return None if places else False
-
-
-def _root(equation: Formula, name: str) -> Fraction | None:
-    """The solution of a linear equation, or None for others."""
-    slope, rest = Fraction(0), Fraction(0)
-    for side, sign in ((equation.left, 1), (equation.right, -1)):
-        factors = _polynomial_in(side.read.ratio, name)
-        if factors is None or max(factors, default=0) > 1:
-            return None
-        slope += sign * factors.get(1, Fraction(0))
-        rest += sign * factors.get(0, Fraction(0))
-    return -rest / slope if slope else None
-
-
-def _polynomial_in(ratio: Ratio, name: str) -> dict[int, Fraction] | None:
-    if ratio.bottom != _ONE:
-        return None
-    found: dict[int, Fraction] = {}
-    for term, factor in ratio.top.items():
-        powers = dict(term)
-        power = Fraction(powers.pop(name, 0))
-        if powers or power.denominator != 1 or not 0 <= power <= MOST_DEGREE:
-            return None
-        found[int(power)] = Fraction(factor)
-    return found
+        return Fit.DOUBTFUL if root.denominator != 1 and abs(root - value) < 1 else Fit.APART
+    return fit(Value(root), Value(value), Fraction(1, 10**places), about=False, divided=True)
 
 
 def _at(ratio: Ratio, name: str, value: Fraction) -> Fraction | None:
     """The value of an expression in one unknown. None if it has other names in it, is too large or divides by zero."""
-    top, bottom = _sum_at(ratio.top, name, value), _sum_at(ratio.bottom, name, value)
-    return top / bottom if top is not None and bottom else None
-
-
-def _sum_at(polynomial: Polynomial, name: str, value: Fraction) -> Fraction | None:
-    total = Fraction(0)
-    if len(str(value.numerator)) + len(str(value.denominator)) > LONGEST_VALUE:
+    powers = [power for term in (*ratio.top, *ratio.bottom) for _, power in term]
+    small = len(str(value.numerator)) + len(str(value.denominator)) <= LONGEST_VALUE
+    if (
+        not small
+        or ratio.names() - {name}
+        or any(power.denominator != 1 or abs(Fraction(power)) > MOST_DEGREE for power in powers)
+    ):
         return None
-    for term, factor in polynomial.items():
-        powers = dict(term)
-        power = Fraction(powers.pop(name, 0))
-        if powers or power.denominator != 1 or abs(power) > MOST_DEGREE or (not value and power < 0):
-            return None
-        total += factor * value ** int(power)
-    return total
+    try:
+        return Fraction(evaluate(ratio, {name: value}, Fraction)[0])
+    except ArithmeticError:
+        return None
+
+
+def _formulas_of(text: str) -> list[Formula]:
+    """The equations of a text that `plain` has prepared, whose sides can both be read, in their order."""
+    tokens = tokens_of(text)
+    found: list[Formula] = []
+    tried = 0
+    for chain in _chains(tokens):
+        tried += len(chain) - 1
+        if tried > MOST_EQUATIONS:
+            break
+        sides = [_side(text, tokens, begin, end) for begin, end in chain]
+        for at, (left, right) in enumerate(pairwise(sides)):
+            if left is not None and right is not None:
+                start, end = tokens[chain[at][0]].start, tokens[chain[at + 1][1] - 1].end
+                found.append(Formula(left, right, start, end, len(chain)))
+    return found
+
+
+def _chains(tokens: Sequence[Token]) -> Iterator[list[tuple[int, int]]]:
+    """For each chain of equal sides where each of them begins and ends."""
+    at = 0
+    while at < len(tokens):
+        if not _equals(tokens, at):
+            at += 1
+            continue
+        begin = at
+        while begin > max(0, at - _MOST_TOKENS) and _is_symbol(tokens, begin - 1):
+            if tokens[begin - 1].kind == "open" and tokens[begin - 1].match >= at:
+                break
+            begin -= 1
+        chain = [(begin, at)]
+        while _equals(tokens, at):
+            end = begin = at + 1
+            while end < begin + _MOST_TOKENS and _is_symbol(tokens, end):
+                if tokens[end].kind == "close" and 0 <= tokens[end].match < begin:
+                    break
+                end += 1
+            chain.append((begin, end))
+            at = end
+        yield chain
+
+
+def _equals(tokens: Sequence[Token], at: int) -> bool:
+    token = token_at(tokens, at)
+    return token.kind == "relation" and token.text == EQUAL
+
+
+def _is_symbol(tokens: Sequence[Token], at: int) -> bool:
+    token, before, after = (token_at(tokens, place) for place in (at, at - 1, at + 1))
+    if token.kind != "word":
+        return token.kind in _SYMBOLS
+    touches = token.glued and before.kind == "number"
+    if len(token.text) == 1:
+        # A letter that is also a word stands beside an operator or a relation, or touches a number.
+        return token.text not in "aAI" or touches or not {before.kind, after.kind}.isdisjoint(("operator", "relation"))
+    return len(token.text) == 2 and (touches or (token.glued and before.kind == "close"))
+
+
+def _side(text: str, tokens: Sequence[Token], begin: int, end: int) -> Side | None:
+    if not 0 < end - begin < _MOST_TOKENS:
+        return None
+    first, last = tokens[begin], tokens[end - 1]
+    before, after = token_at(tokens, begin - 1), token_at(tokens, end)
+    # A sign after a word may be a dash or an operator, "twice x" is not x, nor are "2 times y" and "5\\%" what they begin with.
+    changed = first.kind == "operator" or first.glued or before.text.lower() in CHANGERS
+    goes_on = after.glued or after.text.lower() in _CHANGERS_AFTER
+    if (before.kind == "word" and changed) or last.kind == "operator" or (after.kind == "word" and goes_on):
+        return None
+    written = text[first.start : last.end]
+    normal = normal_form(written)
+    read = expression(normal) if normal and exceeded_limit(normal) is None else None
+    if read is None or not read.canonical:
+        return None
+    return Side(" ".join(written.split()), read, last.places if begin + 1 == end else 0)

@@ -8,16 +8,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pipeline.verifiers.arithmetic.expressions import Budget, Reader, Reading
-from pipeline.verifiers.arithmetic.nodes import Node, UnreadableError
-from pipeline.verifiers.arithmetic.tokens import ABOUT, OTHER, Token, TokenKind
+from pipeline.verifiers.arithmetic.tokens import ABOUT, OTHER, Token, token_at
+from pipeline.verifiers.arithmetic.values import Node, UnreadableError
 from pipeline.verifiers.arithmetic.words import CHANGERS, CHANGERS_OF, CONTINUERS, FOLLOWERS, HEDGES, LABELS, words_of
 
 MOST_BEFORE = 80
 """Tokens of a left side."""
-_BOUNDARIES = frozenset({TokenKind.BREAK, TokenKind.DELIMITER, TokenKind.RELATION})
-_OPENING_DELIMITERS = frozenset({"\\(", "\\["})
+_BOUNDARIES = frozenset({"break", "delimiter", "relation", "end"})
 _NEAR = 3
 _OPERATIONS = words_of("divided multiplied divide multiply dividing multiplying times increased decreased reduced")
+_AFTER_AND = words_of("a one half quarter two three five seven")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,109 +44,71 @@ class Equation:
 def equations_of(tokens: Sequence[Token], budget: Budget) -> list[Equation]:
     """The equations that can be read, in their order."""
     found: list[Equation] = []
-    before: tuple[int, Reading] | None = None
-    """The place of the relation after the last right side that was read up to there, and that side."""
-    first = 0
+    # The right side before, the place of the relation after it, and where the left side of that relation begins.
+    before, ends_at, first = None, -1, 0
     for at, token in enumerate(tokens):
-        if token.kind is not TokenKind.RELATION:
+        if token.kind != "relation":
             continue
         if budget.spent:
             break
-        right, hedged = _right(tokens, at, budget)
+        hedged = token_at(tokens, at + 1).text.lower() in HEDGES
+        right = _read(tokens, at + 1 + hedged, len(tokens), budget, strict=False)
+        if right is not None and not _ends(tokens, right.end):
+            right = None
         if token.text != OTHER and right is not None:
-            chained = before is not None and before[0] == at
-            left = (first, before[1]) if chained and before is not None else _left(tokens, at, budget)
+            chained = before is not None and ends_at == at
+            left = (first, before) if chained and before is not None else _left(tokens, at, budget)
             if left is not None:
                 start, reading = left
-                previous = tokens[start - 1] if start else None
-                displayed = previous is not None and previous.text in _OPENING_DELIMITERS
+                previous = token_at(tokens, start - 1)
+                signed = _read(tokens, start - 1, at, budget) if previous.kind == "operator" else None
+                spans = (tokens[start].start, token.start, token.end, tokens[right.end - 1].end)
+                about, displayed = token.text == ABOUT or hedged, previous.text in ("\\(", "\\[")
+                begins = previous.kind in _BOUNDARIES
                 found.append(
-                    Equation(
-                        left=reading,
-                        right=right,
-                        start=tokens[start].start,
-                        middle=token.start,
-                        after=token.end,
-                        end=tokens[right.end - 1].end,
-                        about=token.text == ABOUT or hedged,
-                        chained=chained,
-                        begins=previous is None or previous.kind in _BOUNDARIES,
-                        displayed=displayed,
-                        signed=_signed(tokens, start, at, budget),
-                    )
+                    Equation(reading, right, *spans, about, chained, begins, displayed, signed.node if signed else None)
                 )
-        ends_at = right.end if right is not None else -1
-        before = (ends_at, right) if right is not None and token.text != OTHER else None
-        first = at + 1 if not hedged else at + 2
+        before, ends_at = (None, -1) if right is None or token.text == OTHER else (right, right.end)
+        first = at + 1 + hedged
     return found
 
 
-def _right(tokens: Sequence[Token], at: int, budget: Budget) -> tuple[Reading | None, bool]:
-    """The side after a relation, and whether a word before it says that it is approximate."""
-    begin = at + 1
-    hedged = begin < len(tokens) and tokens[begin].kind is TokenKind.WORD and tokens[begin].text.lower() in HEDGES
-    begin += hedged
+def _read(tokens: Sequence[Token], begin: int, end: int, budget: Budget, *, strict: bool = True) -> Reading | None:
     try:
-        reading = Reader(tokens, begin, len(tokens), budget, strict=False).read()
+        return Reader(tokens, begin, end, budget, strict=strict).read()
     except UnreadableError:
-        return None, hedged
-    return (reading if _ends(tokens, reading.end) else None), hedged
+        return None
 
 
 def _ends(tokens: Sequence[Token], at: int) -> bool:
     """Whether an expression can end before this place."""
-    if at >= len(tokens):
-        return True
-    token = tokens[at]
-    following = tokens[at + 1] if at + 1 < len(tokens) else None
-    match token.kind:
-        case TokenKind.RELATION | TokenKind.BREAK | TokenKind.DELIMITER | TokenKind.CLOSE:
-            return True
-        case TokenKind.OPEN:
-            return not token.glued
-        case TokenKind.OPERATOR:
-            return (
-                token.text == "-"
-                and following is not None
-                and following.kind is TokenKind.WORD
-                and len(following.text) > 1
-            )
-        case TokenKind.WORD:
-            return _ends_before_word(tokens, at)
-    return False
+    token, following = token_at(tokens, at), token_at(tokens, at + 1)
+    if token.kind == "open":
+        return not token.glued
+    if token.kind == "operator":
+        return token.text == "-" and following.kind == "word" and len(following.text) > 1
+    if token.kind == "word":
+        return _ends_before_word(tokens, at)
+    return token.kind in _BOUNDARIES or token.kind == "close"
 
 
 def _ends_before_word(tokens: Sequence[Token], at: int) -> bool:
     """Whether no word after a number changes it: not 3 and a half, 3 times 5, 3 remainder 2, 3 hours and 20 minutes."""
-    for place in range(at, min(at + _NEAR, len(tokens))):
-        if tokens[place].kind is not TokenKind.WORD:
+    for place in range(at, at + _NEAR):
+        token, following = token_at(tokens, place), token_at(tokens, place + 1)
+        if token.kind != "word":
             return True
-        word = tokens[place].text.lower()
-        following = tokens[place + 1] if place + 1 < len(tokens) else None
+        word = token.text.lower()
         if word == "and":
-            return not _goes_on_after_and(tokens, place)
-        if place == at and len(word) == 1 and (tokens[place].glued or word not in "a"):
-            return False
-        if word in FOLLOWERS:
-            return False
-        if (
-            word in CONTINUERS
-            and following is not None
-            and following.kind in (TokenKind.NUMBER, TokenKind.OPEN, TokenKind.FUNCTION)
-        ):
+            # 3 and 5 = 5 is a list.
+            listed = any(each.kind == "relation" for each in tokens[place + 1 : place + 8])
+            number = following.kind in ("number", "function") and not listed
+            return following.text.lower() not in _AFTER_AND and not number
+        letter = place == at and len(word) == 1 and (token.glued or word != "a")
+        continues = word in CONTINUERS and following.kind in ("number", "open", "function")
+        if letter or continues or word in FOLLOWERS:
             return False
     return True
-
-
-def _goes_on_after_and(tokens: Sequence[Token], at: int) -> bool:
-    following = [each.text.lower() for each in tokens[at + 1 : at + 4]]
-    if not following:
-        return False
-    if following[0] in ("a", "one", "half", "quarter", "two", "three", "five", "seven"):
-        return True
-    return tokens[at + 1].kind in (TokenKind.NUMBER, TokenKind.FUNCTION) and not any(
-        token.kind is TokenKind.RELATION for token in tokens[at + 1 : at + 8]
-    )
 
 
 def _left(tokens: Sequence[Token], at: int, budget: Budget) -> tuple[int, Reading] | None:
@@ -155,104 +117,67 @@ def _left(tokens: Sequence[Token], at: int, budget: Budget) -> tuple[int, Readin
     place = boundary + 1
     while place < at:
         token = tokens[place]
-        opens = token.kind in (TokenKind.NUMBER, TokenKind.FUNCTION, TokenKind.OPEN)
         signed = token.text == "-" and place == boundary + 1 and _begins(tokens, boundary)
         if signed and not tokens[place + 1].glued:
-            place += 1
-            boundary += 1
+            place, boundary = place + 1, boundary + 1
             continue
-        if (opens or signed) and _can_begin(tokens, place, boundary):
-            try:
-                reading = Reader(tokens, place, at, budget, strict=True).read()
-            except UnreadableError:
-                if budget.spent:
-                    return None
-            else:
-                if reading.end == at:
-                    return (place, reading) if _is_untouched(tokens, place, reading.node) else None
-        place = token.match + 1 if token.kind is TokenKind.OPEN and token.match > place else place + 1
+        if (signed or token.kind in ("number", "function", "open")) and _can_begin(tokens, place, boundary):
+            reading = _read(tokens, place, at, budget)
+            if reading is not None and reading.end == at:
+                return (place, reading) if _is_untouched(tokens, place, reading.node) else None
+            if budget.spent:
+                return None
+        place = max(place, token.match if token.kind == "open" else -1) + 1
     return None
-
-
-def _signed(tokens: Sequence[Token], start: int, at: int, budget: Budget) -> Node | None:
-    if not start or tokens[start - 1].kind is not TokenKind.OPERATOR:
-        return None
-    try:
-        return Reader(tokens, start - 1, at, budget, strict=True).read().node
-    except UnreadableError:
-        return None
 
 
 def _boundary(tokens: Sequence[Token], at: int) -> int:
     """The place of what ends the clause before a relation; -1 for the start of the text. Where the clause is longer than
     `MOST_BEFORE` tokens, the place of a word in it: what is cut is no expression."""
     place = at - 1
-    least = max(-1, at - MOST_BEFORE)
-    while place > least:
+    while place > max(-1, at - MOST_BEFORE):
         token = tokens[place]
-        if token.kind in _BOUNDARIES or (token.kind is TokenKind.OPEN):
+        if token.kind in _BOUNDARIES or token.kind == "open":
             return place
-        place = token.match - 1 if token.kind is TokenKind.CLOSE and token.match >= 0 else place - 1
-    if place < 0:
-        return -1
-    while place < at - 1 and tokens[place].kind is not TokenKind.WORD:
+        place = token.match - 1 if token.kind == "close" and token.match >= 0 else place - 1
+    while 0 <= place < at - 1 and tokens[place].kind != "word":
         place += 1
-    return place
+    return max(place, -1)
 
 
 def _begins(tokens: Sequence[Token], boundary: int) -> bool:
-    return boundary < 0 or tokens[boundary].kind in _BOUNDARIES or tokens[boundary].kind is TokenKind.OPEN
+    return (before := token_at(tokens, boundary)).kind in _BOUNDARIES or before.kind == "open"
 
 
 def _can_begin(tokens: Sequence[Token], place: int, boundary: int) -> bool:
+    before, opened = token_at(tokens, place - 1), token_at(tokens, place - 2)
     if place == boundary + 1:
-        item = boundary >= 0 and tokens[boundary].kind is TokenKind.OPERATOR
-        return (item or _begins(tokens, boundary)) and not _touches(tokens, place)
-    before = tokens[place - 1]
-    return (
-        before.kind is TokenKind.WORD
-        and not tokens[place].glued
-        and len(before.text) > (before.text.lower() not in ("a", "i"))
-    )
-
-
-def _touches(tokens: Sequence[Token], place: int) -> bool:
-    """Whether a bracket before an expression belongs to a function or a factor: f(3 + 4 = 7), 2(3 = 3)."""
-    if not place or tokens[place - 1].kind is not TokenKind.OPEN:
-        return False
-    opener = tokens[place - 1]
-    return (
-        opener.glued
-        and place > 1
-        and tokens[place - 2].kind in (TokenKind.WORD, TokenKind.NUMBER, TokenKind.BAD, TokenKind.FUNCTION)
-    )
+        # A bracket may belong to a function or a factor: f(3 + 4 = 7), 2(3 = 3).
+        touched = before.kind == "open" and before.glued and opened.kind in ("word", "number", "bad", "function")
+        return not touched and (before.kind == "operator" or _begins(tokens, boundary))
+    word = before.text.lower()
+    return before.kind == "word" and not tokens[place].glued and (len(word) > 1 or word in ("a", "i"))
 
 
 def _is_untouched(tokens: Sequence[Token], place: int, node: Node) -> bool:
     """Whether no word before an expression makes it a part of something else: twice 5 + 3, the sum of 5 and 3."""
-    words = [tokens[each] for each in range(max(0, place - _NEAR), place)]
-    if not words or words[-1].kind is not TokenKind.WORD:
+    before, other = token_at(tokens, place - 1), token_at(tokens, place - 2)
+    if before.kind != "word":
         return True
-    last = words[-1].text.lower()
-    if last in CHANGERS or (last == "by" and len(words) > 1 and words[-2].text.lower() in _OPERATIONS):
+    word, earlier = before.text.lower(), other.text.lower()
+    if word in CHANGERS or (word == "by" and earlier in _OPERATIONS):
         return False
-    if tokens[place].kind is TokenKind.OPEN and node.grouped:
+    if tokens[place].kind == "open" and node.grouped:
         # The average (3 + 4) is not 7.
         return False
-    if last == "of" and len(words) > 1:
-        other = words[-2]
-        return other.kind is TokenKind.WORD and other.text.lower() not in CHANGERS_OF
-    if last in LABELS and not node.is_number:
-        following = tokens[place + 1] if place + 1 < len(tokens) else None
-        return following is None or following.text not in ("-", "/")
-    if last == "and" and any(
-        each.kind in (TokenKind.NUMBER, TokenKind.CLOSE, TokenKind.PERCENT) for each in words[:-1]
-    ):
-        return not (
-            node.is_number
-            or any(each.above and not each.money for each in node.numbers())
-            or _begins_with_fraction(node)
-        )
+    if word == "of" and place > 1:
+        return other.kind == "word" and earlier not in CHANGERS_OF
+    if word in LABELS and not node.is_number:
+        return token_at(tokens, place + 1).text not in ("-", "/")
+    earlier_number = any(token_at(tokens, place - ahead).kind in ("number", "close", "percent") for ahead in (2, 3))
+    if word == "and" and earlier_number:
+        amount = any(each.above and not each.money for each in node.numbers())
+        return not (node.is_number or amount or _begins_with_fraction(node))
     return True
 
 

@@ -1,22 +1,84 @@
-"""What an expression is worth, as an exact fraction, in each way that people mean it. Pure; numbers have a largest size.
+"""Expressions of plain numbers with units, as trees, and what they are worth in each way that people mean them. Exact and pure.
 
 20 % is 0.2 in "20% of 50", 20 in "20% + 30% = 50%" and a fifth of the number before it in "50 - 20% = 40". Units are left out,
 or all numbers are converted to the same units.
+
+Whether a number that is written stands for an exact one is judged by its digits: 0.33 is 1/3 and 0.34 is not. 0.66 for 2/3 is
+cut off, 3 for 7/2 may be rounded in a way that the text gives: both are doubtful.
 """
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 from fractions import Fraction
 
-from pipeline.verifiers.arithmetic.nodes import Node, UnreadableError
+from pipeline.data.numbers import Fit, last_place
+from pipeline.data.units import Unit
+from pipeline.graders.math.rounding import decimal_places
+from pipeline.verifiers.arithmetic.words import words_of
 
+Powers = frozenset[tuple[str, int]]
+_NO_POWERS: Powers = frozenset()
+_ONE = Fraction(1)
 MOST_BITS = 2_000
 MOST_POWER = 200
 MOST_FACTORIAL = 30
-_HUNDRED = 100
-_ZERO = Fraction(0)
+NEAR = Fraction(1, 20)
+"""A number that is said to be approximate may be off by this share."""
+FAR = Fraction(1, 4)
+"""It is wrong if it is off by more than this share."""
+_TEN = 10
+_EXACT_TAILS = frozenset({"125", "375", "625", "875"})
+_REPEATING = words_of("33 66 67 16 17 83 11 22 44 55 56 77 78 88 89 14 29 28 43 42 57 71 86 85")
+_REPEATING_MONEY = frozenset({"33", "66", "67"})
+_FEWEST_PLACES = 2
+FLOAT_DIGIT = Fraction(1, 10**10)
+FLOAT_NOISE = Fraction(1, 10**12)
+"""A number with more digits than FLOAT_DIGIT may be what a computer printed, off by this share."""
+
+
+class UnreadableError(ValueError):
+    """The tokens are no expression that is read here, or it has no value."""
+
+
+@dataclass(slots=True)
+class Node:
+    """An expression. `kind` is an operator (+ - * / ^), `negative`, `!`, `sqrt`, `number`, or `sum`: parts of one quantity.
+
+    Of numbers: `above` and `below` are units, known ones only, `nouns` the words of other ones, and `scale` a word such
+    as million. `mixed`: a number and a fraction without a sign between, which may be a mixed number or a product. `grouped`: it
+    stood in brackets, or as a fraction. `share`: a product with the word "of"."""
+
+    kind: str
+    parts: "tuple[Node, ...]" = ()
+    value: Fraction = Fraction(0)
+    places: int = 0
+    percent: bool = False
+    money: bool = False
+    scale: int = 1
+    above: tuple[Unit, ...] = ()
+    below: tuple[Unit, ...] = ()
+    nouns: frozenset[str] = frozenset()
+    mixed: bool = False
+    grouped: bool = False
+    share: bool = False
+
+    @property
+    def is_number(self) -> bool:
+        """Whether it is one number without any operation."""
+        return self.kind == "number" or (self.kind == "negative" and self.parts[0].kind == "number")
+
+    def nodes(self) -> "list[Node]":
+        """It and all expressions in it."""
+        found = [self]
+        for node in found:
+            found.extend(node.parts)
+        return found
+
+    def numbers(self) -> "list[Node]":
+        """All numbers in it."""
+        return [node for node in self.nodes() if node.kind == "number"]
 
 
 class Percent(Enum):
@@ -30,7 +92,7 @@ class Percent(Enum):
 @dataclass(frozen=True, slots=True)
 class Meaning:
     """A way to read expressions. `scaled`: million and its like multiply. `from_left`: operators have no precedence.
-    `nested`: 3 / 1/4 is 3 / (1/4). `signed_base`: -3^2 is 9."""
+    `nested`: 3 / 1/4 is 3 / (1/4). `signed_base`: -3^2 is 9. `converts`: numbers are in the base units of their quantities."""
 
     percent: Percent = Percent.HUNDREDTHS
     scaled: bool = True
@@ -38,149 +100,107 @@ class Meaning:
     mixed_is_product: bool = False
     nested: bool = False
     signed_base: bool = False
+    converts: bool = False
 
 
+Rounded = Callable[[Node], Fraction]
+"""How far off a number may be as it is written."""
 USUAL = Meaning()
-Dimensions = tuple[tuple[str, int], ...]
+CONVERTED = Meaning(converts=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A number, and how far off it may be because numbers in it are rounded."""
+    """A number, how far off it may be because numbers in it are rounded, and the powers of its quantities if converted."""
 
     number: Fraction
-    radius: Fraction = _ZERO
+    radius: Fraction = Fraction(0)
+    powers: Powers = _NO_POWERS
 
 
-def exact(_node: Node) -> Fraction:
-    """No number is rounded."""
-    return _ZERO
+def value_of(node: Node, meaning: Meaning = USUAL, rounded: Rounded = lambda _: Fraction(0)) -> Value:
+    """What an expression is worth. `rounded`: how far off a number may be as it is written.
 
-
-def value_of(node: Node, meaning: Meaning = USUAL, rounded: Callable[[Node], Fraction] = exact) -> Value:
-    """The value without units. `rounded`: how far off a number may be as it is written.
-
-    Raises UnreadableError for what has no value, is too large, or makes no sense without units."""
+    Raises UnreadableError for what has no value, is too large, makes no sense without units, or adds different quantities."""
     if meaning.from_left and node.kind in "+-*/":
-        return _from_left(node, meaning, rounded)
-    match node.kind:
-        case "number":
-            factor = _factor(node, meaning)
-            return Value(node.value * factor, rounded(node) * factor)
-        case "negative":
-            inner = value_of(node.parts[0], meaning, rounded)
-            if meaning.signed_base and node.parts[0].kind == "^" and value_of(node.parts[0].parts[1]).number % 2 == 0:
-                return inner
-            return Value(-inner.number, inner.radius)
-        case "+" | "-" | "*" | "/":
-            left, right = node.parts
-            if meaning.nested and node.kind == left.kind == "/" and not left.grouped:
-                left, right = left.parts[0], Node("/", (left.parts[1], right), grouped=True)
-            return _operate(
-                node.kind, value_of(left, meaning, rounded), right, value_of(right, meaning, rounded), meaning, node
-            )
-        case "^":
-            base, exponent = (value_of(part, meaning, rounded) for part in node.parts)
-            if base.radius or exponent.radius:
-                raise UnreadableError
-            return Value(_power(base.number, exponent.number))
-        case "!":
-            return Value(_factorial(value_of(node.parts[0], meaning).number))
-        case "sqrt":
-            return Value(_root(value_of(node.parts[0], meaning).number))
-    raise UnreadableError
-
-
-def converted(node: Node, meaning: Meaning = USUAL) -> tuple[Fraction, Dimensions]:
-    """The value with all numbers in the base units of their quantities, and the powers of these quantities.
-
-    Raises UnreadableError as `value_of` does, and for sums of different quantities."""
-    match node.kind:
-        case "number":
-            number, powers = node.value * _factor(node, meaning), dict[str, int]()
-            for units, sign in ((node.above, 1), (node.below, -1)):
-                for unit in units:
-                    number = number * unit.size if sign > 0 else number / unit.size
-                    powers[unit.quantity] = powers.get(unit.quantity, 0) + sign
-            return number, _dimensions(powers)
-        case "negative":
-            number, dimensions = converted(node.parts[0], meaning)
-            return -number, dimensions
-        case "sum":
-            return sum((converted(part, meaning)[0] for part in node.parts), _ZERO), converted(node.parts[0], meaning)[
-                1
-            ]
-        case "+" | "-" | "*" | "/":
-            return _operate_converted(node, meaning)
-    number = value_of(node, meaning).number
-    if any(each.above or each.below for each in node.numbers()):
+        plain = replace(meaning, from_left=False)
+        (_, begin), *others = _in_order(node)
+        total = value_of(begin, plain, rounded)
+        for operator, term in others:
+            total = _operated(operator, total, value_of(term, plain, rounded), plain, term)
+        return total
+    if node.kind == "number":
+        return _number(node, meaning, rounded)
+    if node.kind == "sum":
+        if not meaning.converts:
+            raise UnreadableError
+        parts = [value_of(part, meaning) for part in node.parts]
+        return Value(sum((part.number for part in parts), Fraction(0)), powers=parts[0].powers)
+    if meaning.nested and node.kind == node.parts[0].kind == "/" and not node.parts[0].grouped:
+        top, middle = node.parts[0].parts
+        node = Node("/", (top, Node("/", (middle, node.parts[1]), grouped=True)))
+    first, *rest = [value_of(part, meaning, rounded) for part in node.parts]
+    if node.kind == "negative":
+        base = node.parts[0]
+        even = meaning.signed_base and base.kind == "^" and value_of(base.parts[1]).number % 2 == 0
+        return first if even else replace(first, number=-first.number)
+    if node.mixed and not meaning.mixed_is_product:
+        return Value(first.number + rest[0].number, powers=first.powers)
+    if node.kind in "+-*/":
+        return _operated(node.kind, first, rest[0], meaning, node.parts[1])
+    if any(each.powers or each.radius for each in (first, *rest)):
         raise UnreadableError
-    return number, ()
+    if node.kind == "^":
+        return Value(_power(first.number, rest[0].number))
+    return Value(_factorial(first.number) if node.kind == "!" else _root(first.number))
 
 
-def _factor(node: Node, meaning: Meaning) -> Fraction:
-    factor = Fraction(node.scale if meaning.scaled else 1)
-    return factor / _HUNDRED if node.percent and meaning.percent is not Percent.PLAIN else factor
+def _number(node: Node, meaning: Meaning, rounded: Rounded) -> Value:
+    factor, powers = Fraction(node.scale) if meaning.scaled and node.scale != 1 else _ONE, _NO_POWERS
+    if node.percent and meaning.percent is not Percent.PLAIN:
+        factor /= 100
+    if meaning.converts:
+        for units, sign in ((node.above, 1), (node.below, -1)):
+            for unit in units:
+                factor *= unit.size**sign
+                powers = _times(powers, {(unit.quantity, 1)}, sign)
+    return Value(node.value * factor if factor != 1 else node.value, rounded(node) * factor, powers)
 
 
-def _operate(kind: str, left: Value, node: Node, right: Value, meaning: Meaning, whole: Node) -> Value:
+def _operated(kind: str, left: Value, right: Value, meaning: Meaning, node: Node) -> Value:
+    """Two values with an operator between them. `node`: the right one."""
     a, b = left.number, right.number
     if kind in "+-":
+        if left.powers != right.powers:
+            raise UnreadableError
         if meaning.percent is Percent.RELATIVE and node.kind == "number" and node.percent:
             b *= a
-        return Value(_limited(a + b if kind == "+" else a - b), left.radius + right.radius)
-    if whole.mixed and not meaning.mixed_is_product:
-        return Value(a + b)
+        return Value(_limited(a + b if kind == "+" else a - b), left.radius + right.radius, left.powers)
+    powers = _times(left.powers, right.powers, 1 if kind == "*" else -1)
     if kind == "*":
-        return Value(_limited(a * b), abs(a) * right.radius + abs(b) * left.radius)
+        return Value(_limited(a * b), abs(a) * right.radius + abs(b) * left.radius, powers)
     if not b:
         raise UnreadableError
     quotient = _limited(a / b)
-    return Value(quotient, (left.radius + abs(quotient) * right.radius) / abs(b))
+    return Value(quotient, (left.radius + abs(quotient) * right.radius) / abs(b), powers)
 
 
-def _operate_converted(node: Node, meaning: Meaning) -> tuple[Fraction, Dimensions]:
-    (a, ours), (b, theirs) = (converted(part, meaning) for part in node.parts)
-    if node.kind in "+-":
-        if ours != theirs:
-            raise UnreadableError
-        return _limited(a + b if node.kind == "+" else a - b), ours
-    if node.mixed and not meaning.mixed_is_product:
-        return a + b, ours
-    if node.kind == "/" and not b:
-        raise UnreadableError
-    powers, sign = dict(ours), 1 if node.kind == "*" else -1
-    for quantity, power in theirs:
-        powers[quantity] = powers.get(quantity, 0) + sign * power
-    return _limited(a * b if node.kind == "*" else a / b), _dimensions(powers)
+def _times(powers: Powers, others: Iterable[tuple[str, int]], sign: int) -> Powers:
+    found = dict(powers)
+    for quantity, power in others:
+        found[quantity] = found.get(quantity, 0) + sign * power
+    return frozenset(each for each in found.items() if each[1]) if found else powers
 
 
-def _dimensions(powers: dict[str, int]) -> Dimensions:
-    return tuple(sorted((quantity, power) for quantity, power in powers.items() if power))
-
-
-def _from_left(node: Node, meaning: Meaning, rounded: Callable[[Node], Fraction]) -> Value:
-    """The value if one operation is done after the other, as on a simple calculator."""
-    plain = Meaning(percent=meaning.percent, scaled=meaning.scaled)
-    terms = list(_in_order(node))
-    total = value_of(terms[0][1], plain, rounded)
-    for operator, term in terms[1:]:
-        total = _operate(operator, total, term, value_of(term, plain, rounded), plain, term)
-    return total
-
-
-def _in_order(node: Node) -> "list[tuple[str, Node]]":
+def _in_order(node: Node) -> Iterator[tuple[str, Node]]:
     """The operators and operands as they are written. Brackets stay what they are."""
-    found: list[tuple[str, Node]] = []
     open_ones: list[tuple[str, Node]] = [("", node)]
     while open_ones:
         operator, each = open_ones.pop()
         if each.kind in "+-*/" and (each is node or not each.grouped) and not each.mixed:
-            open_ones.append((each.kind, each.parts[1]))
-            open_ones.append((operator, each.parts[0]))
+            open_ones += [(each.kind, each.parts[1]), (operator, each.parts[0])]
         else:
-            found.append((operator, each))
-    return found
+            yield operator, each
 
 
 def _limited(number: Fraction) -> Fraction:
@@ -190,10 +210,9 @@ def _limited(number: Fraction) -> Fraction:
 
 
 def _power(base: Fraction, exponent: Fraction) -> Fraction:
-    if exponent.denominator != 1 or abs(exponent) > MOST_POWER or (not base and exponent <= 0):
-        raise UnreadableError
-    bits = base.numerator.bit_length() + base.denominator.bit_length()
-    if bits * abs(exponent) > MOST_BITS:
+    bits = (base.numerator.bit_length() + base.denominator.bit_length()) * abs(exponent)
+    too_large = abs(exponent) > MOST_POWER or bits > MOST_BITS
+    if exponent.denominator != 1 or too_large or (not base and exponent <= 0):
         raise UnreadableError
     return Fraction(base ** int(exponent))
 
@@ -206,9 +225,68 @@ def _factorial(number: Fraction) -> Fraction:
 
 def _root(number: Fraction) -> Fraction:
     """The square root of a square. Raises UnreadableError for other numbers."""
-    if number < 0:
+    root = Fraction(math.isqrt(abs(number.numerator)), math.isqrt(number.denominator))
+    if root * root != number:
         raise UnreadableError
-    top, bottom = math.isqrt(number.numerator), math.isqrt(number.denominator)
-    if top * top != number.numerator or bottom * bottom != number.denominator:
-        raise UnreadableError
-    return Fraction(top, bottom)
+    return root
+
+
+def last_digit(node: Node, meaning: Meaning = USUAL) -> Fraction | None:
+    """The worth of the last digit of a number that is written as one: of 0.25 it is 0.01. None for other expressions."""
+    if node.kind == "negative":
+        return last_digit(node.parts[0], meaning)
+    if node.kind == "number" and (node.value.denominator == 1 or node.places):
+        unit = Fraction(node.scale if meaning.scaled else 1, 10**node.places)
+        return unit / 100 if node.percent and meaning.percent is not Percent.PLAIN else unit
+    if node.kind == "*" and node.parts[0].kind == "number" and node.parts[1].kind == "^":
+        part, power = last_digit(node.parts[0], meaning), node.parts[1]
+        return part * value_of(power).number if part is not None and power.parts[0].value == _TEN else None
+    return None
+
+
+def fit(one: Value, other: Value, unit: Fraction | None, *, about: bool, divided: bool) -> Fit:
+    """How two values agree, the other one written with a last digit worth `unit` (None: not as a number).
+
+    `about`: the text says that it is approximate. `divided`: the one is a quotient, which may be rounded to a whole number.
+    """
+    distance = abs(one.number - other.number)
+    if not distance or (unit is not None and unit < FLOAT_DIGIT and distance <= FLOAT_NOISE * abs(one.number)):
+        return Fit.EQUAL
+    slack = one.radius + (other.radius if unit is None else 0)
+    if about:
+        digit = _last_nonzero(other.number) if unit is not None else Fraction(0)
+        size = abs(one.number)
+        if distance <= max(digit / 2, NEAR * size) + slack:
+            return Fit.EQUAL
+        return Fit.DOUBTFUL if distance <= max(digit, FAR * size) + slack else Fit.APART
+    if unit is not None and unit != 1:
+        if distance <= unit / 2:
+            return Fit.EQUAL
+        cut = distance < unit and abs(other.number) < abs(one.number)
+        return Fit.DOUBTFUL if cut or distance <= slack + unit / 2 else Fit.APART
+    if unit is not None and one.number.denominator != 1:
+        if decimal_places(one.number) is None and distance <= unit / 2:
+            return Fit.EQUAL
+        if distance < unit and (divided or distance <= unit / 2):
+            return Fit.DOUBTFUL
+        return Fit.DOUBTFUL if distance <= slack + unit / 2 and slack else Fit.APART
+    return Fit.DOUBTFUL if distance <= slack else Fit.APART
+
+
+def _last_nonzero(number: Fraction) -> Fraction:
+    """The worth of the last digit of a number that is not zero: of 2,300 it is 100."""
+    if number and number.denominator == 1:
+        return Fraction(last_place(str(number)))
+    places = decimal_places(number)
+    return Fraction(0) if places is None else Fraction(1, 10**places)
+
+
+def maybe_rounded(node: Node, *, loosely: bool) -> Fraction:
+    """How far off a number may be as it is written: half a unit of its last digit if it looks like a rounding, else 0.
+
+    `loosely`: the text speaks of approximate numbers, so any decimal may be one."""
+    tail = f"{node.value.numerator * 10**node.places // node.value.denominator % 1000:03d}"
+    repeats = tail[1:] in (_REPEATING_MONEY if node.money else _REPEATING)
+    long = node.places > _FEWEST_PLACES and tail not in _EXACT_TAILS and not tail.endswith("0")
+    looks = node.places >= _FEWEST_PLACES and (loosely or repeats or long)
+    return Fraction(1, 2 * 10**node.places) if looks else Fraction(0)

@@ -5,27 +5,25 @@ It never proves a whole step: that all equations of a step hold is no evidence f
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 
+from pipeline.data.numbers import Fit
 from pipeline.graders.math.rounding import decimal_places
-from pipeline.verifiers.arithmetic.equations import Equation, equations_of
+from pipeline.verifiers.arithmetic.equations import equations_of
 from pipeline.verifiers.arithmetic.expressions import Budget
-from pipeline.verifiers.arithmetic.joining import tokens_of
-from pipeline.verifiers.arithmetic.judging import Judgement, judge
-from pipeline.verifiers.arithmetic.rounding import Fit
-from pipeline.verifiers.arithmetic.tokens import plain
-from pipeline.verifiers.arithmetic.words import has_other_arithmetic, is_revoked, is_unsure
-from pipeline.verifiers.base import UNKNOWN, Covers, Finding, StepInContext, StepVerdict, Verifier
-from pipeline.verifiers.sentences import in_a_line, sentence_around
+from pipeline.verifiers.arithmetic.judging import judge
+from pipeline.verifiers.arithmetic.tokens import plain, tokens_of
+from pipeline.verifiers.arithmetic.words import has_other_arithmetic, is_doubtful
+from pipeline.verifiers.base import UNKNOWN, Finding, StepInContext, StepVerdict, Verifier
+from pipeline.verifiers.sentences import holding, in_a_line, sentence_around
 from pipeline.verifiers.settings import ArithmeticConfig
 
 TOKENS_PER_CHARACTER = 4
 """How many tokens are read at most, for each character of a step."""
 MOST_DOUBTED = 20
 """After more equations that are false but doubtful a step is unknown."""
-MOST_SHOWN = 3
 _MARK = re.compile(r"<<([^<>\n]{0,200})>>")
 _LOOSE = re.compile(
     r"\b(?:about|approx\w*|round\w*|roughly|estimat\w*|nearly|almost)\b|≈|\\approx|\\simeq", re.IGNORECASE
@@ -46,40 +44,20 @@ class Arithmetic(Verifier):
             return UNKNOWN
         held: list[str] = []
         doubted = 0
-        for judged in _judged(step.step):
-            if judged.judgement.fit is Fit.EQUAL:
-                held.append(judged.equation_text)
-            elif judged.judgement.fit is Fit.APART:
-                if _is_doubtful(step, judged):
-                    doubted += 1
-                    if doubted > MOST_DOUBTED:
-                        break
-                else:
-                    return Finding(verdict=StepVerdict.REFUTED, evidence=_evidence(judged))
-        if not held:
-            return UNKNOWN
-        return Finding(verdict=StepVerdict.HOLDS, evidence=_shown_equations(held), covers=Covers.PART)
+        for fit, shown, sentence in _judged(step.step):
+            if fit is Fit.EQUAL:
+                held.append(shown)
+            elif fit is Fit.APART:
+                if not is_doubtful(step, sentence) and not _has_own_arithmetic(step.problem[:_MOST_OF_PROBLEM]):
+                    return Finding(verdict=StepVerdict.REFUTED, evidence=shown)
+                doubted += 1
+                if doubted > MOST_DOUBTED:
+                    break
+        return holding(held)
 
 
-@dataclass(frozen=True, slots=True)
-class _Judged:
-    """An equation with its judgement, in the text that it was read from."""
-
-    text: str
-    equation: Equation
-    judgement: Judgement
-
-    @property
-    def equation_text(self) -> str:
-        return in_a_line(self.text[self.equation.start : self.equation.end])
-
-    @property
-    def sentence(self) -> str:
-        return sentence_around(self.text, self.equation.start, self.equation.end)
-
-
-def _judged(text: str) -> Iterator[_Judged]:
-    """The equations of a text, first those in calculator marks."""
+def _judged(text: str) -> Iterator[tuple[Fit, str, str]]:
+    """How each equation of a text is judged, the equation with what is wrong, and its sentence; marks first."""
     loosely = _LOOSE.search(text) is not None
     budget = Budget(left=TOKENS_PER_CHARACTER * len(text))
     if "<<" in text:
@@ -89,50 +67,29 @@ def _judged(text: str) -> Iterator[_Judged]:
     yield from _judged_in(plain(text), budget, loosely)
 
 
-def _judged_in(text: str, budget: Budget, loosely: bool) -> Iterator[_Judged]:
+def _judged_in(text: str, budget: Budget, loosely: bool) -> Iterator[tuple[Fit, str, str]]:
     for equation in equations_of(tokens_of(text), budget):
-        words = frozenset(_WORD.findall(sentence_around(text, equation.start, equation.end).lower()))
-        yield _Judged(text, equation, judge(equation, words, loosely=loosely))
-
-
-def _is_doubtful(step: StepInContext, judged: _Judged) -> bool:
-    """Whether a false equation may be denied, assumed, asked for, quoted or of another arithmetic."""
-    return (
-        is_unsure(judged.sentence)
-        or is_revoked(step.step)
-        or has_other_arithmetic(step.step)
-        or _has_own_arithmetic(step.problem[:_MOST_OF_PROBLEM])
-    )
+        sentence = sentence_around(text, equation.start, equation.end)
+        found = judge(equation, frozenset(_WORD.findall(sentence.lower())), loosely=loosely)
+        shown = in_a_line(text[equation.start : equation.end])
+        if found.fit is Fit.APART:
+            left, right = text[equation.start : equation.middle], text[equation.after : equation.end]
+            computed, stated, number = left, right, found.left
+            if equation.left.node.is_number and not equation.right.node.is_number:
+                computed, stated, number = right, left, found.right
+            shown += f": {in_a_line(computed)} is {_number(number)}, not {in_a_line(stated)}"
+        yield found.fit, shown, sentence
 
 
 @lru_cache(maxsize=64)
 def _has_own_arithmetic(problem: str) -> bool:
     """Whether a problem speaks of another arithmetic, or states a false equation, which its solutions quote."""
-    return has_other_arithmetic(problem) or any(each.judgement.fit is Fit.APART for each in _judged(problem))
-
-
-def _evidence(judged: _Judged) -> str:
-    """The equation, and what the side is that is computed."""
-    equation, text, judgement = judged.equation, judged.text, judged.judgement
-    left = in_a_line(text[equation.start : equation.middle])
-    right = in_a_line(text[equation.after : equation.end])
-    if equation.left.node.is_number and not equation.right.node.is_number:
-        return f"{judged.equation_text}: {right} is {_number(judgement.right)}, not {left}"
-    return f"{judged.equation_text}: {left} is {_number(judgement.left)}, not {right}"
-
-
-def _shown_equations(held: list[str]) -> str:
-    more = f"; and {len(held) - MOST_SHOWN} more" if len(held) > MOST_SHOWN else ""
-    return "; ".join(held[:MOST_SHOWN]) + more
+    return has_other_arithmetic(problem) or any(fit is Fit.APART for fit, *_ in _judged(problem))
 
 
 def _number(number: Fraction) -> str:
     """A number in plain digits, to a limited number of places."""
-    if number.denominator == 1:
-        shown = str(number.numerator)
-    elif (places := decimal_places(number)) is not None and places <= _PLACES:
-        digits = f"{abs(number.numerator) * 10**places // number.denominator:0{places + 1}d}"
-        shown = f"{'-' if number < 0 else ''}{digits[:-places]}.{digits[-places:]}"
-    else:
-        shown = f"{number.numerator}/{number.denominator}"
-    return in_a_line(shown)
+    places = decimal_places(number)
+    if not places or places > _PLACES:
+        return in_a_line(str(number))
+    return in_a_line(f"{Decimal(f'{number * 10**places}e-{places}'):f}")

@@ -1,21 +1,9 @@
 """The words around an equation that decide what it is: what cannot be a unit, what changes a number, what makes it doubtful."""
 
 import re
-from fractions import Fraction
 
-_PARTS = {"half": 2, "third": 3, "quarter": 4, "fourth": 4, "fifth": 5, "sixth": 6, "eighth": 8, "tenth": 10}
-FRACTIONS = {word + end: Fraction(1, size) for word, size in _PARTS.items() for end in ("", "s")} | {
-    "one-half": Fraction(1, 2),
-    "one-third": Fraction(1, 3),
-    "two-thirds": Fraction(2, 3),
-    "one-quarter": Fraction(1, 4),
-    "one-fourth": Fraction(1, 4),
-    "three-quarters": Fraction(3, 4),
-    "three-fourths": Fraction(3, 4),
-    "one-fifth": Fraction(1, 5),
-    "two-fifths": Fraction(2, 5),
-}
-"""Words that are a factor where "of" follows: half of 30."""
+from pipeline.data.numbers import PARTS
+from pipeline.verifiers.base import StepInContext
 
 
 def words_of(text: str) -> frozenset[str]:
@@ -27,14 +15,12 @@ DETERMINERS = words_of(
     "the a an all his her their its our my your those these that this remaining total original other"
 )
 """Words between "of" and its number: 20% of the remaining 50."""
-
 NEVER_UNITS = words_of(
     """is are was were be been am has have had will would can could should may might must do does did so then thus therefore
     hence because since if when while but and or nor not plus minus times divided multiplied which who whose whom that he
     she it they we i you there here gives makes equals get gets got means than as"""
 )
 """Words that no description of a unit has: in "10 rows of corn stalks * 9" there is a unit, in "10 is 5 * 9" there is none."""
-
 CHANGERS = words_of(
     """twice double triple quadruple thrice times over plus minus than percent negative minus point squared cubed root sqrt
     cube square log ln lg exp sin cos tan sec csc cot arcsin arccos arctan max min gcd lcm hcf average mean median mode
@@ -42,20 +28,14 @@ CHANGERS = words_of(
     versus vs choose factorial except without subtract add multiply divide"""
 )
 """A number after one of these is only part of what the equation is about."""
-
-CHANGERS_OF = CHANGERS | words_of(
-    """thirds quarters halves fourth fourths fifth fifths sixth sixths seventh sevenths eighth eighths ninth ninths tenth
-    tenths fraction percentage share part portion multiple power logarithm factor one-third two-thirds three-quarters one-
-    half three-fourths one-fourth one-quarter"""
+CHANGERS_OF = (CHANGERS | PARTS.keys()) | words_of(
+    "fraction percentage share part portion multiple power logarithm factor"
 )
 """The same before "of": a third of 5 + 4."""
-
 CONTINUERS = words_of("times plus minus of over by divided multiplied to or")
 """A number before one of these and another number is only the first part of a result: 3 times 5."""
-
 FOLLOWERS = words_of("point squared cubed r remainder remainders rem mod modulo")
 """A number before one of these is only the first part of a result: 3 remainder 2."""
-
 LABELS = words_of(
     """step day week month year grade case problem question part chapter figure equation round group team room page number
     option line item table example section level box bag class row column no q phase stage lesson test quiz game trip
@@ -63,10 +43,8 @@ LABELS = words_of(
     september october november december jan feb mar apr jun jul aug sep oct nov dec"""
 )
 """A number after one of these may be a name: Day 3 - 5 eggs."""
-
 HEDGES = words_of("about approximately roughly around nearly almost approx circa")
 """What makes a result approximate."""
-
 _UNSURE = re.compile(
     r"\b(?:not|never|cannot|neither|nor|whether|suppose|supposing|assume|assuming|imagine|guess|check|checking|try|trying|verify"
     r"|must|should|instead|unless|otherwise|contradict\w*|hypothetical\w*|false|untrue|incorrect\w*|wrong\w*|mistake\w*|error"
@@ -98,16 +76,13 @@ _OTHER_ARITHMETIC = re.compile(
 )
 
 
-def is_unsure(sentence: str) -> bool:
-    """Whether a sentence denies its equations, asks for them, assumes them, or says that they are rounded in another way."""
-    return _UNSURE.search(sentence) is not None or _OF_OTHER_LANGUAGES.search(sentence) is not None
-
-
-def is_revoked(text: str) -> bool:
-    """Whether a step takes back what it says."""
-    return _REVOKED.search(text) is not None
-
-
 def has_other_arithmetic(text: str) -> bool:
     """Whether a text speaks of remainders, bases or operations of its own, so that 3 + 5 = 1 may be right."""
     return _OTHER_ARITHMETIC.search(text) is not None
+
+
+def is_doubtful(step: StepInContext, sentence: str) -> bool:
+    """Whether a sentence of a step denies its equations, asks for them, assumes them or says that they are rounded in another
+    way, or whether the step takes back what it says or is of another arithmetic."""
+    unsure = _UNSURE.search(sentence) or _OF_OTHER_LANGUAGES.search(sentence) or _REVOKED.search(step.step)
+    return unsure is not None or has_other_arithmetic(step.step)

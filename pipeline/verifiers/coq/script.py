@@ -36,7 +36,7 @@ class _Before:
     is_formal: bool = False
 
     def add(self, part: FormalPart | None, text: str, name: str, *, given: bool) -> None:
-        self.has_words |= bool(text.strip()) if part is None else part.has_words
+        self.has_words |= reading.has_words(part, text)
         if part is None:
             return
         self.is_formal = True
@@ -53,10 +53,10 @@ def script_of(step: StepInContext) -> Script | None:
     if own is None:
         return None
     before = _Before()
-    before.add(_part(step.problem, "the problem"), step.problem, "the problem", given=True)
+    before.add(coq_part(step.problem, "the problem: "), step.problem, "the problem", given=True)
     for number, text in enumerate(step.earlier, start=1):
         name = f"step {number}"
-        part = _part(text, name)
+        part = coq_part(text, f"{name}: ")
         if part is None and text.strip() and not own.is_fenced:
             # It may be a part of the script all the same.
             raise NotRead(f"{name} is not in Coq, or has a sentence that is not read")
@@ -78,16 +78,9 @@ def script_of(step: StepInContext) -> Script | None:
     )
 
 
-def coq_part(text: str) -> FormalPart | None:
+def coq_part(text: str, whose: str = "") -> FormalPart | None:
     """What is Coq in a text, None if nothing is. Raises NotRead if a block does not end."""
-    return reading.formal_part(text, _LANGUAGES, _is_script)
-
-
-def _part(text: str, name: str) -> FormalPart | None:
-    try:
-        return coq_part(text)
-    except NotRead as reason:
-        raise NotRead(f"{name}: {reason}") from None
+    return reading.formal_part(text, _LANGUAGES, _is_script, whose)
 
 
 def _is_script(text: str) -> bool:

@@ -4,6 +4,8 @@ Three forms are read: "the ATTRIBUTE of ENTITY is VALUE", "ENTITY's ATTRIBUTE is
 A subject is read from the beginning of its clause, as a whole: in "Ann thinks that the capital of Peru is Lima" there is none.
 Where names begin and end is not known here, so a subject has several readings. A table decides which one has names that it
 knows.
+
+Below are also the words that make a claim doubtful: it is denied, supposed, asked for, reported, compared or of another world.
 """
 
 import re
@@ -40,22 +42,43 @@ _AFTER = re.compile(
     r"|\s+(?:because|since|so|which|while|whereas|according to|and (?:the|its|their))\b|\s+\((?!mod)",
     re.IGNORECASE,
 )
+UNSURE = re.compile(
+    r"\b(?:not|never|no|none|cannot|neither|nor|or|if|whether|unless|would|could|might|may|should|must|perhaps|maybe|probably"
+    r"|likely|possibl[ey]|presumably|apparently|seems?|guess\w*|think\w*|thought|believ\w*|assum\w*|suppos\w*|imagin\w*"
+    r"|pretend\w*|claim\w*|say|says|said|saying|told|stat(?:e|es|ed|ing) that|argu\w*|suggest\w*|false|untrue|incorrect\w*"
+    r"|wrong\w*|mistak\w*|error|myth\w*|misconception|instead|rather|except|than|least|most|over|under|between|once|formerly"
+    r"|former|used to|until|before|future|will be|hypothetical\w*|let|denote\w*|question|asks?|asked|option|choices?|check\w*"
+    r"|verif\w*|unknown|unclear|twice|half|double|times|plus|minus|sum|difference|product|ratio|total|average|per capita|only"
+    r"|according to|one of|part of|some|any|estimate\w*|historical\w*|originally|initially|ancient|medieval)\b|n['’]t\b|\?|≠"
+    r"|\\neq?(?![A-Za-z])",
+    re.IGNORECASE,
+)
+# A place, time or source before a claim: "In 1900, the capital of ...", "According to Ann, ...".
+FRAMED = re.compile(
+    r"(?:^\W{0,20}|[,:]\s|\b(?:so|and|but|then|that|now|also)\s)(?:in(?! fact\b)|during|as of|according|under|by|at|for|within"
+    r"|from|after|among|on (?:the|an?)|with)\b",
+    re.IGNORECASE,
+)
+OTHER_WORLD = re.compile(
+    r"\b(?:suppos(?:e|es|ed|ing)|imagin(?:e|es|ed|ing|ary)|pretend\w*|hypothetical\w*|fiction\w*|what if|alternate|fantasy"
+    r"|parallel universe|in (?:this|the|a|our|my) (?:story|game|novel|book|puzzle|movie|world|universe|scenario)"
+    r"|counterfactual\w*|assum(?:e|es|ed|ing)|redefin\w*|rename\w*|if (?:the|its|we)|contradiction|April Fool\w*|joke|riddle"
+    r"|myth\w*|misconception\w*)\b",
+    re.IGNORECASE,
+)
+REVOKED = re.compile(
+    r"\b(?:wait|oops|actually|correction|incorrect\w*|mistake\w*|misread|not (?:true|correct|right)|is(?: not|n['’]t)"
+    r" (?:true|correct|right|the case)|wrong|re-?check|scratch that|contradict\w*)\b",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """One way to read a subject."""
-
-    attribute: str
-    entity: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """What may be a claim. `values`: the ways to read its value, the longest first. `loosely`: it says that it is approximate.
-    `past`: it is about the past. `sentence`: the whole sentence."""
+    """What may be a claim. `readings`: the ways to read its subject, as an attribute and an entity. `values`: those to read its
+    value, the longest first. `loosely`: it says that it is approximate. `past`: it is about the past. `sentence`: the whole."""
 
-    readings: tuple[Reading, ...]
+    readings: tuple[tuple[str, str], ...]
     values: tuple[str, ...]
     loosely: bool
     past: bool
@@ -64,13 +87,9 @@ class Claim:
 
 def claims_of(text: str) -> Iterator[Claim]:
     """The claims of a text, in their order."""
-    count = 0
-    for sentence in _SENTENCE_END.split(text):
-        for claim in _of_sentence(sentence):
-            yield claim
-            count += 1
-            if count >= MOST_CLAIMS:
-                return
+    yield from islice(
+        (claim for sentence in _SENTENCE_END.split(text) for claim in _of_sentence(sentence)), MOST_CLAIMS
+    )
 
 
 def _of_sentence(sentence: str) -> Iterator[Claim]:
@@ -87,7 +106,7 @@ def _of_sentence(sentence: str) -> Iterator[Claim]:
             if not entity:
                 continue
             for of in islice(_HAS_OF.finditer(attribute), MOST_READINGS):
-                reading = Reading(attribute[: of.start()].strip(), entity)
+                reading = (attribute[: of.start()].strip(), entity)
                 if claim := _claim(sentence, (reading,), has.end() + of.end(), has):
                     yield claim
 
@@ -103,33 +122,26 @@ def _subject(sentence: str, begin: int, end: int) -> str:
     return sentence[lead.end() if lead else begin : end].strip(' *"“”')
 
 
-def _readings(subject: str) -> tuple[Reading, ...]:
+def _readings(subject: str) -> tuple[tuple[str, str], ...]:
     """The ways to read a subject as an attribute of an entity."""
-    found: list[Reading] = []
+    found: list[tuple[str, str]] = []
     if subject[:4].lower() == "the ":
         ofs = islice(_OF.finditer(subject), MOST_READINGS)
-        found += [Reading(subject[: of.start()].strip(), subject[of.end() :].strip()) for of in ofs]
+        found += [(subject[: of.start()].strip(), subject[of.end() :].strip()) for of in ofs]
     owners = islice(_POSSESSIVE.finditer(subject), MOST_READINGS)
-    found += [Reading(subject[owner.end() :].strip(), subject[: owner.start()].strip()) for owner in owners]
-    return tuple(reading for reading in found if reading.attribute and reading.entity)
+    found += [(subject[owner.end() :].strip(), subject[: owner.start()].strip()) for owner in owners]
+    return tuple(reading for reading in found if all(reading))
 
 
-def _claim(sentence: str, readings: tuple[Reading, ...], start: int, verb: re.Match[str]) -> Claim | None:
+def _claim(sentence: str, readings: tuple[tuple[str, str], ...], start: int, verb: re.Match[str]) -> Claim | None:
     hedge = _LOOSELY.match(sentence, start)
-    loosely = hedge is not None or verb.groupdict().get("sign") == "≈"
     start = hedge.end() if hedge else start
     rest = sentence[start : start + LONGEST_VALUE]
     ends = [after.start() for after in _AFTER.finditer(rest)]
     values = [text for end in sorted(ends, reverse=True) if (text := _value(rest[:end]))]
-    if not values:
-        return None
-    return Claim(
-        readings=readings,
-        values=tuple(dict.fromkeys(values[:MOST_READINGS])),
-        loosely=loosely,
-        past=verb["past"] is not None,
-        sentence=sentence,
-    )
+    loosely = hedge is not None or verb.groupdict().get("sign") == "≈"
+    read = tuple(dict.fromkeys(values[:MOST_READINGS]))
+    return Claim(readings, read, loosely, verb["past"] is not None, sentence) if values else None
 
 
 def _value(text: str) -> str:

@@ -1,25 +1,23 @@
 """The verifier `facts`: a step is refuted by a claim that a table of the user's has otherwise.
 
-It never proves a whole step. Everything doubtful is unknown: see `claims` for what is read, and `doubt` for what is left alone.
+It never proves a whole step. Everything doubtful is unknown: see `claims` for what is read, and what is left alone.
 """
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import product
 
 from pipeline.core.formatting import format_count
-from pipeline.data.facts.quantities import Fit
-from pipeline.data.facts.table import Entry, Table, contents_of, contradiction, stated
-from pipeline.data.facts.values import Stated, fit_of_entry
-from pipeline.verifiers.base import MOST_EVIDENCE, UNKNOWN, Covers, Finding, StepInContext, StepVerdict, Verifier
-from pipeline.verifiers.facts.claims import Claim, claims_of
-from pipeline.verifiers.facts.doubt import is_of_another_world, is_revoked, is_unsure
-from pipeline.verifiers.sentences import in_a_line
+from pipeline.data.facts.table import Entry, Table, contents_of, contradiction, fit_of_entry, stated
+from pipeline.data.numbers import Fit
+from pipeline.verifiers.base import MOST_EVIDENCE, UNKNOWN, Finding, StepInContext, StepVerdict, Verifier
+from pipeline.verifiers.facts.claims import FRAMED, OTHER_WORLD, REVOKED, UNSURE, Claim, claims_of
+from pipeline.verifiers.sentences import in_a_line, several
 from pipeline.verifiers.settings import FactsConfig
 
 SETTING = "verifier.table"
-MOST_SHOWN = 3
 _MOST_OF_CONTEXT = 20_000
 
 
@@ -63,21 +61,19 @@ class Facts(Verifier):
         if len(step.step) > self.settings.most_characters:
             return UNKNOWN
         judged = list(self._judged(step.step))
-        if not judged:
-            return UNKNOWN
         held = [each for each in judged if each.fit is Fit.EQUAL]
         wrong = [each for each in judged if each.fit is Fit.APART and not self._is_doubtful(each, held, step)]
         if wrong:
-            return _finding(StepVerdict.REFUTED, map(_refutation, wrong))
+            return _finding(StepVerdict.REFUTED, map(_evidence, wrong))
         if held:
-            return _finding(StepVerdict.HOLDS, map(_support, held))
+            return _finding(StepVerdict.HOLDS, map(_evidence, held))
         unclear = [each for each in judged if each.fit is None]
         return _finding(StepVerdict.UNKNOWN, (f"in the table, {contradiction(each.entry)}" for each in unclear))
 
     def _judged(self, text: str) -> Iterator[_Judged]:
         """The claims of a text about keys of the table, without those whose sentence makes them doubtful."""
         for claim in claims_of(text):
-            if is_unsure(claim.sentence):
+            if UNSURE.search(claim.sentence) or FRAMED.search(claim.sentence):
                 continue
             entry = self._entry(claim)
             if entry is not None:
@@ -86,15 +82,14 @@ class Facts(Verifier):
     def _entry(self, claim: Claim) -> Entry | None:
         """What the table says of the subject of a claim. None where no reading, or more than one key, is in the table."""
         found: dict[tuple[str, str], Entry] = {}
-        for reading in claim.readings:
-            attributes = self._table.attributes(reading.attribute)
-            entities = self._table.entities(reading.entity) if attributes else []
+        for attribute, entity in claim.readings:
+            attributes = self._table.attributes(attribute)
+            entities = self._table.entities(entity) if attributes else []
             if len(entities) > 1:
                 return None
-            for attribute in attributes:
-                for entity in entities:
-                    if entry := self._table.entry(entity, attribute):
-                        found[entry.key] = entry
+            for key in product(entities, attributes):
+                if entry := self._table.entry(*key):
+                    found[key] = entry
         return next(iter(found.values())) if len(found) == 1 else None
 
     def _fit(self, claim: Claim, entry: Entry) -> Fit | None:
@@ -103,10 +98,7 @@ class Facts(Verifier):
             return None
         fits = [
             fit_of_entry(
-                Stated(text=value, loosely=claim.loosely),
-                entry,
-                self._table,
-                refute_new_names=self.settings.refute_new_names,
+                value, entry, self._table, loosely=claim.loosely, refute_new_names=self.settings.refute_new_names
             )
             for value in claim.values
         ]
@@ -123,8 +115,8 @@ class Facts(Verifier):
             judged.claim.past
             or right
             or any(each.entry.key == key for each in held)
-            or is_revoked(step.step)
-            or is_of_another_world(context)
+            or REVOKED.search(step.step) is not None
+            or OTHER_WORLD.search(context) is not None
             or key in self._keys_of_problem(step.problem[:_MOST_OF_CONTEXT])
         )
 
@@ -139,19 +131,11 @@ def _has_words(sentence: str, name: str) -> bool:
 
 
 def _finding(verdict: StepVerdict, evidence: Iterator[str]) -> Finding:
-    said = list(dict.fromkeys(evidence))
-    more = f"; and {len(said) - MOST_SHOWN} more" if len(said) > MOST_SHOWN else ""
-    return Finding(verdict=verdict, evidence=("; ".join(said[:MOST_SHOWN]) + more)[:MOST_EVIDENCE], covers=Covers.PART)
+    return Finding(verdict=verdict, evidence=several(list(dict.fromkeys(evidence)))[:MOST_EVIDENCE])
 
 
-def _refutation(judged: _Judged) -> str:
-    said = in_a_line(judged.claim.values[-1], 80)
-    return f"{in_a_line(stated(judged.entry))}, not {said}{_source(judged.entry)}"
-
-
-def _support(judged: _Judged) -> str:
-    return f"{in_a_line(stated(judged.entry))}{_source(judged.entry)}"
-
-
-def _source(entry: Entry) -> str:
-    return f" ({in_a_line(entry.source)})" if entry.source else ""
+def _evidence(judged: _Judged) -> str:
+    """What the table says, and what the claim says where it is another value."""
+    source = f" ({in_a_line(judged.entry.source)})" if judged.entry.source else ""
+    other = "" if judged.fit is Fit.EQUAL else f", not {in_a_line(judged.claim.values[-1], 80)}"
+    return f"{in_a_line(stated(judged.entry))}{other}{source}"

@@ -6,12 +6,10 @@ is not sent.
 """
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 
-from pipeline.verifiers import reading
 from pipeline.verifiers.base import StepInContext
-from pipeline.verifiers.reading import FormalPart, NotRead
+from pipeline.verifiers.reading import NotRead, formal_part, has_words
 
 SORRY = "sorry"
 INDENT = "  "
@@ -203,18 +201,18 @@ class Question:
 
 def question_of(step: StepInContext, header: str) -> Question | None:
     """What to ask about a step, None if it is not in Lean. `header`: goes before a problem without imports. Raises NotRead."""
-    own = _part(step.step, "the step", _is_step)
+    own = formal_part(step.step, _LANGUAGES, _is_step, "the step: ")
     if own is None:
         return None
     _refuse_unproving(own.commands, "the step")
-    problem = _part(step.problem, "the problem", _is_file)
+    problem = formal_part(step.problem, _LANGUAGES, _is_file, "the problem: ")
     if problem is None and not own.is_fenced:
         return None
-    words_before = _has_words(problem, step.problem)
+    words_before = has_words(problem, step.problem)
     texts = [] if problem is None else [_given(problem.commands)]
     for number, text in enumerate(step.earlier, start=1):
-        part = _part(text, f"step {number}", _is_step)
-        words_before |= _has_words(part, text)
+        part = formal_part(text, _LANGUAGES, _is_step, f"step {number}: ")
+        words_before |= has_words(part, text)
         if part is None:
             if text.strip() and not own.is_fenced:
                 raise NotRead(f"step {number} is not read as Lean")
@@ -234,13 +232,6 @@ def question_of(step: StepInContext, header: str) -> Question | None:
         words_before=words_before,
         is_fenced=own.is_fenced,
     )
-
-
-def _part(text: str, name: str, is_formal: Callable[[str], bool]) -> FormalPart | None:
-    try:
-        return reading.formal_part(text, _LANGUAGES, is_formal)
-    except NotRead as reason:
-        raise NotRead(f"{name}: {reason}") from None
 
 
 def _is_file(text: str) -> bool:
@@ -274,7 +265,3 @@ def _indented(text: str) -> str:
 
 def _joined(*texts: str) -> str:
     return "\n".join(text for text in texts if text.strip())
-
-
-def _has_words(part: FormalPart | None, text: str) -> bool:
-    return bool(text.strip()) if part is None else part.has_words

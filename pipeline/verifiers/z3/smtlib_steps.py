@@ -26,7 +26,8 @@ def smtlib_questions(step: StepInContext, *, ignore_words: bool) -> list[Questio
     own = _formal_part(step.step)
     if own is None:
         return []
-    before = [_formal_part(text) for text in (step.problem, *step.earlier)]
+    texts = (step.problem, *step.earlier)
+    before = [_formal_part(text) for text in texts]
     script = Script()
     premises = [formula for part in before if part is not None for formula in script.read(part.commands).formulas]
     asserted = script.read(own.commands)
@@ -38,7 +39,7 @@ def smtlib_questions(step: StepInContext, *, ignore_words: bool) -> list[Questio
     doubt = ""
     if has_words:
         doubt = "the step has words around its formulas"
-    elif not ignore_words and any(_has_words(part, text) for part, text in zip(before, _texts(step), strict=True)):
+    elif not ignore_words and any(map(reading.has_words, before, texts)):
         doubt = "words before the step may state more than the formulas there"
     return [
         Question(
@@ -64,14 +65,6 @@ def written_term(term: Term) -> str:
 def _has_comment(commands: str) -> bool:
     """Whether a comment of a step may claim something, which is not looked at."""
     return _COMMENT.search(_QUOTED.sub("", commands)) is not None
-
-
-def _texts(step: StepInContext) -> tuple[str, ...]:
-    return (step.problem, *step.earlier)
-
-
-def _has_words(part: FormalPart | None, text: str) -> bool:
-    return bool(text.strip()) if part is None else part.has_words
 
 
 def _counted(premises: int) -> str:

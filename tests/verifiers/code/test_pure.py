@@ -11,7 +11,7 @@ from pipeline.verifiers.code.names import definitions, names_in, reached
 from pipeline.verifiers.code.outside import MODULES, outside
 from pipeline.verifiers.code.stated import stated_tests
 from pipeline.verifiers.programs import NotProgram, program_of
-from pipeline.verifiers.reading import OpenBlockError, blocks_in
+from pipeline.verifiers.reading import NotRead, blocks_in
 from tests.verifiers.programs.generated import fenced, known_steps
 
 LINES = st.lists(
@@ -25,7 +25,7 @@ def test_blocks_and_words_are_all_of_a_text(lines: list[str]) -> None:
     text = "\n".join(lines)
     try:
         found = blocks_in(text, {"python", "py"})
-    except OpenBlockError:
+    except NotRead:
         return
     if found is not None:
         inside = sum(len(part.split("\n")) if part else 0 for part in found.texts)

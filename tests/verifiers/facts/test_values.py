@@ -7,15 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.data.facts.names import are_alike, normal_name
-from pipeline.data.facts.quantities import (
-    MEASURES,
-    Fit,
-    Tolerance,
-    fit_of,
-    read_quantity,
-    read_tolerance,
-    split_tolerance,
-)
+from pipeline.data.facts.quantities import MEASURES, Tolerance, fit_of, read_quantity, read_tolerance, split_tolerance
+from pipeline.data.numbers import Fit
 
 
 @pytest.mark.parametrize(
