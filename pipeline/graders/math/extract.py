@@ -25,6 +25,7 @@ from pipeline.graders.math.fallback_answer import MAX_BARE, MAX_SCAN, TAIL, clos
 from pipeline.graders.math.long_integers import is_long_integer
 from pipeline.graders.math.multipliers import with_multiplier
 from pipeline.graders.math.turns import first_turn
+from pipeline.graders.thinking import outside_thinking
 
 MAX_STATEMENT = 2_000
 MAX_MENTIONS = 500
@@ -115,7 +116,6 @@ _CLOSING_LINE = re.compile(r"[^\n]{1,64}")
 _CHECKING = re.compile(
     r"(?:check|verif|confirm|test|review|compar)\w*\s{1,4}(?:\w{1,6}\s{1,4}){0,2}(?:final\s{1,4})?[Aa]$", re.IGNORECASE
 )
-_THINKING_ENDS, _THINKING_BEGINS = "</think>", "<think>"
 _CLAUSE_END = re.compile(r"[.;,!?](?=\s)|\n")
 _MARKS = re.compile(r"nswer|NSWER|答案|故选|\\boxed|\\fbox|####")
 _MORE = "\nNext"
@@ -136,13 +136,14 @@ def final_answer(
         if matches and matches[-1].group(1):
             return unwrap(matches[-1].group(1)) or None
     text = first_turn(text)
-    thought = text.rfind(_THINKING_ENDS)
-    if thought >= 0:
-        text = text[thought + len(_THINKING_ENDS) :]
-    elif _THINKING_BEGINS in text:
-        # The reasoning was never closed, so the text has no answer outside of it.
+    parts = outside_thinking(text)
+    if parts is None:
         return None
+    text = next((part for part in reversed(parts) if part.strip()), "")
     answer = _stated(text)
+    if answer is None and len(parts) > 1:
+        text = "\n".join(parts)
+        answer = _stated(text)
     if answer is not None and _is_taken_back(text, answer):
         answer = None
     if answer is None and fallback is Fallback.last_number:
