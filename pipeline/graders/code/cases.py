@@ -13,8 +13,15 @@ import json
 from typing import Any, NoReturn
 
 from pipeline.graders.code.nearness import near
-from pipeline.graders.code.role import Descriptor, announce, new_module, read_content, state
-from pipeline.graders.code.runs import OTHER_SIDE_ENDED, served_to_program
+from pipeline.graders.code.runs import (
+    OTHER_SIDE_ENDED,
+    Descriptor,
+    announce,
+    new_module,
+    read_content,
+    served_to_program,
+    state,
+)
 from pipeline.graders.code.suite import names_used
 from pipeline.graders.code.wire import OtherSideEndedError, Peer, Remote
 

@@ -17,8 +17,7 @@ from typing import Any, NoReturn
 
 from pipeline.graders.code.examples import DocExample, examples_in
 from pipeline.graders.code.nearness import near, near_texts
-from pipeline.graders.code.role import Descriptor, announce, new_module, read_content, state
-from pipeline.graders.code.runs import Lookup
+from pipeline.graders.code.runs import Descriptor, Lookup, announce, new_module, read_content, state
 from pipeline.graders.code.wire import Peer
 
 MAX_SHOWN = 200

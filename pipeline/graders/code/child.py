@@ -14,6 +14,7 @@ number and size.
 """
 
 import ctypes
+import errno
 import gc
 import importlib
 import json
@@ -21,7 +22,6 @@ import math
 import os
 import resource
 import select
-import shutil
 import signal
 import socket
 import sys
@@ -34,9 +34,9 @@ from functools import partial
 from pipeline.graders.code.cases import run_cases
 from pipeline.graders.code.cells import run_cells, serve_cells
 from pipeline.graders.code.processor_time import Counts, counts_of, deprived_seconds
-from pipeline.graders.code.role import Descriptor
 from pipeline.graders.code.runs import (
     OTHER_SIDE_ENDED,
+    Descriptor,
     compare_output,
     probe,
     read_tests,
@@ -44,7 +44,7 @@ from pipeline.graders.code.runs import (
     run_tests,
     serve_program,
 )
-from pipeline.graders.code.sandbox import PROTECTIONS, Confinement, Limits, confine
+from pipeline.graders.code.sandbox import PROTECTIONS, Confinement, Limits, confine, empty_folder
 from pipeline.graders.code.thread_limit import MAX_THREADS, PATIENCE_SECONDS, ThreadLimit, count_threads, prepare
 from pipeline.graders.code.wire import MAX_OUTPUT_BYTES, ProgramReport, ProgramTask, TaskKind
 
@@ -55,6 +55,7 @@ MAX_FILES = 64
 MAX_FOLDER_BYTES = 64 * 2**20
 TICK_SECONDS = 0.02
 BLIND_SECONDS = 1.0
+STOP_SECONDS = 0.2
 LAST_WORDS_SECONDS = 1.0
 END_SECONDS = 10.0
 
@@ -109,12 +110,15 @@ def serve(control: socket.socket, folder: str, required: Confinement) -> Role | 
             os.close(descriptor)
         report = watch(task, watched, work, control.fileno(), ready)
         os.close(ready)
-        shutil.rmtree(work, ignore_errors=True)
+        with suppress(OSError):
+            empty_folder(folder)
         try:
             control.send(json.dumps(asdict(report)).encode())
         except OSError:
             break
-    shutil.rmtree(folder, ignore_errors=True)
+    with suppress(OSError):
+        empty_folder(folder)
+        os.rmdir(folder)
     return None
 
 
@@ -366,15 +370,43 @@ class _Looks:
         return self._task.kind != TaskKind.PROBE and count_threads(self._pid) > MAX_THREADS
 
     def _fills_its_folder(self) -> bool:
-        """Stops at the first file too many, because a program may add files faster than they are listed."""
+        """Whether there are too many files and folders, or too large ones. A program with folders is stopped meanwhile: it
+        might move one just before it is looked into, and so hide what is in it."""
+        counted = self._count([self._folder])
+        if counted is not None:
+            return counted
+        os.kill(self._pid, signal.SIGSTOP)
+        try:
+            deadline = time.monotonic() + STOP_SECONDS
+            while not os.waitid(os.P_PID, self._pid, os.WSTOPPED | os.WNOHANG):
+                if time.monotonic() >= deadline:
+                    raise TimeoutError
+                time.sleep(STOP_SECONDS / 1000)
+            return self._count([self._folder], deep=True) or False
+        finally:
+            os.kill(self._pid, signal.SIGCONT)
+
+    def _count(self, folders: list[str], *, deep: bool = False) -> bool | None:
+        """Whether these folders are full. None: they have others in them, and `deep` is false. Stops at the first file too
+        many, because a program may add files faster than they are listed."""
         files = size = 0
-        with os.scandir(self._folder) as entries:
-            for entry in entries:
-                files += 1
-                with suppress(FileNotFoundError):  # removed or renamed since it was listed; it counts as a file
-                    size += entry.stat(follow_symlinks=False).st_size
-                if files > MAX_FILES or size > MAX_FOLDER_BYTES:
-                    return True
+        for folder in folders:
+            try:
+                with os.scandir(folder) as entries:
+                    for entry in entries:
+                        files += 1
+                        with suppress(FileNotFoundError):  # removed or renamed since it was listed; it counts as a file
+                            size += entry.stat(follow_symlinks=False).st_size
+                        if files > MAX_FILES or size > MAX_FOLDER_BYTES:
+                            return True
+                        if entry.is_dir(follow_symlinks=False):
+                            if not deep:
+                                return None
+                            folders.append(entry.path)
+            except OSError as error:
+                if folder == self._folder or error.errno not in (errno.EACCES, errno.ENAMETOOLONG):
+                    raise
+                return True  # the program made the folder so
         return False
 
 

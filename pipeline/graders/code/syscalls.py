@@ -45,7 +45,7 @@ _ALLOWED: dict[str, tuple[int, int | None]] = {
 }  # fmt: skip
 _CHANGING_FILES: dict[str, tuple[int, int | None]] = {
     "ftruncate": (77, 46), "unlink": (87, None), "unlinkat": (263, 35), "rename": (82, None), "renameat": (264, 38),
-    "renameat2": (316, 276),
+    "renameat2": (316, 276), "mkdir": (83, None), "mkdirat": (258, 34), "rmdir": (84, None),
 }  # fmt: skip
 
 _CLONE = (56, 220)
