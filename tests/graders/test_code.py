@@ -1,6 +1,7 @@
 """Every verdict on programs, in every format of suites, and when processes are lost."""
 
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -19,6 +20,7 @@ from pipeline.graders.code.checker import CodeChecker
 from pipeline.graders.code.program import MAX_PROGRAM_CHARS
 from pipeline.graders.decided import DecidedChecker
 from pipeline.graders.math.pool import MathChecker
+from pipeline.graders.question import in_time, question
 from pipeline.graders.registry import checker_for
 from tests.graders.conftest import CPU_SECONDS, code_config
 from tests.settings import grader_settings
@@ -37,6 +39,7 @@ HUMANEVAL = json.dumps(
 )
 LEETCODE = json.dumps({"fn_name": "add", "inputs": [[[1, 2], 3]], "outputs": [[4, 5]]})
 
+PROGRAMS = Path(__file__).with_name("programs.jsonl")
 Maker = Callable[..., CodeChecker]
 
 
@@ -114,6 +117,15 @@ def test_verdicts(code_checker: CodeChecker, gold: str, program: str, verdict: V
     grade = code_checker.grade_answer((gold,), program)
     assert grade.verdict is verdict
     assert program.startswith(grade.answer) or verdict is Verdict.NO_ANSWER
+
+
+def test_programs_as_they_are_written(code_checker: CodeChecker) -> None:
+    rows = [json.loads(line) for line in PROGRAMS.read_text().splitlines()]
+    for row in rows:
+        verdict = in_time(code_checker, question(row["gold"], row["output"], extracts=True)).verdict
+        assert (verdict is Verdict.CORRECT) is row["right"], row
+        assert verdict in (Verdict.CORRECT, Verdict.INCORRECT, Verdict.NO_ANSWER), row
+        assert not os.listdir(str(code_checker._children[0]._folder))
 
 
 def test_whole_outputs(code_checker: CodeChecker) -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.graders.code.program import blocks, program_in
+from pipeline.graders.code.program import BLOCK_END, blocks, program_in
 
 ADD = "def add(a, b):\n    return a + b"
 FENCE_LINE = re.compile(r"[ \t]*(`{3,}|~{3,})")
@@ -18,8 +18,8 @@ programs = st.lists(lines, min_size=1, max_size=8).map("\n".join).filter(str.str
     ("output", "program"),
     [
         (f"Here:\n```python\n{ADD}\n```\nDone.", ADD),
-        (f"```py\nfirst = 1\n```\n```Python\n{ADD}\n```", ADD),
-        (f"```python\n{ADD}\n```\nIt prints\n```\n3\n```", ADD),
+        (f"```py\nfirst = 1\n```\n```Python\n{ADD}\n```", f"first = 1{BLOCK_END}{ADD}"),
+        (f"```python\n{ADD}\n```\nIt prints\n```text\n3\n```", ADD),
         (f"```\n{ADD}\n```", ADD),
         (f"```c\nint x;\n```\n~~~\n{ADD}\n~~~", ADD),
         (f"1. do it:\n   ```python\n   {ADD.replace(chr(10), chr(10) + '   ')}\n   ```", ADD),
@@ -60,10 +60,3 @@ def test_a_fenced_program_comes_back_unchanged(program: str, tag: str, fence: st
 def test_any_text_is_read(output: str, complete: bool) -> None:
     program = program_in(output, complete=complete)
     assert program is None or program.strip()
-
-
-def test_an_example_of_use_comes_behind_what_it_uses() -> None:
-    defined, used, other = "def add(a, b):\n    return a + b", "print(add(1, 2))", "x = 1"
-    output = f"```python\n{other}\n```\n```python\n{defined}\n```\nUsage:\n```python\n{used}\n```\n"
-    assert program_in(output) == f"{defined}\n\n{used}"
-    assert program_in(f"```python\n{used}\n```\n```python\n{defined}\n```\n") == defined

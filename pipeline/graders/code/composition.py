@@ -10,6 +10,7 @@ Not covered: names that are made while a program runs.
 
 import ast
 import re
+import textwrap
 from collections.abc import Iterable, Iterator, Sequence, Set
 
 from pipeline.graders.code.program import BLOCK_END
@@ -31,6 +32,7 @@ _OTHER_TEXT = re.compile(
     r"|[A-Z][\w'’]*(?:[,:]? [^=\n]+|[:.!?])$)",
     re.MULTILINE,
 )
+_ENDS_OF_BODIES = (re.compile(r"\n(?!(?:def|class|import|from|async def) |@|[\s#])"), re.compile(r"\n(?=[^\s#])"))
 _MOST_CUTS = 3
 _LINES_OF_BLOCK = 1_000_000
 
@@ -50,7 +52,7 @@ def composed(answer: str, prompt: str, *, called: bool) -> tuple[list[ast.stmt],
 
 def _tree(source: str, prompt: str) -> ast.Module | None:
     """The first version of a source that is Python: itself, without what follows it, or as the body that a prompt begins."""
-    for version in _versions(source.removeprefix("\ufeff"), prompt):
+    for version in _versions(source, prompt):
         try:
             tree: ast.Module = ast.parse(version)
             compile(version, "block", "exec", dont_inherit=True)
@@ -62,12 +64,14 @@ def _tree(source: str, prompt: str) -> ast.Module | None:
 
 def _versions(source: str, prompt: str) -> Iterator[str]:
     yield source
+    yield textwrap.dedent(source)
     for _, cut in zip(range(_MOST_CUTS), _OTHER_TEXT.finditer(source), strict=False):
         if cut.start():
             yield source[: cut.start()]
     if prompt.strip():
         body = source.strip("\n")
-        for part in (body, re.split(r"\n(?=[^\s#])", body, maxsplit=1)[0]):
+        for end in _ENDS_OF_BODIES:
+            part = end.split(body, maxsplit=1)[0]
             yield f"{prompt}\n{part}"
             yield f"{prompt}\n    {part.lstrip()}"
 
@@ -90,7 +94,7 @@ def _defines(source: str, tree: ast.Module | None) -> bool:
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
                 if not _OF_TESTS.match(name):
                     return True
-            case ast.Assign(value=ast.Lambda()):
+            case ast.Assign(value=ast.Lambda() | ast.Name()):
                 return True
     return False
 
@@ -119,7 +123,13 @@ def _script(sources: Sequence[str], trees: Sequence[ast.Module | None]) -> ast.M
                  default=-1)  # fmt: skip
     if chosen is None or broken > chosen:
         return sources[broken]
-    body = blocks.taken(programs.get(chosen) or blocks.needed(chosen)) + blocks.bodies[chosen]
+    needed = programs.get(chosen) or blocks.needed(chosen)
+    if any(blocks.acts(other) and len(blocks.bodies[other]) == len(needed[other]) for other in needed):
+        # The program goes on from what was read before, in order.
+        for other in range(chosen):
+            if blocks.acts(other) and other not in programs and blocks.words(other) & _READS:
+                needed[other] = set(range(len(blocks.bodies[other])))
+    body = blocks.taken(needed) + blocks.bodies[chosen]
     body.sort(key=lambda node: not (isinstance(node, ast.ImportFrom) and node.module == "__future__"))
     return ast.Module(body, [])
 

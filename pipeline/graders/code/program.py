@@ -25,13 +25,17 @@ _STARTS = (
 )
 _FIRST_LINE_OF_CODE = re.compile(_STARTS)
 _FIRST_LINE_OF_BODY = re.compile(
-    rf"(?:{_STARTS}|(?:return|raise|assert|yield|pass)\b|(?:for|while|if|with)\s.+:|\w[\w.]*(?:\[.{{1,80}}\])?\s*[-+*/%|&^]?=[^=]|\w[\w.]*\(.*\)\s*$)"
+    rf"(?:{_STARTS}|(?:return|raise|assert|yield|pass)\b|(?:for|while|if|with)\s.+:|\w[\w.]*(?:\[.{{1,80}}\])?\s*[-+*/%|&^]?=[^=]"
+    r"|\w[\w.]*\(.*\)\s*$|\w+\s*:\s*[\w\[\], .]{1,80}=)"
 )
 _AFTER_WORDS = re.compile(
     r"^(?:from [\w.]+ import [\w*(]|import \w+(?:$|,| as )|(?:async )?def \w+\(.{0,200}:|class \w+(?:\(.{0,80}\))?:"
     r"|@\w[\w.]*(?:\(.{0,80}\))?$|\w+(?:, ?\w+){0,9} ?= ?(?:\w+\(){0,3}(?:input\(|sys\.stdin))",
     re.MULTILINE,
 )
+
+_STOP = re.compile(r"^\[/?(?:DONE|END|PYTHON|ANSWER)\]", re.MULTILINE)
+"""Ends a program in prompts of MBPP. It is Python, too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +55,7 @@ def program_in(output: str, *, complete: bool = True) -> str | None:
     parts = outside_thinking(output)
     if parts is None:
         return None
-    text = "\n".join(part for part in parts if part.strip())
+    text = "\n".join(part for part in parts if part.strip()).removeprefix("\ufeff")
     found = list(blocks(text))
     if not found:
         return _unfenced(text) if complete else None
@@ -94,10 +98,14 @@ def _block(opening: re.Match[str], lines: list[str], *, closed: bool) -> Block:
 
 def _unfenced(text: str) -> str | None:
     """The text from where it begins like code: at its first line, at a line of code after words, or as an indented body."""
-    first = next((line for line in text.split("\n") if line.strip() and not re.match(r"#(?!!)", line)), "")[:MAX_LINE_CHARS]
+    first = next((line for line in text.split("\n") if line.strip() and not re.match(r"\s*#(?!!)", line)), "")[:MAX_LINE_CHARS]
     if _FIRST_LINE_OF_CODE.match(first) or (
         (first[:1] in " \t" or first.startswith("return ")) and _FIRST_LINE_OF_BODY.match(first.strip())
     ):
-        return text.removeprefix("\ufeff")
-    after = _AFTER_WORDS.search(text)
-    return text[after.start() :] if after else None
+        start = 0
+    elif after := _AFTER_WORDS.search(text):
+        start = after.start()
+    else:
+        return None
+    end = _STOP.search(text, start)
+    return text[start : end.start() if end else None]
