@@ -189,15 +189,15 @@ class CodeChecker(PooledChecker[ChildProcess]):
         began, allowed = time.monotonic(), self._config.suite_seconds
         task = self._task(TaskKind.SCRIPT)
         with _content({"program": program}) as content:
-            for test in suite.tests:
+            for given_text, wanted in suite.tests:
                 elapsed = time.monotonic() - began
                 if elapsed >= allowed * attempt.patience or (elapsed >= allowed and attempt.own_seconds >= allowed):
                     return Verdict.TIMEOUT
-                with memory_file(_encoded(test.given)) as given, memory_file() as output:
+                with memory_file(_encoded(given_text)) as given, memory_file() as output:
                     fault = _fault(attempt.run(child, task, [content, given, output]))
                     if fault is not None:
                         return fault
-                    verdict = self._compared(child, test.wanted, output, attempt)
+                    verdict = self._compared(child, wanted, output, attempt)
                     if verdict is not Verdict.CORRECT:
                         return verdict
         return Verdict.CORRECT
@@ -288,8 +288,7 @@ def _is_by_machine(verdict: Verdict, runs: Sequence[_Run], suite_seconds: float)
 def _tests(suite: Assertions | Calls, tolerance: float) -> dict[str, Any]:
     if isinstance(suite, Assertions):
         return {"source": suite.source, "entry_point": suite.entry_point}
-    calls = [[test.arguments, test.wanted] for test in suite.tests]
-    return {"function": suite.function, "calls": calls, "tolerance": tolerance}
+    return {"function": suite.function, "calls": suite.tests, "tolerance": tolerance}
 
 
 @contextmanager

@@ -26,14 +26,12 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import partial
 
-from pipeline.graders.code.cases import run_cases
-from pipeline.graders.code.cells import run_cells, serve_cells
-from pipeline.graders.code.processor_time import Counts, counts_of, deprived_seconds
+from pipeline.graders.code.cells import run_cases, run_cells, serve_cells
 from pipeline.graders.code.runs import (
     OTHER_SIDE_ENDED,
     Descriptor,
@@ -45,7 +43,14 @@ from pipeline.graders.code.runs import (
     serve_program,
 )
 from pipeline.graders.code.sandbox import PROTECTIONS, Confinement, Limits, confine, empty_folder
-from pipeline.graders.code.thread_limit import MAX_THREADS, PATIENCE_SECONDS, ThreadLimit, count_threads, prepare
+from pipeline.graders.code.thread_limit import (
+    MAX_THREADS,
+    PATIENCE_SECONDS,
+    ThreadLimit,
+    count_threads,
+    prepare,
+    stat_of,
+)
 from pipeline.graders.code.wire import MAX_OUTPUT_BYTES, ProgramReport, ProgramTask, TaskKind
 
 MAX_TASK_BYTES = 4096
@@ -59,6 +64,7 @@ STOP_SECONDS = 0.2
 LAST_WORDS_SECONDS = 1.0
 END_SECONDS = 10.0
 
+_NANO = 1e-9
 _PR_SET_CHILD_SUBREAPER = 36
 # The modules that programs import most. They are loaded before the fork.
 _WARM = (
@@ -190,6 +196,42 @@ def _be(role: Role, task: ProgramTask, work: str, parent: int, required: Confine
         role()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counts:
+    """Of a process: for each thread the seconds that it computed and that it waited; and what all computed, ended ones too."""
+
+    threads: Sequence[tuple[float, float]]
+    computed: float
+
+
+def counts_of(pid: int) -> Counts | None:
+    """The counts of a process, which may have ended but must not have been waited for. None if the kernel has none."""
+    threads = []
+    try:
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            try:
+                with open(f"/proc/{pid}/task/{thread}/schedstat", "rb") as stream:
+                    computed, waited, _ = map(int, stream.read().split())
+            except (ProcessLookupError, FileNotFoundError):
+                continue  # the thread has just ended
+            threads.append((computed * _NANO, waited * _NANO))
+        fields = stat_of(f"/proc/{pid}/stat")
+    except (OSError, ValueError):
+        return None
+    ticks = int(fields[11]) + int(fields[12])
+    return Counts(threads=threads, computed=ticks / os.sysconf("SC_CLK_TCK"))
+
+
+def deprived_seconds(processes: Sequence[Counts]) -> float:
+    """The seconds that others took from a run of these processes: of each, from the thread that was busy for longest."""
+    total = sum(max(each.computed, sum(computed for computed, _ in each.threads)) for each in processes)
+    deprived = 0.0
+    for each in processes:
+        threads = [(computed, max(0.0, waited - (total - computed))) for computed, waited in each.threads]
+        deprived += max(threads, key=sum, default=(0.0, 0.0))[1]
+    return deprived
+
+
 class Watched:
     """A forked process. `status` is None until it has been waited for. `threads` is None if its threads begin without limit."""
 
@@ -227,7 +269,6 @@ def watch(task: ProgramTask, processes: list[Watched], folder: str, control: int
     """Wait until the last process ends or a limit is reached, then end all processes. The first process is the program."""
     program, last = processes[0], processes[-1]
     began_at = time.monotonic()
-    wall_time = _WallTime(task, processes, began_at)
     poller = select.poll()
     poller.register(control, 0)
     for process in processes:
@@ -244,7 +285,7 @@ def watch(task: ProgramTask, processes: list[Watched], folder: str, control: int
         exhausted = task.kind != TaskKind.PROBE and program.threads is not None and program.threads.exceeded
         if time.monotonic() >= next_look:
             exhausted = exhausted or (program.status is None and looks.exhausts())
-            late = wall_time.is_over()
+            late = _is_late(task, processes, time.monotonic() - began_at)
             next_look = time.monotonic() + TICK_SECONDS
         late = late or any(descriptor == control for descriptor, _ in events)
     if last.status == OTHER_SIDE_ENDED:
@@ -254,9 +295,8 @@ def watch(task: ProgramTask, processes: list[Watched], folder: str, control: int
     _end(processes)
     if program.cpu_seconds >= task.cpu_seconds:
         exhausted = True
-    began = _begun(ready) == len(processes)
     return ProgramReport(
-        began=began,
+        began=_begun(ready) == len(processes),
         status=status,
         exhausted=exhausted,
         late=late,
@@ -275,18 +315,11 @@ def _deprived_seconds(processes: list[Watched]) -> float | None:
     return deprived_seconds(counts) if len(counts) == len(processes) else None
 
 
-class _WallTime:
-    """Whether the time of a run is over."""
-
-    def __init__(self, task: ProgramTask, processes: list[Watched], began_at: float) -> None:
-        self._task, self._processes, self._began_at = task, processes, began_at
-
-    def is_over(self) -> bool:
-        elapsed = time.monotonic() - self._began_at
-        if not self._task.wall_seconds <= elapsed < self._task.longest_seconds:
-            return elapsed >= self._task.wall_seconds
-        deprived = _deprived_seconds(self._processes)
-        return deprived is None or elapsed - deprived >= self._task.wall_seconds
+def _is_late(task: ProgramTask, processes: list[Watched], elapsed: float) -> bool:
+    if not task.wall_seconds <= elapsed < task.longest_seconds:
+        return elapsed >= task.wall_seconds
+    deprived = _deprived_seconds(processes)
+    return deprived is None or elapsed - deprived >= task.wall_seconds
 
 
 def _readable(descriptor: int, seconds: float) -> bool:
@@ -433,13 +466,10 @@ def _children() -> list[int]:
     own, found = os.getpid(), []
     for name in filter(str.isdigit, os.listdir("/proc")):
         try:
-            with open(f"/proc/{name}/stat", encoding="utf-8", errors="replace") as stream:
-                # The name in parentheses may contain any character, including a parenthesis.
-                parent = int(stream.read().rpartition(")")[2].split()[1])
+            if int(stat_of(f"/proc/{name}/stat")[1]) == own:
+                found.append(int(name))
         except OSError:
             continue
-        if parent == own:
-            found.append(int(name))
     return found
 
 

@@ -2,8 +2,8 @@
 
 Called programs: the last block that defines more than tests is the program. The blocks before it run first, statement by
 statement, and what fails there is left out; of those after it, only imports and constants count.
-Scripts: the last block that reads and prints by itself is the program, with what it needs of earlier blocks; never do two blocks
-that stand alone run. A block that only repeats lines of an earlier one, or feeds a program its input, is a demonstration.
+Scripts: the last block that reads and prints by itself is the program, with what it needs of earlier blocks; of two blocks that
+stand alone one runs. A block that only repeats lines of an earlier one, or feeds a program its input, is a demonstration.
 Also covered: the body of a function that a prompt begins; words, examples and tracebacks after a program in its block.
 Not covered: names that are made while a program runs.
 """
@@ -20,7 +20,9 @@ _DEFINITIONS = (*_FUNCTIONS, ast.ClassDef)
 _IMPORTS = (ast.Import, ast.ImportFrom)
 _READS = frozenset({"input", "raw_input", "stdin", "open", "fileinput"})
 _WRITES = frozenset({"print", "pprint", "stdout", "write", "writelines"})
-_OF_TESTS = re.compile(r"(?:test|demo|example|benchmark|main$|time_|timeit|run_)|.*_(?:tests?|demo|example)$|.*Tests?$", re.I)
+_OF_TESTS = re.compile(
+    r"(?:test|demo|example|benchmark|main$|time_|timeit|run_)|.*_(?:tests?|demo|example)$|.*Tests?$", re.I
+)
 _MOCKS = re.compile(
     r"stdin\s*=\s*(?:io\.)?(?:StringIO|BytesIO|TextIOWrapper)\((?!\s*(?:sys|os|open)\b)|patch\(|\bsubprocess\b|\bunittest\b|\bpytest\b"
     r"|\binput\s*=\s*lambda\b[^\n]{0,80}(?:next|pop)\("
@@ -88,7 +90,7 @@ def _called(sources: Sequence[str], trees: Sequence[ast.Module | None]) -> tuple
 def _defines(source: str, tree: ast.Module | None) -> bool:
     """Whether a block defines more than tests and demonstrations, or was to do so."""
     if tree is None:
-        return _OTHER_TEXT.match(source) is None and _BROKEN_DEFINITION.search(source) is not None
+        return _is_broken(source, _BROKEN_DEFINITION)
     for node in tree.body:
         match node:
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
@@ -106,32 +108,73 @@ def _is_fixed(node: ast.stmt) -> bool:
     )
 
 
+class _Part:
+    """A statement of a block. `acts`: it reads or prints when it runs, or tests."""
+
+    def __init__(self, node: ast.stmt) -> None:
+        self.node, self.words, self.binds, self.acts = (
+            node,
+            _words(node),
+            bound_in([node]),
+            isinstance(node, ast.Assert),
+        )
+
+
 def _script(sources: Sequence[str], trees: Sequence[ast.Module | None]) -> ast.Module | str:
-    blocks = _Blocks([tree.body if tree is not None and not _is_quoted(sources, number) else []
-                      for number, tree in enumerate(trees)])  # fmt: skip
-    programs: dict[int, dict[int, set[int]]] = {}
-    for number in range(len(trees)):
-        needed = blocks.needed(number)
-        words = blocks.words(number).union(*(blocks.words(other, needed[other]) for other in needed))
-        if blocks.acts(number) and words & _READS and words & _WRITES and not _MOCKS.search(sources[number]):
-            asks = {other for other in needed if blocks.words(other, needed[other]) & _READS}
-            if blocks.words(number) & _READS or not asks & programs.keys():
-                programs[number] = needed
-    chosen = max(programs or (number for number in range(len(trees)) if blocks.acts(number)), default=None)
-    broken = max((number for number, tree in enumerate(trees)
-                  if tree is None and not _OTHER_TEXT.match(sources[number]) and _BROKEN_SCRIPT.search(sources[number])),
-                 default=-1)  # fmt: skip
-    if chosen is None or broken > chosen:
-        return sources[broken]
-    needed = programs.get(chosen) or blocks.needed(chosen)
-    if any(blocks.acts(other) and len(blocks.bodies[other]) == len(needed[other]) for other in needed):
-        # The program goes on from what was read before, in order.
-        for other in range(chosen):
-            if blocks.acts(other) and other not in programs and blocks.words(other) & _READS:
-                needed[other] = set(range(len(blocks.bodies[other])))
-    body = blocks.taken(needed) + blocks.bodies[chosen]
+    bodies = [tree.body if tree is not None and not _is_quoted(sources, at) else [] for at, tree in enumerate(trees)]
+    blocks = [[_Part(node) for node in body] for body in bodies]
+    every = [part for block in blocks for part in block]
+    active = set(_READS | _WRITES)
+    named = [(part.node.name, part.words) for part in every if isinstance(part.node, _DEFINITIONS)]
+    while new := {name for name, words in named if words & active} - active:
+        active |= new
+    for part in every:
+        part.acts = part.acts or (bool(part.words & active) and not isinstance(part.node, (*_DEFINITIONS, *_IMPORTS)))
+    acts = [number for number, block in enumerate(blocks) if any(part.acts for part in block)]
+    programs: list[int] = []
+    for number in acts:
+        needed = _needed(blocks, number)
+        own = {word for part in blocks[number] for word in part.words}
+        reading = {at for at, part in needed if part.words & _READS}
+        words = own.union(*(part.words for _, part in needed))
+        if words & _READS and words & _WRITES and not _MOCKS.search(sources[number]):
+            # One that only calls an earlier program shows its use.
+            programs += [number] if own & _READS or reading.isdisjoint(programs) else []
+    chosen = max(programs or acts, default=-1)
+    broken = [at for at, tree in enumerate(trees) if tree is None and _is_broken(sources[at], _BROKEN_SCRIPT)]
+    if chosen < 0 or (broken and broken[-1] > chosen):
+        return sources[broken[-1] if broken else -1]
+    needed = _needed(blocks, chosen)
+    if any(part.acts for _, part in needed):
+        # It goes on from what was read before, in order.
+        before = [at for at in acts if at < chosen and at not in programs]
+        reads = [at for at in before if any(part.words & _READS for part in blocks[at])]
+        needed += [(at, part) for at in reads for part in blocks[at]]
+    used = {id(part) for _, part in needed} | set(map(id, blocks[chosen]))
+    body = [part.node for part in every if id(part) in used]
     body.sort(key=lambda node: not (isinstance(node, ast.ImportFrom) and node.module == "__future__"))
     return ast.Module(body, [])
+
+
+def _needed(blocks: Sequence[list[_Part]], number: int) -> list[tuple[int, _Part]]:
+    """What a block needs of earlier ones, with their numbers: single definitions, or whole blocks where what is read counts."""
+    found: list[tuple[int, _Part]] = []
+    seen = {name for part in blocks[number] for name in part.binds}
+    waiting = [name for part in blocks[number] for name in _free(part.node)]
+    while waiting:
+        name = waiting.pop()
+        at = next((at for at in reversed(range(number)) if any(name in part.binds for part in blocks[at])), None)
+        if name in seen or at is None:
+            continue
+        seen.add(name)
+        binding = [part for part in blocks[at] if name in part.binds]
+        is_whole = any(part.acts for part in binding) or not any(part.acts for part in blocks[at])
+        new = [(at, part) for part in (blocks[at] if is_whole else binding)]
+        known = {id(part) for _, part in found}
+        new = [(at, part) for at, part in new if id(part) not in known]
+        found += new
+        waiting += [name for _, part in new for name in _free(part.node)]
+    return found
 
 
 def _is_quoted(sources: Sequence[str], number: int) -> bool:
@@ -143,54 +186,9 @@ def _is_quoted(sources: Sequence[str], number: int) -> bool:
     return any(other.find(lines) > 0 for other in earlier)
 
 
-class _Blocks:
-    """The statements of the blocks, which of them read or print when they run, and which need others."""
-
-    def __init__(self, bodies: Sequence[list[ast.stmt]]) -> None:
-        self.bodies = bodies
-        self._words = [[_words(node) for node in body] for body in bodies]
-        self._binds = [[bound_in([node]) for node in body] for body in bodies]
-        named = [(node.name, words) for body, all_words in zip(bodies, self._words, strict=True)
-                 for node, words in zip(body, all_words, strict=True) if isinstance(node, _DEFINITIONS)]  # fmt: skip
-        loud = set(_READS | _WRITES)
-        while new := {name for name, words in named if words & loud} - loud:
-            loud |= new
-        self._loud = [[not isinstance(node, (*_DEFINITIONS, *_IMPORTS)) and (bool(words & loud) or isinstance(node, ast.Assert))
-                       for node, words in zip(body, all_words, strict=True)]
-                      for body, all_words in zip(bodies, self._words, strict=True)]  # fmt: skip
-
-    def acts(self, number: int) -> bool:
-        """Whether a block reads or prints when it runs."""
-        return any(self._loud[number])
-
-    def words(self, number: int, some: Iterable[int] | None = None) -> frozenset[str]:
-        """The names and attributes in the statements of a block, or in some of them."""
-        words = self._words[number]
-        return frozenset().union(*(words if some is None else (words[each] for each in some)))
-
-    def taken(self, needed: dict[int, set[int]]) -> list[ast.stmt]:
-        return [self.bodies[other][each] for other in sorted(needed) for each in sorted(needed[other])]
-
-    def needed(self, number: int) -> dict[int, set[int]]:
-        """The statements of earlier blocks that a block needs: definitions alone, or whole blocks for what they read."""
-        taken: dict[int, set[int]] = {}
-        seen = {name for bound in self._binds[number] for name in bound}
-        waiting = [name for node in self.bodies[number] for name in _free(node)]
-        while waiting:
-            if (name := waiting.pop()) in seen:
-                continue
-            seen.add(name)
-            for other in reversed(range(number)):
-                places = {place for place, bound in enumerate(self._binds[other]) if name in bound}
-                if not places:
-                    continue
-                if not self.acts(other) or any(self._loud[other][place] for place in places):
-                    places = set(range(len(self.bodies[other])))
-                new = places - taken.setdefault(other, set())
-                taken[other] |= new
-                waiting += [each for place in new for each in _free(self.bodies[other][place])]
-                break
-        return taken
+def _is_broken(source: str, program: re.Pattern[str]) -> bool:
+    """Whether what is not Python was to be a program, and not an example."""
+    return _OTHER_TEXT.match(source) is None and program.search(source) is not None
 
 
 def _words(node: ast.AST) -> frozenset[str]:

@@ -98,7 +98,9 @@ def _block(opening: re.Match[str], lines: list[str], *, closed: bool) -> Block:
 
 def _unfenced(text: str) -> str | None:
     """The text from where it begins like code: at its first line, at a line of code after words, or as an indented body."""
-    first = next((line for line in text.split("\n") if line.strip() and not re.match(r"\s*#(?!!)", line)), "")[:MAX_LINE_CHARS]
+    first = next((line for line in text.split("\n") if line.strip() and not re.match(r"\s*#(?!!)", line)), "")[
+        :MAX_LINE_CHARS
+    ]
     if _FIRST_LINE_OF_CODE.match(first) or (
         (first[:1] in " \t" or first.startswith("return ")) and _FIRST_LINE_OF_BODY.match(first.strip())
     ):

@@ -113,7 +113,7 @@ def serve_program() -> None:
     announce()
     # A faulty prompt, for example one that was cut short, is not the program's fault.
     with suppress(Exception):
-        exec(_compiled(content["prelude"]), module.__dict__)
+        exec(compiled(content["prelude"]), module.__dict__)
     _run(content, module, called=True)
     peer.serve()
 
@@ -123,12 +123,12 @@ def _run(content: dict[str, Any], module: ModuleType, *, called: bool) -> None:
     before, program = composed(content["program"], content.get("prelude", ""), called=called)
     for statement in before:
         with suppress(Exception, SystemExit):
-            exec(_compiled(ast.Module([statement], [])), module.__dict__)
-    exec(_compiled(program), module.__dict__)
+            exec(compiled(ast.Module([statement], [])), module.__dict__)
+    exec(compiled(program), module.__dict__)
 
 
-def _compiled(source: str | ast.Module) -> Any:
-    return compile(source, PROGRAM_FILE, "exec", dont_inherit=True)
+def compiled(source: str | ast.Module, name: str = PROGRAM_FILE) -> Any:
+    return compile(source, name, "exec", dont_inherit=True)
 
 
 def run_tests() -> None:

@@ -79,7 +79,7 @@ def count_threads(pid: int) -> int:
 
     Raises OSError if the process has ended or is hidden.
     """
-    return int(_stat(f"/proc/{pid}/stat")[_THREADS])
+    return int(stat_of(f"/proc/{pid}/stat")[_THREADS])
 
 
 class ThreadLimit:
@@ -166,7 +166,7 @@ class ThreadLimit:
     def _may_be_starting(self, caller: int) -> bool:
         """Whether a thread may still be inside the call that was granted. The call itself runs, or sleeps without signals."""
         try:
-            return _stat(f"/proc/{self._pid}/task/{caller}/stat")[_STATE] not in _ASLEEP
+            return stat_of(f"/proc/{self._pid}/task/{caller}/stat")[_STATE] not in _ASLEEP
         except OSError:
             return False
 
@@ -187,7 +187,8 @@ def _threads_or_full(pid: int) -> int:
         return MAX_THREADS
 
 
-def _stat(path: str) -> list[bytes]:
+def stat_of(path: str) -> list[bytes]:
+    """What the kernel says of a process or thread after its name. Raises OSError."""
     with open(path, "rb") as stream:
         # The name in parentheses may contain any character, including a parenthesis.
         return stream.read().rpartition(b")")[2].split()

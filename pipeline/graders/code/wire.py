@@ -50,22 +50,15 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
 
 
 class TaskKind(StrEnum):
-    """What a task runs. Each member lists the files that are sent with it."""
+    """What a task runs, and the files that are sent with it."""
 
-    SCRIPT = "script"
-    """Run a program alone. Files: content, standard input, standard output."""
-    SUITE = "suite"
-    """Run tests against a program. Files: content of the program, content of the tests, statement of the tests."""
-    OUTPUT = "output"
-    """Compare the output of a program. Files: tolerance and expected output, output of the program, statement."""
-    TESTS = "tests"
-    """Check whether tests can be read. Files: content of the tests, statement."""
-    CELLS = "cells"
-    """Run the cells of a notebook in order. Files: content, statement."""
-    CASES = "cases"
-    """Run tests against cells, each by itself. Files: content of the cells, content of the tests, statement of the tests."""
-    PROBE = "probe"
-    """Find the protections that are in effect in a confined process. Files: content, statement."""
+    SCRIPT = "script"  # a program alone: its content, standard input, standard output
+    SUITE = "suite"  # tests against a program: content of the program, content of the tests, statement
+    OUTPUT = "output"  # compares an output: tolerance and expected output, output, statement
+    TESTS = "tests"  # whether tests can be read: their content, statement
+    CELLS = "cells"  # the cells of a notebook in order: content, statement
+    CASES = "cases"  # tests of cells, each by itself: content of the cells, content of the tests, statement
+    PROBE = "probe"  # the protections in effect in a confined process: content, statement
 
 
 class Statement(StrEnum):
@@ -104,7 +97,7 @@ class ProgramReport:
     if the child ended it. `exhausted`: the program exceeded its limit of processor time, threads or files. `late`: the run
     exceeded its wall time. `unseen`: the machine did not show whether the program keeps a limit, so the run was ended.
     `last_status` is like `status`, of the process that ends the run. `deprived_seconds`: how long
-    others had the processor that the run could have used, see `processor_time`. None: the kernel does not count this.
+    others had the processor that the run could have used. None: the kernel does not count this.
     """
 
     began: bool
@@ -130,6 +123,11 @@ class OtherSideEndedError(BaseException):
     """The other process has ended or violated the protocol. It is a BaseException so that no `except Exception` hides it."""
 
 
+def _asks(operation: str) -> Callable[..., Any]:
+    """A method of a `Remote` that the other process executes."""
+    return lambda self, *arguments, **named: self._peer.ask(operation, self, *arguments, **named)
+
+
 class Remote:
     """An object of the other process."""
 
@@ -139,43 +137,17 @@ class Remote:
         object.__setattr__(self, "_peer", peer)
         object.__setattr__(self, "_key", key)
 
-    def __call__(self, *arguments: Any, **named: Any) -> Any:
-        return self._peer.ask("call", self, *arguments, **named)
-
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
         return self._peer.ask("get", self, name)
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        self._peer.ask("set", self, name, value)
-
-    def __getitem__(self, key: Any) -> Any:
-        return self._peer.ask("item", self, key)
-
-    def __setitem__(self, key: Any, value: Any) -> None:
-        self._peer.ask("put", self, key, value)
-
-    def __delitem__(self, key: Any) -> None:
-        self._peer.ask("drop", self, key)
-
     def __len__(self) -> int:
         return int(self._peer.ask("len", self))
 
-    def __iter__(self) -> Any:
-        return self._peer.ask("iter", self)
-
-    def __next__(self) -> Any:
-        return self._peer.ask("next", self)
-
-    def __str__(self) -> Any:
-        return self._peer.ask("str", self)
-
-    def __repr__(self) -> Any:
-        return self._peer.ask("repr", self)
-
-    def __bool__(self) -> Any:
-        return self._peer.ask("bool", self)
+    __call__, __setattr__, __iter__, __next__ = map(_asks, ("call", "set", "iter", "next"))
+    __getitem__, __setitem__, __delitem__ = map(_asks, ("item", "put", "drop"))
+    __str__, __repr__, __bool__ = map(_asks, ("str", "repr", "bool"))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Remote) and (self._key == other._key or bool(self._peer.ask("same", self, other)))
@@ -241,11 +213,7 @@ class Peer:
             named = {name: self._unpacked(value) for name, value in request.get("named", {}).items()}
             value = OPERATIONS[request["do"]](target, *arguments, **named)
             packed = [self._packed(argument) if _mutable(argument) else None for argument in arguments]
-            changed = [
-                [position, now]
-                for position, now in enumerate(packed)
-                if now is not None and now != request["args"][position]
-            ]
+            changed = [[at, now] for at, now in enumerate(packed) if now is not None and now != request["args"][at]]
             reply = {"value": self._packed(value)} | ({"changed": changed} if changed else {})
         except OtherSideEndedError:
             raise
@@ -365,11 +333,7 @@ def _overwrite(old: Any, new: Any) -> None:
 
 def _builtin_name(error: BaseException) -> str:
     """The name of the nearest built-in class of an exception."""
-    for base in type(error).__mro__:
-        name = base.__name__
-        if getattr(builtins, name, None) is base:
-            return name
-    raise TypeError("not an exception")
+    return next(str(base.__name__) for base in type(error).__mro__ if getattr(builtins, base.__name__, None) is base)
 
 
 def _text(error: BaseException) -> str:

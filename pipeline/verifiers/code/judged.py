@@ -3,7 +3,8 @@
 import ast
 from collections.abc import Collection, Mapping
 
-from pipeline.verifiers.code.names import Definition, definitions, names_in, reached
+from pipeline.graders.code.composition import names_in
+from pipeline.verifiers.code.names import Definition, definitions, reached
 from pipeline.verifiers.code.stated import StatedTests
 from pipeline.verifiers.programs import Program
 from pipeline.verifiers.sentences import in_a_line
