@@ -144,24 +144,17 @@ def _receive(control: socket.socket, parent: int) -> tuple[ProgramTask, list[int
 
 def _descriptors(role: Role, given: list[int], announce: int, wires: list[int]) -> dict[int, int]:
     """The descriptors of a role: their number in its process -> the open descriptor. `given` depends on the kind of task."""
+    own: dict[int, int] = {Descriptor.STATEMENT: given[-1]}
     if role is run_program:
-        content, standard_input, standard_output = given
-        return {0: standard_input, 1: standard_output, Descriptor.CONTENT: content, Descriptor.READY: announce}
-    if role in (serve_program, serve_cells):
-        return {
-            Descriptor.CONTENT: given[0],
-            Descriptor.READY: announce,
-            Descriptor.READING: wires[0],
-            Descriptor.WRITING: wires[3],
-        }
-    if role is compare_output:
-        content, output, statement = given
-        return {0: output, Descriptor.CONTENT: content, Descriptor.READY: announce, Descriptor.STATEMENT: statement}
-    content, statement = given[-2:]
-    tests: dict[int, int] = {Descriptor.CONTENT: content, Descriptor.READY: announce, Descriptor.STATEMENT: statement}
-    return tests | (
-        {Descriptor.READING: wires[2], Descriptor.WRITING: wires[1]} if role in (run_tests, run_cases) else {}
-    )
+        own = {0: given[1], 1: given[2]}
+    elif role in (serve_program, serve_cells):
+        own = {Descriptor.READING: wires[0], Descriptor.WRITING: wires[3]}
+    elif role is compare_output:
+        own |= {0: given[1]}
+    elif role in (run_tests, run_cases):
+        own |= {Descriptor.READING: wires[2], Descriptor.WRITING: wires[1]}
+    content = given[1] if role in (run_tests, run_cases) else given[0]
+    return own | {Descriptor.CONTENT: content, Descriptor.READY: announce}
 
 
 def _lay_out(wanted: dict[int, int]) -> None:

@@ -69,7 +69,7 @@ def _versions(source: str, prompt: str) -> Iterator[str]:
     yield textwrap.dedent(source)
     for _, cut in zip(range(_MOST_CUTS), _OTHER_TEXT.finditer(source), strict=False):
         if cut.start():
-            yield source[: cut.start()]
+            yield textwrap.dedent(source[: cut.start()])
     if prompt.strip():
         body = source.strip("\n")
         for end in _ENDS_OF_BODIES:

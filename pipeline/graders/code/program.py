@@ -14,10 +14,12 @@ from pipeline.graders.thinking import outside_thinking
 
 MAX_PROGRAM_CHARS = 100_000
 """A longer program is over the limit and is never run."""
-MAX_LINE_CHARS = 2_000
+MAX_LINE_CHARS = 500
+CODE_INDENT = 4
+"""A fence that stands so much deeper than the one that is open is code, such as that of a docstring."""
 BLOCK_END = "\n# ---- the next block of the answer ----\n"
 
-_FENCE = re.compile(r"([ \t]*)(`{3,}|~{3,})[ \t]*([^\n`]*)")
+_FENCE = re.compile(r"([ \t]*)(`{3,}|~{3,}(?!~))([^\n`]*)")
 _PYTHON = re.compile(r"(?:\{\.?)?(?:py(?:thon|py)?[\d.]*|sage|ipython[\d.]*)(?![\w-])", re.IGNORECASE)
 _STARTS = (
     r"(?:from\s+[\w.]+\s+import\b|import\s+\w|(?:async\s+)?def\s+\w+\s*\(|class\s+\w+\s*[:(]|@\w|#!|print\(|\"\"\"|'''"
@@ -25,11 +27,11 @@ _STARTS = (
 )
 _FIRST_LINE_OF_CODE = re.compile(_STARTS)
 _FIRST_LINE_OF_BODY = re.compile(
-    rf"(?:{_STARTS}|(?:return|raise|assert|yield|pass)\b|(?:for|while|if|with)\s.+:|\w[\w.]*(?:\[.{{1,80}}\])?\s*[-+*/%|&^]?=[^=]"
+    rf"(?:{_STARTS}|(?:return|raise|assert|yield|pass|global|nonlocal|del|try)\b|(?:for|while|if|with)\s.+:|\w[\w.]*(?:\[.{{1,80}}\])?\s*[-+*/%|&^]?=[^=]"
     r"|\w[\w.]*\(.*\)\s*$|\w+\s*:\s*[\w\[\], .]{1,80}=)"
 )
 _AFTER_WORDS = re.compile(
-    r"^(?:from [\w.]+ import [\w*(]|import \w+(?:$|,| as )|(?:async )?def \w+\(.{0,200}:|class \w+(?:\(.{0,80}\))?:"
+    r"^[ \t]{0,8}(?:from [\w.]+ import [\w*(]|import \w+(?:$|,| as )|(?:async )?def \w+\(.{0,200}:|class \w+(?:\(.{0,80}\))?:"
     r"|@\w[\w.]*(?:\(.{0,80}\))?$|\w+(?:, ?\w+){0,9} ?= ?(?:\w+\(){0,3}(?:input\(|sys\.stdin))",
     re.MULTILINE,
 )
@@ -83,7 +85,7 @@ def blocks(output: str) -> Iterator[Block]:
     for number, fence in fences.items():
         if opening is None:
             opening, start = fence, number + 1
-        elif fence[2].startswith(opening[2]) and not fence[3].strip():
+        elif fence[2].startswith(opening[2]) and not fence[3].strip() and len(fence[1]) < len(opening[1]) + CODE_INDENT:
             yield _block(opening, lines[start:number], closed=True)
             opening = None
     if opening is not None:
@@ -93,6 +95,7 @@ def blocks(output: str) -> Iterator[Block]:
 def _block(opening: re.Match[str], lines: list[str], *, closed: bool) -> Block:
     indent, words = opening[1], opening[3].split()
     text = "\n".join(line.removeprefix(indent) for line in lines).removeprefix("\ufeff")
+    text = text if closed else text.partition(opening[2])[0]
     return Block(language=words[0].lower() if words else "", text=text, closed=closed)
 
 
