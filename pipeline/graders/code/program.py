@@ -36,8 +36,10 @@ _AFTER_WORDS = re.compile(
     re.MULTILINE,
 )
 
-_STOP = re.compile(r"^\[/?(?:DONE|END|PYTHON|ANSWER)\]", re.MULTILINE)
-"""Ends a program in prompts of MBPP. It is Python, too."""
+_STOP = re.compile(
+    r"^(?:\[/?(?:DONE|END|PYTHON|ANSWER)\]|(?:Time|Space|Complexity|Explanation|Note)\b[^\n=]{0,40}:)", re.MULTILINE
+)
+"""Ends a program without fences, though it may be Python, too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
