@@ -253,7 +253,7 @@ class Watched:
 
     def has_ended(self, seconds: float = 0.0) -> bool:
         """Whether the process has ended. Waits at most `seconds`."""
-        if self.status is None and _readable(self.handle, seconds):
+        if self.status is None and select.select([self.handle], [], [], seconds)[0]:
             self.reap()
         return self.status is not None
 
@@ -262,25 +262,17 @@ def watch(task: ProgramTask, processes: list[Watched], folder: str, control: int
     """Wait until the last process ends or a limit is reached, then end all processes. The first process is the program."""
     program, last = processes[0], processes[-1]
     began_at = time.monotonic()
-    poller = select.poll()
-    poller.register(control, 0)
-    for process in processes:
-        poller.register(process.handle, select.POLLIN)
-    requests = _Requests(poller, processes)
     looks = _Looks(task, program, folder)
     next_look = time.monotonic() + TICK_SECONDS
     exhausted = late = False
     while not (last.has_ended() or exhausted or late or looks.blind):
-        events = poller.poll(max(0.0, next_look - time.monotonic()) * 1000)
-        requests.serve(events)
-        if program.status is None and program.has_ended():
-            poller.unregister(program.handle) if program is not last else None
+        late = _wait(processes, control, max(0.0, next_look - time.monotonic()))
+        program.has_ended()
         exhausted = task.kind != TaskKind.PROBE and program.threads is not None and program.threads.exceeded
         if time.monotonic() >= next_look:
             exhausted = exhausted or (program.status is None and looks.exhausts())
-            late = _is_late(task, processes, time.monotonic() - began_at)
+            late = late or _is_late(task, processes, time.monotonic() - began_at)
             next_look = time.monotonic() + TICK_SECONDS
-        late = late or any(descriptor == control for descriptor, _ in events)
     if last.status == OTHER_SIDE_ENDED:
         program.has_ended(LAST_WORDS_SECONDS)
     status, last_status, wall_seconds = program.status, last.status, time.monotonic() - began_at
@@ -315,48 +307,24 @@ def _is_late(task: ProgramTask, processes: list[Watched], elapsed: float) -> boo
     return deprived is None or elapsed - deprived >= task.wall_seconds
 
 
-def _readable(descriptor: int, seconds: float) -> bool:
+def _wait(processes: list[Watched], control: int, seconds: float) -> bool:
+    """Wait until something happens, and answer the requests for new threads that can be answered. Whether the parent ended."""
     poller = select.poll()
-    poller.register(descriptor, select.POLLIN)
-    return bool(poller.poll(seconds * 1000))
-
-
-class _Requests:
-    """Serves the requests for new threads of all processes of a run."""
-
-    def __init__(self, poller: select.poll, processes: list[Watched]) -> None:
-        self._poller = poller
-        self._limits: dict[int, ThreadLimit] = {}
-        for process in processes:
-            if process.threads is not None:
-                self._wait_for(process.threads)
-
-    def serve(self, events: list[tuple[int, int]]) -> None:
-        """Receive what has come at these descriptors, one request at each, and answer all that can be answered now."""
-        ours = [(descriptor, event) for descriptor, event in events if descriptor in self._limits]
-        for descriptor, event in ours:
-            if (
-                not event & select.POLLIN
-            ):  # the process has ended; the number of the descriptor may soon be that of another
-                self._forget(descriptor)
-        for descriptor, event in ours:
-            if event & select.POLLIN:
-                limit = self._limits[descriptor]
-                limit.receive()
-                if limit.descriptor != descriptor:
-                    self._forget(descriptor)
-                    self._wait_for(limit)
-        for limit in self._limits.values():
-            limit.answer()
-
-    def _forget(self, descriptor: int) -> None:
-        self._poller.unregister(descriptor)
-        del self._limits[descriptor]
-
-    def _wait_for(self, limit: ThreadLimit) -> None:
-        if limit.descriptor is not None:
-            self._poller.register(limit.descriptor, select.POLLIN)
-            self._limits[limit.descriptor] = limit
+    poller.register(control, 0)
+    limits: dict[int, ThreadLimit] = {}
+    for process in processes:
+        if process.status is None:
+            poller.register(process.handle, select.POLLIN)
+        if process.threads is not None and process.threads.descriptor is not None:
+            limits[process.threads.descriptor] = process.threads
+            poller.register(process.threads.descriptor, select.POLLIN)
+    events = dict(poller.poll(seconds * 1000))
+    for descriptor, limit in limits.items():
+        if events.get(descriptor, 0) & select.POLLIN:
+            limit.receive()
+    for limit in limits.values():
+        limit.answer()
+    return control in events
 
 
 class _Looks:

@@ -31,6 +31,19 @@ _READ_BYTES = 2**16
 _SEQUENCES: dict[type, str] = {list: "list", tuple: "tuple", set: "set", frozenset: "frozenset"}
 _MAPPINGS = frozenset({dict, OrderedDict, Counter, defaultdict})
 _MAKERS: dict[str, Callable[[Any], Any]] = {"list": list, "tuple": tuple, "set": set, "frozenset": frozenset}
+# Conversion to decimal digits takes time quadratic in their number.
+_PLAIN: dict[type, tuple[str, Callable[[Any], str], Callable[[str], Any]]] = {
+    int: ("int", lambda value: format(value, "x"), lambda text: int(text, 16)),
+    float: ("float", float.hex, float.fromhex),
+    complex: ("complex", lambda value: f"{value.real.hex()} {value.imag.hex()}",
+              lambda text: complex(*map(float.fromhex, text.split()))),
+    bytes: ("bytes", bytes.hex, bytes.fromhex),
+    bytearray: ("bytes", bytearray.hex, bytes.fromhex),
+    Fraction: ("fraction", lambda value: f"{value.numerator:x}/{value.denominator:x}",
+               lambda text: Fraction(*(int(part, 16) for part in text.split("/")))),
+    Decimal: ("decimal", str, Decimal),
+}  # fmt: skip
+_DECODERS = {name: decode for name, _, decode in _PLAIN.values()}
 OPERATIONS: dict[str, Callable[..., Any]] = {
     "call": lambda function, *arguments, **named: function(*arguments, **named),
     "get": getattr,
@@ -264,19 +277,9 @@ class Peer:
         kind = type(value)
         if value is None or kind is bool or kind is str:
             return value
-        if kind is int:
-            # Conversion to decimal digits takes time quadratic in their number.
-            return ["int", format(value, "x")]
-        if kind is float:
-            return ["float", value.hex()]
-        if kind is complex:
-            return ["complex", value.real.hex(), value.imag.hex()]
-        if kind is bytes or kind is bytearray:
-            return ["bytes", value.hex()]
-        if kind is Fraction:
-            return ["fraction", self._packed(value.numerator), self._packed(value.denominator)]
-        if kind is Decimal:
-            return ["decimal", str(value)]
+        if kind in _PLAIN:
+            plain, encode, _ = _PLAIN[kind]
+            return [plain, encode(value)]
         if isinstance(value, Enum) and isinstance(value, int | str):
             return self._packed(value.value)
         name = _SEQUENCES.get(kind) or ("tuple" if isinstance(value, tuple) and hasattr(kind, "_fields") else None)
@@ -292,18 +295,8 @@ class Peer:
         if not isinstance(packed, list):
             return packed
         match packed:
-            case ["int", str(digits)]:
-                return int(digits, 16)
-            case ["float", str(digits)]:
-                return float.fromhex(digits)
-            case ["complex", str(real), str(imaginary)]:
-                return complex(float.fromhex(real), float.fromhex(imaginary))
-            case ["bytes", str(digits)]:
-                return bytes.fromhex(digits)
-            case ["fraction", numerator, denominator]:
-                return Fraction(self._unpacked(numerator), self._unpacked(denominator))
-            case ["decimal", str(digits)]:
-                return Decimal(digits)
+            case [str(name), str(text)] if name in _DECODERS:
+                return _DECODERS[name](text)
             case ["dict", *pairs]:
                 return {self._unpacked(key): self._unpacked(item) for key, item in pairs}
             case ["yours", int(key)]:
