@@ -68,11 +68,6 @@ class _Run:
     task: ProgramTask
     report: ProgramReport | None
 
-    @property
-    def own_seconds(self) -> float:
-        """Its wall time without the time for which others had the processor."""
-        return self.report.wall_seconds - (self.report.deprived_seconds or 0.0) if self.report else 0.0
-
 
 @dataclass(frozen=True, slots=True)
 class _Try:
@@ -83,7 +78,9 @@ class _Try:
 
     @property
     def own_seconds(self) -> float:
-        return sum(run.own_seconds for run in self.runs)
+        """The wall time without the time for which others had the processor."""
+        reports = [run.report for run in self.runs if run.report is not None]
+        return sum(report.wall_seconds - (report.deprived_seconds or 0.0) for report in reports)
 
     def run(self, child: ChildProcess, task: ProgramTask, descriptors: Sequence[int]) -> ProgramReport | None:
         """Run a task. None if the child was lost."""

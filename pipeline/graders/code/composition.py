@@ -30,7 +30,8 @@ _MOCKS = re.compile(
 _BROKEN_DEFINITION = re.compile(r"^(?:async def|def|class) (?!test|main\b|Test)", re.MULTILINE)
 _BROKEN_SCRIPT = re.compile(r"\binput\(|\bsys\.stdin\b")
 _OTHER_TEXT = re.compile(
-    r"^(?:>>>|\$ |Traceback \(|```|~~~|\[/?[A-Z]+\]|<[|/\w]|\*\*|[-*] |\d+\. [A-Z]|[a-z]+(?: [\w',-]+){2,30}\.$"
+    r"^(?:>>>|\$ |(?:python|pip)3? [\w./-]|pytest\b|-?\d+(?: -?\d+)+$"
+    r"|Traceback \(|```|~~~|\[/?[A-Z]+\]|<[|/\w]|\*\*|[-*] |\d+\. [A-Z]|[a-z]+(?: [\w',-]+){2,30}\.$"
     r"|[A-Z][\w'’]*(?:[,:]? [^=\n]+|[:.!?])$)",
     re.MULTILINE,
 )
