@@ -37,7 +37,8 @@ _AFTER_WORDS = re.compile(
 )
 
 _STOP = re.compile(
-    r"^(?:\[/?(?:DONE|END|PYTHON|ANSWER)\]|(?:Time|Space|Complexity|Explanation|Note)\b[^\n=]{0,40}:)", re.MULTILINE
+    r"^(?:\[/?(?:DONE|END|PYTHON|ANSWER)\]|(?:#{2,6} )?(?:Time|Space|Complexity|Explanation|Note)\b[^\n=]{0,40}(?::|$))",
+    re.MULTILINE,
 )
 """Ends a program without fences, though it may be Python, too."""
 
