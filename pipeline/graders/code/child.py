@@ -322,6 +322,8 @@ def _wait(processes: list[Watched], control: int, seconds: float) -> bool:
     for descriptor, limit in limits.items():
         if events.get(descriptor, 0) & select.POLLIN:
             limit.receive()
+        elif descriptor in events:
+            limit.close()  # the process ends: it asks no more
     for limit in limits.values():
         limit.answer()
     return control in events
