@@ -15,7 +15,7 @@ import pytest
 
 from pipeline.core.records import Verdict
 from pipeline.graders.code.checker import CodeChecker
-from pipeline.graders.code.role import Descriptor
+from pipeline.graders.code.runs import Descriptor
 from tests.graders.conftest import HAS_LANDLOCK
 from tests.graders.forgeries import FORGERIES
 

@@ -83,6 +83,9 @@ class Entry:
             raise FileNotFoundError
         return os.stat_result([0, 0, 0, 0, 0, 0, self._size, 0, 0, 0])
 
+    def is_dir(self, *, follow_symlinks: bool) -> bool:
+        return False
+
 
 @pytest.mark.parametrize(
     ("sizes", "cpu_seconds", "exhausts"),

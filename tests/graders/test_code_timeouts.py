@@ -18,7 +18,7 @@ from pipeline.core.records import Grade, Verdict
 from pipeline.graders.base import Checker
 from pipeline.graders.code import checker as checker_module
 from pipeline.graders.code.checker import PATIENCE, CodeChecker, _is_by_machine, _Run
-from pipeline.graders.code.processor_time import Counts, deprived_seconds
+from pipeline.graders.code.child import Counts, deprived_seconds
 from pipeline.graders.code.wire import ProgramReport, ProgramTask, TaskKind
 from pipeline.graders.decided import DecidedChecker
 from pipeline.graders.registry import GRADERS, checker_for

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline.graders.code.cells import near, near_texts
 from pipeline.graders.code.examples import examples_in
-from pipeline.graders.code.nearness import near, near_texts
 
 PLAIN = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),

@@ -1,14 +1,16 @@
 """Programs are found in outputs as people write them, whatever else the output holds."""
 
 import re
+import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.graders.code.program import blocks, program_in
+from pipeline.graders.code.program import BLOCK_END, blocks, program_in
 
 ADD = "def add(a, b):\n    return a + b"
+HOSTILE = ["```\n", "```py\na\n```\n", "for x in", " ", "~", "def f(\n", "@a.", "[DONE]\n", "A: b "]
 FENCE_LINE = re.compile(r"[ \t]*(`{3,}|~{3,})")
 lines = st.text(st.characters(exclude_characters="\n"), max_size=30).filter(lambda line: not FENCE_LINE.match(line))
 programs = st.lists(lines, min_size=1, max_size=8).map("\n".join).filter(str.strip)
@@ -17,21 +19,13 @@ programs = st.lists(lines, min_size=1, max_size=8).map("\n".join).filter(str.str
 @pytest.mark.parametrize(
     ("output", "program"),
     [
-        (f"Here:\n```python\n{ADD}\n```\nDone.", ADD),
-        (f"```py\nfirst = 1\n```\n```Python\n{ADD}\n```", ADD),
-        (f"```python\n{ADD}\n```\nIt prints\n```\n3\n```", ADD),
-        (f"```\n{ADD}\n```", ADD),
+        (f"```py\nfirst = 1\n```\n```Python\n{ADD}\n```", f"first = 1{BLOCK_END}{ADD}"),
+        (f"```python\n{ADD}\n```\nIt prints\n```text\n3\n```", ADD),
         (f"```c\nint x;\n```\n~~~\n{ADD}\n~~~", ADD),
         (f"1. do it:\n   ```python\n   {ADD.replace(chr(10), chr(10) + '   ')}\n   ```", ADD),
         (f"````python\n{ADD}\n```\n````", f"{ADD}\n```"),
-        (f"```python\n{ADD}", ADD),
         (f"```python\r\n{ADD}\r\n```\r\n", f"{ADD}\r"),
-        (f"{ADD}\n", f"{ADD}\n"),
-        (f"# adds\n{ADD}", f"# adds\n{ADD}"),
-        ("n = int(input())\nprint(n)", "n = int(input())\nprint(n)"),
-        ("for i in range(3):\n    print(i)", "for i in range(3):\n    print(i)"),
         ("I do not know.", None),
-        ("for the answer see above:", None),
         ("The answer is \\boxed{3}", None),
         ("```python\n\n```", None),
         ("", None),
@@ -62,8 +56,9 @@ def test_any_text_is_read(output: str, complete: bool) -> None:
     assert program is None or program.strip()
 
 
-def test_an_example_of_use_comes_behind_what_it_uses() -> None:
-    defined, used, other = "def add(a, b):\n    return a + b", "print(add(1, 2))", "x = 1"
-    output = f"```python\n{other}\n```\n```python\n{defined}\n```\nUsage:\n```python\n{used}\n```\n"
-    assert program_in(output) == f"{defined}\n\n{used}"
-    assert program_in(f"```python\n{used}\n```\n```python\n{defined}\n```\n") == defined
+@pytest.mark.parametrize("shape", HOSTILE)
+def test_hostile_texts_are_read_in_linear_time(shape: str) -> None:
+    began = time.process_time()
+    for text in (shape * (10**6 // len(shape)), "```" + shape * (10**6 // len(shape)) + "`"):
+        program_in(text)
+    assert time.process_time() - began < 10

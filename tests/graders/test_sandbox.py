@@ -59,7 +59,7 @@ REFUSED_CALLS = [
     "import fcntl; fcntl.fcntl(0, fcntl.F_SETOWN, os.getppid())", "import fcntl; fcntl.ioctl(0, 0x8901, b'1234')",
     "import resource; resource.prlimit(os.getppid(), resource.RLIMIT_CPU)", "os.setpriority(os.PRIO_PROCESS, 0, 5)",
     "os.sched_setaffinity(0, {0})", "os.setsid()", "os.setuid(os.getuid())", "os.chroot('.')", "os.chmod('.', 0o700)",
-    "os.chown('.', -1, -1)", "os.utime('.')", "os.mkdir('d')", "os.symlink('a', 'b')", "os.link('a', 'b')",
+    "os.chown('.', -1, -1)", "os.utime('.')", "os.symlink('a', 'b')", "os.link('a', 'b')",
     "os.mkfifo('p')", "os.truncate('a', 0)", "os.memfd_create('m')", "os.pidfd_open(os.getppid())",
     "check(libc.ptrace(16, os.getppid(), 0, 0))", "check(libc.mount(b'a', b'/mnt', b'tmpfs', 0, 0))",
     "check(libc.umount(b'/proc'))", "check(libc.unshare(0x10000000))", "check(libc.setns(0, 0))",
@@ -76,7 +76,7 @@ ALLOWED_CALLS = [
     "import signal; signal.signal(signal.SIGUSR1, lambda *_: 0); os.kill(os.getpid(), signal.SIGUSR1)",
     "import resource; resource.setrlimit(resource.RLIMIT_STACK, resource.getrlimit(resource.RLIMIT_STACK))",
     "os.listdir('.'); os.getcwd(); os.cpu_count()",
-    "open(os.devnull).read()",
+    "open(os.devnull).read(); os.mkdir('d'); os.makedirs('e/f'); os.rename('d', 'e/d'); os.rmdir('e/d'); os.chdir('e')",
 ]
 
 

@@ -12,10 +12,8 @@ from pipeline.graders.code.suite import (
     MAX_GOLD_CHARS,
     MAX_TESTS,
     Assertions,
-    Call,
     Calls,
     OversizedSuiteError,
-    Stream,
     Streams,
     UnreadableSuiteError,
     holds_tests,
@@ -53,16 +51,16 @@ plain: st.SearchStrategy[Any] = st.recursive(
         ),
         (
             {"inputs": ["1\n", ["2", "3"]], "outputs": ["2\n", ["5"]]},
-            Streams(tests=(Stream(given="1\n", wanted="2\n"), Stream(given="2\n3", wanted="5"))),
+            Streams(tests=(("1\n", "2\n"), ("2\n3", "5"))),
         ),
-        ([{"input": "1", "output": "2", "testtype": "stdin"}], Streams(tests=(Stream(given="1", wanted="2"),))),
+        ([{"input": "1", "output": "2", "testtype": "stdin"}], Streams(tests=(("1", "2"),))),
         (
             {"inputs": [[1, [2]]], "outputs": [3], "fn_name": "Solution.add"},
-            Calls(function="add", tests=(Call(arguments=(1, [2]), wanted=3),)),
+            Calls(function="add", tests=(((1, [2]), 3),)),
         ),
         (
             {"inputs": ["[1, 2]\n3"], "outputs": ["[4]"], "fn_name": "add"},
-            Calls(function="add", tests=(Call(arguments=([1, 2], 3), wanted=[4]),)),
+            Calls(function="add", tests=((([1, 2], 3), [4]),)),
         ),
     ],
 )
@@ -118,7 +116,7 @@ def test_calls_keep_their_values(pairs: list[tuple[list[Any], Any]]) -> None:
     gold = {"inputs": [given for given, _ in pairs], "outputs": [wanted for _, wanted in pairs], "fn_name": "f"}
     suite = read_suite(json.dumps(gold))
     assert isinstance(suite, Calls)
-    assert [(list(test.arguments), test.wanted) for test in suite.tests] == pairs
+    assert [(list(given), wanted) for given, wanted in suite.tests] == pairs
 
 
 @pytest.mark.parametrize(

@@ -1,25 +1,39 @@
-"""The confined process of a notebook: its cells run in order, in one module, and what goes wrong in one of them is stated.
+"""The confined processes of a notebook: one runs its cells, another judges each test of a problem by itself against them.
 
-Covered: an exception is stated with its cell, its line and its class; of an assertion that fails, the value that it compares;
-examples in the docstrings of a cell, and its functions `test...` without parameters, run after it.
-Not covered: forgery. The process that states is that of the cells, so what it states may be used against them, and never for
-them. `cases` has tests that cells cannot touch.
+Cells run in order, in one module. An exception is stated with its cell, its line and its class; of an assertion that fails, the
+value that it compares. Examples in the docstrings of a cell, and its functions `test...` without parameters, run after it. The
+process of the cells may state anything, so what it states may be used against them, and never for them.
+Tests of a problem run in a process of their own, as with `runs.run_tests`: the cells see calls with plain arguments. It states
+how many tests pass, and the first that fails with its value and what makes this doubtful. Counted are tests that compare a
+result with a value that is written out. `objects` says that the cells' process may have decided something: whether its own
+objects are equal or true, or what is in an argument.
 """
 
 import ast
 import builtins
+import importlib
 import io
 import json
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import redirect_stdout, suppress
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, NoReturn
 
 from pipeline.graders.code.examples import DocExample, examples_in
-from pipeline.graders.code.nearness import near, near_texts
-from pipeline.graders.code.role import Descriptor, announce, new_module, read_content, state
-from pipeline.graders.code.runs import Lookup
-from pipeline.graders.code.wire import Peer
+from pipeline.graders.code.runs import (
+    OTHER_SIDE_ENDED,
+    Descriptor,
+    Lookup,
+    announce,
+    compiled,
+    new_module,
+    read_content,
+    served_to_program,
+    state,
+)
+from pipeline.graders.code.suite import names_used
+from pipeline.graders.code.wire import OtherSideEndedError, Peer, Remote
 
 MAX_SHOWN = 200
 """Characters of a value or a message that are stated."""
@@ -29,6 +43,10 @@ _TAKES_MORE = 0x04 | 0x08
 """Flags of a function with *arguments or **names."""
 _VAGUE = ("...", " at 0x", "<")
 """In what an example is said to print: the value is not written out."""
+_DECISIONS = frozenset({"bool", "same", "isinstance"})
+RELATIVE = 1e-2
+"""A number that is off by less may be rounded."""
+MAX_TEXT = 10_000
 
 
 def run_cells() -> None:
@@ -42,7 +60,7 @@ def run_cells() -> None:
     module = new_module("__main__")
     announce()
     # What the notebook may put in their place later.
-    say, end = json.dumps, _end
+    say, end = json.dumps, state
     passed = 0
     for number, source in enumerate(cells):
         failure = _failure(source, _file(number), cells, module)
@@ -67,26 +85,18 @@ def serve_cells() -> None:
     assert peer.export(Lookup(module)) == 0
     announce()
     for number, source in enumerate(content["cells"]):
-        exec(_compiled(source, _file(number)), module.__dict__)
+        exec(compiled(source, _file(number)), module.__dict__)
     peer.serve()
-
-
-def _compiled(source: str, name: str) -> Any:
-    return compile(source, name, "exec", dont_inherit=True)
 
 
 def _file(number: int) -> str:
     return f"<cell {number}>"
 
 
-def _end(statement: str) -> NoReturn:
-    state(statement)
-
-
 def _failure(source: str, name: str, cells: Sequence[str], module: ModuleType) -> dict[str, Any] | None:
     """What goes wrong when a cell runs. None: nothing."""
     try:
-        code = _compiled(source, name)
+        code = compiled(source, name)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         return {
             "error": "SyntaxError" if isinstance(error, SyntaxError) else type(error).__name__,
@@ -224,3 +234,212 @@ def _shown(value: object) -> str:
     except Exception:  # noqa: BLE001  the `__str__` of a cell's exception may raise
         return ""
     return text if len(text) <= MAX_SHOWN else text[: MAX_SHOWN - 3] + "..."
+
+
+class _WatchedPeer(Peer):
+    """A peer that notes what the other side decides and raises. `objects`: results that stay in the other process."""
+
+    decided = raised = False
+    objects = 0
+
+    def ask(self, operation: str, target: Remote, *arguments: Any, **named: Any) -> Any:
+        self.decided = self.decided or operation in _DECISIONS
+        before = [repr(value) for value in arguments if isinstance(value, list | dict | set)]
+        self.raised = False
+        result = super().ask(operation, target, *arguments, **named)
+        after = [repr(value) for value in arguments if isinstance(value, list | dict | set)]
+        self.decided = self.decided or before != after
+        self.objects += operation != "get" and isinstance(result, Remote)
+        return result
+
+    def _raise(self, name: object, text: object) -> NoReturn:
+        self.raised = True
+        super()._raise(name, text)
+
+
+def run_cases() -> None:
+    """Judge each test of the content, up to the first that fails, and state what was found."""
+    cases = read_content()["cases"]
+    announce()
+    peer = _WatchedPeer(Descriptor.READING, Descriptor.WRITING, served_to_program)
+    found: dict[str, Any]
+    try:
+        found = _judged(cases, peer)
+    except OtherSideEndedError:
+        found = {"ended": True}
+    state(json.dumps(found), OTHER_SIDE_ENDED if peer.ended else 0)
+
+
+def _judged(cases: list[dict[str, str]], peer: _WatchedPeer) -> dict[str, Any]:
+    module = new_module("tests")
+    program = Remote(peer, 0)
+    names = names_used(ast.parse("\n".join(case["source"] for case in cases)))
+    for name in names.modules:
+        module.__dict__[name] = importlib.import_module(name)
+    for name in names.program:
+        module.__dict__[name] = program.name(name)
+    # The functions themselves are no results.
+    peer.objects = 0
+    judge = _Judge(module.__dict__, names.program, peer)
+    for number, case in enumerate(cases):
+        failure = judge.failure(case)
+        if failure is not None or peer.ended:
+            ended = {"ended": True} if peer.ended else {}
+            return (failure or {}) | ended | {"case": number, "objects": peer.objects > 0}
+    return {
+        "passed": judge.passed,
+        "counted": judge.counted,
+        "distinct": len(judge.wanted),
+        "objects": peer.decided or peer.objects > 0,
+    }
+
+
+class _Judge:
+    def __init__(self, names: dict[str, Any], of_program: frozenset[str], peer: _WatchedPeer) -> None:
+        self._names, self._of_program, self._peer = names, of_program, peer
+        self.passed = self.counted = 0
+        self.wanted: set[str] = set()
+
+    def failure(self, case: dict[str, str]) -> dict[str, Any] | None:
+        """What goes wrong with a test. None: nothing."""
+        self._peer.raised = False
+        expected = case.get("raises")
+        try:
+            failure = self._example(case) if "wanted" in case else self._statement(case["source"])
+        except Exception as error:  # noqa: BLE001  whatever a test raises
+            name = type(error).__name__
+            if expected is not None and self._peer.raised:
+                # A class that the cells define arrives as its built-in base class.
+                return None if name == expected else {"doubt": f"it raises {name}", "error": name}
+            here = {} if self._peer.raised else {"doubt": f"the test itself raises {name}"}
+            return {"error": name, "text": str(error)[:MAX_SHOWN]} | here
+        if expected is not None:
+            return {"value": "no exception", "doubt": ""}
+        return failure
+
+    def _statement(self, source: str) -> dict[str, Any] | None:
+        tree = ast.parse(source)
+        for node in tree.body:
+            if not isinstance(node, ast.Assert):
+                exec(compile(ast.Module([node], []), "<test>", "exec"), self._names)
+                continue
+            failure = self._assertion(node.test)
+            if failure is not None:
+                return failure
+            self.passed += 1
+        return None
+
+    def _assertion(self, test: ast.expr) -> dict[str, Any] | None:
+        """What goes wrong with an assertion. One of the form `result == value` is counted."""
+        match test:
+            case ast.Compare(left=left, ops=[ast.Eq() | ast.Is()], comparators=[right]):
+                sides = (left, right)
+                asked = [self._asks(side) for side in sides]
+                if asked in ([True, False], [False, True]):
+                    values = [self._value(side) for side in sides]
+                    value, wanted = values if asked[0] else reversed(values)
+                    if bool(values[0] == values[1]) if isinstance(test.ops[0], ast.Eq) else values[0] is values[1]:
+                        self._count(wanted)
+                        return None
+                    return self._wrong(sides[not asked[0]], value, wanted)
+            case ast.UnaryOp(op=ast.Not(), operand=operand) if self._asks(operand):
+                return self._truth(operand, wanted=False)
+            case ast.Call() if self._asks(test):
+                return self._truth(test, wanted=True)
+        if bool(self._value(test)):
+            return None
+        return {"value": "false"}
+
+    def _truth(self, node: ast.expr, *, wanted: bool) -> dict[str, Any] | None:
+        value = self._value(node)
+        if bool(value) is wanted:
+            if isinstance(value, bool):
+                self._count(value)
+            return None
+        return self._wrong(node, value, wanted)
+
+    def _example(self, case: dict[str, str]) -> dict[str, Any] | None:
+        """What goes wrong with an example of use that prints its value."""
+        try:
+            node = ast.parse(case["source"], mode="eval").body
+        except SyntaxError:
+            exec(compile(case["source"], "<test>", "exec"), self._names)
+            return {"doubt": "what is printed is not looked at"} if case["wanted"] else None
+        value = self._value(node)
+        if not case["wanted"] or case.get("raises") is not None:
+            return None
+        shown = repr(value)
+        try:
+            wanted = ast.literal_eval(case["wanted"])
+        except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+            if shown.split() == case["wanted"].split() and not isinstance(value, Remote):
+                self.passed += 1
+                return None
+            return {"value": shown[:MAX_SHOWN], "doubt": "the expected output is no plain value"}
+        if type(value) is type(wanted) and value == wanted:
+            self.passed += 1
+            if self._asks(node):
+                self._count(wanted)
+            return None
+        return self._wrong(node, value, wanted)
+
+    def _wrong(self, node: ast.expr, value: Any, wanted: Any) -> dict[str, Any]:
+        """A result that is not the wanted one."""
+        found = {"shown": ast.unparse(node)[:MAX_SHOWN], "value": repr(value)[:MAX_SHOWN]}
+        if value is None and wanted is not None:
+            return found | {"doubt": "it may print its result"}
+        if isinstance(value, Remote):
+            return found | {"doubt": "the result is an object"}
+        return found | ({"doubt": "the result is nearly right"} if near(value, wanted) else {})
+
+    def _count(self, wanted: Any) -> None:
+        self.counted += 1
+        self.wanted.add(repr(wanted)[:MAX_SHOWN])
+
+    def _asks(self, node: ast.expr) -> bool:
+        """Whether an expression needs the program."""
+        return any(isinstance(part, ast.Name) and part.id in self._of_program for part in ast.walk(node))
+
+    def _value(self, node: ast.expr) -> Any:
+        return eval(compile(ast.Expression(node), "<test>", "eval"), self._names)  # noqa: S307  in a confined process
+
+
+def near(value: Any, wanted: Any) -> bool:
+    """Whether two plain values differ in rounding, in the type of numbers or in the order of items alone."""
+    if isinstance(wanted, bool) or isinstance(value, bool):
+        return bool(value == wanted)
+    if isinstance(wanted, int | float) and isinstance(value, int | float):
+        exact = isinstance(wanted, int) and isinstance(value, int)
+        return value == wanted or (not exact and _close(value, wanted))
+    if isinstance(wanted, list | tuple) and isinstance(value, list | tuple) and len(value) == len(wanted):
+        return all(map(near, value, wanted))
+    if isinstance(wanted, dict) and isinstance(value, dict) and value.keys() == wanted.keys():
+        return all(near(value[key], wanted[key]) for key in wanted)
+    if isinstance(wanted, str) and isinstance(value, str):
+        return " ".join(value.split()).lower() == " ".join(wanted.split()).lower()
+    try:
+        return bool(value == wanted)
+    except Exception:  # noqa: BLE001  an object of a program may raise
+        return True
+
+
+def near_texts(wanted: str, found: str) -> bool:
+    """Whether what is printed differs in these ways alone, or is no plain value."""
+    values: list[Any] = []
+    for text in (wanted, found):
+        if len(text) > MAX_TEXT:
+            return True
+        try:
+            values.append(ast.literal_eval(text.strip()))
+        except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+            values.append(None)
+    if values[0] is None or values[1] is None:
+        return near(found, wanted) or (values[0] is None and wanted.strip() != "None")
+    return near(values[1], values[0])
+
+
+def _close(value: float, wanted: float) -> bool:
+    try:
+        return math.isclose(value, wanted, rel_tol=RELATIVE, abs_tol=1e-6)
+    except OverflowError:
+        return False

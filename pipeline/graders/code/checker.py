@@ -68,11 +68,6 @@ class _Run:
     task: ProgramTask
     report: ProgramReport | None
 
-    @property
-    def own_seconds(self) -> float:
-        """Its wall time without the time for which others had the processor."""
-        return self.report.wall_seconds - (self.report.deprived_seconds or 0.0) if self.report else 0.0
-
 
 @dataclass(frozen=True, slots=True)
 class _Try:
@@ -83,7 +78,9 @@ class _Try:
 
     @property
     def own_seconds(self) -> float:
-        return sum(run.own_seconds for run in self.runs)
+        """The wall time without the time for which others had the processor."""
+        reports = [run.report for run in self.runs if run.report is not None]
+        return sum(report.wall_seconds - (report.deprived_seconds or 0.0) for report in reports)
 
     def run(self, child: ChildProcess, task: ProgramTask, descriptors: Sequence[int]) -> ProgramReport | None:
         """Run a task. None if the child was lost."""
@@ -189,15 +186,15 @@ class CodeChecker(PooledChecker[ChildProcess]):
         began, allowed = time.monotonic(), self._config.suite_seconds
         task = self._task(TaskKind.SCRIPT)
         with _content({"program": program}) as content:
-            for test in suite.tests:
+            for given_text, wanted in suite.tests:
                 elapsed = time.monotonic() - began
                 if elapsed >= allowed * attempt.patience or (elapsed >= allowed and attempt.own_seconds >= allowed):
                     return Verdict.TIMEOUT
-                with memory_file(_encoded(test.given)) as given, memory_file() as output:
+                with memory_file(_encoded(given_text)) as given, memory_file() as output:
                     fault = _fault(attempt.run(child, task, [content, given, output]))
                     if fault is not None:
                         return fault
-                    verdict = self._compared(child, test.wanted, output, attempt)
+                    verdict = self._compared(child, wanted, output, attempt)
                     if verdict is not Verdict.CORRECT:
                         return verdict
         return Verdict.CORRECT
@@ -288,8 +285,7 @@ def _is_by_machine(verdict: Verdict, runs: Sequence[_Run], suite_seconds: float)
 def _tests(suite: Assertions | Calls, tolerance: float) -> dict[str, Any]:
     if isinstance(suite, Assertions):
         return {"source": suite.source, "entry_point": suite.entry_point}
-    calls = [[test.arguments, test.wanted] for test in suite.tests]
-    return {"function": suite.function, "calls": calls, "tolerance": tolerance}
+    return {"function": suite.function, "calls": suite.tests, "tolerance": tolerance}
 
 
 @contextmanager

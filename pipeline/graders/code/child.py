@@ -14,6 +14,7 @@ number and size.
 """
 
 import ctypes
+import errno
 import gc
 import importlib
 import json
@@ -21,22 +22,19 @@ import math
 import os
 import resource
 import select
-import shutil
 import signal
 import socket
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import partial
 
-from pipeline.graders.code.cases import run_cases
-from pipeline.graders.code.cells import run_cells, serve_cells
-from pipeline.graders.code.processor_time import Counts, counts_of, deprived_seconds
-from pipeline.graders.code.role import Descriptor
+from pipeline.graders.code.cells import run_cases, run_cells, serve_cells
 from pipeline.graders.code.runs import (
     OTHER_SIDE_ENDED,
+    Descriptor,
     compare_output,
     probe,
     read_tests,
@@ -44,8 +42,15 @@ from pipeline.graders.code.runs import (
     run_tests,
     serve_program,
 )
-from pipeline.graders.code.sandbox import PROTECTIONS, Confinement, Limits, confine
-from pipeline.graders.code.thread_limit import MAX_THREADS, PATIENCE_SECONDS, ThreadLimit, count_threads, prepare
+from pipeline.graders.code.sandbox import PROTECTIONS, Confinement, Limits, confine, empty_folder
+from pipeline.graders.code.thread_limit import (
+    MAX_THREADS,
+    PATIENCE_SECONDS,
+    ThreadLimit,
+    count_threads,
+    prepare,
+    stat_of,
+)
 from pipeline.graders.code.wire import MAX_OUTPUT_BYTES, ProgramReport, ProgramTask, TaskKind
 
 MAX_TASK_BYTES = 4096
@@ -55,9 +60,11 @@ MAX_FILES = 64
 MAX_FOLDER_BYTES = 64 * 2**20
 TICK_SECONDS = 0.02
 BLIND_SECONDS = 1.0
+STOP_SECONDS = 0.2
 LAST_WORDS_SECONDS = 1.0
 END_SECONDS = 10.0
 
+_NANO = 1e-9
 _PR_SET_CHILD_SUBREAPER = 36
 # The modules that programs import most. They are loaded before the fork.
 _WARM = (
@@ -109,12 +116,15 @@ def serve(control: socket.socket, folder: str, required: Confinement) -> Role | 
             os.close(descriptor)
         report = watch(task, watched, work, control.fileno(), ready)
         os.close(ready)
-        shutil.rmtree(work, ignore_errors=True)
+        with suppress(OSError):
+            empty_folder(folder)
         try:
             control.send(json.dumps(asdict(report)).encode())
         except OSError:
             break
-    shutil.rmtree(folder, ignore_errors=True)
+    with suppress(OSError):
+        empty_folder(folder)
+        os.rmdir(folder)
     return None
 
 
@@ -134,24 +144,17 @@ def _receive(control: socket.socket, parent: int) -> tuple[ProgramTask, list[int
 
 def _descriptors(role: Role, given: list[int], announce: int, wires: list[int]) -> dict[int, int]:
     """The descriptors of a role: their number in its process -> the open descriptor. `given` depends on the kind of task."""
+    own: dict[int, int] = {Descriptor.STATEMENT: given[-1]}
     if role is run_program:
-        content, standard_input, standard_output = given
-        return {0: standard_input, 1: standard_output, Descriptor.CONTENT: content, Descriptor.READY: announce}
-    if role in (serve_program, serve_cells):
-        return {
-            Descriptor.CONTENT: given[0],
-            Descriptor.READY: announce,
-            Descriptor.READING: wires[0],
-            Descriptor.WRITING: wires[3],
-        }
-    if role is compare_output:
-        content, output, statement = given
-        return {0: output, Descriptor.CONTENT: content, Descriptor.READY: announce, Descriptor.STATEMENT: statement}
-    content, statement = given[-2:]
-    tests: dict[int, int] = {Descriptor.CONTENT: content, Descriptor.READY: announce, Descriptor.STATEMENT: statement}
-    return tests | (
-        {Descriptor.READING: wires[2], Descriptor.WRITING: wires[1]} if role in (run_tests, run_cases) else {}
-    )
+        own = {0: given[1], 1: given[2]}
+    elif role in (serve_program, serve_cells):
+        own = {Descriptor.READING: wires[0], Descriptor.WRITING: wires[3]}
+    elif role is compare_output:
+        own |= {0: given[1]}
+    elif role in (run_tests, run_cases):
+        own |= {Descriptor.READING: wires[2], Descriptor.WRITING: wires[1]}
+    content = given[1] if role in (run_tests, run_cases) else given[0]
+    return own | {Descriptor.CONTENT: content, Descriptor.READY: announce}
 
 
 def _lay_out(wanted: dict[int, int]) -> None:
@@ -186,6 +189,42 @@ def _be(role: Role, task: ProgramTask, work: str, parent: int, required: Confine
         role()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counts:
+    """Of a process: for each thread the seconds that it computed and that it waited; and what all computed, ended ones too."""
+
+    threads: Sequence[tuple[float, float]]
+    computed: float
+
+
+def counts_of(pid: int) -> Counts | None:
+    """The counts of a process, which may have ended but must not have been waited for. None if the kernel has none."""
+    threads = []
+    try:
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            try:
+                with open(f"/proc/{pid}/task/{thread}/schedstat", "rb") as stream:
+                    computed, waited, _ = map(int, stream.read().split())
+            except (ProcessLookupError, FileNotFoundError):
+                continue  # the thread has just ended
+            threads.append((computed * _NANO, waited * _NANO))
+        fields = stat_of(f"/proc/{pid}/stat")
+    except (OSError, ValueError):
+        return None
+    ticks = int(fields[11]) + int(fields[12])
+    return Counts(threads=threads, computed=ticks / os.sysconf("SC_CLK_TCK"))
+
+
+def deprived_seconds(processes: Sequence[Counts]) -> float:
+    """The seconds that others took from a run of these processes: of each, from the thread that was busy for longest."""
+    total = sum(max(each.computed, sum(computed for computed, _ in each.threads)) for each in processes)
+    deprived = 0.0
+    for each in processes:
+        threads = [(computed, max(0.0, waited - (total - computed))) for computed, waited in each.threads]
+        deprived += max(threads, key=sum, default=(0.0, 0.0))[1]
+    return deprived
+
+
 class Watched:
     """A forked process. `status` is None until it has been waited for. `threads` is None if its threads begin without limit."""
 
@@ -214,7 +253,7 @@ class Watched:
 
     def has_ended(self, seconds: float = 0.0) -> bool:
         """Whether the process has ended. Waits at most `seconds`."""
-        if self.status is None and _readable(self.handle, seconds):
+        if self.status is None and select.select([self.handle], [], [], seconds)[0]:
             self.reap()
         return self.status is not None
 
@@ -223,26 +262,17 @@ def watch(task: ProgramTask, processes: list[Watched], folder: str, control: int
     """Wait until the last process ends or a limit is reached, then end all processes. The first process is the program."""
     program, last = processes[0], processes[-1]
     began_at = time.monotonic()
-    wall_time = _WallTime(task, processes, began_at)
-    poller = select.poll()
-    poller.register(control, 0)
-    for process in processes:
-        poller.register(process.handle, select.POLLIN)
-    requests = _Requests(poller, processes)
     looks = _Looks(task, program, folder)
     next_look = time.monotonic() + TICK_SECONDS
     exhausted = late = False
     while not (last.has_ended() or exhausted or late or looks.blind):
-        events = poller.poll(max(0.0, next_look - time.monotonic()) * 1000)
-        requests.serve(events)
-        if program.status is None and program.has_ended():
-            poller.unregister(program.handle) if program is not last else None
+        late = _wait(processes, control, max(0.0, next_look - time.monotonic()))
+        program.has_ended()
         exhausted = task.kind != TaskKind.PROBE and program.threads is not None and program.threads.exceeded
         if time.monotonic() >= next_look:
             exhausted = exhausted or (program.status is None and looks.exhausts())
-            late = wall_time.is_over()
+            late = late or _is_late(task, processes, time.monotonic() - began_at)
             next_look = time.monotonic() + TICK_SECONDS
-        late = late or any(descriptor == control for descriptor, _ in events)
     if last.status == OTHER_SIDE_ENDED:
         program.has_ended(LAST_WORDS_SECONDS)
     status, last_status, wall_seconds = program.status, last.status, time.monotonic() - began_at
@@ -250,9 +280,8 @@ def watch(task: ProgramTask, processes: list[Watched], folder: str, control: int
     _end(processes)
     if program.cpu_seconds >= task.cpu_seconds:
         exhausted = True
-    began = _begun(ready) == len(processes)
     return ProgramReport(
-        began=began,
+        began=_begun(ready) == len(processes),
         status=status,
         exhausted=exhausted,
         late=late,
@@ -271,62 +300,33 @@ def _deprived_seconds(processes: list[Watched]) -> float | None:
     return deprived_seconds(counts) if len(counts) == len(processes) else None
 
 
-class _WallTime:
-    """Whether the time of a run is over."""
-
-    def __init__(self, task: ProgramTask, processes: list[Watched], began_at: float) -> None:
-        self._task, self._processes, self._began_at = task, processes, began_at
-
-    def is_over(self) -> bool:
-        elapsed = time.monotonic() - self._began_at
-        if not self._task.wall_seconds <= elapsed < self._task.longest_seconds:
-            return elapsed >= self._task.wall_seconds
-        deprived = _deprived_seconds(self._processes)
-        return deprived is None or elapsed - deprived >= self._task.wall_seconds
+def _is_late(task: ProgramTask, processes: list[Watched], elapsed: float) -> bool:
+    if not task.wall_seconds <= elapsed < task.longest_seconds:
+        return elapsed >= task.wall_seconds
+    deprived = _deprived_seconds(processes)
+    return deprived is None or elapsed - deprived >= task.wall_seconds
 
 
-def _readable(descriptor: int, seconds: float) -> bool:
+def _wait(processes: list[Watched], control: int, seconds: float) -> bool:
+    """Wait until something happens, and answer the requests for new threads that can be answered. Whether the parent ended."""
     poller = select.poll()
-    poller.register(descriptor, select.POLLIN)
-    return bool(poller.poll(seconds * 1000))
-
-
-class _Requests:
-    """Serves the requests for new threads of all processes of a run."""
-
-    def __init__(self, poller: select.poll, processes: list[Watched]) -> None:
-        self._poller = poller
-        self._limits: dict[int, ThreadLimit] = {}
-        for process in processes:
-            if process.threads is not None:
-                self._wait_for(process.threads)
-
-    def serve(self, events: list[tuple[int, int]]) -> None:
-        """Receive what has come at these descriptors, one request at each, and answer all that can be answered now."""
-        ours = [(descriptor, event) for descriptor, event in events if descriptor in self._limits]
-        for descriptor, event in ours:
-            if (
-                not event & select.POLLIN
-            ):  # the process has ended; the number of the descriptor may soon be that of another
-                self._forget(descriptor)
-        for descriptor, event in ours:
-            if event & select.POLLIN:
-                limit = self._limits[descriptor]
-                limit.receive()
-                if limit.descriptor != descriptor:
-                    self._forget(descriptor)
-                    self._wait_for(limit)
-        for limit in self._limits.values():
-            limit.answer()
-
-    def _forget(self, descriptor: int) -> None:
-        self._poller.unregister(descriptor)
-        del self._limits[descriptor]
-
-    def _wait_for(self, limit: ThreadLimit) -> None:
-        if limit.descriptor is not None:
-            self._poller.register(limit.descriptor, select.POLLIN)
-            self._limits[limit.descriptor] = limit
+    poller.register(control, 0)
+    limits: dict[int, ThreadLimit] = {}
+    for process in processes:
+        if process.status is None:
+            poller.register(process.handle, select.POLLIN)
+        if process.threads is not None and process.threads.descriptor is not None:
+            limits[process.threads.descriptor] = process.threads
+            poller.register(process.threads.descriptor, select.POLLIN)
+    events = dict(poller.poll(seconds * 1000))
+    for descriptor, limit in limits.items():
+        if events.get(descriptor, 0) & select.POLLIN:
+            limit.receive()
+        elif descriptor in events:
+            limit.close()  # the process ends: it asks no more
+    for limit in limits.values():
+        limit.answer()
+    return control in events
 
 
 class _Looks:
@@ -366,15 +366,43 @@ class _Looks:
         return self._task.kind != TaskKind.PROBE and count_threads(self._pid) > MAX_THREADS
 
     def _fills_its_folder(self) -> bool:
-        """Stops at the first file too many, because a program may add files faster than they are listed."""
+        """Whether there are too many files and folders, or too large ones. A program with folders is stopped meanwhile: it
+        might move one just before it is looked into, and so hide what is in it."""
+        counted = self._count([self._folder])
+        if counted is not None:
+            return counted
+        os.kill(self._pid, signal.SIGSTOP)
+        try:
+            deadline = time.monotonic() + STOP_SECONDS
+            while not os.waitid(os.P_PID, self._pid, os.WSTOPPED | os.WNOHANG):
+                if time.monotonic() >= deadline:
+                    raise TimeoutError
+                time.sleep(STOP_SECONDS / 1000)
+            return self._count([self._folder], deep=True) or False
+        finally:
+            os.kill(self._pid, signal.SIGCONT)
+
+    def _count(self, folders: list[str], *, deep: bool = False) -> bool | None:
+        """Whether these folders are full. None: they have others in them, and `deep` is false. Stops at the first file too
+        many, because a program may add files faster than they are listed."""
         files = size = 0
-        with os.scandir(self._folder) as entries:
-            for entry in entries:
-                files += 1
-                with suppress(FileNotFoundError):  # removed or renamed since it was listed; it counts as a file
-                    size += entry.stat(follow_symlinks=False).st_size
-                if files > MAX_FILES or size > MAX_FOLDER_BYTES:
-                    return True
+        for folder in folders:
+            try:
+                with os.scandir(folder) as entries:
+                    for entry in entries:
+                        files += 1
+                        with suppress(FileNotFoundError):  # removed or renamed since it was listed; it counts as a file
+                            size += entry.stat(follow_symlinks=False).st_size
+                        if files > MAX_FILES or size > MAX_FOLDER_BYTES:
+                            return True
+                        if entry.is_dir(follow_symlinks=False):
+                            if not deep:
+                                return None
+                            folders.append(entry.path)
+            except OSError as error:
+                if folder == self._folder or error.errno not in (errno.EACCES, errno.ENAMETOOLONG):
+                    raise
+                return True  # the program made the folder so
         return False
 
 
@@ -401,13 +429,10 @@ def _children() -> list[int]:
     own, found = os.getpid(), []
     for name in filter(str.isdigit, os.listdir("/proc")):
         try:
-            with open(f"/proc/{name}/stat", encoding="utf-8", errors="replace") as stream:
-                # The name in parentheses may contain any character, including a parenthesis.
-                parent = int(stream.read().rpartition(")")[2].split()[1])
+            if int(stat_of(f"/proc/{name}/stat")[1]) == own:
+                found.append(int(name))
         except OSError:
             continue
-        if parent == own:
-            found.append(int(name))
     return found
 
 

@@ -4,20 +4,20 @@ import fcntl
 import json
 import os
 import select
-import shutil
 import socket
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 
 import pipeline
 from pipeline.config.choices import Sandbox
 from pipeline.core.errors import StepvalueError
+from pipeline.graders.code.sandbox import empty_folder
 from pipeline.graders.code.wire import ProgramReport, ProgramTask, TaskKind
 from pipeline.graders.settings import CodeConfig
 
@@ -184,7 +184,9 @@ def size_of(descriptor: int) -> int:
 def _remove(folder: str) -> None:
     """Remove a folder. It tries several times, because a process that is being killed may still write to it."""
     for _ in range(REMOVAL_ATTEMPTS):
-        shutil.rmtree(folder, ignore_errors=True)
+        with suppress(OSError):
+            empty_folder(folder)
+            os.rmdir(folder)
         if not os.path.exists(folder):
             return
         time.sleep(0.02)

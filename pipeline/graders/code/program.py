@@ -1,31 +1,51 @@
-"""Extracts the program from an output: its last fenced Python block, else its last fenced block, else the text if it is code.
+"""Extracts the program from an output: its fenced Python blocks in order, else the part of the text that begins like code.
 
-If the last Python block defines nothing, it is an example of use, and the earlier Python blocks with definitions are put before
-it.
-
-Covered: fences of backticks or tildes, of any length, indented or not, and a last fence that a stop text left open.
-Not covered: whether it is Python. The beginning of its first line decides whether a text without a fence is code.
+Several blocks are joined by a line `BLOCK_END`; `composition` makes one program of them, in the process that runs it.
+Covered: fences of backticks or tildes, of any length, indented or not; a last fence that a stop text left open; a first fence
+that the prompt opened; the body of a function alone. Thinking is left out, and thinking that does not end has no program.
+Not covered: whether it is Python. Blocks of another language are no program.
 """
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from pipeline.graders.thinking import outside_thinking
+
 MAX_PROGRAM_CHARS = 100_000
 """A longer program is over the limit and is never run."""
+MAX_LINE_CHARS = 500
+CODE_INDENT = 4
+"""A fence that stands so much deeper than the one that is open is code, such as that of a docstring."""
+BLOCK_END = "\n# ---- the next block of the answer ----\n"
 
-_FENCE = re.compile(r"([ \t]*)(`{3,}|~{3,})[ \t]*([^\n`]*)")
-_PYTHON = frozenset({"python", "py", "python3", "py3", "{python}", "{.python}"})
-_DEFINITION = re.compile(r"^(?:async def|def|class) ", re.MULTILINE)
-_FIRST_LINE_OF_CODE = re.compile(
+_FENCE = re.compile(r"([ \t]*)(`{3,}|~{3,}(?!~))([^\n`]*)")
+_PYTHON = re.compile(r"(?:\{\.?)?(?:py(?:thon|py)?[\d.]*|sage|ipython[\d.]*)(?![\w-])", re.IGNORECASE)
+_STARTS = (
     r"(?:from\s+[\w.]+\s+import\b|import\s+\w|(?:async\s+)?def\s+\w+\s*\(|class\s+\w+\s*[:(]|@\w|#!|print\(|\"\"\"|'''"
-    r"|\w+(?:\s*,\s*\w+)*\s*=[^=]|(?:for\s.+\sin\s|while\s|if\s|with\s).+:\s*$|try:\s*$)"
+    r"|\w+(?:\s*,\s*\w+)*\s*=[^=]|(?:for\s.+\sin\s|while\s|if\s|with\s).+:\s*(?:#.*)?$|try:\s*$)"
 )
+_FIRST_LINE_OF_CODE = re.compile(_STARTS)
+_FIRST_LINE_OF_BODY = re.compile(
+    rf"(?:{_STARTS}|(?:return|raise|assert|yield|pass|global|nonlocal|del|try)\b|(?:for|while|if|with)\s.+:|\w[\w.]*(?:\[.{{1,80}}\])?\s*[-+*/%|&^]?=[^=]"
+    r"|\w[\w.]*\(.*\)\s*$|\w+\s*:\s*[\w\[\], .]{1,80}=)"
+)
+_AFTER_WORDS = re.compile(
+    r"^[ \t]{0,8}(?:from [\w.]+ import [\w*(]|import \w+(?:$|,| as )|(?:async )?def \w+\(.{0,200}:|class \w+(?:\(.{0,80}\))?:"
+    r"|@\w[\w.]*(?:\(.{0,80}\))?$|\w+(?:, ?\w+){0,9} ?= ?(?:\w+\(){0,3}(?:input\(|sys\.stdin))",
+    re.MULTILINE,
+)
+
+_STOP = re.compile(
+    r"^(?:\[/?(?:DONE|END|PYTHON|ANSWER)\]|(?:#{2,6} )?(?:Time|Space|Complexity|Explanation|Note)\b[^\n=]{0,40}(?::|$))",
+    re.MULTILINE,
+)
+"""Ends a program without fences, though it may be Python, too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """The text between two fences. `closed` is false if the last block has no closing fence."""
+    """The text between two fences, or before a first one. `closed` is false if the last block has no closing fence."""
 
     language: str
     text: str
@@ -37,45 +57,63 @@ def program_in(output: str, *, complete: bool = True) -> str | None:
 
     In an output that was cut short (`complete` is false) only a closed block counts. Takes linear time and never raises.
     """
-    found = list(blocks(output))
-    usable = [block for block in found if block.text.strip() and (block.closed or complete)]
-    if usable:
-        python = [block for block in usable if block.language in _PYTHON]
-        return _with_definitions(python) if python else usable[-1].text
-    return output if complete and not found and _is_code(output) else None
-
-
-def _with_definitions(python: list[Block]) -> str:
-    """The last block. If it defines nothing, it comes after the earlier blocks that contain definitions."""
-    if _DEFINITION.search(python[-1].text):
-        return python[-1].text
-    return "\n\n".join(block.text for block in python if block is python[-1] or _DEFINITION.search(block.text))
+    parts = outside_thinking(output)
+    if parts is None:
+        return None
+    text = "\n".join(part for part in parts if part.strip()).removeprefix("\ufeff")
+    found = list(blocks(text))
+    if not found:
+        return _unfenced(text) if complete else None
+    usable: list[str] = []
+    size = 0
+    for block in reversed(found):
+        if block.text.strip() and (block.closed or complete) and (not block.language or _PYTHON.match(block.language)):
+            size += len(block.text) + len(BLOCK_END)
+            if usable and size > MAX_PROGRAM_CHARS:
+                break
+            usable.append(block.text)
+    return BLOCK_END.join(reversed(usable)) if usable else None
 
 
 def blocks(output: str) -> Iterator[Block]:
-    """The fenced blocks of an output, in order."""
+    """The fenced blocks of an output, in order. Code before the first fence is one too, which that fence may close."""
+    lines = output.split("\n")
+    fences = {number: fence for number, line in enumerate(lines) if (fence := _FENCE.fullmatch(line.rstrip("\r")))}
     opening: re.Match[str] | None = None
-    lines: list[str] = []
-    for line in output.split("\n"):
-        fence = _FENCE.fullmatch(line.rstrip("\r"))
+    start = 0
+    if fences and (before := _unfenced("\n".join(lines[: (first := next(iter(fences)))]))):
+        yield Block(language="", text=before, closed=True)
+        if not fences[first][3].strip() and len(fences) % 2:
+            del fences[first]
+    for number, fence in fences.items():
         if opening is None:
-            if fence:
-                opening, lines = fence, []
-        elif fence and fence[2].startswith(opening[2]) and not fence[3].strip():
-            yield _block(opening, lines, closed=True)
+            opening, start = fence, number + 1
+        elif fence[2].startswith(opening[2]) and not fence[3].strip() and len(fence[1]) < len(opening[1]) + CODE_INDENT:
+            yield _block(opening, lines[start:number], closed=True)
             opening = None
-        else:
-            lines.append(line)
     if opening is not None:
-        yield _block(opening, lines, closed=False)
+        yield _block(opening, lines[start:], closed=False)
 
 
 def _block(opening: re.Match[str], lines: list[str], *, closed: bool) -> Block:
     indent, words = opening[1], opening[3].split()
-    text = "\n".join(line.removeprefix(indent) for line in lines)
+    text = "\n".join(line.removeprefix(indent) for line in lines).removeprefix("\ufeff")
+    text = text if closed else text.partition(opening[2])[0]
     return Block(language=words[0].lower() if words else "", text=text, closed=closed)
 
 
-def _is_code(output: str) -> bool:
-    lines = (line for line in output.split("\n") if line.strip() and not re.match(r"#(?!!)", line))
-    return _FIRST_LINE_OF_CODE.match(next(lines, "")) is not None
+def _unfenced(text: str) -> str | None:
+    """The text from where it begins like code: at its first line, at a line of code after words, or as an indented body."""
+    first = next((line for line in text.split("\n") if line.strip() and not re.match(r"\s*#(?!!)", line)), "")[
+        :MAX_LINE_CHARS
+    ]
+    if _FIRST_LINE_OF_CODE.match(first) or (
+        (first[:1] in " \t" or first.startswith("return ")) and _FIRST_LINE_OF_BODY.match(first.strip())
+    ):
+        start = 0
+    elif after := _AFTER_WORDS.search(text):
+        start = after.start()
+    else:
+        return None
+    end = _STOP.search(text, start)
+    return text[start : end.start() if end else None]

@@ -6,6 +6,7 @@ the process of the tests has the descriptor to which their result is written.
 
 import ast
 import atexit
+import builtins
 import gc
 import importlib
 import json
@@ -13,15 +14,17 @@ import os
 import sys
 import threading
 from contextlib import suppress
+from enum import IntEnum
 from types import ModuleType
 from typing import Any, NoReturn
 
+from pipeline.graders.code.composition import composed
 from pipeline.graders.code.output import same_output, same_value
-from pipeline.graders.code.role import Descriptor, announce, compiled, new_module, read_content, state
 from pipeline.graders.code.sandbox import PROTECTIONS, effective
 from pipeline.graders.code.suite import holds_tests, names_used
 from pipeline.graders.code.wire import Peer, Remote, Statement, text_pieces
 
+PROGRAM_FILE = "program.py"
 OTHER_SIDE_ENDED = 1
 """Exit code of the tests' process if the program's process ended first."""
 
@@ -33,6 +36,50 @@ MAX_HEAD_BYTES = 256
 
 _SERVED_TO_PROGRAMS = frozenset({"call", "iter", "next", "len", "str", "repr", "bool", "same"})
 _SERVED_OF_INSTANCES = frozenset({"get", "set", "item"})
+
+
+class Descriptor(IntEnum):
+    """The descriptors of a process of `child`, except the standard streams."""
+
+    CONTENT = 3
+    READY = 4
+    READING = 5
+    WRITING = 6
+    STATEMENT = 7
+    WIRE = 8
+    """Of `thread_limit`. It is closed before a role begins."""
+
+
+def read_content() -> dict[str, Any]:
+    with open(Descriptor.CONTENT, "rb") as stream:
+        stream.seek(0)
+        content: dict[str, Any] = json.load(stream)
+    return content
+
+
+def new_module(name: str) -> ModuleType:
+    module = ModuleType(name)
+    module.__dict__.update(__builtins__=builtins, __file__=f"{os.getcwd()}/{PROGRAM_FILE}")
+    # `site` would define these. They are often the last line of a program.
+    builtins.__dict__.update(exit=_exit, quit=_exit)
+    sys.modules[name] = module
+    sys.argv[:] = [PROGRAM_FILE]
+    return module
+
+
+def _exit(code: object = None) -> NoReturn:
+    raise SystemExit(code)
+
+
+def announce() -> None:
+    """Report that this process is confined and has begun. From here on, every failure is caused by the content that it runs."""
+    os.write(Descriptor.READY, b"1")
+    os.close(Descriptor.READY)
+
+
+def state(statement: str, code: int = 0) -> NoReturn:
+    os.write(Descriptor.STATEMENT, statement.encode())
+    os._exit(code)
 
 
 def probe() -> None:
@@ -49,7 +96,7 @@ def run_program() -> None:
     announce()
     code = 0
     try:
-        exec(compiled(content["program"]), module.__dict__)
+        _run(content, module, called=False)
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else int(end.code is not None)
     except BaseException:  # noqa: BLE001  like the interpreter
@@ -67,8 +114,21 @@ def serve_program() -> None:
     # A faulty prompt, for example one that was cut short, is not the program's fault.
     with suppress(Exception):
         exec(compiled(content["prelude"]), module.__dict__)
-    exec(compiled(content["program"]), module.__dict__)
+    _run(content, module, called=True)
     peer.serve()
+
+
+def _run(content: dict[str, Any], module: ModuleType, *, called: bool) -> None:
+    """Run a program. What is left out where it fails belongs to blocks before it."""
+    before, program = composed(content["program"], content.get("prelude", ""), called=called)
+    for statement in before:
+        with suppress(Exception, SystemExit):
+            exec(compiled(ast.Module([statement], [])), module.__dict__)
+    exec(compiled(program), module.__dict__)
+
+
+def compiled(source: str | ast.Module, name: str = PROGRAM_FILE) -> Any:
+    return compile(source, name, "exec", dont_inherit=True)
 
 
 def run_tests() -> None:
@@ -126,10 +186,14 @@ class Lookup:
         return self._names[name]
 
     def function(self, name: str) -> Any:
-        """A method of a new `Solution` object, else a global function. Raises NameError."""
+        """A method of a new `Solution` object, or a global function that is defined after it or alone. Raises NameError."""
         solution = self._names.get("Solution")
         if isinstance(solution, type) and hasattr(solution, name):
-            return getattr(solution(), name)
+            lines = [
+                getattr(getattr(owner, "__code__", None), "co_firstlineno", 0)
+                for owner in (self._names.get(name), getattr(solution, name))
+            ]
+            return getattr(solution(), name) if lines[0] <= lines[1] else self.name(name)
         return self.name(name)
 
 

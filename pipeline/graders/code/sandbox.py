@@ -4,7 +4,7 @@ Always enforced: limits on memory, processor time, size and number of files, and
 other descriptors; no capabilities, no new privileges, and death when the parent dies. With seccomp (`syscalls`): no network,
 no new processes, no other programs, no signals to other processes, and no kernel interfaces that computing does not need. Where
 the kernel asks before each new thread (`thread_limit`), the parent decides about it. With Landlock: files are read only where
-Python and the system's libraries are installed, and written only in the given folder, without subfolders.
+Python and the system's libraries are installed, and written only in the given folder, where folders can be made too.
 If Landlock is missing or too old to prevent truncation, seccomp refuses all writing. If Landlock is missing, the program can
 read everything that the account can read, including the memory of the account's other processes in /proc.
 Not covered: bugs of the kernel; side channels such as time and load; names, sizes and dates of all files, which stay visible;
@@ -21,6 +21,7 @@ import socket
 import struct
 import sys
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,7 +44,8 @@ _CAPABILITY_VERSION = 0x20080522
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _PATH_BENEATH = 1
 _STEP_BYTES = 8
-_READ_FILE, _READ_DIR, _WRITE_FILE, _REMOVE_FILE, _MAKE_REG, _TRUNCATE = 1 << 2, 1 << 3, 1 << 1, 1 << 5, 1 << 8, 1 << 14
+_WRITE_FILE, _READ_FILE, _READ_DIR, _REMOVE_DIR, _REMOVE_FILE = 1 << 1, 1 << 2, 1 << 3, 1 << 4, 1 << 5
+_MAKE_DIR, _MAKE_REG, _REFER, _TRUNCATE = 1 << 7, 1 << 8, 1 << 13, 1 << 14
 _FILE_RIGHTS_BY_VERSION = (1 << 13, 1 << 14, 1 << 15, 1 << 15, 1 << 16)
 """For each version of Landlock, the bit after the last right that it supports."""
 _NETWORK_RIGHTS, _SCOPES = 0b11, 0b11
@@ -133,6 +135,28 @@ def _count_startable_threads() -> int:
     return len(started)
 
 
+def empty_folder(folder: str) -> None:
+    """Remove the folders of programs in a folder. Programs may make them too deep to go down, so what is in each is moved up.
+
+    Nobody else may write to the folder itself. Raises OSError, for example while a process is being killed.
+    """
+    name = f"{folder}/{time.monotonic_ns()}-"
+    number = 0
+    while outer := [entry.path for entry in os.scandir(folder)]:
+        for path in outer:
+            os.chmod(path, 0o700)
+            with os.scandir(path) as entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        number += 1
+                        # Who moves a folder must be able to write to it.
+                        os.chmod(entry.path, 0o700)
+                        os.rename(entry.path, f"{name}{number}")
+                    else:
+                        os.unlink(entry.path)
+            os.rmdir(path)
+
+
 def _refused(attempt: Callable[[], object]) -> bool:
     try:
         attempt()
@@ -190,7 +214,7 @@ def _restrict_files(version: int, folder: str | None) -> bool:
         _allow(ruleset, path, _READ_FILE | _READ_DIR)
     _allow(ruleset, os.devnull, _READ_FILE | _WRITE_FILE)
     if folder is not None:
-        writing = _WRITE_FILE | _REMOVE_FILE | _MAKE_REG | _TRUNCATE
+        writing = _WRITE_FILE | _REMOVE_FILE | _REMOVE_DIR | _MAKE_REG | _MAKE_DIR | _REFER | _TRUNCATE
         _allow(ruleset, folder, (_READ_FILE | _READ_DIR | writing) & rights)
     restricted = _syscall(_RESTRICT_SELF, ruleset, 0) == 0
     os.close(ruleset)

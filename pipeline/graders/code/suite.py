@@ -48,30 +48,18 @@ class Assertions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stream:
-    """One test of a program that reads standard input and writes standard output."""
-
-    given: str
-    wanted: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Streams:
-    tests: tuple[Stream, ...]
+    """Tests of a program that reads standard input and writes standard output: what is given, and what is wanted."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
-    """One test of a function: plain arguments and the expected plain value."""
-
-    arguments: tuple[Any, ...]
-    wanted: Any
+    tests: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calls:
+    """Tests of a function: plain arguments and the expected plain value."""
+
     function: str
-    tests: tuple[Call, ...]
+    tests: tuple[tuple[tuple[Any, ...], Any], ...]
     prelude: str = LEETCODE_PRELUDE
 
 
@@ -119,7 +107,7 @@ def _suite(value: Any) -> Suite:
     if isinstance(value, list):
         if all(isinstance(item, str) for item in value):
             return Assertions(source="\n".join(value))
-        return Streams(tests=tuple(_stream(item["input"], item["output"]) for item in value))
+        return Streams(tests=tuple((_lines(item["input"]), _lines(item["output"])) for item in value))
     if "test" in value:
         prompt = value.get("prompt") or ""
         return Assertions(source=_text(value["test"]), entry_point=_name(value["entry_point"]), prelude=_text(prompt))
@@ -129,11 +117,7 @@ def _suite(value: Any) -> Suite:
     pairs = list(zip(value["inputs"], value["outputs"], strict=True))
     if value.get("fn_name"):
         return Calls(function=_name(value["fn_name"]), tests=tuple(_call(given, wanted) for given, wanted in pairs))
-    return Streams(tests=tuple(_stream(given, wanted) for given, wanted in pairs))
-
-
-def _stream(given: Any, wanted: Any) -> Stream:
-    return Stream(given=_lines(given), wanted=_lines(wanted))
+    return Streams(tests=tuple((_lines(given), _lines(wanted)) for given, wanted in pairs))
 
 
 def _lines(value: Any) -> str:
@@ -141,13 +125,13 @@ def _lines(value: Any) -> str:
     return "\n".join(map(_text, value)) if isinstance(value, list) else _text(value)
 
 
-def _call(given: Any, wanted: Any) -> Call:
+def _call(given: Any, wanted: Any) -> tuple[tuple[Any, ...], Any]:
     """Read one call. LiveCodeBench writes the arguments as lines of JSON and the value as JSON text, others as plain JSON."""
     if isinstance(given, str):
-        return Call(arguments=tuple(map(json.loads, given.splitlines())), wanted=json.loads(_text(wanted)))
+        return tuple(map(json.loads, given.splitlines())), json.loads(_text(wanted))
     if not isinstance(given, list):
         raise TypeError
-    return Call(arguments=tuple(given), wanted=wanted)
+    return tuple(given), wanted
 
 
 def _text(value: Any) -> str:
@@ -177,7 +161,8 @@ def holds_tests(tree: ast.Module, *, entry_point: str | None) -> bool:
     asserts = any(isinstance(node, ast.Assert) for node in ast.walk(tree))
     if entry_point is not None:
         return asserts
-    outside = [node for part in tree.body if not _defines(part) for node in ast.walk(part)]
+    definitions = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    outside = [node for part in tree.body if not isinstance(part, definitions) for node in ast.walk(part)]
     return asserts and any(isinstance(node, ast.Assert | ast.Call) for node in outside)
 
 
@@ -193,10 +178,6 @@ def names_used(tree: ast.Module) -> Names:
     alone = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and id(node) not in owners}
     modules = (free & sys.stdlib_module_names) - alone
     return Names(program=frozenset(free - modules), modules=frozenset(modules))
-
-
-def _defines(statement: ast.stmt) -> bool:
-    return isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
 
 
 def _bound(tree: ast.Module) -> set[str]:

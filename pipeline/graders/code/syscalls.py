@@ -7,7 +7,6 @@ Covered: Linux on x86-64 and aarch64. Not covered: arguments behind pointers. Th
 
 import errno
 import struct
-from dataclasses import dataclass
 
 ARCHITECTURES = ("x86_64", "aarch64")
 _AUDIT_ARCH = (0xC000003E, 0xC00000B7)
@@ -45,7 +44,7 @@ _ALLOWED: dict[str, tuple[int, int | None]] = {
 }  # fmt: skip
 _CHANGING_FILES: dict[str, tuple[int, int | None]] = {
     "ftruncate": (77, 46), "unlink": (87, None), "unlinkat": (263, 35), "rename": (82, None), "renameat": (264, 38),
-    "renameat2": (316, 276),
+    "renameat2": (316, 276), "mkdir": (83, None), "mkdirat": (258, 34), "rmdir": (84, None),
 }  # fmt: skip
 
 _CLONE = (56, 220)
@@ -69,14 +68,6 @@ _ALLOW, _KILL, _ASK = 0x7FFF0000, 0x80000000, 0x7FC00000
 _NUMBER_OFFSET, _ARCH_OFFSET, _ARGUMENTS_OFFSET = 0, 4, 16
 
 _Code = list[tuple[int, int, int, int]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Guarded:
-    """A system call that is allowed if its arguments pass all checks."""
-
-    numbers: tuple[int, int]
-    checks: tuple[_Code, ...]
 
 
 def _refuse(code: int) -> tuple[int, int, int, int]:
@@ -125,21 +116,20 @@ def _only_the_stack(index: int, *, limit: int | None = None) -> _Code:
     ]  # fmt: skip
 
 
-def _guarded(pid: int, *, writing: bool) -> list[_Guarded]:
+def _guarded(pid: int, *, writing: bool) -> list[tuple[tuple[int, int], tuple[_Code, ...]]]:
+    """The calls that are allowed if their arguments pass all checks: their numbers, and the checks."""
     return [
-        _Guarded(numbers=(257, 56), checks=() if writing else (_none_of_bits(2, _WRITING_FLAGS),)),  # openat
-        _Guarded(numbers=_CLONE, checks=(_some_bit(0, _CLONE_THREAD),)),  # clone
-        _Guarded(numbers=(62, 129), checks=(_one_of(0, (pid,)), _not(1, _SIGKILL))),  # kill
-        _Guarded(numbers=(234, 131), checks=(_one_of(0, (pid,)), _not(2, _SIGKILL))),  # tgkill
-        _Guarded(numbers=(157, 167), checks=(_one_of(0, _PRCTL),)),  # prctl
-        _Guarded(numbers=(72, 25), checks=(_one_of(1, _FCNTL),)),  # fcntl
-        _Guarded(numbers=(16, 29), checks=(_one_of(1, _IOCTL),)),  # ioctl
-        _Guarded(numbers=(160, 164), checks=(_only_the_stack(0),)),  # setrlimit
-        _Guarded(numbers=(302, 261), checks=(_one_of(0, (0, pid)), _only_the_stack(1, limit=2))),  # prlimit64
+        ((257, 56), () if writing else (_none_of_bits(2, _WRITING_FLAGS),)),  # openat
+        (_CLONE, (_some_bit(0, _CLONE_THREAD),)),  # clone
+        ((62, 129), (_one_of(0, (pid,)), _not(1, _SIGKILL))),  # kill
+        ((234, 131), (_one_of(0, (pid,)), _not(2, _SIGKILL))),  # tgkill
+        ((157, 167), (_one_of(0, _PRCTL),)),  # prctl
+        ((72, 25), (_one_of(1, _FCNTL),)),  # fcntl
+        ((16, 29), (_one_of(1, _IOCTL),)),  # ioctl
+        ((160, 164), (_only_the_stack(0),)),  # setrlimit
+        ((302, 261), (_one_of(0, (0, pid)), _only_the_stack(1, limit=2))),  # prlimit64
         # asyncio needs a socket pair. Datagram sockets are refused, because they can send to the sockets of other processes.
-        _Guarded(
-            numbers=(53, 199), checks=(_one_of(0, (_AF_UNIX,)), _one_of(1, (_SOCK_STREAM,), _SOCK_TYPE_MASK))
-        ),  # socketpair
+        ((53, 199), (_one_of(0, (_AF_UNIX,)), _one_of(1, (_SOCK_STREAM,), _SOCK_TYPE_MASK))),  # socketpair
     ]  # fmt: skip
 
 
@@ -159,13 +149,12 @@ def filter_program(machine: str, pid: int, *, writing: bool) -> bytes:
         _refuse(errno.ENOSYS),
     ]
     allowed = _ALLOWED | (_CHANGING_FILES if writing else {})
-    for numbers in allowed.values():
-        number = numbers[which]
-        if number is not None:
+    for each in allowed.values():
+        if (number := each[which]) is not None:
             code += [(_EQUAL, 0, 1, number), (_RETURN, 0, 0, _ALLOW)]
-    for call in _guarded(pid, writing=writing):
-        block = [*(step for check in call.checks for step in check), (_RETURN, 0, 0, _ALLOW)]
-        code += [(_EQUAL, 0, len(block), call.numbers[which]), *block]
+    for numbers, checks in _guarded(pid, writing=writing):
+        block = [*(step for check in checks for step in check), (_RETURN, 0, 0, _ALLOW)]
+        code += [(_EQUAL, 0, len(block), numbers[which]), *block]
     code += [(_AT_LEAST, 0, 1, _FIRST_RECENT), _refuse(errno.ENOSYS), _refuse(errno.EPERM)]
     return _packed(code)
 

@@ -17,7 +17,6 @@ import socket
 import struct
 import time
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cache
 
 from pipeline.graders.code.syscalls import ARCHITECTURES, listening_program
@@ -79,7 +78,7 @@ def count_threads(pid: int) -> int:
 
     Raises OSError if the process has ended or is hidden.
     """
-    return int(_stat(f"/proc/{pid}/stat")[_THREADS])
+    return int(stat_of(f"/proc/{pid}/stat")[_THREADS])
 
 
 class ThreadLimit:
@@ -95,7 +94,8 @@ class ThreadLimit:
         self._patience_seconds = patience_seconds
         self._is_listening = False
         self._starting: set[int] = set()
-        self._waiting: dict[int, _Request] = {}
+        # Of each caller that waits the kernel's number of its call, and the time of its first arrival.
+        self._waiting: dict[int, tuple[int, float]] = {}
         self.descriptor: int | None = wire
         """Where requests arrive; first the wire over which the process sends the listening descriptor. None: no more come."""
         self.exceeded = False
@@ -111,21 +111,19 @@ class ThreadLimit:
         with suppress(OSError):  # the caller was killed, or interrupted by a signal
             fcntl.ioctl(self.descriptor, _RECEIVE, data)
             number, caller = struct.unpack_from("=QI", data)
-            before = self._waiting.get(caller)
-            since = time.monotonic() if before is None else before.since
             self._starting.discard(caller)
-            self._waiting[caller] = _Request(number=number, since=since)
+            self._waiting[caller] = number, self._waiting.get(caller, (0, time.monotonic()))[1]
 
     def answer(self) -> None:
         """Answer the requests for which there is a slot, and refuse those that have waited too long."""
         full = False
-        for caller, request in list(self._waiting.items()):
+        for caller, (number, since) in list(self._waiting.items()):
             full = full or not self._has_capacity()
             if not full:
-                if self._reply(request, 0, _GO_ON):
+                if self._reply(number, 0, _GO_ON):
                     self._starting.add(caller)
-            elif time.monotonic() - request.since >= self._patience_seconds:
-                self.exceeded = self._reply(request, -errno.EAGAIN, 0) or self.exceeded
+            elif time.monotonic() - since >= self._patience_seconds:
+                self.exceeded = self._reply(number, -errno.EAGAIN, 0) or self.exceeded
             else:
                 continue
             del self._waiting[caller]
@@ -145,12 +143,12 @@ class ThreadLimit:
         self._is_listening = True
         self.descriptor = descriptors[0] if descriptors else None
 
-    def _reply(self, request: "_Request", error: int, flags: int) -> bool:
+    def _reply(self, number: int, error: int, flags: int) -> bool:
         """Whether the caller still waits for its answer. It does not if it was killed, or interrupted by a signal."""
         if self.descriptor is None:
             return False
         try:
-            fcntl.ioctl(self.descriptor, _SEND, struct.pack("=QqiI", request.number, 0, error, flags))
+            fcntl.ioctl(self.descriptor, _SEND, struct.pack("=QqiI", number, 0, error, flags))
         except OSError:
             return False
         return True
@@ -166,17 +164,9 @@ class ThreadLimit:
     def _may_be_starting(self, caller: int) -> bool:
         """Whether a thread may still be inside the call that was granted. The call itself runs, or sleeps without signals."""
         try:
-            return _stat(f"/proc/{self._pid}/task/{caller}/stat")[_STATE] not in _ASLEEP
+            return stat_of(f"/proc/{self._pid}/task/{caller}/stat")[_STATE] not in _ASLEEP
         except OSError:
             return False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Request:
-    """A call that waits: the kernel's number of it, and the time of its first arrival."""
-
-    number: int
-    since: float
 
 
 def _threads_or_full(pid: int) -> int:
@@ -187,7 +177,8 @@ def _threads_or_full(pid: int) -> int:
         return MAX_THREADS
 
 
-def _stat(path: str) -> list[bytes]:
+def stat_of(path: str) -> list[bytes]:
+    """What the kernel says of a process or thread after its name. Raises OSError."""
     with open(path, "rb") as stream:
         # The name in parentheses may contain any character, including a parenthesis.
         return stream.read().rpartition(b")")[2].split()

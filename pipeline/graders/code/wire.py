@@ -31,6 +31,19 @@ _READ_BYTES = 2**16
 _SEQUENCES: dict[type, str] = {list: "list", tuple: "tuple", set: "set", frozenset: "frozenset"}
 _MAPPINGS = frozenset({dict, OrderedDict, Counter, defaultdict})
 _MAKERS: dict[str, Callable[[Any], Any]] = {"list": list, "tuple": tuple, "set": set, "frozenset": frozenset}
+# Conversion to decimal digits takes time quadratic in their number.
+_PLAIN: dict[type, tuple[str, Callable[[Any], str], Callable[[str], Any]]] = {
+    int: ("int", lambda value: format(value, "x"), lambda text: int(text, 16)),
+    float: ("float", float.hex, float.fromhex),
+    complex: ("complex", lambda value: f"{value.real.hex()} {value.imag.hex()}",
+              lambda text: complex(*map(float.fromhex, text.split()))),
+    bytes: ("bytes", bytes.hex, bytes.fromhex),
+    bytearray: ("bytes", bytearray.hex, bytes.fromhex),
+    Fraction: ("fraction", lambda value: f"{value.numerator:x}/{value.denominator:x}",
+               lambda text: Fraction(*(int(part, 16) for part in text.split("/")))),
+    Decimal: ("decimal", str, Decimal),
+}  # fmt: skip
+_DECODERS = {name: decode for name, _, decode in _PLAIN.values()}
 OPERATIONS: dict[str, Callable[..., Any]] = {
     "call": lambda function, *arguments, **named: function(*arguments, **named),
     "get": getattr,
@@ -50,22 +63,15 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
 
 
 class TaskKind(StrEnum):
-    """What a task runs. Each member lists the files that are sent with it."""
+    """What a task runs, and the files that are sent with it."""
 
-    SCRIPT = "script"
-    """Run a program alone. Files: content, standard input, standard output."""
-    SUITE = "suite"
-    """Run tests against a program. Files: content of the program, content of the tests, statement of the tests."""
-    OUTPUT = "output"
-    """Compare the output of a program. Files: tolerance and expected output, output of the program, statement."""
-    TESTS = "tests"
-    """Check whether tests can be read. Files: content of the tests, statement."""
-    CELLS = "cells"
-    """Run the cells of a notebook in order. Files: content, statement."""
-    CASES = "cases"
-    """Run tests against cells, each by itself. Files: content of the cells, content of the tests, statement of the tests."""
-    PROBE = "probe"
-    """Find the protections that are in effect in a confined process. Files: content, statement."""
+    SCRIPT = "script"  # a program alone: its content, standard input, standard output
+    SUITE = "suite"  # tests against a program: content of the program, content of the tests, statement
+    OUTPUT = "output"  # compares an output: tolerance and expected output, output, statement
+    TESTS = "tests"  # whether tests can be read: their content, statement
+    CELLS = "cells"  # the cells of a notebook in order: content, statement
+    CASES = "cases"  # tests of cells, each by itself: content of the cells, content of the tests, statement
+    PROBE = "probe"  # the protections in effect in a confined process: content, statement
 
 
 class Statement(StrEnum):
@@ -104,7 +110,7 @@ class ProgramReport:
     if the child ended it. `exhausted`: the program exceeded its limit of processor time, threads or files. `late`: the run
     exceeded its wall time. `unseen`: the machine did not show whether the program keeps a limit, so the run was ended.
     `last_status` is like `status`, of the process that ends the run. `deprived_seconds`: how long
-    others had the processor that the run could have used, see `processor_time`. None: the kernel does not count this.
+    others had the processor that the run could have used. None: the kernel does not count this.
     """
 
     began: bool
@@ -130,6 +136,11 @@ class OtherSideEndedError(BaseException):
     """The other process has ended or violated the protocol. It is a BaseException so that no `except Exception` hides it."""
 
 
+def _asks(operation: str) -> Callable[..., Any]:
+    """A method of a `Remote` that the other process executes."""
+    return lambda self, *arguments, **named: self._peer.ask(operation, self, *arguments, **named)
+
+
 class Remote:
     """An object of the other process."""
 
@@ -139,43 +150,17 @@ class Remote:
         object.__setattr__(self, "_peer", peer)
         object.__setattr__(self, "_key", key)
 
-    def __call__(self, *arguments: Any, **named: Any) -> Any:
-        return self._peer.ask("call", self, *arguments, **named)
-
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
         return self._peer.ask("get", self, name)
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        self._peer.ask("set", self, name, value)
-
-    def __getitem__(self, key: Any) -> Any:
-        return self._peer.ask("item", self, key)
-
-    def __setitem__(self, key: Any, value: Any) -> None:
-        self._peer.ask("put", self, key, value)
-
-    def __delitem__(self, key: Any) -> None:
-        self._peer.ask("drop", self, key)
-
     def __len__(self) -> int:
         return int(self._peer.ask("len", self))
 
-    def __iter__(self) -> Any:
-        return self._peer.ask("iter", self)
-
-    def __next__(self) -> Any:
-        return self._peer.ask("next", self)
-
-    def __str__(self) -> Any:
-        return self._peer.ask("str", self)
-
-    def __repr__(self) -> Any:
-        return self._peer.ask("repr", self)
-
-    def __bool__(self) -> Any:
-        return self._peer.ask("bool", self)
+    __call__, __setattr__, __iter__, __next__ = map(_asks, ("call", "set", "iter", "next"))
+    __getitem__, __setitem__, __delitem__ = map(_asks, ("item", "put", "drop"))
+    __str__, __repr__, __bool__ = map(_asks, ("str", "repr", "bool"))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Remote) and (self._key == other._key or bool(self._peer.ask("same", self, other)))
@@ -241,11 +226,7 @@ class Peer:
             named = {name: self._unpacked(value) for name, value in request.get("named", {}).items()}
             value = OPERATIONS[request["do"]](target, *arguments, **named)
             packed = [self._packed(argument) if _mutable(argument) else None for argument in arguments]
-            changed = [
-                [position, now]
-                for position, now in enumerate(packed)
-                if now is not None and now != request["args"][position]
-            ]
+            changed = [[at, now] for at, now in enumerate(packed) if now is not None and now != request["args"][at]]
             reply = {"value": self._packed(value)} | ({"changed": changed} if changed else {})
         except OtherSideEndedError:
             raise
@@ -296,19 +277,9 @@ class Peer:
         kind = type(value)
         if value is None or kind is bool or kind is str:
             return value
-        if kind is int:
-            # Conversion to decimal digits takes time quadratic in their number.
-            return ["int", format(value, "x")]
-        if kind is float:
-            return ["float", value.hex()]
-        if kind is complex:
-            return ["complex", value.real.hex(), value.imag.hex()]
-        if kind is bytes or kind is bytearray:
-            return ["bytes", value.hex()]
-        if kind is Fraction:
-            return ["fraction", self._packed(value.numerator), self._packed(value.denominator)]
-        if kind is Decimal:
-            return ["decimal", str(value)]
+        if kind in _PLAIN:
+            plain, encode, _ = _PLAIN[kind]
+            return [plain, encode(value)]
         if isinstance(value, Enum) and isinstance(value, int | str):
             return self._packed(value.value)
         name = _SEQUENCES.get(kind) or ("tuple" if isinstance(value, tuple) and hasattr(kind, "_fields") else None)
@@ -324,18 +295,8 @@ class Peer:
         if not isinstance(packed, list):
             return packed
         match packed:
-            case ["int", str(digits)]:
-                return int(digits, 16)
-            case ["float", str(digits)]:
-                return float.fromhex(digits)
-            case ["complex", str(real), str(imaginary)]:
-                return complex(float.fromhex(real), float.fromhex(imaginary))
-            case ["bytes", str(digits)]:
-                return bytes.fromhex(digits)
-            case ["fraction", numerator, denominator]:
-                return Fraction(self._unpacked(numerator), self._unpacked(denominator))
-            case ["decimal", str(digits)]:
-                return Decimal(digits)
+            case [str(name), str(text)] if name in _DECODERS:
+                return _DECODERS[name](text)
             case ["dict", *pairs]:
                 return {self._unpacked(key): self._unpacked(item) for key, item in pairs}
             case ["yours", int(key)]:
@@ -365,11 +326,7 @@ def _overwrite(old: Any, new: Any) -> None:
 
 def _builtin_name(error: BaseException) -> str:
     """The name of the nearest built-in class of an exception."""
-    for base in type(error).__mro__:
-        name = base.__name__
-        if getattr(builtins, name, None) is base:
-            return name
-    raise TypeError("not an exception")
+    return next(str(base.__name__) for base in type(error).__mro__ if getattr(builtins, base.__name__, None) is base)
 
 
 def _text(error: BaseException) -> str:

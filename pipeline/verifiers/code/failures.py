@@ -2,7 +2,8 @@
 
 import re
 
-from pipeline.verifiers.code.names import definitions, names_in, reached, statement_at
+from pipeline.graders.code.composition import names_in
+from pipeline.verifiers.code.names import definitions, reached, statement_at
 from pipeline.verifiers.code.sandboxed import Outcome
 from pipeline.verifiers.programs import Program, why_named
 

@@ -1,9 +1,10 @@
 """How far the tests of a problem judge a step: whether it completes what they call, and what they leave out. Pure."""
 
 import ast
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 
-from pipeline.verifiers.code.names import Definition, definitions, names_in, reached
+from pipeline.graders.code.composition import names_in
+from pipeline.verifiers.code.names import definitions, reached
 from pipeline.verifiers.code.stated import StatedTests
 from pipeline.verifiers.programs import Program
 from pipeline.verifiers.sentences import in_a_line
@@ -11,14 +12,9 @@ from pipeline.verifiers.sentences import in_a_line
 MOST_KEPT = 50
 
 
-def defined_by(program: Program) -> Mapping[str, Definition]:
-    """What a program defines at its end."""
-    return definitions(program.trees)
-
-
 def completes(program: Program, tests: StatedTests) -> bool:
     """Whether the last step of a program defines something that the tests need, and nothing that they need is missing."""
-    defined = defined_by(program)
+    defined = definitions(program.trees)
     needed = reached(tests.names, defined)
     return (
         tests.names <= defined.keys()
@@ -34,7 +30,7 @@ def why_part(program: Program, tests: StatedTests) -> str:
         return "its words are not looked at"
     if any(_keeps_state(tree) for tree in program.trees if tree is not None):
         return "it may keep something from one call to the next"
-    needed = reached(tests.names, defined_by(program)).keys()
+    needed = reached(tests.names, definitions(program.trees)).keys()
     for node in cell.tree.body:
         if not _is_looked_at(node, needed):
             return f"not looked at: {in_a_line(ast.unparse(node), 80)}"
@@ -78,7 +74,7 @@ def _is_fixed(node: ast.expr) -> bool:
 def kept_assertions(program: Program) -> list[tuple[int, str]]:
     """Assertions of earlier steps that the last step may break, with the number of their step: those about functions and
     classes, one of which it defines again."""
-    before, after = definitions(program.up_to(len(program.steps) - 1).trees), defined_by(program)
+    before, after = definitions(program.up_to(len(program.steps) - 1).trees), definitions(program.trees)
     again = {name for name in before if after[name].step == len(program.steps) and before[name].is_fixed}
     found: list[tuple[int, str]] = []
     for number, cell in enumerate(program.steps[:-1], start=1):

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from pipeline.graders.code.composition import names_in
+
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
@@ -54,51 +56,6 @@ def reached(names: Iterable[str], defined: Mapping[str, Definition]) -> dict[str
             found[name] = defined[name]
             waiting.extend(defined[name].uses)
     return found
-
-
-def names_in(node: ast.AST) -> frozenset[str]:
-    """The names that a piece of a program reads and does not bind in a scope of its own. Raises RecursionError."""
-    match node:
-        case ast.Name(id=name, ctx=ast.Load()):
-            return frozenset({name})
-        case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.Lambda():
-            body = node.body if isinstance(node.body, list) else [node.body]
-            arguments = node.args
-            own = {each.arg for each in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
-            own |= {each.arg for each in (arguments.vararg, arguments.kwarg) if each is not None}
-            inside = _read(body) - own - _bound(body)
-            decorators = [] if isinstance(node, ast.Lambda) else node.decorator_list
-            return inside | _read([*decorators, *arguments.defaults, *(each for each in arguments.kw_defaults if each)])
-        case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
-            return _read(ast.iter_child_nodes(node)) - _bound(node.generators)
-    return _read(ast.iter_child_nodes(node))
-
-
-def _read(nodes: Iterable[ast.AST]) -> frozenset[str]:
-    return frozenset().union(*map(names_in, nodes))
-
-
-def _bound(nodes: Iterable[ast.AST]) -> set[str]:
-    """The names that are bound in the scope of these nodes."""
-    bound: set[str] = set()
-    elsewhere: set[str] = set()
-    waiting = list(nodes)
-    while waiting:
-        node = waiting.pop()
-        match node:
-            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
-                bound.add(name)
-                continue
-            case ast.Lambda():
-                continue
-            case ast.Name(id=name, ctx=ast.Store() | ast.Del()) | ast.ExceptHandler(name=str(name)):
-                bound.add(name)
-            case ast.Global(names=names) | ast.Nonlocal(names=names):
-                elsewhere.update(names)
-            case _:
-                pass
-        waiting.extend(ast.iter_child_nodes(node))
-    return bound - elsewhere
 
 
 def statement_at(tree: ast.Module, line: int) -> ast.stmt | None:

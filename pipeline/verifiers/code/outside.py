@@ -1,12 +1,11 @@
-"""What makes the outcome of a program depend on more than its text: chance, clocks, files, packages, the interpreter. Pure.
+"""What makes the outcome of a program depend on more than its text: chance, clocks, files, packages, the interpreter, the
+order of a set. Pure.
 
 Seen are imports, names and attributes that are written out. A program with any of them has no verdict.
 """
 
 import ast
-from collections.abc import Iterator
-
-from pipeline.verifiers.code.set_order import order_of_sets
+from collections.abc import Collection, Iterator
 
 MODULES = frozenset(
     {
@@ -26,6 +25,10 @@ _NAMES = frozenset(
         "globals", "hash", "help", "id", "input", "locals", "memoryview", "open", "quit", "setattr", "vars",
     }
 )  # fmt: skip
+_WITHOUT_ORDER = frozenset(
+    {"all", "any", "bool", "frozenset", "isinstance", "len", "max", "min", "set", "sorted", "sum", "type"}
+)
+"""Functions of a collection whose result does not depend on its order."""
 _CLOCKS = frozenset({"now", "today", "utcnow"})
 _DUNDERS = frozenset(
     {
@@ -46,7 +49,7 @@ _TAMPERS = frozenset(
 
 def outside(tree: ast.Module) -> str:
     """What a program depends on, in words. Empty: nothing outside its text."""
-    if order := order_of_sets(tree):
+    if order := _order_of_sets(tree):
         return order
     if any(isinstance(node, ast.Await | ast.AsyncFor | ast.AsyncWith) for node in _outside_functions(tree)):
         return "it awaits outside a function, which a notebook can do"
@@ -92,3 +95,52 @@ def _is_strange(name: str) -> bool:
 
 def _is_plain(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and isinstance(node.value, str) and not node.value.startswith("_")
+
+
+def _order_of_sets(tree: ast.Module) -> str:
+    """How the order of a set may matter, in words. Empty: it does not."""
+    sets = _names_of_sets(tree)
+    free: set[int] = set()
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(func=ast.Name(id=name), args=args) if name in _WITHOUT_ORDER:
+                free.update(map(id, args))
+            case ast.SetComp(generators=generators):
+                free.update(id(each.iter) for each in generators)
+    for node in ast.walk(tree):
+        seen: list[ast.expr] = []
+        match node:
+            case ast.Call(func=ast.Attribute(attr="pop", value=owner), args=[]) if _is_set(owner, sets):
+                return "it takes any item of a set"
+            case ast.Call(args=args) if id(node) not in free:
+                seen = args
+            case ast.For(iter=value) | ast.Starred(value=value):
+                seen = [value]
+            case ast.Assign(targets=[ast.Tuple() | ast.List()], value=value):
+                seen = [value]
+            case ast.ListComp() | ast.DictComp() | ast.GeneratorExp() if id(node) not in free:
+                seen = [each.iter for each in node.generators]
+        if any(_is_set(each, sets) and id(each) not in free for each in seen):
+            return "the order of a set may matter"
+    return ""
+
+
+def _names_of_sets(tree: ast.Module) -> set[str]:
+    """The names that a set is assigned to."""
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign) and node.value and _is_set(node.value, ()):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            found.update(target.id for target in targets if isinstance(target, ast.Name))
+    return found
+
+
+def _is_set(node: ast.expr, names: Collection[str]) -> bool:
+    match node:
+        case ast.Set() | ast.SetComp() | ast.Call(func=ast.Name(id="set" | "frozenset")):
+            return True
+        case ast.Name(id=name):
+            return name in names
+        case ast.BinOp(left=left, op=ast.BitAnd() | ast.BitOr() | ast.BitXor() | ast.Sub(), right=right):
+            return _is_set(left, names) or _is_set(right, names)
+    return False

@@ -6,7 +6,7 @@ their own. Tests that steps write prove a part, because whoever writes a functio
 
 import ast
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 
 from pipeline.verifiers.base import UNKNOWN, Covers, Finding, StepInContext, StepVerdict, Verifier
@@ -60,8 +60,10 @@ class Code(Verifier):
             if cell is not None and cell.tree is None:
                 return unknown(f"step {number} goes wrong before it: {cell.mistake}")
         if program.cell.tree is None:
-            said = _MEANT_SYNTAX if program.given.tree is None else ""
-            return unknown(said) if said else _refuted(program.cell.mistake)
+            given = program.given.tree
+            return (
+                _refuted(program.cell.mistake) if given is not None else unknown("the problem's own code is not read")
+            )
         tests = stated_tests(program.problem)
         cells = _Cells(program)
         kept = [[] if number == 0 else kept_assertions(program.up_to(number)) for number in cells.numbers]
@@ -74,16 +76,13 @@ class Code(Verifier):
         if tests is not None and (earlier := self._first_failing(program, tests)):
             return unknown(earlier)
         if "again" in outcome.stated:
-            return _broken(outcome, program, kept[-1])
+            # An assertion of an earlier step fails after this one, and passed before.
+            return _unless(why_doubtful(outcome, program), _again(outcome, kept[-1]))
         if isinstance(at, int):
-            return self._failed(outcome, program, cells)
+            said = _said(outcome, program, cells.own, cells)
+            return _unless(why_doubtful(outcome, program) or why_of_another(outcome, program, cells.own), said)
         finding = self._by_problem(program, tests) if tests is not None else None
         return finding or _by_itself(outcome, program)
-
-    def _failed(self, outcome: Outcome, program: Program, cells: "_Cells") -> Finding:
-        said = _said(outcome, program, cells.own, cells)
-        doubt = why_doubtful(outcome, program) or why_of_another(outcome, program, cells.own)
-        return unknown(f"{said}; but {doubt}") if doubt else _refuted(said)
 
     def _first_failing(self, program: Program, tests: StatedTests) -> str:
         """Which step before the last one fails a test of the problem, in words. Empty: none."""
@@ -104,9 +103,7 @@ class Code(Verifier):
         if outcome.has("ended"):
             return unknown("the program ends its process in a test")
         if "case" in outcome.stated:
-            said = _failure(outcome, tests)
-            doubt = self._why_not_failed(outcome, program, tests)
-            return unknown(f"{said}; but {doubt}") if doubt else _refuted(said)
+            return _unless(self._why_not_failed(outcome, program, tests), _failure(outcome, tests))
         passed = outcome.number("passed")
         if not passed:
             return None
@@ -136,15 +133,6 @@ class Code(Verifier):
         if outcome.number("counted") < least or outcome.number("distinct") < min(2, least):
             return f"too few to prove it: {outcome.number('distinct')} different values in {_count(outcome.number('counted'))}"
         return ""
-
-
-_MEANT_SYNTAX = "the problem's own code is not read"
-
-
-def _broken(outcome: Outcome, program: Program, kept: Sequence[tuple[int, str]]) -> Finding:
-    """The finding on a step after which an assertion of an earlier one fails, which passed before."""
-    said, doubt = _again(outcome, kept), why_doubtful(outcome, program)
-    return unknown(f"{said}; but {doubt}") if doubt else _refuted(said)
 
 
 def _again(outcome: Outcome, kept: Sequence[tuple[int, str]]) -> str:
@@ -178,16 +166,11 @@ class _Cells:
 
 def _by_itself(outcome: Outcome, program: Program) -> Finding:
     """What the tests that a step writes say of it, all of which pass."""
-    tree = program.cell.tree
-    asserts = sum(isinstance(node, ast.Assert) for node in _run_at_once(tree)) if tree is not None else 0
-    tests = asserts + max(0, outcome.number("tests"))
+    body = program.cell.tree.body if program.cell.tree is not None else []
+    tests = sum(isinstance(node, ast.Assert) for node in body) + max(0, outcome.number("tests"))
     if not tests:
         return unknown("runs without an error, and nothing tests it")
     return finding(StepVerdict.HOLDS, f"passes {_count(tests)} of its own")
-
-
-def _run_at_once(tree: ast.Module) -> Iterator[ast.AST]:
-    return (node for node in tree.body if isinstance(node, ast.Assert))
 
 
 def _said(outcome: Outcome, program: Program, cell: int, cells: _Cells) -> str:
@@ -237,6 +220,10 @@ def _whose(number: int, program: Program) -> str:
 
 def _count(tests: int) -> str:
     return f"{tests} test" if tests == 1 else f"{tests} tests"
+
+
+def _unless(doubt: str, said: str) -> Finding:
+    return unknown(f"{said}; but {doubt}") if doubt else _refuted(said)
 
 
 def _refuted(evidence: str) -> Finding:

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline.graders.code.composition import names_in
 from pipeline.verifiers.base import StepInContext
-from pipeline.verifiers.code.names import definitions, names_in, reached
+from pipeline.verifiers.code.names import definitions, reached
 from pipeline.verifiers.code.outside import MODULES, outside
 from pipeline.verifiers.code.stated import stated_tests
 from pipeline.verifiers.programs import NotProgram, program_of
