@@ -67,7 +67,9 @@ def outside_thinking(text: str) -> list[str] | None:
 
 
 def _is_quoted(text: str, tag: re.Match[str]) -> bool:
-    return text[tag.start() - 1 : tag.start()] in _QUOTES or text[tag.end() : tag.end() + 1] in _QUOTES
+    """Whether a quotation mark stands beside a tag. A fence is none."""
+    before, after = text[max(0, tag.start() - 3) : tag.start()], text[tag.end() : tag.end() + 3]
+    return (before[-1:] in _QUOTES and before != "```") or (after[:1] in _QUOTES and after != "```")
 
 
 def _is_mentioned(text: str, tag: re.Match[str]) -> bool:
