@@ -104,7 +104,7 @@ def _is_another(text: str, task: re.Match[str]) -> bool:
 
 
 def _turns_of_speakers(text: str) -> Callable[[int, str], bool]:
-    """Tells whether a line with the name of a speaker begins a turn, as in a transcript: stories have speakers, too."""
+    """Decides whether a line with the name of a speaker begins a turn, as in a transcript: stories have speakers, too."""
     begin, stated = len(text) - len(text.lstrip()), _first_mark(text)
     replies = (found.start() for found in _MARK.finditer(text) if (found["speaker"] or "").lower() == "assistant")
     reply = max(replies, default=-1)
