@@ -65,7 +65,11 @@ SAME = (
 )  # fmt: skip
 
 
-@given(st.lists(st.sampled_from([*((text, at) for at, texts in enumerate(SAME) for text in texts), (None, None), (" ", None)])))
+@given(
+    st.lists(
+        st.sampled_from([*((text, at) for at, texts in enumerate(SAME) for text in texts), (None, None), (" ", None)])
+    )
+)
 def test_answers_are_one_group_where_they_say_the_same_whatever_else_is_answered(
     answers: list[tuple[str | None, int | None]],
 ) -> None:
