@@ -58,14 +58,17 @@ def test_drawn_subsets_take_every_candidate_as_often() -> None:
 
 
 SAME = (
-    ("1/2", "0.5", "\\frac{1}{2}"), ("50%", "50\\%"), ("50",), ("5 cm", "50 mm", "0.05 m"), ("5 km",), ("5", "5.0", "$5$"), ("5 m",),
+    ("1/2", "0.5", "\\frac{1}{2}"), ("50%", "50\\%"), ("50",), ("5 cm", "50 mm", "0.05 m"), ("5 km",), ("5", "5.0", "$5$"),
     ("x=5", "x = 5.0"), ("y=5",), ("101_2", "101_{2}"), ("101_3",), ("101",), ("12 apples",), ("12 pears",), ("12", "12.0"),
-    ("A", "(A)"), ("(A) 3", "A. 3.0"), ("3",), ("a",), ("x+1", "1+x"), ("\\sqrt{2}-1", "\\frac{1}{1+\\sqrt{2}}"), ("1,2", "2, 1"), ("(1,2)",),
-    ("0.2857142857",), ("2/7",), ("\\infty",), ("yes", "Yes"), ("9^{9^{9^9}}",), ("60^\\circ",), ("60",), ("\\frac{\\pi}{3}",),
+    ("A", "(A)"), ("(A) 3", "A. 3.0"), ("3",), ("a",), ("x+1", "1+x"), ("\\sqrt{2}-1", "\\frac{1}{1+\\sqrt{2}}"),
+    ("1,2", "2, 1"), ("(1,2)",), ("0.2857142857",), ("2/7",), ("yes", "Yes"), ("9^{9^{9^9}}",), ("60^\\circ",), ("60",),
 )  # fmt: skip
 
 
-@given(st.lists(st.sampled_from([*((text, at) for at, texts in enumerate(SAME) for text in texts), (None, None), (" ", None)])))
+ANSWERS = [*((text, at) for at, texts in enumerate(SAME) for text in texts), (None, None), (" ", None)]
+
+
+@given(st.lists(st.sampled_from(ANSWERS)))
 def test_answers_are_one_group_where_they_say_the_same_whatever_else_is_answered(
     answers: list[tuple[str | None, int | None]],
 ) -> None:
