@@ -143,13 +143,6 @@ def test_a_prefix_fits_up_to_the_last_token(n_prompt: int, max_tokens: int, max_
     assert fits == (max_model_len - n_prompt >= max_tokens)
 
 
-def test_the_context_is_full_at_its_boundary() -> None:
-    prefix = Prefix(prefix_id="x", step_index=0, text="", prompt_ids=(7,) * 90)
-    assert prompter(max_tokens=10, max_model_len=100).fits(prefix)
-    assert not prompter(max_tokens=11, max_model_len=100).fits(prefix)
-    assert not prompter(max_tokens=10, max_model_len=99).fits(prefix)
-
-
 def check_cut(cut: TokenCut, text: str, ids: Sequence[int], decode: Callable[[Sequence[int]], str]) -> None:
     """The properties of a cut for any tokens: lossless, increasing, without blank steps, on token boundaries."""
     assert len(cut.ends) == len(cut.token_ends)
