@@ -20,12 +20,11 @@ from tests.scorers.published import CHATML, qwen_tokenizer
 
 pytestmark = pytest.mark.slow
 ENDS = {
-    **{f"<{each}>\n": f"\n</{each}>\n\n" for each in ("think", "thinking", "thought", "reasoning", "reflection")},
-    **{f"<{each}>": f"</{each}>\n\n" for each in ("think", "Thinking", "seed:think", "scratchpad")},
+    **{f"<{each}>\n": f"\n</{each}>\n\n" for each in ("think", "thinking", "thought", "reasoning", "seed:think")},
     **{"[THINK]": "[/THINK]\n\n", "◁think▷": "◁/think▷\n\n", "<|START_THINKING|>": "<|END_THINKING|>\n\n"},
     **{"<|begin_of_thought|>\n\n": "\n\n<|end_of_thought|>\n\n", "<|think_start|>": "<|think_end|>\n\n"},
     **dict.fromkeys(("", "</think>", "<think></think>", "<think>\n\n</think>\n\n", "[/THINK]", "<|END_THINKING|>")),
-    **dict.fromkeys(("Let me think", "think>\n", "<b>", "<thinker>", "a <think> b", "<|end_of_thought|>", "◁/think▷")),
+    **dict.fromkeys(("Let me think", "think>\n", "<thinker>", "a <think> b", "<|end_of_thought|>", "◁/think▷")),
 }
 OFF = "<think>\n\n</think>\n\n"
 
@@ -59,7 +58,7 @@ class Opening(ByteTokenizer):
         return self.encode(self.chat_text(messages, arguments) + opening)
 
 
-@pytest.mark.parametrize("thinking", ["null", "close", "inside"])
+@pytest.mark.parametrize("thinking", ["close", "inside"])
 def test_what_a_policy_thinks_without_an_end_is_no_answer(tmp_path: Path, thinking: str) -> None:
     row = {"problem": "1 + 2?", "answer": "3", "steps": ["1 + 2 = 3.", "The answer is 3."]}
     (tmp_path / "rows.jsonl").write_text(json.dumps(row))
@@ -67,12 +66,10 @@ def test_what_a_policy_thinks_without_an_end_is_no_answer(tmp_path: Path, thinki
     engine._tokenizer = Opening()
     arguments = [f"policy.prompt.template_arguments{each}" for each in ("={a:1}", ".b=[2]")]
     asked = [f"data.path={tmp_path}/rows.jsonl", "estimator=fixed", f"run_dir={tmp_path}/run", "policy=oracle"]
-    config = compose_label([*asked, *arguments, f"policy.prompt.thinking={thinking}", "sampling.rollouts=4"])
-    if thinking == "null":
-        with pytest.raises(PolicyError, match=r"the model's chat template opens <think>"):
-            label_in_process(config, engine=engine)
-        return
-    label_in_process(config, engine=engine)
+    asked += ["sampling.rollouts=4", *arguments]
+    with pytest.raises(PolicyError, match=r"the model's chat template opens <think>"):
+        label_in_process(compose_label(asked), engine=engine)
+    label_in_process(compose_label([*asked, f"policy.prompt.thinking={thinking}"]), engine=engine)
     assert all((OFF in each) == (thinking == "close") for each in engine.prompts)
     run = open_run(tmp_path / "run")
     for _ in range(2):
