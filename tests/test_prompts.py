@@ -40,27 +40,18 @@ def shown(prefix: Prefix) -> str:
     return ByteTokenizer().decode(prefix.prompt_ids)
 
 
-@pytest.mark.parametrize("style", PromptStyle)
-def test_a_prompt_holds_everything_once_and_in_order(style: PromptStyle) -> None:
-    config = PromptConfig(style=style, system="Be brief.", instruction="Box it.", examples=EXAMPLES)
-    text = shown(prompter(config).root(PROBLEM))
-    parts = ["Be brief.", "One plus one?", "Box it.", "It is 2.", "Two?", "Box it.", "Yes, 2.", "How many?", "Box it."]
-    at = 0
-    for part in parts:
-        at = text.index(part, at) + len(part)
-    assert [text.count(part) for part in ("Be brief.", "It is 2.", "How many?", "Box it.")] == [1, 1, 1, 3]
-
-
 def test_a_chat_prompt_ends_where_the_assistant_begins_to_speak() -> None:
-    config = PromptConfig(system="Be brief.", instruction="Box it.", examples=EXAMPLES[:1])
+    config = PromptConfig(system="Be brief.", instruction="Box it.", examples=EXAMPLES)
     assert shown(prompter(config).root(PROBLEM)) == (
-        "system: Be brief.\nuser: One plus one?\nBox it.\nassistant: It is 2.\nuser: How many?\nBox it.\nassistant: "
+        "system: Be brief.\nuser: One plus one?\nBox it.\nassistant: It is 2.\n"
+        "user: Two?\nBox it.\nassistant: Yes, 2.\nuser: How many?\nBox it.\nassistant: "
     )
 
 
 def test_a_plain_prompt_fills_the_template_for_every_example() -> None:
-    config = PromptConfig(style=PromptStyle.plain, system="Sums.", template="Q: {problem}\nA: ", examples=EXAMPLES[:1])
-    assert shown(prompter(config).root(PROBLEM)) == "Sums.\n\nQ: One plus one?\nA: It is 2.\n\nQ: How many?\nA: "
+    config = PromptConfig(style=PromptStyle.plain, system="Sums.", template="Q: {problem}\nA: ", examples=EXAMPLES)
+    text = "Sums.\n\nQ: One plus one?\nA: It is 2.\n\nQ: Two?\nA: Yes, 2.\n\nQ: How many?\nA: "
+    assert shown(prompter(config).root(PROBLEM)) == text
 
 
 def test_what_is_not_set_leaves_no_trace() -> None:
@@ -141,13 +132,6 @@ def test_a_prefix_fits_up_to_the_last_token(n_prompt: int, max_tokens: int, max_
     prefix = Prefix(prefix_id="x", step_index=0, text="", prompt_ids=(7,) * n_prompt)
     fits = prompter(max_tokens=max_tokens, max_model_len=max_model_len).fits(prefix)
     assert fits == (max_model_len - n_prompt >= max_tokens)
-
-
-def test_the_context_is_full_at_its_boundary() -> None:
-    prefix = Prefix(prefix_id="x", step_index=0, text="", prompt_ids=(7,) * 90)
-    assert prompter(max_tokens=10, max_model_len=100).fits(prefix)
-    assert not prompter(max_tokens=11, max_model_len=100).fits(prefix)
-    assert not prompter(max_tokens=10, max_model_len=99).fits(prefix)
 
 
 def check_cut(cut: TokenCut, text: str, ids: Sequence[int], decode: Callable[[Sequence[int]], str]) -> None:

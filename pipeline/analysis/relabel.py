@@ -29,7 +29,7 @@ from pipeline.core.errors import StoreError, UsageError
 from pipeline.core.progress import RelabelResult
 from pipeline.core.records import Chain, Finish, Grade, Solution
 from pipeline.core.tables import verdicts_table
-from pipeline.data.prompts import stem
+from pipeline.data.prompts import opened_thinking, stem
 from pipeline.estimators.base import objection
 from pipeline.estimators.registry import ESTIMATORS, estimator_for
 from pipeline.graders.base import Checker
@@ -95,7 +95,7 @@ def _edited(
             # Complete a move that a crash has interrupted.
             arrange_labels(storage, current_label_files(run.wholes, run.edition))
             return RelabelResult(run_dir=storage.run_dir)
-        with judging(settings) as judge:
+        with judging({**run.identity, **settings}) as judge:
             return _make_edition(storage, run, settings, judge, witnesses)
 
 
@@ -105,7 +105,7 @@ def _regrading(settings: Settings, processes: int) -> Iterator[Judging]:
     threads = ThreadPoolExecutor(processes)
     with checker_for(grader) as checker:
         try:
-            yield _Regrader(checker, threads)
+            yield _Regrader(checker, threads, opened_thinking(settings.get("policy.prompt.thinking")))
         finally:
             # After a failure the waiting grades are not needed; running ones end at the checker's deadline.
             threads.shutdown(cancel_futures=True)
@@ -182,9 +182,10 @@ def _set_aside(path: str, table: pa.Table) -> None:
 
 
 class _Regrader:
-    """Grades the stored texts of a unit with a checker."""
+    """Grades the stored texts of a unit with a checker. `before`: what stands before the steps of a chain."""
 
-    def __init__(self, checker: Checker, threads: ThreadPoolExecutor) -> None:
+    def __init__(self, checker: Checker, threads: ThreadPoolExecutor, before: str) -> None:
+        self._before = before
         self._checker = checker
         self._threads = threads
 
@@ -207,7 +208,7 @@ class _Regrader:
                 if prefix not in stems:
                     raise StoreError(f"rollout {rollout} belongs to no chain of its unit: `audit` shows what is wrong")
                 golds, before = stems[prefix]
-                text, finish = before + completion, Finish(ending)
+                text, finish = self._before + before + completion, Finish(ending)
                 grade = grade_at_once(self._checker, golds, text, finish)
                 if grade is None:
                     slow[rollout] = self._threads.submit(grade_in_time, self._checker, golds, text, finish)
@@ -218,7 +219,7 @@ class _Regrader:
     def _with_outcome(self, chain: Chain, solution: Solution, given: bool | None) -> Chain:
         if chain.grown:
             return chain
-        answer = self._checker.stated_answer(solution.text, complete=solution.complete)
+        answer = self._checker.stated_answer(self._before + solution.text, complete=solution.complete)
         if answer is None:
             return replace(chain, final_answer=None, outcome=given)
         grade = self._checker.grade_answer(chain.problem.golds, answer)

@@ -41,7 +41,7 @@ def check_overrides(parsed: Sequence[Any], known: Sections) -> tuple[list[str], 
     Raises UsageError for keys and options that do not exist.
     """
     keys = marks_of(known.schema)
-    lists = _keys_of(known.schema, _is_list)
+    lists, named = _keys_of(known.schema, _is_list), _names_of(known.schema)
     lines, remarks = [], []
     for override in parsed:
         key = override.key_or_group
@@ -58,14 +58,16 @@ def check_overrides(parsed: Sequence[Any], known: Sections) -> tuple[list[str], 
         elif key in known.elsewhere:
             remarks += _without_effect(line, override.value(), known.elsewhere[key])
             continue
+        elif f"{key}.".startswith(named):
+            line = f"++{line}"  # the sign lets Hydra add names
         elif key not in keys:
             raise _unknown(key, [*keys, *known.elsewhere, *known.groups])
         elif key in lists and override.value() is not None and not isinstance(override.value(), list):
             raise UsageError(f"{line}: {key} is a list, write {key}=[{line.partition('=')[2]}]")
         lines.append(line)
-    named = {override.key_or_group for override in parsed}
-    chosen = {key.partition(".")[0]: name for key, name in known.choosing.items() if key in named}
-    return [*lines, *(f"{section}={name}" for section, name in chosen.items() if section not in named)], remarks
+    written = {override.key_or_group for override in parsed}
+    chosen = {key.partition(".")[0]: name for key, name in known.choosing.items() if key in written}
+    return [*lines, *(f"{section}={name}" for section, name in chosen.items() if section not in written)], remarks
 
 
 def check_values(found: OwnSettings, known: Sections, *, strict: bool = False) -> OwnSettings:
@@ -74,7 +76,7 @@ def check_values(found: OwnSettings, known: Sections, *, strict: bool = False) -
     Raises UsageError, with the place of the settings, for keys that do not exist.
     """
     keys = marks_of(known.schema)
-    lists = _keys_of(known.schema, _is_list)
+    lists, named = _keys_of(known.schema, _is_list), _names_of(known.schema)
     sections = {key[:end] for key in keys for end in range(len(key)) if key[end] == "."}
     kept: dict[str, object] = {}
     without: dict[Owner, list[str]] = {}
@@ -85,7 +87,7 @@ def check_values(found: OwnSettings, known: Sections, *, strict: bool = False) -
                 if owner.refused or strict:
                     raise UsageError(f"{found.place}: {key}={value} is for {_said(owner)}: leave one of them out")
                 without.setdefault(owner, []).append(key)
-        elif key not in keys:
+        elif key not in keys and not key.startswith(named):
             raise _unknown(key, [*keys, *known.elsewhere, *known.groups], f"{found.place}: ")
         elif key in sections:
             if value is not None:
@@ -137,6 +139,11 @@ def text_keys(schema: type) -> set[str]:
 def open_keys(schema: type) -> set[str]:
     """The dotted keys of settings that are a text or a list of texts."""
     return _keys_of(schema, lambda kind: kind is Any)
+
+
+def _names_of(schema: type) -> tuple[str, ...]:
+    """What keys begin with that are names of the user's own, below a setting that is a mapping."""
+    return tuple(f"{key}." for key in _keys_of(schema, lambda kind: get_origin(kind) is dict))
 
 
 def _is_list(kind: Any) -> bool:

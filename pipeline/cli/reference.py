@@ -324,6 +324,8 @@ def _kind(kind: Any) -> str:
     if get_origin(kind) is list:
         (inner,) = get_args(kind)
         return "a list of sections" if dataclasses.is_dataclass(inner) else f"a list of {_PLURAL[inner]}"
+    if get_origin(kind) is dict:
+        return "names with values"
     if isinstance(kind, type) and issubclass(kind, Enum):
         return " ".join(str(member.value) for member in kind)
     return _NAMES.get(kind, str(kind))

@@ -30,6 +30,13 @@ class PromptStyle(Enum):
     plain = "plain"
 
 
+class Thinking(Enum):
+    """Where steps stand whose prompt opens a tag of thinking before them."""
+
+    close = "close"
+    inside = "inside"
+
+
 class Keep(Enum):
     """Which problems are kept after the policy has sampled solutions for them."""
 

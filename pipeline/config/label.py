@@ -10,7 +10,7 @@ Schemas are not frozen, because Hydra refuses overrides of frozen dataclasses. O
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from annotated_types import Ge, Gt
 from annotated_types import Interval as Range
@@ -23,6 +23,7 @@ from pipeline.config.choices import (
     Layout,
     PromptStyle,
     Splitter,
+    Thinking,
     TimeoutIs,
     Tracker,
 )
@@ -207,6 +208,11 @@ class PromptConfig(Settings):
     """With style=plain: the prompt of a problem; `{problem}` is replaced."""
     examples: list[FewShotExample] = field(default_factory=list)
     """Worked examples before the problem, each with `problem` and `solution`."""
+    thinking: Thinking | None = None
+    """Where steps stand if the prompt opens a tag of thinking, as chat templates of reasoning models do. close: after it, for
+    the prompt closes it. inside: in it; a completion without a closing tag has no answer. null: such a prompt is refused."""
+    template_arguments: dict[str, Any] = field(default_factory=dict)
+    """What the chat template gets besides the messages, such as `{enable_thinking: false}`."""
 
     def check(self) -> None:
         check(

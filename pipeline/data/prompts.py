@@ -3,19 +3,31 @@
 Steps are split by characters, but prompts are token ids. The prompt of a prefix is the problem in the policy's template,
 followed by the steps so far as an unfinished assistant turn. Blanks after the last step are dropped (newlines stay), because
 models continue badly after a single space token. Chains that the policy sampled are cut between its own tokens instead.
+A prompt may open a tag of thinking. Steps after it would be thinking, so a setting says what becomes of it.
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
 
-from pipeline.config.choices import PromptStyle
+from pipeline.config.choices import PromptStyle, Thinking
 from pipeline.config.label import PromptConfig
+from pipeline.core.errors import PolicyError
 from pipeline.core.ids import content_id
 from pipeline.core.records import Chain, Prefix, Problem, Solution
 from pipeline.data.steps import prefix_text
 
 _BLANKS = " \t"
+_OPENED = re.compile(
+    r"[<\[◁]\|?(?!end)(?:\w{1,12}?[:_]){0,3}(?:think(?:ing)?|thoughts?|reason(?:ing)?|reflect(?:ion)?|analysis|scratchpad)"
+    r"(?:_start)?(?:\|?>|\]|▷)\s*\Z",
+    re.IGNORECASE,
+)
+_INSIDE = "<think>\n"
+"""What stands for any tag that a prompt opened, where its completions are graded."""
+Messages = Sequence[dict[str, str]]
+Arguments = Mapping[str, Any] | None
 
 
 class Tokenizer(Protocol):
@@ -25,7 +37,7 @@ class Tokenizer(Protocol):
         """Token ids of a text that continues another text, without special tokens."""
         ...
 
-    def encode_chat(self, messages: Sequence[dict[str, str]]) -> list[int]:
+    def encode_chat(self, messages: Messages) -> list[int]:
         """Token ids of a conversation in the policy's chat template, up to the start of the assistant's turn."""
         ...
 
@@ -36,6 +48,25 @@ class Tokenizer(Protocol):
     def decode(self, ids: Sequence[int]) -> str:
         """The text of token ids, without special tokens."""
         ...
+
+
+@runtime_checkable
+class ChatTokenizer(Tokenizer, Protocol):
+    """A tokenizer with a chat template that can be seen, and that may get arguments."""
+
+    def chat_text(self, messages: Messages, arguments: Arguments = None) -> str:
+        """The text that `encode_chat` encodes."""
+        ...
+
+    def encode_opened(self, messages: Messages, opening: str, arguments: Arguments = None) -> list[int]:
+        """Like `encode_chat`, of a turn that begins with `opening`, tokenized as one text with the conversation."""
+        ...
+
+
+def opened_thinking(thinking: object) -> str:
+    """What stands before the steps and the completion where an answer is looked for. `thinking`: see `PromptConfig`, also as
+    it is recorded."""
+    return _INSIDE if thinking in (Thinking.inside, Thinking.inside.value) else ""
 
 
 def root_id(problem_id: str, again: int = 0) -> str:
@@ -77,19 +108,41 @@ def _tokens(solution: Solution, index: int) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Prompter:
-    """Builds the prompts of one policy. `max_model_len` is its context length in tokens."""
+    """Builds the prompts of one policy. `max_model_len` is its context length in tokens.
+
+    Making it raises PolicyError for a model without a chat template, and where `policy.prompt.thinking` does not fit it."""
 
     tokenizer: Tokenizer
     config: PromptConfig
     max_tokens: int
     max_model_len: int
+    opened: str = field(init=False)
+    """The tag of thinking that prompts open, with the blanks after it. Empty: none, or the chat template cannot be seen."""
+
+    def __post_init__(self) -> None:
+        text, probe, thinking, where = "", "1 + 1?", self.config.thinking, "policy.prompt.template"
+        if self.config.style is PromptStyle.plain:
+            text = self._plain(probe)
+        elif isinstance(self.tokenizer, ChatTokenizer):
+            where = "the model's chat template"
+            text = self.tokenizer.chat_text(self._messages(probe), self.config.template_arguments)
+        found = _OPENED.search(text)
+        object.__setattr__(self, "opened", found[0] if found else "")
+        if found and thinking is None:
+            raise PolicyError(
+                f"{where} opens {found[0].strip()}, so steps would be continued as thinking: set policy.prompt.thinking=close "
+                "to have them after it, or =inside if they are thinking. Some chat templates open none with "
+                "policy.prompt.template_arguments.enable_thinking=false"
+            )
+        if text and not found and thinking is Thinking.inside:
+            raise PolicyError(f"policy.prompt.thinking=inside: {where} opens no thinking; leave it out")
 
     def root(self, problem: Problem, again: int = 0) -> Prefix:
         """The bare problem as a prefix. `again`: see `prefix_id`."""
         return Prefix(
             prefix_id=root_id(problem.problem_id, again),
             step_index=0,
-            text="",
+            text=opened_thinking(self.config.thinking),
             prompt_ids=tuple(self._problem_ids(problem.text)),
         )
 
@@ -107,13 +160,16 @@ class Prompter:
         return Prefix(
             prefix_id=prefix_id(solution, index, again),
             step_index=index,
-            text=text,
+            text=root.text + text,
             prompt_ids=root.prompt_ids + ids,
         )
 
     def _problem_ids(self, problem: str) -> list[int]:
+        closing = _closing(self.opened) if self.config.thinking is Thinking.close else ""
         if self.config.style is PromptStyle.plain:
-            return self.tokenizer.encode_plain(self._plain(problem))
+            return self.tokenizer.encode_plain(self._plain(problem) + closing)
+        if isinstance(self.tokenizer, ChatTokenizer):
+            return self.tokenizer.encode_opened(self._messages(problem), closing, self.config.template_arguments)
         return self.tokenizer.encode_chat(self._messages(problem))
 
     def _messages(self, problem: str) -> list[dict[str, str]]:
@@ -133,6 +189,14 @@ class Prompter:
 
     def _asked(self, problem: str) -> str:
         return f"{problem}\n{self.config.instruction}" if self.config.instruction else problem
+
+
+def _closing(opened: str) -> str:
+    """What closes a tag of thinking, with the blanks after it, before any thought. Empty if there is none."""
+    tag = opened.rstrip()
+    closed = re.sub("start|begin", "END" if tag.isupper() else "end", tag, flags=re.IGNORECASE)
+    closed = re.sub(r"(?=\w)", "/", tag, count=1) if closed == tag else closed
+    return f"{opened[len(tag) :]}{closed}\n\n" if tag else ""
 
 
 @dataclass(frozen=True, slots=True)

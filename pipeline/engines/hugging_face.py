@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pipeline.core.errors import Name, PlaceError, PolicyError, UsageError, said
+from pipeline.core.errors import Name, PlaceError, PolicyError, UsageError, first_line, said
 from pipeline.core.hardware import Architecture
 from pipeline.core.ids import content_id
 from pipeline.core.missing_models import is_missing_folder, load_failure, refuse_missing_folder
+from pipeline.data.prompts import Arguments, Messages
 from pipeline.engines.architectures import UnknownArchitecture, architecture_of
 from pipeline.engines.settings import VllmConfig
 
@@ -39,7 +40,7 @@ _MAX_HASHED_BYTES = 64 * 1024 * 1024
 
 
 class HfTokenizer:
-    """A Hugging Face tokenizer with the interface `data.prompts.Tokenizer`."""
+    """A Hugging Face tokenizer with the interface `data.prompts.ChatTokenizer`."""
 
     def __init__(self, tokenizer: Any) -> None:
         self._tokenizer = tokenizer
@@ -50,10 +51,10 @@ class HfTokenizer:
     def encode_plain(self, text: str) -> list[int]:
         return list(self._tokenizer.encode(text, add_special_tokens=True))
 
-    def encode_chat(self, messages: Sequence[dict[str, str]]) -> list[int]:
-        return self.encode(self._chat(messages))
+    def encode_chat(self, messages: Messages) -> list[int]:
+        return self.encode(self.chat_text(messages))
 
-    def encode_opened(self, messages: Sequence[dict[str, str]], opening: str) -> list[int]:
+    def encode_opened(self, messages: Messages, opening: str, arguments: Arguments = None) -> list[int]:
         """Token ids of a conversation up to the assistant's turn, which begins with `opening`, tokenized as one text.
 
         What others than the assistant say makes no special token: one in it gets a character without width after its first
@@ -63,12 +64,18 @@ class HfTokenizer:
             each if each["role"] == "assistant" else {**each, "content": self._plain(each["content"])}
             for each in messages
         ]
-        return self.encode(self._chat(plain) + opening)
+        return self.encode(self.chat_text(plain, arguments) + opening)
 
-    def _chat(self, messages: Sequence[dict[str, str]]) -> str:
+    def chat_text(self, messages: Messages, arguments: Arguments = None) -> str:
+        """The text of a conversation up to the assistant's turn. Raises PolicyError for a model without a chat template, and
+        where that fails."""
         if not self._tokenizer.chat_template:
             raise PolicyError("this model has no chat template: ", NO_TEMPLATE)
-        return str(self._tokenizer.apply_chat_template(list(messages), add_generation_prompt=True, tokenize=False))
+        try:
+            asked = {**(arguments or {}), "add_generation_prompt": True, "tokenize": False}
+            return str(self._tokenizer.apply_chat_template(list(messages), **asked))
+        except Exception as error:
+            raise PolicyError(f"the model's chat template fails: {first_line(error)}; look at policy.prompt") from error
 
     def _plain(self, text: str) -> str:
         # Other added tokens, such as runs of blanks in some models, are ordinary text.

@@ -3,21 +3,12 @@
 Chains are judged independently, so as many prompts as the engine takes are under way at once.
 """
 
-from typing import Protocol, runtime_checkable
-
 from pipeline.core.errors import EngineDied
 from pipeline.core.ids import content_id, rollout_id
 from pipeline.core.records import ChainText, Completion, Prefix, Problem, Request
+from pipeline.data.prompts import ChatTokenizer
 from pipeline.engines.base import Engine
 from pipeline.judges.templates.base import Messages, Written
-
-
-@runtime_checkable
-class OpensTurns(Protocol):
-    """A tokenizer that encodes the begin of the assistant's turn together with the conversation, as published code does. Where
-    a tokenizer does not, the begin is encoded alone."""
-
-    def encode_opened(self, messages: Messages, opening: str) -> list[int]: ...
 
 
 class EngineWriter:
@@ -37,7 +28,8 @@ class EngineWriter:
 
     def prompt(self, messages: Messages, opening: str) -> tuple[int, ...] | None:
         tokenizer = self._text_engine.tokenizer
-        if isinstance(tokenizer, OpensTurns):
+        if isinstance(tokenizer, ChatTokenizer):
+            # As published code does.
             ids = tokenizer.encode_opened(messages, opening)
         else:
             ids = tokenizer.encode_chat(messages) + (tokenizer.encode(opening) if opening else [])

@@ -12,6 +12,7 @@ from pathlib import Path
 from pipeline.config.label import LabelConfig
 from pipeline.core.errors import ClusterError, InputError, StepvalueError, UsageError
 from pipeline.core.formatting import format_count
+from pipeline.data.prompts import Prompter
 from pipeline.data.rows import input_files
 from pipeline.engines.base import EngineNeeds, Policy
 from pipeline.engines.hub import hub_asked_once, hub_is_off, hub_name
@@ -148,10 +149,13 @@ def _hub(unreachable: str) -> Finding:
 def _model(policy: Policy, of_engine: EngineNeeds, config: LabelConfig) -> Finding:
     try:
         facts = asyncio.run(policy.facts(config.sampling))
+        opened = Prompter(facts.tokenizer, config.policy.prompt, config.sampling.max_tokens, facts.max_model_len).opened
     except StepvalueError as error:
         return failed("policy", str(error))
     loads = "its tokenizer loads; " if policy.loads_model or of_engine.hub_names else ""
-    return ok("policy", f"{loads}a context of {facts.max_model_len:,} tokens")
+    where = config.policy.prompt.thinking
+    thinks = f"; prompts open {opened.strip()} (policy.prompt.thinking={where.value})" if opened and where else ""
+    return ok("policy", f"{loads}a context of {facts.max_model_len:,} tokens{thinks}")
 
 
 @contextmanager

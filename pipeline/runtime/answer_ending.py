@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from pipeline.config.choices import PromptStyle
+from pipeline.config.choices import PromptStyle, Thinking
 from pipeline.config.label import GraderConfig, PolicyConfig, SamplingConfig
 from pipeline.config.recorded_settings import complete_settings
 from pipeline.core.errors import UsageError
@@ -27,12 +27,14 @@ class Completing(Protocol):
 def stops_at_answer(config: Completing) -> bool:
     """The setting, or its default if it is null. Raises UsageError if it is true and the grader or the policy cannot do it."""
     asked, grader = config.sampling.stop_at_answer, grader_type(config.grader)
+    inside = config.policy.prompt.thinking is Thinking.inside
     settings, policy = complete_settings(config.grader, GRADERS), policy_for(config.policy)
     if asked is None:
         plain = config.policy.prompt.style is PromptStyle.plain
-        return plain and policy.ends_at_answers and grader.ends_by_default(settings)
-    if asked and grader.ending_for(settings) is None:
-        raise UsageError(f"sampling.stop_at_answer=true: grader={config.grader.kind} {grader.no_ending}; leave it out")
+        return plain and not inside and policy.ends_at_answers and grader.ends_by_default(settings)
+    if asked and (inside or grader.ending_for(settings) is None):
+        why = "does not know one within thinking (policy.prompt.thinking=inside)" if inside else grader.no_ending
+        raise UsageError(f"sampling.stop_at_answer=true: grader={config.grader.kind} {why}; leave it out")
     if asked and not policy.ends_at_answers:
         raise UsageError(
             "sampling.stop_at_answer=true needs vLLM in this process (policy=hf): "

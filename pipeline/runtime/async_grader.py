@@ -60,12 +60,12 @@ class AsyncGrader:
         await self.wait_for_capacity()
         return await self.in_time(problem, completion, stem)
 
-    async def outcome(self, problem: Problem, solution: Solution) -> tuple[str | None, bool | None]:
-        """The final answer of a chain, and whether it is correct.
+    async def outcome(self, problem: Problem, solution: Solution, before: str) -> tuple[str | None, bool | None]:
+        """The final answer of a chain, and whether it is correct. `before`: what stands before its steps.
 
         (None, None) if the chain states no answer; (answer, None) if the answer cannot be graded.
         """
-        answer = self._checker.stated_answer(solution.text, complete=solution.complete)
+        answer = self._checker.stated_answer(before + solution.text, complete=solution.complete)
         if answer is None:
             return None, None
         grade = self._checker.quick_answer(problem.golds, answer)

@@ -143,7 +143,7 @@ class SolutionDrawer:
             solution=solution,
             draw=completion.request.issue_index,
             finish=completion.finish,
-            grade=await self._judge.grade(row.problem, completion, ""),
+            grade=await self._judge.grade(row.problem, completion, completion.request.prefix.text),
         )
 
 
@@ -244,7 +244,7 @@ class Planner:
     async def _plan_chain(self, plan: UnitPlan, row: InputRow, solution: Solution) -> ChainShape:
         root = plan.roots[row.problem.problem_id]
         prefixes = self._prompter.prefixes(root, solution, row.again)
-        final_answer, outcome = await self._judge.outcome(row.problem, solution)
+        final_answer, outcome = await self._judge.outcome(row.problem, solution, root.text)
         if final_answer is None:
             outcome = row.given_outcome
         chain = Chain(

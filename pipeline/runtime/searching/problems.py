@@ -12,6 +12,7 @@ from pipeline.core.ids import row_content
 from pipeline.core.records import InputRow, Reject, RejectReason, RowLocation
 from pipeline.core.schemas import CHAINS_WITH_ANSWERS
 from pipeline.core.tables import storable
+from pipeline.data.prompts import opened_thinking
 from pipeline.data.rows import is_given, read_rows
 from pipeline.data.steps import step_texts
 from pipeline.graders.base import Checker
@@ -68,7 +69,7 @@ def _rows(config: SearchRunConfig, left_out: Rejects) -> Iterator[dict[str, Any]
                 if read.problem.golds and earlier[1] and read.problem.golds != earlier[1]:
                     left_out.add(_repeated(read, *earlier))
                 else:
-                    yield _with_chain(read, checker)
+                    yield _with_chain(read, checker, opened_thinking(config.policy.prompt.thinking))
             elif (first := seen.get(read.problem.problem_id)) is None:
                 seen[read.problem.problem_id] = location, read.problem.golds
                 yield _without_chain(read, checker)
@@ -105,11 +106,11 @@ def _without_chain(row: InputRow, checker: Checker) -> dict[str, Any]:
     }
 
 
-def _with_chain(row: InputRow, checker: Checker) -> dict[str, Any]:
+def _with_chain(row: InputRow, checker: Checker, before: str) -> dict[str, Any]:
     bare, solution = _without_chain(row, checker), row.solution
     assert solution is not None
     steps = step_texts(solution.text, solution.ends)
-    answer = checker.stated_answer(solution.text)
+    answer = checker.stated_answer(before + solution.text)
     outcome, golds = row.given_outcome, tuple(bare["gold_answers"])
     if answer is not None and golds:
         outcome = outcome_of(checker.quick_answer(golds, answer) or checker.grade_answer(golds, answer))

@@ -45,7 +45,7 @@ class _Running:
         self.search = search
         asked = search.problem
         self.problem = Problem(problem_id=asked.problem_id, text=asked.problem, golds=asked.golds)
-        self.prompt_ids = work.prompter.root(self.problem).prompt_ids
+        self.root = work.prompter.root(self.problem)
         self._encode = work.engine.tokenizer.encode
         times = [each.seconds for each in search.samples.values()] + [each.seconds for each in search.scores.values()]
         # When it would have begun if it had run without a break.
@@ -70,9 +70,9 @@ class _Running:
             ask=ask,
             asked=content_id("request", ask.key, chain) if chain else ask.key,
             problem=self.problem,
-            prompt_ids=self.prompt_ids,
+            prompt_ids=self.root.prompt_ids,
             before=before,
-            stem=stem,
+            stem=self.root.text + stem,
             last_step=last_step,
             limits=work.limits,
             began=now,
