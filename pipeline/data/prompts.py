@@ -22,7 +22,7 @@ class Tokenizer(Protocol):
     """The methods of a policy's tokenizer that prompts use."""
 
     def encode(self, text: str) -> list[int]:
-        """Token ids of a text that continues another text, without special tokens."""
+        """Token ids of a text of the data, which continues another text, without special tokens."""
         ...
 
     def encode_chat(self, messages: Sequence[dict[str, str]]) -> list[int]:
@@ -31,6 +31,10 @@ class Tokenizer(Protocol):
 
     def encode_plain(self, text: str) -> list[int]:
         """Token ids of a text at the start of a document, with the special token that the model expects there, if any."""
+        ...
+
+    def as_text(self, text: str) -> str:
+        """A text of the data, so marked that `encode_plain` makes no special token of it."""
         ...
 
     def decode(self, ids: Sequence[int]) -> str:
@@ -126,7 +130,7 @@ class Prompter:
     def _plain(self, problem: str) -> str:
         parts = [self.config.system] if self.config.system else []
         parts += [self._filled(example.problem) + example.solution for example in self.config.examples]
-        return "\n\n".join([*parts, self._filled(problem)])
+        return "\n\n".join([*parts, self._filled(self.tokenizer.as_text(problem))])
 
     def _filled(self, problem: str) -> str:
         return self.config.template.replace("{problem}", self._asked(problem))
