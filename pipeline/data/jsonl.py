@@ -50,7 +50,8 @@ def parse_object(line: bytes | None) -> dict[str, object]:
         )
         raise UnusableLineError(RejectReason.NOT_UTF8, detail) from error
     except json.JSONDecodeError as error:
-        detail = f"The line is not JSON at column {error.colno} ({error.msg}); every line must be one JSON object."
+        remedy = "every line must be one JSON object" if "escape" not in error.msg else "write \\\\ for a backslash"
+        detail = f"The line is not JSON at column {error.colno} ({error.msg}); {remedy}."
         raise UnusableLineError(RejectReason.NOT_JSON, detail) from error
     except (ValueError, RecursionError) as error:
         raise UnusableLineError(RejectReason.NOT_JSON, f"The line {beyond_python(error)}.") from error

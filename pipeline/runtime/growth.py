@@ -128,7 +128,13 @@ def _stage(
     units = tuple(write_unit_files(storage, growth_id, rows, unit_problems))
     return GrownInput(
         shards=(*staged.shards, *units, *rejects.shards),
-        totals=staged.totals + Totals(rows=staging.used + rejects.count, used=staging.used, rejected=rejects.count),
+        totals=staged.totals
+        + Totals(
+            rows=staging.used + rejects.count,
+            used=staging.used,
+            rejected=rejects.count,
+            mended=len(comparison.mended),
+        ),
         used=staging.used,
         rejected=rejects.count,
         problems=old.others,
