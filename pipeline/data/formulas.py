@@ -1,4 +1,4 @@
-r"""Finds the formulas of a text, so that no step is cut inside one.
+r"""Finds the formulas, diagrams, programs and tables of a text, so that no step is cut inside one.
 
 Known delimiters: `$...$`, `$$...$$`, `\(...\)`, `\[...\]` and `\begin{x}...\end{x}`, nested in any way. Model output is often
 not valid LaTeX. A delimiter that is opened and never closed is therefore not a formula:
@@ -8,6 +8,9 @@ not valid LaTeX. A delimiter that is opened and never closed is therefore not a 
   Pandoc). The first `$` after an opening one either closes it or shows that the opening one is a single dollar sign.
 - A `$` before a digit is money if plain words are between it and its partner: `$5 per day ($x$ days)`.
 - A closing `\)`, `\]` or `\end{x}` belongs to the nearest open partner; delimiters opened in between are dropped.
+
+Blocks are `[asy]...[/asy]`, fenced code, `<table>...</table>`, `<pre>...</pre>` and tables of Markdown.
+What looks like a formula in one is none.
 
 Not covered: over-escaped text (`\\[ x \\]`), because `\\[` looks the same as a line break with spacing.
 """
@@ -22,12 +25,24 @@ _TOKEN = re.compile(
 _COMMANDS = re.compile(r"\\[A-Za-z]++|\{[^{}]*+\}")
 _UNCLOSED = re.compile(r"\{[^{}]*\Z")
 _PLAIN_WORD = re.compile(r"\s[A-Za-z]{2}")
+_MARK = re.compile(
+    r"^[ \t]*+(?P<fence>`{3,}+|~{3,}+)(?P<info>[^`\n]*+)$|[\[<](?P<end>/?)(?P<name>asy|table|pre)\b",
+    re.IGNORECASE | re.MULTILINE,
+)
+_ROW = r"[^\n|]*+\|[^\n]*+"
+_TABLE = re.compile(
+    rf"^{_ROW}\n(?=[-: \t]*+\|)(?=[|: \t]*+-)[-|: \t]++(?:\n|\Z)(?:{_ROW}(?:\n|\Z))*+"
+    r"|(?:^[ \t]*+\| [^\n]*+(?<= \|)(?:\n|\Z)){2,}+",
+    re.MULTILINE,
+)
+_TABLE_BEGINS = re.compile(rf"^{_ROW}(?:\n[-|: \t]*+)?\Z", re.MULTILINE)
+_SIGNS = re.compile(r"[$\\|]|```|~~~|\[asy|<(?:table|pre)", re.IGNORECASE)
 _OPENS = {r"\)": r"\(", r"\]": r"\["}
 
 
 def may_have_formulas(text: str) -> bool:
     """Whether a text has a sign with which formulas begin or end. False: it has no formula, open ones included."""
-    return "$" in text or "\\" in text
+    return _SIGNS.search(text) is not None
 
 
 def formulas(text: str) -> list[tuple[int, int]]:
@@ -45,7 +60,13 @@ def _read(text: str) -> tuple[list[tuple[int, int]], list[int]]:
     """The formulas, and where those begin that a continuation may close."""
     if not may_have_formulas(text):
         return [], []
-    spans: list[tuple[int, int]] = []
+    spans, begun = _blocks(text)
+    parts: list[str] = []
+    at = 0
+    for start, end in spans:
+        parts += (text[at:start], "\n" * (end - start))
+        at = end
+    text = "".join((*parts, text[at:]))
     open_: list[tuple[str, int]] = []
     waiting: Counter[str] = Counter()
     dollar = display = -1
@@ -81,10 +102,38 @@ def _read(text: str) -> tuple[list[tuple[int, int]], list[int]]:
                 if kind == partner:
                     spans.append((start, token.end()))
                     break
-    begins = [start for _, start in open_[:1]]
+    begins = [*begun, *(start for _, start in open_[:1])]
     begins += [display] if display >= 0 else []
     begins += [dollar] if dollar >= 0 and not _is_money(_UNCLOSED.sub("", text[dollar + 1 :])) else []
     return _outermost(spans), begins
+
+
+def _blocks(text: str) -> tuple[list[tuple[int, int]], list[int]]:
+    """The blocks, and where those begin that a continuation may close or lengthen."""
+    marks = list(_MARK.finditer(text))
+    closers = [mark for mark in marks if mark["end"] or (mark["fence"] and not mark["info"].strip())]
+    last = {_kind(mark): mark.start() for mark in closers}
+    closing = {mark.start() for mark in closers}
+    spans: list[tuple[int, int]] = []
+    begins: list[int] = []
+    opened: re.Match[str] | None = None
+    for mark in marks:
+        if opened and _kind(mark) == _kind(opened) and mark.start() in closing:
+            spans.append((opened.start(), mark.end()))
+            opened = None
+        elif not opened and not mark["end"]:
+            opened = mark if last.get(_kind(mark), -1) > mark.start() else None
+            begins += [] if opened else [mark.start()]
+    tables = [table.span() for table in _TABLE.finditer(text)] if "|" in text else []
+    begins += [start for start, end in tables[-1:] if "\n" not in text[end:]]
+    begins += [start for start, end in spans[-1:] if end == len(text) and text[-1] in "`~"]
+    if "|" in text and (begun := _TABLE_BEGINS.search(text)):
+        begins.append(begun.start())
+    return _outermost(spans + tables), begins
+
+
+def _kind(mark: re.Match[str]) -> str:
+    return (mark["fence"] or mark["name"].lower())[:1]
 
 
 def _opens_inline(text: str, at: int) -> bool:

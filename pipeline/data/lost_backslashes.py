@@ -83,7 +83,7 @@ def _read(text: str, answer: bool) -> tuple[str, re.Match[str] | None]:
     for each in losses:
         while -1 < end <= each.start():
             start, end = next(spans, (-1, -1))
-        formula = text[start : start + 2] if start < each.start() < end else ""
+        formula = text[start : start + 2] if start < each.start() < end and text[start] in "$\\" else ""
         if _is_certain(text, each, formula, answer=bare):
             parts += (text[at : each.start()], "\\", _LETTERS[each[1]])
             at = each.start() + 1
