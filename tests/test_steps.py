@@ -17,6 +17,12 @@ from tests import strategies as our
 from tests.deadlines import bounded
 
 SPLITS = [json.loads(line) for line in Path(__file__).with_name("splits.jsonl").open(encoding="utf-8")]
+# fmt: off
+HOSTILE = (
+    ".", " ", "\n", "$x ", "$5 aa", "\\(", "\\begin{a}", "Step 1 ", "*", "\n ", "a. ", ".)", "$$", "\n\na", "ки ", "{",
+    "a! ", "```\n", "~~~x\n```\n", "[asy]", "[asy][/asy]", "| a |\n|-|\n", "|-", "|\n"
+)
+# fmt: on
 PATTERN = r"[;.]|\n"
 
 
@@ -110,35 +116,7 @@ def test_formulas_are_outermost_and_apart() -> None:
     assert [text[start:end] for start, end in formulas(text)] == ["$x$", r"\[ \text{\(y\)} \]", "$z$"]
 
 
-@pytest.mark.parametrize(
-    "unit",
-    [
-        ".",
-        " ",
-        "\n",
-        "$x ",
-        "$5 aa",
-        "\\(",
-        "\\begin{a}",
-        "Step 1 ",
-        "*",
-        "\n ",
-        "a. ",
-        ".)",
-        "$$",
-        "\n\na",
-        "ки ",
-        "{",
-        "a! ",
-        "```\n",
-        "~~~x\n```\n",
-        "[asy]",
-        "[asy][/asy]",
-        "| a |\n|-|\n",
-        "|-",
-        "|\n",
-    ],
-)
+@pytest.mark.parametrize("unit", HOSTILE)
 def test_hostile_repetition_takes_linear_time(unit: str) -> None:
     text = "$1" + unit * (100_000 // len(unit)) + "\\end{b}x"
     with bounded():

@@ -26,7 +26,7 @@ _COMMANDS = re.compile(r"\\[A-Za-z]++|\{[^{}]*+\}")
 _UNCLOSED = re.compile(r"\{[^{}]*\Z")
 _PLAIN_WORD = re.compile(r"\s[A-Za-z]{2}")
 _MARK = re.compile(
-    r"^[ \t]*+(?P<fence>`{3,}+|~{3,}+)(?P<info>[^`\n]*+)$|[\[<](?P<end>/?)(?P<name>asy|table|pre)\b",
+    r"^[ \t]*+(?P<fence>```|~~~)[`~]*+(?P<info>[^`\n]*+)$|(?P<tag>\[/?asy\]|</?(?:table|pre)\b)",
     re.IGNORECASE | re.MULTILINE,
 )
 _ROW = r"[^\n|]*+\|[^\n]*+"
@@ -110,30 +110,29 @@ def _read(text: str) -> tuple[list[tuple[int, int]], list[int]]:
 
 def _blocks(text: str) -> tuple[list[tuple[int, int]], list[int]]:
     """The blocks, and where those begin that a continuation may close or lengthen."""
-    marks = list(_MARK.finditer(text))
-    closers = [mark for mark in marks if mark["end"] or (mark["fence"] and not mark["info"].strip())]
-    last = {_kind(mark): mark.start() for mark in closers}
-    closing = {mark.start() for mark in closers}
+    marks = [(mark["fence"] or mark["tag"].lower().replace("/", ""), mark) for mark in _MARK.finditer(text)]
+    last = {kind: mark.start() for kind, mark in marks if _closes(mark)}
     spans: list[tuple[int, int]] = []
     begins: list[int] = []
-    opened: re.Match[str] | None = None
-    for mark in marks:
-        if opened and _kind(mark) == _kind(opened) and mark.start() in closing:
-            spans.append((opened.start(), mark.end()))
-            opened = None
-        elif not opened and not mark["end"]:
-            opened = mark if last.get(_kind(mark), -1) > mark.start() else None
-            begins += [] if opened else [mark.start()]
-    tables = [table.span() for table in _TABLE.finditer(text)] if "|" in text else []
-    begins += [start for start, end in tables[-1:] if "\n" not in text[end:]]
+    opened, begin = "", 0
+    for kind, mark in marks:
+        if opened == kind and _closes(mark):
+            spans.append((begin, mark.end()))
+            opened = ""
+        elif not opened and "/" not in (mark["tag"] or ""):
+            opened, begin = kind if last.get(kind, -1) > mark.start() else "", mark.start()
+            begins += [] if opened else [begin]
     begins += [start for start, end in spans[-1:] if end == len(text) and text[-1] in "`~"]
-    if "|" in text and (begun := _TABLE_BEGINS.search(text)):
-        begins.append(begun.start())
-    return _outermost(spans + tables), begins
+    if "|" in text:
+        tables = [table.span() for table in _TABLE.finditer(text)]
+        begins += [start for start, end in tables[-1:] if "\n" not in text[end:]]
+        begins += [begun.start() for begun in [_TABLE_BEGINS.search(text)] if begun]
+        spans = _outermost(spans + tables)
+    return spans, begins
 
 
-def _kind(mark: re.Match[str]) -> str:
-    return (mark["fence"] or mark["name"].lower())[:1]
+def _closes(mark: re.Match[str]) -> bool:
+    return "/" in mark["tag"] if mark["tag"] else not mark["info"].strip()
 
 
 def _opens_inline(text: str, at: int) -> bool:

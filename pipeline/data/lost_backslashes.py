@@ -8,62 +8,54 @@ Not covered: commands that are not listed, and escapes that JSON refuses (`"\alp
 """
 
 import re
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
+from pipeline.core.records import RejectReason
 from pipeline.data.formulas import formulas
+from pipeline.data.jsonl import UnusableRowError
 
-_LETTERS = {"\b": "b", "\f": "f", "\n": "n", "\r": "r", "\t": "t"}
-_NAMES = {"\b": "backspace", "\f": "form feed", "\r": "carriage return", "\t": "tab"}
+_NAMES = {"\b": "backspace", "\f": "form feed", "\n": "new line", "\r": "return", "\t": "tab"}
+"""Their first letters are those of the escapes."""
 # The rest of each command. `?`: it is also a word, or in a formula a variable.
 _COMMANDS = {
-    "\b": "ackepsilon ackprime acksim ackslash ar arwedge box because ecause egin egingroup eta eth etween f fseries ig igcap "
-    "igcirc igcup igg iggl iggm iggr igl igm igoplus igotimes igr igskip igsqcup igstar igtriangledown igtriangleup igvee "
-    "igwedge inom lacklozenge lacksquare lacktriangle m matrix mod oldmath oldsymbol oplus ot otimes owtie ox oxdot oxed "
-    "oxminus oxplus oxtimes ra race rack reve uildrel ullet umpeq cancel",
-    "\f": "allingdotseq box bseries gure lat lushleft ontsize ootnote ootnotesize orall rac ramebox rown",
-    "\n": "abla atural cong e? earrow eg? eq ewline exists geq i? leftarrow leftrightarrow leq less mid odot onumber ot? otag "
-    "otin parallel prec rightarrow sim subseteq succ supseteq u? warrow Leftarrow Rightarrow vdash",
-    "\r": "angle? brace? brack? ceil? ef? floor? group? ho ight ightarrow ightarrowtail ightharpoonup ightleftarrows "
-    "ightleftharpoons ightsquigarrow isingdotseq m? moustache? oot? otatebox times? ule? vert? Vert?",
+    "\b": "ackslash ar ecause egin eta eth f ig igcap igcup igg iggl iggr igl igoplus igotimes igr igskip igstar igvee igwedge "
+    "inom lacksquare m matrix mod oldmath oldsymbol ot ox oxed ra race rack reve uildrel ullet cancel",
+    "\f": "box lat ootnote ootnotesize orall rac ramebox rown",
+    "\n": "abla cong e? earrow eg? eq ewline exists geq i? leftarrow leq mid odot onumber ot? otag otin parallel prec "
+    "rightarrow sim subseteq succ supseteq u? warrow",
+    "\r": "angle? brace? brack? ceil? ef? floor? group? ho ight ightarrow ightharpoonup ightleftharpoons isingdotseq m? oot? "
+    "otatebox times? ule? vert? Vert?",
     "\t": "ag? an? anh au? binom? ext? extbf extcolor extit extnormal extrm extsc extsf extstyle exttt frac? herefore heta "
-    "hickapprox hicksim hinspace ilde imes o? op? riangle riangledown riangleleft rianglelefteq riangleq riangleright "
-    "rianglerighteq woheadrightarrow",
+    "hinspace ilde imes o? op? riangle riangledown riangleleft riangleq riangleright woheadrightarrow",
 }
 _KNOWN = {sign: {word.rstrip("?"): word.endswith("?") for word in words.split()} for sign, words in _COMMANDS.items()}
 """Whether the rest of a command is also a word, by the sign before it."""
 _LOSS = re.compile(r"([\b\f\n\r\t])([A-Za-z]+)")
 _GOES_ON = re.compile(r"\s?(?:[\\\d({^_-]|[A-Za-z]\b)")
 """What follows a command, rather than a word."""
-_BEFORE, _BEFORE_LINE = "$({[^_=", "$({[^_ "
-_PLACE = "\x01"
 _SHOWN = 20
 T = TypeVar("T")
 
 
-def mended(text: str, *, answer: bool = False) -> str:
-    r"""The text with the backslashes that it has certainly lost. `answer`: it is a bare answer, not prose or code."""
-    once = _read(text, answer)[0]
-    return once if once == text else _read(once, answer)[0]  # a mended `\begin` opens a formula
+def mended(value: T, field: str = "", *, answer: bool = False) -> T:
+    """A text, or the texts of a list, with the backslashes that were certainly lost. `answer`: the text is a bare answer.
 
-
-def all_mended(value: T, *, answer: bool = False) -> T:
-    """A text, or the texts of a list, mended. Other values are unchanged."""
+    Raises UnusableRowError where a text of a `field` has certainly lost one that cannot be put back.
+    """
     given: Any = value
-    if isinstance(given, str):
-        return cast(T, mended(given, answer=answer))
-    if not isinstance(given, list | tuple):
+    if isinstance(given, list | tuple):
+        made: Any = [mended(each, field, answer=answer) if isinstance(each, str) else each for each in given]
+        return value if made == [*given] else made
+    if not isinstance(given, str):
         return value
-    found = [mended(each, answer=answer) if isinstance(each, str) else each for each in given]
-    return value if found == [*given] else cast(T, found)
-
-
-def loss(value: object, field: str, *, answer: bool = False) -> str:
-    """What a mended text, or list of texts, of the `field` of a row has still lost, and how to write it. Empty if nothing."""
-    for text in value if isinstance(value, list | tuple) else [value]:
-        if isinstance(text, str) and (found := _read(text, answer)[1]):
-            what = f"Character {found.start()} of the {field}, counted from 0, is a {_NAMES[found[1]]} before letters"
-            return f"{what}; write \\\\{_LETTERS[found[1]]}{found[2][:_SHOWN]} in JSON."
-    return ""
+    text, lost = _read(given, answer)
+    if text != given:
+        text, lost = _read(text, answer)  # a mended `\\begin` opens a formula
+    if field and lost:
+        what = f"Character {lost.start()} of the {field}, counted from 0, is a {_NAMES[lost[1]]} before letters"
+        remedy = f"write \\\\{_NAMES[lost[1]][0]}{lost[2][:_SHOWN]} in JSON."
+        raise UnusableRowError(RejectReason.BAD_TEXT, f"{what}; {remedy}")
+    return text  # type: ignore[return-value]
 
 
 def _read(text: str, answer: bool) -> tuple[str, re.Match[str] | None]:
@@ -74,37 +66,33 @@ def _read(text: str, answer: bool) -> tuple[str, re.Match[str] | None]:
     # A formula may begin or end at the loss, where white space would not let it.
     shown = list(text)
     for each in losses:
-        shown[each.start()] = _PLACE
-    spans = iter(formulas("".join(shown)))
+        shown[each.start()] = "\x01"
+    plain = "".join(shown)
+    spans = iter([span for span in formulas(plain) if plain[span[0]] in "$\\"])
     start, end = next(spans, (-1, -1))
+    bare = answer and not {*"\n\"'"} & {*plain.strip()}
     parts: list[str] = []
     at, lost = 0, None
-    bare = answer and not {*"\n\"'"} & {*"".join(shown).strip()}
     for each in losses:
         while -1 < end <= each.start():
             start, end = next(spans, (-1, -1))
-        formula = text[start : start + 2] if start < each.start() < end and text[start] in "$\\" else ""
-        if _is_certain(text, each, formula, answer=bare):
-            parts += (text[at : each.start()], "\\", _LETTERS[each[1]])
+        formula = text[start : start + 2] if start < each.start() < end else ""
+        inline = formula[:1] == "$" != formula[1:] or formula == r"\("
+        if (bare and each[2] in _KNOWN[each[1]]) or _is_certain(text, each, formula != "", inline):
+            parts += (text[at : each.start()], "\\", _NAMES[each[1]][0])
             at = each.start() + 1
-        elif each[1] in "\b\f" or (each[1] in "\t\r" and (bare or (len(each[2]) > 1 and _is_inline(formula)))):
+        elif each[1] in "\b\f" or (each[1] != "\n" and (bare or (inline and len(each[2]) > 1))):
             lost = lost or each
     return "".join((*parts, text[at:])), lost
 
 
-def _is_certain(text: str, each: re.Match[str], formula: str, *, answer: bool) -> bool:
-    """Whether a loss can be mended. `formula`: how the formula begins in which it is."""
-    sign, rest = each.groups()
-    also_word = _KNOWN[sign].get(rest)
-    if also_word is None or answer:
+def _is_certain(text: str, each: re.Match[str], formula: bool, inline: bool) -> bool:
+    also_word = _KNOWN[each[1]].get(each[2])
+    before, after = text[max(0, each.start() - 1) : each.start()] or "\0", text[each.end() : each.end() + 1]
+    if also_word is None or before + after == "{}":
         return also_word is not None
-    before, after = text[each.start() - 1 : each.start()], text[each.end() : each.end() + 1]
-    if sign == "\n" and before + after != "{}":
-        return formula != "" and (not also_word or (_is_inline(formula) and before in _BEFORE_LINE))
-    if not also_word or formula or after == "{" or (before and before in _BEFORE):
+    if each[1] == "\n":
+        return formula and (not also_word or (inline and before in "$({[^_ "))
+    if not also_word or formula or after == "{" or before in "$({[^_=":
         return True
     return before == " " and _GOES_ON.match(text, each.end()) is not None
-
-
-def _is_inline(formula: str) -> bool:
-    return formula[:1] == "$" != formula[1:] or formula == r"\("

@@ -15,8 +15,9 @@ from unicodedata import normalize
 from pipeline.config.label import DataConfig
 from pipeline.core.ids import ID_DIGITS, content_id
 from pipeline.core.records import InputRow, Problem, Reject, RejectReason, RowLocation, Solution
-from pipeline.data.layouts import Extract, Fields, UnusableRowError, column, column_names, read_fields
-from pipeline.data.lost_backslashes import all_mended, loss, mended
+from pipeline.data.jsonl import UnusableRowError
+from pipeline.data.layouts import Extract, Fields, column, column_names, read_fields
+from pipeline.data.lost_backslashes import mended
 from pipeline.data.steps import join, split
 
 MAX_INTEGER_BITS = 10_000
@@ -44,7 +45,18 @@ def read_row(
     try:
         source_id = _source_id(column(row, data.columns.id), data)
         given = read_fields(row, data, (lambda text: final_answer(mended(text))) if mends else final_answer)
-        fields = _mended(given, data) if mends else given
+        bare = given.answer_is_bare or not data.answer_in_text
+        fields = (
+            given
+            if not mends
+            else replace(
+                given,
+                problem=mended(given.problem, "problem"),
+                answer=given.answer if data.answer_is_suite else mended(given.answer, "answer", answer=bare),
+                steps=mended(given.steps, "steps"),
+                solution=mended(given.solution, "solution"),
+            )
+        )
         problem = _problem(fields, row, data, final_answer)
         solution = _solution(fields, problem, source_id, data)
         outcome = _given_outcome(fields) if solution else None
@@ -58,22 +70,6 @@ def read_row(
         )
     except UnusableRowError as unusable:
         return Reject(location=location, reason=unusable.reason, detail=unusable.detail, source_id=source_id)
-
-
-def _mended(fields: Fields, data: DataConfig) -> Fields:
-    """The fields with the backslashes that JSON took. Raises UnusableRowError where one is lost and cannot be put back."""
-    bare = fields.answer_is_bare or not data.answer_in_text
-    found = replace(
-        fields,
-        problem=all_mended(fields.problem),
-        answer=fields.answer if data.answer_is_suite else all_mended(fields.answer, answer=bare),
-        steps=all_mended(fields.steps),
-        solution=all_mended(fields.solution),
-    )
-    for field in ("problem", *(() if data.answer_is_suite else ("answer",)), "steps", "solution"):
-        if lost := loss(getattr(found, field), field, answer=bare and field == "answer"):
-            raise UnusableRowError(RejectReason.BAD_TEXT, lost)
-    return found
 
 
 def plain_number(value: int | float | Decimal) -> str:

@@ -26,7 +26,7 @@ from pipeline.core.records import Reject, RejectReason, RowLocation
 from pipeline.data.hub import PREFIX, Row, hub_commit, hub_rows
 from pipeline.data.jsonl import (
     BYTE_ORDER_MARK,
-    UnusableLineError,
+    UnusableRowError,
     as_object,
     beyond_python,
     numbered_lines,
@@ -190,7 +190,7 @@ def _line_rows(path: Path) -> Iterator[tuple[RowLocation, Row | Reject]]:
 def _row(read: Callable[[T], Row], source: T, location: RowLocation) -> Row | Reject:
     try:
         return read(source)
-    except UnusableLineError as unusable:
+    except UnusableRowError as unusable:
         return Reject(location=location, reason=unusable.reason, detail=unusable.detail)
 
 

@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pipeline.core.records import UNGRADED, Grade, Verdict
-from pipeline.data.jsonl import UnusableLineError, parse_object
-from pipeline.data.lost_backslashes import all_mended, loss
+from pipeline.data.jsonl import UnusableRowError, parse_object
+from pipeline.data.lost_backslashes import mended
 from pipeline.graders.question import Question, question
 
 OURS = ("verdict", "answer", "ms", "error")
@@ -49,23 +49,21 @@ class Result:
 
 def read_case(number: int, line: bytes | None) -> Case:
     """Parse the line with this number. `line` is None if it was too long to be read into memory."""
+    kept: dict[str, object] = {}
     try:
         fields = parse_object(line)
-    except UnusableLineError as unusable:
-        return Case(number=number, kept={}, asked=None, error=f"line {number}: {unusable.detail}")
-    kept = {name: value for name, value in fields.items() if name not in OURS}
-    wrong = _fault(fields)
-    if wrong:
+        kept = {name: value for name, value in fields.items() if name not in OURS}
+        gold = mended(fields.get("gold"), "gold", answer=True)
+    except UnusableRowError as unusable:
+        return Case(number=number, kept=kept, asked=None, error=f"line {number}: {unusable.detail}")
+    if wrong := _fault(fields):
         return Case(number=number, kept=kept, asked=None, error=f"line {number}: {wrong}")
     extracts = fields.get("extracts", True) is True
-    gold = all_mended(fields["gold"], answer=True)
-    if lost := loss(gold, "gold", answer=True):
-        return Case(number=number, kept=kept, asked=None, error=f"line {number}: {lost}")
-    prediction = all_mended(fields["prediction"], answer=not extracts)
+    prediction = mended(fields["prediction"], answer=not extracts)
     asked = question(gold, prediction, extracts=extracts)
-    mended = (gold, prediction) != (fields["gold"], fields["prediction"])
+    changed = (gold, prediction) != (fields["gold"], fields["prediction"])
     error = "" if asked.golds else f"line {number}: no answer can be compared with this gold; {_GOLD}"
-    return Case(number=number, kept=kept, asked=asked, error=error, mended=mended)
+    return Case(number=number, kept=kept, asked=asked, error=error, mended=changed)
 
 
 def gold_error(case: Case, golds: Sequence[str]) -> str:
