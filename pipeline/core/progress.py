@@ -4,6 +4,7 @@ They are shown to users; no later step of the pipeline reads them.
 """
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from typing import Protocol
@@ -183,8 +184,10 @@ class ChainRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelabelResult:
-    """The result of `relabel` or `regrade`. `number` of the new edition; None if the current labels already matched. `notes`:
-    lines about labels by consensus, what was left out and what was learned, and about judges that were read again."""
+    """The result of `relabel` or `regrade`. `number` of the new edition; None if the current labels already matched.
+    `verdict_changes`: rollouts by what their verdict was and became, and whether the grader found another answer or judged the
+    same one otherwise. `notes`: lines about labels by consensus, what was left out and what was learned, and about judges that
+    were read again."""
 
     run_dir: str
     number: int | None = None
@@ -192,8 +195,12 @@ class RelabelResult:
     labels: int = 0
     labels_changed: int = 0
     rollouts: int = 0
-    verdicts_changed: int = 0
+    verdict_changes: Counter[str] = field(default_factory=Counter)
     notes: tuple[str, ...] = ()
+
+    @property
+    def verdicts_changed(self) -> int:
+        return self.verdict_changes.total()
 
 
 RECENT_SECONDS = 60.0

@@ -29,9 +29,13 @@ GRADERS: Registry[type[Checker] | type[Grader]] = Registry(
 )
 
 
+REVISION = 2
+"""Rises when a built-in checker decides otherwise than before, so that `regrade` and `label` know a run of an earlier one."""
+
+
 def grader_version() -> str:
     """The version of the grader, as the log records it for each rollout."""
-    return f"stepvalue-{__version__}"
+    return f"stepvalue-{__version__}-{REVISION}"
 
 
 def checker_for(config: GraderConfig) -> Checker:

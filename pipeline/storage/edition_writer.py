@@ -10,6 +10,7 @@ before the record leaves files that no record names. A crash after it leaves a m
 completes.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -77,11 +78,11 @@ class PreparedUnit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Judged:
-    """The new verdicts of a unit, and for each chain its new final answer and outcome. `changed`: the number of verdicts."""
+    """The new verdicts of a unit, and for each chain its new final answer and outcome. `changes`: see `RelabelResult`."""
 
     verdicts: Sequence[ShardRecord]
     outcomes: Sequence[tuple[str | None, bool | None]]
-    changed: int
+    changes: Counter[str]
 
 
 class EditionWriter:
@@ -173,7 +174,7 @@ class EditionWriter:
             labels=done.labels + len(now),
             labels_changed=done.labels_changed + sum(left != right for left, right in zip(before, now, strict=True)),
             rollouts=done.rollouts + self._run.wholes[ref.unit_id].totals.rollouts,
-            verdicts_changed=done.verdicts_changed + (judged.changed if judged else 0),
+            verdict_changes=done.verdict_changes + (judged.changes if judged else Counter()),
         )
 
     def write_all(self) -> None:
@@ -212,15 +213,30 @@ class EditionWriter:
         )
         old, outcomes = self._table(self._verdicts[ref.unit_id]), rollout_outcomes_of(rollouts)
         before, after = with_verdicts(outcomes, old), with_verdicts(outcomes, new.verdicts)
+        read, now = _answers(rollouts if old is None else [old]), _answers([new.verdicts])
         # Equal verdicts have the name of the file that is there.
         return _Judged(
             verdicts=[write_shard(self._storage, VERDICTS, content_id(VERDICTS, ref.unit_id), [new.verdicts])],
             outcomes=[(chain.final_answer, chain.outcome) for chain in new.chains],
-            changed=sum(after[key].verdict is not before[key].verdict for key in after),
+            changes=Counter(
+                f"{before[key].verdict.value} to {after[key].verdict.value}, "
+                + ("of the same answer" if read[key] == now[key] else "of another answer in the text")
+                for key in after
+                if after[key].verdict is not before[key].verdict
+            ),
         )
 
     def _table(self, shards: Sequence[ShardRecord]) -> pa.Table | None:
         return read_shard(self._storage, shards[0]) if shards else None
+
+
+def _answers(tables: Sequence[pa.Table]) -> dict[str, str]:
+    """The answer that was found in each rollout."""
+    return {
+        rollout: answer
+        for table in tables
+        for rollout, answer in zip(table["rollout_id"].to_pylist(), table["answer"].to_pylist(), strict=True)
+    }
 
 
 def _flat(labels: pa.Table) -> list[object]:

@@ -9,7 +9,7 @@ from pipeline.graders.base import Checker
 from pipeline.graders.registry import checker_for
 from tests.deadlines import bounded
 from tests.graders.dev_files import Bar, canaries, meets, score
-from tests.graders.golden.__main__ import FILES, MADE, figures_of, judged, made
+from tests.graders.golden.__main__ import FILES, figures_of, judged
 from tests.graders.golden.rows import FOLDER, read, row
 from tests.settings import grader_settings
 
@@ -41,13 +41,6 @@ def test_answers_are_judged_as_is_known_beforehand(
     print(figures_of(name, result))
     assert meets(result, REQUIRED[name]), figures_of(name, result)
     assert canaries([outcome.case for outcome in outcomes], tmp_path) == []
-
-
-@pytest.mark.parametrize("name", MADE)
-def test_a_made_file_is_what_its_modules_make(name: str) -> None:
-    assert (FOLDER / f"{name}.jsonl").read_text(encoding="utf-8") == made(name), (
-        "run python -m tests.graders.golden make"
-    )
 
 
 def test_every_file_is_read_and_the_set_is_large_and_its_folder_small() -> None:

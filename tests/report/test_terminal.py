@@ -1,6 +1,7 @@
 """What is printed is what is stored: text stays text, nothing unknown looks like a number, totals are shown whole."""
 
 import io
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -267,11 +268,12 @@ def test_what_was_made_of_labels_is_reported_in_counts() -> None:
             labels=5_000,
             labels_changed=1_234,
             rollouts=40_000,
-            verdicts_changed=7,
+            verdict_changes=Counter({"no_answer to correct, of another answer in the text": 7}),
         ),
     )
     assert printed(output) == (
-        "verdicts  7 of 40,000 changed\nlabels    1,234 of 5,000 changed, in a run of 1,000 chains\n"
+        "verdicts  7 of 40,000 changed\n          7 from no_answer to correct, of another answer in the text\n"
+        "labels    1,234 of 5,000 changed, in a run of 1,000 chains\n"
         "edition   3 is new and holds the current labels: /runs/[red]a/labels/*.parquet\n"
     )
     output = console()

@@ -329,6 +329,8 @@ def print_new_labels(console: Console, edited: RelabelResult) -> None:
         line("Nothing to do: the labels already have these settings.")
     else:
         line(f"verdicts  {edited.verdicts_changed:,} of {edited.rollouts:,} changed")
+        for change, count in edited.verdict_changes.most_common():
+            line(f"          {count:,} from {change}")
         line(
             f"labels    {edited.labels_changed:,} of {edited.labels:,} changed, in a run of "
             f"{format_count(edited.chains, 'chain')}"

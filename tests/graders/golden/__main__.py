@@ -1,41 +1,17 @@
-"""The golden set: `python -m tests.graders.golden` prints what the checker makes of it, `... make` writes the made files."""
+"""The golden set: `python -m tests.graders.golden` prints what the checker makes of it."""
 
-import random
-import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import chdir
-from pathlib import Path
 
 from pipeline.graders.base import Checker
 from pipeline.graders.registry import checker_for
 from tests.graders.dev_files import Case, Outcome, Score, judge, score
-from tests.graders.golden.adversarial import adversarial
-from tests.graders.golden.choices import choices
-from tests.graders.golden.expressions import expressions
-from tests.graders.golden.measures import measures
-from tests.graders.golden.numbers import numbers
-from tests.graders.golden.outputs import outputs
-from tests.graders.golden.relations import relations
-from tests.graders.golden.rows import FOLDER, Row, cases_of, read, text_of
-from tests.graders.golden.several import several
+from tests.graders.golden.rows import cases_of, read
 from tests.settings import grader_settings
 
-SEED = 18
-MADE: dict[str, tuple[Callable[[random.Random], Iterator[Row]], ...]] = {
-    "answers": (numbers, measures, expressions, several, relations, choices),
-    "outputs": (outputs,),
-    "adversarial": (adversarial,),
-}
-"""The files that are made, and of what."""
-WRITTEN = ("answers_by_hand", "outputs_by_hand", "gaps")
-FILES = (*MADE, *WRITTEN)
-
-
-def made(name: str) -> str:
-    """What a made file holds, the same at each call."""
-    return text_of(row for make in MADE[name] for row in make(random.Random(SEED)))
+FILES = ("answers", "outputs", "adversarial", "answers_by_hand", "outputs_by_hand", "gaps")
 
 
 def judged(name: str, checker: Checker) -> list[tuple[str, Outcome]]:
@@ -78,15 +54,5 @@ def figures() -> None:
                 print(f"  {kind}: {case.prediction!r} for {case.gold!r} is {outcome.verdict}, expected {case.expected}")
 
 
-def main() -> None:
-    if sys.argv[1:] == ["make"]:
-        for name in MADE:
-            Path(FOLDER / f"{name}.jsonl").write_text(made(name), encoding="utf-8")
-    elif sys.argv[1:]:
-        sys.exit(__doc__)
-    else:
-        figures()
-
-
 if __name__ == "__main__":
-    main()
+    figures()
