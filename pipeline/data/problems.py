@@ -46,17 +46,15 @@ def read_row(
         source_id = _source_id(column(row, data.columns.id), data)
         given = read_fields(row, data, (lambda text: final_answer(mended(text))) if mends else final_answer)
         bare = given.answer_is_bare or not data.answer_in_text
-        fields = (
-            given
-            if not mends
-            else replace(
+        fields = given
+        if mends:
+            fields = replace(
                 given,
                 problem=mended(given.problem, "problem"),
                 answer=given.answer if data.answer_is_suite else mended(given.answer, "answer", answer=bare),
                 steps=mended(given.steps, "steps"),
                 solution=mended(given.solution, "solution"),
             )
-        )
         problem = _problem(fields, row, data, final_answer)
         solution = _solution(fields, problem, source_id, data)
         outcome = _given_outcome(fields) if solution else None

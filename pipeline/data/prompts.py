@@ -5,9 +5,10 @@ followed by the steps so far as an unfinished assistant turn. Blanks after the l
 models continue badly after a single space token. Chains that the policy sampled are cut between its own tokens instead.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from pipeline.config.choices import PromptStyle
 from pipeline.config.label import PromptConfig
@@ -16,6 +17,8 @@ from pipeline.core.records import Chain, Prefix, Problem, Solution
 from pipeline.data.steps import prefix_text
 
 _BLANKS = " \t"
+Encode = Callable[[Sequence[str]], Sequence[Sequence[int]]]
+"""Texts -> the token ids of each, without special tokens."""
 
 
 class Tokenizer(Protocol):
@@ -196,3 +199,38 @@ def _tokens_covering(
     while low < len(token_ids) and not text.startswith(decode(token_ids[:low])):
         low += 1
     return low
+
+
+def encoder(tokenizer: Any) -> Encode:
+    """An `Encode` for the tokenizer. It treats special tokens in a text as plain text."""
+
+    def encode(texts: Sequence[str]) -> Sequence[Sequence[int]]:
+        if not texts:
+            return []
+        found = tokenizer(list(texts), add_special_tokens=False, split_special_tokens=True, verbose=False)
+        return found["input_ids"]  # type: ignore[no-any-return]
+
+    return encode
+
+
+def plain_encoder(tokenizer: Any, placed: Collection[str] = ()) -> Encode:
+    """An `Encode` in which no text makes a token that the layout places: neither a special token nor one of `placed`.
+
+    A tokenizer recognizes added tokens that it does not call special in every text. Where a text holds such a token of
+    `placed`, it is cut after the first character of that, and the parts are tokenized alone.
+    """
+    encode, added = encoder(tokenizer), tokenizer.get_added_vocab()
+    added_here = [text for text in placed if text in added]
+    known = [
+        text for text, found in zip(added_here, encode(added_here), strict=True) if len(text) > 1 and len(found) == 1
+    ]
+    if not known:
+        return encode
+    inside = re.compile("|".join(f"(?<={re.escape(text[0])})(?={re.escape(text[1:])})" for text in known))
+
+    def guarded(texts: Sequence[str]) -> Sequence[Sequence[int]]:
+        if not any(inside.search(text) for text in texts):
+            return encode(texts)
+        return [[token for part in encode(inside.split(text)) for token in part] for text in texts]
+
+    return guarded

@@ -4,7 +4,7 @@
 import errno
 import json
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from functools import cached_property
 from pathlib import Path
@@ -14,6 +14,7 @@ from pipeline.core.errors import Name, PlaceError, PolicyError, UsageError, said
 from pipeline.core.hardware import Architecture
 from pipeline.core.ids import content_id
 from pipeline.core.missing_models import is_missing_folder, load_failure, refuse_missing_folder
+from pipeline.data.prompts import Encode, plain_encoder
 from pipeline.engines.architectures import UnknownArchitecture, architecture_of
 from pipeline.engines.settings import VllmConfig
 
@@ -42,45 +43,6 @@ _TURN_MARK = re.compile(r"<[|｜].*[|｜]>", re.DOTALL)
 _BROKEN = "\0"
 """In a special token that is text: after its first character. No text of the data has this character."""
 _MAX_HASHED_BYTES = 64 * 1024 * 1024
-
-
-Encode = Callable[[Sequence[str]], Sequence[Sequence[int]]]
-"""Texts -> the token ids of each, without special tokens."""
-
-
-def encoder(tokenizer: Any) -> Encode:
-    """An `Encode` for the tokenizer. It treats special tokens in a text as plain text."""
-
-    def encode(texts: Sequence[str]) -> Sequence[Sequence[int]]:
-        if not texts:
-            return []
-        found = tokenizer(list(texts), add_special_tokens=False, split_special_tokens=True, verbose=False)
-        return found["input_ids"]  # type: ignore[no-any-return]
-
-    return encode
-
-
-def plain_encoder(tokenizer: Any, placed: Collection[str] = ()) -> Encode:
-    """An `Encode` in which no text makes a token that the layout places: neither a special token nor one of `placed`.
-
-    A tokenizer recognizes added tokens that it does not call special in every text. Where a text holds such a token of
-    `placed`, it is cut after the first character of that, and the parts are tokenized alone.
-    """
-    encode, added = encoder(tokenizer), tokenizer.get_added_vocab()
-    added_here = [text for text in placed if text in added]
-    known = [
-        text for text, found in zip(added_here, encode(added_here), strict=True) if len(text) > 1 and len(found) == 1
-    ]
-    if not known:
-        return encode
-    inside = re.compile("|".join(f"(?<={re.escape(text[0])})(?={re.escape(text[1:])})" for text in known))
-
-    def guarded(texts: Sequence[str]) -> Sequence[Sequence[int]]:
-        if not any(inside.search(text) for text in texts):
-            return encode(texts)
-        return [[token for part in encode(inside.split(text)) for token in part] for text in texts]
-
-    return guarded
 
 
 class HfTokenizer:

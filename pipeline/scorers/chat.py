@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import Any
 
 from pipeline.core.errors import UsageError
-from pipeline.engines.hugging_face import plain_encoder
+from pipeline.data.prompts import plain_encoder
 from pipeline.scorers.layouts import Piece, check_different, check_same, whole_ids
 
 _PAD, _OPEN, _CLOSE = "\u2003", "\ue000", "\ue001"

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pipeline.core.errors import UsageError
-from pipeline.engines.hugging_face import Encode, encoder
+from pipeline.data.prompts import Encode, encoder
 
 SEPARATOR_KEY = "stepvalue_separator"
 """The key in a model's config.json for the text after the problem and after every step in training."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipeline.core.errors import UsageError
-from pipeline.engines.hugging_face import Encode
+from pipeline.data.prompts import Encode
 from pipeline.scorers.encoding import EncodedChain
 
 

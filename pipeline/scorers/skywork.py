@@ -14,7 +14,7 @@ from typing import Any
 
 from pipeline.config.choices import Splitter
 from pipeline.core.errors import UsageError
-from pipeline.engines.hugging_face import plain_encoder
+from pipeline.data.prompts import plain_encoder
 from pipeline.scorers.encoding import EncodedChain
 from pipeline.scorers.layouts import Piece, laid_out, tag_id
 from pipeline.scorers.model import ModelScorer, Reading
