@@ -11,6 +11,7 @@ from typing import IO
 from pipeline.core.json_size import MAX_VALUES, has_too_many_values
 from pipeline.core.records import RejectReason
 
+Row = dict[str, object]
 MAX_LINE_BYTES = 64 * 2**20
 """A longer line is skipped without being loaded into memory."""
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -34,7 +35,7 @@ def numbered_lines(stream: IO[bytes]) -> Iterator[tuple[int, bytes | None]]:
             yield number, content
 
 
-def parse_object(line: bytes | None) -> dict[str, object]:
+def parse_object(line: bytes | None) -> Row:
     """The JSON object on a line. Raises UnusableRowError for any other line, also for None."""
     if line is None:
         detail = f"The line is longer than {MAX_LINE_BYTES:,} bytes; shorten or split it."
@@ -65,7 +66,7 @@ def beyond_python(error: ValueError | RecursionError) -> str:
     return f"holds an integer of more than {sys.get_int_max_str_digits():,} digits; write it as a text or shorten it"
 
 
-def as_object(value: object) -> dict[str, object]:
+def as_object(value: object) -> Row:
     """A JSON value that must be an object. Raises UnusableRowError otherwise."""
     if isinstance(value, dict):
         return value

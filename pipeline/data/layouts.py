@@ -9,7 +9,7 @@ the places of these data sets (`OWN_OUTCOMES`), which rows may lack. PRM800K say
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -25,6 +25,9 @@ Extract = Callable[[str], str | None]
 MAX_NAMES = 20
 """Most column names that a message lists."""
 MAX_NAME_CHARS = 60
+MAX_SUBSETS = 12
+"""With more distinct id prefixes than this, ids do not define subsets."""
+_SUBSET = re.compile(r"(.*\D)[-_/:]\d+")
 _MISSING = object()
 ORIGINAL_QUESTION, ORIGINAL_PROCESS = "original_question", "original_process"
 """PRMBench's columns with a correct chain, from which the judged one was made."""
@@ -85,6 +88,14 @@ def chosen_completions(steps: Sequence[object]) -> list[object]:
         if chosen is None and human is None:
             break
     return found
+
+
+def subset_names(ids: Iterable[str | None]) -> list[str | None]:
+    """The part before the number of each id, such as `gsm8k` in `gsm8k-40`; None for an id of another form. None for all with
+    more than MAX_SUBSETS distinct parts."""
+    shapes = [_SUBSET.fullmatch(each or "") for each in ids]
+    names = [shape[1] if shape else None for shape in shapes]
+    return names if len(set(names)) <= MAX_SUBSETS else [None] * len(names)
 
 
 def column_names(row: Mapping[str, object]) -> str:
