@@ -21,7 +21,7 @@ _COMMANDS = {
     "\b": "ackslash ar ecause egin eta eth f ig igcap igcup igg iggl iggr igl igoplus igotimes igr igskip igstar igvee igwedge "
     "inom lacksquare m matrix mod oldmath oldsymbol ot ox oxed ra race rack reve uildrel ullet cancel",
     "\f": "box lat ootnote ootnotesize orall rac ramebox rown",
-    "\n": "abla cong e? earrow eg? eq ewline exists geq i? leftarrow leq mid odot onumber ot? otag otin parallel prec "
+    "\n": "abla cong e? earrow eg? eq ewline exists geq leftarrow leq mid odot olimits onumber ot? otag otin parallel prec "
     "rightarrow sim subseteq succ supseteq u? warrow",
     "\r": "angle? brace? brack? ceil? ef? floor? group? ho ight ightarrow ightharpoonup ightleftharpoons isingdotseq m? oot? "
     "otatebox times? ule? vert? Vert?",
@@ -92,7 +92,7 @@ def _is_certain(text: str, each: re.Match[str], formula: bool, inline: bool) -> 
     if also_word is None or before + after == "{}":
         return also_word is not None
     if each[1] == "\n":
-        return formula and (not also_word or (inline and before in "$({[^_ "))
+        return formula and (not also_word or (inline and before not in "+-=<>*/,;:&|"))
     if not also_word or formula or after == "{" or before in "$({[^_=":
         return True
     return before == " " and _GOES_ON.match(text, each.end()) is not None
