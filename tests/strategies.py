@@ -27,6 +27,7 @@ FORMULAS = (
     "\\(a.\nStep 2: b\\)",
     "\\[\n\nx ки\n\n\\]",
     "\\begin{align}\nx &= 1. \\\\[2pt]\n\\begin{array}{c}1\n\\end{array}\n\\end{align}",
+    "[asy]\ndraw(a. B); // Step 2: $c\n\n[/asy]",
 )
 """Each holds a place where some splitter would cut, were it not a formula."""
 
@@ -62,6 +63,7 @@ texts = st.text(alphabet="aS .!?$\\[](){}\n\rки15é", max_size=200) | st.lists
             "\\$",
             "\\\\",
             "Step 1: ",
+            *("\n```", "\n~~~\n", "```py\n", "[asy]", "[/asy]", "| a. B | $c\n", "|-|-|\n"),
         )
     ),
     max_size=30,

@@ -1,19 +1,26 @@
 """Prompts contain the configured parts in order; prefixes extend the root; sampled chains are cut between their own tokens."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cache
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from transformers import AutoTokenizer
 
 from pipeline.config.choices import PromptStyle, Splitter
 from pipeline.config.label import FewShotExample, PromptConfig
 from pipeline.core.records import Prefix, Problem, Solution
 from pipeline.data.prompts import Prompter, TokenCut, cut_on_tokens
 from pipeline.data.steps import split
+from pipeline.engines.embedded import embedded_model
+from pipeline.engines.hugging_face import HfTokenizer
 from pipeline.engines.oracle import ByteTokenizer
 from tests import strategies as our
+from tests.scorers.published import llama_tokenizer, mistral_tokenizer, qwen_tokenizer
 
 PROBLEM = Problem(problem_id="p1", text="How many?", golds=("3",))
 EXAMPLES = [
@@ -83,6 +90,39 @@ def test_special_tokens_stand_at_the_beginning_only(style: PromptStyle, first: i
     for prefix in [root, *maker.prefixes(root, chain("a\nb", (2, 3)))]:
         assert [token for token in prefix.prompt_ids if token > 255] == [first]
         assert prefix.prompt_ids[0] == first
+
+
+@cache
+def policies() -> list[tuple[PromptStyle, Any]]:
+    chats = [AutoTokenizer.from_pretrained(embedded_model()), qwen_tokenizer(), llama_tokenizer()]
+    return [
+        *((PromptStyle.chat, each) for each in chats),
+        *((PromptStyle.plain, each) for each in (*chats, mistral_tokenizer())),
+    ]
+
+
+@given(
+    st.integers(0, 6), st.lists(st.sampled_from([*"12", "a", "|>", "<", "<|", "|im_end|>", "\n"]) | st.integers(0, 20))
+)
+def test_special_tokens_of_the_policy_in_problems_and_steps_stay_text(number: int, parts: list[str | int]) -> None:
+    style, raw = policies()[number]
+    special = {token for token, added in raw.added_tokens_decoder.items() if added.special}
+    names = [str(raw.added_tokens_decoder[token]) for token in sorted(special)]
+    text = "".join(part if isinstance(part, str) else names[part % len(names)] for part in ["7", *parts, ".", *names])
+    config = PromptConfig(style=style, template=f"{names[-1]}{{problem}}{names[0]}")
+    maker = Prompter(tokenizer=HfTokenizer(raw), config=config, max_tokens=9, max_model_len=99)
+
+    def prompt(text: str) -> list[Prefix]:
+        root = maker.root(replace(PROBLEM, text=text))
+        return [root, *maker.prefixes(root, chain(text, (1, len(text))))]
+
+    hostile, plain = prompt(text), prompt("7.")
+    for found, usual in zip(hostile, plain, strict=True):
+        assert [token for token in found.prompt_ids if token in special] == [
+            token for token in usual.prompt_ids if token in special
+        ]
+    assert raw.decode(hostile[0].prompt_ids).count(text) == 1
+    assert raw.decode(hostile[-1].prompt_ids).count(text) == 2
 
 
 def test_blanks_behind_the_last_step_go_and_newlines_stay() -> None:

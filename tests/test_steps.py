@@ -1,7 +1,10 @@
 """Splitting loses nothing, never makes a blank step and never cuts through a formula."""
 
+import json
 import re
 from itertools import pairwise
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import example, given
@@ -13,6 +16,13 @@ from pipeline.data.steps import join, prefix_text, split, step_texts
 from tests import strategies as our
 from tests.deadlines import bounded
 
+SPLITS = [json.loads(line) for line in Path(__file__).with_name("splits.jsonl").open(encoding="utf-8")]
+# fmt: off
+HOSTILE = (
+    ".", " ", "\n", "$x ", "$5 aa", "\\(", "\\begin{a}", "Step 1 ", "*", "\n ", "a. ", ".)", "$$", "\n\na", "ки ", "{",
+    "a! ", "```\n", "~~~x\n```\n", "[asy]", "[asy][/asy]", "| a |\n|-|\n", "|-", "|\n"
+)
+# fmt: on
 PATTERN = r"[;.]|\n"
 
 
@@ -88,43 +98,9 @@ def test_prefix_out_of_range_is_refused(k: int) -> None:
         prefix_text("a\nb", (2, 3), k)
 
 
-@pytest.mark.parametrize(
-    ("splitter", "text", "steps"),
-    [
-        (Splitter.newline, "a\nb\n\n  c\n", ["a\n", "b\n\n", "  c\n"]),
-        (Splitter.newline, "\n \na\r\nb", ["\n \na\r\n", "b"]),
-        (Splitter.newline, "\rho\nb", ["\rho\n", "b"]),
-        (Splitter.newline, "It is $5 and $7.\nSo $12.", ["It is $5 and $7.\n", "So $12."]),
-        (Splitter.newline, "It is $5.\nLet ($x$)\nbe $y$", ["It is $5.\n", "Let ($x$)\n", "be $y$"]),
-        (Splitter.newline, "$2x^2 +\n\\text{cost of} x$\nb", ["$2x^2 +\n\\text{cost of} x$\n", "b"]),
-        (Splitter.newline, "$x\n\nb\nc$", ["$x\n\n", "b\n", "c$"]),
-        (Splitter.newline, "\\[ a\nb\n\\[ c\nd \\]\ne", ["\\[ a\n", "b\n", "\\[ c\nd \\]\n", "e"]),
-        (Splitter.newline, "\\begin{a}\nb\nc", ["\\begin{a}\n", "b\n", "c"]),
-        (Splitter.newline, "\\$5\n\\$6", ["\\$5\n", "\\$6"]),
-        (Splitter.newline, "$x$$y\nz$\nb", ["$x$$y\nz$\n", "b"]),
-        (Splitter.blank_line, "a\nb\n \t\n\nc\n\n", ["a\nb\n \t\n\n", "c\n\n"]),
-        (Splitter.step_label, "Intro. Step 1: a. Step 2: b", ["Intro. Step 1: a. ", "Step 2: b"]),
-        (Splitter.step_label, "Add first.\nStep 2: b", ["Add first.\n", "Step 2: b"]),
-        (
-            Splitter.step_label,
-            "**Step 1:** a\n## Step 2\nb\n- Step 3. c",
-            ["**Step 1:** a\n", "## Step 2\nb\n", "- Step 3. c"],
-        ),
-        (Splitter.step_label, "as in step 1: a\nof Step 2: b", ["as in step 1: a\nof Step 2: b"]),
-        (Splitter.sentence, "It is 3.5. So 7! Why? Yes.", ["It is 3.5. ", "So 7! ", "Why? ", "Yes."]),
-        (Splitter.sentence, "By e.g. Eq. 3, Mr. X has 2 vs. 3.", ["By e.g. Eq. 3, Mr. X has 2 vs. 3."]),
-        (Splitter.sentence, "At 5 p.m. he left at 6 p.m. Then no.", ["At 5 p.m. he left at 6 p.m. ", "Then no."]),
-        (Splitter.sentence, "1. Add a.\n2. Add b.", ["1. Add a.\n", "2. Add b."]),
-        (Splitter.sentence, "The sum is 12. Then 5! = 120. Hm.", ["The sum is 12. ", "Then 5! = 120. ", "Hm."]),
-        (Splitter.sentence, "1, 2, ... and so on... Done.", ["1, 2, ... and so on... ", "Done."]),
-        (Splitter.sentence, 'He said "no." So $x=5.$ Then', ['He said "no." ', "So $x=5.$ ", "Then"]),
-        (Splitter.sentence, "Heading\n\nText. 完。了", ["Heading\n\n", "Text. ", "完。", "了"]),
-        (Splitter.math_shepherd, "Step 1: яблоки ки\nStep 2: b ки\n", ["Step 1: яблоки ки\n", "Step 2: b ки\n"]),
-        (Splitter.whole, "a\nb\n", ["a\nb\n"]),
-    ],
-)
-def test_splitters_cut_where_a_reader_would(splitter: Splitter, text: str, steps: list[str]) -> None:
-    assert cut(text, splitter) == steps
+@pytest.mark.parametrize("case", SPLITS, ids=lambda case: ascii(case["text"]))
+def test_splitters_cut_where_a_reader_would(case: dict[str, Any]) -> None:
+    assert cut(case["text"], Splitter(case["splitter"])) == case["steps"]
 
 
 def test_regex_ends_a_step_behind_each_match() -> None:
@@ -140,28 +116,7 @@ def test_formulas_are_outermost_and_apart() -> None:
     assert [text[start:end] for start, end in formulas(text)] == ["$x$", r"\[ \text{\(y\)} \]", "$z$"]
 
 
-@pytest.mark.parametrize(
-    "unit",
-    [
-        ".",
-        " ",
-        "\n",
-        "$x ",
-        "$5 aa",
-        "\\(",
-        "\\begin{a}",
-        "Step 1 ",
-        "*",
-        "\n ",
-        "a. ",
-        ".)",
-        "$$",
-        "\n\na",
-        "ки ",
-        "{",
-        "a! ",
-    ],
-)
+@pytest.mark.parametrize("unit", HOSTILE)
 def test_hostile_repetition_takes_linear_time(unit: str) -> None:
     text = "$1" + unit * (100_000 // len(unit)) + "\\end{b}x"
     with bounded():

@@ -40,11 +40,12 @@ class _Account:
 
     def __init__(self) -> None:
         self.verdicts: Counter[Verdict | None] = Counter()
-        self.errors = 0
+        self.errors = self.mended = 0
         self.first_error = ""
 
     def add(self, result: Result) -> None:
         self.verdicts[result.verdict] += 1
+        self.mended += result.mended
         if result.error:
             self.errors += 1
             self.first_error = self.first_error or result.error
@@ -71,7 +72,7 @@ def grade_lines(config: GradeConfig) -> int:
     except KeyboardInterrupt as error:
         done = account.verdicts.total()
         raise Interrupted(f"interrupted after {done:,} lines; start the same command again") from error
-    sys.stderr.write(summary(account.verdicts, time.monotonic() - began) + "\n")
+    sys.stderr.write(summary(account.verdicts, time.monotonic() - began, account.mended) + "\n")
     if account.errors:
         raise InputError(
             f"{account.errors:,} of {account.verdicts.total():,} lines have an error, the first: {account.first_error}"

@@ -16,7 +16,7 @@ from typing import Any
 import polars as pl
 
 from pipeline.core.formatting import format_count, format_percent
-from pipeline.data.subsets import subset_names
+from pipeline.data.layouts import subset_names
 
 COLUMNS = (
     *("source_id", "outcome", "root_value", "root_n_rollouts", "n_rollouts"),

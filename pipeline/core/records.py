@@ -123,7 +123,8 @@ class InputRow:
     """A used row: a problem with a chain, or a problem without one, for which the policy samples chains.
 
     `given_outcome`: what the row says about whether the solution's final answer is correct; None if it says nothing. `again`:
-    number of earlier units of a grown run that have chains of the problem.
+    number of earlier units of a grown run that have chains of the problem. `mended`: whether backslashes were put back that
+    JSON took.
     """
 
     location: RowLocation
@@ -132,6 +133,7 @@ class InputRow:
     solution: Solution | None
     given_outcome: bool | None = None
     again: int = 0
+    mended: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -458,7 +460,7 @@ class Totals:
     """Counts over one or more units; totals of several units are added field by field, and subtracted so.
 
     `promoted`: the chains that `grow` promoted. `spent`: chains whose budget was spent before the estimator reached its target.
-    `aborted`: rollouts that were stopped because they no longer counted.
+    `aborted`: rollouts that were stopped because they no longer counted. `mended`: rows in which backslashes were put back.
     """
 
     rows: int = 0
@@ -480,6 +482,7 @@ class Totals:
     engine_failed: int = 0
     spent: int = 0
     solution_tokens: int = 0
+    mended: int = 0
 
     def __add__(self, other: "Totals") -> "Totals":
         return Totals(**{part.name: getattr(self, part.name) + getattr(other, part.name) for part in fields(self)})

@@ -11,14 +11,15 @@ from typing import IO
 from pipeline.core.json_size import MAX_VALUES, has_too_many_values
 from pipeline.core.records import RejectReason
 
+Row = dict[str, object]
 MAX_LINE_BYTES = 64 * 2**20
 """A longer line is skipped without being loaded into memory."""
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _CHUNK_BYTES = 2**20
 
 
-class UnusableLineError(Exception):
-    """A line that is not a JSON object. `detail` says what is wrong and what to do, for the owner of the file."""
+class UnusableRowError(Exception):
+    """A row that cannot be used. `detail` says what is wrong and what to do, for the owner of the file."""
 
     def __init__(self, reason: RejectReason, detail: str) -> None:
         super().__init__(detail)
@@ -34,26 +35,27 @@ def numbered_lines(stream: IO[bytes]) -> Iterator[tuple[int, bytes | None]]:
             yield number, content
 
 
-def parse_object(line: bytes | None) -> dict[str, object]:
-    """The JSON object on a line. Raises UnusableLineError for any other line, also for None."""
+def parse_object(line: bytes | None) -> Row:
+    """The JSON object on a line. Raises UnusableRowError for any other line, also for None."""
     if line is None:
         detail = f"The line is longer than {MAX_LINE_BYTES:,} bytes; shorten or split it."
-        raise UnusableLineError(RejectReason.TOO_LARGE, detail)
+        raise UnusableRowError(RejectReason.TOO_LARGE, detail)
     if has_too_many_values(line):
         detail = f"The line holds more than {MAX_VALUES:,} values; shorten or split it."
-        raise UnusableLineError(RejectReason.TOO_LARGE, detail)
+        raise UnusableRowError(RejectReason.TOO_LARGE, detail)
     try:
         value = json.loads(line.rstrip(b"\r\n").decode("utf-8"))
     except UnicodeDecodeError as error:
         detail = (
             f"Byte {error.start} of the line, counted from 0, is not UTF-8 ({error.reason}); save the file as UTF-8."
         )
-        raise UnusableLineError(RejectReason.NOT_UTF8, detail) from error
+        raise UnusableRowError(RejectReason.NOT_UTF8, detail) from error
     except json.JSONDecodeError as error:
-        detail = f"The line is not JSON at column {error.colno} ({error.msg}); every line must be one JSON object."
-        raise UnusableLineError(RejectReason.NOT_JSON, detail) from error
+        remedy = "every line must be one JSON object" if "escape" not in error.msg else "write \\\\ for a backslash"
+        detail = f"The line is not JSON at column {error.colno} ({error.msg}); {remedy}."
+        raise UnusableRowError(RejectReason.NOT_JSON, detail) from error
     except (ValueError, RecursionError) as error:
-        raise UnusableLineError(RejectReason.NOT_JSON, f"The line {beyond_python(error)}.") from error
+        raise UnusableRowError(RejectReason.NOT_JSON, f"The line {beyond_python(error)}.") from error
     return as_object(value)
 
 
@@ -64,12 +66,12 @@ def beyond_python(error: ValueError | RecursionError) -> str:
     return f"holds an integer of more than {sys.get_int_max_str_digits():,} digits; write it as a text or shorten it"
 
 
-def as_object(value: object) -> dict[str, object]:
-    """A JSON value that must be an object. Raises UnusableLineError otherwise."""
+def as_object(value: object) -> Row:
+    """A JSON value that must be an object. Raises UnusableRowError otherwise."""
     if isinstance(value, dict):
         return value
     detail = f"The row is a JSON {type(value).__name__}; it must be an object with named columns."
-    raise UnusableLineError(RejectReason.NOT_A_ROW, detail)
+    raise UnusableRowError(RejectReason.NOT_A_ROW, detail)
 
 
 def _lines(stream: IO[bytes]) -> Iterator[bytes | None]:

@@ -1,14 +1,7 @@
 """Adapters for public step data sets: each layout turns a raw row into the same fields.
 
-| layout | problem | answer | steps or solution |
-|---|---|---|---|
-| `rows` | the columns named in `data.columns` | | |
-| `prm800k` | `question.problem` | `question.ground_truth_answer` | the chosen completions of `label.steps` |
-| `processbench` | `problem` | the answer column, else the chain's own answer if it is known to be correct | `steps` |
-| `math_shepherd` | `input` up to `Step 1:` | as above | the pieces of `input` between the tags, without the tags |
-| `prmbench` | as `data.columns` names it | the answer column, else that of the original process | as `data.columns` names it |
-
-Every layout reads the id from `data.columns`. The last three also read the answer from there.
+The README lists the layouts. Each reads the id from `data.columns`; ProcessBench, Math-Shepherd and PRMBench also the answer,
+and without one they take the chain's own where it is known to be correct.
 
 The outcome is read from the column `data.columns.outcome`, if it names one. `data=processbench` and `data=math_shepherd` name
 the places of these data sets (`OWN_OUTCOMES`), which rows may lack. PRM800K says nothing of the labelled chain's answer: its
@@ -16,13 +9,14 @@ the places of these data sets (`OWN_OUTCOMES`), which rows may lack. PRM800K say
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
 from pipeline.config.choices import Layout
 from pipeline.config.label import DataConfig
 from pipeline.core.records import RejectReason
+from pipeline.data.jsonl import UnusableRowError
 from pipeline.data.steps import STEP_TAG, join
 
 Extract = Callable[[str], str | None]
@@ -31,21 +25,16 @@ Extract = Callable[[str], str | None]
 MAX_NAMES = 20
 """Most column names that a message lists."""
 MAX_NAME_CHARS = 60
+MAX_SUBSETS = 12
+"""With more distinct id prefixes than this, ids do not define subsets."""
+_SUBSET = re.compile(r"(.*\D)[-_/:]\d+")
 _MISSING = object()
 ORIGINAL_QUESTION, ORIGINAL_PROCESS = "original_question", "original_process"
 """PRMBench's columns with a correct chain, from which the judged one was made."""
 _FINAL_ANSWER_CORRECT = "final_answer_correct"
 _LABEL = "label"
+_NOT_CORRECT, _CORRECT = "its own final answer is not marked as correct", "solution is marked as correct but"
 _FIRST_STEP = re.compile(r"(?<!\S)Step 1:")
-
-
-class UnusableRowError(Exception):
-    """A row that cannot be used, with the reason and a sentence that names the remedy."""
-
-    def __init__(self, reason: RejectReason, detail: str) -> None:
-        super().__init__(detail)
-        self.reason = reason
-        self.detail = detail
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,22 +53,14 @@ class Fields:
     """The column that says so."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OwnOutcome:
-    """The place where a public data set says whether a solution is right, and how its value is read."""
-
-    column: str
-    read: Callable[[object], object]
-
-
 def read_fields(row: Mapping[str, object], data: DataConfig, final_answer: Extract) -> Fields:
     """The fields of a row in the layout `data.layout`. Raises UnusableRowError if the row does not have that layout."""
     fields = _READERS[data.layout](row, data, final_answer)
     name = data.columns.outcome
     if not name:
         return fields
-    own = OWN_OUTCOMES.get(data.layout)
-    outcome = own.read(column(row, name)) if own and own.column == name else _named_outcome(row, name)
+    own, read = OWN_OUTCOMES.get(data.layout, ("", None))
+    outcome = read(column(row, name)) if read and own == name else _named_outcome(row, name)
     return replace(fields, outcome=outcome, outcome_column=name)
 
 
@@ -107,6 +88,14 @@ def chosen_completions(steps: Sequence[object]) -> list[object]:
         if chosen is None and human is None:
             break
     return found
+
+
+def subset_names(ids: Iterable[str | None]) -> list[str | None]:
+    """The part before the number of each id, such as `gsm8k` in `gsm8k-40`; None for an id of another form. None for all with
+    more than MAX_SUBSETS distinct parts."""
+    shapes = [_SUBSET.fullmatch(each or "") for each in ids]
+    names = [shape[1] if shape else None for shape in shapes]
+    return names if len(set(names)) <= MAX_SUBSETS else [None] * len(names)
 
 
 def column_names(row: Mapping[str, object]) -> str:
@@ -154,9 +143,8 @@ def _processbench(row: Mapping[str, object], data: DataConfig, final_answer: Ext
     answer = column(row, data.columns.answer)
     own = answer is None
     if own:
-        right = column(row, _FINAL_ANSWER_CORRECT) is True
-        texts = [step for step in steps if isinstance(step, str)] if isinstance(steps, Sequence) else []
-        answer = _own_answer(join(texts, data.separator)[0], right, data, final_answer)
+        wrong = "" if column(row, _FINAL_ANSWER_CORRECT) is True else _NOT_CORRECT
+        answer = _own_answer(_joined(steps, data), wrong, _CORRECT, data, final_answer)
     return Fields(
         problem=_wanted(row, "problem", data.layout, RejectReason.MISSING_PROBLEM),
         answer=answer,
@@ -181,8 +169,8 @@ def _math_shepherd(row: Mapping[str, object], data: DataConfig, final_answer: Ex
     answer = column(row, data.columns.answer)
     own = answer is None
     if own:
-        right = _last_tag(column(row, _LABEL)) is True
-        answer = _own_answer(join(steps, data.separator)[0], right, data, final_answer)
+        wrong = "" if _last_tag(column(row, _LABEL)) else _NOT_CORRECT
+        answer = _own_answer(_joined(steps, data), wrong, _CORRECT, data, final_answer)
     return Fields(problem=text[: starts[0]].strip(), answer=answer, answer_is_bare=own, steps=steps)
 
 
@@ -210,37 +198,26 @@ def _prmbench(row: Mapping[str, object], data: DataConfig, final_answer: Extract
     answer = column(row, data.columns.answer)
     own = answer is None
     if own:
-        answer = _original_answer(row, problem, data, final_answer)
+        other = problem != column(row, ORIGINAL_QUESTION)  # a question that was modified may have another answer
+        wrong = f"its question is not '{ORIGINAL_QUESTION}'" if other else ""
+        original = _joined(column(row, ORIGINAL_PROCESS), data)
+        answer = _own_answer(original, wrong, f"'{ORIGINAL_PROCESS}'", data, final_answer)
     return Fields(problem=problem, answer=answer, answer_is_bare=own, steps=steps)
 
 
-def _original_answer(row: Mapping[str, object], problem: object, data: DataConfig, final_answer: Extract) -> str:
-    """The answer of PRMBench's original process, which is correct. A question that was modified may have another answer."""
-    remedy = f"add the known answer as the column '{data.columns.answer or 'answer'}'"
-    if problem != column(row, ORIGINAL_QUESTION):
-        detail = f"The row has no answer, and its question is not '{ORIGINAL_QUESTION}': {remedy}."
-        raise UnusableRowError(RejectReason.MISSING_ANSWER, detail)
-    steps = column(row, ORIGINAL_PROCESS)
+def _joined(steps: object, data: DataConfig) -> str:
     texts = [step for step in steps if isinstance(step, str)] if isinstance(steps, Sequence) else []
-    answer = final_answer(join(texts, data.separator)[0])
-    if answer is None:
-        detail = f"The row has no answer, and its '{ORIGINAL_PROCESS}' states no readable answer: {remedy}."
-        raise UnusableRowError(RejectReason.MISSING_ANSWER, detail)
-    return answer
+    return join(texts, data.separator)[0]
 
 
-def _own_answer(solution: str, right: bool, data: DataConfig, final_answer: Extract) -> str:
-    """The chain's own final answer. It serves as the known answer only if the data set marks it as correct."""
-    remedy = f"add the known answer as the column '{data.columns.answer or 'answer'}'"
-    if not right:
-        detail = f"The row has no answer, and its own final answer is not marked as correct: {remedy}."
-        raise UnusableRowError(RejectReason.MISSING_ANSWER, detail)
-    answer = final_answer(solution)
+def _own_answer(solution: str, wrong: str, said: str, data: DataConfig, final_answer: Extract) -> str:
+    """The final answer of a chain that the data set calls correct. `wrong`: why it is not known to be; empty if it is. `said`:
+    what the chain is called."""
+    answer = None if wrong else final_answer(solution)
     if answer is None:
-        detail = (
-            f"The row has no answer, and its solution is marked as correct but states no readable answer: {remedy}."
-        )
-        raise UnusableRowError(RejectReason.MISSING_ANSWER, detail)
+        why = wrong or f"its {said} states no readable answer"
+        remedy = f"add the known answer as the column '{data.columns.answer or 'answer'}'"
+        raise UnusableRowError(RejectReason.MISSING_ANSWER, f"The row has no answer, and {why}: {remedy}.")
     return answer
 
 
@@ -264,7 +241,8 @@ _READERS: dict[Layout, Callable[[Mapping[str, object], DataConfig, Extract], Fie
 }
 
 
-OWN_OUTCOMES: dict[Layout, OwnOutcome] = {
-    Layout.processbench: OwnOutcome(column=_FINAL_ANSWER_CORRECT, read=lambda value: value),
-    Layout.math_shepherd: OwnOutcome(column=_LABEL, read=_last_tag),
+OWN_OUTCOMES: dict[Layout, tuple[str, Callable[[object], object]]] = {
+    Layout.processbench: (_FINAL_ANSWER_CORRECT, lambda value: value),
+    Layout.math_shepherd: (_LABEL, _last_tag),
 }
+"""The column where a public data set says whether a solution is right, and how its value is read."""

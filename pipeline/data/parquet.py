@@ -17,7 +17,7 @@ from typing import Any, cast
 import pyarrow as pa
 
 from pipeline.data import parquet_child
-from pipeline.data.hub import Row
+from pipeline.data.jsonl import Row
 
 CHILD_BYTES = 640 * 2**20
 """Memory of the reading process, which takes 60 MB before it reads anything."""

@@ -8,13 +8,16 @@ import json
 import math
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from decimal import Decimal
 from unicodedata import normalize
 
 from pipeline.config.label import DataConfig
 from pipeline.core.ids import ID_DIGITS, content_id
 from pipeline.core.records import InputRow, Problem, Reject, RejectReason, RowLocation, Solution
-from pipeline.data.layouts import Extract, Fields, UnusableRowError, column, column_names, read_fields
+from pipeline.data.jsonl import UnusableRowError
+from pipeline.data.layouts import Extract, Fields, column, column_names, read_fields
+from pipeline.data.lost_backslashes import mended
 from pipeline.data.steps import join, split
 
 MAX_INTEGER_BITS = 10_000
@@ -29,23 +32,39 @@ _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 def read_row(
-    row: Mapping[str, object], location: RowLocation, data: DataConfig, final_answer: Extract
+    row: Mapping[str, object], location: RowLocation, data: DataConfig, final_answer: Extract, *, mends: bool = True
 ) -> InputRow | Reject:
     """The problem and the solution of a row. There is no solution if the row has neither steps nor a solution column.
 
     `final_answer` returns the answer that a text states. It is used for `data.answer_in_text` and for layouts that mark a
     chain's own answer as correct. A null counts as absent. If a row has both, `steps` take precedence over `solution`. Numeric
-    answers are written without an exponent: 7.0 is `7`, 1e-7 is `0.0000001`. Raises no errors of its own.
+    answers are written without an exponent: 7.0 is `7`, 1e-7 is `0.0000001`. `mends`: backslashes that JSON took are put back,
+    see `lost_backslashes`. Raises no errors of its own.
     """
     source_id: str | None = None
     try:
         source_id = _source_id(column(row, data.columns.id), data)
-        fields = read_fields(row, data, final_answer)
+        given = read_fields(row, data, (lambda text: final_answer(mended(text))) if mends else final_answer)
+        bare = given.answer_is_bare or not data.answer_in_text
+        fields = given
+        if mends:
+            fields = replace(
+                given,
+                problem=mended(given.problem, "problem"),
+                answer=given.answer if data.answer_is_suite else mended(given.answer, "answer", answer=bare),
+                steps=mended(given.steps, "steps"),
+                solution=mended(given.solution, "solution"),
+            )
         problem = _problem(fields, row, data, final_answer)
         solution = _solution(fields, problem, source_id, data)
         outcome = _given_outcome(fields) if solution else None
         return InputRow(
-            location=location, source_id=source_id, problem=problem, solution=solution, given_outcome=outcome
+            location=location,
+            source_id=source_id,
+            problem=problem,
+            solution=solution,
+            given_outcome=outcome,
+            mended=fields != given,
         )
     except UnusableRowError as unusable:
         return Reject(location=location, reason=unusable.reason, detail=unusable.detail, source_id=source_id)

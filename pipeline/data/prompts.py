@@ -7,7 +7,7 @@ A prompt may open a tag of thinking. Steps after it would be thinking, so a sett
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
@@ -19,6 +19,8 @@ from pipeline.core.records import Chain, Prefix, Problem, Solution
 from pipeline.data.steps import prefix_text
 
 _BLANKS = " \t"
+Encode = Callable[[Sequence[str]], Sequence[Sequence[int]]]
+"""Texts -> the token ids of each, without special tokens."""
 _OPENED = re.compile(
     r"[<\[◁]\|?(?!end)(?:\w{1,12}?[:_]){0,3}(?:think(?:ing)?|thoughts?|reason(?:ing)?|reflect(?:ion)?|analysis|scratchpad)"
     r"(?:_start)?(?:\|?>|\]|▷)\s*\Z",
@@ -34,7 +36,7 @@ class Tokenizer(Protocol):
     """The methods of a policy's tokenizer that prompts use."""
 
     def encode(self, text: str) -> list[int]:
-        """Token ids of a text that continues another text, without special tokens."""
+        """Token ids of a text of the data, which continues another text, without special tokens."""
         ...
 
     def encode_chat(self, messages: Messages) -> list[int]:
@@ -43,6 +45,10 @@ class Tokenizer(Protocol):
 
     def encode_plain(self, text: str) -> list[int]:
         """Token ids of a text at the start of a document, with the special token that the model expects there, if any."""
+        ...
+
+    def as_text(self, text: str) -> str:
+        """A text of the data, so marked that `encode_plain` makes no special token of it."""
         ...
 
     def decode(self, ids: Sequence[int]) -> str:
@@ -182,7 +188,7 @@ class Prompter:
     def _plain(self, problem: str) -> str:
         parts = [self.config.system] if self.config.system else []
         parts += [self._filled(example.problem) + example.solution for example in self.config.examples]
-        return "\n\n".join([*parts, self._filled(problem)])
+        return "\n\n".join([*parts, self._filled(self.tokenizer.as_text(problem))])
 
     def _filled(self, problem: str) -> str:
         return self.config.template.replace("{problem}", self._asked(problem))
@@ -256,3 +262,38 @@ def _tokens_covering(
     while low < len(token_ids) and not text.startswith(decode(token_ids[:low])):
         low += 1
     return low
+
+
+def encoder(tokenizer: Any) -> Encode:
+    """An `Encode` for the tokenizer. It treats special tokens in a text as plain text."""
+
+    def encode(texts: Sequence[str]) -> Sequence[Sequence[int]]:
+        if not texts:
+            return []
+        found = tokenizer(list(texts), add_special_tokens=False, split_special_tokens=True, verbose=False)
+        return found["input_ids"]  # type: ignore[no-any-return]
+
+    return encode
+
+
+def plain_encoder(tokenizer: Any, placed: Collection[str] = ()) -> Encode:
+    """An `Encode` in which no text makes a token that the layout places: neither a special token nor one of `placed`.
+
+    A tokenizer recognizes added tokens that it does not call special in every text. Where a text holds such a token of
+    `placed`, it is cut after the first character of that, and the parts are tokenized alone.
+    """
+    encode, added = encoder(tokenizer), tokenizer.get_added_vocab()
+    added_here = [text for text in placed if text in added]
+    known = [
+        text for text, found in zip(added_here, encode(added_here), strict=True) if len(text) > 1 and len(found) == 1
+    ]
+    if not known:
+        return encode
+    inside = re.compile("|".join(f"(?<={re.escape(text[0])})(?={re.escape(text[1:])})" for text in known))
+
+    def guarded(texts: Sequence[str]) -> Sequence[Sequence[int]]:
+        if not any(inside.search(text) for text in texts):
+            return encode(texts)
+        return [[token for part in encode(inside.split(text)) for token in part] for text in texts]
+
+    return guarded

@@ -12,6 +12,7 @@ import hashlib
 import io
 import json
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
@@ -23,10 +24,10 @@ import pyarrow as pa
 from pipeline.core.errors import InputError
 from pipeline.core.json_size import MAX_VALUES, has_too_many_values
 from pipeline.core.records import Reject, RejectReason, RowLocation
-from pipeline.data.hub import PREFIX, Row, hub_commit, hub_rows
 from pipeline.data.jsonl import (
     BYTE_ORDER_MARK,
-    UnusableLineError,
+    Row,
+    UnusableRowError,
     as_object,
     beyond_python,
     numbered_lines,
@@ -43,6 +44,10 @@ MAX_ARRAY_BYTES = 64 * 2**20
 """A larger JSON array is refused, because an array is read at once."""
 T = TypeVar("T")
 _SETTING = "data.path"
+PREFIX = "hf://"
+_MAX_REASON = 500
+_HUB_PATH = re.compile(PREFIX + r"(?P<name>[\w.-]+(?:/[\w.-]+)?)(?:/(?P<config>[\w.-]+))?(?::(?P<split>.+))?")
+_NOT_INSTALLED = "hf:// needs the package `datasets`; install it: pip install datasets"
 _SHIPPED = {"sample": SAMPLE, "sample-facts": SAMPLE.with_name("facts.jsonl")}
 """Paths that stand for shipped examples: word problems, and factual questions."""
 _CHUNK_BYTES = 2**20
@@ -56,7 +61,7 @@ def read_rows(data_path: str, limit: int | None, setting: str = _SETTING) -> Ite
     iteration for a damaged file or an unavailable data set.
     """
     if data_path.startswith(PREFIX):
-        return islice(hub_rows(data_path, setting), limit)
+        return islice(_hub_rows(data_path, setting), limit)
     files = input_files(data_path, setting)
     return islice(_rows_of(files, setting), limit)
 
@@ -88,7 +93,7 @@ def input_digest(data_path: str, setting: str = _SETTING) -> str:
     """
     digest = hashlib.sha256()
     if data_path.startswith(PREFIX):
-        digest.update(f"{data_path}@{hub_commit(data_path)}".encode())
+        digest.update(f"{data_path}@{_hub_commit(data_path)}".encode())
     for file in input_files(data_path, setting):
         with blame(_SETTING, file), file.open("rb") as stream:
             while chunk := stream.read(_CHUNK_BYTES):
@@ -190,7 +195,7 @@ def _line_rows(path: Path) -> Iterator[tuple[RowLocation, Row | Reject]]:
 def _row(read: Callable[[T], Row], source: T, location: RowLocation) -> Row | Reject:
     try:
         return read(source)
-    except UnusableLineError as unusable:
+    except UnusableRowError as unusable:
         return Reject(location=location, reason=unusable.reason, detail=unusable.detail)
 
 
@@ -246,3 +251,44 @@ def _parquet_reject(row: OversizedRow | Exception, location: RowLocation) -> Rej
             reason = RejectReason.NOT_A_ROW
             detail = f"A value of the row cannot be read ({row}); remove its column from the file."
     return Reject(location=location, reason=reason, detail=detail)
+
+
+def _hub_rows(path: str, setting: str) -> Iterator[tuple[RowLocation, Row]]:
+    """All rows of a data set, in order; `setting` named it. Raises InputError if it is unavailable, also during iteration."""
+    parts = _parts(path, setting)
+    try:
+        from datasets import load_dataset
+    except ImportError as error:
+        raise InputError(f"{setting}: {_NOT_INSTALLED}") from error
+    try:
+        rows = load_dataset(parts["name"], parts["config"], split=parts["split"] or "train", streaming=True)
+        for number, row in enumerate(rows, start=1):
+            yield RowLocation(file=path, line=number), dict(row)
+    except Exception as error:  # the network, the Hub and each file format raise their own errors
+        raise _unavailable(path, error, setting) from error
+
+
+def _hub_commit(path: str) -> str:
+    """The current commit of the data set. Raises InputError if the Hub does not return it."""
+    name = _parts(path, _SETTING)["name"]
+    try:
+        from huggingface_hub import HfApi
+    except ImportError as error:
+        raise InputError(f"{_SETTING}: {_NOT_INSTALLED}") from error
+    try:
+        return str(HfApi().dataset_info(name).sha)
+    except Exception as error:  # as above
+        raise _unavailable(path, error, _SETTING) from error
+
+
+def _parts(path: str, setting: str) -> re.Match[str]:
+    parts = _HUB_PATH.fullmatch(path)
+    if parts is None:
+        raise InputError(f"{setting}: {path} is not of the form hf://OWNER/NAME[/CONFIG][:SPLIT]")
+    return parts
+
+
+def _unavailable(path: str, error: Exception, setting: str) -> InputError:
+    reason = f"{type(error).__name__}: {' '.join(str(error).split())}"[:_MAX_REASON]
+    remedy = "check its name, configuration and split and the network, or download its files and give their path"
+    return InputError(f"{setting}: {path} is not available ({reason}); {remedy}")

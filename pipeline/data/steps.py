@@ -2,18 +2,10 @@ r"""Splits a solution text into steps without losing a character.
 
 Steps are given by their `ends`: step i is `text[ends[i-1]:ends[i]]`, including the separator after it. The joined slices are
 the text. No step is blank: a blank piece belongs to the step before it, a leading one to the first step. No cut is inside a
-formula (see `formulas`). The time is linear in the length of the text, except for a user's own slow `pattern`.
+formula or block (see `formulas`). The time is linear in the length of the text, except for a user's own slow `pattern`.
 
-Splitters:
-
-- `newline`, `blank_line`: at line ends, at blank lines. A single carriage return is not a line end, because it is usually a
-  damaged `\r` of `\rho`.
-- `step_label`: before each `Step 3:`, also `## Step 3`, `**Step 3.**` or `Step 3 -`, at a line start or after a sentence.
-  Text before `Step 1` belongs to step 1, because it usually restates the problem. A text without labels is one step.
-- `sentence`: after `.`, `!`, `?` and white space, and at blank lines; not after abbreviations (`e.g.`), list numbers (`1.`),
-  factorials (`5! = 120`) and an ellipsis (`1, 2, ... and so on`).
-- `math_shepherd`: after each tag `ки`, which stays in the text.
-- `regex`: after each match of `pattern`. `whole`: one step.
+The README lists the splitters. A single carriage return is no line end, because it is usually a damaged `\r` of `\rho`. Text
+before `Step 1` belongs to step 1, because it usually restates the problem. `sentence` also cuts at blank lines.
 """
 
 import re

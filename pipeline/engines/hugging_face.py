@@ -3,7 +3,10 @@
 
 import errno
 import json
+import re
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +14,7 @@ from pipeline.core.errors import Name, PlaceError, PolicyError, UsageError, firs
 from pipeline.core.hardware import Architecture
 from pipeline.core.ids import content_id
 from pipeline.core.missing_models import is_missing_folder, load_failure, refuse_missing_folder
-from pipeline.data.prompts import Arguments, Messages
+from pipeline.data.prompts import Arguments, Encode, Messages, plain_encoder
 from pipeline.engines.architectures import UnknownArchitecture, architecture_of
 from pipeline.engines.settings import VllmConfig
 
@@ -35,54 +38,74 @@ _ORIGINAL = "consolidated"
 """The start of names of weights in the format of the model's authors, which are there a second time in that of transformers."""
 _OF_THE_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES)
 _CONTEXT = Name("policy.max_model_len")
-_NO_WIDTH = "\u200b"
+_TURN_MARK = re.compile(r"<[|｜].*[|｜]>", re.DOTALL)
+"""The form of control tokens, which some models do not declare as special."""
+_BROKEN = "\0"
+"""In a special token that is text: after its first character. No text of the data has this character."""
 _MAX_HASHED_BYTES = 64 * 1024 * 1024
 
 
 class HfTokenizer:
-    """A Hugging Face tokenizer with the interface `data.prompts.ChatTokenizer`."""
+    """A Hugging Face tokenizer as `data.prompts.ChatTokenizer`. Special tokens in a text of the data stay text."""
 
     def __init__(self, tokenizer: Any) -> None:
         self._tokenizer = tokenizer
 
     def encode(self, text: str) -> list[int]:
-        return list(self._tokenizer.encode(text, add_special_tokens=False))
+        return self._encoded(self.as_text(text))
 
     def encode_plain(self, text: str) -> list[int]:
-        return list(self._tokenizer.encode(text, add_special_tokens=True))
+        return self._encoded(text, special=True)
 
     def encode_chat(self, messages: Messages) -> list[int]:
-        return self.encode(self.chat_text(messages))
+        return self.encode_opened(messages, "")
 
     def encode_opened(self, messages: Messages, opening: str, arguments: Arguments = None) -> list[int]:
         """Token ids of a conversation up to the assistant's turn, which begins with `opening`, tokenized as one text.
 
-        What others than the assistant say makes no special token: one in it gets a character without width after its first
-        character. Raises PolicyError for a model without a chat template.
+        Only the template and `opening` make special tokens. Raises PolicyError for a model without a chat template.
         """
-        plain = [
-            each if each["role"] == "assistant" else {**each, "content": self._plain(each["content"])}
-            for each in messages
-        ]
-        return self.encode(self.chat_text(plain, arguments) + opening)
+        return self._encoded(self.chat_text(messages, arguments) + opening)
+
+    def as_text(self, text: str) -> str:
+        return self._special.sub(lambda token: f"{token[0][0]}{_BROKEN}{token[0][1:]}", text)
 
     def chat_text(self, messages: Messages, arguments: Arguments = None) -> str:
         """The text of a conversation up to the assistant's turn. Raises PolicyError for a model without a chat template, and
         where that fails."""
         if not self._tokenizer.chat_template:
             raise PolicyError("this model has no chat template: ", NO_TEMPLATE)
+        plain = [{**each, "content": self.as_text(each["content"])} for each in messages]
+        asked = {**(arguments or {}), "add_generation_prompt": True, "tokenize": False}
         try:
-            asked = {**(arguments or {}), "add_generation_prompt": True, "tokenize": False}
-            return str(self._tokenizer.apply_chat_template(list(messages), **asked))
+            return str(self._tokenizer.apply_chat_template(plain, **asked))
         except Exception as error:
             raise PolicyError(f"the model's chat template fails: {first_line(error)}; look at policy.prompt") from error
 
-    def _plain(self, text: str) -> str:
-        # Other added tokens, such as runs of blanks in some models, are ordinary text.
-        for token in self._tokenizer.get_added_vocab():
-            if token[:1] in ("<", "[") and len(token) > 1:
-                text = text.replace(token, f"{token[0]}{_NO_WIDTH}{token[1:]}")
-        return text
+    @cached_property
+    def _special(self) -> re.Pattern[str]:
+        """A special token, as a group."""
+        added = self._tokenizer.added_tokens_decoder.values()
+        known = {str(token) for token in added if token.special or _TURN_MARK.fullmatch(str(token))}
+        known |= {token for token in self._tokenizer.all_special_tokens if len(token) > 1}
+        return re.compile(f"({'|'.join(map(re.escape, sorted(known, key=len, reverse=True))) or '(?!)'})")
+
+    @cached_property
+    def _plain(self) -> Encode:
+        # A copy, because a tokenizer whose settings change cannot be used by another thread at that moment.
+        tokenizer = deepcopy(self._tokenizer)
+        return plain_encoder(tokenizer, [*filter(_TURN_MARK.fullmatch, tokenizer.get_added_vocab())])
+
+    def _encoded(self, text: str, *, special: bool = False) -> list[int]:
+        """The tokens of a text. `special`: with those that the tokenizer puts around it."""
+        if _BROKEN not in text:
+            return list(self._tokenizer.encode(text, add_special_tokens=special))
+        texts = [part.replace(_BROKEN, "") for part in self._special.split(text)]
+        pieces = self._plain(texts)
+        ids = list(self._tokenizer.encode("", add_special_tokens=True)) if special else []
+        for at, piece in enumerate(pieces):
+            ids += [self._tokenizer.convert_tokens_to_ids(texts[at])] if at % 2 else piece
+        return ids
 
     def decode(self, ids: Sequence[int]) -> str:
         # The exact text: the settings of some models would remove spaces before full stops.

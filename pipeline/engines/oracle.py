@@ -76,6 +76,7 @@ class ByteTokenizer:
         return list(text.encode("utf-8", "replace"))
 
     encode_plain = encode
+    as_text = staticmethod(str)
 
     def encode_chat(self, messages: Sequence[dict[str, str]]) -> list[int]:
         return self.encode(

@@ -13,7 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pipeline.core.records import UNGRADED, Grade, Verdict
-from pipeline.data.jsonl import UnusableLineError, parse_object
+from pipeline.data.jsonl import UnusableRowError, parse_object
+from pipeline.data.lost_backslashes import mended
 from pipeline.graders.question import Question, question
 
 OURS = ("verdict", "answer", "ms", "error")
@@ -26,12 +27,14 @@ _PREDICTION = "give the model's output as a text, a number, or null if there is 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """An input line. `kept` are its other keys. `asked` is None, and `error` says why, if the line cannot be graded."""
+    """An input line. `kept` are its other keys. `asked` is None, and `error` says why, if the line cannot be graded. `mended`:
+    whether backslashes that JSON took were put back."""
 
     number: int
     kept: Mapping[str, object]
     asked: Question | None
     error: str = ""
+    mended: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,21 +44,26 @@ class Result:
     text: bytes
     verdict: Verdict | None
     error: str
+    mended: bool = False
 
 
 def read_case(number: int, line: bytes | None) -> Case:
     """Parse the line with this number. `line` is None if it was too long to be read into memory."""
+    kept: dict[str, object] = {}
     try:
         fields = parse_object(line)
-    except UnusableLineError as unusable:
-        return Case(number=number, kept={}, asked=None, error=f"line {number}: {unusable.detail}")
-    kept = {name: value for name, value in fields.items() if name not in OURS}
-    wrong = _fault(fields)
-    if wrong:
+        kept = {name: value for name, value in fields.items() if name not in OURS}
+        gold = mended(fields.get("gold"), "gold", answer=True)
+    except UnusableRowError as unusable:
+        return Case(number=number, kept=kept, asked=None, error=f"line {number}: {unusable.detail}")
+    if wrong := _fault(fields):
         return Case(number=number, kept=kept, asked=None, error=f"line {number}: {wrong}")
-    asked = question(fields["gold"], fields["prediction"], extracts=fields.get("extracts", True) is True)
+    extracts = fields.get("extracts", True) is True
+    prediction = mended(fields["prediction"], answer=not extracts)
+    asked = question(gold, prediction, extracts=extracts)
+    changed = (gold, prediction) != (fields["gold"], fields["prediction"])
     error = "" if asked.golds else f"line {number}: no answer can be compared with this gold; {_GOLD}"
-    return Case(number=number, kept=kept, asked=asked, error=error)
+    return Case(number=number, kept=kept, asked=asked, error=error, mended=changed)
 
 
 def gold_error(case: Case, golds: Sequence[str]) -> str:
@@ -78,18 +86,20 @@ def finish_line(case: Case, grade: Grade | None = None, error: str = "") -> Resu
         left_out = "its other keys were left out: JSON cannot hold NaN, infinity or a thousand nested levels"
         error = f"{error}; {left_out}" if error else f"line {case.number}: {left_out}"
         text = _encoded({**verdict, "error": error})
-    return Result(text=text, verdict=grade.verdict if grade else None, error=error)
+    return Result(text=text, verdict=grade.verdict if grade else None, error=error, mended=case.mended)
 
 
-def summary(verdicts: Mapping[Verdict | None, int], seconds: float) -> str:
-    """Counts of the verdicts on all lines, in one line. The key None counts the lines that could not be graded."""
+def summary(verdicts: Mapping[Verdict | None, int], seconds: float, mended: int = 0) -> str:
+    """Counts of the verdicts on all lines, in one line. The key None counts the lines that could not be graded. `mended`: the
+    lines in which backslashes were put back."""
     counts = [
         f"{verdicts.get(verdict, 0):,} {verdict.value}"
         for verdict in Verdict
         if verdict not in UNGRADED or verdicts.get(verdict)
     ]
     unusable = [f"{verdicts[None]:,} not usable"] if verdicts.get(None) else []
-    return f"{sum(verdicts.values()):,} lines in {seconds:,.1f} s: {', '.join(counts + unusable)}"
+    put_back = f"; {mended:,} with LaTeX whose backslash JSON took, put back: write \\\\frac in JSON" if mended else ""
+    return f"{sum(verdicts.values()):,} lines in {seconds:,.1f} s: {', '.join(counts + unusable)}{put_back}"
 
 
 def _fault(fields: Mapping[str, object]) -> str:

@@ -126,9 +126,12 @@ def _stage(
         (number, replace(row, again=comparison.earlier_units(row.problem.problem_id))) for number, row in staging.rows()
     )
     units = tuple(write_unit_files(storage, growth_id, rows, unit_problems))
+    new = Totals(
+        rows=staging.used + rejects.count, used=staging.used, rejected=rejects.count, mended=len(comparison.mended)
+    )
     return GrownInput(
         shards=(*staged.shards, *units, *rejects.shards),
-        totals=staged.totals + Totals(rows=staging.used + rejects.count, used=staging.used, rejected=rejects.count),
+        totals=staged.totals + new,
         used=staging.used,
         rejected=rejects.count,
         problems=old.others,

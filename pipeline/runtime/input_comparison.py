@@ -47,6 +47,8 @@ class Comparison:
     def __init__(self, database: sqlite3.Connection) -> None:
         self._database = database
         database.executescript(_SCHEMA)
+        self.mended: set[RowLocation] = set()
+        """Rows of the present input that were mended, and that the run does not have."""
 
     def add_used(self, rows: Iterable[InputRow]) -> None:
         """Add the rows of a unit of the run."""
@@ -86,6 +88,14 @@ class Comparison:
         for row in read_input(data, checker, check):
             if isinstance(row, Reject) or not self._recognise(row):
                 self._put_aside(row)
+                if isinstance(row, InputRow) and row.mended:
+                    self.mended.add(row.location)
+        if self.gone():  # a run from before texts were mended keeps its rows as they are
+            for row in read_input(data, checker, check, mends=False):
+                if isinstance(row, InputRow) and self._recognise(row):
+                    place = row.location
+                    self._database.execute("DELETE FROM unknown WHERE file = ? AND line = ?", (place.file, place.line))
+                    self.mended.discard(place)
         for index in _INDICES:
             self._database.execute(index)
 

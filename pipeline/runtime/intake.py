@@ -70,9 +70,10 @@ def stage(
             database.executescript(f"{SCHEMA} BEGIN;")
             staging = Staging(database, checker)
             rejects = RejectFiles(storage, input_id)
-            rows = 0
+            rows = mended = 0
             for row in read_input(data, checker, check):
                 rows += 1
+                mended += isinstance(row, InputRow) and row.mended
                 reject = row if isinstance(row, Reject) else staging.use(row)
                 if reject is not None:
                     rejects.add(reject)
@@ -84,7 +85,7 @@ def stage(
             database.close()
     return StagedInput(
         shards=(*shards, *rejects.shards),
-        totals=Totals(rows=rows, used=rows - rejects.count, rejected=rejects.count),
+        totals=Totals(rows=rows, used=rows - rejects.count, rejected=rejects.count, mended=mended),
     )
 
 
@@ -98,15 +99,16 @@ def refuse_equal_chains(rows: Iterable[InputRow], sampling: SamplingConfig) -> N
 
 
 def read_input(
-    data: DataConfig, checker: Checker, check: Callable[[], None] = lambda: None
+    data: DataConfig, checker: Checker, check: Callable[[], None] = lambda: None, *, mends: bool = True
 ) -> Iterator[InputRow | Reject]:
-    """All rows of the input in order, without a comparison of rows. `check` is called before each and may raise.
+    """All rows of the input in order, without a comparison of rows. `check` is called before each and may raise. `mends`: see
+    `read_row`.
 
     Raises InputError for a path or file that cannot be read.
     """
     for location, row in read_rows(data.path, data.limit):
         check()
-        yield row if isinstance(row, Reject) else read_row(row, location, data, checker.stated_answer)
+        yield row if isinstance(row, Reject) else read_row(row, location, data, checker.stated_answer, mends=mends)
 
 
 class Staging:

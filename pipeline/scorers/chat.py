@@ -15,7 +15,8 @@ from functools import lru_cache
 from typing import Any
 
 from pipeline.core.errors import UsageError
-from pipeline.scorers.layouts import Piece, check_different, check_same, plain_encoder, whole_ids
+from pipeline.data.prompts import plain_encoder
+from pipeline.scorers.layouts import Piece, check_different, check_same, whole_ids
 
 _PAD, _OPEN, _CLOSE = "\u2003", "\ue000", "\ue001"
 """Around the number of a message: a blank that `strip` removes, and characters for private use."""

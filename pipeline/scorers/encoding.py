@@ -4,18 +4,17 @@ The pieces are tokenized one by one. So a step has the same tokens in every chai
 token is its own. The model scores the step at that token.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from pipeline.core.errors import UsageError
+from pipeline.data.prompts import Encode, encoder
 
 SEPARATOR_KEY = "stepvalue_separator"
 """The key in a model's config.json for the text after the problem and after every step in training."""
 STEPS_KEY = "stepvalue_steps"
 """The key in a model's config.json for how the texts of training were divided into steps: `DataConfig.steps`."""
-Encode = Callable[[Sequence[str]], Sequence[Sequence[int]]]
-"""Texts -> the token ids of each, without special tokens."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,18 +52,6 @@ def encode_chain(
         ids += piece
         ends.append(len(ids) - 1)
     return EncodedChain(ids=tuple(ids), ends=tuple(ends), left_out=len(steps) - len(ends))
-
-
-def encoder(tokenizer: Any) -> Encode:
-    """An `Encode` for the tokenizer. It treats special tokens in a text as plain text."""
-
-    def encode(texts: Sequence[str]) -> Sequence[Sequence[int]]:
-        if not texts:
-            return []
-        found = tokenizer(list(texts), add_special_tokens=False, split_special_tokens=True, verbose=False)
-        return found["input_ids"]  # type: ignore[no-any-return]
-
-    return encode
 
 
 def check_separator(tokenizer: Any, separator: str) -> None:

@@ -4,13 +4,13 @@ The layouts of models that others have trained are built of these pieces. Which 
 layout places it, never by a search for the tag: a text that holds the tag adds no step.
 """
 
-import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pipeline.core.errors import UsageError
-from pipeline.scorers.encoding import Encode, EncodedChain, encoder
+from pipeline.data.prompts import Encode
+from pipeline.scorers.encoding import EncodedChain
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,29 +38,6 @@ def laid_out(pieces: Iterable[Piece], *, steps: int, max_length: int) -> Encoded
         ends = [end for end in ends if end < max_length]
         ids = ids[: ends[-1] + 1] if ends else []
     return EncodedChain(ids=tuple(ids), ends=tuple(ends), left_out=steps - len(ends))
-
-
-def plain_encoder(tokenizer: Any, placed: Collection[str] = ()) -> Encode:
-    """An `Encode` in which no text makes a token that the layout places: neither a special token nor one of `placed`.
-
-    A tokenizer recognizes added tokens that it does not call special in every text. Where a text holds such a token of
-    `placed`, it is cut after the first character of that, and the parts are tokenized alone.
-    """
-    encode, added = encoder(tokenizer), tokenizer.get_added_vocab()
-    added_here = [text for text in placed if text in added]
-    known = [
-        text for text, found in zip(added_here, encode(added_here), strict=True) if len(text) > 1 and len(found) == 1
-    ]
-    if not known:
-        return encode
-    inside = re.compile("|".join(f"(?<={re.escape(text[0])})(?={re.escape(text[1:])})" for text in known))
-
-    def guarded(texts: Sequence[str]) -> Sequence[Sequence[int]]:
-        if not any(inside.search(text) for text in texts):
-            return encode(texts)
-        return [[token for part in encode(inside.split(text)) for token in part] for text in texts]
-
-    return guarded
 
 
 def following(encode: Encode, before: str) -> Encode:

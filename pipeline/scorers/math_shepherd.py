@@ -18,8 +18,9 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from pipeline.data.prompts import plain_encoder
 from pipeline.scorers.encoding import EncodedChain
-from pipeline.scorers.layouts import Piece, check_same, following, laid_out, plain_encoder, tag_id, whole_ids, word_ids
+from pipeline.scorers.layouts import Piece, check_same, following, laid_out, tag_id, whole_ids, word_ids
 from pipeline.scorers.model import CausalScorer, Reading
 from pipeline.scorers.readouts import TokenPair
 from pipeline.scorers.settings import MathShepherdConfig, unescaped

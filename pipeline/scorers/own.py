@@ -9,8 +9,9 @@ from typing import Any
 from pipeline.config.label import DataConfig
 from pipeline.core.errors import UsageError
 from pipeline.core.output import say
+from pipeline.data.prompts import encoder
 from pipeline.engines.hugging_face import planned_config
-from pipeline.scorers.encoding import SEPARATOR_KEY, STEPS_KEY, check_separator, encode_chain, encoder
+from pipeline.scorers.encoding import SEPARATOR_KEY, STEPS_KEY, check_separator, encode_chain
 from pipeline.scorers.model import ModelScorer, Reading
 from pipeline.scorers.readouts import Classes, Readout
 from pipeline.scorers.settings import OwnConfig, unescaped

@@ -14,8 +14,9 @@ from typing import Any
 
 from pipeline.config.choices import Splitter
 from pipeline.core.errors import UsageError
+from pipeline.data.prompts import plain_encoder
 from pipeline.scorers.encoding import EncodedChain
-from pipeline.scorers.layouts import Piece, laid_out, plain_encoder, tag_id
+from pipeline.scorers.layouts import Piece, laid_out, tag_id
 from pipeline.scorers.model import ModelScorer, Reading
 from pipeline.scorers.readouts import Readout, Value
 from pipeline.scorers.settings import SkyworkConfig, unescaped

@@ -22,8 +22,9 @@ from pipeline.config.choices import Layout
 from pipeline.config.label import steps_setting
 from pipeline.core.ids import content_id
 from pipeline.data.problems import in_validation
+from pipeline.data.prompts import encoder
 from pipeline.estimators.target_places import NO_PLACES, TargetPlaces, total_places
-from pipeline.scorers.encoding import EncodedChain, encode_chain, encoder
+from pipeline.scorers.encoding import EncodedChain, encode_chain
 from pipeline.scorers.heads import pad
 from pipeline.scorers.settings import unescaped
 from pipeline.storage.location import storage_at

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.analysis.agree.human import match, subsets
-from pipeline.data.subsets import MAX_SUBSETS
+from pipeline.data.layouts import MAX_SUBSETS
 from tests.agree.pairs import human, labelled, pair
 
 

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from pipeline.config.choices import Layout
 from pipeline.config.label import DataConfig
 from pipeline.core.errors import UsageError
-from pipeline.data.layouts import Fields, UnusableRowError, read_fields
+from pipeline.data.jsonl import UnusableRowError
+from pipeline.data.layouts import Fields, read_fields
 from pipeline.export.example import TrainingExample
 from pipeline.export.formats.annotated import PRM800K, PROCESSBENCH
 from pipeline.export.formats.base import Encoder, Format, Marks

@@ -15,7 +15,9 @@ from hypothesis import strategies as st
 from pipeline.config.label import DataConfig, RunConfig
 from pipeline.core.errors import InputError
 from pipeline.core.records import InputRow
+from pipeline.data.problems import read_row
 from pipeline.graders.registry import checker_for
+from pipeline.runtime import intake
 from pipeline.runtime.growth import GrownInput, grow
 from pipeline.runtime.intake import read_input, stage
 from pipeline.storage.commits import INPUT, Commit, CommitState
@@ -96,6 +98,18 @@ def mixed(draw: st.DataObject, old: Sequence[Row], new: Sequence[Row]) -> list[R
         take_left = bool(left) and (not right or draw.draw(st.booleans()))
         both.append((left if take_left else right).pop(0))
     return both
+
+
+def test_a_run_from_before_texts_were_mended_keeps_its_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = ["What is \theta?", "What is \fooo?", "What is $\nu$?"]
+    *old, new = [{**PLENTY, "problem": text, "id": text} for text in texts]
+    with an_input() as given_input:
+        with monkeypatch.context() as before:
+            before.setattr(intake, "read_row", lambda *given, **_: read_row(*given, mends=False))
+            first = given_input.first(old)
+        grown, commit = given_input.grown(first, [new, *old])
+        assert (grown.used, grown.rejected, commit.totals.mended) == (1, 0, 1)
+        assert set(given_input.units(first)) < set(given_input.units(commit))
 
 
 def test_a_row_that_repeats_one_and_has_the_id_of_another_is_rejected_once() -> None:

@@ -18,7 +18,8 @@ from transformers import AutoModelForCausalLM, AutoModelForTokenClassification
 
 from pipeline.core.records import ChainText
 from pipeline.core.registry import GivenObject
-from pipeline.scorers.encoding import encode_chain, encoder
+from pipeline.data.prompts import encoder
+from pipeline.scorers.encoding import encode_chain
 from pipeline.scorers.model import ModelScorer, Reading
 from pipeline.scorers.readouts import Readout, TokenPair
 from pipeline.scorers.registry import SCORERS

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.config.score import ScorerConfig
-from pipeline.scorers.layouts import Piece, following, laid_out, plain_encoder
+from pipeline.data.prompts import plain_encoder
+from pipeline.scorers.layouts import Piece, following, laid_out
 from pipeline.scorers.model import Reading
 from pipeline.scorers.settings import FoverConfig, MathShepherdConfig, QwenConfig, RlhflowConfig, SkyworkConfig
 from tests.scorers import reference

@@ -29,10 +29,10 @@ from pipeline.data.layouts import (
     chosen_completions,
     column,
     column_names,
+    subset_names,
 )
 from pipeline.data.problems import read_row
 from pipeline.data.steps import STEP_TAG, step_texts
-from pipeline.data.subsets import subset_names
 
 NO_ERROR = -1
 OUTCOME_COLUMN = "final_answer_correct"

@@ -37,7 +37,7 @@ from pipeline.config.consensus import is_consensus
 from pipeline.config.label import EstimatorConfig, SamplingConfig
 from pipeline.config.recorded_settings import Settings, chosen_settings, settings_section
 from pipeline.core.errors import StoreError, Unreachable, UsageError
-from pipeline.core.records import InputRow, Totals
+from pipeline.core.records import InputRow
 from pipeline.core.tables import input_rows
 from pipeline.estimators.registry import ESTIMATORS, estimator_for
 from pipeline.storage.commits import (
@@ -264,7 +264,7 @@ class _Audit:
                     self._ledger.faults(Check.ROWS, shard.file, history.unit_faults(rows), _MOVE_AWAY)
                     yield self._unit(unit_id, rows, shard)
         self._ledger.count(Check.ROWS, used + rejected)
-        counted = Totals(rows=used + rejected, used=used, rejected=rejected)
+        counted = replace(staged.totals, rows=used + rejected, used=used, rejected=rejected)
         if intact and counted != staged.totals:
             fault = f"records {staged.totals}, but its files hold {counted}"
             self._ledger.fault(Check.ROWS, commit_name(staged), fault, _MOVE_AWAY)

@@ -289,6 +289,9 @@ def totals_lines(totals: Totals) -> list[str]:
     lines: list[str] = []
     add = lines.append
     add(f"rows      {totals.rows:,} read = {totals.used:,} used + {totals.rejected:,} rejected")
+    if totals.mended:
+        rows = format_count(totals.mended, "row")
+        add(f"          {rows} with LaTeX whose backslash JSON took, put back; in JSON, write \\\\frac")
     add(f"work      {format_work(totals)}")
     add(
         f"rollouts  {totals.rollouts:,} = {totals.correct:,} correct + {totals.incorrect:,} incorrect "

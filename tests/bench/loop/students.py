@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from transformers import set_seed
 
+from pipeline.data.prompts import encoder
 from pipeline.scorers.chain_scores import chain_scores
-from pipeline.scorers.encoding import encode_chain, encoder, pad_id_of
+from pipeline.scorers.encoding import encode_chain, pad_id_of
 from pipeline.scorers.heads import (
     classes_of,
     context_of,

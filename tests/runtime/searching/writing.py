@@ -34,6 +34,7 @@ class Pieces:
         raise AssertionError("the policy gives tokens")
 
     encode_plain = encode
+    as_text = staticmethod(str)
 
     def encode_chat(self, messages: Sequence[dict[str, str]]) -> list[int]:
         raise AssertionError("the policy gives tokens")
