@@ -233,7 +233,7 @@ class EditionWriter:
 def _answers(tables: Sequence[pa.Table]) -> dict[str, str]:
     """The answer that was found in each rollout."""
     return {
-        rollout: answer
+        str(rollout): str(answer)
         for table in tables
         for rollout, answer in zip(table["rollout_id"].to_pylist(), table["answer"].to_pylist(), strict=True)
     }

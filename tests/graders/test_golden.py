@@ -25,7 +25,7 @@ def test_audited_answers_are_judged_as_people_judged_them(
 
 
 @pytest.mark.parametrize("name", REQUIRED_OF_OTHERS)
-def test_programs_and_facts_are_judged_as_people_judged_them(name: str, request: pytest.FixtureRequest) -> None:
+def test_other_checkers_judge_as_people_judged(name: str, request: pytest.FixtureRequest) -> None:
     checker = request.getfixturevalue("code_checker") if name == "code" else checker_for(grader_settings(name))
     result = score([judge(checker, case) for case in cases_of("reports", name)])
     assert meets(result, REQUIRED_OF_OTHERS[name]), result
