@@ -155,6 +155,9 @@ def record(storage: Storage, kind: str, sequence_id: str, number: int) -> Commit
 def encode_commit(commit: Commit) -> bytes:
     """The content of the file of a record."""
     fields = asdict(commit)
+    if not commit.totals.mended:
+        # A record from before it was counted stays as it was written.
+        del fields["totals"]["mended"]
     return json.dumps({**fields, _CHECK: checksum(fields)}, indent=1, sort_keys=True).encode()
 
 
