@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from pipeline.graders.math.exact import Exact
 from pipeline.graders.math.ratio import IMAGINARY, ROUNDING, Ratio, TooLargeError, evaluate, generator, same
-from pipeline.graders.math.reader import OPAQUE, PI, Numbers, UndefinedError, UnreadableError, read_expression
+from pipeline.graders.math.reader import OPAQUE, PI, Numbers, UndefinedError, functions_of, read_expression
 from pipeline.graders.math.rounding import is_rounding
 
 INFINITY = "\\infty"
@@ -21,17 +21,10 @@ ROOT = f"{OPAQUE}power"
 CONSTANTS: dict[str, complex] = {PI: complex(math.pi), "e": complex(math.e), IMAGINARY: 1j}
 _FLOATS = Numbers(
     exact=lambda number: complex(float(number)),
-    functions={
-        "\\sin": cmath.sin, "\\cos": cmath.cos, "\\tan": cmath.tan, "\\exp": cmath.exp, "\\ln": cmath.log,
-        "\\sec": lambda x: 1 / cmath.cos(x), "\\csc": lambda x: 1 / cmath.sin(x), "\\cot": lambda x: 1 / cmath.tan(x),
-        "\\sinh": cmath.sinh, "\\cosh": cmath.cosh, "\\tanh": cmath.tanh,
-        "\\arcsin": cmath.asin, "\\arccos": cmath.acos, "\\arctan": cmath.atan, "\\log": lambda _: complex(math.nan),
-        "power": lambda base, exponent: base**exponent, "abs": lambda x: complex(abs(x)),
-        "log": lambda base, x: cmath.log(x) / cmath.log(base),
-    },
+    functions=functions_of(cmath),
     constants=CONSTANTS,
     largest_angle=1e6,
-)  # fmt: skip
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +75,7 @@ def expression(normal: str) -> Expression | None:
         return Expression(-ratio if sign == "-" else ratio, {})
     try:
         return Expression(*read_expression(normal, _FLOATS))
-    except (UnreadableError, ArithmeticError, ValueError, RecursionError):
+    except (ArithmeticError, ValueError, RecursionError):
         return None
 
 
@@ -91,10 +84,8 @@ def is_undefined(normal: str) -> bool:
     """Whether a normal form is read completely and has no value, as 5+0\\cdot\\frac{1}{0}. Never raises."""
     try:
         read_expression(normal, _FLOATS)
-    except UndefinedError:
-        return True
-    except (UnreadableError, ArithmeticError, ValueError, RecursionError):
-        return False
+    except (ArithmeticError, ValueError, RecursionError) as error:
+        return isinstance(error, UndefinedError)
     return False
 
 
