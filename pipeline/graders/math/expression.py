@@ -2,6 +2,7 @@ r"""Compares expressions without computer algebra: polynomials exactly, other ex
 
 import cmath
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -99,6 +100,16 @@ def equal(left: Expression, right: Expression) -> bool | None:
     if left.canonical and right.canonical:
         return False
     return False if _apart(left, right) else None
+
+
+def all_of(results: Iterable[bool | None]) -> bool | None:
+    """False if one of the comparisons is, else None if one is not decided. Stops at the first difference."""
+    certain = True
+    for result in results:
+        if result is False:
+            return False
+        certain = certain and result is not None
+    return True if certain else None
 
 
 def close(left: Expression, right: Expression, tolerance: float) -> bool | None:

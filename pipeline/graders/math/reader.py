@@ -32,8 +32,8 @@ GREEK, _OTHERS = (tuple(f"\\{name}" for name in names.split()) for names in (_SM
 _SYMBOLS = frozenset(GREEK + _OTHERS)
 # Letters that, before a bracket, are more likely the name of a function than a factor.
 _FUNCTION_NAMES = frozenset("fghFGHPQ")
-_TIMES = frozenset({"*", "\\cdot", "\\times", "\\ast"})
-_OVER = frozenset({"/", "\\div"})
+_TIMES = ("*", "\\cdot", "\\times", "\\ast")
+_OVER = ("/", "\\div")
 _CLOSER = {"(": ")", "[": "]", "{": "}", "\\{": "\\}", "|": "|", "\\lvert": "\\rvert"}
 _PERIODIC = frozenset({"\\sin", "\\cos", "\\tan", "\\sec", "\\csc", "\\cot"})
 # \\log without a base may have base 10 or e, so it has no value here.

@@ -3,12 +3,12 @@
 The result has three values. True and False are certain. None means that the result depends on items that cannot be compared.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from itertools import compress, pairwise
 
 from pipeline.graders.math import labels
 from pipeline.graders.math.equations import has_unknowns, is_to_be_solved, same_zeros, scale_sign
-from pipeline.graders.math.expression import Expression, expression
+from pipeline.graders.math.expression import Expression, all_of, expression
 from pipeline.graders.math.forms import FLIPPED, Form, FormKind, interval_of, is_label, read_form, split_label
 from pipeline.graders.math.measures import in_order_of, names_parts
 
@@ -101,19 +101,10 @@ def _unwrapped(form: Form) -> Form:
     return form
 
 
-def _all(results: Iterable[bool | None]) -> bool | None:
-    certain = True
-    for result in results:
-        if result is False:
-            return False
-        certain = certain and result is not None
-    return True if certain else None
-
-
 def _ordered(wanted: Sequence[Form], given: Sequence[Form], leaf: Leaf) -> bool | None:
     if len(wanted) != len(given):
         return False
-    return _all(same_form(_value(left), _value(right), leaf) for left, right in zip(wanted, given, strict=True))
+    return all_of(same_form(_value(left), _value(right), leaf) for left, right in zip(wanted, given, strict=True))
 
 
 def _value(form: Form) -> Form:
@@ -236,7 +227,7 @@ def _equated(relation: Form, leaf: Leaf) -> Form | bool | None:
         return read_form(sides[-1])
     if len(values) < 2 or (not pair and any((read := expression(value)) is None or read.variables for value in values)):
         return None
-    agreement = _all(same_form(read_form(values[0]), read_form(value), leaf) for value in values[1:])
+    agreement = all_of(same_form(read_form(values[0]), read_form(value), leaf) for value in values[1:])
     return read_form(values[-1]) if agreement else agreement
 
 
