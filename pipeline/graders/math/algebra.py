@@ -156,9 +156,8 @@ def _identical(gold: sympy.Expr, answer: sympy.Expr, tolerance: float) -> bool |
 
 def _agree(gold: sympy.Expr, answer: sympy.Expr) -> bool | None:
     """Whether two expressions have the same values at several points. None if they have none, or differ at a negative one."""
-    symbols = sorted(gold.free_symbols | answer.free_symbols, key=str)
     for round_, signs in enumerate(_SIGNS):
-        point = _point(symbols, round_, signs)
+        point = _point((gold, answer), round_, signs)
         near = _close(gold.xreplace(point), answer.xreplace(point), 0.0)
         if not near:
             return None if -1 in signs else near
@@ -171,7 +170,7 @@ def _proportional(gold: sympy.Expr, answer: sympy.Expr) -> bool:
     math-verify compares solutions for one unknown, and loses those with other unknowns.
     """
     gold, answer = gold.doit(), answer.doit()
-    point = _point(sorted(gold.free_symbols | answer.free_symbols, key=str), 0, _SIGNS[0])
+    point = _point((gold, answer), 0, _SIGNS[0])
     values = gold.xreplace(point), answer.xreplace(point)
     nonzero = all(_close(value, sympy.Integer(0), 0.0) is False for value in values)
     same = _agree(gold * values[1], answer * values[0]) if nonzero else None
@@ -180,7 +179,8 @@ def _proportional(gold: sympy.Expr, answer: sympy.Expr) -> bool:
     return same
 
 
-def _point(symbols: Sequence[Any], round_: int, signs: Sequence[int]) -> dict[Any, Any]:
+def _point(sides: Sequence[sympy.Expr], round_: int, signs: Sequence[int]) -> dict[Any, Any]:
+    symbols = sorted(set().union(*(side.free_symbols for side in sides)), key=str)
     return {
         symbol: sympy.Rational(signs[position % len(signs)] * (31 + 7 * position + 13 * round_), 37)
         for position, symbol in enumerate(symbols)

@@ -127,8 +127,7 @@ def gold_form(gold: str) -> str:
 
 def is_plain(gold: str) -> bool:
     """Whether this module can read a gold completely: numbers, words, letters, and structures of these."""
-    normal = gold_form(gold)
-    return phrases.is_phrase(normal) or _is_read(read_form(normal))
+    return _is_read(read_form(gold_form(gold)))
 
 
 def _is_read(form: Form) -> bool:

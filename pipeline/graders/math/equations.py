@@ -14,7 +14,7 @@ from pipeline.graders.math.reader import OPAQUE
 MAX_DIVISIONS = 8
 MAX_REDUCTIONS = 40
 
-_DIGITS = "0123456789"
+_NO_UNKNOWN = f"{OPAQUE}0123456789"
 _MINUS_ONE: Polynomial = {(): -1}
 _NUMBER: Monomial = ()
 
@@ -55,9 +55,11 @@ def scale_sign(left: Expression, right: Expression) -> int | None:
     return 1 if quotient[0].real > 0 else -1
 
 
-def has_unknowns(side: str) -> bool:
-    """Whether a side of an equation has unknowns outside of functions: x+y, 2x, but not \\sin x, |z|, 5+3 or f(2)."""
-    return bool(_unknowns(side))
+def unknowns(side: str) -> set[str]:
+    """The unknowns of a side of an equation outside of functions: of x+y and 2x, none of \\sin x, |z|, 5+3 and f(2)."""
+    read = expression(side)
+    names = read.ratio.names() if read else set()
+    return {name for name in names if name not in CONSTANTS and (name.startswith(ROOT) or name[0] not in _NO_UNKNOWN)}
 
 
 def is_to_be_solved(side: str) -> bool:
@@ -65,19 +67,11 @@ def is_to_be_solved(side: str) -> bool:
 
     Other sides, as m+n and x+\\frac{1}{x}, may be the expression that was asked for.
     """
-    names, read = _unknowns(side), expression(side)
+    names, read = unknowns(side), expression(side)
     if len(names) != 1 or read is None:
         return False
     whole = len(read.ratio.bottom) == 1 and all(power > 0 for term in read.ratio.top for _, power in term)
     return whole or len(read.ratio.top) == 1
-
-
-def _unknowns(side: str) -> set[str]:
-    read = expression(side)
-    names = read.ratio.names() if read else set()
-    return {
-        name for name in names if name not in CONSTANTS and (name.startswith(ROOT) or name[0] not in OPAQUE + _DIGITS)
-    }
 
 
 def _grouped(polynomial: Polynomial) -> _Grouped:

@@ -8,7 +8,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from pipeline.graders.math.exact import Exact
-from pipeline.graders.math.ratio import IMAGINARY, ROUNDING, Ratio, TooLargeError, evaluate, generator, same
+from pipeline.graders.math.ratio import IMAGINARY, ROUNDING, Ratio, TooLargeError, evaluate, generator, product
 from pipeline.graders.math.reader import OPAQUE, PI, Numbers, UndefinedError, functions_of, read_expression
 from pipeline.graders.math.rounding import is_rounding
 
@@ -93,13 +93,14 @@ def is_undefined(normal: str) -> bool:
 def equal(left: Expression, right: Expression) -> bool | None:
     """Whether two expressions are equal. None if arithmetic cannot decide it. False is certain."""
     try:
-        if same(left.ratio, right.ratio):
+        if product(left.ratio.top, right.ratio.bottom) == product(right.ratio.top, left.ratio.bottom):
             return True
     except TooLargeError:
         return None
     if left.canonical and right.canonical:
         return False
-    return False if _apart(left, right) else None
+    a, b = left.value(), right.value()
+    return False if a and b and abs(a[0] - b[0]) > ROUNDING * max(a[1], b[1]) else None
 
 
 def all_of(results: Iterable[bool | None]) -> bool | None:
@@ -134,8 +135,3 @@ def rounds_to(side: Expression, decimal: Exact) -> bool | None:
     value, scale = found
     error = FLOAT_ERROR * scale
     return abs(value.imag) <= error and is_rounding(decimal, Fraction(value.real), Fraction(error))
-
-
-def _apart(left: Expression, right: Expression) -> bool:
-    a, b = left.value(), right.value()
-    return a is not None and b is not None and abs(a[0] - b[0]) > ROUNDING * max(a[1], b[1])

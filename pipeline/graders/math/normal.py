@@ -143,8 +143,7 @@ def _latex(text: str) -> str:
         # Backslashes are doubled, as in program output. Rows of a matrix need two, so text with \begin stays.
         text = _DOUBLED.sub(r"\\", text)
     text = _LAYOUT.sub("", text)
-    text = _THOUSANDS.sub("", text).replace("{:}", ":")
-    text = text.replace("\\!", "")
+    text = _THOUSANDS.sub("", text).replace("{:}", ":").replace("\\!", "")
     for _ in range(MAX_TEXT_NESTING):
         unwrapped = _TEXT.sub(_content, text)
         if unwrapped == text:

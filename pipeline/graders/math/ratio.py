@@ -120,11 +120,6 @@ def rational_power(base: Fraction, power: Fraction) -> Ratio | None:
     return Ratio({term: factor}, _ONE)
 
 
-def same(left: Ratio, right: Ratio) -> bool:
-    """Whether two ratios are equal as functions of their generators."""
-    return product(left.top, right.bottom) == product(right.top, left.bottom)
-
-
 def evaluate(ratio: Ratio, values: Mapping[str, Any], exact: Callable[[Any], Any]) -> tuple[Any, Any]:
     """The value, in the number type to which `exact` converts rational numbers, and the scale of its rounding error.
 

@@ -95,9 +95,9 @@ def read_expression(text: str, numbers: Numbers) -> tuple[Ratio, dict[str, Any],
     Raises UndefinedError for a text that is read completely and divides by zero, also where that is multiplied away. Raises
     UnreadableError, ArithmeticError (too large) and RecursionError for others.
     """
-    reader = _Reader(text, numbers)
     if _RUN_OF_LETTERS.search(text):
         raise UnreadableError
+    reader = _Reader(text, numbers)
     ratio = reader.sum()
     reader.expect("")
     if reader.is_undefined:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from itertools import compress, pairwise
 
 from pipeline.graders.math import labels
-from pipeline.graders.math.equations import has_unknowns, is_to_be_solved, same_zeros, scale_sign
+from pipeline.graders.math.equations import is_to_be_solved, same_zeros, scale_sign, unknowns
 from pipeline.graders.math.expression import Expression, all_of, expression
 from pipeline.graders.math.forms import FLIPPED, Form, FormKind, interval_of, is_label, read_form, split_label
 from pipeline.graders.math.measures import in_order_of, names_parts
@@ -201,7 +201,7 @@ def _relations(wanted: Form, given: Form, leaf: Leaf) -> bool | None:
     if FormKind.LIST in (wanted.kind, given.kind) and labels.contradict(wanted, given):
         return False
     # 4 is no answer where x+y = 4 is asked for, and 2x = 4 is none where 4 is.
-    open_ = has_unknowns if wanted.kind is FormKind.RELATION else is_to_be_solved
+    open_ = unknowns if wanted.kind is FormKind.RELATION else is_to_be_solved
     if wanted.kind is FormKind.RELATION:
         wanted, given, leaf = given, wanted, _exchanged(leaf)
     interval = interval_of(given)
