@@ -49,7 +49,7 @@ TURNS = 4
 NEGATIVE_TURN = 3
 LARGEST_ANGLE = 1e12
 MAX_PERMUTED = 5
-FLOAT_PLACES = 12
+_OPTIONS = {"float_rounding": 12, "numeric_precision": PRECISION, "timeout_seconds": None, "raise_on_error": True}
 _INFINITE = {sympy.oo, -sympy.oo}
 _UNDONE = (sympy.Sum, sympy.Product, sympy.Integral, sympy.Derivative, sympy.Limit)
 # Signs of the points at which expressions are compared. Only positive points prove a difference: sqrt(x^2) often stands for x.
@@ -119,16 +119,7 @@ def equal(gold: Any, answer: Any, tolerance: float) -> bool:
             identical = _identical(gold, answer, tolerance)
             if identical is not None:
                 return identical
-        return bool(
-            verify(
-                [gold],
-                [answer],
-                float_rounding=FLOAT_PLACES,
-                numeric_precision=PRECISION,
-                timeout_seconds=None,
-                raise_on_error=True,
-            )
-        )
+        return bool(verify([gold], [answer], **_OPTIONS))
     except MemoryError:
         raise
     except Exception as error:
@@ -245,14 +236,8 @@ def _exact(number: Any) -> Any:
 
 
 def _numbers(turn: int) -> Numbers:
-    return Numbers(
-        exact=_exact,
-        functions=functions_of(mp),
-        constants={PI: mp.mpc(mp.pi), "e": mp.mpc(mp.e), IMAGINARY: mp.mpc(0, 1)},
-        largest_angle=LARGEST_ANGLE,
-        turn=turn,
-        negative=turn == NEGATIVE_TURN,
-    )
+    constants = {PI: mp.mpc(mp.pi), "e": mp.mpc(mp.e), IMAGINARY: mp.mpc(0, 1)}
+    return Numbers(_exact, functions_of(mp), constants, LARGEST_ANGLE, turn, turn == NEGATIVE_TURN)
 
 
 def judge(gold: str, answer: str, tolerance: float) -> Verdict:

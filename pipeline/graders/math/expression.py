@@ -20,12 +20,7 @@ FLOAT_ERROR = 1e-14
 # The name of a root that is not expanded, as `reader` begins it.
 ROOT = f"{OPAQUE}power"
 CONSTANTS: dict[str, complex] = {PI: complex(math.pi), "e": complex(math.e), IMAGINARY: 1j}
-_FLOATS = Numbers(
-    exact=lambda number: complex(float(number)),
-    functions=functions_of(cmath),
-    constants=CONSTANTS,
-    largest_angle=1e6,
-)
+_FLOATS = Numbers(lambda number: complex(float(number)), functions_of(cmath), CONSTANTS, largest_angle=1e6)
 
 
 @dataclass(frozen=True, slots=True)
