@@ -210,9 +210,7 @@ def _list(text: str, parts: list[str], thousands: bool) -> Form:
         # "\\pm 1, \\pm 2" is one list of four values.
         items += form.items if form.kind is FormKind.LIST else (form,)
     words = re.findall("[a-z]+", text)
-    intervals = [
-        interval for item in items if (interval := interval_of(item) or (item if _is_interval(item) else None))
-    ]
+    intervals = [interval for item in items if (interval := _as_interval(item))]
     # x<2 or y>5 is no set of numbers.
     bounded = {
         next((side.text for side in item.items if is_label(side.text)), None)
@@ -236,9 +234,10 @@ def _intersection(text: str, intervals: list[Form]) -> Form:
     return Form(FormKind.EXPRESSION, text)
 
 
-def _is_interval(form: Form) -> bool:
-    """Whether a pair in brackets is certainly an interval."""
-    return form.kind is FormKind.TUPLE and len(form.items) == 2 and (form.marks not in _PAIRS or "\\infty" in form.text)
+def _as_interval(form: Form) -> Form | None:
+    """The interval that a relation, or a pair in brackets, certainly is."""
+    pair = form.kind is FormKind.TUPLE and len(form.items) == 2
+    return form if pair and (form.marks not in _PAIRS or "\\infty" in form.text) else interval_of(form)
 
 
 def _relation(text: str, sides: list[str], operators: list[str]) -> Form:
@@ -259,11 +258,12 @@ def _bracketed(text: str, marks: list[tuple[int, str]], thousands: bool) -> Form
     if len(brackets) != 2 or brackets[0][0] != 0 or brackets[1][0] + len(brackets[1][1]) != len(text):
         return None
     (_, opener), (end, closer) = brackets
-    items = _items(text[len(opener) : end].strip(), thousands)
-    if (opener, closer) == ("\\{", "\\}"):
-        return Form(FormKind.SET, text, items)
-    if {"{", "\\{", "\\}"} & {opener, closer}:
+    is_set = (opener, closer) == ("\\{", "\\}")
+    if not is_set and {"{", "\\{", "\\}"} & {opener, closer}:
         return None
+    items = _items(text[len(opener) : end].strip(), thousands)
+    if is_set:
+        return Form(FormKind.SET, text, items)
     # Brackets around one item have no meaning: (9+1), [53].
     return Form(FormKind.TUPLE, text, items, (opener, closer)) if len(items) > 1 else items[0] if items else None
 

@@ -133,7 +133,7 @@ def _parsed(label: str) -> _Name | None:
     match = _LABEL.fullmatch(label)
     if match is None:
         return None
-    arguments = tuple((match["arguments"] or "").split(",")) if match["arguments"] else ()
+    arguments = tuple(match["arguments"].split(",")) if match["arguments"] else ()
     return _Name(match["base"], match["index"], bool(match["inverse"]), arguments)
 
 
@@ -161,12 +161,8 @@ def _is_product(name: str) -> bool:
 # Letters that no unit, constant or function has as its name.
 _NEW_NAMES = "uvwzyxtkjqrabcnp"
 _SYMBOL = re.compile(r"\\[A-Za-z]+|[A-Za-z]+")
-FUNCTIONS = frozenset(
-    {
-        "sin", "cos", "tan", "cot", "sec", "csc", "log", "exp", "and", "arcsin", "arccos", "arctan", "min", "max",
-        "mod", "gcd", "lcm", "det", "sqrt",
-    }
-)  # fmt: skip
+_FUNCTION_NAMES = "sin cos tan cot sec csc log exp and arcsin arccos arctan min max mod gcd lcm det sqrt"
+FUNCTIONS = frozenset(_FUNCTION_NAMES.split())
 _NEVER_RENAMED = FUNCTIONS | {"ln", "if", "or", "for", "otherwise", "else", "when", "where", "is"}
 
 
@@ -246,10 +242,8 @@ def contradict(wanted: Form, given: Form) -> bool:
         # (x,y) = (2,3) names a pair.
         return False
     names = naming_of(_items(wanted)), naming_of(_items(given))
-    functions, other_functions = (
-        {label for label in each if label and label.endswith(")")} for each in (labels, others)
-    )
-    if names == (Naming.STATEMENTS, Naming.STATEMENTS) and functions != other_functions:
+    functions = [{label for label in each if label and label.endswith(")")} for each in (labels, others)]
+    if names == (Naming.STATEMENTS, Naming.STATEMENTS) and functions[0] != functions[1]:
         # A condition for x says nothing of f(t).
         return True
     if Naming.STATEMENTS in names or names == (Naming.NONE, Naming.NONE):
