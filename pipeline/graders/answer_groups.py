@@ -19,7 +19,7 @@ from pipeline.graders.math.forms import Form, FormKind, read_form, split_label
 from pipeline.graders.math.labels import plain_label
 from pipeline.graders.math.limits import exceeded_limit
 from pipeline.graders.math.normal import normal_form
-from pipeline.graders.math.phrases import choice, choice_with_text, numeral, time_of_day, words
+from pipeline.graders.math.phrases import choice, numeral, time_of_day, words
 
 BASE_UNITS = ("s", "m", "g", "pound", "l", "dollar")
 """One unit of each quantity whose units can be converted."""
@@ -43,11 +43,9 @@ def content(answer: str) -> Hashable:
 
 
 def _of_text(normal: str) -> Hashable:
-    letter, pair = choice(normal), choice_with_text(normal)
-    if letter and (len(normal) > 1 or normal.isupper()):
-        return "choice", letter
-    if pair:
-        return "choice", pair[0], _of_text(normal_form(pair[1]))
+    letter, text = choice(normal)
+    if letter and (text or len(normal) > 1 or normal.isupper()):
+        return ("choice", letter, _of_text(normal_form(text))) if text else ("choice", letter)
     return _of_form(read_form(with_point(normal)))
 
 

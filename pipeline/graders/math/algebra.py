@@ -39,7 +39,7 @@ from pipeline.graders.math.expression import expression, rounds_to
 from pipeline.graders.math.extract import unwrap
 from pipeline.graders.math.normal import normal_form
 from pipeline.graders.math.ratio import IMAGINARY, evaluate
-from pipeline.graders.math.reader import PI, Numbers, UnreadableError, read_expression
+from pipeline.graders.math.reader import PI, Numbers, functions_of, read_expression
 from pipeline.graders.math.rounding import is_rounding
 
 PRECISION = 60
@@ -49,7 +49,7 @@ TURNS = 4
 NEGATIVE_TURN = 3
 LARGEST_ANGLE = 1e12
 MAX_PERMUTED = 5
-FLOAT_PLACES = 12
+_OPTIONS = {"float_rounding": 12, "numeric_precision": PRECISION, "timeout_seconds": None, "raise_on_error": True}
 _INFINITE = {sympy.oo, -sympy.oo}
 _UNDONE = (sympy.Sum, sympy.Product, sympy.Integral, sympy.Derivative, sympy.Limit)
 # Signs of the points at which expressions are compared. Only positive points prove a difference: sqrt(x^2) often stands for x.
@@ -92,8 +92,6 @@ def read(normal: str) -> Any:
 
 
 def _without_floats(parsed: Any) -> Any:
-    if not hasattr(parsed, "atoms"):
-        return parsed
     try:
         floats = parsed.atoms(sympy.Float)
         return parsed.xreplace({number: sympy.Rational(str(number)) for number in floats}) if floats else parsed
@@ -108,7 +106,8 @@ def equal(gold: Any, answer: Any, tolerance: float) -> bool:
     """
     if isinstance(gold, sympy.Tuple) and isinstance(answer, sympy.Tuple):
         return len(gold) == len(answer) and all(equal(g, a, tolerance) for g, a in zip(gold, answer, strict=True))
-    if _is_set(gold) and _is_set(answer) and len(gold.args) == len(answer.args) <= MAX_PERMUTED:
+    sets = all(isinstance(parsed, sympy.FiniteSet | FiniteSet) for parsed in (gold, answer))
+    if sets and len(gold.args) == len(answer.args) <= MAX_PERMUTED:
         return any(
             all(equal(g, a, tolerance) for g, a in zip(gold.args, order, strict=True))
             for order in permutations(answer.args)
@@ -120,25 +119,12 @@ def equal(gold: Any, answer: Any, tolerance: float) -> bool:
             identical = _identical(gold, answer, tolerance)
             if identical is not None:
                 return identical
-        return bool(
-            verify(
-                [gold],
-                [answer],
-                float_rounding=FLOAT_PLACES,
-                numeric_precision=PRECISION,
-                timeout_seconds=None,
-                raise_on_error=True,
-            )
-        )
+        return bool(verify([gold], [answer], **_OPTIONS))
     except MemoryError:
         raise
     except Exception as error:
         # A comparison that cannot be decided does not make the answer wrong.
         raise UnparseableError from error
-
-
-def _is_set(parsed: Any) -> bool:
-    return isinstance(parsed, sympy.FiniteSet | FiniteSet)
 
 
 def _is_number(parsed: Any) -> bool:
@@ -156,14 +142,16 @@ def _identical(gold: sympy.Expr, answer: sympy.Expr, tolerance: float) -> bool |
         return _close(gold, answer, tolerance)
     if gold.has(*_UNDONE) or answer.has(*_UNDONE):
         return None
-    symbols = sorted(gold.free_symbols | answer.free_symbols, key=str)
+    return _agree(gold, answer)
+
+
+def _agree(gold: sympy.Expr, answer: sympy.Expr) -> bool | None:
+    """Whether two expressions have the same values at several points. None if they have none, or differ at a negative one."""
     for round_, signs in enumerate(_SIGNS):
-        point = _point(symbols, round_, signs)
+        point = _point((gold, answer), round_, signs)
         near = _close(gold.xreplace(point), answer.xreplace(point), 0.0)
-        if near is None or (not near and -1 in signs):
-            return None
         if not near:
-            return False
+            return None if -1 in signs else near
     return True
 
 
@@ -173,24 +161,17 @@ def _proportional(gold: sympy.Expr, answer: sympy.Expr) -> bool:
     math-verify compares solutions for one unknown, and loses those with other unknowns.
     """
     gold, answer = gold.doit(), answer.doit()
-    symbols = sorted(gold.free_symbols | answer.free_symbols, key=str)
-    first: tuple[Any, Any] | None = None
-    for round_, signs in enumerate(_SIGNS):
-        point = _point(symbols, round_, signs)
-        values = gold.xreplace(point), answer.xreplace(point)
-        if first is None:
-            first = values
-            if any(_close(value, sympy.Integer(0), 0.0) is not False for value in values):
-                raise UnparseableError
-        near = _close(values[0] * first[1], values[1] * first[0], 0.0)
-        if not near:
-            if near is None or -1 in signs:
-                raise UnparseableError
-            return False
-    return True
+    point = _point((gold, answer), 0, _SIGNS[0])
+    values = gold.xreplace(point), answer.xreplace(point)
+    nonzero = all(_close(value, sympy.Integer(0), 0.0) is False for value in values)
+    same = _agree(gold * values[1], answer * values[0]) if nonzero else None
+    if same is None:
+        raise UnparseableError
+    return same
 
 
-def _point(symbols: Sequence[Any], round_: int, signs: Sequence[int]) -> dict[Any, Any]:
+def _point(sides: Sequence[sympy.Expr], round_: int, signs: Sequence[int]) -> dict[Any, Any]:
+    symbols = sorted(set().union(*(side.free_symbols for side in sides)), key=str)
     return {
         symbol: sympy.Rational(signs[position % len(signs)] * (31 + 7 * position + 13 * round_), 37)
         for position, symbol in enumerate(symbols)
@@ -227,7 +208,7 @@ def same_value(left: str, right: str) -> bool | None:
                     return None
                 if abs(a - b) > AGREEMENT_BY_VALUE * max(a_scale, b_scale):
                     return None if turn == NEGATIVE_TURN else False
-            except (UnreadableError, ArithmeticError, ValueError, TypeError, RecursionError):
+            except (ArithmeticError, ValueError, TypeError, RecursionError):
                 return None
     return True
 
@@ -243,12 +224,10 @@ def _is_rounded(left: str, right: str) -> bool:
             ratio, generators, _ = read_expression(without_unit(text), _numbers(0))
             value, scale = evaluate(ratio, generators, _exact)
             if mp.isfinite(value) and abs(value.imag) <= AGREEMENT_BY_VALUE * scale:
-                return bool(is_rounding(decimal, _fraction(value.real), _fraction(AGREEMENT_BY_VALUE * scale)))
+                return bool(
+                    is_rounding(decimal, *(Fraction(str(size)) for size in (value.real, AGREEMENT_BY_VALUE * scale)))
+                )
     return False
-
-
-def _fraction(number: Any) -> Fraction:
-    return Fraction(str(number))
 
 
 def _exact(number: Any) -> Any:
@@ -257,19 +236,8 @@ def _exact(number: Any) -> Any:
 
 
 def _numbers(turn: int) -> Numbers:
-    return Numbers(
-        exact=_exact,
-        functions={
-            "\\sin": mp.sin, "\\cos": mp.cos, "\\tan": mp.tan, "\\exp": mp.exp, "\\ln": mp.log, "\\sec": mp.sec,
-            "\\csc": mp.csc, "\\cot": mp.cot, "\\sinh": mp.sinh, "\\cosh": mp.cosh, "\\tanh": mp.tanh, "\\arcsin": mp.asin,
-            "\\arccos": mp.acos, "\\arctan": mp.atan, "\\log": lambda _: mp.nan, "power": mp.power,
-            "abs": lambda x: mp.mpc(abs(x)), "log": lambda base, x: mp.log(x) / mp.log(base),
-        },
-        constants={PI: mp.mpc(mp.pi), "e": mp.mpc(mp.e), IMAGINARY: mp.mpc(0, 1)},
-        largest_angle=LARGEST_ANGLE,
-        turn=turn,
-        negative=turn == NEGATIVE_TURN,
-    )  # fmt: skip
+    constants = {PI: mp.mpc(mp.pi), "e": mp.mpc(mp.e), IMAGINARY: mp.mpc(0, 1)}
+    return Numbers(_exact, functions_of(mp), constants, LARGEST_ANGLE, turn, turn == NEGATIVE_TURN)
 
 
 def judge(gold: str, answer: str, tolerance: float) -> Verdict:
@@ -308,9 +276,8 @@ def _judge_whole(wanted: str, given: str, tolerance: float) -> Verdict:
     bracketed = wanted[0] in "[(" and given[0] in "[(" and (wanted[0], wanted[-1]) != (given[0], given[-1])
     try:
         expected, found = read(wanted), read(given)
-        if bracketed and not (isinstance(expected, sympy.Expr) and isinstance(found, sympy.Expr)):
-            return Verdict.INCORRECT
-        return Verdict.CORRECT if equal(expected, found, tolerance) else Verdict.INCORRECT
+        apart = bracketed and not (isinstance(expected, sympy.Expr) and isinstance(found, sympy.Expr))
+        return Verdict.INCORRECT if apart or not equal(expected, found, tolerance) else Verdict.CORRECT
     except UnparseableError:
         return Verdict.UNPARSEABLE
 

@@ -51,14 +51,10 @@ def number(numeral: str) -> sympy.Number:
 def evaluate_nothing() -> None:
     """Prevent sympy and `latex2sympy` from running text as Python in this process. A second call changes nothing."""
     latex2sympy2.Number = number
-    latex2sympy2._Latex2Sympy.parse_number = _parse_number
+    latex2sympy2._Latex2Sympy.parse_number = lambda _grammar, numeral: number(numeral.replace(",", ""))
     latex2sympy2._Latex2Sympy.handle_gcd_lcm = _gcd_or_lcm
     latex2sympy2.parse_expr = sympy_parser.parse_expr = _plain
     evalf.lambdify = rootoftools.lambdify = _refuse
-
-
-def _parse_number(_grammar: object, numeral: str) -> sympy.Number:
-    return number(numeral.replace(",", ""))
 
 
 def _gcd_or_lcm(_grammar: object, name: str, arguments: list[Any]) -> Any:

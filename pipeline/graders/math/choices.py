@@ -8,7 +8,6 @@ label does not matter. Parts that an output states in one box each are written (
 
 import re
 from collections.abc import Sequence
-from itertools import pairwise
 
 from pipeline.graders.math.forms import FormKind, read_form
 from pipeline.graders.math.normal import normal_form
@@ -24,6 +23,7 @@ def are_consecutive(labels: Sequence[str]) -> bool:
 MAX_CHOICES = 1_000
 """The last two choices are within this number of characters at the end of a text."""
 
+_LETTERS = "ABCDEFGHIJ"
 _AT_BEGINNING = re.compile(r"[ \t*#>-]{0,8}\(?([A-J])[ *]{0,3}[).:]")
 _INSIDE = re.compile(r"(?:(?<=[\s,;\d}$*])|^)(?:\(([A-J])\)|([A-J])[).:])")
 
@@ -48,11 +48,8 @@ def ends_with_choices(text: str) -> bool:
     """Whether the last line is the last of several choices, in one line or in a line each."""
     above, _, last = text[-MAX_CHOICES:].rstrip().rpartition("\n")
     inside = [mark[1] or mark[2] for mark in _INSIDE.finditer(last)]
-    if len(inside) > 1 and _follow(inside):
-        return True
-    first = _AT_BEGINNING.match(last)
-    before = _AT_BEGINNING.match(above.rstrip().rpartition("\n")[2]) if first else None
-    return first is not None and before is not None and _follow([before[1], first[1]])
+    starting = [mark[1] for line in (above.rstrip().rpartition("\n")[2], last) if (mark := _AT_BEGINNING.match(line))]
+    return any(len(letters) > 1 and "".join(letters) in _LETTERS for letters in (inside, starting))
 
 
 def parts_at_end(text: str) -> str | None:
@@ -67,43 +64,29 @@ def parts_at_end(text: str) -> str | None:
     marks = list(_PART_INSIDE.finditer(last))
     if len(marks) > 1:
         ends = [*(mark.start() for mark in marks[1:]), len(last)]
-        items = [last[mark.end() : end] for mark, end in zip(marks, ends, strict=True)]
-        return _joined([_label(mark) for mark in marks], items)
-    labels, items = list[str](), list[str]()
-    for line in reversed(tail.split("\n")):
-        found = _PART_LINE.fullmatch(line)
-        if found is None:
-            if line.strip():
+        parts = [(_label(mark), last[mark.end() : end]) for mark, end in zip(marks, ends, strict=True)]
+    else:
+        parts = []
+        for line in filter(str.strip, reversed(tail.split("\n"))):
+            found = _PART_LINE.fullmatch(line)
+            if found is None:
                 break
-            continue
-        label = _label(found)
-        if label.isdigit() and "=" in found["item"]:
+            parts.insert(0, (_label(found), found["item"]))
+        if any(label.isdigit() and "=" in item for label, item in parts):
             return None
-        labels.insert(0, label)
-        items.insert(0, found["item"])
-    return _joined(labels, items)
+    contents = [item.strip(" \t,;.*") for _, item in parts]
+    if len(parts) < 2 or not are_consecutive([label for label, _ in parts]) or not all(map(_is_short, contents)):
+        return None
+    return ", ".join(f"({label}) {content}" for (label, _), content in zip(parts, contents, strict=True))
 
 
 def _label(mark: re.Match[str]) -> str:
-    return next(label for name, label in mark.groupdict().items() if label and name != "item")
-
-
-def _joined(labels: Sequence[str], items: Sequence[str]) -> str | None:
-    contents = [item.strip(" \t,;.*") for item in items]
-    if len(labels) < 2 or not are_consecutive(labels) or not all(map(_is_short, contents)):
-        return None
-    return ", ".join(f"({label}) {content}" for label, content in zip(labels, contents, strict=True))
+    return next(label for label in mark.groups() if label)
 
 
 def _is_short(item: str) -> bool:
     """Whether an item is a value with at most a unit or two, not the words between "From (1) and (2) we get"."""
-    words = len(_WORD.findall(item)) if 0 < len(item) <= MAX_ITEM else MAX_ITEM
-    return words <= MAX_ITEM_WORDS and _VALUE.match(item) is not None
-
-
-def _follow(letters: list[str]) -> bool:
-    """Whether each letter is the one after the letter before it."""
-    return all(ord(after) == ord(before) + 1 for before, after in pairwise(letters))
+    return len(item) <= MAX_ITEM and len(_WORD.findall(item)) <= MAX_ITEM_WORDS and _VALUE.match(item) is not None
 
 
 MAX_PART_CHARS = 2_000
@@ -147,19 +130,16 @@ def paired(gold: str, answer: str) -> list[tuple[str, str]] | None:
         return None if wanted is None else []
     contents = [_content(text) for _, text in given]
     if wanted is not None:
-        return (
-            list(zip((_content(text) for _, text in wanted), contents, strict=True))
-            if len(wanted) == len(given)
-            else []
-        )
-    if not all(_BOXED.fullmatch(text) for _, text in given):
+        golds = [_content(text) for _, text in wanted]
+    elif not all(_BOXED.fullmatch(text) for _, text in given):
         return []
-    values = read_form(normal_form(gold))
-    if values.kind is FormKind.LIST:
-        texts = [value.text for value in values.items]
-        return list(zip(texts, contents, strict=True)) if len(texts) == len(contents) else []
-    # A gold with one value is the gold of the last part.
-    return [(gold, contents[-1])]
+    else:
+        values = read_form(normal_form(gold))
+        if values.kind is not FormKind.LIST:
+            # A gold with one value is the gold of the last part.
+            return [(gold, contents[-1])]
+        golds = [value.text for value in values.items]
+    return list(zip(golds, contents, strict=True)) if len(golds) == len(contents) else []
 
 
 def _content(text: str) -> str:

@@ -38,7 +38,8 @@ from pipeline.graders.math.exact import (
 from pipeline.graders.math.expression import Expression, close, equal, expression, is_undefined, rounds_to
 from pipeline.graders.math.extract import unwrap
 from pipeline.graders.math.forms import Form, FormKind, is_label, read_form
-from pipeline.graders.math.measures import is_ratio, proportional, same_angle
+from pipeline.graders.math.labels import FUNCTIONS
+from pipeline.graders.math.measures import parts_of_ratio, proportional, same_angle
 from pipeline.graders.math.normal import normal_form
 from pipeline.graders.math.ratio import constant
 from pipeline.graders.math.rounding import FLOAT_NOISE, is_long, is_rounding
@@ -65,12 +66,6 @@ LONGEST_PRODUCT = 2
 
 _COMMAND = re.compile(r"\\[A-Za-z]+")
 _WORD = re.compile(r"[A-Za-z]{3,}")
-_FUNCTIONS = frozenset(
-    {
-        "sin", "cos", "tan", "cot", "sec", "csc", "log", "exp", "and", "arcsin", "arccos", "arctan", "min", "max",
-        "mod", "gcd", "lcm", "det", "sqrt",
-    }
-)  # fmt: skip
 _MISREAD = re.compile(
     r"[<>].*\b(?:and|or)\b|\d \d|\d[eE][+-]?\d|\d_|:|'|\^-?(?:\d+|[A-Za-z]|\\[A-Za-z]+)\^"
     r"|\\(?:overline|triangle|angle|square|vec|hat|widehat|bar|overrightarrow|parallel|perp|cong|mathbb|neg|[lc]?dots)"
@@ -132,21 +127,17 @@ def gold_form(gold: str) -> str:
 
 def is_plain(gold: str) -> bool:
     """Whether this module can read a gold completely: numbers, words, letters, and structures of these."""
-    normal = gold_form(gold)
-    return phrases.is_phrase(normal) or _is_read(read_form(normal))
+    return _is_read(read_form(gold_form(gold)))
 
 
 def _is_read(form: Form) -> bool:
     if form.kind is FormKind.EXPRESSION:
+        text = form.text
         return bool(
-            exact_value(form.text)
-            or expression(without_unit(form.text))
-            or phrases.is_phrase(form.text)
-            or is_ratio(form.text)
+            exact_value(text) or expression(without_unit(text)) or phrases.is_phrase(text) or parts_of_ratio(text)
         )
-    return all(_is_read(item) for item in form.items if not is_label(item.text)) and bool(
-        form.items or form.kind is FormKind.SET
-    )
+    has_items = bool(form.items) or form.kind is FormKind.SET
+    return has_items and all(_is_read(item) for item in form.items if not is_label(item.text))
 
 
 def same_answer(wanted: str, given: str, tolerance: float, leaf: Leaf | None = None) -> bool | None:
@@ -193,20 +184,12 @@ def same_expression(wanted: str, given: str, tolerance: float) -> bool | None:
     if right and right.unit is None and number_before_letter(given) == right.value:
         # For the gold 5, "5m" means five metres, not five times m.
         return True
-    for same in (phrases.same_literal, phrases.same_numeral, phrases.same_time):
+    for same in (
+        phrases.same_literal, phrases.same_numeral, phrases.same_time, proportional, phrases.same_words, same_angle
+    ):  # fmt: skip
         decided = same(wanted, given)
         if decided is not None:
             return decided
-    if ":" in (both := f"{wanted} {given}") or " to " in both:
-        same_parts = proportional(wanted, given)
-        if same_parts is not None:
-            return same_parts
-    phrase, said = phrases.words(wanted), phrases.words(given)
-    if phrase and said:
-        return phrases.same_words(phrase, said)
-    angles = same_angle(wanted, given)
-    if angles is not None:
-        return angles
     units = trailing_unit(wanted), trailing_unit(given)
     if all(units) and units[0] != units[1]:
         return False
@@ -222,14 +205,15 @@ def same_expression(wanted: str, given: str, tolerance: float) -> bool | None:
     if (left and is_undefined(without_unit(given))) or (other and is_undefined(without_unit(wanted))):
         return False
     # Words on one side and a number or expression on the other differ. Two letters may be a product, so they stay open.
+    phrase, said = phrases.words(wanted), phrases.words(given)
     spoken = (phrase if number or other else None) or (said if right or left else None)
     return False if spoken and len(spoken) > LONGEST_PRODUCT else None
 
 
 def long_decimal(number: Exact | None, other: str) -> Exact | None:
     """A long decimal if the other side is written without a decimal point, else None."""
-    plain = number is not None and number.decimal and not number.percent and "." not in other
-    return number if number and plain and is_long(number) else None
+    plain = number and number.decimal and not number.percent and "." not in other and is_long(number)
+    return number if plain else None
 
 
 def _expression_of(normal: str, number: Exact | None) -> Expression | None:
@@ -249,21 +233,18 @@ def _number_of_sentence(given: str) -> Exact | None:
 def _same_number(right: Exact, number: Exact, tolerance: float) -> bool:
     if right.unit and number.unit and right.unit != number.unit and _are_comparable(right.unit, number.unit):
         return convert_unit(number, right.unit) == right.value
-    if right.percent != number.percent and (right.unit or number.unit):
+    one_percent = right.percent != number.percent
+    if one_percent and (right.unit or number.unit):
         # 50 kg and 50 degrees are no percentages.
         return False
-    given, wanted = {number.value}, {right.value}
-    if right.percent != number.percent:
-        given |= {number.value / 100} if number.percent else set()
-        wanted |= {right.value / 100} if right.percent else set()
+    given, wanted = (
+        {each.value, each.value / 100} if one_percent and each.percent else {each.value} for each in (number, right)
+    )
     if given & wanted:
         return True
-    if right.percent == number.percent:
-        pairs = (right, number), (number, right)
-        if any(
-            decimal.decimal and (is_rounding(decimal, other.value) or _is_float(other, decimal))
-            for decimal, other in pairs
-        ):
+    for decimal, other in ((right, number), (number, right)):
+        rounded = decimal.decimal and (is_rounding(decimal, other.value) or _is_float(other, decimal))
+        if rounded and not one_percent:
             return True
     limit = Fraction(tolerance) if right.decimal or number.decimal else 0
     return bool(limit) and any(abs(a - b) <= limit * max(abs(a), abs(b)) for a in given for b in wanted)
@@ -284,53 +265,38 @@ def _are_comparable(unit: str, other: str) -> bool:
     counted = [name.startswith(COUNTED) for name in (unit, other)]
     if all(counted):
         ways = [DIRECTIONS.intersection(name.split()) for name in (unit, other)]
-        if all(ways) and ways[0] != ways[1]:
-            # 5 m north is not 5 m south.
-            return True
-        return set(unit.split()) & set(other.split()) == {COUNTED}
+        # 5 m north is not 5 m south.
+        opposite = all(ways) and ways[0] != ways[1]
+        return opposite or set(unit.split()) & set(other.split()) == {COUNTED}
     return not any(counted)
 
 
 def _same_choice(wanted: str, given: str, same: Leaf) -> bool | None:
     """Compare a choice letter with a letter, with a letter and its text, or with something else. `same` compares values."""
-    letter, pair = phrases.choice(wanted), phrases.choice_with_text(wanted)
-    answered, answered_pair = phrases.choice(given), phrases.choice_with_text(given)
-    if letter is None and pair is None:
+    (letter, text), (answered, said) = phrases.choice(wanted), phrases.choice(given)
+    if not letter:
         # "(B) 12" states 12.
-        return same(wanted, normal_form(answered_pair[1])) if answered_pair and not phrases.hedges(given) else None
+        return same(wanted, normal_form(said)) if said and not phrases.hedges(given) else None
     if phrases.hedges(given):
         return False
-    if pair:
-        if answered_pair and _differ_in_value(pair[1], answered_pair[1]):
-            return False
-        if answered or answered_pair:
-            return pair[0] == (answered or (answered_pair or ("", ""))[0])
-        return same(normal_form(pair[1]), given)
+    if text and not answered:
+        return same(normal_form(text), given)
     if answered:
-        return answered == letter if wanted.isupper() or given.isupper() or wanted == given else None
-    if answered_pair:
-        return answered_pair[0] == letter
-    if letter is None or letter in ("E", "I"):
+        left, right = (exact_value(normal_form(each)) for each in (text, said))
+        if left and right and left.value != right.value:
+            return False
+        sure = text or said or wanted.isupper() or given.isupper() or wanted == given
+        return answered == letter if sure else None
+    if letter in ("E", "I"):
         return None
     return False if letter not in given.upper() or exact_value(given) or phrases.words(given) else None
-
-
-def _differ_in_value(text: str, other: str) -> bool:
-    """Whether the texts of two choices are different numbers."""
-    left, right = exact_value(normal_form(text)), exact_value(normal_form(other))
-    return left is not None and right is not None and left.value != right.value
 
 
 def for_grammar(normal: str) -> str | None:
     """The LaTeX of a normal form for the grammar of computer algebra, or None if the grammar would misread it."""
     text = without_unit(_CHAIN.split(normal)[0].strip()).removesuffix("%").strip()
-    if (
-        not text
-        or "%" in text
-        or _MISREAD.search(text)
-        or _has_double_power(text)
-        or (_has_words(text) and "\\begin{" not in text)
-    ):
+    words = _has_words(text) and "\\begin{" not in text
+    if not text or "%" in text or words or _MISREAD.search(text) or _has_double_power(text):
         return None
     return _SHORT_SCRIPT.sub(r"\1{\2}", text)
 
@@ -366,4 +332,4 @@ def without_algebra(wanted: str, given: str) -> Verdict | None:
 
 
 def _has_words(text: str) -> bool:
-    return any(word.lower() not in _FUNCTIONS for word in _WORD.findall(_COMMAND.sub(" ", text)))
+    return any(word.lower() not in FUNCTIONS for word in _WORD.findall(_COMMAND.sub(" ", text)))

@@ -7,41 +7,19 @@ x = y. But y = \frac{1}{x} is xy = 1, because no solution of xy = 1 has x = 0.
 It also decides which equations state a value: x^2 = 4 is to be solved, so it does not state 4, and m+n = 4 may state it.
 """
 
-from dataclasses import dataclass
-from functools import reduce
-
 from pipeline.graders.math.expression import CONSTANTS, ROOT, Expression, expression
-from pipeline.graders.math.ratio import (
-    ROUNDING,
-    Monomial,
-    Polynomial,
-    TooLargeError,
-    added,
-    by_variables,
-    generator,
-    product,
-)
+from pipeline.graders.math.ratio import ROUNDING, Monomial, Polynomial, TooLargeError, added, generator, product
 from pipeline.graders.math.reader import OPAQUE
 
 MAX_DIVISIONS = 8
 MAX_REDUCTIONS = 40
 
-_CONSTANTS = frozenset(CONSTANTS)
-_DIGITS = "0123456789"
+_NO_UNKNOWN = f"{OPAQUE}0123456789"
 _MINUS_ONE: Polynomial = {(): -1}
 _NUMBER: Monomial = ()
 
 # A polynomial in the variables. The coefficients are polynomials in roots and constants, and none is empty.
 _Grouped = dict[Monomial, Polynomial]
-
-
-@dataclass(frozen=True, slots=True)
-class _Equation:
-    """The equation that `zeros` is zero or one of the `variables` is zero, but none of the `divisors`."""
-
-    zeros: _Grouped
-    variables: frozenset[str]
-    divisors: list[_Grouped]
 
 
 def same_zeros(left: Expression, right: Expression) -> bool | None:
@@ -52,12 +30,9 @@ def same_zeros(left: Expression, right: Expression) -> bool | None:
     if not (left.canonical and right.canonical):
         return None
     try:
-        one, two = _equation(left), _equation(right)
-        return (
-            one.variables == two.variables
-            and _are_proportional(one.zeros, two.zeros)
-            and _same_divisors(one.divisors, two.divisors)
-        )
+        (zeros, variables, divisors), (others, other_variables, other_divisors) = _equation(left), _equation(right)
+        same = variables == other_variables and _are_proportional(zeros, others)
+        return same and _same_divisors(divisors, other_divisors)
     except TooLargeError:
         return None
 
@@ -80,9 +55,11 @@ def scale_sign(left: Expression, right: Expression) -> int | None:
     return 1 if quotient[0].real > 0 else -1
 
 
-def has_unknowns(side: str) -> bool:
-    """Whether a side of an equation has unknowns outside of functions: x+y, 2x, but not \\sin x, |z|, 5+3 or f(2)."""
-    return bool(_unknowns(side))
+def unknowns(side: str) -> set[str]:
+    """The unknowns of a side of an equation outside of functions: of x+y and 2x, none of \\sin x, |z|, 5+3 and f(2)."""
+    read = expression(side)
+    names = read.ratio.names() if read else set()
+    return {name for name in names if name not in CONSTANTS and (name.startswith(ROOT) or name[0] not in _NO_UNKNOWN)}
 
 
 def is_to_be_solved(side: str) -> bool:
@@ -90,32 +67,31 @@ def is_to_be_solved(side: str) -> bool:
 
     Other sides, as m+n and x+\\frac{1}{x}, may be the expression that was asked for.
     """
-    names, read = _unknowns(side), expression(side)
+    names, read = unknowns(side), expression(side)
     if len(names) != 1 or read is None:
         return False
     whole = len(read.ratio.bottom) == 1 and all(power > 0 for term in read.ratio.top for _, power in term)
     return whole or len(read.ratio.top) == 1
 
 
-def _unknowns(side: str) -> set[str]:
-    read = expression(side)
-    names = read.ratio.names() if read else set()
-    return {
-        name for name in names if name not in _CONSTANTS and (name.startswith(ROOT) or name[0] not in OPAQUE + _DIGITS)
-    }
-
-
 def _grouped(polynomial: Polynomial) -> _Grouped:
-    return by_variables(polynomial, _CONSTANTS)
+    grouped: _Grouped = {}
+    for term, factor in polynomial.items():
+        fixed = tuple(part for part in term if part[0] in CONSTANTS or part[0][0].isdigit())
+        free = tuple(part for part in term if part not in fixed)
+        grouped.setdefault(free, {})[fixed] = factor
+    return grouped
 
 
-def _equation(side: Expression) -> _Equation:
+def _equation(side: Expression) -> tuple[_Grouped, set[str], list[_Grouped]]:
+    """A polynomial, variables and divisors: the polynomial or one of the variables is zero, but none of the divisors."""
     zeros, powers = _without_variables(_grouped(side.ratio.top))
     divisors = _divisors(side)
-    excluded = {name for divisor in divisors if (name := _only_variable(divisor))}
-    variables = frozenset(name for name, power in powers.items() if power > 0) - excluded
-    whole = reduce(_times, (_grouped(generator(name).top) for name in sorted(variables)), zeros)
-    return _Equation(zeros, variables, [divisor for divisor in divisors if not _never_both_zero(whole, divisor)])
+    # A divisor of one term is a variable.
+    excluded = {term[0][0] for divisor in divisors if len(divisor) == 1 for term in divisor}
+    variables = {name for name, power in powers.items() if power > 0} - excluded
+    whole = {_shifted(term, dict.fromkeys(variables, 1), 1): factor for term, factor in zeros.items()}
+    return zeros, variables, [divisor for divisor in divisors if not _never_both_zero(whole, divisor)]
 
 
 def _divisors(side: Expression) -> list[_Grouped]:
@@ -142,20 +118,6 @@ def _shifted(term: Monomial, by: dict[str, int], sign: int) -> Monomial:
     return tuple(sorted((name, power) for name, power in moved.items() if power))
 
 
-def _only_variable(polynomial: _Grouped) -> str | None:
-    """The variable that a polynomial consists of, else None."""
-    if len(polynomial) != 1:
-        return None
-    (term,) = polynomial
-    return term[0][0] if len(term) == 1 and term[0][1] == 1 else None
-
-
-def _times(left: _Grouped, variable: _Grouped) -> _Grouped:
-    name = _only_variable(variable)
-    assert name is not None
-    return {_shifted(term, {name: 1}, 1): factor for term, factor in left.items()}
-
-
 def _are_proportional(left: _Grouped, right: _Grouped) -> bool:
     """Whether one polynomial is a constant times the other."""
     if left.keys() != right.keys() or not left:
@@ -165,20 +127,16 @@ def _are_proportional(left: _Grouped, right: _Grouped) -> bool:
 
 
 def _same_divisors(left: list[_Grouped], right: list[_Grouped]) -> bool:
-    return all(any(_are_proportional(one, two) for two in right) for one in left) and all(
-        any(_are_proportional(one, two) for one in left) for two in right
-    )
+    pairs = (left, right), (right, left)
+    return all(any(_are_proportional(one, two) for two in others) for some, others in pairs for one in some)
 
 
 def _never_both_zero(left: _Grouped, right: _Grouped) -> bool:
     """Whether two polynomials certainly have no common zero, not even a complex one: their remainders reach a number."""
     for _ in range(MAX_DIVISIONS):
-        rest = _remainder(left, right)
-        if not rest:
-            return False
-        if set(rest) == {_NUMBER}:
-            return True
-        left, right = right, rest
+        left, right = right, _remainder(left, right)
+        if not right or set(right) == {_NUMBER}:
+            return bool(right)
     return False
 
 
@@ -202,10 +160,6 @@ def _remainder(left: _Grouped, right: _Grouped) -> _Grouped:
         result = {term: product(coefficient, right[lead]) for term, coefficient in left.items()}
         for term, coefficient in right.items():
             at = _shifted(term, {name: int(power) for name, power in moved}, 1)
-            total = added(result.get(at, {}), product(_MINUS_ONE, product(factor, coefficient)))
-            if total:
-                result[at] = total
-            else:
-                result.pop(at, None)
-        left = result
+            result[at] = added(result.get(at, {}), product(_MINUS_ONE, product(factor, coefficient)))
+        left = {term: coefficient for term, coefficient in result.items() if coefficient}
     raise TooLargeError

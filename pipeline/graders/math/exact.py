@@ -62,7 +62,7 @@ _NO_UNITS = (
 )
 _NOT_UNITS = NUMBER_WORDS.union(_NO_UNITS.split())
 _GLUED = re.compile(r"\d+(?:\.\d+)?[mgshL]")
-_SCALE_OF_DEGREES = re.compile(r"\^\\circ ?([CF])")
+_DEGREES = re.compile(r"\^\\circ(?: ?([CF]))?")
 # 6th, 6^{th} and 1/6th.
 _ORDINAL = re.compile(r"[ -]?(?:\^ ?\{? ?)?(?:st|nd|rd|th)s?\b(?: ?\})?")
 _GLOSS = re.compile(r"([A-Za-z][A-Za-z -]{1,99}?) ?\(([\d.,]{1,40})\)")
@@ -117,41 +117,24 @@ def exact_value(normal: str) -> Exact | None:
     if value is None or (rest and rest[0] in "0123456789.,") or _LEADING_ZERO.match(text):
         return None
     decimal = "." in match.group() and match["cycle"] is None
-    places = _places(match) if decimal else None
+    plain = decimal and match["mantissa"] and match.end("mantissa") == match.end()
+    places = len(match["mantissa"].rpartition(".")[2]) if plain else None
     if not decimal and (ordinal := _ORDINAL.match(rest)):
         rest = rest[ordinal.end() :]
-    if not rest:
-        return Exact(value, decimal=decimal, places=places)
     if percent := _PERCENT.match(rest):
         tail = rest[percent.end() :].strip()
-        return None if tail and not _unit_words(" " + tail) else Exact(value, percent=True, decimal=decimal)
+        return None if tail and not _unit(" " + tail) else Exact(value, percent=True, decimal=decimal)
     if scale := _SCALE.match(rest):
         value, rest, places = value * SCALES[scale.group(1).lower()], rest[scale.end() :], None
-    degrees = _SCALE_OF_DEGREES.fullmatch(rest)
-    if degrees:
-        return Exact(value, unit=f"{DEGREE} {degrees.group(1)}", decimal=decimal, places=places)
-    if rest == "^\\circ":
-        return Exact(value, unit=DEGREE, decimal=decimal, places=places)
-    if (sign := rest.strip()) in _MONEY_UNITS:
-        return Exact(value, unit=_MONEY_UNITS[sign], decimal=decimal, places=places)
     rest = _REMARK.sub("", rest)
-    if not rest.strip():
-        return Exact(value, decimal=decimal, places=places)
-    words = _unit_words(rest)
-    if words is None:
-        return _compound(text) or _in_words(text)
-    # Counted things cannot be converted, but apples are not oranges.
-    unit = unit_named(rest) or _product_of_units(words) or f"{COUNTED} {_folded(rest)}"
+    unit = None
+    if degrees := _DEGREES.fullmatch(rest):
+        unit = f"{DEGREE} {degrees[1]}" if degrees[1] else DEGREE
+    elif rest.strip():
+        unit = _MONEY_UNITS.get(rest.strip()) or _unit(rest)
+        if unit is None:
+            return _compound(text) or _in_words(text)
     return Exact(value, unit=unit, decimal=decimal, places=places)
-
-
-def _product_of_units(words: list[str]) -> str | None:
-    """The unit `m s` of metres times seconds, which is not m/s. None for other words."""
-    return (
-        " ".join(UNITS[word].name for word in words)
-        if len(words) > 1 and all(word in UNITS for word in words)
-        else None
-    )
 
 
 def _in_words(phrase: str) -> Exact | None:
@@ -167,16 +150,9 @@ def _in_words(phrase: str) -> Exact | None:
     for at in range(len(words) - 1, max(0, len(words) - 1 - MAX_UNIT_WORDS), -1):
         number, thing = number_in_words(" ".join(words[:at])), " ".join(words[at:])
         if number is not None:
-            return (
-                Exact(number, unit=unit_named(thing) or f"{COUNTED} {_folded(thing)}")
-                if _unit_words(f" {thing}")
-                else None
-            )
+            unit = _unit(f" {thing}")
+            return Exact(number, unit=unit) if unit else None
     return None
-
-
-def _folded(thing: str) -> str:
-    return " ".join(word.removesuffix("s") for word in re.findall(r"[a-z]+", thing.lower()))
 
 
 def unit_named(words: str) -> str | None:
@@ -191,11 +167,13 @@ def unit_named(words: str) -> str | None:
     if first is None or (below and second is None):
         return None
     power = power or {"s": "2", "c": "3"}.get((squared or "")[:1])
-    return (
-        first.name
-        + (f"^{power}" if power else "")
-        + (f"/{second.name}" if second else "")
-        + (f"^{below_power}" if below_power else "")
+    return "".join(
+        [
+            first.name,
+            f"^{power}" if power else "",
+            f"/{second.name}" if second else "",
+            f"^{below_power}" if below_power else "",
+        ]
     )
 
 
@@ -204,13 +182,8 @@ def decimal_comma(normal: str, *, sure: bool) -> Fraction | None:
 
     With `sure`, only texts that nobody writes as a list are read: 0,111.
     """
-    if (
-        not (_SURE_COMMA_DECIMAL if sure else _COMMA_DECIMAL).fullmatch(normal)
-        or len(normal) > MAX_DIGITS
-        or re.fullmatch(_WHOLE, normal.lstrip("+-"))
-    ):
-        return None
-    return Fraction(normal.replace(",", "."))
+    written = (_SURE_COMMA_DECIMAL if sure else _COMMA_DECIMAL).fullmatch(normal) and len(normal) <= MAX_DIGITS
+    return Fraction(normal.replace(",", ".")) if written and not re.fullmatch(_WHOLE, normal.lstrip("+-")) else None
 
 
 def with_point(normal: str) -> str:
@@ -258,7 +231,7 @@ def number_before_letter(normal: str) -> Fraction | None:
 def without_unit(normal: str) -> str:
     """An expression without the unit words after it: `2\\pi cm` gives `2\\pi`. A single letter stays: it may be a factor."""
     match = _TRAILING_UNIT.search(normal)
-    return normal[: match.start()] if match and _unit_words(match.group()) else normal
+    return normal[: match.start()] if match and _unit(match.group()) else normal
 
 
 def trailing_unit(normal: str) -> str | None:
@@ -267,20 +240,25 @@ def trailing_unit(normal: str) -> str | None:
     return unit_named(match.group()) if match else None
 
 
-def _unit_words(rest: str) -> list[str] | None:
-    """The words after a number if they can only be its unit, else None."""
+def _unit(rest: str) -> str | None:
+    """The normalized unit that the words after a number name. None if they may be something else.
+
+    Counted things cannot be converted, but apples are not oranges. Metres times seconds are `m s`, which is not m/s.
+    """
     match = _UNIT.match(rest)
-    if match is None:
+    # "5x" and "5m" may be products; "5cm", "5 m" and "5 nickels" are not.
+    if match is None or len(rest) == 1:
         return None
     words = re.split(r"[ /]", match.group("name"))
     if len(words) > MAX_UNIT_WORDS or any(word.lower() in _NOT_UNITS for word in words):
         return None
-    # "5x" and "5m" may be products; "5cm", "5 m" and "5 nickels" are not.
-    if not rest.startswith(" ") and len(rest) == 1:
+    named = all(word in UNITS or word in ("per", "square", "cubic", "sq", "cu") for word in words)
+    if not named and (not rest.startswith(" ") or any(len(word) < 3 and word not in UNITS for word in words)):
         return None
-    if all(word in UNITS or word in ("per", "square", "cubic", "sq", "cu") for word in words):
-        return words
-    return words if rest.startswith(" ") and all(len(word) >= 3 or word in UNITS for word in words) else None
+    known = unit_named(rest)
+    if known is None and len(words) > 1 and all(word in UNITS for word in words):
+        return " ".join(UNITS[word].name for word in words)
+    return known or " ".join([COUNTED, *(word.removesuffix("s") for word in re.findall(r"[a-z]+", rest.lower()))])
 
 
 def _value(match: re.Match[str]) -> Fraction | None:
@@ -297,25 +275,14 @@ def _value(match: re.Match[str]) -> Fraction | None:
     if "cycle" in part:
         head = part["head"]
         places = len(head) - head.index(".") - 1
-        cycle = int(part["cycle"]) / (_raised(10, len(part["cycle"])) - 1) / _raised(10, places)
+        cycle = Fraction(int(part["cycle"]), (10 ** len(part["cycle"]) - 1) * 10**places)
         return sign * ((_decimal(head) if head != "." else Fraction(0)) + cycle)
     if "base" in part:
         power = _power(part.get("power") or part["digit"])
         base = int(part["base"])
-        return None if power is None or (base == 0 and power <= 0) or base > 10**6 else sign * _raised(base, power)
+        return None if power is None or (base == 0 and power <= 0) or base > 10**6 else sign * Fraction(base) ** power
     power = _power(part.get("exponent") or part.get("ten") or part.get("tendigit") or "0")
-    return None if power is None else sign * _decimal(part["mantissa"]) * _raised(10, power)
-
-
-def _places(match: re.Match[str]) -> int | None:
-    """The digits after the point of a number that is written as a plain decimal, else None."""
-    mantissa = match["mantissa"]
-    return len(mantissa.rpartition(".")[2]) if mantissa and match.end("mantissa") == match.end() else None
-
-
-def _raised(base: int, power: int) -> Fraction:
-    size: int = base ** abs(power)
-    return Fraction(size) if power >= 0 else Fraction(1, size)
+    return None if power is None else sign * _decimal(part["mantissa"]) * Fraction(10) ** power
 
 
 def _power(text: str) -> int | None:

@@ -2,13 +2,14 @@ r"""Compares expressions without computer algebra: polynomials exactly, other ex
 
 import cmath
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
 from pipeline.graders.math.exact import Exact
-from pipeline.graders.math.ratio import IMAGINARY, ROUNDING, Ratio, TooLargeError, evaluate, generator, same
-from pipeline.graders.math.reader import OPAQUE, PI, Numbers, UndefinedError, UnreadableError, read_expression
+from pipeline.graders.math.ratio import IMAGINARY, ROUNDING, Ratio, TooLargeError, evaluate, generator, product
+from pipeline.graders.math.reader import OPAQUE, PI, Numbers, UndefinedError, functions_of, read_expression
 from pipeline.graders.math.rounding import is_rounding
 
 INFINITY = "\\infty"
@@ -19,19 +20,7 @@ FLOAT_ERROR = 1e-14
 # The name of a root that is not expanded, as `reader` begins it.
 ROOT = f"{OPAQUE}power"
 CONSTANTS: dict[str, complex] = {PI: complex(math.pi), "e": complex(math.e), IMAGINARY: 1j}
-_FLOATS = Numbers(
-    exact=lambda number: complex(float(number)),
-    functions={
-        "\\sin": cmath.sin, "\\cos": cmath.cos, "\\tan": cmath.tan, "\\exp": cmath.exp, "\\ln": cmath.log,
-        "\\sec": lambda x: 1 / cmath.cos(x), "\\csc": lambda x: 1 / cmath.sin(x), "\\cot": lambda x: 1 / cmath.tan(x),
-        "\\sinh": cmath.sinh, "\\cosh": cmath.cosh, "\\tanh": cmath.tanh,
-        "\\arcsin": cmath.asin, "\\arccos": cmath.acos, "\\arctan": cmath.atan, "\\log": lambda _: complex(math.nan),
-        "power": lambda base, exponent: base**exponent, "abs": lambda x: complex(abs(x)),
-        "log": lambda base, x: cmath.log(x) / cmath.log(base),
-    },
-    constants=CONSTANTS,
-    largest_angle=1e6,
-)  # fmt: skip
+_FLOATS = Numbers(lambda number: complex(float(number)), functions_of(cmath), CONSTANTS, largest_angle=1e6)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +71,7 @@ def expression(normal: str) -> Expression | None:
         return Expression(-ratio if sign == "-" else ratio, {})
     try:
         return Expression(*read_expression(normal, _FLOATS))
-    except (UnreadableError, ArithmeticError, ValueError, RecursionError):
+    except (ArithmeticError, ValueError, RecursionError):
         return None
 
 
@@ -91,23 +80,32 @@ def is_undefined(normal: str) -> bool:
     """Whether a normal form is read completely and has no value, as 5+0\\cdot\\frac{1}{0}. Never raises."""
     try:
         read_expression(normal, _FLOATS)
-    except UndefinedError:
-        return True
-    except (UnreadableError, ArithmeticError, ValueError, RecursionError):
-        return False
+    except (ArithmeticError, ValueError, RecursionError) as error:
+        return isinstance(error, UndefinedError)
     return False
 
 
 def equal(left: Expression, right: Expression) -> bool | None:
     """Whether two expressions are equal. None if arithmetic cannot decide it. False is certain."""
     try:
-        if same(left.ratio, right.ratio):
+        if product(left.ratio.top, right.ratio.bottom) == product(right.ratio.top, left.ratio.bottom):
             return True
     except TooLargeError:
         return None
     if left.canonical and right.canonical:
         return False
-    return False if _apart(left, right) else None
+    a, b = left.value(), right.value()
+    return False if a and b and abs(a[0] - b[0]) > ROUNDING * max(a[1], b[1]) else None
+
+
+def all_of(results: Iterable[bool | None]) -> bool | None:
+    """False if one of the comparisons is, else None if one is not decided. Stops at the first difference."""
+    certain = True
+    for result in results:
+        if result is False:
+            return False
+        certain = certain and result is not None
+    return True if certain else None
 
 
 def close(left: Expression, right: Expression, tolerance: float) -> bool | None:
@@ -132,8 +130,3 @@ def rounds_to(side: Expression, decimal: Exact) -> bool | None:
     value, scale = found
     error = FLOAT_ERROR * scale
     return abs(value.imag) <= error and is_rounding(decimal, Fraction(value.real), Fraction(error))
-
-
-def _apart(left: Expression, right: Expression) -> bool:
-    a, b = left.value(), right.value()
-    return a is not None and b is not None and abs(a[0] - b[0]) > ROUNDING * max(a[1], b[1])

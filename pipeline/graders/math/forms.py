@@ -68,7 +68,8 @@ _REALS_WITHOUT = re.compile(
     r"(?:\\mathbb ?\{?R\}?|\\?R(?=\\)) ?(?:\\setminus|-) ?([\[(].*[\])]|\\\{.*\\\}|(?P<braced>\{[^{}]*\}))"
 )
 _PAIRS = {("(", ")"), ("[", "]")}
-_FLIPPED = {"<": ">", ">": "<", "\\le": "\\ge", "\\ge": "\\le", "=": "=", "\\ne": "\\ne"}
+# The operators for exchanged sides.
+FLIPPED = {"<": ">", ">": "<", "\\le": "\\ge", "\\ge": "\\le", "=": "=", "\\ne": "\\ne"}
 
 
 @lru_cache(maxsize=4096)
@@ -137,28 +138,18 @@ def interval_of(form: Form) -> Form | None:
         return None
     sides, marks = [item.text for item in form.items], form.marks
     if marks == ("\\ne",):
-        return (
-            _reals_without(Form(FormKind.SET, "", (Form(FormKind.EXPRESSION, sides[1]),)))
-            if is_label(sides[0])
-            else None
-        )
-    if len(sides) == 2 and is_label(sides[1]):
-        sides, marks = sides[::-1], (_FLIPPED[marks[0]],)
-    if len(sides) == 2 and is_label(sides[0]) and not is_label(sides[1]):
-        if marks[0] in ("<", "\\le"):
-            return _interval("(", "-\\infty", sides[1], ")" if marks[0] == "<" else "]")
-        return _interval("(" if marks[0] == ">" else "[", sides[1], "\\infty", ")")
-    if len(sides) == 3 and is_label(sides[1]):
-        if set(marks) <= {">", "\\ge"}:
-            sides, marks = sides[::-1], tuple(_FLIPPED[mark] for mark in reversed(marks))
-        if set(marks) <= {"<", "\\le"}:
-            return _interval("(" if marks[0] == "<" else "[", sides[0], sides[2], ")" if marks[1] == "<" else "]")
-    return None
-
-
-def flip_operator(operator: str) -> str:
-    """The operator for exchanged sides, such as > for <."""
-    return _FLIPPED[operator]
+        removed = Form(FormKind.SET, "", (Form(FormKind.EXPRESSION, sides[1]),))
+        return _reals_without(removed) if is_label(sides[0]) else None
+    if set(marks) <= {">", "\\ge"}:
+        sides, marks = sides[::-1], tuple(FLIPPED[mark] for mark in reversed(marks))
+    if len(sides) == 2 and is_label(sides[0]) != is_label(sides[1]):
+        if is_label(sides[0]):
+            sides, marks = ["-\\infty", *sides], ("<", *marks)
+        else:
+            sides, marks = [*sides, "\\infty"], (*marks, "<")
+    if len(sides) != 3 or not is_label(sides[1]) or not set(marks) <= {"<", "\\le"}:
+        return None
+    return _interval("(" if marks[0] == "<" else "[", sides[0], sides[2], ")" if marks[1] == "<" else "]")
 
 
 def _interval(opener: str, low: str, high: str, closer: str) -> Form:
@@ -188,18 +179,12 @@ def _top_level(text: str) -> list[tuple[int, str]] | None:
     found, depth = [], 0
     for match in _MARK.finditer(text):
         mark = match.group()
-        if mark in _OPENERS or mark.startswith("\\begin"):
-            if depth == 0:
-                found.append((match.start(), mark))
-            depth += 1
-        elif mark in _CLOSERS or mark.startswith("\\end"):
-            depth -= 1
-            if depth < 0:
-                return None
-            if depth == 0:
-                found.append((match.start(), mark))
-        elif depth == 0:
+        depth -= mark in _CLOSERS or mark.startswith("\\end")
+        if depth < 0:
+            return None
+        if depth == 0:
             found.append((match.start(), mark))
+        depth += mark in _OPENERS or mark.startswith("\\begin")
     return found if depth == 0 else None
 
 
@@ -224,38 +209,35 @@ def _list(text: str, parts: list[str], thousands: bool) -> Form:
         form = read_form(part, thousands=thousands)
         # "\\pm 1, \\pm 2" is one list of four values.
         items += form.items if form.kind is FormKind.LIST else (form,)
-    intervals = [interval_of(item) or (item if _is_interval(item) else None) for item in items]
-    if len({variable for item in items if (variable := _bounded(item))}) > 1:
-        # x<2 or y>5 is no set of numbers.
-        intervals = []
-    if intervals and all(intervals) and len(items) == 2 and " and " in f" {re.sub('[^a-z]', ' ', text)} ":
-        return _intersection(text, [interval for interval in intervals if interval])
-    if intervals and all(intervals) and len(items) > 1 and " or " in f" {re.sub('[^a-z]', ' ', text)} ":
-        return Form(FormKind.UNION, text, tuple(interval for interval in intervals if interval))
-    return Form(FormKind.LIST, text, tuple(items), ("or",) if " or " in f" {re.sub('[^a-z]', ' ', text)} " else ())
-
-
-def _bounded(form: Form) -> str | None:
-    """The name of what a relation bounds: x of 1 < x."""
-    if form.kind is not FormKind.RELATION:
-        return None
-    return next((item.text for item in form.items if is_label(item.text)), None)
+    words = re.findall("[a-z]+", text)
+    intervals = [interval for item in items if (interval := _as_interval(item))]
+    # x<2 or y>5 is no set of numbers.
+    bounded = {
+        next((side.text for side in item.items if is_label(side.text)), None)
+        for item in items
+        if item.kind is FormKind.RELATION
+    }
+    if len(intervals) == len(items) > 1 and len(bounded - {None}) <= 1:
+        if len(items) == 2 and "and" in words:
+            return _intersection(text, intervals)
+        if "or" in words:
+            return Form(FormKind.UNION, text, tuple(intervals))
+    return Form(FormKind.LIST, text, tuple(items), ("or",) if "or" in words else ())
 
 
 def _intersection(text: str, intervals: list[Form]) -> Form:
     """The intersection (1,5) of x>1 and x<5: one interval has no upper end, and the other has no lower end."""
     for low, high in (intervals, intervals[::-1]):
-        ends = [
-            interval.items for interval in (low, high) if len(interval.items) == 2 and interval.kind is FormKind.TUPLE
-        ]
-        if len(ends) == 2 and ends[0][1].text == "\\infty" and ends[1][0].text == "-\\infty":
-            return Form(FormKind.TUPLE, text, (ends[0][0], ends[1][1]), (low.marks[0], high.marks[1]))
+        pairs = low.kind is high.kind is FormKind.TUPLE and len(low.items) == len(high.items) == 2
+        if pairs and low.items[1].text == "\\infty" and high.items[0].text == "-\\infty":
+            return Form(FormKind.TUPLE, text, (low.items[0], high.items[1]), (low.marks[0], high.marks[1]))
     return Form(FormKind.EXPRESSION, text)
 
 
-def _is_interval(form: Form) -> bool:
-    """Whether a pair in brackets is certainly an interval."""
-    return form.kind is FormKind.TUPLE and len(form.items) == 2 and (form.marks not in _PAIRS or "\\infty" in form.text)
+def _as_interval(form: Form) -> Form | None:
+    """The interval that a relation, or a pair in brackets, certainly is."""
+    pair = form.kind is FormKind.TUPLE and len(form.items) == 2
+    return form if pair and (form.marks not in _PAIRS or "\\infty" in form.text) else interval_of(form)
 
 
 def _relation(text: str, sides: list[str], operators: list[str]) -> Form:
@@ -263,10 +245,8 @@ def _relation(text: str, sides: list[str], operators: list[str]) -> Form:
         return Form(FormKind.EXPRESSION, text)
     if "\\approx" in operators:
         cut = operators.index("\\approx")
-        if cut == 0 and is_label(sides[0]):
-            sides, operators = sides[:2], ["="]
-        else:
-            sides, operators = sides[: cut + 1], operators[:cut]
+        named = cut == 0 and is_label(sides[0])
+        sides, operators = (sides[:2], ["="]) if named else (sides[: cut + 1], operators[:cut])
         if not operators:
             return read_form(sides[0])
     return Form(FormKind.RELATION, text, tuple(Form(FormKind.EXPRESSION, side) for side in sides), tuple(operators))
@@ -278,14 +258,12 @@ def _bracketed(text: str, marks: list[tuple[int, str]], thousands: bool) -> Form
     if len(brackets) != 2 or brackets[0][0] != 0 or brackets[1][0] + len(brackets[1][1]) != len(text):
         return None
     (_, opener), (end, closer) = brackets
-    if "{" in (opener, closer):
+    is_set = (opener, closer) == ("\\{", "\\}")
+    if not is_set and {"{", "\\{", "\\}"} & {opener, closer}:
         return None
-    inside = text[len(opener) : end].strip()
-    if (opener, closer) == ("\\{", "\\}"):
-        return Form(FormKind.SET, text, _items(inside, thousands) if inside else ())
-    if "\\{" in (opener, closer) or "\\}" in (opener, closer):
-        return None
-    items = _items(inside, thousands)
+    items = _items(text[len(opener) : end].strip(), thousands)
+    if is_set:
+        return Form(FormKind.SET, text, items)
     # Brackets around one item have no meaning: (9+1), [53].
     return Form(FormKind.TUPLE, text, items, (opener, closer)) if len(items) > 1 else items[0] if items else None
 

@@ -14,6 +14,7 @@ from enum import Enum, auto
 from itertools import pairwise
 
 from pipeline.graders.math.forms import Form, FormKind, split_label
+from pipeline.graders.math.reader import GREEK
 
 _LABEL = re.compile(
     r"(?P<base>\\?[A-Za-z]+)(?P<primes>'*)(?:_(?P<index>\w+))?'*(?P<inverse>\^-1)?(?:\((?P<arguments>[\w,\\]+)\))?"
@@ -22,21 +23,13 @@ _FIGURE = re.compile(r"(\\(?:angle|overline|vec|mathbf))([A-Za-z]+)")
 # Letters that name functions even without an argument.
 _FUNCTION_LETTERS = frozenset("fghFGH")
 
-_GREEK = tuple(
-    f"\\{name}"
-    for name in (
-        "alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa", "lambda", "mu", "nu", "xi",
-        "rho", "sigma", "tau", "upsilon", "phi", "chi", "psi", "omega",
-    )
-)  # fmt: skip
 # Words for different things. Other words may be two names of one thing, such as cost and price.
-_QUANTITIES = frozenset(
-    {
-        "length", "width", "height", "depth", "area", "perimeter", "volume", "radius", "diameter", "circumference", "sum",
-        "product", "difference", "quotient", "remainder", "mean", "median", "mode", "variance", "speed", "time", "distance",
-        "slope", "minimum", "maximum", "min", "max", "hypotenuse", "numerator", "denominator", "gcd", "lcm", "domain", "range",
-    }
-)  # fmt: skip
+_QUANTITY_WORDS = (
+    "length width height depth area perimeter volume radius diameter circumference sum product difference quotient remainder "
+    "mean median mode variance speed time distance slope minimum maximum min max hypotenuse numerator denominator gcd lcm "
+    "domain range"
+)
+_QUANTITIES = frozenset(_QUANTITY_WORDS.split())
 _VOWELS = frozenset("aeiou")
 # Names of arguments of a function that is constant. f(a) = 5 and f(b) = 5 are values at two points.
 _ARGUMENTS = frozenset("rstuvwxyz")
@@ -50,11 +43,6 @@ class _Name:
     index: str | None
     inverse: bool
     arguments: tuple[str, ...]
-
-    @property
-    def is_symbol(self) -> bool:
-        """Whether the name is a letter or a command for one, not a word."""
-        return len(self.base) == 1 or self.base.startswith("\\")
 
 
 def spaced_product(side: str) -> str:
@@ -72,9 +60,7 @@ def differ(label: str, other: str) -> bool:
     both = label, other
     if len({name.count("'") for name in both}) > 1 or all(len(name) == 1 for name in both):
         return True
-    if all(name.strip("|").isupper() for name in both):
-        return True
-    if {name.lower() for name in both} <= _QUANTITIES:
+    if all(name.strip("|").isupper() for name in both) or {name.lower() for name in both} <= _QUANTITIES:
         return True
     if all(name.startswith("(") for name in both):
         # (a,b) = (2,3) says nothing of (x,y).
@@ -97,11 +83,10 @@ def natural_order(labels: Sequence[str]) -> list[int] | None:
 
     None if they have no such order, as words.
     """
-    names = [_parsed(label) for label in labels]
-    keys = [_key(name) for name in names if name is not None]
-    if None in keys or len(keys) != len(labels) or len({key[0] for key in keys if key}) != 1:
+    keys = [key for name in map(_parsed, labels) if name and (key := _key(name))]
+    if len(keys) != len(labels) or len({alphabet for alphabet, _, _ in keys}) != 1:
         return None
-    return sorted(range(len(labels)), key=lambda position: keys[position] or ("", 0, 0))
+    return sorted(range(len(labels)), key=keys.__getitem__)
 
 
 def renamed_arguments(label: str, value: str, other: str, other_value: str) -> tuple[list[str], list[str]] | None:
@@ -112,7 +97,7 @@ def renamed_arguments(label: str, value: str, other: str, other_value: str) -> t
     one, two = _parsed(label), _parsed(other)
     if one is None or two is None or (one.base, one.inverse) != (two.base, two.inverse):
         return None
-    if one.base.startswith("\\") and one.base not in _GREEK:
+    if one.base.startswith("\\") and one.base not in GREEK:
         # \sin is known, and \sin(x) = 1 says something of x.
         return None
     if label.count("'") != other.count("'") or len(one.arguments) != len(two.arguments):
@@ -121,20 +106,17 @@ def renamed_arguments(label: str, value: str, other: str, other_value: str) -> t
     if any(a != b and not (_is_argument(a, value) and _is_argument(b, other_value)) for a, b in pairs):
         return None
     if one.index != two.index:
-        if not (one.index and two.index and _is_index(one.index, value) and _is_index(two.index, other_value)):
+        places = (one.index or "", value), (two.index or "", other_value)
+        if not all(len(name) == 1 and name.islower() and _has_symbol(text, name) for name, text in places):
             return None
-        pairs.append((one.index, two.index))
+        pairs.append((places[0][0], places[1][0]))
     names, other_names = ([pair[side] for pair in pairs] for side in (0, 1))
     distinct = len(set(names)) == len(set(other_names)) == len(names)
     return (names, other_names) if distinct and names != other_names else None
 
 
 def _is_argument(name: str, value: str) -> bool:
-    return name in _ARGUMENTS or (name not in _NUMBERS and has_symbol(value, name))
-
-
-def _is_index(name: str, value: str) -> bool:
-    return len(name) == 1 and name.islower() and has_symbol(value, name)
+    return name in _ARGUMENTS or (name not in _NUMBERS and _has_symbol(value, name))
 
 
 def _key(name: _Name) -> tuple[str, int, int] | None:
@@ -144,14 +126,14 @@ def _key(name: _Name) -> tuple[str, int, int] | None:
     index = int(name.index[:9]) if name.index else -1
     if len(name.base) == 1:
         return "A" if name.base.isupper() else "a", ord(name.base), index
-    return ("greek", _GREEK.index(name.base), index) if name.base in _GREEK else None
+    return ("greek", GREEK.index(name.base), index) if name.base in GREEK else None
 
 
 def _parsed(label: str) -> _Name | None:
     match = _LABEL.fullmatch(label)
     if match is None:
         return None
-    arguments = tuple((match["arguments"] or "").split(",")) if match["arguments"] else ()
+    arguments = tuple(match["arguments"].split(",")) if match["arguments"] else ()
     return _Name(match["base"], match["index"], bool(match["inverse"]), arguments)
 
 
@@ -161,14 +143,11 @@ def _names_differ(one: _Name, two: _Name) -> bool:
     if bool(one.arguments) != bool(two.arguments):
         function, bare = (one, two) if one.arguments else (two, one)
         return bare.base in function.arguments or (bare.base in _FUNCTION_LETTERS and bare.base != function.base)
-    if one.base != two.base and (_is_product(one.base) or _is_product(two.base)):
-        # xy = 6 is no value of x, nor of S.
-        return True
-    if one.base != two.base:
-        return bool(one.arguments) or (one.is_symbol and two.is_symbol)
-    if one.index != two.index:
-        return True
-    return one.arguments != two.arguments
+    if one.base == two.base:
+        return (one.index, one.arguments) != (two.index, two.arguments)
+    symbols = all(len(name.base) == 1 or name.base.startswith("\\") for name in (one, two))
+    # xy = 6 is no value of x, nor of S.
+    return bool(one.arguments) or symbols or _is_product(one.base) or _is_product(two.base)
 
 
 def _is_product(name: str) -> bool:
@@ -182,16 +161,12 @@ def _is_product(name: str) -> bool:
 # Letters that no unit, constant or function has as its name.
 _NEW_NAMES = "uvwzyxtkjqrabcnp"
 _SYMBOL = re.compile(r"\\[A-Za-z]+|[A-Za-z]+")
-_NEVER_RENAMED = frozenset(
-    {
-        "sin", "cos", "tan", "cot", "sec", "csc", "log", "ln", "exp", "arcsin", "arccos", "arctan", "min", "max", "mod", "gcd",
-        "lcm", "det", "sqrt", "if", "or", "and", "for", "otherwise", "else", "when", "where", "is",
-    }
-)  # fmt: skip
+_FUNCTION_NAMES = "sin cos tan cot sec csc log exp and arcsin arccos arctan min max mod gcd lcm det sqrt"
+FUNCTIONS = frozenset(_FUNCTION_NAMES.split())
+_NEVER_RENAMED = FUNCTIONS | {"ln", "if", "or", "for", "otherwise", "else", "when", "where", "is"}
 
 
-def has_symbol(text: str, name: str) -> bool:
-    """Whether a letter or a command is a symbol of a text, also as a subscript."""
+def _has_symbol(text: str, name: str) -> bool:
     return any(name == symbol for _, symbol in _symbols(text))
 
 
@@ -260,46 +235,29 @@ def naming_of(items: Sequence[Form]) -> Naming:
     return Naming.EACH if len(set(roots)) == len(items) else Naming.PARTLY
 
 
-def are_alternatives(form: Form) -> bool:
-    """Whether only one of the values of a list holds: "2 or 3"."""
-    return form.kind is FormKind.LIST and "or" in form.marks
-
-
 def contradict(wanted: Form, given: Form) -> bool:
     """Whether two lists, sets or single values certainly differ because of the names of their values."""
-    if any(label and label.startswith("(") for form in (wanted, given) for label in labels_of(_items(form))):
+    labels, others = labels_of(_items(wanted)), labels_of(_items(given))
+    if any(label and label.startswith("(") for label in labels + others):
         # (x,y) = (2,3) names a pair.
         return False
     names = naming_of(_items(wanted)), naming_of(_items(given))
-    if names == (Naming.STATEMENTS, Naming.STATEMENTS) and _functions(wanted) != _functions(given):
+    functions = [{label for label in each if label and label.endswith(")")} for each in (labels, others)]
+    if names == (Naming.STATEMENTS, Naming.STATEMENTS) and functions[0] != functions[1]:
         # A condition for x says nothing of f(t).
         return True
     if Naming.STATEMENTS in names or names == (Naming.NONE, Naming.NONE):
         return False
-    if Naming.EACH in names and are_alternatives(wanted) != are_alternatives(given):
+    if Naming.EACH in names and ("or" in wanted.marks) != ("or" in given.marks):
         return True
     if names[0] is names[1]:
-        return names[0] is Naming.ONE and _other_unknown(wanted, given)
+        one, two = labels[0] or "", others[0] or ""
+        return names[0] is Naming.ONE and one != two and "_" not in one + two and differ(one, two)
     if Naming.PARTLY in names:
         return True
-    if Naming.EACH not in names:
-        return False
     # Values of several unknowns are no set, and no values of one unknown.
-    return Naming.ONE in names or FormKind.SET in (wanted.kind, given.kind)
+    return Naming.EACH in names and (Naming.ONE in names or FormKind.SET in (wanted.kind, given.kind))
 
 
 def _items(form: Form) -> Sequence[Form]:
     return form.items if form.kind in (FormKind.LIST, FormKind.SET) else (form,)
-
-
-def _functions(form: Form) -> set[str]:
-    return {label for label in labels_of(_items(form)) if label and label.endswith(")")}
-
-
-def _other_unknown(wanted: Form, given: Form) -> bool:
-    return any(
-        differ(one, two)
-        for one in labels_of(_items(wanted))[:1]
-        for two in labels_of(_items(given))[:1]
-        if one and two and one != two and "_" not in one + two
-    )

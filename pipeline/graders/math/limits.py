@@ -69,14 +69,13 @@ def _powers_exceeded(dense: str, spaced: str) -> str | None:
         if int(base) > 1 and int(exponent) * math.log10(int(base)) > math.log10(MAX_EXPONENT):
             return "tower"
         position = match.start() + 1
-    if any(_above(digits, MAX_FACTORIAL) for digits in _FACTORIAL.findall(dense)):
-        return "factorial"
-    if any(_above(digits, MAX_EXPONENT_FACTORIAL) for digits in _EXPONENT_FACTORIAL.findall(dense)):
-        return "factorial"
     powered = "^" in dense or "**" in dense
-    if _FACTORIAL_OF_EXPRESSION.search(dense) and (powered or "!!" in dense or ")!)!" in dense):
-        return "factorial"
-    return None
+    factorial = (
+        any(_above(digits, MAX_FACTORIAL) for digits in _FACTORIAL.findall(dense))
+        or any(_above(digits, MAX_EXPONENT_FACTORIAL) for digits in _EXPONENT_FACTORIAL.findall(dense))
+        or (_FACTORIAL_OF_EXPRESSION.search(dense) and (powered or "!!" in dense or ")!)!" in dense))
+    )
+    return "factorial" if factorial else None
 
 
 def _above(digits: str, limit: int) -> bool:
@@ -86,11 +85,8 @@ def _above(digits: str, limit: int) -> bool:
 def _depth(answer: str) -> int:
     depth = deepest = 0
     for bracket in _BRACKETS.findall(answer):
-        if bracket in "{([":
-            depth += 1
-            deepest = max(deepest, depth)
-        elif depth:
-            depth -= 1
+        depth = depth + 1 if bracket in "{([" else max(depth - 1, 0)
+        deepest = max(deepest, depth)
     return deepest
 
 

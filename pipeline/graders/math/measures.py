@@ -7,10 +7,8 @@ boys:girls = 3:4, and then the names decide the order.
 """
 
 import re
-from dataclasses import dataclass
-from enum import Enum, auto
 
-from pipeline.graders.math.expression import Expression, equal, expression
+from pipeline.graders.math.expression import Expression, all_of, equal, expression
 
 _DEGREES = re.compile(r"\^\\circ$| ?degrees?$")
 _RADIANS = re.compile(r" ?(?:radians?|rad)$")
@@ -18,51 +16,28 @@ _FUNCTION = re.compile(r"\\(?:sin|cos|tan|cot|sec|csc|arc|angle)")
 _UNITS = ("\\circ", "degree", "degrees", "radian", "radians", "rad")
 
 
-class _Unit(Enum):
-    DEGREES = auto()
-    RADIANS = auto()
-
-
-@dataclass(frozen=True, slots=True)
-class _Angle:
-    size: Expression
-    unit: _Unit | None
-    has_pi: bool
-
-
 def same_angle(wanted: str, given: str) -> bool | None:
     """Whether two normal forms are the same angle. None if neither names a unit of angles, or if it cannot be decided."""
     if not (wanted.endswith(_UNITS) or given.endswith(_UNITS)):
         return None
-    left, right = _angle(wanted), _angle(given)
-    if left is None or right is None or (left.unit is None and right.unit is None):
-        return None
-    units = _unit(left, right), _unit(right, left)
-    if units[0] is units[1]:
-        return equal(left.size, right.size)
-    degrees, radians = (left, right) if units[0] is _Unit.DEGREES else (right, left)
-    half_turn = expression("\\frac{\\pi}{180}")
-    assert half_turn is not None
-    return equal(Expression(degrees.size.ratio * half_turn.ratio, degrees.size.values | half_turn.values), radians.size)
+    (size, unit), (other_size, other_unit) = _angle(wanted), _angle(given)
+    left, right = _in_radians(size, unit or other_unit), _in_radians(other_size, other_unit or unit)
+    return equal(left, right) if left and right else None
 
 
-def _unit(angle: _Angle, other: _Angle) -> _Unit | None:
-    if angle.unit is not None:
-        return angle.unit
-    return _Unit.RADIANS if angle.has_pi else other.unit
+def _in_radians(size: Expression | None, unit: str | None) -> Expression | None:
+    half_turn = expression("\\frac{\\pi}{180}") if unit == "degrees" else None
+    return _product(size, half_turn) if size and half_turn else size
 
 
-def _angle(normal: str) -> _Angle | None:
+def _angle(normal: str) -> tuple[Expression | None, str | None]:
+    """The size of an angle and its unit, or None for the unit of the other side."""
     if _FUNCTION.search(normal):
-        return None
-    unit = None
-    size = _DEGREES.sub("", normal)
-    if size != normal:
-        unit = _Unit.DEGREES
-    elif (size := _RADIANS.sub("", normal)) != normal:
-        unit = _Unit.RADIANS
-    read = expression(size.strip())
-    return None if read is None else _Angle(read, unit, "\\pi" in size)
+        return None, None
+    size, degrees = _DEGREES.subn("", normal)
+    size, radians = _RADIANS.subn("", size)
+    unit = "degrees" if degrees else "radians" if radians or "\\pi" in size else None
+    return expression(size.strip()), unit
 
 
 MAX_PARTS = 6
@@ -72,26 +47,17 @@ _NAMES = re.compile(r" ?: ?| to ")
 _TIME = re.compile(r":0\d")
 
 
-def is_ratio(normal: str) -> bool:
-    """Whether a normal form is a ratio that can be compared."""
-    return _parts(normal) is not None
-
-
 def proportional(wanted: str, given: str) -> bool | None:
     """Whether two normal forms are the same ratio. None if neither is a ratio or a part cannot be compared."""
     if _TIME.search(f"{wanted} {given}"):
         return False if ":" in wanted and ":" in given else None
-    left, right = _parts(wanted), _parts(given)
+    left, right = parts_of_ratio(wanted), parts_of_ratio(given)
     if left is None or right is None:
         return _is_quotient(left or right, given if left else wanted)
     if len(left) != len(right):
         return False
-    results = [
-        equal(_product(one, right[0]), _product(two, left[0])) for one, two in zip(left[1:], right[1:], strict=True)
-    ]
-    if False in results:
-        return False
-    return None if None in results else True
+    pairs = zip(left[1:], right[1:], strict=True)
+    return all_of(equal(_product(one, right[0]), _product(two, left[0])) for one, two in pairs)
 
 
 def in_order_of(names: str, other_names: str, ratio: str) -> str | None:
@@ -108,7 +74,7 @@ def names_parts(label: str) -> bool:
     return len(_NAMES.split(label)) > 1
 
 
-def _parts(normal: str) -> list[Expression] | None:
+def parts_of_ratio(normal: str) -> list[Expression] | None:
     texts = _NAMES.split(normal)
     if not 2 <= len(texts) <= MAX_PARTS:
         return None
@@ -118,7 +84,7 @@ def _parts(normal: str) -> list[Expression] | None:
 
 def _is_quotient(parts: list[Expression] | None, other: str) -> bool | None:
     quotient = expression(other) if parts and len(parts) == 2 and ":" not in other else None
-    return None if parts is None or quotient is None else equal(parts[0], _product(quotient, parts[1]))
+    return equal(parts[0], _product(quotient, parts[1])) if parts and quotient else None
 
 
 def _product(one: Expression, two: Expression) -> Expression:

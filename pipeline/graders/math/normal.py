@@ -103,7 +103,7 @@ def normal_form(answer: str) -> str:
     if "/" in text:
         text = _COEFFICIENT.sub(r"\\frac{\1}{\2}", text)
     if "." in text and ("..." in text or "dot" in text or "(" in text):
-        text = _CYCLE.sub(lambda match: f"{match[1]}\\overline{{{''.join(filter(None, match.groups()[1:]))}}}", text)
+        text = _CYCLE.sub(r"\1\\overline{\2\3\4\5\6}", text)
     if ("x" in text or "X" in text) and not _VARIABLE_X.search(product := _TIMES.sub(r"\\times", text)):
         text = product
     if "'" in text or "_" in text:
@@ -121,7 +121,7 @@ def normal_form(answer: str) -> str:
 
 
 def _ascii(text: str) -> str:
-    text = _ROOT.sub(lambda match: rf"\sqrt{{{match.group(1) or match.group(2)}}}", text)
+    text = _ROOT.sub(r"\\sqrt{\1\2}", text)
     text = _RAISED.sub(lambda run: "^{" + "".join(map(_SUPERSCRIPT.__getitem__, run.group())) + "}", text)
     text = _LOWERED.sub(lambda run: "_{" + "".join(map(_SUBSCRIPT.__getitem__, run.group())) + "}", text)
     text = text.translate(_SYMBOLS)
@@ -143,8 +143,7 @@ def _latex(text: str) -> str:
         # Backslashes are doubled, as in program output. Rows of a matrix need two, so text with \begin stays.
         text = _DOUBLED.sub(r"\\", text)
     text = _LAYOUT.sub("", text)
-    text = _THOUSANDS.sub("", text).replace("{:}", ":")
-    text = text.replace("\\!", "")
+    text = _THOUSANDS.sub("", text).replace("{:}", ":").replace("\\!", "")
     for _ in range(MAX_TEXT_NESTING):
         unwrapped = _TEXT.sub(_content, text)
         if unwrapped == text:
@@ -152,7 +151,7 @@ def _latex(text: str) -> str:
         text = unwrapped
     text = _CHOOSE.sub(r"\\binom{\1}{\2}", text)
     text = _STYLED_FRACTION.sub(r"\\\1", text)
-    text = _SHORT_FRACTION.sub(_fraction, text)
+    text = _SHORT_FRACTION.sub(r"\\\1{\2\3}{\4\5}", text)
     text = _SHORT_ROOT.sub(r"\\sqrt{\1}", text)
     return _SYNONYMS.sub(lambda match: _SYNONYM[match.group(1)] + " ", text)
 
@@ -173,9 +172,3 @@ def _content(match: re.Match[str]) -> str:
 def _turned(match: re.Match[str]) -> str:
     opener, ends, closer = match.groups()
     return f"{'(' if opener == ']' else '['}{ends}{')' if closer == '[' else ']'}"
-
-
-def _fraction(match: re.Match[str]) -> str:
-    command, *sides = match.groups()
-    upper, lower = sides[0] or sides[1] or "", sides[2] or sides[3] or ""
-    return rf"\{command}{{{upper.strip()}}}{{{lower.strip()}}}"

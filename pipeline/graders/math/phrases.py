@@ -89,18 +89,21 @@ def _is_word(letters: str) -> bool:
 
 
 def same_words(wanted: str, given: str) -> bool | None:
-    """Compare two results of `words`."""
-    if wanted == given:
-        return True
+    """Compare two answers in words."""
+    left, right = words(wanted), words(given)
+    if not left or not right:
+        return None
     # Letters that are not a word may be a product, so another order may be equal ("xy" and "yx").
-    spelled = wanted.islower() and _is_word(wanted)
-    return None if not spelled and sorted(wanted) == sorted(given) else False
+    spelled = left.islower() and _is_word(left)
+    return left == right or (None if not spelled and sorted(left) == sorted(right) else False)
 
 
-def choice(normal: str) -> str | None:
-    """The letter of a multiple-choice answer, or None."""
-    match = _CHOICE.fullmatch(normal)
-    return match.group(1).upper() if match else None
+def choice(normal: str) -> tuple[str, str]:
+    """The letter of a choice, and its text as in "(B) 12" or "B. the second". Both are empty for other answers."""
+    bare, match = _CHOICE.fullmatch(normal), _CHOICE_WITH_TEXT.fullmatch(normal)
+    if bare:
+        return bare[1].upper(), ""
+    return ((match[1] or match[2]).upper(), match[3]) if match and not has_more_choices(match[3]) else ("", "")
 
 
 def hedges(normal: str) -> bool:
@@ -108,23 +111,14 @@ def hedges(normal: str) -> bool:
     return _HEDGED.match(normal) is not None
 
 
-def choice_with_text(normal: str) -> tuple[str, str] | None:
-    """The letter and text of a choice such as "(B) 12" or "B. the second", or None."""
-    match = _CHOICE_WITH_TEXT.fullmatch(normal)
-    if match and has_more_choices(match.group(3)):
-        return None
-    return ((match.group(1) or match.group(2)).upper(), match.group(3)) if match else None
-
-
 def same_letters(wanted: str, given: str) -> bool | None:
     """Compare several choices: AC, "A and C", A,C."""
-    forms = [_LETTER_LIST.fullmatch(text) for text in (wanted, given)]
-    if not any(forms) or not all(
-        form or _LETTERS.fullmatch(text) for form, text in zip(forms, (wanted, given), strict=True)
-    ):
+    sides = wanted, given
+    if not any(map(_LETTER_LIST.fullmatch, sides)):
         return None
-    left, right = ({mark for mark in text if mark in "ABCDEFGHIJ"} for text in (wanted, given))
-    return left == right
+    if not all(_LETTER_LIST.fullmatch(text) or _LETTERS.fullmatch(text) for text in sides):
+        return None
+    return set(re.findall("[A-J]", wanted)) == set(re.findall("[A-J]", given))
 
 
 def same_literal(wanted: str, given: str) -> bool | None:
@@ -143,15 +137,12 @@ def same_literal(wanted: str, given: str) -> bool | None:
 def same_numeral(wanted: str, given: str) -> bool | None:
     """Compare numerals in a stated base digit by digit. If one side leaves out the base, the base of the other side applies."""
     left, right = numeral(wanted), numeral(given)
-    if left or right:
+    if (left or right) and _BASED.fullmatch(wanted) and _BASED.fullmatch(given):
         # 4343_4 is not a numeral, because the digit 4 does not exist in base 4. It equals no numeral.
-        shapes = _BASED.fullmatch(wanted), _BASED.fullmatch(given)
-        if all(shapes):
-            return left == right
-    if left and _NUMERAL.fullmatch(given):
-        return left[0] == given
-    if right and _NUMERAL.fullmatch(wanted):
-        return right[0] == wanted
+        return left == right
+    for based, other in ((left, given), (right, wanted)):
+        if based and _NUMERAL.fullmatch(other):
+            return based[0] == other
     return None
 
 

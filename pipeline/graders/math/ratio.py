@@ -70,13 +70,11 @@ class Ratio:
             return constant(1) / self**-power
         if power > MAX_EXPANDED_POWER and (len(self.top) > 1 or len(self.bottom) > 1):
             raise TooLargeError
-        result, square = constant(1), self
-        while power:
-            if power & 1:
-                result *= square
-            power >>= 1
-            if power:
-                square *= square
+        result = constant(1)
+        for bit in f"{power:b}":
+            result *= result
+            if bit == "1":
+                result *= self
         return result
 
     def rational(self) -> Fraction | None:
@@ -116,17 +114,10 @@ def rational_power(base: Fraction, power: Fraction) -> Ratio | None:
             return None
         for prime, count in factors.items():
             exponents[str(prime)] = exponents.get(str(prime), 0) + sign * count * power
-    if any(
-        abs(Fraction(exponent)) * int(name).bit_length() > MAX_COEFFICIENT_BITS for name, exponent in exponents.items()
-    ):
+    if any(abs(Fraction(count)) * int(prime).bit_length() > MAX_COEFFICIENT_BITS for prime, count in exponents.items()):
         raise TooLargeError
     term, factor = _reduced(exponents)
     return Ratio({term: factor}, _ONE)
-
-
-def same(left: Ratio, right: Ratio) -> bool:
-    """Whether two ratios are equal as functions of their generators."""
-    return product(left.top, right.bottom) == product(right.top, left.bottom)
 
 
 def evaluate(ratio: Ratio, values: Mapping[str, Any], exact: Callable[[Any], Any]) -> tuple[Any, Any]:
@@ -142,25 +133,12 @@ def evaluate(ratio: Ratio, values: Mapping[str, Any], exact: Callable[[Any], Any
     return value, top_scale / abs(bottom) + abs(value) * bottom_scale / abs(bottom)
 
 
-def by_variables(polynomial: Polynomial, constants: frozenset[str]) -> dict[Monomial, Polynomial]:
-    """The polynomial as a polynomial in its variables, with coefficients that are polynomials in roots and `constants`."""
-    grouped: dict[Monomial, Polynomial] = {}
-    for term, factor in polynomial.items():
-        fixed = tuple(part for part in term if part[0] in constants or part[0][0].isdigit())
-        free = tuple(part for part in term if part not in fixed)
-        grouped.setdefault(free, {})[fixed] = factor
-    return grouped
-
-
 def added(left: Polynomial, right: Polynomial) -> Polynomial:
     """The sum of two polynomials. Raises TooLargeError."""
     result = dict(left)
     for term, factor in right.items():
-        total = result.get(term, 0) + factor
-        if total:
-            result[term] = total
-        else:
-            result.pop(term, None)
+        result[term] = result.get(term, 0) + factor
+    result = {term: factor for term, factor in result.items() if factor}
     if len(result) > MAX_TERMS:
         raise TooLargeError
     return result
@@ -181,12 +159,8 @@ def product(left: Polynomial, right: Polynomial) -> Polynomial:
             factor = left_factor * right_factor * scale
             if factor.numerator.bit_length() + factor.denominator.bit_length() > MAX_COEFFICIENT_BITS:
                 raise TooLargeError
-            total = result.get(term, 0) + factor
-            if total:
-                result[term] = total
-            else:
-                result.pop(term, None)
-    return result
+            result[term] = result.get(term, 0) + factor
+    return {term: factor for term, factor in result.items() if factor}
 
 
 def _joined(left: Monomial, right: Monomial) -> tuple[Monomial, Coefficient]:
@@ -210,11 +184,7 @@ def _reduced(powers: dict[str, Coefficient]) -> tuple[Monomial, Coefficient]:
             moved: Fraction = Fraction(int(name)) ** whole
             scale *= moved
             powers[name] = power - whole
-    return _sorted(powers), scale
-
-
-def _sorted(powers: Mapping[str, Coefficient]) -> Monomial:
-    return tuple(sorted((name, power) for name, power in powers.items() if power))
+    return tuple(sorted((name, power) for name, power in powers.items() if power)), scale
 
 
 def _factors(number: int) -> dict[int, int] | None:
@@ -226,14 +196,12 @@ def _factors(number: int) -> dict[int, int] | None:
         while number % prime == 0:
             found[prime] = found.get(prime, 0) + 1
             number //= prime
-    if number == 1:
-        return found
     root = math.isqrt(number)
-    if number < SURELY_PRIME:
+    if 1 < number < SURELY_PRIME:
         found[number] = found.get(number, 0) + 1
-    elif root * root == number and root < SURELY_PRIME:
+    elif root * root == number > 1 and root < SURELY_PRIME:
         found[root] = 2
-    else:
+    elif number > 1:
         return None
     return found
 

@@ -24,24 +24,22 @@ PI = "\\pi"
 _TOKEN = re.compile(r"\s*(\\[A-Za-z]+|\\[{}|]|(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d*)?|\.\d+|\S)")
 # A run of letters may be a word or a product.
 _RUN_OF_LETTERS = re.compile(r"(?<![A-Za-z\\])[A-Za-z]{3,}")
-_GREEK = frozenset(
-    {
-        "\\alpha", "\\beta", "\\gamma", "\\delta", "\\epsilon", "\\varepsilon", "\\zeta", "\\eta", "\\theta",
-        "\\vartheta", "\\iota", "\\kappa", "\\lambda", "\\mu", "\\nu", "\\xi", "\\rho", "\\sigma", "\\tau",
-        "\\upsilon", "\\phi", "\\varphi", "\\chi", "\\psi", "\\omega", "\\Gamma", "\\Delta", "\\Theta",
-        "\\Lambda", "\\Xi", "\\Sigma", "\\Phi", "\\Psi", "\\Omega", "\\ell",
-    }
-)  # fmt: skip
+_SMALL_GREEK = (
+    "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi rho sigma tau upsilon phi chi psi omega"
+)
+_OTHER_SYMBOLS = "pi varepsilon vartheta varphi Gamma Delta Theta Lambda Xi Sigma Phi Psi Omega ell"
+GREEK, _OTHERS = (tuple(f"\\{name}" for name in names.split()) for names in (_SMALL_GREEK, _OTHER_SYMBOLS))
+_SYMBOLS = frozenset(GREEK + _OTHERS)
 # Letters that, before a bracket, are more likely the name of a function than a factor.
 _FUNCTION_NAMES = frozenset("fghFGHPQ")
-_TIMES = frozenset({"*", "\\cdot", "\\times", "\\ast"})
-_OVER = frozenset({"/", "\\div"})
+_TIMES = ("*", "\\cdot", "\\times", "\\ast")
+_OVER = ("/", "\\div")
 _CLOSER = {"(": ")", "[": "]", "{": "}", "\\{": "\\}", "|": "|", "\\lvert": "\\rvert"}
 _PERIODIC = frozenset({"\\sin", "\\cos", "\\tan", "\\sec", "\\csc", "\\cot"})
 # \\log without a base may have base 10 or e, so it has no value here.
-_FUNCTIONS = _PERIODIC | {
-    "\\exp", "\\ln", "\\log", "\\sinh", "\\cosh", "\\tanh", "\\arcsin", "\\arccos", "\\arctan",
-}  # fmt: skip
+_NAMED_AS_IN_LIBRARIES = ("sin", "cos", "tan", "exp", "sinh", "cosh", "tanh", "arcsin", "arccos", "arctan")
+_FUNCTIONS = _PERIODIC | {"\\ln", "\\log"} | {f"\\{name}" for name in _NAMED_AS_IN_LIBRARIES}
+_FIRST_OF_FACTOR = _SYMBOLS | _FUNCTIONS | {"(", "{", "\\frac", "\\sqrt", "\\binom", "\\lvert"}
 # sin(r pi) by r, as a base and an exponent that are rational numbers.
 _SINES = {
     Fraction(0): (Fraction(0), Fraction(1)),
@@ -81,6 +79,16 @@ class Numbers:
         return self.exact(-point if self.negative else point)
 
 
+def functions_of(library: Any) -> dict[str, Callable[..., Any]]:
+    """The `functions` of `Numbers` from `cmath` or from a context of mpmath, which name them alike."""
+    return {
+        **{f"\\{name}": getattr(library, name.replace("arc", "a")) for name in _NAMED_AS_IN_LIBRARIES},
+        "\\ln": library.log, "\\log": lambda _: math.nan, "\\sec": lambda x: 1 / library.cos(x),
+        "\\csc": lambda x: 1 / library.sin(x), "\\cot": lambda x: 1 / library.tan(x), "abs": lambda x: abs(x) + 0j,
+        "power": lambda base, exponent: base**exponent, "log": lambda base, x: library.log(x) / library.log(base),
+    }  # fmt: skip
+
+
 def read_expression(text: str, numbers: Numbers) -> tuple[Ratio, dict[str, Any], tuple[Ratio, ...]]:
     """The exact content of a text, the value of each generator in it, and what the text divides by that is no number.
 
@@ -89,70 +97,68 @@ def read_expression(text: str, numbers: Numbers) -> tuple[Ratio, dict[str, Any],
     """
     if _RUN_OF_LETTERS.search(text):
         raise UnreadableError
-    return _Reader(text, numbers).whole()
+    reader = _Reader(text, numbers)
+    ratio = reader.sum()
+    reader.expect("")
+    if reader.is_undefined:
+        raise UndefinedError
+    return ratio, reader.values, tuple(reader.divisors)
 
 
 class _Reader:
     """A recursive descent parser of one text. The limits on brackets and powers bound its depth."""
 
     def __init__(self, text: str, numbers: Numbers) -> None:
-        self._tokens: list[str] = _TOKEN.findall(text)
+        self._tokens: list[str] = [*_TOKEN.findall(text), ""]
         self._at = 0
         self._numbers = numbers
-        self._values: dict[str, Any] = {}
-        self._divisors: list[Ratio] = []
+        self.values: dict[str, Any] = {}
+        self.divisors: list[Ratio] = []
         self._angles = 0
         self._after_power = False
-        self._is_undefined = False
-
-    def whole(self) -> tuple[Ratio, dict[str, Any], tuple[Ratio, ...]]:
-        ratio = self._sum()
-        if self._at != len(self._tokens):
-            raise UnreadableError
-        if self._is_undefined:
-            raise UndefinedError
-        return ratio, self._values, tuple(self._divisors)
+        self.is_undefined = False
 
     def _peek(self) -> str:
-        return self._tokens[self._at] if self._at < len(self._tokens) else ""
+        return self._tokens[self._at]
 
     def _take(self) -> str:
-        token = self._peek()
         self._at += 1
-        return token
+        return self._tokens[self._at - 1]
 
-    def _expect(self, token: str) -> None:
+    def _accept(self, *tokens: str) -> str:
+        """The next token if it is one of these, which is then taken, else an empty text."""
+        return self._take() if self._peek() in tokens else ""
+
+    def expect(self, token: str) -> None:
+        """Take the next token. Raises UnreadableError if it is another one."""
         if self._take() != token:
             raise UnreadableError
 
-    def _sum(self) -> Ratio:
-        total = self._signed()
-        while self._peek() in ("+", "-"):
-            negative = self._take() == "-"
-            term = self._signed()
-            total = total - term if negative else total + term
+    def sum(self) -> Ratio:
+        """Read terms as far as they go."""
+        total = self._signed(self._product)
+        while sign := self._accept("+", "-"):
+            term = self._signed(self._product)
+            total = total - term if sign == "-" else total + term
         return total
 
-    def _signed(self) -> Ratio:
+    def _signed(self, operand: Callable[[], Ratio]) -> Ratio:
         negative = False
-        while self._peek() in ("+", "-"):
-            negative ^= self._take() == "-"
-        term = self._product()
-        return -term if negative else term
+        while sign := self._accept("+", "-"):
+            negative ^= sign == "-"
+        return -operand() if negative else operand()
 
     def _product(self) -> Ratio:
         result = self._factor()
         divided = False
         while token := self._peek():
-            if token in _TIMES:
-                self._take()
-                result *= self._signed_factor()
+            if self._accept(*_TIMES):
+                result *= self._signed(self._factor)
                 divided = False
-            elif token in _OVER:
-                self._take()
+            elif self._accept(*_OVER):
                 # a/(b)c has one meaning, a/bc has two.
                 divided = self._peek() != "("
-                result = self._divided(result, self._signed_factor())
+                result = self._divided(result, self._signed(self._factor))
             elif self._opens_factor(token) or self._opens_power(token):
                 if divided:
                     raise UnreadableError
@@ -168,61 +174,39 @@ class _Reader:
 
     def _opens_power(self, token: str) -> bool:
         """Whether a power of a number follows a power, as in 2^{3}5^{2}. Other numbers side by side have two meanings."""
-        if not (self._after_power and token.isdigit()):
-            return False
-        return self._tokens[self._at + 1 : self._at + 2] == ["^"] and self._tokens[self._at + 2 : self._at + 3] != [
-            "\\circ"
-        ]
-
-    def _signed_factor(self) -> Ratio:
-        if self._peek() in ("+", "-"):
-            return -self._factor() if self._take() == "-" else self._factor()
-        return self._factor()
+        following = self._tokens[self._at + 1 : self._at + 3]
+        return self._after_power and token.isdigit() and following[:1] == ["^"] and following[1:] != ["\\circ"]
 
     @staticmethod
     def _opens_factor(token: str) -> bool:
         """Whether a token after a factor can begin another factor. A number cannot: x2, (3)4 and 5 6 have two meanings."""
-        return token[0].isalpha() or token in ("(", "{", "\\frac", "\\sqrt", PI, "\\binom", "\\lvert") or (
-            token in _GREEK or token in _FUNCTIONS
-        )  # fmt: skip
+        return token in _FIRST_OF_FACTOR or token[0].isalpha()
 
     def _factor(self) -> Ratio:
         base = self._base()
         self._after_power = False
-        while token := self._peek():
-            if token == "^":
-                self._take()
-                if self._peek() == "\\circ":
-                    self._take()
-                    if not self._angles:
-                        raise UnreadableError
-                    base *= self._named(PI) / constant(180)
-                else:
-                    base = self._power(base, self._exponent())
-                    self._after_power = True
-                    if self._peek() == "^":
-                        # 2^2^3 may mean 2^(2^3) or (2^2)^3.
-                        raise UnreadableError
-            elif token == "!":
-                self._take()
+        while mark := self._accept("^", "!"):
+            if mark == "!":
                 base = constant(math.factorial(_natural(base)))
                 self._after_power = False
+            elif self._accept("\\circ"):
+                if not self._angles:
+                    raise UnreadableError
+                base *= self._named(PI) / constant(180)
             else:
-                break
+                base = self._power(base, self._exponent())
+                self._after_power = True
+                if self._peek() == "^":
+                    # 2^2^3 may mean 2^(2^3) or (2^2)^3.
+                    raise UnreadableError
         return base
 
     def _exponent(self) -> Ratio:
-        negative = self._peek() == "-"
-        if negative:
-            self._take()
+        negative = self._accept("-")
         token = self._peek()
-        if token == "{":
-            exponent = self._group()
-        elif token == "(" or token.isdigit() or token in _GREEK or token == PI or token[:1].isalpha():
-            exponent = self._base()
-        else:
+        if not (token in ("{", "(") or token in _SYMBOLS or token.isdigit() or token[:1].isalpha()):
             raise UnreadableError
-        return -exponent if negative else exponent
+        return -self._base() if negative else self._base()
 
     def _base(self) -> Ratio:
         token = self._peek()
@@ -232,7 +216,7 @@ class _Reader:
         self._take()
         if token[:1].isdigit() or (token[:1] == "." and token != "."):
             return constant(Fraction(token.replace(",", "")))
-        if token.isalpha():
+        if token.isalpha() or token in _SYMBOLS:
             if token in _FUNCTION_NAMES and self._peek() == "(":
                 raise UnreadableError
             return self._named(token + self._subscript())
@@ -242,8 +226,6 @@ class _Reader:
             return self._root()
         if token == "\\binom":
             return constant(math.comb(_natural(self._group("{")), _natural(self._group("{"))))
-        if token == PI or token in _GREEK:
-            return self._named(token + self._subscript())
         if token in _FUNCTIONS:
             return self._function(token)
         raise UnreadableError
@@ -252,55 +234,49 @@ class _Reader:
         if not divisor.top:
             return self._undefined()
         if divisor.rational() is None:
-            self._divisors.append(divisor)
+            self.divisors.append(divisor)
         return dividend / divisor
 
     def _undefined(self) -> Ratio:
         """Any value for a term that has none. The text is read on, because it may have another meaning, as 1/0.5 has."""
-        self._is_undefined = True
+        self.is_undefined = True
         return constant(1)
 
     def _group(self, opener: str | None = None) -> Ratio:
         token = self._take()
         if token not in _CLOSER or (opener and token != opener):
             raise UnreadableError
-        inside = self._sum()
-        self._expect(_CLOSER[token])
+        inside = self.sum()
+        self.expect(_CLOSER[token])
         return inside
 
     def _subscript(self) -> str:
-        if self._peek() != "_":
+        if not self._accept("_"):
             return ""
-        self._take()
-        token = self._take()
-        if token != "{":
-            if len(token) != 1 or not token.isalnum():
-                raise UnreadableError
-            return f"_{token}"
-        name = ""
-        while (token := self._take()) != "}":
-            if not token or token == "{":
-                raise UnreadableError
-            name += token
+        name = self._take()
+        if name == "{":
+            end = self._tokens.index("}", self._at)
+            name = "".join(self._tokens[self._at : end])
+            self._at = end + 1
+        elif len(name) != 1 or not name.isalnum():
+            raise UnreadableError
         return f"_{name}"
 
     def _named(self, name: str) -> Ratio:
         constants = self._numbers.constants
-        self._values[name] = constants[name] if name in constants else self._numbers.point(name)
+        self.values[name] = constants[name] if name in constants else self._numbers.point(name)
         return generator(name)
 
     def _root(self) -> Ratio:
-        degree = constant(2)
-        if self._peek() == "[":
-            degree = self._group("[")
-        inside = self._group("{") if self._peek() == "{" else self._base()
+        degree = self._group("[") if self._peek() == "[" else constant(2)
+        inside = self._base()
         order = degree.rational()
         if order is None or order.denominator != 1 or order < 2:
             raise UnreadableError
         value = inside.rational()
-        if value is not None and value < 0 and order % 2:
-            return -self._power(-inside, constant(1 / order))
-        return self._power(inside, constant(1 / order))
+        negative = value is not None and value < 0 and order % 2
+        root = self._power(-inside if negative else inside, constant(1 / order))
+        return -root if negative else root
 
     def _power(self, base: Ratio, exponent: Ratio) -> Ratio:
         power, value = exponent.rational(), base.rational()
@@ -311,7 +287,7 @@ class _Reader:
                 return self._undefined()
             if power.denominator == 1:
                 if power < 0 and value is None:
-                    self._divisors.append(base)
+                    self.divisors.append(base)
                 try:
                     return base ** int(power)
                 except TooLargeError:
@@ -327,15 +303,11 @@ class _Reader:
         return self._opaque("power", [base, exponent])
 
     def _function(self, name: str) -> Ratio:
-        if name == "\\log" and self._peek() == "_":
-            self._take()
-            return self._logarithm(self._group("{") if self._peek() == "{" else self._base())
-        power = None
-        if self._peek() == "^":
-            self._take()
-            power = self._exponent()
-            if (power.rational() or 0) <= 0:
-                raise UnreadableError
+        if name == "\\log" and self._accept("_"):
+            return self._logarithm(self._base())
+        power = self._exponent() if self._accept("^") else None
+        if power and (power.rational() or 0) <= 0:
+            raise UnreadableError
         self._angles += name in _PERIODIC
         argument = self._argument()
         self._angles -= name in _PERIODIC
@@ -362,10 +334,15 @@ class _Reader:
 
     def _argument(self) -> Ratio:
         """The argument of a function: one bracket, or a product of simple factors as in \\sin 2\\pi x."""
-        if self._peek() in ("(", "{", "|", "\\lvert"):
-            return self._factor()
+        bracketed = self._peek() in ("(", "{", "|", "\\lvert")
         result = self._factor()
-        while (token := self._peek()) and self._opens_factor(token) and token not in _FUNCTIONS and token != "(":
+        while (
+            not bracketed
+            and (token := self._peek())
+            and self._opens_factor(token)
+            and token not in _FUNCTIONS
+            and token != "("
+        ):
             result *= self._factor()
         return result
 
@@ -375,9 +352,9 @@ class _Reader:
         described = "; ".join(argument.key() for argument in arguments)
         # The name is a digest, because a name that contains the names of nested terms would grow without bound.
         key = f"{OPAQUE}{name} {blake2b(described.encode(), digest_size=16).hexdigest()}"
-        points = [evaluate(argument, self._values, numbers.exact) for argument in arguments]
+        points = [evaluate(argument, self.values, numbers.exact) for argument in arguments]
         steady = all(abs(value) < numbers.largest_angle and scale < numbers.largest_angle for value, scale in points)
-        self._values[key] = numbers.functions[name](*(value for value, _ in points)) if steady else math.nan
+        self.values[key] = numbers.functions[name](*(value for value, _ in points)) if steady else math.nan
         return generator(key)
 
 
@@ -385,12 +362,8 @@ def _known_value(name: str, argument: Ratio) -> Ratio | None:
     """The exact value of a function at an argument, or None if it has no simple one. Raises ZeroDivisionError at a pole."""
     if name == "\\ln":
         terms = list(argument.top.items())
-        if (
-            len(argument.bottom) == 1
-            and len(terms) == 1
-            and terms[0][1] == 1
-            and all(base == "e" for base, _ in terms[0][0])
-        ):
+        whole = len(argument.bottom) == len(terms) == 1 and terms[0][1] == 1
+        if whole and all(base == "e" for base, _ in terms[0][0]):
             return constant(terms[0][0][0][1] if terms[0][0] else 0)
         return None
     if name not in _PERIODIC or len(argument.bottom) != 1 or any(term != ((PI, 1),) for term in argument.top):
@@ -399,19 +372,13 @@ def _known_value(name: str, argument: Ratio) -> Ratio | None:
     sine, cosine = _sine(turns), _sine(turns + Fraction(1, 2))
     if sine is None or cosine is None:
         return None
-    match name:
-        case "\\sin":
-            return sine
-        case "\\cos":
-            return cosine
-        case "\\tan":
-            return sine / cosine
-        case "\\cot":
-            return cosine / sine
-        case "\\sec":
-            return constant(1) / cosine
-        case _:
-            return constant(1) / sine
+    one = constant(1)
+    quotients = {
+        "\\sin": (sine, one), "\\cos": (cosine, one), "\\tan": (sine, cosine), "\\cot": (cosine, sine), "\\sec": (one, cosine),
+        "\\csc": (one, sine),
+    }  # fmt: skip
+    dividend, divisor = quotients[name]
+    return dividend / divisor
 
 
 def _sine(half_turns: Fraction) -> Ratio | None:

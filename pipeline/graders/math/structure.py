@@ -4,12 +4,12 @@ The result has three values. True and False are certain. None means that the res
 """
 
 from collections.abc import Callable, Sequence
-from itertools import pairwise
+from itertools import compress, pairwise
 
 from pipeline.graders.math import labels
-from pipeline.graders.math.equations import has_unknowns, is_to_be_solved, same_zeros, scale_sign
-from pipeline.graders.math.expression import Expression, expression
-from pipeline.graders.math.forms import Form, FormKind, flip_operator, interval_of, is_label, read_form, split_label
+from pipeline.graders.math.equations import is_to_be_solved, same_zeros, scale_sign, unknowns
+from pipeline.graders.math.expression import Expression, all_of, expression
+from pipeline.graders.math.forms import FLIPPED, Form, FormKind, interval_of, is_label, read_form, split_label
 from pipeline.graders.math.measures import in_order_of, names_parts
 
 Leaf = Callable[[str, str], bool | None]
@@ -30,29 +30,26 @@ def same_form(wanted: Form, given: Form, leaf: Leaf) -> bool | None:
     if kinds == {FormKind.EXPRESSION}:
         return leaf(wanted.text, given.text)
     if FormKind.UNION in kinds:
-        return _unions(wanted, given, leaf)
-    if kinds == {FormKind.TUPLE}:
+        left, right = _pieces(wanted), _pieces(given)
+        return None if left is None or right is None else _ordered(left, right, leaf)
+    if kinds in ({FormKind.TUPLE}, {FormKind.MATRIX}):
         # The brackets around two items distinguish intervals. Around three or more items they have no meaning.
-        return (len(wanted.items) > 2 or wanted.marks == given.marks) and _ordered(wanted.items, given.items, leaf)
-    if kinds == {FormKind.MATRIX}:
-        return wanted.marks == given.marks and _ordered(wanted.items, given.items, leaf)
+        alike = wanted.marks == given.marks or (wanted.kind is FormKind.TUPLE and len(wanted.items) > 2)
+        return alike and _ordered(wanted.items, given.items, leaf)
     if kinds == {FormKind.MATRIX, FormKind.TUPLE}:
         return _ordered(_cells(wanted, given), given.items, leaf)
     if kinds <= _UNORDERED:
-        return not labels.contradict(wanted, given) and _lists(
-            wanted.items, given.items, leaf, counted=kinds == {FormKind.LIST}
-        )
+        counted = kinds == {FormKind.LIST}
+        return not labels.contradict(wanted, given) and _lists(wanted.items, given.items, leaf, counted=counted)
     if kinds == {FormKind.LIST, FormKind.TUPLE}:
-        if any(item.kind is FormKind.RELATION and not split_label(item) for item in wanted.items):
-            return None
-        return _values_and_tuple(wanted, given, leaf)
+        statements = any(item.kind is FormKind.RELATION and not split_label(item) for item in wanted.items)
+        return None if statements else _values_and_tuple(wanted, given, leaf)
     if wanted.kind is not FormKind.EXPRESSION:
         return False
     if given.kind in _UNORDERED:
-        if given.text.count(wanted.text) > 1 and "," in given.text:
-            # The list 5,5 is not the value 5: it may mean 5.5.
-            return False
-        if given.kind is FormKind.LIST and labels.contradict(wanted, given):
+        # The list 5,5 is not the value 5: it may mean 5.5.
+        doubled = given.text.count(wanted.text) > 1 and "," in given.text
+        if doubled or (given.kind is FormKind.LIST and labels.contradict(wanted, given)):
             return False
         if given.kind is FormKind.SET and not given.items:
             return leaf(wanted.text, _NOTHING)
@@ -81,7 +78,7 @@ def _values_and_tuple(values: Form, pair: Form, leaf: Leaf) -> bool | None:
     """Compare a list of values with a tuple. Names put the values into their natural order: y=3, x=2 is (2,3)."""
     items: Sequence[Form] = values.items
     naming = labels.naming_of(items)
-    if labels.are_alternatives(values) or naming is labels.Naming.PARTLY:
+    if "or" in values.marks or naming is labels.Naming.PARTLY:
         return False
     if naming is not labels.Naming.NONE:
         names = [name for name in labels.labels_of(items) if name]
@@ -91,9 +88,8 @@ def _values_and_tuple(values: Form, pair: Form, leaf: Leaf) -> bool | None:
         order = labels.natural_order(names)
         if order is not None:
             return _ordered([items[position] for position in order], pair.items, leaf)
-    return (
-        _lists(items, pair.items, leaf, counted=True) if pair.marks == ("[", "]") else _ordered(items, pair.items, leaf)
-    )
+    listed = pair.marks == ("[", "]")
+    return _lists(items, pair.items, leaf, counted=True) if listed else _ordered(items, pair.items, leaf)
 
 
 def _unwrapped(form: Form) -> Form:
@@ -105,22 +101,10 @@ def _unwrapped(form: Form) -> Form:
     return form
 
 
-def _all(results: Sequence[bool | None]) -> bool | None:
-    if False in results:
-        return False
-    return None if None in results else True
-
-
 def _ordered(wanted: Sequence[Form], given: Sequence[Form], leaf: Leaf) -> bool | None:
     if len(wanted) != len(given):
         return False
-    uncertain = False
-    for left, right in zip(wanted, given, strict=True):
-        right_here = same_form(_value(left), _value(right), leaf)
-        if right_here is False:
-            return False
-        uncertain |= right_here is None
-    return None if uncertain else True
+    return all_of(same_form(_value(left), _value(right), leaf) for left, right in zip(wanted, given, strict=True))
 
 
 def _value(form: Form) -> Form:
@@ -147,11 +131,8 @@ def _lists(wanted: Sequence[Form], given: Sequence[Form], leaf: Leaf, *, counted
         return not wanted and not given
     if len(wanted) * len(given) > MAX_PAIRS:
         return None
-    if (
-        _named(wanted) != _named(given)
-        and len(wanted) == len(given)
-        and {_named(wanted), _named(given)} <= {True, False}
-    ):
+    naming = {labels.naming_of(wanted), labels.naming_of(given)}
+    if naming == {labels.Naming.EACH, labels.Naming.NONE} and len(wanted) == len(given):
         return _ordered(wanted, given, leaf)
     table = [[_same_item(left, right, leaf) for right in given] for left in wanted]
     lines = [*table, *zip(*table, strict=True)]
@@ -168,9 +149,7 @@ def _counts_differ(table: Sequence[Sequence[bool | None]]) -> bool:
     rows, columns = ([line.count(True) for line in lines] for lines in (table, [*zip(*table, strict=True)]))
     if max(rows) == 1 or max(columns) == 1 or any(None in line for line in table):
         return False
-    return any(
-        cell and rows[row] != columns[column] for row, line in enumerate(table) for column, cell in enumerate(line)
-    )
+    return any(set(compress(columns, line)) != {count} for count, line in zip(rows, table, strict=True))
 
 
 def _same_item(wanted: Form, given: Form, leaf: Leaf) -> bool | None:
@@ -182,24 +161,6 @@ def _same_item(wanted: Form, given: Form, leaf: Leaf) -> bool | None:
     if left and right and labels.are_roots(labels.plain_label(left[0]), labels.plain_label(right[0])):
         return same_form(_value(wanted), _value(given), leaf)
     return same_form(wanted, given, leaf)
-
-
-def _named(items: Sequence[Form]) -> bool | None:
-    """Whether the items have distinct labels (a=1, b=2). None if they share a label, as roots do (x_1=1, x_2=2)."""
-    named = [pair[0] if (pair := split_label(item)) else None for item in items]
-    if not any(named):
-        return False
-    roots = [label.partition("_")[0] for label in named if label]
-    return True if len(set(roots)) == len(items) else None
-
-
-def _unions(wanted: Form, given: Form, leaf: Leaf) -> bool | None:
-    left, right = _pieces(wanted), _pieces(given)
-    if left is None or right is None:
-        return None
-    if len(left) != len(right):
-        return False
-    return _all([same_form(a, b, leaf) for a, b in zip(left, right, strict=True)])
 
 
 def _pieces(form: Form) -> list[Form] | None:
@@ -218,10 +179,9 @@ def _pieces(form: Form) -> list[Form] | None:
             start, end = _number(low.text), _number(high.text)
             if start is None or end is None:
                 return None
-            if start > end:
-                # The interval is empty.
-                continue
-            placed.append((start, end, piece))
+            # Other intervals are empty.
+            if start <= end:
+                placed.append((start, end, piece))
     placed.sort(key=lambda piece: piece[:2])
     for (_, end, left), (start, _, right) in pairwise(placed):
         open_point = left.kind is right.kind is FormKind.TUPLE and left.marks[1] == ")" and right.marks[0] == "("
@@ -241,7 +201,7 @@ def _relations(wanted: Form, given: Form, leaf: Leaf) -> bool | None:
     if FormKind.LIST in (wanted.kind, given.kind) and labels.contradict(wanted, given):
         return False
     # 4 is no answer where x+y = 4 is asked for, and 2x = 4 is none where 4 is.
-    open_ = has_unknowns if wanted.kind is FormKind.RELATION else is_to_be_solved
+    open_ = unknowns if wanted.kind is FormKind.RELATION else is_to_be_solved
     if wanted.kind is FormKind.RELATION:
         wanted, given, leaf = given, wanted, _exchanged(leaf)
     interval = interval_of(given)
@@ -267,50 +227,41 @@ def _equated(relation: Form, leaf: Leaf) -> Form | bool | None:
         return read_form(sides[-1])
     if len(values) < 2 or (not pair and any((read := expression(value)) is None or read.variables for value in values)):
         return None
-    agreement = _all([same_form(read_form(values[0]), read_form(value), leaf) for value in values[1:]])
+    agreement = all_of(same_form(read_form(values[0]), read_form(value), leaf) for value in values[1:])
     return read_form(values[-1]) if agreement else agreement
 
 
 def _two_relations(wanted: Form, given: Form, leaf: Leaf) -> bool | None:
     left, right = split_label(wanted), split_label(given)
-    if left and right and labels.plain_label(left[0]) == labels.plain_label(right[0]):
-        return same_form(_labelled(*left), _labelled(*right), leaf)
     if left and right:
-        arguments = labels.renamed_arguments(
-            labels.plain_label(left[0]), left[1], labels.plain_label(right[0]), right[1]
-        )
+        label, other = labels.plain_label(left[0]), labels.plain_label(right[0])
+        if label == other:
+            return same_form(_labelled(*left), _labelled(*right), leaf)
+        arguments = labels.renamed_arguments(label, left[1], other, right[1])
         if arguments:
             bodies = labels.renamed(left[1], arguments[0], right[1], arguments[1])
             return bodies and same_form(read_form(bodies[0]), read_form(bodies[1]), leaf)
-    if len(wanted.items) == len(given.items) == 2:
-        moved = _moved(wanted), _moved(given)
-        if moved[0] and moved[1]:
-            if not (moved[0].variables or moved[1].variables):
-                # 2+3=5 and 4+4=8 are both true, and do not say the same.
-                return _same_sides(wanted, given, leaf)
-            same = _same_relation(wanted.marks[0], moved[0], given.marks[0], moved[1])
-            if same or not (left and right):
-                return same
-    if left and right and ":" in left[1] and (names_parts(left[0]) or names_parts(right[0])):
+    moved = [_moved(relation) for relation in (wanted, given) if len(relation.items) == 2]
+    if len(moved) == 2 and moved[0] and moved[1]:
+        if not (moved[0].variables or moved[1].variables):
+            # 2+3=5 and 4+4=8 are both true, and do not say the same.
+            return _same_sides(wanted, given, leaf)
+        same = _same_relation(wanted.marks[0], moved[0], given.marks[0], moved[1])
+        if same or not (left and right):
+            return same
+    if not (left and right):
+        return _same_sides(wanted, given, leaf) if len(wanted.items) == len(given.items) else None
+    if ":" in left[1] and (names_parts(left[0]) or names_parts(right[0])):
         ordered = in_order_of(left[0], right[0], right[1])
         return False if ordered is None else leaf(left[1], ordered)
-    if left and right:
-        return (
-            False
-            if labels.differ(labels.plain_label(left[0]), labels.plain_label(right[0]))
-            else same_form(_labelled(*left), _labelled(*right), leaf)
-        )
-    if len(wanted.items) == len(given.items):
-        return _same_sides(wanted, given, leaf)
-    return None
+    return False if labels.differ(label, other) else same_form(_labelled(*left), _labelled(*right), leaf)
 
 
 def _same_sides(wanted: Form, given: Form, leaf: Leaf) -> bool | None:
     """Compare relations, as chains a < x < b, by their sides, read from either end."""
     straight = wanted.marks == given.marks and _ordered(wanted.items, given.items, leaf)
-    turned = wanted.marks == tuple(map(flip_operator, given.marks[::-1])) and _ordered(
-        wanted.items, given.items[::-1], leaf
-    )
+    flipped = tuple(FLIPPED[mark] for mark in reversed(given.marks))
+    turned = wanted.marks == flipped and _ordered(wanted.items, given.items[::-1], leaf)
     return straight or turned or (None if None in (straight, turned) else False)
 
 
@@ -326,4 +277,4 @@ def _same_relation(wanted: str, left: Expression, given: str, right: Expression)
     sign = scale_sign(left, right)
     if not sign:
         return None if sign is None or left.variables != right.variables else False
-    return wanted == (given if sign > 0 else flip_operator(given))
+    return wanted == (given if sign > 0 else FLIPPED[given])
