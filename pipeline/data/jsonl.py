@@ -37,18 +37,14 @@ def numbered_lines(stream: IO[bytes]) -> Iterator[tuple[int, bytes | None]]:
 
 def parse_object(line: bytes | None) -> Row:
     """The JSON object on a line. Raises UnusableRowError for any other line, also for None."""
-    if line is None:
-        detail = f"The line is longer than {MAX_LINE_BYTES:,} bytes; shorten or split it."
-        raise UnusableRowError(RejectReason.TOO_LARGE, detail)
-    if has_too_many_values(line):
-        detail = f"The line holds more than {MAX_VALUES:,} values; shorten or split it."
-        raise UnusableRowError(RejectReason.TOO_LARGE, detail)
+    if line is None or has_too_many_values(line):
+        what = f"is longer than {MAX_LINE_BYTES:,} bytes" if line is None else f"holds more than {MAX_VALUES:,} values"
+        raise UnusableRowError(RejectReason.TOO_LARGE, f"The line {what}; shorten or split it.")
     try:
         value = json.loads(line.rstrip(b"\r\n").decode("utf-8"))
     except UnicodeDecodeError as error:
-        detail = (
-            f"Byte {error.start} of the line, counted from 0, is not UTF-8 ({error.reason}); save the file as UTF-8."
-        )
+        where = f"Byte {error.start} of the line, counted from 0,"
+        detail = f"{where} is not UTF-8 ({error.reason}); save the file as UTF-8."
         raise UnusableRowError(RejectReason.NOT_UTF8, detail) from error
     except json.JSONDecodeError as error:
         remedy = "every line must be one JSON object" if "escape" not in error.msg else "write \\\\ for a backslash"

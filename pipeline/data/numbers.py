@@ -84,12 +84,8 @@ def _fraction(words: list[str]) -> Fraction | None:
     if "point" in words[1:-1]:
         at = words.index("point")
         places = [_NAMED.get(word, 10) for word in words[at + 1 :]]
-        whole = _whole(words[:at])
-        return (
-            None
-            if whole is None or max(places) > 9
-            else whole + Fraction(int("".join(map(str, places))), 10 ** len(places))
-        )
+        whole = _whole(words[:at]) if max(places) < 10 else None
+        return None if whole is None else whole + Fraction(int("".join(map(str, places))), 10 ** len(places))
     if "and" not in words[1:]:
         return _part(words)
     at = len(words) - 1 - words[::-1].index("and")

@@ -22,11 +22,9 @@ class DecidedChecker(Checker):
         self._cache: VerdictCache[str] = VerdictCache()
 
     def final_answer(self, text: str, *, complete: bool = True) -> str | None:
-        """Like `checker`."""
         return self.checker.final_answer(text, complete=complete)
 
     def stated_answer(self, text: str, *, complete: bool = True) -> str | None:
-        """Like `checker`."""
         return self.checker.stated_answer(text, complete=complete)
 
     def quick_answer(self, golds: tuple[str, ...], answer: str | None) -> Grade | None:
@@ -50,9 +48,7 @@ class DecidedChecker(Checker):
         return grade
 
     def parses(self, gold: str) -> bool:
-        """Like `checker`."""
         return self.checker.parses(gold)
 
     def close(self) -> None:
-        """Close `checker`."""
         self.checker.close()

@@ -47,10 +47,8 @@ def accuracy_reward(
         raise ValueError("accuracy_reward needs a column `answer`, `ground_truth` or `solution` in the data set")
     if len(golds) != len(completions):
         raise ValueError(f"accuracy_reward got {len(completions)} completions, but {len(golds)} known answers")
-    grades = [
-        grade(_gold(gold), _said(completion), config=_SETTINGS)
-        for gold, completion in zip(golds, completions, strict=True)
-    ]
+    pairs = zip(golds, completions, strict=True)
+    grades = [grade(_gold(gold), _said(completion), config=_SETTINGS) for gold, completion in pairs]
     if log_extra is not None:
         log_extra("verdict", [found.verdict.value for found in grades])
         log_extra("extracted_answer", [found.answer for found in grades])
@@ -94,13 +92,8 @@ def _said(completion: object) -> object:
         completion = [completion]
     if isinstance(completion, str) or not isinstance(completion, Sequence):
         return completion
-    for message in reversed(completion):
-        if isinstance(message, Mapping) and message.get("role", "assistant") == "assistant":
-            return _content(message.get("content"))
-    return None
-
-
-def _content(content: object) -> object:
+    said = [each for each in completion if isinstance(each, Mapping) and each.get("role", "assistant") == "assistant"]
+    content = said[-1].get("content") if said else None
     if isinstance(content, str) or not isinstance(content, Sequence):
         return content
     texts = [part.get("text") for part in content if isinstance(part, Mapping)]

@@ -167,10 +167,8 @@ def _solutions(formulas: Sequence[Formula], text: str, begin: int) -> Iterator[C
     branched = derived = False
     for formula in formulas:
         between = text[before.end : formula.start] if before is not None else ""
-        connected = (
-            before is not None and before.variables == formula.variables and _connects(between, formula.variables)
-        )
-        if not connected:
+        same = before is not None and before.variables == formula.variables
+        if not (same and _connects(between, formula.variables)):
             open_ones, branched = [], False
         last, before = before, formula
         name, value, solution = _solution(formula)
@@ -183,7 +181,9 @@ def _solutions(formulas: Sequence[Formula], text: str, begin: int) -> Iterator[C
                 open_ones = open_ones[:-1] if branched else [*open_ones, formula]
         elif formula.start >= begin and open_ones and solution is not None:
             if open_ones[-1] is last:
-                derived = _is_derived(between, crosses=last.end <= begin)
+                # In the step before, words have to say that the solution follows; a line of a derivation may have none.
+                silent = last.end > begin and not re.search("[A-Za-z]{2}", _COMMAND.sub("", between))
+                derived = silent or _IMPLIES.search(between) is not None
             if derived:
                 yield from _judged(formula, name, value, solution, open_ones)
 
@@ -192,13 +192,6 @@ def _connects(between: str, names: frozenset[str]) -> bool:
     """Whether nothing but words of a derivation stands between two equations."""
     words = re.findall(r"[A-Za-z]+", between)
     return len(words) <= LONGEST_VALUE and all(word.lower() in _CONNECTORS or word in names for word in words)
-
-
-def _is_derived(between: str, *, crosses: bool) -> bool:
-    """Whether a solution is said to follow from the equation before it, or stands in the next line of a derivation.
-
-    `crosses`: the equation stands in the step before, so that words have to say it."""
-    return _IMPLIES.search(between) is not None or not (crosses or re.search("[A-Za-z]{2}", _COMMAND.sub("", between)))
 
 
 def _solution(formula: Formula) -> tuple[str, Fraction | None, Side | None]:
@@ -246,11 +239,8 @@ def _at(ratio: Ratio, name: str, value: Fraction) -> Fraction | None:
     """The value of an expression in one unknown. None if it has other names in it, is too large or divides by zero."""
     powers = [power for term in (*ratio.top, *ratio.bottom) for _, power in term]
     small = len(str(value.numerator)) + len(str(value.denominator)) <= LONGEST_VALUE
-    if (
-        not small
-        or ratio.names() - {name}
-        or any(power.denominator != 1 or abs(Fraction(power)) > MOST_DEGREE for power in powers)
-    ):
+    low = all(power.denominator == 1 and abs(Fraction(power)) <= MOST_DEGREE for power in powers)
+    if not (small and low) or ratio.names() - {name}:
         return None
     try:
         return Fraction(evaluate(ratio, {name: value}, Fraction)[0])
@@ -300,8 +290,7 @@ def _chains(tokens: Sequence[Token]) -> Iterator[list[tuple[int, int]]]:
 
 
 def _equals(tokens: Sequence[Token], at: int) -> bool:
-    token = token_at(tokens, at)
-    return token.kind == "relation" and token.text == EQUAL
+    return (token := token_at(tokens, at)).kind == "relation" and token.text == EQUAL
 
 
 def _is_symbol(tokens: Sequence[Token], at: int) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from pipeline.verifiers.arithmetic.expressions import Budget, Reader, Reading
 from pipeline.verifiers.arithmetic.tokens import ABOUT, OTHER, Token, token_at
-from pipeline.verifiers.arithmetic.values import Node, UnreadableError
+from pipeline.verifiers.arithmetic.values import Node
 from pipeline.verifiers.arithmetic.words import CHANGERS, CHANGERS_OF, CONTINUERS, FOLLOWERS, HEDGES, LABELS, words_of
 
 MOST_BEFORE = 80
@@ -44,40 +44,33 @@ class Equation:
 def equations_of(tokens: Sequence[Token], budget: Budget) -> list[Equation]:
     """The equations that can be read, in their order."""
     found: list[Equation] = []
-    # The right side before, the place of the relation after it, and where the left side of that relation begins.
-    before, ends_at, first = None, -1, 0
+    # The right side before, and where the left side of a relation after it begins.
+    before, first = None, 0
     for at, token in enumerate(tokens):
         if token.kind != "relation":
             continue
         if budget.spent:
             break
         hedged = token_at(tokens, at + 1).text.lower() in HEDGES
-        right = _read(tokens, at + 1 + hedged, len(tokens), budget, strict=False)
-        if right is not None and not _ends(tokens, right.end):
-            right = None
-        if token.text != OTHER and right is not None:
-            chained = before is not None and ends_at == at
-            left = (first, before) if chained and before is not None else _left(tokens, at, budget)
-            if left is not None:
-                start, reading = left
-                previous = token_at(tokens, start - 1)
-                signed = _read(tokens, start - 1, at, budget) if previous.kind == "operator" else None
-                spans = (tokens[start].start, token.start, token.end, tokens[right.end - 1].end)
-                about, displayed = token.text == ABOUT or hedged, previous.text in ("\\(", "\\[")
-                begins = previous.kind in _BOUNDARIES
-                found.append(
-                    Equation(reading, right, *spans, about, chained, begins, displayed, signed.node if signed else None)
-                )
-        before, ends_at = (None, -1) if right is None or token.text == OTHER else (right, right.end)
-        first = at + 1 + hedged
+        right = Reader(tokens, at + 1 + hedged, len(tokens), budget, strict=False).read()
+        if right is None or token.text == OTHER or not _ends(tokens, right.end):
+            before = None
+            continue
+        chained = before is not None and before.end == at
+        left = (first, before) if before is not None and chained else _left(tokens, at, budget)
+        before, first = right, at + 1 + hedged
+        if left is None:
+            continue
+        start, reading = left
+        previous = token_at(tokens, start - 1)
+        signed = Reader(tokens, start - 1, at, budget).read() if previous.kind == "operator" else None
+        spans = (tokens[start].start, token.start, token.end, tokens[right.end - 1].end)
+        about, displayed = token.text == ABOUT or hedged, previous.text in ("\\(", "\\[")
+        begins = previous.kind in _BOUNDARIES
+        found.append(
+            Equation(reading, right, *spans, about, chained, begins, displayed, signed.node if signed else None)
+        )
     return found
-
-
-def _read(tokens: Sequence[Token], begin: int, end: int, budget: Budget, *, strict: bool = True) -> Reading | None:
-    try:
-        return Reader(tokens, begin, end, budget, strict=strict).read()
-    except UnreadableError:
-        return None
 
 
 def _ends(tokens: Sequence[Token], at: int) -> bool:
@@ -122,7 +115,7 @@ def _left(tokens: Sequence[Token], at: int, budget: Budget) -> tuple[int, Readin
             place, boundary = place + 1, boundary + 1
             continue
         if (signed or token.kind in ("number", "function", "open")) and _can_begin(tokens, place, boundary):
-            reading = _read(tokens, place, at, budget)
+            reading = Reader(tokens, place, at, budget).read()
             if reading is not None and reading.end == at:
                 return (place, reading) if _is_untouched(tokens, place, reading.node) else None
             if budget.spent:

@@ -55,7 +55,7 @@ class Reader:
 
     `strict`: words must be units up to the end. Otherwise the expression ends where words are something else."""
 
-    def __init__(self, tokens: Sequence[Token], at: int, end: int, budget: Budget, *, strict: bool) -> None:
+    def __init__(self, tokens: Sequence[Token], at: int, end: int, budget: Budget, *, strict: bool = True) -> None:
         self._tokens = tokens
         self._at = at
         self._end = end
@@ -66,10 +66,12 @@ class Reader:
         self._cut = False
         self._prefixes: list[Node] = []
 
-    def read(self) -> Reading:
-        """Raises UnreadableError."""
-        node = self._sum()
-        return Reading(node, self._at, tuple(self._prefixes))
+    def read(self) -> Reading | None:
+        """The expression; None where there is none."""
+        try:
+            return Reading(self._sum(), self._at, tuple(self._prefixes))
+        except UnreadableError:
+            return None
 
     def _peek(self, ahead: int = 0) -> Token:
         """A token that is not read yet. Of kind `end` after the last one, and where words have ended the expression."""
@@ -85,12 +87,11 @@ class Reader:
             self._at += 1
             return token.text
         dash = token.text == "-" and not token.glued and not self._strict and not self._depth
-        if dash and (
-            following.kind == "end" or (following.kind == "word" and not following.glued and len(following.text) > 1)
-        ):
-            self._cut = True
-            return ""
-        raise UnreadableError
+        word = following.kind == "word" and not following.glued and len(following.text) > 1
+        if not dash or not (word or following.kind == "end"):
+            raise UnreadableError
+        self._cut = True
+        return ""
 
     def _sum(self) -> Node:
         node = self._product(is_first=not self._depth)

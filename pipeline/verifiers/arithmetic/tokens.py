@@ -48,19 +48,8 @@ _LAYOUT = re.compile(r"\\(?:left|right|[bB]igg?[lr]?|displaystyle|textstyle|boxe
 _SHORT_FRACTION = re.compile(r"\\[dtc]?frac\s*(?:(\d)|\{([^{}]*)\})\s*(?:(\d)|(?=\{))")
 _THIN = re.compile(r"(?<=\d)(?:\{,\}|\\,|,\\!|\\ )(?=\d{3}(?!\d))")
 _DEGREES = re.compile(r"\^\s*\{?\s*\\circ\s*\}?|°")
-_SYMBOLS = str.maketrans(
-    {
-        "½": " 1/2",
-        "¼": " 1/4",
-        "¾": " 3/4",
-        "⅓": " 1/3",
-        "⅔": " 2/3",
-        "²": "^2",
-        "³": "^3",
-        "\u00a0": " ",
-        "’": "'",
-        "％": "%",
-    }
+_SYMBOLS = str.maketrans({"²": "^2", "³": "^3", "\u00a0": " ", "’": "'", "％": "%"}) | str.maketrans(
+    {"½": " 1/2", "¼": " 1/4", "¾": " 3/4", "⅓": " 1/3", "⅔": " 2/3"}
 )
 OF = "of"
 """The sign of multiplication in 20% of 50."""
@@ -313,9 +302,8 @@ def _comment(tokens: list[Token], at: int, before: Token) -> int:
     while end - at <= 8 and token_at(tokens, end).kind == "word" and tokens[end].text.lower() != "mod":
         end += 1
     remark = token_at(tokens, end).kind == "close" and any(len(each.text) > 1 for each in tokens[at + 1 : end])
-    return (
-        end + 1 if remark and not tokens[at].glued and tokens[at].text != "{" and before.kind in (*ENDS, "word") else 0
-    )
+    apart = not tokens[at].glued and tokens[at].text != "{" and before.kind in (*ENDS, "word")
+    return end + 1 if remark and apart else 0
 
 
 def _matched(tokens: list[Token]) -> list[Token]:
