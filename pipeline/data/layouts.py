@@ -89,10 +89,16 @@ def chosen_completions(steps: Sequence[object]) -> list[object]:
     If labelling ended at an error, no completion is chosen at that step. The chain then ends with the step's first completion,
     which is the chain's own. A step of an unknown form gives None.
     """
-    found = []
+    found: list[object] = []
     for step in steps:
         chosen, human = column(step, "chosen_completion"), column(step, "human_completion")
-        found.append(_chosen(step, chosen, human))
+        completions, index = column(step, "completions"), 0 if chosen is None else chosen
+        if chosen is None and human is not None:
+            found.append(human)
+        elif isinstance(completions, Sequence) and isinstance(index, int) and 0 <= index < len(completions):
+            found.append(completions[index] if isinstance(completions[index], Mapping) else None)
+        else:
+            found.append(None)
         if chosen is None and human is None:
             break
     return found
@@ -132,16 +138,6 @@ def _prm800k(row: Mapping[str, object], data: DataConfig, _final_answer: Extract
         answer=_wanted(row, "question.ground_truth_answer", data, RejectReason.MISSING_ANSWER),
         steps=[column(found, "text") if isinstance(found, Mapping) else found for found in chosen_completions(steps)],
     )
-
-
-def _chosen(step: object, chosen: object, human: object) -> object:
-    if chosen is None and human is not None:
-        return human
-    completions = column(step, "completions")
-    index = 0 if chosen is None else chosen
-    if not isinstance(completions, Sequence) or not isinstance(index, int) or not 0 <= index < len(completions):
-        return None
-    return completions[index] if isinstance(completions[index], Mapping) else None
 
 
 def _processbench(row: Mapping[str, object], data: DataConfig, final_answer: Extract) -> Fields:

@@ -59,9 +59,8 @@ def number_in_words(text: str, *, ordinals: bool = False) -> Fraction | None:
         number = number_in_words(" ".join(words[1:]))
         return None if number is None else -number
     number = _fraction(words)
-    if number is None and (begin := _before_article(words[:-1])):
-        number = _fraction(begin) if words[-1] in SCALES else None
-        number = None if number is None else number * SCALES[words[-1]]
+    if number is None and words[-1] in SCALES and (part := _fraction(words[:-1])) is not None:
+        number = part * SCALES[words[-1]]
     if number is None:
         number = _whole(words)
     if number is None and ordinals:

@@ -47,17 +47,13 @@ _JOINED = {
 }
 
 
-def _units() -> dict[str, Unit]:
-    found: dict[str, Unit] = {}
-    for quantity, units in _TABLE.items():
-        for names, size in units.items():
-            unit = Unit(names.split()[0].removesuffix("*"), quantity, Fraction(size))
-            for name in names.split():
-                found |= {name.removesuffix("*") + end: unit for end in ("", "s")[: 1 + name.endswith("*")]}
-    return found
-
-
-UNITS = _units()
+UNITS = {
+    name.removesuffix("*") + end: Unit(names.split()[0].removesuffix("*"), quantity, Fraction(size))
+    for quantity, units in _TABLE.items()
+    for names, size in units.items()
+    for name in names.split()
+    for end in ("", "s")[: 1 + name.endswith("*")]
+}
 """Units by all their names. Case counts: K is no k."""
 DOLLAR = UNITS["dollar"]
 

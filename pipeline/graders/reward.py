@@ -14,12 +14,10 @@ reward function that calls `grade`.
 from collections.abc import Callable, Mapping, Sequence
 
 from pipeline.config.choices import UnreadableIs
-from pipeline.core.records import UNGRADED, Grade, Verdict
+from pipeline.core.records import UNGRADED, Verdict
 from pipeline.graders.settings import MathConfig
 from pipeline.graders.shared import grade, shared_checker
 
-RIGHT = 1.0
-WRONG = 0.0
 _SETTINGS = MathConfig(unreadable_is=UnreadableIs.wrong)
 _STATED = ("\\boxed", "\\fbox", "####")
 
@@ -54,7 +52,7 @@ def accuracy_reward(
         log_extra("extracted_answer", [found.answer for found in grades])
     if log_metric is not None and grades:
         log_metric("ungraded", sum(found.verdict in UNGRADED for found in grades) / len(grades))
-    return [None if found.verdict in UNGRADED else _reward(found) for found in grades]
+    return [None if found.verdict in UNGRADED else float(found.verdict is Verdict.CORRECT) for found in grades]
 
 
 def compute_score(
@@ -71,11 +69,7 @@ def compute_score(
             "compute_score needs the known answer itself as ground_truth,"
             f" not a mapping with {', '.join(map(str, ground_truth))}: put it into the data set's reward_model.ground_truth"
         )
-    return _reward(grade(_gold(ground_truth), solution_str, config=_SETTINGS))
-
-
-def _reward(found: Grade) -> float:
-    return RIGHT if found.verdict is Verdict.CORRECT else WRONG
+    return float(grade(_gold(ground_truth), solution_str, config=_SETTINGS).verdict is Verdict.CORRECT)
 
 
 def _gold(given: object) -> object:

@@ -15,10 +15,10 @@ from pipeline.data.units import UNITS
 from pipeline.verifiers.arithmetic.equations import Equation
 from pipeline.verifiers.arithmetic.values import (
     CONVERTED,
+    PERCENTS,
     USUAL,
     Meaning,
     Node,
-    Percent,
     Rounded,
     UnreadableError,
     Value,
@@ -141,7 +141,7 @@ def _best_fit(equation: Equation, loosely: bool) -> Fit:
 
 def _meanings(node: Node) -> list[Meaning]:
     numbers = node.numbers()
-    percents = list(Percent) if any(each.percent for each in numbers) else [Percent.HUNDREDTHS]
+    percents = PERCENTS if any(each.percent for each in numbers) else PERCENTS[:1]
     scaled = (True, False) if any(each.scale != 1 for each in numbers) else (True,)
     return [Meaning(percent=percent, scaled=each) for percent in percents for each in scaled]
 

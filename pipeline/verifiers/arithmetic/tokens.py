@@ -200,7 +200,11 @@ def _joined(tokens: list[Token]) -> list[Token]:
         last = found[-1] if found else _END
         if token.kind == "word":
             token, used = _word(tokens, at, found)
-        elif token.kind in ("delimiter", "line") and _goes_on(found):
+        elif token.kind in ("delimiter", "line") and (
+            last.kind == "relation"
+            or (last.kind == "operator" and token_at(found, len(found) - 2).kind in (*ENDS, "word"))
+        ):
+            # An expression goes on over a line or a formula after a relation, or after an operator that is no dash.
             at += 1
             continue
         elif (
@@ -222,13 +226,6 @@ def _joined(tokens: list[Token]) -> list[Token]:
     return found
 
 
-def _goes_on(found: list[Token]) -> bool:
-    """Whether an expression goes on over the end of a line or a formula: after a relation, or an operator that is no dash."""
-    last = token_at(found, len(found) - 1)
-    before = token_at(found, len(found) - 2)
-    return last.kind == "relation" or (last.kind == "operator" and before.kind in (*ENDS, "word"))
-
-
 def _word(tokens: list[Token], at: int, found: list[Token]) -> tuple[Token, int]:
     """What a word is read as, and how many tokens that takes."""
     token, before, following = tokens[at], token_at(found, len(found) - 1), token_at(tokens, at + 1)
@@ -236,7 +233,8 @@ def _word(tokens: list[Token], at: int, found: list[Token]) -> tuple[Token, int]
     operand = before.kind in (*ENDS, "word")
     if word == "x" and operand and _multiplies(token, before, following):
         return Token("operator", "*", token.start, token.end, token.glued), 1
-    if after == "of" and (part := _share(word)) and _operand_after(tokens, at + 2):
+    part = (number_in_words(word) or number_in_words(f"one {word}")) if after == "of" else None
+    if part and part < 1 and _operand_after(tokens, at + 2):
         return _part(token, part, found), 1
     if word in ("percent", "per-cent") and before.kind == "number":
         return Token("percent", "%", token.start, token.end), 1
@@ -261,12 +259,6 @@ def _multiplies(token: Token, before: Token, following: Token) -> bool:
     if not token.glued:
         return not following.glued or following.money
     return before.kind in ENDS if following.glued else before.kind == following.kind == "number"
-
-
-def _share(word: str) -> Fraction | None:
-    """What a fraction in a word is worth where "of" follows: half, thirds, two-thirds."""
-    value = number_in_words(word) or number_in_words(f"one {word}")
-    return value if value is not None and value < 1 else None
 
 
 def _part(token: Token, value: Fraction, found: list[Token]) -> Token:
