@@ -29,9 +29,16 @@ class UnusableRowError(Exception):
 
 def numbered_lines(stream: IO[bytes]) -> Iterator[tuple[int, bytes | None]]:
     """The lines that are not blank, with their numbers from 1. A line that is too long is None."""
-    for number, line in enumerate(_lines(stream), start=1):
-        content = line.removeprefix(BYTE_ORDER_MARK) if line and number == 1 else line
-        if content is None or content.strip():
+    number = 0
+    while line := stream.readline(MAX_LINE_BYTES + 1):
+        number += 1
+        if len(line) > MAX_LINE_BYTES and not line.endswith(b"\n"):
+            while (rest := stream.readline(_CHUNK_BYTES)) and not rest.endswith(b"\n"):
+                pass
+            yield number, None
+            continue
+        content = line.removeprefix(BYTE_ORDER_MARK) if number == 1 else line
+        if content.strip():
             yield number, content
 
 
@@ -68,13 +75,3 @@ def as_object(value: object) -> Row:
         return value
     detail = f"The row is a JSON {type(value).__name__}; it must be an object with named columns."
     raise UnusableRowError(RejectReason.NOT_A_ROW, detail)
-
-
-def _lines(stream: IO[bytes]) -> Iterator[bytes | None]:
-    while line := stream.readline(MAX_LINE_BYTES + 1):
-        if len(line) <= MAX_LINE_BYTES or line.endswith(b"\n"):
-            yield line
-            continue
-        while (rest := stream.readline(_CHUNK_BYTES)) and not rest.endswith(b"\n"):
-            pass
-        yield None

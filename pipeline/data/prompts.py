@@ -7,6 +7,7 @@ A prompt may open a tag of thinking. Steps after it would be thinking, so a sett
 """
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
@@ -234,13 +235,8 @@ def _tokens_covering(text: str, end: int, token_ids: Sequence[int], decode: Deco
     low, high = least, least + 1
     while high < len(token_ids) and len(decode(token_ids[:high])) < end:
         low, high = high + 1, 2 * high - least + 1
-    high = min(high, len(token_ids))
-    while low < high:
-        middle = (low + high) // 2
-        if len(decode(token_ids[:middle])) < end:
-            low = middle + 1
-        else:
-            high = middle
+    counts = range(min(high, len(token_ids)))
+    low = bisect_left(counts, end, low, key=lambda count: len(decode(token_ids[:count])))
     # A character of several tokens decodes to a replacement character until all its tokens are there.
     while low < len(token_ids) and not text.startswith(decode(token_ids[:low])):
         low += 1

@@ -134,17 +134,13 @@ def blame(setting: str, path: Path | str) -> Iterator[None]:
 def _rows_of(files: Sequence[Path], setting: str) -> Iterator[tuple[RowLocation, Row | Reject]]:
     with ParquetReader() as parquet:
         for file in files:
-            yield from _file_rows(file, setting, parquet)
-
-
-def _file_rows(path: Path, setting: str, parquet: ParquetReader) -> Iterator[tuple[RowLocation, Row | Reject]]:
-    with blame(setting, path):
-        if path.suffix.lower() == ".parquet":
-            yield from _parquet_rows(path, setting, parquet)
-        elif path.suffix.lower() == ".json" and _is_array(path):
-            yield from _array_rows(path, setting)
-        else:
-            yield from _line_rows(path)
+            with blame(setting, file):
+                if file.suffix.lower() == ".parquet":
+                    yield from _parquet_rows(file, setting, parquet)
+                elif file.suffix.lower() == ".json" and _is_array(file):
+                    yield from _array_rows(file, setting)
+                else:
+                    yield from _line_rows(file)
 
 
 def lasting_path(data_path: str) -> str | None:
