@@ -40,7 +40,6 @@ _ONE_PART = {"half": 2, "quarter": 4} | {name: _SIZES[word] for name, word in _O
 PARTS = _ONE_PART | {f"{name}s": size for name, size in _ONE_PART.items()} | {"halves": 2}
 """Words for parts of one, such as `thirds`, and how many of them make one."""
 NUMBER_WORDS = frozenset({*_NAMED, *SCALES, *(f"{word}s" for word in SCALES), *PARTS, "tens"})
-_ALONE = frozenset({"half", "quarter"})
 _ARTICLES = frozenset({"a", "an"})
 _DIGITS = re.compile(r"\d{1,30}(?:\.\d{1,30})?")
 
@@ -98,7 +97,7 @@ def _fraction(words: list[str]) -> Fraction | None:
 def _part(words: list[str]) -> Fraction | None:
     size = PARTS.get(words[-1]) if words else None
     counted = [word for word in words[:-1] if word not in _ARTICLES]
-    if size is None or (not counted and len(words) == 1 and words[-1] not in _ALONE):
+    if size is None or (not counted and len(words) == 1 and words[-1] not in ("half", "quarter")):
         return None
     count = _whole(counted) if counted else Fraction(1)
     # "twenty third" is an ordinal; "twenty thirds" are parts.

@@ -60,9 +60,8 @@ DOLLAR = UNITS["dollar"]
 
 def convert(number: Fraction, have: Unit, want: Unit) -> Fraction | None:
     """The number in another unit, metric or not; None where the units are of different quantities."""
-    (quantity, size), (other, wanted) = (
-        _JOINED.get(unit.quantity, (unit.quantity, Fraction(1))) for unit in (have, want)
-    )
+    quantity, size = _JOINED.get(have.quantity, (have.quantity, Fraction(1)))
+    other, wanted = _JOINED.get(want.quantity, (want.quantity, Fraction(1)))
     if quantity != other:
         return None
     return (number * have.size * size + have.shift - want.shift) / (want.size * wanted)

@@ -54,18 +54,14 @@ class HfTokenizer:
         return self.encode_opened(messages, "")
 
     def encode_opened(self, messages: Messages, opening: str, arguments: Arguments = None) -> list[int]:
-        """Token ids of a conversation up to the assistant's turn, which begins with `opening`, tokenized as one text.
-
-        Only the template and `opening` make special tokens. Raises PolicyError for a model without a chat template.
-        """
+        """Only the template and `opening` make special tokens. Raises as `chat_text` does."""
         return self._encoded(self.chat_text(messages, arguments) + opening)
 
     def as_text(self, text: str) -> str:
         return self._special.sub(lambda token: f"{token[0][0]}{_BROKEN}{token[0][1:]}", text)
 
     def chat_text(self, messages: Messages, arguments: Arguments = None) -> str:
-        """The text of a conversation up to the assistant's turn. Raises PolicyError for a model without a chat template, and
-        where that fails."""
+        """Raises PolicyError for a model without a chat template, and where that fails."""
         if not self._tokenizer.chat_template:
             raise PolicyError("this model has no chat template: ", NO_TEMPLATE)
         plain = [{**each, "content": self.as_text(each["content"])} for each in messages]

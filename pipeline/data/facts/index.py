@@ -46,17 +46,12 @@ _ADD = {
 }
 
 
-def table_path(given: str) -> Path:
-    """The file of a table: a path, or `sample` for the shipped one."""
-    return SHIPPED if given == SAMPLE else Path(given)
-
-
 def index_of(given: str, setting: str) -> Path:
     """The index of a table, made if there is none for its present state.
 
     Raises InputError for a table that cannot be used, and StoreError where the cache cannot be written.
     """
-    path = table_path(given)
+    path = SHIPPED if given == SAMPLE else Path(given)
     try:
         state = path.stat()
     except OSError as error:

@@ -38,10 +38,6 @@ class Tolerance:
     size: Fraction = Fraction(0)
     relative: bool = False
 
-    def of(self, number: Fraction) -> Fraction:
-        """The same in the unit of this number."""
-        return abs(number) * self.size if self.relative else self.size
-
 
 EXACT = Tolerance()
 
@@ -164,7 +160,7 @@ def fit_of(claimed: Quantity, known: Quantity, tolerance: Tolerance = EXACT, *, 
             digit, converted = (convert(number + digit, one, other) or changed) - changed, True
             number = changed
     off = abs(number - known.number)
-    if off <= tolerance.of(known.number):
+    if off <= tolerance.size * (abs(known.number) if tolerance.relative else 1):
         return Fit.EQUAL
     if off < digit or (off < known.digit and known.number.denominator != 1):
         return Fit.EQUAL if loosely and 2 * off <= digit else Fit.DOUBTFUL

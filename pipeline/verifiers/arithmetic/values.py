@@ -27,7 +27,6 @@ NEAR = Fraction(1, 20)
 """A number that is said to be approximate may be off by this share."""
 FAR = Fraction(1, 4)
 """It is wrong if it is off by more than this share."""
-_TEN = 10
 _EXACT_TAILS = frozenset({"125", "375", "625", "875"})
 _REPEATING = words_of("33 66 67 16 17 83 11 22 44 55 56 77 78 88 89 14 29 28 43 42 57 71 86 85")
 _REPEATING_MONEY = frozenset({"33", "66", "67"})
@@ -219,7 +218,6 @@ def _factorial(number: Fraction) -> Fraction:
 
 
 def _root(number: Fraction) -> Fraction:
-    """The square root of a square. Raises UnreadableError for other numbers."""
     root = Fraction(math.isqrt(abs(number.numerator)), math.isqrt(number.denominator))
     if root * root != number:
         raise UnreadableError
@@ -235,7 +233,7 @@ def last_digit(node: Node, meaning: Meaning = USUAL) -> Fraction | None:
         return unit / 100 if node.percent and meaning.percent != "plain" else unit
     if node.kind == "*" and node.parts[0].kind == "number" and node.parts[1].kind == "^":
         part, power = last_digit(node.parts[0], meaning), node.parts[1]
-        return part * value_of(power).number if part is not None and power.parts[0].value == _TEN else None
+        return part * value_of(power).number if part is not None and power.parts[0].value == 10 else None
     return None
 
 
@@ -262,9 +260,8 @@ def fit(one: Value, other: Value, unit: Fraction | None, *, about: bool, divided
     if unit is not None and one.number.denominator != 1:
         if decimal_places(one.number) is None and distance <= unit / 2:
             return Fit.EQUAL
-        if distance < unit and (divided or distance <= unit / 2):
-            return Fit.DOUBTFUL
-        return Fit.DOUBTFUL if distance <= slack + unit / 2 and slack else Fit.APART
+        near = distance < unit and (divided or distance <= unit / 2)
+        return Fit.DOUBTFUL if near or (slack and distance <= slack + unit / 2) else Fit.APART
     return Fit.DOUBTFUL if distance <= slack else Fit.APART
 
 

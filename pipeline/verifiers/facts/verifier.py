@@ -63,10 +63,8 @@ class Facts(Verifier):
         judged = list(self._judged(step.step))
         held = [each for each in judged if each.fit is Fit.EQUAL]
         wrong = [each for each in judged if each.fit is Fit.APART and not self._is_doubtful(each, held, step)]
-        if wrong:
-            return _finding(StepVerdict.REFUTED, map(_evidence, wrong))
-        if held:
-            return _finding(StepVerdict.HOLDS, map(_evidence, held))
+        if wrong or held:
+            return _finding(StepVerdict.REFUTED if wrong else StepVerdict.HOLDS, map(_evidence, wrong or held))
         unclear = [each for each in judged if each.fit is None]
         return _finding(StepVerdict.UNKNOWN, (f"in the table, {contradiction(each.entry)}" for each in unclear))
 
