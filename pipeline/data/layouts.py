@@ -60,16 +60,15 @@ def read_fields(row: Mapping[str, object], data: DataConfig, final_answer: Extra
     if not name:
         return fields
     own, read = OWN_OUTCOMES.get(data.layout, ("", None))
-    outcome = column(row, name, _MISSING)
-    if read and own == name:
-        outcome = read(None if outcome is _MISSING else outcome)
-    elif outcome is _MISSING:
+    read = read if own == name else None
+    outcome = column(row, name, None if read else _MISSING)
+    if outcome is _MISSING:
         raise UnusableRowError(
             RejectReason.BAD_OUTCOME,
             f"The row has no column '{name}' for the outcome; its columns are: {column_names(row)}. Name the correct column "
             "with data.columns.outcome=NAME, or write null where the outcome is unknown.",
         )
-    return replace(fields, outcome=outcome, outcome_column=name)
+    return replace(fields, outcome=read(outcome) if read else outcome, outcome_column=name)
 
 
 def column(row: object, name: str, missing: object = None) -> object:

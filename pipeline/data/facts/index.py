@@ -92,7 +92,7 @@ def _make(path: Path, setting: str, index: Path) -> None:
             base.executescript(
                 f"PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA cache_size=-{_CACHE_KIB}; {_SCHEMA} BEGIN;"
             )
-            base.create_function("differ", 2, _differ, deterministic=True)
+            base.create_function("differ", 2, lambda row, other: _values(row) != _values(other), deterministic=True)
             rows = _fill(base, read_table(path, setting))
             if not rows:
                 raise InputError(f"{setting}: {path} has no rows: give a table with facts")
@@ -129,12 +129,8 @@ _normal_attribute = lru_cache(maxsize=1024)(normal_name)
 _as_json = json.JSONEncoder(ensure_ascii=False).encode
 
 
-def _differ(row: str, other: str) -> bool:
-    """Whether two rows give different values, and not two spellings of the same ones."""
-    return _values(row) != _values(other)
-
-
 def _values(row: str) -> set[tuple[object, str]]:
+    """The values of a row, equal for two spellings of the same ones."""
     values, unit, *_ = json.loads(row)
     read = ((value, read_quantity(value)) for value in values)
     return {(each.number, each.unit or read_unit(unit)) if each else (normal_name(value), "") for value, each in read}

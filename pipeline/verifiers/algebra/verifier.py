@@ -117,19 +117,14 @@ class Algebra(Verifier):
             return UNKNOWN
         before = plain(step.earlier[-1]) + "\n" if step.earlier and len(step.earlier[-1]) <= longest else ""
         text = before + plain(step.step)
-        claims = _claims_of(text, len(before))
+        formulas = _formulas_of(text)
+        own = [each for each in formulas if each.start >= len(before)]
+        claims = [*_identities(own, text), *_solutions(formulas, text, len(before))]
         for claim in claims:
             doubtful = claim.holds or has_other_arithmetic(step.problem)
             if not doubtful and not is_doubtful(step, sentence_around(text, claim.start, claim.end)):
                 return finding(StepVerdict.REFUTED, f"{claim.text}: {claim.reason}")
         return holding([claim.text for claim in claims if claim.holds])
-
-
-def _claims_of(text: str, begin: int) -> list[Claim]:
-    """What a step claims, that begins at this place of a text: first identities, then solutions. The step before it stands
-    before."""
-    formulas = _formulas_of(text)
-    return [*_identities([each for each in formulas if each.start >= begin], text), *_solutions(formulas, text, begin)]
 
 
 def _identities(formulas: Sequence[Formula], text: str) -> Iterator[Claim]:
