@@ -94,8 +94,7 @@ def _sqlite(path: Path, where: str) -> Iterator[Cells]:
         table = _quoted(_TABLE if _TABLE in tables else tables[0])
         names = [str(row[1]) for row in base.execute(f"PRAGMA table_info({table})")]
         columns = _check_columns(names, where)
-        cursor = base.execute(f"SELECT {', '.join(map(_quoted, columns))} FROM {table}")
-        for row in cursor:
+        for row in base.execute(f"SELECT {', '.join(map(_quoted, columns))} FROM {table}"):
             yield dict(zip(columns, row, strict=True))
 
 

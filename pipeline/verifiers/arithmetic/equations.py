@@ -15,6 +15,7 @@ from pipeline.verifiers.arithmetic.words import CHANGERS, CHANGERS_OF, CONTINUER
 MOST_BEFORE = 80
 """Tokens of a left side."""
 _BOUNDARIES = frozenset({"break", "delimiter", "relation", "end"})
+_BEFORE_ALL = _BOUNDARIES | {"open"}
 _NEAR = 3
 _OPERATIONS = words_of("divided multiplied divide multiply dividing multiplying times increased decreased reduced")
 _AFTER_AND = words_of("a one half quarter two three five seven")
@@ -110,7 +111,7 @@ def _left(tokens: Sequence[Token], at: int, budget: Budget) -> tuple[int, Readin
     place = boundary + 1
     while place < at:
         token = tokens[place]
-        signed = token.text == "-" and place == boundary + 1 and _begins(tokens, boundary)
+        signed = token.text == "-" and place == boundary + 1 and token_at(tokens, boundary).kind in _BEFORE_ALL
         if signed and not tokens[place + 1].glued:
             place, boundary = place + 1, boundary + 1
             continue
@@ -138,16 +139,12 @@ def _boundary(tokens: Sequence[Token], at: int) -> int:
     return max(place, -1)
 
 
-def _begins(tokens: Sequence[Token], boundary: int) -> bool:
-    return (before := token_at(tokens, boundary)).kind in _BOUNDARIES or before.kind == "open"
-
-
 def _can_begin(tokens: Sequence[Token], place: int, boundary: int) -> bool:
     before, opened = token_at(tokens, place - 1), token_at(tokens, place - 2)
     if place == boundary + 1:
         # A bracket may belong to a function or a factor: f(3 + 4 = 7), 2(3 = 3).
         touched = before.kind == "open" and before.glued and opened.kind in ("word", "number", "bad", "function")
-        return not touched and (before.kind == "operator" or _begins(tokens, boundary))
+        return not touched and (before.kind == "operator" or before.kind in _BEFORE_ALL)
     word = before.text.lower()
     return before.kind == "word" and not tokens[place].glued and (len(word) > 1 or word in ("a", "i"))
 
