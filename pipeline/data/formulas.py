@@ -141,10 +141,8 @@ def _opens_inline(text: str, at: int) -> bool:
 
 def _is_inline(text: str, start: int, end: int) -> bool:
     """Whether the dollars at `start` and `end`, without a dollar between them, enclose a formula."""
-    if text[end - 1].isspace() or text[end + 1 : end + 2].isdigit():
-        return False
-    content = text[start + 1 : end]
-    return content != "" and not _is_money(content)
+    apart = text[end - 1].isspace() or text[end + 1 : end + 2].isdigit()
+    return not apart and start + 1 < end and not _is_money(text[start + 1 : end])
 
 
 def _is_money(content: str) -> bool:

@@ -29,26 +29,29 @@ class UnusableRowError(Exception):
 
 def numbered_lines(stream: IO[bytes]) -> Iterator[tuple[int, bytes | None]]:
     """The lines that are not blank, with their numbers from 1. A line that is too long is None."""
-    for number, line in enumerate(_lines(stream), start=1):
-        content = line.removeprefix(BYTE_ORDER_MARK) if line and number == 1 else line
-        if content is None or content.strip():
+    number = 0
+    while line := stream.readline(MAX_LINE_BYTES + 1):
+        number += 1
+        if len(line) > MAX_LINE_BYTES and not line.endswith(b"\n"):
+            while (rest := stream.readline(_CHUNK_BYTES)) and not rest.endswith(b"\n"):
+                pass
+            yield number, None
+            continue
+        content = line.removeprefix(BYTE_ORDER_MARK) if number == 1 else line
+        if content.strip():
             yield number, content
 
 
 def parse_object(line: bytes | None) -> Row:
     """The JSON object on a line. Raises UnusableRowError for any other line, also for None."""
-    if line is None:
-        detail = f"The line is longer than {MAX_LINE_BYTES:,} bytes; shorten or split it."
-        raise UnusableRowError(RejectReason.TOO_LARGE, detail)
-    if has_too_many_values(line):
-        detail = f"The line holds more than {MAX_VALUES:,} values; shorten or split it."
-        raise UnusableRowError(RejectReason.TOO_LARGE, detail)
+    if line is None or has_too_many_values(line):
+        what = f"is longer than {MAX_LINE_BYTES:,} bytes" if line is None else f"holds more than {MAX_VALUES:,} values"
+        raise UnusableRowError(RejectReason.TOO_LARGE, f"The line {what}; shorten or split it.")
     try:
         value = json.loads(line.rstrip(b"\r\n").decode("utf-8"))
     except UnicodeDecodeError as error:
-        detail = (
-            f"Byte {error.start} of the line, counted from 0, is not UTF-8 ({error.reason}); save the file as UTF-8."
-        )
+        where = f"Byte {error.start} of the line, counted from 0,"
+        detail = f"{where} is not UTF-8 ({error.reason}); save the file as UTF-8."
         raise UnusableRowError(RejectReason.NOT_UTF8, detail) from error
     except json.JSONDecodeError as error:
         remedy = "every line must be one JSON object" if "escape" not in error.msg else "write \\\\ for a backslash"
@@ -72,13 +75,3 @@ def as_object(value: object) -> Row:
         return value
     detail = f"The row is a JSON {type(value).__name__}; it must be an object with named columns."
     raise UnusableRowError(RejectReason.NOT_A_ROW, detail)
-
-
-def _lines(stream: IO[bytes]) -> Iterator[bytes | None]:
-    while line := stream.readline(MAX_LINE_BYTES + 1):
-        if len(line) <= MAX_LINE_BYTES or line.endswith(b"\n"):
-            yield line
-            continue
-        while (rest := stream.readline(_CHUNK_BYTES)) and not rest.endswith(b"\n"):
-            pass
-        yield None

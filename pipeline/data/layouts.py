@@ -33,7 +33,7 @@ ORIGINAL_QUESTION, ORIGINAL_PROCESS = "original_question", "original_process"
 """PRMBench's columns with a correct chain, from which the judged one was made."""
 _FINAL_ANSWER_CORRECT = "final_answer_correct"
 _LABEL = "label"
-_NOT_CORRECT, _CORRECT = "its own final answer is not marked as correct", "solution is marked as correct but"
+_NOT_CORRECT = "its own final answer is not marked as correct"
 _FIRST_STEP = re.compile(r"(?<!\S)Step 1:")
 
 
@@ -60,8 +60,15 @@ def read_fields(row: Mapping[str, object], data: DataConfig, final_answer: Extra
     if not name:
         return fields
     own, read = OWN_OUTCOMES.get(data.layout, ("", None))
-    outcome = read(column(row, name)) if read and own == name else _named_outcome(row, name)
-    return replace(fields, outcome=outcome, outcome_column=name)
+    read = read if own == name else None
+    outcome = column(row, name, None if read else _MISSING)
+    if outcome is _MISSING:
+        raise UnusableRowError(
+            RejectReason.BAD_OUTCOME,
+            f"The row has no column '{name}' for the outcome; its columns are: {column_names(row)}. Name the correct column "
+            "with data.columns.outcome=NAME, or write null where the outcome is unknown.",
+        )
+    return replace(fields, outcome=read(outcome) if read else outcome, outcome_column=name)
 
 
 def column(row: object, name: str, missing: object = None) -> object:
@@ -81,10 +88,16 @@ def chosen_completions(steps: Sequence[object]) -> list[object]:
     If labelling ended at an error, no completion is chosen at that step. The chain then ends with the step's first completion,
     which is the chain's own. A step of an unknown form gives None.
     """
-    found = []
+    found: list[object] = []
     for step in steps:
         chosen, human = column(step, "chosen_completion"), column(step, "human_completion")
-        found.append(_chosen(step, chosen, human))
+        completions, index = column(step, "completions"), 0 if chosen is None else chosen
+        if chosen is None and human is not None:
+            found.append(human)
+        elif isinstance(completions, Sequence) and isinstance(index, int) and 0 <= index < len(completions):
+            found.append(completions[index] if isinstance(completions[index], Mapping) else None)
+        else:
+            found.append(None)
         if chosen is None and human is None:
             break
     return found
@@ -115,46 +128,26 @@ def _named_columns(row: Mapping[str, object], data: DataConfig, _final_answer: E
 
 
 def _prm800k(row: Mapping[str, object], data: DataConfig, _final_answer: Extract) -> Fields:
-    steps = _wanted(row, "label.steps", data.layout, RejectReason.NO_STEPS)
+    steps = _wanted(row, "label.steps", data, RejectReason.NO_STEPS)
     if not isinstance(steps, Sequence) or isinstance(steps, str):
-        raise UnusableRowError(
-            RejectReason.BAD_STEPS, "label.steps is not a list, but data.layout=prm800k expects a list."
-        )
-    texts = [column(found, "text") if isinstance(found, Mapping) else found for found in chosen_completions(steps)]
+        detail = "label.steps is not a list, but data.layout=prm800k expects a list."
+        raise UnusableRowError(RejectReason.BAD_STEPS, detail)
     return Fields(
-        problem=_wanted(row, "question.problem", data.layout, RejectReason.MISSING_PROBLEM),
-        answer=_wanted(row, "question.ground_truth_answer", data.layout, RejectReason.MISSING_ANSWER),
-        steps=texts,
+        problem=_wanted(row, "question.problem", data, RejectReason.MISSING_PROBLEM),
+        answer=_wanted(row, "question.ground_truth_answer", data, RejectReason.MISSING_ANSWER),
+        steps=[column(found, "text") if isinstance(found, Mapping) else found for found in chosen_completions(steps)],
     )
-
-
-def _chosen(step: object, chosen: object, human: object) -> object:
-    if chosen is None and human is not None:
-        return human
-    completions = column(step, "completions")
-    index = 0 if chosen is None else chosen
-    if not isinstance(completions, Sequence) or not isinstance(index, int) or not 0 <= index < len(completions):
-        return None
-    return completions[index] if isinstance(completions[index], Mapping) else None
 
 
 def _processbench(row: Mapping[str, object], data: DataConfig, final_answer: Extract) -> Fields:
-    steps = _wanted(row, "steps", data.layout, RejectReason.NO_STEPS)
-    answer = column(row, data.columns.answer)
-    own = answer is None
-    if own:
-        wrong = "" if column(row, _FINAL_ANSWER_CORRECT) is True else _NOT_CORRECT
-        answer = _own_answer(_joined(steps, data), wrong, _CORRECT, data, final_answer)
-    return Fields(
-        problem=_wanted(row, "problem", data.layout, RejectReason.MISSING_PROBLEM),
-        answer=answer,
-        answer_is_bare=own,
-        steps=steps,
-    )
+    problem = _wanted(row, "problem", data, RejectReason.MISSING_PROBLEM)
+    steps = _wanted(row, "steps", data, RejectReason.NO_STEPS)
+    wrong = "" if column(row, _FINAL_ANSWER_CORRECT) is True else _NOT_CORRECT
+    return _answered(row, data, final_answer, problem, steps, wrong)
 
 
 def _math_shepherd(row: Mapping[str, object], data: DataConfig, final_answer: Extract) -> Fields:
-    text = _wanted(row, "input", data.layout, RejectReason.MISSING_PROBLEM)
+    text = _wanted(row, "input", data, RejectReason.MISSING_PROBLEM)
     starts = [match.start() for match in _FIRST_STEP.finditer(text)] if isinstance(text, str) else []
     if not isinstance(text, str) or len(starts) != 1:
         found = f"The input contains 'Step 1:' {len(starts)} times"
@@ -162,16 +155,11 @@ def _math_shepherd(row: Mapping[str, object], data: DataConfig, final_answer: Ex
         raise UnusableRowError(RejectReason.BAD_STEPS, detail)
     *steps, rest = STEP_TAG.split(text[starts[0] :])
     if rest.strip():
-        raise UnusableRowError(
-            RejectReason.BAD_STEPS, "The input does not end with the tag ки; put the tag after every step."
-        )
-    steps = [step.strip() for step in steps]
-    answer = column(row, data.columns.answer)
-    own = answer is None
-    if own:
-        wrong = "" if _last_tag(column(row, _LABEL)) else _NOT_CORRECT
-        answer = _own_answer(_joined(steps, data), wrong, _CORRECT, data, final_answer)
-    return Fields(problem=text[: starts[0]].strip(), answer=answer, answer_is_bare=own, steps=steps)
+        detail = "The input does not end with the tag ки; put the tag after every step."
+        raise UnusableRowError(RejectReason.BAD_STEPS, detail)
+    wrong = "" if _last_tag(column(row, _LABEL)) else _NOT_CORRECT
+    problem, steps = text[: starts[0]].strip(), [step.strip() for step in steps]
+    return _answered(row, data, final_answer, problem, steps, wrong)
 
 
 def _last_tag(label: object) -> bool | None:
@@ -180,52 +168,44 @@ def _last_tag(label: object) -> bool | None:
     return {"+": True, "-": False}.get(end)
 
 
-def _named_outcome(row: Mapping[str, object], name: str) -> object:
-    """The value of a column. A row without it is an error, because the name may be wrong."""
-    value = column(row, name, _MISSING)
-    if value is _MISSING:
-        detail = (
-            f"The row has no column '{name}' for the outcome; its columns are: {column_names(row)}. Name the correct column "
-            "with data.columns.outcome=NAME, or write null where the outcome is unknown."
-        )
-        raise UnusableRowError(RejectReason.BAD_OUTCOME, detail)
-    return value
-
-
 def _prmbench(row: Mapping[str, object], data: DataConfig, final_answer: Extract) -> Fields:
-    problem = _wanted(row, data.columns.problem, data.layout, RejectReason.MISSING_PROBLEM)
-    steps = _wanted(row, data.columns.steps, data.layout, RejectReason.NO_STEPS)
+    problem = _wanted(row, data.columns.problem, data, RejectReason.MISSING_PROBLEM)
+    steps = _wanted(row, data.columns.steps, data, RejectReason.NO_STEPS)
+    other = problem != column(row, ORIGINAL_QUESTION)  # a question that was modified may have another answer
+    wrong = f"its question is not '{ORIGINAL_QUESTION}'" if other else ""
+    return _answered(row, data, final_answer, problem, steps, wrong, ORIGINAL_PROCESS)
+
+
+def _answered(
+    row: Mapping[str, object],
+    data: DataConfig,
+    extract: Extract,
+    problem: object,
+    steps: object,
+    wrong: str,
+    chain: str = "",
+) -> Fields:
+    """The fields with the row's answer, or else with the final one of its correct solution: the steps, or those in the column
+    `chain`. `wrong`: why that is not known to be correct; empty if it is."""
     answer = column(row, data.columns.answer)
-    own = answer is None
-    if own:
-        other = problem != column(row, ORIGINAL_QUESTION)  # a question that was modified may have another answer
-        wrong = f"its question is not '{ORIGINAL_QUESTION}'" if other else ""
-        original = _joined(column(row, ORIGINAL_PROCESS), data)
-        answer = _own_answer(original, wrong, f"'{ORIGINAL_PROCESS}'", data, final_answer)
-    return Fields(problem=problem, answer=answer, answer_is_bare=own, steps=steps)
-
-
-def _joined(steps: object, data: DataConfig) -> str:
-    texts = [step for step in steps if isinstance(step, str)] if isinstance(steps, Sequence) else []
-    return join(texts, data.separator)[0]
-
-
-def _own_answer(solution: str, wrong: str, said: str, data: DataConfig, final_answer: Extract) -> str:
-    """The final answer of a chain that the data set calls correct. `wrong`: why it is not known to be; empty if it is. `said`:
-    what the chain is called."""
-    answer = None if wrong else final_answer(solution)
+    if answer is not None:
+        return Fields(problem=problem, answer=answer, steps=steps)
+    given = column(row, chain) if chain else steps
+    texts = [step for step in given if isinstance(step, str)] if isinstance(given, Sequence) else []
+    answer = None if wrong else extract(join(texts, data.separator)[0])
     if answer is None:
+        said = f"'{chain}'" if chain else "solution is marked as correct but"
         why = wrong or f"its {said} states no readable answer"
         remedy = f"add the known answer as the column '{data.columns.answer or 'answer'}'"
         raise UnusableRowError(RejectReason.MISSING_ANSWER, f"The row has no answer, and {why}: {remedy}.")
-    return answer
+    return Fields(problem=problem, answer=answer, answer_is_bare=True, steps=steps)
 
 
-def _wanted(row: Mapping[str, object], name: str, layout: Layout, reason: RejectReason) -> object:
+def _wanted(row: Mapping[str, object], name: str, data: DataConfig, reason: RejectReason) -> object:
     value = column(row, name)
     if value is None:
         detail = (
-            f"The row has no '{name}', which data.layout={layout.value} reads; its columns are: {column_names(row)}. "
+            f"The row has no '{name}', which data.layout={data.layout.value} reads; its columns are: {column_names(row)}. "
             "For another layout set data.layout."
         )
         raise UnusableRowError(reason, detail)

@@ -40,7 +40,6 @@ _ONE_PART = {"half": 2, "quarter": 4} | {name: _SIZES[word] for name, word in _O
 PARTS = _ONE_PART | {f"{name}s": size for name, size in _ONE_PART.items()} | {"halves": 2}
 """Words for parts of one, such as `thirds`, and how many of them make one."""
 NUMBER_WORDS = frozenset({*_NAMED, *SCALES, *(f"{word}s" for word in SCALES), *PARTS, "tens"})
-_ALONE = frozenset({"half", "quarter"})
 _ARTICLES = frozenset({"a", "an"})
 _DIGITS = re.compile(r"\d{1,30}(?:\.\d{1,30})?")
 
@@ -59,9 +58,8 @@ def number_in_words(text: str, *, ordinals: bool = False) -> Fraction | None:
         number = number_in_words(" ".join(words[1:]))
         return None if number is None else -number
     number = _fraction(words)
-    if number is None and (begin := _before_article(words[:-1])):
-        number = _fraction(begin) if words[-1] in SCALES else None
-        number = None if number is None else number * SCALES[words[-1]]
+    if number is None and words[-1] in SCALES and (part := _fraction(words[:-1])) is not None:
+        number = part * SCALES[words[-1]]
     if number is None:
         number = _whole(words)
     if number is None and ordinals:
@@ -84,12 +82,8 @@ def _fraction(words: list[str]) -> Fraction | None:
     if "point" in words[1:-1]:
         at = words.index("point")
         places = [_NAMED.get(word, 10) for word in words[at + 1 :]]
-        whole = _whole(words[:at])
-        return (
-            None
-            if whole is None or max(places) > 9
-            else whole + Fraction(int("".join(map(str, places))), 10 ** len(places))
-        )
+        whole = _whole(words[:at]) if max(places) < 10 else None
+        return None if whole is None else whole + Fraction(int("".join(map(str, places))), 10 ** len(places))
     if "and" not in words[1:]:
         return _part(words)
     at = len(words) - 1 - words[::-1].index("and")
@@ -103,7 +97,7 @@ def _fraction(words: list[str]) -> Fraction | None:
 def _part(words: list[str]) -> Fraction | None:
     size = PARTS.get(words[-1]) if words else None
     counted = [word for word in words[:-1] if word not in _ARTICLES]
-    if size is None or (not counted and len(words) == 1 and words[-1] not in _ALONE):
+    if size is None or (not counted and len(words) == 1 and words[-1] not in ("half", "quarter")):
         return None
     count = _whole(counted) if counted else Fraction(1)
     # "twenty third" is an ordinal; "twenty thirds" are parts.

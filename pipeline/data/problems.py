@@ -82,43 +82,30 @@ def plain_number(value: int | float | Decimal) -> str:
 
 def _problem(fields: Fields, row: Mapping[str, object], data: DataConfig, final_answer: Extract) -> Problem:
     if fields.problem is None:
-        raise UnusableRowError(
-            RejectReason.MISSING_PROBLEM, _no_column(row, data.columns.problem, "problem", "the problem")
-        )
+        raise UnusableRowError(RejectReason.MISSING_PROBLEM, _no_column(row, data, "problem", "the problem"))
     if not isinstance(fields.problem, str) or _is_blank(fields.problem):
         detail = f"The problem is {_kind(fields.problem)}; it must be a text that is not blank."
         raise UnusableRowError(RejectReason.MISSING_PROBLEM, detail)
     _check_text(fields.problem, "problem", data)
     if fields.answer is None:
-        raise UnusableRowError(
-            RejectReason.MISSING_ANSWER, _no_column(row, data.columns.answer, "answer", "the known answer")
-        )
+        raise UnusableRowError(RejectReason.MISSING_ANSWER, _no_column(row, data, "answer", "the known answer"))
     golds = _golds(fields.answer, data, final_answer if data.answer_in_text and not fields.answer_is_bare else None)
     return Problem(problem_id=content_id("problem", fields.problem, *golds), text=fields.problem, golds=golds)
 
 
 def _golds(answer: object, data: DataConfig, extract: Extract | None) -> tuple[str, ...]:
     """The known answers in order, without repetition. `extract`: finds the answer in a text, if the column holds texts."""
-    if data.answer_is_suite:
-        answer = _as_text(answer)
-    listed = list(answer) if isinstance(answer, list | tuple) else [answer]
-    golds = [_gold(value, data, extract) for value in listed]
-    if not golds:
-        raise UnusableRowError(
-            RejectReason.MISSING_ANSWER, "The list of answers is empty; it must contain at least one."
-        )
-    return tuple(dict.fromkeys(golds))
-
-
-def _as_text(suite: object) -> object:
-    """A list or an object as JSON; any other value unchanged."""
-    if not isinstance(suite, list | tuple | dict) or not suite:
-        return suite
-    try:
-        return json.dumps(suite, ensure_ascii=False)
-    except (TypeError, ValueError, RecursionError) as error:
-        detail = f"The test suite cannot be written as JSON ({error}); store it as a text."
-        raise UnusableRowError(RejectReason.MISSING_ANSWER, detail) from error
+    if data.answer_is_suite and isinstance(answer, list | tuple | dict) and answer:
+        try:
+            answer = json.dumps(answer, ensure_ascii=False)
+        except (TypeError, ValueError, RecursionError) as error:
+            detail = f"The test suite cannot be written as JSON ({error}); store it as a text."
+            raise UnusableRowError(RejectReason.MISSING_ANSWER, detail) from error
+    listed = answer if isinstance(answer, list | tuple) else [answer]
+    if not listed:
+        detail = "The list of answers is empty; it must contain at least one."
+        raise UnusableRowError(RejectReason.MISSING_ANSWER, detail)
+    return tuple(dict.fromkeys(_gold(value, data, extract) for value in listed))
 
 
 def _gold(value: object, data: DataConfig, extract: Extract | None) -> str:
@@ -159,7 +146,14 @@ def _solution(fields: Fields, problem: Problem, source_id: str | None, data: Dat
         text, ends = join(steps, data.separator)
         _check_text(text, "steps", data)
     elif fields.solution is not None:
-        text = _given_solution(fields.solution, data)
+        if not isinstance(fields.solution, str):
+            remedy = "it must be a text. For a list of steps, set data.columns.steps to the name of its column."
+            raise UnusableRowError(RejectReason.BAD_STEPS, f"The solution is {_kind(fields.solution)}; {remedy}")
+        text = fields.solution
+        if _is_blank(text):
+            detail = "The solution is blank; for problems without solutions omit it or set data.columns.solution=''."
+            raise UnusableRowError(RejectReason.NO_STEPS, detail)
+        _check_text(text, "solution", data)
         ends = split(text, data.splitter, data.pattern)
     else:
         return None
@@ -197,33 +191,19 @@ def _given_steps(steps: object) -> list[str]:
     if not steps:
         detail = "The list of steps is empty; for problems without solutions omit it or set data.columns.steps=''."
         raise UnusableRowError(RejectReason.NO_STEPS, detail)
-    texts: list[str] = []
     for number, step in enumerate(steps, start=1):
         if not isinstance(step, str) or _is_blank(step):
             detail = f"Step {number} of {len(steps)} is {_kind(step)}; every step must be a text that is not blank."
             raise UnusableRowError(RejectReason.BAD_STEPS, detail)
-        texts.append(step)
-    return texts
-
-
-def _given_solution(solution: object, data: DataConfig) -> str:
-    if not isinstance(solution, str):
-        remedy = "it must be a text. For a list of steps, set data.columns.steps to the name of its column."
-        raise UnusableRowError(RejectReason.BAD_STEPS, f"The solution is {_kind(solution)}; {remedy}")
-    if _is_blank(solution):
-        detail = "The solution is blank; for problems without solutions omit it or set data.columns.solution=''."
-        raise UnusableRowError(RejectReason.NO_STEPS, detail)
-    _check_text(solution, "solution", data)
-    return solution
+    return list(steps)
 
 
 def _source_id(value: object, data: DataConfig) -> str | None:
     if isinstance(value, str):
         _check_text(value, "id", data)
         return value
-    if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() <= MAX_INTEGER_BITS:
-        return str(value)
-    return str(value) if isinstance(value, float) else None
+    whole = isinstance(value, int) and not isinstance(value, bool) and value.bit_length() <= MAX_INTEGER_BITS
+    return str(value) if whole or isinstance(value, float) else None
 
 
 def _is_blank(text: str) -> bool:
@@ -251,11 +231,9 @@ def _kind(value: object) -> str:
     return "null" if value is None else f"of type {type(value).__name__}"
 
 
-def _no_column(row: Mapping[str, object], name: str, key: str, wanted: str) -> str:
-    return (
-        f"The row has no value in a column '{name}' for {wanted}; its columns are: {column_names(row)}. "
-        f"Name the correct column with data.columns.{key}=NAME."
-    )
+def _no_column(row: Mapping[str, object], data: DataConfig, key: str, wanted: str) -> str:
+    column = f"The row has no value in a column '{getattr(data.columns, key)}' for {wanted}"
+    return f"{column}; its columns are: {column_names(row)}. Name the correct column with data.columns.{key}=NAME."
 
 
 def in_validation(problem: str, share: float, seed: int) -> bool:

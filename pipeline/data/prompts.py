@@ -7,6 +7,7 @@ A prompt may open a tag of thinking. Steps after it would be thinking, so a sett
 """
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
@@ -21,6 +22,7 @@ from pipeline.data.steps import prefix_text
 _BLANKS = " \t"
 Encode = Callable[[Sequence[str]], Sequence[Sequence[int]]]
 """Texts -> the token ids of each, without special tokens."""
+Decode = Callable[[Sequence[int]], str]
 _OPENED = re.compile(
     r"[<\[◁]\|?(?!end)(?:\w{1,12}?[:_]){0,3}(?:think(?:ing)?|thoughts?|reason(?:ing)?|reflect(?:ion)?|analysis|scratchpad)"
     r"(?:_start)?(?:\|?>|\]|▷)\s*\Z",
@@ -37,23 +39,18 @@ class Tokenizer(Protocol):
 
     def encode(self, text: str) -> list[int]:
         """Token ids of a text of the data, which continues another text, without special tokens."""
-        ...
 
     def encode_chat(self, messages: Messages) -> list[int]:
         """Token ids of a conversation in the policy's chat template, up to the start of the assistant's turn."""
-        ...
 
     def encode_plain(self, text: str) -> list[int]:
         """Token ids of a text at the start of a document, with the special token that the model expects there, if any."""
-        ...
 
     def as_text(self, text: str) -> str:
         """A text of the data, so marked that `encode_plain` makes no special token of it."""
-        ...
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of token ids, without special tokens."""
-        ...
 
 
 @runtime_checkable
@@ -62,11 +59,9 @@ class ChatTokenizer(Tokenizer, Protocol):
 
     def chat_text(self, messages: Messages, arguments: Arguments = None) -> str:
         """The text that `encode_chat` encodes."""
-        ...
 
     def encode_opened(self, messages: Messages, opening: str, arguments: Arguments = None) -> list[int]:
         """Like `encode_chat`, of a turn that begins with `opening`, tokenized as one text with the conversation."""
-        ...
 
 
 def opened_thinking(thinking: object) -> str:
@@ -85,11 +80,9 @@ def prefix_id(solution: Solution, index: int, again: int = 0) -> str:
 
     `again`: see `InputRow`. Units share no rollouts, so the prefixes of a problem have other ids in each of its units.
     """
-    if solution.token_ids:
-        tokens = ",".join(map(str, _tokens(solution, index)))
-        return content_id("prefix", solution.problem_id, "tokens", tokens, *_again(again))
-    text = prefix_text(solution.text, solution.ends, index)
-    return content_id("prefix", solution.problem_id, text, *_again(again))
+    tokens = ",".join(map(str, _tokens(solution, index)))
+    begin = ["tokens", tokens] if tokens else [prefix_text(solution.text, solution.ends, index)]
+    return content_id("prefix", solution.problem_id, *begin, *_again(again))
 
 
 def _again(again: int) -> tuple[str, ...]:
@@ -109,7 +102,7 @@ def stem(solution: Solution, index: int) -> str:
 
 
 def _tokens(solution: Solution, index: int) -> tuple[int, ...]:
-    return solution.token_ids[: solution.token_ends[index - 1]]
+    return solution.token_ids[: solution.token_ends[index - 1]] if solution.token_ids else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,21 +147,16 @@ class Prompter:
 
     def prefixes(self, root: Prefix, solution: Solution, again: int = 0) -> list[Prefix]:
         """The prefixes after steps 1 to K of a chain; the last one is the whole chain. `again`: see `prefix_id`."""
-        return [self._prefix(root, solution, index, again) for index in range(1, len(solution.ends) + 1)]
+        found = []
+        for index in range(1, len(solution.ends) + 1):
+            text, own_id = stem(solution, index), prefix_id(solution, index, again)
+            ids = root.prompt_ids + (_tokens(solution, index) or tuple(self.tokenizer.encode(text)))
+            found.append(Prefix(prefix_id=own_id, step_index=index, text=root.text + text, prompt_ids=ids))
+        return found
 
     def fits(self, prefix: Prefix) -> bool:
         """Whether the prompt and `max_tokens` more tokens fit into the context."""
         return len(prefix.prompt_ids) + self.max_tokens <= self.max_model_len
-
-    def _prefix(self, root: Prefix, solution: Solution, index: int, again: int) -> Prefix:
-        text = stem(solution, index)
-        ids = _tokens(solution, index) if solution.token_ids else tuple(self.tokenizer.encode(text))
-        return Prefix(
-            prefix_id=prefix_id(solution, index, again),
-            step_index=index,
-            text=root.text + text,
-            prompt_ids=root.prompt_ids + ids,
-        )
 
     def _problem_ids(self, problem: str) -> list[int]:
         closing = _closing(self.opened) if self.config.thinking is Thinking.close else ""
@@ -209,13 +197,11 @@ def _closing(opened: str) -> str:
 class TokenCut:
     """The step ends of a sampled chain, moved to the ends of tokens: `ends` in characters, `token_ends` in tokens."""
 
-    ends: tuple[int, ...]
-    token_ends: tuple[int, ...]
+    ends: tuple[int, ...] = ()
+    token_ends: tuple[int, ...] = ()
 
 
-def cut_on_tokens(
-    text: str, ends: Sequence[int], token_ids: Sequence[int], decode: Callable[[Sequence[int]], str]
-) -> TokenCut:
+def cut_on_tokens(text: str, ends: Sequence[int], token_ids: Sequence[int], decode: Decode) -> TokenCut:
     """Move each step end to the end of a token, so that every prefix consists of tokens that the model wrote.
 
     A prefix contains the tokens of its last step's words, and the tokens of the blanks after them unless such a token also
@@ -225,7 +211,7 @@ def cut_on_tokens(
     text has no steps.
     """
     if not text.strip():
-        return TokenCut(ends=(), token_ends=())
+        return TokenCut()
     last = len(token_ids)
     while not decode(token_ids[last - 1 : last]):
         last -= 1
@@ -243,21 +229,14 @@ def cut_on_tokens(
     return TokenCut(ends=(*new_ends, len(text)), token_ends=(*new_token_ends, last))
 
 
-def _tokens_covering(
-    text: str, end: int, token_ids: Sequence[int], decode: Callable[[Sequence[int]], str], least: int
-) -> int:
+def _tokens_covering(text: str, end: int, token_ids: Sequence[int], decode: Decode, least: int) -> int:
     """The number of tokens whose text has the first `end` characters, and is whole; at least `least`."""
     # The end is likely near: doubling the distance is cheaper than halving that to the end of a long text.
     low, high = least, least + 1
     while high < len(token_ids) and len(decode(token_ids[:high])) < end:
         low, high = high + 1, 2 * high - least + 1
-    high = min(high, len(token_ids))
-    while low < high:
-        middle = (low + high) // 2
-        if len(decode(token_ids[:middle])) < end:
-            low = middle + 1
-        else:
-            high = middle
+    counts = range(min(high, len(token_ids)))
+    low = bisect_left(counts, end, low, key=lambda count: len(decode(token_ids[:count])))
     # A character of several tokens decodes to a replacement character until all its tokens are there.
     while low < len(token_ids) and not text.startswith(decode(token_ids[:low])):
         low += 1
@@ -283,10 +262,7 @@ def plain_encoder(tokenizer: Any, placed: Collection[str] = ()) -> Encode:
     `placed`, it is cut after the first character of that, and the parts are tokenized alone.
     """
     encode, added = encoder(tokenizer), tokenizer.get_added_vocab()
-    added_here = [text for text in placed if text in added]
-    known = [
-        text for text, found in zip(added_here, encode(added_here), strict=True) if len(text) > 1 and len(found) == 1
-    ]
+    known = [text for text in placed if text in added and len(text) > 1 and len(encode([text])[0]) == 1]
     if not known:
         return encode
     inside = re.compile("|".join(f"(?<={re.escape(text[0])})(?={re.escape(text[1:])})" for text in known))

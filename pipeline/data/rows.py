@@ -104,23 +104,17 @@ def input_digest(data_path: str, setting: str = _SETTING) -> str:
 def _matches(pattern: str) -> Iterator[str]:
     """The paths of a glob. `**` stands for any number of folders that are neither hidden nor links: links may form loops, in
     which `glob` itself would go round up to 40 times each."""
-    before, recursive, after = _at_recursion(pattern)
-    if not recursive:
+    parts = pattern.split("/")
+    if "**" not in parts:
         yield from glob.glob(pattern)
         return
+    at = parts.index("**")
+    before = "/".join(parts[:at]) or ("/" if pattern.startswith("/") else "")
+    after = "/".join(parts[at + 1 :]) or "*"
     for top in glob.glob(before) if before else [os.curdir]:
         for folder, inner, _ in os.walk(top):
             inner[:] = [name for name in inner if not name.startswith(".")]
             yield from _matches(os.path.normpath(os.path.join(glob.escape(folder), after)))
-
-
-def _at_recursion(pattern: str) -> tuple[str, bool, str]:
-    """What stands before and after the first `**` of a glob, and whether there is one."""
-    parts = pattern.split("/")
-    if "**" not in parts:
-        return pattern, False, ""
-    at = parts.index("**")
-    return "/".join(parts[:at]) or ("/" if pattern.startswith("/") else ""), True, "/".join(parts[at + 1 :]) or "*"
 
 
 def _is_input(path: Path) -> bool:
@@ -133,26 +127,20 @@ def blame(setting: str, path: Path | str) -> Iterator[None]:
     try:
         yield
     except (OSError, EOFError, pa.ArrowException) as error:
-        reason = " ".join(str(error).split())
-        raise InputError(
-            f"{setting}: {path} cannot be read: {reason}. Check its permissions, or download it again"
-        ) from error
+        wrong = f"{setting}: {path} cannot be read: {' '.join(str(error).split())}"
+        raise InputError(f"{wrong}. Check its permissions, or download it again") from error
 
 
 def _rows_of(files: Sequence[Path], setting: str) -> Iterator[tuple[RowLocation, Row | Reject]]:
     with ParquetReader() as parquet:
         for file in files:
-            yield from _file_rows(file, setting, parquet)
-
-
-def _file_rows(path: Path, setting: str, parquet: ParquetReader) -> Iterator[tuple[RowLocation, Row | Reject]]:
-    with blame(setting, path):
-        if path.suffix.lower() == ".parquet":
-            yield from _parquet_rows(path, setting, parquet)
-        elif path.suffix.lower() == ".json" and _is_array(path):
-            yield from _array_rows(path, setting)
-        else:
-            yield from _line_rows(path)
+            with blame(setting, file):
+                if file.suffix.lower() == ".parquet":
+                    yield from _parquet_rows(file, setting, parquet)
+                elif file.suffix.lower() == ".json" and _is_array(file):
+                    yield from _array_rows(file, setting)
+                else:
+                    yield from _line_rows(file)
 
 
 def lasting_path(data_path: str) -> str | None:
@@ -205,24 +193,19 @@ def _is_array(path: Path) -> bool:
 
 
 def _array_rows(path: Path, setting: str) -> Iterator[tuple[RowLocation, Row | Reject]]:
+    where, remedy = f"{setting}: {path} is a JSON array", f"convert it to JSONL: jq -c '.[]' {path}"
     if path.stat().st_size > MAX_ARRAY_BYTES:
-        limit = f"{MAX_ARRAY_BYTES:,} bytes"
-        raise InputError(
-            f"{setting}: {path} is a JSON array of more than {limit}; convert it to JSONL: jq -c '.[]' {path}"
-        )
+        raise InputError(f"{where} of more than {MAX_ARRAY_BYTES:,} bytes; {remedy}")
     content = path.read_bytes().removeprefix(BYTE_ORDER_MARK)
     if has_too_many_values(content):
-        raise InputError(
-            f"{setting}: {path} is a JSON array of more than {MAX_VALUES:,} values; convert it to JSONL: jq -c '.[]' {path}"
-        )
+        raise InputError(f"{where} of more than {MAX_VALUES:,} values; {remedy}")
     try:
         values = json.loads(content.decode("utf-8"))
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise InputError(
-            f"{setting}: {path} begins like a JSON array but is not valid JSON: {error}; repair it"
-        ) from error
+        begins = f"{setting}: {path} begins like a JSON array"
+        raise InputError(f"{begins} but is not valid JSON: {error}; repair it") from error
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{setting}: {path} is a JSON array that {beyond_python(error)}") from error
+        raise InputError(f"{where} that {beyond_python(error)}") from error
     for number, value in enumerate(values, start=1):
         location = _location(path, number)
         yield location, _row(as_object, value, location)
@@ -255,40 +238,33 @@ def _parquet_reject(row: OversizedRow | Exception, location: RowLocation) -> Rej
 
 def _hub_rows(path: str, setting: str) -> Iterator[tuple[RowLocation, Row]]:
     """All rows of a data set, in order; `setting` named it. Raises InputError if it is unavailable, also during iteration."""
-    parts = _parts(path, setting)
-    try:
+    with _hub(path, setting) as parts:
         from datasets import load_dataset
-    except ImportError as error:
-        raise InputError(f"{setting}: {_NOT_INSTALLED}") from error
-    try:
+
         rows = load_dataset(parts["name"], parts["config"], split=parts["split"] or "train", streaming=True)
         for number, row in enumerate(rows, start=1):
             yield RowLocation(file=path, line=number), dict(row)
-    except Exception as error:  # the network, the Hub and each file format raise their own errors
-        raise _unavailable(path, error, setting) from error
 
 
 def _hub_commit(path: str) -> str:
     """The current commit of the data set. Raises InputError if the Hub does not return it."""
-    name = _parts(path, _SETTING)["name"]
-    try:
+    with _hub(path, _SETTING) as parts:
         from huggingface_hub import HfApi
-    except ImportError as error:
-        raise InputError(f"{_SETTING}: {_NOT_INSTALLED}") from error
-    try:
-        return str(HfApi().dataset_info(name).sha)
-    except Exception as error:  # as above
-        raise _unavailable(path, error, _SETTING) from error
+
+        return str(HfApi().dataset_info(parts["name"]).sha)
 
 
-def _parts(path: str, setting: str) -> re.Match[str]:
+@contextmanager
+def _hub(path: str, setting: str) -> Iterator[re.Match[str]]:
+    """The parts of a path on the Hub. Errors of its use become an InputError that says what to do."""
     parts = _HUB_PATH.fullmatch(path)
     if parts is None:
         raise InputError(f"{setting}: {path} is not of the form hf://OWNER/NAME[/CONFIG][:SPLIT]")
-    return parts
-
-
-def _unavailable(path: str, error: Exception, setting: str) -> InputError:
-    reason = f"{type(error).__name__}: {' '.join(str(error).split())}"[:_MAX_REASON]
-    remedy = "check its name, configuration and split and the network, or download its files and give their path"
-    return InputError(f"{setting}: {path} is not available ({reason}); {remedy}")
+    try:
+        yield parts
+    except Exception as error:  # the network, the Hub and each file format raise their own errors
+        if isinstance(error, ImportError) and error.name in ("datasets", "huggingface_hub"):
+            raise InputError(f"{setting}: {_NOT_INSTALLED}") from error
+        reason = f"{type(error).__name__}: {' '.join(str(error).split())}"[:_MAX_REASON]
+        remedy = "check its name, configuration and split and the network, or download its files and give their path"
+        raise InputError(f"{setting}: {path} is not available ({reason}); {remedy}") from error

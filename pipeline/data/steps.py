@@ -9,6 +9,7 @@ before `Step 1` belongs to step 1, because it usually restates the problem. `sen
 """
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
 
@@ -33,6 +34,7 @@ _SENTENCE_END = re.compile(
 )
 _LIST_MARK = re.compile(r"\s*[*_#>(-]*\s*(?:\d{1,3}|[A-Za-z]|[ivx]{1,4})", re.IGNORECASE)
 _LAST_WORD = re.compile(r"[A-Za-z.]*\Z")
+_FACTORIAL = re.compile(r"(?:[)}\d²³]|(?<![^\W\d_])[^\W\d_])\Z")
 _NEVER_LAST = re.compile(r"mr|mrs|ms|dr|prof|st|e\.?g|i\.?e|vs|cf|viz|eqs?|figs?|resp|approx")
 _SELDOM_LAST = re.compile(r"etc|a\.m|p\.m|u\.s|nos?|ft|in|oz|lbs?|mins?|hrs?|sec|al|jr|sr|inc")
 
@@ -45,10 +47,14 @@ def split(text: str, splitter: Splitter, pattern: str | None = None) -> tuple[in
     first, last = len(text) - len(text.lstrip()), len(text.rstrip())
     if not last:
         return ()
+    if splitter is Splitter.regex and not pattern:
+        raise ValueError("the regex splitter needs a pattern")
+    cuts = _ends_of(re.compile(pattern or "")) if splitter is Splitter.regex else _CUTS[splitter]
     ends: list[int] = []
-    cuts, spans = _cuts(text, splitter, pattern), formulas(text)
-    for cut in _outside(spans, cuts) if spans else cuts:
-        if not first < cut < last:
+    spans = [(0, 0), *formulas(text)]
+    for cut in cuts(text):
+        start, end = spans[bisect_left(spans, (cut,)) - 1]
+        if not first < cut < last or start < cut < end:
             continue
         if ends and text[ends[-1] : cut].isspace():
             ends[-1] = cut
@@ -76,24 +82,6 @@ def prefix_text(text: str, ends: Sequence[int], k: int) -> str:
     if not 0 <= k <= len(ends):
         raise ValueError(f"there is no prefix of {k} steps in a solution of {len(ends)} steps")
     return text[: ends[k - 1]] if k else ""
-
-
-def _cuts(text: str, splitter: Splitter, pattern: str | None) -> Iterator[int]:
-    if splitter is Splitter.regex:
-        if not pattern:
-            raise ValueError("the regex splitter needs a pattern")
-        return _ends_of(re.compile(pattern))(text)
-    return _CUTS[splitter](text)
-
-
-def _outside(spans: list[tuple[int, int]], cuts: Iterator[int]) -> Iterator[int]:
-    waiting = iter(spans)
-    start, end = next(waiting, (-1, -1))
-    for cut in cuts:
-        while end >= 0 and end <= cut:
-            start, end = next(waiting, (-1, -1))
-        if not start < cut < end:
-            yield cut
 
 
 def _ends_of(pattern: re.Pattern[str]) -> Callable[[str], Iterator[int]]:
@@ -129,11 +117,8 @@ def _is_sentence_end(text: str, begin: int, at: int, mark: str, after: int) -> b
     if "?" in mark:
         return True
     if "!" in mark:
-        before = text[max(begin, at - 2) : at]
-        factorial = (
-            before[-1:].isdigit() or before[-1:] in (")", "}") or (before[-1:].isalpha() and not before[:-1].isalpha())
-        )
-        return capital or not factorial
+        # What may be a factorial: a number, a bracket or a single letter stands before.
+        return capital or not _FACTORIAL.search(text, max(begin, at - 2), at)
     if mark != ".":
         return capital
     recent = max(begin, at - _LOOK_BACK)
@@ -146,15 +131,11 @@ def _is_sentence_end(text: str, begin: int, at: int, mark: str, after: int) -> b
     return not (at_line_start and _LIST_MARK.fullmatch(text, max(recent, newline + 1), at))
 
 
-def _no_cuts(_text: str) -> Iterator[int]:
-    return iter(())
-
-
 _CUTS: dict[Splitter, Callable[[str], Iterator[int]]] = {
     Splitter.newline: _ends_of(_LINE_END),
     Splitter.blank_line: _ends_of(_BLANK_LINE),
     Splitter.step_label: _before_labels,
     Splitter.sentence: _sentence_ends,
     Splitter.math_shepherd: _ends_of(_AFTER_TAG),
-    Splitter.whole: _no_cuts,
+    Splitter.whole: lambda _text: iter(()),
 }

@@ -47,26 +47,21 @@ _JOINED = {
 }
 
 
-def _units() -> dict[str, Unit]:
-    found: dict[str, Unit] = {}
-    for quantity, units in _TABLE.items():
-        for names, size in units.items():
-            unit = Unit(names.split()[0].removesuffix("*"), quantity, Fraction(size))
-            for name in names.split():
-                found |= {name.removesuffix("*") + end: unit for end in ("", "s")[: 1 + name.endswith("*")]}
-    return found
-
-
-UNITS = _units()
+UNITS = {
+    name.removesuffix("*") + end: Unit(names.split()[0].removesuffix("*"), quantity, Fraction(size))
+    for quantity, units in _TABLE.items()
+    for names, size in units.items()
+    for name in names.split()
+    for end in ("", "s")[: 1 + name.endswith("*")]
+}
 """Units by all their names. Case counts: K is no k."""
 DOLLAR = UNITS["dollar"]
 
 
 def convert(number: Fraction, have: Unit, want: Unit) -> Fraction | None:
     """The number in another unit, metric or not; None where the units are of different quantities."""
-    (quantity, size), (other, wanted) = (
-        _JOINED.get(unit.quantity, (unit.quantity, Fraction(1))) for unit in (have, want)
-    )
+    quantity, size = _JOINED.get(have.quantity, (have.quantity, Fraction(1)))
+    other, wanted = _JOINED.get(want.quantity, (want.quantity, Fraction(1)))
     if quantity != other:
         return None
     return (number * have.size * size + have.shift - want.shift) / (want.size * wanted)

@@ -21,15 +21,7 @@ from pipeline.engines.settings import VllmConfig
 NO_TEMPLATE = Name("set policy.prompt.style=plain and policy.prompt.template")
 """What to do about a model without a chat template."""
 _NAME = "config.json"
-_LENGTHS = (
-    "max_position_embeddings",
-    "n_positions",
-    "max_seq_len",
-    "seq_length",
-    "max_sequence_length",
-    "max_seq_length",
-    "seq_len",
-)
+_LENGTH = re.compile("n_positions|max_position_embeddings|(?:max_)?seq_len(?:gth)?|max_sequence_length")
 _HASHED = (".json", ".jinja", ".txt", ".model")  # small files that decide how weights and texts are read
 _WEIGHTS = (".safetensors", ".bin", ".pt")
 """The suffixes of weights that vLLM looks for, in this order."""
@@ -43,6 +35,7 @@ _TURN_MARK = re.compile(r"<[|｜].*[|｜]>", re.DOTALL)
 _BROKEN = "\0"
 """In a special token that is text: after its first character. No text of the data has this character."""
 _MAX_HASHED_BYTES = 64 * 1024 * 1024
+_UNREADABLE = (UnknownArchitecture, ImportError, OSError, ValueError)
 
 
 class HfTokenizer:
@@ -61,18 +54,14 @@ class HfTokenizer:
         return self.encode_opened(messages, "")
 
     def encode_opened(self, messages: Messages, opening: str, arguments: Arguments = None) -> list[int]:
-        """Token ids of a conversation up to the assistant's turn, which begins with `opening`, tokenized as one text.
-
-        Only the template and `opening` make special tokens. Raises PolicyError for a model without a chat template.
-        """
+        """Only the template and `opening` make special tokens. Raises as `chat_text` does."""
         return self._encoded(self.chat_text(messages, arguments) + opening)
 
     def as_text(self, text: str) -> str:
         return self._special.sub(lambda token: f"{token[0][0]}{_BROKEN}{token[0][1:]}", text)
 
     def chat_text(self, messages: Messages, arguments: Arguments = None) -> str:
-        """The text of a conversation up to the assistant's turn. Raises PolicyError for a model without a chat template, and
-        where that fails."""
+        """Raises PolicyError for a model without a chat template, and where that fails."""
         if not self._tokenizer.chat_template:
             raise PolicyError("this model has no chat template: ", NO_TEMPLATE)
         plain = [{**each, "content": self.as_text(each["content"])} for each in messages]
@@ -136,14 +125,10 @@ def planned_architecture(
 ) -> Architecture | None:
     """The sizes of a model (a name or a folder), with a KV cache in `kv_dtype` (vLLM's names). None where they are unavailable
     for any reason; the engine reports the reason when it starts."""
-    config = planned_config(model, revision)
     try:
-        return (
-            None
-            if config is None
-            else architecture_of(config, dtype=dtype, quantization=quantization, kv_dtype=kv_dtype)
-        )
-    except (UnknownArchitecture, ValueError):
+        config = _read(model, revision)
+        return architecture_of(config, dtype=dtype, quantization=quantization, kv_dtype=kv_dtype)
+    except _UNREADABLE:
         return None
 
 
@@ -152,7 +137,7 @@ def planned_config(model: str, revision: str | None) -> Mapping[str, Any] | None
     reports the reason when it starts."""
     try:
         return _read(model, revision)
-    except (UnknownArchitecture, ImportError, OSError, ValueError):
+    except _UNREADABLE:
         return None
 
 
@@ -166,10 +151,11 @@ def planned_context(policy: VllmConfig, model: str) -> int:
         return policy.max_model_len
     try:
         config = _read(model, policy.revision)
-    except (UnknownArchitecture, ImportError, OSError, ValueError) as error:
+    except _UNREADABLE as error:
         raise PolicyError(f"{_NAME} of {model} cannot be read ({error}): set ", _CONTEXT) from error
     parts = [config, *(part for part in [config.get("text_config")] if isinstance(part, dict))]
-    stated = [part[key] for part in parts for key in _LENGTHS if isinstance(part.get(key), int)]
+    named = (each for part in parts for key, each in part.items() if _LENGTH.fullmatch(key))
+    stated = [each for each in named if isinstance(each, int)]
     if not stated:
         raise PolicyError(f"{_NAME} of {model} does not state the model's context: set ", _CONTEXT)
     return int(min(stated))
@@ -206,21 +192,16 @@ def fetch_model(model: str, revision: str | None, *, weights: bool) -> None:
         )
     from huggingface_hub import HfApi, errors, snapshot_download
 
+    refused = "the {policy} {model} cannot be downloaded: {why}; "
     try:
         names = HfApi().list_repo_files(model, revision=revision)
         snapshot_download(model, revision=revision, allow_patterns=needed_files(names, weights=weights))
     except (errors.RepositoryNotFoundError, errors.RevisionNotFoundError, errors.HFValidationError) as error:
-        raise PolicyError(
-            *said(
-                "the {policy} {model} cannot be downloaded: {why}; check {policy.model}",
-                model=model,
-                why=load_failure(error),
-            )
-        ) from error
+        raise PolicyError(*said(f"{refused}check {{policy.model}}", model=model, why=load_failure(error))) from error
     except OSError as error:
         if error.errno in _OF_THE_DISK:
             raise PlaceError(
-                *said("the {policy} {model} cannot be downloaded: {why}; ", model=model, why=load_failure(error)),
+                *said(refused, model=model, why=load_failure(error)),
                 "free space in the cache of models or set HF_HOME to a folder with space",
             ) from error
     except Exception:  # noqa: BLE001  network errors have many types, and the engine reports those that matter

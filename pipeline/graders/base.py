@@ -2,7 +2,6 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
-from types import TracebackType
 from typing import Any, ClassVar, Protocol, Self
 
 from pipeline.config.label import GraderConfig
@@ -26,11 +25,9 @@ class Ending(Protocol):
 
     def may_state(self, piece: str) -> bool:
         """Whether a line may state an answer. This test is quick, and false for most lines."""
-        ...
 
     def complete(self, text: str) -> bool:
         """Whether a text has stated its final answer. Ignores everything after the last line end."""
-        ...
 
 
 class _Described(Protocol):
@@ -89,9 +86,7 @@ class Checker(_Described, Protocol):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.close()
 
 
@@ -110,48 +105,33 @@ class Grader(_Described, Protocol):
     @abstractmethod
     def extract(self, texts: Sequence[str], *, complete: bool) -> Sequence[str | None]:
         """For each whole output the answer that it states, or None. `complete` is false for outputs that were cut short."""
-        ...
 
     @abstractmethod
     def grade(self, golds: Sequence[Sequence[str]], answers: Sequence[str]) -> Sequence[Verdict]:
         """The verdict on each answer. It is correct if it matches any of its golds."""
-        ...
 
     @abstractmethod
     def parses(self, golds: Sequence[str]) -> Sequence[bool]:
         """For each gold, whether answers can be compared with it. Called while input is read, before any model is loaded."""
-        ...
 
     def close(self) -> None:
         """Free all resources."""
-        return
 
 
-def _wrong_answers(found: Any, texts: Sequence[str], **_named: object) -> str:
-    if not _is_list_of(found, len(texts), (str, type(None))):
-        return f"it must return a text or None for each of {len(texts)} texts, but returned {found!r:.200}"
-    return ""
+def _one_for_each(noun: str, wanted: str, is_wanted: Callable[[Any], bool]) -> Callable[..., str]:
+    """A check that a method has returned one such value for each entry of its last argument."""
 
+    def wrong(found: Any, *given: Sequence[object], **_named: object) -> str:
+        if isinstance(found, Sequence) and len(found) == len(given[-1]) and all(map(is_wanted, found)):
+            return ""
+        return f"it must return {wanted} for each of {len(given[-1])} {noun}, but returned {found!r:.200}"
 
-def _wrong_verdicts(found: Any, _golds: object, answers: Sequence[str]) -> str:
-    if not _is_list_of(found, len(answers), (str, Verdict)) or any(each not in set(Verdict) for each in found):
-        return f"it must return a Verdict for each of {len(answers)} answers, but returned {found!r:.200}"
-    return ""
-
-
-def _wrong_readings(found: Any, golds: Sequence[str]) -> str:
-    if not _is_list_of(found, len(golds), (bool,)):
-        return f"it must return true or false for each of {len(golds)} golds, but returned {found!r:.200}"
-    return ""
-
-
-def _is_list_of(found: Any, length: int, kinds: tuple[type, ...]) -> bool:
-    return isinstance(found, Sequence) and len(found) == length and all(isinstance(each, kinds) for each in found)
+    return wrong
 
 
 ANSWERS: Mapping[str, Callable[..., str]] = {
-    "extract": _wrong_answers,
-    "grade": _wrong_verdicts,
-    "parses": _wrong_readings,
+    "extract": _one_for_each("texts", "a text or None", lambda each: each is None or isinstance(each, str)),
+    "grade": _one_for_each("answers", "a Verdict", lambda each: isinstance(each, str) and each in set(Verdict)),
+    "parses": _one_for_each("golds", "true or false", lambda each: isinstance(each, bool)),
 }
 """For each method of `Grader`, a function that checks what the method returned. It returns an error text, empty if valid."""

@@ -54,9 +54,10 @@ def read_case(number: int, line: bytes | None) -> Case:
         fields = parse_object(line)
         kept = {name: value for name, value in fields.items() if name not in OURS}
         gold = mended(fields.get("gold"), "gold", answer=True)
+        wrong = _fault(fields)
     except UnusableRowError as unusable:
-        return Case(number=number, kept=kept, asked=None, error=f"line {number}: {unusable.detail}")
-    if wrong := _fault(fields):
+        wrong = unusable.detail
+    if wrong:
         return Case(number=number, kept=kept, asked=None, error=f"line {number}: {wrong}")
     extracts = fields.get("extracts", True) is True
     prediction = mended(fields["prediction"], answer=not extracts)

@@ -14,12 +14,10 @@ reward function that calls `grade`.
 from collections.abc import Callable, Mapping, Sequence
 
 from pipeline.config.choices import UnreadableIs
-from pipeline.core.records import UNGRADED, Grade, Verdict
+from pipeline.core.records import UNGRADED, Verdict
 from pipeline.graders.settings import MathConfig
 from pipeline.graders.shared import grade, shared_checker
 
-RIGHT = 1.0
-WRONG = 0.0
 _SETTINGS = MathConfig(unreadable_is=UnreadableIs.wrong)
 _STATED = ("\\boxed", "\\fbox", "####")
 
@@ -47,16 +45,14 @@ def accuracy_reward(
         raise ValueError("accuracy_reward needs a column `answer`, `ground_truth` or `solution` in the data set")
     if len(golds) != len(completions):
         raise ValueError(f"accuracy_reward got {len(completions)} completions, but {len(golds)} known answers")
-    grades = [
-        grade(_gold(gold), _said(completion), config=_SETTINGS)
-        for gold, completion in zip(golds, completions, strict=True)
-    ]
+    pairs = zip(golds, completions, strict=True)
+    grades = [grade(_gold(gold), _said(completion), config=_SETTINGS) for gold, completion in pairs]
     if log_extra is not None:
         log_extra("verdict", [found.verdict.value for found in grades])
         log_extra("extracted_answer", [found.answer for found in grades])
     if log_metric is not None and grades:
         log_metric("ungraded", sum(found.verdict in UNGRADED for found in grades) / len(grades))
-    return [None if found.verdict in UNGRADED else _reward(found) for found in grades]
+    return [None if found.verdict in UNGRADED else float(found.verdict is Verdict.CORRECT) for found in grades]
 
 
 def compute_score(
@@ -73,11 +69,7 @@ def compute_score(
             "compute_score needs the known answer itself as ground_truth,"
             f" not a mapping with {', '.join(map(str, ground_truth))}: put it into the data set's reward_model.ground_truth"
         )
-    return _reward(grade(_gold(ground_truth), solution_str, config=_SETTINGS))
-
-
-def _reward(found: Grade) -> float:
-    return RIGHT if found.verdict is Verdict.CORRECT else WRONG
+    return float(grade(_gold(ground_truth), solution_str, config=_SETTINGS).verdict is Verdict.CORRECT)
 
 
 def _gold(given: object) -> object:
@@ -94,13 +86,8 @@ def _said(completion: object) -> object:
         completion = [completion]
     if isinstance(completion, str) or not isinstance(completion, Sequence):
         return completion
-    for message in reversed(completion):
-        if isinstance(message, Mapping) and message.get("role", "assistant") == "assistant":
-            return _content(message.get("content"))
-    return None
-
-
-def _content(content: object) -> object:
+    said = [each for each in completion if isinstance(each, Mapping) and each.get("role", "assistant") == "assistant"]
+    content = said[-1].get("content") if said else None
     if isinstance(content, str) or not isinstance(content, Sequence):
         return content
     texts = [part.get("text") for part in content if isinstance(part, Mapping)]

@@ -69,6 +69,5 @@ class FactsConfig(GraderConfig):
     """The answer of a text without `\\boxed{}`, `####` or "the answer is", as with grader=math."""
 
     def check(self) -> None:
-        check(
-            self.table is None or bool(self.table.strip()), "grader.table", repr(self.table), "a file, sample or null"
-        )
+        named = self.table is None or bool(self.table.strip())
+        check(named, "grader.table", repr(self.table), "a file, sample or null")

@@ -18,10 +18,9 @@ from pipeline.core.records import Verdict
 from pipeline.graders.code import child_process
 from pipeline.graders.code.checker import CodeChecker
 from pipeline.graders.code.program import MAX_PROGRAM_CHARS
-from pipeline.graders.decided import DecidedChecker
 from pipeline.graders.math.pool import MathChecker
 from pipeline.graders.question import in_time, question
-from pipeline.graders.registry import checker_for
+from pipeline.graders.registry import DecidedChecker, checker_for
 from tests.graders.conftest import CPU_SECONDS, code_config
 from tests.settings import grader_settings
 

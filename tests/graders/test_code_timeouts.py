@@ -20,8 +20,7 @@ from pipeline.graders.code import checker as checker_module
 from pipeline.graders.code.checker import PATIENCE, CodeChecker, _is_by_machine, _Run
 from pipeline.graders.code.child import Counts, deprived_seconds
 from pipeline.graders.code.wire import ProgramReport, ProgramTask, TaskKind
-from pipeline.graders.decided import DecidedChecker
-from pipeline.graders.registry import GRADERS, checker_for
+from pipeline.graders.registry import GRADERS, DecidedChecker, checker_for
 from tests.graders.conftest import code_config
 from tests.settings import grader_settings
 

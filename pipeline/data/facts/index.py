@@ -12,10 +12,9 @@ import os
 import re
 import sqlite3
 import tempfile
-from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Iterable
+from contextlib import closing, suppress
 from functools import lru_cache
-from itertools import islice
 from pathlib import Path
 
 from pipeline.core.cache import cache_folder
@@ -30,7 +29,6 @@ SHIPPED = Path(__file__).parents[1] / "facts.jsonl"
 _NUMBER = re.compile(r"[-+−]?[\d.,]+")
 _VERSION = 1
 """Part of the name of an index. Increase it when what is stored changes, also by another normal form of names."""
-_BATCH = 10_000
 _CACHE_KIB = 65_536
 _SCHEMA = """
 CREATE TABLE facts (entity TEXT, attribute TEXT, row TEXT, other TEXT, PRIMARY KEY (entity, attribute)) WITHOUT ROWID;
@@ -48,17 +46,12 @@ _ADD = {
 }
 
 
-def table_path(given: str) -> Path:
-    """The file of a table: a path, or `sample` for the shipped one."""
-    return SHIPPED if given == SAMPLE else Path(given)
-
-
 def index_of(given: str, setting: str) -> Path:
     """The index of a table, made if there is none for its present state.
 
     Raises InputError for a table that cannot be used, and StoreError where the cache cannot be written.
     """
-    path = table_path(given)
+    path = SHIPPED if given == SAMPLE else Path(given)
     try:
         state = path.stat()
     except OSError as error:
@@ -72,7 +65,9 @@ def index_of(given: str, setting: str) -> Path:
         return index
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with _alone(folder / f"{of_path}.lock"):
+        with (folder / f"{of_path}.lock").open("a") as lock:  # so that one process makes the index
+            with suppress(OSError):  # a file system without locks: two processes then make the same file
+                fcntl.flock(lock, fcntl.LOCK_EX)
             if not index.is_file():
                 _make(path, setting, index)
                 for older in folder.glob(f"{of_path}-*.sqlite"):
@@ -89,15 +84,6 @@ def _short_hash(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
 
-@contextmanager
-def _alone(lock: Path) -> Iterator[None]:
-    """Hold a lock, so that one process makes the index."""
-    with lock.open("a") as held:
-        with suppress(OSError):  # a file system without locks: two processes then make the same file
-            fcntl.flock(held, fcntl.LOCK_EX)
-        yield
-
-
 def _make(path: Path, setting: str, index: Path) -> None:
     descriptor, name = tempfile.mkstemp(prefix="making-", suffix=".sqlite", dir=index.parent)
     os.close(descriptor)
@@ -106,11 +92,13 @@ def _make(path: Path, setting: str, index: Path) -> None:
             base.executescript(
                 f"PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA cache_size=-{_CACHE_KIB}; {_SCHEMA} BEGIN;"
             )
-            base.create_function("differ", 2, _differ, deterministic=True)
+            base.create_function("differ", 2, lambda row, other: _values(row) != _values(other), deterministic=True)
             rows = _fill(base, read_table(path, setting))
             if not rows:
                 raise InputError(f"{setting}: {path} has no rows: give a table with facts")
-            base.executemany("INSERT INTO meta VALUES (?, ?)", [("rows", str(rows)), ("sha256", _sha256(path))])
+            with path.open("rb") as stream:
+                sha256 = hashlib.file_digest(stream, "sha256").hexdigest()
+            base.executemany("INSERT INTO meta VALUES (?, ?)", [("rows", str(rows)), ("sha256", sha256)])
             base.execute("INSERT INTO meta SELECT 'contradictions', COUNT(*) FROM facts WHERE other IS NOT NULL")
             base.execute("COMMIT")
         Path(name).chmod(0o644)
@@ -122,44 +110,27 @@ def _make(path: Path, setting: str, index: Path) -> None:
 def _fill(base: sqlite3.Connection, rows: Iterable[TableRow]) -> int:
     """Write rows. Returns how many there are."""
     count = 0
-    remaining = iter(rows)
-    while batch := list(islice(remaining, _BATCH)):
-        adds: dict[str, list[tuple[str, ...]]] = {table: [] for table in _ADD}
-        for row in batch:
-            _add(row, adds)
-        for table, statement in _ADD.items():
-            base.executemany(statement, adds[table])
-        count += len(batch)
+    for row in rows:
+        count += 1
+        entity, attribute = normal_name(row.entity), _normal_attribute(row.attribute)
+        shown = _as_json([row.values, row.unit, row.tolerance, row.source, row.entity, row.attribute])
+        named = [attribute, *map(_normal_attribute, row.attribute_aliases)]
+        values = [normal_name(each) for each in row.values if not _NUMBER.fullmatch(each)]
+        base.execute(_ADD["facts"], (entity, attribute, shown))
+        base.executemany(_ADD["attributes"], [(name, attribute) for name in named if name or name == attribute])
+        base.executemany(
+            _ADD["aliases"], [(name, entity) for name in map(normal_name, row.aliases) if name not in ("", entity)]
+        )
+        base.executemany(_ADD["known"], [(attribute, value) for value in values if value])
     return count
-
-
-def _add(row: TableRow, adds: dict[str, list[tuple[str, ...]]]) -> None:
-    entity, attribute = normal_name(row.entity), _normal_attribute(row.attribute)
-    shown = _as_json([row.values, row.unit, row.tolerance, row.source, row.entity, row.attribute])
-    adds["facts"].append((entity, attribute, shown))
-    adds["attributes"].append((attribute, attribute))
-    adds["attributes"].extend((name, attribute) for each in row.attribute_aliases if (name := normal_name(each)))
-    adds["aliases"].extend((name, entity) for each in row.aliases if (name := normal_name(each)) and name != entity)
-    adds["known"].extend(
-        (attribute, name) for each in row.values if not _NUMBER.fullmatch(each) and (name := normal_name(each))
-    )
 
 
 _normal_attribute = lru_cache(maxsize=1024)(normal_name)
 _as_json = json.JSONEncoder(ensure_ascii=False).encode
 
 
-def _differ(row: str, other: str) -> bool:
-    """Whether two rows give different values, and not two spellings of the same ones."""
-    return _values(row) != _values(other)
-
-
 def _values(row: str) -> set[tuple[object, str]]:
+    """The values of a row, equal for two spellings of the same ones."""
     values, unit, *_ = json.loads(row)
     read = ((value, read_quantity(value)) for value in values)
     return {(each.number, each.unit or read_unit(unit)) if each else (normal_name(value), "") for value, each in read}
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()

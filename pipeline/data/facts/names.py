@@ -7,9 +7,7 @@ LONGEST_NAME = 400
 """Characters. A longer text is no name."""
 _ARTICLES = ("the ", "a ", "an ")
 # Letters that stand for others: commas and dashes for blanks, and the apostrophes of typesetters.
-_SAME = {ord(letter): " " for letter in ",_-\u2010\u2011\u2012\u2013\u2014\u2015"} | {
-    ord(letter): "'" for letter in "’‘ʼ`"
-}
+_SAME = str.maketrans(dict.fromkeys(",_-\u2010\u2011\u2012\u2013\u2014\u2015", " ") | dict.fromkeys("’‘ʼ`", "'"))
 _POINT = re.compile(r"\.(?!\d)")
 """Of an abbreviation: `U.S.` is `US`."""
 _EDGES = " .,;:!?\"'“”«»*$()[]"
@@ -45,9 +43,7 @@ def _without_accents(text: str) -> str:
 def are_alike(one: str, other: str) -> bool:
     """Whether two normal forms may be spellings or parts of one name: `delhi` and `new delhi`, `kiev` and `kyiv`, `usa`."""
     words, others = one.split(), other.split()
-    if set(words) <= set(others) or set(others) <= set(words):
-        return True
-    if initials(words) == other or initials(others) == one:
+    if set(words) <= set(others) or set(others) <= set(words) or initials(words) == other or initials(others) == one:
         return True
     return _distance_within(one, other, max(len(one), len(other)) // 3)
 

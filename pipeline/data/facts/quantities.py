@@ -38,10 +38,6 @@ class Tolerance:
     size: Fraction = Fraction(0)
     relative: bool = False
 
-    def of(self, number: Fraction) -> Fraction:
-        """The same in the unit of this number."""
-        return abs(number) * self.size if self.relative else self.size
-
 
 EXACT = Tolerance()
 
@@ -62,10 +58,8 @@ def _measures() -> dict[str, Unit]:
     for name, unit in UNITS.items():
         if (metres := convert(Fraction(1), unit, UNITS["mm"])) is not None:
             area = Unit("", "area", metres * metres)
-            found |= {
-                normal_name(form): area
-                for form in (f"{name}2", f"{name}^2", f"{name}²", f"square {name}", f"sq {name}")
-            }
+            forms = (f"{name}2", f"{name}^2", f"{name}²", f"square {name}", f"sq {name}")
+            found |= dict.fromkeys(map(normal_name, forms), area)
             for short, long, seconds in (("s", "second", 1), ("h", "hour", 3600)):
                 speed = Unit("", "speed", metres / seconds)
                 found |= {f"{name}/{short}": speed, f"{name} per {long}": speed, f"{name} / {short}": speed}
@@ -75,11 +69,11 @@ def _measures() -> dict[str, Unit]:
     for names, unit in (
         ("°c|c|celsius|degrees celsius|degree celsius|degrees c|centigrade", celsius),
         ("°f|f|fahrenheit|degrees fahrenheit|degree fahrenheit|degrees f", fahrenheit),
-    ):
-        found |= {normal_name(name): unit for name in names.split("|")}
-    percent = Unit("%", "share")
-    found |= {"°": UNITS["degree"], "%": percent, "percent": percent, "$": UNITS["dollar"]}
-    return found | dict.fromkeys(("metric tons", "metric ton"), UNITS["tonne"])
+        ("°", UNITS["degree"]), ("%|percent", Unit("%", "share")), ("$", UNITS["dollar"]),
+        ("metric tons|metric ton", UNITS["tonne"]),
+    ):  # fmt: skip
+        found |= dict.fromkeys(names.split("|"), unit)
+    return found
 
 
 MEASURES = _measures()
@@ -118,20 +112,16 @@ def _number(found: re.Match[str]) -> Quantity | None:
     digits, decimals = found["digits"].replace(",", ""), found["decimals"] or ""
     power = int((found["power"] or found["e"] or "0").replace("−", "-"))
     unit, before = found["unit"], found.string[: found.start("unit")]
-    if (
-        abs(power) > LARGEST_POWER
-        or (found["dollar"] and unit.strip())
-        or (unit[:1].isalpha() and before[-1].isalpha())
-    ):
+    joined = unit[:1].isalpha() and before[-1].isalpha()
+    if abs(power) > LARGEST_POWER or (found["dollar"] and unit.strip()) or joined:
         return None
     unit = found["dollar"] or unit
     factor = Fraction(10) ** power * SCALES.get((found["scale"] or "").lower(), 1)
     number = Fraction(digits + decimals) * factor * (-1 if found["sign"] in {"-", "−", "–"} else 1)
     if decimals:
         return Quantity(number, factor / 10 ** (len(decimals) - 1), unit)
-    return Quantity(
-        number, factor * (1 if _EXACT.fullmatch(found[0].strip()) or not number else last_place(digits)), unit
-    )
+    exact = _EXACT.fullmatch(found[0].strip()) or not number
+    return Quantity(number, factor if exact else factor * last_place(digits), unit)
 
 
 def read_tolerance(text: str) -> Tolerance | None:
@@ -170,7 +160,7 @@ def fit_of(claimed: Quantity, known: Quantity, tolerance: Tolerance = EXACT, *, 
             digit, converted = (convert(number + digit, one, other) or changed) - changed, True
             number = changed
     off = abs(number - known.number)
-    if off <= tolerance.of(known.number):
+    if off <= tolerance.size * (abs(known.number) if tolerance.relative else 1):
         return Fit.EQUAL
     if off < digit or (off < known.digit and known.number.denominator != 1):
         return Fit.EQUAL if loosely and 2 * off <= digit else Fit.DOUBTFUL

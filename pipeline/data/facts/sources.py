@@ -10,9 +10,8 @@ import json
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -24,6 +23,7 @@ from pipeline.data.facts.quantities import read_tolerance
 SUFFIXES = (".parquet", ".sqlite", ".sqlite3", ".db", ".csv", ".jsonl")
 REQUIRED = ("entity", "attribute", "value")
 COLUMNS = (*REQUIRED, "unit", "tolerance", "source", "aliases", "attribute_aliases")
+_SEVERAL = ("value", "aliases", "attribute_aliases")
 LONGEST_CELL = 2_000
 """Characters of a name, a value, a unit or a source."""
 MOST_IN_CELL = 200
@@ -34,8 +34,7 @@ _BETWEEN = "|"
 Cells = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class TableRow:
+class TableRow(NamedTuple):
     """A row as its table has it. `values`: one, or several of which each is right."""
 
     entity: str
@@ -95,10 +94,8 @@ def _sqlite(path: Path, where: str) -> Iterator[Cells]:
         table = _quoted(_TABLE if _TABLE in tables else tables[0])
         names = [str(row[1]) for row in base.execute(f"PRAGMA table_info({table})")]
         columns = _check_columns(names, where)
-        cursor = base.execute(f"SELECT {', '.join(map(_quoted, columns))} FROM {table}")
-        while rows := cursor.fetchmany(_BATCH):
-            for row in rows:
-                yield dict(zip(columns, row, strict=True))
+        for row in base.execute(f"SELECT {', '.join(map(_quoted, columns))} FROM {table}"):
+            yield dict(zip(columns, row, strict=True))
 
 
 def _quoted(name: str) -> str:
@@ -133,30 +130,26 @@ _READERS = dict(zip(SUFFIXES, (_parquet, _sqlite, _sqlite, _sqlite, _csv, _jsonl
 
 
 def _row(cells: Cells, where: str) -> TableRow:
-    entity, attribute = _text(cells, "entity", where), _text(cells, "attribute", where)
-    values = _texts(cells, "value", where)
-    for name, found in (("entity", entity), ("attribute", attribute), ("value", "".join(values))):
-        if not found.strip():
+    found: dict[str, Any] = {}
+    for name in COLUMNS:
+        texts = _texts(cells.get(name), name, where)
+        if name in REQUIRED and not texts:
             raise InputError(f"{where} has no {name}: fill the cell, or remove the row")
-    tolerance = _text(cells, "tolerance", where)
-    if tolerance and read_tolerance(tolerance) is None:
-        raise InputError(f"{where}: the tolerance {tolerance!r:.60} is no number and no share: write 0.5 or 1%")
-    aliases, of_attribute = (_texts(cells, name, where) for name in ("aliases", "attribute_aliases"))
-    unit, source = (_text(cells, name, where) for name in ("unit", "source"))
-    return TableRow(entity, attribute, values, unit, tolerance, source, aliases, of_attribute)
+        found[name] = texts if name in _SEVERAL else "".join(texts)
+    if found["tolerance"] and read_tolerance(found["tolerance"]) is None:
+        tolerance = f"{found['tolerance']!r:.60}"
+        raise InputError(f"{where}: the tolerance {tolerance} is no number and no share: write 0.5 or 1%")
+    return TableRow(*found.values())
 
 
-def _texts(cells: Cells, name: str, where: str) -> tuple[str, ...]:
-    """The names or values of a cell, one or several."""
-    cell = cells.get(name)
-    parts = list(cell) if isinstance(cell, list | tuple) else _plain(cell, name, where).split(_BETWEEN)
+def _texts(cell: object, name: str, where: str) -> tuple[str, ...]:
+    """The text of a cell, or the names or values of one that may have several."""
+    parts = [cell]
+    if name in _SEVERAL:
+        parts = list(cell) if isinstance(cell, list | tuple) else list(_plain(cell, name, where).split(_BETWEEN))
     if len(parts) > MOST_IN_CELL:
         raise InputError(f"{where}: {name} has more than {MOST_IN_CELL} entries: divide or shorten it")
     return tuple(text for part in parts if (text := _plain(part, name, where).strip()))
-
-
-def _text(cells: Cells, name: str, where: str) -> str:
-    return _plain(cells.get(name), name, where).strip()
 
 
 def _plain(cell: object, name: str, where: str) -> str:

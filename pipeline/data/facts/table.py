@@ -16,7 +16,6 @@ from pipeline.data.facts.names import are_alike, normal_name, storable
 from pipeline.data.facts.quantities import EXACT, Tolerance, fit_of, read_quantity, read_tolerance, read_unit
 from pipeline.data.numbers import Fit
 
-_BUSY_SECONDS = 30.0
 _NAME = re.compile(
     r"(?:[^\W\d_a-z]|\d)[^\s,;:=]*(?:[ -](?:(?:of|the|and|de|la|du|von|van|da|del|al)[ -])*(?:[^\W\d_a-z]|\d)[^\s,;:=]*){0,6}"
 )
@@ -55,42 +54,31 @@ class Table:
     """A fact table by the path or name that a setting gives it. Raises as `index_of` does."""
 
     def __init__(self, given: str, setting: str) -> None:
-        self._base = sqlite3.connect(
-            f"{index_of(given, setting).resolve().as_uri()}?mode=ro&immutable=1",
-            uri=True,
-            check_same_thread=False,
-            timeout=_BUSY_SECONDS,
-        )
+        index = index_of(given, setting).resolve().as_uri()
+        self._base = sqlite3.connect(f"{index}?mode=ro&immutable=1", uri=True, check_same_thread=False)
         self._lock = threading.Lock()
-
-    def contents(self) -> Contents:
-        meta = dict(self._rows("SELECT name, value FROM meta"))
-        keys = self._rows("SELECT entity, attribute FROM facts WHERE other IS NOT NULL LIMIT 1")
-        examples = [contradiction(entry) for key in keys if (entry := self.entry(*key))]
-        return Contents(int(meta["rows"]), int(meta["contradictions"]), "".join(examples), meta["sha256"])
 
     def attributes(self, name: str) -> list[str]:
         """The normal forms of the attributes that have this name or alias."""
-        found = self._rows("SELECT attribute FROM attributes WHERE name = ?", normal_name(name))
-        return [attribute for (attribute,) in found]
+        return [found for (found,) in self.rows("SELECT attribute FROM attributes WHERE name = ?", normal_name(name))]
 
     def entities(self, name: str) -> list[str]:
         """The normal forms of the entities that have this name or alias, sorted. Several: the name is ambiguous."""
         normal = normal_name(name)
-        own = self._rows("SELECT 1 FROM facts WHERE entity = ? LIMIT 1", normal)
-        others = self._rows("SELECT entity FROM aliases WHERE name = ?", normal)
+        own = self.rows("SELECT 1 FROM facts WHERE entity = ? LIMIT 1", normal)
+        others = self.rows("SELECT entity FROM aliases WHERE name = ?", normal)
         return sorted({entity for (entity,) in others} | ({normal} if own else set()))
 
     def entry(self, entity: str, attribute: str) -> Entry | None:
         """What the table says of an attribute of an entity, both in their normal form."""
         key = (entity, attribute)
-        for row, other in self._rows("SELECT row, other FROM facts WHERE entity = ? AND attribute = ?", *key):
+        for row, other in self.rows("SELECT row, other FROM facts WHERE entity = ? AND attribute = ?", *key):
             return _entry(key, row, _entry(key, other) if other else None)
         return None
 
     def is_known_value(self, attribute: str, value: str) -> bool:
         """Whether a name, in its normal form, is the value of an attribute for any entity."""
-        return bool(self._rows("SELECT 1 FROM known WHERE attribute = ? AND value = ?", attribute, value))
+        return bool(self.rows("SELECT 1 FROM known WHERE attribute = ? AND value = ?", attribute, value))
 
     def same_entity(self, one: str, other: str) -> bool:
         """Whether two names mean the same entity, and no other one."""
@@ -101,7 +89,8 @@ class Table:
         with self._lock:
             self._base.close()
 
-    def _rows(self, query: str, *bound: str) -> list[Any]:
+    def rows(self, query: str, *bound: str) -> list[Any]:
+        """The answer to a query of the index."""
         with self._lock:
             return self._base.execute(query, [storable(text) for text in bound]).fetchall()
 
@@ -109,7 +98,10 @@ class Table:
 def contents_of(given: str, setting: str) -> Contents:
     """What is known of a table as a whole. Raises as `index_of` does."""
     with closing(Table(given, setting)) as table:
-        return table.contents()
+        meta = dict(table.rows("SELECT name, value FROM meta"))
+        keys = table.rows("SELECT entity, attribute FROM facts WHERE other IS NOT NULL LIMIT 1")
+        examples = [contradiction(entry) for key in keys if (entry := table.entry(*key))]
+    return Contents(int(meta["rows"]), int(meta["contradictions"]), "".join(examples), meta["sha256"])
 
 
 def contradiction(entry: Entry) -> str:

@@ -9,12 +9,13 @@ from dataclasses import dataclass
 
 from pipeline.verifiers.arithmetic.expressions import Budget, Reader, Reading
 from pipeline.verifiers.arithmetic.tokens import ABOUT, OTHER, Token, token_at
-from pipeline.verifiers.arithmetic.values import Node, UnreadableError
+from pipeline.verifiers.arithmetic.values import Node
 from pipeline.verifiers.arithmetic.words import CHANGERS, CHANGERS_OF, CONTINUERS, FOLLOWERS, HEDGES, LABELS, words_of
 
 MOST_BEFORE = 80
 """Tokens of a left side."""
 _BOUNDARIES = frozenset({"break", "delimiter", "relation", "end"})
+_BEFORE_ALL = _BOUNDARIES | {"open"}
 _NEAR = 3
 _OPERATIONS = words_of("divided multiplied divide multiply dividing multiplying times increased decreased reduced")
 _AFTER_AND = words_of("a one half quarter two three five seven")
@@ -44,40 +45,33 @@ class Equation:
 def equations_of(tokens: Sequence[Token], budget: Budget) -> list[Equation]:
     """The equations that can be read, in their order."""
     found: list[Equation] = []
-    # The right side before, the place of the relation after it, and where the left side of that relation begins.
-    before, ends_at, first = None, -1, 0
+    # The right side before, and where the left side of a relation after it begins.
+    before, first = None, 0
     for at, token in enumerate(tokens):
         if token.kind != "relation":
             continue
         if budget.spent:
             break
         hedged = token_at(tokens, at + 1).text.lower() in HEDGES
-        right = _read(tokens, at + 1 + hedged, len(tokens), budget, strict=False)
-        if right is not None and not _ends(tokens, right.end):
-            right = None
-        if token.text != OTHER and right is not None:
-            chained = before is not None and ends_at == at
-            left = (first, before) if chained and before is not None else _left(tokens, at, budget)
-            if left is not None:
-                start, reading = left
-                previous = token_at(tokens, start - 1)
-                signed = _read(tokens, start - 1, at, budget) if previous.kind == "operator" else None
-                spans = (tokens[start].start, token.start, token.end, tokens[right.end - 1].end)
-                about, displayed = token.text == ABOUT or hedged, previous.text in ("\\(", "\\[")
-                begins = previous.kind in _BOUNDARIES
-                found.append(
-                    Equation(reading, right, *spans, about, chained, begins, displayed, signed.node if signed else None)
-                )
-        before, ends_at = (None, -1) if right is None or token.text == OTHER else (right, right.end)
-        first = at + 1 + hedged
+        right = Reader(tokens, at + 1 + hedged, len(tokens), budget, strict=False).read()
+        if right is None or token.text == OTHER or not _ends(tokens, right.end):
+            before = None
+            continue
+        chained = before is not None and before.end == at
+        left = (first, before) if before is not None and chained else _left(tokens, at, budget)
+        before, first = right, at + 1 + hedged
+        if left is None:
+            continue
+        start, reading = left
+        previous = token_at(tokens, start - 1)
+        signed = Reader(tokens, start - 1, at, budget).read() if previous.kind == "operator" else None
+        spans = (tokens[start].start, token.start, token.end, tokens[right.end - 1].end)
+        about, displayed = token.text == ABOUT or hedged, previous.text in ("\\(", "\\[")
+        begins = previous.kind in _BOUNDARIES
+        found.append(
+            Equation(reading, right, *spans, about, chained, begins, displayed, signed.node if signed else None)
+        )
     return found
-
-
-def _read(tokens: Sequence[Token], begin: int, end: int, budget: Budget, *, strict: bool = True) -> Reading | None:
-    try:
-        return Reader(tokens, begin, end, budget, strict=strict).read()
-    except UnreadableError:
-        return None
 
 
 def _ends(tokens: Sequence[Token], at: int) -> bool:
@@ -117,12 +111,12 @@ def _left(tokens: Sequence[Token], at: int, budget: Budget) -> tuple[int, Readin
     place = boundary + 1
     while place < at:
         token = tokens[place]
-        signed = token.text == "-" and place == boundary + 1 and _begins(tokens, boundary)
+        signed = token.text == "-" and place == boundary + 1 and token_at(tokens, boundary).kind in _BEFORE_ALL
         if signed and not tokens[place + 1].glued:
             place, boundary = place + 1, boundary + 1
             continue
         if (signed or token.kind in ("number", "function", "open")) and _can_begin(tokens, place, boundary):
-            reading = _read(tokens, place, at, budget)
+            reading = Reader(tokens, place, at, budget).read()
             if reading is not None and reading.end == at:
                 return (place, reading) if _is_untouched(tokens, place, reading.node) else None
             if budget.spent:
@@ -145,16 +139,12 @@ def _boundary(tokens: Sequence[Token], at: int) -> int:
     return max(place, -1)
 
 
-def _begins(tokens: Sequence[Token], boundary: int) -> bool:
-    return (before := token_at(tokens, boundary)).kind in _BOUNDARIES or before.kind == "open"
-
-
 def _can_begin(tokens: Sequence[Token], place: int, boundary: int) -> bool:
     before, opened = token_at(tokens, place - 1), token_at(tokens, place - 2)
     if place == boundary + 1:
         # A bracket may belong to a function or a factor: f(3 + 4 = 7), 2(3 = 3).
         touched = before.kind == "open" and before.glued and opened.kind in ("word", "number", "bad", "function")
-        return not touched and (before.kind == "operator" or _begins(tokens, boundary))
+        return not touched and (before.kind == "operator" or before.kind in _BEFORE_ALL)
     word = before.text.lower()
     return before.kind == "word" and not tokens[place].glued and (len(word) > 1 or word in ("a", "i"))
 

@@ -6,10 +6,10 @@ The work is bounded: by the nesting of brackets, and by a budget of tokens that 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pipeline.data.numbers import SCALES
-from pipeline.data.units import DOLLAR, UNITS, Unit
+from pipeline.data.units import DOLLAR, UNITS
 from pipeline.verifiers.arithmetic.tokens import OF, Token, token_at
 from pipeline.verifiers.arithmetic.values import Node, UnreadableError
 from pipeline.verifiers.arithmetic.words import FOLLOWERS, NEVER_UNITS
@@ -50,26 +50,28 @@ class Reading:
     prefixes: tuple[Node, ...] = ()
 
 
+@dataclass(slots=True)
 class Reader:
     """A recursive descent parser of one expression.
 
     `strict`: words must be units up to the end. Otherwise the expression ends where words are something else."""
 
-    def __init__(self, tokens: Sequence[Token], at: int, end: int, budget: Budget, *, strict: bool) -> None:
-        self._tokens = tokens
-        self._at = at
-        self._end = end
-        self._budget = budget
-        self._strict = strict
-        self._depth = 0
-        self._atoms = 0
-        self._cut = False
-        self._prefixes: list[Node] = []
+    _tokens: Sequence[Token]
+    _at: int
+    _end: int
+    _budget: Budget
+    strict: bool = True
+    _depth: int = 0
+    _atoms: int = 0
+    _cut: bool = False
+    _prefixes: list[Node] = field(default_factory=list)
 
-    def read(self) -> Reading:
-        """Raises UnreadableError."""
-        node = self._sum()
-        return Reading(node, self._at, tuple(self._prefixes))
+    def read(self) -> Reading | None:
+        """The expression; None where there is none."""
+        try:
+            return Reading(self._sum(), self._at, tuple(self._prefixes))
+        except UnreadableError:
+            return None
 
     def _peek(self, ahead: int = 0) -> Token:
         """A token that is not read yet. Of kind `end` after the last one, and where words have ended the expression."""
@@ -84,13 +86,12 @@ class Reader:
         if _opens(following):
             self._at += 1
             return token.text
-        dash = token.text == "-" and not token.glued and not self._strict and not self._depth
-        if dash and (
-            following.kind == "end" or (following.kind == "word" and not following.glued and len(following.text) > 1)
-        ):
-            self._cut = True
-            return ""
-        raise UnreadableError
+        dash = token.text == "-" and not token.glued and not self.strict and not self._depth
+        word = following.kind == "word" and not following.glued and len(following.text) > 1
+        if not dash or not (word or following.kind == "end"):
+            raise UnreadableError
+        self._cut = True
+        return ""
 
     def _sum(self) -> Node:
         node = self._product(is_first=not self._depth)
@@ -220,14 +221,11 @@ class Reader:
     def _smaller_follows(self) -> int:
         """How many tokens stand before the second number of 2 hours and 30 minutes; 0 if there is no such number."""
         skipped = 1 + (self._peek(1).text.lower() == "and")
-        first, smaller = self._unit(0), self._unit(skipped + 1)
-        if first is None or smaller is None or self._peek(skipped).kind != "number":
+        words = [token for token in (self._peek(), self._peek(skipped + 1)) if token.kind == "word"]
+        units = [unit for token in words if (unit := UNITS.get(token.text.lower()))]
+        if len(units) < 2 or self._peek(skipped).kind != "number":
             return 0
-        return skipped if smaller.quantity == first.quantity and smaller.size < first.size else 0
-
-    def _unit(self, ahead: int) -> Unit | None:
-        token = self._peek(ahead)
-        return UNITS.get(token.text.lower()) if token.kind == "word" else None
+        return skipped if units[0].quantity == units[1].quantity and units[1].size < units[0].size else 0
 
     def _described(self, node: Node) -> None:
         """Read the words after a number or a bracket: its unit. Only numbers keep it, but any words must be able to be one."""
@@ -238,7 +236,7 @@ class Reader:
         token = token_at(self._tokens, end if end < self._end else -1)
         usable = not NEVER_UNITS.intersection(said)
         whole = usable and token.kind in _ENDING
-        if self._is_variable() or FOLLOWERS.intersection(said) or ((self._strict or self._depth) and not whole):
+        if self._is_variable() or FOLLOWERS.intersection(said) or ((self.strict or self._depth) and not whole):
             raise UnreadableError
         if node.kind == "number":
             _add_units(node, above if usable else above[:1], below if usable else [])

@@ -5,7 +5,7 @@ of percent, as a running calculation (5 + 3 = 8 * 2 = 16), without precedence of
 units that is not written, of percent or of counts, which words of the sentence may stand for.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from itertools import combinations, product
@@ -15,10 +15,10 @@ from pipeline.data.units import UNITS
 from pipeline.verifiers.arithmetic.equations import Equation
 from pipeline.verifiers.arithmetic.values import (
     CONVERTED,
+    PERCENTS,
     USUAL,
     Meaning,
     Node,
-    Percent,
     Rounded,
     UnreadableError,
     Value,
@@ -43,15 +43,11 @@ _FACTORS = {
 _TIMES = (5, 7, 8, 12, 24, 28, 30, 31, 52, 60, 365, 366, 3600, 1440, 4)
 """Factors between units of time, with those of working weeks and days and of rough months."""
 _WORKING_HOURS = 12
+_SUMS = ("+", "-", "sum")
 _GROUP = 3
 """Digits of a group."""
 _MOST_TRIED = 24
-_OTHER_MEANINGS = (
-    Meaning(from_left=True),
-    Meaning(mixed_is_product=True),
-    Meaning(nested=True),
-    Meaning(signed_base=True),
-)
+_UNUSUAL = (Meaning(from_left=True), Meaning(mixed_is_product=True), Meaning(nested=True), Meaning(signed_base=True))
 
 
 def hidden_factors(words: frozenset[str]) -> frozenset[Fraction]:
@@ -67,16 +63,10 @@ def hidden_factors(words: frozenset[str]) -> frozenset[Fraction]:
     return frozenset(found)
 
 
-@dataclass(frozen=True, slots=True)
-class Judgement:
-    """How both sides agree. `left` and `right`: what they really are where they do not, in the unit of the right side."""
-
-    fit: Fit
-    left: Fraction = Fraction(0)
-    right: Fraction = Fraction(0)
-
-
-_DOUBTFUL = Judgement(Fit.DOUBTFUL)
+Judgement = tuple[Fit, Fraction, Fraction]
+"""How both sides agree, and what they really are where they do not, in the unit of the right side."""
+_ZERO = Fraction(0)
+_DOUBTFUL: Judgement = (Fit.DOUBTFUL, _ZERO, _ZERO)
 
 
 def judge(equation: Equation, words: frozenset[str], *, loosely: bool) -> Judgement:
@@ -87,15 +77,13 @@ def judge(equation: Equation, words: frozenset[str], *, loosely: bool) -> Judgem
     ours, theirs = _worth(left), _worth(right)
     if ours is None or theirs is None or (ours != theirs and _is_conversion(left, right)):
         found = _by_conversion(equation)
-        return _in_its_unit(left, right) if found is Fit.APART else Judgement(found)
-    if ours == theirs:
-        return Judgement(Fit.EQUAL)
-    found = _best_fit(equation, loosely)
+        return _in_its_unit(left, right) if found is Fit.APART else (found, _ZERO, _ZERO)
+    found = Fit.EQUAL if ours == theirs else _best_fit(equation, loosely)
     if found is not Fit.APART:
-        return Judgement(found)
+        return found, _ZERO, _ZERO
     if _is_meant_otherwise(equation, ours, theirs, words):
         return _DOUBTFUL
-    return _in_its_unit(left, right) if _mixes_units(left, right) else Judgement(Fit.APART, ours.number, theirs.number)
+    return _in_its_unit(left, right) if _mixes_units(left, right) else (Fit.APART, ours.number, theirs.number)
 
 
 def _worth(node: Node, meaning: Meaning = USUAL, *rounded: Rounded) -> Value | None:
@@ -111,7 +99,7 @@ def _in_its_unit(left: Node, right: Node) -> Judgement:
     single = right.is_number and len(right.above) == 1 and not right.below and not _is_working_time(left, right)
     if not single or ours is None or other is None or theirs is None or ours.powers != other.powers:
         return _DOUBTFUL
-    return Judgement(Fit.APART, ours.number / right.above[0].size, theirs.number)
+    return Fit.APART, ours.number / right.above[0].size, theirs.number
 
 
 def _is_label(equation: Equation) -> bool:
@@ -145,15 +133,15 @@ def _best_fit(equation: Equation, loosely: bool) -> Fit:
         one, other = _worth(left, ours, rounded), _worth(right, theirs, rounded)
         if one is None or other is None:
             continue
-        found.add(fit(one, other, last_digit(right, theirs), about=equation.about, divided=_divides(left)))
+        found.add(fit(one, other, last_digit(right, theirs), about=equation.about, divided=_has(left, "/")))
         if left.places:
-            found.add(fit(other, one, last_digit(left, ours), about=equation.about, divided=_divides(right)))
+            found.add(fit(other, one, last_digit(left, ours), about=equation.about, divided=_has(right, "/")))
     return next((fits for fits in (Fit.EQUAL, Fit.DOUBTFUL) if fits in found), Fit.APART)
 
 
 def _meanings(node: Node) -> list[Meaning]:
     numbers = node.numbers()
-    percents = list(Percent) if any(each.percent for each in numbers) else [Percent.HUNDREDTHS]
+    percents = PERCENTS if any(each.percent for each in numbers) else PERCENTS[:1]
     scaled = (True, False) if any(each.scale != 1 for each in numbers) else (True,)
     return [Meaning(percent=percent, scaled=each) for percent in percents for each in scaled]
 
@@ -181,13 +169,11 @@ def _is_meant_otherwise(equation: Equation, one: Value, other: Value, words: fro
         (equation.signed is not None and _agree(equation.signed, right))
         or _is_running(equation, one)
         # No precedence of operators, 3 / 1/4 as 3 / (1/4), -3^2 as 9, or a mixed number as a product.
-        or any(
-            _agree(*sides, *ways) for each in _OTHER_MEANINGS for ways in ((each, USUAL), (USUAL, each), (each, each))
-        )
-        or (_divides(left) and whole and ours.denominator != 1 and abs(ours - theirs) < 1)
+        or any(_agree(*sides, *ways) for each in _UNUSUAL for ways in product((each, USUAL), repeat=2))
+        or (_has(left, "/") and whole and ours.denominator != 1 and abs(ours - theirs) < 1)
         or _is_exchange(left, right)
         # Half of 5 + 3 may be a share of the sum.
-        or any((_adds(side) and any(each.share for each in side.nodes())) or _is_date(side) for side in sides)
+        or any((_has(side, *_SUMS) and any(each.share for each in side.nodes())) or _is_date(side) for side in sides)
         # 1.500 + 500 = 2.000: points group digits in many languages.
         or (any(map(_has_group, numbers)) and _agree(_grouped(left), _grouped(right)))
         # Pages 3-5 = 3 pages.
@@ -196,13 +182,13 @@ def _is_meant_otherwise(equation: Equation, one: Value, other: Value, words: fro
         return True
     if _mixes_units(left, right):
         converts = _by_conversion(equation)
-        if converts is Fit.EQUAL or (converts is Fit.DOUBTFUL and any(map(_adds, sides))):
+        if converts is Fit.EQUAL or (converts is Fit.DOUBTFUL and any(_has(side, *_SUMS) for side in sides)):
             return True
     if not ours or not theirs:
         return False
     ratio = abs(ours / theirs)
     factors = hidden_factors(words | ({"percent"} if any(each.percent for each in numbers) else set()))
-    if any(map(_divides, sides)):
+    if any(_has(side, "/") for side in sides):
         # Half a dozen is written 1/2 dozen, which reads as 1/24.
         factors |= {factor * factor for factor in factors}
     return any(abs(each - factor) * 1000 < factor for factor in factors for each in (ratio, 1 / ratio))
@@ -229,12 +215,8 @@ def _agree(left: Node, right: Node, ours: Meaning = USUAL, theirs: Meaning = USU
     return one is not None and one == other
 
 
-def _adds(node: Node) -> bool:
-    return any(each.kind in ("+", "-", "sum") for each in node.nodes())
-
-
-def _divides(node: Node) -> bool:
-    return any(each.kind == "/" for each in node.nodes())
+def _has(node: Node, *kinds: str) -> bool:
+    return any(each.kind in kinds for each in node.nodes())
 
 
 def _is_date(node: Node) -> bool:
@@ -249,7 +231,7 @@ def _is_exchange(left: Node, right: Node) -> bool:
     things = [each.nouns for each in terms if each.nouns]
     measured = any(each.above for each in (*terms, *right.numbers()))
     different = any(not one & other for one, other in combinations(things[:_MOST_TRIED], 2))
-    return _adds(left) and bool(things) and (measured or different)
+    return _has(left, *_SUMS) and bool(things) and (measured or different)
 
 
 def _mixes_units(left: Node, right: Node) -> bool:

@@ -48,19 +48,8 @@ _LAYOUT = re.compile(r"\\(?:left|right|[bB]igg?[lr]?|displaystyle|textstyle|boxe
 _SHORT_FRACTION = re.compile(r"\\[dtc]?frac\s*(?:(\d)|\{([^{}]*)\})\s*(?:(\d)|(?=\{))")
 _THIN = re.compile(r"(?<=\d)(?:\{,\}|\\,|,\\!|\\ )(?=\d{3}(?!\d))")
 _DEGREES = re.compile(r"\^\s*\{?\s*\\circ\s*\}?|°")
-_SYMBOLS = str.maketrans(
-    {
-        "½": " 1/2",
-        "¼": " 1/4",
-        "¾": " 3/4",
-        "⅓": " 1/3",
-        "⅔": " 2/3",
-        "²": "^2",
-        "³": "^3",
-        "\u00a0": " ",
-        "’": "'",
-        "％": "%",
-    }
+_SYMBOLS = str.maketrans({"²": "^2", "³": "^3", "\u00a0": " ", "’": "'", "％": "%"}) | str.maketrans(
+    {"½": " 1/2", "¼": " 1/4", "¾": " 3/4", "⅓": " 1/3", "⅔": " 2/3"}
 )
 OF = "of"
 """The sign of multiplication in 20% of 50."""
@@ -211,7 +200,11 @@ def _joined(tokens: list[Token]) -> list[Token]:
         last = found[-1] if found else _END
         if token.kind == "word":
             token, used = _word(tokens, at, found)
-        elif token.kind in ("delimiter", "line") and _goes_on(found):
+        elif token.kind in ("delimiter", "line") and (
+            last.kind == "relation"
+            or (last.kind == "operator" and token_at(found, len(found) - 2).kind in (*ENDS, "word"))
+        ):
+            # An expression goes on over a line or a formula after a relation, or after an operator that is no dash.
             at += 1
             continue
         elif (
@@ -233,13 +226,6 @@ def _joined(tokens: list[Token]) -> list[Token]:
     return found
 
 
-def _goes_on(found: list[Token]) -> bool:
-    """Whether an expression goes on over the end of a line or a formula: after a relation, or an operator that is no dash."""
-    last = token_at(found, len(found) - 1)
-    before = token_at(found, len(found) - 2)
-    return last.kind == "relation" or (last.kind == "operator" and before.kind in (*ENDS, "word"))
-
-
 def _word(tokens: list[Token], at: int, found: list[Token]) -> tuple[Token, int]:
     """What a word is read as, and how many tokens that takes."""
     token, before, following = tokens[at], token_at(found, len(found) - 1), token_at(tokens, at + 1)
@@ -247,7 +233,8 @@ def _word(tokens: list[Token], at: int, found: list[Token]) -> tuple[Token, int]
     operand = before.kind in (*ENDS, "word")
     if word == "x" and operand and _multiplies(token, before, following):
         return Token("operator", "*", token.start, token.end, token.glued), 1
-    if after == "of" and (part := _share(word)) and _operand_after(tokens, at + 2):
+    part = (number_in_words(word) or number_in_words(f"one {word}")) if after == "of" else None
+    if part and part < 1 and _operand_after(tokens, at + 2):
         return _part(token, part, found), 1
     if word in ("percent", "per-cent") and before.kind == "number":
         return Token("percent", "%", token.start, token.end), 1
@@ -272,12 +259,6 @@ def _multiplies(token: Token, before: Token, following: Token) -> bool:
     if not token.glued:
         return not following.glued or following.money
     return before.kind in ENDS if following.glued else before.kind == following.kind == "number"
-
-
-def _share(word: str) -> Fraction | None:
-    """What a fraction in a word is worth where "of" follows: half, thirds, two-thirds."""
-    value = number_in_words(word) or number_in_words(f"one {word}")
-    return value if value is not None and value < 1 else None
 
 
 def _part(token: Token, value: Fraction, found: list[Token]) -> Token:
@@ -313,9 +294,8 @@ def _comment(tokens: list[Token], at: int, before: Token) -> int:
     while end - at <= 8 and token_at(tokens, end).kind == "word" and tokens[end].text.lower() != "mod":
         end += 1
     remark = token_at(tokens, end).kind == "close" and any(len(each.text) > 1 for each in tokens[at + 1 : end])
-    return (
-        end + 1 if remark and not tokens[at].glued and tokens[at].text != "{" and before.kind in (*ENDS, "word") else 0
-    )
+    apart = not tokens[at].glued and tokens[at].text != "{" and before.kind in (*ENDS, "word")
+    return end + 1 if remark and apart else 0
 
 
 def _matched(tokens: list[Token]) -> list[Token]:

@@ -10,7 +10,6 @@ cut off, 3 for 7/2 may be rounded in a way that the text gives: both are doubtfu
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from enum import Enum, auto
 from fractions import Fraction
 
 from pipeline.data.numbers import Fit, last_place
@@ -28,7 +27,6 @@ NEAR = Fraction(1, 20)
 """A number that is said to be approximate may be off by this share."""
 FAR = Fraction(1, 4)
 """It is wrong if it is off by more than this share."""
-_TEN = 10
 _EXACT_TAILS = frozenset({"125", "375", "625", "875"})
 _REPEATING = words_of("33 66 67 16 17 83 11 22 44 55 56 77 78 88 89 14 29 28 43 42 57 71 86 85")
 _REPEATING_MONEY = frozenset({"33", "66", "67"})
@@ -81,12 +79,8 @@ class Node:
         return [node for node in self.nodes() if node.kind == "number"]
 
 
-class Percent(Enum):
-    """What a percentage means."""
-
-    HUNDREDTHS = auto()
-    PLAIN = auto()
-    RELATIVE = auto()
+PERCENTS = ("hundredths", "plain", "relative")
+"""What a percentage may mean."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +88,7 @@ class Meaning:
     """A way to read expressions. `scaled`: million and its like multiply. `from_left`: operators have no precedence.
     `nested`: 3 / 1/4 is 3 / (1/4). `signed_base`: -3^2 is 9. `converts`: numbers are in the base units of their quantities."""
 
-    percent: Percent = Percent.HUNDREDTHS
+    percent: str = "hundredths"
     scaled: bool = True
     from_left: bool = False
     mixed_is_product: bool = False
@@ -157,7 +151,7 @@ def value_of(node: Node, meaning: Meaning = USUAL, rounded: Rounded = lambda _: 
 
 def _number(node: Node, meaning: Meaning, rounded: Rounded) -> Value:
     factor, powers = Fraction(node.scale) if meaning.scaled and node.scale != 1 else _ONE, _NO_POWERS
-    if node.percent and meaning.percent is not Percent.PLAIN:
+    if node.percent and meaning.percent != "plain":
         factor /= 100
     if meaning.converts:
         for units, sign in ((node.above, 1), (node.below, -1)):
@@ -173,7 +167,7 @@ def _operated(kind: str, left: Value, right: Value, meaning: Meaning, node: Node
     if kind in "+-":
         if left.powers != right.powers:
             raise UnreadableError
-        if meaning.percent is Percent.RELATIVE and node.kind == "number" and node.percent:
+        if meaning.percent == "relative" and node.kind == "number" and node.percent:
             b *= a
         return Value(_limited(a + b if kind == "+" else a - b), left.radius + right.radius, left.powers)
     powers = _times(left.powers, right.powers, 1 if kind == "*" else -1)
@@ -224,7 +218,6 @@ def _factorial(number: Fraction) -> Fraction:
 
 
 def _root(number: Fraction) -> Fraction:
-    """The square root of a square. Raises UnreadableError for other numbers."""
     root = Fraction(math.isqrt(abs(number.numerator)), math.isqrt(number.denominator))
     if root * root != number:
         raise UnreadableError
@@ -237,10 +230,10 @@ def last_digit(node: Node, meaning: Meaning = USUAL) -> Fraction | None:
         return last_digit(node.parts[0], meaning)
     if node.kind == "number" and (node.value.denominator == 1 or node.places):
         unit = Fraction(node.scale if meaning.scaled else 1, 10**node.places)
-        return unit / 100 if node.percent and meaning.percent is not Percent.PLAIN else unit
+        return unit / 100 if node.percent and meaning.percent != "plain" else unit
     if node.kind == "*" and node.parts[0].kind == "number" and node.parts[1].kind == "^":
         part, power = last_digit(node.parts[0], meaning), node.parts[1]
-        return part * value_of(power).number if part is not None and power.parts[0].value == _TEN else None
+        return part * value_of(power).number if part is not None and power.parts[0].value == 10 else None
     return None
 
 
@@ -267,9 +260,8 @@ def fit(one: Value, other: Value, unit: Fraction | None, *, about: bool, divided
     if unit is not None and one.number.denominator != 1:
         if decimal_places(one.number) is None and distance <= unit / 2:
             return Fit.EQUAL
-        if distance < unit and (divided or distance <= unit / 2):
-            return Fit.DOUBTFUL
-        return Fit.DOUBTFUL if distance <= slack + unit / 2 and slack else Fit.APART
+        near = distance < unit and (divided or distance <= unit / 2)
+        return Fit.DOUBTFUL if near or (slack and distance <= slack + unit / 2) else Fit.APART
     return Fit.DOUBTFUL if distance <= slack else Fit.APART
 
 

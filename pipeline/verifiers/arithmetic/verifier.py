@@ -25,9 +25,7 @@ TOKENS_PER_CHARACTER = 4
 MOST_DOUBTED = 20
 """After more equations that are false but doubtful a step is unknown."""
 _MARK = re.compile(r"<<([^<>\n]{0,200})>>")
-_LOOSE = re.compile(
-    r"\b(?:about|approx\w*|round\w*|roughly|estimat\w*|nearly|almost)\b|≈|\\approx|\\simeq", re.IGNORECASE
-)
+_LOOSE = re.compile(r"(?i)\b(?:about|approx\w*|round\w*|roughly|estimat\w*|nearly|almost)\b|≈|\\approx|\\simeq")
 _WORD = re.compile(r"[a-z]+|[%$¢]")
 _MOST_OF_PROBLEM = 20_000
 _PLACES = 12
@@ -60,25 +58,17 @@ def _judged(text: str) -> Iterator[tuple[Fit, str, str]]:
     """How each equation of a text is judged, the equation with what is wrong, and its sentence; marks first."""
     loosely = _LOOSE.search(text) is not None
     budget = Budget(left=TOKENS_PER_CHARACTER * len(text))
-    if "<<" in text:
-        for mark in _MARK.findall(text):
-            yield from _judged_in(plain(mark), budget, loosely)
-        text = _MARK.sub("", text)
-    yield from _judged_in(plain(text), budget, loosely)
-
-
-def _judged_in(text: str, budget: Budget, loosely: bool) -> Iterator[tuple[Fit, str, str]]:
-    for equation in equations_of(tokens_of(text), budget):
-        sentence = sentence_around(text, equation.start, equation.end)
-        found = judge(equation, frozenset(_WORD.findall(sentence.lower())), loosely=loosely)
-        shown = in_a_line(text[equation.start : equation.end])
-        if found.fit is Fit.APART:
-            left, right = text[equation.start : equation.middle], text[equation.after : equation.end]
-            computed, stated, number = left, right, found.left
-            if equation.left.node.is_number and not equation.right.node.is_number:
-                computed, stated, number = right, left, found.right
-            shown += f": {in_a_line(computed)} is {_number(number)}, not {in_a_line(stated)}"
-        yield found.fit, shown, sentence
+    for part in map(plain, (*_MARK.findall(text), _MARK.sub("", text))):
+        for equation in equations_of(tokens_of(part), budget):
+            sentence = sentence_around(part, equation.start, equation.end)
+            fit, ours, theirs = judge(equation, frozenset(_WORD.findall(sentence.lower())), loosely=loosely)
+            shown = in_a_line(part[equation.start : equation.end])
+            if fit is Fit.APART:
+                sides = (part[equation.start : equation.middle], part[equation.after : equation.end], ours)
+                if equation.left.node.is_number and not equation.right.node.is_number:
+                    sides = (sides[1], sides[0], theirs)
+                shown += f": {in_a_line(sides[0])} is {_number(sides[2])}, not {in_a_line(sides[1])}"
+            yield fit, shown, sentence
 
 
 @lru_cache(maxsize=64)

@@ -11,7 +11,7 @@ Below are also the words that make a claim doubtful: it is denied, supposed, ask
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 
 LONGEST_SUBJECT = 200
 LONGEST_VALUE = 200
@@ -87,9 +87,7 @@ class Claim:
 
 def claims_of(text: str) -> Iterator[Claim]:
     """The claims of a text, in their order."""
-    yield from islice(
-        (claim for sentence in _SENTENCE_END.split(text) for claim in _of_sentence(sentence)), MOST_CLAIMS
-    )
+    return islice(chain.from_iterable(map(_of_sentence, _SENTENCE_END.split(text))), MOST_CLAIMS)
 
 
 def _of_sentence(sentence: str) -> Iterator[Claim]:
@@ -137,8 +135,8 @@ def _claim(sentence: str, readings: tuple[tuple[str, str], ...], start: int, ver
     hedge = _LOOSELY.match(sentence, start)
     start = hedge.end() if hedge else start
     rest = sentence[start : start + LONGEST_VALUE]
-    ends = [after.start() for after in _AFTER.finditer(rest)]
-    values = [text for end in sorted(ends, reverse=True) if (text := _value(rest[:end]))]
+    texts = [_value(rest[: after.start()]) for after in _AFTER.finditer(rest)]
+    values = [text for text in reversed(texts) if text]
     loosely = hedge is not None or verb.groupdict().get("sign") == "≈"
     read = tuple(dict.fromkeys(values[:MOST_READINGS]))
     return Claim(readings, read, loosely, verb["past"] is not None, sentence) if values else None

@@ -63,10 +63,8 @@ class Facts(Verifier):
         judged = list(self._judged(step.step))
         held = [each for each in judged if each.fit is Fit.EQUAL]
         wrong = [each for each in judged if each.fit is Fit.APART and not self._is_doubtful(each, held, step)]
-        if wrong:
-            return _finding(StepVerdict.REFUTED, map(_evidence, wrong))
-        if held:
-            return _finding(StepVerdict.HOLDS, map(_evidence, held))
+        if wrong or held:
+            return _finding(StepVerdict.REFUTED if wrong else StepVerdict.HOLDS, map(_evidence, wrong or held))
         unclear = [each for each in judged if each.fit is None]
         return _finding(StepVerdict.UNKNOWN, (f"in the table, {contradiction(each.entry)}" for each in unclear))
 
@@ -75,8 +73,7 @@ class Facts(Verifier):
         for claim in claims_of(text):
             if UNSURE.search(claim.sentence) or FRAMED.search(claim.sentence):
                 continue
-            entry = self._entry(claim)
-            if entry is not None:
+            if (entry := self._entry(claim)) is not None:
                 yield _Judged(claim=claim, entry=entry, fit=self._fit(claim, entry))
 
     def _entry(self, claim: Claim) -> Entry | None:
@@ -96,24 +93,21 @@ class Facts(Verifier):
         """How a claim agrees with its entry, in the way to read its value that agrees best."""
         if entry.other is not None:
             return None
+        new = self.settings.refute_new_names
         fits = [
-            fit_of_entry(
-                value, entry, self._table, loosely=claim.loosely, refute_new_names=self.settings.refute_new_names
-            )
-            for value in claim.values
+            fit_of_entry(each, entry, self._table, loosely=claim.loosely, refute_new_names=new) for each in claim.values
         ]
-        if Fit.EQUAL in fits:
-            return Fit.EQUAL
-        return Fit.APART if Fit.APART in fits else Fit.DOUBTFUL
+        return next((fit for fit in (Fit.EQUAL, Fit.APART) if fit in fits), Fit.DOUBTFUL)
 
     def _is_doubtful(self, judged: _Judged, held: list[_Judged], step: StepInContext) -> bool:
         """Whether a claim that the table has otherwise may be of the past or of another world, taken back, or given."""
         key = judged.entry.key
-        right = any(_has_words(judged.claim.sentence, value) for value in judged.entry.values)
+        # The sentence may also have the right value: "Canberra, which replaced Melbourne".
+        right = "|".join(map(re.escape, judged.entry.values))
         context = "\n".join((step.problem, *step.earlier, step.step))[-_MOST_OF_CONTEXT:]
         return (
             judged.claim.past
-            or right
+            or re.search(rf"(?<!\w)(?:{right})(?!\w)", judged.claim.sentence, re.IGNORECASE) is not None
             or any(each.entry.key == key for each in held)
             or REVOKED.search(step.step) is not None
             or OTHER_WORLD.search(context) is not None
@@ -123,11 +117,6 @@ class Facts(Verifier):
     def _claimed_keys(self, problem: str) -> frozenset[tuple[str, str]]:
         """The keys of which a problem itself states a value that the table has otherwise."""
         return frozenset(each.entry.key for each in self._judged(problem) if each.fit is not Fit.EQUAL)
-
-
-def _has_words(sentence: str, name: str) -> bool:
-    """Whether a sentence also has the right name or number, such as in "Canberra, which replaced Melbourne"."""
-    return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", sentence, re.IGNORECASE) is not None
 
 
 def _finding(verdict: StepVerdict, evidence: Iterator[str]) -> Finding:
