@@ -10,30 +10,28 @@ objects are equal or true, or what is in an argument.
 """
 
 import ast
-import builtins
-import importlib
 import io
 import json
-import math
 from collections.abc import Iterator, Sequence
 from contextlib import redirect_stdout, suppress
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, NoReturn
 
-from pipeline.graders.code.examples import DocExample, examples_in
+from pipeline.graders.code.examples import DocExample, examples_in, literal
+from pipeline.graders.code.output import close
 from pipeline.graders.code.runs import (
     OTHER_SIDE_ENDED,
     Descriptor,
     Lookup,
     announce,
     compiled,
+    names_of_tests,
     new_module,
     read_content,
     served_to_program,
     state,
 )
-from pipeline.graders.code.suite import names_used
-from pipeline.graders.code.wire import OtherSideEndedError, Peer, Remote
+from pipeline.graders.code.wire import OtherSideEndedError, Peer, Remote, builtin_names, text_of
 
 MAX_SHOWN = 200
 """Characters of a value or a message that are stated."""
@@ -115,7 +113,7 @@ def _raised(error: BaseException, cells: Sequence[str], module: ModuleType) -> d
     frames = list(_frames(error))
     found: dict[str, Any] = {
         "error": type(error).__name__,
-        "bases": [kind.__name__ for kind in type(error).__mro__ if getattr(builtins, kind.__name__, None) is kind],
+        "bases": builtin_names(error),
         "text": _shown(error),
         "line": frames[-1][1] if frames else 0,
         "of": frames[-1][0] if frames else None,
@@ -229,10 +227,7 @@ def _example_failure(example: DocExample, names: dict[str, Any], cells: Sequence
 
 
 def _shown(value: object) -> str:
-    try:
-        text = str(value)
-    except Exception:  # noqa: BLE001  the `__str__` of a cell's exception may raise
-        return ""
+    text = text_of(value)
     return text if len(text) <= MAX_SHOWN else text[: MAX_SHOWN - 3] + "..."
 
 
@@ -271,16 +266,10 @@ def run_cases() -> None:
 
 
 def _judged(cases: list[dict[str, str]], peer: _WatchedPeer) -> dict[str, Any]:
-    module = new_module("tests")
-    program = Remote(peer, 0)
-    names = names_used(ast.parse("\n".join(case["source"] for case in cases)))
-    for name in names.modules:
-        module.__dict__[name] = importlib.import_module(name)
-    for name in names.program:
-        module.__dict__[name] = program.name(name)
+    tests = ast.parse("\n".join(case["source"] for case in cases))
+    judge = _Judge(*names_of_tests(tests, Remote(peer, 0)), peer)
     # The functions themselves are no results.
     peer.objects = 0
-    judge = _Judge(module.__dict__, names.program, peer)
     for number, case in enumerate(cases):
         failure = judge.failure(case)
         if failure is not None or peer.ended:
@@ -368,14 +357,14 @@ class _Judge:
         value = self._value(node)
         if not case["wanted"] or case.get("raises") is not None:
             return None
-        shown = repr(value)
-        try:
-            wanted = ast.literal_eval(case["wanted"])
-        except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        found = literal(case["wanted"])
+        if not found:
+            shown = repr(value)
             if shown.split() == case["wanted"].split() and not isinstance(value, Remote):
                 self.passed += 1
                 return None
             return {"value": shown[:MAX_SHOWN], "doubt": "the expected output is no plain value"}
+        wanted = found[0]
         if type(value) is type(wanted) and value == wanted:
             self.passed += 1
             if self._asks(node):
@@ -410,7 +399,7 @@ def near(value: Any, wanted: Any) -> bool:
         return bool(value == wanted)
     if isinstance(wanted, int | float) and isinstance(value, int | float):
         exact = isinstance(wanted, int) and isinstance(value, int)
-        return value == wanted or (not exact and _close(value, wanted))
+        return value == wanted or (not exact and close(value, wanted, relative=RELATIVE, absolute=1e-6))
     if isinstance(wanted, list | tuple) and isinstance(value, list | tuple) and len(value) == len(wanted):
         return all(map(near, value, wanted))
     if isinstance(wanted, dict) and isinstance(value, dict) and value.keys() == wanted.keys():
@@ -425,21 +414,9 @@ def near(value: Any, wanted: Any) -> bool:
 
 def near_texts(wanted: str, found: str) -> bool:
     """Whether what is printed differs in these ways alone, or is no plain value."""
-    values: list[Any] = []
-    for text in (wanted, found):
-        if len(text) > MAX_TEXT:
-            return True
-        try:
-            values.append(ast.literal_eval(text.strip()))
-        except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-            values.append(None)
-    if values[0] is None or values[1] is None:
-        return near(found, wanted) or (values[0] is None and wanted.strip() != "None")
-    return near(values[1], values[0])
-
-
-def _close(value: float, wanted: float) -> bool:
-    try:
-        return math.isclose(value, wanted, rel_tol=RELATIVE, abs_tol=1e-6)
-    except OverflowError:
-        return False
+    if len(wanted) > MAX_TEXT or len(found) > MAX_TEXT:
+        return True
+    value, right = ((literal(text.strip()) or [None])[0] for text in (found, wanted))
+    if right is None or value is None:
+        return near(found, wanted) or (right is None and wanted.strip() != "None")
+    return near(value, right)

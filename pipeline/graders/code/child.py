@@ -26,9 +26,9 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 
 from pipeline.graders.code.cells import run_cases, run_cells, serve_cells
@@ -42,7 +42,7 @@ from pipeline.graders.code.runs import (
     run_tests,
     serve_program,
 )
-from pipeline.graders.code.sandbox import PROTECTIONS, Confinement, Limits, confine, empty_folder
+from pipeline.graders.code.sandbox import confine, empty_folder
 from pipeline.graders.code.thread_limit import (
     MAX_THREADS,
     PATIENCE_SECONDS,
@@ -86,7 +86,7 @@ _ROLES: dict[TaskKind, tuple[Role, ...]] = {
 _OF_PROGRAMS = (run_program, serve_program, probe, run_cells, serve_cells)
 
 
-def serve(control: socket.socket, folder: str, required: Confinement) -> Role | None:
+def serve(control: socket.socket, folder: str, required: Collection[str]) -> Role | None:
     """Run tasks until the parent has ended, then return None.
 
     In a forked process, return its role, so that the role runs outside all frames of this module.
@@ -173,28 +173,24 @@ def _lay_out(wanted: dict[int, int]) -> None:
     os.closerange(top, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
 
 
-def _be(role: Role, task: ProgramTask, work: str, parent: int, required: Confinement) -> None:
+def _be(role: Role, task: ProgramTask, work: str, parent: int, required: Collection[str]) -> None:
     """Confine this process, and run its role if the confinement is as strict as required. The probe runs in any case."""
     os.setsid()
     program = role in _OF_PROGRAMS
-    limits = Limits(
+    done = confine(
+        parent,
         memory_bytes=task.memory_bytes,
         cpu_seconds=math.ceil(task.cpu_seconds if program else task.longest_seconds),
         file_bytes=MAX_OUTPUT_BYTES,
         folder=work if program else None,
         wire=Descriptor.WIRE,
     )
-    done = confine(limits, parent)
-    if role is probe or all(getattr(done, name) for name in PROTECTIONS if getattr(required, name)):
+    if role is probe or done.issuperset(required):
         role()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Counts:
-    """Of a process: for each thread the seconds that it computed and that it waited; and what all computed, ended ones too."""
-
-    threads: Sequence[tuple[float, float]]
-    computed: float
+Counts = tuple[Sequence[tuple[float, float]], float]
+"""Of a process: for each thread the seconds that it computed and that it waited; and what all computed, ended ones too."""
 
 
 def counts_of(pid: int) -> Counts | None:
@@ -212,16 +208,16 @@ def counts_of(pid: int) -> Counts | None:
     except (OSError, ValueError):
         return None
     ticks = int(fields[11]) + int(fields[12])
-    return Counts(threads=threads, computed=ticks / os.sysconf("SC_CLK_TCK"))
+    return threads, ticks / os.sysconf("SC_CLK_TCK")
 
 
 def deprived_seconds(processes: Sequence[Counts]) -> float:
     """The seconds that others took from a run of these processes: of each, from the thread that was busy for longest."""
-    total = sum(max(each.computed, sum(computed for computed, _ in each.threads)) for each in processes)
+    total = sum(max(all_computed, sum(computed for computed, _ in threads)) for threads, all_computed in processes)
     deprived = 0.0
-    for each in processes:
-        threads = [(computed, max(0.0, waited - (total - computed))) for computed, waited in each.threads]
-        deprived += max(threads, key=sum, default=(0.0, 0.0))[1]
+    for threads, _ in processes:
+        lost = [(computed, max(0.0, waited - (total - computed))) for computed, waited in threads]
+        deprived += max(lost, key=sum, default=(0.0, 0.0))[1]
     return deprived
 
 
@@ -278,10 +274,11 @@ def watch(task: ProgramTask, processes: list[Watched], folder: str, control: int
     status, last_status, wall_seconds = program.status, last.status, time.monotonic() - began_at
     deprived = _deprived_seconds(processes)
     _end(processes)
+    began = len(os.read(ready, 16))  # nobody is left to write to it
     if program.cpu_seconds >= task.cpu_seconds:
         exhausted = True
     return ProgramReport(
-        began=_begun(ready) == len(processes),
+        began=began == len(processes),
         status=status,
         exhausted=exhausted,
         late=late,
@@ -436,13 +433,6 @@ def _children() -> list[int]:
     return found
 
 
-def _begun(ready: int) -> int:
-    try:
-        return len(os.read(ready, 16))
-    except BlockingIOError:
-        return 0
-
-
 def _prepare() -> None:
     """Prepare what forked processes inherit: common modules are loaded, and only the standard library can be imported."""
     for name in _WARM:
@@ -466,8 +456,7 @@ def main(arguments: list[str]) -> Role | None:
         raise SystemExit("/proc hides other processes (hidepid), so that no limit of a program can be watched")
     descriptor, folder, *required = arguments
     _prepare()
-    confinement = Confinement(**{name: name in required for name in PROTECTIONS})
-    return serve(socket.socket(fileno=int(descriptor)), folder, confinement)
+    return serve(socket.socket(fileno=int(descriptor)), folder, required)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 
@@ -102,16 +102,14 @@ class ChildProcess:
 
     def kill(self) -> None:
         """Kill the process and its runs, and remove its folder."""
-        process, self.process = self.process, None
-        control, self._control = self._control, None
-        folder, self._folder = self._folder, None
-        if process is not None:
-            process.kill()
-            process.wait()
-        if control is not None:
-            control.close()
-        if folder is not None:
-            _remove(folder)
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+        if self._control is not None:
+            self._control.close()
+        if self._folder is not None:
+            _remove(self._folder)
+        self.process = self._control = self._folder = None
 
     def _run(self, task: ProgramTask, descriptors: Sequence[int]) -> ProgramReport | None:
         assert self._control is not None
@@ -141,7 +139,7 @@ class ChildProcess:
         task = ProgramTask(
             kind=TaskKind.PROBE, cpu_seconds=START_SECONDS, wall_seconds=START_SECONDS, memory_bytes=memory_bytes
         )
-        with memory_file([b"{}"]) as content, memory_file() as statement:
+        with json_file({}) as content, memory_file() as statement:
             if self._run(task, [content, statement]) is None:
                 raise StepvalueError(
                     "the process that runs programs failed at its first task: it needs Linux 5.3 or newer"
@@ -168,6 +166,11 @@ def memory_file(content: Iterable[bytes] | None = None) -> Iterator[int]:
         yield descriptor
     finally:
         os.close(descriptor)
+
+
+def json_file(value: object) -> AbstractContextManager[int]:
+    """A `memory_file` with a value as JSON."""
+    return memory_file([json.dumps(value).encode()])
 
 
 def read_note(descriptor: int) -> str:

@@ -89,18 +89,18 @@ def _words(line: str) -> Iterable[str]:
 
 
 def _same_number(wanted: str, found: str, tolerance: float) -> bool:
-    if not (_is_number(wanted) and _is_number(found)):
+    if not all(len(text) <= MAX_NUMBER_CHARS and _NUMBER.fullmatch(text) for text in (wanted, found)):
         return False
     exact = wanted.lstrip("+-").isdigit()
-    return wanted == found if exact else _close(float(wanted), float(found), tolerance)
+    return wanted == found if exact else close(float(wanted), float(found), relative=tolerance, absolute=tolerance)
 
 
-def _is_number(text: str) -> bool:
-    return len(text) <= MAX_NUMBER_CHARS and _NUMBER.fullmatch(text) is not None
-
-
-def _close(wanted: float, found: float, tolerance: float) -> bool:
-    return math.isclose(wanted, found, rel_tol=tolerance, abs_tol=tolerance)
+def close(wanted: float, found: float, *, relative: float, absolute: float) -> bool:
+    """Whether two numbers differ by no more than a share of the larger one, or by no more than `absolute`."""
+    try:
+        return math.isclose(wanted, found, rel_tol=relative, abs_tol=absolute)
+    except OverflowError:
+        return False
 
 
 def _as_json(value: Any) -> Any:
@@ -125,12 +125,5 @@ def _same(wanted: Any, found: Any, tolerance: float) -> bool:
             and all(_same(want, found[key], tolerance) for key, want in wanted.items())
         )
     if isinstance(wanted, float) and isinstance(found, int | float):
-        return _near(wanted, found, tolerance)
+        return close(wanted, found, relative=tolerance, absolute=tolerance)
     return isinstance(found, int | float | str | None) and bool(wanted == found)
-
-
-def _near(wanted: float, found: float, tolerance: float) -> bool:
-    try:
-        return _close(wanted, float(found), tolerance)
-    except OverflowError:
-        return False

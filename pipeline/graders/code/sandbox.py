@@ -23,7 +23,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline.graders.code.syscalls import ARCHITECTURES, filter_program
@@ -51,64 +50,52 @@ _FILE_RIGHTS_BY_VERSION = (1 << 13, 1 << 14, 1 << 15, 1 << 15, 1 << 16)
 _NETWORK_RIGHTS, _SCOPES = 0b11, 0b11
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """The limits of one process. `folder` is its working folder, the only one where it may write. None: no folder.
+def confine(
+    parent: int, *, memory_bytes: int, cpu_seconds: int, file_bytes: int, folder: str | None, wire: int | None = None
+) -> set[str]:
+    """Restrict this process, which must have one thread, as far as the machine can. Returns the protections in effect, by
+    name: system_calls, files, threads.
 
-    `wire` is a socket whose other end belongs to the `ThreadLimit` of the process; it is closed. None: no such limit.
-    """
-
-    memory_bytes: int
-    cpu_seconds: int
-    file_bytes: int
-    folder: str | None
-    wire: int | None = None
-
-
-PROTECTIONS = ("system_calls", "files", "threads")
-"""The fields of `Confinement`, as settings and messages name them."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Confinement:
-    """The protections that the kernel enforces on this process."""
-
-    system_calls: bool
-    files: bool
-    threads: bool
-
-
-def confine(limits: Limits, parent: int) -> Confinement:
-    """Restrict this process, which must have one thread, as far as the machine can. Returns the protections in effect.
-
+    `folder` is its working folder, the only one where it may write. None: no folder. `wire` is a socket whose other end belongs
+    to the `ThreadLimit` of the process; it is closed. None: no such limit.
     Raises OSError or ValueError if a limit that every Linux supports cannot be set. Ends the process if `parent` has died.
     """
-    os.chdir(limits.folder or "/")
+    os.chdir(folder or "/")
     os.environ.clear()
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)
     _prctl(_PR_SET_DUMPABLE, 0)
     _prctl(_PR_SET_NO_NEW_PRIVS, 1)
-    _set_limits(limits)
+    _limit(resource.RLIMIT_CORE, 0)
+    _limit(resource.RLIMIT_AS, memory_bytes)
+    _limit(resource.RLIMIT_FSIZE, file_bytes)
+    _limit(resource.RLIMIT_NOFILE, MAX_DESCRIPTORS)
+    # The soft limit sends a signal, which a program can ignore. The hard limit kills.
+    _limit(resource.RLIMIT_CPU, cpu_seconds, cpu_seconds + 1)
     version = landlock_version()
-    files = version > 0 and _restrict_files(version, limits.folder)
-    _drop_capabilities()
-    writing = limits.folder is not None and files and version >= LANDLOCK_WITH_TRUNCATION
-    threads = limits.wire is not None and listen(limits.wire)
-    if limits.wire is not None:
-        os.close(limits.wire)
+    files = version > 0 and _restrict_files(version, folder)
+    if _LIBC.capset(struct.pack("=Ii", _CAPABILITY_VERSION, 0), bytes(24)) != 0:
+        raise OSError(ctypes.get_errno(), "capset")
+    writing = folder is not None and files and version >= LANDLOCK_WITH_TRUNCATION
+    threads = wire is not None and listen(wire)
+    if wire is not None:
+        os.close(wire)
     filtered = platform.machine() in ARCHITECTURES and _filter_calls(writing=writing)
     if not filtered:
         # This limit counts all processes and threads of the account, so the only useful value is 0. Root is exempt.
         _limit(resource.RLIMIT_NPROC, 0)
-    return Confinement(system_calls=filtered, files=files, threads=filtered and threads)
+    return _named(system_calls=filtered, files=files, threads=filtered and threads)
 
 
-def effective() -> Confinement:
+def _named(**protections: bool) -> set[str]:
+    return {name for name, holds in protections.items() if holds}
+
+
+def effective() -> set[str]:
     """The protections in effect, found by trying to open a socket, to fork, to read a file that anyone may read, and to start
     as many threads as possible."""
-    return Confinement(
+    return _named(
         system_calls=_refused(socket.socket) and _refused(_fork),
         files=_refused(_read),
         threads=_count_startable_threads() == MAX_THREADS - 1,
@@ -160,10 +147,8 @@ def empty_folder(folder: str) -> None:
 def _refused(attempt: Callable[[], object]) -> bool:
     try:
         attempt()
-    except PermissionError:
-        return True
-    except OSError:
-        return False
+    except OSError as error:
+        return isinstance(error, PermissionError)
     return False
 
 
@@ -181,26 +166,12 @@ def landlock_version() -> int:
     return max(0, _syscall(_CREATE_RULESET, None, 0, 1))
 
 
-def _set_limits(limits: Limits) -> None:
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    _limit(resource.RLIMIT_AS, limits.memory_bytes)
-    _limit(resource.RLIMIT_FSIZE, limits.file_bytes)
-    _limit(resource.RLIMIT_NOFILE, MAX_DESCRIPTORS)
-    # The soft limit sends a signal, which a program can ignore. The hard limit kills.
-    _limit(resource.RLIMIT_CPU, limits.cpu_seconds, limits.cpu_seconds + 1)
-
-
 def _limit(kind: int, soft: int, hard: int | None = None) -> None:
     """Set a limit permanently, at most the hard limit of this process."""
     given = resource.getrlimit(kind)[1]
     ceiling = soft if hard is None else hard
     ceiling = ceiling if given == resource.RLIM_INFINITY else min(ceiling, given)
     resource.setrlimit(kind, (min(soft, ceiling), ceiling))
-
-
-def _drop_capabilities() -> None:
-    if _LIBC.capset(struct.pack("=Ii", _CAPABILITY_VERSION, 0), bytes(24)) != 0:
-        raise OSError(ctypes.get_errno(), "capset")
 
 
 def _restrict_files(version: int, folder: str | None) -> bool:

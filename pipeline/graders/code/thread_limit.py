@@ -47,8 +47,7 @@ def listen(wire: int) -> bool:
 
     `wire` is one end of a socket pair, over which the listening descriptor is sent. Returns whether the kernel can do this.
     """
-    prepared = prepare()
-    if prepared is None:
+    if (prepared := prepare()) is None:
         return False
     number, code = prepared
     buffer = ctypes.create_string_buffer(code, len(code))
@@ -135,13 +134,10 @@ class ThreadLimit:
         self.descriptor = None
 
     def _begin(self, wire: int) -> None:
-        with socket.socket(fileno=wire) as end:
-            try:
-                descriptors = socket.recv_fds(end, 1, 1)[1]
-            except OSError:
-                descriptors = []
-        self._is_listening = True
-        self.descriptor = descriptors[0] if descriptors else None
+        self._is_listening, self.descriptor = True, None
+        with socket.socket(fileno=wire) as end, suppress(OSError):
+            for descriptor in socket.recv_fds(end, 1, 1)[1]:
+                self.descriptor = descriptor
 
     def _reply(self, number: int, error: int, flags: int) -> bool:
         """Whether the caller still waits for its answer. It does not if it was killed, or interrupted by a signal."""
@@ -155,11 +151,13 @@ class ThreadLimit:
 
     def _has_capacity(self) -> bool:
         """Whether one more thread may begin. False also if the threads cannot be counted."""
-        if _threads_or_full(self._pid) + len(self._starting) < MAX_THREADS:
-            return True
-        # First who has finished, then the count: whoever finishes between the two counts twice, and nobody not at all.
-        self._starting = {caller for caller in self._starting if self._may_be_starting(caller)}
-        return _threads_or_full(self._pid) + len(self._starting) < MAX_THREADS
+        with suppress(OSError):
+            if count_threads(self._pid) + len(self._starting) < MAX_THREADS:
+                return True
+            # First who has finished, then the count: whoever finishes between the two counts twice, and nobody not at all.
+            self._starting = {caller for caller in self._starting if self._may_be_starting(caller)}
+            return count_threads(self._pid) + len(self._starting) < MAX_THREADS
+        return False
 
     def _may_be_starting(self, caller: int) -> bool:
         """Whether a thread may still be inside the call that was granted. The call itself runs, or sleeps without signals."""
@@ -167,14 +165,6 @@ class ThreadLimit:
             return stat_of(f"/proc/{self._pid}/task/{caller}/stat")[_STATE] not in _ASLEEP
         except OSError:
             return False
-
-
-def _threads_or_full(pid: int) -> int:
-    """`count_threads`, or `MAX_THREADS` if the threads cannot be counted."""
-    try:
-        return count_threads(pid)
-    except OSError:
-        return MAX_THREADS
 
 
 def stat_of(path: str) -> list[bytes]:

@@ -28,9 +28,8 @@ MAX_MESSAGE_BYTES = 16 * 2**20
 MAX_OBJECTS = 100_000
 _READ_BYTES = 2**16
 
-_SEQUENCES: dict[type, str] = {list: "list", tuple: "tuple", set: "set", frozenset: "frozenset"}
+_SEQUENCES: dict[str, Callable[[Any], Any]] = {"list": list, "tuple": tuple, "set": set, "frozenset": frozenset}
 _MAPPINGS = frozenset({dict, OrderedDict, Counter, defaultdict})
-_MAKERS: dict[str, Callable[[Any], Any]] = {"list": list, "tuple": tuple, "set": set, "frozenset": frozenset}
 # Conversion to decimal digits takes time quadratic in their number.
 _PLAIN: dict[type, tuple[str, Callable[[Any], str], Callable[[str], Any]]] = {
     int: ("int", lambda value: format(value, "x"), lambda text: int(text, 16)),
@@ -176,11 +175,10 @@ class Peer:
     """One end of the connection. It sends requests, and answers requests while it waits. `serves` decides which are allowed."""
 
     def __init__(self, reading: int, writing: int, serves: Callable[[str, Any, tuple[Any, ...]], bool]) -> None:
-        self._reading = reading
+        self._reading = open(reading, "rb", _READ_BYTES, closefd=False)  # noqa: SIM115  open as long as this end
         self._writing = writing
         self._serves = serves
         self._objects: list[Any] = []
-        self._rest = b""
         self.ended = False
 
     def export(self, value: object) -> int:
@@ -225,13 +223,13 @@ class Peer:
                 raise AttributeError(request["do"])
             named = {name: self._unpacked(value) for name, value in request.get("named", {}).items()}
             value = OPERATIONS[request["do"]](target, *arguments, **named)
-            packed = [self._packed(argument) if _mutable(argument) else None for argument in arguments]
-            changed = [[at, now] for at, now in enumerate(packed) if now is not None and now != request["args"][at]]
+            packed = [(at, self._packed(each)) for at, each in enumerate(arguments) if type(each) in (list, dict, set)]
+            changed = [[at, now] for at, now in packed if now != request["args"][at]]
             reply = {"value": self._packed(value)} | ({"changed": changed} if changed else {})
         except OtherSideEndedError:
             raise
         except BaseException as error:  # noqa: BLE001  every exception is raised again on the caller's side
-            reply = {"raised": _builtin_name(error), "text": _text(error)}
+            reply = {"raised": builtin_names(error)[0], "text": text_of(error)}
         self._send(reply)
 
     def _raise(self, name: object, text: object) -> NoReturn:
@@ -256,20 +254,10 @@ class Peer:
             self._end()
 
     def _receive(self) -> dict[str, Any]:
-        pieces, size = [self._rest], len(self._rest)
-        while b"\n" not in pieces[-1]:
-            try:
-                piece = os.read(self._reading, _READ_BYTES)
-            except OSError:
-                piece = b""
-            size += len(piece)
-            if not piece or size > MAX_MESSAGE_BYTES:
-                self._end()
-            pieces.append(piece)
-        line, _, self._rest = b"".join(pieces).partition(b"\n")
         try:
-            message = json.loads(line)
-        except (ValueError, RecursionError):
+            line = self._reading.readline(MAX_MESSAGE_BYTES)
+            message = json.loads(line) if line.endswith(b"\n") else None
+        except (OSError, ValueError, RecursionError):
             self._end()
         return message if isinstance(message, dict) else self._end()
 
@@ -282,9 +270,10 @@ class Peer:
             return [plain, encode(value)]
         if isinstance(value, Enum) and isinstance(value, int | str):
             return self._packed(value.value)
-        name = _SEQUENCES.get(kind) or ("tuple" if isinstance(value, tuple) and hasattr(kind, "_fields") else None)
-        if name:
-            return [name, *map(self._packed, value)]
+        if kind in _SEQUENCES.values():
+            return [kind.__name__, *map(self._packed, value)]
+        if isinstance(value, tuple) and hasattr(kind, "_fields"):
+            return ["tuple", *map(self._packed, value)]
         if kind in _MAPPINGS:
             return ["dict", *([self._packed(key), self._packed(item)] for key, item in value.items())]
         if kind is Remote and value._peer is self:
@@ -304,33 +293,27 @@ class Peer:
             case ["mine", int(key)]:
                 return Remote(self, key)
             case [str(name), *items]:
-                return _MAKERS[name](map(self._unpacked, items))
+                return _SEQUENCES[name](map(self._unpacked, items))
             case _:
                 raise ValueError("not a packed value")
-
-
-def _mutable(value: object) -> bool:
-    return type(value) in (list, dict, set)
 
 
 def _overwrite(old: Any, new: Any) -> None:
     """Replace the content of a list, dict or set. Raises TypeError if the types differ."""
     if type(old) is not type(new):
         raise TypeError("an argument changed its type")
-    if isinstance(old, list):
-        old[:] = new
-    else:
-        old.clear()
-        old.update(new)
+    old.clear()
+    (old.extend if isinstance(old, list) else old.update)(new)
 
 
-def _builtin_name(error: BaseException) -> str:
-    """The name of the nearest built-in class of an exception."""
-    return next(str(base.__name__) for base in type(error).__mro__ if getattr(builtins, base.__name__, None) is base)
+def builtin_names(error: BaseException) -> list[str]:
+    """The names of the built-in classes of an exception, nearest first."""
+    return [base.__name__ for base in type(error).__mro__ if getattr(builtins, base.__name__, None) is base]
 
 
-def _text(error: BaseException) -> str:
+def text_of(value: object) -> str:
+    """An object as text. Empty if its `__str__` raises."""
     try:
-        return str(error)
-    except Exception:  # noqa: BLE001  the `__str__` of a program's exception may raise
+        return str(value)
+    except Exception:  # noqa: BLE001  a program may have defined it
         return ""

@@ -3,11 +3,10 @@
 import ast
 import re
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 
-from pipeline.graders.code.examples import examples_in
+from pipeline.graders.code.examples import examples_in, literal
 from pipeline.graders.code.suite import names_used
 from pipeline.verifiers.code.outside import outside
 from pipeline.verifiers.programs import tree_of
@@ -77,7 +76,7 @@ def _cases(problem: str) -> Iterator[Case]:
     for match in _ASSERTION.finditer(problem):
         yield Case(match[1])
     for match in _EQUATION.finditer(problem):
-        if _is_plain_call(match[1]) and any(True for _ in _literal(match[2])):
+        if _is_plain_call(match[1]) and literal(match[2]):
             yield Case(match[1], match[2])
 
 
@@ -87,17 +86,7 @@ def _is_plain_call(source: str) -> bool:
         node = ast.parse(source, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False
-    return (
-        isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Name)
-        and all(any(True for _ in _literal(each)) for each in node.args)
-    )
-
-
-def _literal(node: str | ast.expr) -> Iterator[object]:
-    """The value that is written out, if it is one."""
-    with suppress(ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-        yield ast.literal_eval(node)
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and all(map(literal, node.args))
 
 
 def _is_usable(case: Case) -> bool:
