@@ -28,11 +28,7 @@ _NEWER = re.compile(
 _OF_FRAGMENTS = (
     "outside function", "outside loop", "not properly in loop", "unexpected indent", "unindent does not match", "f-string"
 )  # fmt: skip
-_OF_PYTHON_2 = (
-    "Missing parentheses in call to",
-    "leading zeros in decimal",
-    "multiple exception types must be parenthesized",
-)
+_OF_PYTHON_2 = ("Missing parentheses in call to", "leading zeros in decimal", "multiple exception types must be")
 _USUAL = frozenset({"np", "pd", "plt", "sns", "tf", "torch", "numpy", "pandas", "display", "get_ipython"})
 _MAKES_PYTHON = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom, ast.Assert)
 _GIVES = (*_MAKES_PYTHON[:-1], ast.Assign, ast.AnnAssign)
@@ -140,9 +136,8 @@ def _cell(text: str, *, bare: bool) -> Cell | None:
     except SyntaxError as error:
         if doubt := _doubt(source, error):
             raise NotProgram(doubt) from error
-        return Cell(
-            source=source, words=words, tree=None, mistake=f"SyntaxError: {error.msg} (line {error.lineno or 0})"
-        )
+        mistake = f"SyntaxError: {error.msg} (line {error.lineno or 0})"
+        return Cell(source=source, words=words, tree=None, mistake=mistake)
 
 
 def _bare(text: str) -> Cell | None:
@@ -151,9 +146,8 @@ def _bare(text: str) -> Cell | None:
         tree = tree_of(source)
     except SyntaxError:
         return None
-    if not any(isinstance(node, _MAKES_PYTHON) for node in tree.body):
-        return None
-    return Cell(source=source, words="", tree=tree)
+    is_python = any(isinstance(node, _MAKES_PYTHON) for node in tree.body)
+    return Cell(source=source, words="", tree=tree) if is_python else None
 
 
 def _doubt(source: str, error: SyntaxError) -> str:
@@ -176,16 +170,15 @@ def _given(problem: str) -> Cell:
     """What a problem defines: imports, definitions and assignments of its blocks. Without a tree where one cannot be read."""
     try:
         cell = _cell(problem, bare=True)
-    except NotProgram as reason:
-        return Cell(source="", words=problem, tree=None, mistake=str(reason))
-    if cell is None:
-        return Cell(source="", words=problem, tree=ast.Module([], []))
-    if cell.tree is None:
-        return Cell(source="", words=problem, tree=None, mistake=cell.mistake)
-    tree = ast.Module([node for node in cell.tree.body if isinstance(node, _GIVES)], [])
-    try:
-        source = ast.unparse(tree)
+        if cell is None:
+            return Cell(source="", words=problem, tree=ast.Module([], []))
+        if cell.tree is None:
+            raise NotProgram(cell.mistake)
+        source = ast.unparse(ast.Module([node for node in cell.tree.body if isinstance(node, _GIVES)], []))
         # The lines of the tree are those of the source.
         return Cell(source=source, words=cell.words, tree=tree_of(source))
+    except NotProgram as reason:
+        mistake = str(reason)
     except (RecursionError, SyntaxError):
-        return Cell(source="", words=problem, tree=None, mistake="too deep")
+        mistake = "too deep"
+    return Cell(source="", words=problem, tree=None, mistake=mistake)

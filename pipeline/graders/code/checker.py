@@ -1,20 +1,11 @@
 """The checker of code problems. A gold is a test suite, an answer is a program, and the verdict says whether it passes.
 
-- CORRECT: all tests pass.
-- INCORRECT: a test fails, the program raises an exception or exits before its tests have passed, or it exceeds a limit of
-  memory, processor time, output, threads or files.
-- TIMEOUT: the wall time ran out before the processor time (the program slept or was blocked, or the machine is busy), or
-  `grader.suite_seconds` ran out.
-- CRASHED: the program or its tests were killed from outside, the process of the tests died, or the machine hides whether the
-  program keeps its limits. `Grade.by_machine` says of TIMEOUT and CRASHED whether a busy machine, or one without memory, may
-  be the cause.
-- NO_ANSWER: the text has no program.
-- OVER_LIMIT: the program or the suite is too large. UNPARSEABLE: the suite cannot be read.
-
-Covered: no code of a program or a suite runs in this process. Outputs of more than `AT_ONCE_BYTES` are compared in a confined
-process. A program never shares a process with its tests or the expected
+TIMEOUT: the wall time ran out before the processor time, or `grader.suite_seconds` did. CRASHED: the program or its tests were
+killed from outside, the process of the tests died, or the machine hides whether the program keeps its limits. Of both,
+`Grade.by_machine` says whether a busy machine, or one without memory, may be the cause. The README describes other verdicts.
+Covered: no code of a program or a suite runs in this process. A program never shares a process with its tests or the expected
 results (`runs`, `wire`), so it cannot read or replace them or claim that it passed. `sandbox` lists what it cannot access.
-Usable from any thread, with `grader.processes` runs at once. A child that is late is killed.
+Usable from any thread, with `grader.processes` runs at once.
 Not covered: decisions inside the program's own process. The `__eq__` and `__bool__` of its classes decide whether its objects
 are equal to each other and whether they are true, so such an object can pass a test that asserts only that. Programs can import
 only the standard library, and they see the arguments of their calls.

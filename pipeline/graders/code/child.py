@@ -2,15 +2,10 @@
 
 It never reads programs or tests. It passes their content as open descriptors to the forked processes, so a program that
 searches its own memory finds only itself. The child reports facts, and the parent derives the verdict. When the parent ends,
-the child ends and removes its folder. Not covered: SIGKILL of the child. Its runs end with it, and the parent removes the
-folder.
-
-The child answers the kernel's questions whether a process may start another thread (`thread_limit`). It watches wall time,
-processor time (more finely than the kernel's limit in whole seconds), the number of threads and the content of the working
-folder. It looks at each limit by itself, and ends a run whose limit it cannot see. Before it reports a run, it ends
-every process that the run started, also in other sessions.
-Not covered: events between two checks, `TICK_SECONDS` apart; files that are removed but still open. The kernel limits their
-number and size.
+the child ends and removes its folder. Not covered: SIGKILL of the child. Its runs end with it; the parent removes the folder.
+It watches wall time, processor time (more finely than the kernel's limit in whole seconds), threads and the working folder,
+each by itself, and ends a run whose limit it cannot see. Before it reports a run, it ends every process that the run started.
+Not covered: events between two checks, `TICK_SECONDS` apart; files that are removed but still open, which the kernel limits.
 """
 
 import ctypes
@@ -31,17 +26,8 @@ from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
 
+from pipeline.graders.code import runs
 from pipeline.graders.code.cells import run_cases, run_cells, serve_cells
-from pipeline.graders.code.runs import (
-    OTHER_SIDE_ENDED,
-    Descriptor,
-    compare_output,
-    probe,
-    read_tests,
-    run_program,
-    run_tests,
-    serve_program,
-)
 from pipeline.graders.code.sandbox import confine, empty_folder
 from pipeline.graders.code.thread_limit import (
     MAX_THREADS,
@@ -75,15 +61,15 @@ _WARM = (
 Role = Callable[[], None]
 # The roles of each kind of task. The run ends when the last role ends.
 _ROLES: dict[TaskKind, tuple[Role, ...]] = {
-    TaskKind.SCRIPT: (run_program,),
-    TaskKind.SUITE: (serve_program, run_tests),
-    TaskKind.OUTPUT: (compare_output,),
-    TaskKind.TESTS: (read_tests,),
-    TaskKind.PROBE: (probe,),
+    TaskKind.SCRIPT: (runs.run_program,),
+    TaskKind.SUITE: (runs.serve_program, runs.run_tests),
+    TaskKind.OUTPUT: (runs.compare_output,),
+    TaskKind.TESTS: (runs.read_tests,),
+    TaskKind.PROBE: (runs.probe,),
     TaskKind.CELLS: (run_cells,),
     TaskKind.CASES: (serve_cells, run_cases),
 }
-_OF_PROGRAMS = (run_program, serve_program, probe, run_cells, serve_cells)
+_OF_PROGRAMS = (runs.run_program, runs.serve_program, runs.probe, run_cells, serve_cells)
 
 
 def serve(control: socket.socket, folder: str, required: Collection[str]) -> Role | None:
@@ -107,10 +93,10 @@ def serve(control: socket.socket, folder: str, required: Collection[str]) -> Rol
             if pid == 0:
                 # `_lay_out` reuses the descriptor number, so the socket object must not close it later.
                 control.detach()
-                _lay_out({**_descriptors(role, given, announce, wires), Descriptor.WIRE: asking})
+                _lay_out({**_descriptors(role, given, announce, wires), runs.Descriptor.WIRE: asking})
                 return partial(_be, role, task, work, own, required)
             os.close(asking)
-            patience = 0.0 if role is probe else PATIENCE_SECONDS
+            patience = 0.0 if role is runs.probe else PATIENCE_SECONDS
             watched.append(Watched(pid, ThreadLimit(pid, asked, patience_seconds=patience)))
         for descriptor in (*given, announce, *wires):
             os.close(descriptor)
@@ -144,25 +130,25 @@ def _receive(control: socket.socket, parent: int) -> tuple[ProgramTask, list[int
 
 def _descriptors(role: Role, given: list[int], announce: int, wires: list[int]) -> dict[int, int]:
     """The descriptors of a role: their number in its process -> the open descriptor. `given` depends on the kind of task."""
-    own: dict[int, int] = {Descriptor.STATEMENT: given[-1]}
-    if role is run_program:
+    own: dict[int, int] = {runs.Descriptor.STATEMENT: given[-1]}
+    if role is runs.run_program:
         own = {0: given[1], 1: given[2]}
-    elif role in (serve_program, serve_cells):
-        own = {Descriptor.READING: wires[0], Descriptor.WRITING: wires[3]}
-    elif role is compare_output:
+    elif role in (runs.serve_program, serve_cells):
+        own = {runs.Descriptor.READING: wires[0], runs.Descriptor.WRITING: wires[3]}
+    elif role is runs.compare_output:
         own |= {0: given[1]}
-    elif role in (run_tests, run_cases):
-        own |= {Descriptor.READING: wires[2], Descriptor.WRITING: wires[1]}
-    content = given[1] if role in (run_tests, run_cases) else given[0]
-    return own | {Descriptor.CONTENT: content, Descriptor.READY: announce}
+    elif role in (runs.run_tests, run_cases):
+        own |= {runs.Descriptor.READING: wires[2], runs.Descriptor.WRITING: wires[1]}
+    content = given[1] if role in (runs.run_tests, run_cases) else given[0]
+    return own | {runs.Descriptor.CONTENT: content, runs.Descriptor.READY: announce}
 
 
 def _lay_out(wanted: dict[int, int]) -> None:
     """Open exactly the wanted descriptors, and the null device for each standard stream that is not among them."""
     null = os.open(os.devnull, os.O_RDWR)
-    top = max(Descriptor) + 1
+    top = max(runs.Descriptor) + 1
     safe = {}
-    for number in (number for number in range(top) if number < min(Descriptor) or number in wanted):
+    for number in (number for number in range(top) if number < min(runs.Descriptor) or number in wanted):
         source = os.dup(wanted.get(number, null))
         while source < top:
             source = os.dup(source)
@@ -183,9 +169,9 @@ def _be(role: Role, task: ProgramTask, work: str, parent: int, required: Collect
         cpu_seconds=math.ceil(task.cpu_seconds if program else task.longest_seconds),
         file_bytes=MAX_OUTPUT_BYTES,
         folder=work if program else None,
-        wire=Descriptor.WIRE,
+        wire=runs.Descriptor.WIRE,
     )
-    if role is probe or done.issuperset(required):
+    if role is runs.probe or done.issuperset(required):
         role()
 
 
@@ -269,24 +255,17 @@ def watch(task: ProgramTask, processes: list[Watched], folder: str, control: int
             exhausted = exhausted or (program.status is None and looks.exhausts())
             late = late or _is_late(task, processes, time.monotonic() - began_at)
             next_look = time.monotonic() + TICK_SECONDS
-    if last.status == OTHER_SIDE_ENDED:
+    if last.status == runs.OTHER_SIDE_ENDED:
         program.has_ended(LAST_WORDS_SECONDS)
     status, last_status, wall_seconds = program.status, last.status, time.monotonic() - began_at
     deprived = _deprived_seconds(processes)
     _end(processes)
     began = len(os.read(ready, 16))  # nobody is left to write to it
-    if program.cpu_seconds >= task.cpu_seconds:
-        exhausted = True
+    exhausted = exhausted or program.cpu_seconds >= task.cpu_seconds
     return ProgramReport(
-        began=began == len(processes),
-        status=status,
-        exhausted=exhausted,
-        late=late,
-        unseen=looks.blind,
-        last_status=last_status,
-        wall_seconds=wall_seconds,
-        deprived_seconds=deprived,
-    )
+        began=began == len(processes), status=status, exhausted=exhausted, late=late, unseen=looks.blind,
+        last_status=last_status, wall_seconds=wall_seconds, deprived_seconds=deprived,
+    )  # fmt: skip
 
 
 def _deprived_seconds(processes: list[Watched]) -> float | None:

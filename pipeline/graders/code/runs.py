@@ -179,11 +179,10 @@ class Lookup:
         """A method of a new `Solution` object, or a global function that is defined after it or alone. Raises NameError."""
         solution = self._names.get("Solution")
         if isinstance(solution, type) and hasattr(solution, name):
-            lines = [
-                getattr(getattr(owner, "__code__", None), "co_firstlineno", 0)
-                for owner in (self._names.get(name), getattr(solution, name))
-            ]
-            return getattr(solution(), name) if lines[0] <= lines[1] else self.name(name)
+            owners = (self._names.get(name), getattr(solution, name))
+            lines = [getattr(getattr(owner, "__code__", None), "co_firstlineno", 0) for owner in owners]
+            if lines[0] <= lines[1]:
+                return getattr(solution(), name)
         return self.name(name)
 
 
@@ -209,13 +208,13 @@ def _passes(suite: dict[str, Any], peer: Peer) -> bool:
 def names_of_tests(tree: ast.Module, program: Remote) -> tuple[dict[str, Any], frozenset[str]]:
     """The globals of a new module of tests: what they use of modules and of the program. And the names of the program."""
     values = new_module("tests").__dict__
-    names = names_used(tree)
-    for name in names.modules:
+    of_program, modules = names_used(tree)
+    for name in modules:
         values[name] = importlib.import_module(name)
-    for name in names.program:
+    for name in of_program:
         with suppress(NameError):  # if the tests need the name, they raise NameError themselves
             values[name] = program.name(name)
-    return values, names.program
+    return values, of_program
 
 
 def _parsed(suite: dict[str, Any]) -> ast.Module:

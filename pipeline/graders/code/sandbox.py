@@ -1,15 +1,12 @@
 """Confines a process permanently before it runs a program. Linux only, without root rights and without helper programs.
 
-Always enforced: limits on memory, processor time, size and number of files, and core dumps (rlimits); an empty environment; no
-other descriptors; no capabilities, no new privileges, and death when the parent dies. With seccomp (`syscalls`): no network,
-no new processes, no other programs, no signals to other processes, and no kernel interfaces that computing does not need. Where
-the kernel asks before each new thread (`thread_limit`), the parent decides about it. With Landlock: files are read only where
-Python and the system's libraries are installed, and written only in the given folder, where folders can be made too.
-If Landlock is missing or too old to prevent truncation, seccomp refuses all writing. If Landlock is missing, the program can
-read everything that the account can read, including the memory of the account's other processes in /proc.
+Always enforced: limits (rlimits); an empty environment; no other descriptors; no capabilities, no new privileges, and death
+when the parent dies. With seccomp: what `syscalls` lists. Where the kernel asks before each new thread (`thread_limit`), the
+parent decides about it. With Landlock: files are read only where Python and the system's libraries are installed, and written
+only in the given folder. If Landlock is missing or too old to prevent truncation, seccomp refuses all writing. If it is
+missing, the program can read everything that the account can read, the memory of its other processes in /proc included.
 Not covered: bugs of the kernel; side channels such as time and load; names, sizes and dates of all files, which stay visible;
-the program's own process, where the program can do anything. Programs run under the operator's account: the sandbox does not
-switch to another user and uses no name spaces or control groups.
+the program's own process, where the program can do anything. It runs under the operator's account, without name spaces.
 """
 
 import ctypes
@@ -26,7 +23,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pipeline.graders.code.syscalls import ARCHITECTURES, filter_program
-from pipeline.graders.code.thread_limit import MAX_THREADS, listen
+from pipeline.graders.code.thread_limit import LIBC, MAX_THREADS, STEP_BYTES, listen
 
 MAX_DESCRIPTORS = 32
 LANDLOCK_WITH_TRUNCATION = 3
@@ -35,14 +32,11 @@ READABLE = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/usr/
 
 _SMALL_STACK_BYTES = 2**16
 _OPEN_TO_ALL = "/proc/self/stat"
-_LIBC = ctypes.CDLL(None, use_errno=True)
-_LIBC.syscall.restype = ctypes.c_long
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS = 1, 4, 22, 38
 _SECCOMP_MODE_FILTER = 2
 _CAPABILITY_VERSION = 0x20080522
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _PATH_BENEATH = 1
-_STEP_BYTES = 8
 _WRITE_FILE, _READ_FILE, _READ_DIR, _REMOVE_DIR, _REMOVE_FILE = 1 << 1, 1 << 2, 1 << 3, 1 << 4, 1 << 5
 _MAKE_DIR, _MAKE_REG, _REFER, _TRUNCATE = 1 << 7, 1 << 8, 1 << 13, 1 << 14
 _FILE_RIGHTS_BY_VERSION = (1 << 13, 1 << 14, 1 << 15, 1 << 15, 1 << 16)
@@ -75,7 +69,7 @@ def confine(
     _limit(resource.RLIMIT_CPU, cpu_seconds, cpu_seconds + 1)
     version = landlock_version()
     files = version > 0 and _restrict_files(version, folder)
-    if _LIBC.capset(struct.pack("=Ii", _CAPABILITY_VERSION, 0), bytes(24)) != 0:
+    if LIBC.capset(struct.pack("=Ii", _CAPABILITY_VERSION, 0), bytes(24)) != 0:
         raise OSError(ctypes.get_errno(), "capset")
     writing = folder is not None and files and version >= LANDLOCK_WITH_TRUNCATION
     threads = wire is not None and listen(wire)
@@ -206,16 +200,16 @@ def _allow(ruleset: int, path: str, rights: int) -> None:
 def _filter_calls(*, writing: bool) -> bool:
     code = filter_program(platform.machine(), os.getpid(), writing=writing)
     buffer = ctypes.create_string_buffer(code, len(code))
-    program = ctypes.create_string_buffer(struct.pack("@HP", len(code) // _STEP_BYTES, ctypes.addressof(buffer)))
+    program = ctypes.create_string_buffer(struct.pack("@HP", len(code) // STEP_BYTES, ctypes.addressof(buffer)))
     arguments = map(ctypes.c_ulong, (_SECCOMP_MODE_FILTER, ctypes.addressof(program), 0, 0))
-    return int(_LIBC.prctl(_PR_SET_SECCOMP, *arguments)) == 0
+    return int(LIBC.prctl(_PR_SET_SECCOMP, *arguments)) == 0
 
 
 def _prctl(option: int, value: int) -> None:
-    if _LIBC.prctl(option, *map(ctypes.c_ulong, (value, 0, 0, 0))) != 0:
+    if LIBC.prctl(option, *map(ctypes.c_ulong, (value, 0, 0, 0))) != 0:
         raise OSError(ctypes.get_errno(), f"prctl {option}")
 
 
 def _syscall(number: int, *arguments: int | bytes | None) -> int:
     plain = (ctypes.c_long(value) if isinstance(value, int) else value for value in arguments)
-    return int(_LIBC.syscall(ctypes.c_long(number), *plain))
+    return int(LIBC.syscall(ctypes.c_long(number), *plain))

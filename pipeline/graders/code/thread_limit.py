@@ -26,14 +26,14 @@ MAX_THREADS = 64
 PATIENCE_SECONDS = 0.02
 """How long a request beyond the limit waits for a thread that is about to end."""
 
-_LIBC = ctypes.CDLL(None, use_errno=True)
-_LIBC.syscall.restype = ctypes.c_long
+LIBC = ctypes.CDLL(None, use_errno=True)
+LIBC.syscall.restype = ctypes.c_long
 _SECCOMP = (317, 277)
 _SET_MODE_FILTER, _GET_NOTIF_SIZES = 1, 3
 _NEW_LISTENER = 1 << 3
 _FIRST_VERSION = (5, 5)
 """The first kernel that lets a call go on after its listener was asked (SECCOMP_USER_NOTIF_FLAG_CONTINUE)."""
-_STEP_BYTES = 8
+STEP_BYTES = 8
 _REQUEST_BYTES, _REPLY_BYTES, _DATA_BYTES = 80, 24, 64
 _RECEIVE, _SEND = 0xC0502100, 0xC0182101
 _GO_ON = 1
@@ -51,7 +51,7 @@ def listen(wire: int) -> bool:
         return False
     number, code = prepared
     buffer = ctypes.create_string_buffer(code, len(code))
-    program = ctypes.create_string_buffer(struct.pack("@HP", len(code) // _STEP_BYTES, ctypes.addressof(buffer)))
+    program = ctypes.create_string_buffer(struct.pack("@HP", len(code) // STEP_BYTES, ctypes.addressof(buffer)))
     listener = _seccomp(number, _SET_MODE_FILTER, _NEW_LISTENER, ctypes.addressof(program))
     if listener < 0:
         return False
@@ -185,4 +185,4 @@ def _is_supported(number: int) -> bool:
 
 
 def _seccomp(number: int, operation: int, flags: int, address: int) -> int:
-    return int(_LIBC.syscall(*map(ctypes.c_ulong, (number, operation, flags, address))))
+    return int(LIBC.syscall(*map(ctypes.c_ulong, (number, operation, flags, address))))

@@ -1,10 +1,9 @@
 """The messages between the processes of a code problem: between checker and child, and between tests and program.
 
-The checker sends a `ProgramTask` and receives a `ProgramReport`. The tests and the program run in separate processes and call
-each other. Plain values (None, numbers, texts, bytes, lists, tuples, sets, dicts) are copied. Every other object stays in its
-process, and the other process gets a `Remote`, which forwards calls, attributes, items, iteration and conversion to text. So
-every result that a program claims is a plain value, and the process of the tests compares it. A `Remote` equals no plain value
-and has no arithmetic. If a call changes a list, dict or set argument in position, the caller's argument changes too.
+The tests and the program run in separate processes and call each other. Plain values are copied. Every other object stays in
+its process, and the other process gets a `Remote`, which forwards calls, attributes, items, iteration and conversion to text.
+So every result that a program claims is a plain value, and the process of the tests compares it. A `Remote` equals no plain
+value and has no arithmetic. If a call changes a list, dict or set argument in position, the caller's argument changes too.
 Not covered: subclasses (only exact types and the usual subclasses of the standard library are copied); changes deep inside
 arguments; the class of an exception that the other process defines, which arrives as its nearest built-in base class.
 """
@@ -29,7 +28,7 @@ MAX_OBJECTS = 100_000
 _READ_BYTES = 2**16
 
 _SEQUENCES: dict[str, Callable[[Any], Any]] = {"list": list, "tuple": tuple, "set": set, "frozenset": frozenset}
-_MAPPINGS = frozenset({dict, OrderedDict, Counter, defaultdict})
+_MAPPINGS = (dict, OrderedDict, Counter, defaultdict)
 # Conversion to decimal digits takes time quadratic in their number.
 _PLAIN: dict[type, tuple[str, Callable[[Any], str], Callable[[str], Any]]] = {
     int: ("int", lambda value: format(value, "x"), lambda text: int(text, 16)),

@@ -49,7 +49,7 @@ class StatedTests:
 
     def written_in(self, tree: ast.AST) -> str:
         """How much of the tests a program writes out, in words. Empty: little. A table of results passes tests, too."""
-        written = self.words & _words_of(_working(tree))
+        written = self.words & _words_of(tree, working=True)
         many = len(written) > 1 and 2 * len(written) >= len(self.words)
         return f"it writes out {len(written)} of {len(self.words)} words and numbers of the tests" if many else ""
 
@@ -63,10 +63,10 @@ def stated_tests(problem: str) -> StatedTests | None:
     if not any(case.wanted or case.wanted is None for case in cases):
         return None
     trees = [tree_of(case.source) for case in cases]
-    names = names_used(ast.Module([node for tree in trees for node in tree.body], []))
+    names, _ = names_used(ast.Module([node for tree in trees for node in tree.body], []))
     words = {word for tree in trees for word in _words_of(tree)}
     words |= {word for case in cases for word in _words_in(case.wanted or "")}
-    return StatedTests(cases=tuple(cases), names=names.program, words=frozenset(words)) if names.program else None
+    return StatedTests(cases=tuple(cases), names=names, words=frozenset(words)) if names else None
 
 
 def _cases(problem: str) -> Iterator[Case]:
@@ -99,31 +99,19 @@ def _is_usable(case: Case) -> bool:
     return bool(tree.body) and not outside(tree)
 
 
-def _working(tree: ast.AST) -> ast.AST:
-    """A program without its docstrings and assertions, which may quote tests."""
-    copied = ast.parse(ast.unparse(tree))
-    _Working().visit(copied)
-    return copied
-
-
-class _Working(ast.NodeTransformer):
-    """Leaves docstrings and assertions out."""
-
-    def visit_Expr(self, node: ast.Expr) -> ast.AST | None:
-        return None if isinstance(node.value, ast.Constant) else self.generic_visit(node)
-
-    def visit_Assert(self, node: ast.Assert) -> None:
-        return None
-
-
-def _words_of(tree: ast.AST) -> set[str]:
-    """The words and numbers in the constants of a program."""
-    return {
-        word
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Constant)
-        for word in _words_in(str(node.value)[:MOST_WORDS])
-    }
+def _words_of(tree: ast.AST, *, working: bool = False) -> set[str]:
+    """The words and numbers in constants of a program. `working`: not of docstrings and assertions: they may quote tests."""
+    found: set[str] = set()
+    waiting = [tree]
+    while waiting:
+        match waiting.pop():
+            case ast.Constant(value=value):
+                found |= _words_in(str(value)[:MOST_WORDS])
+            case ast.Assert() | ast.Expr(value=ast.Constant()) if working:
+                pass
+            case node:
+                waiting.extend(ast.iter_child_nodes(node))
+    return found
 
 
 def _words_in(text: str) -> set[str]:
