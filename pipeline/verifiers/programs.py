@@ -125,12 +125,12 @@ def _cell(text: str, *, bare: bool) -> Cell | None:
         raise NotProgram("a block of Python does not end") from error
     if found is None:
         return None
-    sessions = [part for part in found.texts if part.lstrip().startswith(">>>")]
-    blocks = [textwrap.dedent(part) for part in found.texts if part not in sessions and part.strip()]
+    texts, words = found
+    sessions = [part for part in texts if part.lstrip().startswith(">>>")]
+    blocks = [textwrap.dedent(part) for part in texts if part not in sessions and part.strip()]
     if not blocks:
         return None
-    source = "\n".join(blocks)
-    words = "\n".join((found.words, *sessions))
+    source, words = "\n".join(blocks), "\n".join((words, *sessions))
     try:
         return Cell(source=source, words=words, tree=tree_of(source))
     except SyntaxError as error:

@@ -151,4 +151,4 @@ def test_a_suite_must_assert_something(source: str, entry_point: str | None, hol
 )
 def test_names_that_tests_use(source: str, program: set[str], modules: set[str]) -> None:
     used, loaded = names_used(ast.parse(source))
-    assert (used, loaded) == (program, modules)
+    assert (set(used), set(loaded)) == (program, modules)

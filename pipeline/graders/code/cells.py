@@ -1,12 +1,10 @@
 """The confined processes of a notebook: one runs its cells, another judges each test of a problem by itself against them.
 
-Cells run in order, in one module. An exception is stated with its cell, its line and its class; of an assertion that fails, the
-value that it compares. Examples in the docstrings of a cell, and its functions `test...` without parameters, run after it. The
-process of the cells may state anything, so what it states may be used against them, and never for them.
-Tests of a problem run in a process of their own, as with `runs.run_tests`: the cells see calls with plain arguments. It states
-how many tests pass, and the first that fails with its value and what makes this doubtful. Counted are tests that compare a
-result with a value that is written out. `objects` says that the cells' process may have decided something: whether its own
-objects are equal or true, or what is in an argument.
+Cells run in order, in one module. Examples in the docstrings of a cell, and its functions `test...` without parameters, run
+after it. The process of the cells may state anything, so what it states may be used against them, and never for them.
+Tests of a problem run in a process of their own, as with `runs.run_tests`: the cells see calls with plain arguments. Counted
+are tests that compare a result with a value that is written out. `objects` says that the cells' process may have decided
+something: whether its own objects are equal or true, or what is in an argument.
 """
 
 import ast
@@ -222,11 +220,11 @@ class _WatchedPeer(Peer):
 
     def ask(self, operation: str, target: Remote, *arguments: Any, **named: Any) -> Any:
         self.decided = self.decided or operation in _DECISIONS
-        before = [repr(value) for value in arguments if isinstance(value, list | dict | set)]
+        given = [value for value in arguments if isinstance(value, list | dict | set)]
+        before = repr(given)
         self.raised = False
         result = super().ask(operation, target, *arguments, **named)
-        after = [repr(value) for value in arguments if isinstance(value, list | dict | set)]
-        self.decided = self.decided or before != after
+        self.decided = self.decided or repr(given) != before
         self.objects += operation != "get" and isinstance(result, Remote)
         return result
 
@@ -240,11 +238,9 @@ def run_cases() -> None:
     cases = runs.read_content()["cases"]
     runs.announce()
     peer = _WatchedPeer(runs.Descriptor.READING, runs.Descriptor.WRITING, runs.served_to_program)
-    found: dict[str, Any]
-    try:
+    found: dict[str, Any] = {"ended": True}
+    with suppress(OtherSideEndedError):
         found = _judged(cases, peer)
-    except OtherSideEndedError:
-        found = {"ended": True}
     runs.state(json.dumps(found), runs.OTHER_SIDE_ENDED if peer.ended else 0)
 
 

@@ -7,8 +7,7 @@ Covered: no code of a program or a suite runs in this process. A program never s
 results (`runs`, `wire`), so it cannot read or replace them or claim that it passed. `sandbox` lists what it cannot access.
 Usable from any thread, with `grader.processes` runs at once.
 Not covered: decisions inside the program's own process. The `__eq__` and `__bool__` of its classes decide whether its objects
-are equal to each other and whether they are true, so such an object can pass a test that asserts only that. Programs can import
-only the standard library, and they see the arguments of their calls.
+are equal to each other or true, so such an object can pass a test that asserts only that.
 """
 
 import json
@@ -69,7 +68,6 @@ class _Try:
         return sum(report.wall_seconds - (report.deprived_seconds or 0.0) for report in reports)
 
     def run(self, child: ChildProcess, task: ProgramTask, descriptors: Sequence[int]) -> ProgramReport | None:
-        """Run a task. None if the child was lost."""
         task = replace(task, patience=self.patience)
         report = child.run(task, descriptors)
         self.runs.append((task, report))
@@ -149,7 +147,6 @@ class CodeChecker(PooledChecker[ChildProcess]):
         return content_id(self._golds_id(golds), answer)
 
     def _verdict(self, gold: str, program: str, attempt: _Try) -> Verdict:
-        """The verdict of one suite."""
         try:
             suite = self._suite(gold)
         except UnreadableSuiteError:
@@ -180,7 +177,6 @@ class CodeChecker(PooledChecker[ChildProcess]):
         return Verdict.CORRECT
 
     def _compared(self, child: ChildProcess, wanted: str, output: int, attempt: _Try) -> Verdict:
-        """The verdict on the output of one test."""
         tolerance = self._config.relative_tolerance
         if size_of(output) <= AT_ONCE_BYTES:
             same = len(wanted) <= AT_ONCE_BYTES and wanted.rstrip() == "".join(text_pieces(output)).rstrip()

@@ -121,11 +121,10 @@ def _receive(control: socket.socket, parent: int) -> tuple[ProgramTask, list[int
     while not poller.poll(PARENT_CHECK_SECONDS * 1000):
         if os.getppid() != parent:
             return None
-    try:
+    with suppress(OSError):
         message, given, _, _ = socket.recv_fds(control, MAX_TASK_BYTES, MAX_GIVEN)
-    except OSError:
-        return None
-    return (ProgramTask(**json.loads(message)), given) if message else None
+        return (ProgramTask(**json.loads(message)), given) if message else None
+    return None
 
 
 def _descriptors(role: Role, given: list[int], announce: int, wires: list[int]) -> dict[int, int]:
@@ -184,12 +183,13 @@ def counts_of(pid: int) -> Counts | None:
     threads = []
     try:
         for thread in os.listdir(f"/proc/{pid}/task"):
-            try:
-                with open(f"/proc/{pid}/task/{thread}/schedstat", "rb") as stream:
-                    computed, waited, _ = map(int, stream.read().split())
-            except (ProcessLookupError, FileNotFoundError):
-                continue  # the thread has just ended
-            threads.append((computed * _NANO, waited * _NANO))
+            # A thread that is missing has just ended.
+            with (
+                suppress(ProcessLookupError, FileNotFoundError),
+                open(f"/proc/{pid}/task/{thread}/schedstat", "rb") as stream,
+            ):
+                computed, waited, _ = map(int, stream.read().split())
+                threads.append((computed * _NANO, waited * _NANO))
         fields = stat_of(f"/proc/{pid}/stat")
     except (OSError, ValueError):
         return None
@@ -395,21 +395,12 @@ def _end(processes: list[Watched]) -> None:
                 continue
         except ChildProcessError:
             return
-        for pid in _children():
-            os.kill(pid, signal.SIGKILL)
+        for name in filter(str.isdigit, os.listdir("/proc")):
+            with suppress(OSError):
+                if int(stat_of(f"/proc/{name}/stat")[1]) == os.getpid():
+                    os.kill(int(name), signal.SIGKILL)
         time.sleep(0.001)
     raise TimeoutError("a program's processes cannot be ended")
-
-
-def _children() -> list[int]:
-    own, found = os.getpid(), []
-    for name in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            if int(stat_of(f"/proc/{name}/stat")[1]) == own:
-                found.append(int(name))
-        except OSError:
-            continue
-    return found
 
 
 def _prepare() -> None:

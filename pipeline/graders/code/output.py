@@ -1,10 +1,8 @@
 """Compares the output of a program with the expected output, by the usual rules of programming judges.
 
-The texts come in pieces and are compared line by line, so that the memory does not grow with their length, but with that of
-their longest line.
+The texts come in pieces and are compared line by line, so that the memory grows with their longest line alone.
 Covered: trailing spaces, blank lines at the end and the kind of line ends are ignored. A line of numbers is compared number by
-number, whatever white space separates them. A number that the test writes as a decimal may differ by the tolerance (relative,
-and absolute below 1). Everything else must be the same text.
+number. One that the test writes as a decimal may differ by the tolerance (relative, and absolute below 1).
 Not covered: problems with several correct outputs. They need a special checker.
 """
 

@@ -20,6 +20,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from pipeline.graders.code.syscalls import ARCHITECTURES, filter_program
@@ -101,16 +102,13 @@ def _count_startable_threads() -> int:
     end = threading.Event()
     started: list[threading.Thread] = []
     before = threading.stack_size(_SMALL_STACK_BYTES)
-    try:
+    with suppress(RuntimeError):
         while len(started) < MAX_THREADS:
             thread = threading.Thread(target=end.wait)
             thread.start()
             started.append(thread)
-    except RuntimeError:
-        pass
-    finally:
-        threading.stack_size(before)
-        end.set()
+    threading.stack_size(before)
+    end.set()
     for thread in started:
         thread.join()
     return len(started)
@@ -119,8 +117,7 @@ def _count_startable_threads() -> int:
 def empty_folder(folder: str) -> None:
     """Remove the folders of programs in a folder. Programs may make them too deep to go down, so what is in each is moved up.
 
-    Nobody else may write to the folder itself. Raises OSError, for example while a process is being killed.
-    """
+    Raises OSError, for example while a process is being killed."""
     name = f"{folder}/{time.monotonic_ns()}-"
     number = 0
     while outer := [entry.path for entry in os.scandir(folder)]:

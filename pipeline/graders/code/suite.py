@@ -8,8 +8,8 @@
 | JSON `{"inputs": [...], "outputs": [...]}`, or a list of `{"input", "output"}` | `Streams`: standard input and output |
 | JSON `{"inputs": [...], "outputs": [...], "fn_name": ...}` | `Calls` of that function or method (APPS, TACO) |
 
-The names that the source needs are found in its syntax tree. A child process parses it, because Python's parser can crash on
-hostile text. Not covered: scopes. A name that the tests bind anywhere counts as bound everywhere.
+A child process parses source, because Python's parser can crash on hostile text. Not covered: scopes. A name that the tests
+bind anywhere counts as bound everywhere.
 """
 
 import ast

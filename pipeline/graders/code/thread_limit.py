@@ -1,10 +1,9 @@
 """Holds the number of threads of a confined process at every moment: the kernel asks `ThreadLimit` before each new thread.
 
-The confined process installs a filter (`listen`) that stops it in each system call `clone`, and sends the listener to
-the process that watches it. That one counts the living threads and lets the call go on, or answers EAGAIN. The strict filter of
-`syscalls` refuses every other way to a new process or thread. The answer depends on the number of threads alone: no memory and
-no argument of the caller is read, so nothing can be changed between the decision and the call. A caller that is killed, or
-interrupted by a signal, before it has its answer starts nothing; if it tries again, the kernel asks again.
+The confined process installs a filter (`listen`) that stops it in each system call `clone`, and sends the listener to the
+process that watches it. That one counts the living threads and lets the call go on, or answers EAGAIN. `syscalls` refuses every
+other way to a new thread. No memory and no argument of the caller is read, so nothing can be changed between the decision and
+the call. A caller that is killed or interrupted before it has its answer starts nothing.
 Not covered: kernels before Linux 5.5, and containers that listen to system calls themselves. `listen` returns false there.
 """
 
@@ -141,13 +140,11 @@ class ThreadLimit:
 
     def _reply(self, number: int, error: int, flags: int) -> bool:
         """Whether the caller still waits for its answer. It does not if it was killed, or interrupted by a signal."""
-        if self.descriptor is None:
-            return False
-        try:
-            fcntl.ioctl(self.descriptor, _SEND, struct.pack("=QqiI", number, 0, error, flags))
-        except OSError:
-            return False
-        return True
+        with suppress(OSError):
+            if self.descriptor is not None:
+                fcntl.ioctl(self.descriptor, _SEND, struct.pack("=QqiI", number, 0, error, flags))
+                return True
+        return False
 
     def _has_capacity(self) -> bool:
         """Whether one more thread may begin. False also if the threads cannot be counted."""
@@ -161,10 +158,9 @@ class ThreadLimit:
 
     def _may_be_starting(self, caller: int) -> bool:
         """Whether a thread may still be inside the call that was granted. The call itself runs, or sleeps without signals."""
-        try:
+        with suppress(OSError):
             return stat_of(f"/proc/{self._pid}/task/{caller}/stat")[_STATE] not in _ASLEEP
-        except OSError:
-            return False
+        return False
 
 
 def stat_of(path: str) -> list[bytes]:

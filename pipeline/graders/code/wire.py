@@ -15,6 +15,7 @@ import operator
 import os
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum, StrEnum
@@ -105,10 +106,9 @@ class ProgramReport:
     """How a run ended. Seconds are those of wall time.
 
     `began` is false if the sandbox could not be set up. `status` is the exit code of the program, negative for a signal, None
-    if the child ended it. `exhausted`: the program exceeded its limit of processor time, threads or files. `late`: the run
-    exceeded its wall time. `unseen`: the machine did not show whether the program keeps a limit, so the run was ended.
-    `last_status` is like `status`, of the process that ends the run. `deprived_seconds`: how long
-    others had the processor that the run could have used. None: the kernel does not count this.
+    if the child ended it; `last_status` that of the process that ends the run. `exhausted`: the program exceeded its limit of
+    processor time, threads or files. `unseen`: the machine did not show whether it keeps a limit, so the run was ended.
+    `deprived_seconds`: how long others had the processor that the run could have used. None: the kernel does not count this.
     """
 
     began: bool
@@ -208,11 +208,9 @@ class Peer:
 
     def serve(self) -> None:
         """Execute the requests of the other side until it ends."""
-        try:
+        with suppress(OtherSideEndedError):
             while True:
                 self._answer(self._receive())
-        except OtherSideEndedError:
-            return
 
     def _answer(self, request: dict[str, Any]) -> None:
         try:
@@ -312,7 +310,6 @@ def builtin_names(error: BaseException) -> list[str]:
 
 def text_of(value: object) -> str:
     """An object as text. Empty if its `__str__` raises."""
-    try:
+    with suppress(Exception):
         return str(value)
-    except Exception:  # noqa: BLE001  a program may have defined it
-        return ""
+    return ""

@@ -3,6 +3,7 @@
 import ast
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -82,21 +83,18 @@ def _cases(problem: str) -> Iterator[Case]:
 
 def _is_plain_call(source: str) -> bool:
     """Whether a source calls a function with values that are written out."""
-    try:
-        node = ast.parse(source, mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and all(map(literal, node.args))
+    with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+        match ast.parse(source, mode="eval").body:
+            case ast.Call(func=ast.Name(), args=args):
+                return all(map(literal, args))
+    return False
 
 
 def _is_usable(case: Case) -> bool:
-    if case.raises == "":
-        return False
-    try:
+    with suppress(SyntaxError):
         tree = tree_of(case.source)
-    except SyntaxError:
-        return False
-    return bool(tree.body) and not outside(tree)
+        return case.raises != "" and bool(tree.body) and not outside(tree)
+    return False
 
 
 def _words_of(tree: ast.AST, *, working: bool = False) -> set[str]:
