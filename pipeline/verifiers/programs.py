@@ -83,7 +83,6 @@ def program_of(step: StepInContext) -> Program | None:
     texts = (*step.earlier, step.step)
     if len(texts) > MOST_CELLS or len(step.problem) + sum(map(len, texts)) > MOST_SOURCE:
         raise NotProgram("the program is too long")
-    is_after_code = any("```" in text for text in step.earlier)
     if _cell(step.step, bare=True) is None:
         return None
     cells: list[Cell | None] = []
@@ -92,7 +91,8 @@ def program_of(step: StepInContext) -> Program | None:
             cells.append(_cell(text, bare=True))
         except NotProgram as reason:
             raise NotProgram(f"step {number} is not read: {reason}") from reason
-    cells.append(_cell(step.step, bare=not is_after_code))
+    # After steps with blocks, a step is Python only in blocks.
+    cells.append(_cell(step.step, bare=not any("```" in text for text in step.earlier)))
     if cells[-1] is None:
         return None
     return Program(problem=step.problem, given=_given(step.problem), steps=tuple(cells))

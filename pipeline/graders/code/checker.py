@@ -169,9 +169,7 @@ class CodeChecker(PooledChecker[ChildProcess]):
                     return Verdict.TIMEOUT
                 with memory_file(_encoded(given_text)) as given, memory_file() as output:
                     fault = _fault(attempt.run(child, task, [content, given, output]))
-                    if fault is not None:
-                        return fault
-                    verdict = self._compared(child, wanted, output, attempt)
+                    verdict = fault or self._compared(child, wanted, output, attempt)
                     if verdict is not Verdict.CORRECT:
                         return verdict
         return Verdict.CORRECT
@@ -206,10 +204,7 @@ class CodeChecker(PooledChecker[ChildProcess]):
             return Verdict.CORRECT
         if stated is Statement.UNREADABLE:
             return Verdict.UNPARSEABLE
-        fault = _fault(report, serves=True)
-        if fault is not None:
-            return fault
-        return Verdict.INCORRECT if stated is Statement.FAILED else Verdict.CRASHED
+        return _fault(report, serves=True) or (Verdict.INCORRECT if stated is Statement.FAILED else Verdict.CRASHED)
 
     def _task(self, kind: TaskKind) -> ProgramTask:
         config = self._config

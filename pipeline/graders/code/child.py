@@ -162,14 +162,11 @@ def _be(role: Role, task: ProgramTask, work: str, parent: int, required: Collect
     """Confine this process, and run its role if the confinement is as strict as required. The probe runs in any case."""
     os.setsid()
     program = role in _OF_PROGRAMS
+    cpu_seconds, folder = (task.cpu_seconds, work) if program else (task.longest_seconds, None)
     done = confine(
-        parent,
-        memory_bytes=task.memory_bytes,
-        cpu_seconds=math.ceil(task.cpu_seconds if program else task.longest_seconds),
-        file_bytes=MAX_OUTPUT_BYTES,
-        folder=work if program else None,
-        wire=runs.Descriptor.WIRE,
-    )
+        parent, memory_bytes=task.memory_bytes, cpu_seconds=math.ceil(cpu_seconds), file_bytes=MAX_OUTPUT_BYTES,
+        folder=folder, wire=runs.Descriptor.WIRE,
+    )  # fmt: skip
     if role is runs.probe or done.issuperset(required):
         role()
 

@@ -107,7 +107,6 @@ def _defines(source: str, tree: ast.Module | None) -> bool:
 
 
 def _is_fixed(node: ast.stmt) -> bool:
-    """Whether a statement is an import or a constant."""
     return isinstance(node, _IMPORTS) or (
         isinstance(node, ast.Assign) and not any(isinstance(part, ast.Call | ast.Name) for part in ast.walk(node.value))
     )
