@@ -1,7 +1,7 @@
 """The side of the child of `line_process`: the lines that it is asked, and its limits.
 
 Covered: a child ends with its parent, also where a fork of the parent holds the pipe open; limits of memory and processor time;
-no core files; what a library prints reaches nobody. Not covered: wall time. The parent kills a child that is late.
+what a library prints reaches nobody. Not covered: wall time. The parent kills a child that is late.
 """
 
 import math
@@ -43,10 +43,9 @@ def lines() -> Iterator[bytes]:
     poller.register(0, select.POLLIN)
     rest = b""
     while True:
-        if not poller.poll(PARENT_CHECK_SECONDS * 1000):
+        while not poller.poll(PARENT_CHECK_SECONDS * 1000):
             if os.getppid() != parent:
                 return
-            continue
         piece = os.read(0, 65536)
         if not piece:
             return

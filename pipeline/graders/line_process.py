@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pipeline
 
-_PACKAGE_ROOT = str(Path(pipeline.__file__).resolve().parent.parent)
+PACKAGE_ROOT = str(Path(pipeline.__file__).resolve().parent.parent)
 _INHERITED = ("LD_LIBRARY_PATH", "SYSTEMROOT", "TMPDIR", "COVERAGE_PROCESS_START")
 Process = subprocess.Popen[bytes]
 
@@ -38,7 +38,7 @@ def start_module(
         bufsize=0,
         cwd="/",
         start_new_session=True,
-        env=inherited | dict(environment or {}) | {"PYTHONPATH": os.pathsep.join([_PACKAGE_ROOT, *known])},
+        env=inherited | dict(environment or {}) | {"PYTHONPATH": os.pathsep.join([PACKAGE_ROOT, *known])},
     )
 
 

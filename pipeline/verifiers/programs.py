@@ -28,11 +28,7 @@ _NEWER = re.compile(
 _OF_FRAGMENTS = (
     "outside function", "outside loop", "not properly in loop", "unexpected indent", "unindent does not match", "f-string"
 )  # fmt: skip
-_OF_PYTHON_2 = (
-    "Missing parentheses in call to",
-    "leading zeros in decimal",
-    "multiple exception types must be parenthesized",
-)
+_OF_PYTHON_2 = ("Missing parentheses in call to", "leading zeros in decimal", "multiple exception types must be")
 _USUAL = frozenset({"np", "pd", "plt", "sns", "tf", "torch", "numpy", "pandas", "display", "get_ipython"})
 _MAKES_PYTHON = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom, ast.Assert)
 _GIVES = (*_MAKES_PYTHON[:-1], ast.Assign, ast.AnnAssign)
@@ -87,7 +83,6 @@ def program_of(step: StepInContext) -> Program | None:
     texts = (*step.earlier, step.step)
     if len(texts) > MOST_CELLS or len(step.problem) + sum(map(len, texts)) > MOST_SOURCE:
         raise NotProgram("the program is too long")
-    is_after_code = any("```" in text for text in step.earlier)
     if _cell(step.step, bare=True) is None:
         return None
     cells: list[Cell | None] = []
@@ -96,7 +91,8 @@ def program_of(step: StepInContext) -> Program | None:
             cells.append(_cell(text, bare=True))
         except NotProgram as reason:
             raise NotProgram(f"step {number} is not read: {reason}") from reason
-    cells.append(_cell(step.step, bare=not is_after_code))
+    # After steps with blocks, a step is Python only in blocks.
+    cells.append(_cell(step.step, bare=not any("```" in text for text in step.earlier)))
     if cells[-1] is None:
         return None
     return Program(problem=step.problem, given=_given(step.problem), steps=tuple(cells))
@@ -129,20 +125,19 @@ def _cell(text: str, *, bare: bool) -> Cell | None:
         raise NotProgram("a block of Python does not end") from error
     if found is None:
         return None
-    sessions = [part for part in found.texts if part.lstrip().startswith(">>>")]
-    blocks = [textwrap.dedent(part) for part in found.texts if part not in sessions and part.strip()]
+    texts, words = found
+    sessions = [part for part in texts if part.lstrip().startswith(">>>")]
+    blocks = [textwrap.dedent(part) for part in texts if part not in sessions and part.strip()]
     if not blocks:
         return None
-    source = "\n".join(blocks)
-    words = "\n".join((found.words, *sessions))
+    source, words = "\n".join(blocks), "\n".join((words, *sessions))
     try:
         return Cell(source=source, words=words, tree=tree_of(source))
     except SyntaxError as error:
         if doubt := _doubt(source, error):
             raise NotProgram(doubt) from error
-        return Cell(
-            source=source, words=words, tree=None, mistake=f"SyntaxError: {error.msg} (line {error.lineno or 0})"
-        )
+        mistake = f"SyntaxError: {error.msg} (line {error.lineno or 0})"
+        return Cell(source=source, words=words, tree=None, mistake=mistake)
 
 
 def _bare(text: str) -> Cell | None:
@@ -151,9 +146,8 @@ def _bare(text: str) -> Cell | None:
         tree = tree_of(source)
     except SyntaxError:
         return None
-    if not any(isinstance(node, _MAKES_PYTHON) for node in tree.body):
-        return None
-    return Cell(source=source, words="", tree=tree)
+    is_python = any(isinstance(node, _MAKES_PYTHON) for node in tree.body)
+    return Cell(source=source, words="", tree=tree) if is_python else None
 
 
 def _doubt(source: str, error: SyntaxError) -> str:
@@ -176,16 +170,15 @@ def _given(problem: str) -> Cell:
     """What a problem defines: imports, definitions and assignments of its blocks. Without a tree where one cannot be read."""
     try:
         cell = _cell(problem, bare=True)
-    except NotProgram as reason:
-        return Cell(source="", words=problem, tree=None, mistake=str(reason))
-    if cell is None:
-        return Cell(source="", words=problem, tree=ast.Module([], []))
-    if cell.tree is None:
-        return Cell(source="", words=problem, tree=None, mistake=cell.mistake)
-    tree = ast.Module([node for node in cell.tree.body if isinstance(node, _GIVES)], [])
-    try:
-        source = ast.unparse(tree)
+        if cell is None:
+            return Cell(source="", words=problem, tree=ast.Module([], []))
+        if cell.tree is None:
+            raise NotProgram(cell.mistake)
+        source = ast.unparse(ast.Module([node for node in cell.tree.body if isinstance(node, _GIVES)], []))
         # The lines of the tree are those of the source.
         return Cell(source=source, words=cell.words, tree=tree_of(source))
+    except NotProgram as reason:
+        mistake = str(reason)
     except (RecursionError, SyntaxError):
-        return Cell(source="", words=problem, tree=None, mistake="too deep")
+        mistake = "too deep"
+    return Cell(source="", words=problem, tree=None, mistake=mistake)

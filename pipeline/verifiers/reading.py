@@ -12,18 +12,10 @@ class NotRead(Exception):
     """A text is not read as formal, and why."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Blocks:
-    """The texts of the blocks in their order, and everything else, with the fences of other blocks."""
+def blocks_in(text: str, languages: Collection[str], whose: str = "") -> tuple[list[str], str] | None:
+    """The blocks whose fence names one of the languages (in lower case), and everything else. None if there are no such blocks.
 
-    texts: tuple[str, ...]
-    words: str
-
-
-def blocks_in(text: str, languages: Collection[str], whose: str = "") -> Blocks | None:
-    """The blocks whose fence names one of the languages (in lower case), None if there are none. `whose` begins a reason.
-
-    Raises NotRead if a block does not end."""
+    `whose` begins a reason. Raises NotRead if a block does not end."""
     inside: list[list[str]] = []
     outside: list[str] = []
     is_open = False
@@ -38,7 +30,7 @@ def blocks_in(text: str, languages: Collection[str], whose: str = "") -> Blocks 
             (inside[-1] if is_open else outside).append(line)
     if is_open:
         raise NotRead(f"{whose}a formal block does not end")
-    return Blocks(texts=tuple(map("\n".join, inside)), words="\n".join(outside)) if inside else None
+    return (list(map("\n".join, inside)), "\n".join(outside)) if inside else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,4 +58,4 @@ def formal_part(
         return FormalPart(commands=text, has_words=False, is_fenced=False) if is_formal(text) else None
     if (found := blocks_in(text, languages, whose)) is None:
         return None
-    return FormalPart(commands="\n".join(found.texts), has_words=bool(found.words.strip()), is_fenced=True)
+    return FormalPart(commands="\n".join(found[0]), has_words=bool(found[1].strip()), is_fenced=True)

@@ -271,7 +271,7 @@ def test_a_machine_that_confines_too_little_is_refused(temporary: Path, monkeypa
 
 
 def test_a_child_that_does_not_start_is_reported(temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(child_process, "_PACKAGE_ROOT", str(temporary))
+    monkeypatch.setattr(child_process, "PACKAGE_ROOT", str(temporary))
     with pytest.raises(StepvalueError, match=r"does not start: .*No module named"):
         checker_for(code_config())
     assert list(temporary.iterdir()) == []

@@ -17,8 +17,8 @@ from pipeline.config.recorded_settings import chosen_settings
 from pipeline.core.records import Grade, Verdict
 from pipeline.graders.base import Checker
 from pipeline.graders.code import checker as checker_module
-from pipeline.graders.code.checker import PATIENCE, CodeChecker, _is_by_machine, _Run
-from pipeline.graders.code.child import Counts, deprived_seconds
+from pipeline.graders.code.checker import PATIENCE, CodeChecker, _is_by_machine
+from pipeline.graders.code.child import deprived_seconds
 from pipeline.graders.code.wire import ProgramReport, ProgramTask, TaskKind
 from pipeline.graders.registry import GRADERS, DecidedChecker, checker_for
 from tests.graders.conftest import code_config
@@ -201,8 +201,7 @@ def test_threads_that_take_the_processor_from_each_other_are_no_excuse(own_check
 def test_what_threads_take_from_each_other_is_not_taken_by_others(
     processes: Sequence[tuple[list[tuple[float, float]], float]], deprived: float
 ) -> None:
-    counts = [Counts(threads=threads, computed=computed) for threads, computed in processes]
-    assert deprived_seconds(counts) == pytest.approx(deprived)
+    assert deprived_seconds(processes) == pytest.approx(deprived)
 
 
 LATE_RUN = ProgramReport(
@@ -237,7 +236,7 @@ def test_when_the_machine_may_be_the_cause(
     verdict: Verdict, runs: list[ProgramReport | None], by_machine: bool
 ) -> None:
     task = ProgramTask(kind=TaskKind.SCRIPT, cpu_seconds=4.0, wall_seconds=10.0, memory_bytes=2**29, patience=PATIENCE)
-    assert _is_by_machine(verdict, [_Run(task, report) for report in runs], 10.0) is by_machine
+    assert _is_by_machine(verdict, [(task, report) for report in runs], 10.0) is by_machine
 
 
 class Canned(Checker):

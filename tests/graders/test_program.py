@@ -47,7 +47,7 @@ def test_a_fenced_program_comes_back_unchanged(program: str, tag: str, fence: st
     output = f"{before}\n{fence}{tag}\n{program}\n{fence}\n{after}"
     assert program_in(output) == program
     assert program_in(output, complete=False) == program
-    assert [block.closed for block in blocks(output)] == [True]
+    assert [closed for *_, closed in blocks(output)] == [True]
 
 
 @given(st.text(alphabet=st.sampled_from([*"`~ \t\r\npython#d=(\x00\ud800é"]), max_size=200), st.booleans())

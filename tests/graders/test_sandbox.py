@@ -19,8 +19,7 @@ CONFINED = """
 import ctypes, json, os, sys
 from pipeline.graders.code import sandbox
 {before}
-limits = sandbox.Limits(memory_bytes=2**30, cpu_seconds=10, file_bytes=2**20, folder={folder!r})
-done = sandbox.confine(limits, os.getppid())
+done = sandbox.confine(os.getppid(), memory_bytes=2**30, cpu_seconds=10, file_bytes=2**20, folder={folder!r})
 def attempt(code):
     try:
         exec(code, {{"os": os, "libc": libc, "check": check}})
@@ -32,7 +31,7 @@ def check(result):
     if result < 0:
         raise OSError(ctypes.get_errno(), "")
 results = [attempt(code) for code in {codes!r}]
-print(json.dumps([done.system_calls, done.files, results]), flush=True)
+print(json.dumps(["system_calls" in done, "files" in done, results]), flush=True)
 """
 ALLOWED = 0
 NOT_PERMITTED = 1

@@ -150,5 +150,5 @@ def test_a_suite_must_assert_something(source: str, entry_point: str | None, hol
     ],
 )
 def test_names_that_tests_use(source: str, program: set[str], modules: set[str]) -> None:
-    names = names_used(ast.parse(source))
-    assert (set(names.program), set(names.modules)) == (program, modules)
+    used, loaded = names_used(ast.parse(source))
+    assert (set(used), set(loaded)) == (program, modules)

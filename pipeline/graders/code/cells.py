@@ -1,39 +1,26 @@
 """The confined processes of a notebook: one runs its cells, another judges each test of a problem by itself against them.
 
-Cells run in order, in one module. An exception is stated with its cell, its line and its class; of an assertion that fails, the
-value that it compares. Examples in the docstrings of a cell, and its functions `test...` without parameters, run after it. The
-process of the cells may state anything, so what it states may be used against them, and never for them.
-Tests of a problem run in a process of their own, as with `runs.run_tests`: the cells see calls with plain arguments. It states
-how many tests pass, and the first that fails with its value and what makes this doubtful. Counted are tests that compare a
-result with a value that is written out. `objects` says that the cells' process may have decided something: whether its own
-objects are equal or true, or what is in an argument.
+Cells run in order, in one module. Examples in the docstrings of a cell, and its functions `test...` without parameters, run
+after it. The process of the cells may state anything, so what it states may be used against them, and never for them.
+Tests of a problem run in a process of their own, as with `runs.run_tests`: the cells see calls with plain arguments. Counted
+are tests that compare a result with a value that is written out. `objects` says that the cells' process may have decided
+something: whether its own objects are equal or true, or what is in an argument.
 """
 
 import ast
-import builtins
-import importlib
 import io
 import json
-import math
+import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import redirect_stdout, suppress
+from itertools import islice
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, NoReturn
 
-from pipeline.graders.code.examples import DocExample, examples_in
-from pipeline.graders.code.runs import (
-    OTHER_SIDE_ENDED,
-    Descriptor,
-    Lookup,
-    announce,
-    compiled,
-    new_module,
-    read_content,
-    served_to_program,
-    state,
-)
-from pipeline.graders.code.suite import names_used
-from pipeline.graders.code.wire import OtherSideEndedError, Peer, Remote
+from pipeline.graders.code import runs
+from pipeline.graders.code.examples import DocExample, examples_in, literal
+from pipeline.graders.code.output import close
+from pipeline.graders.code.wire import OtherSideEndedError, Peer, Remote, builtin_names, text_of
 
 MAX_SHOWN = 200
 """Characters of a value or a message that are stated."""
@@ -55,21 +42,21 @@ def run_cells() -> None:
     `given`: how many cells are not a step's, and have no tests. A test of a cell before the last that is nearly right, or an
     assertion that cannot be run any more, does not count.
     """
-    content = read_content()
+    content = runs.read_content()
     cells, own = content["cells"], len(content["cells"]) - 1
-    module = new_module("__main__")
-    announce()
+    module = runs.new_module("__main__")
+    runs.announce()
     # What the notebook may put in their place later.
-    say, end = json.dumps, state
+    say, end = json.dumps, runs.state
     passed = 0
     for number, source in enumerate(cells):
         failure = _failure(source, _file(number), cells, module)
         if failure is not None:
             end(say({"cell": number} | failure))
-        for outcome in _tests(number, cells, module) if number >= content["given"] else ():
+        for outcome in islice(_tests(number, cells, module), MAX_TESTS if number >= content["given"] else 0):
             if outcome and (number == own or not outcome.get("near")):
                 end(say({"cell": number} | outcome))
-            passed += number == own
+            passed += number == own and outcome is not None
         for place, assertion in enumerate(content["again"][number]):
             failure = _failure(assertion, f"<again {place}>", cells, module)
             if failure is not None and "AssertionError" in failure.get("bases", ()):
@@ -79,13 +66,13 @@ def run_cells() -> None:
 
 def serve_cells() -> None:
     """Run the cells and execute the operations that the tests of another process request."""
-    content = read_content()
-    module = new_module("__main__")
-    peer = Peer(Descriptor.READING, Descriptor.WRITING, lambda *_: True)
-    assert peer.export(Lookup(module)) == 0
-    announce()
+    content = runs.read_content()
+    module = runs.new_module("__main__")
+    peer = Peer(runs.Descriptor.READING, runs.Descriptor.WRITING, lambda *_: True)
+    assert peer.export(runs.Lookup(module)) == 0
+    runs.announce()
     for number, source in enumerate(content["cells"]):
-        exec(compiled(source, _file(number)), module.__dict__)
+        exec(runs.compiled(source, _file(number)), module.__dict__)
     peer.serve()
 
 
@@ -96,7 +83,7 @@ def _file(number: int) -> str:
 def _failure(source: str, name: str, cells: Sequence[str], module: ModuleType) -> dict[str, Any] | None:
     """What goes wrong when a cell runs. None: nothing."""
     try:
-        code = compiled(source, name)
+        code = runs.compiled(source, name)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         return {
             "error": "SyntaxError" if isinstance(error, SyntaxError) else type(error).__name__,
@@ -115,7 +102,7 @@ def _raised(error: BaseException, cells: Sequence[str], module: ModuleType) -> d
     frames = list(_frames(error))
     found: dict[str, Any] = {
         "error": type(error).__name__,
-        "bases": [kind.__name__ for kind in type(error).__mro__ if getattr(builtins, kind.__name__, None) is kind],
+        "bases": builtin_names(error),
         "text": _shown(error),
         "line": frames[-1][1] if frames else 0,
         "of": frames[-1][0] if frames else None,
@@ -128,12 +115,10 @@ def _raised(error: BaseException, cells: Sequence[str], module: ModuleType) -> d
 
 def _frames(error: BaseException) -> Iterator[tuple[int, int]]:
     """The cell and the line of each place that an exception came through, outermost first."""
-    place = error.__traceback__
-    while place is not None:
-        name = place.tb_frame.f_code.co_filename
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        name = frame.f_code.co_filename
         if name.startswith("<cell ") and name[6:-1].isdigit():
-            yield int(name[6:-1]), place.tb_lineno
-        place = place.tb_next
+            yield int(name[6:-1]), line
 
 
 def _compared(source: str, line: int, module: ModuleType) -> dict[str, Any]:
@@ -144,7 +129,7 @@ def _compared(source: str, line: int, module: ModuleType) -> dict[str, Any]:
                 node.lineno <= line <= (node.end_lineno or line)
             ):
                 with suppress(Exception):
-                    value, wanted = (_value(side, module) for side in (left, right))
+                    value, wanted = (_value(side, module.__dict__) for side in (left, right))
                     return {
                         "shown": ast.unparse(left)[:MAX_SHOWN],
                         "value": _shown(repr(value)),
@@ -155,26 +140,20 @@ def _compared(source: str, line: int, module: ModuleType) -> dict[str, Any]:
     return {}
 
 
-def _value(node: ast.expr, module: ModuleType) -> Any:
-    return eval(compile(ast.Expression(node), "<value>", "eval"), module.__dict__)  # noqa: S307  in a confined process
+def _value(node: ast.expr, names: dict[str, Any]) -> Any:
+    return eval(compile(ast.Expression(node), "<value>", "eval"), names)  # noqa: S307  in a confined process
 
 
-def _tests(number: int, cells: Sequence[str], module: ModuleType) -> Iterator[dict[str, Any]]:
-    """For each test of a cell an empty mapping if it passes, else what goes wrong."""
+def _tests(number: int, cells: Sequence[str], module: ModuleType) -> Iterator[dict[str, Any] | None]:
+    """For each test of a cell what goes wrong. Empty: nothing. None: it is no test."""
     own = [value for value in list(module.__dict__.values()) if _is_of(value, number)]
-    tests = 0
     for value in own:
-        examples = _examples(value)
         names = dict(module.__dict__)
-        for example in examples[: MAX_TESTS - tests]:
-            tests += 1
-            outcome = _example_failure(example, names, cells)
-            if outcome is not None:
-                yield outcome
+        for example in _examples(value):
+            yield _example_failure(example, names, cells)
     for value in own:
-        name = getattr(value, "__name__", "")
-        if isinstance(value, FunctionType) and _is_test(name, value.__code__) and tests < MAX_TESTS:
-            tests += 1
+        if isinstance(value, FunctionType) and _is_test(value.__name__, value.__code__):
+            name = value.__name__
             try:
                 value()
             except BaseException as error:  # noqa: BLE001  whatever a test raises
@@ -229,10 +208,7 @@ def _example_failure(example: DocExample, names: dict[str, Any], cells: Sequence
 
 
 def _shown(value: object) -> str:
-    try:
-        text = str(value)
-    except Exception:  # noqa: BLE001  the `__str__` of a cell's exception may raise
-        return ""
+    text = text_of(value)
     return text if len(text) <= MAX_SHOWN else text[: MAX_SHOWN - 3] + "..."
 
 
@@ -244,11 +220,11 @@ class _WatchedPeer(Peer):
 
     def ask(self, operation: str, target: Remote, *arguments: Any, **named: Any) -> Any:
         self.decided = self.decided or operation in _DECISIONS
-        before = [repr(value) for value in arguments if isinstance(value, list | dict | set)]
+        given = [value for value in arguments if isinstance(value, list | dict | set)]
+        before = repr(given)
         self.raised = False
         result = super().ask(operation, target, *arguments, **named)
-        after = [repr(value) for value in arguments if isinstance(value, list | dict | set)]
-        self.decided = self.decided or before != after
+        self.decided = self.decided or repr(given) != before
         self.objects += operation != "get" and isinstance(result, Remote)
         return result
 
@@ -259,28 +235,20 @@ class _WatchedPeer(Peer):
 
 def run_cases() -> None:
     """Judge each test of the content, up to the first that fails, and state what was found."""
-    cases = read_content()["cases"]
-    announce()
-    peer = _WatchedPeer(Descriptor.READING, Descriptor.WRITING, served_to_program)
-    found: dict[str, Any]
-    try:
+    cases = runs.read_content()["cases"]
+    runs.announce()
+    peer = _WatchedPeer(runs.Descriptor.READING, runs.Descriptor.WRITING, runs.served_to_program)
+    found: dict[str, Any] = {"ended": True}
+    with suppress(OtherSideEndedError):
         found = _judged(cases, peer)
-    except OtherSideEndedError:
-        found = {"ended": True}
-    state(json.dumps(found), OTHER_SIDE_ENDED if peer.ended else 0)
+    runs.state(json.dumps(found), runs.OTHER_SIDE_ENDED if peer.ended else 0)
 
 
 def _judged(cases: list[dict[str, str]], peer: _WatchedPeer) -> dict[str, Any]:
-    module = new_module("tests")
-    program = Remote(peer, 0)
-    names = names_used(ast.parse("\n".join(case["source"] for case in cases)))
-    for name in names.modules:
-        module.__dict__[name] = importlib.import_module(name)
-    for name in names.program:
-        module.__dict__[name] = program.name(name)
+    tests = ast.parse("\n".join(case["source"] for case in cases))
+    judge = _Judge(*runs.names_of_tests(tests, Remote(peer, 0)), peer)
     # The functions themselves are no results.
     peer.objects = 0
-    judge = _Judge(module.__dict__, names.program, peer)
     for number, case in enumerate(cases):
         failure = judge.failure(case)
         if failure is not None or peer.ended:
@@ -336,27 +304,14 @@ class _Judge:
                 sides = (left, right)
                 asked = [self._asks(side) for side in sides]
                 if asked in ([True, False], [False, True]):
-                    values = [self._value(side) for side in sides]
+                    values = [_value(side, self._names) for side in sides]
                     value, wanted = values if asked[0] else reversed(values)
-                    if bool(values[0] == values[1]) if isinstance(test.ops[0], ast.Eq) else values[0] is values[1]:
-                        self._count(wanted)
-                        return None
-                    return self._wrong(sides[not asked[0]], value, wanted)
-            case ast.UnaryOp(op=ast.Not(), operand=operand) if self._asks(operand):
-                return self._truth(operand, wanted=False)
-            case ast.Call() if self._asks(test):
-                return self._truth(test, wanted=True)
-        if bool(self._value(test)):
-            return None
-        return {"value": "false"}
-
-    def _truth(self, node: ast.expr, *, wanted: bool) -> dict[str, Any] | None:
-        value = self._value(node)
-        if bool(value) is wanted:
-            if isinstance(value, bool):
-                self._count(value)
-            return None
-        return self._wrong(node, value, wanted)
+                    holds = bool(values[0] == values[1]) if isinstance(test.ops[0], ast.Eq) else values[0] is values[1]
+                    return self._compared(sides[not asked[0]], value, wanted, holds, counts=True)
+            case ast.UnaryOp(op=ast.Not(), operand=node) | (ast.Call() as node) if self._asks(node):
+                value, wanted = _value(node, self._names), node is test
+                return self._compared(node, value, wanted, bool(value) is wanted, counts=isinstance(value, bool))
+        return None if bool(_value(test, self._names)) else {"value": "false"}
 
     def _example(self, case: dict[str, str]) -> dict[str, Any] | None:
         """What goes wrong with an example of use that prints its value."""
@@ -365,26 +320,27 @@ class _Judge:
         except SyntaxError:
             exec(compile(case["source"], "<test>", "exec"), self._names)
             return {"doubt": "what is printed is not looked at"} if case["wanted"] else None
-        value = self._value(node)
+        value = _value(node, self._names)
         if not case["wanted"] or case.get("raises") is not None:
             return None
-        shown = repr(value)
-        try:
-            wanted = ast.literal_eval(case["wanted"])
-        except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        found = literal(case["wanted"])
+        if not found:
+            shown = repr(value)
             if shown.split() == case["wanted"].split() and not isinstance(value, Remote):
                 self.passed += 1
                 return None
             return {"value": shown[:MAX_SHOWN], "doubt": "the expected output is no plain value"}
-        if type(value) is type(wanted) and value == wanted:
-            self.passed += 1
-            if self._asks(node):
-                self._count(wanted)
-            return None
-        return self._wrong(node, value, wanted)
+        wanted = found[0]
+        holds = type(value) is type(wanted) and bool(value == wanted)
+        self.passed += holds
+        return self._compared(node, value, wanted, holds, counts=self._asks(node))
 
-    def _wrong(self, node: ast.expr, value: Any, wanted: Any) -> dict[str, Any]:
-        """A result that is not the wanted one."""
+    def _compared(self, node: ast.expr, value: Any, wanted: Any, holds: bool, *, counts: bool) -> dict[str, Any] | None:
+        """What goes wrong where a result is not the wanted one. One that is `counts` if the program had to compute it."""
+        if holds:
+            self.counted += counts
+            self.wanted |= {repr(wanted)[:MAX_SHOWN]} if counts else set()
+            return None
         found = {"shown": ast.unparse(node)[:MAX_SHOWN], "value": repr(value)[:MAX_SHOWN]}
         if value is None and wanted is not None:
             return found | {"doubt": "it may print its result"}
@@ -392,16 +348,9 @@ class _Judge:
             return found | {"doubt": "the result is an object"}
         return found | ({"doubt": "the result is nearly right"} if near(value, wanted) else {})
 
-    def _count(self, wanted: Any) -> None:
-        self.counted += 1
-        self.wanted.add(repr(wanted)[:MAX_SHOWN])
-
     def _asks(self, node: ast.expr) -> bool:
         """Whether an expression needs the program."""
         return any(isinstance(part, ast.Name) and part.id in self._of_program for part in ast.walk(node))
-
-    def _value(self, node: ast.expr) -> Any:
-        return eval(compile(ast.Expression(node), "<test>", "eval"), self._names)  # noqa: S307  in a confined process
 
 
 def near(value: Any, wanted: Any) -> bool:
@@ -410,7 +359,7 @@ def near(value: Any, wanted: Any) -> bool:
         return bool(value == wanted)
     if isinstance(wanted, int | float) and isinstance(value, int | float):
         exact = isinstance(wanted, int) and isinstance(value, int)
-        return value == wanted or (not exact and _close(value, wanted))
+        return value == wanted or (not exact and close(value, wanted, relative=RELATIVE, absolute=1e-6))
     if isinstance(wanted, list | tuple) and isinstance(value, list | tuple) and len(value) == len(wanted):
         return all(map(near, value, wanted))
     if isinstance(wanted, dict) and isinstance(value, dict) and value.keys() == wanted.keys():
@@ -425,21 +374,9 @@ def near(value: Any, wanted: Any) -> bool:
 
 def near_texts(wanted: str, found: str) -> bool:
     """Whether what is printed differs in these ways alone, or is no plain value."""
-    values: list[Any] = []
-    for text in (wanted, found):
-        if len(text) > MAX_TEXT:
-            return True
-        try:
-            values.append(ast.literal_eval(text.strip()))
-        except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-            values.append(None)
-    if values[0] is None or values[1] is None:
-        return near(found, wanted) or (values[0] is None and wanted.strip() != "None")
-    return near(values[1], values[0])
-
-
-def _close(value: float, wanted: float) -> bool:
-    try:
-        return math.isclose(value, wanted, rel_tol=RELATIVE, abs_tol=1e-6)
-    except OverflowError:
-        return False
+    if len(wanted) > MAX_TEXT or len(found) > MAX_TEXT:
+        return True
+    value, right = ((literal(text.strip()) or [None])[0] for text in (found, wanted))
+    if right is None or value is None:
+        return near(found, wanted) or (right is None and wanted.strip() != "None")
+    return near(value, right)

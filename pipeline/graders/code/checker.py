@@ -1,29 +1,18 @@
 """The checker of code problems. A gold is a test suite, an answer is a program, and the verdict says whether it passes.
 
-- CORRECT: all tests pass.
-- INCORRECT: a test fails, the program raises an exception or exits before its tests have passed, or it exceeds a limit of
-  memory, processor time, output, threads or files.
-- TIMEOUT: the wall time ran out before the processor time (the program slept or was blocked, or the machine is busy), or
-  `grader.suite_seconds` ran out.
-- CRASHED: the program or its tests were killed from outside, the process of the tests died, or the machine hides whether the
-  program keeps its limits. `Grade.by_machine` says of TIMEOUT and CRASHED whether a busy machine, or one without memory, may
-  be the cause.
-- NO_ANSWER: the text has no program.
-- OVER_LIMIT: the program or the suite is too large. UNPARSEABLE: the suite cannot be read.
-
-Covered: no code of a program or a suite runs in this process. Outputs of more than `AT_ONCE_BYTES` are compared in a confined
-process. A program never shares a process with its tests or the expected
+TIMEOUT: the wall time ran out before the processor time, or `grader.suite_seconds` did. CRASHED: the program or its tests were
+killed from outside, the process of the tests died, or the machine hides whether the program keeps its limits. Of both,
+`Grade.by_machine` says whether a busy machine, or one without memory, may be the cause. The README describes other verdicts.
+Covered: no code of a program or a suite runs in this process. A program never shares a process with its tests or the expected
 results (`runs`, `wire`), so it cannot read or replace them or claim that it passed. `sandbox` lists what it cannot access.
-Usable from any thread, with `grader.processes` runs at once. A child that is late is killed.
+Usable from any thread, with `grader.processes` runs at once.
 Not covered: decisions inside the program's own process. The `__eq__` and `__bool__` of its classes decide whether its objects
-are equal to each other and whether they are true, so such an object can pass a test that asserts only that. Programs can import
-only the standard library, and they see the arguments of their calls.
+are equal to each other or true, so such an object can pass a test that asserts only that.
 """
 
 import json
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import chain
@@ -32,7 +21,7 @@ from typing import Any
 from pipeline.core.ids import content_id
 from pipeline.core.records import Grade, Verdict
 from pipeline.graders.base import MAX_ANSWER_KEPT, of_any
-from pipeline.graders.code.child_process import ChildProcess, memory_file, read_note, size_of
+from pipeline.graders.code.child_process import ChildProcess, json_file, memory_file, read_note, size_of
 from pipeline.graders.code.output import pieces, same_output
 from pipeline.graders.code.program import MAX_PROGRAM_CHARS, program_in
 from pipeline.graders.code.suite import (
@@ -61,12 +50,8 @@ _SIGKILL = -9
 _PASSING = frozenset({Verdict.TIMEOUT, Verdict.CRASHED})
 
 
-@dataclass(frozen=True, slots=True)
-class _Run:
-    """A task and its report. None: the child was lost."""
-
-    task: ProgramTask
-    report: ProgramReport | None
+_Run = tuple[ProgramTask, ProgramReport | None]
+"""A task and its report. None: the child was lost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,14 +64,13 @@ class _Try:
     @property
     def own_seconds(self) -> float:
         """The wall time without the time for which others had the processor."""
-        reports = [run.report for run in self.runs if run.report is not None]
+        reports = [report for _, report in self.runs if report is not None]
         return sum(report.wall_seconds - (report.deprived_seconds or 0.0) for report in reports)
 
     def run(self, child: ChildProcess, task: ProgramTask, descriptors: Sequence[int]) -> ProgramReport | None:
-        """Run a task. None if the child was lost."""
         task = replace(task, patience=self.patience)
         report = child.run(task, descriptors)
-        self.runs.append(_Run(task, report))
+        self.runs.append((task, report))
         return report
 
 
@@ -116,20 +100,16 @@ class CodeChecker(PooledChecker[ChildProcess]):
             return Grade(verdict=Verdict.OVER_LIMIT, answer=answer[:MAX_ANSWER_KEPT], ms=0.0)
         return self._cache.get(self._key(golds, answer))
 
-    def grade_answer(self, golds: tuple[str, ...], answer: str) -> Grade:
-        """The grade of a bare program. It is correct if it passes any of the suites.
-
-        Waits at most `grader.suite_seconds` per gold, plus one deadline.
-        """
-        return self._grade(golds, answer, 1.0)
-
     def grade_patiently(self, golds: tuple[str, ...], answer: str) -> Grade:
         """Like `grade_answer`. Time for which others have the processor does not count, up to `PATIENCE` times the waits."""
-        return self._grade(golds, answer, PATIENCE)
+        return self.grade_answer(golds, answer, PATIENCE)
 
-    def _grade(self, golds: tuple[str, ...], answer: str, patience: float) -> Grade:
-        known = self.quick_answer(golds, answer)
-        if known is not None:
+    def grade_answer(self, golds: tuple[str, ...], answer: str, patience: float = 1.0) -> Grade:
+        """The grade of a bare program. It is correct if it passes any of the suites.
+
+        Waits at most `grader.suite_seconds` per gold, plus one deadline. Both are longer with `patience`.
+        """
+        if known := self.quick_answer(golds, answer):
             return known
         began = time.perf_counter()
         verdicts: dict[Verdict, bool] = {}
@@ -159,7 +139,7 @@ class CodeChecker(PooledChecker[ChildProcess]):
             return False
         if not isinstance(suite, Assertions):
             return True
-        with self._child() as child, _content(_tests(suite, 0.0)) as tests, memory_file() as statement:
+        with self._child() as child, json_file(_tests(suite, 0.0)) as tests, memory_file() as statement:
             child.run(self._task(TaskKind.TESTS), [tests, statement])
             return _stated(statement) is Statement.PASSED
 
@@ -167,7 +147,6 @@ class CodeChecker(PooledChecker[ChildProcess]):
         return content_id(self._golds_id(golds), answer)
 
     def _verdict(self, gold: str, program: str, attempt: _Try) -> Verdict:
-        """The verdict of one suite."""
         try:
             suite = self._suite(gold)
         except UnreadableSuiteError:
@@ -175,32 +154,27 @@ class CodeChecker(PooledChecker[ChildProcess]):
         except OversizedSuiteError:
             return Verdict.OVER_LIMIT
         with self._child() as child:
-            return (
-                self._streamed(child, suite, program, attempt)
-                if isinstance(suite, Streams)
-                else self._called(child, suite, program, attempt)
-            )
+            if isinstance(suite, Streams):
+                return self._streamed(child, suite, program, attempt)
+            return self._called(child, suite, program, attempt)
 
     def _streamed(self, child: ChildProcess, suite: Streams, program: str, attempt: _Try) -> Verdict:
         """The verdict of tests on standard input and output. Each test is one run. Stops at the first test that fails."""
         began, allowed = time.monotonic(), self._config.suite_seconds
         task = self._task(TaskKind.SCRIPT)
-        with _content({"program": program}) as content:
+        with json_file({"program": program}) as content:
             for given_text, wanted in suite.tests:
                 elapsed = time.monotonic() - began
                 if elapsed >= allowed * attempt.patience or (elapsed >= allowed and attempt.own_seconds >= allowed):
                     return Verdict.TIMEOUT
                 with memory_file(_encoded(given_text)) as given, memory_file() as output:
                     fault = _fault(attempt.run(child, task, [content, given, output]))
-                    if fault is not None:
-                        return fault
-                    verdict = self._compared(child, wanted, output, attempt)
+                    verdict = fault or self._compared(child, wanted, output, attempt)
                     if verdict is not Verdict.CORRECT:
                         return verdict
         return Verdict.CORRECT
 
     def _compared(self, child: ChildProcess, wanted: str, output: int, attempt: _Try) -> Verdict:
-        """The verdict on the output of one test."""
         tolerance = self._config.relative_tolerance
         if size_of(output) <= AT_ONCE_BYTES:
             same = len(wanted) <= AT_ONCE_BYTES and wanted.rstrip() == "".join(text_pieces(output)).rstrip()
@@ -220,8 +194,8 @@ class CodeChecker(PooledChecker[ChildProcess]):
     def _called(self, child: ChildProcess, suite: Assertions | Calls, program: str, attempt: _Try) -> Verdict:
         """The verdict of tests that call the functions of the program, in one run of two processes."""
         with (
-            _content({"program": program, "prelude": suite.prelude}) as content,
-            _content(_tests(suite, self._config.relative_tolerance)) as tests,
+            json_file({"program": program, "prelude": suite.prelude}) as content,
+            json_file(_tests(suite, self._config.relative_tolerance)) as tests,
             memory_file() as statement,
         ):
             report = attempt.run(child, self._task(TaskKind.SUITE), [content, tests, statement])
@@ -230,18 +204,13 @@ class CodeChecker(PooledChecker[ChildProcess]):
             return Verdict.CORRECT
         if stated is Statement.UNREADABLE:
             return Verdict.UNPARSEABLE
-        fault = _fault(report, serves=True)
-        if fault is not None:
-            return fault
-        return Verdict.INCORRECT if stated is Statement.FAILED else Verdict.CRASHED
+        return _fault(report, serves=True) or (Verdict.INCORRECT if stated is Statement.FAILED else Verdict.CRASHED)
 
     def _task(self, kind: TaskKind) -> ProgramTask:
         config = self._config
+        memory = config.memory_mib << 20
         return ProgramTask(
-            kind=kind,
-            cpu_seconds=config.cpu_seconds,
-            wall_seconds=config.deadline_seconds,
-            memory_bytes=config.memory_mib << 20,
+            kind=kind, cpu_seconds=config.cpu_seconds, wall_seconds=config.deadline_seconds, memory_bytes=memory
         )
 
 
@@ -266,32 +235,26 @@ def _is_by_machine(verdict: Verdict, runs: Sequence[_Run], suite_seconds: float)
     A run that others made late had less than its time to itself. A process that is killed from outside may be a victim of a
     machine without memory; no limit of its own kills it so.
     """
-    last = runs[-1].report if runs else None
+    last_task, last = runs[-1] if runs else (None, None)
     if verdict is Verdict.CRASHED:
         return last is None or not last.began or last.unseen or _SIGKILL in (last.status, last.last_status)
     if verdict is not Verdict.TIMEOUT:
         return False
     # Without a late run, all runs together took longer than a suite may take.
-    late = last is None or last.late
-    counted, allowed = (runs[-1:], runs[-1].task.wall_seconds) if runs and late else (runs, suite_seconds)
-    reports = [run.report for run in counted if run.report is not None]
+    if last_task is not None and (last is None or last.late):
+        runs, suite_seconds = runs[-1:], last_task.wall_seconds
+    reports = [report for _, report in runs if report is not None]
     deprived = [report.deprived_seconds for report in reports if report.deprived_seconds is not None]
     if not reports or len(deprived) < len(reports):
         return True
     wall = sum(report.wall_seconds for report in reports)
-    return sum(deprived) >= DEPRIVED_SHARE * wall and wall - sum(deprived) < allowed
+    return sum(deprived) >= DEPRIVED_SHARE * wall and wall - sum(deprived) < suite_seconds
 
 
 def _tests(suite: Assertions | Calls, tolerance: float) -> dict[str, Any]:
     if isinstance(suite, Assertions):
         return {"source": suite.source, "entry_point": suite.entry_point}
     return {"function": suite.function, "calls": suite.tests, "tolerance": tolerance}
-
-
-@contextmanager
-def _content(value: dict[str, Any]) -> Iterator[int]:
-    with memory_file([json.dumps(value).encode()]) as descriptor:
-        yield descriptor
 
 
 def _encoded(text: str) -> Iterable[bytes]:

@@ -2,15 +2,10 @@
 
 It never reads programs or tests. It passes their content as open descriptors to the forked processes, so a program that
 searches its own memory finds only itself. The child reports facts, and the parent derives the verdict. When the parent ends,
-the child ends and removes its folder. Not covered: SIGKILL of the child. Its runs end with it, and the parent removes the
-folder.
-
-The child answers the kernel's questions whether a process may start another thread (`thread_limit`). It watches wall time,
-processor time (more finely than the kernel's limit in whole seconds), the number of threads and the content of the working
-folder. It looks at each limit by itself, and ends a run whose limit it cannot see. Before it reports a run, it ends
-every process that the run started, also in other sessions.
-Not covered: events between two checks, `TICK_SECONDS` apart; files that are removed but still open. The kernel limits their
-number and size.
+the child ends and removes its folder. Not covered: SIGKILL of the child. Its runs end with it; the parent removes the folder.
+It watches wall time, processor time (more finely than the kernel's limit in whole seconds), threads and the working folder,
+each by itself, and ends a run whose limit it cannot see. Before it reports a run, it ends every process that the run started.
+Not covered: events between two checks, `TICK_SECONDS` apart; files that are removed but still open, which the kernel limits.
 """
 
 import ctypes
@@ -26,23 +21,14 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 
+from pipeline.graders.code import runs
 from pipeline.graders.code.cells import run_cases, run_cells, serve_cells
-from pipeline.graders.code.runs import (
-    OTHER_SIDE_ENDED,
-    Descriptor,
-    compare_output,
-    probe,
-    read_tests,
-    run_program,
-    run_tests,
-    serve_program,
-)
-from pipeline.graders.code.sandbox import PROTECTIONS, Confinement, Limits, confine, empty_folder
+from pipeline.graders.code.sandbox import confine, empty_folder
 from pipeline.graders.code.thread_limit import (
     MAX_THREADS,
     PATIENCE_SECONDS,
@@ -75,18 +61,18 @@ _WARM = (
 Role = Callable[[], None]
 # The roles of each kind of task. The run ends when the last role ends.
 _ROLES: dict[TaskKind, tuple[Role, ...]] = {
-    TaskKind.SCRIPT: (run_program,),
-    TaskKind.SUITE: (serve_program, run_tests),
-    TaskKind.OUTPUT: (compare_output,),
-    TaskKind.TESTS: (read_tests,),
-    TaskKind.PROBE: (probe,),
+    TaskKind.SCRIPT: (runs.run_program,),
+    TaskKind.SUITE: (runs.serve_program, runs.run_tests),
+    TaskKind.OUTPUT: (runs.compare_output,),
+    TaskKind.TESTS: (runs.read_tests,),
+    TaskKind.PROBE: (runs.probe,),
     TaskKind.CELLS: (run_cells,),
     TaskKind.CASES: (serve_cells, run_cases),
 }
-_OF_PROGRAMS = (run_program, serve_program, probe, run_cells, serve_cells)
+_OF_PROGRAMS = (runs.run_program, runs.serve_program, runs.probe, run_cells, serve_cells)
 
 
-def serve(control: socket.socket, folder: str, required: Confinement) -> Role | None:
+def serve(control: socket.socket, folder: str, required: Collection[str]) -> Role | None:
     """Run tasks until the parent has ended, then return None.
 
     In a forked process, return its role, so that the role runs outside all frames of this module.
@@ -107,10 +93,10 @@ def serve(control: socket.socket, folder: str, required: Confinement) -> Role | 
             if pid == 0:
                 # `_lay_out` reuses the descriptor number, so the socket object must not close it later.
                 control.detach()
-                _lay_out({**_descriptors(role, given, announce, wires), Descriptor.WIRE: asking})
+                _lay_out({**_descriptors(role, given, announce, wires), runs.Descriptor.WIRE: asking})
                 return partial(_be, role, task, work, own, required)
             os.close(asking)
-            patience = 0.0 if role is probe else PATIENCE_SECONDS
+            patience = 0.0 if role is runs.probe else PATIENCE_SECONDS
             watched.append(Watched(pid, ThreadLimit(pid, asked, patience_seconds=patience)))
         for descriptor in (*given, announce, *wires):
             os.close(descriptor)
@@ -135,34 +121,33 @@ def _receive(control: socket.socket, parent: int) -> tuple[ProgramTask, list[int
     while not poller.poll(PARENT_CHECK_SECONDS * 1000):
         if os.getppid() != parent:
             return None
-    try:
+    with suppress(OSError):
         message, given, _, _ = socket.recv_fds(control, MAX_TASK_BYTES, MAX_GIVEN)
-    except OSError:
-        return None
-    return (ProgramTask(**json.loads(message)), given) if message else None
+        return (ProgramTask(**json.loads(message)), given) if message else None
+    return None
 
 
 def _descriptors(role: Role, given: list[int], announce: int, wires: list[int]) -> dict[int, int]:
     """The descriptors of a role: their number in its process -> the open descriptor. `given` depends on the kind of task."""
-    own: dict[int, int] = {Descriptor.STATEMENT: given[-1]}
-    if role is run_program:
+    own: dict[int, int] = {runs.Descriptor.STATEMENT: given[-1]}
+    if role is runs.run_program:
         own = {0: given[1], 1: given[2]}
-    elif role in (serve_program, serve_cells):
-        own = {Descriptor.READING: wires[0], Descriptor.WRITING: wires[3]}
-    elif role is compare_output:
+    elif role in (runs.serve_program, serve_cells):
+        own = {runs.Descriptor.READING: wires[0], runs.Descriptor.WRITING: wires[3]}
+    elif role is runs.compare_output:
         own |= {0: given[1]}
-    elif role in (run_tests, run_cases):
-        own |= {Descriptor.READING: wires[2], Descriptor.WRITING: wires[1]}
-    content = given[1] if role in (run_tests, run_cases) else given[0]
-    return own | {Descriptor.CONTENT: content, Descriptor.READY: announce}
+    elif role in (runs.run_tests, run_cases):
+        own |= {runs.Descriptor.READING: wires[2], runs.Descriptor.WRITING: wires[1]}
+    content = given[1] if role in (runs.run_tests, run_cases) else given[0]
+    return own | {runs.Descriptor.CONTENT: content, runs.Descriptor.READY: announce}
 
 
 def _lay_out(wanted: dict[int, int]) -> None:
     """Open exactly the wanted descriptors, and the null device for each standard stream that is not among them."""
     null = os.open(os.devnull, os.O_RDWR)
-    top = max(Descriptor) + 1
+    top = max(runs.Descriptor) + 1
     safe = {}
-    for number in (number for number in range(top) if number < min(Descriptor) or number in wanted):
+    for number in (number for number in range(top) if number < min(runs.Descriptor) or number in wanted):
         source = os.dup(wanted.get(number, null))
         while source < top:
             source = os.dup(source)
@@ -173,28 +158,21 @@ def _lay_out(wanted: dict[int, int]) -> None:
     os.closerange(top, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
 
 
-def _be(role: Role, task: ProgramTask, work: str, parent: int, required: Confinement) -> None:
+def _be(role: Role, task: ProgramTask, work: str, parent: int, required: Collection[str]) -> None:
     """Confine this process, and run its role if the confinement is as strict as required. The probe runs in any case."""
     os.setsid()
     program = role in _OF_PROGRAMS
-    limits = Limits(
-        memory_bytes=task.memory_bytes,
-        cpu_seconds=math.ceil(task.cpu_seconds if program else task.longest_seconds),
-        file_bytes=MAX_OUTPUT_BYTES,
-        folder=work if program else None,
-        wire=Descriptor.WIRE,
-    )
-    done = confine(limits, parent)
-    if role is probe or all(getattr(done, name) for name in PROTECTIONS if getattr(required, name)):
+    cpu_seconds, folder = (task.cpu_seconds, work) if program else (task.longest_seconds, None)
+    done = confine(
+        parent, memory_bytes=task.memory_bytes, cpu_seconds=math.ceil(cpu_seconds), file_bytes=MAX_OUTPUT_BYTES,
+        folder=folder, wire=runs.Descriptor.WIRE,
+    )  # fmt: skip
+    if role is runs.probe or done.issuperset(required):
         role()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Counts:
-    """Of a process: for each thread the seconds that it computed and that it waited; and what all computed, ended ones too."""
-
-    threads: Sequence[tuple[float, float]]
-    computed: float
+Counts = tuple[Sequence[tuple[float, float]], float]
+"""Of a process: for each thread the seconds that it computed and that it waited; and what all computed, ended ones too."""
 
 
 def counts_of(pid: int) -> Counts | None:
@@ -202,26 +180,27 @@ def counts_of(pid: int) -> Counts | None:
     threads = []
     try:
         for thread in os.listdir(f"/proc/{pid}/task"):
-            try:
-                with open(f"/proc/{pid}/task/{thread}/schedstat", "rb") as stream:
-                    computed, waited, _ = map(int, stream.read().split())
-            except (ProcessLookupError, FileNotFoundError):
-                continue  # the thread has just ended
-            threads.append((computed * _NANO, waited * _NANO))
+            # A thread that is missing has just ended.
+            with (
+                suppress(ProcessLookupError, FileNotFoundError),
+                open(f"/proc/{pid}/task/{thread}/schedstat", "rb") as stream,
+            ):
+                computed, waited, _ = map(int, stream.read().split())
+                threads.append((computed * _NANO, waited * _NANO))
         fields = stat_of(f"/proc/{pid}/stat")
     except (OSError, ValueError):
         return None
     ticks = int(fields[11]) + int(fields[12])
-    return Counts(threads=threads, computed=ticks / os.sysconf("SC_CLK_TCK"))
+    return threads, ticks / os.sysconf("SC_CLK_TCK")
 
 
 def deprived_seconds(processes: Sequence[Counts]) -> float:
     """The seconds that others took from a run of these processes: of each, from the thread that was busy for longest."""
-    total = sum(max(each.computed, sum(computed for computed, _ in each.threads)) for each in processes)
+    total = sum(max(all_computed, sum(computed for computed, _ in threads)) for threads, all_computed in processes)
     deprived = 0.0
-    for each in processes:
-        threads = [(computed, max(0.0, waited - (total - computed))) for computed, waited in each.threads]
-        deprived += max(threads, key=sum, default=(0.0, 0.0))[1]
+    for threads, _ in processes:
+        lost = [(computed, max(0.0, waited - (total - computed))) for computed, waited in threads]
+        deprived += max(lost, key=sum, default=(0.0, 0.0))[1]
     return deprived
 
 
@@ -273,23 +252,17 @@ def watch(task: ProgramTask, processes: list[Watched], folder: str, control: int
             exhausted = exhausted or (program.status is None and looks.exhausts())
             late = late or _is_late(task, processes, time.monotonic() - began_at)
             next_look = time.monotonic() + TICK_SECONDS
-    if last.status == OTHER_SIDE_ENDED:
+    if last.status == runs.OTHER_SIDE_ENDED:
         program.has_ended(LAST_WORDS_SECONDS)
     status, last_status, wall_seconds = program.status, last.status, time.monotonic() - began_at
     deprived = _deprived_seconds(processes)
     _end(processes)
-    if program.cpu_seconds >= task.cpu_seconds:
-        exhausted = True
+    began = len(os.read(ready, 16))  # nobody is left to write to it
+    exhausted = exhausted or program.cpu_seconds >= task.cpu_seconds
     return ProgramReport(
-        began=_begun(ready) == len(processes),
-        status=status,
-        exhausted=exhausted,
-        late=late,
-        unseen=looks.blind,
-        last_status=last_status,
-        wall_seconds=wall_seconds,
-        deprived_seconds=deprived,
-    )
+        began=began == len(processes), status=status, exhausted=exhausted, late=late, unseen=looks.blind,
+        last_status=last_status, wall_seconds=wall_seconds, deprived_seconds=deprived,
+    )  # fmt: skip
 
 
 def _deprived_seconds(processes: list[Watched]) -> float | None:
@@ -419,28 +392,12 @@ def _end(processes: list[Watched]) -> None:
                 continue
         except ChildProcessError:
             return
-        for pid in _children():
-            os.kill(pid, signal.SIGKILL)
+        for name in filter(str.isdigit, os.listdir("/proc")):
+            with suppress(OSError):
+                if int(stat_of(f"/proc/{name}/stat")[1]) == os.getpid():
+                    os.kill(int(name), signal.SIGKILL)
         time.sleep(0.001)
     raise TimeoutError("a program's processes cannot be ended")
-
-
-def _children() -> list[int]:
-    own, found = os.getpid(), []
-    for name in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            if int(stat_of(f"/proc/{name}/stat")[1]) == own:
-                found.append(int(name))
-        except OSError:
-            continue
-    return found
-
-
-def _begun(ready: int) -> int:
-    try:
-        return len(os.read(ready, 16))
-    except BlockingIOError:
-        return 0
 
 
 def _prepare() -> None:
@@ -466,8 +423,7 @@ def main(arguments: list[str]) -> Role | None:
         raise SystemExit("/proc hides other processes (hidepid), so that no limit of a program can be watched")
     descriptor, folder, *required = arguments
     _prepare()
-    confinement = Confinement(**{name: name in required for name in PROTECTIONS})
-    return serve(socket.socket(fileno=int(descriptor)), folder, confinement)
+    return serve(socket.socket(fileno=int(descriptor)), folder, required)
 
 
 if __name__ == "__main__":

@@ -10,15 +10,14 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import asdict
-from pathlib import Path
 
-import pipeline
 from pipeline.config.choices import Sandbox
 from pipeline.core.errors import StepvalueError
 from pipeline.graders.code.sandbox import empty_folder
 from pipeline.graders.code.wire import ProgramReport, ProgramTask, TaskKind
+from pipeline.graders.line_process import PACKAGE_ROOT
 from pipeline.graders.settings import CodeConfig
 
 START_SECONDS = 60.0
@@ -28,7 +27,6 @@ REMOVAL_ATTEMPTS = 50
 MAX_NOTE_BYTES = 4096
 """Limit of what is read of the last words of a process."""
 
-_PACKAGE_ROOT = str(Path(pipeline.__file__).resolve().parent.parent)
 _CHILD = "pipeline.graders.code.child"
 _INHERITED = ("LD_LIBRARY_PATH",)
 _SEALS = fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE
@@ -83,7 +81,7 @@ class ChildProcess:
                 cwd="/",
                 start_new_session=True,
                 pass_fds=(theirs.fileno(),),
-                env=environment | {"PYTHONPATH": _PACKAGE_ROOT, "PYTHONHASHSEED": "0"},
+                env=environment | {"PYTHONPATH": PACKAGE_ROOT, "PYTHONHASHSEED": "0"},
             )  # fmt: skip
             theirs.close()
             if not self._heard(START_SECONDS):
@@ -102,46 +100,39 @@ class ChildProcess:
 
     def kill(self) -> None:
         """Kill the process and its runs, and remove its folder."""
-        process, self.process = self.process, None
-        control, self._control = self._control, None
-        folder, self._folder = self._folder, None
-        if process is not None:
-            process.kill()
-            process.wait()
-        if control is not None:
-            control.close()
-        if folder is not None:
-            _remove(folder)
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+        if self._control is not None:
+            self._control.close()
+        if self._folder is not None:
+            _remove(self._folder)
+        self.process = self._control = self._folder = None
 
     def _run(self, task: ProgramTask, descriptors: Sequence[int]) -> ProgramReport | None:
         assert self._control is not None
-        try:
+        with suppress(OSError):
             socket.send_fds(self._control, [json.dumps(asdict(task)).encode()], descriptors)
-        except OSError:
-            reply = b""
-        else:
-            reply = self._heard(task.longest_seconds + GRACE_SECONDS)
-        if not reply:
-            self.kill()
-            return None
-        return ProgramReport(**json.loads(reply))
+            if reply := self._heard(task.longest_seconds + GRACE_SECONDS):
+                return ProgramReport(**json.loads(reply))
+        self.kill()
+        return None
 
     def _heard(self, seconds: float) -> bytes:
         """The next message of the process, or b"" if it has ended or sends none within `seconds`."""
         assert self._control is not None
         poller = select.poll()
         poller.register(self._control, select.POLLIN)
-        try:
+        with suppress(OSError):
             return self._control.recv(4096) if poller.poll(seconds * 1000) else b""
-        except OSError:
-            return b""
+        return b""
 
     def _check(self, required: Sequence[str]) -> None:
         memory_bytes = self._config.memory_mib << 20
         task = ProgramTask(
             kind=TaskKind.PROBE, cpu_seconds=START_SECONDS, wall_seconds=START_SECONDS, memory_bytes=memory_bytes
         )
-        with memory_file([b"{}"]) as content, memory_file() as statement:
+        with json_file({}) as content, memory_file() as statement:
             if self._run(task, [content, statement]) is None:
                 raise StepvalueError(
                     "the process that runs programs failed at its first task: it needs Linux 5.3 or newer"
@@ -159,15 +150,18 @@ def memory_file(content: Iterable[bytes] | None = None) -> Iterator[int]:
     descriptor = os.memfd_create("stepvalue", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     try:
         if content is not None:
-            for piece in content:
-                view = memoryview(piece)
-                while view:
-                    view = view[os.write(descriptor, view) :]
+            with open(descriptor, "wb", closefd=False) as stream:
+                stream.writelines(content)
             fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, _SEALS)
             os.lseek(descriptor, 0, os.SEEK_SET)
         yield descriptor
     finally:
         os.close(descriptor)
+
+
+def json_file(value: object) -> AbstractContextManager[int]:
+    """A `memory_file` with a value as JSON."""
+    return memory_file([json.dumps(value).encode()])
 
 
 def read_note(descriptor: int) -> str:

@@ -15,8 +15,8 @@ from collections.abc import Iterable, Iterator, Sequence, Set
 
 from pipeline.graders.code.program import BLOCK_END
 
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-_DEFINITIONS = (*_FUNCTIONS, ast.ClassDef)
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+DEFINITIONS = (*FUNCTIONS, ast.ClassDef)
 _IMPORTS = (ast.Import, ast.ImportFrom)
 _READS = frozenset({"input", "raw_input", "stdin", "open", "fileinput"})
 _WRITES = frozenset({"print", "pprint", "stdout", "write", "writelines"})
@@ -93,12 +93,12 @@ def _defines(source: str, tree: ast.Module | None) -> bool:
     """Whether a block defines more than tests and demonstrations, or was to do so."""
     if tree is None:
         return _is_broken(source, _BROKEN_DEFINITION)
-    run = {word for node in tree.body if not isinstance(node, _DEFINITIONS) for word in _words(node)}
+    run = {word for node in tree.body if not isinstance(node, DEFINITIONS) for word in _words(node)}
     for node in tree.body:
         match node:
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
                 # Problems ask for functions such as test_distinct(data). Tests have no arguments or a mark, or run at once.
-                asked = isinstance(node, _FUNCTIONS) and node.args.args and not node.decorator_list
+                asked = isinstance(node, FUNCTIONS) and node.args.args and not node.decorator_list
                 if not _OF_TESTS.match(name) or (asked and (name.startswith("test_") or name not in run)):
                     return True
             case ast.Assign(value=ast.Lambda() | ast.Name()):
@@ -107,7 +107,6 @@ def _defines(source: str, tree: ast.Module | None) -> bool:
 
 
 def _is_fixed(node: ast.stmt) -> bool:
-    """Whether a statement is an import or a constant."""
     return isinstance(node, _IMPORTS) or (
         isinstance(node, ast.Assign) and not any(isinstance(part, ast.Call | ast.Name) for part in ast.walk(node.value))
     )
@@ -117,12 +116,9 @@ class _Part:
     """A statement of a block. `acts`: it reads or prints when it runs, or tests."""
 
     def __init__(self, node: ast.stmt) -> None:
-        self.node, self.words, self.binds, self.acts = (
-            node,
-            _words(node),
-            bound_in([node]),
-            isinstance(node, ast.Assert),
-        )
+        self.node = node
+        self.words, self.binds = _words(node), bound_in([node])
+        self.acts = isinstance(node, ast.Assert)
 
 
 def _script(sources: Sequence[str], trees: Sequence[ast.Module | None]) -> ast.Module | str:
@@ -130,11 +126,11 @@ def _script(sources: Sequence[str], trees: Sequence[ast.Module | None]) -> ast.M
     blocks = [[_Part(node) for node in body] for body in bodies]
     every = [part for block in blocks for part in block]
     active = set(_READS | _WRITES)
-    named = [(part.node.name, part.words) for part in every if isinstance(part.node, _DEFINITIONS)]
+    named = [(part.node.name, part.words) for part in every if isinstance(part.node, DEFINITIONS)]
     while new := {name for name, words in named if words & active} - active:
         active |= new
     for part in every:
-        part.acts = part.acts or (bool(part.words & active) and not isinstance(part.node, (*_DEFINITIONS, *_IMPORTS)))
+        part.acts = part.acts or (bool(part.words & active) and not isinstance(part.node, (*DEFINITIONS, *_IMPORTS)))
     acts = [number for number, block in enumerate(blocks) if any(part.acts for part in block)]
     programs: list[int] = []
     for number in acts:

@@ -3,9 +3,12 @@
 An expected output ends at an empty line, at the next example, and at a line that closes a docstring or a fenced block.
 """
 
+import ast
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 _PROMPT = re.compile(r"([ \t]*)>>> ?(.*)")
 _ENDS = ('"""', "'''", "```", "~~~")
@@ -46,6 +49,13 @@ def examples_in(text: str) -> Iterator[DocExample]:
         if at < len(lines) and (mark := _mark_in(lines[at])) and lines[at].partition(mark)[0].strip():
             wanted.append(lines[at].partition(mark)[0].removeprefix(indent).rstrip())
         yield DocExample(source="\n".join(typed), wanted="\n".join(wanted))
+
+
+def literal(source: str | ast.expr) -> list[Any]:
+    """The value that is written out, alone in a list. Empty if it is none."""
+    with suppress(ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        return [ast.literal_eval(source)]
+    return []
 
 
 def _ends(line: str) -> bool:

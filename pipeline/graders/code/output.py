@@ -1,10 +1,8 @@
 """Compares the output of a program with the expected output, by the usual rules of programming judges.
 
-The texts come in pieces and are compared line by line, so that the memory does not grow with their length, but with that of
-their longest line.
+The texts come in pieces and are compared line by line, so that the memory grows with their longest line alone.
 Covered: trailing spaces, blank lines at the end and the kind of line ends are ignored. A line of numbers is compared number by
-number, whatever white space separates them. A number that the test writes as a decimal may differ by the tolerance (relative,
-and absolute below 1). Everything else must be the same text.
+number. One that the test writes as a decimal may differ by the tolerance (relative, and absolute below 1).
 Not covered: problems with several correct outputs. They need a special checker.
 """
 
@@ -89,18 +87,18 @@ def _words(line: str) -> Iterable[str]:
 
 
 def _same_number(wanted: str, found: str, tolerance: float) -> bool:
-    if not (_is_number(wanted) and _is_number(found)):
+    if not all(len(text) <= MAX_NUMBER_CHARS and _NUMBER.fullmatch(text) for text in (wanted, found)):
         return False
     exact = wanted.lstrip("+-").isdigit()
-    return wanted == found if exact else _close(float(wanted), float(found), tolerance)
+    return wanted == found if exact else close(float(wanted), float(found), relative=tolerance, absolute=tolerance)
 
 
-def _is_number(text: str) -> bool:
-    return len(text) <= MAX_NUMBER_CHARS and _NUMBER.fullmatch(text) is not None
-
-
-def _close(wanted: float, found: float, tolerance: float) -> bool:
-    return math.isclose(wanted, found, rel_tol=tolerance, abs_tol=tolerance)
+def close(wanted: float, found: float, *, relative: float, absolute: float) -> bool:
+    """Whether two numbers differ by no more than a share of the larger one, or by no more than `absolute`."""
+    try:
+        return math.isclose(wanted, found, rel_tol=relative, abs_tol=absolute)
+    except OverflowError:
+        return False
 
 
 def _as_json(value: Any) -> Any:
@@ -125,12 +123,5 @@ def _same(wanted: Any, found: Any, tolerance: float) -> bool:
             and all(_same(want, found[key], tolerance) for key, want in wanted.items())
         )
     if isinstance(wanted, float) and isinstance(found, int | float):
-        return _near(wanted, found, tolerance)
+        return close(wanted, found, relative=tolerance, absolute=tolerance)
     return isinstance(found, int | float | str | None) and bool(wanted == found)
-
-
-def _near(wanted: float, found: float, tolerance: float) -> bool:
-    try:
-        return _close(wanted, float(found), tolerance)
-    except OverflowError:
-        return False

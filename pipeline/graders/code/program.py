@@ -1,14 +1,12 @@
 """Extracts the program from an output: its fenced Python blocks in order, else the part of the text that begins like code.
 
 Several blocks are joined by a line `BLOCK_END`; `composition` makes one program of them, in the process that runs it.
-Covered: fences of backticks or tildes, of any length, indented or not; a last fence that a stop text left open; a first fence
-that the prompt opened; the body of a function alone. Thinking is left out, and thinking that does not end has no program.
-Not covered: whether it is Python. Blocks of another language are no program.
+Covered: fences of any kind; a last fence that a stop text left open; a first fence that the prompt opened; the body of a
+function alone. Thinking that does not end has no program. Not covered: whether it is Python.
 """
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from pipeline.graders.thinking import outside_thinking
 
@@ -43,13 +41,8 @@ _STOP = re.compile(
 """Ends a program without fences, though it may be Python, too."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Block:
-    """The text between two fences, or before a first one. `closed` is false if the last block has no closing fence."""
-
-    language: str
-    text: str
-    closed: bool
+Block = tuple[str, str, bool]
+"""The language and the text between two fences, or before a first one, and whether the block has a closing fence."""
 
 
 def program_in(output: str, *, complete: bool = True) -> str | None:
@@ -66,12 +59,12 @@ def program_in(output: str, *, complete: bool = True) -> str | None:
         return _unfenced(text) if complete else None
     usable: list[str] = []
     size = 0
-    for block in reversed(found):
-        if block.text.strip() and (block.closed or complete) and (not block.language or _PYTHON.match(block.language)):
-            size += len(block.text) + len(BLOCK_END)
+    for language, block, closed in reversed(found):
+        if block.strip() and (closed or complete) and (not language or _PYTHON.match(language)):
+            size += len(block) + len(BLOCK_END)
             if usable and size > MAX_PROGRAM_CHARS:
                 break
-            usable.append(block.text)
+            usable.append(block)
     return BLOCK_END.join(reversed(usable)) if usable else None
 
 
@@ -82,7 +75,7 @@ def blocks(output: str) -> Iterator[Block]:
     opening: re.Match[str] | None = None
     start = 0
     if fences and (before := _unfenced("\n".join(lines[: (first := next(iter(fences)))]))):
-        yield Block(language="", text=before, closed=True)
+        yield "", before, True
         if not fences[first][3].strip() and len(fences) % 2:
             del fences[first]
     for number, fence in fences.items():
@@ -99,14 +92,13 @@ def _block(opening: re.Match[str], lines: list[str], *, closed: bool) -> Block:
     indent, words = opening[1], opening[3].split()
     text = "\n".join(line.removeprefix(indent) for line in lines).removeprefix("\ufeff")
     text = text if closed else text.partition(opening[2])[0]
-    return Block(language=words[0].lower() if words else "", text=text, closed=closed)
+    return words[0].lower() if words else "", text, closed
 
 
 def _unfenced(text: str) -> str | None:
     """The text from where it begins like code: at its first line, at a line of code after words, or as an indented body."""
-    first = next((line for line in text.split("\n") if line.strip() and not re.match(r"\s*#(?!!)", line)), "")[
-        :MAX_LINE_CHARS
-    ]
+    lines = (line[:MAX_LINE_CHARS] for line in text.split("\n"))
+    first = next((line for line in lines if line.strip() and not re.match(r"\s*#(?!!)", line)), "")
     if _FIRST_LINE_OF_CODE.match(first) or (
         (first[:1] in " \t" or first.startswith("return ")) and _FIRST_LINE_OF_BODY.match(first.strip())
     ):

@@ -20,7 +20,7 @@ from typing import Any, NoReturn
 
 from pipeline.graders.code.composition import composed
 from pipeline.graders.code.output import same_output, same_value
-from pipeline.graders.code.sandbox import PROTECTIONS, effective
+from pipeline.graders.code.sandbox import effective
 from pipeline.graders.code.suite import holds_tests, names_used
 from pipeline.graders.code.wire import Peer, Remote, Statement, text_pieces
 
@@ -85,8 +85,7 @@ def state(statement: str, code: int = 0) -> NoReturn:
 def probe() -> None:
     """State which protections are in effect in this confined process."""
     announce()
-    found = effective()
-    state(" ".join(name for name in PROTECTIONS if getattr(found, name)))
+    state(" ".join(effective()))
 
 
 def run_program() -> None:
@@ -138,8 +137,6 @@ def run_tests() -> None:
     peer = Peer(Descriptor.READING, Descriptor.WRITING, served_to_program)
     try:
         passed = _passes(suite, peer)
-    except _UnreadableError:
-        state(Statement.UNREADABLE)
     except BaseException:  # noqa: BLE001  any exception means that the tests did not pass
         passed = False
     # A bare `except` in the tests may have hidden that the program has ended.
@@ -150,10 +147,7 @@ def read_tests() -> None:
     """State whether test source is valid Python with a test in it: PASSED or UNREADABLE."""
     suite = read_content()
     announce()
-    try:
-        _parsed(suite)
-    except _UnreadableError:
-        state(Statement.UNREADABLE)
+    _parsed(suite)
     state(Statement.PASSED)
 
 
@@ -167,10 +161,6 @@ def compare_output() -> None:
         tolerance=json.loads(head)["tolerance"],
     )
     state(Statement.PASSED if same else Statement.FAILED)
-
-
-class _UnreadableError(Exception):
-    """The test source is not valid Python, or asserts nothing."""
 
 
 class Lookup:
@@ -189,11 +179,10 @@ class Lookup:
         """A method of a new `Solution` object, or a global function that is defined after it or alone. Raises NameError."""
         solution = self._names.get("Solution")
         if isinstance(solution, type) and hasattr(solution, name):
-            lines = [
-                getattr(getattr(owner, "__code__", None), "co_firstlineno", 0)
-                for owner in (self._names.get(name), getattr(solution, name))
-            ]
-            return getattr(solution(), name) if lines[0] <= lines[1] else self.name(name)
+            owners = (self._names.get(name), getattr(solution, name))
+            lines = [getattr(getattr(owner, "__code__", None), "co_firstlineno", 0) for owner in owners]
+            if lines[0] <= lines[1]:
+                return getattr(solution(), name)
         return self.name(name)
 
 
@@ -206,33 +195,36 @@ def _passes(suite: dict[str, Any], peer: Peer) -> bool:
             for arguments, wanted in suite["calls"]
         )
     tree = _parsed(suite)
-    module = new_module("tests")
-    names = names_used(tree)
-    for name in names.modules:
-        module.__dict__[name] = importlib.import_module(name)
-    for name in names.program - {"candidate"}:
-        try:
-            module.__dict__[name] = program.name(name)
-        except NameError:
-            continue  # if the tests need the name, they raise NameError themselves
     entry_point = suite["entry_point"]
+    names, _ = names_of_tests(tree, program)
     if entry_point is not None:
-        module.__dict__["candidate"] = program.name(entry_point)
-    exec(compile(tree, "tests.py", "exec", dont_inherit=True), module.__dict__)
-    if entry_point is not None and "check" in module.__dict__:
-        module.__dict__["check"](module.__dict__["candidate"])
+        names["candidate"] = program.name(entry_point)
+    exec(compiled(tree, "tests.py"), names)
+    if entry_point is not None and "check" in names:
+        names["check"](names["candidate"])
     return True
 
 
+def names_of_tests(tree: ast.Module, program: Remote) -> tuple[dict[str, Any], frozenset[str]]:
+    """The globals of a new module of tests: what they use of modules and of the program. And the names of the program."""
+    values = new_module("tests").__dict__
+    of_program, modules = names_used(tree)
+    for name in modules:
+        values[name] = importlib.import_module(name)
+    for name in of_program:
+        with suppress(NameError):  # if the tests need the name, they raise NameError themselves
+            values[name] = program.name(name)
+    return values, of_program
+
+
 def _parsed(suite: dict[str, Any]) -> ast.Module:
+    """The test source. States UNREADABLE, and exits, if it is not valid Python or asserts nothing."""
     try:
         tree: ast.Module = ast.parse(suite["source"])
-        compile(tree, "tests.py", "exec", dont_inherit=True)
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise _UnreadableError from error
-    if not holds_tests(tree, entry_point=suite["entry_point"]):
-        raise _UnreadableError
-    return tree
+        compiled(tree, "tests.py")
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        state(Statement.UNREADABLE)
+    return tree if holds_tests(tree, entry_point=suite["entry_point"]) else state(Statement.UNREADABLE)
 
 
 def served_to_program(operation: str, target: Any, arguments: tuple[Any, ...]) -> bool:

@@ -1,15 +1,12 @@
 """Confines a process permanently before it runs a program. Linux only, without root rights and without helper programs.
 
-Always enforced: limits on memory, processor time, size and number of files, and core dumps (rlimits); an empty environment; no
-other descriptors; no capabilities, no new privileges, and death when the parent dies. With seccomp (`syscalls`): no network,
-no new processes, no other programs, no signals to other processes, and no kernel interfaces that computing does not need. Where
-the kernel asks before each new thread (`thread_limit`), the parent decides about it. With Landlock: files are read only where
-Python and the system's libraries are installed, and written only in the given folder, where folders can be made too.
-If Landlock is missing or too old to prevent truncation, seccomp refuses all writing. If Landlock is missing, the program can
-read everything that the account can read, including the memory of the account's other processes in /proc.
+Always enforced: limits (rlimits); an empty environment; no other descriptors; no capabilities, no new privileges, and death
+when the parent dies. With seccomp: what `syscalls` lists. Where the kernel asks before each new thread (`thread_limit`), the
+parent decides about it. With Landlock: files are read only where Python and the system's libraries are installed, and written
+only in the given folder. If Landlock is missing or too old to prevent truncation, seccomp refuses all writing. If it is
+missing, the program can read everything that the account can read, the memory of its other processes in /proc included.
 Not covered: bugs of the kernel; side channels such as time and load; names, sizes and dates of all files, which stay visible;
-the program's own process, where the program can do anything. Programs run under the operator's account: the sandbox does not
-switch to another user and uses no name spaces or control groups.
+the program's own process, where the program can do anything. It runs under the operator's account, without name spaces.
 """
 
 import ctypes
@@ -23,11 +20,11 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import suppress
 from pathlib import Path
 
 from pipeline.graders.code.syscalls import ARCHITECTURES, filter_program
-from pipeline.graders.code.thread_limit import MAX_THREADS, listen
+from pipeline.graders.code.thread_limit import LIBC, MAX_THREADS, STEP_BYTES, listen
 
 MAX_DESCRIPTORS = 32
 LANDLOCK_WITH_TRUNCATION = 3
@@ -36,14 +33,11 @@ READABLE = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/usr/
 
 _SMALL_STACK_BYTES = 2**16
 _OPEN_TO_ALL = "/proc/self/stat"
-_LIBC = ctypes.CDLL(None, use_errno=True)
-_LIBC.syscall.restype = ctypes.c_long
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS = 1, 4, 22, 38
 _SECCOMP_MODE_FILTER = 2
 _CAPABILITY_VERSION = 0x20080522
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _PATH_BENEATH = 1
-_STEP_BYTES = 8
 _WRITE_FILE, _READ_FILE, _READ_DIR, _REMOVE_DIR, _REMOVE_FILE = 1 << 1, 1 << 2, 1 << 3, 1 << 4, 1 << 5
 _MAKE_DIR, _MAKE_REG, _REFER, _TRUNCATE = 1 << 7, 1 << 8, 1 << 13, 1 << 14
 _FILE_RIGHTS_BY_VERSION = (1 << 13, 1 << 14, 1 << 15, 1 << 15, 1 << 16)
@@ -51,64 +45,52 @@ _FILE_RIGHTS_BY_VERSION = (1 << 13, 1 << 14, 1 << 15, 1 << 15, 1 << 16)
 _NETWORK_RIGHTS, _SCOPES = 0b11, 0b11
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """The limits of one process. `folder` is its working folder, the only one where it may write. None: no folder.
+def confine(
+    parent: int, *, memory_bytes: int, cpu_seconds: int, file_bytes: int, folder: str | None, wire: int | None = None
+) -> set[str]:
+    """Restrict this process, which must have one thread, as far as the machine can. Returns the protections in effect, by
+    name: system_calls, files, threads.
 
-    `wire` is a socket whose other end belongs to the `ThreadLimit` of the process; it is closed. None: no such limit.
-    """
-
-    memory_bytes: int
-    cpu_seconds: int
-    file_bytes: int
-    folder: str | None
-    wire: int | None = None
-
-
-PROTECTIONS = ("system_calls", "files", "threads")
-"""The fields of `Confinement`, as settings and messages name them."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Confinement:
-    """The protections that the kernel enforces on this process."""
-
-    system_calls: bool
-    files: bool
-    threads: bool
-
-
-def confine(limits: Limits, parent: int) -> Confinement:
-    """Restrict this process, which must have one thread, as far as the machine can. Returns the protections in effect.
-
+    `folder` is its working folder, the only one where it may write. None: no folder. `wire` is a socket whose other end belongs
+    to the `ThreadLimit` of the process; it is closed. None: no such limit.
     Raises OSError or ValueError if a limit that every Linux supports cannot be set. Ends the process if `parent` has died.
     """
-    os.chdir(limits.folder or "/")
+    os.chdir(folder or "/")
     os.environ.clear()
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)
     _prctl(_PR_SET_DUMPABLE, 0)
     _prctl(_PR_SET_NO_NEW_PRIVS, 1)
-    _set_limits(limits)
+    _limit(resource.RLIMIT_CORE, 0)
+    _limit(resource.RLIMIT_AS, memory_bytes)
+    _limit(resource.RLIMIT_FSIZE, file_bytes)
+    _limit(resource.RLIMIT_NOFILE, MAX_DESCRIPTORS)
+    # The soft limit sends a signal, which a program can ignore. The hard limit kills.
+    _limit(resource.RLIMIT_CPU, cpu_seconds, cpu_seconds + 1)
     version = landlock_version()
-    files = version > 0 and _restrict_files(version, limits.folder)
-    _drop_capabilities()
-    writing = limits.folder is not None and files and version >= LANDLOCK_WITH_TRUNCATION
-    threads = limits.wire is not None and listen(limits.wire)
-    if limits.wire is not None:
-        os.close(limits.wire)
+    files = version > 0 and _restrict_files(version, folder)
+    if LIBC.capset(struct.pack("=Ii", _CAPABILITY_VERSION, 0), bytes(24)) != 0:
+        raise OSError(ctypes.get_errno(), "capset")
+    writing = folder is not None and files and version >= LANDLOCK_WITH_TRUNCATION
+    threads = wire is not None and listen(wire)
+    if wire is not None:
+        os.close(wire)
     filtered = platform.machine() in ARCHITECTURES and _filter_calls(writing=writing)
     if not filtered:
         # This limit counts all processes and threads of the account, so the only useful value is 0. Root is exempt.
         _limit(resource.RLIMIT_NPROC, 0)
-    return Confinement(system_calls=filtered, files=files, threads=filtered and threads)
+    return _named(system_calls=filtered, files=files, threads=filtered and threads)
 
 
-def effective() -> Confinement:
+def _named(**protections: bool) -> set[str]:
+    return {name for name, holds in protections.items() if holds}
+
+
+def effective() -> set[str]:
     """The protections in effect, found by trying to open a socket, to fork, to read a file that anyone may read, and to start
     as many threads as possible."""
-    return Confinement(
+    return _named(
         system_calls=_refused(socket.socket) and _refused(_fork),
         files=_refused(_read),
         threads=_count_startable_threads() == MAX_THREADS - 1,
@@ -120,16 +102,13 @@ def _count_startable_threads() -> int:
     end = threading.Event()
     started: list[threading.Thread] = []
     before = threading.stack_size(_SMALL_STACK_BYTES)
-    try:
+    with suppress(RuntimeError):
         while len(started) < MAX_THREADS:
             thread = threading.Thread(target=end.wait)
             thread.start()
             started.append(thread)
-    except RuntimeError:
-        pass
-    finally:
-        threading.stack_size(before)
-        end.set()
+    threading.stack_size(before)
+    end.set()
     for thread in started:
         thread.join()
     return len(started)
@@ -138,8 +117,7 @@ def _count_startable_threads() -> int:
 def empty_folder(folder: str) -> None:
     """Remove the folders of programs in a folder. Programs may make them too deep to go down, so what is in each is moved up.
 
-    Nobody else may write to the folder itself. Raises OSError, for example while a process is being killed.
-    """
+    Raises OSError, for example while a process is being killed."""
     name = f"{folder}/{time.monotonic_ns()}-"
     number = 0
     while outer := [entry.path for entry in os.scandir(folder)]:
@@ -160,10 +138,8 @@ def empty_folder(folder: str) -> None:
 def _refused(attempt: Callable[[], object]) -> bool:
     try:
         attempt()
-    except PermissionError:
-        return True
-    except OSError:
-        return False
+    except OSError as error:
+        return isinstance(error, PermissionError)
     return False
 
 
@@ -181,26 +157,12 @@ def landlock_version() -> int:
     return max(0, _syscall(_CREATE_RULESET, None, 0, 1))
 
 
-def _set_limits(limits: Limits) -> None:
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    _limit(resource.RLIMIT_AS, limits.memory_bytes)
-    _limit(resource.RLIMIT_FSIZE, limits.file_bytes)
-    _limit(resource.RLIMIT_NOFILE, MAX_DESCRIPTORS)
-    # The soft limit sends a signal, which a program can ignore. The hard limit kills.
-    _limit(resource.RLIMIT_CPU, limits.cpu_seconds, limits.cpu_seconds + 1)
-
-
 def _limit(kind: int, soft: int, hard: int | None = None) -> None:
     """Set a limit permanently, at most the hard limit of this process."""
     given = resource.getrlimit(kind)[1]
     ceiling = soft if hard is None else hard
     ceiling = ceiling if given == resource.RLIM_INFINITY else min(ceiling, given)
     resource.setrlimit(kind, (min(soft, ceiling), ceiling))
-
-
-def _drop_capabilities() -> None:
-    if _LIBC.capset(struct.pack("=Ii", _CAPABILITY_VERSION, 0), bytes(24)) != 0:
-        raise OSError(ctypes.get_errno(), "capset")
 
 
 def _restrict_files(version: int, folder: str | None) -> bool:
@@ -235,16 +197,16 @@ def _allow(ruleset: int, path: str, rights: int) -> None:
 def _filter_calls(*, writing: bool) -> bool:
     code = filter_program(platform.machine(), os.getpid(), writing=writing)
     buffer = ctypes.create_string_buffer(code, len(code))
-    program = ctypes.create_string_buffer(struct.pack("@HP", len(code) // _STEP_BYTES, ctypes.addressof(buffer)))
+    program = ctypes.create_string_buffer(struct.pack("@HP", len(code) // STEP_BYTES, ctypes.addressof(buffer)))
     arguments = map(ctypes.c_ulong, (_SECCOMP_MODE_FILTER, ctypes.addressof(program), 0, 0))
-    return int(_LIBC.prctl(_PR_SET_SECCOMP, *arguments)) == 0
+    return int(LIBC.prctl(_PR_SET_SECCOMP, *arguments)) == 0
 
 
 def _prctl(option: int, value: int) -> None:
-    if _LIBC.prctl(option, *map(ctypes.c_ulong, (value, 0, 0, 0))) != 0:
+    if LIBC.prctl(option, *map(ctypes.c_ulong, (value, 0, 0, 0))) != 0:
         raise OSError(ctypes.get_errno(), f"prctl {option}")
 
 
 def _syscall(number: int, *arguments: int | bytes | None) -> int:
     plain = (ctypes.c_long(value) if isinstance(value, int) else value for value in arguments)
-    return int(_LIBC.syscall(ctypes.c_long(number), *plain))
+    return int(LIBC.syscall(ctypes.c_long(number), *plain))

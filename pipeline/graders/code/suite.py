@@ -8,8 +8,8 @@
 | JSON `{"inputs": [...], "outputs": [...]}`, or a list of `{"input", "output"}` | `Streams`: standard input and output |
 | JSON `{"inputs": [...], "outputs": [...], "fn_name": ...}` | `Calls` of that function or method (APPS, TACO) |
 
-The names that the source needs are found in its syntax tree. A child process parses it, because Python's parser can crash on
-hostile text. Not covered: scopes. A name that the tests bind anywhere counts as bound everywhere.
+A child process parses source, because Python's parser can crash on hostile text. Not covered: scopes. A name that the tests
+bind anywhere counts as bound everywhere.
 """
 
 import ast
@@ -148,26 +148,18 @@ def _name(value: Any) -> str:
     return name
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Names:
-    """The names that tests use but do not bind: names of the program, and standard modules that are not imported."""
-
-    program: frozenset[str]
-    modules: frozenset[str]
-
-
 def holds_tests(tree: ast.Module, *, entry_point: str | None) -> bool:
     """Whether source contains an assertion that runs: at the top level, or in functions that it or the caller calls."""
-    asserts = any(isinstance(node, ast.Assert) for node in ast.walk(tree))
-    if entry_point is not None:
-        return asserts
     definitions = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
     outside = [node for part in tree.body if not isinstance(part, definitions) for node in ast.walk(part)]
-    return asserts and any(isinstance(node, ast.Assert | ast.Call) for node in outside)
+    runs = entry_point is not None or any(isinstance(node, ast.Assert | ast.Call) for node in outside)
+    return runs and any(isinstance(node, ast.Assert) for node in ast.walk(tree))
 
 
-def names_used(tree: ast.Module) -> Names:
-    """The names that tests use but do not bind. A name of a standard module that occurs only as `name.attribute` is the module.
+def names_used(tree: ast.Module) -> tuple[frozenset[str], frozenset[str]]:
+    """The names that tests use but do not bind: names of the program, and standard modules that are not imported.
+
+    A name of a standard module that occurs only as `name.attribute` is the module.
 
     If tests use only built-in names, the program defines one of these: MBPP has a function named `sum`.
     """
@@ -176,8 +168,8 @@ def names_used(tree: ast.Module) -> Names:
     free = unbound - set(dir(builtins)) or unbound
     owners = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
     alone = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and id(node) not in owners}
-    modules = (free & sys.stdlib_module_names) - alone
-    return Names(program=frozenset(free - modules), modules=frozenset(modules))
+    modules = frozenset(free & sys.stdlib_module_names) - alone
+    return frozenset(free - modules), modules
 
 
 def _bound(tree: ast.Module) -> set[str]:
@@ -186,12 +178,8 @@ def _bound(tree: ast.Module) -> set[str]:
         match node:
             case ast.Name(id=name, ctx=ast.Store() | ast.Del()) | ast.arg(arg=name):
                 bound.add(name)
-            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
-                bound.add(name)
             case ast.alias(name=name, asname=shown):
                 bound.add(shown or name.partition(".")[0])
-            case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
-                bound.add(name)
-            case _:
-                pass
+            case _ if isinstance(own := getattr(node, "name", None), str):  # of a definition, a handler or a pattern
+                bound.add(own)
     return bound

@@ -74,14 +74,9 @@ def _refuse(code: int) -> tuple[int, int, int, int]:
     return (_RETURN, 0, 0, 0x00050000 | code)
 
 
-def _argument(index: int) -> tuple[int, int, int, int]:
-    """Load the low 32 bits of an argument. The kernel reads only these bits of the arguments that are checked here."""
-    return (_LOAD, 0, 0, _ARGUMENTS_OFFSET + 8 * index)
-
-
-def _upper_half(index: int) -> tuple[int, int, int, int]:
-    """Load the high 32 bits of an argument, such as a pointer."""
-    return (_LOAD, 0, 0, _ARGUMENTS_OFFSET + 8 * index + 4)
+def _argument(index: int, half: int = 0) -> tuple[int, int, int, int]:
+    """Load the low 32 bits of an argument, or the high ones. The kernel reads only the low ones of all but pointers."""
+    return (_LOAD, 0, 0, _ARGUMENTS_OFFSET + 8 * index + 4 * half)
 
 
 def _one_of(index: int, values: tuple[int, ...], mask: int | None = None) -> _Code:
@@ -90,28 +85,19 @@ def _one_of(index: int, values: tuple[int, ...], mask: int | None = None) -> _Co
     return [_argument(index), *masked, *tests, _refuse(errno.EPERM)]
 
 
-def _none_of_bits(index: int, mask: int) -> _Code:
-    return [_argument(index), (_ANY_BIT, 0, 1, mask), _refuse(errno.EPERM)]
+def _only_if(index: int, test: int, value: int, result: int) -> _Code:
+    """Refuse the call unless a test of an argument has this result, 1 or 0."""
+    return [_argument(index), (test, result, 1 - result, value), _refuse(errno.EPERM)]
 
 
-def _some_bit(index: int, mask: int) -> _Code:
-    return [_argument(index), (_ANY_BIT, 1, 0, mask), _refuse(errno.EPERM)]
-
-
-def _not(index: int, value: int) -> _Code:
-    return [_argument(index), (_EQUAL, 0, 1, value), _refuse(errno.EPERM)]
-
-
-def _only_the_stack(index: int, *, limit: int | None = None) -> _Code:
+def _only_the_stack(index: int, limit: int) -> _Code:
     """Programs raise the limit of their stack to recurse deeply. Other limits stay as they are, and the call seems to succeed:
     with a limit on its processor time a program could have the kernel kill it, and so choose its verdict. `limit`: the argument
     that points to the new limit; where it is null, nothing is changed."""
-    if limit is None:
-        return [_argument(index), (_EQUAL, 1, 0, _RLIMIT_STACK), _refuse(0)]
     return [
         _argument(index), (_EQUAL, 5, 0, _RLIMIT_STACK),
         _argument(limit), (_EQUAL, 0, 2, 0),
-        _upper_half(limit), (_EQUAL, 1, 0, 0),
+        _argument(limit, 1), (_EQUAL, 1, 0, 0),
         _refuse(0),
     ]  # fmt: skip
 
@@ -119,15 +105,15 @@ def _only_the_stack(index: int, *, limit: int | None = None) -> _Code:
 def _guarded(pid: int, *, writing: bool) -> list[tuple[tuple[int, int], tuple[_Code, ...]]]:
     """The calls that are allowed if their arguments pass all checks: their numbers, and the checks."""
     return [
-        ((257, 56), () if writing else (_none_of_bits(2, _WRITING_FLAGS),)),  # openat
-        (_CLONE, (_some_bit(0, _CLONE_THREAD),)),  # clone
-        ((62, 129), (_one_of(0, (pid,)), _not(1, _SIGKILL))),  # kill
-        ((234, 131), (_one_of(0, (pid,)), _not(2, _SIGKILL))),  # tgkill
+        ((257, 56), () if writing else (_only_if(2, _ANY_BIT, _WRITING_FLAGS, 0),)),  # openat
+        (_CLONE, (_only_if(0, _ANY_BIT, _CLONE_THREAD, 1),)),  # clone
+        ((62, 129), (_one_of(0, (pid,)), _only_if(1, _EQUAL, _SIGKILL, 0))),  # kill
+        ((234, 131), (_one_of(0, (pid,)), _only_if(2, _EQUAL, _SIGKILL, 0))),  # tgkill
         ((157, 167), (_one_of(0, _PRCTL),)),  # prctl
         ((72, 25), (_one_of(1, _FCNTL),)),  # fcntl
         ((16, 29), (_one_of(1, _IOCTL),)),  # ioctl
-        ((160, 164), (_only_the_stack(0),)),  # setrlimit
-        ((302, 261), (_one_of(0, (0, pid)), _only_the_stack(1, limit=2))),  # prlimit64
+        ((160, 164), (_only_the_stack(0, 1),)),  # setrlimit
+        ((302, 261), (_one_of(0, (0, pid)), _only_the_stack(1, 2))),  # prlimit64
         # asyncio needs a socket pair. Datagram sockets are refused, because they can send to the sockets of other processes.
         ((53, 199), (_one_of(0, (_AF_UNIX,)), _one_of(1, (_SOCK_STREAM,), _SOCK_TYPE_MASK))),  # socketpair
     ]  # fmt: skip
@@ -155,8 +141,7 @@ def filter_program(machine: str, pid: int, *, writing: bool) -> bytes:
     for numbers, checks in _guarded(pid, writing=writing):
         block = [*(step for check in checks for step in check), (_RETURN, 0, 0, _ALLOW)]
         code += [(_EQUAL, 0, len(block), numbers[which]), *block]
-    code += [(_AT_LEAST, 0, 1, _FIRST_RECENT), _refuse(errno.ENOSYS), _refuse(errno.EPERM)]
-    return _packed(code)
+    return _packed([*code, (_AT_LEAST, 0, 1, _FIRST_RECENT), _refuse(errno.ENOSYS), _refuse(errno.EPERM)])
 
 
 def listening_program(machine: str) -> bytes:

@@ -1,10 +1,9 @@
 """Holds the number of threads of a confined process at every moment: the kernel asks `ThreadLimit` before each new thread.
 
-The confined process installs a filter (`listen`) that stops it in each system call `clone`, and sends the listener to
-the process that watches it. That one counts the living threads and lets the call go on, or answers EAGAIN. The strict filter of
-`syscalls` refuses every other way to a new process or thread. The answer depends on the number of threads alone: no memory and
-no argument of the caller is read, so nothing can be changed between the decision and the call. A caller that is killed, or
-interrupted by a signal, before it has its answer starts nothing; if it tries again, the kernel asks again.
+The confined process installs a filter (`listen`) that stops it in each system call `clone`, and sends the listener to the
+process that watches it. That one counts the living threads and lets the call go on, or answers EAGAIN. `syscalls` refuses every
+other way to a new thread. No memory and no argument of the caller is read, so nothing can be changed between the decision and
+the call. A caller that is killed or interrupted before it has its answer starts nothing.
 Not covered: kernels before Linux 5.5, and containers that listen to system calls themselves. `listen` returns false there.
 """
 
@@ -26,14 +25,14 @@ MAX_THREADS = 64
 PATIENCE_SECONDS = 0.02
 """How long a request beyond the limit waits for a thread that is about to end."""
 
-_LIBC = ctypes.CDLL(None, use_errno=True)
-_LIBC.syscall.restype = ctypes.c_long
+LIBC = ctypes.CDLL(None, use_errno=True)
+LIBC.syscall.restype = ctypes.c_long
 _SECCOMP = (317, 277)
 _SET_MODE_FILTER, _GET_NOTIF_SIZES = 1, 3
 _NEW_LISTENER = 1 << 3
 _FIRST_VERSION = (5, 5)
 """The first kernel that lets a call go on after its listener was asked (SECCOMP_USER_NOTIF_FLAG_CONTINUE)."""
-_STEP_BYTES = 8
+STEP_BYTES = 8
 _REQUEST_BYTES, _REPLY_BYTES, _DATA_BYTES = 80, 24, 64
 _RECEIVE, _SEND = 0xC0502100, 0xC0182101
 _GO_ON = 1
@@ -47,12 +46,11 @@ def listen(wire: int) -> bool:
 
     `wire` is one end of a socket pair, over which the listening descriptor is sent. Returns whether the kernel can do this.
     """
-    prepared = prepare()
-    if prepared is None:
+    if (prepared := prepare()) is None:
         return False
     number, code = prepared
     buffer = ctypes.create_string_buffer(code, len(code))
-    program = ctypes.create_string_buffer(struct.pack("@HP", len(code) // _STEP_BYTES, ctypes.addressof(buffer)))
+    program = ctypes.create_string_buffer(struct.pack("@HP", len(code) // STEP_BYTES, ctypes.addressof(buffer)))
     listener = _seccomp(number, _SET_MODE_FILTER, _NEW_LISTENER, ctypes.addressof(program))
     if listener < 0:
         return False
@@ -135,46 +133,34 @@ class ThreadLimit:
         self.descriptor = None
 
     def _begin(self, wire: int) -> None:
-        with socket.socket(fileno=wire) as end:
-            try:
-                descriptors = socket.recv_fds(end, 1, 1)[1]
-            except OSError:
-                descriptors = []
-        self._is_listening = True
-        self.descriptor = descriptors[0] if descriptors else None
+        self._is_listening, self.descriptor = True, None
+        with socket.socket(fileno=wire) as end, suppress(OSError):
+            for descriptor in socket.recv_fds(end, 1, 1)[1]:
+                self.descriptor = descriptor
 
     def _reply(self, number: int, error: int, flags: int) -> bool:
         """Whether the caller still waits for its answer. It does not if it was killed, or interrupted by a signal."""
-        if self.descriptor is None:
-            return False
-        try:
-            fcntl.ioctl(self.descriptor, _SEND, struct.pack("=QqiI", number, 0, error, flags))
-        except OSError:
-            return False
-        return True
+        with suppress(OSError):
+            if self.descriptor is not None:
+                fcntl.ioctl(self.descriptor, _SEND, struct.pack("=QqiI", number, 0, error, flags))
+                return True
+        return False
 
     def _has_capacity(self) -> bool:
         """Whether one more thread may begin. False also if the threads cannot be counted."""
-        if _threads_or_full(self._pid) + len(self._starting) < MAX_THREADS:
-            return True
-        # First who has finished, then the count: whoever finishes between the two counts twice, and nobody not at all.
-        self._starting = {caller for caller in self._starting if self._may_be_starting(caller)}
-        return _threads_or_full(self._pid) + len(self._starting) < MAX_THREADS
+        with suppress(OSError):
+            if count_threads(self._pid) + len(self._starting) < MAX_THREADS:
+                return True
+            # First who has finished, then the count: whoever finishes between the two counts twice, and nobody not at all.
+            self._starting = {caller for caller in self._starting if self._may_be_starting(caller)}
+            return count_threads(self._pid) + len(self._starting) < MAX_THREADS
+        return False
 
     def _may_be_starting(self, caller: int) -> bool:
         """Whether a thread may still be inside the call that was granted. The call itself runs, or sleeps without signals."""
-        try:
+        with suppress(OSError):
             return stat_of(f"/proc/{self._pid}/task/{caller}/stat")[_STATE] not in _ASLEEP
-        except OSError:
-            return False
-
-
-def _threads_or_full(pid: int) -> int:
-    """`count_threads`, or `MAX_THREADS` if the threads cannot be counted."""
-    try:
-        return count_threads(pid)
-    except OSError:
-        return MAX_THREADS
+        return False
 
 
 def stat_of(path: str) -> list[bytes]:
@@ -195,4 +181,4 @@ def _is_supported(number: int) -> bool:
 
 
 def _seccomp(number: int, operation: int, flags: int, address: int) -> int:
-    return int(_LIBC.syscall(*map(ctypes.c_ulong, (number, operation, flags, address))))
+    return int(LIBC.syscall(*map(ctypes.c_ulong, (number, operation, flags, address))))

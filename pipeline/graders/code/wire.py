@@ -1,10 +1,9 @@
 """The messages between the processes of a code problem: between checker and child, and between tests and program.
 
-The checker sends a `ProgramTask` and receives a `ProgramReport`. The tests and the program run in separate processes and call
-each other. Plain values (None, numbers, texts, bytes, lists, tuples, sets, dicts) are copied. Every other object stays in its
-process, and the other process gets a `Remote`, which forwards calls, attributes, items, iteration and conversion to text. So
-every result that a program claims is a plain value, and the process of the tests compares it. A `Remote` equals no plain value
-and has no arithmetic. If a call changes a list, dict or set argument in position, the caller's argument changes too.
+The tests and the program run in separate processes and call each other. Plain values are copied. Every other object stays in
+its process, and the other process gets a `Remote`, which forwards calls, attributes, items, iteration and conversion to text.
+So every result that a program claims is a plain value, and the process of the tests compares it. A `Remote` equals no plain
+value and has no arithmetic. If a call changes a list, dict or set argument in position, the caller's argument changes too.
 Not covered: subclasses (only exact types and the usual subclasses of the standard library are copied); changes deep inside
 arguments; the class of an exception that the other process defines, which arrives as its nearest built-in base class.
 """
@@ -16,6 +15,7 @@ import operator
 import os
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum, StrEnum
@@ -28,9 +28,8 @@ MAX_MESSAGE_BYTES = 16 * 2**20
 MAX_OBJECTS = 100_000
 _READ_BYTES = 2**16
 
-_SEQUENCES: dict[type, str] = {list: "list", tuple: "tuple", set: "set", frozenset: "frozenset"}
-_MAPPINGS = frozenset({dict, OrderedDict, Counter, defaultdict})
-_MAKERS: dict[str, Callable[[Any], Any]] = {"list": list, "tuple": tuple, "set": set, "frozenset": frozenset}
+_SEQUENCES: dict[str, Callable[[Any], Any]] = {"list": list, "tuple": tuple, "set": set, "frozenset": frozenset}
+_MAPPINGS = (dict, OrderedDict, Counter, defaultdict)
 # Conversion to decimal digits takes time quadratic in their number.
 _PLAIN: dict[type, tuple[str, Callable[[Any], str], Callable[[str], Any]]] = {
     int: ("int", lambda value: format(value, "x"), lambda text: int(text, 16)),
@@ -107,10 +106,9 @@ class ProgramReport:
     """How a run ended. Seconds are those of wall time.
 
     `began` is false if the sandbox could not be set up. `status` is the exit code of the program, negative for a signal, None
-    if the child ended it. `exhausted`: the program exceeded its limit of processor time, threads or files. `late`: the run
-    exceeded its wall time. `unseen`: the machine did not show whether the program keeps a limit, so the run was ended.
-    `last_status` is like `status`, of the process that ends the run. `deprived_seconds`: how long
-    others had the processor that the run could have used. None: the kernel does not count this.
+    if the child ended it; `last_status` that of the process that ends the run. `exhausted`: the program exceeded its limit of
+    processor time, threads or files. `unseen`: the machine did not show whether it keeps a limit, so the run was ended.
+    `deprived_seconds`: how long others had the processor that the run could have used. None: the kernel does not count this.
     """
 
     began: bool
@@ -176,11 +174,10 @@ class Peer:
     """One end of the connection. It sends requests, and answers requests while it waits. `serves` decides which are allowed."""
 
     def __init__(self, reading: int, writing: int, serves: Callable[[str, Any, tuple[Any, ...]], bool]) -> None:
-        self._reading = reading
+        self._reading = open(reading, "rb", _READ_BYTES, closefd=False)  # noqa: SIM115  open as long as this end
         self._writing = writing
         self._serves = serves
         self._objects: list[Any] = []
-        self._rest = b""
         self.ended = False
 
     def export(self, value: object) -> int:
@@ -211,11 +208,9 @@ class Peer:
 
     def serve(self) -> None:
         """Execute the requests of the other side until it ends."""
-        try:
+        with suppress(OtherSideEndedError):
             while True:
                 self._answer(self._receive())
-        except OtherSideEndedError:
-            return
 
     def _answer(self, request: dict[str, Any]) -> None:
         try:
@@ -225,13 +220,13 @@ class Peer:
                 raise AttributeError(request["do"])
             named = {name: self._unpacked(value) for name, value in request.get("named", {}).items()}
             value = OPERATIONS[request["do"]](target, *arguments, **named)
-            packed = [self._packed(argument) if _mutable(argument) else None for argument in arguments]
-            changed = [[at, now] for at, now in enumerate(packed) if now is not None and now != request["args"][at]]
+            packed = [(at, self._packed(each)) for at, each in enumerate(arguments) if type(each) in (list, dict, set)]
+            changed = [[at, now] for at, now in packed if now != request["args"][at]]
             reply = {"value": self._packed(value)} | ({"changed": changed} if changed else {})
         except OtherSideEndedError:
             raise
         except BaseException as error:  # noqa: BLE001  every exception is raised again on the caller's side
-            reply = {"raised": _builtin_name(error), "text": _text(error)}
+            reply = {"raised": builtin_names(error)[0], "text": text_of(error)}
         self._send(reply)
 
     def _raise(self, name: object, text: object) -> NoReturn:
@@ -256,20 +251,10 @@ class Peer:
             self._end()
 
     def _receive(self) -> dict[str, Any]:
-        pieces, size = [self._rest], len(self._rest)
-        while b"\n" not in pieces[-1]:
-            try:
-                piece = os.read(self._reading, _READ_BYTES)
-            except OSError:
-                piece = b""
-            size += len(piece)
-            if not piece or size > MAX_MESSAGE_BYTES:
-                self._end()
-            pieces.append(piece)
-        line, _, self._rest = b"".join(pieces).partition(b"\n")
         try:
-            message = json.loads(line)
-        except (ValueError, RecursionError):
+            line = self._reading.readline(MAX_MESSAGE_BYTES)
+            message = json.loads(line) if line.endswith(b"\n") else None
+        except (OSError, ValueError, RecursionError):
             self._end()
         return message if isinstance(message, dict) else self._end()
 
@@ -282,9 +267,10 @@ class Peer:
             return [plain, encode(value)]
         if isinstance(value, Enum) and isinstance(value, int | str):
             return self._packed(value.value)
-        name = _SEQUENCES.get(kind) or ("tuple" if isinstance(value, tuple) and hasattr(kind, "_fields") else None)
-        if name:
-            return [name, *map(self._packed, value)]
+        if kind in _SEQUENCES.values():
+            return [kind.__name__, *map(self._packed, value)]
+        if isinstance(value, tuple) and hasattr(kind, "_fields"):
+            return ["tuple", *map(self._packed, value)]
         if kind in _MAPPINGS:
             return ["dict", *([self._packed(key), self._packed(item)] for key, item in value.items())]
         if kind is Remote and value._peer is self:
@@ -304,33 +290,26 @@ class Peer:
             case ["mine", int(key)]:
                 return Remote(self, key)
             case [str(name), *items]:
-                return _MAKERS[name](map(self._unpacked, items))
+                return _SEQUENCES[name](map(self._unpacked, items))
             case _:
                 raise ValueError("not a packed value")
-
-
-def _mutable(value: object) -> bool:
-    return type(value) in (list, dict, set)
 
 
 def _overwrite(old: Any, new: Any) -> None:
     """Replace the content of a list, dict or set. Raises TypeError if the types differ."""
     if type(old) is not type(new):
         raise TypeError("an argument changed its type")
-    if isinstance(old, list):
-        old[:] = new
-    else:
-        old.clear()
-        old.update(new)
+    old.clear()
+    (old.extend if isinstance(old, list) else old.update)(new)
 
 
-def _builtin_name(error: BaseException) -> str:
-    """The name of the nearest built-in class of an exception."""
-    return next(str(base.__name__) for base in type(error).__mro__ if getattr(builtins, base.__name__, None) is base)
+def builtin_names(error: BaseException) -> list[str]:
+    """The names of the built-in classes of an exception, nearest first."""
+    return [base.__name__ for base in type(error).__mro__ if getattr(builtins, base.__name__, None) is base]
 
 
-def _text(error: BaseException) -> str:
-    try:
-        return str(error)
-    except Exception:  # noqa: BLE001  the `__str__` of a program's exception may raise
-        return ""
+def text_of(value: object) -> str:
+    """An object as text. Empty if its `__str__` raises."""
+    with suppress(Exception):
+        return str(value)
+    return ""

@@ -8,9 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from pipeline.graders.code.composition import names_in
-
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+from pipeline.graders.code.composition import DEFINITIONS, FUNCTIONS, names_in
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,8 +38,8 @@ def _definitions(tree: ast.Module, step: int) -> Mapping[str, Definition]:
     for node in tree.body:
         uses = names_in(node)
         for name in _defined(node):
-            stub = isinstance(node, _FUNCTIONS) and is_stub(node)
-            fixed = isinstance(node, (*_FUNCTIONS, ast.ClassDef))
+            stub = isinstance(node, FUNCTIONS) and all(map(_does_nothing, node.body))
+            fixed = isinstance(node, DEFINITIONS)
             found[name] = Definition(name=name, step=step, uses=uses, is_stub=stub, is_fixed=fixed)
     return found
 
@@ -63,12 +61,8 @@ def statement_at(tree: ast.Module, line: int) -> ast.stmt | None:
     return next((node for node in tree.body if node.lineno <= line <= (node.end_lineno or node.lineno)), None)
 
 
-def is_stub(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-    """Whether a function has no body yet: nothing but a docstring, `pass`, `...` or `raise NotImplementedError`."""
-    return all(_does_nothing(node) for node in function.body)
-
-
 def _does_nothing(node: ast.stmt) -> bool:
+    """Whether a statement stands for a body that is yet to come: a docstring, `pass`, `...` or `raise NotImplementedError`."""
     match node:
         case ast.Pass() | ast.Expr(value=ast.Constant()):
             return True
@@ -79,11 +73,11 @@ def _does_nothing(node: ast.stmt) -> bool:
 
 def _defined(node: ast.stmt) -> Iterator[str]:
     """The names that a statement of the top level defines. An import defines none."""
-    if isinstance(node, (*_FUNCTIONS, ast.ClassDef)):
+    if isinstance(node, DEFINITIONS):
         yield node.name
         return
     for part in ast.walk(node):
         if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
             yield part.id
-        elif isinstance(part, (*_FUNCTIONS, ast.ClassDef)):
+        elif isinstance(part, DEFINITIONS):
             yield part.name

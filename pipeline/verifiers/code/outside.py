@@ -1,5 +1,4 @@
-"""What makes the outcome of a program depend on more than its text: chance, clocks, files, packages, the interpreter, the
-order of a set. Pure.
+"""What makes the outcome of a program depend on more than its text: chance, clocks, files, packages, the order of a set. Pure.
 
 Seen are imports, names and attributes that are written out. A program with any of them has no verdict.
 """
@@ -69,11 +68,13 @@ def outside(tree: ast.Module) -> str:
                 return f"it uses sys.{name}"
             case ast.Attribute(attr=name) if name in _TAMPERS or name in _CLOCKS or _is_strange(name):
                 return f"it uses {name}"
-            case ast.Call(func=ast.Name(id="getattr"), args=[_, name, *_]) if not _is_plain(name):
+            case ast.Call(func=ast.Name(id="getattr"), args=[_, ast.Constant(value=str(name)), *_]) if name[:1] != "_":
+                continue
+            case ast.Call(func=ast.Name(id="getattr"), args=[_, _, *_]):
                 return "it uses getattr"
             case _:
                 continue
-        for module in modules if isinstance(node, ast.Import | ast.ImportFrom) else ():
+        for module in modules:
             top = module.partition(".")[0]
             if top not in MODULES and not (top == "sys" and isinstance(node, ast.Import)):
                 return f"it imports {module}"
@@ -91,10 +92,6 @@ def _outside_functions(tree: ast.Module) -> Iterator[ast.AST]:
 
 def _is_strange(name: str) -> bool:
     return name.startswith("__") and name.endswith("__") and name not in _DUNDERS
-
-
-def _is_plain(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and isinstance(node.value, str) and not node.value.startswith("_")
 
 
 def _order_of_sets(tree: ast.Module) -> str:

@@ -4,11 +4,12 @@ import json
 import signal
 import weakref
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from pipeline.graders.code.child_process import ChildProcess, memory_file, read_note
-from pipeline.graders.code.wire import ProgramReport, ProgramTask, TaskKind
+from pipeline.graders.code.child_process import ChildProcess, json_file, memory_file, read_note
+from pipeline.graders.code.wire import ProgramTask, TaskKind
 from pipeline.graders.process_pool import ChildPool
 from pipeline.graders.settings import CodeConfig as SandboxConfig
 from pipeline.verifiers.code.stated import Case
@@ -58,47 +59,29 @@ class Sandbox:
         """Run cells in order, after each its tests, and assertions of earlier ones `again`. `given`: how many are not a step's.
 
         Raises NoOutcome and StepvalueError."""
-        asked = {"cells": list(cells), "again": [list(each) for each in again], "given": given}
-        with (
-            memory_file([json.dumps(asked).encode()]) as content,
-            memory_file() as statement,
-            self._pool.child() as child,
-        ):
-            report = child.run(self._task(TaskKind.CELLS), [content, statement])
-            return self._outcome(report, statement)
+        return self._outcome(TaskKind.CELLS, {"cells": cells, "again": again, "given": given})
 
     def judge(self, cells: Sequence[str], cases: Sequence[Case]) -> Outcome:
         """Run cells in one process and tests of them in another. Raises NoOutcome and StepvalueError."""
         tests = [{name: value for name, value in asdict(case).items() if value is not None} for case in cases]
-        with (
-            memory_file([json.dumps({"cells": list(cells)}).encode()]) as content,
-            memory_file([json.dumps({"cases": tests}).encode()]) as asked,
-            memory_file() as statement,
-            self._pool.child() as child,
-        ):
-            report = child.run(self._task(TaskKind.CASES), [content, asked, statement])
-            return self._outcome(report, statement)
+        return self._outcome(TaskKind.CASES, {"cells": cells}, {"cases": tests})
 
-    def _outcome(self, report: ProgramReport | None, statement: int) -> Outcome:
+    def _outcome(self, kind: TaskKind, *contents: Mapping[str, Any]) -> Outcome:
+        settings = self._settings
+        memory = settings.program_memory_mib << 20
+        task = ProgramTask(
+            kind=kind, cpu_seconds=settings.cpu_seconds, wall_seconds=settings.wall_seconds, memory_bytes=memory
+        )
+        with ExitStack() as files, memory_file() as statement, self._pool.child() as child:
+            report = child.run(task, [*(files.enter_context(json_file(each)) for each in contents), statement])
+            stated = read_note(statement)
         if report is None or not report.began or report.unseen:
             raise NoOutcome("the program's process was lost")
         if report.exhausted or report.status == -signal.SIGXCPU:
             raise NoOutcome("the program reaches a limit of processor time, threads or files")
         if report.late:
             raise NoOutcome("the program does not end in time")
-        try:
-            stated = json.loads(read_note(statement))
-        except (ValueError, RecursionError):
-            stated = None
-        if not isinstance(stated, dict):
-            raise NoOutcome("the program ends its process")
-        return Outcome(stated)
-
-    def _task(self, kind: TaskKind) -> ProgramTask:
-        settings = self._settings
-        return ProgramTask(
-            kind=kind,
-            cpu_seconds=settings.cpu_seconds,
-            wall_seconds=settings.wall_seconds,
-            memory_bytes=settings.program_memory_mib << 20,
-        )
+        with suppress(ValueError, RecursionError):
+            if isinstance(found := json.loads(stated), dict):
+                return Outcome(found)
+        raise NoOutcome("the program ends its process")

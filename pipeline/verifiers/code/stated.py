@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 
-from pipeline.graders.code.examples import examples_in
+from pipeline.graders.code.examples import examples_in, literal
 from pipeline.graders.code.suite import names_used
 from pipeline.verifiers.code.outside import outside
 from pipeline.verifiers.programs import tree_of
@@ -50,7 +50,7 @@ class StatedTests:
 
     def written_in(self, tree: ast.AST) -> str:
         """How much of the tests a program writes out, in words. Empty: little. A table of results passes tests, too."""
-        written = self.words & _words_of(_working(tree))
+        written = self.words & _words_of(tree, working=True)
         many = len(written) > 1 and 2 * len(written) >= len(self.words)
         return f"it writes out {len(written)} of {len(self.words)} words and numbers of the tests" if many else ""
 
@@ -64,10 +64,10 @@ def stated_tests(problem: str) -> StatedTests | None:
     if not any(case.wanted or case.wanted is None for case in cases):
         return None
     trees = [tree_of(case.source) for case in cases]
-    names = names_used(ast.Module([node for tree in trees for node in tree.body], []))
+    names, _ = names_used(ast.Module([node for tree in trees for node in tree.body], []))
     words = {word for tree in trees for word in _words_of(tree)}
     words |= {word for case in cases for word in _words_in(case.wanted or "")}
-    return StatedTests(cases=tuple(cases), names=names.program, words=frozenset(words)) if names.program else None
+    return StatedTests(cases=tuple(cases), names=names, words=frozenset(words)) if names else None
 
 
 def _cases(problem: str) -> Iterator[Case]:
@@ -77,64 +77,39 @@ def _cases(problem: str) -> Iterator[Case]:
     for match in _ASSERTION.finditer(problem):
         yield Case(match[1])
     for match in _EQUATION.finditer(problem):
-        if _is_plain_call(match[1]) and any(True for _ in _literal(match[2])):
+        if _is_plain_call(match[1]) and literal(match[2]):
             yield Case(match[1], match[2])
 
 
 def _is_plain_call(source: str) -> bool:
     """Whether a source calls a function with values that are written out."""
-    try:
-        node = ast.parse(source, mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
-    return (
-        isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Name)
-        and all(any(True for _ in _literal(each)) for each in node.args)
-    )
-
-
-def _literal(node: str | ast.expr) -> Iterator[object]:
-    """The value that is written out, if it is one."""
-    with suppress(ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-        yield ast.literal_eval(node)
+    with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+        match ast.parse(source, mode="eval").body:
+            case ast.Call(func=ast.Name(), args=args):
+                return all(map(literal, args))
+    return False
 
 
 def _is_usable(case: Case) -> bool:
-    if case.raises == "":
-        return False
-    try:
+    with suppress(SyntaxError):
         tree = tree_of(case.source)
-    except SyntaxError:
-        return False
-    return bool(tree.body) and not outside(tree)
+        return case.raises != "" and bool(tree.body) and not outside(tree)
+    return False
 
 
-def _working(tree: ast.AST) -> ast.AST:
-    """A program without its docstrings and assertions, which may quote tests."""
-    copied = ast.parse(ast.unparse(tree))
-    _Working().visit(copied)
-    return copied
-
-
-class _Working(ast.NodeTransformer):
-    """Leaves docstrings and assertions out."""
-
-    def visit_Expr(self, node: ast.Expr) -> ast.AST | None:
-        return None if isinstance(node.value, ast.Constant) else self.generic_visit(node)
-
-    def visit_Assert(self, node: ast.Assert) -> None:
-        return None
-
-
-def _words_of(tree: ast.AST) -> set[str]:
-    """The words and numbers in the constants of a program."""
-    return {
-        word
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Constant)
-        for word in _words_in(str(node.value)[:MOST_WORDS])
-    }
+def _words_of(tree: ast.AST, *, working: bool = False) -> set[str]:
+    """The words and numbers in constants of a program. `working`: not of docstrings and assertions: they may quote tests."""
+    found: set[str] = set()
+    waiting = [tree]
+    while waiting:
+        match waiting.pop():
+            case ast.Constant(value=value):
+                found |= _words_in(str(value)[:MOST_WORDS])
+            case ast.Assert() | ast.Expr(value=ast.Constant()) if working:
+                pass
+            case node:
+                waiting.extend(ast.iter_child_nodes(node))
+    return found
 
 
 def _words_in(text: str) -> set[str]:

@@ -55,34 +55,35 @@ class Code(Verifier):
     def _finding(self, program: Program) -> Finding:
         for number, cell in enumerate((program.given, *program.steps)):
             if cell is not None and cell.tree is not None and (reason := outside(cell.tree)):
-                return unknown(f"{_whose(number, program)} depends on more than its text: {reason}")
+                whose = _whose(number) if number < len(program.steps) else "the program"
+                return unknown(f"{whose} depends on more than its text: {reason}")
         for number, cell in enumerate(program.steps[:-1], start=1):
             if cell is not None and cell.tree is None:
                 return unknown(f"step {number} goes wrong before it: {cell.mistake}")
+        if program.cell.tree is None and program.given.tree is None:
+            return unknown("the problem's own code is not read")
         if program.cell.tree is None:
-            given = program.given.tree
-            return (
-                _refuted(program.cell.mistake) if given is not None else unknown("the problem's own code is not read")
-            )
+            return finding(StepVerdict.REFUTED, program.cell.mistake)
         tests = stated_tests(program.problem)
         cells = _Cells(program)
         kept = [[] if number == 0 else kept_assertions(program.up_to(number)) for number in cells.numbers]
         again = [[source for _, source in each] for each in kept]
         outcome = self._sandbox.run(cells.sources, again, cells.given)
         at = outcome.stated.get("cell")
-        if isinstance(at, int) and at < cells.own:
-            said = _again(outcome, kept[at]) if "again" in outcome.stated else _said(outcome, program, at, cells)
-            return unknown(f"{cells.whose(at)} goes wrong before it: {said}")
+        at = max(0, min(at, cells.own)) if isinstance(at, int) else None
+        if at is not None and at < cells.own:
+            said = _again(outcome, kept[at]) if "again" in outcome.stated else _said(outcome, at, cells)
+            return unknown(f"{_whose(cells.numbers[at])} goes wrong before it: {said}")
         if tests is not None and (earlier := self._first_failing(program, tests)):
             return unknown(earlier)
         if "again" in outcome.stated:
             # An assertion of an earlier step fails after this one, and passed before.
             return _unless(why_doubtful(outcome, program), _again(outcome, kept[-1]))
-        if isinstance(at, int):
-            said = _said(outcome, program, cells.own, cells)
+        if at is not None:
+            said = _said(outcome, at, cells)
             return _unless(why_doubtful(outcome, program) or why_of_another(outcome, program, cells.own), said)
-        finding = self._by_problem(program, tests) if tests is not None else None
-        return finding or _by_itself(outcome, program)
+        found = self._by_problem(program, tests) if tests is not None else None
+        return found or _by_itself(outcome, program)
 
     def _first_failing(self, program: Program, tests: StatedTests) -> str:
         """Which step before the last one fails a test of the problem, in words. Empty: none."""
@@ -104,12 +105,10 @@ class Code(Verifier):
             return unknown("the program ends its process in a test")
         if "case" in outcome.stated:
             return _unless(self._why_not_failed(outcome, program, tests), _failure(outcome, tests))
-        passed = outcome.number("passed")
-        if not passed:
+        if not (passed := outcome.number("passed")):
             return None
-        part = why_part(program, tests) or self._why_weak(outcome)
         said = f"passes {_count(passed)} of the problem"
-        if part:
+        if part := why_part(program, tests) or self._why_weak(outcome):
             return finding(StepVerdict.HOLDS, f"{said}; {part}")
         return finding(StepVerdict.HOLDS, said, Covers.WHOLE)
 
@@ -158,11 +157,6 @@ class _Cells:
         self.own = len(numbered) - 1
         self.given = self.numbers.count(0)
 
-    def whose(self, cell: int) -> str:
-        """Whose a cell of the run is."""
-        number = self.numbers[cell] if 0 <= cell < len(self.numbers) else 0
-        return f"step {number}" if number else "the problem's own code"
-
 
 def _by_itself(outcome: Outcome, program: Program) -> Finding:
     """What the tests that a step writes say of it, all of which pass."""
@@ -173,7 +167,7 @@ def _by_itself(outcome: Outcome, program: Program) -> Finding:
     return finding(StepVerdict.HOLDS, f"passes {_count(tests)} of its own")
 
 
-def _said(outcome: Outcome, program: Program, cell: int, cells: _Cells) -> str:
+def _said(outcome: Outcome, cell: int, cells: _Cells) -> str:
     """What goes wrong in a cell, in words."""
     error, text, value = outcome.text("error"), outcome.text("text"), outcome.text("value")
     raised = f"{error}: {text}" if text else error
@@ -207,14 +201,10 @@ def _failure(outcome: Outcome, tests: StatedTests) -> str:
         return f"{said} raises {error}: {outcome.text('text')}"
     if case.wanted:
         return f"{said} gives {outcome.text('value')}, not {in_a_line(case.wanted)}"
-    return f"{said} fails: " + (
-        f"{outcome.text('shown')} is {outcome.text('value')}" if outcome.has("shown") else "it is false"
-    )
+    return f"{said} fails{_value_of(outcome) or ': it is false'}"
 
 
-def _whose(number: int, program: Program) -> str:
-    if number == len(program.steps):
-        return "the program"
+def _whose(number: int) -> str:
     return f"step {number}" if number else "the problem's own code"
 
 
@@ -223,8 +213,4 @@ def _count(tests: int) -> str:
 
 
 def _unless(doubt: str, said: str) -> Finding:
-    return unknown(f"{said}; but {doubt}") if doubt else _refuted(said)
-
-
-def _refuted(evidence: str) -> Finding:
-    return finding(StepVerdict.REFUTED, evidence)
+    return unknown(f"{said}; but {doubt}") if doubt else finding(StepVerdict.REFUTED, said)

@@ -29,9 +29,9 @@ def test_blocks_and_words_are_all_of_a_text(lines: list[str]) -> None:
     except NotRead:
         return
     if found is not None:
-        inside = sum(len(part.split("\n")) if part else 0 for part in found.texts)
-        assert inside <= len(lines)
-        assert set("\n".join((*found.texts, found.words)).split()) <= set(text.split())
+        texts, words = found
+        assert sum(len(part.split("\n")) if part else 0 for part in texts) <= len(lines)
+        assert set("\n".join((*texts, words)).split()) <= set(text.split())
     else:
         assert not any(line.strip().lower() in ("```python", "```py") for line in lines[:1])
 
