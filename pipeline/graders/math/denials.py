@@ -20,11 +20,13 @@ MAX_TAIL = 600
 
 _BEGIN = r"(?:^|[.!?:;\n*]\s{0,3})(?:(?:sorry|unfortunately|apologies|sadly|alas),? )?(?:still )?"
 _FIRM = phrase(
-    r"\b(?P<who>i|we)(?: (?:<adverb>|(?:am afraid|fear) (?:i|we)))?(?: |(?='))<inability>(?![a-z])"
+    r"\b(?P<who>i|we)(?: |(?='))(?:(?!not )[a-z']{1,12} ){0,3}<inability>(?![a-z])"
     rf"|{_BEGIN}(?:<able> <solve>|<curt>)\b|\b<resignation>\b"
 )
-_DOUBT = phrase(r"\b(?:i|we)(?: |(?='))<doubt>\b|\b<setback>\b")
+_DOUBT = phrase(r"\b(?:i|we)(?: |(?='))(?:(?!not )[a-z']{1,12} ){1,3}<doubt>\b|\b<setback>\b")
 _IMPOSSIBLE = phrase(r"\b<impossible>\b")
+# "can't" becomes "ca not" in a text that is searched.
+_NOT = re.compile(r"n't\b|(?<=\bdo)nt\b|(?<=\bca)n?not\b|(?<=\bca)nt\b")
 _DIRECTLY = phrase("<directly>| (?:by|using|through|via) (?!me\\b|us\\b)")
 _LIMIT = phrase("<limit>")
 _METHOD, _RECOVERY = phrase("<method>"), phrase("<recovery>")
@@ -127,7 +129,7 @@ def is_intermediate(line: str) -> bool:
 
 def refuses(text: str) -> bool:
     """Whether the end of a text says that it has no answer, and no conclusion follows."""
-    tail = text[-MAX_TAIL:].lower().replace("\u2019", "'")
+    tail = _NOT.sub(" not", text[-MAX_TAIL:].lower().replace("\u2019", "'"))
     for kind in (_FIRM, _DOUBT, _IMPOSSIBLE):
         last = max(kind.finditer(tail), key=lambda found: found.end(), default=None)
         after = tail[last.end() :] if last else ""
