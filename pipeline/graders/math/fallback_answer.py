@@ -10,8 +10,7 @@ from operator import itemgetter
 
 from pipeline.graders.math.choices import ends_with_choices, parts_at_end
 from pipeline.graders.math.denials import (
-    denies,
-    hedges_number,
+    hedges,
     is_condition,
     is_denied,
     is_intermediate,
@@ -184,7 +183,7 @@ def closing_statement(text: str) -> str | None:
     counted = result_of_sentence(line)
     if counted:
         return counted
-    if denies(line):
+    if hedges(line):
         return None
     return _stated_number(line) or _lone_number(line)
 
@@ -204,7 +203,7 @@ def _lone_number(line: str) -> str | None:
     matches = [match for match in _NUMBER.finditer(line) if match.group().rstrip(",.")]
     numbers = {match.group().rstrip(",.") for match in matches}
     after = line[matches[0].start() + len(matches[0].group().rstrip(",.")) :] if matches else ""
-    if len(numbers) != 1 or hedges_number(line) or is_denied(line[: matches[0].start()], after):
+    if len(numbers) != 1 or is_denied(line[: matches[0].start()], after):
         return None
     return with_multiplier(numbers.pop(), after.lstrip(",."))
 
@@ -214,7 +213,7 @@ def _stated_number(line: str) -> str | None:
     verbs = list(_SAYS.finditer(line))
     said = without_remark((line[verbs[-1].end() :] if verbs else line).strip(" .!*$")).strip(" .!*$")
     at = line.rfind(said)
-    if not _is_whole(said) or hedges_number(line) or is_denied(line[:at], line[at + len(said) :]):
+    if not _is_whole(said) or is_denied(line[:at], line[at + len(said) :]):
         return None
     side = _SIDE.search(line[:at].rstrip(" =")[-MAX_BARE:]) if verbs and "=" in verbs[-1].group() else None
     if side and _TERM.search(side.group()) and not _WORD.search(side.group()):
