@@ -32,12 +32,6 @@ _STRIPPED = re.compile(r"\s*analysis(?=[A-Z])")
 _STRIPPED_FINAL = "assistantfinal"
 
 
-def after_thinking(text: str) -> str | None:
-    """What a text says after its last thinking, or before it if nothing follows. None for thinking that does not end."""
-    parts = outside_thinking(text)
-    return parts if parts is None else next((part for part in reversed(parts) if part.strip()), "")
-
-
 def outside_thinking(text: str) -> list[str] | None:
     """The parts of a text outside its thinking, in order. None for thinking that does not end."""
     if text.lstrip()[:8] == "analysis" and _STRIPPED.match(text):

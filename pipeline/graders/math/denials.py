@@ -19,17 +19,21 @@ MAX_TAIL = 600
 """A refusal before this many last characters is not the end of a text."""
 
 _BEGIN = r"(?:^|[.!?:;\n*]\s{0,3})(?:(?:sorry|unfortunately|apologies|sadly|alas),? )?(?:still )?"
-_FIRM = phrase(
-    r"\b(?P<who>i|we)(?: (?:<adverb>|(?:am afraid|fear) (?:i|we)))?(?: |(?='))<inability>(?![a-z])"
-    rf"|{_BEGIN}(?:<able> <solve>|<curt>)\b|\b<resignation>\b"
-)
-_DOUBT = phrase(r"\b(?:i|we)(?: |(?='))<doubt>\b|\b<setback>\b")
-_IMPOSSIBLE = phrase(r"\b<impossible>\b")
+_SAID = r"(?: |(?='))(?:(?!not )[a-z']{1,12} ){0,3}"
+# "can't" becomes "ca not" in a text that is searched.
+_NOT = re.compile(r"n't\b|(?<=\bdo)nt\b|(?<=\bca)n?not\b|(?<=\bca)nt\b")
 _DIRECTLY = phrase("<directly>| (?:by|using|through|via) (?!me\\b|us\\b)")
-_LIMIT = phrase("<limit>")
-_METHOD, _RECOVERY = phrase("<method>"), phrase("<recovery>")
-_GUESS, _OTHER_WAY, _AT_FIRST, _BUT_THEN = (
-    phrase(rf"\b<{key}>\b") for key in ("guess", "other_way", "at_first", "but_then")
+_GUESS = phrase(r"\b<guess>\b")
+# Words that give up, what may follow them at once, and what shows later that the text goes on. "We" may go on where "I" may not.
+_REFUSALS = (
+    (
+        phrase(rf"\bi{_SAID}<inability>(?![a-z])|{_BEGIN}(?:<able> <solve>|<curt>)\b|\b<resignation>\b"),
+        _DIRECTLY,
+        phrase("<method>"),
+    ),
+    (phrase(rf"\bwe{_SAID}<inability>(?![a-z])"), _DIRECTLY, phrase("<method>|<recovery>")),
+    (phrase(rf"\b(?:i|we){_SAID}<doubt>\b|\b<setback>\b"), _DIRECTLY, phrase(r"<method>|<recovery>|\b<other_way>\b")),
+    (phrase(r"\b<impossible>\b"), phrase("<limit>"), phrase("<method>|<recovery>")),
 )
 _UNDETERMINED = phrase(
     r"(?:[a-z,'-]{1,20} ){0,24}(?:(?P<cannot>(?:can ?not|can'?t|could not|couldn'?t) be (?:uniquely )?<solved>)"
@@ -109,14 +113,9 @@ def is_condition(line: str) -> bool:
     return line.endswith("?") or _CONDITION.match(line) is not None
 
 
-def denies(line: str) -> bool:
-    """Whether a line without marks denies what its last clause says."""
-    return _DENIAL.search(line.rstrip(". ")) is not None
-
-
-def hedges_number(line: str) -> bool:
-    """Whether a line compares its number, gives several, or names a step or a problem by it."""
-    return _HEDGE.search(line) is not None
+def hedges(line: str) -> bool:
+    """Whether a line denies its last clause, compares its number, gives several, or names a step or a problem by it."""
+    return _DENIAL.search(line.rstrip(". ")) is not None or _HEDGE.search(line) is not None
 
 
 def is_intermediate(line: str) -> bool:
@@ -127,19 +126,12 @@ def is_intermediate(line: str) -> bool:
 
 def refuses(text: str) -> bool:
     """Whether the end of a text says that it has no answer, and no conclusion follows."""
-    tail = text[-MAX_TAIL:].lower().replace("\u2019", "'")
-    for kind in (_FIRM, _DOUBT, _IMPOSSIBLE):
-        last = max(kind.finditer(tail), key=lambda found: found.end(), default=None)
-        after = tail[last.end() :] if last else ""
-        if last is None or (_LIMIT if kind is _IMPOSSIBLE else _DIRECTLY).match(after):
+    tail = _NOT.sub(" not", text[-MAX_TAIL:].lower().replace("\u2019", "'"))
+    for refusal, limit, way_on in _REFUSALS:
+        last = max(refusal.finditer(tail), key=lambda found: found.end(), default=None)
+        if last is None or limit.match(tail, last.end()):
             continue
-        # "We" may go on where "I" has given up.
-        may_recover = kind is not _FIRM or last["who"] == "we"
-        goes_on = _METHOD.search(after) or (may_recover and _RECOVERY.search(after))
-        if kind is _DOUBT and not goes_on:
-            # "This is a dead end. Using the other one, x = 5." "At first I was not sure. But then x = 5."
-            goes_on = _OTHER_WAY.search(after) or (_AT_FIRST.search(tail, 0, last.end()) and _BUT_THEN.search(after))
-        if not goes_on or _GUESS.search(after):
+        if not way_on.search(tail, last.end()) or _GUESS.search(tail, last.end()):
             return True
     return False
 

@@ -23,6 +23,7 @@ from pipeline.graders.math.fallback_answer import (
     EMOJI,
     MAX_BARE,
     MAX_SCAN,
+    NOT_BUT,
     TAIL,
     closing_statement,
     last_number,
@@ -58,7 +59,7 @@ _ITEM = re.compile(rf"[ \t*]{{0,4}}\s{{0,8}}{_ITEM_TEXT}")
 _NEXT_ITEM = re.compile(rf"[ \t]{{0,4}}\n[ \t]{{0,8}}{_ITEM_TEXT}")
 # More items may follow, until a blank line.
 _LAST_ITEM = re.compile(r"(?:^|\n)[ \t]{0,8}(?:[-*+•]|\d{1,2}[.)])[ \t]+[^\n\\]{1,200}\n$")
-_BOLD = re.compile(r"(?<![\w)*])\*\*(?=[^\s*])([^*\n]{1,60})(?<=\S)\*\*(?![\w(*])")
+_BOLD = re.compile(r"(?<![\w)*=])(\*\*|==|__)(?=[^\s*=_])([^*\n]{1,60}?)(?<=\S)\1(?![\w(*=])")
 _LONG_INTEGER = re.compile(r"[\s$*#(\\\[]{0,12}[-+]?[\d,]{1000,40000}")
 _BOX = "\\boxed"
 # Also one whose backslash JSON has taken.
@@ -78,24 +79,24 @@ _JOINT = re.compile(
 _JOINER = re.compile(r"[,;]|and|or")
 _MENTIONS = ("nswer", "NSWER", "答案", "故选")
 _STATEMENT = re.compile(
-    r"答案\s{0,4}(?:是|为|选|[:：=])[:：\s]{0,4}|故选\s{0,4}[:：]?\s{0,4}|nswers?(?:\s{0,4}\*{2})?(?:"
-    r"\s{0,4}[:=：](?:\s{0,4}\*{2})?"
+    r"答案\s{0,4}(?:是|为|选|[:：=】])[:：\s]{0,4}|故选\s{0,4}[:：]?\s{0,4}|nswers?(?:\s{0,4}\*{2})?(?:"
+    r"\s{0,4}[:=：】](?:\s{0,4}\*{2})?"
     r"|(?:\s{1,4}(?:to|for|of)\s[^.\n]{1,80}?)?"
-    r"\s{1,4}(?:is|are|was|equals|would be|will be|should be|must be)\b\s{0,4}[:=]?"
+    r"\s{1,4}(?:is|are|was|equals|would be|will be|should be|must be)\b\s{0,4}(?::|=(?!=))?"
     r"|\s{0,4}\*{0,2}\s{0,40}\n(?=\s{0,4}(?:\$|\\[(\[]|\*\*|[-\d]))"
     r"|\s{1,4}(?=\\[(\[]|\$)|\s{1,4}isn['’]t\s[^.\n]{1,40},?\sbut(?! also)\b)",
     re.IGNORECASE,
 )
 _OPENING = phrase(
     rf"(?:\s|\*\*|:|→|{EMOJI}|<before_value>(?!\w),?|(?!<not_quite>)[a-z]{{2,11}}ly,?\s(?=[$*({{\[-]{{0,4}}[\d\\$])"
-    r"|(?:the )?(?:option|choice)\b|, ?<aside>,|\(<aside>\)|<called>\s(?=[$\\*(-]{0,4}[\d\\])"
-    r"|(?:not|neither)\s(?!only|just|merely)[^.\n,]{1,40}(?:, [^.\n,]{1,20})?,?\sbut(?! also)\s(?:rather |instead |it is )?"
+    r"|(?:the )?(?:option|choice)\b|, ?<aside>,(?=\s[$*({\[-]{0,4}[\d\\$])|\(<aside>\)|<called>\s(?=[$\\*(-]{0,4}[\d\\])"
+    rf"|{NOT_BUT}"
     r"|(?P<fence>```|~~~)(?:text|txt|plaintext|latex|math|markdown|output)?\n(?=[^\n`]{1,200}\n\s{0,4}(?P=fence)))*",
     re.IGNORECASE,
 )
 _END = (
     r",\s(?:it|they|he|she|we|not|rather)\s|\s(?:rather than|instead of|and not)\s"
-    r"|[.。](?=\s|$|\*|\"|'|<|\$\s|\$$)|!(?=\s[A-Z][a-z])|\n|(?:,|;|\s)\s{0,4}(?:because|since|so%s)\s"
+    r"|(?!(?<=^[A-J])\. [$\\-]{0,2}\d\S{0,20}\s*$)[.。](?=\s|$|\*|\"|'|<|\$\s|\$$)|!(?=\s[A-Z][a-z])|\n|(?:,|;|\s)\s{0,4}(?:because|since|so%s)\s|[,;]\s(?:hence|thus|therefore)\s"
 )
 _SENTENCE_END = re.compile(_END % "|which|as|where|with|but|when")
 # What ends a sentence that goes on after a clause: "The number which satisfies both is 12".
@@ -112,6 +113,9 @@ _ALIGNED = re.compile(
 )
 _GOES_ON = re.compile(r"\\\\\s{0,8}&?\s{0,8}=")
 _TAGS = re.compile(r"(?:\s*(?:ки|<[|/][a-z_|]{1,20}>))+$")
+# Tags of HTML that change nothing but the look, those that begin a line, and the heading of a text in LaTeX.
+_LOOK = re.compile(r"</?(?:b|strong|i|em|u|mark|span|code)>|\\text\s?\{\s?(?:[Ff]inal )?[Aa]nswer\s?:\s?\}")
+_NEW_LINE = re.compile(r"</?(?:br|p|div|center)\s?/?>", re.IGNORECASE)
 _PLAIN = re.compile(r"-?\d+(?:\.\d+)?|[A-Za-z]")
 # A sentence that begins with "the" and states a value after a verb.
 _SENTENCE = re.compile(
@@ -181,6 +185,10 @@ def _final(text: str, pattern: re.Pattern[str] | None, fallback: Fallback) -> st
             return unwrap(matches[-1].group(1)) or None
     if "fbox" in text or "mebox" in text or "lbox" in text or "\b" in text:
         text = _OTHER_BOXES.sub(r"\\boxed", text)
+    if "</" in text or "\\text" in text:
+        text = _LOOK.sub("", text)
+    if "<" in text:
+        text = _NEW_LINE.sub("\n", text)
     parts = outside_thinking(first_turn(text))
     if parts is None:
         return None
@@ -402,7 +410,7 @@ def _payload(text: str, start: int) -> str:
     # In prose the mark after "42!" is punctuation, not a factorial.
     said = (chunk[: stop.start()] if stop else chunk).rstrip("! ")
     said = said.replace("\\boxed{}", "") if _DIGIT.search(said) else said
-    return unwrap(without_remark(_BOLD.sub(r"\1", said) if "**" in said else said))
+    return unwrap(without_remark(_BOLD.sub(r"\2", said)))
 
 
 def _chunk(text: str, start: int) -> str:

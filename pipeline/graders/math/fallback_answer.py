@@ -10,8 +10,7 @@ from operator import itemgetter
 
 from pipeline.graders.math.choices import ends_with_choices, parts_at_end
 from pipeline.graders.math.denials import (
-    denies,
-    hedges_number,
+    hedges,
     is_condition,
     is_denied,
     is_intermediate,
@@ -38,7 +37,7 @@ _NUMBER = re.compile(
 )
 _BRACKETS = {"\\]": "\\[", "\\)": "\\("}
 _DOLLARS = re.compile(r"(?<!\\)\$\$?")
-_BOLD_END = re.compile(r"\*\*([^*\n]{1,200})\*\*[\s.!]*$")
+_BOLD_END = re.compile(r"\*\*([^*\n]{1,200})\*\*(?:,? (?:in total|in all|altogether))?[\s.!]*$")
 _CHOICE_END = re.compile(
     r"\b(?:[Oo]ption|[Cc]hoice)\s{0,4}\(?([A-J])\)? is (?:the )?correct|\(?\b([A-J])\)? is the (?:correct|right)\b"
     r"|(?:\b[Oo]ption|\b[Cc]hoice|\bselect|\bchoose|\bpick)\s{0,4}\(?([A-J])\)?[\s.!]*$|\(([A-J])\)[\s.!]*$"
@@ -63,6 +62,9 @@ _NO_ANSWER = re.compile(
 # The side before an equals sign: 2x, 3x + 1.
 _SIDE = re.compile(r"(?:(?<=\s)|^)(?:[\w.^()]{1,20} ?[-+*/] ?){0,4}[\w.^()]{1,20}$")
 _TERM = re.compile(r"\d[A-Za-z]|[A-Za-z)]\^|[A-Za-z] ?[-+*/]|[-+*/] ?[A-Za-z]")
+# "not 18 but 19"
+NOT_BUT = r"(?:not|neither)\s(?!only|just|merely)[^.\n,]{1,40}(?:, [^.\n,]{1,20})?,?\sbut(?! also)\s(?:rather |instead |it is )?"
+_NOT_BUT = re.compile(rf"\b{NOT_BUT}(?=[$*]{{0,3}}[-\d\\])")
 _CALCULATOR = re.compile(r"<<[^<>\n]{1,200}>>")
 # "There are 12 ways to seat them", with one number alone and no word that denies, compares or adds a second statement.
 _RESULT = r"\*{0,2}(\$[^$\n]{1,60}\$|\d[\d,]{0,40}(?:[./]\d{1,40})?%?)\*{0,2}"
@@ -164,7 +166,7 @@ def closing_statement(text: str) -> str | None:
     if formula is not None and short and not _DIGIT.search(after):
         denied = is_no_statement(tail[max(0, start - MAX_LINE) : start], after)
         return None if denied else with_multiplier(formula, after)
-    line = _CALCULATOR.sub("", tail[tail.rfind("\n") + 1 :])
+    line = _NOT_BUT.sub("", _CALCULATOR.sub("", tail[tail.rfind("\n") + 1 :]))
     if line[-MAX_LINE - 1 : 1 - MAX_LINE].isdigit() and len(line) > MAX_LINE:
         # The cut would leave a part of a number.
         return None
@@ -181,7 +183,7 @@ def closing_statement(text: str) -> str | None:
     counted = result_of_sentence(line)
     if counted:
         return counted
-    if denies(line):
+    if hedges(line):
         return None
     return _stated_number(line) or _lone_number(line)
 
@@ -201,7 +203,7 @@ def _lone_number(line: str) -> str | None:
     matches = [match for match in _NUMBER.finditer(line) if match.group().rstrip(",.")]
     numbers = {match.group().rstrip(",.") for match in matches}
     after = line[matches[0].start() + len(matches[0].group().rstrip(",.")) :] if matches else ""
-    if len(numbers) != 1 or hedges_number(line) or is_denied(line[: matches[0].start()], after):
+    if len(numbers) != 1 or is_denied(line[: matches[0].start()], after):
         return None
     return with_multiplier(numbers.pop(), after.lstrip(",."))
 
@@ -211,7 +213,7 @@ def _stated_number(line: str) -> str | None:
     verbs = list(_SAYS.finditer(line))
     said = without_remark((line[verbs[-1].end() :] if verbs else line).strip(" .!*$")).strip(" .!*$")
     at = line.rfind(said)
-    if not _is_whole(said) or hedges_number(line) or is_denied(line[:at], line[at + len(said) :]):
+    if not _is_whole(said) or is_denied(line[:at], line[at + len(said) :]):
         return None
     side = _SIDE.search(line[:at].rstrip(" =")[-MAX_BARE:]) if verbs and "=" in verbs[-1].group() else None
     if side and _TERM.search(side.group()) and not _WORD.search(side.group()):

@@ -51,7 +51,7 @@ class _Child:
             process = self.process
             if process is None or process.poll() is not None or self._tasks >= TASKS_PER_CHILD:
                 self.kill()
-                process = self._start_again()
+                process = self._start()
             self._tasks += 1
             try:
                 write_line(process, json.dumps(task).encode())
@@ -66,29 +66,20 @@ class _Child:
             self.kill()
         return Verdict.CRASHED
 
-    def _start_again(self) -> Process:
-        """Start a child. Try again if it ends before it is ready, for example for lack of memory."""
-        for _ in range(START_TRIES - 1):
-            with contextlib.suppress(StepvalueError):
-                return self._start()
-        return self._start()
-
     def _start(self) -> Process:
+        """Start a child. Try again if it ends before it is ready, for example for lack of memory."""
         config = self._config
         arguments = [str(config.memory_mib), str(config.deadline_seconds), str(config.relative_tolerance)]
-        process = start_module("pipeline.graders.math.child", arguments)
-        self.process, self._tasks = process, 0
-        try:
-            ready = read_line(process, START_SECONDS)
-        except (TimeoutError, OSError):
-            ready = b""
-        if not ready:
+        for _ in range(START_TRIES):
+            self.process, self._tasks = start_module("pipeline.graders.math.child", arguments), 0
+            with contextlib.suppress(TimeoutError, OSError):
+                if read_line(self.process, START_SECONDS):
+                    return self.process
             self.kill()
-            raise StepvalueError(
-                f"the process of the answer checker does not start; run `{sys.executable} -m pipeline.graders.math.child"
-                f" {' '.join(arguments)}` to see why (grader.memory_mib={config.memory_mib} may be too small)"
-            )
-        return process
+        raise StepvalueError(
+            f"the process of the answer checker does not start; run `{sys.executable} -m pipeline.graders.math.child"
+            f" {' '.join(arguments)}` to see why (grader.memory_mib={config.memory_mib} may be too small)"
+        )
 
     def kill(self) -> None:
         process, self.process = self.process, None
@@ -150,12 +141,6 @@ class MathChecker(PooledChecker[_Child]):
             return False
         return compare.is_plain(gold) or self._ask({"parse": gold}) is Verdict.CORRECT
 
-    def _decided(self, verdict: Verdict, golds: tuple[str, ...]) -> Verdict:
-        """What `grader.unreadable_is` makes of the verdict on an answer that cannot be read or compared."""
-        if verdict not in _UNREAD or self._config.unreadable_is is UnreadableIs.ungraded:
-            return verdict
-        return Verdict.INCORRECT if all(self.parses(gold) for gold in golds) else verdict
-
     def quick_answer(self, golds: tuple[str, ...], answer: str | None) -> Grade | None:
         """The result of `grade_answer` if it takes only microseconds, or None if a child must decide."""
         if answer is None:
@@ -197,9 +182,7 @@ class MathChecker(PooledChecker[_Child]):
         answer = _bare(answer)
         began = time.perf_counter()
         tolerance = self._config.relative_tolerance
-        verdicts: set[Verdict | None] = set()
-        if limits.exceeded_limit(answer):
-            verdicts.add(Verdict.OVER_LIMIT)
+        verdicts: set[Verdict | None] = {Verdict.OVER_LIMIT} if limits.exceeded_limit(answer) else set()
         for gold in golds if not verdicts else ():
             verdict = compare.quick_verdict(gold, answer, relative_tolerance=tolerance)
             if verdict is None:
@@ -208,7 +191,10 @@ class MathChecker(PooledChecker[_Child]):
             verdicts.add(verdict)
             if verdict is Verdict.CORRECT:
                 break
-        return self._remember((golds, answer), self._decided(of_any(verdicts), golds), began)
+        decided, wrong = of_any(verdicts), self._config.unreadable_is is UnreadableIs.wrong
+        if decided in _UNREAD and wrong and all(self.parses(gold) for gold in golds):
+            decided = Verdict.INCORRECT
+        return self._remember((golds, answer), decided, began)
 
     def _ask(self, task: dict[str, str]) -> Verdict:
         with self._child() as child:

@@ -113,7 +113,9 @@ def _turns_of_speakers(text: str) -> Callable[[int, str], bool]:
         if at <= begin or speaker.lower() == "assistant":
             return at <= reply
         apart = text.startswith("\n\n", at - 2)
-        return (stated < at and (apart or reply > at)) or (apart and reply > at and text.startswith("\n\n", reply - 2))
+        return (stated < at and (apart or reply > at or speaker == "Human")) or (
+            apart and reply > at and text.startswith("\n\n", reply - 2)
+        )
 
     return begins
 
