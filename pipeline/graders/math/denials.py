@@ -1,9 +1,8 @@
 r"""Decides whether words deny a value ("not 5", "twice 5", "\boxed{5} is wrong") or refuse to give one. Pure, linear time.
 
-The same rule holds for numbers, formulas, choices and boxes. The words that are looked at stand in the clause of the value, up
-to `REACH` characters before it, and right after it. "It is not hard to see that the answer is 5" denies nothing, because words
-between the denial and the value begin another statement. A box is a strong mark of an answer, so it is no answer only if it is
-denied. A formula or number is none either if it is only a bound ("at most 5"), one of two, asked for, or assumed.
+The words that are looked at stand in the clause of the value, up to `REACH` characters before it, and right after it. "It is
+The words that are looked at stand in the clause of the value, up to `REACH` characters before it, and after it. "It is not
+answer only if it is denied; a formula or number also if it is a bound ("at most 5"), one of two, asked for, or assumed.
 
 What a text that says at its end that it has no answer contains is no answer, unless it marks one. A text goes on after "it
 cannot be solved by radicals", which is about one way, and after "I am stuck here, so we use numbers", which names another way.
@@ -15,8 +14,7 @@ import re
 from pipeline.graders.math.wording import PHRASES, phrase
 
 REACH = 120
-MAX_TAIL = 600
-"""A refusal before this many last characters is not the end of a text."""
+MAX_TAIL = 600  # A refusal before it is not the end of a text.
 
 _BEGIN = r"(?:^|[.!?:;\n*]\s{0,3})(?:(?:sorry|unfortunately|apologies|sadly|alas),? )?(?:still )?"
 _SAID = r"(?: |(?='))(?:(?!not )[a-z']{1,12} ){0,3}"
@@ -24,7 +22,7 @@ _SAID = r"(?: |(?='))(?:(?!not )[a-z']{1,12} ){0,3}"
 _NOT = re.compile(r"n't\b|(?<=\bdo)nt\b|(?<=\bca)n?not\b|(?<=\bca)nt\b")
 _DIRECTLY = phrase("<directly>| (?:by|using|through|via) (?!me\\b|us\\b)")
 _GUESS = phrase(r"\b<guess>\b")
-# Words that give up, what may follow them at once, and what shows later that the text goes on. "We" may go on where "I" may not.
+# Words that give up, what may follow at once, and what goes on later. "We" may go on where "I" may not.
 _REFUSALS = (
     (
         phrase(rf"\bi{_SAID}<inability>(?![a-z])|{_BEGIN}(?:<able> <solve>|<curt>)\b|\b<resignation>\b"),
@@ -42,7 +40,7 @@ _UNDETERMINED = phrase(
 
 
 _BOLD = "**"
-_OPENING = " \t$*([{"
+_OPENING, _CLOSING, _CLOSERS = " \t$*([{", " $*\n", " \t\n$*)]}\\"
 _CLAUSE = re.compile(r"[.,;!?\n](?=\s|$)|:(?=\s*\S)")
 _BEFORE = phrase(
     r"(?:(?:<negation> ?|<untrue>)<denial_links>:?|\b(?:<reject>|<change>) <denial_nouns>)[ $*(\[{\\]*$",
@@ -57,7 +55,6 @@ _SUPPOSE = phrase(rf"\s*(?:let us |let's |we )?<assume>\b{_MORE}", re.IGNORECASE
 _IF_GOES_ON = re.compile(r"(?:, (?:then|we|it|this|that|there|he|she|they|the)\b|then\b)")
 # The first characters of what denies a value or asks for it, after the marks that close the value.
 _GOES_ON = frozenset("?,(-\u2013\u2014abcdefghijklmnopqrstuvwxyzI")
-_CLOSERS = " \t\n$*)]}\\"
 # "by Theorem (B)", "see Figure (B)", "(A) or (B)".
 _REFERENCE = phrase(r"<reference> ?\(?$", re.IGNORECASE)
 # Only for values without a mark.
@@ -67,7 +64,6 @@ _CONDITION = re.compile(
     r"|.{0,400}\b(?:must|have to|need to) check\b"
 )
 _STATES = phrase(r"\b<concluded>\b", re.IGNORECASE)
-_CLOSING = " $*\n"
 # "It cannot be 5" contains a number but states no answer.
 _DENIAL = re.compile(r"(?:\b(?:not|cannot|never|neither|nor)\b|n't\b)[^,;:.]*$", re.IGNORECASE)
 # Of two values, the last one alone is not the answer.

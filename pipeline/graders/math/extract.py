@@ -7,8 +7,7 @@ Not covered: an answer in none of these forms (unless a fallback is requested), 
 which is cut and is therefore over the limits.
 
 In a growing text, a statement is complete when its line has ended and plain text on the next lines cannot change the final
-answer. A form that is an answer only at the end of the text does not count: a bare number, a last line "A: 27", a heading "####
-Step 1", a sentence that continues after the line ("The answer is the sum of:"), an answer in many words.
+answer: no bare number, last line "A: 27", heading "#### Step 1", sentence that goes on, or answer in many words.
 Not covered: a text that later retracts its answer or states another one.
 """
 
@@ -41,14 +40,10 @@ MAX_MENTIONS = 500
 CUT = "…"
 MAX_BOXES = 8
 MAX_ANSWER_WORDS = 6
-MAX_STATED_WORDS = 2
-"""For an answer without a digit in a growing text: "yes", "New York". A longer one may be the beginning of an explanation."""
-MAX_STATED_WORDS_WITH_NUMBER = 4
-"""For an answer with a digit in a growing text: "27 shells in all". A LaTeX formula may be longer."""
-
+# In a growing text, without a digit ("New York") and with one ("27 shells in all"). A longer text may be an explanation.
+MAX_STATED_WORDS, MAX_STATED_WORDS_WITH_NUMBER = 2, 4
 MAX_BLANKS = 8
-MAX_LISTED = 16
-MAX_LISTED_CHARS = 60
+MAX_LISTED, MAX_LISTED_CHARS = 16, 60
 MAX_LAST_LINE = 300
 
 _OPENED = re.compile(r"\s{0,8}\{")
@@ -96,7 +91,8 @@ _OPENING = phrase(
 )
 _END = (
     r",\s(?:it|they|he|she|we|not|rather)\s|\s(?:rather than|instead of|and not)\s"
-    r"|(?!(?<=^[A-J])\. [$\\-]{0,2}\d\S{0,20}\s*$)[.。](?=\s|$|\*|\"|'|<|\$\s|\$$)|!(?=\s[A-Z][a-z])|\n|(?:,|;|\s)\s{0,4}(?:because|since|so%s)\s|[,;]\s(?:hence|thus|therefore)\s"
+    r"|(?!(?<=^[A-J])\. [$\\-]{0,2}\d\S{0,20}\s*$)[.。](?=\s|$|\*|\"|'|<|\$\s|\$$)|!(?=\s[A-Z][a-z])|\n"
+    r"|(?:,|;|\s)\s{0,4}(?:because|since|so%s)\s|[,;]\s(?:hence|thus|therefore)\s"
 )
 _SENTENCE_END = re.compile(_END % "|which|as|where|with|but|when")
 # What ends a sentence that goes on after a clause: "The number which satisfies both is 12".
@@ -199,12 +195,11 @@ def _final(text: str, pattern: re.Pattern[str] | None, fallback: Fallback) -> st
         answer = _stated(text)
     if answer is not None and _is_taken_back(text, answer):
         answer = None
-    if answer is None and fallback is Fallback.last_number:
+    if answer is not None or fallback is Fallback.none:
+        return answer
+    if fallback is Fallback.last_number:
         return last_number(text)
-    if answer is None and fallback is Fallback.closing_statement:
-        closing = closing_statement(without_ornaments(_after_denied_boxes(text)))
-        return unwrap(closing) or None if closing else None
-    return answer
+    return unwrap(closing_statement(without_ornaments(_after_denied_boxes(text))) or "") or None
 
 
 def _is_taken_back(text: str, answer: str) -> bool:
@@ -440,9 +435,7 @@ def _boxes_of_parts(text: str) -> str | None:
     """All boxes with their labels, if each box belongs to a part of its own: (a), (b), and so on. None for other texts."""
     if not any(mark in text for mark in _PART_MARKS) or not _PART.search(text):
         return None
-    labels: list[str] = []
-    contents: list[str] = []
-    start = 0
+    labels, contents, start = list[str](), list[str](), 0
     while (box := text.find(_BOX, start)) >= 0:
         content, end = _box_at(text, box)
         found = _PART.findall(text, start, box)
@@ -483,7 +476,6 @@ def unwrap(answer: str) -> str:
     if _PLAIN.fullmatch(answer):
         return answer
     if len(answer) > MAX_STATEMENT and not is_long_integer(answer):
-        # The mark keeps the beginning of a longer text from being read as an answer.
         answer = answer[:MAX_STATEMENT] + CUT
     answer = _DOLLAR.sub("", _OTHER_BOXES.sub(r"\\boxed", answer)).replace('\\"', '"').strip()
     if answer.endswith(("и", ">")):

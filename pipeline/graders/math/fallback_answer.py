@@ -23,14 +23,11 @@ from pipeline.graders.math.limits import MAX_CHARS
 from pipeline.graders.math.multipliers import with_multiplier
 from pipeline.graders.math.wording import phrase
 
-TAIL = 4_000
-MAX_SCAN = 100_000
+TAIL, MAX_SCAN = 4_000, 100_000
 # A formula is the result if no more than a unit or a few words follow it.
 MAX_WORDS_AFTER = 12
-MAX_LINE = 400
-MAX_WORDS_BESIDE_MATHEMATICS = 4
-MAX_BARE_WORDS = 2
-MAX_BARE = 64
+MAX_LINE, MAX_BARE = 400, 64
+MAX_WORDS_BESIDE_MATHEMATICS, MAX_BARE_WORDS = 4, 2
 
 _NUMBER = re.compile(
     r"\\[dt]?frac\{-?\d{1,400}\}\{-?\d{1,400}\}|(?:(?<![\w)\]}.])-)?(?:\d[\d,]{0,400}(?:\.\d{1,400})?|\.\d{1,400})(?:/\d{1,400})?%?"
@@ -63,7 +60,7 @@ _NO_ANSWER = re.compile(
 _SIDE = re.compile(r"(?:(?<=\s)|^)(?:[\w.^()]{1,20} ?[-+*/] ?){0,4}[\w.^()]{1,20}$")
 _TERM = re.compile(r"\d[A-Za-z]|[A-Za-z)]\^|[A-Za-z] ?[-+*/]|[-+*/] ?[A-Za-z]")
 # "not 18 but 19"
-NOT_BUT = r"(?:not|neither)\s(?!only|just|merely)[^.\n,]{1,40}(?:, [^.\n,]{1,20})?,?\sbut(?! also)\s(?:rather |instead |it is )?"
+NOT_BUT = r"(?:not|neither)\s(?!only|just|merely)[^.\n]{1,40}?,?\sbut(?! also)\s(?:(?:rather|instead|it is) )?"
 _NOT_BUT = re.compile(rf"\b{NOT_BUT}(?=[$*]{{0,3}}[-\d\\])")
 _CALCULATOR = re.compile(r"<<[^<>\n]{1,200}>>")
 # "There are 12 ways to seat them", with one number alone and no word that denies, compares or adds a second statement.
@@ -78,11 +75,8 @@ _CHANCE = phrase(
     re.IGNORECASE,
 )
 _NOT_ALONE = phrase(r"\b<not_alone>\b|n't\b", re.IGNORECASE)
-_WORD = re.compile(r"[A-Za-z]{2,}")
-_LONG_WORD = re.compile(r"[A-Za-z]{3,}")
-_LETTER_OR_DIGIT = re.compile(r"[^\W_]")
-_DIGIT = re.compile(r"\d")
-
+_WORD, _LONG_WORD = re.compile(r"[A-Za-z]{2,}"), re.compile(r"[A-Za-z]{3,}")
+_LETTER_OR_DIGIT, _DIGIT = re.compile(r"[^\W_]"), re.compile(r"\d")
 
 EMOJI = r"[\u2600-\u27bf\U0001f300-\U0001faff\u2b50\u2b55\u220e\u25a0\u25a1\u25fb-\u25fe][\ufe0f\u200d]?"
 _SIGN = r"\\(?:blacksquare|square|Box|qed(?:symbol|here)?|checkmark)(?![A-Za-z])"
@@ -155,8 +149,7 @@ def closing_statement(text: str) -> str | None:
         return None
     if refuses(tail):
         return undetermined(tail)
-    parts = parts_at_end(tail)
-    if parts is not None:
+    if (parts := parts_at_end(tail)) is not None:
         return parts
     if is_intermediate(tail[tail.rfind("\n") + 1 :][-MAX_LINE:]):
         return None
@@ -171,17 +164,14 @@ def closing_statement(text: str) -> str | None:
         # The cut would leave a part of a number.
         return None
     line = line[-MAX_LINE:]
-    choice = _CHOICE_END.search(line)
-    if choice:
+    if choice := _CHOICE_END.search(line):
         at = choice.start(choice.lastindex or 0)
         return None if is_no_choice(line[:at], line[at + 1 :]) else line[at]
-    bold = _BOLD_END.search(line)
-    if bold:
+    if bold := _BOLD_END.search(line):
         return bold.group(1)
     if is_condition(line):
         return None
-    counted = result_of_sentence(line)
-    if counted:
+    if counted := result_of_sentence(line):
         return counted
     if hedges(line):
         return None

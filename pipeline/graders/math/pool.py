@@ -25,12 +25,10 @@ from pipeline.graders.settings import MathConfig
 
 START_SECONDS = 120.0
 START_TRIES = 3
-ASK_TRIES = 2
-"""A child that ends without a reply may have been killed by the system, for lack of memory, or by a person."""
+ASK_TRIES = 2  # A child that ends without a reply may have been killed for lack of memory, or by a person.
 TASKS_PER_CHILD = 5_000
 
 _UNREAD = frozenset({Verdict.UNPARSEABLE, Verdict.OVER_LIMIT})
-
 NO_ANSWER = Grade(verdict=Verdict.NO_ANSWER, answer="", ms=0.0)
 
 
