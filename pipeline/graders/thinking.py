@@ -18,6 +18,8 @@ _TAG = re.compile(
     r"|(?P<channel>\|channel>(?:thought|analysis)\b|unused94>thought\b|\|channel\|>(?:analysis|commentary)[^<\n]{0,80}<\|message\|>))",
     re.IGNORECASE,
 )
+_SIGN = re.compile(r"<(?!/?(?:s|p|b|br|i|div|span|answer)>|\|im_)[|/\w]")
+"""What every other tag begins with. It is quicker to look for."""
 _ALSO_OTHERS = frozenset({"|end|>", "channel|>"})
 """What closes thinking and other things."""
 _MAX_NESTED = 8
@@ -38,7 +40,7 @@ def outside_thinking(text: str) -> list[str] | None:
         final = text.rfind(_STRIPPED_FINAL)
         return [text[final + len(_STRIPPED_FINAL) :]] if final >= 0 else None
     parts, start, opened, mention = list[str](), 0, list[str](), None
-    for tag in _TAG.finditer(text) if "<" in text or "◁" in text or "THINK]" in text else ():
+    for tag in _TAG.finditer(text) if "THINK]" in text or "◁" in text or ("<" in text and _SIGN.search(text)) else ():
         name = (tag["name"] or tag["channel"] or "").lower()
         if tag["close"] or tag["end_of"] or tag["end"] or tag["token"]:
             said = text[mention.end() : min(tag.start(), mention.end() + 20)].strip(_BETWEEN) if mention else "?"

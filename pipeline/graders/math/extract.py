@@ -179,16 +179,16 @@ def _final(text: str, pattern: re.Pattern[str] | None, fallback: Fallback) -> st
         matches = list(pattern.finditer(text))
         if matches and matches[-1].group(1):
             return unwrap(matches[-1].group(1)) or None
-    if "fbox" in text or "mebox" in text or "lbox" in text or "\b" in text:
+    if "box{" in text or "\b" in text:
         text = _OTHER_BOXES.sub(r"\\boxed", text)
-    if "</" in text or "\\text" in text:
+    if "</" in text or ":}" in text or ": }" in text:
         text = _LOOK.sub("", text)
     if "<" in text:
         text = _NEW_LINE.sub("\n", text)
     parts = outside_thinking(first_turn(text))
     if parts is None:
         return None
-    text = first_problem(next((part for part in reversed(parts) if part.strip()), ""))
+    text = first_problem(next((part for part in reversed(parts) if part and not part.isspace()), ""))
     answer = _stated(text)
     if answer is None and len(parts) > 1:
         text = "\n".join(parts)
