@@ -131,8 +131,8 @@ def _lists(wanted: Sequence[Form], given: Sequence[Form], leaf: Leaf, *, counted
         return not wanted and not given
     if len(wanted) * len(given) > MAX_PAIRS:
         return None
-    naming = {labels.naming_of(wanted), labels.naming_of(given)}
-    if naming == {labels.Naming.EACH, labels.Naming.NONE} and len(wanted) == len(given):
+    roots, others = ({name.partition("_")[0] for name in labels.labels_of(side) if name} for side in (wanted, given))
+    if len(wanted) == len(given) == len(roots | others) and not (roots and others):
         return _ordered(wanted, given, leaf)
     table = [[_same_item(left, right, leaf) for right in given] for left in wanted]
     lines = [*table, *zip(*table, strict=True)]
