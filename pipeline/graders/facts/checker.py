@@ -23,8 +23,7 @@ LONGEST_ANSWER = 400
 """Characters. A longer answer is no name and no number."""
 _FONT = re.compile(r"\\(?:text|textbf|textit|mathrm|mathbf|ce)(?![A-Za-z])\s?")
 _DEGREE = re.compile(r"\s?(?:\^\s?\{?\\circ\}?|°|\\degree)\s?(?=[CFK]?(?![A-Za-z]))")
-_BRACED = re.compile(r"_\{(\d{1,3})\}")
-_INDEX = re.compile(r"(?<=[A-Za-z)}])_(\d)")
+_BRACED, _INDEX = re.compile(r"_\{(\d{1,3})\}"), re.compile(r"(?<=[A-Za-z)}])_(\d)")
 _SMALL = re.compile(r"^(?:in|on|at|by|about|approximately)\s+(?=\S)", re.IGNORECASE)
 _NO_ANSWER = Grade(verdict=Verdict.NO_ANSWER, answer="", ms=0.0)
 
@@ -82,9 +81,8 @@ class FactsChecker(Checker):
         text, own = split_tolerance(_bare(gold))
         if not answer or not text:
             return False
-        if equal_texts(answer, text, self._tolerance if own == EXACT else own):
-            return True
-        return self._table is not None and self._table.same_entity(answer, text)
+        same = equal_texts(answer, text, self._tolerance if own == EXACT else own)
+        return same or (self._table is not None and self._table.same_entity(answer, text))
 
 
 def _bare(text: str) -> str:

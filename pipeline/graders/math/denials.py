@@ -1,8 +1,8 @@
 r"""Decides whether words deny a value ("not 5", "twice 5", "\boxed{5} is wrong") or refuse to give one. Pure, linear time.
 
-The words that are looked at stand in the clause of the value, up to `REACH` characters before it, and right after it. "It is
-The words that are looked at stand in the clause of the value, up to `REACH` characters before it, and after it. "It is not
-answer only if it is denied; a formula or number also if it is a bound ("at most 5"), one of two, asked for, or assumed.
+The words that count stand in the clause of the value, up to `REACH` characters before it, and right after it. "It is not hard
+to see that the answer is 5" denies nothing: words between the denial and the value begin another statement. A box is no answer
+only if it is denied; a formula or number also if it is a bound ("at most 5"), one of two, asked for, or assumed.
 
 What a text that says at its end that it has no answer contains is no answer, unless it marks one. A text goes on after "it
 cannot be solved by radicals", which is about one way, and after "I am stuck here, so we use numbers", which names another way.

@@ -175,11 +175,10 @@ def final_answer(
 
 
 def _final(text: str, pattern: re.Pattern[str] | None, fallback: Fallback) -> str | None:
-    if pattern is not None:
-        matches = list(pattern.finditer(text))
-        if matches and matches[-1].group(1):
-            return unwrap(matches[-1].group(1)) or None
-    if "box{" in text or "\b" in text:
+    matches = list(pattern.finditer(text)) if pattern is not None else []
+    if matches and matches[-1].group(1):
+        return unwrap(matches[-1].group(1)) or None
+    if "box{" in text or "fbox" in text or "\b" in text:
         text = _OTHER_BOXES.sub(r"\\boxed", text)
     if "</" in text or ":}" in text or ": }" in text:
         text = _LOOK.sub("", text)
@@ -370,8 +369,7 @@ def _listed(text: str, mention: int, start: int) -> str | None:
 
 def _value_of_sentence(payload: str) -> str:
     """The value that a sentence after a heading states, as 12 in "The number of ways is 12". Else the payload."""
-    product = _PRODUCT.fullmatch(payload)
-    if product:
+    if product := _PRODUCT.fullmatch(payload):
         return product[1]
     sentence = _SENTENCE.match(payload) if payload[:4] in ("The ", "the ") else None
     if sentence is None or _DENIED.search(sentence.group()) or not _VALUE.match(payload, sentence.end()):
@@ -388,12 +386,8 @@ def _payload(text: str, start: int) -> str:
     chunk = _chunk(text, start)
     opening = _OPENING.match(chunk)
     chunk = chunk[opening.end() :] if opening else chunk
-    closer = _CLOSERS.get(chunk[:2])
-    if closer:
-        close = chunk.find(closer, 2)
-        if close >= 0:
-            value = unwrap(chunk[2:close])
-            return with_multiplier(value, chunk[close + 2 :]) or unwrap(chunk)
+    if chunk[:2] in _CLOSERS and (close := chunk.find(_CLOSERS[chunk[:2]], 2)) >= 0:
+        return with_multiplier(unwrap(chunk[2:close]), chunk[close + 2 :]) or unwrap(chunk)
     stop = _SENTENCE_END.search(chunk)
     if stop and chunk[:4] in ("The ", "the ") and not _VALUE_INSIDE.search(chunk, 0, stop.start()):
         # "The number which satisfies both is 12" states its value after a clause.
@@ -444,8 +438,11 @@ def _boxes_of_parts(text: str) -> str | None:
         labels.append(next(label for label in found[0] if label))
         contents.append(content)
         start = end
-    parts = len(labels) > 1 and are_consecutive(labels)
-    if not parts or _PART.search(text, start) or _RETRACTION.search(text, text.find(contents[0])):
+    if (
+        not (len(labels) > 1 and are_consecutive(labels))
+        or _PART.search(text, start)
+        or _RETRACTION.search(text, text.find(contents[0]))
+    ):
         return None
     # The parts 1, 2 become a, b.
     names = "abcdefgh" if labels[0] == "1" else labels

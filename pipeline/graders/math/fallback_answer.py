@@ -190,12 +190,12 @@ def result_of_sentence(line: str) -> str | None:
 
 def _lone_number(line: str) -> str | None:
     """The number of a line that contains exactly one and does not negate or compare it."""
-    matches = [match for match in _NUMBER.finditer(line) if match.group().rstrip(",.")]
-    numbers = {match.group().rstrip(",.") for match in matches}
-    after = line[matches[0].start() + len(matches[0].group().rstrip(",.")) :] if matches else ""
-    if len(numbers) != 1 or is_denied(line[: matches[0].start()], after):
+    places = {match.group().rstrip(",."): match.start() for match in reversed(list(_NUMBER.finditer(line)))}
+    if len(places) != 1:
         return None
-    return with_multiplier(numbers.pop(), after.lstrip(",."))
+    [(number, at)] = places.items()
+    after = line[at + len(number) :]
+    return None if is_denied(line[:at], after) else with_multiplier(number, after.lstrip(",."))
 
 
 def _stated_number(line: str) -> str | None:

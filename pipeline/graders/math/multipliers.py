@@ -15,7 +15,6 @@ _CHANGE = re.compile(
 
 def with_multiplier(number: str, rest: str) -> str | None:
     """The number with the word that multiplies it at the beginning of the rest. None if another word changes the number."""
-    match = _MULTIPLIER.match(rest)
-    if match:
+    if match := _MULTIPLIER.match(rest):
         return f"{number} {match.group(1).lower()}"
     return None if _CHANGE.match(rest) else number

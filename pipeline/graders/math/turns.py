@@ -47,8 +47,7 @@ _OWN_REPLY = re.compile(
 _OWN = re.compile(r"(?:I|This|That|My|The answer|We (?:counted|forgot|missed|should|did|need))\b")
 _STRUCK = "<s>"
 _OPENING = re.compile(rf"\s*(?:{_STRUCK}\s*)?")
-_SAME_TURN = "<|start|>assistant"
-"""After this, the final channel of the same turn follows."""
+_SAME_TURN = "<|start|>assistant"  # The final channel of the same turn follows.
 
 
 def first_turn(text: str) -> str:
@@ -80,19 +79,15 @@ def first_problem(text: str) -> str:
     """The text up to the heading of another problem after its answer: "Question: What is 5+5?", "**Problem 2**"."""
     tasks = list(_TASK.finditer(text, _first_mark(text)))
     given = next((found.end() for found in _GIVEN.finditer(text) if not found["draft"]), len(text)) if tasks else 0
-    return text[
-        : next((task.start() for task in tasks if task.start() >= given and _is_another(text, task)), len(text))
-    ]
+    others = (task.start() for task in tasks if task.start() >= given and _is_another(text, task))
+    return text[: next(others, len(text))]
 
 
 def _is_another(text: str, task: re.Match[str]) -> bool:
     """Whether a heading begins another problem, and not a question or an example in the solution itself."""
     name, number = task["name"].lower(), task["number"]
-    if (
-        number
-        and number != "1"
-        and re.search(rf"(?:^|\n)[#*\s]{{0,8}}{name}\s?\d", text[: task.start()], re.IGNORECASE)
-    ):
+    earlier = re.compile(rf"(?:^|\n)[#*\s]{{0,8}}{name}\s?\d", re.IGNORECASE)
+    if number and number != "1" and earlier.search(text, 0, task.start()):
         return False
     said = text[task.end() : task.end() + 300].lstrip(" \n*:")
     question = _QUESTION.match(said)
@@ -106,8 +101,8 @@ def _is_another(text: str, task: re.Match[str]) -> bool:
 def _turns_of_speakers(text: str) -> Callable[[int, str], bool]:
     """Decides whether a line with the name of a speaker begins a turn, as in a transcript: stories have speakers, too."""
     begin, stated = len(text) - len(text.lstrip()), _first_mark(text)
-    replies = (found.start() for found in _MARK.finditer(text) if (found["speaker"] or "").lower() == "assistant")
-    reply = max(replies, default=-1)
+    speakers = ((found["speaker"] or "", found.start()) for found in _MARK.finditer(text))
+    reply = max((at for speaker, at in speakers if speaker.lower() == "assistant"), default=-1)
 
     def begins(at: int, speaker: str) -> bool:
         if at <= begin or speaker.lower() == "assistant":

@@ -42,9 +42,8 @@ def read_phrases(folder: Traversable) -> dict[str, str]:
 
 
 def _check(where: str, line: str, keys: Collection[str]) -> None:
-    for name in _NAME.findall(line):
-        if name not in keys:
-            raise StepvalueError(f"{where}: there is no key `{name}`")
+    if unknown := set(_NAME.findall(line)) - set(keys):
+        raise StepvalueError(f"{where}: there is no key `{min(unknown)}`")
     if _UNBOUNDED.search(line) or not line.strip():
         raise StepvalueError(f"{where}: write a phrase whose repeats are bounded, such as {{0,9}}")
     try:
