@@ -53,7 +53,7 @@ def mended(value: T, field: str = "", *, answer: bool = False) -> T:
         text, lost = _read(text, answer)  # a mended `\\begin` opens a formula
     if field and lost:
         what = f"Character {lost.start()} of the {field}, counted from 0, is a {_NAMES[lost[1]]} before letters"
-        remedy = f"write \\\\{_NAMES[lost[1]][0]}{lost[2][:_SHOWN]} in JSON."
+        remedy = f"write \\\\{_NAMES[lost[1]][0]}{lost[2][:_SHOWN]} in JSON, or a blank where no LaTeX is meant."
         raise UnusableRowError(RejectReason.BAD_TEXT, f"{what}; {remedy}")
     return text  # type: ignore[return-value]
 

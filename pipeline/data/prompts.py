@@ -24,8 +24,8 @@ Encode = Callable[[Sequence[str]], Sequence[Sequence[int]]]
 """Texts -> the token ids of each, without special tokens."""
 Decode = Callable[[Sequence[int]], str]
 _OPENED = re.compile(
-    r"[<\[◁]\|?(?!end)(?:\w{1,12}?[:_]){0,3}(?:think(?:ing)?|thoughts?|reason(?:ing)?|reflect(?:ion)?|analysis|scratchpad)"
-    r"(?:_start)?(?:\|?>|\]|▷)\s*\Z",
+    r"[<\[◁]\|?(?!end)(?:\w{1,12}?[:_]){0,3}(?:think(?:ing)?|thoughts?|reason(?:ing)?|reflect(?:ion)?|analysis|scratchpad|cot)"
+    r"(?:_start)?(?:\|?>|\]|▷)\s*\Z|<\|channel\|>analysis<\|message\|>\Z|<\|channel>thought\s*\Z",
     re.IGNORECASE,
 )
 _INSIDE = "<think>\n"
@@ -188,6 +188,8 @@ class Prompter:
 def _closing(opened: str) -> str:
     """What closes a tag of thinking, with the blanks after it, before any thought. Empty if there is none."""
     tag = opened.rstrip()
+    if "channel" in tag:
+        return "<|end|><|start|>assistant<|channel|>final<|message|>" if tag.endswith("<|message|>") else "<channel|>"
     closed = re.sub("start|begin", "END" if tag.isupper() else "end", tag, flags=re.IGNORECASE)
     closed = re.sub(r"(?=\w)", "/", tag, count=1) if closed == tag else closed
     return f"{opened[len(tag) :]}{closed}\n\n" if tag else ""

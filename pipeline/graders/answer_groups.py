@@ -24,6 +24,9 @@ from pipeline.graders.math.phrases import choice, numeral, time_of_day, words
 BASE_UNITS = ("s", "m", "g", "pound", "l", "dollar")
 """One unit of each quantity whose units can be converted."""
 SIGNIFICANT_DIGITS = 10
+MOST_BELOW = 1_000
+FLOAT_NOISE = Fraction(1, 10**15)
+"""A decimal as programs print it is the fraction with a small denominator that it is so near: 0.30000000000000004 is 3/10."""
 NO_VALUE = 1e-12
 """A sum that is smaller than this share of its terms is zero."""
 
@@ -43,6 +46,8 @@ def content(answer: str) -> Hashable:
 
 
 def _of_text(normal: str) -> Hashable:
+    if exact_value(normal):
+        return _of_expression(normal)
     letter, text = choice(normal)
     if letter and (text or len(normal) > 1 or normal.isupper()):
         return ("choice", letter, _of_text(normal_form(text))) if text else ("choice", letter)
@@ -93,7 +98,9 @@ def _in_base_unit(number: Exact) -> Hashable:
         value = convert_unit(number, unit)
         if value is not None:
             return value, unit
-    return number.value, number.unit
+    plain = number.value.limit_denominator(MOST_BELOW)
+    is_noise = number.decimal and abs(number.value - plain) <= FLOAT_NOISE * abs(plain)
+    return plain if is_noise else number.value, number.unit
 
 
 def _rounded(value: float) -> Fraction:

@@ -9,7 +9,10 @@ Not covered: thinking without tags, and thinking that the prompt opened and that
 
 import re
 
-_WORD = r"(?:think(?:ing)?|thoughts?|reason(?:ing)?|reflect(?:ion)?|analysis|scratchpad)"
+_WORD = (
+    r"(?:(?:think(?:ing)?|thoughts?|reason(?:ing)?)(?:_process)?|reflect(?:ion)?|analysis|scratchpad|(?:inner_|internal_)?monologue"
+    r"|cot|chain_of_thought)"
+)
 _TAG = re.compile(
     rf"[<\[◁](?:(?P<close>/?)(?P<name>(?:\w{{1,12}}[:_])?{_WORD})[ ]?>|(?P<end_of>/?)(?-i:THINK)\]|(?P<end>/?)think▷"
     rf"|\|(?:(?:(?:start|begin)(?:_of)?_)?{_WORD}(?:_start)?)\|>"

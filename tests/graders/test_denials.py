@@ -93,6 +93,7 @@ def test_the_mark_before_a_denial_hides_nothing(mark: str, denial: str) -> None:
         ("open = 'in (all'", "`open`: 'in (all': missing )"),
         ("named = 'in <all>'", "there is no key `all`"),
         ("group = '(in) all'", "write (?:...) for (...)"),
+        ("none = 'in all||in sum'", "a phrase is empty"),
     ],
 )
 def test_a_damaged_file_of_phrases_is_named_with_its_entry(tmp_path: Path, text: str, words: str) -> None:
@@ -100,6 +101,11 @@ def test_a_damaged_file_of_phrases_is_named_with_its_entry(tmp_path: Path, text:
     path.write_text(text)
     with pytest.raises(StepvalueError, match=re.escape(f"{path}: ") + ".*" + re.escape(words)):
         read_phrases(tmp_path)
+    path.write_text("adverbs = 'vraiment'")
+    (tmp_path / "en.toml").write_text("adverb = 'really'")
+    with pytest.raises(StepvalueError, match=re.escape(f"{path}: nothing reads the key `adverbs`")):
+        read_phrases(tmp_path)
+    (tmp_path / "en.toml").unlink()
     path.write_text("one = '<two>'\ntwo = '<one>'")
     with pytest.raises(StepvalueError, match="name each other"):
         read_phrases(tmp_path)

@@ -83,10 +83,11 @@ _STATEMENT = re.compile(
     re.IGNORECASE,
 )
 _OPENING = phrase(
-    rf"(?:\s|\*\*|:|→|{EMOJI}|<before_value>(?!\w),?|(?!<not_quite>)[a-z]{{2,11}}ly,?\s(?=[$*({{\[-]{{0,4}}[\d\\$])"
+    rf"(?:\n\s{{0,4}}>[ ]|\s|\*\*|:|→|{EMOJI}"
+    r"|<before_value>(?!\w),?|(?!<not_quite>)[a-z]{2,11}ly,?\s(?=[$*({\[-]{0,4}[\d\\$])"
     r"|(?:the )?(?:option|choice)\b|, ?<aside>,(?=\s[$*({\[-]{0,4}[\d\\$])|\(<aside>\)|<called>\s(?=[$\\*(-]{0,4}[\d\\])"
     rf"|{NOT_BUT}"
-    r"|(?P<fence>```|~~~)(?:text|txt|plaintext|latex|math|markdown|output)?\n(?=[^\n`]{1,200}\n\s{0,4}(?P=fence)))*",
+    r"|(?P<fence>```|~~~)(?:text|txt|plaintext|latex|math|markdown|output|json)?\n(?=[^\n`]{1,200}\n\s{0,4}(?P=fence)))*",
     re.IGNORECASE,
 )
 _END = (
@@ -111,7 +112,7 @@ _GOES_ON = re.compile(r"\\\\\s{0,8}&?\s{0,8}=")
 _TAGS = re.compile(r"(?:\s*(?:ки|<[|/][a-z_|]{1,20}>))+$")
 # Tags of HTML that change nothing but the look, those that begin a line, and the heading of a text in LaTeX.
 _LOOK = re.compile(r"</?(?:b|strong|i|em|u|mark|span|code)>|\\text\s?\{\s?(?:[Ff]inal )?[Aa]nswer\s?:\s?\}")
-_NEW_LINE = re.compile(r"</?(?:br|p|div|center)\s?/?>", re.IGNORECASE)
+_NEW_LINE = re.compile(r"</?(?:br|p|div|center)\s?/?>|<\|(?:START_RESPONSE|begin_of_solution)\|>", re.IGNORECASE)
 _PLAIN = re.compile(r"-?\d+(?:\.\d+)?|[A-Za-z]")
 # A sentence that begins with "the" and states a value after a verb.
 _SENTENCE = re.compile(
@@ -399,7 +400,9 @@ def _payload(text: str, start: int) -> str:
     # In prose the mark after "42!" is punctuation, not a factorial.
     said = (chunk[: stop.start()] if stop else chunk).rstrip("! ")
     said = said.replace("\\boxed{}", "") if _DIGIT.search(said) else said
-    return unwrap(without_remark(_BOLD.sub(r"\2", said)))
+    if said[:2] == '{"':
+        return _answer_in_json(said) or ""
+    return unwrap(without_remark(_BOLD.sub(r"\2", said)).rstrip("! "))
 
 
 def _chunk(text: str, start: int) -> str:

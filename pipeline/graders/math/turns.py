@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 # The end of a text, turn or message, as chat templates spell it: <|im_end|>, <|eot_id|>, <|EOT|>, <|END_OF_TURN_TOKEN|>.
 _END = (
-    r"<(?:\|(?i:im_end|eo[tmsd](?:_id|_token)?|(?:end|end_?of_?(?:text|turn|message|sentence|sequence|document|response))(?:_token)?"
+    r"<(?:\|(?i:im_end|eo[tmsd](?:_id|_token)?|end_response|(?:end|end_?of_?(?:text|turn|message|sentence|sequence|document|response|solution))(?:_token)?"
     r"|turn_end|return|end▁of▁sentence)\||｜(?:end▁of▁sentence|end_of_sentence)｜|end_of_turn|turn\||(?i:eos)|/s)>"
 )
 _BEGIN = (
@@ -17,7 +17,7 @@ _BEGIN = (
     r"|(?:<s>\s{0,2})?\[/?INST\]|<\|(?i:user|assistant|system|human|prompter|bot|begin_of_text)\|>"
     r"|<\|START_OF_TURN_TOKEN\|>(?:<\|(?:USER|CHATBOT|SYSTEM)_TOKEN\|>)?|<bos>|<extra_id_1>\w{0,20}|<｜(?:User|Assistant)｜>"
     r"|<\|start\|>(?:user|system|developer)|(?:^|(?<=\n))(?:\#\#\#[ ]?(?:Human|User|Instruction|Assistant|Response):"
-    r"|<(?:human|user|bot|assistant)>:|(?:\*\*)?(?P<speaker>Human|User|USER|Assistant|ASSISTANT):(?:\*\*)?[ \n])"
+    r"|<(?:human|user|bot|assistant)>:|(?:\*\*)?(?P<speaker>Human|User|USER|Assistant|ASSISTANT):(?:\*\*)?(?=[ \nA-Z]))"
 )
 _MARK = re.compile(rf"(?P<end>{_END})|{_BEGIN}")
 # Every mark begins with one of these, or has one of the names. They are quicker to look for.
@@ -29,11 +29,14 @@ _OTHER = re.compile(r"user|system|human|prompter|(?<!/)inst|developer|tool|ipyth
 # A line that begins a turn only after another speaker. Answers have such headings, too.
 _REPLY = re.compile(r"(?:\*\*)?assistant:|\#\#\# ?response:", re.IGNORECASE)
 _TASK = re.compile(
-    r"\n[ \t]{0,4}(?:-{3,}\s{1,8})?(?P<mark>\#{1,6}[ ]?)?(?P<bold>\*\*)?(?:(?:New|Next|Another)[ ])?(?P<open>[\[<])?"
-    r"(?P<name>(?i:problem|question|exercise|example|task|instruction|prompt|input)|Q|问题|题目|例题)"
-    r"[ ]?(?:\#|No\.?[ ])?(?P<number>\d{1,3})?"
-    r"(?:(?(open)[\]>]|[ ]?[:：.)])(?:\*\*)?|(?(bold)\*\*[:：]?|(?(mark)|(?(number)(?=[ ]?\n)|(?!)))))(?=\s|$|(?<=[：>]))"
+    r"\n[ \t]{0,4}(?:-{3,}\s{1,8})?(?P<mark>\#{1,6}[ ]?)?(?P<bold>\*\*)?(?P<new>(?:New|Next|Another)[ ])?(?P<open>[\[<])?"
+    r"(?P<name>(?i:problem|question|exercise|example|task|instruction|prompt|input|pregunta|problema|frage|aufgabe)|Q|问题|题目|例题?"
+    r"|You are an? (?:AI|helpful) assistant|Let's (?:try|do|solve) (?:another|the next) (?:problem|question|one))"
+    r"[ ]?(?:\#|No\.?[ ])?(?P<number>\d{1,3}|[一二三四五六七八九十])?"
+    r"(?:(?(open)[\]>]|[ ]?[:：.)])(?:\*\*)?|(?(bold)\*\*[:：]?|(?(mark)|(?(number)(?=[ ]?\n)|(?!)))))"
+    r"(?=\s|$|(?<=[：>])|(?<=:)[A-Z\d\u4e00-\u9fff])"
 )
+_BARE = re.compile(r"\s{0,4}[-+$\\]{0,2}[\d][^\nA-Za-z?:]{0,40}(?=\n)\n?(?=\n)")
 _GIVEN_MARKS = ("nswer", "\\boxed", "####", "答案")
 _GIVEN = re.compile(
     r"(?P<draft>\b(?:first|initial|partial|intermediate|possible|tentative|naive|wrong|previous) a)?"
@@ -77,6 +80,11 @@ def first_turn(text: str) -> str:
 
 def first_problem(text: str) -> str:
     """The text up to the heading of another problem after its answer: "Question: What is 5+5?", "**Problem 2**"."""
+    bare = _BARE.match(text)
+    if bare:
+        # Base models state the answer alone, and go on: "8\n\nQ: What is 3+4?\nA: 7".
+        task = _TASK.match(text, bare.end())
+        return text[: bare.end()] if task and _is_another(text, task) else text
     tasks = list(_TASK.finditer(text, _first_mark(text)))
     given = next((found.end() for found in _GIVEN.finditer(text) if not found["draft"]), len(text)) if tasks else 0
     others = (task.start() for task in tasks if task.start() >= given and _is_another(text, task))
@@ -93,7 +101,7 @@ def _is_another(text: str, task: re.Match[str]) -> bool:
     question = _QUESTION.match(said)
     if question and _OWN_REPLY.match(said, question.end()):
         return False
-    return bool(number or question or said.partition("\n")[0].endswith("?")) or not (
+    return bool(number or task["new"] or question or said.partition("\n")[0].endswith("?")) or not (
         (said[:1].isascii() and said[:1].islower()) or _OWN.match(said)
     )
 

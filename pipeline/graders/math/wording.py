@@ -13,6 +13,7 @@ from importlib.resources.abc import Traversable
 
 from pipeline.core.errors import StepvalueError
 
+FIRST = "en.toml"
 _NAME = re.compile(r"(?<!P)<(\w+)>")
 _UNBOUNDED = re.compile(r"(?<!\\)(?:[*+]|\{\d*,\})(?![^\[\]]*\])")
 
@@ -20,7 +21,10 @@ _UNBOUNDED = re.compile(r"(?<!\\)(?:[*+]|\{\d*,\})(?![^\[\]]*\])")
 def read_phrases(folder: Traversable) -> dict[str, str]:
     """For each key a pattern of one of its phrases, without groups that count."""
     lines: dict[str, list[str]] = {}
-    for path in sorted((path for path in folder.iterdir() if path.name.endswith(".toml")), key=lambda path: path.name):
+    paths = [path for path in folder.iterdir() if path.name.endswith(".toml")]
+    # The first file has every key.
+    known: Collection[str] = ()
+    for path in sorted(paths, key=lambda path: (path.name != FIRST, path.name)):
         try:
             keys = tomllib.loads(path.read_text("utf-8"))
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
@@ -28,9 +32,12 @@ def read_phrases(folder: Traversable) -> dict[str, str]:
         for key, value in keys.items():
             if not isinstance(value, str) or not value.strip():
                 raise StepvalueError(f"{path}: `{key}` must be a text with one phrase or more on each line")
+            if known and key not in known:
+                raise StepvalueError(f"{path}: nothing reads the key `{key}`; {FIRST} has those that are read")
             for line in value.strip("\n").split("\n"):
                 _check(f"{path}: `{key}`: {line!r}", line, keys.keys())
             lines.setdefault(key, []).extend(value.strip("\n").split("\n"))
+        known = keys if path.name == FIRST else known
 
     def pattern(key: str) -> str:
         return f"(?:{_NAME.sub(lambda found: pattern(found[1]), '|'.join(lines[key]))})"
@@ -44,6 +51,8 @@ def read_phrases(folder: Traversable) -> dict[str, str]:
 def _check(where: str, line: str, keys: Collection[str]) -> None:
     if unknown := set(_NAME.findall(line)) - set(keys):
         raise StepvalueError(f"{where}: there is no key `{min(unknown)}`")
+    if "||" in line or "|" in (line[:1], line[-1:]):
+        raise StepvalueError(f"{where}: a phrase is empty")
     if _UNBOUNDED.search(line) or not line.strip():
         raise StepvalueError(f"{where}: write a phrase whose repeats are bounded, such as {{0,9}}")
     try:
