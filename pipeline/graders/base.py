@@ -116,6 +116,7 @@ class Grader(_Described, Protocol):
 
     def close(self) -> None:
         """Free all resources."""
+        return
 
 
 def _one_for_each(noun: str, wanted: str, is_wanted: Callable[[Any], bool]) -> Callable[..., str]:

@@ -66,8 +66,7 @@ def named_verifiers(names: Sequence[str], given: VerifierConfig) -> list[Verifie
 
 def inputs_of(settings: VerifierConfig) -> Mapping[str, str]:
     """`Verifier.inputs` of the verifier that the settings name. A plug-in may lack it."""
-    found: Any = getattr(VERIFIERS.load(settings.kind), "inputs", None)
-    return {} if found is None else dict(found(complete_settings(settings, VERIFIERS)))
+    return dict(_stated(settings, "inputs") or {})
 
 
 def proves(settings: VerifierConfig) -> bool:
@@ -77,11 +76,14 @@ def proves(settings: VerifierConfig) -> bool:
 
 def warnings_of(settings: VerifierConfig) -> Sequence[str]:
     """`Verifier.warnings` of the verifier that the settings name. A plug-in may lack it."""
-    found: Any = getattr(VERIFIERS.load(settings.kind), "warnings", None)
-    return () if found is None else list(found(complete_settings(settings, VERIFIERS)))
+    return list(_stated(settings, "warnings") or ())
 
 
 def missing_for(settings: VerifierConfig) -> str:
     """`Verifier.missing` of the verifier that the settings name. A plug-in may lack it."""
-    found: Any = getattr(VERIFIERS.load(settings.kind), "missing", None)
-    return "" if found is None else str(found(complete_settings(settings, VERIFIERS)))
+    return str(_stated(settings, "missing") or "")
+
+
+def _stated(settings: VerifierConfig, name: str) -> Any:
+    found = getattr(VERIFIERS.load(settings.kind), name, None)
+    return found and found(complete_settings(settings, VERIFIERS))

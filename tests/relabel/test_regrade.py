@@ -61,7 +61,6 @@ def sound(run_dir: Path) -> bool:
 def test_labels_are_those_of_a_run_with_the_same_checker(run_dir: Path, tmp_path: Path) -> None:
     done = regraded(run_dir)
     assert 0 < done.verdicts_changed < done.rollouts
-    # The pattern finds "is" in every text.
     assert {change.partition(", ")[2] for change in done.verdict_changes} == {"of another answer in the text"}
     assert done.labels_changed > 0
     (tmp_path / "fresh").mkdir()

@@ -1,16 +1,9 @@
 r"""Compares answers without algebra: equal spelling, number, words or polynomial, item by item. Pure and exact.
 
-Rules:
-- Numbers must be exactly equal, never as floats: 1/3 is not 0.333333 unless a relative tolerance is set. A decimal that is long
-  enough may be the rounding of an exact number: see `rounding`.
-- "50%" equals "50" (the sign is often left out) and "0.5" (the same number), but "50%" never equals "0.5%".
-- A unit after a number is ignored, unless both sides name different known units. Then one is converted to the other.
-- Answers of different kinds are different: a set is not a pair, and an open interval is not a closed one.
-Every other comparison returns None: it is not decided here, and that does not mean that the answer is wrong.
+The README of graders has the rules. What they do not decide is None here, which does not mean that the answer is wrong.
 
-This module also decides whether computer algebra may read a text. The LaTeX grammar reads words as products of letters, "5 6"
-as a sum, "1e5" as 5e, "52_8" as 52, a:b as a, and 2^2^3 from the left. It drops the names after \triangle and the prime of x'.
-Such texts are not passed to it.
+This module also decides which texts computer algebra may not read: its grammar reads words as products of letters, "5 6" as a
+sum, "1e5" as 5e, 52_8 as 52, a:b as a, 2^2^3 from the left, and drops the names after \triangle and the prime of x'.
 """
 
 import re

@@ -122,7 +122,8 @@ def is_intermediate(line: str) -> bool:
 
 def refuses(text: str) -> bool:
     """Whether the end of a text says that it has no answer, and no conclusion follows."""
-    tail = _NOT.sub(" not", text[-MAX_TAIL:].lower().replace("\u2019", "'"))
+    tail = text[-MAX_TAIL:].lower().replace("\u2019", "'")
+    tail = _NOT.sub(" not", tail) if any(map(tail.__contains__, ("n't", "dont", "cant", "canot", "cannot"))) else tail
     for refusal, limit, way_on in _REFUSALS:
         last = max(refusal.finditer(tail), key=lambda found: found.end(), default=None)
         if last is None or limit.match(tail, last.end()):

@@ -26,11 +26,11 @@ from pipeline.graders.math.fallback_answer import (
     TAIL,
     closing_statement,
     last_number,
+    with_multiplier,
     without_ornaments,
     without_remark,
 )
 from pipeline.graders.math.limits import is_long_integer
-from pipeline.graders.math.multipliers import with_multiplier
 from pipeline.graders.math.turns import first_problem, first_turn
 from pipeline.graders.math.wording import phrase
 from pipeline.graders.thinking import outside_thinking

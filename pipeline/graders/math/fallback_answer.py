@@ -8,6 +8,7 @@ do not count in a line that negates or compares ("more than 3").
 import re
 from operator import itemgetter
 
+from pipeline.data.numbers import SCALES
 from pipeline.graders.math.choices import ends_with_choices, parts_at_end
 from pipeline.graders.math.denials import (
     hedges,
@@ -20,7 +21,6 @@ from pipeline.graders.math.denials import (
     undetermined,
 )
 from pipeline.graders.math.limits import MAX_CHARS
-from pipeline.graders.math.multipliers import with_multiplier
 from pipeline.graders.math.wording import phrase
 
 TAIL, MAX_SCAN = 4_000, 100_000
@@ -96,6 +96,14 @@ _REMARK_IN_BRACKETS = phrase(r"[(\[](?:<remark>|<short_remark>)\b[^()]{0,200}(?:
 _NO_REMARK = phrase(r"(?!an? [a-z]{3})[a-z]\b(?!\.)|<no_remark>|(?:if|when|for)\b.*\b(?:else|otherwise)\b")
 _WORDS_ALONE = re.compile(r"(?:[a-z]|I\b|Done\b|That\b)[A-Za-z',.:;!() -]*")
 _BEGINS_WITH_WORD = re.compile(r"\W*[A-Za-z]{3}")
+# Words after a number that make it another number.
+_MULTIPLIER = re.compile(rf"[$* ]{{0,4}}\b({'|'.join(SCALES)})\b", re.IGNORECASE)
+_CHANGE = re.compile(
+    r"[$* ]{0,4}\b(?:factorial|squared|cubed|times|plus|minus|choose|divided|multiplied|tens|dozens|hundreds|thousands|millions"
+    r"|billions|and a|to the power|per ?cent|percentage|halves|thirds|fifths|sixths|sevenths|eighths|ninths|tenths|hundredths"
+    r"|thousandths)\b",
+    re.IGNORECASE,
+)
 
 
 def without_ornaments(text: str) -> str:
@@ -247,3 +255,10 @@ def _last_formula(tail: str) -> tuple[str | None, int, int]:
     if len(content) > MAX_CHARS or prose:
         return nothing
     return (content, start, end) if _is_whole(content.rstrip(".,")) and _LETTER_OR_DIGIT.search(content) else nothing
+
+
+def with_multiplier(number: str, rest: str) -> str | None:
+    """The number with the word that multiplies it at the beginning of the rest. None if another word changes the number."""
+    if match := _MULTIPLIER.match(rest):
+        return f"{number} {match.group(1).lower()}"
+    return None if _CHANGE.match(rest) else number

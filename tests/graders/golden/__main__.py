@@ -2,12 +2,11 @@
 
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
 from contextlib import chdir
 
 from pipeline.graders.base import Checker
 from pipeline.graders.registry import checker_for
-from tests.graders.dev_files import Case, Outcome, Score, judge, score
+from tests.graders.dev_files import Outcome, Score, judge, score
 from tests.graders.golden.rows import cases_of, read
 from tests.settings import grader_settings
 
@@ -16,8 +15,7 @@ FILES = ("answers", "outputs", "adversarial", "answers_by_hand", "outputs_by_han
 
 def judged(name: str, checker: Checker) -> list[tuple[str, Outcome]]:
     """What the checker says of each case of a file, with the case's kind."""
-    cases: Iterator[tuple[str, Case]] = cases_of(read(name), extracts=name.startswith("outputs"))
-    return [(kind, judge(checker, case)) for kind, case in cases]
+    return [(kind, judge(checker, case)) for kind, case in cases_of(read(name), extracts=name.startswith("outputs"))]
 
 
 def figures_of(name: str, result: Score) -> str:

@@ -41,10 +41,7 @@ def read(name: str, folder: Path = FOLDER) -> list[Row]:
     rows = map(json.loads, (folder / f"{name}.jsonl").read_text(encoding="utf-8").splitlines())
     return [
         Row(
-            kind=line["kind"],
-            gold=line["gold"],
-            right=tuple(line.get("right", ())),
-            wrong=tuple(line.get("wrong", ())),
+            kind=line["kind"], gold=line["gold"], right=tuple(line.get("right", ())), wrong=tuple(line.get("wrong", ()))
         )
         for line in rows
     ]
