@@ -90,7 +90,8 @@ def _of_expression(text: str) -> Hashable:
     if found is None:
         return text
     value, scale = found
-    return tuple(_rounded(part) if abs(part) > NO_VALUE * scale else 0 for part in (value.real, value.imag)), unit
+    digits = [f"{part:.{SIGNIFICANT_DIGITS - 1}e}" for part in (value.real, value.imag)]
+    return tuple(Fraction(each) if abs(float(each)) > NO_VALUE * scale else 0 for each in digits), unit
 
 
 def _in_base_unit(number: Exact) -> Hashable:
@@ -101,7 +102,3 @@ def _in_base_unit(number: Exact) -> Hashable:
     plain = number.value.limit_denominator(MOST_BELOW)
     is_noise = number.decimal and abs(number.value - plain) <= FLOAT_NOISE * abs(plain)
     return plain if is_noise else number.value, number.unit
-
-
-def _rounded(value: float) -> Fraction:
-    return Fraction(f"{value:.{SIGNIFICANT_DIGITS - 1}e}")

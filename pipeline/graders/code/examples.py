@@ -43,7 +43,9 @@ def examples_in(text: str) -> Iterator[DocExample]:
         while at < len(lines) and re.match(r"[ \t]*\.\.\.( |$)", lines[at]):
             typed.append(re.sub(r"^[ \t]*\.\.\. ?", "", lines[at].rstrip(), count=1))
             at += 1
-        while at < len(lines) and not _ends(lines[at]):
+        while (
+            at < len(lines) and lines[at].strip() and not (_PROMPT.fullmatch(lines[at].rstrip()) or _mark_in(lines[at]))
+        ):
             wanted.append(lines[at].removeprefix(indent).rstrip())
             at += 1
         if at < len(lines) and (mark := _mark_in(lines[at])) and lines[at].partition(mark)[0].strip():
@@ -56,10 +58,6 @@ def literal(source: str | ast.expr) -> list[Any]:
     with suppress(ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return [ast.literal_eval(source)]
     return []
-
-
-def _ends(line: str) -> bool:
-    return not line.strip() or _PROMPT.fullmatch(line.rstrip()) is not None or _mark_in(line) is not None
 
 
 def _mark_in(line: str) -> str | None:

@@ -92,7 +92,7 @@ def effective() -> set[str]:
     as many threads as possible."""
     return _named(
         system_calls=_refused(socket.socket) and _refused(_fork),
-        files=_refused(_read),
+        files=_refused(lambda: os.close(os.open(_OPEN_TO_ALL, os.O_RDONLY))),
         threads=_count_startable_threads() == MAX_THREADS - 1,
     )
 
@@ -141,10 +141,6 @@ def _refused(attempt: Callable[[], object]) -> bool:
     except OSError as error:
         return isinstance(error, PermissionError)
     return False
-
-
-def _read() -> None:
-    os.close(os.open(_OPEN_TO_ALL, os.O_RDONLY))
 
 
 def _fork() -> None:

@@ -3,14 +3,12 @@
     {"gold": "\\\\frac12", "answer": "2^{-1}"}  ->  {"verdict": "correct"}
     {"parse": "\\\\frac12"}                     ->  {"verdict": "correct"} if it parses, else {"verdict": "unparseable"}
 
-Covered: a memory limit (RLIMIT_AS), a limit of processor time per task (RLIMIT_CPU, so that a child whose parent died does not
-run on), no core files, no stray output, no text that runs as Python. Not covered: wall time. The parent kills a child that is
-late, and nothing here uses alarms.
+Covered: limits of memory and of processor time per task, no core files, no stray output, no text that runs as Python.
+Not covered: wall time. The parent kills a child that is late, and nothing here uses alarms.
 
 `latex2sympy` passes every numeral and the arguments of gcd and lcm to sympy as text, and sympy runs text as Python. Both are
-converted here instead. As a second barrier, sympy's parser for such texts is replaced by one that rejects everything except
-numerals and fractions, and sympy's compiler of numeric functions by one that rejects everything (sympy then uses slower
-arithmetic or fails).
+converted here instead. As a second barrier, sympy's parser for such texts reads numerals and fractions alone here, and its
+compiler of numeric functions nothing (sympy then uses slower arithmetic or fails).
 Not covered: code that runs while a module is imported, and the polynomial arithmetic that sympy generates from only the number
 of variables. Neither contains any text from outside.
 """
@@ -58,11 +56,8 @@ def evaluate_nothing() -> None:
 
 
 def _gcd_or_lcm(_grammar: object, name: str, arguments: list[Any]) -> Any:
-    return sympy.UnevaluatedExpr({"gcd": sympy.gcd, "lcm": sympy.lcm}[name]([_exact(side) for side in arguments]))
-
-
-def _exact(side: Any) -> Any:
-    return side.xreplace({inexact: sympy.Rational(str(inexact)) for inexact in side.atoms(sympy.Float)}).doit()
+    exact = [side.xreplace({each: sympy.Rational(str(each)) for each in side.atoms(sympy.Float)}) for side in arguments]
+    return sympy.UnevaluatedExpr({"gcd": sympy.gcd, "lcm": sympy.lcm}[name]([side.doit() for side in exact]))
 
 
 def _plain(text: str, *_: object, **__: object) -> sympy.Number:

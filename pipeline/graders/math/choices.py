@@ -75,18 +75,18 @@ def parts_at_end(text: str) -> str | None:
         if any(label.isdigit() and "=" in item for label, item in parts):
             return None
     contents = [item.strip(" \t,;.*") for _, item in parts]
-    if len(parts) < 2 or not are_consecutive([label for label, _ in parts]) or not all(map(_is_short, contents)):
+    if len(parts) < 2 or not are_consecutive([label for label, _ in parts]):
+        return None
+    # A part is a value with at most a unit or two, not the words between "From (1) and (2) we get".
+    if any(
+        len(each) > MAX_ITEM or len(_WORD.findall(each)) > MAX_ITEM_WORDS or not _VALUE.match(each) for each in contents
+    ):
         return None
     return ", ".join(f"({label}) {content}" for (label, _), content in zip(parts, contents, strict=True))
 
 
 def _label(mark: re.Match[str]) -> str:
     return next(label for label in mark.groups() if label)
-
-
-def _is_short(item: str) -> bool:
-    """Whether an item is a value with at most a unit or two, not the words between "From (1) and (2) we get"."""
-    return len(item) <= MAX_ITEM and len(_WORD.findall(item)) <= MAX_ITEM_WORDS and _VALUE.match(item) is not None
 
 
 MAX_PART_CHARS = 2_000

@@ -2,8 +2,7 @@
 
 Covered: an answer that stalls, crashes or exhausts computer algebra ends its child process, never the caller. The caller waits
 at most the deadline per gold, measured from when a ready child gets the task. Usable from any thread.
-Not covered: errors of the algebra itself. A verdict other than CORRECT and INCORRECT says why there is none. It is converted to
-INCORRECT only with `grader.unreadable_is=wrong`, for an answer that cannot be read or compared although the golds can be read.
+Not covered: errors of the algebra itself. A verdict other than CORRECT and INCORRECT says why there is none.
 """
 
 import contextlib

@@ -135,12 +135,8 @@ def _claim(sentence: str, readings: tuple[tuple[str, str], ...], start: int, ver
     hedge = _LOOSELY.match(sentence, start)
     start = hedge.end() if hedge else start
     rest = sentence[start : start + LONGEST_VALUE]
-    texts = [_value(rest[: after.start()]) for after in _AFTER.finditer(rest)]
-    values = [text for text in reversed(texts) if text]
+    texts = [rest[: after.start()].strip().strip('*"“”').removeprefix("\\(") for after in _AFTER.finditer(rest)]
+    values = [value for text in reversed(texts) if (value := text.removesuffix("\\)").strip("$ *,"))]
     loosely = hedge is not None or verb.groupdict().get("sign") == "≈"
     read = tuple(dict.fromkeys(values[:MOST_READINGS]))
     return Claim(readings, read, loosely, verb["past"] is not None, sentence) if values else None
-
-
-def _value(text: str) -> str:
-    return text.strip().strip('*"“”').removeprefix("\\(").removesuffix("\\)").strip("$ *,")
