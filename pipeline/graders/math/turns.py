@@ -81,11 +81,11 @@ def first_turn(text: str) -> str:
 def first_problem(text: str) -> str:
     """The text up to the heading of another problem after its answer: "Question: What is 5+5?", "**Problem 2**"."""
     bare = _BARE.match(text)
-    if bare:
+    if bare and (task := _TASK.match(text, bare.end())) and _is_another(text, task):
         # Base models state the answer alone, and go on: "8\n\nQ: What is 3+4?\nA: 7".
-        task = _TASK.match(text, bare.end())
-        return text[: bare.end()] if task and _is_another(text, task) else text
-    tasks = list(_TASK.finditer(text, _first_mark(text)))
+        return text[: bare.end()]
+    line_end = text.find("\n", _first_mark(text))
+    tasks = list(_TASK.finditer(text, line_end)) if line_end >= 0 else []
     given = next((found.end() for found in _GIVEN.finditer(text) if not found["draft"]), len(text)) if tasks else 0
     others = (task.start() for task in tasks if task.start() >= given and _is_another(text, task))
     return text[: next(others, len(text))]
@@ -125,4 +125,5 @@ def _turns_of_speakers(text: str) -> Callable[[int, str], bool]:
 
 def _first_mark(text: str) -> int:
     """Where a text first speaks of an answer. Its length for nowhere."""
-    return min((at for at in map(text.find, _GIVEN_MARKS) if at >= 0), default=len(text))
+    found = [at for at in map(text.find, _GIVEN_MARKS) if at >= 0]
+    return min(found) if found else len(text)
