@@ -58,10 +58,13 @@ UNITS = {
 DOLLAR = UNITS["dollar"]
 
 
+def measured(number: Fraction, unit: Unit) -> tuple[Fraction, str]:
+    """The number in the unit that its quantity is measured in, metric or not, and that quantity. Equal for equal amounts."""
+    quantity, size = _JOINED.get(unit.quantity, (unit.quantity, Fraction(1)))
+    return number * unit.size * size + unit.shift, quantity
+
+
 def convert(number: Fraction, have: Unit, want: Unit) -> Fraction | None:
     """The number in another unit, metric or not; None where the units are of different quantities."""
-    quantity, size = _JOINED.get(have.quantity, (have.quantity, Fraction(1)))
-    other, wanted = _JOINED.get(want.quantity, (want.quantity, Fraction(1)))
-    if quantity != other:
-        return None
-    return (number * have.size * size + have.shift - want.shift) / (want.size * wanted)
+    (amount, quantity), (start, other) = measured(number, have), measured(Fraction(0), want)
+    return (amount - start) / (measured(Fraction(1), want)[0] - start) if quantity == other else None

@@ -12,7 +12,8 @@ from collections.abc import Hashable, Iterable, Sequence
 from fractions import Fraction
 from functools import lru_cache
 
-from pipeline.graders.math.exact import Exact, convert_unit, exact_value, trailing_unit, with_point, without_unit
+from pipeline.data.units import UNITS, measured
+from pipeline.graders.math.exact import Exact, exact_value, trailing_unit, with_point, without_unit
 from pipeline.graders.math.expression import INFINITY, expression
 from pipeline.graders.math.extract import unwrap
 from pipeline.graders.math.forms import Form, FormKind, read_form, split_label
@@ -20,12 +21,10 @@ from pipeline.graders.math.labels import plain_label
 from pipeline.graders.math.limits import exceeded_limit
 from pipeline.graders.math.normal import normal_form
 from pipeline.graders.math.phrases import choice, numeral, time_of_day, words
+from pipeline.graders.math.rounding import FLOAT_NOISE
 
-BASE_UNITS = ("s", "m", "g", "pound", "l", "dollar")
-"""One unit of each quantity whose units can be converted."""
 SIGNIFICANT_DIGITS = 10
 MOST_BELOW = 1_000
-FLOAT_NOISE = Fraction(1, 10**15)
 """A decimal as programs print it is the fraction with a small denominator that it is so near: 0.30000000000000004 is 3/10."""
 NO_VALUE = 1e-12
 """A sum that is smaller than this share of its terms is zero."""
@@ -95,10 +94,8 @@ def _of_expression(text: str) -> Hashable:
 
 
 def _in_base_unit(number: Exact) -> Hashable:
-    for unit in BASE_UNITS:
-        value = convert_unit(number, unit)
-        if value is not None:
-            return value, unit
+    if number.unit in UNITS:
+        return measured(number.value, UNITS[number.unit])
     plain = number.value.limit_denominator(MOST_BELOW)
     is_noise = number.decimal and abs(number.value - plain) <= FLOAT_NOISE * abs(plain)
     return plain if is_noise else number.value, number.unit

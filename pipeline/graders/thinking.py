@@ -39,7 +39,9 @@ _STRIPPED_FINAL = "assistantfinal"
 
 def outside_thinking(text: str) -> list[str] | None:
     """The parts of a text outside its thinking, in order. None for thinking that does not end."""
-    if text.lstrip()[:8] == "analysis" and _STRIPPED.match(text):
+    if not ("<" in text or "THINK]" in text or "◁" in text or "analysis" in text):
+        return [text]
+    if _STRIPPED.match(text):
         final = text.rfind(_STRIPPED_FINAL)
         return [text[final + len(_STRIPPED_FINAL) :]] if final >= 0 else None
     parts, start, opened, mention = list[str](), 0, list[str](), None

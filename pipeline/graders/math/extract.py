@@ -181,9 +181,10 @@ def _final(text: str, pattern: re.Pattern[str] | None, fallback: Fallback) -> st
         return unwrap(matches[-1].group(1)) or None
     if "box{" in text or "fbox" in text or "\b" in text:
         text = _OTHER_BOXES.sub(r"\\boxed", text)
-    if "</" in text or ":}" in text or ": }" in text:
+    has_tags = "<" in text
+    if (has_tags and "</" in text) or ("\\text" in text and (":}" in text or ": }" in text)):
         text = _LOOK.sub("", text)
-    if "<" in text:
+    if has_tags:
         text = _NEW_LINE.sub("\n", text)
     parts = outside_thinking(first_turn(text))
     if parts is None:
