@@ -60,7 +60,8 @@ def number_in_words(text: str, *, ordinals: bool = False) -> Fraction | None:
     number = _fraction(words)
     if number is None and words[-1] in SCALES and (part := _fraction(words[:-1])) is not None:
         number = part * SCALES[words[-1]]
-    if number is None:
+    # An article alone is the name of a choice, or the begin of a phrase.
+    if number is None and not (len(words) == 1 and words[0] in _ARTICLES):
         number = _whole(words)
     if number is None and ordinals:
         *before, last = words[words[0] == "the" :] or [""]
@@ -121,4 +122,4 @@ def _whole(words: list[str]) -> Fraction | None:
             total, group, last = total + group * SCALES[word], 0, 0
         elif word != "and" or at == 0:
             return None
-    return Fraction(total + group) if words != ["a"] else Fraction(1)
+    return Fraction(total + group)
