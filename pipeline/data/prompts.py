@@ -18,13 +18,14 @@ from pipeline.core.errors import PolicyError
 from pipeline.core.ids import content_id
 from pipeline.core.records import Chain, Prefix, Problem, Solution
 from pipeline.data.steps import prefix_text
+from pipeline.data.thinking import THINKING
 
 _BLANKS = " \t"
 Encode = Callable[[Sequence[str]], Sequence[Sequence[int]]]
 """Texts -> the token ids of each, without special tokens."""
 Decode = Callable[[Sequence[int]], str]
 _OPENED = re.compile(
-    r"[<\[◁]\|?(?!end)(?:\w{1,12}?[:_]){0,3}(?:think(?:ing)?|thoughts?|reason(?:ing)?|reflect(?:ion)?|analysis|scratchpad|cot)"
+    rf"[<\[◁]\|?(?!end)(?:\w{{1,12}}?[:_]){{0,3}}{THINKING}"
     r"(?:_start)?(?:\|?>|\]|▷)\s*\Z|<\|channel\|>analysis<\|message\|>\Z|<\|channel>thought\s*\Z",
     re.IGNORECASE,
 )

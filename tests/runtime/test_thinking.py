@@ -23,7 +23,7 @@ ENDS = {
     **{f"<{each}>\n": f"\n</{each}>\n\n" for each in ("think", "thinking", "thought", "reasoning", "seed:think")},
     **{"[THINK]": "[/THINK]\n\n", "◁think▷": "◁/think▷\n\n", "<|START_THINKING|>": "<|END_THINKING|>\n\n"},
     **{"<|begin_of_thought|>\n\n": "\n\n<|end_of_thought|>\n\n", "<|think_start|>": "<|think_end|>\n\n"},
-    **{"<|channel>thought\n": "<channel|>", "<cot>\n": "\n</cot>\n\n"},
+    **{"<|channel>thought\n": "<channel|>", "<cot>\n": "\n</cot>\n\n", "<inner_monologue>": "</inner_monologue>\n\n"},
     "<|channel|>analysis<|message|>": "<|end|><|start|>assistant<|channel|>final<|message|>",
     **dict.fromkeys(("", "</think>", "<think></think>", "<think>\n\n</think>\n\n", "[/THINK]", "<|END_THINKING|>")),
     **dict.fromkeys(("Let me think", "think>\n", "<thinker>", "a <think> b", "<|end_of_thought|>", "◁/think▷")),

@@ -8,7 +8,7 @@ function alone. Thinking that does not end has no program. Not covered: whether 
 import re
 from collections.abc import Iterator
 
-from pipeline.graders.thinking import outside_thinking
+from pipeline.data.thinking import outside_thinking
 
 MAX_PROGRAM_CHARS = 100_000
 """A longer program is over the limit and is never run."""

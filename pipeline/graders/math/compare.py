@@ -246,9 +246,8 @@ def _same_number(right: Exact, number: Exact, tolerance: float) -> bool:
 def _is_float(fraction: Exact, decimal: Exact) -> bool:
     """Whether a fraction is a float close to a decimal, over the power of two that a program writes."""
     bottom = fraction.value.denominator
-    if bottom < LARGE_POWER or bottom & (bottom - 1):
-        return False
-    return abs(fraction.value - decimal.value) <= FLOAT_NOISE * abs(decimal.value)
+    is_power = bottom >= LARGE_POWER and not bottom & (bottom - 1)
+    return is_power and abs(fraction.value - decimal.value) <= FLOAT_NOISE * abs(decimal.value)
 
 
 def _are_comparable(unit: str, other: str) -> bool:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from operator import itemgetter
 
 from pipeline.config.choices import Fallback
+from pipeline.data.thinking import outside_thinking
 from pipeline.graders.math.choices import are_consecutive
 from pipeline.graders.math.denials import REACH, is_denied
 from pipeline.graders.math.fallback_answer import (
@@ -33,7 +34,6 @@ from pipeline.graders.math.fallback_answer import (
 from pipeline.graders.math.limits import is_long_integer
 from pipeline.graders.math.turns import first_problem, first_turn
 from pipeline.graders.math.wording import phrase
-from pipeline.graders.thinking import outside_thinking
 
 MAX_STATEMENT = 2_000
 MAX_MENTIONS = 500
@@ -181,10 +181,9 @@ def _final(text: str, pattern: re.Pattern[str] | None, fallback: Fallback) -> st
         return unwrap(matches[-1].group(1)) or None
     if "box{" in text or "fbox" in text or "\b" in text:
         text = _OTHER_BOXES.sub(r"\\boxed", text)
-    has_tags = "<" in text
-    if (has_tags and "</" in text) or ("\\text" in text and (":}" in text or ": }" in text)):
+    if ("<" in text and "</" in text) or ("\\text" in text and (":}" in text or ": }" in text)):
         text = _LOOK.sub("", text)
-    if has_tags:
+    if "<" in text:
         text = _NEW_LINE.sub("\n", text)
     parts = outside_thinking(first_turn(text))
     if parts is None:

@@ -9,22 +9,20 @@ Not covered: thinking without tags, and thinking that the prompt opened and that
 
 import re
 
-_WORD = (
+THINKING = (
     r"(?:(?:think(?:ing)?|thoughts?|reason(?:ing)?)(?:_process)?|reflect(?:ion)?|analysis|scratchpad|(?:inner_|internal_)?monologue"
     r"|cot|chain_of_thought)"
 )
 _TAG = re.compile(
-    rf"[<\[◁](?:(?P<close>/?)(?P<name>(?:\w{{1,12}}[:_])?{_WORD})[ ]?>|(?P<end_of>/?)(?-i:THINK)\]|(?P<end>/?)think▷"
-    rf"|\|(?:(?:(?:start|begin)(?:_of)?_)?{_WORD}(?:_start)?)\|>"
-    rf"|(?P<token>\|(?:end(?:_of)?_{_WORD}|/{_WORD}|{_WORD}_end)\|>|channel\|>|unused95>"
+    rf"[<\[◁](?:(?P<close>/?)(?P<name>(?:\w{{1,12}}[:_])?{THINKING})[ ]?>|(?P<end_of>/?)(?-i:THINK)\]|(?P<end>/?)think▷"
+    rf"|\|(?:(?:(?:start|begin)(?:_of)?_)?{THINKING}(?:_start)?)\|>"
+    rf"|(?P<token>\|(?:end(?:_of)?_{THINKING}|/{THINKING}|{THINKING}_end)\|>|channel\|>|unused95>"
     r"|\|end\|>|\|channel\|>final[^<\n]{0,40}<\|message\|>)"
     r"|(?P<channel>\|channel>(?:thought|analysis)\b|unused94>thought\b|\|channel\|>(?:analysis|commentary)[^<\n]{0,80}<\|message\|>))",
     re.IGNORECASE,
 )
 _SIGN = re.compile(r"<(?!/?(?:s|p|b|br|i|div|span|answer)>|\|im_)[|/\w]")
 """What every other tag begins with. It is quicker to look for."""
-_ALSO_OTHERS = frozenset({"|end|>", "channel|>"})
-"""What closes thinking and other things."""
 _MAX_NESTED = 8
 _SPACE, _BETWEEN = " \t", " ./"
 _NOTHING = frozenset({"", "and", "or", "and a"})
@@ -34,7 +32,6 @@ _QUOTES = frozenset("`\"'“”‘’")
 _BREAKS = frozenset("\n\r.!?:;。！？：…>]})*$▷")
 _MENTION = re.compile(r"[ ](?:tags?|tokens?|is|are|and|or|was|were|means?|marks?|should|must|blocks?|sections?)\b")
 _STRIPPED = re.compile(r"\s*analysis(?=[A-Z])")
-_STRIPPED_FINAL = "assistantfinal"
 
 
 def outside_thinking(text: str) -> list[str] | None:
@@ -42,14 +39,14 @@ def outside_thinking(text: str) -> list[str] | None:
     if not ("<" in text or "THINK]" in text or "◁" in text or "analysis" in text):
         return [text]
     if _STRIPPED.match(text):
-        final = text.rfind(_STRIPPED_FINAL)
-        return [text[final + len(_STRIPPED_FINAL) :]] if final >= 0 else None
+        _, final, said = text.rpartition("assistantfinal")
+        return [said] if final else None
     parts, start, opened, mention = list[str](), 0, list[str](), None
     for tag in _TAG.finditer(text) if "THINK]" in text or "◁" in text or ("<" in text and _SIGN.search(text)) else ():
         name = (tag["name"] or tag["channel"] or "").lower()
         if tag["close"] or tag["end_of"] or tag["end"] or tag["token"]:
             said = text[mention.end() : min(tag.start(), mention.end() + 20)].strip(_BETWEEN) if mention else "?"
-            if _is_quoted(text, tag) or (not opened and (tag["token"] in _ALSO_OTHERS or said in _NOTHING)):
+            if _is_quoted(text, tag) or (not opened and (tag["token"] in ("|end|>", "channel|>") or said in _NOTHING)):
                 continue
             if mention and not opened:
                 parts.append(text[start : mention.start()])
