@@ -13,7 +13,6 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from functools import partial
 
-from pipeline.analysis.current_labels import current_labels, label_rule
 from pipeline.core.errors import Absent, StoreError, UsageError
 from pipeline.core.forecast import Forecast, Range, decode_forecast
 from pipeline.core.formatting import (
@@ -30,6 +29,7 @@ from pipeline.core.formatting import (
 )
 from pipeline.core.progress import Pace, pace, repeats
 from pipeline.core.records import ReadingKind, Totals
+from pipeline.estimators.labels import label_rule
 from pipeline.storage.commits import (
     INPUT,
     UNIT,
@@ -222,8 +222,9 @@ def lines(status: RunStatus) -> Iterator[str]:
     of_command = {SCORE: _scores, JUDGE: _critiques, CHECK: _findings, SEARCH: _searches}
     yield from of_command.get(status.command, _rollouts)(status)
     if status.rule:
-        for name, words in current_labels(status.rule, status.edition, status.edition_command):
-            yield _line(name, printable(words))
+        yield _line("rule", printable(status.rule))
+        if status.edition is not None:
+            yield _line("edition", printable(f"{status.edition}, made by `{status.edition_command}`"))
     yield from _parts("judges", status.judges, lambda done: format_count(done.rollouts, "critique"))
     yield from _parts("checks", status.checks, lambda done: format_count(done.prefixes, "step"))
     yield from _now(status)

@@ -29,9 +29,13 @@ from dataclasses import replace
 from itertools import pairwise
 
 from pipeline.config.choices import AfterError, LabelRule
+from pipeline.config.consensus import describe_consensus, is_consensus
 from pipeline.config.label import EstimatorConfig
+from pipeline.config.recorded_settings import Settings, chosen_settings
+from pipeline.core.errors import UsageError
 from pipeline.core.records import Origin, StepValue
 from pipeline.estimators.lasting_drop import SHARE, drop_labels
+from pipeline.estimators.registry import ESTIMATORS
 
 POSITIVE = 1
 NEGATIVE = 0
@@ -219,3 +223,14 @@ def _advantage(before: StepValue, after: StepValue) -> StepValue:
     return replace(
         after, advantage=after.value - before.value, advantage_sd=math.hypot(before.value_sd, after.value_sd)
     )
+
+
+def label_rule(settings: Settings) -> str:
+    """The label rule in words. `settings`: those of the current labels."""
+    if is_consensus(settings):
+        return describe_consensus(settings)
+    try:
+        return describe_rule(chosen_settings(settings, EstimatorConfig, ESTIMATORS))
+    except (ValueError, UsageError):
+        # The run can be read without the plug-in that made its labels, and its other settings still name the rule.
+        return str(settings.get("estimator.rule", "unknown"))

@@ -17,13 +17,10 @@ from pipeline.config.consensus import (
     MADE_UP,
     RECALIBRATE,
     WITNESSES,
-    describe_consensus,
-    is_consensus,
     made_up_witnesses,
     witness_names,
 )
-from pipeline.config.label import EstimatorConfig
-from pipeline.config.recorded_settings import Settings, chosen_settings
+from pipeline.config.recorded_settings import Settings
 from pipeline.consensus.kept import COLUMNS as OF_CONSENSUS
 from pipeline.consensus.kept import consensus_chains, consensus_summary, reason_text
 from pipeline.core.errors import InputError, UsageError
@@ -31,8 +28,7 @@ from pipeline.core.formatting import format_count
 from pipeline.core.records import Totals
 from pipeline.data.problems import in_validation
 from pipeline.engines.registry import made_up_text
-from pipeline.estimators.labels import describe_rule
-from pipeline.estimators.registry import ESTIMATORS
+from pipeline.estimators.labels import label_rule
 from pipeline.estimators.target_places import place_warnings, total_places
 from pipeline.export.balance import ClassCounts, chains_to_drop
 from pipeline.export.base import ExportRow, Plan, refuse_torn_rows
@@ -113,7 +109,9 @@ def export(config: ExportConfig) -> ExportResult:
         _refuse_empty(config, exported, storage.run_dir, job.chain_filter)
         if job.left_out:
             (folder / LEFT_OUT).write_bytes(_lines(job.left_out))
-        card = data_card(config, plan, exported, _made_with(run), _rule(_labelled_with(run.settings)), _totals(run))
+        card = data_card(
+            config, plan, exported, _made_with(run), label_rule(_labelled_with(run.settings)), _totals(run)
+        )
         (folder / CARD).write_text(card, encoding="utf-8")
         files = {name.partition(".")[0]: out / name for name in exported.files}
         for name, text in exporter_for(config).additional_files(config, plan, files).items():
@@ -366,16 +364,6 @@ def _without_folders(model: object) -> object:
     """A model as its folder is called; names of the Hub stay whole."""
     is_path = isinstance(model, str) and model.startswith(("/", "~", "."))
     return PurePath(str(model)).name if is_path else model
-
-
-def _rule(settings: Settings) -> str:
-    if is_consensus(settings):
-        return describe_consensus(settings)
-    try:
-        return describe_rule(chosen_settings(settings, EstimatorConfig, ESTIMATORS))
-    except (ValueError, UsageError):
-        # The run can be read without the plug-in that made its labels, and its other settings still name the rule.
-        return str(settings.get("estimator.rule", "unknown"))
 
 
 def _totals(run: StoredRun) -> Totals:

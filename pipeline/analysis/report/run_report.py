@@ -9,7 +9,6 @@ from pathlib import Path
 import polars as pl
 from rich.console import Console
 
-from pipeline.analysis.current_labels import current_labels, label_rule
 from pipeline.analysis.report import aggregates
 from pipeline.analysis.report.aggregates import UnlikelyOutcomes, in_all
 from pipeline.analysis.report.plan_check import PlannedAmount, compare_with_plan, differing_settings
@@ -31,6 +30,7 @@ from pipeline.core.formatting import (
 )
 from pipeline.core.records import UNGRADED
 from pipeline.core.schemas import SCHEMA_VERSION
+from pipeline.estimators.labels import label_rule
 from pipeline.storage.commits import FOLDER, UNIT
 from pipeline.storage.editions import edition_sequence
 from pipeline.storage.local import LocalStorage
@@ -249,11 +249,9 @@ def _labels(found: RunData) -> list[str]:
     before_ends = whole.steps - whole.ends
     share = f" ({format_percent(whole.uncertain / before_ends)})" if whole.uncertain else ""
     text = f"{before_ends:,} = {' + '.join(parts)}{share}"
-    made = current_labels(label_rule(found.settings), found.edition, found.edition_command)
-    return [
-        f"steps     {'; not counted: '.join(filter(None, [text, ends]))}",
-        *(f"{name:<10}{words}" for name, words in made),
-    ]
+    edition = [f"edition   {found.edition}, made by `{found.edition_command}`"] if found.edition is not None else []
+    rule = f"rule      {label_rule(found.settings)}"
+    return [f"steps     {'; not counted: '.join(filter(None, [text, ends]))}", rule, *edition]
 
 
 def _given(found: RunData) -> list[str]:
