@@ -3,6 +3,7 @@
 import contextlib
 import json
 import re
+import socket
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -20,7 +21,19 @@ from pipeline.verifiers.proof_server.verifier import ProofServer
 from pipeline.verifiers.reading import NotRead
 from pipeline.verifiers.registry import inputs_of, missing_for
 from pipeline.verifiers.settings import ProofServerConfig
-from tests.verifiers.lean_server import CLEAN, SORRY, VERSION, Judge, Server, error, messages, serving
+from tests.verifiers.lean_server import (
+    CLEAN,
+    CLOSING,
+    SORRY,
+    VERSION,
+    Judge,
+    Server,
+    core,
+    error,
+    listed,
+    messages,
+    serving,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -34,13 +47,13 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def lean(code: str) -> dict[str, Any]:
-    """A Lean for these tests: `bad` fails, a proof ends with `rfl`, and `sorry` closes an open one."""
+    """A Lean for these tests: `bad` fails, a proof ends with `rfl`, and the axiom closes an open one."""
     if found := re.search(r"\bbad\w*", code):
         return error(f"unknown identifier '{found[0]}'")
-    ends = code.rstrip().endswith("sorry")
+    ends = code.rstrip().endswith("exact GOAL _")
     if "rfl" in code:
         return error("no goals to be proved") if ends else CLEAN
-    return SORRY if ends else OPEN_GOAL
+    return CLEAN if ends else OPEN_GOAL
 
 
 def asked(
@@ -66,20 +79,25 @@ def question(step: str, *earlier: str, problem: str = PROBLEM, header: str = "")
 
 
 def test_texts_that_are_checked() -> None:
-    found = question("simp", "intro h\n  constructor", header="import Mathlib")
-    assert found.whole == f"import Mathlib\n{PROBLEM}\n  intro h\n  constructor\n  simp"
-    assert found.open == f"{found.whole}\n  sorry"
-    assert found.before == f"import Mathlib\n{PROBLEM}\n  intro h\n  constructor\n  sorry"
+    def texts(found: Question) -> tuple[str, str, str | None]:
+        return core(found.before), core(found.whole), found.open and core(found.open)
+
+    found = question("simp -- c", "intro h\n  constructor", header="import Mathlib")
+    proof = f"import Mathlib\n{PROBLEM}\n  intro h\n  constructor"
+    end = "\n  exact GOAL _"
+    assert texts(found) == (proof + end, f"{proof}\n  simp", f"{proof}\n  simp{end}")
+    assert CLOSING.sub("GOAL", found.whole).split("\n")[1:] == [
+        "axiom GOAL.{u} (α : Sort u) : α",
+        *f"{PROBLEM}\n  intro h\n  constructor\n  simp\n#print axioms t\n#print axioms GOAL".split("\n"),
+    ]
     command = question(
-        "```lean\ntheorem u : 1 = 1 := by\n  rfl\n```", problem="```lean4\nimport Mathlib\n```", header="import Mathlib"
+        "```lean\nexample : 1 = 1 := by\n  rfl\n```", problem="```lean4\nimport Mathlib\n```", header="import Mathlib"
     )
-    assert (command.before, command.open) == ("import Mathlib", None)
-    assert command.whole == "import Mathlib\ntheorem u : 1 = 1 := by\n  rfl"
+    assert texts(command) == ("import Mathlib", f"import Mathlib\ndef {command.names[0]} : 1 = 1 := by\n  rfl", None)
     for text in (f"{PROBLEM} sorry", PROBLEM.replace("by", "sorry"), f"{PROBLEM}\n  sorry\n"):
-        assert question("rfl", problem=text).whole.split() == f"{PROBLEM} rfl".split()
+        assert core(question("rfl", problem=text).whole).split() == f"{PROBLEM} rfl".split()
     fenced = question("```lean\n    exact h\n```", problem=f"Show it.\n```lean\n{PROBLEM}\n```")
-    assert fenced.open is not None
-    assert fenced.open.endswith("\n    exact h\n    sorry")
+    assert str(texts(fenced)[2]).endswith("\n    exact h\n    exact GOAL _")
     assert (fenced.has_words, fenced.words_before) == (False, True)
 
 
@@ -138,6 +156,21 @@ NOT_SENT = (
         "theorem u : 1 = 1 := rfl\nopaque f : False",
         "theorem u : 1 = 1 := rfl\n#print u",
     ),
+    *("decide +native", "simp (config := { native := true })", "bv_decide", "exact by?", "rfl\n.open Nat in simp"),
+    *(
+        "exact h ..open Nat",
+        "observe h : 1 = 2",
+        'exact s!"{h}"',
+        "exact h /- /- -/",
+        "unseal f in rfl",
+        "-- it is clear",
+    ),
+    *(
+        "theorem u : 1 = 1 := rfl theorem v : 1 = 2 := by",
+        "rfl\n  theorem v : 1 = 2 := by",
+        "theorem «u» : 1 = 1 := rfl",
+    ),
+    *("theorem u : 1 = 1 := rfl\ndecreasing_by rfl", "theorem u : 1 = 1 := rfl\nirreducible_def f : 1 = 1 := rfl"),
 )
 
 
@@ -151,6 +184,14 @@ def test_a_step_that_might_cheat_is_unknown_and_not_sent(step: str) -> None:
     )
     assert after.verdict is StepVerdict.UNKNOWN
     assert "step 1" in after.evidence
+
+
+@pytest.mark.parametrize("word", ["sorry", "sorryAx _", "admit", "Lean.ofReduceBool a b rfl", "by native_decide"])
+def test_no_lexer_finds_a_word_that_is_not_found_here(word: str) -> None:
+    for glue in ("", "(1", "0x1", "0xab", "1e5", "_root_.", "h.1", "..", "λ", "x²", "→o", "‹", "_", "h ▸", "·", "$"):
+        for step in (f"exact {glue}{word}", f"theorem u : 1 = 2 := {glue}{word}", f"rfl\n{glue}{word}"):
+            with pytest.raises(NotRead, match="is not sent"):
+                question(f"```lean\n{step}\n```")
 
 
 def answering(said: dict[str, Any]) -> Judge:
@@ -230,12 +271,76 @@ def test_a_hidden_sorry_proves_nothing() -> None:
             assert found.evidence == "something is not proved, though no step says sorry"
 
 
+@pytest.mark.parametrize(
+    ("axioms", "verdict"),
+    [
+        ({}, "holds"),
+        ({"t": []}, "holds"),
+        ({"t": ["propext", "Classical.choice", "Quot.sound"]}, "holds"),
+        ({"t": ["propext", "N.given"]}, "holds"),
+        *(
+            ({"t": ["propext", name]}, "unknown")
+            for name in ("sorryAx", "Lean.ofReduceBool", "t._native.ax_1", "ungiven")
+        ),
+    ],
+)
+def test_what_is_proved_rests_on_known_axioms_alone(axioms: dict[str, list[str]], verdict: str) -> None:
+    problem = f"namespace N\naxiom given : 1 = 2\n{PROBLEM}"
+    for step in ("rfl", "simp", "```lean\nexample : 1 = 1 := rfl\ntheorem t : 1 = 1 := rfl\n```"):
+        found = asked(step, problem=problem, judge=lambda code: lean(code) | {"axioms": axioms})
+        # Of a proof that is open, what closes it is among the axioms.
+        assert (found.verdict.value, step) == (
+            "unknown" if axioms and step == "simp" and "t" not in axioms else verdict,
+            step,
+        )
+
+
+FREE, CLOSED = "'t' does not depend on any axioms", listed("GOAL", "GOAL")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        *([], [FREE], [CLOSED], [FREE, FREE, CLOSED], [CLOSED, FREE], [listed("u"), CLOSED], [FREE, CLOSED, FREE]),
+        *([listed("t", "GOAL"), CLOSED], [FREE, listed("GOAL")], [FREE.upper(), CLOSED], [f"{FREE} but one", CLOSED]),
+        [f"'t' depends on axioms: [{'propext, ' * 9}", CLOSED],
+    ],
+)
+def test_an_odd_answer_about_axioms_is_no_verdict(said: list[str]) -> None:
+    assert asked("rfl", judge=lambda code: lean(code) | {"listed": [FREE, CLOSED]}).verdict is StepVerdict.HOLDS
+    assert asked("rfl", judge=lambda code: lean(code) | {"listed": said}).verdict is StepVerdict.UNKNOWN
+
+
+def test_a_rejection_counts_where_lean_has_read_to_the_end() -> None:
+    def unread(code: str) -> dict[str, Any]:
+        return lean(code) | ({"listed": [FREE]} if "bad" in code else {})
+
+    for problem, step in ((PROBLEM, "exact bad"), (f"{PROBLEM} rfl", "theorem u : bad")):
+        step = f"```lean\n{step}\n```"
+        assert asked(step, problem=problem).verdict is StepVerdict.REFUTED
+        assert asked(step, problem=problem, judge=unread).verdict is StepVerdict.UNKNOWN
+    asking = error("Unknown constant `u`")
+    found = asked(
+        "```lean\ntheorem u : T := x\n```",
+        problem=f"{PROBLEM} rfl",
+        judge=lambda code: asking if "x" in code else CLEAN,
+    )
+    assert found.verdict is StepVerdict.UNKNOWN
+
+
+def test_a_comment_of_a_step_is_not_looked_at() -> None:
+    for step in ("rfl -- sorry, 1 = 2", "rfl /- so 1 = 2 by axiom -/"):
+        assert asked(step) == Finding(verdict=StepVerdict.HOLDS, evidence=f"Lean accepts: {step}", covers=Covers.PART)
+    assert asked("```lean\n-- It is clear.\nexact bad\n```").verdict is StepVerdict.REFUTED
+
+
 def test_the_request() -> None:
     def seen(server: Server) -> None:
         (body,) = server.asked
         assert body["timeout"] == 7
         assert [each["id"] for each in body["snippets"]] == ["0", "1", "2"]
-        assert server.codes == [f"{PROBLEM}\n  rfl", f"{PROBLEM}\n  sorry", f"{PROBLEM}\n  rfl\n  sorry"]
+        close = "\n  exact GOAL _"
+        assert [*map(core, server.codes)] == [PROBLEM + text for text in ("\n  rfl", close, f"\n  rfl{close}")]
 
     asked("rfl", text_seconds=7, seen=seen)
     assert json.loads(request(["a"], 3)) == {"snippets": [{"id": "0", "code": "a"}], "timeout": 3, "reuse": True}
@@ -319,6 +424,47 @@ def test_too_much_and_too_slow(monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(EngineDied, match=r"it did not answer within 0\.05 s \(4 tries\)"):
             http.post(server.url, "/api/check", request(["rfl"], 1), 0.05)
         given_up.set()
+
+
+OK, CHUNKED = b"HTTP/1.1 200 OK\r\n", b"Transfer-Encoding: chunked\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("first", "again"),
+    [
+        *((b"", b"H"), (OK + b"X: ", b"a"), (b"", b"HTTP/1.1 100 Continue\r\n\r\n")),
+        *((OK + b"Content-Length: 9999\r\n\r\n", b"a"), (OK + CHUNKED, b"0"), (OK + CHUNKED + b"0\r\n", b"X: y\r\n")),
+        (OK + b"Connection: close\r\n" + CHUNKED, b"0"),
+    ],
+)
+def test_the_time_limit_is_one_of_the_whole_exchange(first: bytes, again: bytes) -> None:
+    def drip(gone: threading.Event) -> None:
+        with contextlib.suppress(OSError):
+            while not gone.is_set():
+                connection, _ = listening.accept()
+                with contextlib.suppress(OSError), connection:
+                    connection.sendall(first)
+                    while not gone.wait(0.01):
+                        connection.sendall(again)
+
+    given_up = threading.Event()
+    timer = threading.Timer(20.0, given_up.set)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        threading.Thread(target=drip, args=(given_up,), daemon=True).start()
+        timer.start()
+        with pytest.raises(EngineDied, match=r"it did not answer within 0\.1 s"):
+            http.post(f"http://127.0.0.1:{listening.getsockname()[1]}", "/api/check", b"{}", 0.1)
+        assert not given_up.is_set()
+        timer.cancel()
+        given_up.set()
+
+
+def test_the_name_of_a_host_is_sought_within_the_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    given_up = threading.Event()
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: given_up.wait(20) and [])
+    with pytest.raises(EngineDied, match=r"it did not answer within 0\.02 s"):
+        http.post("http://localhost:1", "/api/check", b"{}", 0.02)
+    given_up.set()
 
 
 def test_answers() -> None:
