@@ -1,7 +1,6 @@
 """Settings of the verifiers. This module loads no library."""
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated
 from urllib.parse import urlsplit
 
@@ -96,8 +95,6 @@ class FactsConfig(VerifierConfig):
 
     def check(self) -> None:
         check(bool(self.table.strip()), "verifier.table", repr(self.table), "the path of a table, or sample")
-        if self.table != "sample":  # the processes that check have another working folder
-            self.table = str(Path(self.table).expanduser().absolute())
 
 
 @dataclass(kw_only=True, slots=True)

@@ -240,22 +240,10 @@ WORDY = {
 }
 
 
-UNPROVED = (
-    "(= x 7)",
-    "(< x 3)",
-    "p",
-    "(not p)",
-    "(= (f x) x)",
-    "(exists ((y Int)) (= (f y) 5))",
-    "(forall ((y Int)) p)",
-)
-UNPROVED += (
-    "(distinct x 3)",
-    "(= (div x 2) 2)",
-    "(xor p (> x 5))",
-    "(and (> x 2) p)",
-    "(= x (ite p 5 6))",
-    "(> (* x x) 20)",
+UNPROVED = str.split(
+    "(= x 7); (< x 3); p; (not p); (= (f x) x); (exists ((y Int)) (= (f y) 5)); (forall ((y Int)) p); (distinct x 3); "
+    "(= (div x 2) 2); (xor p (> x 5)); (and (> x 2) p); (= x (ite p 5 6)); (> (* x x) 20)",
+    "; ",
 )
 """Claims that do not follow from PROBLEM."""
 FORGERIES = (

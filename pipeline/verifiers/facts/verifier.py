@@ -5,11 +5,13 @@ It never proves a whole step. Everything doubtful is unknown: see `claims` for w
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import product
+from pathlib import Path
 
 from pipeline.core.formatting import format_count
+from pipeline.data.facts.index import SAMPLE
 from pipeline.data.facts.table import Entry, Table, contents_of, contradiction, fit_of_entry, stated
 from pipeline.data.numbers import Fit
 from pipeline.verifiers.base import MOST_EVIDENCE, UNKNOWN, Finding, StepInContext, StepVerdict, Verifier
@@ -40,6 +42,11 @@ class Facts(Verifier):
         super().__init__(settings)
         self._table = Table(settings.table, SETTING)
         self._keys_of_problem = lru_cache(maxsize=64)(self._claimed_keys)
+
+    @classmethod
+    def lasting(cls, settings: FactsConfig) -> FactsConfig:
+        path = settings.table if settings.table == SAMPLE else str(Path(settings.table).expanduser().absolute())
+        return replace(settings, table=path)
 
     @classmethod
     def inputs(cls, settings: FactsConfig) -> dict[str, str]:

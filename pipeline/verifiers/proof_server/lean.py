@@ -36,11 +36,13 @@ _NOT_SENT = re.compile(
 _COMMENT = re.compile(r"--[^\n]*|/-(?:[^/-]|-(?!/)|/(?!-))*-/")
 _COMMAND_WORD = re.compile(rf"{_BEFORE_WORD}(?:theorem|lemma|example)(?![A-Za-z0-9_])")
 _COMMAND = re.compile(rf"^(?:(?:theorem|lemma)\s+{_NAME}|example(?=[\s:({{\[⦃]))", re.MULTILINE)
-_MODIFIERS = r"^[ \t]*(?:@\[[^\]\n]*\]\s*|(?:private|protected|noncomputable|nonrec|public)\s+)*"
+_MODIFIERS = r"^[ \t]*(?:@\[[^\]\n]*\][ \t]*|(?:private|protected|noncomputable|nonrec|public)[ \t]+)*"
 _DECLARATION = re.compile(rf"{_MODIFIERS}(?:theorem|lemma|def|abbrev|instance)\s+({_NAME})?", re.MULTILINE)
 _EXAMPLE = re.compile(rf"({_MODIFIERS})example(?=[\s:({{\[⦃])", re.MULTILINE)
 _AXIOM = re.compile(rf"\baxiom\s+({_NAME})")
 _IMPORT = re.compile(r"^[ \t]*(?:public[ \t]+)?(?:meta[ \t]+)?import\s.*\n?", re.MULTILINE)
+_LOCAL = re.compile(r"\b(?:let|letI|haveI|set|generalize)\b|inferInstance")
+"""What may give a sign or a name another meaning in the rest of a proof."""
 _LAST_SORRY = re.compile(r"\b(?:by\s+)?sorry\s*\Z")
 
 
@@ -50,8 +52,9 @@ class Question:
     `whole`: with the step. `open`: with the step and `closing` after it, None if the step is commands.
 
     `closing`: the axiom that closes any goal. `names`: what the step proves. The texts end by asking for the axioms of these
-    and of `closing`. `given`: the other axioms of the text before the step. `has_words`: the step has words besides.
-    `has_comments`: it has comments. `words_before`: a text before it has words. `is_fenced`: blocks say that it is Lean."""
+    and of `closing`. `given`: the other axioms of the text before the step. `has_words`: the step has words besides. `is_part`:
+    it has comments, or local definitions may change what it says. `words_before`: a text before it has words. `is_fenced`:
+    blocks say that it is Lean."""
 
     before: str
     whole: str
@@ -60,7 +63,7 @@ class Question:
     names: tuple[str, ...]
     given: frozenset[str]
     has_words: bool
-    has_comments: bool
+    is_part: bool
     words_before: bool
     is_fenced: bool
 
@@ -95,7 +98,7 @@ def question_of(step: StepInContext, header: str) -> Question | None:
     if problem is None and not own.is_fenced:
         return None
     words_before = has_words(problem, step.problem)
-    texts = [] if problem is None else [_given(problem.commands)]
+    steps: list[str] = []
     for number, text in enumerate(step.earlier, start=1):
         part = formal_part(text, _LANGUAGES, _is_step, f"step {number}: ")
         words_before |= has_words(part, text)
@@ -103,15 +106,16 @@ def question_of(step: StepInContext, header: str) -> Question | None:
             if text.strip() and not own.is_fenced:
                 raise NotRead(f"step {number} is not read as Lean")
             continue
-        texts.append(_proving(part.commands, f"step {number}"))
+        steps.append(_proving(part.commands, f"step {number}"))
     closing = f"stepvalue_{hashlib.sha256(repr(step).encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
-    if not _IMPORT.search("\n".join(texts)):
-        texts.insert(0, header)
+    given = "" if problem is None else _given(problem.commands)
+    if not _IMPORT.search(given):
+        given = f"{header}\n{given}"
     numbers = count(1)
     *texts, ours = (
-        _EXAMPLE.sub(lambda found: f"{found[1]}def {closing}_{next(numbers)}", text) for text in (*texts, ours)
+        _EXAMPLE.sub(lambda found: f"{found[1]}def {closing}_{next(numbers)}", text) for text in (given, *steps, ours)
     )
-    stated = "\n".join(text for text in texts if text.strip())
+    stated = "\n".join(text for text in texts if text.strip()).strip("\n")
     names = _DECLARATION.findall(ours)
     is_command = bool(names)
     if not _DECLARATION.match(ours):
@@ -132,7 +136,7 @@ def question_of(step: StepInContext, header: str) -> Question | None:
         names=tuple(names),
         given=frozenset(_AXIOM.findall(stated)),
         has_words=own.has_words,
-        has_comments=_COMMENT.search(own.commands) is not None,
+        is_part=any((_COMMENT.search(own.commands), *(() if is_command else map(_LOCAL.search, (*steps, ours))))),
         words_before=words_before,
         is_fenced=own.is_fenced,
     )

@@ -80,7 +80,7 @@ class ProofServer(Verifier):
         whole = said[question.whole]
         before = said.get(question.before, Checked())
         left = said[question.open] if question.open else whole
-        covers = Covers.PART if question.has_words or question.has_comments else Covers.WHOLE
+        covers = Covers.PART if question.has_words or question.is_part else Covers.WHOLE
         if whole.is_clean and whole.uses_sorry:
             return unknown("something is not proved, though no step says sorry")
         if whole.is_clean and (gap := question.gap(whole.axioms, is_open=False)):
@@ -92,7 +92,9 @@ class ProofServer(Verifier):
         if question.open and left.is_clean:
             if gap := question.gap(left.axioms, is_open=True):
                 return unknown(f"Lean accepts it, but {gap}")
-            if _STATING.search(step) or not all(error.startswith("unsolved goals") for error in whole.errors):
+            if whole.failure or not all(error.startswith("unsolved goals") for error in whole.errors):
+                return unknown(f"Lean does not decide it: {_reason(whole)}")
+            if _STATING.search(step):
                 return unknown("the step states a goal, and may not prove it")
             return finding(
                 StepVerdict.HOLDS, f"Lean accepts, with a proof that is still open: {in_a_line(step)}", covers

@@ -17,6 +17,7 @@ from pipeline.core.errors import PlaceError, PluginError, StepvalueError
 from pipeline.core.records import ChainText
 from pipeline.runtime.checking.children import StepChecker
 from pipeline.verifiers.base import Fault, StepVerdict
+from pipeline.verifiers.registry import named_verifiers
 from pipeline.verifiers.settings import AlgebraConfig, ArithmeticConfig, FactsConfig
 from tests.checkout import ROOT
 from tests.runtime.checking.hostile import ObedientConfig
@@ -179,7 +180,7 @@ def test_a_relative_path_is_that_of_the_command_in_the_processes_too(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("facts.csv").write_text("entity,attribute,value\nPeru,capital,Lima\n")
-    checker = StepChecker(FactsConfig(table="facts.csv"), 1)
+    checker = StepChecker(*named_verifiers(["facts"], FactsConfig(table="facts.csv")), 1)
     (found,) = checker.checked(chain("The capital of Peru is Lima."))
     checker.close()
     assert found.finding.verdict is StepVerdict.HOLDS
