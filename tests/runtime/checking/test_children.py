@@ -175,9 +175,7 @@ def test_a_verifier_that_cannot_be_made_is_named(monkeypatch: pytest.MonkeyPatch
     unknown.close()
 
 
-def test_a_relative_path_is_that_of_the_command_in_the_processes_too(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_relative_path_is_that_of_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("facts.csv").write_text("entity,attribute,value\nPeru,capital,Lima\n")
     checker = StepChecker(*named_verifiers(["facts"], FactsConfig(table="facts.csv")), 1)
