@@ -8,12 +8,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import product
-from pathlib import Path
 
 from pipeline.core.formatting import format_count
-from pipeline.data.facts.index import SAMPLE
 from pipeline.data.facts.table import Entry, Table, contents_of, contradiction, fit_of_entry, stated
 from pipeline.data.numbers import Fit
+from pipeline.data.rows import lasting_path
 from pipeline.verifiers.base import MOST_EVIDENCE, UNKNOWN, Finding, StepInContext, StepVerdict, Verifier
 from pipeline.verifiers.facts.claims import FRAMED, OTHER_WORLD, REVOKED, UNSURE, Claim, claims_of
 from pipeline.verifiers.sentences import in_a_line, several
@@ -45,8 +44,7 @@ class Facts(Verifier):
 
     @classmethod
     def lasting(cls, settings: FactsConfig) -> FactsConfig:
-        path = settings.table if settings.table == SAMPLE else str(Path(settings.table).expanduser().absolute())
-        return replace(settings, table=path)
+        return replace(settings, table=lasting_path(settings.table) or settings.table)
 
     @classmethod
     def inputs(cls, settings: FactsConfig) -> dict[str, str]:

@@ -178,7 +178,8 @@ def test_a_verifier_that_cannot_be_made_is_named(monkeypatch: pytest.MonkeyPatch
 def test_a_relative_path_is_that_of_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("facts.csv").write_text("entity,attribute,value\nPeru,capital,Lima\n")
-    checker = StepChecker(*named_verifiers(["facts"], FactsConfig(table="facts.csv")), 1)
+    (settings,) = named_verifiers(["facts"], FactsConfig(table="facts.csv"))
+    checker = StepChecker(settings, 1)
     (found,) = checker.checked(chain("The capital of Peru is Lima."))
     checker.close()
     assert found.finding.verdict is StepVerdict.HOLDS
