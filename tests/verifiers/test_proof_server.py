@@ -280,15 +280,8 @@ def test_without_a_url_it_is_left_out() -> None:
     assert missing_for(ProofServerConfig(url=server.url)).startswith(
         f"needs its server: proof server {server.url}: it does"
     )
-    for url in (
-        "localhost:8000",
-        "file:///etc/passwd",
-        "ftp://host",
-        "http://",
-        "http://u:k@host",
-        "http://h/?a",
-        "http:/h",
-    ):
+    wrong = ("localhost:8000", "file:///etc/passwd", "ftp://host", "http://", "http://u:key@host", "http://h/?a=1")
+    for url in (*wrong, "http:/h"):
         with pytest.raises(ValueError, match=r"verifier\.url"):
             ProofServerConfig(url=url)
 
