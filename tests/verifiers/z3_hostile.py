@@ -256,11 +256,15 @@ FORGERIES = """(define-fun x () Int 7)(define-fun p () Bool true)(assert CLAIM)
 
 
 def forgeries() -> list[StepInContext]:
-    """Steps that must not hold as a whole, alone and after a step that contradicts the problem."""
+    """Steps that must not hold as a whole, alone, after a step that contradicts the problem, or that made up what they say."""
     claims = [each.strip() for each in UNPROVED.split("§")]
     steps = [trick.strip().replace("CLAIM", claim) for trick in FORGERIES.split("§") for claim in claims]
     wrong = [_step(PROBLEM, ("(assert (= x 1))",), f"(assert {claim})") for claim in claims]
-    return wrong + [_step(PROBLEM, (), step) for step in steps]
+    made = [(f"(define-fun it () Bool {claim})", "(assert (or it (not it)))") for claim in claims]
+    made += [("(declare-const z Int)(assert (= z 42))", "(assert (= z 42))")]
+    return (
+        wrong + [_step(PROBLEM, (), step) for step in steps] + [_step(PROBLEM, (first,), last) for first, last in made]
+    )
 
 
 def hostile() -> dict[str, StepInContext]:

@@ -29,7 +29,7 @@ def smtlib_questions(step: StepInContext, *, ignore_words: bool) -> list[Questio
     texts = (step.problem, *step.earlier)
     before = [_formal_part(text) for text in texts]
     script = Script()
-    given = [script.read(part.commands) for part in before if part is not None]
+    given = [script.read(part.commands if part is not None else "") for part in before]
     premises = [formula for each in given for formula in each.formulas]
     asserted = script.read(own.commands)
     if asserted.declares:
@@ -50,8 +50,10 @@ def smtlib_questions(step: StepInContext, *, ignore_words: bool) -> list[Questio
             claimed=in_a_line(" ".join(written(each) for each in asserted.expressions)),
             written=written_term,
             doubt=doubt,
-            # A definition is true of itself, and a name that is bound again is not the one that was given.
-            covers=Covers.PART if has_words or asserted.defines or asserted.rebinds else Covers.WHOLE,
+            # A definition by a step is true of itself, and a name that is bound again is not the one that was given.
+            covers=Covers.PART
+            if has_words or asserted.rebinds or any(each.defines or each.declares for each in (*given[1:], asserted))
+            else Covers.WHOLE,
         )
     ]
 
