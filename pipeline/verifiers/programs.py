@@ -142,8 +142,5 @@ def _given(problem: str) -> Cell:
         source = ast.unparse(ast.Module([node for node in cell.tree.body if isinstance(node, _GIVES)], []))
         # The lines of the tree are those of the source.
         return Cell(source=source, words=cell.words, tree=tree_of(source))
-    except NotProgram as reason:
-        mistake = str(reason)
-    except (RecursionError, SyntaxError):
-        mistake = "too deep"
-    return Cell(source="", words=problem, tree=ast.Module([], []), mistake=mistake)
+    except (NotProgram, RecursionError, SyntaxError) as reason:
+        return Cell(source="", words=problem, tree=ast.Module([], []), mistake=str(reason))

@@ -354,10 +354,8 @@ def near(value: Any, wanted: Any) -> bool:
     if isinstance(wanted, int | float) and isinstance(value, int | float):
         exact = isinstance(wanted, int) and isinstance(value, int)
         digits = len(repr(wanted).partition(".")[2])
-        rounded = not exact and (
-            close(value, wanted, relative=RELATIVE, absolute=1e-6) or (digits and round(value, digits) == wanted)
-        )
-        return bool(value == wanted or rounded)
+        rounded = close(value, wanted, relative=RELATIVE, absolute=1e-6) or (digits and round(value, digits) == wanted)
+        return bool(value == wanted or (rounded and not exact))
     if isinstance(wanted, list | tuple) and isinstance(value, list | tuple) and len(value) == len(wanted):
         return all(map(near, value, wanted))
     if isinstance(wanted, dict) and isinstance(value, dict) and value.keys() == wanted.keys():

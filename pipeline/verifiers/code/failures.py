@@ -113,7 +113,9 @@ def why_of_another(outcome: Outcome, program: Program) -> str:
 
 def why_blamed(names: Set[str], program: Program, *, data: bool = True) -> str:
     """Why an earlier step may be to blame for what needs these names. Empty: it is not. `data`: also for values."""
-    needed = reached(names, definitions(program.trees)).values()
+    needed, old = reached(names, definitions(program.trees)), definitions(program.trees[:-1])
+    # A step that repeats a definition does not make it its own.
+    origins = [old[name] if name in old and old[name].text == each.text else each for name, each in needed.items()]
     first = 0 if _REPAIRS.search(program.problem) else 1
-    others = [each for each in needed if first <= each.step < len(program.steps) and (data or each.is_made)]
+    others = [each for each in origins if first <= each.step < len(program.steps) and (data or each.is_made)]
     return f"{whose(others[0].step)} defines {others[0].name}" if others else ""

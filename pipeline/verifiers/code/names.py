@@ -31,13 +31,11 @@ class Definition:
 
 
 def definitions(trees: Sequence[ast.Module | None]) -> Mapping[str, Definition]:
-    """What a program defines at its top level, by name, as it is at the end. `trees`: of the problem and the steps. A step that
-    repeats a definition does not make it its own."""
+    """What a program defines at its top level, by name, as it is at the end. `trees`: of the problem and the steps."""
     found: dict[str, Definition] = {}
     for step, tree in enumerate(trees):
         if tree is not None:
-            new = _definitions(tree, step)
-            found |= {name: new[name] for name in new if name not in found or found[name].text != new[name].text}
+            found.update(_definitions(tree, step))
     return found
 
 

@@ -172,6 +172,7 @@ EVENS = "assert list(evens(3)) == [0, 2, 3]\nassert list(evens(1)) == [0, 1]\nas
         (f"One of these tests should fail.\n{ASSERTS}", (WRONG,), "unknown"),
         (EVENS, ("def evens(n):\n    for x in range(0, n, 2):\n        yield x", "    yield n"), "unknown"),
         (EVENS, ("def evens(n):\n    yield from range(0, n, 2)\n    yield n",), "holds"),
+        (ASSERTS, (RIGHT, RIGHT), "holds"),
         (FIX, (f"It adds:\n{fenced(WRONG)}", RIGHT), "holds"),
         (FIX, ("def square(x):\n    return x + x + 1",), "refuted"),
         (PAIR, ("def pair(a, b):\n    return [b, a]",), "unknown"),
