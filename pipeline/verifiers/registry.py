@@ -58,10 +58,8 @@ def named_verifiers(names: Sequence[str], given: VerifierConfig) -> list[Verifie
                 f"checks=[{name}]: there is no such verifier here: {choice_hint(name, known)} (or install the plug-in that "
                 "provides it)"
             )
-    return [
-        complete_settings(given if name == given.kind else VERIFIERS.settings(name)(kind=name), VERIFIERS)
-        for name in names
-    ]
+    chosen = (given if name == given.kind else VERIFIERS.settings(name)(kind=name) for name in names)
+    return [_stated(each, "lasting") or complete_settings(each, VERIFIERS) for each in chosen]
 
 
 def inputs_of(settings: VerifierConfig) -> Mapping[str, str]:

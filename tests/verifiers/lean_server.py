@@ -5,6 +5,7 @@ sources describe them; the texts of messages are Lean's. No test asks a real ser
 """
 
 import json
+import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -13,7 +14,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 Judge = Callable[[str], dict[str, Any]]
-"""From the text of a snippet to a result without its id."""
+"""From the text of a snippet, without what asks for axioms, to a result without its id. `axioms`: those to list for a name.
+`listed`: what it says of axioms instead."""
+CLOSING = re.compile(r"stepvalue_[0-9a-f]{32}\b")
+"""The axiom that closes any goal. In texts of tests it is GOAL."""
 
 
 @dataclass
@@ -83,5 +87,29 @@ def serving(judge: Judge) -> Iterator[Server]:
         thread.join()
 
 
+def core(code: str) -> str:
+    """A text without its axiom and what asks for axioms at its end."""
+    lines = [line for line in code.split("\n") if not line.startswith(("axiom stepvalue_", "#print axioms "))]
+    return CLOSING.sub("GOAL", "\n".join(lines))
+
+
+def listed(name: str, *axioms: str) -> str:
+    """What `#print axioms` says of a name."""
+    said = f"depends on axioms: [{', '.join(axioms)}]" if axioms else "does not depend on any axioms"
+    return f"'{name}' {said}"
+
+
 def _judged(judge: Judge, code: str) -> dict[str, Any]:
-    return VERSION if code.startswith("#eval Lean.versionString") else judge(code)
+    """A result, and what a Lean says of axioms in a text that it can read to its end."""
+    if code.startswith("#eval Lean.versionString"):
+        return VERSION
+    result = dict(judge(core(code)))
+    asked = re.findall(r"^#print axioms (.+)$", code, re.MULTILINE)
+    if not asked or "env" not in result.get("response", {}):
+        return result
+    closing, listing = asked[-1], result.pop("axioms", {})
+    usual = ["propext", *([closing] if f"exact {closing} _" in code else [])]
+    usually = [listed(name, *([name] if name == closing else listing.get(name, usual))) for name in asked]
+    replies = [each.replace("GOAL", closing) for each in result.pop("listed", usually)]
+    said = messages(*(("info", reply) for reply in replies))["response"].get("messages", [])
+    return {"response": {**result["response"], "messages": [*result["response"].get("messages", []), *said]}}

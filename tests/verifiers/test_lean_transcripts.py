@@ -6,6 +6,7 @@ are not copied here.
 
 import json
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -42,7 +43,7 @@ def exchanges() -> Iterator[Exchange]:
 
 
 def _objects(text: str) -> list[dict[str, Any]]:
-    decoder, found, at = json.JSONDecoder(), [], 0
+    decoder, found, at = json.JSONDecoder(strict=False), [], 0
     while at < len(text.rstrip()):
         value, end = decoder.raw_decode(text, at)
         found.append(value)
@@ -65,7 +66,7 @@ def test_no_finding_says_otherwise_than_lean() -> None:
     alone = [each for each in exchanges() if each.alone]
     recorded = {each.command.strip(): {"time": 0.1, "response": each.response} for each in alone}
     verdicts = []
-    with serving(lambda code: recorded.get(code.strip(), CLEAN)) as server:
+    with serving(lambda code: recorded.get(re.sub(r"def stepvalue_\w+", "example", code), CLEAN)) as server:
         verifier = ProofServer(ProofServerConfig(url=server.url))
         for command, response, _ in alone:
             found = verifier.verify(StepInContext(problem="", earlier=(), step=f"```lean\n{command}\n```"))

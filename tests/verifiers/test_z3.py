@@ -49,7 +49,7 @@ def fover(step: str, *earlier: str, problem: str = FOVER) -> Finding:
         (INTEGERS, "(assert (> x 2))(assert (>= y 6))", "holds"),
         (INTEGERS, "(assert (> x 2))(assert (>= y 7))", "refuted"),
         (INTEGERS, "(assert (= (mod y 2) 0))", "holds"),
-        (INTEGERS, "(define-fun half ((n Int)) Int (div n 2))(assert (= (half y) x))", "holds"),
+        (f"{INTEGERS}(define-fun half ((n Int)) Int (div n 2))", "(assert (= (half y) x))", "holds"),
         (REALS, "(assert (> a 1))", "refuted"),
         (REALS, "(assert (or (> a 1.4) (< a (- 1.4))))", "holds"),
         (REALS, "(assert (=> (= a (- 2 a)) (= (f a) (f (- 2 a)))))", "holds"),

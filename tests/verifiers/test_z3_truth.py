@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.verifiers.base import StepVerdict
+from pipeline.verifiers.base import Covers, StepVerdict
 from pipeline.verifiers.registry import verifier_for, verifier_named
 from pipeline.verifiers.settings import Z3Config
 from tests.deadlines import bounded
-from tests.verifiers.z3_hostile import TRICKY, hostile, loops
+from tests.verifiers.z3_hostile import TRICKY, forgeries, hostile, loops
 from tests.verifiers.z3_problems import FormalStep, generated, truth
 
 pytestmark = pytest.mark.slow
@@ -55,6 +55,13 @@ def test_a_hostile_step_is_unknown_and_writes_nothing(tmp_path: Path, monkeypatc
             found = verifier.verify(step)
         assert found.verdict is StepVerdict.UNKNOWN, (name, found)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_forged_proof_does_not_hold() -> None:
+    verifier = verifier_named("z3")
+    found = [verifier.verify(step) for step in forgeries()]
+    assert len(found) >= 250
+    assert not [each for each in found if each.verdict is StepVerdict.HOLDS and each.covers is Covers.WHOLE]
 
 
 @pytest.mark.parametrize("name", loops())

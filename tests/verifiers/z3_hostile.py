@@ -240,6 +240,29 @@ WORDY = {
 }
 
 
+UNPROVED = """(= x 7) § (< x 3) § p § (not p) § (= (f x) x) § (exists ((y Int)) (= (f y) 5)) § (forall ((y Int)) p) §
+(distinct x 3) § (= (div x 2) 2) § (xor p (> x 5)) § (and (> x 2) p) § (= x (ite p 5 6)) § (> (* x x) 20)"""
+"""Claims that do not follow from PROBLEM."""
+FORGERIES = """(define-fun x () Int 7)(define-fun p () Bool true)(assert CLAIM)
+§ (define-fun g () Bool CLAIM)(assert (= g CLAIM))
+§ (define-fun g ((x Int) (p Bool)) Bool (or true CLAIM))(assert (g x p)) § (define-sort Int () Bool)(assert (not (not CLAIM)))
+§ (define-fun |and| ((a Bool) (b Bool)) Bool true)(assert (and CLAIM true)) § (declare-fun f (Int) Int)(assert CLAIM)
+§ (declare-const z Bool)(assert (=> (and z (not z)) CLAIM))(assert CLAIM) § (assert (let ((x 7) (p true)) (or CLAIM (= x 7))))
+§ (assert (let ((x 1) (p false)) (or (not CLAIM) (= x 1)))) § (assert (exists ((x Int) (p Bool)) (or CLAIM (not CLAIM))))
+§ (assert (forall ((x Int) (p Bool)) (=> CLAIM CLAIM))) § (assert (let ((f 1)) (= f 1)))(assert (or CLAIM (not CLAIM)))
+§ (assert (> x 2)) ;| CLAIM | § (assert (> x 2)) ;" CLAIM " § ```smt2\n(assert (> x 2))\n```\nCLAIM § (assert CLAIM)(check-sat)
+§ (push 1)(assert CLAIM)(pop 1)(assert (> x 2)) § (assert (! (> x 2) :named CLAIM)) § (assert CLAIM)(assert (not CLAIM))"""
+"""Steps that say a claim and prove less, or something else."""
+
+
+def forgeries() -> list[StepInContext]:
+    """Steps that must not hold as a whole, alone and after a step that contradicts the problem."""
+    claims = [each.strip() for each in UNPROVED.split("§")]
+    steps = [trick.strip().replace("CLAIM", claim) for trick in FORGERIES.split("§") for claim in claims]
+    wrong = [_step(PROBLEM, ("(assert (= x 1))",), f"(assert {claim})") for claim in claims]
+    return wrong + [_step(PROBLEM, (), step) for step in steps]
+
+
 def hostile() -> dict[str, StepInContext]:
     """All of them by name."""
     good = "(assert (> x 1))"

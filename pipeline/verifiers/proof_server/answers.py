@@ -5,11 +5,13 @@
 """
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 PATH = "/api/check"
+_AXIOMS = re.compile(r"'([^ ]+)' (?:does not depend on any axioms|depends on axioms: \[([^\[\]]+)\])")
 
 
 class BadAnswer(ValueError):
@@ -31,6 +33,12 @@ class Checked:
     def is_clean(self) -> bool:
         """Whether Lean accepts the text, perhaps with a `sorry`."""
         return not self.errors and not self.failure
+
+    @property
+    def axioms(self) -> list[tuple[str, frozenset[str]]]:
+        """What `#print axioms` lists, in its order: a full name, and the axioms that it depends on."""
+        found = (_AXIOMS.fullmatch(" ".join(each.split())) for each in self.infos)
+        return [(each[1], frozenset((each[2] or "").split(", ")) - {""}) for each in found if each]
 
 
 def request(texts: Sequence[str], seconds: int) -> bytes:

@@ -1,10 +1,15 @@
 """HTTP to a proof server. One that is not reachable, fails or is busy is asked again a little later.
 
-Covered: limits of time and of the size of an answer; no redirects, no proxies, no cookies. Not covered: keys.
+Covered: limits of the time of a whole exchange, whatever the server sends, and of the size of an answer; no redirects, no
+proxies, no cookies. Not covered: keys.
 """
 
+import socket
+import threading
 import time
-from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from contextlib import closing, suppress
+from http.client import HTTPConnection, HTTPException, HTTPSConnection, InvalidURL
+from queue import Empty, SimpleQueue
 from urllib.parse import urlsplit
 
 from pipeline.core.errors import EngineDied
@@ -47,28 +52,40 @@ def post(url: str, path: str, body: bytes, seconds: float) -> bytes:
 def _tried(url: str, path: str, body: bytes, seconds: float) -> bytes:
     parts = urlsplit(url)
     kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
-    deadline = time.monotonic() + seconds
+    said: SimpleQueue[tuple[int, bytes] | Exception] = SimpleQueue()
+    opened: list[socket.socket] = []
+
+    def exchange() -> None:
+        try:
+            with closing(kind(parts.hostname or "", parts.port, timeout=seconds)) as connection:
+                connection.connect()
+                opened.append(connection.sock)
+                connection.request("POST", parts.path.rstrip("/") + path, body, {"Content-Type": "application/json"})
+                response = connection.getresponse()
+                said.put((response.status, response.read(MOST_BYTES + 1)))
+        except Exception as error:  # noqa: BLE001  it is raised again below
+            said.put(error)
+
+    # In a thread: a time limit of a socket is one for each of its reads, and none for the name of a host.
+    threading.Thread(target=exchange, daemon=True).start()
     try:
-        connection = kind(parts.hostname or "", parts.port, timeout=seconds)
-    except HTTPException as error:
-        raise _Failed(str(error), is_final=True) from error
-    try:
-        connection.request("POST", parts.path.rstrip("/") + path, body, {"Content-Type": "application/json"})
-        response = connection.getresponse()
-        content = b""
-        while piece := response.read1(1 << 16):
-            content += piece
-            if len(content) > MOST_BYTES:
-                raise _Failed(f"it sent more than {MOST_BYTES >> 20} MiB", is_final=True)
-            if time.monotonic() > deadline:
-                raise TimeoutError
-    except TimeoutError as error:
+        answer = said.get(timeout=seconds)
+        if isinstance(answer, Exception):
+            raise answer
+        status, content = answer
+    except (TimeoutError, Empty) as error:
         raise _Failed(f"it did not answer within {seconds:g} s") from error
+    except (InvalidURL, ValueError) as error:
+        raise _Failed(str(error), is_final=True) from error
     except (OSError, HTTPException) as error:
         raise _Failed(f"it does not answer: {str(error) or type(error).__name__}") from error
     finally:
-        connection.close()
-    if response.status != 200:
-        said = " ".join(content.decode(errors="replace").split())[:_SHOWN]
-        raise _Failed(f"it answered with status {response.status}: {said}", is_final=response.status not in _BUSY)
+        for each in opened:
+            with suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+    if len(content) > MOST_BYTES:
+        raise _Failed(f"it sent more than {MOST_BYTES >> 20} MiB", is_final=True)
+    if status != 200:
+        shown = " ".join(content.decode(errors="replace").split())[:_SHOWN]
+        raise _Failed(f"it answered with status {status}: {shown}", is_final=status not in _BUSY)
     return content

@@ -29,7 +29,7 @@ _NO_VERDICT = re.compile(
 )
 """Errors that do not refute: of a proof that goes on, of limits, and of a server that lacks a library."""
 _MAYBE_WORDS = re.compile(r"expected|unexpected|unknown (?:identifier|constant|tactic)|unterminated", re.IGNORECASE)
-_STATING = re.compile(r"\b(?:exfalso|suffices|absurd)\b")
+_STATING = re.compile(r"\b(?:exfalso|suffices|absurd|False)\b|elim|\bby\s*\Z")
 """Tactics that have a new goal, which nothing makes true."""
 
 
@@ -80,21 +80,27 @@ class ProofServer(Verifier):
         whole = said[question.whole]
         before = said.get(question.before, Checked())
         left = said[question.open] if question.open else whole
-        covers = Covers.PART if question.has_words else Covers.WHOLE
+        covers = Covers.PART if question.has_words or question.is_part else Covers.WHOLE
         if whole.is_clean and whole.uses_sorry:
             return unknown("something is not proved, though no step says sorry")
+        if whole.is_clean and (gap := question.gap(whole.axioms, is_open=False)):
+            return unknown(f"Lean accepts it, but {gap}")
         if whole.is_clean:
             return finding(StepVerdict.HOLDS, f"Lean accepts: {in_a_line(step)}", covers)
-        if not before.is_clean:
+        if not before.is_clean or before.uses_sorry:
             return unknown(f"Lean does not accept what stands before the step: {_reason(before)}")
         if question.open and left.is_clean:
+            if gap := question.gap(left.axioms, is_open=True):
+                return unknown(f"Lean accepts it, but {gap}")
+            if whole.failure or not all(error.startswith("unsolved goals") for error in whole.errors):
+                return unknown(f"Lean does not decide it: {_reason(whole)}")
             if _STATING.search(step):
                 return unknown("the step states a goal, and may not prove it")
             return finding(
                 StepVerdict.HOLDS, f"Lean accepts, with a proof that is still open: {in_a_line(step)}", covers
             )
-        errors = [error for error in left.errors if not _NO_VERDICT.search(error)]
-        if left.failure or not errors:
+        errors = [error for error in left.errors if not _NO_VERDICT.search(error) and not question.is_of_asking(error)]
+        if left.failure or not errors or not question.is_read(left.axioms):
             return unknown(f"Lean does not decide it: {_reason(left)}")
         if doubt := self._doubt(question, errors):
             return unknown(f"Lean rejects it: {in_a_line(errors[0], 300)}; but {doubt}")

@@ -88,11 +88,14 @@ class _Definition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asserted:
-    """What a text asserts. `declares`: whether it declares something new, of which nothing can follow from before."""
+    """What a text asserts. `declares`: whether it declares something new, of which nothing can follow from before. `defines`:
+    how many names it gives a meaning. `rebinds`: whether a name that is known stands for something else in it."""
 
     formulas: tuple[Term, ...]
     expressions: tuple[SExpression, ...]
     declares: bool
+    defines: int
+    rebinds: bool
 
 
 Scope = Mapping[str, Term]
@@ -105,13 +108,15 @@ class Script:
     _sorts: set[str] = field(default_factory=lambda: set(SORTS))
     _symbols: dict[str, Symbol] = field(default_factory=dict)
     _definitions: dict[str, _Definition] = field(default_factory=dict)
+    _rebinds: bool = False
     _nodes: int = 0
 
     def read(self, text: str) -> Asserted:
         """Reads commands after those before. Raises NotRead if any of them is not read; then this object is of no more use."""
         formulas: list[Term] = []
         asserted: list[SExpression] = []
-        declares = False
+        declares = self._rebinds = False
+        defined = len(self._definitions)
         for command in expressions(text):
             match command:
                 case ("set-logic", str()):
@@ -134,7 +139,13 @@ class Script:
                     raise NotRead(f"the command {name} is not read in this form")
                 case _:
                     raise NotRead("a command is a list that begins with a name")
-        return Asserted(formulas=tuple(formulas), expressions=tuple(asserted), declares=declares)
+        return Asserted(
+            formulas=tuple(formulas),
+            expressions=tuple(asserted),
+            declares=declares,
+            defines=len(self._definitions) - defined,
+            rebinds=self._rebinds,
+        )
 
     def _declare(self, name: str, parameters: tuple[SExpression, ...], sort: SExpression) -> None:
         sorts = tuple(self._sort(each) for each in parameters)
@@ -148,10 +159,18 @@ class Script:
 
     def _new(self, name: str) -> str:
         """The name, if it can be declared. Raises NotRead."""
-        known = name in self._symbols or name in self._definitions or name in self._sorts
-        if known or name in _WORDS or name.startswith(_RESERVED_FOR_SOLVERS) or name[0].isdigit():
+        if (
+            self._is_known(name)
+            or name in self._sorts
+            or name in _WORDS
+            or name.startswith(_RESERVED_FOR_SOLVERS)
+            or name[0].isdigit()
+        ):
             raise NotRead(f"{name} cannot be declared, or not again")
         return name
+
+    def _is_known(self, name: str) -> bool:
+        return name in self._symbols or name in self._definitions
 
     def _sort(self, expression: SExpression) -> str:
         if isinstance(expression, str) and expression in self._sorts:
@@ -165,6 +184,7 @@ class Script:
             match pair:
                 case (str(name), sort) if name not in _WORDS and not name[0].isdigit():
                     found.append(Symbol(name, (), self._sort(sort)))
+                    self._rebinds |= self._is_known(name)
                 case _:
                     raise NotRead("a variable is a name with its sort")
         if len({each.name for each in found}) < len(found):
@@ -215,6 +235,7 @@ class Script:
             match pair:
                 case (str(name), value) if name not in _WORDS and name not in bound and not name[0].isdigit():
                     bound[name] = self._term(value, scope, level + 1)
+                    self._rebinds |= self._is_known(name)
                 case _:
                     raise NotRead("let binds a name to a value, and each name once")
         return self._term(body, {**scope, **bound}, level + 1)

@@ -1,7 +1,7 @@
 """Steps in SMT-LIB: what a problem asserts is given, and what a step asserts is claimed to follow from all before it. Pure.
 
-A chain is one script, so a step goes on with what was declared and defined before. The claims of earlier steps are
-premises.
+A chain is one script, so a step goes on with what was declared and defined before. The claims and definitions of earlier
+steps are premises.
 """
 
 import re
@@ -15,8 +15,8 @@ from pipeline.verifiers.z3.smtlib import Script, written
 from pipeline.verifiers.z3.terms import Question, Term
 
 _LANGUAGES = frozenset({"smt2", "smt", "smtlib", "smtlib2", "smt-lib", "smt-lib2"})
-_QUOTED = re.compile(r"\|[^|]*\||\"[^\"]*\"")
-_COMMENT = re.compile(r";.*\w")
+_COMMENT = re.compile(r";.*[^\s;]")
+"""A comment that may claim something, which is not looked at. No name or number that is read has a semicolon."""
 
 
 def smtlib_questions(step: StepInContext, *, ignore_words: bool) -> list[Question]:
@@ -29,13 +29,14 @@ def smtlib_questions(step: StepInContext, *, ignore_words: bool) -> list[Questio
     texts = (step.problem, *step.earlier)
     before = [_formal_part(text) for text in texts]
     script = Script()
-    premises = [formula for part in before if part is not None for formula in script.read(part.commands).formulas]
+    given = [script.read(part.commands) for part in before if part is not None]
+    premises = [formula for each in given for formula in each.formulas]
     asserted = script.read(own.commands)
     if asserted.declares:
         raise NotRead("the step declares something new, of which nothing can follow")
     if not asserted.formulas:
         raise NotRead("the step asserts nothing")
-    has_words = own.has_words or _has_comment(own.commands)
+    has_words = own.has_words or _COMMENT.search(own.commands) is not None
     doubt = ""
     if has_words:
         doubt = "the step has words around its formulas"
@@ -45,11 +46,12 @@ def smtlib_questions(step: StepInContext, *, ignore_words: bool) -> list[Questio
         Question(
             premises=tuple(premises),
             claim=terms.conjunction(asserted.formulas),
-            given=_counted(len(premises)),
+            given=_counted(len(premises) + sum(each.defines for each in given)),
             claimed=in_a_line(" ".join(written(each) for each in asserted.expressions)),
             written=written_term,
             doubt=doubt,
-            covers=Covers.PART if has_words else Covers.WHOLE,
+            # A definition is true of itself, and a name that is bound again is not the one that was given.
+            covers=Covers.PART if has_words or asserted.defines or asserted.rebinds else Covers.WHOLE,
         )
     ]
 
@@ -60,11 +62,6 @@ def written_term(term: Term) -> str:
         return str(term.value)
     name = term.operator if term.symbol is None else term.symbol.name
     return f"({name} {' '.join(map(written_term, term.arguments))})" if term.arguments else name
-
-
-def _has_comment(commands: str) -> bool:
-    """Whether a comment of a step may claim something, which is not looked at."""
-    return _COMMENT.search(_QUOTED.sub("", commands)) is not None
 
 
 def _counted(premises: int) -> str:

@@ -85,11 +85,8 @@ def test_a_proof_server_that_stops_ends_the_command_and_what_was_checked_stays(t
     path = write_rows(tmp_path / "rows.jsonl", rows)
 
     def judge(code: str) -> dict[str, object]:
-        return (
-            error("unknown identifier 'bad'")
-            if "bad" in code or not code.rstrip().endswith(("rfl", "sorry"))
-            else CLEAN
-        )
+        is_proof = code.rstrip().endswith(("rfl", "exact GOAL _")) and "bad" not in code
+        return CLEAN if is_proof else error("unknown identifier 'bad'")
 
     with serving(judge) as server:
         config = CheckRunConfig(
