@@ -17,8 +17,8 @@ _DOUBTFUL = frozenset(
 )  # fmt: skip
 """Exceptions that depend on the machine, or that leave something open on purpose or for a later step."""
 _MEANT = re.compile(
-    r"\b(?:\w*error|\w*exception|raises?|fail\w*|wrong\w*|incorrect\w*|bugs?|buggy|mistake\w*|crash\w*|invalid|traceback"
-    r"|is false|oops|breaks?|violat\w*|reject\w*|counter-?examples?|reproduc\w*|demonstrat\w*|bad|is off|fix\w*|roughly|approx\w*"
+    r"\b(?:\w*error|\w*exception|raises?|fail\w*|wrong\w*|incorrect\w*|bug\w*|mistake\w*|crash\w*|invalid|traceback|is false"
+    r"|oops|breaks?|violat\w*|reject\w*|counter-?examples?|reproduc\w*|demonstrat\w*|bad|is off|fix\w*|roughly|approx\w*"
     r"|(?:original|previous|existing|user's) (?:code|version|function|implementation|program|solution)|fall[aos]n?|fals[oa]"
     r"|falsch|faux|todo|fixme|skeleton|stubs?|placeholder\w*|dummy|for now|incomplete|unfinished|partial\w*|drafts?"
     r"|continued?|next step|later|first (?:attempt|version)|simple version|simplified|naive|fill in|improve\w*|rest of"
