@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 _PROMPT = re.compile(r"([ \t]*)>>> ?(.*)")
+_OTHER = re.compile(r"#\s*doctest:(?!(?:[+,\s]|ELLIPSIS|NORMALIZE_WHITESPACE|IGNORE_EXCEPTION_DETAIL)*$)", re.MULTILINE)
+"""A directive after which an example is not compared as others are."""
 _ENDS = ('"""', "'''", "```", "~~~")
 
 
@@ -24,14 +26,16 @@ class DocExample:
     @property
     def exception(self) -> str | None:
         """The name of the exception that is expected, or None."""
-        if not self.wanted.startswith("Traceback (most recent call last)"):
+        if not re.match(
+            r"Traceback \(most recent call last\)|(?:[Rr]aises? )?[\w.]+(?:Error|Exception)\b", self.wanted
+        ):
             return None
         last = self.wanted.splitlines()[-1].partition(":")[0].strip()
         return last.rpartition(".")[2] if re.fullmatch(r"[\w.]+", last) else ""
 
 
 def examples_in(text: str) -> Iterator[DocExample]:
-    """The examples of a text, in order."""
+    """The examples of a text, in order, without those that a directive such as `# doctest: +SKIP` leaves out."""
     lines = text.split("\n")
     at = 0
     while at < len(lines):
@@ -50,7 +54,9 @@ def examples_in(text: str) -> Iterator[DocExample]:
             at += 1
         if at < len(lines) and (mark := _mark_in(lines[at])) and lines[at].partition(mark)[0].strip():
             wanted.append(lines[at].partition(mark)[0].removeprefix(indent).rstrip())
-        yield DocExample(source="\n".join(typed), wanted="\n".join(wanted))
+        source = "\n".join(typed)
+        if not _OTHER.search(source):
+            yield DocExample(source=source, wanted="\n".join(wanted))
 
 
 def literal(source: str | ast.expr) -> list[Any]:

@@ -2,14 +2,12 @@
 
 import ast
 from collections.abc import Collection
+from itertools import chain
 
-from pipeline.graders.code.composition import names_in
-from pipeline.verifiers.code.names import definitions, reached
+from pipeline.verifiers.code.names import definitions, reached, undefined
 from pipeline.verifiers.code.stated import StatedTests
 from pipeline.verifiers.programs import Program
 from pipeline.verifiers.sentences import in_a_line
-
-MOST_KEPT = 50
 
 
 def completes(program: Program, tests: StatedTests) -> bool:
@@ -18,6 +16,7 @@ def completes(program: Program, tests: StatedTests) -> bool:
     needed = reached(tests.names, defined)
     return (
         tests.names <= defined.keys()
+        and undefined(program.sources).isdisjoint(chain.from_iterable(each.uses for each in needed.values()))
         and not any(each.is_stub for each in needed.values())
         and any(each.step == len(program.steps) for each in needed.values())
     )
@@ -26,7 +25,7 @@ def completes(program: Program, tests: StatedTests) -> bool:
 def why_part(program: Program, tests: StatedTests) -> str:
     """Why these tests prove a part of a step only, in words. Empty: they prove all of it."""
     cell = program.cell
-    if cell.tree is None or cell.words.strip():
+    if cell.words.strip():
         return "its words are not looked at"
     if any(_keeps_state(tree) for tree in program.trees if tree is not None):
         return "it may keep something from one call to the next"
@@ -69,20 +68,6 @@ def _is_fixed(node: ast.expr) -> bool:
         case ast.Tuple(elts=parts):
             return all(map(_is_fixed, parts))
     return False
-
-
-def kept_assertions(program: Program) -> list[tuple[int, str]]:
-    """Assertions of earlier steps that the last step may break, with the number of their step: those about functions and
-    classes, one of which it defines again."""
-    before, after = definitions(program.up_to(len(program.steps) - 1).trees), definitions(program.trees)
-    again = {name for name in before if after[name].step == len(program.steps) and before[name].is_fixed}
-    found: list[tuple[int, str]] = []
-    for number, cell in enumerate(program.steps[:-1], start=1):
-        for node in cell.tree.body if again and cell is not None and cell.tree is not None else ():
-            needed = reached(names_in(node), after) if isinstance(node, ast.Assert) else {}
-            if needed.keys() & again and all(each.is_fixed for each in needed.values()):
-                found.append((number, ast.unparse(node)))
-    return found[:MOST_KEPT]
 
 
 def _is_looked_at(node: ast.stmt, needed: Collection[str]) -> bool:

@@ -4,23 +4,30 @@ Not covered: names that are made while a program runs.
 """
 
 import ast
+import builtins
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
+from symtable import SymbolTable, symtable
 
 from pipeline.graders.code.composition import DEFINITIONS, FUNCTIONS, names_in
+
+_GAPS = re.compile(r"Expr\(value=Constant\(value=Ellipsis|Raise\(exc=(?:Call\(func=)?Name\(id='NotImplementedError'")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Definition:
-    """A name that a cell defines. `step`: its number from 1, 0 for the problem. `uses`: names in it. `is_fixed`: a function or
-    class, which does not change while a program runs."""
+    """A name that a cell defines. `step`: its number from 1, 0 for the problem. `uses`: names in it. `is_stub`: a part of it is
+    yet to come. `is_made`: a function or class. `text`: what it is."""
 
     name: str
     step: int
     uses: frozenset[str]
     is_stub: bool
-    is_fixed: bool
+    is_made: bool
+    text: str
 
 
 def definitions(trees: Sequence[ast.Module | None]) -> Mapping[str, Definition]:
@@ -36,11 +43,14 @@ def definitions(trees: Sequence[ast.Module | None]) -> Mapping[str, Definition]:
 def _definitions(tree: ast.Module, step: int) -> Mapping[str, Definition]:
     found: dict[str, Definition] = {}
     for node in tree.body:
-        uses = names_in(node)
+        uses, text, made = names_in(node), ast.dump(node), isinstance(node, DEFINITIONS)
+        stub = isinstance(node, FUNCTIONS) and (
+            _GAPS.search(text) is not None
+            or text.count("Expr(value=Constant(") == len(node.body)
+            or any(isinstance(each, ast.Pass) for each in node.body)
+        )
         for name in _defined(node):
-            stub = isinstance(node, FUNCTIONS) and all(map(_does_nothing, node.body))
-            fixed = isinstance(node, DEFINITIONS)
-            found[name] = Definition(name=name, step=step, uses=uses, is_stub=stub, is_fixed=fixed)
+            found[name] = Definition(name=name, step=step, uses=uses, is_stub=stub, is_made=made, text=text)
     return found
 
 
@@ -56,19 +66,35 @@ def reached(names: Iterable[str], defined: Mapping[str, Definition]) -> dict[str
     return found
 
 
-def statement_at(tree: ast.Module, line: int) -> ast.stmt | None:
-    """The statement of the top level that a line belongs to."""
-    return next((node for node in tree.body if node.lineno <= line <= (node.end_lineno or node.lineno)), None)
+def undefined(sources: Iterable[str]) -> set[str]:
+    """The names that a program reads, and that nothing in it binds in any scope."""
+    pairs = [*map(_read_and_bound, sources)]
+    read, bound = (set[str]().union(*names) for names in zip(*pairs, strict=True))
+    return set() if "*" in bound else read - bound
 
 
-def _does_nothing(node: ast.stmt) -> bool:
-    """Whether a statement stands for a body that is yet to come: a docstring, `pass`, `...` or `raise NotImplementedError`."""
-    match node:
-        case ast.Pass() | ast.Expr(value=ast.Constant()):
-            return True
-        case ast.Raise(exc=ast.Name(id="NotImplementedError") | ast.Call(func=ast.Name(id="NotImplementedError"))):
-            return True
-    return False
+@lru_cache(maxsize=4096)
+def _read_and_bound(source: str) -> tuple[set[str], set[str]]:
+    read, bound = set[str](), {*dir(builtins), *re.findall(r"import (\*)", source)}
+    with suppress(SyntaxError):
+        waiting: list[SymbolTable] = [symtable(source, "cell", "exec")]
+        while waiting:
+            table = waiting.pop()
+            waiting += table.get_children()
+            for each in table.get_symbols():
+                if each.is_assigned() or each.is_imported() or each.is_parameter():
+                    bound.add(each.get_name())
+                elif each.is_global() and each.is_referenced():
+                    read.add(each.get_name())
+    return read, bound
+
+
+def ends_open(last: ast.stmt) -> bool:
+    """Whether a function, or the last one of a class, may go on in a later step: after a simple statement or a loop."""
+    if isinstance(last, DEFINITIONS):
+        return ends_open(last.body[-1])
+    closed = isinstance(last, ast.Return | ast.Raise | ast.While | ast.With | ast.Try | ast.Match)
+    return not (closed or getattr(last, "orelse", None))
 
 
 def _defined(node: ast.stmt) -> Iterator[str]:

@@ -5,6 +5,10 @@ Seen are imports, names and attributes that are written out. A program with any 
 
 import ast
 from collections.abc import Collection, Iterator
+from contextlib import suppress
+from itertools import chain
+
+from pipeline.graders.code.examples import examples_in
 
 MODULES = frozenset(
     {
@@ -15,9 +19,7 @@ MODULES = frozenset(
     }
 )  # fmt: skip
 """Modules that compute the same from the same, everywhere."""
-_OF_SYS = frozenset(
-    {"maxsize", "setrecursionlimit", "getrecursionlimit", "float_info", "int_info", "version_info", "stdout", "stderr"}
-)
+_OF_SYS = frozenset({"maxsize", "setrecursionlimit", "getrecursionlimit", "float_info", "int_info", "stdout", "stderr"})
 _NAMES = frozenset(
     {
         "__builtins__", "__import__", "__loader__", "__spec__", "breakpoint", "compile", "delattr", "eval", "exec", "exit",
@@ -28,7 +30,7 @@ _WITHOUT_ORDER = frozenset(
     {"all", "any", "bool", "frozenset", "isinstance", "len", "max", "min", "set", "sorted", "sum", "type"}
 )
 """Functions of a collection whose result does not depend on its order."""
-_CLOCKS = frozenset({"now", "today", "utcnow"})
+_CLOCKS = frozenset({"now", "today", "utcnow", "timestamp", "fromtimestamp", "astimezone"})
 _DUNDERS = frozenset(
     {
         "__name__", "__main__", "__doc__", "__all__", "__version__", "__author__", "__post_init__", "__slots__", "__init__",
@@ -47,7 +49,16 @@ _TAMPERS = frozenset(
 
 
 def outside(tree: ast.Module) -> str:
-    """What a program depends on, in words. Empty: nothing outside its text."""
+    """What a program depends on, in words, with the examples in its texts. Empty: nothing outside its text."""
+    texts = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    trees = [tree]
+    for example in chain.from_iterable(map(examples_in, texts)):
+        with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+            trees.append(ast.parse(example.source))
+    return next(filter(None, map(_outside, trees)), "")
+
+
+def _outside(tree: ast.Module) -> str:
     if order := _order_of_sets(tree):
         return order
     if any(isinstance(node, ast.Await | ast.AsyncFor | ast.AsyncWith) for node in _outside_functions(tree)):

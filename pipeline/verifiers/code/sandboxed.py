@@ -55,11 +55,11 @@ class Sandbox:
         self._pool = ChildPool([child], "this verifier")
         weakref.finalize(self, child.kill)
 
-    def run(self, cells: Sequence[str], again: Sequence[Sequence[str]], given: int) -> Outcome:
-        """Run cells in order, after each its tests, and assertions of earlier ones `again`. `given`: how many are not a step's.
+    def run(self, cells: Sequence[str]) -> Outcome:
+        """Run cells in order, after each but the first its tests.
 
         Raises NoOutcome and StepvalueError."""
-        return self._outcome(TaskKind.CELLS, {"cells": cells, "again": again, "given": given})
+        return self._outcome(TaskKind.CELLS, {"cells": cells})
 
     def judge(self, cells: Sequence[str], cases: Sequence[Case]) -> Outcome:
         """Run cells in one process and tests of them in another. Raises NoOutcome and StepvalueError."""

@@ -22,7 +22,8 @@ _EQUATION = re.compile(
 _DOUBT = re.compile(
     r"\b(?:should|must|will|expected to|does) (?:not )?(?:fail|raise|break)|"
     r"\b(?:wrong|failing|incorrect|broken) (?:tests?|assert)|"
-    r"\bnot (?:pass|hold)",
+    r"\bnot (?:pass|hold)|"
+    r"\b(?:current|actual|wrong|incorrect|unexpected) (?:output|result|behaviou?r|value|answer)",
     re.IGNORECASE,
 )
 _TRIVIAL = frozenset({"0", "1", "2", "10", "None", "True", "False", "Ellipsis"})
@@ -57,11 +58,12 @@ class StatedTests:
 
 @lru_cache(maxsize=64)
 def stated_tests(problem: str) -> StatedTests | None:
-    """The tests of a problem. None if there are none, or if its words make them doubtful."""
+    """The tests of a problem. None if there are none, or if its words make them doubtful, or one says two things."""
     if _DOUBT.search(problem):
         return None
     cases = [case for case in dict.fromkeys(_cases(problem)) if _is_usable(case)][:MOST_TESTS]
-    if not any(case.wanted or case.wanted is None for case in cases):
+    is_doubled = len({case.source for case in cases}) < len(cases)
+    if is_doubled or not any(case.wanted or case.wanted is None for case in cases):
         return None
     trees = [tree_of(case.source) for case in cases]
     names, _ = names_used(ast.Module([node for tree in trees for node in tree.body], []))
@@ -93,7 +95,7 @@ def _is_plain_call(source: str) -> bool:
 def _is_usable(case: Case) -> bool:
     with suppress(SyntaxError):
         tree = tree_of(case.source)
-        return case.raises != "" and bool(tree.body) and not outside(tree)
+        return case.raises != "" and "..." not in case.source and bool(tree.body) and not outside(tree)
     return False
 
 

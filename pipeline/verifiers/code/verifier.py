@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from pipeline.verifiers.base import UNKNOWN, Covers, Finding, StepInContext, StepVerdict, Verifier
-from pipeline.verifiers.code.failures import DOUBTFUL, is_unfinished, why_blamed, why_doubtful, why_of_another
-from pipeline.verifiers.code.judged import completes, kept_assertions, why_part
+from pipeline.verifiers.code.failures import OTHER_ANSWERS, whose, why_blamed, why_doubtful, why_of_another
+from pipeline.verifiers.code.judged import completes, why_part
+from pipeline.verifiers.code.names import ends_open
 from pipeline.verifiers.code.outside import outside
 from pipeline.verifiers.code.sandboxed import NoOutcome, Outcome, Sandbox
 from pipeline.verifiers.code.stated import Case, StatedTests, stated_tests
@@ -53,46 +54,35 @@ class Code(Verifier):
             return unknown("too deep to be looked at")
 
     def _finding(self, program: Program) -> Finding:
-        for number, cell in enumerate((program.given, *program.steps)):
-            if cell is not None and cell.tree is not None and (reason := outside(cell.tree)):
-                whose = _whose(number) if number < len(program.steps) else "the program"
-                return unknown(f"{whose} depends on more than its text: {reason}")
-        for number, cell in enumerate(program.steps[:-1], start=1):
-            if cell is not None and cell.tree is None:
-                return unknown(f"step {number} goes wrong before it: {cell.mistake}")
-        if program.cell.tree is None and program.given.tree is None:
-            return unknown("the problem's own code is not read")
-        if program.cell.tree is None:
-            return finding(StepVerdict.REFUTED, program.cell.mistake)
+        own = len(program.steps)
+        for number, tree in enumerate(program.trees):
+            if tree is not None and (reason := outside(tree)):
+                which = whose(number) if number < own else "the program"
+                return unknown(f"{which} depends on more than its text: {reason}")
         tests = stated_tests(program.problem)
-        cells = _Cells(program)
-        kept = [[] if number == 0 else kept_assertions(program.up_to(number)) for number in cells.numbers]
-        again = [[source for _, source in each] for each in kept]
-        outcome = self._sandbox.run(cells.sources, again, cells.given)
+        outcome = self._sandbox.run(program.sources)
         at = outcome.stated.get("cell")
-        at = max(0, min(at, cells.own)) if isinstance(at, int) else None
-        if at is not None and at < cells.own:
-            said = _again(outcome, kept[at]) if "again" in outcome.stated else _said(outcome, at, cells)
-            return unknown(f"{_whose(cells.numbers[at])} goes wrong before it: {said}")
+        at = max(0, min(at, own)) if isinstance(at, int) else None
+        if at is not None and at < own:
+            return unknown(f"{whose(at)} goes wrong before it: {_said(outcome, at, program.sources)}")
         if tests is not None and (earlier := self._first_failing(program, tests)):
             return unknown(earlier)
-        if "again" in outcome.stated:
-            # An assertion of an earlier step fails after this one, and passed before.
-            return _unless(why_doubtful(outcome, program), _again(outcome, kept[-1]))
         if at is not None:
-            said = _said(outcome, at, cells)
-            return _unless(why_doubtful(outcome, program) or why_of_another(outcome, program, cells.own), said)
+            said = _said(outcome, at, program.sources)
+            return _unless(why_doubtful(outcome, program) or why_of_another(outcome, program), said)
         found = self._by_problem(program, tests) if tests is not None else None
         return found or _by_itself(outcome, program)
 
     def _first_failing(self, program: Program, tests: StatedTests) -> str:
-        """Which step before the last one fails a test of the problem, in words. Empty: none."""
+        """Which earlier step fails a test of the problem, in words. Empty: none, or one that may be right and is not needed."""
+        is_fresh = completes(program, tests) and not why_blamed(tests.names, program)
         for number in range(1, len(program.steps)):
             before = program.up_to(number)
             if before.steps[-1] is None or not completes(before, tests):
                 continue
-            outcome = self._judged(tuple(_Cells(before).sources), tests.cases)
-            if outcome.has("case") or outcome.has("ended"):
+            outcome = self._judged(before.sources, tests.cases)
+            doubted = is_fresh and not outcome.has("ended") and self._why_not_failed(outcome, before, tests)
+            if (outcome.has("case") or outcome.has("ended")) and not doubted:
                 return f"step {number} goes wrong before it: {_failure(outcome, tests)}"
         return ""
 
@@ -100,7 +90,7 @@ class Code(Verifier):
         """What the tests of the problem say of a step. None: nothing."""
         if not completes(program, tests):
             return None
-        outcome = self._judged(tuple(_Cells(program).sources), tests.cases)
+        outcome = self._judged(program.sources, tests.cases)
         if outcome.has("ended"):
             return unknown("the program ends its process in a test")
         if "case" in outcome.stated:
@@ -118,11 +108,12 @@ class Code(Verifier):
             return outcome.text("doubt") or "an exception was expected"
         if outcome.has("objects"):
             return "objects of the program take part in the tests"
-        if outcome.text("error") in DOUBTFUL:
-            return f"{outcome.text('error')} may be the machine's, or meant"
-        if is_unfinished(program):
-            return "the step's words say that it is not finished"
-        return why_doubtful(Outcome({"text": outcome.text("text")}), program) or why_blamed(tests.names, program)
+        if OTHER_ANSWERS.search(program.problem):
+            return "the problem may have other answers"
+        if ends_open(program.cell.tree.body[-1]):
+            return "its last function may go on in a later step"
+        raised = Outcome({name: outcome.text(name) for name in ("error", "text")})
+        return why_doubtful(raised, program) or why_blamed(tests.names, program)
 
     def _why_weak(self, outcome: Outcome) -> str:
         """Why passed tests do not prove a function. Empty: they do."""
@@ -134,40 +125,19 @@ class Code(Verifier):
         return ""
 
 
-def _again(outcome: Outcome, kept: Sequence[tuple[int, str]]) -> str:
-    """Which assertion of an earlier step fails, in words."""
-    number = outcome.number("again")
-    step, source = kept[number] if 0 <= number < len(kept) else (0, "an assertion")
-    return f"{source} of step {step} fails after it{_value_of(outcome)}"
-
-
 def _value_of(outcome: Outcome) -> str:
     return f": {outcome.text('shown')} is {outcome.text('value')}" if outcome.has("shown") else ""
 
 
-class _Cells:
-    """The cells of a run: what the problem gives, and those of the steps that have some."""
-
-    def __init__(self, program: Program) -> None:
-        given = program.given.source if program.given.tree is not None else ""
-        numbered = [(0, given)] if given.strip() else []
-        numbered += [(number, cell.source) for number, cell in enumerate(program.steps, start=1) if cell is not None]
-        self.numbers = [number for number, _ in numbered]
-        self.sources = [source for _, source in numbered]
-        self.own = len(numbered) - 1
-        self.given = self.numbers.count(0)
-
-
 def _by_itself(outcome: Outcome, program: Program) -> Finding:
     """What the tests that a step writes say of it, all of which pass."""
-    body = program.cell.tree.body if program.cell.tree is not None else []
-    tests = sum(isinstance(node, ast.Assert) for node in body) + max(0, outcome.number("tests"))
+    tests = sum(isinstance(node, ast.Assert) for node in program.cell.tree.body) + max(0, outcome.number("tests"))
     if not tests:
         return unknown("runs without an error, and nothing tests it")
     return finding(StepVerdict.HOLDS, f"passes {_count(tests)} of its own")
 
 
-def _said(outcome: Outcome, cell: int, cells: _Cells) -> str:
+def _said(outcome: Outcome, cell: int, sources: Sequence[str]) -> str:
     """What goes wrong in a cell, in words."""
     error, text, value = outcome.text("error"), outcome.text("text"), outcome.text("value")
     raised = f"{error}: {text}" if text else error
@@ -179,15 +149,12 @@ def _said(outcome: Outcome, cell: int, cells: _Cells) -> str:
             return f"its own test {shown} raises {raised}"
         return f"its own test {shown} gives {value or 'nothing'}, not {outcome.text('wanted')}"
     place = outcome.stated.get("of")
-    line = _line(cells.sources, place if isinstance(place, int) else cell, outcome.number("line"))
+    lines = sources[place if isinstance(place, int) and 0 <= place < len(sources) else cell].split("\n")
+    number = outcome.number("line")
+    line = in_a_line(lines[number - 1]) if 0 < number <= len(lines) else ""
     if error == "AssertionError" and line.startswith("assert"):
         return f"{line} fails{_value_of(outcome)}"
     return f"{raised}, at `{line}`" if line else raised
-
-
-def _line(sources: Sequence[str], cell: int, number: int) -> str:
-    lines = sources[cell].split("\n") if 0 <= cell < len(sources) else []
-    return in_a_line(lines[number - 1]) if 0 < number <= len(lines) else ""
 
 
 def _failure(outcome: Outcome, tests: StatedTests) -> str:
@@ -202,10 +169,6 @@ def _failure(outcome: Outcome, tests: StatedTests) -> str:
     if case.wanted:
         return f"{said} gives {outcome.text('value')}, not {in_a_line(case.wanted)}"
     return f"{said} fails{_value_of(outcome) or ': it is false'}"
-
-
-def _whose(number: int) -> str:
-    return f"step {number}" if number else "the problem's own code"
 
 
 def _count(tests: int) -> str:

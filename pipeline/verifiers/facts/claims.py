@@ -50,7 +50,7 @@ UNSURE = re.compile(
     r"|former|used to|until|before|future|will be|hypothetical\w*|let|denote\w*|question|asks?|asked|option|choices?|check\w*"
     r"|verif\w*|unknown|unclear|twice|half|double|times|plus|minus|sum|difference|product|ratio|total|average|per capita|only"
     r"|according to|one of|part of|some|any|estimate\w*|historical\w*|originally|initially|ancient|medieval)\b|n['’]t\b|\?|≠"
-    r"|\\neq?(?![A-Za-z])",
+    r"|\\neq?(?![A-Za-z])|\((?:at|in|on|for|by|as|without)\b",
     re.IGNORECASE,
 )
 # A place, time or source before a claim: "In 1900, the capital of ...", "According to Ann, ...".
@@ -63,12 +63,13 @@ OTHER_WORLD = re.compile(
     r"\b(?:suppos(?:e|es|ed|ing)|imagin(?:e|es|ed|ing|ary)|pretend\w*|hypothetical\w*|fiction\w*|what if|alternate|fantasy"
     r"|parallel universe|in (?:this|the|a|our|my) (?:story|game|novel|book|puzzle|movie|world|universe|scenario)"
     r"|counterfactual\w*|assum(?:e|es|ed|ing)|redefin\w*|rename\w*|if (?:the|its|we)|contradiction|April Fool\w*|joke|riddle"
-    r"|myth\w*|misconception\w*)\b",
+    r"|myth\w*|misconception\w*|moved (?:its|the|their)|becomes?|say that|let [\w ]{1,40} be)\b",
     re.IGNORECASE,
 )
 REVOKED = re.compile(
-    r"\b(?:wait|oops|actually|correction|incorrect\w*|mistake\w*|misread|not (?:true|correct|right)|is(?: not|n['’]t)"
-    r" (?:true|correct|right|the case)|wrong|re-?check|scratch that|contradict\w*)\b",
+    r"\b(?:wait|oops|actually|correction|incorrect\w*|mistake\w*|misread|not (?:true|correct|right|so)|is(?: not|n['’]t)"
+    r" (?:true|correct|right|so|the case)|wrong|re-?check|scratch that|contradict\w*|false\w*|untrue|an? lie|lied"
+    r"|opposites?|absurd\w*|impossible|disprove\w*|refute\w*|too (?:low|high|small|large))\b|(?:^|[.!?]\s)(?:no|not)[.!,]",
     re.IGNORECASE,
 )
 

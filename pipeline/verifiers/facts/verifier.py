@@ -63,9 +63,11 @@ class Facts(Verifier):
         )
 
     def verify(self, step: StepInContext) -> Finding:
-        if len(step.step) > self.settings.most_characters:
+        revoked = REVOKED.search(step.problem[:_MOST_OF_CONTEXT]) or REVOKED.search(step.step)
+        if len(step.step) > self.settings.most_characters or revoked:
             return UNKNOWN
-        judged = list(self._judged(step.step))
+        # What a step quotes or prints in a block is no claim of it.
+        judged = list(self._judged(re.sub(r"```.*?(?:```|\Z)", "\n", step.step, flags=re.DOTALL)))
         held = [each for each in judged if each.fit is Fit.EQUAL]
         wrong = [each for each in judged if each.fit is Fit.APART and not self._is_doubtful(each, held, step)]
         if wrong or held:
@@ -105,7 +107,7 @@ class Facts(Verifier):
         return next((fit for fit in (Fit.EQUAL, Fit.APART) if fit in fits), Fit.DOUBTFUL)
 
     def _is_doubtful(self, judged: _Judged, held: list[_Judged], step: StepInContext) -> bool:
-        """Whether a claim that the table has otherwise may be of the past or of another world, taken back, or given."""
+        """Whether a claim that the table has otherwise may be of the past or of another world, or given."""
         key = judged.entry.key
         # The sentence may also have the right value: "Canberra, which replaced Melbourne".
         right = "|".join(map(re.escape, judged.entry.values))
@@ -114,7 +116,8 @@ class Facts(Verifier):
             judged.claim.past
             or re.search(rf"(?<!\w)(?:{right})(?!\w)", judged.claim.sentence, re.IGNORECASE) is not None
             or any(each.entry.key == key for each in held)
-            or REVOKED.search(step.step) is not None
+            # A point may group digits: 8.849 for 8849.
+            or re.search(r"\d\.\d{3}(?!\d)", judged.claim.values[-1]) is not None
             or OTHER_WORLD.search(context) is not None
             or key in self._keys_of_problem(step.problem[:_MOST_OF_CONTEXT])
         )

@@ -81,36 +81,22 @@ REFUTED = (
     ("Tolstoy's year of birth is 1829.", "Leo Tolstoy: year of birth is 1828, not 1829"),
 )
 DOUBTFUL = (
-    "",
-    "The capital of Peru is not Lima.",
-    "The capital of Peru isn't Santiago.",
-    "Is the capital of Peru Santiago? The capital of Peru is Santiago?",
-    "Suppose the capital of Peru is Santiago.",
-    "If the capital of Peru is Santiago, then we go there.",
-    "The capital of Peru was Santiago.",
-    "The capital of Peru is Sydney.",
-    "The capital of Peru is a large city.",
-    "The capital of Peru is Limaa.",
-    "The capital of India is Delhi.",
-    "The capital of Atlantis is Lima.",
-    "The mayor of Peru is Santiago.",
-    "The capital of Georgia is Lima.",
-    "The official language of Belgium is Spanish.",
-    "The capital of Nowhere is Lima.",
-    "The capital of Peru is Santiago or Lima.",
-    "The capital of Peru is Lima's neighbour Santiago.",
-    "Ann thinks that the capital of Peru is Santiago.",
-    "The population of the capital of Peru is Santiago.",
-    "The height of K2 is 8,600 m.",
-    "The height of K2 is 8,612 m.",
-    "The height of K2 is 7000.",
-    "The height of K2 is 7000 kg.",
-    "The height of K2 is 7,000 m lower.",
-    "The height of K2 is 8,611 m minus 200 m.",
-    "The number of days in a leap year is 366 times 2.",
-    "The number of days in a leap year is 12 months.",
-    "The capital of Peru is Santiago. Wait, that is wrong.",
-    "The capital of Peru is Santiago in this story.",
+    "", "The capital of Peru is not Lima.", "The capital of Peru isn't Santiago.",
+    "Is the capital of Peru Santiago? The capital of Peru is Santiago?", "Suppose the capital of Peru is Santiago.",
+    "If the capital of Peru is Santiago, then we go there.", "The capital of Peru was Santiago.",
+    "The capital of Peru is Sydney.", "The capital of Peru is a large city.", "The capital of Peru is Limaa.",
+    "The capital of India is Delhi.", "The capital of Atlantis is Lima.", "The mayor of Peru is Santiago.",
+    "The capital of Georgia is Lima.", "The official language of Belgium is Spanish.", "The capital of Nowhere is Lima.",
+    "The capital of Peru is Santiago or Lima.", "The capital of Peru is Lima's neighbour Santiago.",
+    "Ann thinks that the capital of Peru is Santiago.", "The population of the capital of Peru is Santiago.",
+    "The height of K2 is 8,600 m.", "The height of K2 is 8,612 m.", "The height of K2 is 7000.", "The height of K2 is 7000 kg.",
+    "The height of K2 is 7,000 m lower.", "The height of K2 is 8,611 m minus 200 m.",
+    "The number of days in a leap year is 366 times 2.", "The number of days in a leap year is 12 months.",
+    "The capital of Peru is Santiago. Wait, that is wrong.", "The capital of Peru is Santiago in this story.",
+    "The capital of Peru is Lima. That is false.", "FALSE. The capital of Peru is Santiago.",
+    "True or false? The capital of Peru is Lima.", "The capital of Peru is Santiago. No.",
+    "```\nThe capital of Peru is Santiago.\n```", "The height of K2 is 8.611 m.", "The height of K2 is 7,000 m (at the col).",
+    "The capital of Peru is Santiago, which is absurd.",
 )  # fmt: skip
 
 
@@ -156,8 +142,12 @@ def test_a_new_name_refutes_only_if_the_settings_say_so(tmp_path: Path) -> None:
 def test_what_the_problem_states_or_supposes_is_left_alone(verifier: Verifier) -> None:
     step = "The capital of Peru is Santiago."
     assert said(verifier, step, problem="What is the capital of Peru?").verdict is StepVerdict.REFUTED
-    assert said(verifier, step, problem="The capital of Peru is Santiago. How far is it?") == UNKNOWN
-    assert said(verifier, step, problem="Imagine that countries swap their capitals.") == UNKNOWN
+    for problem in (
+        "The capital of Peru is Santiago. How far is it?",
+        "Imagine that countries swap.",
+        "Which one is false?",
+    ):
+        assert said(verifier, step, problem=problem) == UNKNOWN
     assert said(verifier, step, earlier=("Suppose that Chile had won.",)) == UNKNOWN
 
 
