@@ -39,7 +39,7 @@ from pipeline.analysis.report.page import (
     Section,
     Table,
     Tile,
-    draw_svg,
+    chart_of,
     html,
     rows_of,
     scale,
@@ -50,8 +50,8 @@ from pipeline.core.statistics import Interval
 
 KIND = "scores judged by people's labels"
 _LARGE = 300
-_SUBSETS = 40
-"""Subsets that a chart shows at most."""
+_MOST = 40
+"""Subsets or classes that a chart shows at most."""
 _BY_METHOD = {"chosen": ACCENT, "upper bound": BY_OUTCOME["right"], "best baseline": BY_OUTCOME["wrong"]}
 
 
@@ -105,7 +105,7 @@ def page_of(report: ScoreAgreement, config: AgreeConfig) -> bytes:
 def f1_figure(report: ScoreAgreement) -> Figure | None:
     """F1 of each subset: the chosen threshold, the upper bound and the best baseline."""
     names = [name for name, each in report.main.by_subset.items() if each.f1.value is not None]
-    if not names or len(names) > _SUBSETS:
+    if not names or len(names) > _MOST:
         return None
     methods = {"chosen": report.main, "upper bound": _bound(report), "best baseline": _best_baseline(report)}
 
@@ -133,7 +133,7 @@ def f1_figure(report: ScoreAgreement) -> Figure | None:
         "on itself, "
         f"which no user reaches. Best baseline: {_best_baseline(report).name}, without scores. Bars are "
         f"{format_percent(report.confidence)} intervals.",
-        svg=draw_svg(rules + points, height=_LARGE),
+        chart=chart_of(rules + points, height=_LARGE),
         numbers=Table(
             heads=("subset", *methods),
             rows=tuple(
@@ -167,7 +167,7 @@ def reliability_figure(report: ScoreAgreement) -> Figure | None:
         reading="Share of the steps in each bin of scores that people call good, with its interval. On the dashed line, "
         "scores are probabilities; below, they are too high. A model that was trained on rollouts predicts the end of the "
         "chain, which is another question.",
-        svg=draw_svg(diagonal + rules + points, height=_LARGE),
+        chart=chart_of(diagonal + rules + points, height=_LARGE),
         numbers=curve_table(report),
     )
 
@@ -188,7 +188,7 @@ def position_figure(report: ScoreAgreement) -> Figure | None:
         title="Score by position",
         reading="Mean score of the steps that people call good and bad, by fifth of the chain. The distance between the "
         "lines is what the scores know.",
-        svg=draw_svg(chart),
+        chart=chart_of(chart),
         numbers=positions_table(report),
     )
 
@@ -208,7 +208,7 @@ def length_figure(report: ScoreAgreement) -> Figure | None:
         title="Lowest score by length",
         reading="Mean of the lowest score of a chain, by its number of steps. One threshold for all lengths flags more of "
         "the long chains without an error where this line falls.",
-        svg=draw_svg(chart),
+        chart=chart_of(chart),
         numbers=lengths_table(report),
     )
 
@@ -223,7 +223,7 @@ def class_figure(report: ScoreAgreement) -> Figure | None:
         for name, each in classes.by_class.items()
         if each.prm_score.value is not None
     ]
-    if not rows:
+    if not 0 < len(rows) <= _MOST:
         return None
     base = alt.Chart(rows_of(rows)).encode(
         y=alt.Y("class:N", title=None, sort=None, axis=alt.Axis(labelFontSize=12, labelColor=TEXT, minExtent=120))
@@ -237,7 +237,7 @@ def class_figure(report: ScoreAgreement) -> Figure | None:
         title="PRMScore by class",
         reading="Mean of the F1 of good steps and the F1 of bad steps, as PRMBench defines it. A class without a bad step "
         "has its F1.",
-        svg=draw_svg(rules + points, height=60 + 26 * len(rows)),
+        chart=chart_of(rules + points, height=60 + 26 * len(rows)),
         numbers=classes_table(report),
     )
 

@@ -27,7 +27,7 @@ from pipeline.analysis.report.page import (
     Section,
     Table,
     Tile,
-    draw_svg,
+    chart_of,
     html,
     rows_of,
     scale,
@@ -103,7 +103,7 @@ def _reliability_figure(report: CalibrationReport) -> Figure:
         title="V by score, before and after",
         reading="Mean V of the prefixes in each bin of scores, with its interval. On the dashed line scores are "
         "probabilities; below it they are too high.",
-        svg=draw_svg(_diagonal() + rules + points, height=_LARGE),
+        chart=chart_of(_diagonal() + rules + points, height=_LARGE),
         numbers=numbers,
     )
 
@@ -123,7 +123,7 @@ def _map_figure(found: PositionMap) -> Figure:
     return Figure(
         title=name,
         reading=f"From {found.prefixes:,} prefixes.",
-        svg=draw_svg(_diagonal() + band + line),
+        chart=chart_of(_diagonal() + band + line),
         numbers=Table(
             heads=("score", "V", "low", "high"),
             rows=tuple(

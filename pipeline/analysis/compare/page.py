@@ -23,7 +23,7 @@ from pipeline.analysis.report.page import (
     Section,
     Table,
     Tile,
-    draw_svg,
+    chart_of,
     html,
     rows_of,
 )
@@ -130,7 +130,7 @@ def scatter(found: Comparison) -> Figure | None:
     return Figure(
         title="Values of b against those of a",
         reading="Darker cells hold more prefixes (logarithmic scale). On the dashed line, values are equal; below, b is lower.",
-        svg=draw_svg(chart + diagonal, height=_LARGE),
+        chart=chart_of(chart + diagonal, height=_LARGE),
         numbers=Table(
             heads=("a", "b", "prefixes"),
             rows=tuple(
@@ -163,7 +163,7 @@ def by_position(found: Comparison) -> Figure | None:
     return Figure(
         title="Shift by position",
         reading="Mean of b - a by number of steps in the prefix, with its 95 % interval over problems. 0 is the bare problem.",
-        svg=draw_svg(zero + bars + points, height=_LARGE),
+        chart=chart_of(zero + bars + points, height=_LARGE),
         numbers=tables.positions_table(found),
     )
 

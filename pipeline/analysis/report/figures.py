@@ -17,7 +17,7 @@ from pipeline.analysis.report.page import (
     TEXT,
     Figure,
     Table,
-    draw_svg,
+    chart_of,
     rows_of,
     scale,
 )
@@ -73,7 +73,7 @@ def by_position(found: pl.DataFrame) -> Figure | None:
         title="Value along the chain",
         reading=f"Mean value in right and in wrong chains; the band holds the middle half of the values. {_PLACES} The value "
         "of a last step is the outcome.",
-        svg=draw_svg(band + lines + points),
+        chart=chart_of(band + lines + points),
         numbers=Table(
             heads=("chains", "position", "mean", "lower quartile", "upper quartile", "values"),
             rows=tuple(
@@ -105,7 +105,7 @@ def labels(counts: pl.DataFrame) -> Figure | None:
         title="Labels",
         reading="Labels of the steps of right, wrong and open chains. Last steps are left out. In the data, good is 1, bad 0, "
         "neutral 2 and uncertain null.",
-        svg=draw_svg(chart, height=_BESIDE_BARS + (_BAR + 14) * len(totals)),
+        chart=chart_of(chart, height=_BESIDE_BARS + (_BAR + 14) * len(totals)),
         numbers=Table(
             heads=("chains", "label", "steps", "share"),
             rows=tuple(
@@ -162,7 +162,7 @@ def widths(counts: pl.DataFrame) -> Figure | None:
         title="Interval width against rollouts",
         reading="Width of the interval of each prefix by its number of rollouts. Darker cells hold more prefixes. A narrow "
         "interval means a certain value.",
-        svg=draw_svg(chart),
+        chart=chart_of(chart),
         numbers=Table(
             heads=("rollouts", "width", "prefixes"),
             rows=tuple(
@@ -187,7 +187,7 @@ def verdicts(counts: pl.DataFrame) -> Figure | None:
         y=alt.Y("verdict:N", title=None, sort=None, axis=_names()),
         x=alt.X("share:Q", title=None, axis=None, scale=alt.Scale(domain=[0, 1.15])),
     )
-    svg = draw_svg(
+    drawing = chart_of(
         base.mark_bar(color=ACCENT, height=16) + base.mark_text(align="left", dx=5).encode(text="text:N"),
         height=20 + 26 * len(rows),
     )
@@ -195,7 +195,7 @@ def verdicts(counts: pl.DataFrame) -> Figure | None:
         title="Verdicts",
         reading="Verdicts of the answer checker. Unparseable, over limit, timeout and crashed are ungraded: they never count "
         "as incorrect.",
-        svg=svg,
+        chart=drawing,
         numbers=Table(
             heads=("verdict", "rollouts", "share", "tokens"),
             rows=tuple((row["verdict"], f"{row['rollouts']:,}", row["text"], f"{row['tokens']:,}") for row in rows),
@@ -220,7 +220,7 @@ def left_out(groups: Sequence[KeptGroup], by: str, reading: str) -> Figure | Non
     return Figure(
         title=f"Left out by {by}",
         reading=reading,
-        svg=draw_svg(chart, height=_BESIDE_BARS + (_BAR + 14) * len(groups)),
+        chart=chart_of(chart, height=_BESIDE_BARS + (_BAR + 14) * len(groups)),
         numbers=Table(
             heads=(by, "chains", "left out", "share"),
             rows=tuple(
@@ -255,7 +255,7 @@ def _histogram(counts: pl.DataFrame, *, title: str, reading: str, axis: str, wha
     return Figure(
         title=title,
         reading=reading,
-        svg=draw_svg(chart),
+        chart=chart_of(chart),
         numbers=Table(
             heads=("from", "to", *(f"{outcome} chains" for outcome in OUTCOMES), f"all {what}"),
             rows=tuple((f"{low:.2f}", f"{high:.2f}", *(f"{n:,}" for n in each)) for low, high, *each in counts.iter_rows()),
@@ -278,7 +278,7 @@ def _shares(found: pl.DataFrame, *, title: str, reading: str, part: str, whole: 
     return Figure(
         title=title,
         reading=reading,
-        svg=draw_svg(chart),
+        chart=chart_of(chart),
         numbers=Table(
             heads=("position", part, whole, "share"),
             rows=tuple(
