@@ -5,6 +5,7 @@ more than the chart that it drew. Texts come to it as a terminal shows them.
 """
 
 import json
+import re
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -16,14 +17,16 @@ from pipeline.graders.line_process import Process, end, read_line, start_module,
 SECONDS = 60.0
 """For all charts of a page. The first takes .4 s, each other one .02 s."""
 _MODULE = "pipeline.analysis.report.chart_child"
-MOST_CHARS = 200
+MOST_CHARS = 100
 """Of a text in a chart; a label shows some 30."""
+_ASTRAL = re.compile("[^\0-\uffff]")
+"""Vega may cut a label within such a character, and then fails."""
 
 
 def cleaned(chart: Any) -> str:
     """A chart as JSON in one line. Different texts stay different. What is no number of JSON is null."""
     shown: dict[str, str] = {}
-    _each_text(chart, lambda text: shown.setdefault(text, printable(text[:MOST_CHARS])))
+    _each_text(chart, lambda text: shown.setdefault(text, _ASTRAL.sub("�", printable(text[:MOST_CHARS]))))
     taken: set[str] = set()
     # Names of ours are clean, and keep their text.
     for text, name in sorted(shown.items(), key=lambda each: each[0] != each[1]):
