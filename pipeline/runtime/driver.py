@@ -257,7 +257,7 @@ def _limited(
             f"{first_of(starts.damaged)} cannot be read, so the limit of {limit.device_hours:g} device hours does not count "
             "the hours of these starts; lower limit.device_hours in the plan by those that you know of"
         )
-    hours = sum(start.status.device_hours for start in starts.starts)
+    hours = sum(start.status.working_hours for start in starts.starts)
     tokens = before.logged.tokens + before.logged.solution_tokens
     spending = Spending(limit, DeviceCost(tokens=tokens, device_hours=hours))
     shown = Throttle(watch, config.progress_seconds)

@@ -47,7 +47,7 @@ def budget_from_plan(path: str, run_identity: Mapping[str, object], config: Labe
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceCost:
-    """The cost of a run so far: generated tokens and device hours."""
+    """The cost of a run so far: generated tokens, and device hours without the starts of workers, which no limit counts."""
 
     tokens: int = 0
     device_hours: float = 0.0
@@ -96,9 +96,9 @@ class Spending:
             outlook = tokens + ahead
             if tokens >= limit.tokens or outlook > limit.tokens:
                 self._stop(status, f"{tokens:,} of {limit.tokens:,} tokens are spent")
-        hours = self._before.device_hours + status.device_hours
-        if limit.device_hours is not None and hours >= limit.device_hours:
-            self._stop(status, f"{hours:.3g} of {limit.device_hours:.3g} device hours are spent")
+        hours = self._before.device_hours + status.working_hours
+        if limit.device_hours is not None and hours > limit.device_hours:
+            self._stop(status, f"{hours:.3g} of {limit.device_hours:.3g} device hours of work are spent")
 
     def _until_next_look(self, generated: int) -> float:
         now = self._clock()

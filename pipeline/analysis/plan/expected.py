@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import t as student
 
-from pipeline.core.forecast import Cost, Range
+from pipeline.core.forecast import Cost, Range, StartCost
 from pipeline.core.progress import SECONDS_PER_HOUR
 from pipeline.core.records import Counts, Trials
 from pipeline.estimators.base import Estimator
@@ -152,15 +152,23 @@ def amounts_with_learning(
     )
 
 
+def cost_of_start(fleet: Fleet) -> StartCost:
+    """Workers that share a device load one after the other."""
+    seconds = fleet.start_seconds * max(1, round(1 / fleet.devices))
+    wall = scale(_about(seconds, _START_OFF_BY), 1 / SECONDS_PER_HOUR)
+    hours = scale(wall, fleet.workers * fleet.devices)
+    return StartCost(device_hours=hours, wall_hours=wall, money=_money(hours, fleet))
+
+
 def cost_of(estimator: str, amounts: Amounts, fleet: Fleet) -> Cost:
     """Convert amounts into hours and money."""
     speed = fleet.tokens_per_second
     wall = device_hours = money = None
     if speed is not None:
-        working = scale(product(amounts.tokens, inverse(speed)), 1 / fleet.workers)
-        wall = scale(add(working, _about(fleet.start_seconds, _START_OFF_BY)), 1 / SECONDS_PER_HOUR)
+        working = scale(product(amounts.tokens, inverse(speed)), 1 / fleet.workers / SECONDS_PER_HOUR)
+        wall = add(working, cost_of_start(fleet).wall_hours)
         device_hours = scale(wall, fleet.workers * fleet.devices)
-        money = None if fleet.price is None else scale(device_hours, fleet.price)
+        money = _money(device_hours, fleet)
     return Cost(
         estimator=estimator,
         rollouts=amounts.rollouts,
@@ -256,6 +264,10 @@ def _over_strata(strata: Sequence[Stratum], costs: Sequence[float]) -> Range:
     rest = iter(costs)
     totals = [total(list(islice(rest, len(each.sizes))), each.sizes, size=each.size) for each in strata]
     return reduce(add, totals)
+
+
+def _money(hours: Range, fleet: Fleet) -> Range | None:
+    return None if fleet.price is None else scale(hours, fleet.price)
 
 
 def _about(expected: float, factor: float) -> Range:
