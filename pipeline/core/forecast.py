@@ -118,8 +118,8 @@ class StartCost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limit:
-    """The limit at which `label` stops; None: no limit. Users may edit it in `plan.json`. Hours are those of workers that are
-    ready: a run that is killed and started again loads the policy again."""
+    """The limit at which `label` stops; None: no limit. Users may edit it in `plan.json`. Hours are counted once a
+    worker is ready, because a run that is killed loads the policy again when it goes on."""
 
     tokens: int | None
     device_hours: float | None = None

@@ -171,7 +171,8 @@ def label_held(
         )
     failpoint("driver.planned")
     watch = partial(_with_earlier_counts, before.logged, watch)
-    watch(Status(stage="starting", units=len(units), units_done=len(units) - len(before.jobs)))
+    last = Status(stage="starting", units=len(units), units_done=len(units) - len(before.jobs))
+    watch(last)
     seconds = (0.0, 0.0)
     speed = None
     if before.jobs:
@@ -188,7 +189,7 @@ def label_held(
                 check=stop.check,
             )
             run(scheduler.work_off())
-            seconds = scheduler.seconds_starting, scheduler.seconds_labelling
+            last, seconds = scheduler.status, (scheduler.seconds_starting, scheduler.seconds_labelling)
             speed = scheduler.throughput
     after = state_of(units, sequences(storage), targets, growths) if before.jobs else before
     if after.jobs:
@@ -203,7 +204,7 @@ def label_held(
     own = labelled.edition is None and after.totals.chains and not common_state(after.wholes, None)
     if own and (estimator := estimator_for(config.estimator)).learner:
         # The engines have ended. A stop leaves the labels that the units have, and the next start begins here.
-        watch(Status(stage="learning from all chains", units=len(units), units_done=len(units)))
+        watch(replace(last, stage="learning from all chains", units_done=len(units)))
         writer = EditionWriter(storage, labelled, estimator, look=stop.check)
         writer.write_all()
         writer.publish(labelled.settings)

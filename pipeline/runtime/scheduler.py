@@ -378,7 +378,7 @@ class Scheduler:
     def _show(self, stage: str) -> None:
         seen = self.snapshot
         self.throughput = self._speed()
-        status = Status(
+        self.status = Status(
             stage=stage,
             units=self._units,
             units_done=self._units_done,
@@ -397,8 +397,8 @@ class Scheduler:
             share_of_bound=self.throughput.share if self.throughput else None,
             warnings=self._starts.warnings,
         )
-        self._pool.watch(status)
-        self._watch(status)
+        self._pool.watch(self.status)
+        self._watch(self.status)
 
     async def _dismiss(self) -> None:
         if self._looking is not None:

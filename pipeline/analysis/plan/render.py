@@ -28,10 +28,10 @@ def print_plan(console: Console, forecast: Forecast, written: Path, proposal: st
     console.print(_table(forecast))
     line("          a range contains the real cost of 95 of 100 runs" + _devices(forecast))
     line(
-        f"starts    a worker takes {forecast.pilot.start_seconds:.0f} s to start, {forecast.pilot.started_as}; hours and money "
-        "hold one start of all workers, side by side. Each further one costs that again, and no limit counts it"
+        f"starts    {forecast.pilot.start_seconds:.0f} s of each worker, {forecast.pilot.started_as}, in the figures above. "
+        "Each start of the run costs that; no limit counts it"
     )
-    line(f"plan      {written}: `label budget={written}` with the same settings stops at about {_limit(forecast)}")
+    line(f"plan      {written}: `label budget={written}` with these settings stops at about {_limit(forecast)}")
     if proposal:
         line(f"faster    {proposal}")
 

@@ -117,15 +117,12 @@ def plan(config: LabelConfig, hiring: Hiring, watch: Watcher, stop: StopSignal, 
     )
     amounts = _amounts(config, ground, pilot, rng)
     fleet = _fleet(config, ground.pilot)
-    starting = cost_of_start(fleet)
     costs = {
         name: cost_of(name, each, fleet)
         for name, each in ((config.estimator.name, amounts), *_others(config, ground, rng))
     }
     cost = costs.pop(config.estimator.name)
-    hours = None
-    if cost.device_hours and config.plan.gpu_hour_price is not None:
-        hours = cost.device_hours.high - starting.device_hours.high
+    hours = cost.device_hours.high if cost.device_hours and config.plan.gpu_hour_price is not None else None
     return Forecast(
         made_at=made_at,
         identity=identity_of_run,
@@ -134,7 +131,7 @@ def plan(config: LabelConfig, hiring: Hiring, watch: Watcher, stop: StopSignal, 
         pilot=ground.pilot,
         gpus=_gpus(config, ground.pilot),
         gpu_hour_price=config.plan.gpu_hour_price,
-        starting=starting,
+        starting=cost_of_start(fleet),
         cost=cost,
         others=tuple(costs.values()),
         limit=Limit(tokens=max(1, math.ceil(cost.tokens.high)), device_hours=hours),
