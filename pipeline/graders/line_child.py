@@ -15,14 +15,13 @@ CPU_SLACK_SECONDS = 5
 PARENT_CHECK_SECONDS = 10
 
 
-def results_alone(memory_mib: int, kind: int = resource.RLIMIT_AS) -> int:
-    """Limit the memory of this process, of which `kind` says what counts. Returns a descriptor for answers, which is all that
-    still goes to the parent."""
+def results_alone(memory_mib: int) -> int:
+    """Limit the memory of this process. Returns a descriptor for answers, which is all that still goes to the parent."""
     results = os.dup(1)
     silence = os.open(os.devnull, os.O_WRONLY)
     os.dup2(silence, 1)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    limit(kind, memory_mib << 20)
+    limit(resource.RLIMIT_AS, memory_mib << 20)
     return results
 
 

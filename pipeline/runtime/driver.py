@@ -26,7 +26,7 @@ from pipeline.runtime.heartbeat import heartbeat
 from pipeline.runtime.intake import refuse_equal_chains
 from pipeline.runtime.problem_budget import UnitSpending, unit_targets
 from pipeline.runtime.relabel_hint import relabel_hint
-from pipeline.runtime.run_budget import LOOK_SECONDS, DeviceCost, Spending, Throttle, budget_from_plan, overspent_note
+from pipeline.runtime.run_budget import LOOK_SECONDS, Spending, Throttle, budget_from_plan, overspent_note
 from pipeline.runtime.scheduler import Scheduler
 from pipeline.runtime.staged_input import staged_input
 from pipeline.runtime.state import RunState, identity, run_name, start_settings, state_of
@@ -260,7 +260,7 @@ def _limited(
         )
     hours = sum(start.status.working_hours for start in starts.starts)
     tokens = before.logged.tokens + before.logged.solution_tokens
-    spending = Spending(limit, DeviceCost(tokens=tokens, device_hours=hours))
+    spending = Spending(limit, tokens, hours)
     shown = Throttle(watch, config.progress_seconds)
 
     def watch_spending(status: Status) -> None:

@@ -13,7 +13,7 @@ from pipeline.core.errors import BudgetSpent, UsageError
 from pipeline.core.forecast import Limit, decode_forecast
 from pipeline.core.progress import Status, Summary
 from pipeline.engines.oracle import OracleEngine
-from pipeline.runtime.run_budget import DeviceCost, Spending, Throttle, overspent_note
+from pipeline.runtime.run_budget import Spending, Throttle, overspent_note
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.starts import FOLDER
 from pipeline.storage.stored_run import stored_run
@@ -32,10 +32,10 @@ SLOWLY = [
 ]
 
 
-def looked(limit: Limit, *statuses: Status, before: DeviceCost | None = None) -> int:
+def looked(limit: Limit, *statuses: Status, tokens: int = 0, hours: float = 0.0) -> int:
     """The number of statuses, one second apart, before a limit stops the run."""
     clock = iter(range(100))
-    spending = Spending(limit, before or DeviceCost(), lambda: next(clock))
+    spending = Spending(limit, tokens, hours, lambda: next(clock))
     for number, status in enumerate(statuses):
         try:
             spending.check(status)
@@ -54,7 +54,7 @@ def shown(generated: int = 0, hours: float = 0.0, done: int = 0, rollouts: int =
 def test_a_run_ends_before_the_tokens_of_the_next_look_go_beyond_its_limit() -> None:
     statuses = [shown(100 * second) for second in range(1, 60)]
     assert looked(Limit(tokens=5050), *statuses) == 49
-    assert looked(Limit(tokens=5450), *statuses, before=DeviceCost(tokens=400)) == 49
+    assert looked(Limit(tokens=5450), *statuses, tokens=400) == 49
     assert looked(Limit(tokens=20_000), *statuses) == 59
     assert looked(Limit(tokens=None), *statuses) == 59
 
@@ -77,7 +77,7 @@ def test_the_time_of_loading_does_not_count_as_time_of_sampling() -> None:
 
 def test_hours_count_over_all_starts_and_a_finished_run_is_left_alone() -> None:
     assert looked(Limit(tokens=None, device_hours=1.5), shown(hours=1.0), shown(hours=1.6)) == 1
-    assert looked(Limit(tokens=None, device_hours=1.5), shown(hours=1.0), before=DeviceCost(device_hours=1.0)) == 0
+    assert looked(Limit(tokens=None, device_hours=1.5), shown(hours=1.0), hours=1.0) == 0
     assert looked(Limit(tokens=5), shown(10, done=2)) == 1
 
 

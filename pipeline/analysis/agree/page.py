@@ -32,7 +32,6 @@ from pipeline.analysis.report.page import (
     ACCENT,
     BY_LABEL,
     BY_OUTCOME,
-    MUTED,
     TEXT,
     Figure,
     Page,
@@ -40,13 +39,15 @@ from pipeline.analysis.report.page import (
     Table,
     Tile,
     chart_of,
+    diagonal,
+    ends,
+    figure_tile,
     html,
     rows_of,
     scale,
 )
 from pipeline.analysis.settings import AgreeConfig
 from pipeline.core.formatting import format_count, format_percent
-from pipeline.core.statistics import Interval
 
 KIND = "scores judged by people's labels"
 _LARGE = 300
@@ -113,7 +114,7 @@ def f1_figure(report: ScoreAgreement) -> Figure | None:
         return interval(method.by_subset[name].f1) if name in method.by_subset else "-"
 
     rows = [
-        {"subset": name, "method": label, **_ends(method.by_subset[name].f1)}
+        {"subset": name, "method": label, **ends(method.by_subset[name].f1)}
         for label, method in methods.items()
         for name in names
         if name in method.by_subset and method.by_subset[name].f1.value is not None
@@ -152,11 +153,6 @@ def reliability_figure(report: ScoreAgreement) -> Figure | None:
         for found in report.steps.bins
     ]
     unit = alt.Scale(domain=[0, 1])
-    diagonal = (
-        alt.Chart(rows_of([{"x": 0, "y": 0}, {"x": 1, "y": 1}]))
-        .mark_line(color=MUTED, strokeDash=[4, 4], strokeWidth=1.5)
-        .encode(x="x:Q", y="y:Q")
-    )
     base = alt.Chart(rows_of(rows)).encode(x=alt.X("score:Q", title="mean score of the bin", scale=unit))
     rules = base.mark_rule(color=ACCENT, strokeWidth=2).encode(y=alt.Y("low:Q", scale=unit), y2="high:Q")
     points = base.mark_point(filled=True, color=ACCENT, size=70, opacity=1).encode(
@@ -167,7 +163,7 @@ def reliability_figure(report: ScoreAgreement) -> Figure | None:
         reading="Share of the steps in each bin of scores that people call good, with its interval. On the dashed line, "
         "scores are probabilities; below, they are too high. A model that was trained on rollouts predicts the end of the "
         "chain, which is another question.",
-        chart=chart_of(diagonal + rules + points, height=_LARGE),
+        chart=chart_of(diagonal() + rules + points, height=_LARGE),
         numbers=curve_table(report),
     )
 
@@ -219,7 +215,7 @@ def class_figure(report: ScoreAgreement) -> Figure | None:
     if classes is None:
         return None
     rows = [
-        {"class": name, **_ends(each.prm_score)}
+        {"class": name, **ends(each.prm_score)}
         for name, each in classes.by_class.items()
         if each.prm_score.value is not None
     ]
@@ -299,9 +295,9 @@ def _tiles(report: ScoreAgreement) -> tuple[Tile, ...]:
     many = len(main.mean_of) > 1
     f1 = main.mean if many else main.total.f1
     tiles = [
-        Tile(name="Mean F1" if many else "F1", value=_short(f1), note=_reach(f1) or "not defined"),
-        Tile(name="AUC of steps", value=_short(steps.auc), note=_reach(steps.auc)),
-        Tile(name="Brier score", value=_short(steps.brier), note="" if steps.ece is None else f"ECE {steps.ece:.2f}"),
+        figure_tile("Mean F1" if many else "F1", f1, "not defined" if f1.low is None else None),
+        figure_tile("AUC of steps", steps.auc),
+        figure_tile("Brier score", steps.brier, "" if steps.ece is None else f"ECE {steps.ece:.2f}"),
         Tile(
             name="Lowest on last step",
             value="-" if lowest.share.value is None else format_percent(lowest.share.value),
@@ -309,8 +305,7 @@ def _tiles(report: ScoreAgreement) -> tuple[Tile, ...]:
         ),
     ]
     if report.classes is not None:
-        total = report.classes.total.prm_score
-        tiles.insert(1, Tile(name="PRMScore", value=_short(total), note=_reach(total)))
+        tiles.insert(1, figure_tile("PRMScore", report.classes.total.prm_score))
     right = main.right_answers
     if right.wrong_process:
         note = f"of {format_count(right.wrong_process, 'right answer')} with a wrong step found"
@@ -328,24 +323,8 @@ def _best_baseline(report: ScoreAgreement) -> MethodResult:
     )
 
 
-def _ends(figure: Interval) -> dict[str, float | None]:
-    return {
-        "value": figure.value,
-        "low": figure.value if figure.low is None else figure.low,
-        "high": figure.value if figure.high is None else figure.high,
-    }
-
-
 def _some(*figures: Figure | None) -> tuple[Figure, ...]:
     return tuple(figure for figure in figures if figure is not None)
-
-
-def _short(figure: Interval) -> str:
-    return "-" if figure.value is None else f"{figure.value:.3f}"
-
-
-def _reach(figure: Interval) -> str:
-    return "" if figure.low is None else f"{figure.low:.3f} to {figure.high:.3f}"
 
 
 def _command(config: AgreeConfig) -> str:

@@ -2,7 +2,7 @@
 
 import shlex
 import time
-from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import altair as alt
@@ -21,13 +21,15 @@ from pipeline.analysis.report.contents import format_time
 from pipeline.analysis.report.page import (
     ACCENT,
     BY_OUTCOME,
-    MUTED,
     Figure,
     Page,
     Section,
     Table,
     Tile,
     chart_of,
+    diagonal,
+    ends,
+    figure_tile,
     html,
     rows_of,
     scale,
@@ -82,7 +84,7 @@ def page_of(report: CalibrationReport, config: CalibrateConfig) -> bytes:
 def _reliability_figure(report: CalibrationReport) -> Figure:
     """Mean value against mean prediction, before and after."""
     rows = [
-        {"prediction": each.prediction, "kind": kind, **_ends(each.value)}
+        {"prediction": each.prediction, "kind": kind, **ends(each.value)}
         for kind, found in (("scores", report.total.before), ("calibrated", report.total.after))
         for each in found.bins
     ]
@@ -103,7 +105,7 @@ def _reliability_figure(report: CalibrationReport) -> Figure:
         title="V by score, before and after",
         reading="Mean V of the prefixes in each bin of scores, with its interval. On the dashed line scores are "
         "probabilities; below it they are too high.",
-        chart=chart_of(_diagonal() + rules + points, height=_LARGE),
+        chart=chart_of(diagonal() + rules + points, height=_LARGE),
         numbers=numbers,
     )
 
@@ -123,7 +125,7 @@ def _map_figure(found: PositionMap) -> Figure:
     return Figure(
         title=name,
         reading=f"From {found.prefixes:,} prefixes.",
-        chart=chart_of(_diagonal() + band + line),
+        chart=chart_of(diagonal() + band + line),
         numbers=Table(
             heads=("score", "V", "low", "high"),
             rows=tuple(
@@ -133,36 +135,16 @@ def _map_figure(found: PositionMap) -> Figure:
     )
 
 
-def _diagonal() -> alt.Chart:
-    chart: alt.Chart = (
-        alt.Chart(rows_of([{"x": 0, "y": 0}, {"x": 1, "y": 1}]))
-        .mark_line(color=MUTED, strokeDash=[4, 4], strokeWidth=1.5)
-        .encode(x="x:Q", y="y:Q")
-    )
-    return chart
-
-
-def _ends(figure: Interval) -> Mapping[str, float | None]:
-    return {"value": figure.value, "low": figure.low, "high": figure.high}
-
-
 def _tiles(report: CalibrationReport) -> tuple[Tile, ...]:
     before, after = report.total.before, report.total.after
+    bias = signed(Interval(value=before.bias.value))
     return (
-        Tile(name="ECE before", value=_short(before.ece), note=_reach(before.ece)),
-        Tile(name="ECE after", value=_short(after.ece), note=_reach(after.ece)),
-        Tile(name="Brier score before", value=_short(before.brier), note=_reach(before.brier)),
-        Tile(name="Brier score after", value=_short(after.brier), note=_reach(after.brier)),
-        Tile(name="Scores too high by", value=signed(Interval(value=before.bias.value)), note=_reach(before.bias)),
+        figure_tile("ECE before", before.ece),
+        figure_tile("ECE after", after.ece),
+        figure_tile("Brier score before", before.brier),
+        figure_tile("Brier score after", after.brier),
+        replace(figure_tile("Scores too high by", before.bias), value=bias),
     )
-
-
-def _short(figure: Interval) -> str:
-    return "-" if figure.value is None else f"{figure.value:.3f}"
-
-
-def _reach(figure: Interval) -> str:
-    return "" if figure.low is None else f"{figure.low:.3f} to {figure.high:.3f}"
 
 
 def _command(config: CalibrateConfig) -> str:

@@ -17,13 +17,14 @@ from pipeline.analysis.report.page import (
     ACCENT,
     GENERATOR,
     LINE,
-    MUTED,
     Figure,
     Page,
     Section,
     Table,
     Tile,
     chart_of,
+    diagonal,
+    ends,
     html,
     rows_of,
 )
@@ -122,15 +123,10 @@ def scatter(found: Comparison) -> Figure | None:
             opacity=alt.Opacity("prefixes:Q", scale=alt.Scale(type="log", range=[0.12, 1]), legend=None),
         )
     )
-    diagonal = (
-        alt.Chart(rows_of([{"x": 0, "y": 0}, {"x": 1, "y": 1}]))
-        .mark_line(color=MUTED, strokeDash=[4, 4], strokeWidth=1.5)
-        .encode(x="x:Q", y="y:Q")
-    )
     return Figure(
         title="Values of b against those of a",
         reading="Darker cells hold more prefixes (logarithmic scale). On the dashed line, values are equal; below, b is lower.",
-        chart=chart_of(chart + diagonal, height=_LARGE),
+        chart=chart_of(chart + diagonal(), height=_LARGE),
         numbers=Table(
             heads=("a", "b", "prefixes"),
             rows=tuple(
@@ -144,22 +140,14 @@ def scatter(found: Comparison) -> Figure | None:
 
 def by_position(found: Comparison) -> Figure | None:
     """Mean shift by number of steps in the prefix."""
-    rows = [
-        {
-            "at": tables.format_span(part.first, part.last),
-            "shift": part.shift.value,
-            "low": part.shift.value if part.shift.low is None else part.shift.low,
-            "high": part.shift.value if part.shift.high is None else part.shift.high,
-        }
-        for part in found.shift.by_position
-    ]
+    rows = [{"at": tables.format_span(part.first, part.last), **ends(part.shift)} for part in found.shift.by_position]
     if not rows:
         return None
     x = alt.X("at:O", title="steps in the prefix", sort=None, axis=alt.Axis(labelAngle=0))
     base = alt.Chart(rows_of(rows))
     zero = alt.Chart(rows_of([{"zero": 0}])).mark_rule(color=LINE, strokeWidth=2).encode(y="zero:Q")
     bars = base.mark_rule(color=ACCENT, strokeWidth=2).encode(x=x, y=alt.Y("low:Q", title="b - a"), y2="high:Q")
-    points = base.mark_point(filled=True, color=ACCENT, size=70, opacity=1).encode(x=x, y="shift:Q")
+    points = base.mark_point(filled=True, color=ACCENT, size=70, opacity=1).encode(x=x, y="value:Q")
     return Figure(
         title="Shift by position",
         reading="Mean of b - a by number of steps in the prefix, with its 95 % interval over problems. 0 is the bare problem.",

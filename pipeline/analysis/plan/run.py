@@ -18,7 +18,6 @@ import numpy as np
 from pipeline.analysis.plan.expected import (
     Amounts,
     BelievedValues,
-    Fleet,
     SampledProblems,
     Stratum,
     amounts_by_simulation,
@@ -39,7 +38,7 @@ from pipeline.analysis.plan.pilot import tokens_per_second as assumed_speed
 from pipeline.analysis.plan.survey import (
     CHARACTERS_PER_TOKEN,
     ChainDraws,
-    CharacterTokens,
+    CharacterTokenizer,
     Counter,
     Survey,
     survey_input,
@@ -49,7 +48,7 @@ from pipeline.core.errors import ClusterError, EngineDied, PolicyError, UsageErr
 from pipeline.core.forecast import Forecast, Limit, Pilot, PlannedWork, Range
 from pipeline.core.records import InputRow
 from pipeline.data.prompts import root_id
-from pipeline.engines.base import PolicyFacts
+from pipeline.engines.base import PolicyFacts, Unloaded
 from pipeline.engines.hub import hub_asked_once
 from pipeline.engines.registry import policy_for
 from pipeline.estimators.base import Estimator
@@ -86,7 +85,9 @@ def plan(config: LabelConfig, hiring: Hiring, watch: Watcher, stop: StopSignal, 
     place = place_of(config)
     identity_of_run = place.identity
     staged_id = str(identity_of_run[STAGED_INPUT])
-    policy: PolicyFacts = CharacterTokens(max_model_len=config.policy.max_model_len or sys.maxsize)
+    policy: PolicyFacts = Unloaded(
+        tokenizer=CharacterTokenizer(), max_model_len=config.policy.max_model_len or sys.maxsize
+    )
     why_not = estimated = ""
     try:
         with hub_asked_once() if asked.needs(1.0).hub_names else nullcontext():
@@ -116,9 +117,10 @@ def plan(config: LabelConfig, hiring: Hiring, watch: Watcher, stop: StopSignal, 
         else measured_basis(config, policy, survey, pilot)
     )
     amounts = _amounts(config, ground, pilot, rng)
-    fleet = _fleet(config, ground.pilot)
+    gpus = config.plan.gpus or max(1, round(ground.pilot.workers * ground.pilot.devices))
+    fleet = (ground.pilot, gpus, config.plan.gpu_hour_price)
     costs = {
-        name: cost_of(name, each, fleet)
+        name: cost_of(name, each, *fleet)
         for name, each in ((config.estimator.name, amounts), *_others(config, ground, rng))
     }
     cost = costs.pop(config.estimator.name)
@@ -129,9 +131,9 @@ def plan(config: LabelConfig, hiring: Hiring, watch: Watcher, stop: StopSignal, 
         settings=requested_beyond_identity(config),
         planned=ground.planned,
         pilot=ground.pilot,
-        gpus=_gpus(config, ground.pilot),
+        gpus=gpus,
         gpu_hour_price=config.plan.gpu_hour_price,
-        starting=cost_of_start(fleet),
+        starting=cost_of_start(*fleet),
         cost=cost,
         others=tuple(costs.values()),
         limit=Limit(tokens=max(1, math.ceil(cost.tokens.high)), device_hours=hours),
@@ -282,20 +284,6 @@ def _assumed_amounts(rollouts: int, ground: CostBasis, estimator: Estimator, rng
     for other in (rollouts_at(rate.low), rollouts_at(rate.high)):
         expected = widen(widen(expected, other.low), other.high)
     return Amounts(rollouts=expected, tokens=product(expected, length))
-
-
-def _gpus(config: LabelConfig, pilot: Pilot) -> int:
-    return config.plan.gpus or max(1, round(pilot.workers * pilot.devices))
-
-
-def _fleet(config: LabelConfig, pilot: Pilot) -> Fleet:
-    return Fleet(
-        workers=max(1, int(_gpus(config, pilot) / pilot.devices)),
-        devices=pilot.devices,
-        start_seconds=pilot.start_seconds,
-        tokens_per_second=pilot.tokens_per_second,
-        price=config.plan.gpu_hour_price,
-    )
 
 
 def _strata(survey: Survey, trees: Sequence[Tree | None]) -> list[Stratum]:

@@ -17,8 +17,8 @@ from pipeline.core.forecast import PlannedWork
 from pipeline.core.ids import content_id
 from pipeline.core.progress import Status
 from pipeline.core.records import InputRow, Reject, SampledSolution
-from pipeline.data.prompts import Messages, Tokenizer
 from pipeline.engines.base import PolicyFacts
+from pipeline.engines.oracle import ByteTokenizer
 from pipeline.estimators.tree import Tree
 from pipeline.graders.registry import checker_for
 from pipeline.runtime.async_grader import AsyncGrader
@@ -43,31 +43,13 @@ CHARACTERS_PER_TOKEN = 3
 """SmolLM2's tokenizer makes a token of 3.2 characters of GSM8K, of 2.9 of ProcessBench, and of 2.8 of the sample."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CharacterTokens:
-    """Facts of a policy whose tokenizer is not here: every CHARACTERS_PER_TOKEN characters are a token."""
-
-    max_model_len: int
-    policy: str = ""
-
-    @property
-    def tokenizer(self) -> Tokenizer:
-        return self
+class CharacterTokenizer(ByteTokenizer):
+    """Stands for a tokenizer that is not here: every CHARACTERS_PER_TOKEN characters are a token."""
 
     def encode(self, text: str) -> list[int]:
         return [hash(text[at : at + CHARACTERS_PER_TOKEN]) for at in range(0, len(text), CHARACTERS_PER_TOKEN)]
 
-    def encode_plain(self, text: str) -> list[int]:
-        return self.encode(text)
-
-    def encode_chat(self, messages: Messages) -> list[int]:
-        return self.encode("\n".join(message["content"] for message in messages))
-
-    def as_text(self, text: str) -> str:
-        return text
-
-    def decode(self, ids: Sequence[int]) -> str:
-        raise NotImplementedError("chains that a policy draws need its tokenizer")
+    encode_plain = encode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

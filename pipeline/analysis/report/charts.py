@@ -5,18 +5,23 @@ more than the chart that it drew. Texts come to it as a terminal shows them.
 """
 
 import json
+import os
 import re
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 from pipeline.core.formatting import printable
+from pipeline.graders.line_child import limit_next_task, lines, results_alone
 from pipeline.graders.line_process import Process, end, read_line, start_module, write_line
 
 SECONDS = 60.0
 """For all charts of a page. The first takes .4 s, each other one .02 s."""
-_MODULE = "pipeline.analysis.report.chart_child"
+_MODULE = "pipeline.analysis.report.charts"
+MEMORY_MIB = 1 << 20
+"""Of addresses, of which V8 reserves 64 GiB. What it fills is limited by V8 itself."""
 MOST_CHARS = 100
 """Of a text in a chart; a label shows some 30."""
 _ASTRAL = re.compile("[^\0-\uffff]")
@@ -45,13 +50,11 @@ def drawn(charts: Sequence[str]) -> list[str]:
     try:
         for chart in charts:
             line = b""
-            try:
-                process = process or start_module(_MODULE, [str(SECONDS)])
+            with suppress(OSError):  # a TimeoutError is one
+                process = process or start_module(_MODULE, [])
                 write_line(process, chart.encode())
                 line = read_line(process, until - time.monotonic())
-            except OSError:  # a TimeoutError is one
-                pass
-            if not line and process is not None:
+            if process is not None and not line:
                 end(process)
                 process = None
             found.append(json.loads(line or '""'))
@@ -70,3 +73,20 @@ def _each_text(part: Any, made: Callable[[str], str]) -> Any:
     if isinstance(part, str):
         return made(part)
     return None if isinstance(part, int | float) and not abs(part) <= sys.float_info.max else part
+
+
+def _draw() -> None:
+    """The process that draws: a line is a chart, and its answer the SVG, or an empty text."""
+    import vl_convert
+
+    results = results_alone(MEMORY_MIB)
+    for line in lines():
+        limit_next_task(SECONDS)
+        svg = ""
+        with suppress(ValueError):
+            svg = vl_convert.vegalite_to_svg(line.decode(), allowed_base_urls=[])
+        os.write(results, json.dumps(svg).encode() + b"\n")
+
+
+if __name__ == "__main__":
+    _draw()

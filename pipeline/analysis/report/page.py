@@ -20,6 +20,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from pipeline.analysis.report.charts import cleaned, drawn
+from pipeline.core.statistics import Interval
 
 _WEB = Path(__file__).parent / "web"
 _TEMPLATE = "page.html.jinja"
@@ -191,6 +192,29 @@ def scale(colours: Mapping[str, str], used: set[str]) -> alt.Scale:
     """A colour scale of the `used` names, in the order of `colours`."""
     names = [name for name in colours if name in used]
     return alt.Scale(domain=names, range=[colours[name] for name in names])
+
+
+def diagonal() -> alt.Chart:
+    """The line on which both axes, from 0 to 1, are equal."""
+    chart: alt.Chart = (
+        alt.Chart(rows_of([{"x": 0, "y": 0}, {"x": 1, "y": 1}]))
+        .mark_line(color=MUTED, strokeDash=[4, 4], strokeWidth=1.5)
+        .encode(x="x:Q", y="y:Q")
+    )
+    return chart
+
+
+def ends(figure: Interval) -> dict[str, float | None]:
+    """A figure as a row of a chart. Without an interval, this is the value alone."""
+    low, high = (figure.value if end is None else end for end in (figure.low, figure.high))
+    return {"value": figure.value, "low": low, "high": high}
+
+
+def figure_tile(name: str, figure: Interval, note: str | None = None) -> Tile:
+    """A tile of a figure. `note`: instead of its interval."""
+    reach = "" if figure.low is None else f"{figure.low:.3f} to {figure.high:.3f}"
+    value = "-" if figure.value is None else f"{figure.value:.3f}"
+    return Tile(name=name, value=value, note=reach if note is None else note)
 
 
 def chart_of(chart: alt.Chart | alt.LayerChart, *, height: int = HEIGHT) -> str:
