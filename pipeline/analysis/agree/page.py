@@ -1,13 +1,10 @@
 """The page of judged scores, with the parts and the machinery of the report's page: one file that loads nothing."""
 
-import shlex
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import altair as alt
 
-from pipeline import __version__
 from pipeline.analysis.agree.judge import ScoreAgreement
 from pipeline.analysis.agree.judged import How, MethodResult
 from pipeline.analysis.agree.score_tables import (
@@ -27,7 +24,6 @@ from pipeline.analysis.agree.score_tables import (
     thresholds_table,
 )
 from pipeline.analysis.agree.step_scores import name_of_lengths
-from pipeline.analysis.report.contents import format_time
 from pipeline.analysis.report.page import (
     ACCENT,
     BY_LABEL,
@@ -42,9 +38,11 @@ from pipeline.analysis.report.page import (
     diagonal,
     ends,
     figure_tile,
+    foot,
     html,
     rows_of,
     scale,
+    sentence,
 )
 from pipeline.analysis.settings import AgreeConfig
 from pipeline.core.formatting import format_count, format_percent
@@ -68,7 +66,7 @@ def page_of(report: ScoreAgreement, config: AgreeConfig) -> bytes:
                 ("human labels", count_lines(report)[1].removeprefix("humans").strip()),
                 ("threshold", f"{main.name}, {how(report, main)}"),
             ),
-            banners=tuple(f"{line[:1].upper()}{line[1:]}." for line in remarks(report)),
+            banners=tuple(map(sentence, remarks(report))),
             tiles=_tiles(report),
             sections=(
                 _first_errors(report),
@@ -98,7 +96,13 @@ def page_of(report: ScoreAgreement, config: AgreeConfig) -> bytes:
                 ),
                 *_classes(report),
             ),
-            foot=(f"stepvalue {__version__}, {format_time(time.time())} UTC", _command(config)),
+            foot=foot(
+                "agree",
+                {
+                    "scores": config.scores, "data.layout": config.data.layout.value, "data.path": config.data.path,
+                    "threshold": config.threshold, "dev": config.dev,
+                },
+            ),
         )
     )  # fmt: skip
 
@@ -325,16 +329,3 @@ def _best_baseline(report: ScoreAgreement) -> MethodResult:
 
 def _some(*figures: Figure | None) -> tuple[Figure, ...]:
     return tuple(figure for figure in figures if figure is not None)
-
-
-def _command(config: AgreeConfig) -> str:
-    given: Sequence[tuple[str, object]] = (
-        ("scores", config.scores),
-        ("data.layout", config.data.layout.value),
-        ("data.path", config.data.path),
-        ("threshold", config.threshold),
-        ("dev", config.dev),
-    )
-    return shlex.join(
-        ["python", "-m", "pipeline", "agree", *(f"{key}={value}" for key, value in given if value is not None)]
-    )

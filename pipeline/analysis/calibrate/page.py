@@ -1,13 +1,10 @@
 """The page of a calibration, with the parts and the machinery of the report's page: one file that loads nothing."""
 
-import shlex
-import time
 from dataclasses import replace
 from typing import Any
 
 import altair as alt
 
-from pipeline import __version__
 from pipeline.analysis.calibrate.run import CalibrationReport
 from pipeline.analysis.calibrate.tables import (
     choice_lines,
@@ -17,7 +14,6 @@ from pipeline.analysis.calibrate.tables import (
     groups_table,
     signed,
 )
-from pipeline.analysis.report.contents import format_time
 from pipeline.analysis.report.page import (
     ACCENT,
     BY_OUTCOME,
@@ -30,9 +26,11 @@ from pipeline.analysis.report.page import (
     diagonal,
     ends,
     figure_tile,
+    foot,
     html,
     rows_of,
     scale,
+    sentence,
 )
 from pipeline.analysis.settings import CalibrateConfig
 from pipeline.core.statistics import Interval
@@ -56,7 +54,7 @@ def page_of(report: CalibrationReport, config: CalibrateConfig) -> bytes:
                 *((line[:9].strip(), line[9:].strip()) for line in count_lines(report) if line[:9].strip()),
                 ("map", choice_lines(report)[0][9:].strip()),
             ),
-            banners=tuple(f"{line[:1].upper()}{line[1:]}." for line in report.remarks),
+            banners=tuple(map(sentence, report.remarks)),
             tiles=_tiles(report),
             sections=(
                 Section(
@@ -76,7 +74,7 @@ def page_of(report: CalibrationReport, config: CalibrateConfig) -> bytes:
                     figures=tuple(map(_map_figure, report.calibration.maps[:_MAPS])),
                 ),
             ),
-            foot=(f"stepvalue {__version__}, {format_time(time.time())} UTC", _command(config)),
+            foot=foot("calibrate", {"scores": config.scores, "run_dir": config.run_dir, "out": config.out}),
         )
     )
 
@@ -145,8 +143,3 @@ def _tiles(report: CalibrationReport) -> tuple[Tile, ...]:
         figure_tile("Brier score after", after.brier),
         replace(figure_tile("Scores too high by", before.bias), value=bias),
     )
-
-
-def _command(config: CalibrateConfig) -> str:
-    given = (("scores", config.scores), ("run_dir", config.run_dir), ("out", config.out))
-    return shlex.join(["python", "-m", "pipeline", "calibrate", *(f"{key}={value}" for key, value in given)])

@@ -2,17 +2,13 @@
 `analysis.report.page`.
 """
 
-import shlex
-import time
 from pathlib import Path
 
 import altair as alt
 
-from pipeline import __version__
 from pipeline.analysis.compare import tables
 from pipeline.analysis.compare.comparison import Comparison, Side, format_interval, verdict
 from pipeline.analysis.compare.run import compare_runs
-from pipeline.analysis.report.contents import format_time
 from pipeline.analysis.report.page import (
     ACCENT,
     GENERATOR,
@@ -25,8 +21,10 @@ from pipeline.analysis.report.page import (
     chart_of,
     diagonal,
     ends,
+    foot,
     html,
     rows_of,
+    sentence,
 )
 from pipeline.analysis.settings import ReportConfig
 from pipeline.config.words import setting_word
@@ -54,14 +52,15 @@ def write_comparison(config: ReportConfig) -> tuple[Comparison, Path]:
     refuse_overwriting({"out": out}, [folder_at(run_dir) for run_dir in config.run_dir])
     refuse_foreign("out", out, GENERATOR, "report")
     found = compare_runs(config.run_dir)
-    data = page(found, (f"stepvalue {__version__}, {format_time(time.time())} UTC", _command(config)))
+    runs = setting_word("run_dir", list(config.run_dir), '"').removeprefix("run_dir=")
+    data = page(found, foot("report", {"run_dir": runs, "out": config.out}))
     with atomic_file(out) as file:
         file.write(data)
     return found, out
 
 
-def page(found: Comparison, foot: tuple[str, ...]) -> bytes:
-    """The content of the file. `foot` says how it was made."""
+def page(found: Comparison, made: tuple[str, ...]) -> bytes:
+    """The content of the file. `made` says how it was made."""
     figures = tuple(figure for figure in (scatter(found), by_position(found)) if figure)
     settings = "The settings in which the two runs differ." if found.differing else "All settings are the same."
     return html(
@@ -69,7 +68,7 @@ def page(found: Comparison, foot: tuple[str, ...]) -> bytes:
             title=_title(found),
             kind=KIND,
             details=_details(found),
-            banners=(_sentence(verdict(found.shift, found.noise, found.flips)), *map(_sentence, tables.remark_lines(found))),
+            banners=(sentence(verdict(found.shift, found.noise, found.flips)), *map(sentence, tables.remark_lines(found))),
             tiles=_tiles(found),
             sections=(
                 Section(
@@ -94,7 +93,7 @@ def page(found: Comparison, foot: tuple[str, ...]) -> bytes:
                 *_moved(found),
                 Section(anchor="cost", heading="Cost", tables=(tables.overlap_line(found), tables.cost_table(found))),
             ),
-            foot=foot,
+            foot=made,
         )
     )  # fmt: skip
 
@@ -216,12 +215,3 @@ def _moved(found: Comparison) -> tuple[Section, ...]:
             tables=(tables.moved_prefixes(found),),
         ),
     )
-
-
-def _sentence(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}."
-
-
-def _command(config: ReportConfig) -> str:
-    words = [setting_word("run_dir", list(config.run_dir), '"'), *([] if config.out is None else [f"out={config.out}"])]
-    return shlex.join(["python", "-m", "pipeline", "report", *words])

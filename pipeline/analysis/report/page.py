@@ -10,8 +10,11 @@ of its own. Where that fails, a sentence says so.
 import base64
 import hashlib
 import re
+import shlex
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,6 +22,7 @@ import altair as alt
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from pipeline import __version__
 from pipeline.analysis.report.charts import cleaned, drawn
 from pipeline.core.statistics import Interval
 
@@ -158,6 +162,23 @@ class Page:
     sections: tuple[Section, ...] = ()
     inset: Inset | None = None
     foot: tuple[str, ...] = ()
+
+
+def format_time(seconds: float) -> str:
+    """A point in time, given in seconds since 1970, as date and minute in UTC."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M")
+
+
+def foot(command: str, given: Mapping[str, object]) -> tuple[str, ...]:
+    """How a page is made: the version, the time, and the command with the settings that are not None."""
+    words = (f"{key}={value}" for key, value in given.items() if value is not None)
+    made = shlex.join(["python", "-m", "pipeline", command, *words])
+    return (f"stepvalue {__version__}, {format_time(time.time())} UTC", made)
+
+
+def sentence(text: str) -> str:
+    """The text as a sentence."""
+    return f"{text[:1].upper()}{text[1:].removesuffix('.')}."
 
 
 def html(page: Page) -> bytes:
