@@ -8,6 +8,7 @@ from typing import Any
 import altair as alt
 import polars as pl
 
+from pipeline.analysis.compare.tables import format_span
 from pipeline.analysis.report.aggregates import OUTCOMES, POSITION_BINS
 from pipeline.analysis.report.page import (
     ACCENT,
@@ -77,7 +78,7 @@ def by_position(found: pl.DataFrame) -> Figure | None:
         numbers=Table(
             heads=("chains", "position", "mean", "lower quartile", "upper quartile", "values"),
             rows=tuple(
-                (row["outcome"], f"{row['at']:.1f}", *(_two(row[name]) for name in _QUARTILES), f"{row['steps']:,}")
+                (row["outcome"], f"{row['at']:.1f}", *(f'{row[name]:.2f}' for name in _QUARTILES), f"{row['steps']:,}")
                 for row in rows
             ),
         ),
@@ -147,8 +148,10 @@ def widths(counts: pl.DataFrame) -> Figure | None:
     """`counts`: see `aggregates.widths`."""
     if counts.is_empty():
         return None
+    # A tick of the axis is in the middle of its count.
+    edges = counts.with_columns(begin=pl.col("from_rollouts") - 0.5, end=pl.col("to_rollouts") + 0.5)
     chart = (
-        alt.Chart(rows_of([_centred(row) for row in counts.iter_rows(named=True)]))
+        alt.Chart(rows_of(edges.to_dicts()))
         .mark_rect(fill=ACCENT, stroke=LINE, strokeWidth=0.5)
         .encode(
             x=alt.X("begin:Q", title="rollouts of the prefix", axis=alt.Axis(format="d", tickMinStep=1)),
@@ -166,7 +169,7 @@ def widths(counts: pl.DataFrame) -> Figure | None:
         numbers=Table(
             heads=("rollouts", "width", "prefixes"),
             rows=tuple(
-                (_span(spent, until), f"{low:.2f}-{high:.2f}", f"{prefixes:,}")
+                (format_span(spent, until), f"{low:.2f}-{high:.2f}", f"{prefixes:,}")
                 for spent, until, low, high, prefixes in counts.iter_rows()
             ),
             words=2,
@@ -292,11 +295,6 @@ _QUARTILES = ("mean", "low", "high")
 _TENTHS = [0, 0.2, 0.4, 0.6, 0.8, 1]
 
 
-def _centred(row: dict[str, Any]) -> dict[str, Any]:
-    """Shifts the edges of a bin so that a tick of the axis is in the middle of its count."""
-    return {**row, "begin": row["from_rollouts"] - 0.5, "end": row["to_rollouts"] + 0.5}
-
-
 def _names() -> alt.Axis:
     """An axis with space for the labels, because the reader's font may be wider than the one they were measured with."""
     return alt.Axis(labelFontSize=12, labelColor=TEXT, minExtent=80)
@@ -316,11 +314,3 @@ def _percents() -> alt.Axis:
 
 def _unit(field: str, title: str) -> alt.Y:
     return alt.Y(field, title=title, scale=alt.Scale(domain=[0, 1]))
-
-
-def _two(value: float) -> str:
-    return f"{value:.2f}"
-
-
-def _span(first: int, last: int) -> str:
-    return f"{first:,}" if first == last else f"{first:,}-{last:,}"
