@@ -1,6 +1,7 @@
-"""Charts of hostile texts: they are told apart, and one that ends the process which draws it costs that chart alone."""
+"""Charts of hostile texts: they stay apart, and one that ends the process which draws it costs that chart alone."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import altair as alt
@@ -10,7 +11,7 @@ from pipeline import open_run
 from pipeline.analysis.agree.human import NO_ERROR
 from pipeline.analysis.report import charts
 from pipeline.analysis.report.figures import left_out
-from pipeline.analysis.report.page import Figure, Page, Section, chart_of, html, rows_of
+from pipeline.analysis.report.page import Page, Section, chart_of, html, rows_of
 from pipeline.consensus.kept import KeptGroup
 from tests.agree.scored import write_scores
 from tests.agree.test_scores import agree, person, scored
@@ -21,40 +22,11 @@ pytestmark = pytest.mark.slow
 
 IMAGE = "<img src=x onerror=\"document.title = 'owned'\"><script>document.title = 'owned'</script>"
 NAMES = (
-    *(
-        "easy",
-        "easy\x07",
-        "easy\x08",
-        "easy ",
-        "nul\0",
-        "a\u2028b",
-        "\u2029",
-        "\x85",
-        "\ud800",
-        "\u202ertl",
-        "\ufffe",
-        "\u0378",
-    ),
-    *(
-        "\U0010ffff",
-        "😀" * 40,
-        "x" * 1_000_000,
-        "x" * 1_000_001,
-        IMAGE,
-        '"]\\u0007',
-        "name",
-        "share",
-        "#a10004",
-        "Qwen-0.125B",
-        "",
-    ),
-)
+    "easy", "easy\x07", "easy\x08", "easy ", "nul\0", "a\u2028b", "\u2029", "\x85", "\ud800", "\u202ertl", "\ufffe", "\u0378",
+    "\U0010ffff", "😀" * 40, "x" * 1_000_000, "x" * 1_000_001, IMAGE, "", '"]\\u0007', "name", "share", "#a10004", "Q-0.125B",
+)  # fmt: skip
 NUMBERS = (float("nan"), float("inf"), -float("inf"), 1e308, 10**400, -(10**400))
 MISSING = "This chart is missing"
-
-
-def page_of(*figures: Figure) -> str:
-    return html(Page(title="", kind="", sections=(Section(anchor="a", heading="", figures=figures),))).decode()
 
 
 def test_any_text_and_number_can_be_drawn() -> None:
@@ -62,19 +34,18 @@ def test_any_text_and_number_can_be_drawn() -> None:
     assert named is not None
     assert left_out([KeptGroup(name="gsm8k", chains=3, left_out=0)], "subset", "") is None
     bars = alt.Chart(rows_of([{"number": number} for number in NUMBERS])).mark_bar().encode(x="number:Q")
-    page = page_of(named, Figure(title="", reading="", chart=chart_of(bars), numbers=named.numbers))
+    figures = (named, replace(named, chart=chart_of(bars)))
+    page = html(Page(title="", kind="", sections=(Section(anchor="a", heading="", figures=figures),))).decode()
     assert page.count("<svg ") == 2
     svg = page[page.index("<svg ") : page.index("</svg>")]
-    assert len(set(re.findall(r'<path d="(M0,[\d.]+)h[^"]*" fill="var\(--accent', svg))) == len(
-        NAMES
-    )  # none hides another
-    assert {"easy", "easy�", "#a10004", "Qwen-0.125B"} <= set(re.findall(r">([^<]+)</text>", svg))
-    assert "<img" not in svg
-    assert "<script" not in svg
+    bars_at = set(re.findall(r'<path d="(M0,[\d.]+)h[^"]*" fill="var\(--accent', svg))
+    assert len(bars_at) == len(NAMES)  # none hides another
+    assert {"easy", "easy�", "#a10004", "Q-0.125B"} <= set(re.findall(r">([^<]+)</text>", svg))
+    assert not re.search("<(img|script)", svg)
 
 
 def test_a_chart_that_ends_its_process_is_replaced_by_a_sentence(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    library: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = [person(number, error, subset="easy\x07") for number, error in enumerate((1, NO_ERROR, NO_ERROR))]
     scores = write_scores(tmp_path / "s.parquet", [scored(row, 0.9, 0.4, 0.9) for row in rows])
@@ -94,12 +65,6 @@ def test_a_chart_that_ends_its_process_is_replaced_by_a_sentence(
     assert out.read_bytes() == found
     monkeypatch.setattr(charts, "SECONDS", 0.0)
     assert counted() == (0, charts_of_page)
-
-
-def test_report_returns_where_no_chart_can_be_drawn(
-    library: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    # From Python, where no process starts.
     monkeypatch.setattr(charts, "_MODULE", "pipeline.none")
-    page = Path(open_run(library.copy("mixed", tmp_path)).report()).read_text()
-    assert "<svg " not in page.partition('id="chains"')[0]
-    assert page.count(MISSING) > 2
+    assert Path(open_run(library.copy("mixed", tmp_path)).report()).read_text().count(MISSING) > 2
