@@ -41,7 +41,8 @@ class PlannedWork:
     """The work that the input requires.
 
     All counts are exact unless `chains_drawn`. In that case the policy samples chains first, and `chains`, `steps`, `prefixes`
-    and tokens are extrapolated from the problems of the pilot.
+    and tokens are extrapolated from the problems of the pilot. `estimated`: how tokens are
+    estimated, where they cannot be counted.
 
     `prefixes` counts the distinct prefixes for which estimators may request rollouts. `too_long` more prefixes do not fit into
     the context of `context` tokens; `unfit` names the first of them. `prompt_tokens` counts the tokens of every prompt once,
@@ -62,6 +63,7 @@ class PlannedWork:
     context: int
     unfit: tuple[str, ...] = ()
     chains_drawn: bool = False
+    estimated: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +71,8 @@ class Pilot:
     """The result of the pilot, or the assumed values if not `measured`; `why_not` then says why there was no pilot.
 
     `completion_tokens`: tokens of one rollout. `success_rate`: mean over prefixes. `tokens_per_second`: speed of one worker,
-    which uses `devices` devices; None if unknown. `start_seconds`: time until a worker has loaded the policy.
+    which uses `devices` devices; None if unknown. `start_seconds`: time until a worker has loaded the policy; `started_as` says
+    where that comes from.
     """
 
     measured: bool
@@ -86,6 +89,7 @@ class Pilot:
     workers: int = 1
     devices: float = 1.0
     start_seconds: float = 0.0
+    started_as: str = "in the pilot"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,8 +108,18 @@ class Cost:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StartCost:
+    """The cost of one start of the run, in which its workers load the policy side by side. It is a part of each `Cost`."""
+
+    device_hours: Range
+    wall_hours: Range
+    money: Range | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Limit:
-    """The limit at which `label` stops; None: no limit. Users may edit it in `plan.json`."""
+    """The limit at which `label` stops; None: no limit. Users may edit it in `plan.json`. Hours are counted once a
+    worker is ready, because a run that is killed loads the policy again when it goes on."""
 
     tokens: int | None
     device_hours: float | None = None
@@ -126,6 +140,7 @@ class Forecast:
     pilot: Pilot
     gpus: int
     gpu_hour_price: float | None
+    starting: StartCost
     cost: Cost
     others: tuple[Cost, ...]
     limit: Limit

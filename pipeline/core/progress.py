@@ -84,9 +84,9 @@ class Status:
     `rollouts_before` and `tokens_before`: what earlier starts committed. `units`: all units of the run. `prefixes`: the
     prefixes of the units begun in this start; `prefixes_decided` of them need no more rollouts. `generated`: tokens, including
     those of unfinished rollouts and of sampled solutions. `rollouts_expected`: 0 until the first units are planned. `workers`:
-    number of workers that are running. `device_seconds`: device time that the workers have used. `share_of_bound`: see
-    `hardware.Throughput.share`; None if unknown. `warnings`: the last ones of this start, the oldest first.
-    `counted`: what `rollouts` counts, in the plural: `score` counts chains.
+    number of workers that are running. `device_seconds`: device time that the workers have used; `starting_seconds`: the part
+    of it before they were ready. `share_of_bound`: see `hardware.Throughput.share`; None if unknown. `warnings`: the last ones
+    of this start, the oldest first. `counted`: what `rollouts` counts, in the plural: `score` counts chains.
     """
 
     stage: str
@@ -104,6 +104,7 @@ class Status:
     load: Load = field(default_factory=Load)
     workers: int = 0
     device_seconds: float = 0.0
+    starting_seconds: float = 0.0
     share_of_bound: float | None = None
     warnings: tuple[str, ...] = ()
     counted: str = "rollouts"
@@ -111,6 +112,11 @@ class Status:
     @property
     def device_hours(self) -> float:
         return self.device_seconds / SECONDS_PER_HOUR
+
+    @property
+    def working_hours(self) -> float:
+        """Device hours of workers that are ready."""
+        return (self.device_seconds - self.starting_seconds) / SECONDS_PER_HOUR
 
 
 def new_warnings(before: Sequence[str], now: Sequence[str]) -> Sequence[str]:

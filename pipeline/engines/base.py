@@ -32,6 +32,15 @@ class PolicyFacts(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unloaded:
+    """Facts of a policy that is not loaded, see `PolicyFacts`. Its identity is unknown until then."""
+
+    tokenizer: Tokenizer
+    max_model_len: int
+    policy: str = ""
+
+
 class Engine(PolicyFacts, Protocol):
     """Samples completions. One engine serves many calls of `generate` at once, in one event loop."""
 

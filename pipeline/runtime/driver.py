@@ -26,7 +26,7 @@ from pipeline.runtime.heartbeat import heartbeat
 from pipeline.runtime.intake import refuse_equal_chains
 from pipeline.runtime.problem_budget import UnitSpending, unit_targets
 from pipeline.runtime.relabel_hint import relabel_hint
-from pipeline.runtime.run_budget import LOOK_SECONDS, DeviceCost, Spending, Throttle, budget_from_plan, overspent_note
+from pipeline.runtime.run_budget import LOOK_SECONDS, Spending, Throttle, budget_from_plan, overspent_note
 from pipeline.runtime.scheduler import Scheduler
 from pipeline.runtime.staged_input import staged_input
 from pipeline.runtime.state import RunState, identity, run_name, start_settings, state_of
@@ -171,7 +171,8 @@ def label_held(
         )
     failpoint("driver.planned")
     watch = partial(_with_earlier_counts, before.logged, watch)
-    watch(Status(stage="starting", units=len(units), units_done=len(units) - len(before.jobs)))
+    last = Status(stage="starting", units=len(units), units_done=len(units) - len(before.jobs))
+    watch(last)
     seconds = (0.0, 0.0)
     speed = None
     if before.jobs:
@@ -188,7 +189,7 @@ def label_held(
                 check=stop.check,
             )
             run(scheduler.work_off())
-            seconds = scheduler.seconds_starting, scheduler.seconds_labelling
+            last, seconds = scheduler.status, (scheduler.seconds_starting, scheduler.seconds_labelling)
             speed = scheduler.throughput
     after = state_of(units, sequences(storage), targets, growths) if before.jobs else before
     if after.jobs:
@@ -203,7 +204,7 @@ def label_held(
     own = labelled.edition is None and after.totals.chains and not common_state(after.wholes, None)
     if own and (estimator := estimator_for(config.estimator)).learner:
         # The engines have ended. A stop leaves the labels that the units have, and the next start begins here.
-        watch(Status(stage="learning from all chains", units=len(units), units_done=len(units)))
+        watch(replace(last, stage="learning from all chains", units_done=len(units)))
         writer = EditionWriter(storage, labelled, estimator, look=stop.check)
         writer.write_all()
         writer.publish(labelled.settings)
@@ -257,9 +258,9 @@ def _limited(
             f"{first_of(starts.damaged)} cannot be read, so the limit of {limit.device_hours:g} device hours does not count "
             "the hours of these starts; lower limit.device_hours in the plan by those that you know of"
         )
-    hours = sum(start.status.device_hours for start in starts.starts)
+    hours = sum(start.status.working_hours for start in starts.starts)
     tokens = before.logged.tokens + before.logged.solution_tokens
-    spending = Spending(limit, DeviceCost(tokens=tokens, device_hours=hours))
+    spending = Spending(limit, tokens, hours)
     shown = Throttle(watch, config.progress_seconds)
 
     def watch_spending(status: Status) -> None:

@@ -4,7 +4,6 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline.config.fields import FREE, marked_settings
@@ -45,14 +44,6 @@ def budget_from_plan(path: str, run_identity: Mapping[str, object], config: Labe
     return forecast
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeviceCost:
-    """The cost of a run so far: generated tokens and device hours."""
-
-    tokens: int = 0
-    device_hours: float = 0.0
-
-
 class Throttle:
     """Passes on a status with a new stage or newly finished units at once, and any other at most every `seconds` seconds."""
 
@@ -72,16 +63,16 @@ class Throttle:
 
 
 class Spending:
-    """Checks every status of a run with a limit. `before`: what earlier starts have spent.
+    """Checks every status of a run with a limit. `tokens` and `hours`: what earlier starts have spent, `hours` without the time
+    that their workers took to start, which no limit counts.
 
     It stops the run if the tokens would exceed the limit by the next check, at the speed of the last `_WINDOW_SECONDS`, and if
     the run still needs that many tokens. A run may exceed its limit by what its engines generate between two checks, and by
     the rollouts in progress when it stops.
     """
 
-    def __init__(self, limit: Limit, before: DeviceCost, clock: Callable[[], float] = time.monotonic) -> None:
-        self._limit = limit
-        self._before = before
+    def __init__(self, limit: Limit, tokens: int, hours: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._limit, self._tokens, self._hours = limit, tokens, hours
         self._clock = clock
         self._looks: deque[tuple[float, int]] = deque([(clock(), 0)])
 
@@ -89,16 +80,16 @@ class Spending:
         """Raise BudgetSpent if the limit is reached, or would be exceeded by the next check."""
         if status.units and status.units_done == status.units:
             return
-        tokens = self._before.tokens + status.generated
+        tokens = self._tokens + status.generated
         limit = self._limit
         if limit.tokens is not None:
             ahead = min(self._until_next_look(status.generated), _owed(status), _MOST_AHEAD * limit.tokens)
             outlook = tokens + ahead
             if tokens >= limit.tokens or outlook > limit.tokens:
                 self._stop(status, f"{tokens:,} of {limit.tokens:,} tokens are spent")
-        hours = self._before.device_hours + status.device_hours
-        if limit.device_hours is not None and hours >= limit.device_hours:
-            self._stop(status, f"{hours:.3g} of {limit.device_hours:.3g} device hours are spent")
+        hours = self._hours + status.working_hours
+        if limit.device_hours is not None and hours > limit.device_hours:
+            self._stop(status, f"{hours:.3g} of {limit.device_hours:.3g} device hours of work are spent")
 
     def _until_next_look(self, generated: int) -> float:
         now = self._clock()

@@ -86,7 +86,7 @@ class Scheduler:
         self._starts = WorkerStarts(config, offer)
         self._lost_in_a_row = 0
         self._past = Snapshot()
-        self._past_seconds = 0.0
+        self._past_seconds = self._past_starting = 0.0
         self._began = 0.0
         self.seconds_starting = 0.0
         self.seconds_labelling = 0.0
@@ -155,7 +155,7 @@ class Scheduler:
         if not self._is_well(slot, task):
             return
         slot.starting = None
-        slot.moved_at = self._now()
+        slot.moved_at = slot.ready_at = self._now()
         for failed in self._starts.succeeded(slot):
             self._add_worker(failed, reserve=True)
         if not self.seconds_starting:
@@ -295,9 +295,10 @@ class Scheduler:
     def _leave(self, slot: WorkerSlot) -> None:
         del self._slots[slot]
         self._past_seconds += self._seconds_of(slot)
+        self._past_starting += self._seconds_of(slot, slot.ready_at)
 
-    def _seconds_of(self, slot: WorkerSlot) -> float:
-        return 0.0 if slot.placed_at is None else self._now() - slot.placed_at
+    def _seconds_of(self, slot: WorkerSlot, until: float | None = None) -> float:
+        return 0.0 if slot.placed_at is None else (until or self._now()) - slot.placed_at
 
     def _charge(self, slot: WorkerSlot, error: StepvalueError) -> None:
         """Count the failure of a worker that had started, and of its jobs. Raises EngineDied after too many."""
@@ -377,7 +378,7 @@ class Scheduler:
     def _show(self, stage: str) -> None:
         seen = self.snapshot
         self.throughput = self._speed()
-        status = Status(
+        self.status = Status(
             stage=stage,
             units=self._units,
             units_done=self._units_done,
@@ -391,11 +392,13 @@ class Scheduler:
             load=seen.load,
             workers=sum(slot.starting is None and slot.ending is None for slot in self._slots),
             device_seconds=self._pool.devices * (self._past_seconds + sum(map(self._seconds_of, self._slots))),
+            starting_seconds=self._pool.devices
+            * (self._past_starting + sum(self._seconds_of(slot, slot.ready_at) for slot in self._slots)),
             share_of_bound=self.throughput.share if self.throughput else None,
             warnings=self._starts.warnings,
         )
-        self._pool.watch(status)
-        self._watch(status)
+        self._pool.watch(self.status)
+        self._watch(self.status)
 
     async def _dismiss(self) -> None:
         if self._looking is not None:

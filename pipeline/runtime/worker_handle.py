@@ -175,9 +175,9 @@ class WorkerSlot:
     """A worker slot: its current worker, the jobs of that worker, and when the worker last made progress.
 
     `starting`: set until the worker has started; `phase` says how far it is. `failed_starts`: of this slot, in a row.
-    `reserved`: earlier workers of the slot that keep failed places. The worker has its `location` since `placed_at`.
-    `asking`: set while the driver waits for the worker to have capacity for another unit. `ending`: set once the worker is
-    given up. `begun`: number of units given to it so far.
+    `reserved`: earlier workers of the slot that keep failed places. The worker has its `location` since `placed_at` and is
+    ready since `ready_at`. `asking`: set while the driver waits for the worker to have capacity for another unit. `ending`: set
+    once the worker is given up. `begun`: number of units given to it so far.
     """
 
     handle: WorkerHandle
@@ -188,6 +188,7 @@ class WorkerSlot:
     reserved: tuple[WorkerHandle, ...] = ()
     location: WorkerLocation | None = None
     placed_at: float | None = None
+    ready_at: float | None = None
     starting: "asyncio.Task[Any] | None" = None
     asking: "asyncio.Task[Any] | None" = None
     ending: "asyncio.Task[Any] | None" = None

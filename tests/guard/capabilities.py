@@ -33,7 +33,7 @@ SEARCH = (
 )
 TIMES = (
     r'(?:(?<=_hours": )|(?<=_per_second": ))(\{[^}]*\}|[\d.e-]+)|(?<=tokens/s ).*(?= per worker)|'
-    r"(?<=\d  )[\d.–]+(  \d+:\d\d:\d\d.*)?$"
+    r"(?<=\d  )[\d.–]+(  \d+:\d\d:\d\d.*)?$|(?<=alone  ).*|^  [\d.]+–[\d.]+(  \d+:.*)?$|(?<=starts  )\d+(?= s of)"
 )
 """What a pilot has measured."""
 SECONDS = r"(?:(?<=  \d{3}  )|(?<=,\d{3}  ))[\d.]+$"

@@ -1,20 +1,25 @@
 """`label budget=plan.json`: a run does not cost more than its plan allows, and keeps what it has labelled."""
 
+import asyncio
 import shutil
 import time
 from pathlib import Path
 
 import pytest
 
+from pipeline.__main__ import compose_label
 from pipeline.analysis.status import StartState, run_status
 from pipeline.core.errors import BudgetSpent, UsageError
 from pipeline.core.forecast import Limit, decode_forecast
-from pipeline.core.progress import Status
-from pipeline.runtime.run_budget import DeviceCost, Spending, Throttle, overspent_note
+from pipeline.core.progress import Status, Summary
+from pipeline.engines.oracle import OracleEngine
+from pipeline.runtime.run_budget import Spending, Throttle, overspent_note
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.starts import FOLDER
 from pipeline.storage.stored_run import stored_run
 from tests.plan.planning import edited, labelled, planned, problems
+from tests.runtime.in_process import label_in_process
+from tests.runtime.virtual_clock import on_a_virtual_clock
 
 pytestmark = pytest.mark.slow
 
@@ -27,10 +32,10 @@ SLOWLY = [
 ]
 
 
-def looked(limit: Limit, *statuses: Status, before: DeviceCost | None = None) -> int:
+def looked(limit: Limit, *statuses: Status, tokens: int = 0, hours: float = 0.0) -> int:
     """The number of statuses, one second apart, before a limit stops the run."""
     clock = iter(range(100))
-    spending = Spending(limit, before or DeviceCost(), lambda: next(clock))
+    spending = Spending(limit, tokens, hours, lambda: next(clock))
     for number, status in enumerate(statuses):
         try:
             spending.check(status)
@@ -49,7 +54,7 @@ def shown(generated: int = 0, hours: float = 0.0, done: int = 0, rollouts: int =
 def test_a_run_ends_before_the_tokens_of_the_next_look_go_beyond_its_limit() -> None:
     statuses = [shown(100 * second) for second in range(1, 60)]
     assert looked(Limit(tokens=5050), *statuses) == 49
-    assert looked(Limit(tokens=5450), *statuses, before=DeviceCost(tokens=400)) == 49
+    assert looked(Limit(tokens=5450), *statuses, tokens=400) == 49
     assert looked(Limit(tokens=20_000), *statuses) == 59
     assert looked(Limit(tokens=None), *statuses) == 59
 
@@ -72,7 +77,7 @@ def test_the_time_of_loading_does_not_count_as_time_of_sampling() -> None:
 
 def test_hours_count_over_all_starts_and_a_finished_run_is_left_alone() -> None:
     assert looked(Limit(tokens=None, device_hours=1.5), shown(hours=1.0), shown(hours=1.6)) == 1
-    assert looked(Limit(tokens=None, device_hours=1.5), shown(hours=1.0), before=DeviceCost(device_hours=1.0)) == 0
+    assert looked(Limit(tokens=None, device_hours=1.5), shown(hours=1.0), hours=1.0) == 0
     assert looked(Limit(tokens=5), shown(10, done=2)) == 1
 
 
@@ -129,6 +134,33 @@ def test_a_run_that_spends_its_limit_ends_and_goes_on_with_a_larger_one(tmp_path
     summary = labelled(tmp_path, "policy=lab", "run.unit_problems=4", edited(tmp_path, tokens=10**9))
     assert summary.units == 6
     assert summary.rollouts_now < summary.totals.rollouts
+
+
+def test_starts_are_in_the_plan_and_count_against_no_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def slowly(_: OracleEngine) -> None:
+        await asyncio.sleep(300)
+
+    data, run_dir = f"data.path={tmp_path / 'rows.jsonl'}", f"run_dir={tmp_path / 'run'}"
+    settings = [*SLOWLY, "run.progress_seconds=1", "plan.gpu_hour_price=12", run_dir]
+
+    def limited(**limit: float) -> Summary:
+        config = compose_label([data, *settings, edited(tmp_path, **limit)])
+        return label_in_process(config, run=on_a_virtual_clock)
+
+    settings += ["plan.pilot=false", "plan.tokens_per_second=20000"]
+    before = planned(tmp_path, problems(8), *settings)
+    assert before.limit.device_hours is not None
+    assert before.limit.device_hours < 300 / 3600
+    monkeypatch.setattr(OracleEngine, "start", slowly)
+    for at in (1, 2):
+        with pytest.raises(BudgetSpent, match="device hours of work are spent"):
+            limited(device_hours=at * before.limit.device_hours / 100)
+    assert limited(device_hours=before.limit.device_hours).units == 2
+    after = planned(tmp_path, problems(8), *settings)
+    assert after.pilot.started_as == "in the last start of this run"
+    assert after.starting.device_hours.expected == pytest.approx(300 / 3600, rel=0.01)
+    assert after.starting.money is not None
+    assert after.starting.money.expected == pytest.approx(1, rel=0.01)
 
 
 def test_the_plan_of_another_run_is_refused(tmp_path: Path) -> None:

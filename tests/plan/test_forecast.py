@@ -14,6 +14,7 @@ from pipeline.core.forecast import (
     Pilot,
     PlannedWork,
     Range,
+    StartCost,
     decode_forecast,
     encode_forecast,
 )
@@ -56,6 +57,7 @@ forecasts = st.builds(
     ),
     gpus=st.integers(1, 1000),
     gpu_hour_price=st.none() | numbers,
+    starting=st.builds(StartCost, device_hours=ranges, wall_hours=ranges, money=st.none() | ranges),
     cost=costs,
     others=st.lists(costs, max_size=3).map(tuple),
     limit=st.builds(Limit, tokens=st.none() | counts, device_hours=st.none() | numbers),

@@ -8,6 +8,7 @@ import pytest
 from rich.console import Console
 
 from pipeline.__main__ import compose_label, main
+from pipeline.analysis.plan.pilot import ATTACH_SECONDS
 from pipeline.analysis.plan.render import print_plan
 from pipeline.analysis.plan.run import proposed_setting
 from pipeline.core.errors import InputError, UsageError
@@ -76,7 +77,8 @@ def test_without_a_pilot_the_cost_rests_on_what_is_assumed(tmp_path: Path) -> No
     assert not forecast.pilot.measured
     assert forecast.cost.rollouts == Range(low=totals.rollouts, expected=totals.rollouts, high=totals.rollouts)
     assert totals.tokens in forecast.cost.tokens
-    hours = forecast.cost.tokens.expected / 1000 / 3600
+    hours = forecast.cost.tokens.expected / 1000 / 3600 + 4 * ATTACH_SECONDS / 3600
+    assert forecast.starting.device_hours.expected == pytest.approx(4 * ATTACH_SECONDS / 3600)
     assert forecast.cost.device_hours is not None
     assert forecast.cost.wall_hours is not None
     assert forecast.cost.money is not None
@@ -84,6 +86,30 @@ def test_without_a_pilot_the_cost_rests_on_what_is_assumed(tmp_path: Path) -> No
     assert forecast.cost.wall_hours.expected == pytest.approx(hours / 4)
     assert forecast.cost.money.expected == pytest.approx(2 * hours)
     assert forecast.limit.device_hours == forecast.cost.device_hours.high
+
+
+@pytest.mark.parametrize("policy", ["hf", "openai"])
+def test_without_the_tokenizer_tokens_are_estimated_from_characters(tmp_path: Path, policy: str) -> None:
+    (folder := tmp_path / "model").mkdir()
+    (folder / "config.json").write_text(json.dumps(models.QWEN_7B))
+    (folder / "tokenizer_config.json").write_text("{}")
+    (folder / "tokenizer.json").write_text("{")
+    servers = [f"policy.tokenizer={folder}", "policy.openai.urls=[http://127.0.0.1:9]"] if policy == "openai" else []
+    rows = problems(20)
+    settings = [f"policy={policy}", f"policy.model={folder}", "estimator=fixed", *servers]
+    forecast = planned(tmp_path, rows, *settings, "sampling.max_tokens=512", "plan.completion_tokens=512")
+    why = f"the tokenizer {folder} cannot be loaded"
+    assert forecast.pilot.why_not.startswith(why)
+    assert forecast.planned.estimated.startswith(f"tokens are estimated from characters, 3 for a token: {why}")
+    counted = planned(tmp_path, rows, "estimator=fixed", "plan.pilot=false", "sampling.max_tokens=512")  # in bytes
+    assert not counted.planned.estimated
+    assert forecast.planned.prefixes == counted.planned.prefixes
+    assert forecast.cost.rollouts == counted.cost.rollouts
+    for name in ("prompt_tokens", "distinct_prompt_tokens"):
+        assert 2 < getattr(counted.planned, name) / getattr(forecast.planned, name) < 4
+    shown = io.StringIO()
+    print_plan(Console(file=shown, width=80, highlight=False), forecast, Path("plan.json"))
+    assert forecast.planned.estimated in shown.getvalue()
 
 
 def test_what_does_not_fit_the_context_is_named(tmp_path: Path) -> None:
@@ -169,15 +195,18 @@ work      40 problems, 78 chains, 389 steps, 351 distinct prefixes to measure
 prompts   75,485 tokens, 20,509 if shared prefixes are counted once
 pilot     none (plan.pilot=false): the figures below are assumptions
           success rate 0.50 (0.20–0.80), tokens per rollout 512.0 (256.0–1,024.0), tokens/s 1,000 (500–2,000) per worker
-estimator         rollouts             tokens  device hours        wall time        money
-pooled               2,770          1,418,094          0.39          0:23:38         0.59
-               1,869–2,860  639,080–2,838,290     0.14–1.05  0:08:13–1:03:01    0.21–1.58
-fixed                2,808          1,437,696          0.40          0:23:58         0.60
-                            718,848–2,875,392     0.15–1.06  0:08:59–1:03:52    0.22–1.60
-first_success          937            479,614          0.13          0:08:00         0.20
-                 449–2,318  174,493–1,500,612    0.039–0.51  0:02:21–0:30:22   0.059–0.76
-bisect                 258            132,209         0.037          0:02:12        0.055
-                    24–766     11,074–480,249   0.0028–0.16  0:00:10–0:09:32  0.0042–0.24
+estimator         rollouts             tokens    device hours        wall time          money
+pooled               2,770          1,418,094            0.40          0:23:43           0.59
+               1,869–2,860  639,080–2,838,290       0.14–1.05  0:08:16–1:03:11      0.21–1.58
+fixed                2,808          1,437,696            0.40          0:24:03           0.60
+                            718,848–2,875,392       0.15–1.07  0:09:02–1:04:02      0.23–1.60
+first_success          937            479,614            0.13          0:08:05           0.20
+                 449–2,318  174,493–1,500,612      0.040–0.51  0:02:23–0:30:32     0.060–0.76
+bisect                 258            132,209           0.038          0:02:17          0.057
+                    24–766     11,074–480,249     0.0035–0.16  0:00:13–0:09:42    0.0052–0.24
+starts alone                                           0.0014          0:00:05         0.0021
+                                               0.00069–0.0028  0:00:02–0:00:10  0.0010–0.0042
           a range contains the real cost of 95 of 100 runs; 1 device at 1.5 per hour
-plan      plan.json: `label budget=plan.json` with the same settings stops at about 2,838,291 tokens or 1.05 device hours
+starts    5 s of each worker, by assumption, in the figures above. Each start of the run costs that; no limit counts it
+plan      plan.json: `label budget=plan.json` with these settings stops at about 2,838,291 tokens or 1.05 device hours of work
 """

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from pipeline.core.forecast import Cost, Forecast, Limit, Pilot, PlannedWork, Range
+from pipeline.core.forecast import Cost, Forecast, Limit, Pilot, PlannedWork, Range, StartCost
 
 
 def around(expected: float) -> Range:
@@ -33,6 +33,7 @@ def forecast(*, rollouts: float, tokens: float, price: float | None = 2.0) -> Fo
         ),
         gpus=1,
         gpu_hour_price=price,
+        starting=StartCost(device_hours=around(0.1), wall_hours=around(0.1), money=None),
         cost=cost,
         others=(),
         limit=Limit(tokens=None),

@@ -8,10 +8,9 @@ import pytest
 from selenium.webdriver import Chrome, Keys
 from selenium.webdriver.support.wait import WebDriverWait
 
-from pipeline.analysis.report.figures import left_out
 from pipeline.analysis.report.run import report
 from pipeline.analysis.settings import ReportConfig
-from pipeline.consensus.kept import KeptGroup, differs, label_place, witness_places
+from pipeline.consensus.kept import differs, label_place, witness_places
 from tests.consensus_labels import Row, Votes, consensus_edition, errs_on_even, same_as_monte_carlo
 from tests.library import Library
 from tests.report.reader import Reader, watched
@@ -125,16 +124,6 @@ def test_the_section_counts_what_the_labels_say(reader: Reader, labels: list[dic
     assert HOSTILE in tables
     assert "Labels by consensus" in " ".join(reader.texts(".tiles"))
     assert "Left out by value of the bare problem" in reader.texts("#consensus figcaption, #consensus h3")
-
-
-def test_a_subset_with_a_hostile_name_is_text_in_its_chart() -> None:
-    groups = [KeptGroup(name=IMAGE, chains=3, left_out=2), KeptGroup(name="gsm8k", chains=3, left_out=1)]
-    figure = left_out(groups, "subset", "Some words.")
-    assert figure is not None
-    assert "<img" not in figure.svg
-    assert "<script" not in figure.svg
-    assert "gsm8k" in figure.svg
-    assert left_out([KeptGroup(name="gsm8k", chains=3, left_out=0)], "subset", "Some words.") is None
 
 
 @pytest.mark.nightly

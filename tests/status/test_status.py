@@ -20,7 +20,7 @@ from pipeline.analysis.relabel import relabel
 from pipeline.analysis.status import SHOWN_DAMAGE, RunStatus, StartState, lines, run_status
 from pipeline.config.changes import RelabelConfig
 from pipeline.config.choices import LabelRule
-from pipeline.core.forecast import Cost, Forecast, Limit, Pilot, PlannedWork, Range, encode_forecast
+from pipeline.core.forecast import Cost, Forecast, Limit, Pilot, PlannedWork, Range, StartCost, encode_forecast
 from pipeline.core.progress import Load, Status, Verdicts, replaced_worker
 from pipeline.runtime.driver import label
 from pipeline.runtime.stop import StopSignal
@@ -388,6 +388,7 @@ FORECAST = Forecast(
     pilot=Pilot(
         measured=False, completion_tokens=_range(1, 1, 1), success_rate=_range(0, 0.5, 1), tokens_per_second=None
     ),
+    starting=StartCost(device_hours=_range(0, 0, 1), wall_hours=_range(0, 0, 1), money=None),
     cost=Cost(
         estimator="fixed", rollouts=_range(80, 100, 130), tokens=_range(1500, 2000, 2500), device_hours=_range(1, 1.5, 2),
         wall_hours=None, money=_range(2, 3, 4),

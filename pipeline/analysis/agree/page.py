@@ -1,13 +1,10 @@
 """The page of judged scores, with the parts and the machinery of the report's page: one file that loads nothing."""
 
-import shlex
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import altair as alt
 
-from pipeline import __version__
 from pipeline.analysis.agree.judge import ScoreAgreement
 from pipeline.analysis.agree.judged import How, MethodResult
 from pipeline.analysis.agree.score_tables import (
@@ -27,31 +24,33 @@ from pipeline.analysis.agree.score_tables import (
     thresholds_table,
 )
 from pipeline.analysis.agree.step_scores import name_of_lengths
-from pipeline.analysis.report.contents import format_time
 from pipeline.analysis.report.page import (
     ACCENT,
     BY_LABEL,
     BY_OUTCOME,
-    MUTED,
     TEXT,
     Figure,
     Page,
     Section,
     Table,
     Tile,
-    draw_svg,
+    chart_of,
+    diagonal,
+    ends,
+    figure_tile,
+    foot,
     html,
     rows_of,
     scale,
+    sentence,
 )
 from pipeline.analysis.settings import AgreeConfig
 from pipeline.core.formatting import format_count, format_percent
-from pipeline.core.statistics import Interval
 
 KIND = "scores judged by people's labels"
 _LARGE = 300
-_SUBSETS = 40
-"""Subsets that a chart shows at most."""
+_MOST = 40
+"""Subsets or classes that a chart shows at most."""
 _BY_METHOD = {"chosen": ACCENT, "upper bound": BY_OUTCOME["right"], "best baseline": BY_OUTCOME["wrong"]}
 
 
@@ -67,7 +66,7 @@ def page_of(report: ScoreAgreement, config: AgreeConfig) -> bytes:
                 ("human labels", count_lines(report)[1].removeprefix("humans").strip()),
                 ("threshold", f"{main.name}, {how(report, main)}"),
             ),
-            banners=tuple(f"{line[:1].upper()}{line[1:]}." for line in remarks(report)),
+            banners=tuple(map(sentence, remarks(report))),
             tiles=_tiles(report),
             sections=(
                 _first_errors(report),
@@ -97,7 +96,13 @@ def page_of(report: ScoreAgreement, config: AgreeConfig) -> bytes:
                 ),
                 *_classes(report),
             ),
-            foot=(f"stepvalue {__version__}, {format_time(time.time())} UTC", _command(config)),
+            foot=foot(
+                "agree",
+                {
+                    "scores": config.scores, "data.layout": config.data.layout.value, "data.path": config.data.path,
+                    "threshold": config.threshold, "dev": config.dev,
+                },
+            ),
         )
     )  # fmt: skip
 
@@ -105,7 +110,7 @@ def page_of(report: ScoreAgreement, config: AgreeConfig) -> bytes:
 def f1_figure(report: ScoreAgreement) -> Figure | None:
     """F1 of each subset: the chosen threshold, the upper bound and the best baseline."""
     names = [name for name, each in report.main.by_subset.items() if each.f1.value is not None]
-    if not names or len(names) > _SUBSETS:
+    if not names or len(names) > _MOST:
         return None
     methods = {"chosen": report.main, "upper bound": _bound(report), "best baseline": _best_baseline(report)}
 
@@ -113,7 +118,7 @@ def f1_figure(report: ScoreAgreement) -> Figure | None:
         return interval(method.by_subset[name].f1) if name in method.by_subset else "-"
 
     rows = [
-        {"subset": name, "method": label, **_ends(method.by_subset[name].f1)}
+        {"subset": name, "method": label, **ends(method.by_subset[name].f1)}
         for label, method in methods.items()
         for name in names
         if name in method.by_subset and method.by_subset[name].f1.value is not None
@@ -133,7 +138,7 @@ def f1_figure(report: ScoreAgreement) -> Figure | None:
         "on itself, "
         f"which no user reaches. Best baseline: {_best_baseline(report).name}, without scores. Bars are "
         f"{format_percent(report.confidence)} intervals.",
-        svg=draw_svg(rules + points, height=_LARGE),
+        chart=chart_of(rules + points, height=_LARGE),
         numbers=Table(
             heads=("subset", *methods),
             rows=tuple(
@@ -152,11 +157,6 @@ def reliability_figure(report: ScoreAgreement) -> Figure | None:
         for found in report.steps.bins
     ]
     unit = alt.Scale(domain=[0, 1])
-    diagonal = (
-        alt.Chart(rows_of([{"x": 0, "y": 0}, {"x": 1, "y": 1}]))
-        .mark_line(color=MUTED, strokeDash=[4, 4], strokeWidth=1.5)
-        .encode(x="x:Q", y="y:Q")
-    )
     base = alt.Chart(rows_of(rows)).encode(x=alt.X("score:Q", title="mean score of the bin", scale=unit))
     rules = base.mark_rule(color=ACCENT, strokeWidth=2).encode(y=alt.Y("low:Q", scale=unit), y2="high:Q")
     points = base.mark_point(filled=True, color=ACCENT, size=70, opacity=1).encode(
@@ -167,7 +167,7 @@ def reliability_figure(report: ScoreAgreement) -> Figure | None:
         reading="Share of the steps in each bin of scores that people call good, with its interval. On the dashed line, "
         "scores are probabilities; below, they are too high. A model that was trained on rollouts predicts the end of the "
         "chain, which is another question.",
-        svg=draw_svg(diagonal + rules + points, height=_LARGE),
+        chart=chart_of(diagonal() + rules + points, height=_LARGE),
         numbers=curve_table(report),
     )
 
@@ -188,7 +188,7 @@ def position_figure(report: ScoreAgreement) -> Figure | None:
         title="Score by position",
         reading="Mean score of the steps that people call good and bad, by fifth of the chain. The distance between the "
         "lines is what the scores know.",
-        svg=draw_svg(chart),
+        chart=chart_of(chart),
         numbers=positions_table(report),
     )
 
@@ -208,7 +208,7 @@ def length_figure(report: ScoreAgreement) -> Figure | None:
         title="Lowest score by length",
         reading="Mean of the lowest score of a chain, by its number of steps. One threshold for all lengths flags more of "
         "the long chains without an error where this line falls.",
-        svg=draw_svg(chart),
+        chart=chart_of(chart),
         numbers=lengths_table(report),
     )
 
@@ -219,11 +219,11 @@ def class_figure(report: ScoreAgreement) -> Figure | None:
     if classes is None:
         return None
     rows = [
-        {"class": name, **_ends(each.prm_score)}
+        {"class": name, **ends(each.prm_score)}
         for name, each in classes.by_class.items()
         if each.prm_score.value is not None
     ]
-    if not rows:
+    if not 0 < len(rows) <= _MOST:
         return None
     base = alt.Chart(rows_of(rows)).encode(
         y=alt.Y("class:N", title=None, sort=None, axis=alt.Axis(labelFontSize=12, labelColor=TEXT, minExtent=120))
@@ -237,7 +237,7 @@ def class_figure(report: ScoreAgreement) -> Figure | None:
         title="PRMScore by class",
         reading="Mean of the F1 of good steps and the F1 of bad steps, as PRMBench defines it. A class without a bad step "
         "has its F1.",
-        svg=draw_svg(rules + points, height=60 + 26 * len(rows)),
+        chart=chart_of(rules + points, height=60 + 26 * len(rows)),
         numbers=classes_table(report),
     )
 
@@ -299,9 +299,9 @@ def _tiles(report: ScoreAgreement) -> tuple[Tile, ...]:
     many = len(main.mean_of) > 1
     f1 = main.mean if many else main.total.f1
     tiles = [
-        Tile(name="Mean F1" if many else "F1", value=_short(f1), note=_reach(f1) or "not defined"),
-        Tile(name="AUC of steps", value=_short(steps.auc), note=_reach(steps.auc)),
-        Tile(name="Brier score", value=_short(steps.brier), note="" if steps.ece is None else f"ECE {steps.ece:.2f}"),
+        figure_tile("Mean F1" if many else "F1", f1, "not defined" if f1.low is None else None),
+        figure_tile("AUC of steps", steps.auc),
+        figure_tile("Brier score", steps.brier, "" if steps.ece is None else f"ECE {steps.ece:.2f}"),
         Tile(
             name="Lowest on last step",
             value="-" if lowest.share.value is None else format_percent(lowest.share.value),
@@ -309,8 +309,7 @@ def _tiles(report: ScoreAgreement) -> tuple[Tile, ...]:
         ),
     ]
     if report.classes is not None:
-        total = report.classes.total.prm_score
-        tiles.insert(1, Tile(name="PRMScore", value=_short(total), note=_reach(total)))
+        tiles.insert(1, figure_tile("PRMScore", report.classes.total.prm_score))
     right = main.right_answers
     if right.wrong_process:
         note = f"of {format_count(right.wrong_process, 'right answer')} with a wrong step found"
@@ -328,34 +327,5 @@ def _best_baseline(report: ScoreAgreement) -> MethodResult:
     )
 
 
-def _ends(figure: Interval) -> dict[str, float | None]:
-    return {
-        "value": figure.value,
-        "low": figure.value if figure.low is None else figure.low,
-        "high": figure.value if figure.high is None else figure.high,
-    }
-
-
 def _some(*figures: Figure | None) -> tuple[Figure, ...]:
     return tuple(figure for figure in figures if figure is not None)
-
-
-def _short(figure: Interval) -> str:
-    return "-" if figure.value is None else f"{figure.value:.3f}"
-
-
-def _reach(figure: Interval) -> str:
-    return "" if figure.low is None else f"{figure.low:.3f} to {figure.high:.3f}"
-
-
-def _command(config: AgreeConfig) -> str:
-    given: Sequence[tuple[str, object]] = (
-        ("scores", config.scores),
-        ("data.layout", config.data.layout.value),
-        ("data.path", config.data.path),
-        ("threshold", config.threshold),
-        ("dev", config.dev),
-    )
-    return shlex.join(
-        ["python", "-m", "pipeline", "agree", *(f"{key}={value}" for key, value in given if value is not None)]
-    )

@@ -1,13 +1,10 @@
 """The page of a calibration, with the parts and the machinery of the report's page: one file that loads nothing."""
 
-import shlex
-import time
-from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import altair as alt
 
-from pipeline import __version__
 from pipeline.analysis.calibrate.run import CalibrationReport
 from pipeline.analysis.calibrate.tables import (
     choice_lines,
@@ -17,20 +14,23 @@ from pipeline.analysis.calibrate.tables import (
     groups_table,
     signed,
 )
-from pipeline.analysis.report.contents import format_time
 from pipeline.analysis.report.page import (
     ACCENT,
     BY_OUTCOME,
-    MUTED,
     Figure,
     Page,
     Section,
     Table,
     Tile,
-    draw_svg,
+    chart_of,
+    diagonal,
+    ends,
+    figure_tile,
+    foot,
     html,
     rows_of,
     scale,
+    sentence,
 )
 from pipeline.analysis.settings import CalibrateConfig
 from pipeline.core.statistics import Interval
@@ -54,7 +54,7 @@ def page_of(report: CalibrationReport, config: CalibrateConfig) -> bytes:
                 *((line[:9].strip(), line[9:].strip()) for line in count_lines(report) if line[:9].strip()),
                 ("map", choice_lines(report)[0][9:].strip()),
             ),
-            banners=tuple(f"{line[:1].upper()}{line[1:]}." for line in report.remarks),
+            banners=tuple(map(sentence, report.remarks)),
             tiles=_tiles(report),
             sections=(
                 Section(
@@ -74,7 +74,7 @@ def page_of(report: CalibrationReport, config: CalibrateConfig) -> bytes:
                     figures=tuple(map(_map_figure, report.calibration.maps[:_MAPS])),
                 ),
             ),
-            foot=(f"stepvalue {__version__}, {format_time(time.time())} UTC", _command(config)),
+            foot=foot("calibrate", {"scores": config.scores, "run_dir": config.run_dir, "out": config.out}),
         )
     )
 
@@ -82,7 +82,7 @@ def page_of(report: CalibrationReport, config: CalibrateConfig) -> bytes:
 def _reliability_figure(report: CalibrationReport) -> Figure:
     """Mean value against mean prediction, before and after."""
     rows = [
-        {"prediction": each.prediction, "kind": kind, **_ends(each.value)}
+        {"prediction": each.prediction, "kind": kind, **ends(each.value)}
         for kind, found in (("scores", report.total.before), ("calibrated", report.total.after))
         for each in found.bins
     ]
@@ -103,7 +103,7 @@ def _reliability_figure(report: CalibrationReport) -> Figure:
         title="V by score, before and after",
         reading="Mean V of the prefixes in each bin of scores, with its interval. On the dashed line scores are "
         "probabilities; below it they are too high.",
-        svg=draw_svg(_diagonal() + rules + points, height=_LARGE),
+        chart=chart_of(diagonal() + rules + points, height=_LARGE),
         numbers=numbers,
     )
 
@@ -123,7 +123,7 @@ def _map_figure(found: PositionMap) -> Figure:
     return Figure(
         title=name,
         reading=f"From {found.prefixes:,} prefixes.",
-        svg=draw_svg(_diagonal() + band + line),
+        chart=chart_of(diagonal() + band + line),
         numbers=Table(
             heads=("score", "V", "low", "high"),
             rows=tuple(
@@ -133,38 +133,13 @@ def _map_figure(found: PositionMap) -> Figure:
     )
 
 
-def _diagonal() -> alt.Chart:
-    chart: alt.Chart = (
-        alt.Chart(rows_of([{"x": 0, "y": 0}, {"x": 1, "y": 1}]))
-        .mark_line(color=MUTED, strokeDash=[4, 4], strokeWidth=1.5)
-        .encode(x="x:Q", y="y:Q")
-    )
-    return chart
-
-
-def _ends(figure: Interval) -> Mapping[str, float | None]:
-    return {"value": figure.value, "low": figure.low, "high": figure.high}
-
-
 def _tiles(report: CalibrationReport) -> tuple[Tile, ...]:
     before, after = report.total.before, report.total.after
+    bias = signed(Interval(value=before.bias.value))
     return (
-        Tile(name="ECE before", value=_short(before.ece), note=_reach(before.ece)),
-        Tile(name="ECE after", value=_short(after.ece), note=_reach(after.ece)),
-        Tile(name="Brier score before", value=_short(before.brier), note=_reach(before.brier)),
-        Tile(name="Brier score after", value=_short(after.brier), note=_reach(after.brier)),
-        Tile(name="Scores too high by", value=signed(Interval(value=before.bias.value)), note=_reach(before.bias)),
+        figure_tile("ECE before", before.ece),
+        figure_tile("ECE after", after.ece),
+        figure_tile("Brier score before", before.brier),
+        figure_tile("Brier score after", after.brier),
+        replace(figure_tile("Scores too high by", before.bias), value=bias),
     )
-
-
-def _short(figure: Interval) -> str:
-    return "-" if figure.value is None else f"{figure.value:.3f}"
-
-
-def _reach(figure: Interval) -> str:
-    return "" if figure.low is None else f"{figure.low:.3f} to {figure.high:.3f}"
-
-
-def _command(config: CalibrateConfig) -> str:
-    given = (("scores", config.scores), ("run_dir", config.run_dir), ("out", config.out))
-    return shlex.join(["python", "-m", "pipeline", "calibrate", *(f"{key}={value}" for key, value in given)])

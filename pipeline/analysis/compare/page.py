@@ -2,30 +2,29 @@
 `analysis.report.page`.
 """
 
-import shlex
-import time
 from pathlib import Path
 
 import altair as alt
 
-from pipeline import __version__
 from pipeline.analysis.compare import tables
 from pipeline.analysis.compare.comparison import Comparison, Side, format_interval, verdict
 from pipeline.analysis.compare.run import compare_runs
-from pipeline.analysis.report.contents import format_time
 from pipeline.analysis.report.page import (
     ACCENT,
     GENERATOR,
     LINE,
-    MUTED,
     Figure,
     Page,
     Section,
     Table,
     Tile,
-    draw_svg,
+    chart_of,
+    diagonal,
+    ends,
+    foot,
     html,
     rows_of,
+    sentence,
 )
 from pipeline.analysis.settings import ReportConfig
 from pipeline.config.words import setting_word
@@ -53,14 +52,15 @@ def write_comparison(config: ReportConfig) -> tuple[Comparison, Path]:
     refuse_overwriting({"out": out}, [folder_at(run_dir) for run_dir in config.run_dir])
     refuse_foreign("out", out, GENERATOR, "report")
     found = compare_runs(config.run_dir)
-    data = page(found, (f"stepvalue {__version__}, {format_time(time.time())} UTC", _command(config)))
+    runs = setting_word("run_dir", list(config.run_dir), '"').removeprefix("run_dir=")
+    data = page(found, foot("report", {"run_dir": runs, "out": config.out}))
     with atomic_file(out) as file:
         file.write(data)
     return found, out
 
 
-def page(found: Comparison, foot: tuple[str, ...]) -> bytes:
-    """The content of the file. `foot` says how it was made."""
+def page(found: Comparison, made: tuple[str, ...]) -> bytes:
+    """The content of the file. `made` says how it was made."""
     figures = tuple(figure for figure in (scatter(found), by_position(found)) if figure)
     settings = "The settings in which the two runs differ." if found.differing else "All settings are the same."
     return html(
@@ -68,7 +68,7 @@ def page(found: Comparison, foot: tuple[str, ...]) -> bytes:
             title=_title(found),
             kind=KIND,
             details=_details(found),
-            banners=(_sentence(verdict(found.shift, found.noise, found.flips)), *map(_sentence, tables.remark_lines(found))),
+            banners=(sentence(verdict(found.shift, found.noise, found.flips)), *map(sentence, tables.remark_lines(found))),
             tiles=_tiles(found),
             sections=(
                 Section(
@@ -93,7 +93,7 @@ def page(found: Comparison, foot: tuple[str, ...]) -> bytes:
                 *_moved(found),
                 Section(anchor="cost", heading="Cost", tables=(tables.overlap_line(found), tables.cost_table(found))),
             ),
-            foot=foot,
+            foot=made,
         )
     )  # fmt: skip
 
@@ -122,15 +122,10 @@ def scatter(found: Comparison) -> Figure | None:
             opacity=alt.Opacity("prefixes:Q", scale=alt.Scale(type="log", range=[0.12, 1]), legend=None),
         )
     )
-    diagonal = (
-        alt.Chart(rows_of([{"x": 0, "y": 0}, {"x": 1, "y": 1}]))
-        .mark_line(color=MUTED, strokeDash=[4, 4], strokeWidth=1.5)
-        .encode(x="x:Q", y="y:Q")
-    )
     return Figure(
         title="Values of b against those of a",
         reading="Darker cells hold more prefixes (logarithmic scale). On the dashed line, values are equal; below, b is lower.",
-        svg=draw_svg(chart + diagonal, height=_LARGE),
+        chart=chart_of(chart + diagonal(), height=_LARGE),
         numbers=Table(
             heads=("a", "b", "prefixes"),
             rows=tuple(
@@ -144,26 +139,18 @@ def scatter(found: Comparison) -> Figure | None:
 
 def by_position(found: Comparison) -> Figure | None:
     """Mean shift by number of steps in the prefix."""
-    rows = [
-        {
-            "at": tables.format_span(part.first, part.last),
-            "shift": part.shift.value,
-            "low": part.shift.value if part.shift.low is None else part.shift.low,
-            "high": part.shift.value if part.shift.high is None else part.shift.high,
-        }
-        for part in found.shift.by_position
-    ]
+    rows = [{"at": tables.format_span(part.first, part.last), **ends(part.shift)} for part in found.shift.by_position]
     if not rows:
         return None
     x = alt.X("at:O", title="steps in the prefix", sort=None, axis=alt.Axis(labelAngle=0))
     base = alt.Chart(rows_of(rows))
     zero = alt.Chart(rows_of([{"zero": 0}])).mark_rule(color=LINE, strokeWidth=2).encode(y="zero:Q")
     bars = base.mark_rule(color=ACCENT, strokeWidth=2).encode(x=x, y=alt.Y("low:Q", title="b - a"), y2="high:Q")
-    points = base.mark_point(filled=True, color=ACCENT, size=70, opacity=1).encode(x=x, y="shift:Q")
+    points = base.mark_point(filled=True, color=ACCENT, size=70, opacity=1).encode(x=x, y="value:Q")
     return Figure(
         title="Shift by position",
         reading="Mean of b - a by number of steps in the prefix, with its 95 % interval over problems. 0 is the bare problem.",
-        svg=draw_svg(zero + bars + points, height=_LARGE),
+        chart=chart_of(zero + bars + points, height=_LARGE),
         numbers=tables.positions_table(found),
     )
 
@@ -228,12 +215,3 @@ def _moved(found: Comparison) -> tuple[Section, ...]:
             tables=(tables.moved_prefixes(found),),
         ),
     )
-
-
-def _sentence(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}."
-
-
-def _command(config: ReportConfig) -> str:
-    words = [setting_word("run_dir", list(config.run_dir), '"'), *([] if config.out is None else [f"out={config.out}"])]
-    return shlex.join(["python", "-m", "pipeline", "report", *words])

@@ -161,8 +161,8 @@ def remark_lines(found: Comparison) -> list[str]:
 
 
 def format_span(first: int, last: int) -> str:
-    """A range of positions as text."""
-    return f"{first}" if first == last else f"{first}-{last}"
+    """A range of counts as text."""
+    return f"{first:,}" if first == last else f"{first:,}-{last:,}"
 
 
 def _share(found: Comparison) -> str:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import t as student
 
-from pipeline.core.forecast import Cost, Range
+from pipeline.core.forecast import Cost, Pilot, Range, StartCost
 from pipeline.core.progress import SECONDS_PER_HOUR
 from pipeline.core.records import Counts, Trials
 from pipeline.estimators.base import Estimator
@@ -84,17 +84,6 @@ class SampledProblems:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fleet:
-    """`workers` with `devices` each. `tokens_per_second` and `start_seconds`: of one worker. `price`: per device hour."""
-
-    workers: int
-    devices: float
-    start_seconds: float
-    tokens_per_second: Range | None
-    price: float | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Amounts:
     rollouts: Range
     tokens: Range
@@ -152,23 +141,34 @@ def amounts_with_learning(
     )
 
 
-def cost_of(estimator: str, amounts: Amounts, fleet: Fleet) -> Cost:
-    """Convert amounts into hours and money."""
-    speed = fleet.tokens_per_second
-    wall = device_hours = money = None
+def cost_of_start(pilot: Pilot, gpus: int, price: float | None) -> StartCost:
+    """Workers that share a device load one after the other."""
+    seconds = _about(pilot.start_seconds * max(1, round(1 / pilot.devices)), _START_OFF_BY)
+    wall = scale(seconds, 1 / SECONDS_PER_HOUR)
+    hours = scale(wall, _workers(pilot, gpus) * pilot.devices)
+    return StartCost(device_hours=hours, wall_hours=wall, money=None if price is None else scale(hours, price))
+
+
+def cost_of(estimator: str, amounts: Amounts, pilot: Pilot, gpus: int, price: float | None) -> Cost:
+    """Convert amounts into hours on `gpus` devices, and money at the `price` of a device hour."""
+    speed, workers = pilot.tokens_per_second, _workers(pilot, gpus)
+    wall = device_hours = None
     if speed is not None:
-        working = scale(product(amounts.tokens, inverse(speed)), 1 / fleet.workers)
-        wall = scale(add(working, _about(fleet.start_seconds, _START_OFF_BY)), 1 / SECONDS_PER_HOUR)
-        device_hours = scale(wall, fleet.workers * fleet.devices)
-        money = None if fleet.price is None else scale(device_hours, fleet.price)
+        working = scale(product(amounts.tokens, inverse(speed)), 1 / workers / SECONDS_PER_HOUR)
+        wall = add(working, cost_of_start(pilot, gpus, price).wall_hours)
+        device_hours = scale(wall, workers * pilot.devices)
     return Cost(
         estimator=estimator,
         rollouts=amounts.rollouts,
         tokens=amounts.tokens,
         device_hours=device_hours,
         wall_hours=wall,
-        money=money,
+        money=None if device_hours is None or price is None else scale(device_hours, price),
     )
+
+
+def _workers(pilot: Pilot, gpus: int) -> int:
+    return max(1, int(gpus / pilot.devices))
 
 
 def success_rate(sampled: SampledProblems) -> Range:

@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from pipeline.core.forecast import Cost, Forecast, Pilot, PlannedWork, Range
+from pipeline.core.forecast import Cost, Forecast, Pilot, PlannedWork, Range, StartCost
 from pipeline.core.formatting import format_count, format_duration, format_number
 from pipeline.core.progress import SECONDS_PER_HOUR
 
@@ -27,7 +27,11 @@ def print_plan(console: Console, forecast: Forecast, written: Path, proposal: st
     console.width = max(console.width, _WIDTH)
     console.print(_table(forecast))
     line("          a range contains the real cost of 95 of 100 runs" + _devices(forecast))
-    line(f"plan      {written}: `label budget={written}` with the same settings stops at about {_limit(forecast)}")
+    line(
+        f"starts    {forecast.pilot.start_seconds:.0f} s of each worker, {forecast.pilot.started_as}, in the figures above. "
+        "Each start of the run costs that; no limit counts it"
+    )
+    line(f"plan      {written}: `label budget={written}` with these settings stops at about {_limit(forecast)}")
     if proposal:
         line(f"faster    {proposal}")
 
@@ -52,6 +56,8 @@ def _input_lines(planned: PlannedWork) -> list[str]:
         f"prompts   {about}{format_count(planned.prompt_tokens, 'token')}, "
         f"{planned.distinct_prompt_tokens:,} if shared prefixes are counted once"
     )
+    if planned.estimated:
+        lines.append(f"          {planned.estimated}")
     if planned.too_long:
         lines.append(
             f"too long  for the context of {format_count(planned.context, 'token')}: {format_count(planned.too_long, 'prefix')}"
@@ -80,32 +86,26 @@ def _pilot_lines(pilot: Pilot) -> list[str]:
 def _table(forecast: Forecast) -> Table:
     table = Table(box=None, pad_edge=False)
     table.add_column("estimator", no_wrap=True)
-    names = ["rollouts", "tokens"]
-    if forecast.cost.device_hours is not None:
-        names += ["device hours", "wall time"]
-    if forecast.cost.money is not None:
-        names.append("money")
-    for name in names:
+    price = forecast.gpu_hour_price is not None
+    for name in ["rollouts", "tokens", "device hours", "wall time", *(["money"] if price else [])]:
         table.add_column(name, justify="right")
     for cost in (forecast.cost, *forecast.others):
-        table.add_row(*_row(cost, chosen=cost is forecast.cost))
+        cells = [cost.estimator, _cell(cost.rollouts, _amount), _cell(cost.tokens, _amount), *_times(cost, price=price)]
+        table.add_row(*(Text(cell, style="bold" if cost is forecast.cost else "") for cell in cells))
+    table.add_row("starts alone", "", "", *_times(forecast.starting, price=price))
     return table
 
 
-def _row(cost: Cost, *, chosen: bool) -> list[Text]:
-    cells = [cost.estimator, _cell(cost.rollouts, _amount), _cell(cost.tokens, _amount)]
-    if cost.device_hours is not None and cost.wall_hours is not None:
-        cells += [_cell(cost.device_hours, _hours), _cell(cost.wall_hours, _wall)]
-    if cost.money is not None:
-        cells.append(_cell(cost.money, _hours))
-    return [Text(cell, style="bold" if chosen else "") for cell in cells]
+def _times(cost: Cost | StartCost, *, price: bool) -> list[str]:
+    known = [(cost.device_hours, _hours), (cost.wall_hours, _wall), *([(cost.money, _hours)] if price else [])]
+    return ["unknown" if amount is None else _cell(amount, shown) for amount, shown in known]
 
 
 def _limit(forecast: Forecast) -> str:
     limit = forecast.limit
     parts = [] if limit.tokens is None else [format_count(limit.tokens, "token")]
     if limit.device_hours is not None:
-        parts.append(f"{_hours(limit.device_hours)} device hours")
+        parts.append(f"{_hours(limit.device_hours)} device hours of work")
     return " or ".join(parts)
 
 

@@ -5,6 +5,7 @@ The estimates rest on randomly drawn problems with the measurements of a pilot, 
 
 import asyncio
 import math
+import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
@@ -17,31 +18,37 @@ import numpy as np
 from pipeline.analysis.plan.expected import (
     Amounts,
     BelievedValues,
-    Fleet,
     SampledProblems,
     Stratum,
     amounts_by_simulation,
     amounts_with_learning,
     cost_of,
+    cost_of_start,
     extrapolate,
     mean,
     product,
     success_rate,
     widen,
 )
-from pipeline.analysis.plan.pilot import ROLLOUTS, UNKNOWN_SD, PilotResult, run_pilot
+from pipeline.analysis.plan.pilot import ROLLOUTS, UNKNOWN_SD, PilotResult, run_pilot, start_seconds
 from pipeline.analysis.plan.pilot import believed_values as assumed_values
 from pipeline.analysis.plan.pilot import completion_tokens as assumed_tokens
 from pipeline.analysis.plan.pilot import success_rate as assumed_rate
 from pipeline.analysis.plan.pilot import tokens_per_second as assumed_speed
-from pipeline.analysis.plan.survey import ChainDraws, Counter, Survey, survey_input
+from pipeline.analysis.plan.survey import (
+    CHARACTERS_PER_TOKEN,
+    ChainDraws,
+    CharacterTokenizer,
+    Counter,
+    Survey,
+    survey_input,
+)
 from pipeline.config.label import LabelConfig
 from pipeline.core.errors import ClusterError, EngineDied, PolicyError, UsageError
 from pipeline.core.forecast import Forecast, Limit, Pilot, PlannedWork, Range
 from pipeline.core.records import InputRow
 from pipeline.data.prompts import root_id
-from pipeline.data.rows import input_digest
-from pipeline.engines.base import PolicyFacts
+from pipeline.engines.base import PolicyFacts, Unloaded
 from pipeline.engines.hub import hub_asked_once
 from pipeline.engines.registry import policy_for
 from pipeline.estimators.base import Estimator
@@ -49,9 +56,8 @@ from pipeline.estimators.registry import ESTIMATORS, estimator_for
 from pipeline.estimators.tree import Tree
 from pipeline.graders.registry import checker_for
 from pipeline.runtime.async_grader import AsyncGrader
-from pipeline.runtime.driver import Hiring
+from pipeline.runtime.driver import Hiring, RunPlace, place_of
 from pipeline.runtime.run_budget import requested_beyond_identity
-from pipeline.runtime.state import identity
 from pipeline.runtime.stop import StopSignal
 from pipeline.runtime.worker_handle import Watcher
 from pipeline.storage.local import LocalStorage
@@ -72,20 +78,30 @@ class CostBasis:
 def plan(config: LabelConfig, hiring: Hiring, watch: Watcher, stop: StopSignal, *, made_at: str) -> Forecast:
     """Count the input, label a few problems in a scratch folder, and estimate the cost of the whole run.
 
-    If the policy cannot be loaded here, the cost rests on assumptions. Raises InputError, Interrupted, PolicyError if not even
-    the tokenizer can be loaded, and UsageError if there is no pilot but the policy would have to draw chains.
+    If the policy cannot be loaded here, the cost rests on assumptions, and without its tokenizer tokens are estimated from
+    characters. Raises InputError, Interrupted, and UsageError if there is no pilot but the policy would have to draw chains.
     """
     asked = policy_for(config.policy)
-    fingerprint = asked.fingerprint()
-    identity_of_run = identity(config, input_digest(config.data.path), fingerprint)
+    place = place_of(config)
+    identity_of_run = place.identity
     staged_id = str(identity_of_run[STAGED_INPUT])
-    with hub_asked_once() if asked.needs(1.0).hub_names else nullcontext():
-        policy = asyncio.run(asked.facts(config.sampling))
+    policy: PolicyFacts = Unloaded(
+        tokenizer=CharacterTokenizer(), max_model_len=config.policy.max_model_len or sys.maxsize
+    )
+    why_not = estimated = ""
+    try:
+        with hub_asked_once() if asked.needs(1.0).hub_names else nullcontext():
+            policy = asyncio.run(asked.facts(config.sampling))
+    except PolicyError as error:
+        why_not = str(error)
+        estimated = f"tokens are estimated from characters, {CHARACTERS_PER_TOKEN} for a token: {why_not}"
     survey = survey_input(config, policy, staged_id, ROLLOUTS, watch, stop)
+    survey = replace(survey, planned=replace(survey.planned, estimated=estimated))
     rng = np.random.default_rng(config.plan.seed)
     pilot: PilotResult | None = None
-    why_not = _NO_PILOT
-    if config.plan.pilot:
+    if not config.plan.pilot:
+        why_not = _NO_PILOT
+    elif not why_not:
         try:
             pilot = _piloted(config, survey, identity_of_run, hiring, watch, stop)
         except (PolicyError, ClusterError, EngineDied) as error:
@@ -96,13 +112,15 @@ def plan(config: LabelConfig, hiring: Hiring, watch: Watcher, stop: StopSignal, 
             f"there is no pilot ({why_not})"
         )
     ground = (
-        assumed_basis(config, policy, survey, why_not)
+        assumed_basis(config, policy, survey, why_not, place)
         if pilot is None
         else measured_basis(config, policy, survey, pilot)
     )
     amounts = _amounts(config, ground, pilot, rng)
+    gpus = config.plan.gpus or max(1, round(ground.pilot.workers * ground.pilot.devices))
+    fleet = (ground.pilot, gpus, config.plan.gpu_hour_price)
     costs = {
-        name: cost_of(name, each, _fleet(config, ground.pilot))
+        name: cost_of(name, each, *fleet)
         for name, each in ((config.estimator.name, amounts), *_others(config, ground, rng))
     }
     cost = costs.pop(config.estimator.name)
@@ -113,11 +131,12 @@ def plan(config: LabelConfig, hiring: Hiring, watch: Watcher, stop: StopSignal, 
         settings=requested_beyond_identity(config),
         planned=ground.planned,
         pilot=ground.pilot,
-        gpus=_gpus(config, ground.pilot),
+        gpus=gpus,
         gpu_hour_price=config.plan.gpu_hour_price,
+        starting=cost_of_start(*fleet),
         cost=cost,
         others=tuple(costs.values()),
-        limit=Limit(tokens=math.ceil(cost.tokens.high), device_hours=hours),
+        limit=Limit(tokens=max(1, math.ceil(cost.tokens.high)), device_hours=hours),
     )
 
 
@@ -164,7 +183,7 @@ def measured_basis(config: LabelConfig, policy: PolicyFacts, survey: Survey, pil
     return CostBasis(planned=planned, sampled=sampled, pilot=summary)
 
 
-def assumed_basis(config: LabelConfig, policy: PolicyFacts, survey: Survey, why_not: str) -> CostBasis:
+def assumed_basis(config: LabelConfig, policy: PolicyFacts, survey: Survey, why_not: str, place: RunPlace) -> CostBasis:
     """The basis assumed from the settings, without a pilot. All problems have chains."""
     _, trees = asyncio.run(_drawn_trees(config, policy, survey.drawn, None))
     length, rate = assumed_tokens(config), assumed_rate(config)
@@ -176,6 +195,8 @@ def assumed_basis(config: LabelConfig, policy: PolicyFacts, survey: Survey, why_
         drawn_tokens=[0.0] * len(trees),
         believed=assumed_values([tree for tree in trees if tree is not None], length.expected, rate.expected),
     )
+    devices = config.cluster.gpus_per_worker or float(policy_for(config.policy).given_tensor_parallel() or 1)
+    seconds, source = start_seconds(config, place, devices)
     pilot = Pilot(
         measured=False,
         why_not=why_not,
@@ -183,7 +204,9 @@ def assumed_basis(config: LabelConfig, policy: PolicyFacts, survey: Survey, why_
         success_rate=rate,
         tokens_per_second=assumed_speed(config, context),
         workers=config.cluster.workers or 1,
-        devices=config.cluster.gpus_per_worker or float(policy_for(config.policy).given_tensor_parallel() or 1),
+        devices=devices,
+        start_seconds=seconds,
+        started_as=source,
     )
     return CostBasis(planned=planned, sampled=sampled, pilot=pilot)
 
@@ -261,20 +284,6 @@ def _assumed_amounts(rollouts: int, ground: CostBasis, estimator: Estimator, rng
     for other in (rollouts_at(rate.low), rollouts_at(rate.high)):
         expected = widen(widen(expected, other.low), other.high)
     return Amounts(rollouts=expected, tokens=product(expected, length))
-
-
-def _gpus(config: LabelConfig, pilot: Pilot) -> int:
-    return config.plan.gpus or max(1, round(pilot.workers * pilot.devices))
-
-
-def _fleet(config: LabelConfig, pilot: Pilot) -> Fleet:
-    return Fleet(
-        workers=max(1, int(_gpus(config, pilot) / pilot.devices)),
-        devices=pilot.devices,
-        start_seconds=pilot.start_seconds,
-        tokens_per_second=pilot.tokens_per_second,
-        price=config.plan.gpu_hour_price,
-    )
 
 
 def _strata(survey: Survey, trees: Sequence[Tree | None]) -> list[Stratum]:

@@ -18,6 +18,7 @@ from pipeline.core.ids import content_id
 from pipeline.core.progress import Status
 from pipeline.core.records import InputRow, Reject, SampledSolution
 from pipeline.engines.base import PolicyFacts
+from pipeline.engines.oracle import ByteTokenizer
 from pipeline.estimators.tree import Tree
 from pipeline.graders.registry import checker_for
 from pipeline.runtime.async_grader import AsyncGrader
@@ -36,6 +37,19 @@ LEAST_PROBLEMS = 4
 """The smallest number of drawn problems, however long their chains are."""
 SHOWN = 20
 """The largest number of prefixes that do not fit the context and that a plan lists with their location."""
+
+
+CHARACTERS_PER_TOKEN = 3
+"""SmolLM2's tokenizer makes a token of 3.2 characters of GSM8K, of 2.9 of ProcessBench, and of 2.8 of the sample."""
+
+
+class CharacterTokenizer(ByteTokenizer):
+    """Stands for a tokenizer that is not here: every CHARACTERS_PER_TOKEN characters are a token."""
+
+    def encode(self, text: str) -> list[int]:
+        return [hash(text[at : at + CHARACTERS_PER_TOKEN]) for at in range(0, len(text), CHARACTERS_PER_TOKEN)]
+
+    encode_plain = encode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from pipeline.analysis.report import figures
-from pipeline.analysis.report.page import Figure, Section, Table, Tile
+from pipeline.analysis.report.page import Figure, Section, Table, Tile, sentence
 from pipeline.consensus.confusion import Way
 from pipeline.consensus.kept import (
     DIFFICULTY,
@@ -38,7 +38,7 @@ def consensus_section(found: ConsensusSummary, learned: Sequence[Reliability]) -
         intro="These labels are by consensus of Monte Carlo and other witnesses. A chain is left out where they do not "
         "agree, or where no label of a step is certain enough: it has no labels. "
         f"Of {disagree} a witness names another first error than Monte Carlo, or one of the two names none; the list of chains "
-        f"can show these alone. {_sentence(steps_text(found))}",
+        f"can show these alone. {sentence(steps_text(found))}",
         figures=shown,
         tables=(*_tables(found), *([_reliabilities(learned)] if learned else [])),
     )
@@ -124,7 +124,3 @@ def _reliabilities(learned: Sequence[Reliability]) -> Table:
         ),
         words=3,
     )
-
-
-def _sentence(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}."

@@ -1,13 +1,12 @@
 """The content of the page of one run, in its order."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 
 import polars as pl
 
 from pipeline.analysis.report import aggregates, figures
 from pipeline.analysis.report.consensus import consensus_section, consensus_tile
-from pipeline.analysis.report.page import Figure, Inset, Page, Section, Table, Tile
+from pipeline.analysis.report.page import Figure, Inset, Page, Section, Table, Tile, format_time, sentence
 from pipeline.analysis.report.plan_check import (
     PlannedAmount,
     device_hours,
@@ -71,11 +70,6 @@ def _details(found: RunData) -> tuple[tuple[str, str], ...]:
     return tuple(details)
 
 
-def format_time(seconds: float) -> str:
-    """A point in time, given in seconds since 1970, as date and minute in UTC."""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M")
-
-
 def _state(found: RunData) -> str:
     if not found.units:
         return "no row can be labelled"
@@ -91,9 +85,10 @@ def _banners(found: RunData) -> list[str]:
             "while it read them."
         ]
     if found.owed:
+        last = last_activity(found)
         return [
             f"{format_unfinished(found.owed, found.units)}: everything below is about the other "
-            f"{found.units - found.owed:,}. {_sentence(last_activity(found))}Finish the run with `label`, then write this "
+            f"{found.units - found.owed:,}. {f'{sentence(last)} ' if last else ''}Finish the run with `label`, then write this "
             "page again."
         ]
     if not found.totals.chains:
@@ -104,10 +99,6 @@ def _banners(found: RunData) -> list[str]:
 def _to_know(found: RunData) -> list[str]:
     texts = filter(None, [found.made_up, *found.made_up_opinions, found.capped])
     return [f"{text[:1].upper()}{text[1:]}" for text in texts]
-
-
-def _sentence(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:].removesuffix('.')}. " if text else ""
 
 
 def _tiles(found: RunData) -> list[Tile]:

@@ -8,6 +8,7 @@ from typing import Any
 import altair as alt
 import polars as pl
 
+from pipeline.analysis.compare.tables import format_span
 from pipeline.analysis.report.aggregates import OUTCOMES, POSITION_BINS
 from pipeline.analysis.report.page import (
     ACCENT,
@@ -17,7 +18,7 @@ from pipeline.analysis.report.page import (
     TEXT,
     Figure,
     Table,
-    draw_svg,
+    chart_of,
     rows_of,
     scale,
 )
@@ -73,11 +74,11 @@ def by_position(found: pl.DataFrame) -> Figure | None:
         title="Value along the chain",
         reading=f"Mean value in right and in wrong chains; the band holds the middle half of the values. {_PLACES} The value "
         "of a last step is the outcome.",
-        svg=draw_svg(band + lines + points),
+        chart=chart_of(band + lines + points),
         numbers=Table(
             heads=("chains", "position", "mean", "lower quartile", "upper quartile", "values"),
             rows=tuple(
-                (row["outcome"], f"{row['at']:.1f}", *(_two(row[name]) for name in _QUARTILES), f"{row['steps']:,}")
+                (row["outcome"], f"{row['at']:.1f}", *(f'{row[name]:.2f}' for name in _QUARTILES), f"{row['steps']:,}")
                 for row in rows
             ),
         ),
@@ -105,7 +106,7 @@ def labels(counts: pl.DataFrame) -> Figure | None:
         title="Labels",
         reading="Labels of the steps of right, wrong and open chains. Last steps are left out. In the data, good is 1, bad 0, "
         "neutral 2 and uncertain null.",
-        svg=draw_svg(chart, height=_BESIDE_BARS + (_BAR + 14) * len(totals)),
+        chart=chart_of(chart, height=_BESIDE_BARS + (_BAR + 14) * len(totals)),
         numbers=Table(
             heads=("chains", "label", "steps", "share"),
             rows=tuple(
@@ -147,8 +148,10 @@ def widths(counts: pl.DataFrame) -> Figure | None:
     """`counts`: see `aggregates.widths`."""
     if counts.is_empty():
         return None
+    # A tick of the axis is in the middle of its count.
+    edges = counts.with_columns(begin=pl.col("from_rollouts") - 0.5, end=pl.col("to_rollouts") + 0.5)
     chart = (
-        alt.Chart(rows_of([_centred(row) for row in counts.iter_rows(named=True)]))
+        alt.Chart(rows_of(edges.to_dicts()))
         .mark_rect(fill=ACCENT, stroke=LINE, strokeWidth=0.5)
         .encode(
             x=alt.X("begin:Q", title="rollouts of the prefix", axis=alt.Axis(format="d", tickMinStep=1)),
@@ -162,11 +165,11 @@ def widths(counts: pl.DataFrame) -> Figure | None:
         title="Interval width against rollouts",
         reading="Width of the interval of each prefix by its number of rollouts. Darker cells hold more prefixes. A narrow "
         "interval means a certain value.",
-        svg=draw_svg(chart),
+        chart=chart_of(chart),
         numbers=Table(
             heads=("rollouts", "width", "prefixes"),
             rows=tuple(
-                (_span(spent, until), f"{low:.2f}-{high:.2f}", f"{prefixes:,}")
+                (format_span(spent, until), f"{low:.2f}-{high:.2f}", f"{prefixes:,}")
                 for spent, until, low, high, prefixes in counts.iter_rows()
             ),
             words=2,
@@ -187,7 +190,7 @@ def verdicts(counts: pl.DataFrame) -> Figure | None:
         y=alt.Y("verdict:N", title=None, sort=None, axis=_names()),
         x=alt.X("share:Q", title=None, axis=None, scale=alt.Scale(domain=[0, 1.15])),
     )
-    svg = draw_svg(
+    drawing = chart_of(
         base.mark_bar(color=ACCENT, height=16) + base.mark_text(align="left", dx=5).encode(text="text:N"),
         height=20 + 26 * len(rows),
     )
@@ -195,7 +198,7 @@ def verdicts(counts: pl.DataFrame) -> Figure | None:
         title="Verdicts",
         reading="Verdicts of the answer checker. Unparseable, over limit, timeout and crashed are ungraded: they never count "
         "as incorrect.",
-        svg=svg,
+        chart=drawing,
         numbers=Table(
             heads=("verdict", "rollouts", "share", "tokens"),
             rows=tuple((row["verdict"], f"{row['rollouts']:,}", row["text"], f"{row['tokens']:,}") for row in rows),
@@ -220,7 +223,7 @@ def left_out(groups: Sequence[KeptGroup], by: str, reading: str) -> Figure | Non
     return Figure(
         title=f"Left out by {by}",
         reading=reading,
-        svg=draw_svg(chart, height=_BESIDE_BARS + (_BAR + 14) * len(groups)),
+        chart=chart_of(chart, height=_BESIDE_BARS + (_BAR + 14) * len(groups)),
         numbers=Table(
             heads=(by, "chains", "left out", "share"),
             rows=tuple(
@@ -255,7 +258,7 @@ def _histogram(counts: pl.DataFrame, *, title: str, reading: str, axis: str, wha
     return Figure(
         title=title,
         reading=reading,
-        svg=draw_svg(chart),
+        chart=chart_of(chart),
         numbers=Table(
             heads=("from", "to", *(f"{outcome} chains" for outcome in OUTCOMES), f"all {what}"),
             rows=tuple((f"{low:.2f}", f"{high:.2f}", *(f"{n:,}" for n in each)) for low, high, *each in counts.iter_rows()),
@@ -278,7 +281,7 @@ def _shares(found: pl.DataFrame, *, title: str, reading: str, part: str, whole: 
     return Figure(
         title=title,
         reading=reading,
-        svg=draw_svg(chart),
+        chart=chart_of(chart),
         numbers=Table(
             heads=("position", part, whole, "share"),
             rows=tuple(
@@ -290,11 +293,6 @@ def _shares(found: pl.DataFrame, *, title: str, reading: str, part: str, whole: 
 
 _QUARTILES = ("mean", "low", "high")
 _TENTHS = [0, 0.2, 0.4, 0.6, 0.8, 1]
-
-
-def _centred(row: dict[str, Any]) -> dict[str, Any]:
-    """Shifts the edges of a bin so that a tick of the axis is in the middle of its count."""
-    return {**row, "begin": row["from_rollouts"] - 0.5, "end": row["to_rollouts"] + 0.5}
 
 
 def _names() -> alt.Axis:
@@ -316,11 +314,3 @@ def _percents() -> alt.Axis:
 
 def _unit(field: str, title: str) -> alt.Y:
     return alt.Y(field, title=title, scale=alt.Scale(domain=[0, 1]))
-
-
-def _two(value: float) -> str:
-    return f"{value:.2f}"
-
-
-def _span(first: int, last: int) -> str:
-    return f"{first:,}" if first == last else f"{first:,}-{last:,}"

@@ -1,23 +1,30 @@
 """A page as one HTML file: its parts, its charts, and the file. The page loads nothing, and only its own script can run in it.
 
-The template escapes all texts; only `svg` and the parts of an `Inset` are trusted as markup. The content security policy in the
-head allows the page's script by its hash, and forbids every request.
+The template escapes all texts; only charts and the parts of an `Inset` are trusted as markup. The content security policy in
+the head allows the page's script by its hash, and forbids every request.
 
-A chart is SVG in the colours of the page. Vega draws it when the page is written, without a browser or a network.
+A chart is SVG in the colours of the page. Vega draws it when the page is written, without a browser or a network, in a process
+of its own. Where that fails, a sentence says so.
 """
 
 import base64
 import hashlib
 import re
+import shlex
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
 import altair as alt
-import vl_convert
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
+
+from pipeline import __version__
+from pipeline.analysis.report.charts import cleaned, drawn
+from pipeline.core.statistics import Interval
 
 _WEB = Path(__file__).parent / "web"
 _TEMPLATE = "page.html.jinja"
@@ -49,6 +56,7 @@ BY_OUTCOME = {"right": RIGHT, "wrong": WRONG, "open": UNCERTAIN}
 BY_LABEL = {"good": RIGHT, "bad": WRONG, "neutral": ACCENT, "uncertain": UNCERTAIN}
 _NAMESPACES = re.compile(r' xmlns(:xlink)?="[^"]*"')
 _SIZE = re.compile(r'^<svg [^>]*viewBox="([^"]*)"[^>]*>')
+_TAG = re.compile("<[^>]*>")
 _LONG_FRACTION = re.compile(r"(\d\.\d{2})\d+")
 _AXIS = {
     "domainColor": LINE,
@@ -109,11 +117,11 @@ class Table:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """A chart, a text on how to read it, and its numbers. `svg` is one `<svg>` element."""
+    """A chart (see `chart_of`), a text on how to read it, and its numbers."""
 
     title: str
     reading: str
-    svg: str
+    chart: str
     numbers: Table
 
 
@@ -156,6 +164,23 @@ class Page:
     foot: tuple[str, ...] = ()
 
 
+def format_time(seconds: float) -> str:
+    """A point in time, given in seconds since 1970, as date and minute in UTC."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M")
+
+
+def foot(command: str, given: Mapping[str, object]) -> tuple[str, ...]:
+    """How a page is made: the version, the time, and the command with the settings that are not None."""
+    words = (f"{key}={value}" for key, value in given.items() if value is not None)
+    made = shlex.join(["python", "-m", "pipeline", command, *words])
+    return (f"stepvalue {__version__}, {format_time(time.time())} UTC", made)
+
+
+def sentence(text: str) -> str:
+    """The text as a sentence."""
+    return f"{text[:1].upper()}{text[1:].removesuffix('.')}."
+
+
 def html(page: Page) -> bytes:
     """The page as the content of an HTML file."""
     templates = Environment(
@@ -164,12 +189,14 @@ def html(page: Page) -> bytes:
     inset = page.inset
     script = "\n".join([_part("page.js"), *([inset.js] if inset else [])])
     style = "\n".join([_part("theme.css"), *([inset.css] if inset else [])])
+    figures = [figure for section in page.sections for figure in section.figures]
+    svgs = [Markup(_TAG.sub(_styled, svg)) for svg in drawn([figure.chart for figure in figures])]
     text = templates.get_template(_TEMPLATE).render(
         page=page,
         # The following parts are trusted as markup, see the module.
         script=Markup(script),
         style=Markup(style),
-        svgs={figure: Markup(figure.svg) for section in page.sections for figure in section.figures},
+        svgs=dict(zip(figures, svgs, strict=True)),
         inset_html=Markup(inset.html if inset else ""),
         inset_data=Markup(inset.data if inset else ""),
         policy=_policy(script),
@@ -188,15 +215,40 @@ def scale(colours: Mapping[str, str], used: set[str]) -> alt.Scale:
     return alt.Scale(domain=names, range=[colours[name] for name in names])
 
 
-def draw_svg(chart: alt.Chart | alt.LayerChart, *, height: int = HEIGHT) -> str:
-    """One `<svg>` element, as wide as its container. Raises ValueError for a chart that cannot be drawn."""
-    spec = chart.properties(width=WIDTH, height=height).to_dict()
-    svg = vl_convert.vegalite_to_svg({**spec, "config": _LOOK}, allowed_base_urls=[])
+def diagonal() -> alt.Chart:
+    """The line on which both axes, from 0 to 1, are equal."""
+    chart: alt.Chart = (
+        alt.Chart(rows_of([{"x": 0, "y": 0}, {"x": 1, "y": 1}]))
+        .mark_line(color=MUTED, strokeDash=[4, 4], strokeWidth=1.5)
+        .encode(x="x:Q", y="y:Q")
+    )
+    return chart
+
+
+def ends(figure: Interval) -> dict[str, float | None]:
+    """A figure as a row of a chart. Without an interval, this is the value alone."""
+    low, high = (figure.value if end is None else end for end in (figure.low, figure.high))
+    return {"value": figure.value, "low": low, "high": high}
+
+
+def figure_tile(name: str, figure: Interval, note: str | None = None) -> Tile:
+    """A tile of a figure. `note`: instead of its interval."""
+    reach = "" if figure.low is None else f"{figure.low:.3f} to {figure.high:.3f}"
+    value = "-" if figure.value is None else f"{figure.value:.3f}"
+    return Tile(name=name, value=value, note=reach if note is None else note)
+
+
+def chart_of(chart: alt.Chart | alt.LayerChart, *, height: int = HEIGHT) -> str:
+    """The chart for a figure, as wide as its container."""
+    return cleaned({**chart.properties(width=WIDTH, height=height).to_dict(), "config": _LOOK})
+
+
+def _styled(tag: re.Match[str]) -> str:
+    """A tag of a chart in the colours of the page, without the names that the page gives it already."""
+    text = _NAMESPACES.sub("", tag[0])
     for placeholder, name in _THEME.items():
-        svg = svg.replace(placeholder, f"var(--{name})")
-    # The name of a chart is in the text beside it, and HTML needs no namespaces.
-    svg = _SIZE.sub(r'<svg viewBox="\1" aria-hidden="true" focusable="false">', _NAMESPACES.sub("", svg))
-    return _LONG_FRACTION.sub(r"\1", svg)
+        text = text.replace(placeholder, f"var(--{name})")
+    return _LONG_FRACTION.sub(r"\1", _SIZE.sub(r'<svg viewBox="\1" aria-hidden="true" focusable="false">', text))
 
 
 def _part(name: str) -> str:

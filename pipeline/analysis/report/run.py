@@ -1,14 +1,11 @@
 """The `report` command: the results of a run as a page and as a few lines. It takes unfinished runs and runs without chains
 too."""
 
-import shlex
-import time
 from pathlib import Path
 
-from pipeline import __version__
 from pipeline.analysis.report.browser.build import build_browser
-from pipeline.analysis.report.contents import build_page, format_time
-from pipeline.analysis.report.page import GENERATOR, Inset, html
+from pipeline.analysis.report.contents import build_page
+from pipeline.analysis.report.page import GENERATOR, Inset, foot, html
 from pipeline.analysis.report.run_report import RunReport, failed_report, page_link, read_run, written_page
 from pipeline.analysis.report.terminal import totals_lines
 from pipeline.analysis.searches.page import search_report
@@ -79,17 +76,13 @@ def _tree(storage: Storage, config: ReportConfig) -> tuple[str, bytes, list[str]
 def page_data(storage: Storage, read: RunReport, config: ReportConfig) -> bytes:
     """The page of a run that was read from `storage`, with at most `config.chains` of its chains. Raises StoreError for a
     damaged file."""
-    named = {"run_dir": config.run_dir[0], "planned": config.planned}
-    words = [f"{key}={value}" for key, value in named.items() if value is not None]
-    command = shlex.join(["python", "-m", "pipeline", "report", *words])
-    foot = (f"stepvalue {__version__}, {format_time(time.time())} UTC", command)
     return html(
         build_page(
             read.found,
             read.planned_amounts,
             banners=read.banners,
             inset=_chains(storage, read, config.chains),
-            foot=foot,
+            foot=foot("report", {"run_dir": config.run_dir[0], "planned": config.planned}),
         )
     )
 

@@ -1,22 +1,11 @@
 """`report` of a run of `search`: its page, and the lines in the terminal."""
 
-import shlex
-import time
 from collections.abc import Sequence
 from statistics import median
 
 import polars as pl
 
-from pipeline import __version__
-from pipeline.analysis.report.contents import format_time
-from pipeline.analysis.report.page import (
-    Inset,
-    Page,
-    Section,
-    Table,
-    Tile,
-    html,
-)
+from pipeline.analysis.report.page import Inset, Page, Section, Table, Tile, foot, format_time, html
 from pipeline.analysis.searches.browser.build import build_search_browser
 from pipeline.analysis.searches.coverage import CoveragePoint
 from pipeline.analysis.searches.figures import RunFigures, SearchFigures
@@ -61,13 +50,14 @@ def search_report(storage: Storage, config: ReportConfig) -> tuple[bytes, list[s
     found = load_search_data(storage, stored)
     total = found.searches.height
     browser = build_search_browser(searched_problems(stored), total, config.chains) if total and config.chains else None
-    command = shlex.join(["python", "-m", "pipeline", "report", f"run_dir={config.run_dir[0]}"])
-    foot = (f"stepvalue {__version__}, {format_time(time.time())} UTC", command)
     units = [f"units     {format_unfinished(found.unfinished, found.units)}"] if found.unfinished else []
-    return html(search_page(found, browser, foot)), [*units, *run_lines(found)]
+    return html(search_page(found, browser, foot("report", {"run_dir": config.run_dir[0]}))), [
+        *units,
+        *run_lines(found),
+    ]
 
 
-def search_page(found: SearchRunData, browser: Inset | None, foot: Sequence[str]) -> Page:
+def search_page(found: SearchRunData, browser: Inset | None, made: tuple[str, ...]) -> Page:
     """The page. `browser`: None where no problem is finished."""
     sections: list[Section] = []
     if found.totals is not None and found.figures is not None:
@@ -80,7 +70,7 @@ def search_page(found: SearchRunData, browser: Inset | None, foot: Sequence[str]
         tiles=tuple(_tiles(found)),
         sections=tuple(sections),
         inset=browser,
-        foot=tuple(foot),
+        foot=made,
     )
 
 

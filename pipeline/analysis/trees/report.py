@@ -1,13 +1,9 @@
 """`report tree=PROBLEM`: the rollout tree of one problem as a page of its own."""
 
-import shlex
-import time
 from collections.abc import Sequence
 
-from pipeline import __version__
-from pipeline.analysis.report.contents import format_time
 from pipeline.analysis.report.embedded import data_element, packed, part, script
-from pipeline.analysis.report.page import Inset, Page, html
+from pipeline.analysis.report.page import Inset, Page, foot, html
 from pipeline.analysis.settings import ReportConfig
 from pipeline.analysis.trees.data import trees_json
 from pipeline.analysis.trees.files import tree_page
@@ -35,14 +31,13 @@ def tree_report(storage: Storage, config: ReportConfig) -> tuple[str, bytes, lis
         raise UsageError(
             f"tree={config.tree[:80]}: {len(ids)} problems have that name: give the problem_id of one, such as {ids[0]}"
         )
-    command = shlex.join(["python", "-m", "pipeline", "report", f"run_dir={config.run_dir[0]}", f"tree={ids[0]}"])
     page = Page(
         title=config.run_dir[0],
         kind=KIND,
         details=_details(run, stored, found),
         banners=tuple(_banners(run)),
         inset=build_tree(found, stored.strength),
-        foot=(f"stepvalue {__version__}, {format_time(time.time())} UTC", command),
+        foot=foot("report", {"run_dir": config.run_dir[0], "tree": ids[0]}),
     )
     return tree_page(ids[0]), html(page), [f"tree      {line}" for line in map(_counts, found)]
 

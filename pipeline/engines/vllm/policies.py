@@ -2,14 +2,13 @@
 
 import asyncio
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from pipeline.config.label import PolicyConfig, SamplingConfig
 from pipeline.core.errors import ClusterError, UsageError, said
 from pipeline.core.hardware import Architecture, device_named
-from pipeline.data.prompts import Tokenizer
-from pipeline.engines.base import Engine, EngineNeeds, Policy, PolicyFacts, Surroundings
+from pipeline.engines.base import Engine, EngineNeeds, Policy, PolicyFacts, Surroundings, Unloaded
 from pipeline.engines.detected_hardware import on_gpu_build, planned_hardware
 from pipeline.engines.embedded import embedded_model
 from pipeline.engines.hugging_face import (
@@ -30,15 +29,6 @@ LOADED_FROM_FILES = ("auto", "hf", "safetensors")
 """The values of `policy.load_format` for which the files of the weights are downloaded before the engine starts."""
 ENGINES_SHARE = 0.5
 """The share of a GPU for each of two engines, which schedule on two cores."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unloaded:
-    """Facts of a policy that is not loaded, see `base.PolicyFacts`. Its identity is unknown until then."""
-
-    tokenizer: Tokenizer
-    max_model_len: int
-    policy: str = ""
 
 
 class VllmPolicy(Policy):
