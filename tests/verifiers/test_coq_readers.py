@@ -56,6 +56,8 @@ def test_sentences() -> None:
         ),
         *(
             "pose x.1.",
+            *(f"do {number}idtac." for number in ("1", "0x1", "1_0", "1.5", "1'", "1.", "١", "¹", "１")),
+            "pose (a² := 1).",
             'idtac "two\nlines".',
             "idtac\x0b.",
             "idtac\u2028.",

@@ -31,12 +31,13 @@ class Effect(StrEnum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
     """A sentence that is read. `given`: it is one of a problem. `names`: what a step declares or binds in a term, which must be
-    new. `refusal`: why it does not get to Coq."""
+    new. `matched`: what its patterns say, which must be new, or constructors. `refusal`: why it does not get to Coq."""
 
     sentence: Sentence
     effect: Effect
     given: bool = False
     names: tuple[str, ...] = ()
+    matched: tuple[str, ...] = ()
     refusal: str = ""
 
 
@@ -52,9 +53,7 @@ NEVER = re.compile(
     r"\w*native_\w+|\w+_no_check|timeout|time|Timeout|Time|Fail|Redirect|Extraction|Ltac2|external|Drop|Load"
 )
 """Words of no sentence: they write, load, postpone a check, or depend on the clock."""
-BY_TERM = _WORDS["by_term"]
-HOLED = frozenset({"apply", "eapply", "rapply", "refine"})
-"""Tactics whose term may have holes, which become goals."""
+HOLED, BY_TERM, BESIDE = map(_WORDS.__getitem__, ("holed", "by_term", "beside"))
 MADE_UP = re.compile(r"(?:False|Empty_set)_\w+|absurd\w*")
 PROVED_FIRST = frozenset({"assert", "eassert", "replace"})
 """Those that state a goal which comes first, or is what `by` proves."""
@@ -79,8 +78,12 @@ _PREFIXES = frozenset({"Local", "Global"})
 def command(sentence: Sentence, *, given: bool) -> Command:
     """What a sentence does. `given`: whether it is one of a problem, and not of a step."""
     effect, refusal = _effect(sentence, given=given)
-    names = () if given or refusal else tuple(dict.fromkeys(_new_names(sentence.tokens, effect)))
-    return Command(sentence=sentence, effect=effect, given=given, names=names, refusal=refusal)
+    if given or refusal or effect not in (Effect.STATEMENT, Effect.DEFINITION, Effect.TACTIC):
+        return Command(sentence=sentence, effect=effect, given=given, refusal=refusal)
+    tokens = _without_prefix(sentence.tokens)
+    names = tuple(dict.fromkeys(bound_names(tokens, _BINDERS | _DECLARING)))
+    matched = () if effect is Effect.TACTIC else tuple(dict.fromkeys(_names_in_patterns(tokens)))
+    return Command(sentence=sentence, effect=effect, names=names, matched=matched)
 
 
 def _effect(sentence: Sentence, *, given: bool) -> tuple[Effect, str]:
@@ -146,9 +149,12 @@ def _refusal_of_step(sentence: Sentence) -> str:
     return ""
 
 
-def _new_names(tokens: tuple[str, ...], effect: Effect) -> Iterator[str]:
-    if effect in (Effect.STATEMENT, Effect.DEFINITION, Effect.TACTIC):
-        yield from bound_names(_without_prefix(tokens), _BINDERS | _DECLARING)
+def _names_in_patterns(tokens: tuple[str, ...]) -> Iterator[str]:
+    """The words before arrows, up to what begins a pattern. Of patterns with `|`, each part binds the same names."""
+    for at, token in enumerate(tokens):
+        if token == ">" and tokens[at - 1] == "=":
+            pattern = itertools.takewhile(lambda each: each not in ("|", "with", ">"), reversed(tokens[: at - 1]))
+            yield from filter(_is_bindable, pattern)
 
 
 def bound_names(tokens: tuple[str, ...], binders: Collection[str] = _ALL_BINDERS) -> Iterator[str]:

@@ -70,9 +70,9 @@ def reply(output: str, nonce: str, before: int) -> Reply | None:
     return Reply(said=said, state=state, proof=proof, error=error or "no reason")
 
 
-def has_located(text: str) -> bool:
-    """Whether an answer to `Locate` has something that the name alone means."""
-    return not all(map(_ELSEWHERE.match, text.splitlines()))
+def has_located(text: str, beside: str = "Locate") -> bool:
+    """Whether an answer to `Locate` has something that the name alone means, but for what begins with `beside`."""
+    return not all(_ELSEWHERE.match(line) or line.startswith(beside) for line in text.splitlines())
 
 
 def axioms(text: str) -> dict[str, str] | None:

@@ -259,9 +259,10 @@ class Session:
             view = None
         elif view is None:
             view = View(declared=_squeezed(said("Print All.")), libraries=frozenset(said("Print Libraries.").split()))
-        asked = [f"Locate {name}." for name in command.names]
-        if asked and has_located(said(*asked)):
-            old = next(name for name, each in zip(command.names, asked, strict=True) if has_located(said(each)))
+        old = next((name for name in command.names if has_located(said(f"Locate {name}."))), "") or next(
+            (name for name in command.matched if has_located(said(f"Locate {name}."), "Constructor")), ""
+        )
+        if old:
             return Ran(command=command, outcome=Outcome.SHADOWS, state=toplevel.state, why=f"`{old}` is a name already")
         is_defined = view is not None and command.effect is Effect.DEFINITION
         notations = said(*_NOTATIONS) if is_defined else ""

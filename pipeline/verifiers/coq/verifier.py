@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pipeline.core.errors import UsageError
 from pipeline.verifiers.base import UNKNOWN, Covers, Finding, StepInContext, StepVerdict, Verifier
 from pipeline.verifiers.coq import toplevel
-from pipeline.verifiers.coq.commands import BY_TERM, HOLED, MADE_UP, PROVED_FIRST, STATING, Command, Effect
+from pipeline.verifiers.coq.commands import BESIDE, BY_TERM, HOLED, MADE_UP, PROVED_FIRST, STATING, Command, Effect
 from pipeline.verifiers.coq.script import Script, script_of
 from pipeline.verifiers.coq.session import Ended, Outcome, Ran, Sessions
 from pipeline.verifiers.reading import NotRead
@@ -20,7 +20,7 @@ MOST_CONTEXT = 200_000
 """Characters of a problem with its steps. With more a step is unknown."""
 _CLAIMS = frozenset({Effect.TACTIC, Effect.END})
 _UNFOUND = "was not found in the current environment"
-_HOLES = frozenset({"_", "?", "fun", "λ", "match", "with"})
+_HOLES, _FUNCTIONS = frozenset({"_", "?", "with"}), frozenset({"fun", "λ", "match"})
 _LONG_WORD = 3
 """Letters. Variables have fewer, as a rule."""
 _VERBS = {Outcome.REJECTED: "rejects", Outcome.SHADOWS: "cannot vouch for", Outcome.FAILED: "does not decide"}
@@ -122,8 +122,7 @@ class Coq(Verifier):
         if any(each.effect is Effect.STATEMENT for each in script.own):
             return "the step states something, and does not prove it"
         words = frozenset().union(*(each.sentence.words for each in script.own))
-        # A term of the others leaves goals beside the one that they change.
-        goals = self._sessions.goals(1 if words & HOLED else 2 if words & BY_TERM else math.inf)
+        goals = self._sessions.goals(1 if words & (HOLED | BY_TERM) else 2 if words & BESIDE else math.inf)
         if goals is None:
             return "Coq does not say what is left to prove"
         if goals.shelved:
@@ -152,8 +151,9 @@ def _makes_up(command: Command) -> bool:
     False."""
     if command.effect is not Effect.TACTIC:
         return False
-    has_holes = not HOLED.isdisjoint(command.sentence.words) and not _HOLES.isdisjoint(command.sentence.tokens)
-    return has_holes or any(map(MADE_UP.fullmatch, command.sentence.words))
+    words, tokens = command.sentence.words, frozenset(command.sentence.tokens)
+    is_made = (words & HOLED and tokens & _HOLES) or (words & (HOLED | BY_TERM) and tokens & _FUNCTIONS)
+    return bool(is_made) or any(map(MADE_UP.fullmatch, words))
 
 
 def _closes_own_goals(commands: Sequence[Command]) -> bool:
