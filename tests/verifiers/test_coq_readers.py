@@ -419,14 +419,14 @@ def test_a_session_runs_a_common_beginning_once() -> None:
     ]
     assert len(session.run(plain("a", "b", "bad", "d"))) == 3
     assert [each.state for each in session.run(plain("a", "b", "d"))] == [2, 3, 4]
-    assert session.goals(2) == Goals(focused=2, shelved=0, doubt="")
+    assert session.goals(2, introduced=False) == Goals(focused=2, shelved=0, is_false=False, can_end=True)
     assert made[0].asked == ["a.", "b.", "bad.", "d.", GOALS, UNSHELVE, GOALS, FALSE_GOAL, AXIOM, GIVE, "Qed."]
     assert session.run(plain("a", "end"))[-1].outcome is Outcome.FAILED
     # A used toplevel may have been at fault, so a new one was asked, too.
     assert [each.asked for each in made[1:]] == [["a.", "end."]]
     assert not made[1].open
     assert not made[0].open
-    assert session.goals(2) is None
+    assert session.goals(2, introduced=False) is None
     session.close()
 
 

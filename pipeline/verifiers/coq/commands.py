@@ -81,7 +81,8 @@ def command(sentence: Sentence, *, given: bool) -> Command:
     if given or refusal or effect not in (Effect.STATEMENT, Effect.DEFINITION, Effect.TACTIC):
         return Command(sentence=sentence, effect=effect, given=given, refusal=refusal)
     tokens = _without_prefix(sentence.tokens)
-    names = tuple(dict.fromkeys(bound_names(tokens, _BINDERS | _DECLARING)))
+    of_proof = filter(STANDARD.__contains__, bound_names(tokens))
+    names = tuple(dict.fromkeys((*bound_names(tokens, _BINDERS | _DECLARING), *of_proof)))
     matched = () if effect is Effect.TACTIC else tuple(dict.fromkeys(_names_in_patterns(tokens)))
     return Command(sentence=sentence, effect=effect, names=names, matched=matched)
 
@@ -144,8 +145,6 @@ def _refusal_of_step(sentence: Sentence) -> str:
         return f"more than {MOST_BINDERS} names are bound"
     if sentence.tokens[0] == "Let" or "#" in sentence.tokens[:1]:
         return f"`{sentence.tokens[0]}` by a step is not read"
-    if bound := next((name for name in bound_names(sentence.tokens) if name in STANDARD), ""):
-        return f"the step gives the standard name `{bound}` another meaning"
     return ""
 
 
@@ -200,6 +199,8 @@ def _declaration(tokens: tuple[str, ...], *, given: bool) -> tuple[Effect, str]:
         return effect, f"`{first}` without a plain name is not read"
     if not given and tokens.count("with") > tokens.count("match"):
         return effect, "several declarations in one sentence of a step are not read"
+    if not given and "ltac" in tokens:
+        return effect, "what a tactic makes of a declaration is not what it says"
     return effect, ""
 
 

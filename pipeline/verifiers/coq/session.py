@@ -86,12 +86,13 @@ class View:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Goals:
-    """The numbers of goals in focus, and of those that were put off. `doubt`: why the step may be wrong all the same, for the
-    kernel takes no proof that goes on from it, or a goal is false at first sight."""
+    """The numbers of goals in focus, and of those that were put off. `is_false`: one is false at first sight. `can_end`: the
+    kernel takes the proof when all goals are given away."""
 
     focused: int
     shelved: int
-    doubt: str
+    is_false: bool
+    can_end: bool
 
 
 class Sessions:
@@ -113,9 +114,9 @@ class Sessions:
         self._sessions = [best, *(each for each in self._sessions if each is not best)]
         return best.run(commands)
 
-    def goals(self, checked_from: float) -> Goals | None:
+    def goals(self, checked_from: float, *, introduced: bool = False) -> Goals | None:
         """As `Session.goals`, of the last script."""
-        return self._sessions[0].goals(checked_from) if self._sessions else None
+        return self._sessions[0].goals(checked_from, introduced=introduced) if self._sessions else None
 
     def close(self) -> None:
         """End all toplevels."""
@@ -152,15 +153,17 @@ class Session:
         self._ran = found
         return found
 
-    def goals(self, checked_from: float) -> Goals | None:
+    def goals(self, checked_from: float, *, introduced: bool) -> Goals | None:
         """The goals after the last script; None if no proof is open, or Coq does not say. With as many as `checked_from`, one
-        that is false at first sight is looked for."""
+        that is false at first sight is looked for, or that would be with its hypotheses `introduced`."""
         if self._toplevel is None:
             return None
         try:
             focused = self._count(self._toplevel)
             is_there = self._accepts(self._toplevel, UNSHELVE)
             every = self._count(self._toplevel)
+            if introduced:
+                self._accepts(self._toplevel, "all: repeat intro.")
             is_false = (focused or 0) >= checked_from and not self._accepts(self._toplevel, FALSE_GOAL)
             can_end = self._can_end(self._toplevel)
         except Ended:
@@ -168,12 +171,7 @@ class Session:
             return None
         if focused is None or every is None or not is_there:
             return None
-        doubt = "a goal is left that is false at first sight" if is_false else ""
-        return Goals(
-            focused=focused,
-            shelved=every - focused,
-            doubt=doubt if can_end else "the kernel takes no proof that goes on from it",
-        )
+        return Goals(focused=focused, shelved=every - focused, is_false=is_false, can_end=can_end)
 
     def _accepts(self, toplevel: Asked, sentence: str) -> bool:
         return toplevel.ask(sentence, self._seconds).said is Said.ACCEPTED

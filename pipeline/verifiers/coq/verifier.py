@@ -127,11 +127,19 @@ class Coq(Verifier):
             return "Coq does not say what is left to prove"
         if goals.shelved:
             return "existential variables are open after the step"
-        if goals.doubt:
-            return goals.doubt
+        if not goals.can_end:
+            return "the kernel takes no proof that goes on from the step"
+        if goals.is_false and not self._was_false(script):
+            return "a goal is left that is false at first sight"
         if goals.focused and not (_closes_own_goals(script.own) and not any(map(_makes_up, script.own))):
             return "the step states a goal, and may not prove it"
         return "" if _keeps_focus(script.own) else "the step states a goal, and may not prove it"
+
+    def _was_false(self, script: Script) -> bool:
+        """Whether a goal before the step was false already, as in a proof by contradiction."""
+        self._sessions.run(script.before)
+        goals = self._sessions.goals(1, introduced=True)
+        return goals is not None and goals.is_false
 
 
 def may_be_words(rejected: Ran) -> bool:
