@@ -135,11 +135,12 @@ FAMILIES: dict[str, Callable[[random.Random], tuple[str, ...]]] = {
 
 
 def forgeries(count: int, seed: int) -> list[tuple[str, StepInContext]]:
-    """Chains of the families in turn, each with its family: in blocks, or the problem with the beginning."""
+    """Chains of the families in turn, each with its family. A recursive theorem may be what the problem has to be proved."""
     pick = random.Random(seed)
     found = []
     for at in range(count):
         family, make = list(FAMILIES.items())[at % len(FAMILIES)]
         *earlier, step = (f"```coq\n{text}\n```" for text in make(pick))
-        found.append((family, StepInContext(problem="", earlier=tuple(earlier), step=step)))
+        problem = earlier.pop(0) if family == "unguarded" and pick.random() < 0.5 else ""
+        found.append((family, StepInContext(problem=problem, earlier=tuple(earlier), step=step)))
     return found

@@ -92,6 +92,8 @@ def test_a_step_that_coq_rejects_is_refuted_with_its_reason(coq: Coq) -> None:
         ("assert (1 = 2).", (THEOREM, "Proof."), "states a goal"),
         ("exfalso.", (THEOREM, "Proof."), "states a goal"),
         ("Lemma plus_n_O : 1 = 1. Proof. reflexivity. Qed.", (), "a name already"),
+        ("Lemma a : match True with False => False end. Proof. exact I. Qed.", (), "a name already"),
+        ("Lemma a : ltac:(exact True). Proof. exact I. Qed.", (), "what a tactic makes"),
         ("```coq\nCheck 1. Lemma h : 1 = 1. Proof. reflexivity. Qed.\n```", (), "Coq accepts"),
         ("admit.", (THEOREM, "```coq\nProof.\n```"), ""),
     ],

@@ -41,7 +41,11 @@ class _Before:
         if part is None:
             return
         self.is_formal = True
-        for each in _commands(part, given=given)[0]:
+        try:
+            commands, _ = _commands(part, given=given)
+        except NotRead as reason:
+            raise NotRead(f"{name}: {reason}") from None
+        for each in commands:
             if each.refusal:
                 raise NotRead(f"{name}: {each.refusal}: {in_a_line(each.sentence.text, 80)}")
             self.commands.append(each)
