@@ -123,7 +123,7 @@ def test_a_proof_by_contradiction_may_go_on_with_false(coq: Coq) -> None:
     problem = "Lemma t : forall P Q : nat -> Prop, (forall x, P x -> ~ Q x) -> ~ (exists x, P x /\\ Q x)."
     steps = ("intros P Q H [x Hx]. destruct Hx as [H1 H2].", "destruct (H x H1).", "exact H2.", "Qed.")
     for at, step in enumerate(steps):
-        assert asked(coq, step, *steps[:at], problem=problem).verdict is StepVerdict.HOLDS, step
+        assert asked(coq, step, *steps[:at], problem=problem).verdict is StepVerdict.HOLDS
 
 
 @needs_coq
@@ -211,8 +211,8 @@ DECLARED, STATED, PROVED, TRIED = Effect.DEFINITION, Effect.STATEMENT, Effect.EN
         ([(DECLARED, "Fixpoint f (a : nat) : nat := 1with plus (a : nat) : nat := 5.")], "declares more than `f`"),
         ([(DECLARED, "Fixpoint f (n : nat) {struct n} : 1 = 2.")], "opens a proof"),
         (
-            [(STATED, "Lemma f : nat."), (TRIED, "transparent_abstract (exact 5) using plus."), (PROVED, "Defined.")],
-            "declares more",
+            [(STATED, "Lemma f : nat."), (TRIED, "transparent_abstract (exact 5) using le."), (PROVED, "Defined.")],
+            "declares",
         ),
         ([(TRIED, "Axiom a : 1 = 2."), (STATED, "Lemma f : 1 = 2."), (PROVED, "Proof a.")], "declares more than `f`"),
         ([(STATED, "Lemma f : 1 = 2."), (TRIED, "do 1admit.")], "cannot end"),
@@ -227,15 +227,9 @@ def test_coq_itself_decides_where_a_sentence_is_misread(script: list[tuple[Effec
     path = toplevel.program()
     assert path is not None
     session = Session(lambda: toplevel.Toplevel(path, 1024), 5.0)
+    read = [(effect, Sentence(text=text, tokens=tuple(text.split()))) for effect, text in script]
     ran = session.run(
-        [
-            Command(
-                sentence=Sentence(text=text, tokens=tuple(text.split())),
-                effect=effect,
-                names=("f",) if "f" in text.split() else (),
-            )
-            for effect, text in script
-        ]
+        [Command(sentence=each, effect=effect, names=("f",) * ("f" in each.tokens)) for effect, each in read]
     )
     if ran[-1].outcome is Outcome.ACCEPTED:
         goals = session.goals(1, introduced=False)
@@ -248,9 +242,8 @@ def test_coq_itself_decides_where_a_sentence_is_misread(script: list[tuple[Effec
 
 @needs_coq
 def test_comments_and_strings_are_not_looked_at(coq: Coq) -> None:
-    for step in ("intros n. (* so 1 = 2 *)", 'intros n. idtac "1 = 2".'):
-        found = asked(coq, step, "Proof.")
-        assert (found.verdict, found.covers) == (StepVerdict.HOLDS, Covers.PART)
+    found = [asked(coq, step, "Proof.") for step in ("intros n. (* so 1 = 2 *)", 'intros n. idtac "1 = 2".')]
+    assert [(each.verdict, each.covers) for each in found] == [(StepVerdict.HOLDS, Covers.PART)] * 2
 
 
 @needs_coq

@@ -43,33 +43,13 @@ def test_sentences() -> None:
 @pytest.mark.parametrize(
     "script",
     [
-        *(
-            "auto.-intros.",
-            "auto.}",
-            "auto.(* *)auto.",
-            "auto.(*x",
-            "auto",
-            "auto. (* open",
-            'idtac "open.',
-            "x.. y.",
-            "auto...",
-        ),
-        *(
-            "pose x.1.",
-            *(f"do {number}idtac." for number in ("1", "0x1", "1_0", "1.5", "1'", "1.", "١", "¹", "１")),
-            "pose (a² := 1).",
-            'idtac "two\nlines".',
-            "idtac\x0b.",
-            "idtac\u2028.",
-            "idtac\u00a0.",
-            "a\x00.",
-            "a\u200b.",
-            "{ auto",
-        ),
+        "auto.-intros.", "auto.}", "auto.(* *)auto.", "auto.(*x", "auto", "auto. (* open", 'idtac "open.', "x.. y.", "auto...",
+        *(f"do {number}idtac." for number in ("1", "0x1", "1_0", "1.5", "1'", "1.", "١", "¹", "１")), "pose (a² := 1).",
+        "pose x.1.", 'idtac "two\nlines".', "idtac\x0b.", "idtac\u2028.", "idtac\u00a0.", "a\x00.", "a\u200b.", "{ auto",
         "x " * 20_000 + ".",
         "auto. " * 2_001,
     ],
-)
+)  # fmt: skip
 def test_sentences_whose_end_is_not_sure_are_not_read(script: str) -> None:
     with pytest.raises(NotRead):
         sentences(script)
@@ -168,111 +148,47 @@ def test_names_that_a_step_declares_or_binds_in_terms_must_be_new() -> None:
 
 def test_what_a_problem_may_say_and_a_step_may_not() -> None:
     for text in (
-        *(
-            "Axiom a : False.",
-            "Open Scope Z_scope.",
-            'Notation "a == b" := (a = b).',
-            "Admitted.",
-            "Require Import Reals.",
-        ),
-        *(
-            "Inductive t := A | B.",
-            "Set Implicit Arguments.",
-            "Ltac f := lia.",
-            "From Coq Require Import ZArith.",
-            "Variable x : nat.",
-        ),
-        *("Lemma a : True with b : True.", "Import ListNotations.", "Local Open Scope nat_scope."),
-    ):
+        "Axiom a : False.", "Open Scope Z_scope.", 'Notation "a == b" := (a = b).', "Admitted.", "Require Import Reals.",
+        "Inductive t := A | B.", "Set Implicit Arguments.", "Ltac f := lia.", "From Coq Require Import ZArith.",
+        "Variable x : nat.", "Lemma a : True with b : True.", "Import ListNotations.", "Local Open Scope nat_scope.",
+    ):  # fmt: skip
         assert not read(text, given=True).refusal, text
         assert read(text).refusal, text
 
 
 def test_what_nobody_may_say() -> None:
     for text in (
-        *(
-            'Redirect "f" Check 1.',
-            'Extraction "f" plus.',
-            'Load "f".',
-            'Print Universes "f".',
-            "Drop.",
-            'Cd "f".',
-            "Time lia.",
-        ),
-        *(
-            'Declare ML Module "f".',
-            "Unset Guard Checking.",
-            "native_compute.",
-            "exact_no_check I.",
-            "Require Import lies.",
-        ),
-        *(
-            "From Lies Require Import Lia.",
-            "Require Import Coq.Numbers.Cyclic.Int63.Uint63.",
-            "Fail lia.",
-            "timeout 1 lia.",
-        ),
-        *(
-            "Require.",
-            "Require Import Coq.Floats.Floats.",
-            "Require Import Coq.extraction.Extraction.",
-            "Quit.",
-            "#[a] Lemma b : 1.",
-        ),
-    ):
+        'Redirect "f" Check 1.', 'Extraction "f" plus.', 'Load "f".', 'Print Universes "f".', "Drop.", 'Cd "f".',
+        "Time lia.", 'Declare ML Module "f".', "Unset Guard Checking.", "native_compute.", "exact_no_check I.",
+        "Require Import lies.", "From Lies Require Import Lia.", "Require Import Coq.Numbers.Cyclic.Int63.Uint63.",
+        "Fail lia.", "timeout 1 lia.", "Require.", "Require Import Coq.Floats.Floats.",
+        "Require Import Coq.extraction.Extraction.", "Quit.", "#[a] Lemma b : 1.",
+    ):  # fmt: skip
         assert read(text, given=True).refusal, text
         assert read(text).refusal, text
 
 
 def test_bound_standard_names() -> None:
-    def bound(text: str) -> set[str]:
+    def bound(text: str) -> frozenset[str]:
         return STANDARD.intersection(bound_names(sentences(text)[0].tokens))
 
     for text in (
-        *(
-            "pose (False := True).",
-            "Lemma a : forall nat : Type, nat.",
-            "intros nat.",
-            "destruct H as [True | n].",
-            "set (le := lt).",
-        ),
-        *(
-            "exact (fun False => False).",
-            "Lemma a : forall (n le : nat), 1 = 1.",
-            "intros [a False].",
-            "let True := 1 in idtac.",
-            "exact (fun (n : list (nat * nat)) plus => plus).",
-        ),
-    ):
+        "pose (False := True).", "Lemma a : forall nat : Type, nat.", "intros nat.", "destruct H as [True | n].",
+        "set (le := lt).", "exact (fun False => False).", "Lemma a : forall (n le : nat), 1 = 1.", "intros [a False].",
+        "let True := 1 in idtac.", "exact (fun (n : list (nat * nat)) plus => plus).",
+    ):  # fmt: skip
         assert bound(text), text
     for text in (
-        *(
-            "Lemma a : forall n : nat, S n = 1.",
-            "exists (S n).",
-            "exact (fun n => S n).",
-            "apply (le_n 3).",
-            "intros n m H.",
-        ),
-        *(
-            "Lemma a : exists n : nat, n = O.",
-            "pose (f := S n).",
-            "remember (S n) as m.",
-            "all: auto.",
-            "destruct n as [|n'].",
-        ),
-    ):
+        "Lemma a : forall n : nat, S n = 1.", "exists (S n).", "exact (fun n => S n).", "apply (le_n 3).", "intros n m H.",
+        "Lemma a : exists n : nat, n = O.", "pose (f := S n).", "remember (S n) as m.", "all: auto.", "destruct n as [|n'].",
+    ):  # fmt: skip
         assert not bound(text), text
 
 
 def test_words_are_no_script() -> None:
     for text in (
-        "We apply the lemma.",
-        "First, add 3 to both sides.",
-        "x = 3.",
-        "",
-        " ",
-        "So auto is right. Then lia.",
-    ):
+        "We apply the lemma.", "First, add 3 to both sides.", "x = 3.", "", " ", "So auto is right. Then lia.",
+    ):  # fmt: skip
         assert coq_part(text) is None, text
     for text in ("Proof. auto.", "- auto.", "lia.", "Lemma a : 1 = 1.", "2: lia.", "}"):
         assert coq_part(text) is not None, text
