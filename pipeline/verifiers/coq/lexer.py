@@ -19,9 +19,9 @@ _FOCUS = re.compile(r"[{}]|-+|\++|\*+|(?:\d+|\[[A-Za-z_]\w*\])[ \t]*:[ \t]*\{")
 _WORD = re.compile(r"[^\W\d][\w']*(?:\.[^\W\d][\w']*)*")
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _STRING = re.compile(r'"(?:[^"\r\n]|"")*"')
-_MARKS = frozenset("∀∃λ→↔∧∨¬≠≤≥×∈∉⊆∪∩∘≡≈∅⊢⊥⊤ℕℤℚℝ")
-"""What may stand in a sentence beside ASCII and Greek letters: Coq and Unicode divide others into letters, digits and signs in
-their own ways each."""
+_MARKS = frozenset("∀∃→↔∧∨¬≠≤≥×∈∉⊆∪∩∘≡≈∅⊢⊥⊤ℕℤℚℝαβγδεζηθλμξπρστφχψωΓΔΘΛΞΠΣΦΨΩ")
+"""What may stand in a sentence beside ASCII. Coq and Unicode divide others into letters, digits and signs in their own ways each,
+and some look like Latin letters."""
 _COMMENT_PART = re.compile(r'\(\*|\*\)|"(?:[^"]|"")*"')
 
 
@@ -92,7 +92,7 @@ def _tokens(text: str, at: int) -> tuple[Sentence, int]:
 
 def _character(character: str) -> str:
     """A character that may stand in a sentence. Raises NotRead for others, such as white space that Coq may not take for it."""
-    if not (" " <= character <= "~" or "Α" <= character <= "ω" or character in _MARKS):
+    if not (" " <= character <= "~" or character in _MARKS):
         raise NotRead(f"the character {character!a}")
     return character
 
