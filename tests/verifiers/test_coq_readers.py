@@ -45,7 +45,8 @@ def test_sentences() -> None:
     [
         "auto.-intros.", "auto.}", "auto.(* *)auto.", "auto.(*x", "auto", "auto. (* open", 'idtac "open.', "x.. y.", "auto...",
         *(f"do {number}idtac." for number in ("1", "0x1", "1_0", "1.5", "1'", "1.", "١", "¹", "１")), "pose (a² := 1).",
-        "exact \u039f.", "pose x.1.", 'idtac "two\nlines".', "idtac\x0b.", "idtac\u2028.", "idtac\u00a0.", "a\x00.", "a\u200b.", "{ auto",
+        "exact \u039f.",
+        "pose x.1.", 'idtac "two\nlines".', "idtac\x0b.", "idtac\u2028.", "idtac\u00a0.", "a\x00.", "a\u200b.", "{ auto",
         "x " * 20_000 + ".",
         "auto. " * 2_001,
     ],

@@ -20,8 +20,8 @@ _WORD = re.compile(r"[^\W\d][\w']*(?:\.[^\W\d][\w']*)*")
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _STRING = re.compile(r'"(?:[^"\r\n]|"")*"')
 _MARKS = frozenset("∀∃→↔∧∨¬≠≤≥×∈∉⊆∪∩∘≡≈∅⊢⊥⊤ℕℤℚℝαβγδεζηθλμξπρστφχψωΓΔΘΛΞΠΣΦΨΩ")
-"""What may stand in a sentence beside ASCII. Coq and Unicode divide others into letters, digits and signs in their own ways, and
-some look like Latin letters."""
+"""What may stand in a sentence beside ASCII. Coq and Unicode divide others into letters, digits and signs in their own ways,
+and some look like Latin letters."""
 _COMMENT_PART = re.compile(r'\(\*|\*\)|"(?:[^"]|"")*"')
 
 
