@@ -12,11 +12,12 @@ from pipeline.core.errors import UsageError
 from pipeline.verifiers.base import UNKNOWN, Covers, Finding, StepInContext, StepVerdict
 from pipeline.verifiers.coq import toplevel
 from pipeline.verifiers.coq.commands import Command, Effect
-from pipeline.verifiers.coq.lexer import sentences
+from pipeline.verifiers.coq.lexer import Sentence, sentences
 from pipeline.verifiers.coq.session import Ended, Outcome, Session
 from pipeline.verifiers.coq.verifier import Coq
 from pipeline.verifiers.registry import inputs_of, missing_for
 from pipeline.verifiers.settings import CoqConfig
+from tests.verifiers.coq_forgeries import forgeries
 from tests.verifiers.coq_hostile import CANARY, LOOPS, PROVABLE, hostile
 from tests.verifiers.coq_problems import first_rejected, generated
 
@@ -91,6 +92,8 @@ def test_a_step_that_coq_rejects_is_refuted_with_its_reason(coq: Coq) -> None:
         ("assert (1 = 2).", (THEOREM, "Proof."), "states a goal"),
         ("exfalso.", (THEOREM, "Proof."), "states a goal"),
         ("Lemma plus_n_O : 1 = 1. Proof. reflexivity. Qed.", (), "a name already"),
+        ("Lemma a : match True with False => False end. Proof. exact I. Qed.", (), "a name already"),
+        ("Lemma a : ltac:(exact True). Proof. exact I. Qed.", (), "what a tactic makes"),
         ("```coq\nCheck 1. Lemma h : 1 = 1. Proof. reflexivity. Qed.\n```", (), "Coq accepts"),
         ("admit.", (THEOREM, "```coq\nProof.\n```"), ""),
     ],
@@ -113,6 +116,14 @@ def test_a_goal_that_a_step_states_and_proves_holds(coq: Coq) -> None:
     ):
         wanted = StepVerdict.UNKNOWN if "admit" in step else StepVerdict.HOLDS
         assert asked(coq, f"```coq\n{step}\n```", "Proof.").verdict is wanted, step
+
+
+@needs_coq
+def test_a_proof_by_contradiction_may_go_on_with_false(coq: Coq) -> None:
+    problem = "Lemma t : forall P Q : nat -> Prop, (forall x, P x -> ~ Q x) -> ~ (exists x, P x /\\ Q x)."
+    steps = ("intros P Q H [x Hx]. destruct Hx as [H1 H2].", "destruct (H x H1).", "exact H2.", "Qed.")
+    for at, step in enumerate(steps):
+        assert asked(coq, step, *steps[:at], problem=problem).verdict is StepVerdict.HOLDS
 
 
 @needs_coq
@@ -178,6 +189,76 @@ def test_no_hostile_step_holds_or_is_refuted(coq: Coq) -> None:
     verdicts = {name: coq.verify(step) for name, step in hostile().items()}
     assert {name: found for name, found in verdicts.items() if found.verdict is not StepVerdict.UNKNOWN} == {}
     assert not Path(CANARY).exists()
+
+
+@needs_coq
+@pytest.mark.parametrize("count", [54, pytest.param(1_000, marks=pytest.mark.nightly)])
+def test_no_forged_proof_holds(coq: Coq, count: int) -> None:
+    held = [
+        (family, step) for family, step in forgeries(count, seed=count) if coq.verify(step).verdict is StepVerdict.HOLDS
+    ]
+    assert held == []
+
+
+DECLARED, STATED, PROVED, TRIED = Effect.DEFINITION, Effect.STATEMENT, Effect.END, Effect.TACTIC
+
+
+@needs_coq
+@pytest.mark.parametrize(
+    ("script", "why"),
+    [
+        ([(DECLARED, 'Fixpoint f (a b : nat) : nat := 5where "a + b" := (f a b) : nat_scope.')], "changes notations"),
+        ([(DECLARED, "Fixpoint f (a : nat) : nat := 1with plus (a : nat) : nat := 5.")], "declares more than `f`"),
+        ([(DECLARED, "Fixpoint f (n : nat) {struct n} : 1 = 2.")], "opens a proof"),
+        (
+            [(STATED, "Lemma f : nat."), (TRIED, "transparent_abstract (exact 5) using le."), (PROVED, "Defined.")],
+            "declares",
+        ),
+        ([(TRIED, "Axiom a : 1 = 2."), (STATED, "Lemma f : 1 = 2."), (PROVED, "Proof a.")], "declares more than `f`"),
+        ([(STATED, "Lemma f : 1 = 2."), (TRIED, "do 1admit.")], "cannot end"),
+        ([(STATED, "Lemma f : 1 = 2."), (TRIED, "do 1exact_no_check (eq_refl 1).")], "cannot end"),
+        ([(STATED, "Fixpoint f (n : nat) {struct n} : 1 = 2."), (TRIED, "exact (f n).")], "cannot end"),
+        ([(STATED, "Lemma f : 1 = 1."), (TRIED, "refine (False_ind _ _).")], "is false"),
+        ([(STATED, "Lemma f : 1 = 1 /\\ 2 = 2."), (TRIED, "split."), (Effect.FOCUS, "-"), (TRIED, "split.")], ""),
+    ],
+)
+def test_coq_itself_decides_where_a_sentence_is_misread(script: list[tuple[Effect, str]], why: str) -> None:
+    """Sentences that the reader refuses, sent all the same as what they pretend to be."""
+    path = toplevel.program()
+    assert path is not None
+    session = Session(lambda: toplevel.Toplevel(path, 1024), 5.0)
+    read = [(effect, Sentence(text=text, tokens=tuple(text.split()))) for effect, text in script]
+    ran = session.run(
+        [Command(sentence=each, effect=effect, names=("f",) * ("f" in each.tokens)) for effect, each in read]
+    )
+    if ran[-1].outcome is Outcome.ACCEPTED:
+        goals = session.goals(1, introduced=False)
+        assert goals is not None
+        assert (goals.can_end, goals.is_false) == (why != "cannot end", why == "is false")
+    else:
+        assert (ran[-1].outcome, why in ran[-1].why) == (Outcome.SHADOWS, True), ran[-1]
+    session.close()
+
+
+@needs_coq
+def test_comments_and_strings_are_not_looked_at(coq: Coq) -> None:
+    found = [asked(coq, step, "Proof.") for step in ("intros n. (* so 1 = 2 *)", 'intros n. idtac "1 = 2".')]
+    assert [(each.verdict, each.covers) for each in found] == [(StepVerdict.HOLDS, Covers.PART)] * 2
+
+
+@needs_coq
+def test_axioms_of_the_problem_and_its_libraries_are_given(coq: Coq) -> None:
+    extensional = "(forall f g : nat -> nat, (forall x, f x = g x) -> f = g)"
+    real = "Lemma t : forall x y : R, (x < y -> 2 * x < 2 * y)%R"
+    for problem, step in {
+        "Axiom a : 1 = 2. Lemma t : 1 = 2.": "Proof. exact a. Qed.",
+        "Module M. Axiom a : 1 = 2. End M. Lemma t : 1 = 2.": "Proof. exact M.a. Qed.",
+        "Section S. Hypothesis a : 1 = 2. Lemma t : 1 = 2.": "Proof. exact a. Qed.",
+        f"Require Import Reals. {real}.": "Require Import Lra. Proof. intros. lra. Qed.",
+        f"Require Import FunctionalExtensionality. Lemma t : {extensional}.": "exact (@functional_extensionality _ _). Qed.",
+    }.items():
+        found = asked(coq, step, problem=problem)
+        assert (found.verdict, found.covers) == (StepVerdict.HOLDS, Covers.WHOLE), found
 
 
 @needs_coq

@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.verifiers.base import StepInContext
-from pipeline.verifiers.coq.commands import Command, Effect, bound_names, command, is_tactic
+from pipeline.verifiers.coq.commands import STANDARD, Command, Effect, bound_names, command, is_tactic
 from pipeline.verifiers.coq.lexer import Sentence, sentences
 from pipeline.verifiers.coq.replies import Reply, Said, end_of, reply
 from pipeline.verifiers.coq.script import coq_part, script_of
-from pipeline.verifiers.coq.session import GOALS, UNSHELVE, Ended, Goals, Outcome, Session
+from pipeline.verifiers.coq.session import AXIOM, FALSE_GOAL, GIVE, GOALS, UNSHELVE, Ended, Goals, Outcome, Session
 from pipeline.verifiers.reading import NotRead
 
 PROOF = """(* A proof, (* nested *) with "a string *) in a comment". *)
@@ -43,31 +43,14 @@ def test_sentences() -> None:
 @pytest.mark.parametrize(
     "script",
     [
-        *(
-            "auto.-intros.",
-            "auto.}",
-            "auto.(* *)auto.",
-            "auto.(*x",
-            "auto",
-            "auto. (* open",
-            'idtac "open.',
-            "x.. y.",
-            "auto...",
-        ),
-        *(
-            "pose x.1.",
-            'idtac "two\nlines".',
-            "idtac\x0b.",
-            "idtac\u2028.",
-            "idtac\u00a0.",
-            "a\x00.",
-            "a\u200b.",
-            "{ auto",
-        ),
+        "auto.-intros.", "auto.}", "auto.(* *)auto.", "auto.(*x", "auto", "auto. (* open", 'idtac "open.', "x.. y.", "auto...",
+        *(f"do {number}idtac." for number in ("1", "0x1", "1_0", "1.5", "1'", "1.", "١", "¹", "１")), "pose (a² := 1).",
+        "exact \u039f.",
+        "pose x.1.", 'idtac "two\nlines".', "idtac\x0b.", "idtac\u2028.", "idtac\u00a0.", "a\x00.", "a\u200b.", "{ auto",
         "x " * 20_000 + ".",
         "auto. " * 2_001,
     ],
-)
+)  # fmt: skip
 def test_sentences_whose_end_is_not_sure_are_not_read(script: str) -> None:
     with pytest.raises(NotRead):
         sentences(script)
@@ -151,112 +134,62 @@ def test_effects(text: str) -> None:
     assert (found.effect, found.refusal) == (EFFECTS[text], "")
 
 
+def test_names_that_a_step_declares_or_binds_in_terms_must_be_new() -> None:
+    for text, names in {
+        "Definition f plus (x y : nat * nat) := x.": {"f", "plus", "x", "y"},
+        "Lemma a : forall '(p, q) : nat * nat, exists r : nat, p = r.": {"a", "p", "q", "r"},
+        "assert (H : 1 = 1).": {"H"},
+        "all: destruct l as [|hd tl].": set(),
+        "Goal n = 1.": set(),
+    }.items():
+        assert set(read(text).names) == names, text
+        assert read(text, given=True).names == ()
+    assert read(f"exact {'(fun x => ' * 300}1{')' * 300}.").refusal
+
+
 def test_what_a_problem_may_say_and_a_step_may_not() -> None:
     for text in (
-        *(
-            "Axiom a : False.",
-            "Open Scope Z_scope.",
-            'Notation "a == b" := (a = b).',
-            "Admitted.",
-            "Require Import Reals.",
-        ),
-        *(
-            "Inductive t := A | B.",
-            "Set Implicit Arguments.",
-            "Ltac f := lia.",
-            "From Coq Require Import ZArith.",
-            "Variable x : nat.",
-        ),
-        *("Lemma a : True with b : True.", "Import ListNotations.", "Local Open Scope nat_scope."),
-    ):
+        "Axiom a : False.", "Open Scope Z_scope.", 'Notation "a == b" := (a = b).', "Admitted.", "Require Import Reals.",
+        "Inductive t := A | B.", "Set Implicit Arguments.", "Ltac f := lia.", "From Coq Require Import ZArith.",
+        "Variable x : nat.", "Lemma a : True with b : True.", "Import ListNotations.", "Local Open Scope nat_scope.",
+    ):  # fmt: skip
         assert not read(text, given=True).refusal, text
         assert read(text).refusal, text
 
 
 def test_what_nobody_may_say() -> None:
     for text in (
-        *(
-            'Redirect "f" Check 1.',
-            'Extraction "f" plus.',
-            'Load "f".',
-            'Print Universes "f".',
-            "Drop.",
-            'Cd "f".',
-            "Time lia.",
-        ),
-        *(
-            'Declare ML Module "f".',
-            "Unset Guard Checking.",
-            "native_compute.",
-            "exact_no_check I.",
-            "Require Import lies.",
-        ),
-        *(
-            "From Lies Require Import Lia.",
-            "Require Import Coq.Numbers.Cyclic.Int63.Uint63.",
-            "Fail lia.",
-            "timeout 1 lia.",
-        ),
-        *(
-            "Require.",
-            "Require Import Coq.Floats.Floats.",
-            "Require Import Coq.extraction.Extraction.",
-            "Quit.",
-            "#[a] Lemma b : 1.",
-        ),
-    ):
+        'Redirect "f" Check 1.', 'Extraction "f" plus.', 'Load "f".', 'Print Universes "f".', "Drop.", 'Cd "f".',
+        "Time lia.", 'Declare ML Module "f".', "Unset Guard Checking.", "native_compute.", "exact_no_check I.",
+        "Require Import lies.", "From Lies Require Import Lia.", "Require Import Coq.Numbers.Cyclic.Int63.Uint63.",
+        "Fail lia.", "timeout 1 lia.", "Require.", "Require Import Coq.Floats.Floats.",
+        "Require Import Coq.extraction.Extraction.", "Quit.", "#[a] Lemma b : 1.",
+    ):  # fmt: skip
         assert read(text, given=True).refusal, text
         assert read(text).refusal, text
 
 
 def test_bound_standard_names() -> None:
-    def bound(text: str) -> list[str]:
-        return bound_names(sentences(text)[0].tokens)
+    def bound(text: str) -> frozenset[str]:
+        return STANDARD.intersection(bound_names(sentences(text)[0].tokens))
 
     for text in (
-        *(
-            "pose (False := True).",
-            "Lemma a : forall nat : Type, nat.",
-            "intros nat.",
-            "destruct H as [True | n].",
-            "set (le := lt).",
-        ),
-        *(
-            "exact (fun False => False).",
-            "Lemma a : forall (n le : nat), 1 = 1.",
-            "intros [a False].",
-            "let True := 1 in idtac.",
-        ),
-    ):
+        "pose (False := True).", "Lemma a : forall nat : Type, nat.", "intros nat.", "destruct H as [True | n].",
+        "set (le := lt).", "exact (fun False => False).", "Lemma a : forall (n le : nat), 1 = 1.", "intros [a False].",
+        "let True := 1 in idtac.", "exact (fun (n : list (nat * nat)) plus => plus).",
+    ):  # fmt: skip
         assert bound(text), text
     for text in (
-        *(
-            "Lemma a : forall n : nat, S n = 1.",
-            "exists (S n).",
-            "exact (fun n => S n).",
-            "apply (le_n 3).",
-            "intros n m H.",
-        ),
-        *(
-            "Lemma a : exists n : nat, n = O.",
-            "pose (f := S n).",
-            "remember (S n) as m.",
-            "all: auto.",
-            "destruct n as [|n'].",
-        ),
-    ):
+        "Lemma a : forall n : nat, S n = 1.", "exists (S n).", "exact (fun n => S n).", "apply (le_n 3).", "intros n m H.",
+        "Lemma a : exists n : nat, n = O.", "pose (f := S n).", "remember (S n) as m.", "all: auto.", "destruct n as [|n'].",
+    ):  # fmt: skip
         assert not bound(text), text
 
 
 def test_words_are_no_script() -> None:
     for text in (
-        "We apply the lemma.",
-        "First, add 3 to both sides.",
-        "x = 3.",
-        "",
-        " ",
-        "So auto is right. Then lia.",
-    ):
+        "We apply the lemma.", "First, add 3 to both sides.", "x = 3.", "", " ", "So auto is right. Then lia.",
+    ):  # fmt: skip
         assert coq_part(text) is None, text
     for text in ("Proof. auto.", "- auto.", "lia.", "Lemma a : 1 = 1.", "2: lia.", "}"):
         assert coq_part(text) is not None, text
@@ -305,15 +238,15 @@ Error: The reference n_1 was not found in the current environment.
 
 
 def test_replies() -> None:
-    assert reply(ACCEPTED, "n_1", before=2) == Reply(said=Said.ACCEPTED, state=3, in_proof=True)
+    assert reply(ACCEPTED, "n_1", before=2) == Reply(said=Said.ACCEPTED, state=3, proof="t", text="\n\n")
     assert reply(REJECTED, "n_1", before=2) == Reply(
-        said=Said.REJECTED, state=2, in_proof=True, error="The reference foo was not found in the current environment."
+        said=Said.REJECTED, state=2, proof="t", error="The reference foo was not found in the current environment."
     )
     assert reply(ACCEPTED, "n_2", before=2) is None
     assert end_of("n_1").search(ACCEPTED.encode())
     assert not end_of("n_2").search(ACCEPTED.encode())
     closed = ACCEPTED.replace("t < 3 |t|", "Coq < 3 ||")
-    assert reply(closed, "n_1", before=2) == Reply(said=Said.ACCEPTED, state=3)
+    assert reply(closed, "n_1", before=2) == Reply(said=Said.ACCEPTED, state=3, text="\n\n")
 
 
 def test_a_prompt_that_a_script_makes_up_does_not_count() -> None:
@@ -364,16 +297,11 @@ class Recorded:
             raise Ended("it has ended")
         if sentence == GOALS:
             return Reply(said=Said.REJECTED, state=self.state, error="Tactic failure: goals 2.")
-        if sentence.startswith("Check new"):
-            return Reply(
-                said=Said.REJECTED,
-                state=self.state,
-                error="The reference new was not found in the current environment.",
-            )
         if sentence == self._rejects:
             return Reply(said=Said.REJECTED, state=self.state, error="no")
         self.state += 1
-        return Reply(said=Said.ACCEPTED, state=self.state)
+        text = "Constant A.old\n" if sentence == "Locate old." else "No object of basename new\n"
+        return Reply(said=Said.ACCEPTED, state=self.state, text=text)
 
     def back_to(self, state: int, seconds: float) -> bool:
         self.state = state
@@ -386,7 +314,10 @@ class Recorded:
 def plain(*names: str, name: str = "") -> list[Command]:
     return [
         Command(
-            sentence=Sentence(text=f"{each}.", tokens=(each,)), effect=Effect.TACTIC, name=name if each == "def" else ""
+            sentence=Sentence(text=f"{each}.", tokens=(each,)),
+            effect=Effect.TACTIC,
+            given=each != "def",
+            names=(name,) if each == "def" else (),
         )
         for each in names
     ]
@@ -405,14 +336,14 @@ def test_a_session_runs_a_common_beginning_once() -> None:
     ]
     assert len(session.run(plain("a", "b", "bad", "d"))) == 3
     assert [each.state for each in session.run(plain("a", "b", "d"))] == [2, 3, 4]
-    assert session.goals() == Goals(focused=2, shelved=0)
-    assert made[0].asked == ["a.", "b.", "bad.", "d.", GOALS, UNSHELVE, GOALS]
+    assert session.goals(2, introduced=False) == Goals(focused=2, shelved=0, is_false=False, can_end=True)
+    assert made[0].asked == ["a.", "b.", "bad.", "d.", GOALS, UNSHELVE, GOALS, FALSE_GOAL, AXIOM, GIVE, "Qed."]
     assert session.run(plain("a", "end"))[-1].outcome is Outcome.FAILED
     # A used toplevel may have been at fault, so a new one was asked, too.
     assert [each.asked for each in made[1:]] == [["a.", "end."]]
     assert not made[1].open
     assert not made[0].open
-    assert session.goals() is None
+    assert session.goals(2, introduced=False) is None
     session.close()
 
 

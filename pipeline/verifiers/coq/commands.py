@@ -4,9 +4,13 @@ What a problem says is given, so it may have axioms, notations and scopes. A ste
 anything. Neither may write files, load other code, or change what the kernel checks.
 """
 
+import itertools
 import re
+import tomllib
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from importlib.resources import files
 
 from pipeline.verifiers.coq.lexer import Sentence
 
@@ -26,556 +30,96 @@ class Effect(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """A sentence that is read. `name`: what it declares, if that must be new. `refusal`: why it does not get to Coq."""
+    """A sentence that is read. `given`: it is one of a problem. `names`: what a step declares or binds in a term, which must be
+    new. `matched`: what its patterns say, which must be new, or constructors. `refusal`: why it does not get to Coq."""
 
     sentence: Sentence
     effect: Effect
-    name: str = ""
+    given: bool = False
+    names: tuple[str, ...] = ()
+    matched: tuple[str, ...] = ()
     refusal: str = ""
 
 
-STATEMENTS = frozenset(
-    ["Corollary", "Example", "Fact", "Goal", "Lemma", "Property", "Proposition", "Remark", "Theorem"]
-)
-DEFINITIONS = frozenset({"Definition", "Fixpoint"})
+_WORDS = {
+    key: frozenset(words.split())
+    for key, words in tomllib.loads((files(__package__ or "") / "commands.toml").read_text("utf-8")).items()
+}
+STATEMENTS, DEFINITIONS, QUESTIONS, GIVEN = map(_WORDS.__getitem__, ("statements", "definitions", "questions", "given"))
+TACTICS, STATING, STANDARD = map(_WORDS.__getitem__, ("tactics", "stating", "standard"))
 ENDS = frozenset({"Qed", "Defined"})
 PROOFS = frozenset({"Proof", "Unshelve"})
-QUESTIONS = frozenset(
-    ["About", "Check", "Compute", "Eval", "Locate", "Print", "Search", "SearchPattern", "SearchRewrite", "Show"]
-)
-GIVEN = frozenset(
-    [
-        "Admitted",
-        "Arguments",
-        "Axiom",
-        "Axioms",
-        "Bind",
-        "Canonical",
-        "Class",
-        "Close",
-        "CoFixpoint",
-        "CoInductive",
-        "Coercion",
-        "Conjecture",
-        "Context",
-        "Create",
-        "Declare",
-        "Delimit",
-        "End",
-        "Existing",
-        "Export",
-        "Generalizable",
-        "Hint",
-        "Hypotheses",
-        "Hypothesis",
-        "Implicit",
-        "Import",
-        "Inductive",
-        "Infix",
-        "Instance",
-        "Let",
-        "Ltac",
-        "Module",
-        "Notation",
-        "Opaque",
-        "Open",
-        "Parameter",
-        "Parameters",
-        "Record",
-        "Reserved",
-        "Scheme",
-        "Section",
-        "Set",
-        "Structure",
-        "Tactic",
-        "Transparent",
-        "Unset",
-        "Variable",
-        "Variables",
-        "Variant",
-    ]
-)
-"""What a problem may have and a step may not: it may change what later sentences mean, or make them true."""
-TACTICS = frozenset(
-    [
-        "absurd",
-        "all",
-        "apply",
-        "assert",
-        "assumption",
-        "auto",
-        "autorewrite",
-        "autounfold",
-        "btauto",
-        "by",
-        "case",
-        "case_eq",
-        "cbn",
-        "cbv",
-        "change",
-        "clear",
-        "clearbody",
-        "compute",
-        "congruence",
-        "constructor",
-        "contradict",
-        "contradiction",
-        "cut",
-        "decide",
-        "decompose",
-        "dependent",
-        "destruct",
-        "discrR",
-        "discriminate",
-        "do",
-        "eapply",
-        "eassert",
-        "eassumption",
-        "easy",
-        "eauto",
-        "ecase",
-        "econstructor",
-        "edestruct",
-        "eelim",
-        "eenough",
-        "eexact",
-        "eexists",
-        "einduction",
-        "einjection",
-        "eleft",
-        "elim",
-        "elimtype",
-        "enough",
-        "epose",
-        "eqn",
-        "erewrite",
-        "eright",
-        "esplit",
-        "etransitivity",
-        "exact",
-        "exfalso",
-        "exists",
-        "f_equal",
-        "field",
-        "field_simplify",
-        "first",
-        "firstorder",
-        "fold",
-        "generalize",
-        "hnf",
-        "idtac",
-        "induction",
-        "injection",
-        "instantiate",
-        "intro",
-        "intros",
-        "intuition",
-        "inversion",
-        "inversion_clear",
-        "lazy",
-        "lazymatch",
-        "left",
-        "let",
-        "lia",
-        "lra",
-        "match",
-        "move",
-        "multimatch",
-        "nia",
-        "now",
-        "nra",
-        "nsatz",
-        "only",
-        "par",
-        "pattern",
-        "pose",
-        "progress",
-        "psatz",
-        "red",
-        "refine",
-        "reflexivity",
-        "remember",
-        "rename",
-        "repeat",
-        "replace",
-        "revert",
-        "rewrite",
-        "rewrite_strat",
-        "right",
-        "ring",
-        "ring_simplify",
-        "rtauto",
-        "set",
-        "setoid_reflexivity",
-        "setoid_replace",
-        "setoid_rewrite",
-        "setoid_symmetry",
-        "setoid_transitivity",
-        "shelve",
-        "simpl",
-        "simple",
-        "solve",
-        "specialize",
-        "split",
-        "split_Rabs",
-        "split_Rmult",
-        "stepl",
-        "stepr",
-        "subst",
-        "symmetry",
-        "tauto",
-        "transitivity",
-        "transparent_abstract",
-        "trivial",
-        "try",
-        "unfold",
-        "unify",
-        "unshelve",
-        "vm_compute",
-        "xlia",
-        "zify",
-    ]
-)
-"""The words that a tactic begins with. One that a problem defines itself is not among them."""
 NEVER = re.compile(
     r"\w*native_\w+|\w+_no_check|timeout|time|Timeout|Time|Fail|Redirect|Extraction|Ltac2|external|Drop|Load"
 )
 """Words of no sentence: they write, load, postpone a check, or depend on the clock."""
-NOT_BY_STEPS = frozenset(
-    [
-        "Admitted",
-        "abstract",
-        "admit",
-        "cofix",
-        "cycle",
-        "epose",
-        "evar",
-        "fix",
-        "give_up",
-        "ltac2",
-        "revgoals",
-        "shelve",
-        "shelve_unifiable",
-        "swap",
-        "unshelve",
-        "where",
-    ]
-)
-"""What these leave out is missed by a later `Qed` at the earliest: `fix` and `cofix` are not checked, others put goals off."""
-STATING = frozenset(
-    [
-        "absurd",
-        "assert",
-        "contradict",
-        "cut",
-        "cutrewrite",
-        "eassert",
-        "eenough",
-        "elimtype",
-        "enough",
-        "etransitivity",
-        "exfalso",
-        "replace",
-        "setoid_replace",
-        "setoid_transitivity",
-        "stepl",
-        "stepr",
-        "transitivity",
-    ]
-)
-"""Tactics that have a new goal, which nothing makes true."""
+HOLED, BY_TERM, BESIDE = map(_WORDS.__getitem__, ("holed", "by_term", "beside"))
+MADE_UP = re.compile(r"(?:False|Empty_set)_\w+|absurd\w*")
 PROVED_FIRST = frozenset({"assert", "eassert", "replace"})
-"""Those whose own goal comes first, or is what `by` proves."""
-TACTIC_MODULES = frozenset(
-    ["ArithRing", "Btauto", "Field", "Lia", "Lqa", "Lra", "NArithRing", "Psatz", "Ring", "ZArithRing"]
-)
-"""Libraries that a step may ask for: they bring tactics, and open no scope."""
-LIBRARIES = frozenset(
-    [
-        "Arith",
-        "Bool",
-        "Classes",
-        "FSets",
-        "Init",
-        "Lists",
-        "Logic",
-        "MSets",
-        "NArith",
-        "Numbers",
-        "PArith",
-        "Program",
-        "QArith",
-        "Reals",
-        "Relations",
-        "Setoids",
-        "Sets",
-        "Sorting",
-        "Strings",
-        "Structures",
-        "Unicode",
-        "Vectors",
-        "Wellfounded",
-        "ZArith",
-        "btauto",
-        "micromega",
-        "nsatz",
-        "rtauto",
-        "setoid_ring",
-    ]
-)
-"""Folders of Coq's own library that a problem may ask for."""
-MODULES = (
-    frozenset(
-        [
-            "Arith",
-            "Arith_base",
-            "Ascii",
-            "Basics",
-            "BinInt",
-            "BinNat",
-            "BinPos",
-            "Bool",
-            "Bvector",
-            "Classical",
-            "ClassicalChoice",
-            "ClassicalDescription",
-            "ClassicalEpsilon",
-            "ClassicalFacts",
-            "ClassicalUniqueChoice",
-            "Classical_Pred_Type",
-            "Classical_Prop",
-            "Compare_dec",
-            "Constructive_sets",
-            "Decidable",
-            "Div2",
-            "Ensembles",
-            "EqNat",
-            "Eqdep",
-            "Eqdep_dec",
-            "Equality",
-            "EquivDec",
-            "Euclid",
-            "Even",
-            "Factorial",
-            "FinFun",
-            "Finite_sets",
-            "FunInd",
-            "FunctionalExtensionality",
-            "Gt",
-            "Image",
-            "JMeq",
-            "Le",
-            "List",
-            "ListSet",
-            "Lt",
-            "Max",
-            "Min",
-            "Minus",
-            "Morphisms",
-            "Mult",
-            "NArith",
-            "Nat",
-            "Natural",
-            "Nsatz",
-            "PArith",
-            "PeanoNat",
-            "Peano_dec",
-            "Permutation",
-            "Plus",
-            "Program",
-            "ProofIrrelevance",
-            "PropExtensionality",
-            "QArith",
-            "Qabs",
-            "Qfield",
-            "Qpower",
-            "Qreals",
-            "Qround",
-            "R_sqrt",
-            "Ranalysis",
-            "Rbase",
-            "Rbasic_fun",
-            "Reals",
-            "RelationClasses",
-            "Relation_Definitions",
-            "Relation_Operators",
-            "Relations",
-            "Rfunctions",
-            "Rpower",
-            "Rtauto",
-            "Rtrigo",
-            "Rtrigo_def",
-            "Setoid",
-            "SetoidClass",
-            "Sorted",
-            "Sorting",
-            "String",
-            "Sumbool",
-            "Utf8",
-            "Utf8_core",
-            "Vector",
-            "Wellfounded",
-            "Wf",
-            "Wf_nat",
-            "ZArith",
-            "ZArith_base",
-            "ZArith_dec",
-            "Zdiv",
-            "Znumtheory",
-            "Zpow_facts",
-            "Zpower",
-        ]
-    )
-    | TACTIC_MODULES
-)
-"""Libraries that may be asked for without the name of their folder."""
+"""Those that state a goal which comes first, or is what `by` proves."""
 _UNSAFE = re.compile(
     r"\w*[IUS]\w*nt63|\w*Float\w*|PrimInt\w*|PArray|Cyclic\w*|Extr\w*|SetIsType|Hurkens|Diaconescu|Berardi\w*"
 )
 """Libraries of machine numbers, of code, and of what other axioms contradict."""
-_OPTIONS = frozenset(
-    {
-        *(
-            "Implicit Arguments",
-            "Strict Implicit",
-            "Contextual Implicit",
-            "Maximal Implicit Insertion",
-            "Asymmetric Patterns",
-        ),
-        *("Reversible Pattern Implicit", "Strongly Strict Implicit", "Primitive Projections", "Universe Polymorphism"),
-        *("Elimination Schemes", "Boolean Equality Schemes", "Decidable Equality Schemes", "Structural Injection"),
-    }
-)
-"""Options that a problem may set. Others take checks away, or are not known to be harmless."""
+MOST_BINDERS = 200
+"""In a sentence of a step: for each, what follows it is read."""
 _DECLARED = frozenset({"Scope", "Instance"})
 """What may follow `Declare`. Others load code."""
-STANDARD = frozenset(
-    [
-        "Even",
-        "False",
-        "I",
-        "In",
-        "N",
-        "Nat",
-        "O",
-        "Odd",
-        "Prop",
-        "Q",
-        "R",
-        "Rle",
-        "Rlt",
-        "Rmult",
-        "Rplus",
-        "S",
-        "True",
-        "Z",
-        "Zle",
-        "Zlt",
-        "add",
-        "and",
-        "andb",
-        "app",
-        "bool",
-        "div",
-        "eq",
-        "eq_refl",
-        "even",
-        "ex",
-        "false",
-        "ge",
-        "gt",
-        "iff",
-        "le",
-        "length",
-        "list",
-        "lt",
-        "map",
-        "max",
-        "min",
-        "minus",
-        "modulo",
-        "mul",
-        "mult",
-        "nat",
-        "negb",
-        "not",
-        "odd",
-        "option",
-        "or",
-        "orb",
-        "plus",
-        "positive",
-        "pow",
-        "prod",
-        "rev",
-        "string",
-        "sub",
-        "sum",
-        "true",
-        "unit",
-    ]
-)
-"""Names that a step may not bind: what it says of them would mean something else."""
-_BINDERS = frozenset(
-    [
-        "as",
-        "eqn",
-        "exists",
-        "forall",
-        "fun",
-        "intro",
-        "intros",
-        "let",
-        "pose",
-        "remember",
-        "rename",
-        "set",
-        "λ",
-        "∀",
-        "∃",
-    ]
-)
 _WITH_TERMS = frozenset({"exists", "pose", "set", "remember"})
 """Tactics that are followed by a term."""
-_BETWEEN = frozenset("[]|(){},:!&*'")
+_BINDERS = _WORDS["binders"] | _WITH_TERMS
+_DECLARING = (STATEMENTS - {"Goal"}) | DEFINITIONS
+_ALL_BINDERS = _BINDERS | _WORDS["patterns"]
+_BETWEEN = frozenset("[]|(){},:!&*'`")
 _NAME = re.compile(r"[^\W\d][\w']*")
 _PREFIXES = frozenset({"Local", "Global"})
 
 
 def command(sentence: Sentence, *, given: bool) -> Command:
     """What a sentence does. `given`: whether it is one of a problem, and not of a step."""
+    effect, refusal = _effect(sentence, given=given)
+    if given or refusal or effect not in (Effect.STATEMENT, Effect.DEFINITION, Effect.TACTIC):
+        return Command(sentence=sentence, effect=effect, given=given, refusal=refusal)
+    tokens = _without_prefix(sentence.tokens)
+    of_proof = filter(STANDARD.__contains__, bound_names(tokens))
+    names = tuple(dict.fromkeys((*bound_names(tokens, _BINDERS | _DECLARING), *of_proof)))
+    matched = () if effect is Effect.TACTIC else tuple(dict.fromkeys(_names_in_patterns(tokens)))
+    return Command(sentence=sentence, effect=effect, names=names, matched=matched)
+
+
+def _effect(sentence: Sentence, *, given: bool) -> tuple[Effect, str]:
+    """What a sentence does, and why it does not get to Coq."""
     if not sentence.text.endswith("."):
-        return Command(sentence=sentence, effect=Effect.FOCUS)
-    tokens = sentence.tokens[1:] if sentence.tokens[:1] and sentence.tokens[0] in _PREFIXES else sentence.tokens
+        return Effect.FOCUS, ""
+    tokens = _without_prefix(sentence.tokens)
     if not tokens:
-        return _refused(sentence, "an empty sentence is not read")
+        return Effect.CONTEXT, "an empty sentence is not read"
     if never := next((word for word in sorted(sentence.words) if NEVER.fullmatch(word)), ""):
-        return _refused(sentence, f"`{never}` does not get to Coq")
-    if any("<" in token or "Toplevel" in token for token in tokens if token.startswith('"')) and not given:
-        return _refused(sentence, "a string with `<` does not get to Coq")
+        return Effect.CONTEXT, f"`{never}` does not get to Coq"
     if not given and (refusal := _refusal_of_step(sentence)):
-        return _refused(sentence, refusal)
-    return _by_first_word(sentence, tokens, given=given)
+        return Effect.CONTEXT, refusal
+    return _by_first_word(tokens, given=given)
 
 
-def _by_first_word(sentence: Sentence, tokens: tuple[str, ...], *, given: bool) -> Command:
+def _without_prefix(tokens: tuple[str, ...]) -> tuple[str, ...]:
+    return tokens[1:] if tokens[:1] and tokens[0] in _PREFIXES else tokens
+
+
+def _by_first_word(tokens: tuple[str, ...], *, given: bool) -> tuple[Effect, str]:
     first = tokens[0]
     if first in STATEMENTS or first in DEFINITIONS:
-        return _declaration(sentence, tokens, given=given)
+        return _declaration(tokens, given=given)
     if first in ENDS or first in PROOFS:
         is_end = first in ENDS or (first == "Proof" and tokens[1:2] not in ((), ("using",), ("with",)))
-        return Command(sentence=sentence, effect=Effect.END if is_end else Effect.PROOF)
+        return Effect.END if is_end else Effect.PROOF, ""
     if first in QUESTIONS:
-        refusal = "a question with a string does not get to Coq" if any(each[0] == '"' for each in tokens) else ""
-        return Command(sentence=sentence, effect=Effect.QUESTION, refusal=refusal)
+        has_string = any(each[0] == '"' for each in tokens)
+        return Effect.QUESTION, "a question with a string does not get to Coq" if has_string else ""
     if first in ("Require", "From"):
-        return Command(sentence=sentence, effect=Effect.CONTEXT, refusal=_refusal_of_require(tokens, given=given))
+        return Effect.CONTEXT, _refusal_of_require(tokens, given=given)
     if first in GIVEN:
-        refusal = _refusal_of_given(tokens) if given else f"`{first}` by a step may make anything true"
-        return Command(sentence=sentence, effect=Effect.CONTEXT, refusal=refusal)
-    if is_tactic(tokens):
-        return Command(sentence=sentence, effect=Effect.TACTIC)
-    return _refused(sentence, f"`{first}` is not read")
+        return Effect.CONTEXT, _refusal_of_given(tokens) if given else f"`{first}` by a step may make anything true"
+    return Effect.TACTIC, "" if is_tactic(tokens) else f"`{first}` is not read"
 
 
 def is_tactic(tokens: tuple[str, ...]) -> bool:
@@ -593,65 +137,71 @@ def is_tactic(tokens: tuple[str, ...]) -> bool:
 
 
 def _refusal_of_step(sentence: Sentence) -> str:
-    if word := next((word for word in sorted(sentence.words) if word in NOT_BY_STEPS), ""):
+    if word := next((word for word in sorted(sentence.words) if word in _WORDS["not_by_steps"]), ""):
         return f"`{word}` by a step is not looked into"
+    if any("<" in token or "Toplevel" in token for token in sentence.tokens if token.startswith('"')):
+        return "a string with `<` does not get to Coq"
+    if sum(token in _ALL_BINDERS for token in sentence.tokens) > MOST_BINDERS:
+        return f"more than {MOST_BINDERS} names are bound"
     if sentence.tokens[0] == "Let" or "#" in sentence.tokens[:1]:
         return f"`{sentence.tokens[0]}` by a step is not read"
-    if bound := next(iter(bound_names(sentence.tokens)), ""):
-        return f"the step gives the standard name `{bound}` another meaning"
     return ""
 
 
-def bound_names(tokens: tuple[str, ...]) -> list[str]:
-    """The standard names that stand where a name is bound."""
-    found = []
+def _names_in_patterns(tokens: tuple[str, ...]) -> Iterator[str]:
+    """The words before arrows, up to what begins a pattern. Of patterns with `|`, each part binds the same names."""
     for at, token in enumerate(tokens):
-        if token not in STANDARD:
-            continue
-        after = tokens[at + 1 : at + 3]
-        is_typed = after[:1] == (":",) and _is_first_of_its_binder(tokens, at)
-        if is_typed or _follows_binder(tokens, at):
-            found.append(token)
-    return found
+        if token == ">" and tokens[at - 1] == "=":
+            pattern = itertools.takewhile(lambda each: each not in ("|", "with", ">"), reversed(tokens[: at - 1]))
+            yield from filter(_is_bindable, pattern)
 
 
-def _is_first_of_its_binder(tokens: tuple[str, ...], at: int) -> bool:
-    """Whether only names stand between a place and a bracket or a comma before it, as in `(n True : nat)`."""
-    while at > 0 and _NAME.fullmatch(tokens[at - 1]) and tokens[at - 1] not in _BINDERS:
-        at -= 1
-    return at == 0 or tokens[at - 1] in ("(", "{", "[", "`") or tokens[at - 1] in _BINDERS
+def bound_names(tokens: tuple[str, ...], binders: Collection[str] = _ALL_BINDERS) -> Iterator[str]:
+    """The names that stand where one of the binders binds them, or in brackets before a type, as in `(n True : nat)`."""
+    for at, token in enumerate(tokens):
+        if token in binders and not (token in _WITH_TERMS and at == 0):
+            yield from _after_binder(itertools.islice(tokens, at + 1, None))
+        elif token in ("(", "{", "["):
+            names = tuple(itertools.takewhile(_is_bindable, itertools.islice(tokens, at + 1, None)))
+            yield from names if tokens[at + 1 + len(names) : at + 2 + len(names)] == (":",) else ()
 
 
-def _follows_binder(tokens: tuple[str, ...], at: int) -> bool:
-    """Whether only names and signs of patterns stand between a place and a word that binds before it."""
-    is_after_comma = False
-    while at > 0:
-        at -= 1
-        token = tokens[at]
-        if token in _BINDERS:
-            return not is_after_comma and not (token in _WITH_TERMS and at == 0)
-        if token == ":" or not (_NAME.fullmatch(token) or token in _BETWEEN):
-            return False
-        # A comma ends what `forall` binds, but not a pattern in brackets.
-        is_after_comma = (is_after_comma or token == ",") and token not in ("(", "[")
-    return False
+def _is_bindable(token: str) -> bool:
+    return bool(_NAME.fullmatch(token)) and token != "_" and token not in _ALL_BINDERS
 
 
-def _declaration(sentence: Sentence, tokens: tuple[str, ...], *, given: bool) -> Command:
+def _after_binder(tokens: Iterator[str]) -> Iterator[str]:
+    """The names up to what ends them: a type, a comma, an arrow. Types within brackets are skipped."""
+    depth = in_type = 0
+    for at, token in enumerate(tokens):
+        if token in ("(", "[", "{"):
+            depth += 1
+        elif token in (")", "]", "}"):
+            depth -= 1
+            in_type = in_type if in_type <= depth else 0
+        elif token == ":" and at > 0:
+            in_type = in_type or depth
+        if depth < 0 or (depth == 0 and token in (":", ",") and at > 0):
+            return
+        if not in_type and _is_bindable(token):
+            yield token
+        elif not (in_type or token in _BETWEEN or token == "_"):
+            return
+
+
+def _declaration(tokens: tuple[str, ...], *, given: bool) -> tuple[Effect, str]:
     first = tokens[0]
-    effect = Effect.DEFINITION if first in DEFINITIONS else Effect.STATEMENT
-    if first == "Definition" and not _has(tokens, ":", "="):
-        effect = Effect.STATEMENT
+    is_open = first == "Definition" and not _has(tokens, ":", "=")
+    effect = Effect.STATEMENT if first in STATEMENTS or is_open else Effect.DEFINITION
     if first == "Goal":
-        return Command(sentence=sentence, effect=effect)
-    name = tokens[1] if len(tokens) > 1 else ""
-    if not _NAME.fullmatch(name):
-        return _refused(sentence, f"`{first}` without a plain name is not read")
-    if given:
-        return Command(sentence=sentence, effect=effect)
-    if tokens.count("with") > tokens.count("match"):
-        return _refused(sentence, "several declarations in one sentence of a step are not read")
-    return Command(sentence=sentence, effect=effect, name=name)
+        return effect, ""
+    if not (len(tokens) > 1 and _NAME.fullmatch(tokens[1])):
+        return effect, f"`{first}` without a plain name is not read"
+    if not given and tokens.count("with") > tokens.count("match"):
+        return effect, "several declarations in one sentence of a step are not read"
+    if not given and "ltac" in tokens:
+        return effect, "what a tactic makes of a declaration is not what it says"
+    return effect, ""
 
 
 def _has(tokens: tuple[str, ...], *wanted: str) -> bool:
@@ -674,17 +224,19 @@ def _refusal_of_require(tokens: tuple[str, ...], *, given: bool) -> str:
         parts = name.split(".")
         if parts[0] == "Coq":
             parts = parts[1:]
-        known = (len(parts) == 1 and parts[0] in MODULES) or (len(parts) > 1 and parts[0] in LIBRARIES)
+        known = (len(parts) == 1 and parts[0] in _WORDS["modules"] | _WORDS["tactic_modules"]) or (
+            len(parts) > 1 and parts[0] in _WORDS["libraries"]
+        )
         if not known or any(map(_UNSAFE.match, parts)):
             return f"the library `{name}` is not loaded"
-        if not given and parts[-1] not in TACTIC_MODULES:
+        if not given and parts[-1] not in _WORDS["tactic_modules"]:
             return f"the library `{name}` by a step may change what later sentences mean"
     return "" if rest else "`Require` of nothing is not read"
 
 
 def _refusal_of_given(tokens: tuple[str, ...]) -> str:
     first = tokens[0]
-    if first in ("Set", "Unset") and " ".join(tokens[1:]) not in _OPTIONS:
+    if first in ("Set", "Unset") and "_".join(tokens[1:]) not in _WORDS["options"]:
         return f"`{' '.join(tokens)[:60]}` is not read"
     if first == "Declare" and not (len(tokens) > 1 and tokens[1] in _DECLARED):
         return "`Declare` of anything but scopes and instances is not read"
@@ -693,7 +245,3 @@ def _refusal_of_given(tokens: tuple[str, ...]) -> str:
     ):
         return f"`{first}` is read with plain names only"
     return ""
-
-
-def _refused(sentence: Sentence, why: str) -> Command:
-    return Command(sentence=sentence, effect=Effect.CONTEXT, refusal=why)

@@ -5,7 +5,6 @@ be two sentences for Coq. Comments are left out, and a sentence is one line.
 """
 
 import re
-import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -18,8 +17,11 @@ _BLANK = " \t\r\n"
 _FOCUS = re.compile(r"[{}]|-+|\++|\*+|(?:\d+|\[[A-Za-z_]\w*\])[ \t]*:[ \t]*\{")
 """What stands alone and has no period: braces, bullets, and a brace for a goal that is named."""
 _WORD = re.compile(r"[^\W\d][\w']*(?:\.[^\W\d][\w']*)*")
-_NUMBER = re.compile(r"\d[\w]*(?:\.\d+)?")
+_NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _STRING = re.compile(r'"(?:[^"\r\n]|"")*"')
+_MARKS = frozenset("∀∃→↔∧∨¬≠≤≥×∈∉⊆∪∩∘≡≈∅⊢⊥⊤ℕℤℚℝαβγδεζηθλμξπρστφχψωΓΔΘΛΞΠΣΦΨΩ")
+"""What may stand in a sentence beside ASCII. Coq and Unicode divide others into letters, digits and signs in their own ways,
+and some look like Latin letters."""
 _COMMENT_PART = re.compile(r'\(\*|\*\)|"(?:[^"]|"")*"')
 
 
@@ -83,12 +85,14 @@ def _tokens(text: str, at: int) -> tuple[Sentence, int]:
         pieces.append(token)
         tokens.append(token)
         at += len(token)
+        if token[0].isdecimal() and at < len(text) and (text[at] == "'" or text[at].isalnum() or text[at] == "_"):
+            raise NotRead("a number that touches a word, which Coq may cut in two")
     raise NotRead("it ends in the middle of a sentence")
 
 
 def _character(character: str) -> str:
     """A character that may stand in a sentence. Raises NotRead for others, such as white space that Coq may not take for it."""
-    if not (" " <= character <= "~") and unicodedata.category(character)[0] not in "LNS":
+    if not (" " <= character <= "~" or character in _MARKS):
         raise NotRead(f"the character {character!a}")
     return character
 

@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 
-_PROMPT = re.compile(r"<prompt>[^\n]*? < (\d+) \|([^\n|]*(?:\|[^\n|]*)*?)\| \d+ < </prompt>\s*$")
+_PROMPT = re.compile(r"<prompt>([^\n]*?) < (\d+) \|([^\n|]*(?:\|[^\n|]*)*?)\| \d+ < </prompt>\s*$")
 _ANY_PROMPT = re.compile(r"<prompt>[^\n]*?</prompt>")
 _ERROR = re.compile(r"^Error:\s*", re.MULTILINE)
 _ECHO = re.compile(r"^(?:Toplevel input, characters.*|> .*)$", re.MULTILINE)
@@ -19,6 +19,8 @@ _NO_VERDICT = re.compile(
     re.IGNORECASE,
 )
 _SYNTAX = re.compile(r"^Syntax error|^Lexer|^Syntax Error")
+_ELSEWHERE = re.compile(r"No object of basename|.*\(shorter name to refer|\s*$")
+_AXIOM = re.compile(r"(\S+) :\s")
 _NUMBERED = re.compile(r"\b((?:[A-Za-z_]\w*\.)+)\d+\b")
 
 
@@ -32,13 +34,14 @@ class Said(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """`state`: the number of the state after the sentence. `in_proof`: whether a proof is open. `error`: what Coq says
-    against it."""
+    """`state`: the number of the state after the sentence. `proof`: the name of the proof that is open, empty if none is.
+    `error`: what Coq says against it. `text`: what Coq says of a question."""
 
     said: Said
     state: int
-    in_proof: bool = False
+    proof: str = ""
     error: str = ""
+    text: str = ""
 
     @property
     def is_syntax(self) -> bool:
@@ -57,18 +60,44 @@ def reply(output: str, nonce: str, before: int) -> Reply | None:
     at = output.rfind(f"The reference {nonce}")
     if prompt is None or at < 0:
         return None
-    state = int(prompt[1])
-    in_proof = bool(prompt[2])
+    state = int(prompt[2])
+    proof = prompt[1] if prompt[3] else ""
+    text = _ANY_PROMPT.sub("\n", output[: max(output.rfind("Toplevel input", 0, at), 0)])
     if state > before:
-        return Reply(said=Said.ACCEPTED, state=state, in_proof=in_proof)
-    error = _error(output[: max(output.rfind("Toplevel input", 0, at), 0)])
+        return Reply(said=Said.ACCEPTED, state=state, proof=proof, text=text)
+    error = _error(text)
     said = Said.FAILED if state < before or not error or _NO_VERDICT.search(error) else Said.REJECTED
-    return Reply(said=said, state=state, in_proof=in_proof, error=error or "no reason")
+    return Reply(said=said, state=state, proof=proof, error=error or "no reason")
+
+
+def has_located(text: str, beside: str = "Locate") -> bool:
+    """Whether an answer to `Locate` has something that the name alone means, but for what begins with `beside`."""
+    return not all(_ELSEWHERE.match(line) or line.startswith(beside) for line in text.splitlines())
+
+
+def axioms(text: str) -> dict[str, str] | None:
+    """What a proof rests on by an answer to `Print Assumptions`: each name with its line. What an open section of the problem
+    has does not count. None if it is not read."""
+    found: dict[str, str] = {}
+    is_section = False
+    for line in text.splitlines():
+        if line in ("Axioms:", "Section Variables:"):
+            is_section = line != "Axioms:"
+        elif (
+            line.startswith(("Closed under the global context", "Fetching opaque proofs"))
+            or is_section
+            or not line.strip()
+        ):
+            continue
+        elif name := _AXIOM.match(line):
+            found[name[1]] = line
+        else:
+            return None
+    return found
 
 
 def _error(said: str) -> str:
     """The text of an error, without the echo of the sentence, and without numbers that depend on what was asked before."""
-    said = _ANY_PROMPT.sub("", said)
     if not (begin := _ERROR.search(said)):
         return ""
     return " ".join(_NUMBERED.sub(r"\g<1>_", _ECHO.sub("", said[begin.end() :])).split())

@@ -17,13 +17,14 @@ _FIRST_WORDS = STATEMENTS | DEFINITIONS | GIVEN | {"Require", "From", "Proof", "
 class Script:
     """`before`: what stands before the step; `whose`: the text that each of these sentences is from. `own`: the step's.
 
-    `has_words`: the step has words besides, or questions, which do not get to Coq.
+    `has_words`: the step has words besides, or questions, which do not get to Coq. `has_remarks`: it has comments or strings.
     `words_before`: a text before it has. `is_fenced`: the step says that it is Coq."""
 
     before: tuple[Command, ...]
     whose: tuple[str, ...]
     own: tuple[Command, ...]
     has_words: bool
+    has_remarks: bool
     words_before: bool
     is_fenced: bool
 
@@ -40,7 +41,11 @@ class _Before:
         if part is None:
             return
         self.is_formal = True
-        for each in _commands(part, given=given)[0]:
+        try:
+            commands, _ = _commands(part, given=given)
+        except NotRead as reason:
+            raise NotRead(f"{name}: {reason}") from None
+        for each in commands:
             if each.refusal:
                 raise NotRead(f"{name}: {each.refusal}: {in_a_line(each.sentence.text, 80)}")
             self.commands.append(each)
@@ -73,6 +78,7 @@ def script_of(step: StepInContext) -> Script | None:
         whose=tuple(before.whose),
         own=commands,
         has_words=own.has_words or questions,
+        has_remarks="(*" in own.commands or '"' in own.commands,
         words_before=before.has_words,
         is_fenced=own.is_fenced,
     )

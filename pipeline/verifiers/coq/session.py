@@ -9,11 +9,22 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
-from pipeline.verifiers.coq.commands import Command
-from pipeline.verifiers.coq.replies import Reply, Said
+from pipeline.verifiers.coq.commands import Command, Effect
+from pipeline.verifiers.coq.replies import Reply, Said, axioms, has_located
 
 GOALS = 'all: let goals := numgoals in fail 0 "goals" goals.'
 """A sentence that fails with the number of goals in focus, or is accepted if there are none."""
+AXIOM = "Axiom stepvalue_gives_all : forall A : Type, A."
+"""Declared after a step, and taken back with the state, so that nothing in a chain can use it."""
+GIVE = "all: exact (@stepvalue_gives_all _)."
+MOST_FOCUSES = 500
+"""Bullets and braces that are closed to see whether a proof can end."""
+_QUICK = "solve [ easy | congruence | tauto ]"
+FALSE_GOAL = (
+    f"all: first [ assert_succeeds {_QUICK} | assert_fails (idtac; lazymatch goal with |- ?G => assert (G -> False) by "
+    f"(clear; solve [ {_QUICK} | now (intro H; inversion H) ]) end) ]."
+)
+"""A sentence that fails if a goal is false at first sight, and what is known does not contradict itself at first sight."""
 UNSHELVE = "Unshelve."
 """Brings the goals into focus that were put off, as those of existential variables are."""
 KEPT = 4
@@ -41,8 +52,8 @@ class Asked(Protocol):
 
 
 class Outcome(StrEnum):
-    """What came of a sentence. `shadows`: it was not run, for it would give a name another meaning. `failed`: Coq gave no
-    verdict."""
+    """What came of a sentence. `shadows`: it gives a name another meaning, or rests on more than the problem has. `failed`: Coq
+    gave no verdict."""
 
     ACCEPTED = "accepted"
     REJECTED = "rejected"
@@ -52,24 +63,36 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ran:
-    """A sentence that was run. `state`: the toplevel's after it. `why`: what Coq says against it. `is_late`: it took too
-    long."""
+    """A sentence that was run. `state`: the toplevel's after it. `proof`: the name of the one that is open. `view`: what a next
+    sentence of a step is to find. `why`: what Coq says against it. `is_late`: it took too long."""
 
     command: Command
     outcome: Outcome
     state: int
-    in_proof: bool = False
+    proof: str = ""
+    view: "View | None" = None
     why: str = ""
     is_syntax: bool = False
     is_late: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """What is declared in a state, as Coq prints it, without white space, and the libraries of the problem."""
+
+    declared: str
+    libraries: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Goals:
-    """The numbers of goals in focus, and of those that were put off."""
+    """The numbers of goals in focus, and of those that were put off. `is_false`: one is false at first sight. `can_end`: the
+    kernel takes the proof when all goals are given away."""
 
     focused: int
     shelved: int
+    is_false: bool
+    can_end: bool
 
 
 class Sessions:
@@ -91,9 +114,9 @@ class Sessions:
         self._sessions = [best, *(each for each in self._sessions if each is not best)]
         return best.run(commands)
 
-    def goals(self) -> Goals | None:
+    def goals(self, checked_from: float, *, introduced: bool = False) -> Goals | None:
         """As `Session.goals`, of the last script."""
-        return self._sessions[0].goals() if self._sessions else None
+        return self._sessions[0].goals(checked_from, introduced=introduced) if self._sessions else None
 
     def close(self) -> None:
         """End all toplevels."""
@@ -130,20 +153,44 @@ class Session:
         self._ran = found
         return found
 
-    def goals(self) -> Goals | None:
-        """The goals after the last script; None if no proof is open, or Coq does not say."""
+    def goals(self, checked_from: float, *, introduced: bool) -> Goals | None:
+        """The goals after the last script; None if no proof is open, or Coq does not say. With as many as `checked_from`, one
+        that is false at first sight is looked for, or that would be with its hypotheses `introduced`."""
         if self._toplevel is None:
             return None
         try:
             focused = self._count(self._toplevel)
-            is_there = self._toplevel.ask(UNSHELVE, self._seconds).said is Said.ACCEPTED
+            is_there = self._accepts(self._toplevel, UNSHELVE)
             every = self._count(self._toplevel)
+            if introduced:
+                self._accepts(self._toplevel, "all: repeat intro.")
+            is_false = (focused or 0) >= checked_from and not self._accepts(self._toplevel, FALSE_GOAL)
+            can_end = self._can_end(self._toplevel)
         except Ended:
             self.close()
             return None
         if focused is None or every is None or not is_there:
             return None
-        return Goals(focused=focused, shelved=every - focused)
+        return Goals(focused=focused, shelved=every - focused, is_false=is_false, can_end=can_end)
+
+    def _accepts(self, toplevel: Asked, sentence: str) -> bool:
+        return toplevel.ask(sentence, self._seconds).said is Said.ACCEPTED
+
+    def _can_end(self, toplevel: Asked) -> bool:
+        """Whether the kernel takes the proof as it is with all goals given away."""
+        bullets = dict.fromkeys(
+            ran.command.sentence.text for ran in reversed(self._ran) if ran.command.effect is Effect.FOCUS
+        )
+        closing = ["}", *(each for each in bullets if each[-1] not in "{}")]
+        if not self._accepts(toplevel, AXIOM):
+            return False
+        for _ in range(MOST_FOCUSES):
+            self._accepts(toplevel, GIVE)
+            if self._accepts(toplevel, "Qed."):
+                return True
+            if not any(self._accepts(toplevel, each) for each in closing):
+                return False
+        return False
 
     def _count(self, toplevel: Asked) -> int | None:
         reply = toplevel.ask(GOALS, self._seconds)
@@ -173,7 +220,7 @@ class Session:
         found = list(done)
         for each in commands[len(found) :]:
             try:
-                ran = self._one(toplevel, each)
+                ran = self._one(toplevel, each, found[-1] if found else None)
             except Ended as ended:
                 ran = Ran(command=each, outcome=Outcome.FAILED, state=0, why=str(ended), is_late=ended.is_late)
             found.append(ran)
@@ -199,22 +246,72 @@ class Session:
         self._sentences, self._first = 0, self._toplevel.state
         return self._toplevel, []
 
-    def _one(self, toplevel: Asked, command: Command) -> Ran:
+    def _one(self, toplevel: Asked, command: Command, last: Ran | None) -> Ran:
         self._sentences += 1
-        if command.name:
-            named = toplevel.ask(f"Check {command.name}.", self._seconds)
-            if "was not found in the current environment" not in named.error:
-                why = f"`{command.name}` is a name already"
-                return Ran(command=command, outcome=Outcome.SHADOWS, state=toplevel.state, why=why)
+
+        def said(*questions: str) -> str:
+            return toplevel.ask(" ".join(questions), self._seconds).text
+
+        view, proof = (last.view, last.proof) if last else (None, "")
+        if command.given:
+            view = None
+        elif view is None:
+            view = View(declared=_squeezed(said("Print All.")), libraries=frozenset(said("Print Libraries.").split()))
+        old = next((name for name in command.names if has_located(said(f"Locate {name}."))), "") or next(
+            (name for name in command.matched if has_located(said(f"Locate {name}."), "Constructor")), ""
+        )
+        if old:
+            return Ran(command=command, outcome=Outcome.SHADOWS, state=toplevel.state, why=f"`{old}` is a name already")
+        is_defined = view is not None and command.effect is Effect.DEFINITION
+        notations = said(*_NOTATIONS) if is_defined else ""
         reply = toplevel.ask(command.sentence.text, self._seconds)
+        outcome, why = _OUTCOMES[reply.said], reply.error
+        if view is not None and reply.said is Said.ACCEPTED and (is_defined or command.effect is Effect.END):
+            declared = _squeezed(said("Print All."))
+            if is_defined and reply.proof != proof:
+                why = "it opens a proof"
+            elif is_defined and said(*_NOTATIONS) != notations:
+                why = "it changes notations"
+            else:
+                why = _doubt(said, command.names[0] if is_defined else proof, view, declared)
+            outcome = Outcome.SHADOWS if why else outcome
+            view = View(declared=declared, libraries=view.libraries)
         return Ran(
             command=command,
-            outcome=_OUTCOMES[reply.said],
-            state=reply.state,
-            in_proof=reply.in_proof,
-            why=reply.error,
+            outcome=outcome,
+            state=toplevel.state,
+            proof=reply.proof,
+            view=view,
+            why=why,
             is_syntax=reply.is_syntax,
         )
 
 
+_NOTATIONS = ("Print Scopes.", "Print Visibility.")
+
+
+def _doubt(said: Callable[[str], str], name: str, before: View, declared: str) -> str:
+    """Why what a step declares is not what it says: more than this name is new, or it rests on what neither the problem nor its
+    libraries have. Empty: there is no reason."""
+    typed = said(f"About {name}.").lstrip().partition("\n\n")[0]
+    if declared != before.declared + _squeezed(typed):
+        return f"it declares more than `{name}`"
+    found = axioms(said(f"Print Assumptions {name}."))
+    if found is None:
+        return "Coq does not say what it rests on"
+    for axiom, line in found.items():
+        parts = [*said(f"Locate {axiom}.").split(), "", ""][1].split(".")
+        is_given = len(parts) > 2 and f"Module{parts[1]}" in before.declared
+        is_given |= f"***{_squeezed(line)}" in before.declared
+        if not is_given and not any(".".join(parts[:at]) in before.libraries for at in range(1, len(parts))):
+            return f"it rests on `{axiom}`, which the problem does not have"
+    return ""
+
+
+def _squeezed(text: str) -> str:
+    """Without white space, and brackets, which say what is implicit in some answers only."""
+    return "".join(text.translate(_BRACKETS).split())
+
+
+_BRACKETS = str.maketrans("", "", "(){}[]")
 _OUTCOMES = {Said.ACCEPTED: Outcome.ACCEPTED, Said.REJECTED: Outcome.REJECTED, Said.FAILED: Outcome.FAILED}

@@ -29,6 +29,8 @@ SEARCHED = "/usr/local/bin:/usr/bin:/bin"
 REMEDY = "apt-get install coq"
 START_SECONDS = 30.0
 CPU_SLACK_SECONDS = 2
+_QUIET = "Set Silent. Set Printing Width 100000."
+"""Goals are not printed, and what is printed is not broken into lines."""
 MOST_OUTPUT = 1 << 20
 """Bytes that Coq may print about a sentence."""
 _VERSION = re.compile(r"version (\S+)")
@@ -60,8 +62,8 @@ class Toplevel:
         self._process = subprocess.Popen(
             [path, "-q", "-emacs", "-color", "no", "-w", "none"],
             stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
             bufsize=0,
             cwd=folder,
             env={"HOME": folder, "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8"},
@@ -73,7 +75,7 @@ class Toplevel:
             self._limit(resource.RLIMIT_FSIZE, 0)
             self._limit(resource.RLIMIT_AS, memory_mib << 20)
             # The first number may be any; what is asked for does not exist.
-            self.state = self._asked("", START_SECONDS, before=-1).state
+            self.state = self._asked(_QUIET, START_SECONDS, before=-1).state
         except BaseException:
             self.close()
             raise
@@ -119,12 +121,12 @@ class Toplevel:
         found = reply(self._read_until(end_of(nonce), seconds).decode(errors="replace"), nonce, before)
         if found is None:
             raise Ended("Coq gave no prompt")
-        return found if before >= 0 else Reply(said=Said.ACCEPTED, state=found.state, in_proof=found.in_proof)
+        return found if before >= 0 else Reply(said=Said.ACCEPTED, state=found.state, proof=found.proof)
 
     def _read_until(self, end: re.Pattern[bytes], seconds: float) -> bytes:
         deadline = time.monotonic() + seconds
-        assert self._process.stderr is not None
-        descriptor = self._process.stderr.fileno()
+        assert self._process.stdout is not None
+        descriptor = self._process.stdout.fileno()
         poller = select.poll()
         poller.register(descriptor, select.POLLIN)
         said = b""
@@ -157,6 +159,6 @@ class Toplevel:
 def _ended(process: "subprocess.Popen[bytes]") -> None:
     process.kill()
     process.wait()
-    for pipe in (process.stdin, process.stderr):
+    for pipe in (process.stdin, process.stdout):
         if pipe is not None:
             pipe.close()

@@ -3,12 +3,13 @@
 That Coq accepts a tactic says that the step is a valid one, and not that the proof can be completed after it.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 
 from pipeline.core.errors import UsageError
 from pipeline.verifiers.base import UNKNOWN, Covers, Finding, StepInContext, StepVerdict, Verifier
 from pipeline.verifiers.coq import toplevel
-from pipeline.verifiers.coq.commands import PROVED_FIRST, STATING, Command, Effect
+from pipeline.verifiers.coq.commands import BESIDE, BY_TERM, HOLED, MADE_UP, PROVED_FIRST, STATING, Command, Effect
 from pipeline.verifiers.coq.script import Script, script_of
 from pipeline.verifiers.coq.session import Ended, Outcome, Ran, Sessions
 from pipeline.verifiers.reading import NotRead
@@ -19,9 +20,10 @@ MOST_CONTEXT = 200_000
 """Characters of a problem with its steps. With more a step is unknown."""
 _CLAIMS = frozenset({Effect.TACTIC, Effect.END})
 _UNFOUND = "was not found in the current environment"
+_HOLES, _FUNCTIONS = frozenset({"_", "?", "with"}), frozenset({"fun", "λ", "match"})
 _LONG_WORD = 3
 """Letters. Variables have fewer, as a rule."""
-_VERBS = {Outcome.REJECTED: "rejects", Outcome.SHADOWS: "is not given", Outcome.FAILED: "does not decide"}
+_VERBS = {Outcome.REJECTED: "rejects", Outcome.SHADOWS: "cannot vouch for", Outcome.FAILED: "does not decide"}
 
 
 class Coq(Verifier):
@@ -71,10 +73,14 @@ class Coq(Verifier):
         ran = self._sessions.run((*script.before, *script.own))
         if (found := self._stopped(script, ran)) is not None:
             return found
-        if ran[-1].in_proof and (doubt := self._open(script)):
+        if ran[-1].proof and (doubt := self._open(script)):
             return unknown(doubt)
         shown = in_a_line(" ".join(each.sentence.text for each in script.own), 160)
-        return finding(StepVerdict.HOLDS, f"Coq accepts: {shown}", Covers.PART if script.has_words else Covers.WHOLE)
+        return finding(
+            StepVerdict.HOLDS,
+            f"Coq accepts: {shown}",
+            Covers.PART if script.has_words or script.has_remarks else Covers.WHOLE,
+        )
 
     def _introduction(self, script: Script) -> Finding:
         """Of a step that claims nothing: Coq may reject it, but its acceptance proves nothing."""
@@ -115,14 +121,25 @@ class Coq(Verifier):
         """What a step states that is not proved after it, where a proof is open. Empty if there is nothing."""
         if any(each.effect is Effect.STATEMENT for each in script.own):
             return "the step states something, and does not prove it"
-        goals = self._sessions.goals()
+        words = frozenset().union(*(each.sentence.words for each in script.own))
+        goals = self._sessions.goals(1 if words & (HOLED | BY_TERM) else 2 if words & BESIDE else math.inf)
         if goals is None:
             return "Coq does not say what is left to prove"
         if goals.shelved:
             return "existential variables are open after the step"
-        if goals.focused and not _closes_own_goals(script.own):
+        if not goals.can_end:
+            return "the kernel takes no proof that goes on from the step"
+        if goals.is_false and not self._was_false(script):
+            return "a goal is left that is false at first sight"
+        if goals.focused and not (_closes_own_goals(script.own) and not any(map(_makes_up, script.own))):
             return "the step states a goal, and may not prove it"
         return "" if _keeps_focus(script.own) else "the step states a goal, and may not prove it"
+
+    def _was_false(self, script: Script) -> bool:
+        """Whether a goal before the step was false already, as in a proof by contradiction."""
+        self._sessions.run(script.before)
+        goals = self._sessions.goals(1, introduced=True)
+        return goals is not None and goals.is_false
 
 
 def may_be_words(rejected: Ran) -> bool:
@@ -135,6 +152,16 @@ def may_be_words(rejected: Ran) -> bool:
 
 def _states(command: Command) -> bool:
     return command.effect is Effect.TACTIC and not STATING.isdisjoint(command.sentence.words)
+
+
+def _makes_up(command: Command) -> bool:
+    """Whether a term of a tactic may make up the goals that are left: by a hole, a function, a value, or what follows from
+    False."""
+    if command.effect is not Effect.TACTIC:
+        return False
+    words, tokens = command.sentence.words, frozenset(command.sentence.tokens)
+    is_made = (words & HOLED and tokens & _HOLES) or (words & (HOLED | BY_TERM) and tokens & _FUNCTIONS)
+    return bool(is_made) or any(map(MADE_UP.fullmatch, words))
 
 
 def _closes_own_goals(commands: Sequence[Command]) -> bool:
