@@ -23,7 +23,7 @@ from pipeline.graders.math.normal import normal_form
 from pipeline.graders.math.ratio import Coefficient, Monomial, Polynomial, Ratio, evaluate
 from pipeline.verifiers.arithmetic.tokens import EQUAL, Token, plain, token_at, tokens_of
 from pipeline.verifiers.arithmetic.values import Value, fit
-from pipeline.verifiers.arithmetic.words import CHANGERS, CONTINUERS, has_other_arithmetic, is_doubtful, words_of
+from pipeline.verifiers.arithmetic.words import CHANGERS, CONTINUERS, is_doubtful, is_mentioned, words_of
 from pipeline.verifiers.base import UNKNOWN, Finding, StepInContext, StepVerdict, Verifier
 from pipeline.verifiers.sentences import finding, holding, sentence_around
 from pipeline.verifiers.settings import AlgebraConfig
@@ -119,12 +119,14 @@ class Algebra(Verifier):
         text = before + plain(step.step)
         formulas = _formulas_of(text)
         own = [each for each in formulas if each.start >= len(before)]
-        claims = [*_identities(own, text), *_solutions(formulas, text, len(before))]
-        for claim in claims:
-            doubtful = claim.holds or has_other_arithmetic(step.problem)
-            if not doubtful and not is_doubtful(step, sentence_around(text, claim.start, claim.end)):
+        held: list[str] = []
+        for claim in (*_identities(own, text), *_solutions(formulas, text, len(before))):
+            place = (text, claim.start, claim.end)
+            if claim.holds:
+                held += [] if is_mentioned(*place) else [claim.text]
+            elif not is_doubtful(step, *place):
                 return finding(StepVerdict.REFUTED, f"{claim.text}: {claim.reason}")
-        return holding([claim.text for claim in claims if claim.holds])
+        return holding(held)
 
 
 def _identities(formulas: Sequence[Formula], text: str) -> Iterator[Claim]:

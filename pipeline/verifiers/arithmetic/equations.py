@@ -38,8 +38,9 @@ class Equation:
     chained: bool
     begins: bool
     displayed: bool
-    signed: Node | None
-    """The left side with a sign, where a dash and a blank stand before it as before an item of a list."""
+    others: tuple[tuple[Reading | None, Reading | None], ...]
+    """Other readings of both sides, None for any number: with a sign on the left, where a dash stands before it as before an
+    item of a list, and with hyphens that join numbers."""
 
 
 def equations_of(tokens: Sequence[Token], budget: Budget) -> list[Equation]:
@@ -63,14 +64,18 @@ def equations_of(tokens: Sequence[Token], budget: Budget) -> list[Equation]:
         if left is None:
             continue
         start, reading = left
-        previous = token_at(tokens, start - 1)
-        signed = Reader(tokens, start - 1, at, budget).read() if previous.kind == "operator" else None
+        previous, others = token_at(tokens, start - 1), list[tuple[Reading | None, Reading | None]]()
+        if previous.text.lower().removesuffix("s") in LABELS and not reading.node.is_number:
+            others.append((None, None))
+        if previous.kind == "operator":
+            others.append((Reader(tokens, start - 1, at, budget).read() or reading, right))
+        if any(each.text == "-" and each.glued for each in tokens[start : right.end]):
+            theirs = Reader(tokens, at + 1 + hedged, len(tokens), budget, strict=False, hyphened=True).read()
+            others.append((Reader(tokens, start, at, budget, hyphened=True).read(), theirs))
         spans = (tokens[start].start, token.start, token.end, tokens[right.end - 1].end)
         about, displayed = token.text == ABOUT or hedged, previous.text in ("\\(", "\\[")
         begins = previous.kind in _BOUNDARIES
-        found.append(
-            Equation(reading, right, *spans, about, chained, begins, displayed, signed.node if signed else None)
-        )
+        found.append(Equation(reading, right, *spans, about, chained, begins, displayed, tuple(others)))
     return found
 
 
@@ -162,8 +167,6 @@ def _is_untouched(tokens: Sequence[Token], place: int, node: Node) -> bool:
         return False
     if word == "of" and place > 1:
         return other.kind == "word" and earlier not in CHANGERS_OF
-    if word in LABELS and not node.is_number:
-        return token_at(tokens, place + 1).text not in ("-", "/")
     earlier_number = any(token_at(tokens, place - ahead).kind in ("number", "close", "percent") for ahead in (2, 3))
     if word == "and" and earlier_number:
         amount = any(each.above and not each.money for each in node.numbers())

@@ -61,7 +61,7 @@ _TOKEN = re.compile(
     r"""
     (?:[^\S\n]+|\\[;:!,\ ]|&|~(?!=))*
     (?:(?P<word>[^\W\d_]{2,}(?:'[^\W\d_]+|-[^\W\d_]{2,})*|[^\W\d_](?:'[^\W\d_]+)?)
-  | (?P<number>(?:\$\ ?)?(?:\d+(?:,\d+)*(?:\.\d+)*|\.\d+))
+  | (?P<number>(?:\$\ ?)?(?:\d{1,3}(?:,\ \d{3})+(?!\d)|\d+(?:[.,]\d+)*|\.\d+))
   | (?P<command>\\[A-Za-z]+)
   | (?P<line>\n\s*|\\\\\s*)
   | (?P<symbol>[-=]{1,3}>|={1,3}|[~!:<>]=|\*\*|\$\$|\.+|\\.|.)
@@ -95,7 +95,7 @@ _FIXED = {
     for kind, form, *symbols in map(str.split, _TABLE.strip().splitlines())
     for said in symbols
 }
-_PLAIN_NUMBER = re.compile(r"(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]*)(?:\.[0-9]+)?")
+_PLAIN_NUMBER = re.compile(r"(?!0[0-9])(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]*)(?:\.[0-9]+)?")
 _MOST_WORDS_KEPT = 12
 _PROSE = re.compile(r" (?:[A-Za-z]{2,}[,.;]? ){4,}(?=(?:[A-Za-z]{2,} ){4})")
 _PROPORTION = re.compile(r":\d")
@@ -253,12 +253,15 @@ def _word(tokens: list[Token], at: int, found: list[Token]) -> tuple[Token, int]
 
 
 def _multiplies(token: Token, before: Token, following: Token) -> bool:
-    """Whether an x is a multiplication sign: between numbers, with a blank on both sides or on none. Else it is an unknown."""
+    """Whether an x is a multiplication sign: between numbers, with a blank on both sides or on none. Else it is an unknown.
+
+    In 0x10 it is neither."""
     if following.kind not in ("number", "function") and (following.kind != "open" or following.glued):
         return False
     if not token.glued:
         return not following.glued or following.money
-    return before.kind in ENDS if following.glued else before.kind == following.kind == "number"
+    left = before.kind in ENDS and before.text != "0"
+    return left if following.glued else before.kind == following.kind == "number"
 
 
 def _part(token: Token, value: Fraction, found: list[Token]) -> Token:

@@ -8,12 +8,12 @@ cut off, 3 for 7/2 may be rounded in a way that the text gives: both are doubtfu
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from pipeline.data.numbers import Fit, last_place
-from pipeline.data.units import Unit
+from pipeline.data.units import CONVENTIONS, Unit
 from pipeline.graders.math.rounding import decimal_places
 from pipeline.verifiers.arithmetic.words import words_of
 
@@ -29,8 +29,9 @@ FAR = Fraction(1, 4)
 """It is wrong if it is off by more than this share."""
 _EXACT_TAILS = frozenset({"125", "375", "625", "875"})
 _REPEATING = words_of("33 66 67 16 17 83 11 22 44 55 56 77 78 88 89 14 29 28 43 42 57 71 86 85")
-_REPEATING_MONEY = frozenset({"33", "66", "67"})
+_THIRDS, _SIXTHS = words_of("33 66 67"), words_of("16 17 83")
 _FEWEST_PLACES = 2
+_GROUP = 3
 FLOAT_DIGIT = Fraction(1, 10**10)
 FLOAT_NOISE = Fraction(1, 10**12)
 """A number with more digits than FLOAT_DIGIT may be what a computer printed, off by this share."""
@@ -86,21 +87,25 @@ PERCENTS = ("hundredths", "plain", "relative")
 @dataclass(frozen=True, slots=True)
 class Meaning:
     """A way to read expressions. `scaled`: million and its like multiply. `from_left`: operators have no precedence.
-    `nested`: 3 / 1/4 is 3 / (1/4). `signed_base`: -3^2 is 9. `converts`: numbers are in the base units of their quantities."""
+    `nested`: 3 / 1/4 is 3 / (1/4), and 6/2*3 is 6/(2*3). `unusual`: -3^2 is 9, and points group digits, as in
+    many languages, so that 1.500 is 1500. `sizes`: numbers are in the base units of their quantities, with sizes of units
+    that are not those of the table. `bare`: the unit of numbers without one."""
 
     percent: str = "hundredths"
     scaled: bool = True
     from_left: bool = False
     mixed_is_product: bool = False
     nested: bool = False
-    signed_base: bool = False
-    converts: bool = False
+    unusual: bool = False
+    sizes: Mapping[str, int] | None = None
+    bare: tuple[Unit, ...] = ()
 
 
 Rounded = Callable[[Node], Fraction]
 """How far off a number may be as it is written."""
 USUAL = Meaning()
-CONVERTED = Meaning(converts=True)
+CONVERTED = Meaning(sizes={})
+OTHERWISE_CONVERTED = tuple(Meaning(sizes=each) for each in CONVENTIONS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,17 +131,17 @@ def value_of(node: Node, meaning: Meaning = USUAL, rounded: Rounded = lambda _: 
     if node.kind == "number":
         return _number(node, meaning, rounded)
     if node.kind == "sum":
-        if not meaning.converts:
+        if meaning.sizes is None:
             raise UnreadableError
         parts = [value_of(part, meaning) for part in node.parts]
         return Value(sum((part.number for part in parts), Fraction(0)), powers=parts[0].powers)
-    if meaning.nested and node.kind == node.parts[0].kind == "/" and not node.parts[0].grouped:
+    if meaning.nested and node.kind in "*/" and node.parts[0].kind == "/" and not node.parts[0].grouped:
         top, middle = node.parts[0].parts
-        node = Node("/", (top, Node("/", (middle, node.parts[1]), grouped=True)))
+        node = Node("/", (top, Node(node.kind, (middle, node.parts[1]), grouped=True)))
     first, *rest = [value_of(part, meaning, rounded) for part in node.parts]
     if node.kind == "negative":
         base = node.parts[0]
-        even = meaning.signed_base and base.kind == "^" and value_of(base.parts[1]).number % 2 == 0
+        even = meaning.unusual and base.kind == "^" and value_of(base.parts[1]).number % 2 == 0
         return first if even else replace(first, number=-first.number)
     if node.mixed and not meaning.mixed_is_product:
         return Value(first.number + rest[0].number, powers=first.powers)
@@ -153,10 +158,12 @@ def _number(node: Node, meaning: Meaning, rounded: Rounded) -> Value:
     factor, powers = Fraction(node.scale) if meaning.scaled and node.scale != 1 else _ONE, _NO_POWERS
     if node.percent and meaning.percent != "plain":
         factor /= 100
-    if meaning.converts:
-        for units, sign in ((node.above, 1), (node.below, -1)):
+    if meaning.unusual and node.places == _GROUP and 1 <= node.value < 10**_GROUP:
+        factor *= 10**_GROUP
+    if meaning.sizes is not None:
+        for units, sign in ((node.above or meaning.bare, 1), (node.below, -1)):
             for unit in units:
-                factor *= unit.size**sign
+                factor *= Fraction(meaning.sizes.get(unit.name, unit.size)) ** sign
                 powers = _times(powers, {(unit.quantity, 1)}, sign)
     return Value(node.value * factor if factor != 1 else node.value, rounded(node) * factor, powers)
 
@@ -278,7 +285,7 @@ def maybe_rounded(node: Node, *, loosely: bool) -> Fraction:
 
     `loosely`: the text speaks of approximate numbers, so any decimal may be one."""
     tail = f"{node.value.numerator * 10**node.places // node.value.denominator % 1000:03d}"
-    repeats = tail[1:] in (_REPEATING_MONEY if node.money else _REPEATING)
+    repeats = tail[1:] in (_THIRDS if node.money else _REPEATING if node.places else _THIRDS | _SIXTHS)
     long = node.places > _FEWEST_PLACES and tail not in _EXACT_TAILS and not tail.endswith("0")
-    looks = node.places >= _FEWEST_PLACES and (loosely or repeats or long)
+    looks = node.places + 2 * node.percent >= _FEWEST_PLACES and (loosely or repeats or long)
     return Fraction(1, 2 * 10**node.places) if looks else Fraction(0)

@@ -3,7 +3,10 @@
 import re
 
 from pipeline.data.numbers import PARTS
+from pipeline.graders.math.denials import is_denied
+from pipeline.graders.math.wording import phrase
 from pipeline.verifiers.base import StepInContext
+from pipeline.verifiers.sentences import sentence_around
 
 
 def words_of(text: str) -> frozenset[str]:
@@ -39,50 +42,56 @@ FOLLOWERS = words_of("point squared cubed r remainder remainders rem mod modulo"
 LABELS = words_of(
     """step day week month year grade case problem question part chapter figure equation round group team room page number
     option line item table example section level box bag class row column no q phase stage lesson test quiz game trip
-    route bus ex exercise method approach scenario person worker friend january february march april may june july august
+    score version route bus ex exercise method approach scenario person worker friend january february march april may june july august
     september october november december jan feb mar apr jun jul aug sep oct nov dec"""
 )
 """A number after one of these may be a name: Day 3 - 5 eggs."""
 HEDGES = words_of("about approximately roughly around nearly almost approx circa")
 """What makes a result approximate."""
-_UNSURE = re.compile(
-    r"\b(?:not|never|cannot|neither|nor|whether|suppose|supposing|assume|assuming|imagine|guess|check|checking|try|trying|verify"
-    r"|must|should|instead|unless|otherwise|contradict\w*|hypothetical\w*|false|untrue|incorrect\w*|wrong\w*|mistake\w*|error"
-    r"|impossible|invalid|absurd|mod|modulo|remainder|round\w*|floor (?:of|function|value)|ceiling (?:of|function)"
-    r"|the floor and|truncat\w*|nearest|base|binary|octal|hexadecimal"
-    r"|clock|[ap]\.?m|noon|midnight|inclusive\w*|estimate\w*|claim\w*|puzzle|typo|thinks?|thought|believe[sd]?|says|said"
-    r"|according to|pretend\w*)\b|n't\b|\?|≠|!=|\\neq?(?![A-Za-z])",
-    re.IGNORECASE,
-)
-_OF_OTHER_LANGUAGES = re.compile(
-    r"[\u0400-\u1cff\u2e80-\ud7ff]"
+_UNSURE = phrase(
+    r"<negation>|<untrue>|\b(?:<wrong>|(?:<assume>|<guess>|<reject>|supposing|assuming|imagine|check\w*|try|trying|verify|must"
+    r"|should|would (?:mean|imply|give|need|have)|instead|unless|otherwise|contradict\w*|hypothetical\w*|incorrectly|mod|modulo"
+    r"|remainder|round\w*|floor (?:of|function|value)|ceiling (?:of|function)|the floor and|truncat\w*|nearest|base|binary|octal"
+    r"|hexadecimal|clock|[ap]\.?m|noon|midnight|inclusive\w*|estimate\w*|claim\w*|puzzle|typo|thinks|thought|believe[sd]|says"
+    r"|said|wrote|test(?:ing)?|according to|pretend\w*|nobody|hardly|disagree\w*|doubt\w*|den(?:y|ies)|refut\w*|fails?|a lie)\b)"
+    r"|[\"“][^\"“”]{0,80}=[^\"“”]{0,80}[\"”]|[?≠¬]|!=|\\(?:l?not|neg|neq?)(?![A-Za-z])"
+    r"|[\u0400-\u1cff\u2e80-\ud7ff]"
     r"|\b(?:falsch|nicht|kein\w*|angenommen|wenn|sei(?:en)?|glaubt?|annehmen|faux|fausse|pas|suppos(?:ons|ez|er)|soit|croit|si"
     r"|fals[oa]|sup[oó]n\w*|supong\w*|cree|err[aá]d[oa]|suponh\w*|suppon\w*|sbagliat[oa]|se)\b",
     re.IGNORECASE,
 )
-"""Letters that are not Latin or Greek, and words that deny or suppose in some languages."""
+"""What denies, asks, supposes or rounds, also in some other languages, or in letters that are not Latin or Greek."""
+_SAID = re.compile(
+    r"(?i)(?:\b(?:that|says?|dass|que|che)|[\"“«(]|(?:[.!?]\s|^|\n)(?:\w{1,20} ?\w{0,20}:)?)[\s$\\(\[*]*$"
+)
+"""What stands before an equation that a sentence is about."""
+_REACH = 120
 _REVOKED = re.compile(
     r"\b(?:contradict\w*|impossible|incorrect\w*|mistake\w*|untrue|absurd|not (?:true|equal|possible|hold|satisf\w*|work|valid"
     r"|the same|correct|what|a solution)|does(?: not|n't) (?:equal|hold|work|match|satisf\w*|make sense|add up)|is(?: not|n't)"
     r" (?:true|equal|possible|valid|correct|the case)|too (?:low|high|small|large|big|much|little)|re-?check|wait|oops|actually"
-    r"|correction|misread)\b|≠|\\neq?(?![A-Za-z])",
+    r"|correction|misread|sorry|no(?=[,:]))\b|≠|\\neq?(?![A-Za-z])",
     re.IGNORECASE,
 )
 _OTHER_ARITHMETIC = re.compile(
     r"\b(?:mod|modulo|modular|congruent|remainder when|binary|octal|hexadecimal|base[- ](?:\d|\$|\\|ten|two|three|four|five|six"
-    r"|seven|eight|nine|b\b|n\b|k\b)|in base|bases|operation|operator|o'clock|clock|cryptarithm\w*|matchstick\w*)\b"
+    r"|seven|eight|nine|b\b|n\b|k\b)|in base|bases|operation|operator|o'clock|clock|boolean|cryptarithm\w*|matchstick\w*)\b"
     r"|\\p?mod(?![A-Za-z])|\\equiv|≡|\d_\{?\d+\}?(?!\d)|_\{?(?:b|10|2|7|8|5|6|9)\}?(?![A-Za-z0-9])",
     re.IGNORECASE,
 )
+"""A text that speaks of remainders, bases or operations of its own, so that 3 + 5 = 1 may be right."""
 
 
-def has_other_arithmetic(text: str) -> bool:
-    """Whether a text speaks of remainders, bases or operations of its own, so that 3 + 5 = 1 may be right."""
-    return _OTHER_ARITHMETIC.search(text) is not None
+def is_mentioned(text: str, start: int, end: int) -> bool:
+    """Whether the words around an equation deny it, ask for it or assume it, so that it is no claim."""
+    before = text[max(0, start - _REACH) : start]
+    said = _SAID.search(before) and _UNSURE.search(sentence_around(text, start, end))
+    return said is not None or is_denied(before, text[end : end + _REACH])
 
 
-def is_doubtful(step: StepInContext, sentence: str) -> bool:
-    """Whether a sentence of a step denies its equations, asks for them, assumes them or says that they are rounded in another
-    way, or whether the step takes back what it says or is of another arithmetic."""
-    unsure = _UNSURE.search(sentence) or _OF_OTHER_LANGUAGES.search(sentence) or _REVOKED.search(step.step)
-    return unsure is not None or has_other_arithmetic(step.step)
+def is_doubtful(step: StepInContext, text: str, start: int, end: int) -> bool:
+    """Whether a false equation may be right or no claim: it is mentioned, its sentence denies or supposes something or rounds
+    in another way, its step takes something back, or the step or the problem is of another arithmetic."""
+    unsure = _UNSURE.search(sentence_around(text, start, end)) or _REVOKED.search(step.step)
+    other = _OTHER_ARITHMETIC.search(step.step) or _OTHER_ARITHMETIC.search(step.problem)
+    return unsure is not None or other is not None or is_mentioned(text, start, end)
