@@ -56,13 +56,10 @@ UNITS = {
 }
 """Units by all their names. Case counts: K is no k."""
 DOLLAR = UNITS["dollar"]
-_HOUR, _MB = 3600, 1024
 CONVENTIONS: tuple[dict[str, int], ...] = (
-    {"mb": _MB, "gb": _MB**2, "tb": _MB**3},
-    {"tbsp": 4},
-    {"pound": 12},
-    *({"day": hours * _HOUR, "week": days * hours * _HOUR} for hours in (24, *range(4, 13)) for days in (7, 6, 5)),
-)
+    {"mb": 1024, "gb": 1024**2, "tb": 1024**3}, {"tbsp": 4}, {"pound": 12},
+    *({"day": hours * 3600, "week": days * hours * 3600} for hours in (24, *range(4, 13)) for days in (7, 6, 5)),
+)  # fmt: skip
 """Sizes that people also give to units, by the shortest names: powers of 1024, Australian spoons, troy pounds, working time."""
 
 

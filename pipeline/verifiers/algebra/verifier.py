@@ -121,11 +121,9 @@ class Algebra(Verifier):
         own = [each for each in formulas if each.start >= len(before)]
         held: list[str] = []
         for claim in (*_identities(own, text), *_solutions(formulas, text, len(before))):
-            place = (text, claim.start, claim.end)
-            if claim.holds:
-                held += [] if is_mentioned(*place) else [claim.text]
-            elif not is_doubtful(step, *place):
+            if not claim.holds and not is_doubtful(step, text, claim.start, claim.end):
                 return finding(StepVerdict.REFUTED, f"{claim.text}: {claim.reason}")
+            held += [claim.text] if claim.holds and not is_mentioned(text, claim.start, claim.end) else []
         return holding(held)
 
 
@@ -144,9 +142,8 @@ def _identities(formulas: Sequence[Formula], text: str) -> Iterator[Claim]:
 
 
 def _is_claimed(formula: Formula, sentence: str) -> bool:
-    if formula.left.read.variables != formula.right.read.variables or _CONDITIONS.search(sentence):
-        return False
-    return formula.length >= _CHAIN or _REWRITES.search(sentence) is not None
+    same = formula.left.read.variables == formula.right.read.variables and not _CONDITIONS.search(sentence)
+    return same and (formula.length >= _CHAIN or _REWRITES.search(sentence) is not None)
 
 
 def _slip(left: Ratio, right: Ratio) -> str:

@@ -39,8 +39,7 @@ class Equation:
     begins: bool
     displayed: bool
     others: tuple[tuple[Reading | None, Reading | None], ...]
-    """Other readings of both sides, None for any number: with a sign on the left, where a dash stands before it as before an
-    item of a list, and with hyphens that join numbers."""
+    """Other readings of both sides, None for any number: with the dash of a list as a sign, or hyphens that join numbers."""
 
 
 def equations_of(tokens: Sequence[Token], budget: Budget) -> list[Equation]:

@@ -55,8 +55,8 @@ class Reading:
 class Reader:
     """A recursive descent parser of one expression.
 
-    `strict`: words must be units up to the end. Otherwise the expression ends where words are something else. `hyphened`: a
-    number in one piece such as 1-1/2 is a mixed one, and 10-12 makes the expression a range, which is not read."""
+    `strict`: words must be units up to the end. Otherwise the expression ends where words are something else.
+    `hyphened`: 1-1/2 is a mixed number, and what begins with a range such as 10-12 is not read."""
 
     _tokens: Sequence[Token]
     _at: int
@@ -206,12 +206,10 @@ class Reader:
         node.above = (DOLLAR,) if node.money else ()
         # A fraction of less than one after a number makes a mixed number: 2 1/2.
         dash = self.hyphened and self._peek().text == "-" and self._peek().glued
-        top, slash, bottom = (self._peek(ahead + dash) for ahead in range(3))
-        plain = (
-            top.kind == bottom.kind == "number" and top.glued == dash and not (node.places or top.money or top.places)
-        )
-        if plain and slash.text == "/" and not bottom.places and 0 < top.value < bottom.value:
-            node.value += top.value / bottom.value
+        top, slash, under = (self._peek(ahead + dash) for ahead in range(3))
+        plain = top.kind == under.kind == "number" and top.glued == dash and not (node.places + top.places or top.money)
+        if plain and slash.text == "/" and not under.places and 0 < top.value < under.value:
+            node.value += top.value / under.value
             self._at += 3 + dash
         elif dash and top.glued and top.value > node.value and self._atoms == 1 and not self._depth:
             raise UnreadableError
@@ -304,5 +302,4 @@ def _add_units(node: Node, above: Sequence[str], below: Sequence[str]) -> None:
         node.above = (*node.above, *[unit] * (1 + words[1:3].count(words[0])))
     else:
         node.nouns = frozenset(word.removesuffix("s") for word in words)
-    under = [UNITS.get(word) for word in below if word not in _LITTLE]
-    node.below = tuple(unit for unit in under[:1] if unit)
+    node.below = tuple(UNITS[word] for word in [word for word in below if word not in _LITTLE][:1] if word in UNITS)

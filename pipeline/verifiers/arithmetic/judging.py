@@ -43,8 +43,7 @@ _FACTORS = {
 }  # fmt: skip
 _TIMES = (5, 7, 8, 12, 24, 28, 30, 31, 52, 60, 365, 366, 3600, 1440, 4)
 """Factors between units of time, with those of working weeks and days and of rough months."""
-_CLOCK = 12
-_HOUR, _CENT = UNITS["hour"], Fraction(1, 100)
+_HOUR, _CLOCK, _CENT = UNITS["hour"], 12, Fraction(1, 100)
 _SUMS = ("+", "-", "sum")
 _MOST_TRIED = 24
 _UNUSUAL = (Meaning(from_left=True), Meaning(mixed_is_product=True), Meaning(nested=True), Meaning(unusual=True))
@@ -65,7 +64,7 @@ def hidden_factors(words: frozenset[str]) -> frozenset[Fraction]:
 
 Judgement = tuple[Fit, Fraction, Fraction]
 """How both sides agree, and what they really are where they do not, in the unit of the right side."""
-_ZERO = Fraction(0)
+_ZERO, _ONE = Fraction(0), Fraction(1)
 _DOUBTFUL: Judgement = (Fit.DOUBTFUL, _ZERO, _ZERO)
 
 
@@ -105,11 +104,6 @@ def _in_its_unit(left: Node, right: Node) -> Judgement:
     return Fit.APART, ours.number / right.above[0].size, theirs.number
 
 
-def _kinds(node: Node) -> frozenset[str]:
-    """What is measured or counted: quantities and other nouns."""
-    return frozenset().union(*[{*each.nouns, *(unit.quantity for unit in each.above)} for each in node.numbers()])
-
-
 def _is_label(equation: Equation) -> bool:
     """Whether a lone number on the left side may be something else than what is equated: a price, a count, a name.
 
@@ -140,23 +134,21 @@ def _best_fit(equation: Equation, loosely: bool) -> Fit:
     found = {_by_conversion(equation)} & {Fit.EQUAL}
     for ours, theirs in product(_meanings(left, right), _meanings(right, left)):
         one, other = _worth(left, ours, rounded), _worth(right, theirs, rounded)
-        if one is None or other is None:
-            continue
-        found.add(fit(one, other, last_digit(right, theirs), about=equation.about, divided=_has(left, "/")))
-        if left.places or left.percent:
+        if one and other:
+            found.add(fit(one, other, last_digit(right, theirs), about=equation.about, divided=_has(left, "/")))
+        if one and other and (left.places or left.percent):
             found.add(fit(other, one, last_digit(left, ours), about=equation.about, divided=_has(right, "/")))
     return next((fits for fits in (Fit.EQUAL, Fit.DOUBTFUL) if fits in found), Fit.APART)
 
 
 def _meanings(node: Node, other: Node) -> list[Meaning]:
     numbers = node.numbers()
-    percents = PERCENTS if any(each.percent for each in numbers) else PERCENTS[:1]
-    sums = [
-        {part.percent for part in each.parts if part.kind == "number"} for each in node.nodes() if each.kind in "+-"
-    ]
+    percents = list(PERCENTS if any(each.percent for each in numbers) else PERCENTS[:1])
+    sums = [each.parts for each in node.nodes() if each.kind in "+-"]
+    mixed = any(len({each.percent for each in parts if each.kind == "number"}) > 1 for parts in sums)
     # 20% of 50 is never 1000, 50% never 50, and 100 + 10% hardly 100.1.
     plain = not _has(node, "*", "/") and not (node.is_number and other.is_number)
-    percents = [each for each in percents if each != "plain" or plain][any(len(each) > 1 for each in sums) :]
+    percents = [each for each in percents if each != "plain" or plain][mixed:]
     scaled = (True, False) if any(each.scale != 1 for each in numbers) else (True,)
     return [Meaning(percent=percent, scaled=each) for percent in percents for each in scaled]
 
@@ -173,12 +165,13 @@ def _by_conversion(equation: Equation, meaning: Meaning = CONVERTED) -> Fit:
     size = number.above[0].size if unit is not None else 1
     ours, theirs = (replace(each, number=each.number / size) for each in (ours, theirs))
     found = fit(ours, theirs, unit, about=equation.about, divided=True)
-    if unit is not None and ours.number != theirs.number and abs(ours.number - theirs.number) < unit:
+    off = abs(ours.number - theirs.number)
+    if unit is not None and 0 < off < unit <= 2 * abs(ours.number):
         return found if found is Fit.EQUAL and unit != 1 else Fit.DOUBTFUL
     if found is Fit.APART and meaning is CONVERTED:
-        bare = [each.value for each in left.numbers() if each.value and not each.above]
-        tried = ((ours.number, theirs.number * each) for factor in bare for each in (factor, 1 / factor))
-        factored = any(abs(one - other) < _CENT * abs(other) for one, other in tried)
+        bare = [each.value for each in left.numbers() if not each.above]
+        ways = ((ours.number, theirs.number), (theirs.number, ours.number))
+        factored = any(abs(large - each * small) < _CENT * abs(large) for each in bare for large, small in ways)
         if factored or any(_by_conversion(equation, each) is Fit.EQUAL for each in OTHERWISE_CONVERTED):
             return Fit.DOUBTFUL
     return found
@@ -186,46 +179,38 @@ def _by_conversion(equation: Equation, meaning: Meaning = CONVERTED) -> Fit:
 
 def _is_meant_otherwise(equation: Equation, one: Value, other: Value, words: frozenset[str]) -> bool:
     """Whether an equation whose sides differ may be meant in another way."""
-    left, right, ours, theirs = equation.left.node, equation.right.node, one.number, other.number
-    sides, numbers = (left, right), (*left.numbers(), *right.numbers())
+    left, right, about = equation.left.node, equation.right.node, equation.about
+    ours, theirs, sides, numbers = one.number, other.number, (left, right), (*left.numbers(), *right.numbers())
     whole = right.is_number and right.places == 0 and theirs.denominator == 1 and ours.denominator != 1
     hundredths = right.money or (left.kind == "/" and left.parts[1].value == 100)
     start = _worth(left.parts[0]) if left.kind == "-" and left.parts[1].is_number else None
     if (
-        # 100 + 10% = 100.1.
-        ours == theirs
+        ours == theirs  # 100 + 10% = 100.1
         or any(one is None or other is None or _agree(one.node, other.node) for one, other in equation.others)
-        or _is_running(equation, one)
+        # 5 + 3 = 8 * 2 goes on with the left side.
+        or any(
+            (first := _worth(each)) and fit(one, first, last_digit(each), about=about, divided=True) is Fit.EQUAL
+            for each in equation.right.prefixes[:_MOST_TRIED]
+        )
         # No precedence of operators, 3 / 1/4 as 3 / (1/4), -3^2 as 9, a mixed number as a product, 1.500 as 1500.
         or any(_agree(*sides, *ways) for each in _UNUSUAL for ways in product((each, USUAL), repeat=2))
         or (_has(left, "/") and abs(ours - theirs) < (1 if whole else _CENT if hundredths else 0))
-        or _counts_otherwise(left, right)
+        or _counts_otherwise(left, right, theirs)
         # Half of 5 + 3 may be a share of the sum.
         or any(_has(side, *_SUMS) and any(each.share for each in side.nodes()) for side in sides)
-        # 12/25/2020.
-        or any(side.kind == "/" and _is_fraction(side.parts[0]) for side in sides)
-        # Pages 3-5 = 3 pages, 10 - 12 hours = 11 hours.
+        or any(side.kind == "/" and _is_fraction(side.parts[0]) for side in sides)  # 12/25/2020
+        # Pages 3-5 = 3 pages, 10 - 12 hours = 11 hours; 9 - 5 = 8 hours, 9 + 8 = 5 hours.
         or (start and ours < 0 and (theirs == 1 - ours or 0 <= theirs - start.number <= -ours))
-        # 9 - 5 = 8 hours, 9 + 8 = 5 hours.
         or (_HOUR in right.above and {"+": ours - theirs, "-": ours + theirs}.get(left.kind) == _CLOCK)
         or (_mixes_units(left, right) and _by_conversion(equation) is not Fit.APART)
     ):
         return True
-    if not ours or not theirs:
-        return False
-    ratio = abs(ours / theirs)
+    ratio = abs(ours / theirs) if ours and theirs else _ONE
     factors = hidden_factors(words | ({"percent"} if any(each.percent for each in numbers) else set()))
     if any(_has(side, "/") for side in sides):
         # Half a dozen is written 1/2 dozen, which reads as 1/24.
         factors |= {factor * factor for factor in factors}
     return any(abs(each - factor) * 1000 < factor for factor in factors for each in (ratio, 1 / ratio))
-
-
-def _is_running(equation: Equation, ours: Value) -> bool:
-    """Whether the right side goes on with the left one: 5 + 3 = 8 * 2."""
-    known = ((each, number) for each in equation.right.prefixes[:_MOST_TRIED] if (number := _worth(each)))
-    fits = (fit(ours, number, last_digit(each), about=equation.about, divided=True) for each, number in known)
-    return Fit.EQUAL in fits
 
 
 def _agree(left: Node, right: Node, ours: Meaning = USUAL, theirs: Meaning = USUAL) -> bool:
@@ -237,23 +222,23 @@ def _has(node: Node, *kinds: str) -> bool:
     return any(each.kind in kinds for each in node.nodes())
 
 
-def _counts_otherwise(left: Node, right: Node) -> bool:
-    """Whether different things are counted: 2 apples + 3 oranges = $7, 3 pairs - 1 = 5 shoes, or 2 hours - 30 = 90 minutes."""
+def _counts_otherwise(left: Node, right: Node, amount: Fraction) -> bool:
+    """Whether different things are counted: 2 apples + 3 oranges = $7, 3 pairs - 1 = 5 shoes, 3 hours - 30 = 2.5 hours."""
     terms = left.numbers()
     things = [each.nouns for each in terms if each.nouns]
     measured = any(each.above for each in (*terms, *right.numbers()))
     different = any(not one & other for one, other in combinations(things[:_MOST_TRIED], 2))
-    ours, theirs = _kinds(left), _kinds(right)
-    counts = any(noun in _FACTORS or f"{noun}s" in _FACTORS for noun in ours)
-    if _has(left, *_SUMS) and ((things and (measured or different)) or counts):
+    counts = any(noun in _FACTORS or f"{noun}s" in _FACTORS for each in things for noun in each)
+    bare = measured and not right.money and not all(each.above or each.places for each in terms)
+    if _has(left, *_SUMS) and ((things and (measured or different)) or counts or (bare and amount.denominator != 1)):
         return True
+    ours, theirs = (
+        {kind for each in side for kind in (*each.nouns, *(unit.quantity for unit in each.above))}
+        for side in (terms, right.numbers())
+    )
     share = left.percent or (_is_fraction(left) and left.parts[0].value < left.parts[1].value)
-    if ours.isdisjoint(theirs) and ((share and (ours or theirs)) or (ours and theirs and not _has(left, "*", "/"))):
-        return True
-    units = {unit for each in (*terms, *right.numbers()) for unit in each.above}
-    quantity = {each.quantity for each in units}
-    tried = {each for each in UNITS.values() if {each.quantity} == quantity} if _has(left, *_SUMS) else ()
-    return any(_agree(left, right, Meaning(sizes={}, bare=(each,)), CONVERTED) for each in tried)
+    unlike = (ours and theirs and not _has(left, "*", "/")) or (share and (ours or theirs or amount >= 1))
+    return bool(unlike) and ours.isdisjoint(theirs)
 
 
 def _mixes_units(left: Node, right: Node) -> bool:

@@ -253,9 +253,7 @@ def _word(tokens: list[Token], at: int, found: list[Token]) -> tuple[Token, int]
 
 
 def _multiplies(token: Token, before: Token, following: Token) -> bool:
-    """Whether an x is a multiplication sign: between numbers, with a blank on both sides or on none. Else it is an unknown.
-
-    In 0x10 it is neither."""
+    """Whether an x is a multiplication sign: between numbers, with a blank on both sides or on none, and not in 0x10."""
     if following.kind not in ("number", "function") and (following.kind != "open" or following.glued):
         return False
     if not token.glued:

@@ -87,9 +87,8 @@ PERCENTS = ("hundredths", "plain", "relative")
 @dataclass(frozen=True, slots=True)
 class Meaning:
     """A way to read expressions. `scaled`: million and its like multiply. `from_left`: operators have no precedence.
-    `nested`: 3 / 1/4 is 3 / (1/4), and 6/2*3 is 6/(2*3). `unusual`: -3^2 is 9, and points group digits, as in
-    many languages, so that 1.500 is 1500. `sizes`: numbers are in the base units of their quantities, with sizes of units
-    that are not those of the table. `bare`: the unit of numbers without one."""
+    `nested`: 3 / 1/4 is 3 / (1/4), and 6/2*3 is 6/(2*3). `unusual`: -3^2 is 9, and 1.500 is 1500, as in many
+    languages. `sizes`: numbers are in base units, with sizes of units that are not those of the table."""
 
     percent: str = "hundredths"
     scaled: bool = True
@@ -98,7 +97,6 @@ class Meaning:
     nested: bool = False
     unusual: bool = False
     sizes: Mapping[str, int] | None = None
-    bare: tuple[Unit, ...] = ()
 
 
 Rounded = Callable[[Node], Fraction]
@@ -161,7 +159,7 @@ def _number(node: Node, meaning: Meaning, rounded: Rounded) -> Value:
     if meaning.unusual and node.places == _GROUP and 1 <= node.value < 10**_GROUP:
         factor *= 10**_GROUP
     if meaning.sizes is not None:
-        for units, sign in ((node.above or meaning.bare, 1), (node.below, -1)):
+        for units, sign in ((node.above, 1), (node.below, -1)):
             for unit in units:
                 factor *= Fraction(meaning.sizes.get(unit.name, unit.size)) ** sign
                 powers = _times(powers, {(unit.quantity, 1)}, sign)

@@ -61,8 +61,9 @@ def _judged(text: str) -> Iterator[tuple[Fit, str, tuple[str, int, int]]]:
     for part in map(plain, (*_MARK.findall(text), _MARK.sub("", text))):
         for equation in equations_of(tokens_of(part), budget):
             place = (part, equation.start, equation.end)
-            words = frozenset(_WORD.findall(sentence_around(*place).lower()))
-            fit, ours, theirs = judge(equation, words, loosely=loosely)
+            fit, ours, theirs = judge(
+                equation, frozenset(_WORD.findall(sentence_around(*place).lower())), loosely=loosely
+            )
             shown = in_a_line(part[equation.start : equation.end])
             if fit is Fit.APART:
                 sides = (part[equation.start : equation.middle], part[equation.after : equation.end], ours)
