@@ -164,7 +164,7 @@ def _by_conversion(equation: Equation, meaning: Meaning = CONVERTED) -> Fit:
     unit = last_digit(number) if len(number.above) == 1 and not number.below else None
     size = number.above[0].size if unit is not None else 1
     ours, theirs = (replace(each, number=each.number / size) for each in (ours, theirs))
-    found = fit(ours, theirs, unit, about=equation.about, divided=True)
+    found = fit(ours, theirs, unit, about=equation.about, divided=False)
     off = abs(ours.number - theirs.number)
     if unit is not None and 0 < off < unit <= 2 * abs(ours.number):
         return found if found is Fit.EQUAL and unit != 1 else Fit.DOUBTFUL
