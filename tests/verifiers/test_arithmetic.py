@@ -177,7 +177,7 @@ RIGHT_ONES = {
     "different things": "3 pairs - 1 = 5 shoes|2 pairs + 1 = 5|2 bags + 3 bags = 50 marbles|3 hours - 30 = 2.5 hours",
     "shares": "3/8 is equal to $375|1/3 of Solomon = 66/3|1/2 a cup = 4 ounces|40% = 20 students|1% is equal to $165/110",
     "rounded percentages": "33% = 1/3|66% = 2/3|13% = 1/8|33% = 33/100 = 1/3|1 - 33% = 2/3|43% = 6/14 = 3/7|33% * 3 = 100%",
-    "unknowns and orders": "8/3 = 24/Y|720 / R = 60 / 100|5 bags / 15 minutes = 8 bags / Y|6/2*3 = 1|$10 / 3 = $3.34|In Boolean algebra 1 + 1 = 1",
+    "unknowns and orders": "8/3 = 24/Y|5 bags / 15 minutes = 8 bags / Y|6/2*3 = 1|$10 / 3 = $3.34|In Boolean algebra 1 + 1 = 1",
 }  # fmt: skip
 
 

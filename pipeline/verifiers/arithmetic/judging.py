@@ -228,14 +228,14 @@ def _counts_otherwise(left: Node, right: Node, amount: Fraction) -> bool:
     things = [each.nouns for each in terms if each.nouns]
     measured = any(each.above for each in (*terms, *right.numbers()))
     different = any(not one & other for one, other in combinations(things[:_MOST_TRIED], 2))
-    counts = any(noun in _FACTORS or f"{noun}s" in _FACTORS for each in things for noun in each)
-    bare = measured and not right.money and not all(each.above or each.places for each in terms)
-    if _has(left, *_SUMS) and ((things and (measured or different)) or counts or (bare and amount.denominator != 1)):
-        return True
     ours, theirs = (
         {kind for each in side for kind in (*each.nouns, *(unit.quantity for unit in each.above))}
         for side in (terms, right.numbers())
     )
+    counts = any(noun in _FACTORS or f"{noun}s" in _FACTORS for noun in ours - theirs)
+    bare = measured and not right.money and not all(each.above or each.places for each in terms)
+    if _has(left, *_SUMS) and ((things and (measured or different)) or counts or (bare and amount.denominator != 1)):
+        return True
     share = left.percent or (_is_fraction(left) and left.parts[0].value < left.parts[1].value)
     unlike = (ours and theirs and not _has(left, "*", "/")) or (share and (ours or theirs or amount >= 1))
     return bool(unlike) and ours.isdisjoint(theirs)

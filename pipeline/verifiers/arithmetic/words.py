@@ -50,10 +50,10 @@ HEDGES = words_of("about approximately roughly around nearly almost approx circa
 """What makes a result approximate."""
 _UNSURE = phrase(
     r"<negation>|<untrue>|\b(?:<wrong>|(?:<assume>|<guess>|<reject>|supposing|assuming|imagine|check\w*|try|trying|verify|must"
-    r"|should|would (?:mean|imply|give|need|have)|instead|unless|otherwise|contradict\w*|hypothetical\w*|incorrectly|mod|modulo"
+    r"|should|would (?:mean|imply)|instead|unless|otherwise|contradict\w*|hypothetical\w*|incorrectly|mod|modulo"
     r"|remainder|round\w*|floor (?:of|function|value)|ceiling (?:of|function)|the floor and|truncat\w*|nearest|base|binary"
     r"|octal|hexadecimal|clock|[ap]\.?m|noon|midnight|inclusive\w*|estimate\w*|claim\w*|puzzle|typo|thinks|thought|says|said"
-    r"|believe[sd]|wrote|testing|according to|pretend\w*|nobody|hardly|disagree\w*|doubt\w*|den(?:y|ies)|refut\w*|fails?"
+    r"|believe[sd]|testing|according to|pretend\w*|nobody|hardly|disagree\w*|doubt\w*|den(?:y|ies)|refut\w*|fails?"
     r"|a lie)\b)|!=|[\"“][^\"“”]{0,80}=[^\"“”]{0,80}[\"”]|\\(?:l?not|neg|neq?)(?![A-Za-z])|[?≠¬\u0400-\u1cff\u2e80-\ud7ff]"
     r"|\b(?:falsch|nicht|kein\w*|angenommen|wenn|sei(?:en)?|glaubt?|annehmen|faux|fausse|pas|suppos(?:ons|ez|er)|soit|croit|si"
     r"|fals[oa]|sup[oó]n\w*|supong\w*|cree|err[aá]d[oa]|suponh\w*|suppon\w*|sbagliat[oa]|se)\b",
@@ -61,8 +61,8 @@ _UNSURE = phrase(
 )
 """What denies, asks, supposes or rounds, also in some other languages, or in letters that are not Latin or Greek."""
 _SAID = re.compile(
-    r"(?i)(?:\b(?:that|says|dass|que|che|(if|let|say|given|assumption))|[\"“«(]|(?:[.!?]\s|^|\n)(?:\w{1,20} ?\w{0,20}:)?)"
-    r"[\s$\\(\[*]*$"
+    r"(?i)(?:\b(?:that|says|dass|que|che|(if|let|say|given|assumption|wrote(?: that)?|would (?:give|need)))|[\"“«(]"
+    r"|(?:[.!?]\s|^|\n)(?:\w{1,20} ?\w{0,20}:)?)[\s$\\(\[*]*$"
 )
 """What stands before an equation that a sentence is about."""
 _REACH = 120
