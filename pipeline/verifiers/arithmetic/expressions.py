@@ -292,7 +292,7 @@ def _opens(token: Token) -> bool:
 
 
 def _add_units(node: Node, above: Sequence[str], below: Sequence[str]) -> None:
-    words = [word for word in above if word not in _LITTLE]
+    words = above if above == ["in"] else [word for word in above if word not in _LITTLE]
     if words and (scale := SCALES.get(words[0].removesuffix("s"))):
         node.scale, words = scale, words[1:]
     if words and words[0] in ("square", "sq", "cubic", "cu"):

@@ -154,8 +154,7 @@ def _meanings(node: Node, other: Node) -> list[Meaning]:
 
 
 def _by_conversion(equation: Equation, meaning: Meaning = CONVERTED) -> Fit:
-    """How both sides agree in the same units. DOUBTFUL if they cannot be converted, or agree by another convention
-    (1 GB = 1024 MB) or by a factor without a unit (3 hours * 60 = 180 minutes)."""
+    """How both sides agree in the same units. DOUBTFUL: not convertible, or by another convention or a factor without a unit."""
     left, right = equation.left.node, equation.right.node
     ours, theirs = _worth(left, meaning), _worth(right, meaning)
     if ours is None or theirs is None or ours.powers != theirs.powers or not ours.powers:
@@ -234,10 +233,12 @@ def _counts_otherwise(left: Node, right: Node, amount: Fraction) -> bool:
     )
     counts = any(noun in _FACTORS or f"{noun}s" in _FACTORS for noun in ours - theirs)
     bare = measured and not right.money and not all(each.above or each.places for each in terms)
+    plain = not _has(left, "*", "/")
+    counts |= plain and len({unit.quantity for each in terms for unit in each.above}) > 1
     if _has(left, *_SUMS) and ((things and (measured or different)) or counts or (bare and amount.denominator != 1)):
         return True
     share = left.percent or (_is_fraction(left) and left.parts[0].value < left.parts[1].value)
-    unlike = (ours and theirs and not _has(left, "*", "/")) or (share and (ours or theirs or amount >= 1))
+    unlike = (ours and theirs and plain) or (share and (ours or theirs or amount >= 1))
     return bool(unlike) and ours.isdisjoint(theirs)
 
 

@@ -258,9 +258,9 @@ def fit(one: Value, other: Value, unit: Fraction | None, *, about: bool, divided
             return Fit.EQUAL
         return Fit.DOUBTFUL if distance <= max(digit, FAR * size) + slack else Fit.APART
     if unit is not None and unit != 1:
-        if distance <= unit / 2:
-            return Fit.EQUAL
         cut = distance < unit and abs(other.number) < abs(one.number)
+        if distance < unit / 2 or (distance == unit / 2 and not cut):
+            return Fit.EQUAL
         return Fit.DOUBTFUL if cut or distance <= slack + unit / 2 else Fit.APART
     if unit is not None and one.number.denominator != 1:
         if decimal_places(one.number) is None and distance <= unit / 2:
