@@ -64,7 +64,8 @@ def equations_of(tokens: Sequence[Token], budget: Budget) -> list[Equation]:
             continue
         start, reading = left
         previous, others = token_at(tokens, start - 1), list[tuple[Reading | None, Reading | None]]()
-        if previous.text.lower().removesuffix("s") in LABELS and not reading.node.is_number:
+        earlier, word = (token_at(tokens, start - back).text.lower() for back in (2, 1))
+        if (earlier, word) == ("to", "the") or (word.removesuffix("s") in LABELS and not reading.node.is_number):
             others.append((None, None))
         if previous.kind == "operator":
             others.append((Reader(tokens, start - 1, at, budget).read() or reading, right))
@@ -146,8 +147,9 @@ def _boundary(tokens: Sequence[Token], at: int) -> int:
 def _can_begin(tokens: Sequence[Token], place: int, boundary: int) -> bool:
     before, opened = token_at(tokens, place - 1), token_at(tokens, place - 2)
     if place == boundary + 1:
-        # A bracket may belong to a function or a factor: f(3 + 4 = 7), 2(3 = 3).
+        # A bracket may belong to a function, a factor or a sum: f(3 + 4 = 7), 2(3 = 3), 5 + (3 + 4 = 12.
         touched = before.kind == "open" and before.glued and opened.kind in ("word", "number", "bad", "function")
+        touched |= before.text in ("(", ".") and opened.kind == "operator"
         return not touched and (before.kind == "operator" or before.kind in _BEFORE_ALL)
     word = before.text.lower()
     return before.kind == "word" and not tokens[place].glued and (len(word) > 1 or word in ("a", "i"))

@@ -79,8 +79,7 @@ def judge(equation: Equation, words: frozenset[str], *, loosely: bool) -> Judgem
         return _in_its_unit(left, right) if found is Fit.APART else (found, _ZERO, _ZERO)
     percent = any(each.percent for each in (*left.numbers(), *right.numbers()))
     found = Fit.EQUAL if ours == theirs and not percent else _best_fit(equation, loosely)
-    # 3 * 10 minutes are not 30 hours.
-    clashes = found is Fit.EQUAL and _by_conversion(equation) is Fit.APART
+    clashes = found is Fit.EQUAL and _by_conversion(equation) is Fit.APART  # 3 * 10 minutes = 30 hours
     if clashes or (found is Fit.APART and _is_meant_otherwise(equation, ours, theirs, words)):
         return _DOUBTFUL
     if found is not Fit.APART:
@@ -144,8 +143,9 @@ def _best_fit(equation: Equation, loosely: bool) -> Fit:
 def _meanings(node: Node, other: Node) -> list[Meaning]:
     numbers = node.numbers()
     percents = list(PERCENTS if any(each.percent for each in numbers) else PERCENTS[:1])
-    sums = [each.parts for each in node.nodes() if each.kind in "+-"]
-    mixed = any(len({each.percent for each in parts if each.kind == "number"}) > 1 for parts in sums)
+    mixed = any(
+        len({one.percent for one in each.parts if one.is_number}) > 1 for each in node.nodes() if each.kind in "+-"
+    )
     # 20% of 50 is never 1000, 50% never 50, and 100 + 10% hardly 100.1.
     plain = not _has(node, "*", "/") and not (node.is_number and other.is_number)
     percents = [each for each in percents if each != "plain" or plain][mixed:]
@@ -154,7 +154,7 @@ def _meanings(node: Node, other: Node) -> list[Meaning]:
 
 
 def _by_conversion(equation: Equation, meaning: Meaning = CONVERTED) -> Fit:
-    """How both sides agree in the same units. DOUBTFUL: not convertible, or by another convention or a factor without a unit."""
+    """How both sides agree in the same units. DOUBTFUL if not at all, by another convention or by a factor without a unit."""
     left, right = equation.left.node, equation.right.node
     ours, theirs = _worth(left, meaning), _worth(right, meaning)
     if ours is None or theirs is None or ours.powers != theirs.powers or not ours.powers:
@@ -186,8 +186,7 @@ def _is_meant_otherwise(equation: Equation, one: Value, other: Value, words: fro
     if (
         ours == theirs  # 100 + 10% = 100.1
         or any(one is None or other is None or _agree(one.node, other.node) for one, other in equation.others)
-        # 5 + 3 = 8 * 2 goes on with the left side.
-        or any(
+        or any(  # 5 + 3 = 8 * 2
             (first := _worth(each)) and fit(one, first, last_digit(each), about=about, divided=True) is Fit.EQUAL
             for each in equation.right.prefixes[:_MOST_TRIED]
         )

@@ -84,10 +84,9 @@ _OTHER_ARITHMETIC = re.compile(
 
 def is_mentioned(text: str, start: int, end: int) -> bool:
     """Whether the words around an equation deny it, ask for it or assume it, so that it is no claim."""
-    before = text[max(0, start - _REACH) : start]
+    before, after = text[max(0, start - _REACH) : start], text[end : end + _REACH]
     said = _SAID.search(before)
-    unsure = said and (said[1] or _UNSURE.search(sentence_around(text, start, end)))
-    return bool(unsure) or is_denied(before, text[end : end + _REACH])
+    return is_denied(before, after) or bool(said and (said[1] or _UNSURE.search(sentence_around(text, start, end))))
 
 
 def is_doubtful(step: StepInContext, text: str, start: int, end: int) -> bool:
