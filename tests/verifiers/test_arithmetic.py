@@ -172,9 +172,9 @@ RIGHT_ONES = {
     "other numerals": "0x10 = 16|16 = 0x10|0x10 + 0x10 = 32|0900-0130 = 0730 hours|1.234,56 + 1 = 1.235,56",
     "mixed numbers": "1-1/2 cups = 1.5 cups|2-1/2 * 2 = 5|1–1/2 = 1.5|1-3/4 + 1/4 = 2|1-1/2 + 1-1/2 = 3|1-1/2 = 0.5",
     "ranges": "10-12 hours = 11 hours on average|10 - 12 hours = 11 hours|5-7 days * 2 = 12 days|2-3 dozen = 24-36",
-    "more ranges": "$20-$30 = $25|5% - 10% = 7.5%|10-12 = 3 numbers|9 - 5 = 8 hours|Questions 1-5 = 10 points|on day 1 * 2 = 20",
+    "more ranges": "$20-$30 = $25|5% - 10% = 7.5%|10-12 = 3 numbers|9-5 = 8 hours|Questions 1-5 = 10 points|on day 1 * 2 = 20",
     "different things": "3 pairs - 1 = 5 shoes|2 pairs + 1 = 5|2 bags + 3 bags = 50 marbles|3 hours - 30 = 2.5 hours",
-    "shares": "3/8 is equal to $375|1/3 of Solomon = 66/3|1/2 a cup = 4 ounces|40% = 20 students|1% is equal to $165/110",
+    "shares": "3/8 is equal to $375|1/3 of Solomon = 66/3|1/2 a cup = 4 ounces|40% = 20 students|1% equals $165/110",
     "rounded percentages": "33% = 1/3|66% = 2/3|13% = 1/8|33% = 33/100 = 1/3|1 - 33% = 2/3|43% = 6/14 = 3/7|33% * 3 = 100%",
     "unknowns and orders": "8/3 = 24/Y|5 bags / 15 minutes = 8 bags / Y|6/2*3 = 1|$10 / 3 = $3.34|In Boolean algebra 1 + 1 = 1",
 }  # fmt: skip
