@@ -169,7 +169,7 @@ RIGHT_ONES = {
     "grouped digits": "Er hat 1.500 + 500 = 2.000 Euro|12.000 - 500 = 11.500|120 * 120 = 14, 400|So 14, 400 / 80 = 180",
     "other languages": "5 + 3 = 9 ist falsch|Supongamos que 5 + 3 = 9|如果 5 + 3 = 9|Пусть 5 + 3 = 9",
     "units of two sizes": "4 GB = 4096 MB|4 GB = 4000 MB|2 TB + 512 GB = 2560 GB|1 week = 40 hours|3 tbsp = 12 tsp",
-    "other numerals": "0x10 = 16|16 = 0x10|0x10 + 0x10 = 32|0900-0130 = 0730 hours|1.234,56 + 1 = 1.235,56",
+    "other numerals": "0x10 = 16|16 = 0x10|0xFF - 1 = 254|0900-0130 = 0730 hours|1.234,56 + 1 = 1.235,56",
     "mixed numbers": "1-1/2 cups = 1.5 cups|2-1/2 * 2 = 5|1–1/2 = 1.5|1-3/4 + 1/4 = 2|1-1/2 + 1-1/2 = 3|1-1/2 = 0.5",
     "ranges": "10-12 hours = 11 hours on average|10 - 12 hours = 11 hours|5-7 days * 2 = 12 days|2-3 dozen = 24-36",
     "more ranges": "$20-$30 = $25|5% - 10% = 7.5%|10-12 = 3 numbers|9-5 = 8 hours|Questions 1-5 = 10 points|on day 1 * 2 = 20",

@@ -61,7 +61,7 @@ _TOKEN = re.compile(
     r"""
     (?:[^\S\n]+|\\[;:!,\ ]|&|~(?!=))*
     (?:(?P<word>[^\W\d_]{2,}(?:'[^\W\d_]+|-[^\W\d_]{2,})*|[^\W\d_](?:'[^\W\d_]+)?)
-  | (?P<number>(?:\$\ ?)?(?:\d{1,3}(?:,\ \d{3})+(?!\d)|\d+(?:[.,]\d+)*|\.\d+))
+  | (?P<number>(?:\$\ ?)?(?:0[xXbBoO][\da-fA-F]+|\d{1,3}(?:,\ \d{3})+(?!\d)|\d+(?:[.,]\d+)*|\.\d+))
   | (?P<command>\\[A-Za-z]+)
   | (?P<line>\n\s*|\\\\\s*)
   | (?P<symbol>[-=]{1,3}>|={1,3}|[~!:<>]=|\*\*|\$\$|\.+|\\.|.)
@@ -253,13 +253,12 @@ def _word(tokens: list[Token], at: int, found: list[Token]) -> tuple[Token, int]
 
 
 def _multiplies(token: Token, before: Token, following: Token) -> bool:
-    """Whether an x is a multiplication sign: between numbers, with a blank on both sides or on none, and not in 0x10."""
+    """Whether an x is a multiplication sign: between numbers, with a blank on both sides or on none. Else it is an unknown."""
     if following.kind not in ("number", "function") and (following.kind != "open" or following.glued):
         return False
     if not token.glued:
         return not following.glued or following.money
-    left = before.kind in ENDS and before.text != "0"
-    return left if following.glued else before.kind == following.kind == "number"
+    return before.kind in ENDS if following.glued else before.kind == following.kind == "number"
 
 
 def _part(token: Token, value: Fraction, found: list[Token]) -> Token:
