@@ -32,7 +32,7 @@ _TABLE: dict[str, dict[str, int]] = {
     "volume": {"cup*": 1, "pint*": 2, "quart*": 4, "gallon* gal": 16},
     "spoons": {"tsp teaspoon*": 1, "tbsp tablespoon*": 3},
     "money": {"cent* ¢": 1, "dollar* USD": 100},
-    "data": {"kb": 1, "mb": 1000, "gb": 10**6},
+    "data": {"kb": 1, "mb": 1000, "gb": 10**6, "tb": 10**9},
     "energy": {"J joule*": 1, "kJ kilojoule*": 1000},
     "power": {"W watt*": 1, "kW kilowatt*": 1000},
     "pressure": {"Pa pascal*": 1, "kPa kilopascal*": 1000},
@@ -56,6 +56,11 @@ UNITS = {
 }
 """Units by all their names. Case counts: K is no k."""
 DOLLAR = UNITS["dollar"]
+CONVENTIONS: tuple[dict[str, int], ...] = (
+    {"mb": 1024, "gb": 1024**2, "tb": 1024**3}, {"tbsp": 4}, {"pound": 12},
+    *({"day": hours * 3600, "week": days * hours * 3600} for hours in (24, *range(4, 13)) for days in (7, 6, 5)),
+)  # fmt: skip
+"""Sizes that people also give to units, by the shortest names: powers of 1024, Australian spoons, troy pounds, working time."""
 
 
 def measured(number: Fraction, unit: Unit) -> tuple[Fraction, str]:

@@ -75,6 +75,10 @@ def test_what_is_left_alone(step: str) -> None:
     assert finding("algebra", step).verdict is not StepVerdict.REFUTED
 
 
+def test_an_identity_that_is_denied_does_not_hold() -> None:
+    assert verdict("algebra", "It is false that (x+1)^2 = x^2 + 2x + 1.") == "unknown"
+
+
 def test_evidence_says_what_is_wrong() -> None:
     assert (
         finding("algebra", "2x + 3 = 7, so x = 3.").evidence == "x = 3: with x = 3 the sides of 2x + 3 = 7 are 9 and 7"

@@ -27,6 +27,8 @@ FOUND = {
     "a product without a sign": ("2(3+4) = 14 and (2)(5) = 10", "2(3+4) = 15"),
     "an x": ("Camille saw 3 x 4 = 12 robins, 5x3=15 crows", "Camille saw 3 x 4 = 13 robins"),
     "other signs": ("12 × 5 ÷ 2 − 3 = 27", "12 × 5 ÷ 2 − 3 = 28"),
+    "a joined difference": ("120-45 = 75, (3-5)^2 = 4, 1-1/4 = 3/4", "1-1/4 = 1/2"),
+    "a factor without a unit": ("3 hours * 60 = 180 minutes, 120 seconds / 60 = 2 minutes", "120 seconds / 60 = 1 minute"),
     "a dash": ("15 gallons – 3 gallons = 12 gallons", "15 gallons – 3 gallons = 11 gallons"),
     "thousands": ("1,200 + 300 = 1,500", "1,200 + 300 = 1,600"),
     "thousands in LaTeX": ("1{,}200 + 300 = 1{,}500", "1{,}200 + 300 = 1{,}600"),
@@ -161,29 +163,43 @@ def test_evidence_says_what_it_really_is() -> None:
     assert finding("arithmetic", "3 - 5 = 2").evidence.endswith("is -2, not 2")
 
 
-@pytest.mark.parametrize(
-    "step",
-    [
-        f"{'+'.join(['1'] * 41)}=41",
-        f"The total is {' + '.join(map(str, range(1, 42)))} = 861.",
-        f"{'+'.join(['1/3'] * 60)}=20",
-        "1/2 dozen = 6 eggs",
-        "1/2 of a dozen = 6",
-        "3/2 dozen = 18",
-        "The house costs $3/4 million = $750,000",
-        "Er hat 1.500 + 500 = 2.000 Euro",
-        "12.000 - 500 = 11.500",
-        "5 + 3 = 9 ist falsch",
-        "Supongamos que 5 + 3 = 9",
-        "如果 5 + 3 = 9",
-        "Пусть 5 + 3 = 9",
-        "The student thinks 5 + 3 = 9",
-        "pages 3-5 = 3 pages",
-        "10-12 = 3 numbers",
-    ],
-)
-def test_right_steps_that_were_refuted_once_are_not(step: str) -> None:
-    assert verdict("arithmetic", step) != "refuted"
+RIGHT_ONES = {
+    "long sums": f"{'+'.join(['1'] * 41)}=41|{' + '.join(map(str, range(1, 42)))} = 861|{'+'.join(['1/3'] * 60)}=20",
+    "words for factors": "1/2 dozen = 6 eggs|1/2 of a dozen = 6|3/2 dozen = 18|The house costs $3/4 million = $750,000",
+    "grouped digits": "Er hat 1.500 + 500 = 2.000 Euro|12.000 - 500 = 11.500|120 * 120 = 14, 400|So 14, 400 / 80 = 180",
+    "other languages": "5 + 3 = 9 ist falsch|Supongamos que 5 + 3 = 9|如果 5 + 3 = 9|Пусть 5 + 3 = 9",
+    "units of two sizes": "4 GB = 4096 MB|4 GB = 4000 MB|2 TB + 512 GB = 2560 GB|1 week = 40 hours|3 tbsp = 12 tsp",
+    "other numerals": "0x10 = 16|16 = 0x10|0xFF - 1 = 254|0900-0130 = 0730 hours|1.234,56 + 1 = 1.235,56",
+    "mixed numbers": "1-1/2 cups = 1.5 cups|2-1/2 * 2 = 5|1–1/2 = 1.5|1-3/4 + 1/4 = 2|1-1/2 + 1-1/2 = 3|1-1/2 = 0.5",
+    "ranges": "10-12 hours = 11 hours on average|10 - 12 hours = 11 hours|5-7 days * 2 = 12 days|2-3 dozen = 24-36",
+    "more ranges": "$20-$30 = $25|5% - 10% = 7.5%|10-12 = 3 numbers|9-5 = 8 hours|Questions 1-5 = 10 points|on day 1 * 2 = 20",
+    "different things": "3 pairs - 1 = 5 shoes|2 pairs + 1 = 5|2 bags + 3 bags = 50 marbles|3 hours - 30 = 2.5 hours",
+    "shares": "3/8 is equal to $375|1/3 of Solomon = 66/3|1/2 a cup = 4 ounces|40% = 20 students|1% equals $165/110",
+    "rounded percentages": "33% = 1/3|66% = 2/3|13% = 1/8|33% = 33/100 = 1/3|1 - 33% = 2/3|43% = 6/14 = 3/7|33% * 3 = 100%",
+    "unknowns and orders": "8/3 = 24/Y|5 bags / 15 minutes = 8 bags / Y|6/2*3 = 1|$10 / 3 = $3.34|In Boolean algebra 1 + 1 = 1",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("steps", RIGHT_ONES.values(), ids=RIGHT_ONES)
+def test_right_steps_that_were_refuted_once_are_not(steps: str) -> None:
+    assert [step for step in steps.split("|") if verdict("arithmetic", step) == "refuted"] == []
+
+
+def test_amounts_that_differ_do_not_hold() -> None:
+    units = (
+        "100 cents = 100 dollars|5 * 20 cents = $100|3 * 10 minutes = 30 hours|10 cm + 5 cm = 15 m|$2 - 50 cents = $1"
+    )
+    others = "90 minutes = 1 hour|20% of 50 = 1000|20% * 50 = 1000|50% = 50|0.5 = 0.5%|100 + 10% = 100.1"
+    assert [step for step in f"{units}|{others}".split("|") if verdict("arithmetic", step) == "holds"] == []
+
+
+@pytest.mark.parametrize("result", [4, 5])
+def test_an_equation_that_is_mentioned_is_no_claim(result: int) -> None:
+    before = "It is false that @|I doubt that @|One cannot conclude that @|Suppose that @|He denies that @|False: @|\\neg (@)"
+    after = '@ is false|The claim @ is false|@ does not hold|@ never holds|"@" is wrong|That @ is a lie|@, a contradiction|@?'
+    others = 'If @, then 4 = 5|Let @|Neither @ nor 1 = 2|Es ist falsch, dass @|Il est faux que @|The student wrote "@"'
+    steps = f"{before}|{after}|{others}".replace("@", f"2 + 2 = {result}").split("|")
+    assert [step for step in steps if verdict("arithmetic", step) != "unknown"] == []
 
 
 def test_evidence_says_what_mixed_units_are() -> None:

@@ -23,7 +23,7 @@ from pipeline.graders.math.normal import normal_form
 from pipeline.graders.math.ratio import Coefficient, Monomial, Polynomial, Ratio, evaluate
 from pipeline.verifiers.arithmetic.tokens import EQUAL, Token, plain, token_at, tokens_of
 from pipeline.verifiers.arithmetic.values import Value, fit
-from pipeline.verifiers.arithmetic.words import CHANGERS, CONTINUERS, has_other_arithmetic, is_doubtful, words_of
+from pipeline.verifiers.arithmetic.words import CHANGERS, CONTINUERS, is_doubtful, is_mentioned, words_of
 from pipeline.verifiers.base import UNKNOWN, Finding, StepInContext, StepVerdict, Verifier
 from pipeline.verifiers.sentences import finding, holding, sentence_around
 from pipeline.verifiers.settings import AlgebraConfig
@@ -119,12 +119,12 @@ class Algebra(Verifier):
         text = before + plain(step.step)
         formulas = _formulas_of(text)
         own = [each for each in formulas if each.start >= len(before)]
-        claims = [*_identities(own, text), *_solutions(formulas, text, len(before))]
-        for claim in claims:
-            doubtful = claim.holds or has_other_arithmetic(step.problem)
-            if not doubtful and not is_doubtful(step, sentence_around(text, claim.start, claim.end)):
+        held: list[str] = []
+        for claim in (*_identities(own, text), *_solutions(formulas, text, len(before))):
+            if not claim.holds and not is_doubtful(step, text, claim.start, claim.end):
                 return finding(StepVerdict.REFUTED, f"{claim.text}: {claim.reason}")
-        return holding([claim.text for claim in claims if claim.holds])
+            held += [claim.text] if claim.holds and not is_mentioned(text, claim.start, claim.end) else []
+        return holding(held)
 
 
 def _identities(formulas: Sequence[Formula], text: str) -> Iterator[Claim]:
@@ -142,9 +142,8 @@ def _identities(formulas: Sequence[Formula], text: str) -> Iterator[Claim]:
 
 
 def _is_claimed(formula: Formula, sentence: str) -> bool:
-    if formula.left.read.variables != formula.right.read.variables or _CONDITIONS.search(sentence):
-        return False
-    return formula.length >= _CHAIN or _REWRITES.search(sentence) is not None
+    same = formula.left.read.variables == formula.right.read.variables and not _CONDITIONS.search(sentence)
+    return same and (formula.length >= _CHAIN or _REWRITES.search(sentence) is not None)
 
 
 def _slip(left: Ratio, right: Ratio) -> str:

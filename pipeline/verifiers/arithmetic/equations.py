@@ -38,8 +38,8 @@ class Equation:
     chained: bool
     begins: bool
     displayed: bool
-    signed: Node | None
-    """The left side with a sign, where a dash and a blank stand before it as before an item of a list."""
+    others: tuple[tuple[Reading | None, Reading | None], ...]
+    """Other readings of both sides, None for any number: with the dash of a list as a sign, or hyphens that join numbers."""
 
 
 def equations_of(tokens: Sequence[Token], budget: Budget) -> list[Equation]:
@@ -63,14 +63,19 @@ def equations_of(tokens: Sequence[Token], budget: Budget) -> list[Equation]:
         if left is None:
             continue
         start, reading = left
-        previous = token_at(tokens, start - 1)
-        signed = Reader(tokens, start - 1, at, budget).read() if previous.kind == "operator" else None
+        previous, others = token_at(tokens, start - 1), list[tuple[Reading | None, Reading | None]]()
+        earlier, word = (token_at(tokens, start - back).text.lower() for back in (2, 1))
+        if (earlier, word) == ("to", "the") or (word.removesuffix("s") in LABELS and not reading.node.is_number):
+            others.append((None, None))
+        if previous.kind == "operator":
+            others.append((Reader(tokens, start - 1, at, budget).read() or reading, right))
+        if any(each.text == "-" and each.glued for each in tokens[start : right.end]):
+            theirs = Reader(tokens, at + 1 + hedged, len(tokens), budget, strict=False, hyphened=True).read()
+            others.append((Reader(tokens, start, at, budget, hyphened=True).read(), theirs))
         spans = (tokens[start].start, token.start, token.end, tokens[right.end - 1].end)
         about, displayed = token.text == ABOUT or hedged, previous.text in ("\\(", "\\[")
         begins = previous.kind in _BOUNDARIES
-        found.append(
-            Equation(reading, right, *spans, about, chained, begins, displayed, signed.node if signed else None)
-        )
+        found.append(Equation(reading, right, *spans, about, chained, begins, displayed, tuple(others)))
     return found
 
 
@@ -142,8 +147,9 @@ def _boundary(tokens: Sequence[Token], at: int) -> int:
 def _can_begin(tokens: Sequence[Token], place: int, boundary: int) -> bool:
     before, opened = token_at(tokens, place - 1), token_at(tokens, place - 2)
     if place == boundary + 1:
-        # A bracket may belong to a function or a factor: f(3 + 4 = 7), 2(3 = 3).
+        # A bracket may belong to a function, a factor or a sum: f(3 + 4 = 7), 2(3 = 3), 5 + (3 + 4 = 12.
         touched = before.kind == "open" and before.glued and opened.kind in ("word", "number", "bad", "function")
+        touched |= before.text in ("(", ".") and opened.kind == "operator"
         return not touched and (before.kind == "operator" or before.kind in _BEFORE_ALL)
     word = before.text.lower()
     return before.kind == "word" and not tokens[place].glued and (len(word) > 1 or word in ("a", "i"))
@@ -162,8 +168,6 @@ def _is_untouched(tokens: Sequence[Token], place: int, node: Node) -> bool:
         return False
     if word == "of" and place > 1:
         return other.kind == "word" and earlier not in CHANGERS_OF
-    if word in LABELS and not node.is_number:
-        return token_at(tokens, place + 1).text not in ("-", "/")
     earlier_number = any(token_at(tokens, place - ahead).kind in ("number", "close", "percent") for ahead in (2, 3))
     if word == "and" and earlier_number:
         amount = any(each.above and not each.money for each in node.numbers())

@@ -12,15 +12,16 @@ from pipeline.data.numbers import SCALES
 from pipeline.data.units import DOLLAR, UNITS
 from pipeline.verifiers.arithmetic.tokens import OF, Token, token_at
 from pipeline.verifiers.arithmetic.values import Node, UnreadableError
-from pipeline.verifiers.arithmetic.words import FOLLOWERS, NEVER_UNITS
+from pipeline.verifiers.arithmetic.words import FOLLOWERS, NEVER_UNITS, words_of
 
 MOST_NESTED = 20
 MOST_NUMBERS = 120
 """In one expression."""
 MOST_WORDS = 10
 """Words of a description such as "pieces of candy per candy block"."""
+_UNIT_LETTERS = "amgshlL"
 _ENDING = ("operator", "relation", "close", "break", "delimiter", "end")
-_LITTLE = frozenset({"of", "a", "an", "the", "each", "in"})
+_LITTLE = words_of("of a an the each in left more total altogether remaining other another")
 
 
 @dataclass(slots=True)
@@ -54,13 +55,15 @@ class Reading:
 class Reader:
     """A recursive descent parser of one expression.
 
-    `strict`: words must be units up to the end. Otherwise the expression ends where words are something else."""
+    `strict`: words must be units up to the end. Otherwise the expression ends where words are something else.
+    `hyphened`: 1-1/2 is a mixed number, and what begins with a range such as 10-12 is not read."""
 
     _tokens: Sequence[Token]
     _at: int
     _end: int
     _budget: Budget
     strict: bool = True
+    hyphened: bool = False
     _depth: int = 0
     _atoms: int = 0
     _cut: bool = False
@@ -202,11 +205,14 @@ class Reader:
         node = self._bare_number()
         node.above = (DOLLAR,) if node.money else ()
         # A fraction of less than one after a number makes a mixed number: 2 1/2.
-        top, slash, bottom = (self._peek(ahead) for ahead in range(3))
-        plain = top.kind == bottom.kind == "number" and not (node.places or top.glued or top.money or top.places)
-        if plain and slash.text == "/" and not bottom.places and 0 < top.value < bottom.value:
-            node.value += top.value / bottom.value
-            self._at += 3
+        dash = self.hyphened and self._peek().text == "-" and self._peek().glued
+        top, slash, under = (self._peek(ahead + dash) for ahead in range(3))
+        plain = top.kind == under.kind == "number" and top.glued == dash and not (node.places + top.places or top.money)
+        if plain and slash.text == "/" and not under.places and 0 < top.value < under.value:
+            node.value += top.value / under.value
+            self._at += 3 + dash
+        elif dash and top.glued and top.value > node.value and self._atoms == 1 and not self._depth:
+            raise UnreadableError
         if self._peek().kind == "percent":
             self._at += 1
             node.percent = True
@@ -260,6 +266,8 @@ class Reader:
                 sides[below].extend([] if after_slash else [word] * (int(exponent.value) if powered else 1))
                 end += 3 if powered else 1
             elif token.kind == "operator" and token.text == "/" and following.kind == "word":
+                if len(following.text) == 1 and following.text not in _UNIT_LETTERS:
+                    raise UnreadableError
                 below = after_slash = True
                 end += 1
             else:
@@ -272,7 +280,7 @@ class Reader:
         if token.kind != "word":
             return False
         if len(token.text) == 1:
-            return token.glued or token.text not in "amgshlL"
+            return token.glued or token.text not in _UNIT_LETTERS
         touches = before.kind == "number" and len(token.text) == 2 and token.text[0] != "-"
         return token.glued and (before.kind == "close" or (touches and token.text.lower() not in UNITS))
 
@@ -284,7 +292,7 @@ def _opens(token: Token) -> bool:
 
 
 def _add_units(node: Node, above: Sequence[str], below: Sequence[str]) -> None:
-    words = [word for word in above if word not in _LITTLE]
+    words = above if above == ["in"] else [word for word in above if word not in _LITTLE]
     if words and (scale := SCALES.get(words[0].removesuffix("s"))):
         node.scale, words = scale, words[1:]
     if words and words[0] in ("square", "sq", "cubic", "cu"):
@@ -294,5 +302,4 @@ def _add_units(node: Node, above: Sequence[str], below: Sequence[str]) -> None:
         node.above = (*node.above, *[unit] * (1 + words[1:3].count(words[0])))
     else:
         node.nouns = frozenset(word.removesuffix("s") for word in words)
-    under = [UNITS.get(word) for word in below if word not in _LITTLE]
-    node.below = tuple(unit for unit in under[:1] if unit)
+    node.below = tuple(UNITS[word] for word in [word for word in below if word not in _LITTLE][:1] if word in UNITS)

@@ -15,6 +15,7 @@ from pipeline.data.units import UNITS
 from pipeline.verifiers.arithmetic.equations import Equation
 from pipeline.verifiers.arithmetic.values import (
     CONVERTED,
+    OTHERWISE_CONVERTED,
     PERCENTS,
     USUAL,
     Meaning,
@@ -33,21 +34,19 @@ _FACTORS = {
     word: [int(factor) for factor in factors.split("|")]
     for line in (
         "100 % percent percentage cents cent ¢ penny pennies $ hundred hundreds", "12 dozen dozens", "20 score", "144 gross",
-        "2 pair pairs couple couples both twice double half weekend weekends", "4|25 quarter quarters", "10 dime dimes decade",
-        "5 nickel nickels weekday weekdays", "1000 thousand thousands k", "1000000 million millions", "1000000000 billion",
-        "1000|2000 ton tons", "8|5 workday workdays", "60 mph",
+        "2 pair pairs couple couples both twice double half weekend weekends", "4|25 quarter quarters", "10 dime dimes",
+        "10 ten tens decade", "5 nickel nickels weekday weekdays", "1000 thousand thousands k", "1000000 million millions",
+        "1000000000 billion", "1000|2000 ton tons", "8|5 workday workdays", "60 mph", "1024|1048576 kb mb gb tb",
     )
     for factors, *words in (line.split(),)
     for word in words
 }  # fmt: skip
 _TIMES = (5, 7, 8, 12, 24, 28, 30, 31, 52, 60, 365, 366, 3600, 1440, 4)
 """Factors between units of time, with those of working weeks and days and of rough months."""
-_WORKING_HOURS = 12
+_HOUR, _CLOCK, _CENT = UNITS["hour"], 12, Fraction(1, 100)
 _SUMS = ("+", "-", "sum")
-_GROUP = 3
-"""Digits of a group."""
 _MOST_TRIED = 24
-_UNUSUAL = (Meaning(from_left=True), Meaning(mixed_is_product=True), Meaning(nested=True), Meaning(signed_base=True))
+_UNUSUAL = (Meaning(from_left=True), Meaning(mixed_is_product=True), Meaning(nested=True), Meaning(unusual=True))
 
 
 def hidden_factors(words: frozenset[str]) -> frozenset[Fraction]:
@@ -65,7 +64,7 @@ def hidden_factors(words: frozenset[str]) -> frozenset[Fraction]:
 
 Judgement = tuple[Fit, Fraction, Fraction]
 """How both sides agree, and what they really are where they do not, in the unit of the right side."""
-_ZERO = Fraction(0)
+_ZERO, _ONE = Fraction(0), Fraction(1)
 _DOUBTFUL: Judgement = (Fit.DOUBTFUL, _ZERO, _ZERO)
 
 
@@ -75,14 +74,16 @@ def judge(equation: Equation, words: frozenset[str], *, loosely: bool) -> Judgem
     if _is_label(equation):
         return _DOUBTFUL
     ours, theirs = _worth(left), _worth(right)
-    if ours is None or theirs is None or (ours != theirs and _is_conversion(left, right)):
+    if ours is None or theirs is None or _is_conversion(left, right):
         found = _by_conversion(equation)
         return _in_its_unit(left, right) if found is Fit.APART else (found, _ZERO, _ZERO)
-    found = Fit.EQUAL if ours == theirs else _best_fit(equation, loosely)
+    percent = any(each.percent for each in (*left.numbers(), *right.numbers()))
+    found = Fit.EQUAL if ours == theirs and not percent else _best_fit(equation, loosely)
+    clashes = found is Fit.EQUAL and _by_conversion(equation) is Fit.APART  # 3 * 10 minutes = 30 hours
+    if clashes or (found is Fit.APART and _is_meant_otherwise(equation, ours, theirs, words)):
+        return _DOUBTFUL
     if found is not Fit.APART:
         return found, _ZERO, _ZERO
-    if _is_meant_otherwise(equation, ours, theirs, words):
-        return _DOUBTFUL
     return _in_its_unit(left, right) if _mixes_units(left, right) else (Fit.APART, ours.number, theirs.number)
 
 
@@ -96,7 +97,7 @@ def _worth(node: Node, meaning: Meaning = USUAL, *rounded: Rounded) -> Value | N
 def _in_its_unit(left: Node, right: Node) -> Judgement:
     """The judgement on a false equation whose left side depends on the unit of the right one."""
     ours, other, theirs = _worth(left, CONVERTED), _worth(right, CONVERTED), _worth(right)
-    single = right.is_number and len(right.above) == 1 and not right.below and not _is_working_time(left, right)
+    single = right.is_number and len(right.above) == 1 and not right.below
     if not single or ours is None or other is None or theirs is None or ours.powers != other.powers:
         return _DOUBTFUL
     return Fit.APART, ours.number / right.above[0].size, theirs.number
@@ -110,18 +111,19 @@ def _is_label(equation: Equation) -> bool:
     named = bool(left.above or left.nouns)
     if equation.chained or not left.is_number or (equation.displayed and not named) or _is_conversion(left, right):
         return False
-    fraction = right.kind == "/" and all(part.is_number for part in right.parts)
-    return named or not equation.begins or not (fraction or (right.is_number and left.percent != right.percent))
+    judged = _is_fraction(right) or (right.is_number and left.percent != right.percent)
+    return named or not equation.begins or not judged
+
+
+def _is_fraction(node: Node) -> bool:
+    return node.kind == "/" and all(part.is_number for part in node.parts)
 
 
 def _is_conversion(left: Node, right: Node) -> bool:
     """Whether both sides are amounts in different units of one quantity: 2 hours = 120 minutes."""
-    ours, theirs = (each.parts[0] if each.parts else each for each in (left, right))
     amounts = all(each.is_number or each.kind == "sum" for each in (left, right))
-    if not amounts or any(len(each.above) != 1 or each.below or each.money for each in (ours, theirs)):
-        return False
-    (one,), (other,) = ours.above, theirs.above
-    return one.quantity == other.quantity and (one != other or bool(left.parts or right.parts))
+    plain = not any(each.below or each.money for each in (*left.numbers(), *right.numbers()))
+    return amounts and plain and _mixes_units(left, right)
 
 
 def _best_fit(equation: Equation, loosely: bool) -> Fit:
@@ -129,85 +131,84 @@ def _best_fit(equation: Equation, loosely: bool) -> Fit:
     left, right = equation.left.node, equation.right.node
     rounded = partial(maybe_rounded, loosely=loosely)
     found = {_by_conversion(equation)} & {Fit.EQUAL}
-    for ours, theirs in product(_meanings(left), _meanings(right)):
+    for ours, theirs in product(_meanings(left, right), _meanings(right, left)):
         one, other = _worth(left, ours, rounded), _worth(right, theirs, rounded)
-        if one is None or other is None:
-            continue
-        found.add(fit(one, other, last_digit(right, theirs), about=equation.about, divided=_has(left, "/")))
-        if left.places:
+        if one and other:
+            found.add(fit(one, other, last_digit(right, theirs), about=equation.about, divided=_has(left, "/")))
+        if one and other and (left.places or left.percent):
             found.add(fit(other, one, last_digit(left, ours), about=equation.about, divided=_has(right, "/")))
     return next((fits for fits in (Fit.EQUAL, Fit.DOUBTFUL) if fits in found), Fit.APART)
 
 
-def _meanings(node: Node) -> list[Meaning]:
+def _meanings(node: Node, other: Node) -> list[Meaning]:
     numbers = node.numbers()
-    percents = PERCENTS if any(each.percent for each in numbers) else PERCENTS[:1]
+    percents = list(PERCENTS if any(each.percent for each in numbers) else PERCENTS[:1])
+    mixed = any(
+        len({one.percent for one in each.parts if one.is_number}) > 1 for each in node.nodes() if each.kind in "+-"
+    )
+    # 20% of 50 is never 1000, 50% never 50, and 100 + 10% hardly 100.1.
+    plain = not _has(node, "*", "/") and not (node.is_number and other.is_number)
+    percents = [each for each in percents if each != "plain" or plain][mixed:]
     scaled = (True, False) if any(each.scale != 1 for each in numbers) else (True,)
     return [Meaning(percent=percent, scaled=each) for percent in percents for each in scaled]
 
 
-def _by_conversion(equation: Equation) -> Fit:
-    """How both sides agree in the same units. DOUBTFUL if they cannot be converted."""
+def _by_conversion(equation: Equation, meaning: Meaning = CONVERTED) -> Fit:
+    """How both sides agree in the same units. DOUBTFUL if not at all, by another convention or by a factor without a unit."""
     left, right = equation.left.node, equation.right.node
-    ours, theirs = _worth(left, CONVERTED), _worth(right, CONVERTED)
+    ours, theirs = _worth(left, meaning), _worth(right, meaning)
     if ours is None or theirs is None or ours.powers != theirs.powers or not ours.powers:
         return Fit.DOUBTFUL
     number = right.parts[-1] if right.kind == "sum" else right
-    unit = last_digit(number)
-    unit = unit * number.above[0].size if unit is not None and len(number.above) == 1 and not number.below else None
-    found = fit(ours, theirs, unit, about=equation.about, divided=True)
-    near = unit is not None and abs(ours.number - theirs.number) < unit
-    return Fit.DOUBTFUL if found is not Fit.EQUAL and near else found
+    unit = last_digit(number) if len(number.above) == 1 and not number.below else None
+    size = number.above[0].size if unit is not None else 1
+    ours, theirs = (replace(each, number=each.number / size) for each in (ours, theirs))
+    found = fit(ours, theirs, unit, about=equation.about, divided=False)
+    off = abs(ours.number - theirs.number)
+    if unit is not None and 0 < off < unit <= 2 * abs(ours.number):
+        return found if found is Fit.EQUAL and unit != 1 else Fit.DOUBTFUL
+    if found is Fit.APART and meaning is CONVERTED:
+        bare = [each.value for each in left.numbers() if not each.above]
+        ways = ((ours.number, theirs.number), (theirs.number, ours.number))
+        factored = any(abs(large - each * small) < _CENT * abs(large) for each in bare for large, small in ways)
+        if factored or any(_by_conversion(equation, each) is Fit.EQUAL for each in OTHERWISE_CONVERTED):
+            return Fit.DOUBTFUL
+    return found
 
 
 def _is_meant_otherwise(equation: Equation, one: Value, other: Value, words: frozenset[str]) -> bool:
     """Whether an equation whose sides differ may be meant in another way."""
-    left, right, ours, theirs = equation.left.node, equation.right.node, one.number, other.number
-    sides, numbers = (left, right), (*left.numbers(), *right.numbers())
-    whole = right.is_number and right.places == 0 and theirs.denominator == 1
+    left, right, about = equation.left.node, equation.right.node, equation.about
+    ours, theirs, sides, numbers = one.number, other.number, (left, right), (*left.numbers(), *right.numbers())
+    whole = right.is_number and right.places == 0 and theirs.denominator == 1 and ours.denominator != 1
+    hundredths = right.money or (left.kind == "/" and left.parts[1].value == 100)
+    start = _worth(left.parts[0]) if left.kind == "-" and left.parts[1].is_number else None
     if (
-        (equation.signed is not None and _agree(equation.signed, right))
-        or _is_running(equation, one)
-        # No precedence of operators, 3 / 1/4 as 3 / (1/4), -3^2 as 9, or a mixed number as a product.
+        ours == theirs  # 100 + 10% = 100.1
+        or any(one is None or other is None or _agree(one.node, other.node) for one, other in equation.others)
+        or any(  # 5 + 3 = 8 * 2
+            (first := _worth(each)) and fit(one, first, last_digit(each), about=about, divided=True) is Fit.EQUAL
+            for each in equation.right.prefixes[:_MOST_TRIED]
+        )
+        # No precedence of operators, 3 / 1/4 as 3 / (1/4), -3^2 as 9, a mixed number as a product, 1.500 as 1500.
         or any(_agree(*sides, *ways) for each in _UNUSUAL for ways in product((each, USUAL), repeat=2))
-        or (_has(left, "/") and whole and ours.denominator != 1 and abs(ours - theirs) < 1)
-        or _is_exchange(left, right)
+        or (_has(left, "/") and abs(ours - theirs) < (1 if whole else _CENT if hundredths else 0))
+        or _counts_otherwise(left, right, theirs)
         # Half of 5 + 3 may be a share of the sum.
-        or any((_has(side, *_SUMS) and any(each.share for each in side.nodes())) or _is_date(side) for side in sides)
-        # 1.500 + 500 = 2.000: points group digits in many languages.
-        or (any(map(_has_group, numbers)) and _agree(_grouped(left), _grouped(right)))
-        # Pages 3-5 = 3 pages.
-        or (left.kind == "-" and ours < 0 and theirs == 1 - ours)
+        or any(_has(side, *_SUMS) and any(each.share for each in side.nodes()) for side in sides)
+        or any(side.kind == "/" and _is_fraction(side.parts[0]) for side in sides)  # 12/25/2020
+        # Pages 3-5 = 3 pages, 10 - 12 hours = 11 hours; 9 - 5 = 8 hours, 9 + 8 = 5 hours.
+        or (start and ours < 0 and (theirs == 1 - ours or 0 <= theirs - start.number <= -ours))
+        or (_HOUR in right.above and {"+": ours - theirs, "-": ours + theirs}.get(left.kind) == _CLOCK)
+        or (_mixes_units(left, right) and _by_conversion(equation) is not Fit.APART)
     ):
         return True
-    if _mixes_units(left, right):
-        converts = _by_conversion(equation)
-        if converts is Fit.EQUAL or (converts is Fit.DOUBTFUL and any(_has(side, *_SUMS) for side in sides)):
-            return True
-    if not ours or not theirs:
-        return False
-    ratio = abs(ours / theirs)
+    ratio = abs(ours / theirs) if ours and theirs else _ONE
     factors = hidden_factors(words | ({"percent"} if any(each.percent for each in numbers) else set()))
     if any(_has(side, "/") for side in sides):
         # Half a dozen is written 1/2 dozen, which reads as 1/24.
         factors |= {factor * factor for factor in factors}
     return any(abs(each - factor) * 1000 < factor for factor in factors for each in (ratio, 1 / ratio))
-
-
-def _has_group(node: Node) -> bool:
-    return node.places == _GROUP and 1 <= node.value < 10**_GROUP
-
-
-def _grouped(node: Node) -> Node:
-    value = node.value * 10**_GROUP if _has_group(node) else node.value
-    return replace(node, value=value, parts=tuple(map(_grouped, node.parts)))
-
-
-def _is_running(equation: Equation, ours: Value) -> bool:
-    """Whether the right side goes on with the left one: 5 + 3 = 8 * 2."""
-    known = ((each, number) for each in equation.right.prefixes[:_MOST_TRIED] if (number := _worth(each)))
-    fits = (fit(ours, number, last_digit(each), about=equation.about, divided=True) for each, number in known)
-    return Fit.EQUAL in fits
 
 
 def _agree(left: Node, right: Node, ours: Meaning = USUAL, theirs: Meaning = USUAL) -> bool:
@@ -219,31 +220,28 @@ def _has(node: Node, *kinds: str) -> bool:
     return any(each.kind in kinds for each in node.nodes())
 
 
-def _is_date(node: Node) -> bool:
-    """Whether it is 12/25/2020."""
-    quotient = bool(node.parts) and node.kind == node.parts[0].kind == "/"
-    return quotient and all(each.is_number for each in (*node.parts[0].parts, node.parts[1]))
-
-
-def _is_exchange(left: Node, right: Node) -> bool:
-    """Whether a sum of different things is worth something else: 2 apples + 3 oranges = $7."""
+def _counts_otherwise(left: Node, right: Node, amount: Fraction) -> bool:
+    """Whether different things are counted: 2 apples + 3 oranges = $7, 3 pairs - 1 = 5 shoes, 3 hours - 30 = 2.5 hours."""
     terms = left.numbers()
     things = [each.nouns for each in terms if each.nouns]
     measured = any(each.above for each in (*terms, *right.numbers()))
     different = any(not one & other for one, other in combinations(things[:_MOST_TRIED], 2))
-    return _has(left, *_SUMS) and bool(things) and (measured or different)
+    ours, theirs = (
+        {kind for each in side for kind in (*each.nouns, *(unit.quantity for unit in each.above))}
+        for side in (terms, right.numbers())
+    )
+    counts = any(noun in _FACTORS or f"{noun}s" in _FACTORS for noun in ours - theirs)
+    bare = measured and not right.money and not all(each.above or each.places for each in terms)
+    plain = not _has(left, "*", "/")
+    counts |= plain and len({unit.quantity for each in terms for unit in each.above}) > 1
+    if _has(left, *_SUMS) and ((things and (measured or different)) or counts or (bare and amount.denominator != 1)):
+        return True
+    share = left.percent or (_is_fraction(left) and left.parts[0].value < left.parts[1].value)
+    unlike = (ours and theirs and plain) or (share and (ours or theirs or amount >= 1))
+    return bool(unlike) and ours.isdisjoint(theirs)
 
 
 def _mixes_units(left: Node, right: Node) -> bool:
     """Whether two units of one quantity occur."""
     units = {unit for node in (*left.numbers(), *right.numbers()) for unit in (*node.above, *node.below)}
     return len({unit.quantity for unit in units}) < len(units)
-
-
-def _is_working_time(left: Node, right: Node) -> bool:
-    """Whether a conversion may be of working days or weeks: 1 week = 5 days, 2 days = 16 hours."""
-    if not (left.above and right.above and left.value and right.value):
-        return False
-    ratio = max(left.value, right.value) / min(left.value, right.value)
-    names = {left.above[0].name, right.above[0].name}
-    return (names == {"day", "h"} and ratio <= _WORKING_HOURS) or (names == {"week", "day"} and ratio in (5, 6))

@@ -61,7 +61,7 @@ _TOKEN = re.compile(
     r"""
     (?:[^\S\n]+|\\[;:!,\ ]|&|~(?!=))*
     (?:(?P<word>[^\W\d_]{2,}(?:'[^\W\d_]+|-[^\W\d_]{2,})*|[^\W\d_](?:'[^\W\d_]+)?)
-  | (?P<number>(?:\$\ ?)?(?:\d+(?:,\d+)*(?:\.\d+)*|\.\d+))
+  | (?P<number>(?:\$\ ?)?(?:0[xXbBoO][\da-fA-F]+|\d{1,3}(?:,\ \d{3})+(?!\d)|\d+(?:[.,]\d+)*|\.\d+))
   | (?P<command>\\[A-Za-z]+)
   | (?P<line>\n\s*|\\\\\s*)
   | (?P<symbol>[-=]{1,3}>|={1,3}|[~!:<>]=|\*\*|\$\$|\.+|\\.|.)
@@ -95,7 +95,7 @@ _FIXED = {
     for kind, form, *symbols in map(str.split, _TABLE.strip().splitlines())
     for said in symbols
 }
-_PLAIN_NUMBER = re.compile(r"(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]*)(?:\.[0-9]+)?")
+_PLAIN_NUMBER = re.compile(r"(?!0[0-9])(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]*)(?:\.[0-9]+)?")
 _MOST_WORDS_KEPT = 12
 _PROSE = re.compile(r" (?:[A-Za-z]{2,}[,.;]? ){4,}(?=(?:[A-Za-z]{2,} ){4})")
 _PROPORTION = re.compile(r":\d")

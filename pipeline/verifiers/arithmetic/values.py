@@ -8,12 +8,12 @@ cut off, 3 for 7/2 may be rounded in a way that the text gives: both are doubtfu
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from pipeline.data.numbers import Fit, last_place
-from pipeline.data.units import Unit
+from pipeline.data.units import CONVENTIONS, Unit
 from pipeline.graders.math.rounding import decimal_places
 from pipeline.verifiers.arithmetic.words import words_of
 
@@ -29,8 +29,9 @@ FAR = Fraction(1, 4)
 """It is wrong if it is off by more than this share."""
 _EXACT_TAILS = frozenset({"125", "375", "625", "875"})
 _REPEATING = words_of("33 66 67 16 17 83 11 22 44 55 56 77 78 88 89 14 29 28 43 42 57 71 86 85")
-_REPEATING_MONEY = frozenset({"33", "66", "67"})
+_THIRDS, _SIXTHS = words_of("33 66 67"), words_of("16 17 83")
 _FEWEST_PLACES = 2
+_GROUP = 3
 FLOAT_DIGIT = Fraction(1, 10**10)
 FLOAT_NOISE = Fraction(1, 10**12)
 """A number with more digits than FLOAT_DIGIT may be what a computer printed, off by this share."""
@@ -86,21 +87,23 @@ PERCENTS = ("hundredths", "plain", "relative")
 @dataclass(frozen=True, slots=True)
 class Meaning:
     """A way to read expressions. `scaled`: million and its like multiply. `from_left`: operators have no precedence.
-    `nested`: 3 / 1/4 is 3 / (1/4). `signed_base`: -3^2 is 9. `converts`: numbers are in the base units of their quantities."""
+    `nested`: 3 / 1/4 is 3 / (1/4), and 6/2*3 is 6/(2*3). `unusual`: -3^2 is 9, and 1.500 is 1500, as in many
+    languages. `sizes`: numbers are in base units, with sizes of units that are not those of the table."""
 
     percent: str = "hundredths"
     scaled: bool = True
     from_left: bool = False
     mixed_is_product: bool = False
     nested: bool = False
-    signed_base: bool = False
-    converts: bool = False
+    unusual: bool = False
+    sizes: Mapping[str, int] | None = None
 
 
 Rounded = Callable[[Node], Fraction]
 """How far off a number may be as it is written."""
 USUAL = Meaning()
-CONVERTED = Meaning(converts=True)
+CONVERTED = Meaning(sizes={})
+OTHERWISE_CONVERTED = tuple(Meaning(sizes=each) for each in CONVENTIONS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,17 +129,17 @@ def value_of(node: Node, meaning: Meaning = USUAL, rounded: Rounded = lambda _: 
     if node.kind == "number":
         return _number(node, meaning, rounded)
     if node.kind == "sum":
-        if not meaning.converts:
+        if meaning.sizes is None:
             raise UnreadableError
         parts = [value_of(part, meaning) for part in node.parts]
         return Value(sum((part.number for part in parts), Fraction(0)), powers=parts[0].powers)
-    if meaning.nested and node.kind == node.parts[0].kind == "/" and not node.parts[0].grouped:
+    if meaning.nested and node.kind in "*/" and node.parts[0].kind == "/" and not node.parts[0].grouped:
         top, middle = node.parts[0].parts
-        node = Node("/", (top, Node("/", (middle, node.parts[1]), grouped=True)))
+        node = Node("/", (top, Node(node.kind, (middle, node.parts[1]), grouped=True)))
     first, *rest = [value_of(part, meaning, rounded) for part in node.parts]
     if node.kind == "negative":
         base = node.parts[0]
-        even = meaning.signed_base and base.kind == "^" and value_of(base.parts[1]).number % 2 == 0
+        even = meaning.unusual and base.kind == "^" and value_of(base.parts[1]).number % 2 == 0
         return first if even else replace(first, number=-first.number)
     if node.mixed and not meaning.mixed_is_product:
         return Value(first.number + rest[0].number, powers=first.powers)
@@ -153,10 +156,12 @@ def _number(node: Node, meaning: Meaning, rounded: Rounded) -> Value:
     factor, powers = Fraction(node.scale) if meaning.scaled and node.scale != 1 else _ONE, _NO_POWERS
     if node.percent and meaning.percent != "plain":
         factor /= 100
-    if meaning.converts:
+    if meaning.unusual and node.places == _GROUP and 1 <= node.value < 10**_GROUP:
+        factor *= 10**_GROUP
+    if meaning.sizes is not None:
         for units, sign in ((node.above, 1), (node.below, -1)):
             for unit in units:
-                factor *= unit.size**sign
+                factor *= Fraction(meaning.sizes.get(unit.name, unit.size)) ** sign
                 powers = _times(powers, {(unit.quantity, 1)}, sign)
     return Value(node.value * factor if factor != 1 else node.value, rounded(node) * factor, powers)
 
@@ -253,9 +258,9 @@ def fit(one: Value, other: Value, unit: Fraction | None, *, about: bool, divided
             return Fit.EQUAL
         return Fit.DOUBTFUL if distance <= max(digit, FAR * size) + slack else Fit.APART
     if unit is not None and unit != 1:
-        if distance <= unit / 2:
-            return Fit.EQUAL
         cut = distance < unit and abs(other.number) < abs(one.number)
+        if distance < unit / 2 or (distance == unit / 2 and not cut):
+            return Fit.EQUAL
         return Fit.DOUBTFUL if cut or distance <= slack + unit / 2 else Fit.APART
     if unit is not None and one.number.denominator != 1:
         if decimal_places(one.number) is None and distance <= unit / 2:
@@ -278,7 +283,7 @@ def maybe_rounded(node: Node, *, loosely: bool) -> Fraction:
 
     `loosely`: the text speaks of approximate numbers, so any decimal may be one."""
     tail = f"{node.value.numerator * 10**node.places // node.value.denominator % 1000:03d}"
-    repeats = tail[1:] in (_REPEATING_MONEY if node.money else _REPEATING)
+    repeats = tail[1:] in (_THIRDS if node.money else _REPEATING if node.places else _THIRDS | _SIXTHS)
     long = node.places > _FEWEST_PLACES and tail not in _EXACT_TAILS and not tail.endswith("0")
-    looks = node.places >= _FEWEST_PLACES and (loosely or repeats or long)
+    looks = node.places + 2 * node.percent >= _FEWEST_PLACES and (loosely or repeats or long)
     return Fraction(1, 2 * 10**node.places) if looks else Fraction(0)

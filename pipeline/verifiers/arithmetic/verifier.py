@@ -15,7 +15,7 @@ from pipeline.verifiers.arithmetic.equations import equations_of
 from pipeline.verifiers.arithmetic.expressions import Budget
 from pipeline.verifiers.arithmetic.judging import judge
 from pipeline.verifiers.arithmetic.tokens import plain, tokens_of
-from pipeline.verifiers.arithmetic.words import has_other_arithmetic, is_doubtful
+from pipeline.verifiers.arithmetic.words import is_doubtful, is_mentioned
 from pipeline.verifiers.base import UNKNOWN, Finding, StepInContext, StepVerdict, Verifier
 from pipeline.verifiers.sentences import holding, in_a_line, sentence_around
 from pipeline.verifiers.settings import ArithmeticConfig
@@ -42,11 +42,11 @@ class Arithmetic(Verifier):
             return UNKNOWN
         held: list[str] = []
         doubted = 0
-        for fit, shown, sentence in _judged(step.step):
-            if fit is Fit.EQUAL:
+        for fit, shown, place in _judged(step.step):
+            if fit is Fit.EQUAL and not is_mentioned(*place):
                 held.append(shown)
             elif fit is Fit.APART:
-                if not is_doubtful(step, sentence) and not _has_own_arithmetic(step.problem[:_MOST_OF_PROBLEM]):
+                if not is_doubtful(step, *place) and not _states_false_equation(step.problem[:_MOST_OF_PROBLEM]):
                     return Finding(verdict=StepVerdict.REFUTED, evidence=shown)
                 doubted += 1
                 if doubted > MOST_DOUBTED:
@@ -54,27 +54,29 @@ class Arithmetic(Verifier):
         return holding(held)
 
 
-def _judged(text: str) -> Iterator[tuple[Fit, str, str]]:
-    """How each equation of a text is judged, the equation with what is wrong, and its sentence; marks first."""
+def _judged(text: str) -> Iterator[tuple[Fit, str, tuple[str, int, int]]]:
+    """How each equation of a text is judged, the equation with what is wrong, and the text where it stands; marks first."""
     loosely = _LOOSE.search(text) is not None
     budget = Budget(left=TOKENS_PER_CHARACTER * len(text))
     for part in map(plain, (*_MARK.findall(text), _MARK.sub("", text))):
         for equation in equations_of(tokens_of(part), budget):
-            sentence = sentence_around(part, equation.start, equation.end)
-            fit, ours, theirs = judge(equation, frozenset(_WORD.findall(sentence.lower())), loosely=loosely)
+            place = (part, equation.start, equation.end)
+            fit, ours, theirs = judge(
+                equation, frozenset(_WORD.findall(sentence_around(*place).lower())), loosely=loosely
+            )
             shown = in_a_line(part[equation.start : equation.end])
             if fit is Fit.APART:
                 sides = (part[equation.start : equation.middle], part[equation.after : equation.end], ours)
                 if equation.left.node.is_number and not equation.right.node.is_number:
                     sides = (sides[1], sides[0], theirs)
                 shown += f": {in_a_line(sides[0])} is {_number(sides[2])}, not {in_a_line(sides[1])}"
-            yield fit, shown, sentence
+            yield fit, shown, place
 
 
 @lru_cache(maxsize=64)
-def _has_own_arithmetic(problem: str) -> bool:
-    """Whether a problem speaks of another arithmetic, or states a false equation, which its solutions quote."""
-    return has_other_arithmetic(problem) or any(fit is Fit.APART for fit, *_ in _judged(problem))
+def _states_false_equation(problem: str) -> bool:
+    """Whether a problem states a false equation, which its solutions quote."""
+    return any(fit is Fit.APART for fit, *_ in _judged(problem))
 
 
 def _number(number: Fraction) -> str:
