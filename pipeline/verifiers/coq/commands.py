@@ -54,7 +54,7 @@ NEVER = re.compile(
 )
 """Words of no sentence: they write, load, postpone a check, or depend on the clock."""
 HOLED, BY_TERM, BESIDE = map(_WORDS.__getitem__, ("holed", "by_term", "beside"))
-MADE_UP = re.compile(r"(?:False|Empty_set)_\w+|absurd\w*")
+MADE_UP = re.compile(r"(?:False|Empty_set)_\w+|absurd\w*|except")
 PROVED_FIRST = frozenset({"assert", "eassert", "replace"})
 """Those that state a goal which comes first, or is what `by` proves."""
 _UNSAFE = re.compile(
