@@ -56,6 +56,7 @@ from pipeline.runtime.stop import StopSignal
 from pipeline.runtime.worker_handle import Watcher
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.run_record import STAGED_INPUT
+from pipeline.storage.temporary import temporary_folder
 
 _NO_PILOT = "plan.pilot=false"
 
@@ -197,8 +198,9 @@ def _piloted(
     stop: StopSignal,
 ) -> PilotResult:
     # Workers on other machines see the folder of plan.json but not the temporary folder of this machine.
-    shared = None if config.cluster.address is None else Path(config.plan.out).resolve().parent
-    with tempfile.TemporaryDirectory(prefix=".stepvalue-pilot-", dir=shared) as folder:
+    out, name = Path(config.plan.out).resolve().parent, "stepvalue-pilot-"
+    is_alone = config.cluster.address is None
+    with temporary_folder(name) if is_alone else tempfile.TemporaryDirectory(prefix=f".{name}", dir=out) as folder:
         storage = LocalStorage(Path(folder))
         chains = survey.planned.chains + survey.bare * config.sampling.solutions
         estimator = _alone(estimator_for(config.estimator), chains)
