@@ -5,11 +5,13 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import textwrap
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -26,6 +28,7 @@ from tests.settings import policy_settings
 pytestmark = pytest.mark.slow
 
 ADDRESS = "127.0.0.1:6379"
+NOBODY = 65534
 WITHOUT_GPU = [{"Alive": True, "Resources": {"CPU": 16.0}}]
 ONE_GPU = [{"Alive": True, "Resources": {"CPU": 16.0, "GPU": 1.0}}]
 
@@ -214,15 +217,79 @@ def test_workers_load_the_package_of_the_driver_in_a_folder_with_another_one(tmp
     assert done.returncode == 0, done.stderr
 
 
-def test_a_private_ray_has_a_folder_of_its_own_that_it_removes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_folder_of_a_run_that_failed_stays_for_a_while(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("RAY_TMPDIR", str(tmp_path))
-    for error, left in ((None, 0), (Interrupted("stop"), 0), (ClusterError("no"), 1)):
+    for error, left in ((None, 0), (Interrupted("stop"), 0), (ClusterError("no"), 1), (None, 1)):
         with suppress(Interrupted, ClusterError), connection._private_folder() as folder:
-            assert Path(folder).parent == tmp_path
-            assert Path(folder).stat().st_mode & 0o777 == 0o700
+            assert Path(folder).parent.parent == tmp_path
             if error is not None:
                 raise error
-        assert Path(folder).exists() == bool(left)
+        assert len(list(tmp_path.iterdir())) == left
+    monkeypatch.setattr(connection, "KEPT_SECONDS", 0)
+    with connection._private_folder() as folder:
+        assert list(tmp_path.iterdir()) == [Path(folder).parent]
+    monkeypatch.setenv("RAY_TMPDIR", str(tmp_path / "none"))
+    with pytest.raises(ClusterError, match=r"RAY_TMPDIR=.*none is not"), connection._private_folder():
+        raise AssertionError("made")
+
+
+HELD = """
+import sys
+from pipeline.cli.label import set_up_ray
+set_up_ray(None)
+from pipeline.config.label import ClusterConfig
+from pipeline.runtime import connection
+with connection.cluster(ClusterConfig()):
+    print("on", flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.mark.ray
+@pytest.mark.parametrize("killed", [[], pytest.param(["raylet"], marks=pytest.mark.nightly)])
+def test_other_accounts_are_kept_out_while_ray_runs_and_the_next_start_removes_what_a_kill_leaves(
+    killed: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with tempfile.TemporaryDirectory(prefix="sv-", dir="/tmp", ignore_cleanup_errors=True) as parent:
+        Path(parent).chmod(0o755)
+        monkeypatch.setenv("RAY_TMPDIR", parent)
+        run = subprocess.Popen([sys.executable, "-c", HELD], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        try:
+            assert run.stdout is not None
+            assert run.stdout.readline() == b"on\n"
+            (folder,) = Path(parent).iterdir()
+            assert (folder.stat().st_mode & 0o7777, folder.stat().st_uid) == (0o700, os.geteuid())
+            (session,) = folder.glob(f"*/session_*_{run.pid}")
+            if os.geteuid() == 0:
+                assert refuses_others(partial(open, session / "logs" / "gcs_server.out"))
+                assert refuses_others(partial(socket.socket(socket.AF_UNIX).connect, f"{session}/sockets/raylet"))
+            with connection._private_folder():
+                assert (session / "sockets" / "raylet").is_socket()
+            for each in psutil.Process(run.pid).children():
+                if each.name() in killed:
+                    each.kill()
+        finally:
+            run.kill()
+            run.communicate()
+        assert session.exists()
+        with connection._private_folder() as own:
+            assert list(Path(parent).iterdir()) == [Path(own).parent]
+
+
+def refuses_others(action: Callable[[], object]) -> bool:
+    """Whether the account `nobody` has no right to do this."""
+    if (child := os.fork()) == 0:
+        code = 1
+        try:
+            os.setgroups([])
+            os.setgid(NOBODY)
+            os.setuid(NOBODY)
+            action()
+        except PermissionError:
+            code = 0
+        finally:
+            os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
 @pytest.mark.parametrize(
@@ -336,6 +403,10 @@ def test_a_private_ray_listens_on_the_loopback_interface_and_answers_nobody_with
         listens = listening_under(process.pid)
         assert {"gcs_server", "raylet"} <= {name for name, _, _ in listens}
         assert {address for _, address, _ in listens} <= {LOOPBACK, "::1"}
+        for _, _, port in listens:
+            with socket.create_connection((LOOPBACK, port)) as asked_of:
+                asked_of.sendall(b"GET / HTTP/1.1\r\nHost: ray\r\n\r\n")
+                assert asked_of.recv(12).startswith((b"HTTP/1.1 401", bytes(2))), listens  # or frames of HTTP/2
         port = next(port for name, _, port in listens if name == "gcs_server")
         guess = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "0" * 64}
         for known, answered in ((token_of(process.pid), True), ({}, False), (guess, False)):

@@ -7,7 +7,7 @@ import asyncio
 import math
 import tempfile
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -198,9 +198,10 @@ def _piloted(
     stop: StopSignal,
 ) -> PilotResult:
     # Workers on other machines see the folder of plan.json but not the temporary folder of this machine.
-    out, name = Path(config.plan.out).resolve().parent, "stepvalue-pilot-"
-    is_alone = config.cluster.address is None
-    with temporary_folder(name) if is_alone else tempfile.TemporaryDirectory(prefix=f".{name}", dir=out) as folder:
+    place: AbstractContextManager[Path | str] = temporary_folder("stepvalue-pilot-")
+    if config.cluster.address is not None:
+        place = tempfile.TemporaryDirectory(prefix=".stepvalue-pilot-", dir=Path(config.plan.out).resolve().parent)  # noqa: TID251
+    with place as folder:
         storage = LocalStorage(Path(folder))
         chains = survey.planned.chains + survey.bare * config.sampling.solutions
         estimator = _alone(estimator_for(config.estimator), chains)
