@@ -266,6 +266,7 @@ def test_other_accounts_are_kept_out_while_ray_runs_and_the_next_start_removes_w
             with connection._private_folder():
                 assert (session / "sockets" / "raylet").is_socket()
             for each in psutil.Process(run.pid).children():
+                assert each.environ()["RAY_USAGE_STATS_ENABLED"] == "0"
                 if each.name() in killed:
                     each.kill()
         finally:
