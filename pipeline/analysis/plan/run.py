@@ -202,7 +202,7 @@ def _piloted(
     if config.cluster.address is not None:
         place = tempfile.TemporaryDirectory(prefix=".stepvalue-pilot-", dir=Path(config.plan.out).resolve().parent)  # noqa: TID251
     with place as folder:
-        storage = LocalStorage(Path(folder))
+        storage = LocalStorage(Path(folder) / "run")
         chains = survey.planned.chains + survey.bare * config.sampling.solutions
         estimator = _alone(estimator_for(config.estimator), chains)
         scratch = replace(config, run_dir=storage.run_dir, budget=None, estimator=estimator.settings)

@@ -81,7 +81,7 @@ def survey_input(
     Raises InputError if no row can be used, and the errors of `stop`.
     """
     with temporary_folder("stepvalue-plan-") as folder, checker_for(config.grader) as checker:
-        storage = LocalStorage(folder)
+        storage = LocalStorage(folder / "run")
         staged = stage(storage, staged_id, config.data, config.run, checker, stop.check)
         commit = Commit(
             kind=INPUT,
