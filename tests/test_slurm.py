@@ -231,11 +231,6 @@ def test_commands_with_a_cluster_run_on_all_nodes_and_others_on_the_first(slurm:
     assert python in slurm.lines()
 
 
-@pytest.mark.parametrize(("nodes", "code"), [(1, 0), (1, 1), (2, 1)])
-def test_doctor_passes_its_exit_code_on(slurm: Slurm, nodes: int, code: int) -> None:
-    assert slurm.start(nodes, "doctor", CODE=str(code)).wait(SECONDS) == code
-
-
 def test_the_installed_ray_reads_the_options_as_meant(slurm: Slurm) -> None:
     module = pytest.importorskip("ray.scripts.symmetric_run")
     slurm.start(2).wait(SECONDS)
@@ -309,15 +304,11 @@ def test_a_signal_before_python_listens_is_kept(slurm: Slurm) -> None:
     assert slurm.lines()[-1] == "scontrol requeue 42"
 
 
-def test_an_interruption_without_a_signal_of_slurm_is_final(slurm: Slurm) -> None:
-    assert slurm.start(1, CODE="75").wait(SECONDS) == 75
+@pytest.mark.parametrize("nodes", [1, 2])
+@pytest.mark.parametrize("code", [0, 1, 2, 75])
+def test_an_end_without_a_signal_of_slurm_is_final(slurm: Slurm, nodes: int, code: int) -> None:
+    assert slurm.start(nodes, CODE=str(code)).wait(SECONDS) == code
     assert not logs(slurm, "scontrol requeue")()
-
-
-@pytest.mark.parametrize("code", [0, 1, 2])
-def test_other_ends_are_final(slurm: Slurm, code: int) -> None:
-    assert slurm.start(2, CODE=str(code)).wait(SECONDS) == code
-    assert not any("requeue" in line for line in slurm.lines())
 
 
 def test_the_example_commands_are_accepted(capsys: pytest.CaptureFixture[str]) -> None:

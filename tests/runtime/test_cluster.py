@@ -9,9 +9,8 @@ import tempfile
 import textwrap
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from functools import partial
 from pathlib import Path
 
 import psutil
@@ -28,7 +27,6 @@ from tests.settings import policy_settings
 pytestmark = pytest.mark.slow
 
 ADDRESS = "127.0.0.1:6379"
-NOBODY = 65534
 WITHOUT_GPU = [{"Alive": True, "Resources": {"CPU": 16.0}}]
 ONE_GPU = [{"Alive": True, "Resources": {"CPU": 16.0, "GPU": 1.0}}]
 
@@ -237,60 +235,64 @@ HELD = """
 import sys
 from pipeline.cli.label import set_up_ray
 set_up_ray(None)
+import ray
 from pipeline.config.label import ClusterConfig
 from pipeline.runtime import connection
 with connection.cluster(ClusterConfig()):
-    print("on", flush=True)
+    print(ray.get(ray.remote(lambda: "on").remote()), flush=True)
     sys.stdin.read()
 """
+
+
+@pytest.fixture
+def private(monkeypatch: pytest.MonkeyPatch) -> "Iterator[subprocess.Popen[bytes]]":
+    """A process in a private Ray that has run a task, whose folder lies where every account may look."""
+    plain = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
+    with tempfile.TemporaryDirectory(prefix="sv-", dir="/tmp", ignore_cleanup_errors=True) as parent:
+        Path(parent).chmod(0o755)
+        monkeypatch.setenv("RAY_TMPDIR", parent)
+        run = subprocess.Popen(
+            [sys.executable, "-c", HELD],
+            cwd=ROOT,
+            env=plain | {"RAY_TMPDIR": parent},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        try:
+            assert run.stdout is not None
+            assert run.stdout.readline() == b"on\n"
+            yield run
+        finally:
+            run.kill()
+            run.communicate()
 
 
 @pytest.mark.ray
 @pytest.mark.parametrize("killed", [[], pytest.param(["raylet"], marks=pytest.mark.nightly)])
 def test_other_accounts_are_kept_out_while_ray_runs_and_the_next_start_removes_what_a_kill_leaves(
-    killed: list[str], monkeypatch: pytest.MonkeyPatch
+    killed: list[str], private: "subprocess.Popen[bytes]"
 ) -> None:
-    with tempfile.TemporaryDirectory(prefix="sv-", dir="/tmp", ignore_cleanup_errors=True) as parent:
-        Path(parent).chmod(0o755)
-        monkeypatch.setenv("RAY_TMPDIR", parent)
-        run = subprocess.Popen([sys.executable, "-c", HELD], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        try:
-            assert run.stdout is not None
-            assert run.stdout.readline() == b"on\n"
-            (folder,) = Path(parent).iterdir()
-            assert (folder.stat().st_mode & 0o7777, folder.stat().st_uid) == (0o700, os.geteuid())
-            (session,) = folder.glob(f"*/session_*_{run.pid}")
-            if os.geteuid() == 0:
-                assert refuses_others(partial(open, session / "logs" / "gcs_server.out"))
-                assert refuses_others(partial(socket.socket(socket.AF_UNIX).connect, f"{session}/sockets/raylet"))
-            with connection._private_folder():
-                assert (session / "sockets" / "raylet").is_socket()
-            for each in psutil.Process(run.pid).children():
-                assert each.environ()["RAY_USAGE_STATS_ENABLED"] == "0"
-                if each.name() in killed:
-                    each.kill()
-        finally:
-            run.kill()
-            run.communicate()
-        assert session.exists()
-        with connection._private_folder() as own:
-            assert list(Path(parent).iterdir()) == [Path(own).parent]
-
-
-def refuses_others(action: Callable[[], object]) -> bool:
-    """Whether the account `nobody` has no right to do this."""
-    if (child := os.fork()) == 0:
-        code = 1
-        try:
-            os.setgroups([])
-            os.setgid(NOBODY)
-            os.setuid(NOBODY)
-            action()
-        except PermissionError:
-            code = 0
-        finally:
-            os._exit(code)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    parent = Path(os.environ["RAY_TMPDIR"])
+    (folder,) = parent.iterdir()
+    assert (folder.stat().st_mode & 0o7777, folder.stat().st_uid) == (0o700, os.geteuid())
+    (session,) = folder.glob(f"*/session_*_{private.pid}")
+    if os.geteuid() == 0:
+        for path in (session / "logs" / "gcs_server.out", session / "sockets" / "raylet"):
+            told = subprocess.run(
+                ["cat", path], user=65534, group=65534, extra_groups=[], capture_output=True, check=False
+            )
+            assert told.stderr.endswith(b"Permission denied\n")
+    with connection._private_folder():
+        assert (session / "sockets" / "raylet").is_socket()
+    for each in psutil.Process(private.pid).children():
+        assert each.environ()["RAY_USAGE_STATS_ENABLED"] == "0"
+        if each.name() in killed:
+            each.kill()
+    private.kill()
+    private.wait()
+    assert session.exists()
+    with connection._private_folder() as own:
+        assert list(parent.iterdir()) == [Path(own).parent]
 
 
 @pytest.mark.parametrize(
@@ -385,45 +387,24 @@ print(len(GcsClient(address=sys.argv[1]).get_all_node_info()))
 
 @pytest.mark.nightly
 @pytest.mark.ray
-def test_a_private_ray_listens_on_the_loopback_interface_and_answers_nobody_without_its_token(tmp_path: Path) -> None:
-    words = ["label", "data=sample", "policy=lab", "policy.lab.tokens_per_second=100"]
+def test_a_private_ray_listens_on_the_loopback_interface_and_answers_nobody_without_its_token(
+    private: "subprocess.Popen[bytes]",
+) -> None:
+    listens = listening_under(private.pid)
+    assert {"gcs_server", "raylet", "ray::IDLE"} <= {name for name, _, _ in listens}
+    assert {address for _, address, _ in listens} <= {LOOPBACK, "::1"}
+    for _, _, port in listens:
+        with socket.create_connection((LOOPBACK, port)) as asked_of:
+            asked_of.sendall(b"GET / HTTP/1.1\r\nHost: ray\r\n\r\n")
+            assert asked_of.recv(12).startswith((b"HTTP/1.1 401", bytes(2))), listens  # or frames of HTTP/2
+    port = next(port for name, _, port in listens if name == "gcs_server")
     plain = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
-    process = subprocess.Popen(
-        [sys.executable, "-m", "pipeline", *words, f"run_dir={tmp_path / 'run'}"],
-        cwd=ROOT,
-        env=plain,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-    )
-    try:
-        deadline = time.monotonic() + 90
-        while "ray::_Actor" not in {name for name, _, _ in listening_under(process.pid)}:
-            assert process.poll() is None
-            assert time.monotonic() < deadline
-            time.sleep(0.2)
-        listens = listening_under(process.pid)
-        assert {"gcs_server", "raylet"} <= {name for name, _, _ in listens}
-        assert {address for _, address, _ in listens} <= {LOOPBACK, "::1"}
-        for _, _, port in listens:
-            with socket.create_connection((LOOPBACK, port)) as asked_of:
-                asked_of.sendall(b"GET / HTTP/1.1\r\nHost: ray\r\n\r\n")
-                assert asked_of.recv(12).startswith((b"HTTP/1.1 401", bytes(2))), listens  # or frames of HTTP/2
-        port = next(port for name, _, port in listens if name == "gcs_server")
-        guess = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "0" * 64}
-        for known, answered in ((token_of(process.pid), True), ({}, False), (guess, False)):
-            asked = subprocess.run(
-                [sys.executable, "-c", STRANGER, f"{LOOPBACK}:{port}"],
-                env=plain | known,
-                capture_output=True,
-                text=True,
-                timeout=60,
-                check=False,
-            )
-            assert (asked.returncode == 0) is answered, asked.stderr
-            assert answered or "InvalidAuthToken" in asked.stderr
-    finally:
-        process.terminate()
-        process.wait(60)
+    guess = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "0" * 64}
+    for known, answered in ((token_of(private.pid), True), ({}, False), (guess, False)):
+        words = [sys.executable, "-c", STRANGER, f"{LOOPBACK}:{port}"]
+        asked = subprocess.run(words, env=plain | known, capture_output=True, text=True, timeout=60, check=False)
+        assert (asked.returncode == 0) is answered, asked.stderr
+        assert answered or "InvalidAuthToken" in asked.stderr
 
 
 def token_of(pid: int) -> dict[str, str]:

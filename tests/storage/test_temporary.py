@@ -74,24 +74,15 @@ def test_what_is_kept_foreign_or_without_a_lock_file_stays(tmp_path: Path) -> No
     else:
         foreign.rename(tmp_path / "foreign")
     stay = set(tmp_path.iterdir()) - {left}
+    (left / "a" / "b").mkdir(parents=True)
+    with patch("shutil.rmtree"):  # as where a process of Ray still writes into the folder
+        assert remove_left_over(PREFIX, str(tmp_path), kept_seconds=60) == []
     assert remove_left_over(PREFIX, str(tmp_path), kept_seconds=60) == [left]
     assert set(tmp_path.iterdir()) == stay
     os.utime(kept / OWNER, (0, 0))
     assert remove_left_over(PREFIX, str(tmp_path), kept_seconds=60) == [kept]
     assert set(tmp_path.iterdir()) == stay - {kept}
     assert (elsewhere / OWNER).exists()
-
-
-def test_a_removal_that_was_cut_off_is_done_by_the_next_start(tmp_path: Path) -> None:
-    """As where a process of Ray still writes into the folder."""
-    killed, left = holder(tmp_path)
-    killed.kill()
-    killed.communicate()
-    (left / "a" / "b").mkdir(parents=True)
-    with patch("shutil.rmtree"):
-        assert remove_left_over(PREFIX, str(tmp_path)) == []
-    assert left.exists()
-    assert remove_left_over(PREFIX, str(tmp_path)) == [left]
 
 
 def test_many_starts_at_once_take_no_folder_from_each_other(tmp_path: Path) -> None:
