@@ -241,13 +241,8 @@ def _resolved(asked: str) -> str:
     if address := os.environ.get("RAY_ADDRESS"):
         return address
     with contextlib.suppress(OSError):
-        if (
-            address := (
-                Path(os.environ.get("RAY_TMPDIR", os.environ.get("TMPDIR", "/tmp"))) / "ray" / "ray_current_cluster"
-            )
-            .read_text()
-            .strip()
-        ):
+        parent = os.environ.get("RAY_TMPDIR", os.environ.get("TMPDIR", "/tmp"))  # as Ray chooses it
+        if address := (Path(parent) / "ray" / "ray_current_cluster").read_text().strip():
             return address
     raise ClusterError(
         _no_cluster("cluster.address=auto", "no `ray start` on this machine, and RAY_ADDRESS is not set")

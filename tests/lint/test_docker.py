@@ -119,8 +119,8 @@ def test_ray_is_started_so_that_its_workers_keep_their_priority_and_strangers_ar
     commands = readme_commands()
     starts = [at for at, line in enumerate(commands) if line.startswith("ray start ")]
     assert len(starts) == 2
-    (told,) = (line.split("#")[0].split() for line in commands[: starts[0]] if line.startswith("export RAY_"))
-    assert {"RAY_worker_niceness=0", "RAY_AUTH_MODE=token", "RAY_AUTH_TOKEN_PATH=/shared/ray-token"} <= set(told)
+    (known,) = (line.split("#")[0].split() for line in commands[: starts[0]] if line.startswith("export RAY_"))
+    assert {"RAY_worker_niceness=0", "RAY_AUTH_MODE=token", "RAY_AUTH_TOKEN_PATH=/shared/ray-token"} <= set(known)
     assert any("umask 077" in line and line.split(")")[0].endswith(" /shared/ray-token") for line in commands)
 
 

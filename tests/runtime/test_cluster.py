@@ -119,9 +119,11 @@ def test_a_stranger_at_the_address_is_noticed_at_once(
         raise AssertionError("joined")
 
 
-def test_auto_is_resolved_and_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["RAY_TMPDIR", "TMPDIR"])
+def test_auto_is_resolved_and_named(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(connection, "CONNECT_SECONDS", 0.5)
-    monkeypatch.setenv("RAY_TMPDIR", str(tmp_path))
+    monkeypatch.delenv("RAY_TMPDIR", raising=False)
+    monkeypatch.setenv(name, str(tmp_path))
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     with pytest.raises(ClusterError, match="no `ray start` on this machine, and RAY_ADDRESS is not set"):
         connection._resolved("auto")
@@ -278,10 +280,10 @@ def test_other_accounts_are_kept_out_while_ray_runs_and_the_next_start_removes_w
     (session,) = folder.glob(f"*/session_*_{private.pid}")
     if os.geteuid() == 0:
         for path in (session / "logs" / "gcs_server.out", session / "sockets" / "raylet"):
-            told = subprocess.run(
+            shown = subprocess.run(
                 ["cat", path], user=65534, group=65534, extra_groups=[], capture_output=True, check=False
             )
-            assert told.stderr.endswith(b"Permission denied\n")
+            assert shown.stderr.endswith(b"Permission denied\n")
     with connection._private_folder():
         assert (session / "sockets" / "raylet").is_socket()
     for each in psutil.Process(private.pid).children():
