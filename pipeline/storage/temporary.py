@@ -64,11 +64,13 @@ def keep(folder: Path) -> None:
 def remove(folder: Path) -> None:
     """Remove an owned folder. What cannot be removed, or not before this process is killed, the next start removes."""
     with suppress(OSError):
-        for each in folder.iterdir():
-            if each.name != OWNER:  # it goes last: without it, nobody would remove the rest
+        for each in os.scandir(folder):
+            if each.is_dir(follow_symlinks=False):
                 shutil.rmtree(each, ignore_errors=True)
-                each.unlink(missing_ok=True)  # a file, or an error where a folder is still there
-        shutil.rmtree(folder)
+            elif each.name != OWNER:  # it goes last: without it, nobody would remove the rest
+                os.unlink(each)
+        if set(os.listdir(folder)) <= {OWNER}:
+            shutil.rmtree(folder)
 
 
 def remove_left_over(prefix: str, parent: str, *, kept_seconds: float = 0) -> list[Path]:

@@ -69,6 +69,7 @@ def test_what_is_kept_foreign_or_without_a_lock_file_stays(tmp_path: Path) -> No
     (tmp_path / f"{PREFIX}alike").mkdir()
     (tmp_path / f"{PREFIX}link").symlink_to(elsewhere)
     (left / "link").symlink_to(elsewhere)
+    os.mkfifo(left / "pipe")
     if os.geteuid() == 0:
         os.chown(foreign, 65534, -1)
     else:
