@@ -24,8 +24,9 @@ set -u
 # Five minutes before the time limit Slurm sends SIGUSR1, to this shell alone: the run commits what it has, ends with 75, and the
 # job goes back into the queue. SIGTERM is the end of the job (scancel): the run commits, and the job stays ended.
 # The pipeline leaves its number in the first file. The second one is there once it must stop: a signal may come before the number.
-STEPVALUE_PID_FILE=$(mktemp)
-export STEPVALUE_PID_FILE
+own=$(mktemp -d) || exit 2
+trap 'rm -rf "$own"' EXIT
+export STEPVALUE_PID_FILE="$own/pid"
 requeue=
 signals=0
 stop() {
@@ -42,7 +43,8 @@ cd "$SLURM_SUBMIT_DIR" || exit 2
 
 # Models and compiled kernels on the node's own disk: one download and one compilation per node. HF_HOME stays where it is, because
 # the token of `hf auth login` lies in it.
-local_cache="${STEPVALUE_NODE_CACHE:-/tmp/stepvalue-$(id -u)}"
+node_folder="/tmp/stepvalue-$(id -u)"
+local_cache="${STEPVALUE_NODE_CACHE:-$node_folder}"
 models="${HF_HOME:-$local_cache/huggingface}"
 export HF_HUB_CACHE="${HF_HUB_CACHE:-${HUGGINGFACE_HUB_CACHE:-$models/hub}}"
 export HF_XET_CACHE="${HF_XET_CACHE:-$models/xet}"
@@ -51,6 +53,13 @@ export TRITON_CACHE_DIR="${TRITON_CACHE_DIR:-$local_cache/triton}"
 
 # With Ray's default of 15, which engines inherit, they wait for everything else that a node does.
 export RAY_worker_niceness="${RAY_worker_niceness:-0}"
+
+# Another account can make a folder of that name first, so every node looks whose it is. Nobody can exchange one that is ours.
+# shellcheck disable=SC2016
+private='mkdir -m 700 "$0" 2>/dev/null; case "$(stat -c %u%A "$0")" in "$(id -u)drwx--"[-S]---) exit 0 ;; esac; '
+# shellcheck disable=SC2016
+private+='echo "stepvalue: $0 on $(uname -n) is not a folder that only you can enter: chmod 700 it, or name another folder in '
+private+='STEPVALUE_NODE_CACHE" >&2; exit 2'
 
 # The pipeline runs on this node, the first one, in either case. Where it must stop by then, it does not begin.
 # The variables are those of the inner shell.
@@ -64,14 +73,20 @@ case "${1:-}" in
   *) nodes=1 ;;
 esac
 if [ "$nodes" -eq 1 ]; then
+  [ "$local_cache" != "$node_folder" ] || bash -c "$private" "$node_folder" || exit 2
   bash -c "$pipeline" pipeline "$@" &
 else
+  [ "$local_cache" != "$node_folder" ] || srun --export=ALL bash -c "$private" "$node_folder" || exit 2
+  # Ray opens its folder to every account, and runs what whoever reaches its ports sends. The token stands in the environment
+  # alone, which srun hands on and other accounts cannot read.
+  export RAY_TMPDIR="${RAY_TMPDIR:-$local_cache}" RAY_AUTH_MODE="${RAY_AUTH_MODE:-token}" RAY_AUTH_TOKEN
+  [ -n "${RAY_AUTH_TOKEN:-}${RAY_AUTH_TOKEN_PATH:-}" ] || RAY_AUTH_TOKEN=$(od -An -N32 -tx1 /dev/urandom | tr -d ' \n')
   head=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
   # Seconds that the head waits for the others, and they for it: 30 by default, too few for a cold file system.
   export RAY_SYMMETRIC_RUN_CLUSTER_WAIT_TIMEOUT="${RAY_SYMMETRIC_RUN_CLUSTER_WAIT_TIMEOUT:-600}"
   # srun gives a task one CPU, and since Slurm 22.05 it does not take over --cpus-per-task from sbatch. Without that option
   # a node's Ray gets all CPUs that the job has on the first node.
-  srun --cpus-per-task="${SLURM_CPUS_PER_TASK:-$SLURM_CPUS_ON_NODE}" \
+  srun --export=ALL --cpus-per-task="${SLURM_CPUS_PER_TASK:-$SLURM_CPUS_ON_NODE}" \
     ray symmetric-run --address "$head:6379" --min-nodes "$nodes" -- \
     bash -c "$pipeline" pipeline "$@" cluster.address=auto &
 fi
@@ -80,7 +95,6 @@ job=$!
 while seen=$signals; wait "$job"; status=$?; [ "$signals" -ne "$seen" ]; do
   : # a signal has ended `wait`, not the job
 done
-rm -f "$STEPVALUE_PID_FILE" "$STEPVALUE_PID_FILE.stop"
 # 143, or 241 through Ray: the signal reached Python before it could listen.
 case "$requeue $status" in
   "yes 75" | "yes 143" | "yes 241") scontrol requeue "$SLURM_JOB_ID" ;;

@@ -2,13 +2,14 @@
 
 import dataclasses
 import os
+import re
 import shlex
 import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,15 +34,21 @@ CHOSEN = {
     "RAY_worker_niceness",
     "RAY_SYMMETRIC_RUN_CLUSTER_WAIT_TIMEOUT",
     "SLURM_CPUS_PER_TASK",
+    "RAY_TMPDIR",
+    "RAY_AUTH_MODE",
+    "RAY_AUTH_TOKEN",
+    "RAY_AUTH_TOKEN_PATH",
 }
 """Variables of a user that the script keeps."""
 
 STAND_INS = {
-    "srun": 'echo "srun $*" >> "$LOG"; while [[ "$1" == --* ]]; do shift; done; exec "$@"',
+    "srun": 'while [[ "$1" == --* ]]; do o+=" $1"; shift; done; [ "$1" = bash ] || echo "srun$o $*" >> "$LOG"; exec "$@"',
+    "id": 'echo "${ID:-$(/usr/bin/id "$@")}"',
     "scontrol": 'echo "scontrol $*" >> "$LOG"; [ "$1" = show ] && sleep "${SHOW:-0}" && printf "node1\\nnode2\\n"; exit 0',
     # What the head does with it: its own options, then the command, whose exit code is passed on.
     "ray": 'echo "ray $*" >> "$LOG"\n'
     'echo "niceness $RAY_worker_niceness, wait $RAY_SYMMETRIC_RUN_CLUSTER_WAIT_TIMEOUT" >> "$LOG"\n'
+    'printenv RAY_TMPDIR RAY_AUTH_MODE RAY_AUTH_TOKEN RAY_AUTH_TOKEN_PATH > "$LOG.ray"\n'
     'while [ "$1" != -- ]; do shift; done; shift; sleep "${JOIN:-0}"; "$@"',
     "python": 'echo "python $*" >> "$LOG"\n'
     'echo "cache $HF_HUB_CACHE $HF_XET_CACHE $VLLM_CACHE_ROOT $TRITON_CACHE_DIR" >> "$LOG"\n'
@@ -69,6 +76,7 @@ class Slurm:
                 **own,
                 "PATH": f"{self.folder}:{os.environ['PATH']}",
                 "LOG": str(self.log),
+                "STEPVALUE_NODE_CACHE": str(self.folder / "node"),
                 "SLURM_SUBMIT_DIR": str(self.folder),
                 "SLURM_JOB_NUM_NODES": str(nodes),
                 "SLURM_JOB_NODELIST": "node[1-2]",
@@ -104,15 +112,64 @@ def test_one_node_runs_the_pipeline_alone(slurm: Slurm) -> None:
     assert slurm.start(1).wait(SECONDS) == 0
     first, cache, home = slurm.lines()
     assert first == "python -m pipeline " + " ".join(WORDS)
-    assert all(part.startswith("/tmp/stepvalue-") for part in cache.split()[1:])
+    assert all(part.startswith(f"{slurm.folder}/node/") for part in cache.split()[1:])
     assert home == "home ", "the token of `hf auth login` lies there"
+
+
+@pytest.fixture
+def node() -> Iterator[tuple[str, Path]]:
+    """An account that nobody has, and its folder on the node."""
+    account = str(3 * 10**9 + os.getpid())
+    yield account, (folder := Path(f"/tmp/stepvalue-{account}"))
+    folder.unlink() if folder.is_symlink() else shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.mark.parametrize("nodes", [1, 2])
+@pytest.mark.parametrize(
+    ("mode", "owned", "code"),
+    [(None, False, 2), (0o700, False, 2), (0o755, True, 2), (0o700, True, 0), ("link", True, 2)],
+)
+def test_a_folder_on_the_node_that_others_made_or_can_enter_is_refused(
+    slurm: Slurm, node: tuple[str, Path], nodes: int, mode: int | str | None, owned: bool, code: int
+) -> None:
+    account, folder = node
+    if owned and os.geteuid():
+        pytest.skip("only root gives folders away")
+    if mode == "link":
+        folder.symlink_to(slurm.folder)
+    elif isinstance(mode, int):
+        folder.mkdir()
+        folder.chmod(mode)
+    if owned:
+        os.chown(folder, int(account), -1, follow_symlinks=False)
+    started = slurm.start(nodes, ID=account, STEPVALUE_NODE_CACHE="")
+    said, _ = started.communicate(timeout=SECONDS)
+    assert started.returncode == code, said
+    assert ("is not a folder that only you can enter" in said) == bool(code)
+    assert logs(slurm, "python")() == (code == 0)
+    assert mode is not None or folder.stat().st_mode & 0o7777 == 0o700
+
+
+def test_ray_has_a_token_of_the_job_that_stands_on_no_command_line(slurm: Slurm) -> None:
+    tokens = set()
+    for _ in range(2):
+        assert slurm.start(2).wait(SECONDS) == 0
+        folder, mode, token = Path(f"{slurm.log}.ray").read_text().split()
+        assert (folder, mode) == (str(slurm.folder / "node"), "token")
+        assert re.fullmatch("[0-9a-f]{64}", token)
+        assert token not in slurm.log.read_text("utf-8")
+        tokens.add(token)
+    assert len(tokens) == 2
+    user = {"RAY_TMPDIR": "/t", "RAY_AUTH_MODE": "disabled", "RAY_AUTH_TOKEN_PATH": "/shared/token"}
+    assert slurm.start(2, **user).wait(SECONDS) == 0
+    assert Path(f"{slurm.log}.ray").read_text().split() == list(user.values())
 
 
 def test_several_nodes_run_it_on_the_first_beside_ray_on_all(slurm: Slurm) -> None:
     assert slurm.start(2).wait(SECONDS) == 0
     asked, run, ray, settings, python, *_ = slurm.lines()
     assert asked == "scontrol show hostnames node[1-2]"
-    assert run.startswith("srun --cpus-per-task=64 ray symmetric-run ")
+    assert run.startswith("srun --export=ALL --cpus-per-task=64 ray symmetric-run ")
     assert ray.startswith("ray symmetric-run --address node1:6379 --min-nodes 2 -- ")
     assert settings == "niceness 0, wait 600"
     assert python == "python -m pipeline " + " ".join(WORDS) + " cluster.address=auto"
@@ -130,7 +187,7 @@ def test_what_the_user_has_set_is_kept(slurm: Slurm) -> None:
     }
     assert slurm.start(2, **user).wait(SECONDS) == 0
     _, run, _, settings, _, cache, home = slurm.lines()
-    assert run.startswith("srun --cpus-per-task=16 ray symmetric-run ")
+    assert run.startswith("srun --export=ALL --cpus-per-task=16 ray symmetric-run ")
     assert settings == "niceness 5, wait 1800"
     assert cache == "cache /models/hub /chunks /kernels /triton"
     assert home == "home /models"
@@ -172,11 +229,6 @@ def test_commands_with_a_cluster_run_on_all_nodes_and_others_on_the_first(slurm:
     assert any(line.startswith("srun ") for line in slurm.lines()) == joins
     python = f"python -m pipeline {command} run_dir=/shared/run" + " cluster.address=auto" * joins
     assert python in slurm.lines()
-
-
-@pytest.mark.parametrize(("nodes", "code"), [(1, 0), (1, 1), (2, 1)])
-def test_doctor_passes_its_exit_code_on(slurm: Slurm, nodes: int, code: int) -> None:
-    assert slurm.start(nodes, "doctor", CODE=str(code)).wait(SECONDS) == code
 
 
 def test_the_installed_ray_reads_the_options_as_meant(slurm: Slurm) -> None:
@@ -252,15 +304,11 @@ def test_a_signal_before_python_listens_is_kept(slurm: Slurm) -> None:
     assert slurm.lines()[-1] == "scontrol requeue 42"
 
 
-def test_an_interruption_without_a_signal_of_slurm_is_final(slurm: Slurm) -> None:
-    assert slurm.start(1, CODE="75").wait(SECONDS) == 75
+@pytest.mark.parametrize("nodes", [1, 2])
+@pytest.mark.parametrize("code", [0, 1, 2, 75])
+def test_an_end_without_a_signal_of_slurm_is_final(slurm: Slurm, nodes: int, code: int) -> None:
+    assert slurm.start(nodes, CODE=str(code)).wait(SECONDS) == code
     assert not logs(slurm, "scontrol requeue")()
-
-
-@pytest.mark.parametrize("code", [0, 1, 2])
-def test_other_ends_are_final(slurm: Slurm, code: int) -> None:
-    assert slurm.start(2, CODE=str(code)).wait(SECONDS) == code
-    assert not any("requeue" in line for line in slurm.lines())
 
 
 def test_the_example_commands_are_accepted(capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
-from tempfile import TemporaryDirectory
 
 import polars as pl
 import pyarrow as pa
@@ -41,6 +40,7 @@ from pipeline.storage.location import storage_at
 from pipeline.storage.lock import hold_lock
 from pipeline.storage.storage import Storage
 from pipeline.storage.stored_run import StoredRun, finished_run, refuse_unfinished
+from pipeline.storage.temporary import temporary_folder
 from pipeline.storage.units import UnitRef
 from pipeline.witnesses.base import Witness
 
@@ -151,7 +151,7 @@ def _write_consensus(writer: EditionWriter, units: Sequence[UnitRef], consensus:
     """Write the labels of all units by consensus. What Monte Carlo says waits on disk until all units are measured. Returns
     lines about them."""
     state = writer.learned()
-    with TemporaryDirectory(prefix="stepvalue-relabel-") as folder:
+    with temporary_folder("stepvalue-relabel-") as folder:
         evidence: list[tuple[UnitRef, Sequence[ChainEvidence]]] = []
         for ref in units:
             if (unit := writer.prepare(ref)) is not None:

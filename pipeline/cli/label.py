@@ -109,7 +109,8 @@ def set_up_ray(address: str | None) -> None:
         return
     if address is not None:
         # Ray 2.60 makes clusters that require a token, but its clients do not send the token that they have.
-        if "RAY_AUTH_TOKEN" in os.environ or (Path.home() / ".ray" / "auth_token").exists():
+        names = {"RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"}
+        if names & os.environ.keys() or (Path.home() / ".ray" / "auth_token").exists():
             os.environ.setdefault("RAY_AUTH_MODE", "token")
         return
     # Ray has no setting on Linux to listen on 127.0.0.1 only, but it does so if it assumes that no cluster is possible.

@@ -3,7 +3,6 @@ ray."""
 
 import contextlib
 import os
-import shutil
 import socket
 import subprocess
 import sys
@@ -22,7 +21,7 @@ from pipeline.core.errors import ClusterError, Interrupted
 from pipeline.core.formatting import printable
 from pipeline.core.output import capture_errors, say
 from pipeline.engines.vllm.engine_log import holds_wanted_logs
-from pipeline.storage.temporary import owned_folder, remove_left_over
+from pipeline.storage.temporary import keep, owned_folder, remove, remove_left_over
 
 OBJECT_STORE_BYTES = 100 * 1024 * 1024
 """Object store of a private Ray in bytes. It only carries receipts, so it is little more than Ray's own minimum."""
@@ -31,8 +30,8 @@ CONNECT_SECONDS = 10.0
 JOIN_SECONDS = 120.0
 """How long a cluster may take to let this process in."""
 POLL_SECONDS = 0.1
-LEFT_OVER_SECONDS = 3600.0
-"""For how long the folder of a process that is gone stays: somebody may look for the reason, and Ray's own processes end."""
+KEPT_SECONDS = 24 * 3600.0
+"""For how long the folder of a run stays that failed, or whose engine died: somebody may look for the reason."""
 _RAY = "stepvalue-ray-"
 MAX_REASON_CHARACTERS = 200
 RAY_JOB_CONFIG = "RAY_JOB_CONFIG_JSON_ENV_VAR"
@@ -52,6 +51,9 @@ PRIVATE_RAY = {
     "RAY_enable_worker_prestart": "0",
     "RAY_enable_metrics_collection": "0",
     "RAY_event_stats": "0",
+    # No such port is there: these two servers of figures would ask nobody for the token.
+    "AUTOSCALER_METRIC_PORT": "-1",
+    "DASHBOARD_METRIC_PORT": "-1",
 }
 """Environment variables for the processes of a private Ray. A variable that is already set keeps its value."""
 _JOINED = "joined"
@@ -115,18 +117,22 @@ def _private_ray() -> Iterator[None]:
 def _private_folder() -> Iterator[str]:
     """The folder of a private Ray's logs and sockets, for this account alone. It stays after a failure or an engine's death.
 
-    Earlier ones of processes that are gone are removed, but for those with the log of an engine that died."""
+    Earlier ones go: of killed processes now, and of others KEPT_SECONDS after their end."""
     # Ray's sockets lie in it, and their paths may have 107 bytes at most.
     parent = os.environ.get("RAY_TMPDIR", "/tmp")
-    remove_left_over(_RAY, parent, wanted=holds_wanted_logs, after_seconds=LEFT_OVER_SECONDS)
+    if not os.path.isabs(parent) or not os.access(parent, os.W_OK | os.X_OK):
+        raise ClusterError(f"RAY_TMPDIR={printable(parent)} is not the absolute path of a folder that can be written")
+    remove_left_over(_RAY, parent, kept_seconds=KEPT_SECONDS)
     with owned_folder(_RAY, parent) as folder:
+        is_wanted = True
         try:
-            yield str(folder)
+            yield str(folder / "r")  # Ray opens the one that it is given, and all below, to every account
+            is_wanted = holds_wanted_logs(folder)
         except (Interrupted, KeyboardInterrupt):
-            shutil.rmtree(folder, ignore_errors=True)
+            is_wanted = False
             raise
-        if not holds_wanted_logs(folder):
-            shutil.rmtree(folder, ignore_errors=True)
+        finally:
+            (keep if is_wanted else remove)(folder)
 
 
 @contextmanager
@@ -235,7 +241,8 @@ def _resolved(asked: str) -> str:
     if address := os.environ.get("RAY_ADDRESS"):
         return address
     with contextlib.suppress(OSError):
-        if address := (Path(os.environ.get("RAY_TMPDIR", "/tmp")) / "ray" / "ray_current_cluster").read_text().strip():
+        parent = os.environ.get("RAY_TMPDIR", os.environ.get("TMPDIR", "/tmp"))  # as Ray chooses it
+        if address := (Path(parent) / "ray" / "ray_current_cluster").read_text().strip():
             return address
     raise ClusterError(
         _no_cluster("cluster.address=auto", "no `ray start` on this machine, and RAY_ADDRESS is not set")

@@ -8,11 +8,9 @@ Memory grows with the new rows of old problems, not with the other rows.
 """
 
 import sqlite3
-import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
-from pathlib import Path
 
 from pipeline.config.label import DataConfig, RunConfig
 from pipeline.core.errors import InputError
@@ -26,6 +24,7 @@ from pipeline.runtime.intake import RejectFiles, Staging, write_unit_files
 from pipeline.storage.commits import Commit
 from pipeline.storage.shards import ShardRecord, read_shard
 from pipeline.storage.storage import Storage
+from pipeline.storage.temporary import temporary_folder
 from pipeline.storage.units import content_of, staged_rows
 
 SHOWN_CHANGES = 5
@@ -63,8 +62,8 @@ def grow(
 
     Raises InputError if used rows have changed, and StoreError.
     """
-    with tempfile.TemporaryDirectory(prefix="stepvalue-growth-") as folder:
-        database = sqlite3.connect(Path(folder) / "rows.sqlite", isolation_level=None)
+    with temporary_folder("stepvalue-growth-") as folder:
+        database = sqlite3.connect(folder / "rows.sqlite", isolation_level=None)
         try:
             comparison = Comparison(database)
             for rows in staged_rows(storage, staged):

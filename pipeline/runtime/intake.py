@@ -7,11 +7,9 @@ row group per unit), rejects in `rejects/`. One commit record names both.
 
 import json
 import sqlite3
-import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby, islice
-from pathlib import Path
 from typing import Any, TypeVar
 
 from pipeline.config.fields import refuse_equal
@@ -25,6 +23,7 @@ from pipeline.data.rows import is_given, read_rows
 from pipeline.graders.base import Checker
 from pipeline.storage.shards import ShardRecord, write_shard
 from pipeline.storage.storage import Storage
+from pipeline.storage.temporary import temporary_folder
 from pipeline.storage.units import content_of, write_units
 
 UNITS_PER_FILE = 32  # for each unit, a worker reads and verifies the whole file
@@ -64,8 +63,8 @@ def stage(
 
     Raises InputError if no row can be used.
     """
-    with tempfile.TemporaryDirectory(prefix="stepvalue-intake-") as folder:
-        database = sqlite3.connect(Path(folder) / "rows.sqlite", isolation_level=None)
+    with temporary_folder("stepvalue-intake-") as folder:
+        database = sqlite3.connect(folder / "rows.sqlite", isolation_level=None)
         try:
             database.executescript(f"{SCHEMA} BEGIN;")
             staging = Staging(database, checker)

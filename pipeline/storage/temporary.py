@@ -9,7 +9,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -26,7 +26,7 @@ def temporary_folder(prefix: str) -> Iterator[Path]:
         try:
             yield folder
         finally:
-            shutil.rmtree(folder, ignore_errors=True)
+            remove(folder)
 
 
 @contextmanager
@@ -55,26 +55,37 @@ def owned_folder(prefix: str, parent: str) -> Iterator[Path]:
         os.close(descriptor)
 
 
-def remove_left_over(
-    prefix: str, parent: str, *, wanted: Callable[[Path], bool] = lambda _: False, after_seconds: float = 0
-) -> list[Path]:
-    """Remove the folders of this account whose process is gone. Returns their paths.
+def keep(folder: Path) -> None:
+    """Mark a folder that its process leaves on purpose."""
+    with suppress(OSError):
+        (folder / OWNER).write_text("kept\n")
 
-    `wanted`: what is to stay. `after_seconds`: they stay for as long after their last change. Errors are not raised: the next
-    start tries again."""
+
+def remove(folder: Path) -> None:
+    """Remove an owned folder. What cannot be removed, or not before this process is killed, the next start removes."""
+    with suppress(OSError):
+        for each in os.scandir(folder):
+            if each.is_dir(follow_symlinks=False):
+                shutil.rmtree(each, ignore_errors=True)
+            elif each.name != OWNER:  # it goes last: without it, nobody would remove the rest
+                os.unlink(each)
+        if set(os.listdir(folder)) <= {OWNER}:
+            shutil.rmtree(folder)
+
+
+def remove_left_over(prefix: str, parent: str, *, kept_seconds: float = 0) -> list[Path]:
+    """Remove the folders of this account whose process is gone, `kept_seconds` after its end where it marked them to be kept.
+    Returns their paths. Errors are not raised: the next start tries again."""
     removed = []
     for folder in sorted(Path(parent).glob(f"{prefix}*")):
         with suppress(OSError):
-            found = folder.lstat()
-            if found.st_uid != os.geteuid() or folder.is_symlink() or time.time() - found.st_mtime < after_seconds:
-                continue
-            held = _held(folder / OWNER)
-            if held is None:
+            if folder.lstat().st_uid != os.geteuid() or folder.is_symlink() or (held := _held(folder / OWNER)) is None:
                 continue
             try:
-                if not wanted(folder):
-                    shutil.rmtree(folder)
-                    removed.append(folder)
+                mark = os.fstat(held)
+                if not mark.st_size or time.time() - mark.st_mtime >= kept_seconds:
+                    remove(folder)
+                    removed += [] if folder.exists() else [folder]
             finally:
                 os.close(held)
     return removed

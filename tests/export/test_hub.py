@@ -202,6 +202,8 @@ def test_the_card_says_all_and_means_what_it_says(run_dir: Path, tmp_path: Path)
         "## Filters", "`min_p_outcome`: `0.01`",
     ):  # fmt: skip
         assert words in body
+    rows = [json.loads(line) for line in (tmp_path / "out" / "train.jsonl").read_text().splitlines()]
+    assert not [row for row in rows if any(text in card for text in (row["prompt"], *row["completions"]))]
     # A text of a setting is code on one line, whatever it holds.
     (prompt,) = [line for line in body.splitlines() if line.startswith("- Prompt: ")]
     assert r'``"Be `brief`.\n# <script>"``' in prompt

@@ -188,7 +188,7 @@ def test_the_token_of_a_login_reaches_workers_and_is_not_written(
     label.assert_whole()
     (one,) = label.started
     assert one["variables"]["HF_TOKEN"] == LOGIN
-    written = [*label.folder.rglob("run/**/*"), *nodes.folder.rglob("*.log"), *nodes.folder.rglob("*.out")]
+    written = [*label.folder.rglob("run/**/*"), *nodes.folder.rglob("*.*")]
     assert not [path for path in written if path.is_file() and LOGIN.encode() in path.read_bytes()]
     assert LOGIN not in label.output
 

@@ -115,10 +115,13 @@ def test_the_data_folder_belongs_to_the_user_of_the_images() -> None:
     assert all(re.search(rf"(?m)^USER {user}:{user}$", path.read_text("utf-8")) for path in DOCKERFILES)
 
 
-def test_ray_is_started_so_that_its_workers_keep_their_priority() -> None:
-    starts = [line for line in readme_commands() if "ray start " in line]
+def test_ray_is_started_so_that_its_workers_keep_their_priority_and_strangers_are_refused() -> None:
+    commands = readme_commands()
+    starts = [at for at, line in enumerate(commands) if line.startswith("ray start ")]
     assert len(starts) == 2
-    assert all(line.startswith("RAY_worker_niceness=0 ray start ") for line in starts)
+    (known,) = (line.split("#")[0].split() for line in commands[: starts[0]] if line.startswith("export RAY_"))
+    assert {"RAY_worker_niceness=0", "RAY_AUTH_MODE=token", "RAY_AUTH_TOKEN_PATH=/shared/ray-token"} <= set(known)
+    assert any("umask 077" in line and line.split(")")[0].endswith(" /shared/ray-token") for line in commands)
 
 
 @pytest.mark.slow

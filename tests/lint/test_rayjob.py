@@ -110,8 +110,10 @@ def test_ray_job_has_a_gpu_for_every_worker() -> None:
     )
 
 
-def test_ray_versions_agree() -> None:
-    version = _ray_job()["spec"]["rayClusterSpec"]["rayVersion"]
+def test_ray_versions_agree_and_ray_asks_for_a_token() -> None:
+    cluster = _ray_job()["spec"]["rayClusterSpec"]
+    version = cluster["rayVersion"]
+    assert cluster["authOptions"] == {"mode": "token"}
     assert f"\nray=={version} " in (DOCKER.parent / "requirements-gpu.lock").read_text("utf-8")
 
 

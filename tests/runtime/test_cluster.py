@@ -5,6 +5,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import textwrap
 import threading
 import time
@@ -118,9 +119,11 @@ def test_a_stranger_at_the_address_is_noticed_at_once(
         raise AssertionError("joined")
 
 
-def test_auto_is_resolved_and_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["RAY_TMPDIR", "TMPDIR"])
+def test_auto_is_resolved_and_named(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(connection, "CONNECT_SECONDS", 0.5)
-    monkeypatch.setenv("RAY_TMPDIR", str(tmp_path))
+    monkeypatch.delenv("RAY_TMPDIR", raising=False)
+    monkeypatch.setenv(name, str(tmp_path))
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     with pytest.raises(ClusterError, match="no `ray start` on this machine, and RAY_ADDRESS is not set"):
         connection._resolved("auto")
@@ -214,15 +217,84 @@ def test_workers_load_the_package_of_the_driver_in_a_folder_with_another_one(tmp
     assert done.returncode == 0, done.stderr
 
 
-def test_a_private_ray_has_a_folder_of_its_own_that_it_removes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_folder_of_a_run_that_failed_stays_for_a_while(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("RAY_TMPDIR", str(tmp_path))
-    for error, left in ((None, 0), (Interrupted("stop"), 0), (ClusterError("no"), 1)):
+    for error, left in ((None, 0), (Interrupted("stop"), 0), (ClusterError("no"), 1), (None, 1)):
         with suppress(Interrupted, ClusterError), connection._private_folder() as folder:
-            assert Path(folder).parent == tmp_path
-            assert Path(folder).stat().st_mode & 0o777 == 0o700
+            assert Path(folder).parent.parent == tmp_path
             if error is not None:
                 raise error
-        assert Path(folder).exists() == bool(left)
+        assert len(list(tmp_path.iterdir())) == left
+    monkeypatch.setattr(connection, "KEPT_SECONDS", 0)
+    with connection._private_folder() as folder:
+        assert list(tmp_path.iterdir()) == [Path(folder).parent]
+    monkeypatch.setenv("RAY_TMPDIR", str(tmp_path / "none"))
+    with pytest.raises(ClusterError, match=r"RAY_TMPDIR=.*none is not"), connection._private_folder():
+        raise AssertionError("made")
+
+
+HELD = """
+import sys
+from pipeline.cli.label import set_up_ray
+set_up_ray(None)
+import ray
+from pipeline.config.label import ClusterConfig
+from pipeline.runtime import connection
+with connection.cluster(ClusterConfig()):
+    print(ray.get(ray.remote(lambda: "on").remote()), flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def private(monkeypatch: pytest.MonkeyPatch) -> "Iterator[subprocess.Popen[bytes]]":
+    """A process in a private Ray that has run a task, whose folder lies where every account may look."""
+    plain = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
+    with tempfile.TemporaryDirectory(prefix="sv-", dir="/tmp", ignore_cleanup_errors=True) as parent:
+        Path(parent).chmod(0o755)
+        monkeypatch.setenv("RAY_TMPDIR", parent)
+        run = subprocess.Popen(
+            [sys.executable, "-c", HELD],
+            cwd=ROOT,
+            env=plain | {"RAY_TMPDIR": parent},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        try:
+            assert run.stdout is not None
+            assert run.stdout.readline() == b"on\n"
+            yield run
+        finally:
+            run.kill()
+            run.communicate()
+
+
+@pytest.mark.ray
+@pytest.mark.parametrize("killed", [[], pytest.param(["raylet"], marks=pytest.mark.nightly)])
+def test_other_accounts_are_kept_out_while_ray_runs_and_the_next_start_removes_what_a_kill_leaves(
+    killed: list[str], private: "subprocess.Popen[bytes]"
+) -> None:
+    parent = Path(os.environ["RAY_TMPDIR"])
+    (folder,) = parent.iterdir()
+    assert (folder.stat().st_mode & 0o7777, folder.stat().st_uid) == (0o700, os.geteuid())
+    (session,) = folder.glob(f"*/session_*_{private.pid}")
+    if os.geteuid() == 0:
+        for path in (session / "logs" / "gcs_server.out", session / "sockets" / "raylet"):
+            shown = subprocess.run(
+                ["cat", path], user=65534, group=65534, extra_groups=[], capture_output=True, check=False
+            )
+            assert shown.stderr.endswith(b"Permission denied\n")
+    with connection._private_folder():
+        assert (session / "sockets" / "raylet").is_socket()
+    for each in psutil.Process(private.pid).children():
+        assert each.environ()["RAY_USAGE_STATS_ENABLED"] == "0"
+        if each.name() in killed:
+            each.kill()
+    private.kill()
+    private.wait()
+    assert session.exists()
+    with connection._private_folder() as own:
+        assert list(parent.iterdir()) == [Path(own).parent]
 
 
 @pytest.mark.parametrize(
@@ -317,41 +389,24 @@ print(len(GcsClient(address=sys.argv[1]).get_all_node_info()))
 
 @pytest.mark.nightly
 @pytest.mark.ray
-def test_a_private_ray_listens_on_the_loopback_interface_and_answers_nobody_without_its_token(tmp_path: Path) -> None:
-    words = ["label", "data=sample", "policy=lab", "policy.lab.tokens_per_second=100"]
+def test_a_private_ray_listens_on_the_loopback_interface_and_answers_nobody_without_its_token(
+    private: "subprocess.Popen[bytes]",
+) -> None:
+    listens = listening_under(private.pid)
+    assert {"gcs_server", "raylet", "ray::IDLE"} <= {name for name, _, _ in listens}
+    assert {address for _, address, _ in listens} <= {LOOPBACK, "::1"}
+    for _, _, port in listens:
+        with socket.create_connection((LOOPBACK, port)) as asked_of:
+            asked_of.sendall(b"GET / HTTP/1.1\r\nHost: ray\r\n\r\n")
+            assert asked_of.recv(12).startswith((b"HTTP/1.1 401", bytes(2))), listens  # or frames of HTTP/2
+    port = next(port for name, _, port in listens if name == "gcs_server")
     plain = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
-    process = subprocess.Popen(
-        [sys.executable, "-m", "pipeline", *words, f"run_dir={tmp_path / 'run'}"],
-        cwd=ROOT,
-        env=plain,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-    )
-    try:
-        deadline = time.monotonic() + 90
-        while "ray::_Actor" not in {name for name, _, _ in listening_under(process.pid)}:
-            assert process.poll() is None
-            assert time.monotonic() < deadline
-            time.sleep(0.2)
-        listens = listening_under(process.pid)
-        assert {"gcs_server", "raylet"} <= {name for name, _, _ in listens}
-        assert {address for _, address, _ in listens} <= {LOOPBACK, "::1"}
-        port = next(port for name, _, port in listens if name == "gcs_server")
-        guess = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "0" * 64}
-        for known, answered in ((token_of(process.pid), True), ({}, False), (guess, False)):
-            asked = subprocess.run(
-                [sys.executable, "-c", STRANGER, f"{LOOPBACK}:{port}"],
-                env=plain | known,
-                capture_output=True,
-                text=True,
-                timeout=60,
-                check=False,
-            )
-            assert (asked.returncode == 0) is answered, asked.stderr
-            assert answered or "InvalidAuthToken" in asked.stderr
-    finally:
-        process.terminate()
-        process.wait(60)
+    guess = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "0" * 64}
+    for known, answered in ((token_of(private.pid), True), ({}, False), (guess, False)):
+        words = [sys.executable, "-c", STRANGER, f"{LOOPBACK}:{port}"]
+        asked = subprocess.run(words, env=plain | known, capture_output=True, text=True, timeout=60, check=False)
+        assert (asked.returncode == 0) is answered, asked.stderr
+        assert answered or "InvalidAuthToken" in asked.stderr
 
 
 def token_of(pid: int) -> dict[str, str]:

@@ -5,10 +5,11 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
-from pipeline.storage.temporary import OWNER, owned_folder, remove_left_over, temporary_folder
+from pipeline.storage.temporary import OWNER, keep, owned_folder, remove_left_over, temporary_folder
 from tests.conftest import ROOT
 
 PREFIX = "stepvalue-test-"
@@ -56,28 +57,33 @@ def test_a_call_removes_what_an_earlier_one_left(tmp_path: Path, monkeypatch: py
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_is_wanted_young_foreign_or_without_a_lock_file_stays(tmp_path: Path) -> None:
+def test_what_is_kept_foreign_or_without_a_lock_file_stays(tmp_path: Path) -> None:
     def folder(name: str) -> Path:
-        made = tmp_path / f"{PREFIX}{name}"
+        made = tmp_path / name
         made.mkdir()
         (made / OWNER).touch()
         return made
 
-    wanted, young = folder("wanted"), folder("young")
-    older = tmp_path / f"{PREFIX}of-an-earlier-version"
-    older.mkdir()
-    elsewhere = tmp_path / "elsewhere"
-    elsewhere.mkdir()
-    (elsewhere / OWNER).touch()
+    left, kept, elsewhere, foreign = (folder(name) for name in (f"{PREFIX}a", f"{PREFIX}b", "elsewhere", f"{PREFIX}c"))
+    keep(kept)
+    (tmp_path / f"{PREFIX}alike").mkdir()
     (tmp_path / f"{PREFIX}link").symlink_to(elsewhere)
-    os.utime(wanted, (0, 0))
-    assert remove_left_over(PREFIX, str(tmp_path), wanted=lambda each: each == wanted, after_seconds=60) == []
-    assert wanted.is_dir()
-    assert young.is_dir()
-    os.utime(young, (0, 0))
-    assert remove_left_over(PREFIX, str(tmp_path), wanted=lambda each: each == wanted, after_seconds=60) == [young]
-    assert older.is_dir()
-    assert elsewhere.is_dir()
+    (left / "link").symlink_to(elsewhere)
+    os.mkfifo(left / "pipe")
+    if os.geteuid() == 0:
+        os.chown(foreign, 65534, -1)
+    else:
+        foreign.rename(tmp_path / "foreign")
+    stay = set(tmp_path.iterdir()) - {left}
+    (left / "a" / "b").mkdir(parents=True)
+    with patch("shutil.rmtree"):  # as where a process of Ray still writes into the folder
+        assert remove_left_over(PREFIX, str(tmp_path), kept_seconds=60) == []
+    assert remove_left_over(PREFIX, str(tmp_path), kept_seconds=60) == [left]
+    assert set(tmp_path.iterdir()) == stay
+    os.utime(kept / OWNER, (0, 0))
+    assert remove_left_over(PREFIX, str(tmp_path), kept_seconds=60) == [kept]
+    assert set(tmp_path.iterdir()) == stay - {kept}
+    assert (elsewhere / OWNER).exists()
 
 
 def test_many_starts_at_once_take_no_folder_from_each_other(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import math
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -62,6 +62,7 @@ from pipeline.runtime.stop import StopSignal
 from pipeline.runtime.worker_handle import Watcher
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.run_record import STAGED_INPUT
+from pipeline.storage.temporary import temporary_folder
 
 _NO_PILOT = "plan.pilot=false"
 
@@ -220,9 +221,11 @@ def _piloted(
     stop: StopSignal,
 ) -> PilotResult:
     # Workers on other machines see the folder of plan.json but not the temporary folder of this machine.
-    shared = None if config.cluster.address is None else Path(config.plan.out).resolve().parent
-    with tempfile.TemporaryDirectory(prefix=".stepvalue-pilot-", dir=shared) as folder:
-        storage = LocalStorage(Path(folder))
+    place: AbstractContextManager[Path | str] = temporary_folder("stepvalue-pilot-")
+    if config.cluster.address is not None:
+        place = tempfile.TemporaryDirectory(prefix=".stepvalue-pilot-", dir=Path(config.plan.out).resolve().parent)  # noqa: TID251
+    with place as folder:
+        storage = LocalStorage(Path(folder) / "run")
         chains = survey.planned.chains + survey.bare * config.sampling.solutions
         estimator = _alone(estimator_for(config.estimator), chains)
         scratch = replace(config, run_dir=storage.run_dir, budget=None, estimator=estimator.settings)

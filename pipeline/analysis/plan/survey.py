@@ -5,12 +5,10 @@ The count uses the planner of the workers. The survey also draws some problems f
 
 import asyncio
 import heapq
-import tempfile
 from collections import Counter as Tally
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
-from pathlib import Path
 
 from pipeline.config.label import LabelConfig
 from pipeline.core.forecast import PlannedWork
@@ -31,6 +29,7 @@ from pipeline.storage.commits import INPUT, Commit, CommitState
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.shards import read_shard
 from pipeline.storage.storage import Storage
+from pipeline.storage.temporary import temporary_folder
 from pipeline.storage.units import unit_rows, units_of
 
 LEAST_PROBLEMS = 4
@@ -95,8 +94,8 @@ def survey_input(
 
     Raises InputError if no row can be used, and the errors of `stop`.
     """
-    with tempfile.TemporaryDirectory(prefix="stepvalue-plan-") as folder, checker_for(config.grader) as checker:
-        storage = LocalStorage(Path(folder))
+    with temporary_folder("stepvalue-plan-") as folder, checker_for(config.grader) as checker:
+        storage = LocalStorage(folder / "run")
         staged = stage(storage, staged_id, config.data, config.run, checker, stop.check)
         commit = Commit(
             kind=INPUT,

@@ -6,11 +6,9 @@ done is done again.
 """
 
 import sqlite3
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import count
-from pathlib import Path
 
 import pyarrow as pa
 
@@ -33,6 +31,7 @@ from pipeline.storage.repair import repair
 from pipeline.storage.run_record import STAGED_INPUT, has_input, settings_copy, with_input
 from pipeline.storage.shards import ShardRecord, read_shard
 from pipeline.storage.storage import Storage
+from pipeline.storage.temporary import temporary_folder
 from pipeline.storage.units import CHAINS, units_of, write_chains
 
 UNITS_PER_FILE = 4
@@ -219,8 +218,8 @@ def _refuse_other_units(storage: Storage, staged: Commit) -> None:
 
 @contextmanager
 def _database() -> Iterator[sqlite3.Connection]:
-    with tempfile.TemporaryDirectory(prefix="stepvalue-chains-") as folder:
-        database = sqlite3.connect(Path(folder) / "chains.sqlite", isolation_level=None)
+    with temporary_folder("stepvalue-chains-") as folder:
+        database = sqlite3.connect(folder / "chains.sqlite", isolation_level=None)
         try:
             database.executescript(f"{_SCHEMA} BEGIN;")
             yield database
