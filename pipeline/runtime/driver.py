@@ -37,9 +37,8 @@ from pipeline.runtime.worker_handle import Watcher, WorkerPool
 from pipeline.storage.commits import UNIT, RecordSequence, log_totals, resolve
 from pipeline.storage.edition_writer import EditionWriter
 from pipeline.storage.editions import (
-    arrange_labels,
+    arrange,
     common_state,
-    current_label_files,
     edition_sequence,
     own_editions,
     repaired_editions,
@@ -198,7 +197,12 @@ def label_held(
     failpoint("driver.arrange")
     editions, lost = repaired_editions(storage, after.wholes)
     labelled = StoredRun(
-        identity=run_identity, present=run_identity, units=tuple(units), wholes=after.wholes, editions=editions
+        identity=run_identity,
+        present=run_identity,
+        units=tuple(units),
+        wholes=after.wholes,
+        editions=editions,
+        planned=(staged, *growths),
     )
     own = labelled.edition is None and after.totals.chains and not common_state(after.wholes, None)
     if own and (estimator := estimator_for(config.estimator)).learner:
@@ -208,7 +212,7 @@ def label_held(
         writer.write_all()
         writer.publish(labelled.settings)
         labelled = replace(labelled, editions=edition_sequence(storage))
-    arrange_labels(storage, current_label_files(labelled.wholes, labelled.edition))
+    arrange(storage, labelled.current_files)
     failpoint("driver.arranged")
     return Summary(
         run_dir=storage.run_dir,

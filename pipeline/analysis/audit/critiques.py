@@ -19,7 +19,7 @@ from pipeline.analysis.audit.findings import (
 )
 from pipeline.analysis.audit.result import AuditReport, report_of
 from pipeline.analysis.audit.sequences import check_superseded, content_checked, whole_unit
-from pipeline.analysis.audit.staged_chains import StagedChains
+from pipeline.analysis.audit.staged_chains import StagedChains, again_remedy
 from pipeline.analysis.readings import Reader, reader_of, steps_of
 from pipeline.config.recorded_settings import Settings
 from pipeline.core.errors import UsageError
@@ -28,7 +28,6 @@ from pipeline.core.records import Reading, Totals
 from pipeline.core.tables import readings_of
 from pipeline.storage.commits import (
     EDITION,
-    FOLDER,
     UNIT,
     Commit,
     RecordSequence,
@@ -37,12 +36,11 @@ from pipeline.storage.commits import (
     resolve,
 )
 from pipeline.storage.editions import current_edition, current_shards, edition_sequence
-from pipeline.storage.run_record import JUDGE, NAME, STAGED_INPUT
+from pipeline.storage.run_record import JUDGE, NAME
 from pipeline.storage.shards import ShardRecord
 from pipeline.storage.storage import Storage
 from pipeline.storage.stored_critiques import READINGS, TABLE, critique_totals
 
-_RESUME = "start `judge` with the same settings again"
 _REREAD = "read the critiques again with `regrade`"
 _READS_OTHERWISE = "is read otherwise now than in the record"
 
@@ -72,19 +70,13 @@ class _JudgeAudit:
         check_sequence(storage, ledger, editions)
         edition = current_edition(editions, wholes)
         newest = {} if edition is None else current_shards(wholes, edition, READINGS)
+        current = None
         if settings is not None:
-            chains = StagedChains(
-                storage,
-                ledger,
-                self._verifier,
-                str(settings.get(STAGED_INPUT)),
-                done="judged",
-                counted="chains",
-                elsewhere="judge under another judge.name",
-            )
+            chains = StagedChains(storage, ledger, self._verifier, settings)
             self._prove_units(settings, self._reader(settings), chains, units, newest)
+            current = chains.current(units, edition)
         self._look_at_editions(editions, edition)
-        return report_of(storage, ledger, self._units, find_orphans(storage, self._verifier.needed, ()))
+        return report_of(storage, ledger, self._units, find_orphans(storage, ledger, self._verifier.needed, current))
 
     def _reader(self, settings: Settings) -> Reader | None:
         try:
@@ -130,7 +122,7 @@ class _Unit:
         self._votes = votes
         self._verifier = verifier
         self._ledger = ledger
-        self._remedy = f"move {FOLDER}/{UNIT}-{sequence.sequence_id}-* away and {_RESUME}, which judges the unit again"
+        self._remedy = again_remedy(sequence, JUDGE)
 
     def prove(self, chains: pa.Table, reader: Reader | None, newest: Sequence[ShardRecord]) -> None:
         """Find the faults of the unit. `reader`: None where its critiques cannot be read here."""

@@ -1,45 +1,99 @@
-"""Proves the staged chains of a run over chains, of `judge`, `check` or `search`: that they are those of the units, numbered
-and counted."""
+"""Proves the staged chains of a run over chains: that they are those of the units, numbered and counted."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import pyarrow as pa
 
-from pipeline.analysis.audit.findings import Check, FileVerifier, Ledger, check_sequence, remedy_for
+from pipeline.analysis.audit.findings import (
+    Check,
+    FileVerifier,
+    Ledger,
+    audited_settings,
+    check_sequence,
+    find_orphans,
+    remedy_for,
+)
+from pipeline.analysis.audit.result import AuditReport, report_of
 from pipeline.analysis.audit.sequences import staged_record
+from pipeline.config.recorded_settings import Settings
+from pipeline.core.errors import UsageError
 from pipeline.core.ids import content_id
-from pipeline.storage.commits import FOLDER, INPUT, UNIT, RecordSequence, commit_name
+from pipeline.storage.commits import (
+    EDITION,
+    FOLDER,
+    INPUT,
+    UNIT,
+    Commit,
+    RecordSequence,
+    commit_name,
+    record_sequences,
+    resolve,
+)
+from pipeline.storage.editions import current_files
+from pipeline.storage.run_record import CHECK, JUDGE, NAME, SCORE, SEARCH, STAGED_INPUT
 from pipeline.storage.storage import Storage
 from pipeline.storage.units import CHAINS, UNITS
 
+_DONE = {
+    JUDGE: ("judged", "chains", "judge under another judge.name"),
+    CHECK: ("checked", "chains", "move the folder away and check again"),
+    SCORE: ("scored", "chains", "score into another folder"),
+    SEARCH: ("searched", "problems", "search again in another run_dir"),
+}
+"""What a command has done with a chain, which is part of the ids of units; what a chain is to the user; what to do where the
+chains are of another run."""
+Proof = Callable[[Settings, FileVerifier, Ledger], Callable[[RecordSequence, pa.Table], None]]
+"""For the settings of a run: what finds the faults of a unit with these chains."""
+
+
+def audited_chain_run(storage: Storage, command: str, proof: Proof) -> AuditReport:
+    """The audit of a run of `command` that has no editions."""
+    ledger = Ledger(command=command)
+    verifier = FileVerifier(storage, ledger)
+    settings, count, current = None, 0, None
+    try:
+        settings = audited_settings(storage, ledger)
+    except UsageError as error:
+        ledger.fault(Check.SETTINGS, NAME, str(error), f"remove the folder if it is no folder of `{command}`")
+    for found in record_sequences(storage, EDITION):
+        where = f"{FOLDER}/{EDITION}-{found.sequence_id}-*"
+        ledger.fault(Check.RECORDS, where, f"is no record of `{command}`", "move it away")
+    if settings is not None:
+        chains = StagedChains(storage, ledger, verifier, settings)
+        units = {found.sequence_id: found for found in record_sequences(storage, UNIT)}
+        prove = proof(settings, verifier, ledger)
+        for sequence, of_unit in chains.units(units):
+            count += 1
+            prove(sequence, of_unit)
+        current = chains.current(units)
+    return report_of(storage, ledger, count, find_orphans(storage, ledger, verifier.needed, current))
+
+
+def again_remedy(sequence: RecordSequence, command: str) -> str:
+    """What to do about a unit that is not what its record says."""
+    again = f"start `{command}` with the same settings again, which does the unit again"
+    return f"move {FOLDER}/{UNIT}-{sequence.sequence_id}-* away and {again}"
+
 
 class StagedChains:
-    """See the module. `done`: what the command has done with a chain ("judged"), which is part of the ids of units.
-    `counted`: what a chain is to the user, in the plural. `elsewhere`: what to do where the chains are of another run."""
+    """See the module."""
 
-    def __init__(
-        self,
-        storage: Storage,
-        ledger: Ledger,
-        verifier: FileVerifier,
-        staged_id: str,
-        *,
-        done: str,
-        counted: str,
-        elsewhere: str,
-    ) -> None:
+    def __init__(self, storage: Storage, ledger: Ledger, verifier: FileVerifier, settings: Settings) -> None:
         self._storage = storage
         self._ledger = ledger
         self._verifier = verifier
-        self._done = done
-        self._counted = counted
-        self._elsewhere = elsewhere
+        self._done, self._counted, self._elsewhere = _DONE[ledger.command]
         self._resume = f"start `{ledger.command}` with the same settings again"
         self._seen: set[str] = set()
-        self._staged = staged_record(storage, ledger, verifier, staged_id)
+        self._staged = staged_record(storage, ledger, verifier, str(settings.get(STAGED_INPUT)))
         if self._staged is None:
             ledger.fault(Check.ROWS, f"{CHAINS}/", "the staged chains are missing or damaged", self._resume)
+
+    def current(self, sequences: Mapping[str, RecordSequence], edition: Commit | None = None) -> frozenset[str] | None:
+        """The files that belong in the folders of the run, if it is finished. None where the staged chains are lost."""
+        wholes = filter(None, (resolve(each).whole for each in sequences.values()))
+        return current_files((self._staged, *wholes), edition) if self._staged else None
 
     def units(self, sequences: Mapping[str, RecordSequence]) -> Iterator[tuple[RecordSequence, pa.Table]]:
         """The units, each with its chains. Checks their records, and finds the `sequences` that are of no unit."""
