@@ -47,7 +47,7 @@ from pipeline.storage.editions import (
 from pipeline.storage.growths import growth_sequence, growths_needed, growths_of
 from pipeline.storage.location import storage_at
 from pipeline.storage.lock import hold_lock
-from pipeline.storage.repair import repaired, sequences
+from pipeline.storage.repair import repair, repaired, sequences
 from pipeline.storage.run_record import as_recorded, check_claim, claim, differs_in_input, recorded_identity
 from pipeline.storage.shards import intact_bytes, set_aside_damaged
 from pipeline.storage.starts import PLAN, read_starts
@@ -156,7 +156,8 @@ def label_held(
     units = list(units_of(storage, staged))
     refuse_equal_chains((row for rows in staged_rows(storage, staged) for row in rows), config.sampling)
     found, damaged = repaired(storage, units)
-    growths = growths_of(growth_sequence(storage))
+    growing, lost = repair(storage, growth_sequence(storage))
+    growths = growths_of(growing)
     targets = {
         unit_id: replace(target, growths=growths_needed(growths))
         for unit_id, target in _unit_targets(storage, config, units, found).items()
@@ -195,7 +196,7 @@ def label_held(
             f"{storage.run_dir}: {format_unfinished(len(after.jobs), len(units))} again: start the same command again"
         )
     failpoint("driver.arrange")
-    editions, lost = repaired_editions(storage, after.wholes)
+    editions, lost_editions = repaired_editions(storage, after.wholes)
     labelled = StoredRun(
         identity=run_identity,
         present=run_identity,
@@ -223,7 +224,7 @@ def label_held(
         tokens_now=after.logged.tokens - before.logged.tokens,
         seconds_starting=seconds[0],
         seconds_labelling=seconds[1],
-        damaged=(*damaged_input, *damaged, *lost),
+        damaged=(*damaged_input, *damaged, *lost, *lost_editions),
         labels=whose_labels(labelled.editions, labelled.wholes),
         throughput=speed,
         first_new=next((unit.unit_id for unit in units if unit.unit_id not in before.wholes), "")
