@@ -55,6 +55,7 @@ def _prove(
     ledger: Ledger,
     sequence: RecordSequence,
     chains: pa.Table,
+    _newest: Sequence[ShardRecord],
 ) -> None:
     """Find the faults of a unit."""
     remedy = again_remedy(sequence, ledger.command)

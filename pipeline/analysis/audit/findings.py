@@ -178,7 +178,7 @@ def check_sequence(storage: Storage, ledger: Ledger, sequence: RecordSequence) -
 
 def remedy_for(kind: str, command: str = LABEL) -> str:
     """What to do about damaged data of a record sequence of this kind, in a run of `command`."""
-    return f"{_again(command)}, {_REMEDIES[kind]}" if kind in _REMEDIES else _MAKE_AGAIN[command]
+    return f"{_again(command)}, {_REMEDIES[kind]}" if kind in _REMEDIES else _MAKE_AGAIN.get(command, "move it away")
 
 
 def _again(command: str) -> str:

@@ -6,7 +6,7 @@ grows with the largest unit.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
@@ -14,7 +14,7 @@ from pipeline.analysis.audit.findings import Check, FileVerifier, Ledger
 from pipeline.analysis.audit.result import AuditReport
 from pipeline.analysis.audit.search_log import Row, sample_faults, score_faults
 from pipeline.analysis.audit.sequences import content_checked, whole_unit
-from pipeline.analysis.audit.staged_chains import again_remedy, audited_chain_run
+from pipeline.analysis.audit.staged_chains import Prove, again_remedy, audited_chain_run
 from pipeline.config.recorded_settings import Settings, chosen_settings
 from pipeline.config.search import SearchConfig
 from pipeline.core.errors import UsageError
@@ -40,9 +40,9 @@ _SHOWN = 60
 def audited_search(storage: Storage) -> AuditReport:
     """The audit of the run directory of a search. A method that cannot be used here is a finding."""
 
-    def proof(settings: Settings, verifier: FileVerifier, ledger: Ledger) -> Callable[[RecordSequence, pa.Table], None]:
+    def proof(settings: Settings, verifier: FileVerifier, ledger: Ledger) -> Prove:
         search = _search(settings, ledger)
-        return lambda sequence, problems: _Unit(sequence, settings, search, verifier, ledger).prove(problems)
+        return lambda sequence, problems, _: _Unit(sequence, settings, search, verifier, ledger).prove(problems)
 
     return audited_chain_run(storage, SEARCH, proof)
 
