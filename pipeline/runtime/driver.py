@@ -190,7 +190,8 @@ def label_held(
             run(scheduler.work_off())
             seconds = scheduler.seconds_starting, scheduler.seconds_labelling
             speed = scheduler.throughput
-    after = state_of(units, sequences(storage), targets, growths) if before.jobs else before
+    found = sequences(storage) if before.jobs else found
+    after = state_of(units, found, targets, growths)
     if after.jobs:
         raise StoreError(
             f"{storage.run_dir}: {format_unfinished(len(after.jobs), len(units))} again: start the same command again"
@@ -213,7 +214,7 @@ def label_held(
         writer.write_all()
         writer.publish(labelled.settings)
         labelled = replace(labelled, editions=edition_sequence(storage))
-    arrange(storage, labelled.current_files)
+    arrange(storage, labelled.current_files, found.values())
     failpoint("driver.arranged")
     return Summary(
         run_dir=storage.run_dir,

@@ -18,6 +18,7 @@ from pipeline.storage.commits import EDITION, Commit, CommitState, RecordSequenc
 from pipeline.storage.repair import repair
 from pipeline.storage.shards import ASIDE, ShardRecord, aside_name, set_aside
 from pipeline.storage.storage import Storage
+from pipeline.storage.unit_log import FLUSHED
 
 EDITION_SEQUENCE = content_id("edition")
 """Id of the sequence of editions, one per run directory."""
@@ -113,14 +114,19 @@ def current_files(records: Iterable[Commit], edition: Commit | None) -> frozense
     return frozenset(shard.file for shard in (*own, *(edition.shards if edition else ())))
 
 
-def arrange(storage: Storage, current: Collection[str]) -> None:
-    """Leave only `current` data files in the folders of a finished run: others move to `aside/`, and back.
+def arrange(storage: Storage, current: Collection[str], units: Iterable[RecordSequence] | None = None) -> None:
+    """Leave only `current` data files in the folders of a finished run: others move to `aside/`, and back. With the records of
+    its `units`, parts that none of them names move too.
 
     Only for the job that holds the run's lock, when no worker is running, because workers write directly into these folders. It
     removes nothing: a worker that was given up may yet commit its files, and readers of records find them in `aside/`.
     """
     there = set(data_files(storage))
-    for name in sorted(there.difference(current)):
+    strays = there.difference(current)
+    if units is not None:
+        parts = filter(is_shard_file, storage.names(FLUSHED))
+        strays |= {*parts} - {shard.file for found in units for commit in found.commits for shard in commit.shards}
+    for name in sorted(strays):
         set_aside(storage, name)
     waiting = set(storage.names(ASIDE))
     for name in sorted(set(current) - there):

@@ -253,9 +253,9 @@ class Orphans:
     strays: tuple[str, ...] = ()
 
 
-def find_orphans(storage: Storage, ledger: Ledger, needed: Collection[str], current: Collection[str] | None) -> Orphans:
-    """Files in the directory that are neither `needed` nor records. Needed ones of a finished run that are in the wrong folder
-    are a fault. `current`: the files that belong in the folders that people read; None: they are not known."""
+def find_orphans(storage: Storage, ledger: Ledger, verifier: FileVerifier, current: Collection[str] | None) -> Orphans:
+    """Files in the directory that are no records and that the verifier does not need. Needed ones of a finished run that are in
+    the wrong folder are a fault. `current`: the files that belong in the folders that people read; None: they are not known."""
     garbage = [
         name for folder in ("", COMMITS, *_FOLDERS, DAMAGED, STARTS) for name in storage.unfinished_files(folder)
     ]
@@ -264,16 +264,17 @@ def find_orphans(storage: Storage, ledger: Ledger, needed: Collection[str], curr
     foreign = [name for name in storage.names("") if name not in ours and not is_tree_page(name)]
     foreign += [name for name in storage.names(COMMITS) if not _is_record(name)]
     there, aside = set(data_files(storage)), set(storage.names(ASIDE))
-    only_aside = {aside_name(name): name for name in needed if name not in there}
+    only_aside = {aside_name(name): name for name in verifier.needed if name not in there}
     for folder in _FOLDERS:
         for name in storage.names(folder):
             if not is_our_name(name.rpartition("/")[2]):
                 foreign.append(name)
-            elif name not in needed and name not in only_aside:
+            elif name not in verifier.needed and name not in only_aside:
                 garbage.append(name)
     if current is None or ledger.owed:
         return Orphans(garbage=tuple(garbage), foreign=tuple(foreign))
-    strays = there.intersection(garbage)
+    parts = set(storage.names(FLUSHED)) - verifier.superseded
+    strays = (there | parts).intersection(garbage)
     missing = {name for at, name in only_aside.items() if at in aside and name in current}
     for name in sorted((there - strays).difference(current) | missing):
         ledger.fault(Check.FILES, name, "is in the wrong folder", f"{_again(ledger.command)}, which moves it")

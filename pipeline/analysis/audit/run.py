@@ -175,7 +175,7 @@ class _Audit:
                 self._ledger.faults(Check.LABELS, commit_name(edition), basis.edition.consensus.faults(), MAKE_AGAIN)
         self._look_at_editions(editions, edition, wholes)
         current = current_files((staged, *growths, *wholes.values()), edition) if staged else None
-        return report_of(storage, ledger, self._units, find_orphans(storage, ledger, self._verifier.needed, current))
+        return report_of(storage, ledger, self._units, find_orphans(storage, ledger, self._verifier, current))
 
     def _growths(self, wholes: Mapping[str, Commit]) -> tuple[Commit, ...]:
         """The growths, checked. A unit that owes one is unfinished."""

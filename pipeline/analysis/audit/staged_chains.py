@@ -80,7 +80,7 @@ def audited_chain_run(
                 check_superseded(verifier, shard, editions)
             elif shard.file not in verifier.needed:
                 verifier.content(shard, remedy_for(EDITION, command))
-    return report_of(storage, ledger, count, find_orphans(storage, ledger, verifier.needed, current))
+    return report_of(storage, ledger, count, find_orphans(storage, ledger, verifier, current))
 
 
 def again_remedy(sequence: RecordSequence, command: str) -> str:

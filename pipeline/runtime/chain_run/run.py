@@ -91,13 +91,14 @@ def _done(
     targets = dict.fromkeys((unit.unit_id for unit in units), UnitTarget())
     before = state_of(units, found, targets)
     seconds = _worked_off(task, before, len(units), hiring, watch, stop, run)
-    after = state_of(units, sequences(storage), targets) if before.jobs else before
+    found = sequences(storage) if before.jobs else found
+    after = state_of(units, found, targets)
     if after.jobs:
         raise StoreError(
             f"{storage.run_dir}: {format_unfinished(len(after.jobs), len(units))} again: start the same command again"
         )
     edition = current_edition(edition_sequence(storage), after.wholes)
-    arrange(storage, current_files((staged, *after.wholes.values()), edition))
+    arrange(storage, current_files((staged, *after.wholes.values()), edition), found.values())
     return ChainRun(
         run_dir=storage.run_dir,
         totals=replace(after.totals, rows=staged.totals.rows, rejected=staged.totals.rejected),
