@@ -51,16 +51,15 @@ KEYS = {
 """What tells the rows of a table apart, in the run of a directory."""
 
 
-def folder_rows(storage: Storage) -> dict[str, Counter[tuple[Any, ...]]]:
-    """How often each row is in the folder of its table, as people read it: every file of the folder."""
-    return {
-        table: Counter(
-            tuple(row[key] for key in KEYS[table])
-            for name in storage.names(table)
-            for row in _decoded(storage.read(name))
-        )
-        for table in sorted(KEYS.keys() & set(storage.names("")))
-    }
+def folder_rows(storage: Storage, *others: str) -> dict[str, Counter[tuple[Any, ...]]]:
+    """How often each row is in the folder of its table, or in the `others`, as people read them: every file of the folder."""
+    found: dict[str, Counter[tuple[Any, ...]]] = {}
+    for folder in sorted({*KEYS, *others} & set(storage.names(""))):
+        for name in storage.names(folder):
+            table = name.rpartition("/")[2].partition("-")[0]
+            keys = (tuple(row[key] for key in KEYS[table]) for row in _decoded(storage.read(name)))
+            found.setdefault(table if table == folder else f"{folder} {table}", Counter()).update(keys)
+    return found
 
 
 def repeated_rows(storage: Storage) -> dict[str, int]:
