@@ -14,9 +14,8 @@ import pyarrow.compute as pc
 
 from pipeline.config.recorded_settings import RUN_RECORD
 from pipeline.core.errors import InputError
-from pipeline.core.records import Totals
+from pipeline.core.records import FAILED, TOO_LONG, UNREADABLE, Totals
 from pipeline.core.schemas import CALIBRATED_SCORES
-from pipeline.scorers.base import FAILED, TOO_LONG, UNREADABLE
 from pipeline.storage.location import storage_at
 from pipeline.storage.run_record import SCORE
 from pipeline.storage.shards import ShardRecord, intact_bytes
