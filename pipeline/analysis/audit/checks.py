@@ -1,5 +1,4 @@
-"""Proves the run of a command that stores one table of what it says of chains, of `check` or `score`: its settings, records and
-files, that each step or chain has exactly one row, that rows are possible ones, and the totals.
+"""Proves a run of `check` or `score`: that each step or chain has one row, that rows are possible ones, and the totals.
 
 It asks no verifier and no scorer again. Memory grows with the number of chains, not with their texts.
 """
