@@ -48,7 +48,7 @@ KEYS = {
     "candidates": ("row", "candidate"),
     "searches": ("row",),
 }
-"""What tells the rows of a table apart, in the run of a directory."""
+"""The columns that identify a row of a table in its folder."""
 
 
 def folder_rows(storage: Storage, *others: str) -> dict[str, Counter[tuple[Any, ...]]]:
