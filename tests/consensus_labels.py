@@ -5,6 +5,7 @@ columns alone.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pyarrow as pa
 from pipeline.core.ids import content_id
 from pipeline.core.schemas import CONSENSUS
 from pipeline.storage.commits import publish_or_refuse
-from pipeline.storage.editions import LABELS, arrange_labels, current_label_files, current_shards, new_edition
+from pipeline.storage.editions import LABELS, arrange, current_shards, edition_sequence, new_edition
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.shards import read_shard, write_shard
 from pipeline.storage.stored_run import finished_run
@@ -140,4 +141,4 @@ def consensus_edition(
     }
     edition = new_edition(run.editions, run.wholes, settings, shards)
     publish_or_refuse(storage, edition)
-    arrange_labels(storage, current_label_files(run.wholes, edition))
+    arrange(storage, replace(run, editions=edition_sequence(storage)).current_files)

@@ -35,7 +35,7 @@ from pipeline.graders.base import Checker
 from pipeline.graders.question import grade_at_once, grade_in_time, outcome_of
 from pipeline.graders.registry import GRADERS, checker_for, grader_version
 from pipeline.storage.edition_writer import EditionWriter, Judging, RegradedUnit, StoredUnit
-from pipeline.storage.editions import arrange_labels, current_label_files
+from pipeline.storage.editions import arrange, edition_sequence
 from pipeline.storage.location import storage_at
 from pipeline.storage.lock import hold_lock
 from pipeline.storage.storage import Storage
@@ -91,12 +91,13 @@ def _edited(
         settings = with_source(run.settings, settings, EstimatorConfig, ESTIMATORS)
         settings = with_source(run.settings, settings, GraderConfig, GRADERS)
         settings, witnesses = settled(storage, run, settings, consensus or ConsensusChange())
-        if settings == run.settings:
-            # Complete a move that a crash has interrupted.
-            arrange_labels(storage, current_label_files(run.wholes, run.edition))
-            return RelabelResult(run_dir=storage.run_dir)
-        with judging({**run.identity, **settings}) as judge:
-            return _make_edition(storage, run, settings, judge, witnesses)
+        edited = RelabelResult(run_dir=storage.run_dir)
+        if settings != run.settings:
+            with judging({**run.identity, **settings}) as judge:
+                edited = _make_edition(storage, run, settings, judge, witnesses)
+        # Without a new edition it completes the moves that a crash has interrupted.
+        arrange(storage, replace(run, editions=edition_sequence(storage)).current_files)
+        return edited
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from pipeline.core.ids import content_id
 from pipeline.core.tables import readings_of, readings_table
 from pipeline.judges import PARSER_VERSION
 from pipeline.storage.commits import publish_or_refuse
-from pipeline.storage.editions import new_edition, repaired_editions
+from pipeline.storage.editions import arrange, current_edition, current_files, new_edition, repaired_editions
 from pipeline.storage.lock import hold_lock
 from pipeline.storage.shards import write_shard
 from pipeline.storage.storage import Storage
@@ -78,12 +78,16 @@ def _reread(own: Storage, judge: StoredJudge) -> RereadJudge:
         tables[unit_id] = _newly_read(own, judge, reader, unit_id, table)
         critiques += table.num_rows
         changed += sum(was != now for was, now in zip(readings_of(table), readings_of(tables[unit_id]), strict=True))
-    if not changed:
-        return RereadJudge(name=judge.name, critiques=critiques)
-    shards = [write_shard(own, READINGS, content_id(READINGS, unit_id), [table]) for unit_id, table in tables.items()]
-    edition = new_edition(editions, judge.run.wholes, {"parser_version": PARSER_VERSION}, shards, command="regrade")
-    publish_or_refuse(own, edition)
-    return RereadJudge(name=judge.name, critiques=critiques, changed=changed, number=edition.number)
+    edition = current_edition(editions, judge.run.wholes)
+    if changed:
+        files = [
+            write_shard(own, READINGS, content_id(READINGS, unit_id), [table]) for unit_id, table in tables.items()
+        ]
+        edition = new_edition(editions, judge.run.wholes, {"parser_version": PARSER_VERSION}, files, command="regrade")
+        publish_or_refuse(own, edition)
+    arrange(own, current_files((judge.run.staged, *judge.run.wholes.values()), edition))
+    number = edition.number if edition and changed else None
+    return RereadJudge(name=judge.name, critiques=critiques, changed=changed, number=number)
 
 
 def _newly_read(own: Storage, judge: StoredJudge, reader: Reader, unit_id: str, critiques: pa.Table) -> pa.Table:

@@ -3,6 +3,13 @@
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 
+TOO_LONG = "too_long"
+"""Why steps have no score: they do not fit into the model's context."""
+UNREADABLE = "unreadable"
+"""Why steps have no score: the model's answer names no verdict for them."""
+FAILED = "failed"
+"""Why steps have no score: the engine cannot answer for this chain."""
+
 
 class Verdict(StrEnum):
     """The grader's result for one completion. The last four are *ungraded*: never counted as incorrect, always shown."""

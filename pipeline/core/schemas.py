@@ -457,6 +457,7 @@ OTHER_SCHEMAS: dict[str, tuple[pa.Schema, ...]] = {
     ),
     "rollouts": (ROLLOUTS_WITH_TOKENS,),
     "chains": (CHAINS_WITH_ANSWERS,),
+    "scores": (CALIBRATED_SCORES,),
 }
 """What tables may also have as columns: marks of promoted chains, outcomes that the data give, tokens of rollouts, and known
 answers for a judge."""

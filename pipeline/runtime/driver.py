@@ -37,9 +37,8 @@ from pipeline.runtime.worker_handle import Watcher, WorkerPool
 from pipeline.storage.commits import UNIT, RecordSequence, log_totals, resolve
 from pipeline.storage.edition_writer import EditionWriter
 from pipeline.storage.editions import (
-    arrange_labels,
+    arrange,
     common_state,
-    current_label_files,
     edition_sequence,
     own_editions,
     repaired_editions,
@@ -48,7 +47,7 @@ from pipeline.storage.editions import (
 from pipeline.storage.growths import growth_sequence, growths_needed, growths_of
 from pipeline.storage.location import storage_at
 from pipeline.storage.lock import hold_lock
-from pipeline.storage.repair import repaired, sequences
+from pipeline.storage.repair import repair, repaired, sequences
 from pipeline.storage.run_record import as_recorded, check_claim, claim, differs_in_input, recorded_identity
 from pipeline.storage.shards import intact_bytes, set_aside_damaged
 from pipeline.storage.starts import PLAN, read_starts
@@ -157,7 +156,8 @@ def label_held(
     units = list(units_of(storage, staged))
     refuse_equal_chains((row for rows in staged_rows(storage, staged) for row in rows), config.sampling)
     found, damaged = repaired(storage, units)
-    growths = growths_of(growth_sequence(storage))
+    growing, lost = repair(storage, growth_sequence(storage))
+    growths = growths_of(growing)
     targets = {
         unit_id: replace(target, growths=growths_needed(growths))
         for unit_id, target in _unit_targets(storage, config, units, found).items()
@@ -191,15 +191,21 @@ def label_held(
             run(scheduler.work_off())
             last, seconds = scheduler.status, (scheduler.seconds_starting, scheduler.seconds_labelling)
             speed = scheduler.throughput
-    after = state_of(units, sequences(storage), targets, growths) if before.jobs else before
+    found = sequences(storage) if before.jobs else found
+    after = state_of(units, found, targets, growths)
     if after.jobs:
         raise StoreError(
             f"{storage.run_dir}: {format_unfinished(len(after.jobs), len(units))} again: start the same command again"
         )
     failpoint("driver.arrange")
-    editions, lost = repaired_editions(storage, after.wholes)
+    editions, lost_editions = repaired_editions(storage, after.wholes)
     labelled = StoredRun(
-        identity=run_identity, present=run_identity, units=tuple(units), wholes=after.wholes, editions=editions
+        identity=run_identity,
+        present=run_identity,
+        units=tuple(units),
+        wholes=after.wholes,
+        editions=editions,
+        planned=(staged, *growths),
     )
     own = labelled.edition is None and after.totals.chains and not common_state(after.wholes, None)
     if own and (estimator := estimator_for(config.estimator)).learner:
@@ -209,7 +215,7 @@ def label_held(
         writer.write_all()
         writer.publish(labelled.settings)
         labelled = replace(labelled, editions=edition_sequence(storage))
-    arrange_labels(storage, current_label_files(labelled.wholes, labelled.edition))
+    arrange(storage, labelled.current_files, found.values())
     failpoint("driver.arranged")
     return Summary(
         run_dir=storage.run_dir,
@@ -220,7 +226,7 @@ def label_held(
         tokens_now=after.logged.tokens - before.logged.tokens,
         seconds_starting=seconds[0],
         seconds_labelling=seconds[1],
-        damaged=(*damaged_input, *damaged, *lost),
+        damaged=(*damaged_input, *damaged, *lost, *lost_editions),
         labels=whose_labels(labelled.editions, labelled.wholes),
         throughput=speed,
         first_new=next((unit.unit_id for unit in units if unit.unit_id not in before.wholes), "")

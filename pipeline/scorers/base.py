@@ -15,15 +15,11 @@ from typing import Any, ClassVar, Protocol
 
 from pipeline.config.label import DataConfig
 from pipeline.config.score import ScorerConfig
+from pipeline.core.records import FAILED as FAILED
+from pipeline.core.records import TOO_LONG as TOO_LONG
+from pipeline.core.records import UNREADABLE as UNREADABLE
 from pipeline.core.records import ChainText
 from pipeline.engines.base import OnDevices, Policy, Surroundings
-
-TOO_LONG = "too_long"
-"""Why steps have no score: they do not fit into the model's context."""
-UNREADABLE = "unreadable"
-"""Why steps have no score: the model's answer names no verdict for them."""
-FAILED = "failed"
-"""Why steps have no score: the engine cannot answer for this chain."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

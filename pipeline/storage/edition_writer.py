@@ -4,10 +4,10 @@
 `regrade` make the others. An estimator that learns has learned from all units, in the order of the input: the labels depend on
 the log alone, not on the order in which units were finished.
 
-An edition is made unit by unit, with one unit in memory, and then published as a whole. Label files are written into `aside/`,
-where no reader of `labels/*.parquet` looks. When the record is published, they become the current files and are moved. A crash
-before the record leaves files that no record names. A crash after it leaves a move, which the next command on the directory
-completes.
+An edition is made unit by unit, with one unit in memory, and then published as a whole. Its files are written into `aside/`,
+where no reader of `labels/*.parquet` looks. When the record is published, they are the current files, and `editions.arrange`
+moves them. A crash before the record leaves files that no record names. A crash after it leaves a move, which the next command
+on the directory completes.
 """
 
 from collections import Counter
@@ -32,9 +32,7 @@ from pipeline.storage.commits import publish_or_refuse
 from pipeline.storage.editions import (
     LABELS,
     VERDICTS,
-    arrange_labels,
     common_state,
-    current_label_files,
     current_shards,
     new_edition,
 )
@@ -164,8 +162,7 @@ class EditionWriter:
         if new.equals(old):
             self._shards += labels
         else:
-            shard = write_shard(self._storage, LABELS, content_id(LABELS, ref.unit_id), [new], folder=ASIDE)
-            self._shards.append(replace(shard, file=shard.file.replace(ASIDE, LABELS, 1)))
+            self._add(LABELS, content_id(LABELS, ref.unit_id), new)
         self._shards += self._verdicts[ref.unit_id] if judged is None else judged.verdicts
         done = self._edited
         self._edited = replace(
@@ -186,17 +183,22 @@ class EditionWriter:
 
     def write_learned(self, table: pa.Table, name: str) -> None:
         """Write what was learned from all units, as the table `name`."""
-        self._shards.append(write_shard(self._storage, name, content_id(name), [table]))
+        self._add(name, content_id(name), table)
 
     def publish(self, settings: Settings, command: str = "") -> RelabelResult:
-        """Make what was written the current labels. `command`: see `editions.edition_command`. Raises RunConflict."""
+        """Make what was written the current labels; `editions.arrange` moves them. `command`: see `editions.edition_command`.
+
+        Raises RunConflict."""
         run = self._run
         edition = new_edition(
             run.editions, run.wholes, settings, self._shards, command=command, learned_from=self._learned_from
         )
         publish_or_refuse(self._storage, edition)
-        arrange_labels(self._storage, current_label_files(run.wholes, edition))
         return replace(self._edited, number=edition.number)
+
+    def _add(self, name: str, part: str, table: pa.Table) -> None:
+        shard = write_shard(self._storage, name, part, [table], folder=ASIDE)
+        self._shards.append(replace(shard, file=shard.file.replace(ASIDE, name, 1)))
 
     def _judgement(self, judge: Judging, ref: UnitRef, chains: Sequence[Chain]) -> _Judged:
         drawn, rollouts = (

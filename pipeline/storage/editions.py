@@ -4,20 +4,21 @@ All editions of a run directory are in one record sequence. The record of an edi
 (and verdict files if the verdicts are new), the settings, and the log from which the labels were made. The last edition has the
 current labels as long as the log is unchanged. When the run has grown since, the labels of `label` count again.
 
-`labels/` contains only the current labels, because people read `labels/*.parquet`. This package follows commit records and
-finds a file in `labels/` or `aside/`.
+People read `labels/*.parquet` and the other tables directly, so their folders contain only the current files. This package
+follows commit records and finds a file in its folder or in `aside/`.
 """
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from pipeline.config.recorded_settings import Settings
-from pipeline.core.ids import content_id
-from pipeline.core.schemas import LEARNED
+from pipeline.core.ids import content_id, is_shard_file
+from pipeline.core.schemas import LEARNED, SCHEMAS
 from pipeline.storage.commits import EDITION, Commit, CommitState, RecordSequence, record_sequences, resolve
 from pipeline.storage.repair import repair
-from pipeline.storage.shards import ASIDE, ShardRecord
+from pipeline.storage.shards import ASIDE, ShardRecord, aside_name, set_aside
 from pipeline.storage.storage import Storage
+from pipeline.storage.unit_log import FLUSHED
 
 EDITION_SEQUENCE = content_id("edition")
 """Id of the sequence of editions, one per run directory."""
@@ -107,26 +108,36 @@ def common_state(wholes: Mapping[str, Commit], edition: Commit | None) -> tuple[
     return states if len(states) == 1 else ()
 
 
-def current_label_files(wholes: Mapping[str, Commit], edition: Commit | None) -> frozenset[str]:
-    """The files that belong in `labels/`."""
-    return frozenset(shard.file for shards in current_shards(wholes, edition).values() for shard in shards)
+def current_files(records: Iterable[Commit], edition: Commit | None) -> frozenset[str]:
+    """The files that belong in the folders of a finished run. `records`: of its input, its growths and its whole units."""
+    own = (shard for commit in records for shard in commit.shards if edition is None or shard.table != LABELS)
+    return frozenset(shard.file for shard in (*own, *(edition.shards if edition else ())))
 
 
-def arrange_labels(storage: Storage, current: Collection[str]) -> list[str]:
-    """Move label files outside `current` to `aside/`, and those in `current` to `labels/`. Returns the names of the former.
+def arrange(storage: Storage, current: Collection[str], units: Iterable[RecordSequence] | None = None) -> None:
+    """Leave only `current` data files in the folders of a finished run: others move to `aside/`, and back. With the records of
+    its `units`, parts that none of them names move too.
 
-    Only for the job that holds the run's lock, when no worker is running, because workers write directly into `labels/`.
+    Only for the job that holds the run's lock, when no worker is running, because workers write directly into these folders. It
+    removes nothing: a worker that was given up may yet commit its files, and readers of records find them in `aside/`.
     """
-    there = storage.names(LABELS)
-    others = [name for name in there if name not in current]
-    for name in others:
-        storage.move(name, name.replace(LABELS, ASIDE, 1))
+    there = set(data_files(storage))
+    strays = there.difference(current)
+    if units is not None:
+        parts = filter(is_shard_file, storage.names(FLUSHED))
+        strays |= {*parts} - {shard.file for found in units for commit in found.commits for shard in commit.shards}
+    for name in sorted(strays):
+        set_aside(storage, name)
     waiting = set(storage.names(ASIDE))
-    for name in sorted(current):
-        away = name.replace(LABELS, ASIDE, 1)
-        if name not in there and away in waiting:
-            storage.move(away, name)
-    return others
+    for name in sorted(set(current) - there):
+        if aside_name(name) in waiting:
+            storage.move(aside_name(name), name)
+
+
+def data_files(storage: Storage) -> list[str]:
+    """The data files in the folders that people read, one folder per table. Files of others are left out."""
+    folders = SCHEMAS.keys() & set(storage.names(""))
+    return [name for folder in sorted(folders) for name in storage.names(folder) if is_shard_file(name)]
 
 
 def edition_sequence(storage: Storage) -> RecordSequence:

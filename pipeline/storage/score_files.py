@@ -4,13 +4,17 @@ Not covered: what the scores mean. Who reads them checks their range.
 """
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
 import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from pipeline.config.recorded_settings import RUN_RECORD
 from pipeline.core.errors import InputError
+from pipeline.core.records import FAILED, TOO_LONG, UNREADABLE, Totals
 from pipeline.core.schemas import CALIBRATED_SCORES
 from pipeline.storage.location import storage_at
 from pipeline.storage.run_record import SCORE
@@ -96,3 +100,17 @@ def score_shards(storage: Storage) -> list[ShardRecord]:
     for shard in shards:
         intact_bytes(storage, shard)
     return shards
+
+
+def score_totals(scores: pa.Table) -> Totals:
+    """The counts of scores: `chains`, `prefixes` with a score, `tokens`; `too_long`, `ungraded` and `engine_failed` are chains
+    without all of their scores, by reason."""
+    faults = Counter(scores["fault"].to_pylist())
+    return Totals(
+        chains=scores.num_rows,
+        prefixes=pc.sum(scores["n_scored"]).as_py() or 0,
+        tokens=pc.sum(scores["n_tokens"]).as_py() or 0,
+        too_long=faults[TOO_LONG],
+        ungraded=faults[UNREADABLE],
+        engine_failed=faults[FAILED],
+    )

@@ -14,7 +14,7 @@ from pipeline.storage.storage import Storage, sha256_of
 DAMAGED = "damaged"
 """Folder of files that differ from what was committed."""
 ASIDE = "aside"
-"""Folder of committed label files that are not the current labels."""
+"""Folder of files that do not belong in the folders that people read: superseded ones, and those that no record names."""
 _ZSTD_LEVEL = 3
 # Columns with few distinct values. For other columns, building a dictionary would be wasted work.
 _REPEATING = [
@@ -51,9 +51,11 @@ def write_shard(
     file = f"{folder or table_name}/{shard_name(table_name, unit_id, digest)}"
     record = ShardRecord(table=table_name, file=file, sha256=digest, rows=sum(group.num_rows for group in groups))
     _opened(data, record, file)
-    if not storage.create(file, data) and sha256_of(storage.read(file)) != digest:
-        set_aside_damaged(storage, file)
-        storage.create(file, data)
+    while not storage.create(file, data):
+        with suppress(Absent):  # where another driver has just moved it
+            if sha256_of(storage.read(file)) == digest:
+                break
+            set_aside_damaged(storage, file)
     return record
 
 
@@ -83,6 +85,17 @@ def notes_of(file: pq.ParquetFile) -> dict[str, str]:
     return {key.decode(): value.decode() for key, value in metadata.items()}
 
 
+def aside_name(file: str) -> str:
+    """Where a data file is when it is not in its own folder."""
+    return f"{ASIDE}/{file.rpartition('/')[2]}"
+
+
+def set_aside(storage: Storage, file: str) -> None:
+    """Move a data file out of its folder to `aside/`. A missing file is no error."""
+    with suppress(Absent):
+        storage.move(file, aside_name(file))
+
+
 def set_aside_damaged(storage: Storage, file: str) -> None:
     """Move a damaged file to `damaged/`. A missing file is no error."""
     with suppress(Absent):
@@ -100,9 +113,8 @@ def _damaged_name(file: str) -> str:
 
 
 def _found(storage: Storage, record: ShardRecord) -> bytes:
-    aside = f"{ASIDE}/{record.file.rpartition('/')[2]}"
     # The first place is tried twice, because a file may be moved between the two places meanwhile.
-    for name in (record.file, aside, record.file):
+    for name in (record.file, aside_name(record.file), record.file):
         try:
             return storage.read(name)
         except Absent:

@@ -21,12 +21,13 @@ from pipeline.storage.commits import (
 )
 from pipeline.storage.editions import (
     current_edition,
+    current_files,
     edition_command,
     edition_sequence,
     edition_settings,
     repaired_editions,
 )
-from pipeline.storage.growths import growths_begun, has_grown
+from pipeline.storage.growths import growth_sequence, growths_needed, growths_of, has_grown
 from pipeline.storage.run_record import (
     CHECKS,
     LABEL,
@@ -49,13 +50,15 @@ _LOOKED_AT = 20
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredRun:
     """`units`: in the order of the input. `wholes`: the records of the finished units, by unit id. `present`: see
-    `with_present_input`. `growths`: what `UnitTarget.growths` is in a unit that owes no growth."""
+    `with_present_input`. `growths`: what `UnitTarget.growths` is in a unit that owes no growth. `planned`: the records of the
+    input and of the growths."""
 
     identity: Settings
     present: Settings
     units: tuple[UnitRef, ...]
     wholes: Mapping[str, Commit]
     editions: RecordSequence
+    planned: tuple[Commit, ...] = ()
     growths: int = 0
 
     @property
@@ -72,6 +75,11 @@ class StoredRun:
     def edition_command(self) -> str:
         """The command by which a user has made the current labels, empty for those of `label` itself."""
         return edition_command(self.edition)
+
+    @property
+    def current_files(self) -> frozenset[str]:
+        """The files that belong in the folders of the run, if it is finished."""
+        return current_files((*self.planned, *self.wholes.values()), self.edition)
 
     @property
     def settings(self) -> Settings:
@@ -94,13 +102,15 @@ def stored_run(storage: Storage) -> StoredRun:
     wholes = {
         found.sequence_id: whole for found in record_sequences(storage, UNIT) if (whole := _whole(storage, found))
     }
+    growths = growths_of(growth_sequence(storage))
     return StoredRun(
         identity=identity,
         present=_with_input_of(staged, identity),
         units=units,
         wholes={unit.unit_id: wholes[unit.unit_id] for unit in units if unit.unit_id in wholes},
         editions=edition_sequence(storage),
-        growths=growths_begun(storage),
+        planned=(staged, *growths),
+        growths=growths_needed(growths),
     )
 
 

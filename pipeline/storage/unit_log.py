@@ -18,7 +18,7 @@ from pipeline.storage.commits import (
     refuse_damage,
     resolve,
 )
-from pipeline.storage.shards import ShardRecord, read_shard, write_shard
+from pipeline.storage.shards import ShardRecord, read_shard, set_aside, write_shard
 from pipeline.storage.storage import Storage
 
 FLUSHED = "flushed"
@@ -42,6 +42,7 @@ class UnitLog:
         self._resolved = ResolvedSequence(log=(), whole=None)
         self._files: dict[ShardRecord, pa.Table] = {}
         self._tables: dict[ShardRecord, pa.Table] = {}
+        self._offered_files: set[str] = set()
 
     @property
     def whole(self) -> Commit | None:
@@ -62,6 +63,11 @@ class UnitLog:
         found = record_sequence(self._storage, UNIT, self.unit_id, self._length)
         refuse_damage(found, self._storage.run_dir)
         self._length = found.length
+        # Where another record has won, for instance after the end of a run, nobody else removes what this writer offered.
+        named = {shard.file for commit in found.commits for shard in commit.shards}
+        for file in sorted(self._offered_files - named):
+            set_aside(self._storage, file)
+        self._offered_files.clear()
         self._resolved = resolve(found)
         known = self._files
         self._files = {
@@ -91,11 +97,7 @@ class UnitLog:
 
     def append(self, tables: Mapping[str, pa.Table], totals: Totals) -> bool:
         """Commit rows that are not in the log. Returns False and commits nothing when another driver extended the log."""
-        shards = {
-            write_shard(self._storage, name, content_id(name, self.unit_id), [table], folder=FLUSHED): table
-            for name, table in tables.items()
-            if table.num_rows
-        }
+        shards = {self._write(name, table, FLUSHED): table for name, table in tables.items() if table.num_rows}
         if not shards:
             return True
         part = Commit(
@@ -162,8 +164,10 @@ class UnitLog:
         """Whether a file is not a part and all of its rows count."""
         return not shard.file.startswith(FLUSHED) and self._tables[shard].num_rows == shard.rows
 
-    def _write(self, name: str, table: pa.Table) -> ShardRecord:
-        return write_shard(self._storage, name, content_id(name, self.unit_id), [table])
+    def _write(self, name: str, table: pa.Table, folder: str = "") -> ShardRecord:
+        shard = write_shard(self._storage, name, content_id(name, self.unit_id), [table], folder=folder)
+        self._offered_files.add(shard.file)
+        return shard
 
 
 def _without_repeated_rows(tables: Mapping[ShardRecord, pa.Table]) -> dict[ShardRecord, pa.Table]:

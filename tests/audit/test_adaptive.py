@@ -14,6 +14,7 @@ from pipeline.config.changes import AuditConfig
 from pipeline.core.ids import rollout_id
 from pipeline.core.schemas import SCHEMAS
 from pipeline.storage.commits import UNIT, record_sequences, resolve
+from pipeline.storage.shards import aside_name
 from tests.audit.forger import Forger
 from tests.audit.runs import copied
 from tests.library import SMALL, Library
@@ -123,7 +124,7 @@ def test_pruning_keeps_kernels_that_other_units_began_with(tmp_path: Path) -> No
     assert bases
     assert not bases & {shard.file for found in resolved if found.whole for shard in found.whole.shards}
     assert audit(AuditConfig(run_dir=str(tmp_path / "run"), prune=True)).pruned > 0
-    assert bases <= set(storage.names("kernels"))
+    assert {aside_name(name) for name in bases} <= set(storage.names("aside"))
     proved(tmp_path)
     label_in_process(settings(tmp_path, ROWS, *asked, "estimator.target_sd=0.15"))
     proved(tmp_path)

@@ -309,5 +309,6 @@ def test_labels_that_lie_in_the_wrong_place_are_found(run_dir: Path) -> None:
     current = sorted((run_dir / "labels").iterdir())[0]
     current.rename(run_dir / "aside" / current.name)
     (finding,) = findings(run_dir)
-    assert finding.fault == f"labels/{current.name} is in the wrong folder"
+    assert finding.where == f"labels/{current.name}"
+    assert "is in the wrong folder" in finding.fault
     assert "start `label`" in finding.remedy

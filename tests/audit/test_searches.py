@@ -343,7 +343,7 @@ def test_a_unit_of_no_problems_is_found(run_dir: Path) -> None:
 def test_an_edition_is_no_record_of_a_search(run_dir: Path) -> None:
     forger = Forger(run_dir)
     assert publish(forger.storage, Commit(kind=EDITION, sequence_id="0" * 20, number=0, state=CommitState.WHOLE))
-    assert [each.fault for each in findings(run_dir)] == ["is no record of a search"]
+    assert [each.fault for each in findings(run_dir)] == ["is no record of `search`"]
 
 
 def test_a_method_that_is_not_installed_is_found_and_the_rest_is_proved(run_dir: Path) -> None:

@@ -38,7 +38,12 @@ from pipeline.storage.location import storage_at
 from tests.oracles.lab import LabEngine, LabPolicyConfig
 
 CONTEXT = multiprocessing.get_context("forkserver")
-CONTEXT.set_forkserver_preload([__name__, "pytest", "pyarrow.pandas_compat", "pyarrow.parquet", "tests.faults.runs"])
+CONTEXT.set_forkserver_preload(
+    [
+        *(__name__, "pytest", "pyarrow.pandas_compat", "pyarrow.parquet", "tests.faults.runs", "tests.searches.runs"),
+        *("pipeline.analysis.searches.read", "tests.faults.test_rows_once"),
+    ]
+)
 _FORK = multiprocessing.get_context("fork")
 _CAPABILITIES_VERSION = 0x20080522
 DRAIN_SECONDS = 4.0

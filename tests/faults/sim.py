@@ -22,13 +22,14 @@ from pipeline.runtime.state import identity
 from pipeline.runtime.stop import StopSignal
 from pipeline.runtime.worker_handle import WorkerHandle, WorkerPool
 from pipeline.storage.commits import INPUT, record_sequences, resolve
-from pipeline.storage.editions import current_edition, current_label_files, edition_sequence
+from pipeline.storage.editions import current_edition, current_files, edition_sequence
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.run_record import STAGED_INPUT, as_recorded, check_claim, claim, recorded_identity
 from pipeline.storage.units import UnitRef, units_of
 from tests.faults.disk import FakeDisk, Strike, flipped, torn
 from tests.faults.observer import Observer
 from tests.faults.proof import Claim, Reference, faults_of, key_of, labels_of, wholes
+from tests.faults.reading import repeated_rows
 from tests.faults.workers import RUN_DIR, Answers, Fate, SignedWorker
 from tests.faults.world import Process, World
 from tests.settings import estimator_settings, policy_settings
@@ -291,9 +292,12 @@ class _Play:
 
     def _check_folder(self) -> None:
         complete = {whole.sequence_id: whole for whole in wholes(self.storage)}
-        current = current_label_files(complete, current_edition(edition_sequence(self.storage), complete))
-        if {*self.storage.names("labels")} != current:
-            self.world.violations.append("labels/ holds something else than the current labels")
+        current = current_files(complete.values(), current_edition(edition_sequence(self.storage), complete))
+        for table in ("labels", "rollouts", "solutions"):
+            if {*self.storage.names(table)} != {name for name in current if name.startswith(f"{table}/")}:
+                self.world.violations.append(f"{table}/ holds something else than the current files")
+        for table, times in repeated_rows(self.storage).items():
+            self.world.violations.append(f"{table}/ holds {times} rows more than once")
 
     def _damage(self) -> None:
         """One file of the run directory, whichever, is not any more what it was."""

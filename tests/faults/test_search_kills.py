@@ -3,7 +3,6 @@
 The same with its private Ray, of the driver or of a worker.
 """
 
-import multiprocessing
 import os
 import random
 import signal
@@ -15,6 +14,7 @@ import pytest
 
 from pipeline.__main__ import main
 from tests.conftest import write_rows
+from tests.faults.local_driver import CONTEXT
 from tests.faults.ray_kills import SECONDS, committed, kills_until_done
 from tests.runtime.searching.tables import assert_alike, tables
 from tests.searches.runs import ORACLES, Row, search_in, searched, settings, sums
@@ -26,9 +26,6 @@ PROBLEMS = 24
 KILLS = 12
 SMALL = ("search.n=8", "run.unit_problems=3", "run.units_in_flight=1")
 SLOW = ("policy.lab.tokens_per_second=40000", "run.flush_seconds=0.03", "run.progress_seconds=0.05")
-
-_PROCESSES = multiprocessing.get_context("forkserver")
-_PROCESSES.set_forkserver_preload(["tests.searches.runs", "pipeline.analysis.searches.read", "pyarrow.parquet"])
 
 
 def rows() -> list[Row]:
@@ -48,7 +45,7 @@ def test_a_search_that_is_killed_at_any_moment_goes_on(method: str, tmp_path: Pa
     (folder := tmp_path / "killed").mkdir()
     luck, kills, within, before = random.Random(method), 0, 0, dict[str, bytes]()
     while True:
-        process = _PROCESSES.Process(target=start, args=(folder, method))
+        process = CONTEXT.Process(target=start, args=(folder, method))
         process.start()
         assert process.pid is not None
         if kills < KILLS:

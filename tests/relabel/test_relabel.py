@@ -98,19 +98,19 @@ def test_an_extended_run_has_its_own_labels_until_they_are_made_again(run_dir: P
     assert sound(run_dir)
 
 
-@pytest.mark.parametrize("step", ["publish_or_refuse", "arrange_labels"])
+@pytest.mark.parametrize("step", ["storage.edition_writer.publish_or_refuse", "analysis.relabel.arrange"])
 def test_a_crash_leaves_the_old_labels_or_the_new(step: str, run_dir: Path, tmp_path: Path) -> None:
     own = labels(run_dir)
     with (
-        patch(f"pipeline.storage.edition_writer.{step}", side_effect=StoreError("power cut")),
+        patch(f"pipeline.{step}", side_effect=StoreError("power cut")),
         pytest.raises(StoreError, match="power cut"),
     ):
         relabelled(run_dir, THRESHOLD)
     assert labels(run_dir) == own
     label_in_process(config(tmp_path))
-    assert (labels(run_dir) == own) == (step == "publish_or_refuse")
+    assert (labels(run_dir) == own) == (step == "storage.edition_writer.publish_or_refuse")
     assert sound(run_dir)
-    assert (relabelled(run_dir, THRESHOLD).number is None) == (step == "arrange_labels")
+    assert (relabelled(run_dir, THRESHOLD).number is None) == (step == "analysis.relabel.arrange")
     assert labels(run_dir) != own
     assert sound(run_dir)
 

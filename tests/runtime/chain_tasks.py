@@ -63,10 +63,13 @@ class Task:
         config = replace(self.settings(run_dir, run, **own), cluster=ClusterConfig(workers=workers))
         return self.run(config, watch)
 
+    def audited_dir(self, run_dir: Path) -> Path:
+        return run_dir if self in ON_RUNS else self.place(run_dir)
+
     def findings(self, run_dir: Path) -> Sequence[Finding]:
         """What an audit finds in the task's folder; the run itself is sound."""
-        report = audit(AuditConfig(run_dir=str(run_dir)))
-        assert not report.findings
+        report = audit(AuditConfig(run_dir=str(self.audited_dir(run_dir))))
+        assert not report.findings or self not in ON_RUNS
         (own,) = self.audited(report)
         assert report.sound == own.sound == (not own.findings and not own.owed)
         found: Sequence[Finding] = own.findings
@@ -145,6 +148,8 @@ SCORE = Task(
     slow={"chains_per_second": 200},
     other={"shift": 1.0},
     refused=r"use another out, or (.|\n)*scorer.lab.shift was 0.0, now 1.0",
+    audited=lambda report: [report],
+    sound="sound      all chains are scored and nothing is wrong\n",
 )
 SEARCH = Task(
     command="search",
@@ -160,5 +165,6 @@ SEARCH = Task(
     refused=r"policy\.oracle\.seed was 0, now 3",
 )
 TASKS = (JUDGE, CHECK, SCORE, SEARCH)
+AUDITED = (JUDGE, CHECK, SCORE)
 ON_RUNS = (JUDGE, CHECK)
 """Those whose folders are in the run directory, which an audit proves with the run."""

@@ -74,15 +74,17 @@ def test_neither_the_number_of_workers_nor_who_is_done_first_matters(calm: Path,
     assert kernels(tmp_path) == kernels(calm)
 
 
-@pytest.mark.parametrize("step", ["write_shard", "publish_or_refuse", "arrange_labels"])
+@pytest.mark.parametrize(
+    "step", ["storage.edition_writer.write_shard", "storage.edition_writer.publish_or_refuse", "runtime.driver.arrange"]
+)
 def test_a_start_that_breaks_off_leaves_a_sound_run_and_the_next_one_ends_it(
     calm: Path, tmp_path: Path, step: str
 ) -> None:
-    broken = patch(f"pipeline.storage.edition_writer.{step}", side_effect=StoreError("power cut"))
+    broken = patch(f"pipeline.{step}", side_effect=StoreError("power cut"))
     with broken, pytest.raises(StoreError, match="power cut"):
         label_at_once(tmp_path)
     assert not labels(tmp_path).equals(labels(calm))
-    if step != "arrange_labels":
+    if step != "runtime.driver.arrange":
         # What relabel makes of it has learned as much, so the labels of both commands have the same values.
         proved(tmp_path)
         assert main(["relabel", f"run_dir={tmp_path / 'run'}", "estimator.threshold=0.3"]) == 0

@@ -10,7 +10,7 @@ from pipeline.storage.commits import EDITION, UNIT, Commit, CommitState, RecordS
 from pipeline.storage.editions import (
     EDITION_SEQUENCE,
     current_edition,
-    current_label_files,
+    current_files,
     current_shards,
     edition_command,
     edition_settings,
@@ -52,7 +52,8 @@ def edition(editions: RecordSequence, content: str, *, verdicts: bool = False) -
 
 def test_without_editions_the_labels_are_the_runs_own() -> None:
     assert current_edition(NONE, WHOLES) is None
-    assert current_label_files(WHOLES, None) == {shard("labels", unit_id, "a").file for unit_id in UNITS}
+    own = {shard(table, unit_id, "a").file for unit_id in UNITS for table in ("rollouts", "labels")}
+    assert current_files(WHOLES.values(), None) == own
     assert current_shards(WHOLES, None, "verdicts") == dict.fromkeys(UNITS, ())
 
 
@@ -62,7 +63,8 @@ def test_the_newest_edition_holds_the_current_labels() -> None:
     assert current is not None
     assert current.number == 1
     assert edition_settings(current) == SETTINGS
-    assert current_label_files(WHOLES, current) == {shard("labels", unit_id, "c").file for unit_id in UNITS}
+    newest = {shard(table, unit_id, "c").file for unit_id in UNITS for table in ("labels", "verdicts")}
+    assert current_files(WHOLES.values(), current) == newest | {shard("rollouts", each, "a").file for each in UNITS}
     assert current_shards(WHOLES, current, "verdicts")[UNITS[0]] == (shard("verdicts", UNITS[0], "c"),)
 
 

@@ -112,6 +112,8 @@ def test_whoever_writes_every_row_is_there_once_and_never_changes(
         now = rows_by_id(storage)
         assert seen.items() <= now.items()
         assert {rollout_id("b" * 20, issue) for issue in issues} <= now.keys()
+        named = {shard.file for commit in record_sequence(storage, UNIT, UNIT_ID).commits for shard in commit.shards}
+        assert {*storage.names("rollouts"), *storage.names("flushed")} == named, "who loses leaves nothing there"
         seen = now
 
 

@@ -1,113 +1,92 @@
-"""Proves the check of a run by a verifier: its settings, records and files, that each step of each chain has exactly one
-finding, that findings are possible ones, and the totals.
+"""Proves a run of `check` or `score`: that each step or chain has one row, that rows are possible ones, and the totals.
 
-It does not ask the verifier again. Memory grows with the number of chains, not with their texts.
+It asks no verifier and no scorer again. Memory grows with the number of chains, not with their texts.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 
-from pipeline.analysis.audit.findings import Check, FileVerifier, Ledger, audited_settings, find_orphans
-from pipeline.analysis.audit.result import AuditReport, report_of
+from pipeline.analysis.audit.findings import Check, FileVerifier, Ledger
+from pipeline.analysis.audit.result import AuditReport
 from pipeline.analysis.audit.sequences import content_checked, whole_unit
-from pipeline.analysis.audit.staged_chains import StagedChains
-from pipeline.core.errors import UsageError
+from pipeline.analysis.audit.staged_chains import again_remedy, audited_chain_run
+from pipeline.config.choices import Aggregation
+from pipeline.config.recorded_settings import Settings
 from pipeline.core.records import Totals
-from pipeline.storage.commits import EDITION, FOLDER, UNIT, Commit, RecordSequence, commit_name, record_sequences
-from pipeline.storage.run_record import CHECK, NAME, STAGED_INPUT
+from pipeline.core.schemas import CHAINS, SCORES
+from pipeline.scorers.chain_scores import chain_scores
+from pipeline.storage.commits import Commit, RecordSequence, commit_name
+from pipeline.storage.run_record import CHECK, SCORE
+from pipeline.storage.score_files import score_totals
 from pipeline.storage.shards import ShardRecord
 from pipeline.storage.storage import Storage
-from pipeline.storage.stored_findings import TABLE, finding_totals
+from pipeline.storage.stored_findings import finding_totals
 from pipeline.verifiers.base import Covers, Fault, StepVerdict
 
 _FAULTS = {None, *Fault}
+_OF_CHAIN = [name for name in SCORES.names if name in CHAINS.names]
+
+
+Faults = Callable[[pa.Table, Sequence[pa.Table], Settings], Iterator[str]]
+"""What is wrong with the rows of a unit with these chains, in a run with these settings."""
 
 
 def audited_check(storage: Storage) -> AuditReport:
     """The audit of the run directory of a check."""
-    ledger = Ledger(command=CHECK)
-    verifier = FileVerifier(storage, ledger)
-    try:
-        settings = audited_settings(storage, ledger)
-    except UsageError as error:
-        settings = None
-        ledger.fault(Check.SETTINGS, NAME, str(error), "remove the folder if it is no check's")
-    for found in record_sequences(storage, EDITION):
-        ledger.fault(
-            Check.RECORDS, f"{FOLDER}/{EDITION}-{found.sequence_id}-*", "is no record of a check", "move it away"
-        )
-    count = 0
-    if settings is not None:
-        chains = StagedChains(
-            storage,
-            ledger,
-            verifier,
-            str(settings.get(STAGED_INPUT)),
-            done="checked",
-            counted="chains",
-            elsewhere="move the folder away and check again",
-        )
-        units = {found.sequence_id: found for found in record_sequences(storage, UNIT)}
-        for sequence, of_unit in chains.units(units):
-            count += 1
-            _Unit(sequence, str(settings.get("verifier.kind")), verifier, ledger).prove(of_unit)
-    return report_of(storage, ledger, count, find_orphans(storage, verifier.needed, ()))
+    proof = partial(partial, _prove, Check.FINDINGS, _finding_faults, finding_totals)
+    return audited_chain_run(storage, CHECK, proof)
 
 
-class _Unit:
-    """The proof of one unit of a check by the verifier of this name."""
-
-    def __init__(self, sequence: RecordSequence, name: str, verifier: FileVerifier, ledger: Ledger) -> None:
-        self._sequence = sequence
-        self._name = name
-        self._verifier = verifier
-        self._ledger = ledger
-        self._remedy = (
-            f"move {FOLDER}/{UNIT}-{sequence.sequence_id}-* away and start `{CHECK}` with the same settings again, which "
-            "checks the unit again"
-        )
-
-    def prove(self, chains: pa.Table) -> None:
-        """Find the faults of the unit."""
-        found = whole_unit(self._sequence, self._verifier, self._ledger, self._prove_part)
-        if found is None:
-            return
-        whole, tables = found
-        named = [tables[shard] for shard in whole.shards if shard.table == TABLE]
-        where = commit_name(whole)
-        with content_checked(self._ledger, Check.FINDINGS, where, self._remedy):
-            self._ledger.count(Check.FINDINGS, sum(table.num_rows for table in named))
-            self._ledger.faults(Check.FINDINGS, where, self._step_faults(chains, named), self._remedy)
-            self._ledger.faults(Check.FINDINGS, where, _finding_faults(named), self._remedy)
-            self._ledger.count(Check.TOTALS)
-            self._prove_totals(named, whole)
-
-    def _step_faults(self, chains: pa.Table, named: Sequence[pa.Table]) -> Iterator[str]:
-        """Each step of each chain has one finding, with the right ids."""
-        of_chain = zip(*(chains[name].to_pylist() for name in ("row", "chain_id", "problem_id", "steps")), strict=True)
-        wanted = {
-            (row, at): (chain, problem, self._name)
-            for row, chain, problem, steps in of_chain
-            for at in range(1, len(steps) + 1)
-        }
-        for row, at, *ids in _rows(named, "row", "step_index", "chain_id", "problem_id", "verifier"):
-            if wanted.pop((row, at), None) != tuple(ids):
-                yield f"the finding on step {at} of chain {ids[0]} is there twice, or is none of the unit's"
-        for (_, at), (chain, *_) in wanted.items():
-            yield f"the finding on step {at} of chain {chain} is missing"
-
-    def _prove_part(self, commit: Commit, tables: Mapping[ShardRecord, pa.Table]) -> None:
-        self._prove_totals(tables.values(), commit)
-
-    def _prove_totals(self, tables: Iterable[pa.Table], commit: Commit) -> None:
-        counted = sum(map(finding_totals, tables), Totals())
-        self._ledger.compare_totals(commit, counted, "the findings have", self._remedy)
+def audited_score(storage: Storage) -> AuditReport:
+    """The audit of a folder of `score`."""
+    return audited_chain_run(storage, SCORE, partial(partial, _prove, Check.SCORES, _score_faults, score_totals))
 
 
-def _finding_faults(named: Sequence[pa.Table]) -> Iterator[str]:
-    """A verdict has evidence, and a step that was not looked at has none."""
+def _prove(
+    check: Check,
+    faults_of: Faults,
+    totals_of: Callable[[pa.Table], Totals],
+    settings: Settings,
+    verifier: FileVerifier,
+    ledger: Ledger,
+    sequence: RecordSequence,
+    chains: pa.Table,
+    _newest: Sequence[ShardRecord],
+) -> None:
+    """Find the faults of a unit."""
+    remedy = again_remedy(sequence, ledger.command)
+
+    def prove_totals(commit: Commit, tables: Mapping[ShardRecord, pa.Table]) -> None:
+        counted = sum((totals_of(table) for shard, table in tables.items() if shard in commit.shards), Totals())
+        ledger.compare_totals(commit, counted, f"the {check} have", remedy)
+
+    if (found := whole_unit(sequence, verifier, ledger, prove_totals)) is None:
+        return
+    whole, tables = found
+    named = [tables[shard] for shard in whole.shards]
+    with content_checked(ledger, check, commit_name(whole), remedy):
+        ledger.count(check, sum(table.num_rows for table in named))
+        ledger.faults(check, commit_name(whole), faults_of(chains, named, settings), remedy)
+        ledger.count(Check.TOTALS)
+        prove_totals(whole, tables)
+
+
+def _finding_faults(chains: pa.Table, named: Sequence[pa.Table], settings: Settings) -> Iterator[str]:
+    """Each step of each chain has one finding, with the right ids. A verdict has evidence, and a step that was not looked at
+    has none."""
+    wanted = {
+        (row, at): (chain, problem, settings.get("verifier.kind"))
+        for row, chain, problem, steps in _rows([chains], "row", "chain_id", "problem_id", "steps")
+        for at in range(1, len(steps) + 1)
+    }
+    for row, at, *ids in _rows(named, "row", "step_index", "chain_id", "problem_id", "verifier"):
+        if wanted.pop((row, at), None) != tuple(ids):
+            yield f"the finding on step {at} of chain {ids[0]} is there twice, or is none of the unit's"
+    for (_, at), (chain, *_) in wanted.items():
+        yield f"the finding on step {at} of chain {chain} is missing"
     for chain, at, verdict, covers, evidence, fault in _rows(
         named, "chain_id", "step_index", "verdict", "covers", "evidence", "fault"
     ):
@@ -115,6 +94,23 @@ def _finding_faults(named: Sequence[pa.Table]) -> Iterator[str]:
         says = verdict != StepVerdict.UNKNOWN
         if not known or (says and (fault is not None or not evidence)):
             yield f"the finding on step {at} of chain {chain} is impossible: {verdict}, {covers}, fault {fault}"
+
+
+def _score_faults(chains: pa.Table, named: Sequence[pa.Table], settings: Settings) -> Iterator[str]:
+    """Each chain has one row, with its texts. Its scores follow from those of its steps."""
+    wanted = {row[0]: row for row in _rows([chains], *_OF_CHAIN)}
+    for row in _rows(named, *_OF_CHAIN):
+        if wanted.pop(row[0], None) != row:
+            yield f"the score of chain {row[1]} is there twice, or is none of the unit's"
+    for row in wanted.values():
+        yield f"the score of chain {row[1]} is missing"
+    aggregations = [*Aggregation, Aggregation(settings.get("aggregation"))]
+    names = [*(f"score_{each.value}" for each in Aggregation), "score"]
+    for chain, steps, scores, n_scored, *said in _rows(named, "chain_id", "steps", "step_scores", "n_scored", *names):
+        whole = chain_scores(scores)
+        follow = n_scored == sum(score is not None for score in scores) and len(scores) == len(steps)
+        if not follow or said != [whole.score_by(each) for each in aggregations]:
+            yield f"the scores of chain {chain} do not follow from those of its steps"
 
 
 def _rows(tables: Sequence[pa.Table], *names: str) -> Iterator[tuple[Any, ...]]:

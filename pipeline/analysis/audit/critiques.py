@@ -8,117 +8,46 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import pyarrow as pa
 
-from pipeline.analysis.audit.findings import (
-    Check,
-    FileVerifier,
-    Ledger,
-    audited_settings,
-    check_sequence,
-    find_orphans,
-    remedy_for,
-)
-from pipeline.analysis.audit.result import AuditReport, report_of
-from pipeline.analysis.audit.sequences import check_superseded, content_checked, whole_unit
-from pipeline.analysis.audit.staged_chains import StagedChains
+from pipeline.analysis.audit.findings import Check, FileVerifier, Ledger, remedy_for
+from pipeline.analysis.audit.result import AuditReport
+from pipeline.analysis.audit.sequences import content_checked, whole_unit
+from pipeline.analysis.audit.staged_chains import Prove, again_remedy, audited_chain_run
 from pipeline.analysis.readings import Reader, reader_of, steps_of
 from pipeline.config.recorded_settings import Settings
 from pipeline.core.errors import UsageError
 from pipeline.core.ids import critique_id
 from pipeline.core.records import Reading, Totals
 from pipeline.core.tables import readings_of
-from pipeline.storage.commits import (
-    EDITION,
-    FOLDER,
-    UNIT,
-    Commit,
-    RecordSequence,
-    commit_name,
-    record_sequences,
-    resolve,
-)
-from pipeline.storage.editions import current_edition, current_shards, edition_sequence
-from pipeline.storage.run_record import JUDGE, NAME, STAGED_INPUT
+from pipeline.storage.commits import EDITION, Commit, RecordSequence, commit_name
+from pipeline.storage.run_record import JUDGE, NAME
 from pipeline.storage.shards import ShardRecord
 from pipeline.storage.storage import Storage
-from pipeline.storage.stored_critiques import READINGS, TABLE, critique_totals
+from pipeline.storage.stored_critiques import TABLE, critique_totals
 
-_RESUME = "start `judge` with the same settings again"
 _REREAD = "read the critiques again with `regrade`"
 _READS_OTHERWISE = "is read otherwise now than in the record"
 
 
 def audited_judge(storage: Storage) -> AuditReport:
     """The audit of a judge's run directory. A judge that cannot be used here is a finding."""
-    return _JudgeAudit(storage).report()
 
-
-class _JudgeAudit:
-    def __init__(self, storage: Storage) -> None:
-        self._storage = storage
-        self._ledger = Ledger(command=JUDGE)
-        self._verifier = FileVerifier(storage, self._ledger)
-        self._units = 0
-
-    def report(self) -> AuditReport:
-        storage, ledger = self._storage, self._ledger
-        try:
-            settings = audited_settings(storage, ledger)
-        except UsageError as error:
-            settings = None
-            ledger.fault(Check.SETTINGS, NAME, str(error), "remove the folder if it is no judge's")
-        units = {found.sequence_id: found for found in record_sequences(storage, UNIT)}
-        wholes = {unit_id: whole for unit_id, found in units.items() if (whole := resolve(found).whole)}
-        editions = edition_sequence(storage)
-        check_sequence(storage, ledger, editions)
-        edition = current_edition(editions, wholes)
-        newest = {} if edition is None else current_shards(wholes, edition, READINGS)
-        if settings is not None:
-            chains = StagedChains(
-                storage,
-                ledger,
-                self._verifier,
-                str(settings.get(STAGED_INPUT)),
-                done="judged",
-                counted="chains",
-                elsewhere="judge under another judge.name",
-            )
-            self._prove_units(settings, self._reader(settings), chains, units, newest)
-        self._look_at_editions(editions, edition)
-        return report_of(storage, ledger, self._units, find_orphans(storage, self._verifier.needed, ()))
-
-    def _reader(self, settings: Settings) -> Reader | None:
-        try:
-            return reader_of(settings)
-        except (UsageError, ValueError, TypeError) as error:
-            self._ledger.fault(
-                Check.SETTINGS,
-                NAME,
-                f"names a judge that cannot be used here ({error})",
-                "install it, or restore the file",
-            )
-            return None
-
-    def _prove_units(
-        self,
-        settings: Settings,
-        reader: Reader | None,
-        chains: StagedChains,
-        units: Mapping[str, RecordSequence],
-        newest: Mapping[str, Sequence[ShardRecord]],
-    ) -> None:
+    def proof(settings: Settings, verifier: FileVerifier, ledger: Ledger) -> Prove:
+        reader = _reader(settings, ledger)
         name, votes = str(settings.get("judge.name")), int(str(settings.get("judge.votes", 0)))
-        for sequence, of_unit in chains.units(units):
-            self._units += 1
-            proof = _Unit(sequence, name, votes, self._verifier, self._ledger)
-            proof.prove(of_unit, reader, newest.get(sequence.sequence_id, ()))
+        return lambda sequence, chains, newest: _Unit(sequence, name, votes, verifier, ledger).prove(
+            chains, reader, newest
+        )
 
-    def _look_at_editions(self, editions: RecordSequence, current: Commit | None) -> None:
-        for commit in editions.commits:
-            for shard in commit.shards:
-                if commit is not current:
-                    check_superseded(self._verifier, shard, editions)
-                elif shard.file not in self._verifier.needed:
-                    self._verifier.content(shard, remedy_for(EDITION, JUDGE))
+    return audited_chain_run(storage, JUDGE, proof)
+
+
+def _reader(settings: Settings, ledger: Ledger) -> Reader | None:
+    try:
+        return reader_of(settings)
+    except (UsageError, ValueError, TypeError) as error:
+        fault = f"names a judge that cannot be used here ({error})"
+        ledger.fault(Check.SETTINGS, NAME, fault, "install it, or restore the file")
+        return None
 
 
 class _Unit:
@@ -130,7 +59,7 @@ class _Unit:
         self._votes = votes
         self._verifier = verifier
         self._ledger = ledger
-        self._remedy = f"move {FOLDER}/{UNIT}-{sequence.sequence_id}-* away and {_RESUME}, which judges the unit again"
+        self._remedy = again_remedy(sequence, JUDGE)
 
     def prove(self, chains: pa.Table, reader: Reader | None, newest: Sequence[ShardRecord]) -> None:
         """Find the faults of the unit. `reader`: None where its critiques cannot be read here."""

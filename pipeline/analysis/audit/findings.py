@@ -1,8 +1,8 @@
 """The result of an audit (`Ledger`), and the checks of records, files and orphaned files.
 
 `run.json` and commit records must be readable, complete and byte for byte as written. Files that records name must exist
-unchanged, with intact pages, schema and row count (`FileVerifier`). `find_orphans` lists the files that no record needs, and
-separates our own files from foreign ones by their names.
+unchanged, with intact pages, schema and row count (`FileVerifier`). `find_orphans` lists the files that no record needs,
+separates our own files from foreign ones by their names, and finds those that are not in the folder where they belong.
 """
 
 import json
@@ -31,7 +31,7 @@ from pipeline.storage.commits import (
     record_sequences,
 )
 from pipeline.storage.commits import FOLDER as COMMITS
-from pipeline.storage.editions import LABELS
+from pipeline.storage.editions import data_files
 from pipeline.storage.lock import MARKER
 from pipeline.storage.run_record import (
     JUDGE,
@@ -44,7 +44,7 @@ from pipeline.storage.run_record import (
     settings_copy,
     with_input,
 )
-from pipeline.storage.shards import ASIDE, DAMAGED, ShardRecord, notes_of, verified_file
+from pipeline.storage.shards import ASIDE, DAMAGED, ShardRecord, aside_name, notes_of, verified_file
 from pipeline.storage.starts import ADVISORY
 from pipeline.storage.starts import FOLDER as STARTS
 from pipeline.storage.storage import Storage
@@ -77,6 +77,7 @@ class Check(StrEnum):
     ROLLOUTS = "rollouts"
     CRITIQUES = "critiques"
     FINDINGS = "findings"
+    SCORES = "scores"
     SAMPLES = "samples"
     STEP_SCORES = "stepscores"
     SEARCHES = "searches"
@@ -177,7 +178,7 @@ def check_sequence(storage: Storage, ledger: Ledger, sequence: RecordSequence) -
 
 def remedy_for(kind: str, command: str = LABEL) -> str:
     """What to do about damaged data of a record sequence of this kind, in a run of `command`."""
-    return f"{_again(command)}, {_REMEDIES[kind]}" if kind in _REMEDIES else _MAKE_AGAIN[command]
+    return f"{_again(command)}, {_REMEDIES[kind]}" if kind in _REMEDIES else _MAKE_AGAIN.get(command, "move it away")
 
 
 def _again(command: str) -> str:
@@ -244,18 +245,17 @@ class FileVerifier:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Orphans:
-    """`garbage`: our own files that nothing needs, which can be removed. `foreign`: files of others, which are never touched.
-
-    `misplaced`: label files in `labels/` that are not current, and current ones that are not in `labels/`.
-    """
+    """`garbage`: our own files, to be removed. `foreign`: those of others, which are never touched. `strays`:
+    the garbage of a finished run that is in folders that people read, where it doubles rows."""
 
     garbage: tuple[str, ...]
     foreign: tuple[str, ...]
-    misplaced: tuple[str, ...]
+    strays: tuple[str, ...] = ()
 
 
-def find_orphans(storage: Storage, needed: Collection[str], current_labels: Collection[str]) -> Orphans:
-    """Files in the directory that are neither `needed` nor records."""
+def find_orphans(storage: Storage, ledger: Ledger, verifier: FileVerifier, current: Collection[str] | None) -> Orphans:
+    """Files in the directory that are no records and that the verifier does not need. Needed ones of a finished run that are in
+    the wrong folder are a fault. `current`: the files that belong in the folders that people read; None: they are not known."""
     garbage = [
         name for folder in ("", COMMITS, *_FOLDERS, DAMAGED, STARTS) for name in storage.unfinished_files(folder)
     ]
@@ -263,21 +263,22 @@ def find_orphans(storage: Storage, needed: Collection[str], current_labels: Coll
     ours = {NAME, MARKER, COMMITS, DAMAGED, JUDGES, CHECKS, *_FOLDERS, *ADVISORY}
     foreign = [name for name in storage.names("") if name not in ours and not is_tree_page(name)]
     foreign += [name for name in storage.names(COMMITS) if not _is_record(name)]
-    in_labels = set(storage.names(LABELS))
+    there, aside = set(data_files(storage)), set(storage.names(ASIDE))
+    only_aside = {aside_name(name): name for name in verifier.needed if name not in there}
     for folder in _FOLDERS:
         for name in storage.names(folder):
             if not is_our_name(name.rpartition("/")[2]):
                 foreign.append(name)
-            elif name not in needed and not _waits_aside(name, needed, in_labels):
+            elif name not in verifier.needed and name not in only_aside:
                 garbage.append(name)
-    ours = {name for name in in_labels if is_our_name(name.rpartition("/")[2])}
-    return Orphans(garbage=tuple(garbage), foreign=tuple(foreign), misplaced=tuple(sorted(ours ^ set(current_labels))))
-
-
-def _waits_aside(name: str, needed: Collection[str], in_labels: Collection[str]) -> bool:
-    """Whether a file in `aside/` is the only copy of a needed label file."""
-    at_home = name.replace(ASIDE, LABELS, 1)
-    return name.startswith(f"{ASIDE}/") and at_home in needed and at_home not in in_labels
+    if current is None or ledger.owed:
+        return Orphans(garbage=tuple(garbage), foreign=tuple(foreign))
+    parts = set(storage.names(FLUSHED)) - verifier.superseded
+    strays = (there | parts).intersection(garbage)
+    missing = {name for at, name in only_aside.items() if at in aside and name in current}
+    for name in sorted((there - strays).difference(current) | missing):
+        ledger.fault(Check.FILES, name, "is in the wrong folder", f"{_again(ledger.command)}, which moves it")
+    return Orphans(garbage=tuple(garbage), foreign=tuple(foreign), strays=tuple(sorted(strays)))
 
 
 def _is_record(name: str) -> bool:

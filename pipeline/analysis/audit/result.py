@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pipeline.analysis.audit.findings import Check, Finding, Ledger, Orphans
 from pipeline.core.formatting import format_count, format_unfinished, listed
 from pipeline.core.shown import Shown
-from pipeline.storage.run_record import CHECK, JUDGE, LABEL, SEARCH
+from pipeline.storage.run_record import CHECK, JUDGE, LABEL, SCORE, SEARCH
 from pipeline.storage.storage import Storage
 
 MAX_SHOWN = 20
@@ -39,6 +39,13 @@ _OF_A_CHECK = {
     Check.FINDINGS: ("finding", ", one of each step, and verdicts with evidence"),
     Check.TOTALS: ("unit", " with totals that were computed again from the findings"),
 }
+_OF_SCORES = {
+    Check.SETTINGS: ("record", " of the scorer's settings"),
+    **_OF_ANY,
+    Check.ROWS: ("chain", " to score, or rejected"),
+    Check.SCORES: ("score", ", one of each chain, and scores of chains that follow from those of steps"),
+    Check.TOTALS: ("unit", " with totals that were computed again from the scores"),
+}
 _OF_A_SEARCH = {
     Check.SETTINGS: ("record", " of the search's settings"),
     **_OF_ANY,
@@ -48,10 +55,11 @@ _OF_A_SEARCH = {
     Check.SEARCHES: ("search", ", each made again from its log, with the same candidates and the same choice"),
     Check.TOTALS: ("unit", " with totals that were computed again from the searches"),
 }
-_WHAT = {LABEL: _OF_LABELS, JUDGE: _OF_A_JUDGE, CHECK: _OF_A_CHECK, SEARCH: _OF_A_SEARCH}
+_WHAT = {LABEL: _OF_LABELS, JUDGE: _OF_A_JUDGE, CHECK: _OF_A_CHECK, SCORE: _OF_SCORES, SEARCH: _OF_A_SEARCH}
 _SOUND = {
     JUDGE: "the judge is finished",
     CHECK: "all chains are checked",
+    SCORE: "all chains are scored",
     SEARCH: "all problems are searched",
 }
 
@@ -74,8 +82,13 @@ class AuditReport(Shown):
 
     @property
     def sound(self) -> bool:
-        """Whether the run, its judges and its checks are finished and have no fault."""
-        return not self.findings and not self.owed and all(part.sound for part in (*self.judges, *self.checks))
+        """Whether the run, its judges and its checks are finished and have no fault, and no folder holds a row twice."""
+        return self.proved and not self.orphans.strays and all(part.sound for part in (*self.judges, *self.checks))
+
+    @property
+    def proved(self) -> bool:
+        """Whether nothing is wrong with what records name, so that garbage can be removed."""
+        return not self.findings and not self.owed and all(part.proved for part in (*self.judges, *self.checks))
 
     def _shown_lines(self) -> Iterator[str]:
         return audit_lines(self)
@@ -115,6 +128,8 @@ def audit_lines(report: AuditReport) -> Iterator[str]:
     if left.foreign:
         yield f"foreign    {format_count(len(left.foreign), 'name')} that this program never writes or removes"
         yield from _indented(left.foreign)
+    for name in left.strays[:MAX_SHOWN]:
+        yield f"{name}: no record needs it, and its rows are there twice: remove it with `audit --prune`"
     for finding in report.findings:
         yield f"{finding.where}: {finding.fault}: {finding.remedy}"
     if report.owed:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from pipeline.analysis.audit.checks import audited_check
+from pipeline.analysis.audit.checks import audited_check, audited_score
 from pipeline.analysis.audit.consensus import MAKE_AGAIN, ConsensusProof
 from pipeline.analysis.audit.critiques import audited_judge
 from pipeline.analysis.audit.findings import (
@@ -56,7 +56,7 @@ from pipeline.storage.editions import (
     LABELS,
     VERDICTS,
     current_edition,
-    current_label_files,
+    current_files,
     current_shards,
     current_states,
     edition_sequence,
@@ -65,7 +65,17 @@ from pipeline.storage.editions import (
 from pipeline.storage.growths import growth_sequence, growths_needed, growths_of
 from pipeline.storage.location import storage_at
 from pipeline.storage.lock import hold_lock
-from pipeline.storage.run_record import CHECK, JUDGE, LABEL, NAME, SEARCH, STAGED_INPUT, command_of, recorded_identity
+from pipeline.storage.run_record import (
+    CHECK,
+    JUDGE,
+    LABEL,
+    NAME,
+    SCORE,
+    SEARCH,
+    STAGED_INPUT,
+    command_of,
+    recorded_identity,
+)
 from pipeline.storage.shards import ShardRecord
 from pipeline.storage.storage import Storage
 from pipeline.storage.stored_critiques import FOLDER as JUDGES
@@ -77,10 +87,10 @@ from pipeline.storage.units import TABLE, UNITS, again_of, noted_rows, unit_id_o
 
 _RESUME = "start `label` with the same settings again"
 _MOVE_AWAY = f"move it away and {_RESUME}"
-_OTHERS = {JUDGE: audited_judge, CHECK: audited_check, SEARCH: audited_search}
+_OTHERS = {JUDGE: audited_judge, CHECK: audited_check, SCORE: audited_score, SEARCH: audited_search}
+"""What proves the runs of other commands."""
 _IN_FOLDERS = {JUDGES: JUDGE, CHECKS: CHECK}
 """Folder of a run directory -> the command whose runs are in it."""
-"""What proves the runs of other commands."""
 
 
 def audit(config: AuditConfig) -> AuditReport:
@@ -90,7 +100,7 @@ def audit(config: AuditConfig) -> AuditReport:
     if another job works on a directory that is to be pruned; Unreachable.
     """
     storage = storage_at(config.run_dir)
-    refuse_no_run(storage, "`label`, `judge`, `check` or `search`")
+    refuse_no_run(storage, "`label`, `judge`, `check`, `score` or `search`")
     command = _command(storage)
     if command in _OTHERS:
         with _held(storage, config):
@@ -106,19 +116,13 @@ def audit(config: AuditConfig) -> AuditReport:
 
 
 def _command(storage: Storage) -> str:
-    """Whose run it is. A record that cannot be read is a finding. Raises UsageError for a run of `score`."""
+    """Whose run it is. A record that cannot be read is a finding."""
     try:
-        command = command_of(recorded_identity(storage))
+        return command_of(recorded_identity(storage))
     except Unreachable:
         raise
     except StoreError:
         return _IN_FOLDERS.get(storage.run_dir.rpartition("/")[0].rpartition("/")[2], LABEL)
-    if command not in (LABEL, *_OTHERS):
-        raise UsageError(
-            f"{storage.run_dir} is a run of `{command}`: `audit` proves runs of `label`, `judge`, `check` and `search`; "
-            f"start `{command}` again, which checks every file and repairs what is damaged"
-        )
-    return command
 
 
 @contextmanager
@@ -134,7 +138,7 @@ def _held(storage: Storage, config: AuditConfig) -> Iterator[None]:
 
 def _pruned(report: AuditReport, config: AuditConfig) -> AuditReport:
     """The report after its garbage was removed, and that of its parts, where that is asked for and nothing is wrong."""
-    if not (config.prune and report.sound):
+    if not (config.prune and report.proved):
         return report
     storage = storage_at(report.run_dir)
     for name in report.orphans.garbage:
@@ -142,6 +146,7 @@ def _pruned(report: AuditReport, config: AuditConfig) -> AuditReport:
     return replace(
         report,
         pruned=len(report.orphans.garbage),
+        orphans=replace(report.orphans, strays=()),
         judges=tuple(_pruned(part, config) for part in report.judges),
         checks=tuple(_pruned(part, config) for part in report.checks),
     )
@@ -162,20 +167,18 @@ class _Audit:
         editions = edition_sequence(storage)
         check_sequence(storage, ledger, editions)
         edition = current_edition(editions, wholes)
-        self._check_growths(wholes)
+        growths = self._growths(wholes)
+        staged = None
         if settings is not None and (basis := self._basis(settings, wholes, edition)):
-            self._prove_units(str(settings.get(STAGED_INPUT)), units, basis)
+            staged = self._prove_units(str(settings.get(STAGED_INPUT)), units, basis)
             if edition and basis.edition and basis.edition.consensus:
                 self._ledger.faults(Check.LABELS, commit_name(edition), basis.edition.consensus.faults(), MAKE_AGAIN)
         self._look_at_editions(editions, edition, wholes)
-        found = find_orphans(storage, self._verifier.needed, current_label_files(wholes, edition))
-        if not ledger.owed:
-            faults = [f"{name} is in the wrong folder" for name in found.misplaced]
-            ledger.faults(Check.LABELS, f"{LABELS}/", faults, f"{_RESUME}: it moves label files to their places")
-        return report_of(storage, ledger, self._units, found)
+        current = current_files((staged, *growths, *wholes.values()), edition) if staged else None
+        return report_of(storage, ledger, self._units, find_orphans(storage, ledger, self._verifier, current))
 
-    def _check_growths(self, wholes: Mapping[str, Commit]) -> None:
-        """A unit that owes a growth is unfinished."""
+    def _growths(self, wholes: Mapping[str, Commit]) -> tuple[Commit, ...]:
+        """The growths, checked. A unit that owes one is unfinished."""
         growths = growth_sequence(self._storage)
         check_sequence(self._storage, self._ledger, growths)
         found = growths_of(growths)
@@ -184,6 +187,7 @@ class _Audit:
                 self._verifier.content(shard, remedy_for(GROWTH))
         needed = growths_needed(found)
         self._ledger.owed += [unit for unit, whole in wholes.items() if whole.unit_target.growths < needed]
+        return found
 
     def _basis(self, settings: Settings, wholes: Mapping[str, Commit], edition: Commit | None) -> Basis | None:
         try:
@@ -223,7 +227,8 @@ class _Audit:
         shards = [shard for shard in edition.shards if shard.table == RELIABILITIES]
         return self._verifier.table(shards[0], remedy_for(EDITION)) if shards else None
 
-    def _prove_units(self, staged_id: str, units: dict[str, RecordSequence], basis: Basis) -> None:
+    def _prove_units(self, staged_id: str, units: dict[str, RecordSequence], basis: Basis) -> Commit | None:
+        """Find the faults of all units. Returns the record of the input."""
         staged = staged_record(self._storage, self._ledger, self._verifier, staged_id)
         if staged is None:
             self._ledger.fault(Check.ROWS, "inputs/", "the staged input is missing or damaged", _RESUME)
@@ -245,6 +250,7 @@ class _Audit:
             if intact:
                 where = f"{FOLDER}/{UNIT}-{unit_id}-*"
                 self._ledger.fault(Check.ROWS, where, "belongs to no unit of the input", "move these records away")
+        return staged
 
     def _input(self, staged: Commit, history: InputHistory) -> Iterator["_Unit | None"]:
         """The units of the input, with None for a damaged file. Counts their rows and the rejects."""

@@ -10,17 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
-from pipeline.analysis.audit.findings import (
-    Check,
-    FileVerifier,
-    Ledger,
-    audited_settings,
-    find_orphans,
-)
-from pipeline.analysis.audit.result import AuditReport, report_of
+from pipeline.analysis.audit.findings import Check, FileVerifier, Ledger
+from pipeline.analysis.audit.result import AuditReport
 from pipeline.analysis.audit.search_log import Row, sample_faults, score_faults
 from pipeline.analysis.audit.sequences import content_checked, whole_unit
-from pipeline.analysis.audit.staged_chains import StagedChains
+from pipeline.analysis.audit.staged_chains import Prove, again_remedy, audited_chain_run
 from pipeline.config.recorded_settings import Settings, chosen_settings
 from pipeline.config.search import SearchConfig
 from pipeline.core.errors import UsageError
@@ -31,8 +25,8 @@ from pipeline.searches.problem import ProblemSearch, SearchProblem, search_probl
 from pipeline.searches.registry import SEARCHES as METHODS
 from pipeline.searches.registry import search_for
 from pipeline.searches.results import part_totals, search_totals, tables_of
-from pipeline.storage.commits import EDITION, FOLDER, UNIT, Commit, RecordSequence, commit_name, record_sequences
-from pipeline.storage.run_record import NAME, SEARCH, STAGED_INPUT
+from pipeline.storage.commits import Commit, RecordSequence, commit_name
+from pipeline.storage.run_record import NAME, SEARCH
 from pipeline.storage.shards import ShardRecord
 from pipeline.storage.storage import Storage
 from pipeline.storage.stored_search import CANDIDATES, SAMPLES, SEARCHES, STEP_SCORES
@@ -45,30 +39,12 @@ _SHOWN = 60
 
 def audited_search(storage: Storage) -> AuditReport:
     """The audit of the run directory of a search. A method that cannot be used here is a finding."""
-    ledger = Ledger(command=SEARCH)
-    verifier = FileVerifier(storage, ledger)
-    settings = audited_settings(storage, ledger)
-    units = {found.sequence_id: found for found in record_sequences(storage, UNIT)}
-    for found in record_sequences(storage, EDITION):
-        ledger.fault(
-            Check.RECORDS, f"{FOLDER}/{EDITION}-{found.sequence_id}-*", "is no record of a search", "move it away"
-        )
-    count = 0
-    if settings is not None:
+
+    def proof(settings: Settings, verifier: FileVerifier, ledger: Ledger) -> Prove:
         search = _search(settings, ledger)
-        chains = StagedChains(
-            storage,
-            ledger,
-            verifier,
-            str(settings.get(STAGED_INPUT)),
-            done="searched",
-            counted="problems",
-            elsewhere="search again in another run_dir",
-        )
-        for sequence, of_unit in chains.units(units):
-            count += 1
-            _Unit(sequence, settings, search, verifier, ledger).prove(of_unit)
-    return report_of(storage, ledger, count, find_orphans(storage, verifier.needed, ()))
+        return lambda sequence, problems, _: _Unit(sequence, settings, search, verifier, ledger).prove(problems)
+
+    return audited_chain_run(storage, SEARCH, proof)
 
 
 def _search(settings: Settings, ledger: Ledger) -> Search | None:
@@ -97,10 +73,7 @@ class _Unit:
         self._search = search
         self._verifier = verifier
         self._ledger = ledger
-        self._remedy = (
-            f"move {FOLDER}/{UNIT}-{sequence.sequence_id}-* away and start `{SEARCH}` with the same settings again, which "
-            "searches the unit again"
-        )
+        self._remedy = again_remedy(sequence, SEARCH)
 
     def prove(self, chains: pa.Table) -> None:
         """Find the faults of the unit. `chains`: its problems."""

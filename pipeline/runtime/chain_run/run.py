@@ -22,6 +22,7 @@ from pipeline.runtime.state import RunState, state_of
 from pipeline.runtime.stop import StopSignal, ended_politely
 from pipeline.runtime.worker_handle import Watcher, WorkerPool
 from pipeline.runtime.workload import Workload
+from pipeline.storage.editions import arrange, current_edition, current_files, edition_sequence
 from pipeline.storage.lock import hold_lock
 from pipeline.storage.repair import repaired, sequences
 from pipeline.storage.run_record import as_recorded, check_claim, claim
@@ -90,11 +91,14 @@ def _done(
     targets = dict.fromkeys((unit.unit_id for unit in units), UnitTarget())
     before = state_of(units, found, targets)
     seconds = _worked_off(task, before, len(units), hiring, watch, stop, run)
-    after = state_of(units, sequences(storage), targets) if before.jobs else before
+    found = sequences(storage) if before.jobs else found
+    after = state_of(units, found, targets)
     if after.jobs:
         raise StoreError(
             f"{storage.run_dir}: {format_unfinished(len(after.jobs), len(units))} again: start the same command again"
         )
+    edition = current_edition(edition_sequence(storage), after.wholes)
+    arrange(storage, current_files((staged, *after.wholes.values()), edition), found.values())
     return ChainRun(
         run_dir=storage.run_dir,
         totals=replace(after.totals, rows=staged.totals.rows, rejected=staged.totals.rejected),

@@ -1,6 +1,5 @@
 """What a worker of `score` does with chains: it scores them in blocks, and stores scores."""
 
-from collections import Counter
 from collections.abc import AsyncGenerator, Mapping, Sequence
 
 import pyarrow as pa
@@ -9,16 +8,15 @@ from pipeline.config.score import ScoreConfig
 from pipeline.core.progress import EngineWork, Load
 from pipeline.core.records import ChainText, Totals
 from pipeline.engines.base import Surroundings
-from pipeline.runtime.chain_run.chains import values
 from pipeline.runtime.chain_run.worker import ChainWorker, OneResultEach
 from pipeline.runtime.scoring.calibrated import calibration_of, refuse_other
 from pipeline.runtime.scoring.tables import scores_table
 from pipeline.runtime.scoring.work import score_chains
 from pipeline.runtime.worker import Snapshot
-from pipeline.scorers.base import FAILED, TOO_LONG, UNREADABLE, Scorer, ScoringEngine, StepScores, unscored
+from pipeline.scorers.base import FAILED, Scorer, ScoringEngine, StepScores, unscored
 from pipeline.scorers.registry import open_scorer, scorer_for
 from pipeline.storage.location import storage_at
-from pipeline.storage.score_files import TABLE
+from pipeline.storage.score_files import TABLE, score_totals
 
 CALL_CHAINS = 256
 """Chains of one call of an engine: few enough that a call is short against `run.flush_seconds`."""
@@ -79,15 +77,7 @@ class Scoring(OneResultEach[StepScores]):
         )
 
     def totals(self, rows: pa.Table) -> Totals:
-        faults = Counter(values(rows, "fault"))
-        return Totals(
-            chains=rows.num_rows,
-            prefixes=sum(values(rows, "n_scored")),
-            tokens=sum(values(rows, "n_tokens")),
-            too_long=faults[TOO_LONG],
-            ungraded=faults[UNREADABLE],
-            engine_failed=faults[FAILED],
-        )
+        return score_totals(rows)
 
     def snapshot(self) -> Snapshot:
         return Snapshot(
