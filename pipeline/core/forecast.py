@@ -41,8 +41,8 @@ class PlannedWork:
     """The work that the input requires.
 
     All counts are exact unless `chains_drawn`. In that case the policy samples chains first, and `chains`, `steps`, `prefixes`
-    and tokens are extrapolated from the problems of the pilot. `estimated`: how tokens are
-    estimated, where they cannot be counted.
+    and tokens are extrapolated from the problems of the pilot. `estimated`: how tokens are estimated, where they cannot be
+    counted.
 
     `prefixes` counts the distinct prefixes for which estimators may request rollouts. `too_long` more prefixes do not fit into
     the context of `context` tokens; `unfit` names the first of them. `prompt_tokens` counts the tokens of every prompt once,
@@ -118,8 +118,8 @@ class StartCost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limit:
-    """The limit at which `label` stops; None: no limit. Users may edit it in `plan.json`. Hours are counted once a
-    worker is ready, because a run that is killed loads the policy again when it goes on."""
+    """The limit at which `label` stops; None: no limit. Users may edit it in `plan.json`. Hours are counted once a worker is
+    ready, because a run that is killed loads the policy again when it goes on."""
 
     tokens: int | None
     device_hours: float | None = None
