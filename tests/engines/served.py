@@ -42,15 +42,7 @@ class Act(Enum):
     REDIRECT = "307"
 
 
-_STATUSES = {
-    Act.BUSY: 429,
-    Act.OVERLOADED: 503,
-    Act.REFUSE: 400,
-    Act.ERROR: 500,
-    Act.NO_KEY: 401,
-    Act.NO_ROUTE: 404,
-    Act.REDIRECT: 307,
-}
+_STATUSES = {act: int(act.value) for act in Act if act.value.isdigit()}
 
 
 @dataclass(kw_only=True)
