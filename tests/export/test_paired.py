@@ -7,14 +7,12 @@ from typing import Any
 import polars as pl
 import pytest
 
-from pipeline.core.errors import UsageError
 from pipeline.export.example import LabelCounts
 from pipeline.export.formats.preference import NO_PAIR, PairRows
 from pipeline.export.registry import plan_of
 from pipeline.export.result import LEFT_OUT
 from pipeline.export.run import export
 from pipeline.export.settings import (
-    Balance,
     DecontaminateConfig,
     ExportConfig,
     FileType,
@@ -22,7 +20,6 @@ from pipeline.export.settings import (
     PairReader,
     PairSpan,
     PreferenceConfig,
-    UncertainSteps,
 )
 from tests.export.encoders import Characters
 from tests.export.rows import label_row
@@ -112,16 +109,3 @@ def test_tokens_are_looked_at_where_the_prompt_is_the_whole_one() -> None:
     assert [offence.kind for offence in made.offences] == ["too_long", "too_long"]
     (made,) = maker(max_length=5, own=PreferenceConfig(reader=PairReader.step_dpo))(chains)
     assert not made.offences
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"uncertain": UncertainSteps.cut}, "uncertain: format=preference"),
-        ({"balance": Balance.steps}, "balance=steps: every pair has"),
-        ({"placeholder": "x"}, "format=preference has no placeholder"),
-    ],
-)
-def test_settings_that_mean_nothing_for_pairs_are_refused(changes: dict[str, Any], message: str) -> None:
-    with pytest.raises(UsageError, match=message):
-        plan_of(asked(PREFERENCE, **changes), None)
