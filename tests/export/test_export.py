@@ -11,8 +11,7 @@ import pytest
 from pipeline.__main__ import main
 from pipeline.core.errors import InputError, UsageError
 from pipeline.engines.embedded import embedded_model
-from pipeline.export.base import LayoutExporter
-from pipeline.export.registry import EXPORTS, exporter_for
+from pipeline.export.registry import EXPORTS
 from pipeline.export.result import CARD, LEFT_OUT
 from pipeline.export.run import export
 from pipeline.export.settings import (
@@ -31,7 +30,7 @@ from pipeline.storage.run_record import claim
 from tests.audit.runs import copied, labels
 from tests.conftest import write_rows
 from tests.export.rows import exported, lines
-from tests.export.rows import settings as own_settings
+from tests.export.test_formats import FORMATS
 from tests.library import Library
 from tests.runtime.adaptive import settings, sums
 from tests.runtime.in_process import label_in_process
@@ -142,11 +141,7 @@ def test_what_the_trainer_would_misread_stops_the_export_and_is_listed(run_dir: 
     assert kept.files["train.jsonl"].rows == 120
 
 
-MARKS = {
-    name: exporter.layout.marks.placeholder
-    for name in EXPORTS.ours
-    if isinstance(exporter := exporter_for(own_settings(name)), LayoutExporter) and exporter.layout.marks.placeholder
-}
+MARKS = {name: layout.marks.placeholder for name, layout in FORMATS.items() if layout.marks.placeholder}
 
 
 @pytest.mark.parametrize("layout", MARKS)

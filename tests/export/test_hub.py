@@ -1,6 +1,5 @@
 """`push_to_hub`: what is refused before, what is uploaded, and what is left where the hub refuses; against a stand-in."""
 
-import json
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -23,6 +22,7 @@ from pipeline.export.settings import ExportConfig, HubConfig
 from pipeline.storage.location import storage_at
 from pipeline.storage.stored_run import readable_run
 from tests.export.hub import StandIn, stand_in
+from tests.export.rows import lines
 from tests.runtime.adaptive import settings, sums
 from tests.runtime.in_process import label_in_process
 
@@ -201,7 +201,7 @@ def test_the_card_says_all_and_means_what_it_says(run_dir: Path, tmp_path: Path)
         "## Filters", "`min_p_outcome`: `0.01`",
     ):  # fmt: skip
         assert words in body
-    rows = [json.loads(line) for line in (tmp_path / "out" / "train.jsonl").read_text().splitlines()]
+    rows = lines(tmp_path / "out" / "train.jsonl")
     assert not [row for row in rows if any(text in card for text in (row["prompt"], *row["completions"]))]
     # A text of a setting is code on one line, whatever it holds.
     (prompt,) = [line for line in body.splitlines() if line.startswith("- Prompt: ")]
