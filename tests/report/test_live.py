@@ -13,6 +13,7 @@ from rich.console import Console
 from pipeline.analysis.report import terminal
 from pipeline.analysis.report.terminal import LiveView, panel
 from pipeline.core.progress import Load, Pace, Status, Verdicts
+from tests.report.test_terminal import printed
 
 FULL = Status(
     stage="labelling",
@@ -59,11 +60,6 @@ def console(*, width: int = 80, height: int = 24, terminal: bool = True) -> Cons
         highlight=False,
         _environ={"TERM": "xterm"},
     )
-
-
-def printed(output: Console) -> str:
-    assert isinstance(output.file, io.StringIO)
-    return output.file.getvalue()
 
 
 def drawn(
