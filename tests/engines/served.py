@@ -5,7 +5,8 @@ import json
 import threading
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Iterable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from concurrent.futures import Future
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
@@ -42,15 +43,7 @@ class Act(Enum):
     REDIRECT = "307"
 
 
-_STATUSES = {
-    Act.BUSY: 429,
-    Act.OVERLOADED: 503,
-    Act.REFUSE: 400,
-    Act.ERROR: 500,
-    Act.NO_KEY: 401,
-    Act.NO_ROUTE: 404,
-    Act.REDIRECT: 307,
-}
+_STATUSES = {act: int(act.value) for act in Act if act.value.isdigit()}
 
 
 @dataclass(kw_only=True)
@@ -186,40 +179,47 @@ def _dropped(request: web.Request) -> web.StreamResponse:
 
 
 @asynccontextmanager
+async def listening(app: web.Application, port: int = 0) -> AsyncIterator[str]:
+    """The address of its routes below /v1."""
+    # A client that goes away cancels its request, as it does at vLLM.
+    runner = web.AppRunner(app, handler_cancellation=True, access_log=None, shutdown_timeout=0.1)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", port).start()
+    try:
+        yield f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
+    finally:
+        await runner.cleanup()
+
+
+@asynccontextmanager
 async def served(server: Server, port: int = 0) -> AsyncIterator[Server]:
     """The listening server. Its `url` ends in /v1."""
     app = web.Application()
     app.router.add_get("/v1/models", server.list_models)
     app.router.add_post("/v1/completions", server.complete)
-    # A client that goes away cancels its request, as it does at vLLM.
-    runner = web.AppRunner(app, handler_cancellation=True, access_log=None, shutdown_timeout=0.1)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", port)
-    await site.start()
-    server.url = f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
-    try:
+    async with listening(app, port) as server.url:
         yield server
-    finally:
-        await runner.cleanup()
 
 
 @contextmanager
-def served_beside(server: Server) -> Iterator[Server]:
-    """The server in a thread of its own, for code that has its own event loop."""
-    listening, ended = threading.Event(), asyncio.Event()
-    loop = asyncio.new_event_loop()
+def beside(serving: AbstractAsyncContextManager[Any]) -> Iterator[Any]:
+    """What it yields, which lives in a thread of its own: for code that has its own event loop."""
+    begun, ended, loop = Future[Any](), asyncio.Event(), asyncio.new_event_loop()
 
     async def serve() -> None:
-        async with served(server):
-            listening.set()
+        async with serving as found:
+            begun.set_result(found)
             await ended.wait()
 
     thread = threading.Thread(target=loop.run_until_complete, args=(serve(),))
     thread.start()
     try:
-        assert listening.wait(10)
-        yield server
+        yield begun.result(30)
     finally:
         loop.call_soon_threadsafe(ended.set)
         thread.join()
         loop.close()
+
+
+def served_beside(server: Server) -> AbstractContextManager[Server]:
+    return beside(served(server))

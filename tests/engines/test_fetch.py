@@ -40,12 +40,6 @@ def test_without_weights_the_rest_stays_the_same(names: list[str]) -> None:
     }
 
 
-def refused(kind: type[errors.HfHubHTTPError], status: int) -> Exception:
-    request = httpx.Request("GET", "https://huggingface.co/api/models/org/name")
-    error: Exception = kind("refused", response=httpx.Response(status, request=request))
-    return error
-
-
 @pytest.fixture
 def fetching(monkeypatch: pytest.MonkeyPatch) -> Callable[[Exception | None], list[dict[str, Any]]]:
     """Have the Hub list the files of a model, and a download fail with an error or be noted."""
@@ -76,7 +70,8 @@ def test_a_name_is_downloaded_and_a_folder_is_there(
 
 
 def test_a_refused_model_is_the_models_fault(fetching: Callable[..., Any]) -> None:
-    fetching(refused(errors.GatedRepoError, 403))
+    response = httpx.Response(403, request=httpx.Request("GET", "https://huggingface.co/api/models/org/name"))
+    fetching(errors.GatedRepoError("refused", response=response))
     with pytest.raises(PolicyError, match=r"its owner restricts access .* HF_TOKEN") as caught:
         fetch_model("org/name", None, weights=True)
     assert not isinstance(caught.value, PlaceError)

@@ -1,6 +1,7 @@
 """Work is counted from vLLM's statistics of each step, with any number of arguments; empty slots by the clock."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,37 +12,6 @@ from pipeline.engines.vllm.meter import SlotMeter, TokenMeter, leave_prometheus_
 
 
 @dataclass
-class Prompts:
-    """vLLM's PromptTokenStats, as far as it is read."""
-
-    computed: int
-    total: int
-
-
-@dataclass
-class Step:
-    """vLLM's IterationStats, as far as it is read."""
-
-    num_generation_tokens: int
-    prompt_token_stats: Prompts
-
-
-@dataclass
-class Queue:
-    """vLLM's SchedulerStats, as far as it is read."""
-
-    num_waiting_reqs: int
-    num_skipped_waiting_reqs: int
-
-
-@dataclass
-class OlderQueue:
-    """The statistics of older versions, which do not count postponed requests separately."""
-
-    num_waiting_reqs: int
-
-
-@dataclass
 class Clock:
     now: float = 100.0
 
@@ -49,20 +19,27 @@ class Clock:
         return self.now
 
 
+# vLLM's IterationStats and SchedulerStats, as far as they are read.
 STEPS = st.builds(
-    Step, st.integers(0, 512), st.builds(Prompts, computed=st.integers(0, 99), total=st.integers(99, 999))
+    SimpleNamespace,
+    num_generation_tokens=st.integers(0, 512),
+    prompt_token_stats=st.builds(SimpleNamespace, computed=st.integers(0, 99), total=st.integers(99, 999)),
 )
 
 
+def queue(waiting: int, skipped: int = 0) -> SimpleNamespace:
+    return SimpleNamespace(num_waiting_reqs=waiting, num_skipped_waiting_reqs=skipped)
+
+
 @given(st.lists(st.none() | STEPS))
-def test_the_tokens_of_all_steps_add_up(steps: list[Step | None]) -> None:
+def test_the_tokens_of_all_steps_add_up(steps: list[Any]) -> None:
     meter = TokenMeter(SlotMeter())
     logger = meter("vllm_config", 0)
     for number, step in enumerate(steps):
         if number % 2:
             logger.record(None, step, mm_cache_stats=None, engine_idx=0)
         else:
-            logger.record(Queue(3, 0), step, None, 0, news="of a later version")
+            logger.record(queue(3), step, None, 0, news="of a later version")
     shown = [step for step in steps if step]
     assert meter.work.generated == sum(step.num_generation_tokens for step in shown)
     assert meter.work.steps == sum(step.num_generation_tokens > 0 for step in shown)
@@ -90,22 +67,23 @@ def test_places_stand_empty_until_requests_come_and_while_they_go() -> None:
     assert slots.unfilled_seconds == 4.5
 
 
-@pytest.mark.parametrize("queue", [Queue(2, 0), Queue(0, 2), OlderQueue(2)])
-def test_a_cache_without_space_leaves_no_place_empty(queue: object) -> None:
+# Older versions do not count postponed requests separately.
+@pytest.mark.parametrize("full", [queue(2), queue(0, 2), SimpleNamespace(num_waiting_reqs=2)])
+def test_a_cache_without_space_leaves_no_place_empty(full: object) -> None:
     """Half of the slots have no running request, but no request could have run there."""
     clock = Clock()
     slots = SlotMeter(clock)
     meter = TokenMeter(slots)
     slots.open(8)
     slots.take(4, waiting=0)
-    meter.record(queue, None)
+    meter.record(full, None)
     clock.now += 6
     assert slots.unfilled_seconds == 0
-    meter.record(Queue(0, 0), None)
+    meter.record(queue(0), None)
     meter.record(None, None)
     clock.now += 6
     assert slots.unfilled_seconds == 3
-    meter.record(queue, None)
+    meter.record(full, None)
     slots.take(0, waiting=0)
     clock.now += 1
     assert slots.unfilled_seconds == 4
@@ -148,18 +126,8 @@ class PrometheusStatLogger:
     """Has the name of vLLM's class."""
 
 
-@dataclass
-class Manager:
-    stat_loggers: list[object]
-
-
-@dataclass
-class Engine:
-    logger_manager: Manager = field(default_factory=lambda: Manager([TokenMeter(SlotMeter()), PrometheusStatLogger()]))
-
-
 def test_only_the_prometheus_logger_goes() -> None:
-    engine = Engine()
-    leave_prometheus_out(engine)
-    assert [type(logger) for logger in engine.logger_manager.stat_loggers] == [TokenMeter]
+    manager = SimpleNamespace(stat_loggers=[TokenMeter(SlotMeter()), PrometheusStatLogger()])
+    leave_prometheus_out(SimpleNamespace(logger_manager=manager))
+    assert [type(logger) for logger in manager.stat_loggers] == [TokenMeter]
     leave_prometheus_out(object())

@@ -83,20 +83,6 @@ def drained(queues: Queues[str]) -> list[tuple[int, str]]:
     return found
 
 
-def test_a_problem_stays_on_its_server_and_problems_are_spread_evenly() -> None:
-    queues: Queues[str] = Queues(2, 8)
-    for problem in "abcd":
-        for _ in range(2):
-            queues.add(problem, problem)
-    first = drained(queues)
-    slots = {problem: {at for at, other in first if other == problem} for problem in "abcd"}
-    assert all(len(found) == 1 for found in slots.values())
-    assert Counter(at for at, _ in first) == {0: 4, 1: 4}
-    for problem in "dcba":
-        queues.add(problem, problem)
-    assert {problem: {at} for at, problem in drained(queues)} == slots
-
-
 def test_requests_of_a_server_go_out_in_their_order() -> None:
     queues: Queues[str] = Queues(1, 9)
     for name in ("a1", "a2", "b1", "a3"):

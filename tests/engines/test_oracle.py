@@ -2,7 +2,6 @@
 
 import asyncio
 import math
-from collections import Counter
 from collections.abc import Sequence
 from random import Random
 from typing import Any
@@ -25,16 +24,16 @@ from tests.settings import policy_settings
 pytestmark = pytest.mark.slow
 
 SEVEN = Problem(problem_id="p7", text="Seven?", golds=("7",))
+GOLDS = [
+    ("3", "4", "5"),
+    ("10", "1/2"),
+    *((gold,) for gold in ("7", "-5", "1,234", "--5", "blue", "\\text{yes}", "\\frac{1}{2}", "9" * 30, "7.5", "٣")),
+]
 
 
 def engine(seed: int = 0, spread: float = 0.35, max_model_len: int | None = None) -> OracleEngine:
     policy = policy_settings("oracle", oracle=OracleConfig(seed=seed), max_model_len=max_model_len)
     return OracleEngine(policy, Shape(spread=spread))
-
-
-def failing(attempt: int = 1, **own: Any) -> LabEngine:
-    """An engine of the lab."""
-    return LabEngine(engine(), LabRollouts(**own), attempt)
 
 
 def requests(count: int, prefix_id: str = "x", problem: Problem = SEVEN) -> list[Request]:
@@ -116,26 +115,7 @@ def test_true_values_are_probabilities_near_their_problem(
     assert true_value(seed, 0.0, problem, left) == true_value(seed, 0.0, problem, right)
 
 
-@pytest.mark.parametrize(
-    "golds",
-    [
-        ("7",),
-        ("-5",),
-        ("1,234",),
-        ("3", "4", "5"),
-        ("0", "1"),
-        ("--5",),
-        (",",),
-        ("10", "1/2"),
-        ("blue",),
-        ("\\text{yes}",),
-        ("\\frac{1}{2}",),
-        ("none of these",),
-        ("9" * 30,),
-        ("7.5",),
-        ("٣",),
-    ],
-)
+@pytest.mark.parametrize("golds", [*GOLDS, ("0", "1"), (",",), ("none of these",)])
 def test_wrong_answers_are_wrong_and_right_ones_right_whatever_the_golds(golds: tuple[str, ...]) -> None:
     problem = Problem(problem_id="p", text="?", golds=golds)
     done = asyncio.run(drained(engine(spread=0.0), requests(300, "x", problem)))
@@ -147,55 +127,21 @@ def test_wrong_answers_are_wrong_and_right_ones_right_whatever_the_golds(golds: 
     assert all(quick_verdict(gold, answer) is not Verdict.CORRECT for gold in golds for answer in wrong)
 
 
-def test_a_scripted_death_strikes_the_first_attempt_only() -> None:
-    asked = requests(1_000)
-    done: list[Completion] = []
-    with pytest.raises(EngineDied, match="fail_after"):
-        asyncio.run(drained(failing(1, fail_after=300), asked, done))
+@pytest.mark.parametrize(("fault", "error"), [({"fail_after": 300}, EngineDied), ({"hang_after": 300}, TimeoutError)])
+def test_a_scripted_fault_strikes_on_the_first_attempt_only(fault: dict[str, Any], error: type[Exception]) -> None:
+    asked, done = requests(1_000), list[Completion]()
+
+    def sampled(attempt: int, seconds: float) -> None:
+        failing = LabEngine(engine(), LabRollouts(**fault), attempt)
+        asyncio.run(asyncio.wait_for(drained(failing, asked, done), seconds))
+
+    with pytest.raises(error):
+        sampled(1, 0.2)
     assert 300 <= len(done) < 1_000
-    healed = asyncio.run(drained(failing(2, fail_after=300), asked))
-    assert len(healed) == 1_000
-    assert healed[: len(done)] == done
-
-
-def test_a_scripted_hang_stops_answering_on_the_first_attempt_only() -> None:
-    asked = requests(1_000)
-    done: list[Completion] = []
-    with pytest.raises(TimeoutError):
-        asyncio.run(asyncio.wait_for(drained(failing(1, hang_after=300), asked, done), 0.2))
-    assert 300 <= len(done) < 1_000
-    assert len(asyncio.run(asyncio.wait_for(drained(failing(2, hang_after=300), asked), 5))) == 1_000
-
-
-@pytest.mark.parametrize("attempt", [1, 2, 7])
-@pytest.mark.parametrize("poison", ["1f", rollout_id("1f", 300)], ids=["a prefix", "a rollout"])
-def test_poison_kills_the_engine_at_every_attempt(attempt: int, poison: str) -> None:
-    done: list[Completion] = []
-    with pytest.raises(EngineDied, match="poison"):
-        asyncio.run(drained(failing(attempt, poison=poison), requests(300, "0a") + requests(400, "1f"), done))
-    assert len(done) >= 256
-    assert not any(completion.request.request_id.startswith(poison) for completion in done)
-
-
-@pytest.mark.parametrize("attempt", [1, 2])
-def test_refused_requests_come_back_unserved_and_the_others_as_ever(attempt: int) -> None:
-    asked = requests(300, "0a") + requests(300, "1f")
-    refusing = failing(attempt, refuse="1f-0001")
-    done = asyncio.run(drained(refusing, asked, keep_tokens=True))
-    refused = [completion for completion in done if completion.finish is Finish.ENGINE_FAILED]
-    assert [completion.request for completion in refused] == asked[310:320]
-    assert {(completion.text, completion.n_tokens, completion.token_ids) for completion in refused} == {("", 0, ())}
-    whole = asyncio.run(drained(engine(), asked, keep_tokens=True))
-    assert [completion for completion in done if completion not in refused] == whole[:310] + whole[320:]
-
-
-def test_a_scripted_wrong_answer_drops_one_and_doubles_another_once_on_the_first_attempt() -> None:
-    asked = requests(1_000)
-    done = asyncio.run(drained(failing(1, wrong_after=300), asked))
-    times = Counter(completion.request.request_id for completion in done)
-    assert sorted(Counter(times[request.request_id] for request in asked).items()) == [(0, 1), (1, 998), (2, 1)]
-    assert done[:300] == asyncio.run(drained(failing(1), asked))[:300]
-    assert asyncio.run(drained(failing(2, wrong_after=300), asked)) == asyncio.run(drained(failing(1), asked))
+    before, done = done, []
+    sampled(2, 5)
+    assert len(done) == 1_000
+    assert done[: len(before)] == before
 
 
 def test_tokens_are_kept_when_asked_for_only() -> None:

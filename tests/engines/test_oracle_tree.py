@@ -18,12 +18,12 @@ from pipeline.engines.oracle import OracleConfig, OracleEngine
 from pipeline.engines.oracle_tree import Shape, Tree
 from pipeline.graders.math.compare import quick_verdict
 from pipeline.graders.math.extract import final_answer
+from tests.engines.test_oracle import GOLDS, SEVEN
 from tests.oracles.leaves import all_leaves
 from tests.settings import policy_settings
 
 pytestmark = pytest.mark.slow
 
-SEVEN = Problem(problem_id="p7", text="Seven?", golds=("7",))
 UNKNOWN = Problem(problem_id="u", text="Who knows?", golds=())
 RARE = 1e-6
 """A correct oracle fails a test of frequencies this seldom. The draws are fixed, so it never does by chance again."""
@@ -190,25 +190,7 @@ def test_texts_that_are_not_of_the_tree_have_no_path_and_are_continued_as_in_the
     assert found.n_tokens == len(found.text.encode())
 
 
-@pytest.mark.parametrize(
-    "golds",
-    [
-        ("7",),
-        ("-5",),
-        ("1,234",),
-        ("3", "4", "5"),
-        ("--5",),
-        ("10", "1/2"),
-        ("blue",),
-        ("None  of these",),
-        ("\\text{yes}",),
-        ("\\frac{1}{2}",),
-        ("9" * 30,),
-        ("7.5",),
-        ("٣",),
-        ("two\nlines",),
-    ],
-)
+@pytest.mark.parametrize("golds", [*GOLDS, ("None  of these",), ("two\nlines",)])
 def test_right_chains_state_the_known_answer_and_wrong_ones_a_few_others(golds: tuple[str, ...]) -> None:
     problem = Problem(problem_id="p", text="?", golds=golds)
     tree = tree_of(depth=5, branching=4)

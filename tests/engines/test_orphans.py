@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil
@@ -20,6 +20,7 @@ from tests.conftest import ROOT
 
 HEX = "0123456789abcdef" * 2
 SECONDS = 10
+Start = Callable[[str | None], "subprocess.Popen[bytes]"]
 NAMESPACE = 17
 """Stands for the pid namespace. Engines of other tests, which start at any time, take these marks for those of a container."""
 IN_NAMESPACE = f"""
@@ -54,29 +55,20 @@ def namespace(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(guard, "_pid_namespace", lambda: NAMESPACE)
 
 
-class Sleepers:
-    """Idle processes with marks."""
-
-    def __init__(self) -> None:
-        self._all: list[subprocess.Popen[bytes]] = []
-
-    def one(self, carried: str | None) -> "subprocess.Popen[bytes]":
-        environment = {"OTHER": "x"} if carried is None else {"OTHER": "x", MARK: carried}
-        process = subprocess.Popen(["/bin/sleep", "300"], env=environment, start_new_session=True)
-        self._all.append(process)
-        return process
-
-    def end(self) -> None:
-        for process in self._all:
-            process.kill()
-            process.wait()
-
-
 @pytest.fixture
-def sleepers() -> Iterator[Sleepers]:
-    made = Sleepers()
-    yield made
-    made.end()
+def sleeper() -> Iterator[Start]:
+    """Starts idle processes with marks."""
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start(carried: str | None) -> "subprocess.Popen[bytes]":
+        environment = {"OTHER": "x"} if carried is None else {"OTHER": "x", MARK: carried}
+        started.append(subprocess.Popen(["/bin/sleep", "300"], env=environment, start_new_session=True))
+        return started[-1]
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
 
 
 @pytest.fixture
@@ -98,16 +90,16 @@ def dead() -> str:
     return carried
 
 
-def test_only_what_a_dead_owner_left_is_ended(sleepers: Sleepers, zombie: int, dead: str) -> None:
+def test_only_what_a_dead_owner_left_is_ended(sleeper: Start, zombie: int, dead: str) -> None:
     reused = mark(os.getpid(), later=-1)
-    orphans = [sleepers.one(carried) for carried in (dead, mark(zombie), reused)]
+    orphans = [sleeper(carried) for carried in (dead, mark(zombie), reused)]
     spared = {
-        "unmarked": sleepers.one(None),
-        "of a living owner": sleepers.one(mark_of_this_process()),
-        "of a container": sleepers.one(mark(zombie, namespace=NAMESPACE + 1)),
-        "of another program": sleepers.one(f"{os.getpid()}-17"),
-        "more than a mark": sleepers.one(f"{dead}0"),
-        "empty": sleepers.one(""),
+        "unmarked": sleeper(None),
+        "of a living owner": sleeper(mark_of_this_process()),
+        "of a container": sleeper(mark(zombie, namespace=NAMESPACE + 1)),
+        "of another program": sleeper(f"{os.getpid()}-17"),
+        "more than a mark": sleeper(f"{dead}0"),
+        "empty": sleeper(""),
     }
     end_orphans(SECONDS)
     assert [process.wait(SECONDS) for process in orphans] == [-signal.SIGKILL] * 3
@@ -150,9 +142,9 @@ def test_a_child_of_an_owner_outlives_it_and_its_guard_only_until_the_next_one_s
 
 
 def test_what_cannot_be_ended_is_named_with_the_remedy(
-    sleepers: Sleepers, dead: str, monkeypatch: pytest.MonkeyPatch
+    sleeper: Start, dead: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    process = sleepers.one(dead)
+    process = sleeper(dead)
     remedy = rf"processes {process.pid} of .*end them or restart the machine"
     with monkeypatch.context() as patched:
         patched.setattr(os, "kill", lambda pid, number: None)
@@ -160,8 +152,8 @@ def test_what_cannot_be_ended_is_named_with_the_remedy(
             end_orphans(0.2)
 
 
-def test_a_process_does_not_end_its_own_family(sleepers: Sleepers, dead: str) -> None:
-    sibling = sleepers.one(dead)
+def test_a_process_does_not_end_its_own_family(sleeper: Start, dead: str) -> None:
+    sibling = sleeper(dead)
     script = f"{IN_NAMESPACE}guard.end_orphans({SECONDS}); print('done')"
     done = subprocess.run(
         [sys.executable, "-c", script], cwd=ROOT, env={**os.environ, MARK: dead}, capture_output=True, text=True
@@ -181,8 +173,8 @@ def test_a_mark_names_the_pid_namespace(monkeypatch: pytest.MonkeyPatch) -> None
     assert mark_of_this_process().startswith(f"{Path('/proc/self/ns/pid').stat().st_ino}-{os.getpid()}-")
 
 
-def test_marks_are_read_from_processes_of_this_user(sleepers: Sleepers) -> None:
-    process = sleepers.one("a mark")
+def test_marks_are_read_from_processes_of_this_user(sleeper: Start) -> None:
+    process = sleeper("a mark")
     found = process_marks()
     assert found[process.pid] == "a mark"
     assert os.getpid() not in found

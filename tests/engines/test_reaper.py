@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -73,11 +73,19 @@ def owner(tmp_path: Path, then: str, path: Path | None = None) -> tuple["subproc
     return process, process.stdout.readline().strip()
 
 
-def none_left(token: str, seconds: float = 15) -> bool:
-    deadline = time.monotonic() + seconds
-    while marked_processes(token) and time.monotonic() < deadline:
+def soon(holds: Callable[[], bool]) -> bool:
+    deadline = time.monotonic() + 15
+    while not holds() and time.monotonic() < deadline:
         time.sleep(0.05)
-    return not marked_processes(token)
+    return holds()
+
+
+def none_left(token: str) -> bool:
+    return soon(lambda: not marked_processes(token))
+
+
+def gone(*paths: Path) -> bool:
+    return soon(lambda: not any(path.exists() for path in paths))
 
 
 def guards(token: str) -> list[int]:
@@ -91,19 +99,12 @@ def _arguments(process: psutil.Process) -> list[str]:
     return []
 
 
-def test_the_guard_is_no_child_of_its_owner(tmp_path: Path) -> None:
+def test_children_end_when_their_owner_is_killed_but_the_guard_is_none_of_them(tmp_path: Path) -> None:
     """A worker of Ray that ends kills its children."""
     process, token = owner(tmp_path, "wait")
+    assert len(marked_processes(token)) == 1
     (guard,) = guards(token)
     assert guard not in {child.pid for child in psutil.Process(process.pid).children(recursive=True)}
-    process.kill()
-    process.communicate()
-    assert none_left(token)
-
-
-def test_children_end_when_their_owner_is_killed(tmp_path: Path) -> None:
-    process, token = owner(tmp_path, "wait")
-    assert len(marked_processes(token)) == 1
     process.kill()
     process.communicate()
     assert none_left(token)
@@ -117,13 +118,6 @@ def test_release_ends_them_and_leaves_the_owner(tmp_path: Path) -> None:
     process.communicate()
 
 
-def gone(path: Path, seconds: float = 15) -> bool:
-    deadline = time.monotonic() + seconds
-    while path.exists() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    return not path.exists()
-
-
 def test_their_shared_memory_goes_with_them(tmp_path: Path) -> None:
     path, other = shared_memory(), shared_memory()
     other.write_bytes(b"of somebody else")
@@ -132,8 +126,7 @@ def test_their_shared_memory_goes_with_them(tmp_path: Path) -> None:
     process.kill()
     process.communicate()
     assert none_left(token)
-    assert gone(path)
-    assert gone(SHARED_MEMORY / f"{NAMES}{token}")
+    assert gone(path, SHARED_MEMORY / f"{NAMES}{token}")
     assert other.exists()
     other.unlink()
 
@@ -149,19 +142,25 @@ time.sleep(300)
 """
 
 
-def test_semaphores_of_an_owner_that_is_killed_go_too(tmp_path: Path) -> None:
-    """Its tracker removes them, which takes a moment."""
+def semaphores(tmp_path: Path, count: int) -> tuple["subprocess.Popen[str]", str, list[Path]]:
+    """An owner with its mark, and its first and its last semaphore."""
     script = tmp_path / "owner.py"
-    script.write_text(SEMAPHORES.format(count=3000))
+    script.write_text(SEMAPHORES.format(count=count))
     process = subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     token, *names = process.stdout.readline().split()
     paths = [SHARED_MEMORY / f"sem.{name.removeprefix('/')}" for name in names]
     assert all(path.exists() for path in paths)
+    return process, token, paths
+
+
+def test_semaphores_of_an_owner_that_is_killed_go_too(tmp_path: Path) -> None:
+    """Its tracker removes them, which takes a moment."""
+    process, token, paths = semaphores(tmp_path, 3000)
     process.kill()
     process.communicate()
     assert none_left(token)
-    assert all(gone(path) for path in paths)
+    assert gone(*paths)
 
 
 # A process of the engine makes semaphores and shared memory, and is killed before the guard looks.
@@ -212,23 +211,18 @@ def test_what_a_killed_engine_left_goes_with_an_owner_that_released_it(tmp_path:
     assert processes_to_end(mark) == []
     process.communicate("go on\n")
     assert process.returncode == 0
-    assert all(gone(path) for path in left)
+    assert gone(*left)
     assert none_left(mark)
 
 
 @pytest.fixture
 def stopped(tmp_path: Path) -> Iterator[tuple["subprocess.Popen[str]", str, int, list[Path]]]:
     """An owner with its mark, its tracker, which is stopped, and its semaphores."""
-    script = tmp_path / "owner.py"
-    script.write_text(SEMAPHORES.format(count=2))
-    process = subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    token, *names = process.stdout.readline().split()
+    process, token, paths = semaphores(tmp_path, 2)
     (tracker,) = marked_processes(token)
     os.kill(tracker, signal.SIGSTOP)
-    paths = [SHARED_MEMORY / f"sem.{name.removeprefix('/')}" for name in names]
-    assert all(path.exists() for path in paths)
     yield process, token, tracker, paths
+    assert process.stdout is not None
     process.stdout.close()
     for path in paths:
         path.unlink(missing_ok=True)
@@ -270,9 +264,7 @@ def test_shared_memory_that_outlived_everything_is_removed_by_the_next_start(
         [sys.executable, "-I", str(script), token], stdin=subprocess.PIPE, start_new_session=True, env={}
     )
     kept = SHARED_MEMORY / f"{NAMES}{token}"
-    deadline = time.monotonic() + 15
-    while not kept.exists() and time.monotonic() < deadline:
-        time.sleep(0.05)
+    assert soon(kept.exists)
     assert kept.stat().st_mode & 0o777 == 0o600
     for each in (*guards(token), process.pid, *marked_processes(token)):
         os.kill(each, signal.SIGKILL)

@@ -1,7 +1,7 @@
 """Completions end at their answer. Tokens reach the detokenizer as from vLLM's front end."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -35,30 +35,15 @@ class Detokenizer:
         return f"{finished} {delta}"
 
 
-@dataclass
-class Request:
-    request_id: str
-
-
-@dataclass
-class State:
-    detokenizer: Any = field(default_factory=Detokenizer)
-
-
 class Processor:
     """vLLM's OutputProcessor, as far as it is used."""
 
     def __init__(self, made: Callable[[], Any] = Detokenizer) -> None:
-        self.request_states: dict[str, State] = {}
+        self.request_states: dict[str, Any] = {}
         self._made = made
 
-    def add_request(self, request: Request, prompt: str | None, parent: object = None, queue: object = None) -> None:
-        self.request_states[request.request_id] = State(self._made())
-
-
-@dataclass
-class Engine:
-    output_processor: Any = field(default_factory=Processor)
+    def add_request(self, request: Any, prompt: str | None, parent: object = None, queue: object = None) -> None:
+        self.request_states[request.request_id] = SimpleNamespace(detokenizer=self._made())
 
 
 class CountingStop(AnswerStop):
@@ -78,10 +63,10 @@ class CountingStop(AnswerStop):
 
 
 def watched(stop: AnswerStop, made: Callable[[], Any] = Detokenizer) -> Any:
-    engine = Engine(Processor(made))
-    stop_at_answers(engine, Detokenizer, stop)
-    engine.output_processor.add_request(Request("r"), None, queue="q")
-    return engine.output_processor.request_states["r"].detokenizer
+    processor = Processor(made)
+    stop_at_answers(SimpleNamespace(output_processor=processor), Detokenizer, stop)
+    processor.add_request(SimpleNamespace(request_id="r"), None, queue="q")
+    return processor.request_states["r"].detokenizer
 
 
 def passed_on(detokenizer: Any, text: str, size: int = 1) -> str:
@@ -140,16 +125,12 @@ def test_all_else_is_the_detokenizer_itself() -> None:
     assert detokenizer.get_next_output_text(True, False) == "True False"
 
 
-@dataclass
-class NewerProcessor:
-    """A vLLM that stores its requests elsewhere."""
-
-    requests: dict[str, object] = field(default_factory=dict)
-
-
 @pytest.mark.parametrize(
-    ("engine", "detokenizer"), [(object(), Detokenizer), (Engine(NewerProcessor()), Detokenizer), (Engine(), object)]
+    ("processor", "detokenizer"),
+    [({}, Detokenizer), ({"output_processor": object()}, Detokenizer), ({"output_processor": Processor()}, object)],
 )
-def test_a_vllm_without_a_place_for_it_is_named_before_the_first_request(engine: Any, detokenizer: type) -> None:
+def test_a_vllm_without_a_place_for_it_is_named_before_the_first_request(
+    processor: dict[str, Any], detokenizer: type
+) -> None:
     with pytest.raises(PolicyError, match=r"sampling\.stop_at_answer=false"):
-        stop_at_answers(engine, detokenizer, CountingStop())
+        stop_at_answers(SimpleNamespace(**processor), detokenizer, CountingStop())

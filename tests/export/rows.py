@@ -1,13 +1,20 @@
 """Rows of labels for tests, made by hand or by Hypothesis."""
 
+import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 from hypothesis import strategies as st
 
+from pipeline.export.formats.base import Row
 from pipeline.export.registry import with_own_settings
-from pipeline.export.settings import ExportConfig
+from pipeline.export.result import ExportResult
+from pipeline.export.run import export
+from pipeline.export.settings import ExportConfig, FileType
 from pipeline.export.targets import LabelRow
+from pipeline.export.write import row_file
 
 
 def label_row(labels: Sequence[int | None] = (1, 0), **changes: Any) -> LabelRow:
@@ -38,6 +45,25 @@ def label_row(labels: Sequence[int | None] = (1, 0), **changes: Any) -> LabelRow
 def settings(layout: str = "trl", **changes: Any) -> ExportConfig:
     """Settings of an export that neither reads nor writes."""
     return with_own_settings(ExportConfig(run_dir="run", format=layout, out="out", **changes))
+
+
+def exported(run_dir: Path, out: Path, layout: str = "trl", **asked: Any) -> ExportResult:
+    return export(ExportConfig(run_dir=str(run_dir), format=layout, out=str(out), **asked))
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def loaded(rows: Sequence[Row], schema: pa.Schema, file: FileType, folder: Path) -> Any:
+    """Rows as `datasets` reads them from a file of ours."""
+    import datasets
+
+    path = folder / f"rows.{file.value}"
+    with row_file(path, file, schema) as writer:
+        writer.write(rows)
+    loader = "parquet" if file is FileType.parquet else "json"
+    return datasets.load_dataset(loader, data_files=str(path), split="train", cache_dir=str(folder / "cache"))
 
 
 label_lists = st.lists(st.sampled_from([0, 1, 2, None]), min_size=1, max_size=8)

@@ -1,6 +1,5 @@
 """Exports of runs whose values are known: what a format writes by default, which chains are left out, and what is warned of."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +10,9 @@ from pipeline.__main__ import main
 from pipeline.core.errors import InputError
 from pipeline.export.base import LayoutExporter
 from pipeline.export.registry import EXPORTS, exporter_for
-from pipeline.export.result import CARD, LEFT_OUT, ExportResult
-from pipeline.export.run import export
+from pipeline.export.result import CARD, LEFT_OUT
 from pipeline.export.settings import (
     Balance,
-    ExportConfig,
     FileType,
     InvalidChains,
     PreferenceConfig,
@@ -24,6 +21,7 @@ from pipeline.export.settings import (
 )
 from tests.audit.runs import copied, labels
 from tests.export.known_runs import HIGH, LOW, PROBLEMS, surprising, value_of
+from tests.export.rows import exported, lines
 from tests.export.rows import settings as asked_for
 from tests.library import Library
 from tests.runtime.adaptive import settings
@@ -43,14 +41,6 @@ def run_dir(library: Library, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def ungraded(library: Library, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return library.copy("ungraded", tmp_path_factory.mktemp("ungraded"))
-
-
-def exported(run_dir: Path, out: Path, layout: str = "trl", **asked: Any) -> ExportResult:
-    return export(ExportConfig(run_dir=str(run_dir), format=layout, out=str(out), **asked))
-
-
-def lines(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text().splitlines()]
 
 
 def written_outcomes(out: Path) -> list[tuple[str, bool]]:

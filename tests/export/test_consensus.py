@@ -2,32 +2,23 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
 
 from pipeline.__main__ import main
 from pipeline.core.schemas import CONSENSUS, LABELS
+from pipeline.export.result import LEFT_OUT
 from pipeline.export.run import BY_CONSENSUS
 from tests.consensus_labels import ABOUT, DIFFERS, JUDGE, PROBLEMS, SCORES
+from tests.export.rows import lines
+from tests.export.test_formats import FORMATS
 from tests.library import Library
 
 pytestmark = pytest.mark.slow
 
 CHAINS = 2 * PROBLEMS
-STEP_FORMATS = (
-    "trl",
-    "openrlhf",
-    "rlhflow",
-    "qwen",
-    "math_shepherd",
-    "openr",
-    "scan",
-    "prm800k",
-    "processbench",
-    "axolotl",
-)
+STEP_FORMATS = [name for name, layout in FORMATS.items() if not layout.outcome]
 
 
 @pytest.fixture(scope="module")
@@ -51,10 +42,6 @@ def export(run_dir: Path, out: Path, *settings: str) -> int:
     return main(["export", f"run_dir={run_dir}", f"out={out}", *settings])
 
 
-def left_out(out: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (out / "left_out.jsonl").read_text().splitlines()]
-
-
 def number_of_rows(file: Path) -> int:
     match file.suffix:
         case ".parquet":
@@ -73,8 +60,8 @@ def test_parquet_has_the_columns_of_consensus_and_the_kept_chains(
     assert written.columns == [*LABELS.names, *CONSENSUS.names]
     assert written.equals(labels.filter(pl.col("left_out").is_null()))
     gone = labels.filter(pl.col("left_out").is_not_null())
-    assert {each["chain_id"] for each in left_out(tmp_path / "out")} == set(gone["chain_id"])
-    assert {each["kind"] for each in left_out(tmp_path / "out")} == {BY_CONSENSUS}
+    assert {each["chain_id"] for each in lines(tmp_path / "out" / LEFT_OUT)} == set(gone["chain_id"])
+    assert {each["kind"] for each in lines(tmp_path / "out" / LEFT_OUT)} == {BY_CONSENSUS}
 
 
 @pytest.mark.parametrize("name", STEP_FORMATS)
@@ -84,7 +71,7 @@ def test_no_format_of_step_labels_has_a_chain_that_is_left_out(
     """Values of such chains are known, so formats with soft targets could write them."""
     assert export(run_dir, tmp_path / "out", f"format={name}") == 0
     gone = labels.filter(pl.col("left_out").is_not_null())
-    listed = [each for each in left_out(tmp_path / "out") if each["kind"] == BY_CONSENSUS]
+    listed = [each for each in lines(tmp_path / "out" / LEFT_OUT) if each["kind"] == BY_CONSENSUS]
     assert {each["chain_id"] for each in listed} == set(gone["chain_id"])
     assert any("first error differs" in each["detail"] for each in listed)
     (file,) = (path for path in (tmp_path / "out").iterdir() if path.stem == "train")

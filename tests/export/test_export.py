@@ -10,11 +10,9 @@ import pytest
 
 from pipeline.__main__ import main
 from pipeline.core.errors import InputError, UsageError
-from pipeline.core.schemas import LABELS
 from pipeline.engines.embedded import embedded_model
-from pipeline.export.base import LayoutExporter
-from pipeline.export.registry import EXPORTS, exporter_for
-from pipeline.export.result import CARD, LEFT_OUT, ExportResult
+from pipeline.export.registry import EXPORTS
+from pipeline.export.result import CARD, LEFT_OUT
 from pipeline.export.run import export
 from pipeline.export.settings import (
     Balance,
@@ -31,7 +29,8 @@ from pipeline.storage.local import LocalStorage
 from pipeline.storage.run_record import claim
 from tests.audit.runs import copied, labels
 from tests.conftest import write_rows
-from tests.export.rows import settings as own_settings
+from tests.export.rows import exported, lines
+from tests.export.test_formats import FORMATS
 from tests.library import Library
 from tests.runtime.adaptive import settings, sums
 from tests.runtime.in_process import label_in_process
@@ -45,14 +44,6 @@ Printed = pytest.CaptureFixture[str]
 def run_dir(library: Library, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """30 problems with four chains of three steps each, in units of ten problems."""
     return library.copy("many", tmp_path_factory.mktemp("run"))
-
-
-def exported(run_dir: Path, out: Path, layout: str = "trl", **asked: Any) -> ExportResult:
-    return export(ExportConfig(run_dir=str(run_dir), format=layout, out=str(out), **asked))
-
-
-def lines(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text().splitlines()]
 
 
 def test_every_labelled_chain_is_a_row(run_dir: Path, tmp_path: Path) -> None:
@@ -84,13 +75,6 @@ def test_questions_are_split_and_both_files_load_as_one_data_set(run_dir: Path, 
     assert 2 <= len(validation) <= 18
 
 
-def test_columns_of_labels_are_written_as_they_are(run_dir: Path, tmp_path: Path) -> None:
-    exported(run_dir, tmp_path / "all", "parquet")
-    key = ["chain_id"]
-    assert pl.read_parquet(tmp_path / "all/train.parquet").sort(key).equals(labels(run_dir).sort(key))
-    assert pl.read_parquet(tmp_path / "all/train.parquet").columns == LABELS.names
-
-
 @pytest.mark.parametrize("layout", [layout for layout in EXPORTS.ours if layout not in ("parquet", "omegaprm")])
 def test_every_format_says_the_same_in_each_kind_of_file(layout: str, run_dir: Path, tmp_path: Path) -> None:
     written = [
@@ -109,6 +93,8 @@ def test_plain_rows_have_a_column_for_each_target(target: TargetKind, run_dir: P
     exported(run_dir, tmp_path / "out", "parquet", target=target, after_error=True)
     found, truth = pl.read_parquet(tmp_path / "out/train.parquet"), labels(run_dir)
     rows = {row["chain_id"]: row for row in truth.iter_rows(named=True)}
+    of_targets = {"hard": {"labels"}, "soft": {"scores"}, "counts": {"n_correct", "n_rollouts"}}
+    assert {"labels", "scores", "n_correct", "n_rollouts"} & {*found.columns} == of_targets[target.value]
     for row in found.iter_rows(named=True):
         match target:
             case TargetKind.hard:
@@ -148,17 +134,14 @@ def test_what_the_trainer_would_misread_stops_the_export_and_is_listed(run_dir: 
     assert not out.exists()
     assert len(lines(tmp_path / "out.invalid.jsonl")) == 120
     done = exported(run_dir, out, separator="Way 1", invalid=InvalidChains.drop)
+    assert not (tmp_path / "out.invalid.jsonl").exists()
     assert done.left_out["separator_in_step"].count == len(lines(out / LEFT_OUT))
     kept = exported(run_dir, tmp_path / "kept", separator="Way 1", invalid=InvalidChains.keep)
     assert kept.kept["separator_in_step"].count == done.left_out["separator_in_step"].count
     assert kept.files["train.jsonl"].rows == 120
 
 
-MARKS = {
-    name: exporter.layout.marks.placeholder
-    for name in EXPORTS.ours
-    if isinstance(exporter := exporter_for(own_settings(name)), LayoutExporter) and exporter.layout.marks.placeholder
-}
+MARKS = {name: layout.marks.placeholder for name, layout in FORMATS.items() if layout.marks.placeholder}
 
 
 @pytest.mark.parametrize("layout", MARKS)
@@ -221,6 +204,8 @@ def test_an_earlier_export_is_replaced_only_when_asked_and_nothing_else_ever(run
     with pytest.raises(UsageError, match="is no export"):
         exported(run_dir, tmp_path / "mine", overwrite=True)
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+    with pytest.raises(UsageError, match=r"would overwrite .*, which is read: choose another out"):
+        exported(run_dir, run_dir / "labels" / "mine")
     with pytest.raises(UsageError, match="written to a local folder"):
         export(ExportConfig(run_dir=str(run_dir), format="trl", out="s3://bucket/x"))
 
@@ -235,38 +220,12 @@ def test_a_file_without_rows_is_refused(run_dir: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
-def test_nothing_is_written_into_the_run(run_dir: Path) -> None:
-    with pytest.raises(UsageError, match=r"would overwrite .*, which is read: choose another out"):
-        exported(run_dir, run_dir / "labels" / "mine")
-
-
-def test_an_empty_list_keeps_nothing_out_and_is_refused(run_dir: Path, tmp_path: Path) -> None:
-    (tmp_path / "none.txt").write_text("\n")
-    with pytest.raises(InputError, match=r"none\.txt lists no problem"):
-        exported(run_dir, tmp_path / "out", decontaminate=DecontaminateConfig(paths=[str(tmp_path / "none.txt")]))
-
-
 def test_outcome_rows_are_counted_and_balanced_by_outcome(run_dir: Path, tmp_path: Path) -> None:
     done = exported(run_dir, tmp_path / "out", "orm", balance=Balance.chains)
     found = [row["label"] for row in lines(tmp_path / "out/train.jsonl")]
     counts = done.files["train.jsonl"].labels
     assert (counts.good, counts.bad, counts.total) == (found.count(1), found.count(0), len(found))
     assert counts.good == counts.bad > 0
-
-
-def test_an_old_list_of_offences_goes_when_there_are_none(run_dir: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError):
-        exported(run_dir, tmp_path / "out", separator="Way")
-    exported(run_dir, tmp_path / "out")
-    assert [path.name for path in tmp_path.iterdir()] == ["out"]
-
-
-def test_an_export_without_a_row_is_none(run_dir: Path, tmp_path: Path) -> None:
-    listed = tmp_path / "all.txt"
-    listed.write_text("\n".join(labels(run_dir)["problem"].unique()))
-    with pytest.raises(InputError, match="none of 120 chains can be exported: 120 contaminated"):
-        exported(run_dir, tmp_path / "out", decontaminate=DecontaminateConfig(paths=[str(listed)]))
-    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize(

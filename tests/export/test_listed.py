@@ -69,6 +69,7 @@ def test_a_folder_and_a_file(tmp_path: Path) -> None:
         ("a.csv", b"problem", "must end in one of .jsonl"),
         ("a.txt", b"good\n\xff\n", "line 2 is not UTF-8"),
         ("a.parquet", b"PAR1", "cannot be read"),
+        ("a.txt", b"\n", "lists no problem"),
     ],
 )
 def test_what_cannot_be_read_as_a_whole_is_refused(tmp_path: Path, name: str, content: bytes, message: str) -> None:

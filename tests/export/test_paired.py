@@ -1,31 +1,25 @@
 """format=preference: pairs of a real run, and its chains without a pair."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
 
-from pipeline.core.errors import UsageError
 from pipeline.export.example import LabelCounts
 from pipeline.export.formats.preference import NO_PAIR, PairRows
 from pipeline.export.registry import plan_of
 from pipeline.export.result import LEFT_OUT
-from pipeline.export.run import export
 from pipeline.export.settings import (
-    Balance,
     DecontaminateConfig,
-    ExportConfig,
     FileType,
     NeutralSteps,
     PairReader,
     PairSpan,
     PreferenceConfig,
-    UncertainSteps,
 )
 from tests.export.encoders import Characters
-from tests.export.rows import label_row
+from tests.export.rows import exported, label_row, lines
 from tests.export.rows import settings as asked
 from tests.library import Library
 
@@ -38,13 +32,9 @@ def run_dir(library: Library, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return library.copy("many", tmp_path_factory.mktemp("run"))
 
 
-def exported(run_dir: Path, out: Path, **changes: Any) -> Any:
-    return export(ExportConfig(run_dir=str(run_dir), format=PREFERENCE, out=str(out), **changes))
-
-
 def test_pairs_of_a_run_are_steps_of_two_of_its_chains(run_dir: Path, tmp_path: Path) -> None:
     step = PreferenceConfig(reader=PairReader.step_dpo)
-    done = exported(run_dir, tmp_path / "out", own=step, file=FileType.parquet)
+    done = exported(run_dir, tmp_path / "out", PREFERENCE, own=step, file=FileType.parquet)
     chains = {row["chain_id"]: row for row in pl.read_parquet(run_dir / "labels" / "*.parquet").iter_rows(named=True)}
     pairs = pl.read_parquet(tmp_path / "out/train.parquet").to_dicts()
     assert len(pairs) == done.files["train.parquet"].rows > 10
@@ -58,7 +48,7 @@ def test_pairs_of_a_run_are_steps_of_two_of_its_chains(run_dir: Path, tmp_path: 
         assert (good["label"][index], bad["label"][index]) == (1, 0)
         assert (pair["chosen_value"], pair["rejected_value"]) == (good["value"][index], bad["value"][index])
     in_pairs = {pair[name] for pair in pairs for name in ("chosen_chain_id", "rejected_chain_id")}
-    gone = [json.loads(line) for line in (tmp_path / "out" / LEFT_OUT).read_text().splitlines()]
+    gone = lines(tmp_path / "out" / LEFT_OUT)
     assert {left["chain_id"] for left in gone} == set(chains) - in_pairs
     assert (done.chains, done.steps) == (120, 360)
 
@@ -67,8 +57,10 @@ def test_a_chain_is_left_out_once_however_many_pairs_it_is_in(run_dir: Path, tmp
     listed = tmp_path / "listed.txt"
     listed.write_text("What is 3 + 3 + 1?\n")
     everything = PreferenceConfig(margin=0.01, span=PairSpan.step)
-    exported(run_dir, tmp_path / "all", own=everything)
-    done = exported(run_dir, tmp_path / "out", own=everything, decontaminate=DecontaminateConfig(paths=[str(listed)]))
+    exported(run_dir, tmp_path / "all", PREFERENCE, own=everything)
+    done = exported(
+        run_dir, tmp_path / "out", PREFERENCE, own=everything, decontaminate=DecontaminateConfig(paths=[str(listed)])
+    )
     assert "What is 3 + 3 + 1?" in (tmp_path / "all/train.jsonl").read_text()
     assert "What is 3 + 3 + 1?" not in (tmp_path / "out/train.jsonl").read_text()
     gone = (tmp_path / "out" / LEFT_OUT).read_text().splitlines()
@@ -112,16 +104,3 @@ def test_tokens_are_looked_at_where_the_prompt_is_the_whole_one() -> None:
     assert [offence.kind for offence in made.offences] == ["too_long", "too_long"]
     (made,) = maker(max_length=5, own=PreferenceConfig(reader=PairReader.step_dpo))(chains)
     assert not made.offences
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"uncertain": UncertainSteps.cut}, "uncertain: format=preference"),
-        ({"balance": Balance.steps}, "balance=steps: every pair has"),
-        ({"placeholder": "x"}, "format=preference has no placeholder"),
-    ],
-)
-def test_settings_that_mean_nothing_for_pairs_are_refused(changes: dict[str, Any], message: str) -> None:
-    with pytest.raises(UsageError, match=message):
-        plan_of(asked(PREFERENCE, **changes), None)

@@ -5,13 +5,12 @@ from dataclasses import replace
 from itertools import accumulate
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.export.formats.base import Row
 from pipeline.export.formats.pairs import pair_token_errors
-from pipeline.export.formats.preference import BranchPoint, pair_errors, pair_row, pair_schema, preference_pairs
+from pipeline.export.formats.preference import BranchPoint, pair_errors, pair_row, preference_pairs
 from pipeline.export.settings import PairReader, PairSpan, PreferenceConfig
 from tests.export.encoders import Characters
 
@@ -122,12 +121,6 @@ def test_each_reader_gets_what_it_joins_itself() -> None:
     found = pair_row(step_dpo, PairReader.step_dpo, SEPARATOR)
     assert (found["prompt"], found["initial_reason_steps"], found["rejected"]) == ("Q?", "a\nb\n", "d")
     assert "problem" not in found
-
-
-@pytest.mark.parametrize("reader", PairReader)
-def test_the_schema_is_that_of_the_rows(reader: PairReader) -> None:
-    (pair,) = preference_pairs([chain("a", [1]), chain("b", [0])], PreferenceConfig(), SEPARATOR)
-    assert set(pair_schema(reader).names) == set(pair_row(pair, reader, SEPARATOR))
 
 
 def test_a_separator_within_a_step_is_reported() -> None:

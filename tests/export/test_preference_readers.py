@@ -1,20 +1,14 @@
 """Pairs as TRL's DPOTrainer and Step-DPO's `train.py` read them, and as `datasets` loads them."""
 
-import json
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from pipeline.export.formats.base import Row
 from pipeline.export.formats.preference import BranchPoint, pair_row, pair_schema, preference_pairs
-from pipeline.export.settings import PairReader, PreferenceConfig
-
-datasets = pytest.importorskip("datasets")
+from pipeline.export.settings import FileType, PairReader, PreferenceConfig
+from tests.export.rows import loaded
 
 STEPS = {
     True: ["He has 4 + 3 = 7.", "Half of 7 is 3.5.", "The answer is 3.5."],
@@ -38,40 +32,25 @@ def rows(reader: PairReader) -> list[Row]:
     return [pair_row(pair, reader, "\n") for pair in found]
 
 
-@pytest.fixture
-def loaded(tmp_path: Path) -> Callable[[PairReader, str], Any]:
-    """Load rows that were written as JSONL or Parquet."""
-
-    def load(reader: PairReader, kind: str) -> Any:
-        path = tmp_path / f"{reader.value}.{kind}"
-        if kind == "json":
-            path.write_text("".join(json.dumps(each) + "\n" for each in rows(reader)))
-        else:
-            pq.write_table(pa.Table.from_pylist(rows(reader), schema=pair_schema(reader)), path)
-        return datasets.load_dataset(kind, data_files=str(path), split="train", cache_dir=str(tmp_path / "cache"))
-
-    return load
-
-
-@pytest.mark.parametrize("kind", ["json", "parquet"])
+@pytest.mark.parametrize("file", FileType)
 @pytest.mark.parametrize("reader", PairReader)
-def test_datasets_loads_the_rows_as_they_were(loaded: Any, reader: PairReader, kind: str) -> None:
-    assert loaded(reader, kind).to_list() == rows(reader)
+def test_datasets_loads_the_rows_as_they_were(reader: PairReader, file: FileType, tmp_path: Path) -> None:
+    assert loaded(rows(reader), pair_schema(reader), file, tmp_path).to_list() == rows(reader)
 
 
-def test_step_dpo_puts_its_template_between_problem_and_steps(loaded: Any) -> None:
+def test_step_dpo_puts_its_template_between_problem_and_steps() -> None:
     """Source: Step-DPO `train.py` at 1f504ead, `apply_step_wise_chat_template`, qwen2-boxed, shortened: the problem goes
     through `str.format`, and the previous steps follow the template unchanged."""
     template = "{instruction}\nPlease reason step by step.<|im_end|>\n<|im_start|>assistant\n"
-    (found,) = loaded(PairReader.step_dpo, "json").to_list()
-    prompt = template.format(instruction=found["prompt"]) + found["initial_reason_steps"]
-    assert prompt + found["chosen"] == (
+    (found,) = rows(PairReader.step_dpo)
+    prompt = template.format(instruction=found["prompt"])
+    assert f"{prompt}{found['initial_reason_steps']}{found['chosen']}" == (
         f"{PROBLEM}\nPlease reason step by step.<|im_end|>\n<|im_start|>assistant\nHe has 4 + 3 = 7.\nHalf of 7 is 3.5."
     )
     assert found["rejected"] == "Half of 7 is 4."
 
 
-def test_trl_tokenises_and_collates_the_pairs(loaded: Any) -> None:
+def test_trl_tokenises_and_collates_the_pairs(tmp_path: Path) -> None:
     trl = pytest.importorskip("trl.trainer.dpo_trainer")
     from tokenizers import Tokenizer, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
@@ -81,9 +60,10 @@ def test_trl_tokenises_and_collates_the_pairs(loaded: Any) -> None:
     characters = Tokenizer(models.WordLevel({"<end>": 0, **vocabulary}, unk_token="<end>"))
     characters.pre_tokenizer = pre_tokenizers.Split("", "isolated")
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=characters, eos_token="<end>")
+    data = loaded(rows(PairReader.trl), pair_schema(PairReader.trl), FileType.parquet, tmp_path)
     settings = SimpleNamespace(dataset_num_proc=None, max_length=200, truncation_mode="keep_start")
     prepared = trl.DPOTrainer._prepare_dataset(
-        SimpleNamespace(_tokenizer=tokenizer), loaded(PairReader.trl, "parquet"), tokenizer, settings, "train"
+        SimpleNamespace(_tokenizer=tokenizer), data, tokenizer, settings, "train"
     )
 
     def text(ids: list[int]) -> str:

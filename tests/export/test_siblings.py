@@ -3,7 +3,6 @@
 import json
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -15,12 +14,11 @@ from hypothesis import strategies as st
 from pipeline.export.formats.omegaprm import nested
 from pipeline.export.formats.ppm import differ_by, ppm_pairs
 from pipeline.export.formats.siblings import NO_END, ends, sibling_pairs
-from pipeline.export.formats.tree_pairs import TreePairRows, tree_pair_row, tree_pair_schema, tree_pairs
+from pipeline.export.formats.tree_pairs import tree_pair_row, tree_pair_schema, tree_pairs
 from pipeline.export.settings import PairReader, PairSpan, PpmConfig, PreferenceConfig
 from pipeline.storage.stored_trees import ProblemTree
 from pipeline.trees.posterior import Posterior, posteriors, probabilities_better
 from pipeline.trees.tree import NO_PARENT, RolloutTree
-from tests.export.rows import label_row
 from tests.trees.growing import PROBLEM, at, chain, grown, rollout
 
 SEPARATOR = "\n"
@@ -149,14 +147,6 @@ def test_each_reader_gets_what_it_joins_itself_and_the_evidence() -> None:
     assert (step_dpo["prompt"], step_dpo["initial_reason_steps"]) == (PROBLEM, "")
 
 
-def test_a_separator_within_a_step_is_reported() -> None:
-    tree = grown([chain("a", outcome=True), chain("b\nb", outcome=False)])
-    rows = TreePairRows(config=PreferenceConfig(), separator="\n", encoder=None, max_length=None)
-    (made,) = rows([label_row()], problem_of(tree), posteriors(tree, 1.0))
-    (offence,) = made.offences
-    assert offence.detail == r"step 1 of the rejected chain contains the separator '\n'"
-
-
 @given(trees, st.sampled_from([0.5, 0.8]), st.sampled_from([0.0, 0.25]))
 def test_pairs_of_a_prefix_weigh_one_at_most_for_the_trainer(
     tree: RolloutTree, certainty: float, margin: float
@@ -229,23 +219,17 @@ def test_texts_of_a_nested_tree_are_escaped() -> None:
     assert (read["text"], read["children"][0]["text"]) == ('é "?"', 'say "a\\b"\t')
 
 
-@contextmanager
-def deep() -> Iterator[None]:
-    before = sys.getrecursionlimit()
-    sys.setrecursionlimit(20_000)
-    try:
-        yield
-    finally:
-        sys.setrecursionlimit(before)
-
-
 def test_a_chain_of_thousands_of_steps_is_written() -> None:
     count = 3_000
     tree = grown([chain(*("s" for _ in range(count)), outcome=True)])
     values = posteriors(tree, 1.0)
     text = nested(problem_of(tree), values)
-    with deep():
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(20_000)
+    try:
         node = json.loads(text)
+    finally:
+        sys.setrecursionlimit(before)
     depth = 0
     while node["children"]:
         (node,) = node["children"]

@@ -7,9 +7,9 @@ from typing import Any
 import polars as pl
 import pytest
 
-from pipeline.export.result import ExportResult, result_lines
-from pipeline.export.run import export
-from pipeline.export.settings import ExportConfig, UncertainSteps
+from pipeline.export.result import CARD, result_lines
+from pipeline.export.settings import UncertainSteps
+from tests.export.rows import exported
 from tests.runtime.adaptive import settings, sums
 from tests.runtime.in_process import label_in_process
 
@@ -22,23 +22,20 @@ def run_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "run"
 
 
-def exported(run_dir: Path, out: Path, **asked: Any) -> ExportResult:
-    return export(ExportConfig(run_dir=str(run_dir), out=str(out), **asked))
-
-
-ASKED: list[dict[str, Any]] = [
-    {"format": "trl"},
-    {"format": "trl", "after_error": True},
-    {"format": "trl", "uncertain": UncertainSteps.cut},
-    {"format": "trl", "uncertain": UncertainSteps.merge, "after_error": True},
-    {"format": "trl", "uncertain": UncertainSteps.drop},
-    {"format": "qwen", "min_p_outcome": 0.3},
-    {"format": "qwen", "validation": 0.3},
-    {"format": "parquet"},
-]
-
-
-@pytest.mark.parametrize("asked", ASKED, ids=str)
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {},
+        {"after_error": True},
+        {"uncertain": UncertainSteps.cut},
+        {"uncertain": UncertainSteps.merge, "after_error": True},
+        {"uncertain": UncertainSteps.drop},
+        {"layout": "qwen", "min_p_outcome": 0.3},
+        {"layout": "qwen", "validation": 0.3},
+        {"layout": "parquet"},
+    ],
+    ids=str,
+)
 def test_every_step_of_the_run_is_written_or_accounted_for(
     asked: dict[str, Any], run_dir: Path, tmp_path: Path
 ) -> None:
@@ -53,19 +50,18 @@ def test_every_step_of_the_run_is_written_or_accounted_for(
     for number in (counts.after_error, counts.merged, found.steps_left_out):
         assert not number or f"+ {number:,} " in text
     assert f"{counts.ends:,} of those written are last steps of chains" in text
-    card = (tmp_path / "out" / "README.md").read_text() if (tmp_path / "out" / "README.md").exists() else ""
-    assert "of those written are last steps of chains" in card
+    assert "of those written are last steps of chains" in (tmp_path / "out" / CARD).read_text()
 
 
 def test_the_reason_stands_beside_its_number(run_dir: Path, tmp_path: Path) -> None:
-    lines = list(result_lines(exported(run_dir, tmp_path / "a", format="trl", uncertain=UncertainSteps.merge)))
+    lines = list(result_lines(exported(run_dir, tmp_path / "a", uncertain=UncertainSteps.merge)))
     (steps,) = [line for line in lines if line.startswith("steps ")]
     assert "after the first bad step of their chain (after_error=true writes them)" in steps
     assert "without a target, cut or merged into the next step" in steps
-    whole = list(result_lines(exported(run_dir, tmp_path / "b", format="parquet")))
+    whole = list(result_lines(exported(run_dir, tmp_path / "b", "parquet")))
     assert any(line.startswith("steps ") and line.endswith("in the run, all written") for line in whole)
 
 
 def test_rows_that_are_no_chains_have_no_such_line(run_dir: Path, tmp_path: Path) -> None:
-    lines = list(result_lines(exported(run_dir, tmp_path / "out", format="preference", threshold=0.5)))
+    lines = list(result_lines(exported(run_dir, tmp_path / "out", "preference", threshold=0.5)))
     assert not [line for line in lines if line.startswith("steps ")]

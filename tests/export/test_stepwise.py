@@ -13,9 +13,9 @@ from pipeline.export.example import TrainingExample
 from pipeline.export.formats.base import Encoder, Format, Marks
 from pipeline.export.formats.stepwise import AXOLOTL, IGNORED, TRL, training_yaml
 from pipeline.export.settings import FileType, TargetKind
-from pipeline.export.write import row_file
 from tests.export.consumers import axolotl_config, axolotl_strategy, trl_prm_trainer
 from tests.export.examples import cut_near, example, examples, kinds, lost
+from tests.export.rows import loaded
 
 pytestmark = pytest.mark.slow
 
@@ -74,43 +74,17 @@ def expected_ends(chain: TrainingExample, front: str, separator: str) -> list[tu
 
 
 def written(chains: Sequence[TrainingExample], layout: Format, file: FileType, folder: Path) -> Any:
-    """The rows of chains as `datasets` reads them from a file of ours."""
-    import datasets
-
-    path = folder / f"rows.{file.value}"
-    with row_file(path, file, layout.schema(TargetKind.hard)) as rows:
-        rows.write([layout.row(chain, layout.marks) for chain in chains])
-    loader = "parquet" if file is FileType.parquet else "json"
-    return datasets.load_dataset(loader, data_files=str(path), split="train", cache_dir=str(folder / "cache"))
+    rows = [layout.row(chain, layout.marks) for chain in chains]
+    return loaded(rows, layout.schema(TargetKind.hard), file, folder)
 
 
 @pytest.mark.parametrize("file", FileType)
 def test_trl_finds_each_label_where_its_step_ends(
     prm_trainer: Any, embedded: Any, file: FileType, tmp_path: Path
 ) -> None:
-    from datasets import features
-
-    rows = written(CHAINS, TRL, file, tmp_path)
-    read = rows.map(
-        prm_trainer.tokenize_row,
-        fn_kwargs={
-            "tokenizer": embedded,
-            "step_separator": "\n",
-            "max_length": 1024,
-            "max_completion_length": None,
-            "train_on_last_step_only": False,
-            "is_eval": False,
-        },
-        remove_columns=rows.features,
-        features=features.Features(
-            {
-                "labels": features.Sequence(features.Value("int64")),
-                "input_ids": features.Sequence(features.Value("int64")),
-            }
-        ),
-    )
-    for chain, row in zip(CHAINS, read, strict=True):
-        assert step_ends(row, embedded) == expected_ends(chain, embedded.bos_token, "\n")
+    for chain, row in zip(CHAINS, written(CHAINS, TRL, file, tmp_path), strict=True):
+        read = tokenized(prm_trainer, row, embedded, "\n", 1024)
+        assert step_ends(read, embedded) == expected_ends(chain, embedded.bos_token, "\n")
 
 
 @given(chain=examples(hard), separator=st.sampled_from(SEPARATORS), data=st.data())
@@ -153,10 +127,6 @@ def test_a_tokenizer_without_a_first_token_has_space_for_one_more(tiny_encoder: 
 def test_a_separator_inside_a_step_is_reported() -> None:
     assert kinds(TRL, CHAINS[0]) == [("separator_in_step", False)]
     assert kinds(TRL, CHAINS[0], separator="\n\n") == []
-
-
-def test_a_chain_without_steps_is_reported() -> None:
-    assert kinds(TRL, example([])) == [("no_steps", True)]
 
 
 @given(chain=examples(hard), max_length=st.integers(1, 120))

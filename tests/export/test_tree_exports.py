@@ -19,7 +19,6 @@ from pipeline.export.formats.base import Encoder, Marks, Row
 from pipeline.export.formats.ppm import TEMPLATE, ppm_token_errors
 from pipeline.export.registry import EXPORTS, plan_of, refuse_ineffective
 from pipeline.export.result import LEFT_OUT, ExportResult
-from pipeline.export.run import export
 from pipeline.export.settings import (
     Balance,
     DecontaminateConfig,
@@ -31,12 +30,15 @@ from pipeline.export.settings import (
     PairSpan,
     PpmConfig,
     PreferenceConfig,
+    UncertainSteps,
 )
 from pipeline.export.targets import LabelRow
 from pipeline.storage.stored_trees import ProblemTree
 from pipeline.trees.posterior import Posterior
 from tests.audit.runs import labels
 from tests.export.encoders import Characters
+from tests.export.rows import exported as any_exported
+from tests.export.rows import lines
 from tests.export.rows import settings as asked
 from tests.runtime.adaptive import settings
 from tests.runtime.in_process import label_in_process
@@ -60,11 +62,7 @@ def run_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def exported(run_dir: Path, out: Path, layout: str = "preference", **changes: Any) -> ExportResult:
     given = {"own": ROLLOUTS} if layout == "preference" else {}
-    return export(ExportConfig(**{"run_dir": str(run_dir), "format": layout, "out": str(out), **given, **changes}))
-
-
-def lines(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text().splitlines()]
+    return any_exported(run_dir, out, layout, **{**given, **changes})
 
 
 def true_value(problem_id: str, steps: Sequence[str]) -> float:
@@ -84,19 +82,13 @@ def test_chosen_steps_are_worth_more_than_rejected_ones(run_dir: Path, tmp_path:
         good, bad = ([*before, pair[role]] for role in ("chosen", "rejected"))
         wrong += true_value(pair["problem_id"], good) <= true_value(pair["problem_id"], bad)
         unlabelled += not {(pair["prompt"], tuple(good)), (pair["prompt"], tuple(bad))} & labelled
+        if pair["chosen_rollouts"] >= 30:
+            assert abs(pair["chosen_value"] - true_value(pair["problem_id"], good)) < 0.35
         assert pair["certainty"] >= 0.9
         assert pair["step"] == len(good)
         assert pair["margin"] == pair["chosen_value"] - pair["rejected_value"]
     assert wrong <= 0.05 * len(pairs), "at least 0.9 of them, and 0.95 here, are the right way round"
     assert unlabelled > 10, "steps that no label has are paired too"
-
-
-def test_values_are_near_the_truth_where_many_rollouts_are(run_dir: Path, tmp_path: Path) -> None:
-    exported(run_dir, tmp_path / "out")
-    for pair in lines(tmp_path / "out/train.jsonl"):
-        if pair["chosen_rollouts"] >= 30:
-            steps = [*pair["initial_reason_steps"].splitlines(), pair["chosen"]]
-            assert abs(pair["chosen_value"] - true_value(pair["problem_id"], steps)) < 0.35
 
 
 def test_more_certainty_or_margin_is_fewer_pairs(run_dir: Path, tmp_path: Path) -> None:
@@ -135,11 +127,18 @@ def test_problems_without_pairs_are_left_out_with_all_their_chains(run_dir: Path
 
 @pytest.mark.parametrize("layout", ["preference", "ppm", "omegaprm"])
 def test_a_problem_whose_chains_are_all_left_out_has_no_rows(layout: str, run_dir: Path, tmp_path: Path) -> None:
-    done = exported(run_dir, tmp_path / "out", layout, min_root_value=0.4)
-    hard = labels(run_dir).filter(pl.col("root_value") < 0.4)
-    text = (tmp_path / "out/train.jsonl").read_text()
-    assert hard.height == done.left_out["low_root_value"].count > 0
-    assert not [problem for problem in hard["problem"].unique() if problem in text]
+    (tmp_path / "listed.txt").write_text("What is 12 + 12?\nWhat is 13 + 13?\n")
+    listed = DecontaminateConfig(paths=[str(tmp_path / "listed.txt")])
+    asked_for: list[tuple[str, dict[str, Any], pl.Expr]] = [
+        ("low_root_value", {"min_root_value": 0.4}, pl.col("root_value") < 0.4),
+        ("contaminated", {"decontaminate": listed}, pl.col("problem").str.contains(r"12 \+ 12|13 \+ 13")),
+    ]
+    for kind, settings_of_choice, chosen in asked_for:
+        done = exported(run_dir, tmp_path / kind, layout, **settings_of_choice)
+        gone = labels(run_dir).filter(chosen)
+        assert gone.height == done.left_out[kind].count > 2
+        text = (tmp_path / kind / "train.jsonl").read_text()
+        assert not [problem for problem in gone["problem"].unique() if problem in text]
 
 
 def test_a_chain_that_is_left_out_gives_no_steps_of_its_own(run_dir: Path, tmp_path: Path) -> None:
@@ -160,18 +159,6 @@ def test_a_chain_that_is_left_out_gives_no_steps_of_its_own(run_dir: Path, tmp_p
 
 def size(node: dict[str, Any]) -> int:
     return 1 + sum(size(child) for child in node["children"])
-
-
-@pytest.mark.parametrize("layout", ["preference", "ppm", "omegaprm"])
-def test_listed_problems_are_left_out_with_all_their_chains(layout: str, run_dir: Path, tmp_path: Path) -> None:
-    listed = tmp_path / "listed.txt"
-    listed.write_text("What is 12 + 12?\nWhat is 13 + 13?\n")
-    done = exported(run_dir, tmp_path / "out", layout, decontaminate=DecontaminateConfig(paths=[str(listed)]))
-    text = (tmp_path / "out/train.jsonl").read_text()
-    assert "12 + 12" not in text
-    assert "13 + 13" not in text
-    both = labels(run_dir).filter(pl.col("problem").is_in(["What is 12 + 12?", "What is 13 + 13?"]))
-    assert done.left_out["contaminated"].count == both.height > 2
 
 
 @pytest.mark.parametrize("layout", ["preference", "ppm", "omegaprm"])
@@ -275,7 +262,9 @@ def test_a_template_stands_before_the_first_step(run_dir: Path, tmp_path: Path) 
 
 
 def test_a_separator_within_a_step_is_reported_and_its_pair_left_out(run_dir: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"misread .* separator_in_step"):
+    with pytest.raises(
+        InputError, match=r"misread .* separator_in_step .*step \d of the \w+ chain contains the separator"
+    ):
         exported(run_dir, tmp_path / "out", separator=" branch b")
     done = exported(run_dir, tmp_path / "out", separator=" branch b", invalid=InvalidChains.drop)
     assert done.left_out["separator_in_step"].count > 0
@@ -285,6 +274,9 @@ def test_a_separator_within_a_step_is_reported_and_its_pair_left_out(run_dir: Pa
 @pytest.mark.parametrize(
     ("layout", "changes", "message"),
     [
+        ("preference", {"uncertain": UncertainSteps.cut}, "uncertain: format=preference"),
+        ("preference", {"balance": Balance.steps}, "balance=steps: every pair has"),
+        ("preference", {"placeholder": "x"}, "format=preference has no placeholder"),
         ("preference", {"own": PreferenceConfig(certainty=0.8)}, "preference.certainty: pairs of chains have none"),
         ("preference", {"own": ROLLOUTS, "threshold": 0.5}, "threshold: rows of rollout trees"),
         ("preference", {"own": ROLLOUTS, "balance": Balance.steps}, "balance=steps: every pair has"),
@@ -296,13 +288,12 @@ def test_a_separator_within_a_step_is_reported_and_its_pair_left_out(run_dir: Pa
         ("omegaprm", {"threshold": 0.5}, "threshold: trees have values"),
     ],
 )
-def test_settings_that_mean_nothing_for_trees_are_refused(layout: str, changes: dict[str, Any], message: str) -> None:
-    def plan(config: ExportConfig) -> None:
-        refuse_ineffective(config)
-        plan_of(config, None)
-
-    with pytest.raises(UsageError, match=message):
-        plan(asked(layout, **changes))
+def test_settings_that_mean_nothing_for_pairs_or_trees_are_refused(
+    layout: str, changes: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(UsageError, match=message):  # noqa: PT012  # either refuses it
+        refuse_ineffective(asked(layout, **changes))
+        plan_of(asked(layout, **changes), None)
 
 
 def test_a_template_needs_a_place_for_the_problem() -> None:

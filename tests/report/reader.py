@@ -1,14 +1,16 @@
 """A reader of the interactive part of a page, in Chromium."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 from selenium.webdriver import ActionChains, Chrome
 from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.wait import WebDriverWait
 
+T = TypeVar("T")
 SCRIPT = "<script>document.title = 'owned'</script></script><!--"
 IMAGE = "<img src=x onerror=\"document.title = 'owned'\">"
 ARABIC = "نضيف 3 إلى 4 فنحصل على 7."
@@ -34,10 +36,11 @@ class Reader:
 
     def wait(self, selector: str) -> WebElement:
         """The first of the elements that are shown."""
-        shown = WebDriverWait(self.driver, 10, 0.02).until(
-            lambda _: [e for e in self.all(selector) if e.is_displayed()]
-        )
-        return shown[0]
+        return self.until(lambda: [e for e in self.all(selector) if e.is_displayed()])[0]
+
+    def until(self, found: Callable[[], T], seconds: float = 10) -> T:
+        """What is found, once it is something."""
+        return WebDriverWait(self.driver, seconds, 0.02).until(lambda _: found())
 
     def press(self, *keys: str) -> None:
         ActionChains(self.driver, duration=0).send_keys(*keys).perform()
@@ -48,7 +51,7 @@ class Reader:
         box.send_keys(text)
 
     def counts(self, text: str) -> None:
-        WebDriverWait(self.driver, 10, 0.02).until(lambda _: self.wait(f"#{self._name}-count").text == text)
+        self.until(lambda: self.wait(f"#{self._name}-count").text == text)
 
     def texts(self, selector: str) -> list[str]:
         """Of all elements, in one question."""
@@ -58,12 +61,12 @@ class Reader:
     def sources(self) -> list[str]:
         return self.texts(".chain-head .source")
 
-    def opened(self, source: str) -> WebElement:
-        """The body of the chain with that id, alone in the list."""
+    def opened(self, source: str, inside: str = ".steps") -> WebElement:
+        """The body of the chain with that id, alone in the list, once it has what is `inside`."""
         self.search(source)
-        WebDriverWait(self.driver, 10, 0.02).until(lambda _: self.sources() == [source])
+        self.until(lambda: self.sources() == [source])
         self.wait(".chain-head").click()
-        self.wait(".chain-body .steps")
+        self.wait(f".chain-body {inside}")
         return self.wait(".chain-body")
 
     def focused(self) -> str:

@@ -6,7 +6,6 @@ from unittest.mock import patch
 import polars as pl
 import pytest
 from selenium.webdriver import ActionChains, Chrome, Keys
-from selenium.webdriver.support.wait import WebDriverWait
 
 from pipeline.__main__ import compose_label
 from pipeline.analysis.report.run import report
@@ -158,7 +157,7 @@ def test_hostile_text_stays_text_in_ids_problems_steps_and_rollouts(reader: Read
     assert f"What is 3 + 4? {IMAGE}" in body.text
     for step in reader.all(".step-open"):
         step.click()
-    WebDriverWait(reader.driver, 10, 0.02).until(lambda _: f"none, {IMAGE}{SCRIPT}" in body.text)
+    reader.until(lambda: f"none, {IMAGE}{SCRIPT}" in body.text)
 
 
 def test_other_scripts_formulas_and_very_long_steps_are_shown(reader: Reader) -> None:
@@ -200,10 +199,8 @@ def test_pages_of_the_list_turn_by_button_and_by_key(reader: Reader) -> None:
 
 def test_an_address_brings_back_what_was_open(reader: Reader, run_dir: Path) -> None:
     reader.opened("sum-41-wrong")
-    asked = WebDriverWait(reader.driver, 10, 0.02).until(
-        lambda driver: "open=" in driver.current_url and driver.current_url.partition("#")[2]
-    )
-    reader.open(f"#{asked}")
+    reader.until(lambda: "open=" in reader.driver.current_url)
+    reader.open("#" + reader.driver.current_url.partition("#")[2])
     reader.wait(".chain-body .steps")
     assert reader.sources() == ["sum-41-wrong"]
     (chain_id,) = labels(run_dir).filter(pl.col("source_id") == "sum-45-right")["chain_id"]

@@ -46,19 +46,9 @@ VALUES = st.lists(st.none() | st.floats(0, 1), max_size=3 * STRIP)
 
 
 def step(prefix: str, value: float | None, sd: float | None = 0.1) -> StepView:
+    counts = dict.fromkeys(("n_correct", "n_rollouts", "n_ungraded", "n_truncated"), 0)
     return StepView(
-        prefix_id=prefix,
-        text="",
-        value=value,
-        low=None,
-        high=None,
-        sd=sd,
-        n_correct=0,
-        n_rollouts=0,
-        n_ungraded=0,
-        n_truncated=0,
-        origin=None,
-        label=None,
+        prefix_id=prefix, text="", value=value, low=None, high=None, sd=sd, origin=None, label=None, **counts
     )
 
 
@@ -67,16 +57,9 @@ def chain(name: str, values: list[float | None], sds: list[float] | None = None)
     sds = sds or [0.1] * len(values)
     root, *steps = (step(f"{name}{at}", value, sd) for at, (value, sd) in enumerate(zip(values, sds, strict=True)))
     return ChainView(
-        chain_id=name,
-        source_id="",
-        problem="",
-        gold="",
-        answer=None,
-        outcome=None,
-        p_outcome=None,
-        root=root,
+        chain_id=name, source_id="", problem="", gold="", answer=None, outcome=None, p_outcome=None, root=root,
         steps=tuple(steps),
-    )
+    )  # fmt: skip
 
 
 def size(name: int, *lengths: int) -> Size:

@@ -1,7 +1,7 @@
 """Which chains are shown, and how: by the command `chains`, as text in a terminal, as HTML in a notebook."""
 
+import html
 import re
-from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -44,22 +44,6 @@ def frame(*chains: dict[str, Any]) -> pl.DataFrame:
 
 def sources(chains: Chains) -> list[str]:
     return [row["source_id"] for row in chains.rows]
-
-
-class Texts(HTMLParser):
-    """The texts and tags of a page."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.tags: list[str] = []
-        self.texts: list[str] = []
-        self.feed(page)
-
-    def handle_starttag(self, tag: str, attrs: object) -> None:
-        self.tags.append(tag)
-
-    def handle_data(self, data: str) -> None:
-        self.texts.append(data)
 
 
 @given(root=st.floats(0, 1), values=st.lists(st.floats(0, 1), min_size=1, max_size=6))
@@ -122,7 +106,6 @@ def test_a_column_of_steps_comes_with_examples_that_work(where: str | pl.Expr) -
 
 
 @pytest.mark.parametrize(("where", "words"), [
-    ("dropp > 0.5", "there is no column dropp: did you mean drop"),
     ("drop >", "cannot be evaluated"),
     ("drop", "cannot be evaluated"),
     ("problem > 5", "cannot be evaluated"),
@@ -135,9 +118,8 @@ def test_a_condition_that_is_none_is_refused(where: str, words: str) -> None:
 def test_a_notebook_shows_each_step_in_the_colour_of_its_value_and_no_tag_of_a_text() -> None:
     texts = dict(zip(("problem", "gold_answer", "source_id"), HOSTILE, strict=False))
     page = Chains([chain([0.0, 1.0, None, 0.5], steps=HOSTILE, **texts)])._repr_html_()
-    found = Texts(page)
-    assert set(found.tags) <= {"div", "b", "code", "span"}
-    shown = "".join(found.texts)
+    assert set(re.findall(r"<(\w+)", page)) <= {"div", "b", "code", "span"}
+    shown = html.unescape(re.sub("<[^>]*>", "", page))
     assert all(text in shown for text in HOSTILE)
     assert [page.count(colour) for colour in ("hsl(0 ", "hsl(120 ", "hsl(60 ", "#eee")] == [1, 1, 1, 1]
 
@@ -167,13 +149,7 @@ def test_the_command_prints_the_chains_that_it_is_asked_for(run_dir: Path, capsy
     code, out, err = printed(capsys, f"run_dir={run_dir}", "limit=1")
     assert (code, err) == (0, f"stepvalue: 1 of {len(labels)} chains; limit={len(labels)} shows all\n")
     assert out.count("step  text") == 1
-
-
-def test_the_command_says_that_no_chain_is_like_that(run_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert printed(capsys, f"run_dir={run_dir}", "where=drop > 2") == (0, "", "stepvalue: no chain has drop > 2\n")
-
-
-def test_the_command_refuses_a_condition_by_its_column(run_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = printed(capsys, f"run_dir={run_dir}", "where=dorp > 0.5")
     assert (code, out) == (2, "")
     assert "did you mean drop" in err

@@ -6,7 +6,6 @@ from typing import Any
 import polars as pl
 import pytest
 from selenium.webdriver import Chrome, Keys
-from selenium.webdriver.support.wait import WebDriverWait
 
 from pipeline.analysis.report.run import report
 from pipeline.analysis.settings import ReportConfig
@@ -80,9 +79,8 @@ def test_the_filter_shows_the_chains_on_which_opinions_differ(reader: Reader, la
 @pytest.mark.nightly
 def test_the_filter_is_part_of_the_address(reader: Reader, labels: list[dict[str, Any]]) -> None:
     choose(reader, "differ")
-    WebDriverWait(reader.driver, 10, 0.02).until(lambda shown: "opinions=differ" in shown.current_url)
-    hash = reader.driver.current_url.partition("#")[2]
-    reader.open(f"#{hash}")
+    reader.until(lambda: "opinions=differ" in reader.driver.current_url)
+    reader.open("#" + reader.driver.current_url.partition("#")[2])
     reader.counts(f"{sum(map(disagree, labels))} of {len(labels)} chains")
     assert reader.wait("#browser-opinions").get_property("value") == "differ"
     reader.open("#chains?opinions=toString")

@@ -13,6 +13,7 @@ from rich.console import Console
 from pipeline.analysis.report import terminal
 from pipeline.analysis.report.terminal import LiveView, panel
 from pipeline.core.progress import Load, Pace, Status, Verdicts
+from tests.report.test_terminal import printed
 
 FULL = Status(
     stage="labelling",
@@ -61,14 +62,17 @@ def console(*, width: int = 80, height: int = 24, terminal: bool = True) -> Cons
     )
 
 
-def printed(output: Console) -> str:
-    assert isinstance(output.file, io.StringIO)
-    return output.file.getvalue()
-
-
-def drawn(status: Status, *, width: int = 80) -> str:
+def drawn(
+    status: Status,
+    pace: Pace = PACE,
+    seconds: float = 754.0,
+    *,
+    price: float | None = 3.0,
+    width: int = 80,
+    policy: str = "",
+) -> str:
     output = Console(file=io.StringIO(), width=width, _environ={})
-    output.print(panel(status, PACE, 754.0, 3.0, width=width))
+    output.print(panel(status, pace, seconds, price, width=width, policy=policy))
     return printed(output)
 
 
@@ -85,9 +89,7 @@ def test_the_panel_is_narrower_than_the_terminal_and_fits_a_small_one(width: int
 
 
 def test_what_is_not_known_is_not_reported() -> None:
-    output = Console(file=io.StringIO(), width=80, _environ={})
-    output.print(panel(Status(stage="reading the input"), Pace(), 2.0, None, width=80))
-    (top, *_, bottom) = printed(output).splitlines()
+    (top, *_, bottom) = drawn(Status(stage="reading the input"), Pace(), 2.0, price=None).splitlines()
     assert "reading the input 0:00:02" in top
     assert "0" not in bottom
 
@@ -95,9 +97,8 @@ def test_what_is_not_known_is_not_reported() -> None:
 @given(st.text(max_size=300), st.integers(1, 120))
 def test_no_stage_breaks_the_panel(stage: str, width: int) -> None:
     """A stage may hold what an engine said when it died."""
-    output = Console(file=io.StringIO(), width=width, _environ={})
-    output.print(panel(Status(stage=stage), Pace(), 2.0, None, width=width))
-    assert all(character.isprintable() or character == "\n" for character in printed(output))
+    shown = drawn(Status(stage=stage), Pace(), 2.0, price=None, width=width)
+    assert all(character.isprintable() or character == "\n" for character in shown)
 
 
 def test_a_panel_is_taken_away_at_the_end_and_what_others_print_stays_whole() -> None:
@@ -195,11 +196,11 @@ LOADING = Status(stage="loading the policy", units=3)
 
 
 def test_a_panel_names_what_is_loaded_with_a_bar_that_moves() -> None:
-    output = Console(file=io.StringIO(), width=80, _environ={})
-    for seconds in (17.0, 18.0):
-        output.print(panel(LOADING, Pace(), seconds, None, width=80, policy="Qwen/Qwen3-8B\x1b[2J"))
-    first, second = printed(output).split("loading the policy 0:00:18")
+    first, second = (
+        drawn(LOADING, Pace(), seconds, price=None, policy="Qwen/Qwen3-8B\x1b[2J") for seconds in (17.0, 18.0)
+    )
     assert "loading the policy 0:00:17" in first
+    assert "loading the policy 0:00:18" in second
     assert "Qwen/Qwen3-8B" in first
     assert "\x1b" not in first
     bars = [next(line for line in text.splitlines() if "█" in line) for text in (first, second)]
@@ -209,9 +210,7 @@ def test_a_panel_names_what_is_loaded_with_a_bar_that_moves() -> None:
 
 @given(st.floats(0, 1e6), st.integers(1, 200))
 def test_no_time_and_width_break_the_bar(seconds: float, width: int) -> None:
-    output = Console(file=io.StringIO(), width=width, _environ={})
-    output.print(panel(LOADING, Pace(), seconds, None, width=width, policy="m"))
-    assert max(map(len, printed(output).splitlines())) <= width
+    assert max(map(len, drawn(LOADING, Pace(), seconds, price=None, width=width, policy="m").splitlines())) <= width
 
 
 def test_a_log_names_what_is_loaded_until_a_worker_works() -> None:

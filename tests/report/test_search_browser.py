@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 from selenium.webdriver import Chrome, Keys
-from selenium.webdriver.support.wait import WebDriverWait
 
 from pipeline.analysis.report.page import Page, html
 from pipeline.analysis.searches.browser.build import build_search_browser
@@ -57,13 +56,6 @@ def reader(driver: Chrome, page: Path) -> Iterator[Reader]:
         yield found
 
 
-def opened(reader: Reader, source: str) -> None:
-    reader.search(source)
-    WebDriverWait(reader.driver, 10, 0.02).until(lambda _: reader.sources() == [source])
-    reader.wait(".chain-head").click()
-    reader.wait(".chain-body .chain-facts")
-
-
 def rows(reader: Reader) -> list[str]:
     """The rows of the tree: steps with their number, score and text, groups in words."""
     ask = """return [...document.querySelectorAll('.tree-row')].map((row) => row.classList.contains('step')
@@ -102,7 +94,7 @@ def test_filters_and_orders_list_the_problems_that_they_name(reader: Reader) -> 
 
 
 def test_a_tree_shows_the_chosen_chain_and_opens_what_else_was_sampled(reader: Reader) -> None:
-    opened(reader, "branched")
+    reader.opened("branched", ".chain-facts")
     path = ["1 1.00 a one", "2 0.50 b two", "3 0.33 c three. The answer is 7."]
     first, second, third = "or 1 other step, best 1.00", "or 1 other step, best 0.50", "or 1 other step, best 0.33"
     assert rows(reader) == [path[0], first, path[1], second, path[2], third]
@@ -130,7 +122,7 @@ def test_a_tree_shows_the_chosen_chain_and_opens_what_else_was_sampled(reader: R
 
 @pytest.mark.nightly
 def test_scores_of_a_long_chain_do_not_cover_each_other(reader: Reader) -> None:
-    opened(reader, "deep")
+    reader.opened("deep", ".chain-facts")
     reader.wait(".tree-picture .dot-score")
     places = [label.rect for label in reader.all(".tree-picture .dot-score")]
     assert len(places) > 10
@@ -139,7 +131,7 @@ def test_scores_of_a_long_chain_do_not_cover_each_other(reader: Reader) -> None:
 
 
 def test_hostile_text_stays_text(reader: Reader) -> None:
-    opened(reader, f"hostile-{IMAGE}")
+    reader.opened(f"hostile-{IMAGE}", ".chain-facts")
     reader.wait(".tree-bar button").click()
     body = reader.wait(".chain-body").text
     assert f"What? {IMAGE}{SCRIPT}" in body
@@ -183,13 +175,13 @@ def test_keys_move_through_problems_and_through_a_tree(reader: Reader) -> None:
 
 @pytest.mark.nightly
 def test_a_large_tree_opens_completely(reader: Reader) -> None:
-    opened(reader, "large")
+    reader.opened("large", ".chain-facts")
     reader.wait(".tree-row")
     steps = int(reader.wait(".tree-bar p").text.split()[0].replace(",", ""))
     assert steps > LARGE / 2
     assert len(reader.all(".tree-picture .dot")) == steps + 1
     reader.wait(".tree-bar button").click()
-    WebDriverWait(reader.driver, 60, 0.1).until(lambda _: len(reader.all(".tree-row.step")) == steps)
+    reader.until(lambda: len(reader.all(".tree-row.step")) == steps, 60)
     reader.driver.execute_script("document.querySelector('.tree-row').focus()")
     reader.press(Keys.END)
     assert len(reader.all(".tree-row[tabindex='0']")) == 1
@@ -201,7 +193,7 @@ def test_many_next_steps_come_in_parts(driver: Chrome, tmp_path: Path) -> None:
     wide = written_problem([[f"step {at}"] for at in range(120)], 0, source_id="wide")
     path.write_bytes(html(Page(title="run", kind="search", inset=build_search_browser([[wide]], 1, 1))))
     with watched(driver, path, "searches") as reader:
-        opened(reader, "wide")
+        reader.opened("wide", ".chain-facts")
         assert rows(reader) == ["1 1.00 step 0", "or 119 other steps, best 1.00"]
         reader.wait(".tree-row.group").click()
         assert len(reader.all(".tree-row.step")) == 51
@@ -213,7 +205,7 @@ def test_many_next_steps_come_in_parts(driver: Chrome, tmp_path: Path) -> None:
 
 
 def test_a_problem_without_a_step_says_so(reader: Reader) -> None:
-    opened(reader, "nothing")
+    reader.opened("nothing", ".chain-facts")
     assert reader.texts(".chain-body .browser-note") == ["No step was sampled."]
     assert "no answer" in reader.texts(".chain-head .pill")
 
@@ -222,7 +214,7 @@ def test_a_problem_without_a_step_says_so(reader: Reader) -> None:
 def test_a_phone_scrolls_down_only(reader: Reader) -> None:
     reader.emulate("setDeviceMetricsOverride", width=360, height=740, deviceScaleFactor=1, mobile=True)
     for name in ("branched", f"hostile-{IMAGE}"):
-        opened(reader, name)
+        reader.opened(name, ".chain-facts")
         reader.wait(".tree-bar button").click()
         assert reader.width() == 360
 
@@ -235,7 +227,7 @@ def test_dark_mode_and_paper_have_their_own_look(reader: Reader) -> None:
     light = ground()
     reader.emulate("setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark"}])
     assert ground() != light
-    opened(reader, "branched")
+    reader.opened("branched", ".chain-facts")
     reader.search("What is it")
     reader.counts(f"{PROBLEMS - 1} of {PROBLEMS} problems")
     reader.emulate("setEmulatedMedia", media="print", features=[])

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 from selenium.webdriver import Chrome, Keys
-from selenium.webdriver.support.wait import WebDriverWait
 
 from pipeline.analysis.report.page import Page, html
 from pipeline.analysis.trees.report import build_tree
@@ -164,7 +163,7 @@ def test_of_a_large_tree_only_what_is_open_is_drawn(driver: Chrome, pages: dict[
         more[0].click()
         assert len(reader.all(".tree-row")) > before
         reader.all(".tree-bar button")[0].click()
-        WebDriverWait(reader.driver, 60, 0.1).until(lambda _: len(reader.all(".tree-row.step")) == LARGE)
+        reader.until(lambda: len(reader.all(".tree-row.step")) == LARGE, 60)
 
 
 @pytest.mark.nightly

@@ -26,8 +26,6 @@ from tests.trees.growing import chain, grown, rollout
 
 pytestmark = pytest.mark.slow
 
-_DATA = re.compile(r'id="trees-data">([^<]*)<')
-
 
 @pytest.fixture(scope="module")
 def labelled(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -49,9 +47,8 @@ def written(folder: Path, tree: str, **other: Any) -> list[str]:
 
 
 def data_of(page: Path) -> dict[str, Any]:
-    found = _DATA.search(page.read_text("utf-8"))
-    assert found is not None
-    data: dict[str, Any] = json.loads(gzip.decompress(base64.b64decode(found[1])))
+    (found,) = re.findall(r'id="trees-data">([^<]*)<', page.read_text("utf-8"))
+    data: dict[str, Any] = json.loads(gzip.decompress(base64.b64decode(found)))
     return data
 
 

@@ -1,7 +1,7 @@
 """Scores chains with a scorer on transformers, and encodes them without a model, for the tests of scorers."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,8 +20,15 @@ def chain(problem: str, steps: Sequence[str], name: str = "c") -> ChainText:
     return ChainText(chain_id=name, problem_id="p", problem=problem, steps=tuple(steps), prefix_ids=ids)
 
 
-def scored(settings: ScorerConfig, chains: Sequence[ChainText], *, newest_only: bool = False) -> Sequence[StepScores]:
-    """The scores of the chains, by an engine of their own: transformers, which loads in a moment, for models."""
+def scored(
+    settings: ScorerConfig,
+    chains: Sequence[ChainText],
+    *,
+    newest_only: bool = False,
+    then: Callable[[], object] | None = None,
+) -> Sequence[StepScores]:
+    """The scores of the chains, by an engine of their own: transformers, which loads in a moment, for models. `then`: what
+    happens between its start and its work."""
     if isinstance(settings, ModelScorerConfig):
         settings = replace(settings, engine=ModelEngine.transformers)
 
@@ -29,11 +36,14 @@ def scored(settings: ScorerConfig, chains: Sequence[ChainText], *, newest_only: 
         engine = open_scorer(settings, Surroundings(), newest_only=newest_only)
         try:
             await engine.start()
+            if then:
+                then()
             return await engine.score(chains)
         finally:
             await engine.close()
+            await engine.close()
 
-    return asyncio.run(run())
+    return asyncio.run(asyncio.wait_for(run(), 60))
 
 
 def reading(settings: ScorerConfig, tokenizer: Any, config: Any = None) -> Reading:

@@ -5,7 +5,6 @@ An answer can be bent before it is sent."""
 import asyncio
 import json
 import shutil
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -24,6 +23,7 @@ from pipeline.scorers.model import ModelScorer, Reading
 from pipeline.scorers.readouts import Readout, TokenPair
 from pipeline.scorers.registry import SCORERS
 from pipeline.scorers.settings import OwnConfig
+from tests.engines.served import beside, listening
 from tests.tiny.policy import ASSET
 
 MODEL = "prm"
@@ -161,30 +161,12 @@ def prm_served(server: PrmServer) -> Iterator[PrmServer]:
     """The listening server, in a thread of its own. Its `url` ends in /v1."""
     kind = AutoModelForTokenClassification if server.classes else AutoModelForCausalLM
     server.loaded = kind.from_pretrained(server.folder, dtype=torch.float32).eval()
-    listening, loop, ended = threading.Event(), asyncio.new_event_loop(), asyncio.Event()
-
-    async def serve() -> None:
-        app = web.Application()
-        app.router.add_get("/v1/models", server.models)
-        for path in ("/pooling", "/classify") if server.classes else ("/v1/completions",):
-            app.router.add_post(path, server.answer)
-        runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
-        await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        server.url = f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
-        listening.set()
-        await ended.wait()
-        await runner.cleanup()
-
-    thread = threading.Thread(target=loop.run_until_complete, args=(serve(),))
-    thread.start()
-    try:
-        assert listening.wait(30)
+    app = web.Application()
+    app.router.add_get("/v1/models", server.models)
+    for path in ("/pooling", "/classify") if server.classes else ("/v1/completions",):
+        app.router.add_post(path, server.answer)
+    with beside(listening(app)) as server.url:
         yield server
-    finally:
-        loop.call_soon_threadsafe(ended.set)
-        thread.join()
-        loop.close()
 
 
 def chain(number: int, problem: str, *steps: str) -> ChainText:

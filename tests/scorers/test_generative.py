@@ -26,6 +26,7 @@ from pipeline.scorers.registry import open_scorer, scorer_for
 from pipeline.scorers.served_settings import GenerativeConfig, JudgeStyle, ScorerServers, VerdictRead
 from tests.engines.served import CONTEXT, MODEL, Act, Server, served_beside
 from tests.judges.scripted import PROBLEM, STEPS, Answer, Scripted, always
+from tests.scorers.loaded import scored
 from tests.scorers.prm_server import chain
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_openai")]
@@ -261,19 +262,6 @@ def judge(critique: str) -> Judge:
     return server
 
 
-def scored(config: GenerativeConfig, *chains: ChainText) -> Sequence[StepScores]:
-    async def work() -> Sequence[StepScores]:
-        engine = open_scorer(config, Surroundings())
-        await engine.start()
-        try:
-            return await engine.score(chains or [CHAIN])
-        finally:
-            await engine.close()
-            await engine.close()
-
-    return asyncio.run(asyncio.wait_for(work(), 30))
-
-
 @pytest.mark.parametrize(
     ("style", "critique"),
     [
@@ -290,7 +278,7 @@ def test_the_probability_of_a_verdict_is_read_where_it_stands(style: JudgeStyle,
         config = GenerativeConfig(
             model=MODEL, openai=servers, style=style, verdict=VerdictRead.probability, max_tokens=128
         )
-        (found,) = scored(config)
+        (found,) = scored(config, [CHAIN])
         assert found.scores == pytest.approx([1 / (1 + math.exp(-1.5))] * 3)
         asked = [bytes(body["prompt"]).decode() for body in server.bodies if "logprobs" in body]
     assert set(asked[0]) == {"1"}  # the question at the start
@@ -323,10 +311,10 @@ def test_messages_name_the_settings_of_the_scorer() -> None:
     with served_beside(judge("")) as server:
         servers = ScorerServers(urls=[server.url], retries=1)
         with pytest.raises(PolicyError, match=r"does not serve scorer\.model=other") as error:
-            scored(GenerativeConfig(model="other", openai=servers))
+            scored(GenerativeConfig(model="other", openai=servers), [CHAIN])
         assert "policy" not in str(error.value)
         with pytest.raises(PolicyError, match=r"lower scorer\.max_tokens=30000"):
-            scored(GenerativeConfig(model=MODEL, openai=servers, max_tokens=30_000))
+            scored(GenerativeConfig(model=MODEL, openai=servers, max_tokens=30_000), [CHAIN])
 
 
 def test_a_server_without_probabilities_is_reported_at_the_start() -> None:
@@ -342,25 +330,14 @@ def test_a_server_without_probabilities_is_reported_at_the_start() -> None:
             verdict=VerdictRead.probability,
         )
         with pytest.raises(PolicyError, match="states no probabilities: logprobs is not an object"):
-            scored(config)
+            scored(config, [CHAIN])
 
 
 def test_a_judge_that_dies_is_reported_under_the_settings_of_the_scorer() -> None:
     with served_beside(judge("\\boxed{1}")) as server:
         config = GenerativeConfig(model=MODEL, openai=ScorerServers(urls=[server.url], retries=1), max_tokens=64)
-        settings = config
-
-        async def work() -> None:
-            engine = open_scorer(settings, Surroundings())
-            await engine.start()
-            server.misbehave([Act.ERROR] * 9)
-            try:
-                await engine.score([CHAIN])
-            finally:
-                await engine.close()
-
         with pytest.raises(EngineDied, match=r"failed 2 times \(scorer\.openai\.retries\)"):
-            asyncio.run(asyncio.wait_for(work(), 30))
+            scored(config, [CHAIN], then=lambda: server.misbehave([Act.ERROR] * 9))
 
 
 def test_a_turn_and_its_begin_are_tokenized_as_one_text() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pipeline.config.score import ScorerConfig
 from pipeline.data.prompts import plain_encoder
-from pipeline.scorers.layouts import Piece, following, laid_out
+from pipeline.scorers.layouts import following
 from pipeline.scorers.model import Reading
 from pipeline.scorers.settings import FoverConfig, MathShepherdConfig, QwenConfig, RlhflowConfig, SkyworkConfig
 from tests.scorers import reference
@@ -240,35 +240,6 @@ def test_a_system_turn_may_be_given() -> None:
     settings = RlhflowConfig(model="m", system="Judge all steps.")
     text = tokenizer.decode(encoded(settings, tokenizer, "1?", ["2"]).ids)
     assert "26 Jul 2024\n\nJudge all steps.<|eot_id|><|start_header_id|>user" in text
-
-
-pieces_of = st.lists(
-    st.builds(
-        lambda ids, read: Piece(ids=ids, read=None if read is None else min(read, len(ids) - 1)),
-        st.lists(st.integers(0, 9), min_size=1, max_size=4),
-        st.none() | st.integers(0, 3),
-    ),
-    max_size=8,
-)
-
-
-@given(pieces_of, st.integers(1, 40))
-def test_pieces_are_joined_and_their_places_kept(pieces: list[Piece], max_length: int) -> None:
-    steps = sum(piece.read is not None for piece in pieces)
-    whole = laid_out(pieces, steps=steps, max_length=LONG)
-    assert list(whole.ids) == [token for piece in pieces for token in piece.ids]
-    assert [whole.ids[end] for end in whole.ends] == [
-        piece.ids[piece.read] for piece in pieces if piece.read is not None
-    ]
-    cut = laid_out(pieces, steps=steps, max_length=max_length)
-    assert cut.ends == tuple(end for end in whole.ends if end < max_length)
-    assert len(cut.ids) <= max_length
-    assert len(cut.ends) + cut.left_out == steps
-
-
-def test_a_piece_can_be_read_at_the_token_before_it() -> None:
-    pieces = [Piece(ids=(1, 2)), Piece(ids=(3,), read=-1)]
-    assert laid_out(pieces, steps=1, max_length=9).ends == (1,)
 
 
 @given(st.lists(hostile, max_size=4))

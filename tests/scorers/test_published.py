@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,7 @@ from tests.scorers.published import (
     skywork_prm,
     split_weights,
 )
+from tests.train.conftest import one_thread as one_thread
 
 pytestmark = pytest.mark.slow
 
@@ -61,14 +62,6 @@ PRMS = {
     "fover": Published(llama_prm, FoverConfig, reference.fover),
     "skywork": Published(skywork_prm, SkyworkConfig, reference.skywork),
 }
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,5 @@
 """`scorer=openai`: the scores are those that transformers computes, however servers are asked. No answer makes a wrong one."""
 
-import asyncio
 import json
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -12,13 +11,13 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from pipeline.__main__ import main
+from pipeline.config.score import ScorerConfig
 from pipeline.core.errors import EngineDied, PlaceError, PolicyError, UsageError
 from pipeline.core.records import ChainText
-from pipeline.engines.base import Surroundings
 from pipeline.scorers.base import FAILED, TOO_LONG, UNREADABLE, StepScores
-from pipeline.scorers.registry import open_scorer
 from pipeline.scorers.served_settings import OpenAiScorerConfig, ScorerServers, ServedApi
 from pipeline.scorers.settings import ModelEngine, OwnConfig
+from tests.scorers import loaded
 from tests.scorers.prm_server import (
     CHAINS,
     CONTEXT,
@@ -76,17 +75,8 @@ def settings(server: PrmServer, **own: Any) -> OpenAiScorerConfig:
     )
 
 
-def scored(config: Any, chains: Sequence[ChainText] = CHAINS, *, newest_only: bool = False) -> Sequence[StepScores]:
-    async def work() -> Sequence[StepScores]:
-        engine = open_scorer(config, Surroundings(), newest_only=newest_only)
-        await engine.start()
-        try:
-            return await engine.score(chains)
-        finally:
-            await engine.close()
-            await engine.close()
-
-    return asyncio.run(asyncio.wait_for(work(), 60))
+def scored(config: ScorerConfig, chains: Sequence[ChainText] = CHAINS, **how: Any) -> Sequence[StepScores]:
+    return loaded.scored(config, chains, **how)
 
 
 def by_transformers(folder: Path, *, newest_only: bool = False) -> Sequence[StepScores]:
@@ -197,16 +187,7 @@ def test_words_that_no_server_states_are_no_score(of_words: PrmServer) -> None:
 
 
 def test_a_chain_that_servers_refuse_fails_alone(of_classes: PrmServer) -> None:
-    async def work() -> Sequence[StepScores]:
-        engine = open_scorer(settings(of_classes), Surroundings())
-        await engine.start()
-        of_classes.status = 400
-        try:
-            return await engine.score(CHAINS)
-        finally:
-            await engine.close()
-
-    found = asyncio.run(asyncio.wait_for(work(), 30))
+    found = scored(settings(of_classes), then=lambda: setattr(of_classes, "status", 400))
     assert [each.fault for each in found] == [FAILED] * len(CHAINS)
 
 
@@ -265,18 +246,9 @@ def test_a_hostile_answer_is_one_line_and_no_score(
     with pytest.raises((PolicyError, EngineDied)) as at_start:
         scored(settings(server))
 
-    async def later() -> None:
-        server.bend = None
-        engine = open_scorer(settings(server), Surroundings())
-        await engine.start()
-        server.bend = bend
-        try:
-            await engine.score(CHAINS)
-        finally:
-            await engine.close()
-
+    server.bend = None
     with pytest.raises(EngineDied, match=r"failed 3 times \(scorer.openai.retries\)") as death:
-        asyncio.run(asyncio.wait_for(later(), 30))
+        scored(settings(server), then=lambda: setattr(server, "bend", bend))
     for error in (at_start, death):
         assert said in str(error.value)
         assert "\n" not in str(error.value)

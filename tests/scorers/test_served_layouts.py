@@ -9,9 +9,9 @@ import pytest
 from pipeline.core.errors import UsageError
 from pipeline.scorers.registry import SCORERS
 from pipeline.scorers.served_settings import OpenAiScorerConfig, ScorerServers
-from tests.scorers.prm_server import MODEL, PrmServer, chain, prm_served
+from tests.scorers.prm_server import PrmServer, chain, prm_served
 from tests.scorers.published import CONTEXT, PROBLEM, STEPS, llama_prm, mistral_prm
-from tests.scorers.test_served import assert_same, scored
+from tests.scorers.test_served import assert_same, scored, settings
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_openai")]
 
@@ -23,19 +23,14 @@ OF_WORDS: dict[str, tuple[Callable[[Path], Path], dict[str, Any]]] = {
 }
 
 
-def served_settings(server: PrmServer, layout: str, **own: Any) -> OpenAiScorerConfig:
-    servers = ScorerServers(urls=[server.url], retries=1)
-    return OpenAiScorerConfig(model=MODEL, tokenizer=str(server.folder), layout=layout, openai=servers, **own)
-
-
 @pytest.mark.parametrize("layout", OF_WORDS)
 def test_a_served_model_of_words_has_the_scores_of_transformers(layout: str, tmp_path: Path) -> None:
     make, own = OF_WORDS[layout]
     folder = make(tmp_path / "prm")
     wanted = scored(SCORERS.settings(layout)(model=str(folder), **own), CHAINS)
     with prm_served(PrmServer(folder=folder, context=CONTEXT)) as server:
-        found = scored(served_settings(server, layout, **own), CHAINS)
-        newest = scored(served_settings(server, layout, **own), CHAINS, newest_only=True)
+        found = scored(settings(server, layout=layout, **own), CHAINS)
+        newest = scored(settings(server, layout=layout, **own), CHAINS, newest_only=True)
     assert_same(found, wanted)
     assert [each.scores[-1] for each in newest] == pytest.approx([each.scores[-1] for each in wanted], abs=1e-5)
     assert all(0.0 < score < 1.0 for each in found for score in each.scores if score is not None)

@@ -66,16 +66,22 @@ def test_an_index_is_the_first_error_in_either_base(steps: int, base: int, data:
         assert vote_of(f"\\boxed{{{outside}}}", steps, base) == [None] * steps
 
 
-@pytest.mark.parametrize(
-    "text", [r"\boxed{paragraph_1}", r"\boxed{\text{Paragraph }1}", r"\boxed{step 1}", "\\boxed{ 1 }"]
-)
+@pytest.mark.parametrize("text", [r"\boxed{paragraph_1}", r"\boxed{step 1}", r"\boxed{ 1 }"])
 def test_an_index_may_say_what_it_is_of(text: str) -> None:
-    assert vote_of(text.replace("}1}", "} 1}"), 3, 0) in ([1.0, 0.0, 0.0], [None] * 3)
-    assert vote_of(r"\boxed{paragraph_1}", 3, 0) == [1.0, 0.0, 0.0]
+    assert vote_of(text, 3, 0) == [1.0, 0.0, 0.0]
 
 
 @pytest.mark.parametrize(
-    "text", ["", "It is in paragraph 1.", r"\boxed{one}", r"\boxed{1.5}", r"\boxed{1, 2}", r"\boxed{1"]
+    "text",
+    [
+        "",
+        "It is in paragraph 1.",
+        r"\boxed{one}",
+        r"\boxed{1.5}",
+        r"\boxed{1, 2}",
+        r"\boxed{1",
+        r"\boxed{\text{Paragraph }1}",
+    ],
 )
 def test_an_answer_without_an_index_says_nothing(text: str) -> None:
     assert vote_of(text, 2, 0) == [None, None]
@@ -145,13 +151,6 @@ def test_votes_are_averaged_and_their_agreement_is_the_reliability(
     assert (scores.reliability is None) == (len(votes) == 1)
     assert all(0.0 <= each <= 1.0 for each in scores.reliability or ())
     assert scores.fault == (TOO_LONG if left_out else UNREADABLE if [] in said else "")
-
-
-def test_three_of_four_votes_are_a_probability_with_a_reliability() -> None:
-    scores = step_scores(Judged(votes=[[1.0, 1.0], [1.0, 0.0], [1.0, 0.0], [1.0, None]], tokens=9), 2)
-    assert list(scores.scores) == pytest.approx([1.0, 1 / 3])
-    assert scores.reliability == (1.0, 0.5)
-    assert scores.n_tokens == 9
 
 
 def test_ten_thousand_hostile_texts_raise_nothing() -> None:

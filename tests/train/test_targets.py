@@ -79,10 +79,6 @@ def test_what_becomes_of_neutral_steps_has_to_be_said(neutral: TrainNeutral, lab
     assert targets(row, threshold=0.5, loss=Loss.hard)[0].label == 1
 
 
-def test_values_are_what_is_trained_on_by_default() -> None:
-    assert TrainConfig().loss is Loss.soft
-
-
 @pytest.mark.parametrize("loss", [Loss.soft, Loss.hard])
 def test_without_any_graded_rollout_only_the_outcome_is_known(loss: Loss) -> None:
     row = {"n_rollouts": [0] * 4, "root_n_rollouts": 0, "label": [None, None, None, 0]}
