@@ -45,7 +45,7 @@ FOUND = (
     ("Lemma l : forall x : nat, x = x -> x + 0 = x. Proof.", "intros x H%(@conj (1 = 2) (x = x))."),
     ("Lemma l : 1 = 1. Proof.", "idtac; casetype False."),
     ("Lemma l : 1 = 1. Proof.", "idtac; lapply (fun H : 1 = 2 => H)."),
-    ("Lemma l : forall x : nat, x = x. Proof. intros x.", "rewrite (fun H : False => match H return x = 7 with end); [ easy | ]."),
+    ("Lemma l : forall x : nat, x = x. intros x.", "rewrite (fun H : False => match H return x = 7 with end); [ easy | ]."),
     ("Require Import Lra.", "Lemma l : True. Proof.", "pose proof ClassicalDedekindReals.sig_not_dec as H."),
 )  # fmt: skip
 """Chains that once held."""
