@@ -36,12 +36,28 @@ OPEN = (
     "eapply (fun H : False => match H with end).", "unshelve eapply eq_trans.", "rewrite (False_ind (x = 7)).",
     "pose proof (False_ind (x = 7)) as ->.", "apply (absurd (x = 7)).", "discriminate (False_ind (1 = 2)).",
 )  # fmt: skip
+FOUND = (
+    ("Goal 1 = 1.", 'all: { Notation "a + b" := 5.', "reflexivity. Qed.", "Lemma lie : 2 + 2 = 5. Proof. reflexivity. Qed."),
+    ("Lemma k : 1 = 1. Proof.", "all: { Axiom a : 1 = 2.", "assert (1 = 2) by exact a."),
+    ("Lemma lie : { le | le 3 2 }. Proof. exists (fun _ _ : nat => True); exact I. Qed.",),
+    ("Lemma lie : exists2 le, le 3 2 & True. Proof. exists (fun _ _ : nat => True); exact I. Qed.",),
+    ("Lemma lie : match (fun _ _ => True, 0) with (le, (0 | S _)) => le 3 2 end. Proof. exact I. Qed.",),
+    ("Lemma l : forall x : nat, x = x -> x + 0 = x. Proof.", "intros x H%(@conj (1 = 2) (x = x))."),
+    ("Lemma l : 1 = 1. Proof.", "idtac; casetype False."),
+    ("Lemma l : 1 = 1. Proof.", "idtac; lapply (fun H : 1 = 2 => H)."),
+    ("Lemma l : forall x : nat, x = x. intros x.", "rewrite (fun H : False => match H return x = 7 with end); [ easy | ]."),
+    ("Require Import Lra.", "Lemma l : True. Proof.", "pose proof ClassicalDedekindReals.sig_not_dec as H."),
+)  # fmt: skip
+"""Chains that once held."""
 
 
 def forgeries(count: int, seed: int) -> list[tuple[str, StepInContext]]:
     """Chains of the families in turn, each with its family. A recursive theorem may be what the problem has to be proved."""
     pick = random.Random(seed)
     found = []
+    for texts in FOUND:
+        *earlier, step = (f"```coq\n{text}\n```" for text in texts)
+        found.append(("found", StepInContext(problem="", earlier=tuple(earlier), step=step)))
     for at in range(count):
         family = FAMILIES[at % len(FAMILIES)]
         *earlier, step = (f"```coq\n{text}\n```" for text in _texts(family, pick))

@@ -200,6 +200,20 @@ def test_no_forged_proof_holds(coq: Coq, count: int) -> None:
     assert held == []
 
 
+@needs_coq
+def test_an_instance_of_a_step_may_change_what_signs_mean(coq: Coq) -> None:
+    problem = 'Class P A := pl : A -> A -> A. Infix "[+]" := pl (at level 50). Instance p : P nat := plus. Goal 1 = 1.'
+    found = asked(coq, "assert (2 [+] 2 = 5) by reflexivity.", "pose (q := (fun _ _ => 5) : P nat).", problem=problem)
+    assert found.covers is Covers.PART
+
+
+@needs_coq
+def test_terms_with_functions_are_read(coq: Coq) -> None:
+    for term in ("(fun n : nat => n) 1", "(fun f : nat -> nat => f 0) S", "length (map (fun x => x) [1])"):
+        proof = f"Lemma l : {term} = 1. Proof. reflexivity. Qed."
+        assert asked(coq, proof, problem="Require Import List. Import ListNotations.").covers is Covers.WHOLE
+
+
 DECLARED, STATED, PROVED, TRIED = Effect.DEFINITION, Effect.STATEMENT, Effect.END, Effect.TACTIC
 
 

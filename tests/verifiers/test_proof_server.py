@@ -228,6 +228,7 @@ def test_a_rejection_counts_where_lean_has_read_to_the_end() -> None:
 
 def test_comments_and_local_definitions_make_a_part_of_a_step() -> None:
     assert (asked("simp", "let two := 3").covers, asked("simp", "simp").covers) == (Covers.PART, Covers.WHOLE)
+    assert asked("simp", "obtain ⟨i⟩ : ∃ i : Add Nat, True := that").covers is Covers.PART
     for step in ("rfl -- sorry, 1 = 2", "rfl /- so 1 = 2 by axiom -/"):
         assert asked(step) == Finding(verdict=StepVerdict.HOLDS, evidence=f"Lean accepts: {step}", covers=Covers.PART)
     assert asked("```lean\n-- It is clear.\nexact bad\n```").verdict is StepVerdict.REFUTED

@@ -158,6 +158,7 @@ def test_neither_proved_nor_disproved() -> None:
     assert fover("The final answer is UNKNOWN", problem=problem).verdict is StepVerdict.HOLDS
     assert fover("The final answer is PROVED", problem=problem).verdict is StepVerdict.REFUTED
     assert fover("fact1 & fact2 -> int1: ({C} v {B})", problem=problem).verdict is StepVerdict.HOLDS
+    assert fover("The final answer is UNKNOWN", problem=f"{problem}\nfact 3: {{C}}").verdict is StepVerdict.UNKNOWN
 
 
 def test_several_problems_in_one_are_not_read() -> None:

@@ -71,6 +71,7 @@ _BINDERS = _WORDS["binders"] | _WITH_TERMS
 _DECLARING = (STATEMENTS - {"Goal"}) | DEFINITIONS
 _ALL_BINDERS = _BINDERS | _WORDS["patterns"]
 _BETWEEN = frozenset("[]|(){},:!&*'`")
+_OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
 _NAME = re.compile(r"[^\W\d][\w']*")
 _PREFIXES = frozenset({"Local", "Global"})
 
@@ -131,6 +132,8 @@ def is_tactic(tokens: tuple[str, ...]) -> bool:
         if at == len(tokens) or tokens[at] != ":":
             return False
         at += 1
+    elif tokens[:2] in (("all", ":"), ("par", ":")):
+        at = 2
     while at < len(tokens) and tokens[at] in ("(", "[", "|", ">"):
         at += 1
     return at < len(tokens) and tokens[at] in TACTICS
@@ -149,21 +152,30 @@ def _refusal_of_step(sentence: Sentence) -> str:
 
 
 def _names_in_patterns(tokens: tuple[str, ...]) -> Iterator[str]:
-    """The words before arrows, up to what begins a pattern. Of patterns with `|`, each part binds the same names."""
+    """The words before arrows, up to what begins a pattern. Of patterns with `|`, each part binds the same names. What `fun`
+    binds is found as such."""
     for at, token in enumerate(tokens):
         if token == ">" and tokens[at - 1] == "=":
-            pattern = itertools.takewhile(lambda each: each not in ("|", "with", ">"), reversed(tokens[: at - 1]))
-            yield from filter(_is_bindable, pattern)
+            pattern: list[str] = []
+            depth = 0
+            for before, each in zip(tokens[at - 3 :: -1], tokens[at - 2 :: -1], strict=False):
+                depth += (each in _CLOSING) - (each in _OPENING)
+                if (before, each) == ("=", ">") or (depth <= 0 and each in ("|", "with", "fun", "λ")):
+                    yield from () if each in ("fun", "λ") else pattern
+                    break
+                pattern += [each] * _is_bindable(each)
 
 
 def bound_names(tokens: tuple[str, ...], binders: Collection[str] = _ALL_BINDERS) -> Iterator[str]:
-    """The names that stand where one of the binders binds them, or in brackets before a type, as in `(n True : nat)`."""
+    """The names that stand where one of the binders binds them, or in brackets as in `(n True : nat)` and `{ n | n < 3 }`."""
     for at, token in enumerate(tokens):
         if token in binders and not (token in _WITH_TERMS and at == 0):
             yield from _after_binder(itertools.islice(tokens, at + 1, None))
         elif token in ("(", "{", "["):
             names = tuple(itertools.takewhile(_is_bindable, itertools.islice(tokens, at + 1, None)))
-            yield from names if tokens[at + 1 + len(names) : at + 2 + len(names)] == (":",) else ()
+            end = tokens[at + 1 + len(names) : at + 2 + len(names)]
+            yield from names if end == (":",) or (token == "{" and end in (("|",), ("&",))) else ()
+            yield from _after_binder(iter(tokens[at + 1 :])) if token == "{" and end == ("'",) else ()
 
 
 def _is_bindable(token: str) -> bool:

@@ -62,9 +62,11 @@ def reply(output: str, nonce: str, before: int) -> Reply | None:
         return None
     state = int(prompt[2])
     proof = prompt[1] if prompt[3] else ""
-    text = _ANY_PROMPT.sub("\n", output[: max(output.rfind("Toplevel input", 0, at), 0)])
+    text, prompts = _ANY_PROMPT.subn("\n", output[: max(output.rfind("Toplevel input", 0, at), 0)])
     if state > before:
-        return Reply(said=Said.ACCEPTED, state=state, proof=proof, text=text)
+        # A line that Coq takes for several sentences was not looked into.
+        said, error = (Said.FAILED, "several sentences") if prompts > 1 else (Said.ACCEPTED, "")
+        return Reply(said=said, state=state, proof=proof, error=error, text=text)
     error = _error(text)
     said = Said.FAILED if state < before or not error or _NO_VERDICT.search(error) else Said.REJECTED
     return Reply(said=said, state=state, proof=proof, error=error or "no reason")

@@ -17,7 +17,8 @@ _FIRST_WORDS = STATEMENTS | DEFINITIONS | GIVEN | {"Require", "From", "Proof", "
 class Script:
     """`before`: what stands before the step; `whose`: the text that each of these sentences is from. `own`: the step's.
 
-    `has_words`: the step has words besides, or questions, which do not get to Coq. `has_remarks`: it has comments or strings.
+    `has_words`: the step has words besides, or questions, which do not get to Coq. `has_remarks`: it has comments or strings,
+    or a step names a class of the problem, so that signs may mean an instance of its own.
     `words_before`: a text before it has. `is_fenced`: the step says that it is Coq."""
 
     before: tuple[Command, ...]
@@ -73,12 +74,18 @@ def script_of(step: StepInContext) -> Script | None:
     for each in commands:
         if each.refusal:
             raise NotRead(f"{each.refusal}: {in_a_line(each.sentence.text, 80)}")
+    classes = {
+        each.sentence.tokens[each.sentence.tokens.index("Class") + 1]
+        for each in before.commands
+        if each.given and "Class" in each.sentence.tokens[:-1]
+    }
+    named = any(classes & each.sentence.words for each in (*before.commands, *commands) if not each.given)
     return Script(
         before=tuple(before.commands),
         whose=tuple(before.whose),
         own=commands,
         has_words=own.has_words or questions,
-        has_remarks="(*" in own.commands or '"' in own.commands,
+        has_remarks=named or "(*" in own.commands or '"' in own.commands,
         words_before=before.has_words,
         is_fenced=own.is_fenced,
     )

@@ -14,9 +14,10 @@ from pipeline.verifiers.coq.replies import Reply, Said, axioms, has_located
 
 GOALS = 'all: let goals := numgoals in fail 0 "goals" goals.'
 """A sentence that fails with the number of goals in focus, or is accepted if there are none."""
-AXIOM = "Axiom stepvalue_gives_all : forall A : Type, A."
+_GIVEN_AWAY = "stepvalue_gives_all"
+AXIOM = f"Axiom {_GIVEN_AWAY} : forall A : Type, A."
 """Declared after a step, and taken back with the state, so that nothing in a chain can use it."""
-GIVE = "all: exact (@stepvalue_gives_all _)."
+GIVE = f"all: exact (@{_GIVEN_AWAY} _)."
 MOST_FOCUSES = 500
 """Bullets and braces that are closed to see whether a proof can end."""
 _QUICK = "solve [ easy | congruence | tauto ]"
@@ -74,6 +75,11 @@ class Ran:
     why: str = ""
     is_syntax: bool = False
     is_late: bool = False
+
+    @property
+    def loads(self) -> bool:
+        """Whether the sentence loads libraries."""
+        return self.command.sentence.tokens[:1] in (("Require",), ("From",))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,7 +143,7 @@ class Session:
     @property
     def libraries(self) -> int:
         """How many sentences of the last script have loaded some."""
-        return sum(ran.command.sentence.tokens[:1] in (("Require",), ("From",)) for ran in self._ran)
+        return sum(ran.loads for ran in self._ran)
 
     def run(self, commands: Sequence[Command]) -> list[Ran]:
         """What comes of sentences in this order, up to the first that is not accepted. Raises Ended where no toplevel
@@ -187,10 +193,17 @@ class Session:
         for _ in range(MOST_FOCUSES):
             self._accepts(toplevel, GIVE)
             if self._accepts(toplevel, "Qed."):
-                return True
+                return not self._rests_on_more(toplevel)
             if not any(self._accepts(toplevel, each) for each in closing):
                 return False
         return False
+
+    def _rests_on_more(self, toplevel: Asked) -> bool:
+        """Whether the proof that was just ended has axioms of a library that a step has loaded."""
+        view = self._ran[-1].view
+        if view is None or not any(not ran.command.given and ran.loads for ran in self._ran):
+            return False
+        return bool(_more(lambda asked: toplevel.ask(asked, self._seconds).text, self._ran[-1].proof, view))
 
     def _count(self, toplevel: Asked) -> int | None:
         reply = toplevel.ask(GOALS, self._seconds)
@@ -296,9 +309,15 @@ def _doubt(said: Callable[[str], str], name: str, before: View, declared: str) -
     typed = said(f"About {name}.").lstrip().partition("\n\n")[0]
     if declared != before.declared + _squeezed(typed):
         return f"it declares more than `{name}`"
+    return _more(said, name, before)
+
+
+def _more(said: Callable[[str], str], name: str, before: View) -> str:
+    """What a name rests on that neither the problem nor its libraries have, in words. Empty: nothing."""
     found = axioms(said(f"Print Assumptions {name}."))
     if found is None:
         return "Coq does not say what it rests on"
+    found.pop(_GIVEN_AWAY, None)
     for axiom, line in found.items():
         parts = [*said(f"Locate {axiom}.").split(), "", ""][1].split(".")
         is_given = len(parts) > 2 and f"Module{parts[1]}" in before.declared

@@ -122,7 +122,10 @@ class Coq(Verifier):
         if any(each.effect is Effect.STATEMENT for each in script.own):
             return "the step states something, and does not prove it"
         words = frozenset().union(*(each.sentence.words for each in script.own))
-        goals = self._sessions.goals(1 if words & (HOLED | BY_TERM) else 2 if words & BESIDE else math.inf)
+        tokens = frozenset().union(*(each.sentence.tokens for each in script.own))
+        beside = 1 if len(script.own) > 1 or ";" in tokens else 2
+        is_made = words & (HOLED | BY_TERM) or "%" in tokens
+        goals = self._sessions.goals(1 if is_made else beside if words & BESIDE else math.inf)
         if goals is None:
             return "Coq does not say what is left to prove"
         if goals.shelved:

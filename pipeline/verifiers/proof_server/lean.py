@@ -43,6 +43,10 @@ _AXIOM = re.compile(rf"\baxiom\s+({_NAME})")
 _IMPORT = re.compile(r"^[ \t]*(?:public[ \t]+)?(?:meta[ \t]+)?import\s.*\n?", re.MULTILINE)
 _LOCAL = re.compile(r"\b(?:let|letI|haveI|set|generalize)\b|inferInstance")
 """What may give a sign or a name another meaning in the rest of a proof."""
+_INSTANCE = re.compile(
+    r":\s*(?:H?(?:Add|Sub|Mul|Div|Mod|Pow|SMul)|Neg|Inv|Zero|One|OfNat|LE|LT|Dvd|BEq|Membership|Coe\w*|\w*Cast)(?![\w'.])"
+)
+"""Signs may mean what such a variable has for them."""
 _LAST_SORRY = re.compile(r"\b(?:by\s+)?sorry\s*\Z")
 
 
@@ -136,7 +140,8 @@ def question_of(step: StepInContext, header: str) -> Question | None:
         names=tuple(names),
         given=frozenset(_AXIOM.findall(stated)),
         has_words=own.has_words,
-        is_part=any((_COMMENT.search(own.commands), *(() if is_command else map(_LOCAL.search, (*steps, ours))))),
+        is_part=any(map(_INSTANCE.search, (*steps, ours)))
+        or any((_COMMENT.search(own.commands), *(() if is_command else map(_LOCAL.search, (*steps, ours))))),
         words_before=words_before,
         is_fenced=own.is_fenced,
     )

@@ -38,6 +38,7 @@ class _Proof:
     vocabulary: Vocabulary = field(default_factory=Vocabulary)
     named: dict[str, Term | None] = field(default_factory=dict)
     hypothesis: Term | None = None
+    has_more: bool = False
 
     def give(self, name: str, formula: Term | None) -> None:
         self.named[name] = None if name in self.named else formula
@@ -107,6 +108,7 @@ def _proof(problem: str) -> _Proof:
         if _HYPOTHESIS in place:
             proof.hypothesis = proof.read(place.partition(_HYPOTHESIS)[2].lstrip().split("\n")[0].strip())
     starts = list(_NUMBERED.finditer(context))
+    proof.has_more = any(line[0] != "$" and not _NUMBERED.match(line) for line in _lines(context))
     for start, end in zip(starts, [*(each.start() for each in starts[1:]), len(context)], strict=True):
         proof.give(f"fact{int(start[1])}", proof.read(context[start.end() : end].split("\n")[0].strip()))
     return proof
@@ -135,6 +137,8 @@ def _label_question(proof: _Proof, label: str) -> Question:
     """What it says that the hypothesis is proved, disproved, or neither."""
     if proof.hypothesis is None:
         raise NotRead("the hypothesis is not read")
+    if proof.has_more:
+        raise NotRead("the context has lines that are not read as facts")
     facts = tuple(proof.premise(name) for name in proof.named if name.startswith("fact"))
     is_negated = label == "DISPROVED"
     return Question(
