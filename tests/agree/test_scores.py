@@ -22,7 +22,6 @@ PROCESSBENCH = SHARED_DATA / "processbench_dev.jsonl"
 
 
 def person(number: int, error: int, n_steps: int = 3, subset: str = "gsm8k", **more: Any) -> Row:
-    """A row as ProcessBench has it."""
     steps = [f"step {at} of {subset} {number}" for at in range(n_steps)]
     return {"id": f"{subset}-{number}", "problem": f"{subset} {number}?", "steps": steps, "label": error, **more}
 

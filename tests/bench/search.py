@@ -80,7 +80,6 @@ def end_auc(kind: WorldKind) -> float:
 
 
 def shown(figure: Interval, sign: str = "") -> str:
-    """A figure with its interval."""
     if figure.value is None:
         return "-"
     if figure.low is None or figure.high is None:

@@ -66,7 +66,6 @@ class Problems:
 
     @cached_property
     def chains(self) -> list[AllChains]:
-        """All chains of each problem."""
         return [all_chains(self.kind, number) for number in range(self.count)]
 
     @cached_property

@@ -24,7 +24,6 @@ Curve = Callable[[Floats], Floats]
 
 
 def honest(scores: Floats) -> Floats:
-    """Scores are V."""
     return scores
 
 

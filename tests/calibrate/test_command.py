@@ -44,7 +44,6 @@ def scores(rows: list[Row], tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def usual(rows: list[Row], run_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """The report on these scores."""
     return report(write_scores(tmp_path_factory.mktemp("usual") / "scores.parquet", scored(rows)), run_dir)
 
 

@@ -98,7 +98,6 @@ class Sample:
     fall: Ints
 
     def without(self, *names: str) -> list[ChainEvidence]:
-        """The evidence without these witnesses."""
         return [
             replace(chain, witnesses={name: claim for name, claim in chain.witnesses.items() if name not in names})
             for chain in self.evidence
@@ -106,7 +105,6 @@ class Sample:
 
 
 def sample(world: World, chains: int, seed: int) -> Sample:
-    """Chains of this world."""
     rng = np.random.default_rng(seed)
     lengths = rng.choice(world.steps, size=chains)
     evidence: list[ChainEvidence | None] = [None] * chains

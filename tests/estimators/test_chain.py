@@ -26,7 +26,6 @@ TRIALS = {prefix: Trials(outcomes=outcomes, counts=counts_of(outcomes)) for pref
 
 
 def labelled(config: EstimatorConfig, outcome: bool | None) -> ChainValues:
-    """A chain of four steps."""
     (chain,) = chain_values([ChainShape(prefix_ids=tuple(LOG), outcome=outcome)], TRIALS, estimator_for(config), PRIOR)
     return chain
 

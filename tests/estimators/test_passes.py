@@ -28,7 +28,6 @@ OFFSETS = np.array([-1, 0, 1]) / 3 / (POINTS - 1)
 
 
 def rollouts(*drawn: tuple[bool | None, str | None]) -> Trials:
-    """Trials with these outcomes and reached prefixes."""
     graded = [outcome for outcome, _ in drawn if outcome is not None]
     return Trials(
         outcomes=tuple(outcome for outcome, _ in drawn),

@@ -27,7 +27,6 @@ def few_bins(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def says_good(of: Problem, place: int, value: float) -> tuple[float, float]:
-    """P(labelled good) and P(labelled bad)."""
     issued = of.tree.nodes[place].issued
     if of.measured[place]:
         good = bool(issued.graded) and issued.correct / issued.graded > of.threshold
@@ -66,7 +65,6 @@ def summed(of: Problem) -> tuple[dict[int, float], dict[int, float]]:
 
 
 def above(of: Problem, place: int) -> Iterator[int]:
-    """The nodes before a node, the nearest first."""
     while (place := of.tree.nodes[place].parent) != NO_PARENT:
         yield place
 

@@ -114,7 +114,6 @@ def search_run(
 
 
 def problem_id(problem: str) -> str:
-    """The id of a handmade problem."""
     return content_id("problem", problem)
 
 

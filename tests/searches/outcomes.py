@@ -11,7 +11,6 @@ Chain = tuple[float | None, bool | None]
 
 
 def candidates(chains: Sequence[Chain]) -> Candidates:
-    """Candidates with these scores and outcomes."""
     return Candidates(
         scores=np.array([np.nan if score is None else score for score, _ in chains], dtype=np.float64),
         right=np.array([right is True for _, right in chains], dtype=np.bool_),
@@ -32,7 +31,6 @@ def searched(
     scorer_tokens: int = 0,
     seconds: float = 1.0,
 ) -> ProblemSearch:
-    """The search of one problem."""
     return ProblemSearch(
         problem_id=problem,
         known=known,
@@ -58,7 +56,6 @@ def run_of(
     independent: bool = True,
     settings: Mapping[str, object] | None = None,
 ) -> SearchRun:
-    """A run with these searches."""
     return SearchRun(
         name=name,
         method=method,

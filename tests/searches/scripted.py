@@ -42,7 +42,6 @@ class Scripted:
         return tuple(nodes)
 
     def found(self, search: Search, given: tuple[Node, ...] = (), pick: Pick = in_order) -> Found:
-        """How a search of the problem ends."""
         task = Task(
             problem_id=PROBLEM,
             root=self.root,
@@ -54,16 +53,13 @@ class Scripted:
 
     @property
     def samples(self) -> list[Sample]:
-        """The questions for the policy."""
         return [ask for ask in self.asked if isinstance(ask, Sample)]
 
     @property
     def root(self) -> Node:
-        """The problem without steps."""
         return Node(node_id=root_id(PROBLEM), parent=None, depth=0, text="", prefix_id=prefix_id(PROBLEM, ()))
 
     def chain(self, texts: str) -> tuple[Node, ...]:
-        """A chain that the input has."""
         nodes: list[Node] = []
         parent = self.root
         for number, text in enumerate(texts.split()):
@@ -95,15 +91,12 @@ class Scripted:
 
 
 def written(node: Node | None) -> str:
-    """The texts of a chain, joined by blanks."""
     return "" if node is None else " ".join(step.text for step in path_of(node))
 
 
 def chosen(found: Found) -> str:
-    """The texts of the chosen chain."""
     return written(found.chosen)
 
 
 def whole_chains(world: Scripted) -> int:
-    """How many whole chains were sampled."""
     return sum(sample.steps == WHOLE for sample in world.samples)

@@ -45,7 +45,6 @@ class WorldKind:
 
     @property
     def tree(self) -> Tree:
-        """Its trees."""
         return _tree(self)
 
     @property
@@ -91,7 +90,6 @@ class TreeWorld:
         self._paths[self.root.node_id] = ()
 
     def answer(self, ask: Ask) -> object:
-        """What the runtime would answer."""
         return self._sampled(ask) if isinstance(ask, Sample) else self._scores(ask)
 
     def path(self, node: Node) -> Path:
@@ -104,11 +102,9 @@ class TreeWorld:
         return found
 
     def right(self, node: Node | None) -> bool:
-        """Whether a chain ends with the right answer."""
         return node is not None and self.kind.tree.value(self.problem.problem_id, self.path(node)) >= 1.0
 
     def score(self, path: Path) -> StepScore:
-        """The score of a prefix."""
         key = f"{self.kind.seed}:{self.problem.problem_id}:{path}"
         if self.kind.unscored and uniform(f"unscored:{key}") < self.kind.unscored:
             return StepScore(fault="unreadable")
@@ -161,12 +157,10 @@ class TreeWorld:
 
 
 def search_of(method: str, **settings: object) -> Search:
-    """A method with settings."""
     return search_for(SEARCHES.settings(method)(**settings))
 
 
 def task_of(world: TreeWorld, settings: SearchConfig, given: tuple[Node, ...] = ()) -> Task:
-    """The problem of a world as a task."""
     return Task(
         problem_id=world.problem.problem_id,
         root=world.root,
@@ -177,7 +171,6 @@ def task_of(world: TreeWorld, settings: SearchConfig, given: tuple[Node, ...] = 
 
 
 def in_order(_open: Sequence[Ask]) -> int:
-    """Answers questions in the order in which they are asked."""
     return 0
 
 
@@ -188,7 +181,6 @@ def shuffled(seed: int) -> Pick:
 
 
 def run(machine: "Machine[T]", answer: Callable[[Ask], object], pick: Pick = in_order) -> T:
-    """Answer a machine's questions until it is done."""
     due = machine.begin()
     while due:
         ask = due.pop(pick(due))
@@ -199,5 +191,4 @@ def run(machine: "Machine[T]", answer: Callable[[Ask], object], pick: Pick = in_
 
 
 def found_by(search: Search, world: TreeWorld, pick: Pick = in_order) -> Found:
-    """How a search of a world's problem ends."""
     return run(Machine(search.search(task_of(world, search.settings))), world.answer, pick)

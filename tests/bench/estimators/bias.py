@@ -43,7 +43,6 @@ class Bias:
 
 
 def biases(part: int) -> list[Bias]:
-    """Of each rule, from one part of the chains."""
     family = length(STEPS)
     seed = SEED + 1 + part
     chains = chains_of(family, CHAINS, seed)
