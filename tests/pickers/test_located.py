@@ -27,6 +27,7 @@ def few_bins(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def says_good(of: Problem, place: int, value: float) -> tuple[float, float]:
+    """P(labelled good) and P(labelled bad)."""
     issued = of.tree.nodes[place].issued
     if of.measured[place]:
         good = bool(issued.graded) and issued.correct / issued.graded > of.threshold

@@ -14,6 +14,7 @@ from pipeline.storage.local import LocalStorage
 from pipeline.storage.run_record import COMMAND, SEARCH, STAGED_INPUT, claim, settings_copy
 from pipeline.storage.shards import write_shard
 from pipeline.storage.units import write_chains
+from tests.agree.scored import score_row
 
 Row = dict[str, object]
 
@@ -174,26 +175,15 @@ def _ended(row: int, of: Searched) -> list[Row]:
 
 def _candidate(row: int, of: Searched, at: int, ended: Ended) -> Row:
     steps = [f"step {step} of {at}" for step in range(len(ended.scores))]
-    known = [score for score in ended.scores if score is not None]
-    last = known[-1] if known and len(known) == len(steps) else None
     return {
+        **score_row(
+            of.problem, steps, ended.scores, outcome=None if of.gold is None else ended.right, model="no model"
+        ),
         **_about(row, of),
         "chain_id": content_id("chain", of.problem, str(at)),
-        "steps": steps,
         "final_answer": ended.answer,
-        "outcome": None if of.gold is None else ended.right,
-        "step_scores": list(ended.scores),
-        "step_positions": [None] * len(steps),
-        "reliability": None,
-        "n_scored": len(known),
-        "fault": None if last is not None else "failed",
+        "fault": "failed" if None in ended.scores else None,
         "n_tokens": 5,
-        "score_min": None if last is None else min(known),
-        "score_product": last,
-        "score_mean": last,
-        "score_last": last,
-        "score": last,
-        "model": "no model",
         "raw_step_scores": None,
         "prefix_ids": [content_id("prefix", of.problem, step) for step in steps],
         "node_ids": [content_id("node", of.problem, step) for step in steps],

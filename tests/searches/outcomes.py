@@ -10,14 +10,6 @@ Chain = tuple[float | None, bool | None]
 """Score and outcome of a candidate; an outcome of None is not graded."""
 
 
-def candidates(chains: Sequence[Chain]) -> Candidates:
-    return Candidates(
-        scores=np.array([np.nan if score is None else score for score, _ in chains], dtype=np.float64),
-        right=np.array([right is True for _, right in chains], dtype=np.bool_),
-        graded=np.array([right is not None for _, right in chains], dtype=np.bool_),
-    )
-
-
 def searched(
     problem: str = "p",
     chains: Sequence[Chain] = (),
@@ -41,7 +33,11 @@ def searched(
         policy_tokens=policy_tokens,
         scorer_tokens=scorer_tokens,
         seconds=seconds,
-        candidates=candidates(chains),
+        candidates=Candidates(
+            scores=np.array([np.nan if score is None else score for score, _ in chains], dtype=np.float64),
+            right=np.array([right is True for _, right in chains], dtype=np.bool_),
+            graded=np.array([right is not None for _, right in chains], dtype=np.bool_),
+        ),
     )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pipeline.graders.answer_groups import answer_groups
-from pipeline.searches.base import WHOLE, Ask, Found, Node, Sample, Score, Search, StepScore, Task, path_of
+from pipeline.searches.base import WHOLE, Ask, Found, Node, Sample, Score, Search, StepScore, Task, path_of, wrong_found
 from pipeline.searches.ids import node_id, prefix_id, root_id
 from pipeline.searches.machine import Machine
 from tests.searches.worlds import Pick, in_order, run
@@ -49,7 +49,9 @@ class Scripted:
             groups=answer_groups,
             settings=search.settings,
         )
-        return run(Machine(search.search(task)), self.answer, pick)
+        found = run(Machine(search.search(task)), self.answer, pick)
+        assert not wrong_found(found)
+        return found
 
     @property
     def samples(self) -> list[Sample]:

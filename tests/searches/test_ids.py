@@ -11,10 +11,12 @@ from pipeline.searches.ids import node_id, prefix_id, root_id
 texts = st.lists(st.text(max_size=8), max_size=4)
 
 
+ROOT = Node(node_id=root_id("p"), parent=None, depth=0, text="", prefix_id=prefix_id("p", ()))
+
+
 def test_ids_stay_the_same_from_version_to_version() -> None:
-    root = Node(node_id=root_id("p"), parent=None, depth=0, text="", prefix_id=prefix_id("p", ()))
-    sample = Sample(node=root, draw=3, steps=2).key
-    assert (root.node_id, root.prefix_id, sample, node_id(sample, 1)) == (
+    sample = Sample(node=ROOT, draw=3, steps=2).key
+    assert (ROOT.node_id, ROOT.prefix_id, sample, node_id(sample, 1)) == (
         "327853239575233c03a1",
         "a6d7eafddec4d16a9c84",
         "953f12cd37e336bf1370",
@@ -48,12 +50,9 @@ def test_no_two_ids_of_a_search_are_equal() -> None:
 
 
 def test_an_answer_that_became_another_text_has_other_successors() -> None:
-    root = Node(node_id=root_id("p"), parent=None, depth=0, text="", prefix_id=prefix_id("p", ()))
-
     def after(text: str) -> str:
-        drawn = node_id(Sample(node=root, draw=0).key, 0)
-        return Sample(
-            node=Node(node_id=drawn, parent=root, depth=1, text=text, prefix_id=prefix_id("p", [text])), draw=0
-        ).key
+        drawn = node_id(Sample(node=ROOT, draw=0).key, 0)
+        node = Node(node_id=drawn, parent=ROOT, depth=1, text=text, prefix_id=prefix_id("p", [text]))
+        return Sample(node=node, draw=0).key
 
     assert after("one") == after("one\n") != after("other")

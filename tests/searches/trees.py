@@ -24,7 +24,7 @@ def grown_tree(seed: int, samples: int, problem_id: str = "p") -> tuple[Tree, li
         after, path = draws.choice(open_nodes)
         text = f"step {len(path) + 1} {draws.choice('abcdef')}\n"
         ended = draws.random() < 0.2
-        rows.append(_sample(f"s{draw}", after, draw, [text], ended=ended, right=draws.random() < 0.5))
+        rows.append(sample_row(f"s{draw}", after, draw, [text], ended=ended, right=draws.random() < 0.5))
         made, path = node_id(f"s{draw}", 0), (*path, text)
         (ends if ended else open_nodes).append((made, path))
         score = draws.random()
@@ -41,7 +41,7 @@ def written_problem(chains: Sequence[Sequence[str]], row: int = 0, **values: Any
     `values`: of its row of `searches`."""
     problem_id = f"problem-{row}"
     rows = [
-        _sample(f"s{draw}", root_id(problem_id), draw, list(steps), ended=True, right=draw == 0)
+        sample_row(f"s{draw}", root_id(problem_id), draw, list(steps), ended=True, right=draw == 0)
         for draw, steps in enumerate(chains)
     ]
     scores = [
@@ -86,7 +86,18 @@ def written_problem(chains: Sequence[Sequence[str]], row: int = 0, **values: Any
     return SearchedProblem(search=search, tree=tree, answers=answers_of(candidates))
 
 
-def _sample(sample_id: str, after: str, draw: int, steps: list[str], *, ended: bool, right: bool) -> Row:
+def sample_row(
+    sample_id: str,
+    after: str,
+    draw: int,
+    steps: Sequence[str],
+    *,
+    ended: bool,
+    right: bool = True,
+    finish: str = "stop",
+    extra: int = 1,
+) -> Row:
+    """`extra`: tokens behind the last step."""
     ends = [len("".join(steps[: at + 1])) for at in range(len(steps))]
     return {
         "row": 0,
@@ -97,9 +108,9 @@ def _sample(sample_id: str, after: str, draw: int, steps: list[str], *, ended: b
         "text": "".join(steps),
         "step_ends": ends,
         "token_ends": ends,
-        "finish": "stop",
+        "finish": finish,
         "ended": ended,
         "answer": ("7" if right else "5") if ended else None,
         "verdict": ("correct" if right else "incorrect") if ended else None,
-        "n_tokens": ends[-1] + 1,
+        "n_tokens": sum(map(len, steps)) + extra,
     }

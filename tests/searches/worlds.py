@@ -17,7 +17,7 @@ from pipeline.core.records import Problem
 from pipeline.engines.oracle_tree import Path, Shape, Tree, uniform
 from pipeline.graders.answer_groups import answer_groups
 from pipeline.scorers.oracle import logit, noise_in_tree
-from pipeline.searches.base import WHOLE, Ask, Found, Node, Sample, Score, Search, StepScore, Task, path_of
+from pipeline.searches.base import WHOLE, Ask, Found, Node, Sample, Score, Search, StepScore, Task, path_of, wrong_found
 from pipeline.searches.ids import node_id, prefix_id, root_id
 from pipeline.searches.machine import Machine
 from pipeline.searches.registry import SEARCHES, search_for
@@ -191,4 +191,6 @@ def run(machine: "Machine[T]", answer: Callable[[Ask], object], pick: Pick = in_
 
 
 def found_by(search: Search, world: TreeWorld, pick: Pick = in_order) -> Found:
-    return run(Machine(search.search(task_of(world, search.settings))), world.answer, pick)
+    found = run(Machine(search.search(task_of(world, search.settings))), world.answer, pick)
+    assert not wrong_found(found)
+    return found
