@@ -9,8 +9,8 @@ from pipeline.core.records import Problem
 from pipeline.engines.oracle_tree import Path, Shape, Tree
 from pipeline.pickers.base import Picker
 from pipeline.pickers.rounds import next_picks, problem_of
-from pipeline.trees.cut import WrittenStep
 from pipeline.trees.tree import NO_LABEL, LabelledSteps, RolloutTree, WrittenRollout, rollout_tree
+from tests.pickers.handmade import cut
 
 WORLD = Shape(depth=5, branching=4, spread=1.0)
 ROLLOUTS = 8
@@ -93,7 +93,7 @@ class Growing:
 
     def tree(self) -> RolloutTree:
         log = [each for own in self.paths.values() for each in own]
-        return rollout_tree(self.problem.problem_id, self._chains, log, _lines)
+        return rollout_tree(self.problem.problem_id, self._chains, log, cut)
 
     def promote(self, tree: RolloutTree, node: int) -> list[WrittenRollout]:
         steps = tree.steps(node)
@@ -117,13 +117,12 @@ class Growing:
 class Simulation:
     """Growths of problems, one by one. `rollouts`: how many were drawn."""
 
-    def __init__(self, picker: Picker, shape: Shape = WORLD) -> None:
+    def __init__(self, picker: Picker) -> None:
         self._picker = picker
-        self._shape = shape
         self.rollouts = 0
 
     def grown(self, number: int) -> Iterator[Promoted]:
-        growing = Growing(TreeWorld(self._shape), number)
+        growing = Growing(TreeWorld(WORLD), number)
         self.rollouts += ROLLOUTS
         left = BUDGET
         while True:
@@ -159,15 +158,6 @@ def _chain(path: Path, steps: Sequence[str] = (), outcome: bool | None = None) -
 
 def prefix_name(path: Path) -> str:
     return "p" + "".join(f".{branch}" for branch in path)
-
-
-def _lines(_before: str, text: str) -> tuple[WrittenStep, ...]:
-    found = []
-    end = 0
-    for line in text.splitlines(keepends=True):
-        end += len(line)
-        found.append(WrittenStep(line[:-1], end))
-    return tuple(found)
 
 
 class Bins:
