@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 
 from pipeline.graders.answer_groups import answer_groups
 from pipeline.searches.base import WHOLE, Ask, Found, Node, Sample, Score, Search, StepScore, Task, path_of, wrong_found
-from pipeline.searches.ids import node_id, prefix_id, root_id
+from pipeline.searches.ids import node_id, prefix_id
+from pipeline.searches.log import root_of
 from pipeline.searches.machine import Machine
 from tests.searches.worlds import Pick, in_order, run
 
@@ -59,16 +60,7 @@ class Scripted:
 
     @property
     def root(self) -> Node:
-        return Node(node_id=root_id(PROBLEM), parent=None, depth=0, text="", prefix_id=prefix_id(PROBLEM, ()))
-
-    def chain(self, texts: str) -> tuple[Node, ...]:
-        nodes: list[Node] = []
-        parent = self.root
-        for number, text in enumerate(texts.split()):
-            ended = number == len(texts.split()) - 1
-            parent = self._node(parent, text, f"given {number}", ended=ended)
-            nodes.append(parent)
-        return tuple(nodes)
+        return root_of(PROBLEM)
 
     def _score(self, texts: str) -> StepScore:
         return StepScore(score=self.scores.get(texts), reliability=self.reliabilities.get(texts))

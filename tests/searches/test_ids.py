@@ -6,12 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.searches.base import Node, Sample
-from pipeline.searches.ids import node_id, prefix_id, root_id
+from pipeline.searches.ids import node_id, prefix_id
+from pipeline.searches.log import root_of
 
 texts = st.lists(st.text(max_size=8), max_size=4)
 
 
-ROOT = Node(node_id=root_id("p"), parent=None, depth=0, text="", prefix_id=prefix_id("p", ()))
+ROOT = root_of("p")
 
 
 def test_ids_stay_the_same_from_version_to_version() -> None:
@@ -40,7 +41,7 @@ def test_a_prefix_belongs_to_one_problem(steps: list[str]) -> None:
 def test_no_two_ids_of_a_search_are_equal() -> None:
     made: Counter[str] = Counter()
     for problem in ("p", "q"):
-        root = Node(node_id=root_id(problem), parent=None, depth=0, text="", prefix_id=prefix_id(problem, ()))
+        root = root_of(problem)
         made.update([root.node_id, root.prefix_id])
         for draw in range(3):
             for steps in range(3):

@@ -18,7 +18,8 @@ from pipeline.engines.oracle_tree import Path, Shape, Tree, uniform
 from pipeline.graders.answer_groups import answer_groups
 from pipeline.scorers.oracle import logit, noise_in_tree
 from pipeline.searches.base import WHOLE, Ask, Found, Node, Sample, Score, Search, StepScore, Task, path_of, wrong_found
-from pipeline.searches.ids import node_id, prefix_id, root_id
+from pipeline.searches.ids import node_id, prefix_id
+from pipeline.searches.log import root_of
 from pipeline.searches.machine import Machine
 from pipeline.searches.registry import SEARCHES, search_for
 
@@ -85,8 +86,7 @@ class TreeWorld:
     _scored: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        name = self.problem.problem_id
-        self.root = Node(node_id=root_id(name), parent=None, depth=0, text="", prefix_id=prefix_id(name, ()))
+        self.root = root_of(self.problem.problem_id)
         self._paths[self.root.node_id] = ()
 
     def answer(self, ask: Ask) -> object:
