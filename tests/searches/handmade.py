@@ -100,7 +100,7 @@ def search_run(
                 storage, "samples", unit, [_table(SAMPLES, [row for at in of for row in _samples(*at, whole)])]
             ),
             write_shard(storage, "candidates", unit, [_table(CANDIDATES, [row for at in of for row in _ended(*at)])]),
-            write_shard(storage, "searches", unit, [_table(SEARCHES, [_searched(*at, method, n) for at in of])]),
+            write_shard(storage, "searches", unit, [_table(SEARCHES, [searched_row(*at, method, n) for at in of])]),
         ]
         record = Commit(
             kind=UNIT,
@@ -195,7 +195,8 @@ def _candidate(row: int, of: Searched, at: int, ended: Ended) -> Row:
     }
 
 
-def _searched(row: int, of: Searched, method: str, n: int) -> Row:
+def searched_row(row: int, of: Searched, method: str, n: int) -> Row:
+    """A row of `searches`."""
     chosen = None if of.chosen is None else of.candidates[of.chosen]
     of_chosen: Row = {} if chosen is None or of.chosen is None else _candidate(row, of, of.chosen, chosen)
     return {

@@ -6,6 +6,7 @@ from typing import Any
 
 from pipeline.analysis.searches.trees import SearchedProblem, Tree, answers_of, tree_of
 from pipeline.searches.ids import node_id, prefix_id, root_id
+from tests.searches.handmade import Ended, Searched, searched_row
 
 Row = dict[str, Any]
 
@@ -54,32 +55,19 @@ def written_problem(chains: Sequence[Sequence[str]], row: int = 0, **values: Any
         {"final_answer": each["answer"], "score": 0.5, "verdict": each["verdict"], "chosen": at == 0}
         for at, each in enumerate(rows)
     ]
+    searched = Searched(
+        problem="What is it?",
+        candidates=[Ended(scores=[0.5] * len(steps)) for steps in chains],
+        chosen=0 if chains else None,
+        scorer_computed=30,
+        seconds=1.25,
+    )
     search = {
-        "row": row,
+        **searched_row(row, searched, "best_of_n", len(chains)),
         "problem_id": problem_id,
         "source_id": f"source-{row}",
-        "problem": "What is it?",
-        "gold_answer": "7",
-        "method": "best_of_n",
-        "n": len(chains),
-        "candidates": len(chains),
-        "chosen": 0 if chains else None,
-        "final_answer": "7" if chains else None,
-        "outcome": True,
-        "verdict": "correct",
-        "score": 0.5,
-        "confidence": 0.5,
-        "trusted": None,
         "weakest_step": len(chains[0]) if chains else None,
-        "stopped": "done",
-        "steps": sum(map(len, chains)),
         "scored": len(scores),
-        "unscored": 0,
-        "policy_tokens": 100,
-        "policy_prompt_tokens": 10,
-        "scorer_tokens": 60,
-        "scorer_computed": 30,
-        "seconds": 1.25,
         **values,
     }
     tree = tree_of(problem_id, rows, scores, chosen=chosen)
