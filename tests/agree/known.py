@@ -46,7 +46,6 @@ TRUTH = {
 
 
 def first_error_chains(rng: np.random.Generator, n_chains: int) -> list[ChainPair]:
-    """Chains with ProcessBench's labels."""
     errors = np.where(rng.random(n_chains) < 0.5, rng.integers(STEPS, size=n_chains), NO_ERROR).tolist()
     scores = rng.random((n_chains, STEPS))
     good = np.array([[error == NO_ERROR or at < error for at in range(STEPS)] for error in errors])
@@ -58,7 +57,6 @@ def first_error_chains(rng: np.random.Generator, n_chains: int) -> list[ChainPai
 
 
 def classed_chains(rng: np.random.Generator, n_chains: int) -> list[ChainPair]:
-    """Chains with PRMBench's labels."""
     good = rng.random((n_chains, STEPS)) >= BAD
     scores = np.sqrt(rng.random((n_chains, STEPS)))
     drawn = np.where(good, scores, 1 - scores)

@@ -60,20 +60,6 @@ def test_f1_is_the_published_one(chains: list[list[tuple[bool, float]]], thresho
         assert found.prm_score.value == pytest.approx((f1 + negative) / 2, abs=1e-12)
 
 
-def test_a_worked_example() -> None:
-    steps = [(True, 0.9), (True, 0.8), (True, 0.2), (False, 0.7), (False, 0.1)]
-    found = found_in(classed("circular", steps)).total
-    assert (found.true_good, found.false_good, found.true_bad, found.false_bad) == (2, 1, 1, 1)
-    assert found.f1.value == pytest.approx(2 * 2 / (2 * 2 + 1 + 1))
-    assert found.negative_f1.value == pytest.approx(2 * 1 / (2 * 1 + 1 + 1))
-    assert found.prm_score.value == pytest.approx((4 / 6 + 2 / 4) / 2)
-
-
-def test_steps_after_the_first_error_count_and_a_score_at_the_threshold_is_bad() -> None:
-    found = found_in(classed("circular", [(False, 0.5), (True, 0.6)])).total
-    assert (found.true_good, found.true_bad) == (1, 1)
-
-
 def test_original_processes_are_a_class_and_not_in_the_total() -> None:
     found = found_in(classed("circular", [(True, 0.9), (False, 0.1)]), classed("correct", [(True, 0.1)]))
     assert set(found.by_class) == {"circular", "correct"}

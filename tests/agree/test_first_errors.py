@@ -97,13 +97,6 @@ def test_labels_decide_by_their_own_and_neutral_ones_as_asked() -> None:
     }
 
 
-def test_one_kind_of_chain_alone_has_no_f1() -> None:
-    found = of_threshold([pair(-1, [1, 1]), pair(-1, [1, 0])], 0)
-    assert (found.total.found, found.total.cleared) == (None, 1 / 2)
-    assert found.total.f1.value is None
-    assert found.mean is None
-
-
 chains = st.integers(1, 4).flatmap(
     lambda n: st.builds(
         pair, st.integers(-1, n - 1), st.lists(st.sampled_from([0.0, 0.5, 1.0]), min_size=n, max_size=n)

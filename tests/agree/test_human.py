@@ -56,8 +56,8 @@ def why_not(row: dict[str, Any] | Reject, layout: Layout = Layout.processbench, 
     return found.detail
 
 
-def processbench(label: object, column: str = "label", n_steps: int = 3) -> dict[str, Any]:
-    return {"id": "gsm8k-7", "problem": "What?", "steps": [f" step {n}\n" for n in range(n_steps)], column: label}
+def processbench(label: object, column: str = "label") -> dict[str, Any]:
+    return {"id": "gsm8k-7", "problem": "What?", "steps": [f" step {n}\n" for n in range(3)], column: label}
 
 
 @pytest.mark.parametrize("column", ["label", "first_error"])
@@ -85,10 +85,6 @@ def test_where_the_first_error_is_can_be_reported_from_what_it_says(case: tuple[
 @pytest.mark.parametrize("label", [3, -2, 1.5, float("inf"), True, "1", {}, float("nan"), None])
 def test_a_label_that_names_no_step_is_unusable(label: object) -> None:
     assert "label" in why_not(processbench(label))
-
-
-def test_a_label_beyond_the_chain_is_reported_with_both_numbers() -> None:
-    assert why_not(processbench(3)) == "The label names step 3, counted from 0, but the chain has 3 steps."
 
 
 def test_a_file_without_labels_is_reported_which_columns_it_has() -> None:
@@ -210,11 +206,6 @@ def test_error_steps_that_name_no_step_are_unusable(error_steps: object, said: s
     assert isinstance(found, Unusable)
     assert type(found) is kind
     assert said in found.detail
-
-
-def test_a_label_one_beyond_the_chain_may_be_counted_from_1() -> None:
-    assert type(read(processbench(3))) is MiscountedRow
-    assert type(read(processbench(4))) is Unusable
 
 
 def test_ratings_may_stand_in_a_column_of_any_layout() -> None:

@@ -18,11 +18,11 @@ pytestmark = pytest.mark.slow
 
 Printed = pytest.CaptureFixture[str]
 Row = dict[str, Any]
+Two = tuple[Path, list[Row]]
 PROCESSBENCH = SHARED_DATA / "processbench_dev.jsonl"
 
 
 def person(number: int, error: int, n_steps: int = 3, subset: str = "gsm8k", **more: Any) -> Row:
-    """A row as ProcessBench has it."""
     steps = [f"step {at} of {subset} {number}" for at in range(n_steps)]
     return {"id": f"{subset}-{number}", "problem": f"{subset} {number}?", "steps": steps, "label": error, **more}
 
@@ -52,7 +52,7 @@ def refused(capsys: Printed, scores: Path, data: Path, *more: str, layout: str =
 
 
 @pytest.fixture
-def two(tmp_path: Path) -> tuple[Path, list[Row]]:
+def two(tmp_path: Path) -> Two:
     """The data and rows of a chain with an error at step 1 and one without."""
     rows = [person(1, 1), person(2, NO_ERROR)]
     return write_rows(tmp_path / "people.jsonl", rows), rows
@@ -153,7 +153,7 @@ def test_the_layout_of_the_file_makes_no_difference(tmp_path: Path) -> None:
         assert other == whole
 
 
-def test_a_file_of_ones_own_needs_the_texts_and_the_scores_alone(two: tuple[Path, list[Row]], tmp_path: Path) -> None:
+def test_a_file_of_ones_own_needs_the_texts_and_the_scores_alone(two: Two, tmp_path: Path) -> None:
     data, rows = two
     bare = [{"problem": row["problem"], "steps": row["steps"], "step_scores": [1, 0, 1]} for row in rows]
     found = report(write_scores(tmp_path / "s.jsonl", bare), data)
@@ -259,7 +259,7 @@ def test_chains_longer_than_the_model_are_counted_apart(tmp_path: Path, capsys: 
     assert "none of the 5 chains with a human label has a score for every step" in refused(capsys, none, data)
 
 
-def test_a_score_of_exactly_0_is_a_score_at_every_threshold(two: tuple[Path, list[Row]], tmp_path: Path) -> None:
+def test_a_score_of_exactly_0_is_a_score_at_every_threshold(two: Two, tmp_path: Path) -> None:
     data, rows = two
     scores = write_scores(tmp_path / "s.parquet", [scored(rows[0], 0.3, 0.0, 0.2), scored(rows[1], 0.3, 0.2, 0.1)])
     found = report(scores, data, "threshold=0")
@@ -267,7 +267,7 @@ def test_a_score_of_exactly_0_is_a_score_at_every_threshold(two: tuple[Path, lis
     assert found["methods"][0]["total"]["f1"]["value"] == 1
 
 
-def test_what_does_not_match_is_counted_and_named(two: tuple[Path, list[Row]], tmp_path: Path, capsys: Printed) -> None:
+def test_what_does_not_match_is_counted_and_named(two: Two, tmp_path: Path, capsys: Printed) -> None:
     data, rows = two
     strangers = [scored(person(8, 0), 0.5, 0.5, 0.5), scored({**rows[1], "problem": "Another?"}, 0.1, 0.1, 0.1)]
     scores = write_scores(tmp_path / "s.parquet", [scored(rows[0], 0.9, 0.1, 0.9), *strangers])
@@ -290,7 +290,7 @@ def test_what_does_not_match_is_counted_and_named(two: tuple[Path, list[Row]], t
 
 
 def test_the_same_scores_twice_are_one_scoring_and_others_are_refused(
-    two: tuple[Path, list[Row]], tmp_path: Path, capsys: Printed
+    two: Two, tmp_path: Path, capsys: Printed
 ) -> None:
     data, rows = two
     judged = [scored(rows[0], 0.9, 0.1, 0.9), scored(rows[1], 0.9, 0.9, 0.9)]
@@ -330,7 +330,7 @@ Change = Callable[[Row], Mapping[str, Any]]
     ],
 )  # fmt: skip
 def test_scores_that_cannot_be_meant_are_refused_with_their_place(
-    change: Change, said: str, two: tuple[Path, list[Row]], tmp_path: Path, capsys: Printed
+    change: Change, said: str, two: Two, tmp_path: Path, capsys: Printed
 ) -> None:
     data, rows = two
     good, bad = scored(rows[0], 0.9, 0.1, 0.9), scored(rows[1], 0.9, 0.9, 0.9)
@@ -341,7 +341,7 @@ def test_scores_that_cannot_be_meant_are_refused_with_their_place(
     assert not (tmp_path / "report.json").exists()
 
 
-def test_files_that_are_no_scores_are_refused(two: tuple[Path, list[Row]], tmp_path: Path, capsys: Printed) -> None:
+def test_files_that_are_no_scores_are_refused(two: Two, tmp_path: Path, capsys: Printed) -> None:
     data, rows = two
     assert "there is no such file" in refused(capsys, tmp_path / "absent.parquet", data)
     (tmp_path / "empty").mkdir()
@@ -397,14 +397,14 @@ def test_one_label_beyond_its_chain_does_not_accuse_the_others(tmp_path: Path) -
     ],
 )
 def test_settings_that_make_no_sense_are_refused(
-    given: list[str], said: str, two: tuple[Path, list[Row]], tmp_path: Path, capsys: Printed
+    given: list[str], said: str, two: Two, tmp_path: Path, capsys: Printed
 ) -> None:
     data, rows = two
     scores = write_scores(tmp_path / "s.parquet", [scored(row, 0.9, 0.1, 0.9) for row in rows])
     assert said in refused(capsys, scores, data, *given)
 
 
-def test_a_run_takes_no_settings_for_scores(two: tuple[Path, list[Row]], capsys: Printed) -> None:
+def test_a_run_takes_no_settings_for_scores(two: Two, capsys: Printed) -> None:
     for given in ("threshold=0.3", "page=p.html"):
         assert main(["agree", "run_dir=absent", f"data.path={two[0]}", given]) == 2
         assert "is a setting for scores=...: leave it out" in capsys.readouterr().err
@@ -509,9 +509,7 @@ def test_error_steps_that_are_counted_from_0_are_noticed(tmp_path: Path, capsys:
     assert (counts["judged"], counts["unusable"]) == (1, 1)
 
 
-def test_the_page_holds_the_figures_and_loads_nothing(
-    two: tuple[Path, list[Row]], tmp_path: Path, capsys: Printed
-) -> None:
+def test_the_page_holds_the_figures_and_loads_nothing(two: Two, tmp_path: Path, capsys: Printed) -> None:
     data, rows = two
     hostile = "<script>alert(1)</script>"
     judged = [scored(row, 0.9, 0.1, 0.9, model=hostile) for row in rows]
@@ -532,7 +530,7 @@ def test_the_page_holds_the_figures_and_loads_nothing(
 
 
 def test_without_out_and_page_nothing_is_written(
-    two: tuple[Path, list[Row]], tmp_path: Path, capsys: Printed, monkeypatch: pytest.MonkeyPatch
+    two: Two, tmp_path: Path, capsys: Printed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data, rows = two
     scores = write_scores(tmp_path / "s.parquet", [scored(row, 0.9, 0.1, 0.9) for row in rows])
@@ -543,7 +541,7 @@ def test_without_out_and_page_nothing_is_written(
     assert "page=FILE.html" in capsys.readouterr().out
 
 
-def test_outputs_never_replace_what_is_read(two: tuple[Path, list[Row]], tmp_path: Path, capsys: Printed) -> None:
+def test_outputs_never_replace_what_is_read(two: Two, tmp_path: Path, capsys: Printed) -> None:
     data, rows = two
     scores = write_scores(tmp_path / "s.parquet", [scored(row, 0.9, 0.1, 0.9) for row in rows])
     for given in (f"out={scores}", f"out={data}", f"page={scores}"):

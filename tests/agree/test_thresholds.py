@@ -85,24 +85,6 @@ def test_a_threshold_between_two_scores_is_in_their_middle() -> None:
     assert math.isclose(found.threshold, 0.45)
 
 
-def test_of_two_ranges_with_the_same_f1_the_wider_one_is_taken() -> None:
-    # From 0.1 on one error of two is found and no other chain flagged; from 0.5 on both errors and one chain of two.
-    found = best([([0.1], 0), ([0.5], 0), ([0.3], -1), ([0.9], -1)])
-    assert (found.low, found.high, found.others) == (0.5, 0.9, 1)
-    found = best([([0.1], 0), ([0.5], 0), ([0.4], -1), ([0.6], -1)])
-    assert (found.low, found.high, found.others) == (0.1, 0.4, 1)
-
-
-def test_scores_of_exactly_0_are_scores() -> None:
-    found = best([([0.0, 0.9], 0), ([0.3, 0.3], -1)])
-    assert (found.low, found.high, found.f1) == (0.0, 0.3, 1.0)
-
-
-def test_scores_that_know_nothing_leave_every_threshold_equal() -> None:
-    found = best([([0.5], 0), ([0.5], -1)])
-    assert (found.f1, found.low, found.high, found.threshold) == (0.0, 0.0, 1.0, 0.5)
-
-
 def test_neighbouring_numbers_have_a_threshold_between_them() -> None:
     low = 0.5
     high = float(np.nextafter(low, 1))

@@ -70,7 +70,6 @@ def control_plane() -> None:
 
 
 def write_chains(folder: Path, chains: int) -> Path:
-    """An input of `chains` chains of STEPS steps."""
     data = folder / f"{chains}.jsonl"
     with data.open("w") as file:
         for number in range(chains):
@@ -96,7 +95,6 @@ class Apart:
 
 
 def _apart(folder: Path) -> Apart:
-    """Each measured alone, in this process."""
     config = compose_label(_overrides(folder, PLAYED // _PER_CHAIN, "recorded"))
     oracle = OracleEngine(as_type(config.policy, OraclePolicyConfig))
     requests = requests_of(config, folder / "recorded", oracle.tokenizer, oracle.max_model_len)

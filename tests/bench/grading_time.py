@@ -82,7 +82,6 @@ def decisions(times: Times, *, repeats: bool) -> Decisions:
 
 
 def measure() -> Times:
-    """One repetition, in this process."""
     clock = _clock()
     extraction, decision, repeated, by_child = [], [], [], []
     seen: set[tuple[str, str]] = set()

@@ -68,7 +68,6 @@ def grow_bias(rollouts: int = ROLLOUTS) -> None:
 
 
 def simulated(first: int) -> Read:
-    """`PROBLEMS` problems from number `first` on."""
     simulation = Simulation(picker_for(settings_for("pairs")))
     own, both, passed = Bins(BINS), Bins(BINS), Bins(BINS)
     begin = time.process_time()

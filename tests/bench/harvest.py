@@ -70,7 +70,6 @@ def trees(folder: Path, chosen: Sequence[Exercise]) -> list[Problem]:
 
 
 def read(run_dir: Path, chosen: Sequence[Exercise]) -> list[Problem]:
-    """The trees of a run of these exercises."""
     storage = LocalStorage(run_dir)
     stored = StoredTrees(storage, stored_run(storage))
     by_text = {exercise.problem: exercise for exercise in chosen}

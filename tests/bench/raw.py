@@ -67,7 +67,6 @@ class RawEngine:
         )
 
     def said(self, beginning: str) -> str:
-        """The next line that begins so."""
         assert self.process.stdout is not None
         for line in self.process.stdout:
             if line.startswith(beginning):

@@ -62,7 +62,6 @@ def block(command: str, text: str) -> str:
 
 
 def origin_here() -> Origin:
-    """Of this checkout on this machine, now."""
     return Origin(
         date=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         commit=_git("rev-parse", "--short", "HEAD") or "unknown",

@@ -11,7 +11,7 @@ from statistics import NormalDist
 
 from pipeline.core.statistics import Interval
 from pipeline.scorers.oracle import logit
-from tests.bench.search_tree import SIMULATORS, Problems, Searched
+from tests.bench.search_tree import SIMULATORS, Problems
 from tests.searches.worlds import WorldKind
 
 KIND = WorldKind(seed=7, depth=6, branching=3, mean=0.3)
@@ -66,7 +66,7 @@ def lines(problems: Problems, apart: list[float], ahead: dict[str, int]) -> Iter
         for name in SIMULATORS:
             found = problems.searched(name, n)
             apart.append(found.apart / found.error if found.error else 0.0)
-            ahead[name] = ahead.get(name, 0) + _is_ahead(found)
+            ahead[name] = ahead.get(name, 0) + int(found.gain.low is not None and found.gain.low > 0)
             yield (
                 f"  {name:<11}{n:>3}{shown(found.right):>21}{found.policy:>8.0f}{found.scorer:>8.0f}"
                 f"{found.policy + found.scorer:>8.0f}{apart[-1]:>10.1f}{found.k:>7.1f}{shown(found.gain, '+'):>24}"
@@ -80,13 +80,8 @@ def end_auc(kind: WorldKind) -> float:
 
 
 def shown(figure: Interval, sign: str = "") -> str:
-    """A figure with its interval."""
     if figure.value is None:
         return "-"
     if figure.low is None or figure.high is None:
         return f"{figure.value:{sign}.3f}"
     return f"{figure.value:{sign}.3f} [{figure.low:{sign}.3f}, {figure.high:{sign}.3f}]"
-
-
-def _is_ahead(found: Searched) -> bool:
-    return found.gain.low is not None and found.gain.low > 0

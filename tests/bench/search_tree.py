@@ -12,7 +12,7 @@ from pipeline.analysis.searches.estimates import mean_over, share_over
 from pipeline.core.statistics import Floats, Interval
 from tests.searches import closed_forms, naive
 from tests.searches.closed_forms import AllChains, all_chains
-from tests.searches.naive import Policy, Simulator
+from tests.searches.naive import Chosen, Policy
 from tests.searches.worlds import TreeWorld, WorldKind, found_by, problem_of, search_of
 
 SEED = 0
@@ -22,13 +22,12 @@ VOTES = 1_000
 deviation of a mean over 500 problems is below 0.001."""
 MOST_CHAINS = 400
 """The longest best-of-n of the curve."""
-Simulators = Mapping[str, Callable[[int], Simulator]]
-SIMULATORS: Simulators = {
-    "beam": lambda n: lambda policy: naive.beam(policy, n, 4),
-    "dvts": lambda n: lambda policy: naive.dvts(policy, n, 4),
-    "particle": lambda n: lambda policy: naive.particle(policy, n, 0.5),
-    "mcts": lambda n: lambda policy: naive.mcts(policy, n, 4, 0.5, 4),
-    "regenerate": lambda n: lambda policy: naive.regenerate(policy, n, 2),
+SIMULATORS: Mapping[str, Callable[[Policy, int], Chosen]] = {
+    "beam": lambda policy, n: naive.beam(policy, n, 4),
+    "dvts": lambda policy, n: naive.dvts(policy, n, 4),
+    "particle": lambda policy, n: naive.particle(policy, n, 0.5),
+    "mcts": lambda policy, n: naive.mcts(policy, n, 4, 0.5, 4),
+    "regenerate": lambda policy, n: naive.regenerate(policy, n, 2),
 }
 """Methods that have no closed form, with their default settings."""
 
@@ -66,7 +65,6 @@ class Problems:
 
     @cached_property
     def chains(self) -> list[AllChains]:
-        """All chains of each problem."""
         return [all_chains(self.kind, number) for number in range(self.count)]
 
     @cached_property
@@ -121,31 +119,28 @@ class Problems:
             for name, values in chances.items()
         }
 
-    def searched(self, method: str, n: int, simulators: Simulators = SIMULATORS) -> Searched:
+    def searched(self, method: str, n: int) -> Searched:
         """A search of each problem by a machine, and one by the simulator."""
         search = search_of(method, n=n)
         rows = []
         for number in range(self.count):
             world = TreeWorld(self.kind, problem_of(number), newest_only=search.newest_only)
             right = world.right(found_by(search, world).chosen)
-            rows.append(
-                [right, self._simulated(simulators[method](n), number), world.policy_tokens, world.scorer_tokens]
-            )
+            simulated = TreeWorld(self.kind, problem_of(number))
+            policy = Policy(simulated, random.Random(f"{SEED} {self.kind} {number}"))
+            path, _ = SIMULATORS[method](policy, n)
+            theirs_right = self.kind.tree.value(simulated.problem.problem_id, path) >= 1.0
+            rows.append([right, theirs_right, world.policy_tokens, world.scorer_tokens])
         table = np.array(rows, dtype=np.float64)
-        ours, theirs, policy, scorer = table.T
-        tokens = float(policy.mean() + scorer.mean())
+        ours, theirs, written, scorer = table.T
+        tokens = float(written.mean() + scorer.mean())
         k, at_equal = self.at_tokens(tokens)
         return Searched(
             right=share_over(ours, SEED),
-            policy=float(policy.mean()),
+            policy=float(written.mean()),
             scorer=float(scorer.mean()),
             apart=float((ours - theirs).mean()),
             error=float((ours - theirs).std(ddof=1) / np.sqrt(self.count)),
             k=k,
             gain=mean_over(ours - at_equal, SEED),
         )
-
-    def _simulated(self, simulator: Simulator, number: int) -> bool:
-        world = TreeWorld(self.kind, problem_of(number))
-        path, _ = simulator(Policy(world, random.Random(f"{SEED} {self.kind} {number}")))
-        return self.kind.tree.value(world.problem.problem_id, path) >= 1.0

@@ -28,7 +28,6 @@ class Timed:
 
 
 def timed(verifier: Verifier, step: StepInContext) -> Timed:
-    """What a verifier says of a step."""
     began, worked = time.perf_counter(), time.process_time()
     found = verifier.verify(step)
     return Timed(found, 1000 * (time.perf_counter() - began), 1000 * (time.process_time() - worked))
@@ -41,7 +40,6 @@ def quantile(values: Sequence[float], share: float) -> float:
 
 
 def spent(values: Sequence[float]) -> str:
-    """Milliseconds in words."""
     middle, late, last = (quantile(values, share) for share in (0.5, 0.95, 0.99))
     return f"mean {mean(values):.2f} ms, p50 {middle:.2f} ms, p95 {late:.2f} ms, p99 {last:.2f} ms"
 

@@ -13,7 +13,7 @@ from scipy.special import expit, logit, ndtr
 from scipy.stats import beta
 
 from pipeline.analysis.calibrate.trials import Trials
-from pipeline.core.statistics import Floats, bins_of
+from pipeline.core.statistics import Floats, Ints, bins_of
 
 KAPPA = 4.0
 SHARED = 0.3
@@ -24,7 +24,6 @@ Curve = Callable[[Floats], Floats]
 
 
 def honest(scores: Floats) -> Floats:
-    """Scores are V."""
     return scores
 
 
@@ -90,9 +89,15 @@ def sample(
     )
 
 
-def true_ece(predicted: Floats, truth: Floats, n_bins: int = 10) -> float:
+def true_ece(predicted: Floats, truth: Floats) -> float:
     """The ECE of predictions against E(V | score), which has no noise of rollouts."""
-    return float(np.abs(np.bincount(bins_of(predicted, n_bins), weights=predicted - truth)).sum() / len(truth))
+    return float(np.abs(np.bincount(bins_of(predicted, 10), weights=predicted - truth)).sum() / len(truth))
+
+
+def first_steps(scores: Floats, values: Floats, problems: Ints, *, rollouts: int) -> Trials:
+    """Prefixes of one step each."""
+    ones = np.ones(len(scores), dtype=np.int64)
+    return Trials(scores=scores, values=values, rollouts=rollouts * ones, steps=ones, problems=problems)
 
 
 def squared_error(predicted: Floats, truth: Floats) -> float:

@@ -1,5 +1,6 @@
 """Calibrations where the truth is known: they repair what is wrong, leave what is right, and say how sure they are."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -18,12 +19,12 @@ from pipeline.analysis.calibrate.fit import (
 )
 from pipeline.analysis.calibrate.maps import fit_curve
 from pipeline.analysis.calibrate.reliability import reliability
-from pipeline.analysis.calibrate.trials import Trials
 from pipeline.scorers.calibration import MapKind
 from tests.calibrate.known import (
     Curve,
     Sample,
     bent,
+    first_steps,
     honest,
     overconfident,
     sample,
@@ -104,12 +105,10 @@ def test_intervals_hold_v_at_a_score(curve: Curve, problems: int, rollouts: int)
 
 def test_values_that_are_all_zero_do_not_prove_that_v_is_zero() -> None:
     found = sample(honest, 0, problems=100, steps=1)
-    none = Trials(
-        scores=found.trials.scores,
+    none = replace(
+        found.trials,
         values=np.zeros(len(found.trials)),
         rollouts=np.ones(len(found.trials), dtype=np.int64),
-        steps=found.trials.steps,
-        problems=found.trials.problems,
     )
     (made,) = position_maps(fit_maps(MapKind.isotonic, ALL, none), none)
     assert min(made.high) > 0.02
@@ -129,13 +128,7 @@ def test_predictions_of_unseen_problems_know_nothing_of_them() -> None:
     assert honest_loss > 0.245
     # The values of one problem are drawn again: what is predicted for it stays, what is predicted for others need not.
     chosen = found.trials.problems == 7
-    other = Trials(
-        scores=found.trials.scores,
-        values=np.where(chosen, rng.random(len(chosen)), found.trials.values),
-        rollouts=found.trials.rollouts,
-        steps=found.trials.steps,
-        problems=found.trials.problems,
-    )
+    other = replace(found.trials, values=np.where(chosen, rng.random(len(chosen)), found.trials.values))
     again, of_others = cross_fitted(ALL, other, FOLDS, found.trials)
     assert np.array_equal(again[chosen], kept[chosen])
     assert not np.array_equal(again, kept)
@@ -182,13 +175,7 @@ def test_groups_cover_all_steps_and_have_enough_prefixes(counts: list[int], leas
 def test_curves_rise_within_0_and_1(rows: list[tuple[float, float, int]], kind: MapKind) -> None:
     """Whatever the scores and values are: equal, at the ends, or falling."""
     scores, values, problems = (np.array(column) for column in zip(*rows, strict=True))
-    trials = Trials(
-        scores=scores.astype(float),
-        values=values.astype(float),
-        rollouts=np.full(len(rows), 4),
-        steps=np.ones(len(rows), dtype=np.int64),
-        problems=problems,
-    )
+    trials = first_steps(scores.astype(float), values.astype(float), problems, rollouts=4)
     curve = fit_curve(kind, trials)
     assert (curve.scores[0], curve.scores[-1]) == (0, 1)
     assert (np.diff(curve.scores) > 0).all()
@@ -206,11 +193,5 @@ def test_a_beta_curve_is_the_one_that_made_the_values() -> None:
     """Values without noise that follow logit V = a log s - b log(1 - s) + c."""
     scores = np.random.default_rng(0).random(5000)
     truth = 1 / (1 + (1 - scores) ** 0.8 / scores**1.7 * np.exp(0.5))
-    trials = Trials(
-        scores=scores,
-        values=truth,
-        rollouts=np.ones(5000, dtype=np.int64),
-        steps=np.ones(5000, dtype=np.int64),
-        problems=np.arange(5000),
-    )
+    trials = first_steps(scores, truth, np.arange(5000), rollouts=1)
     assert np.abs(fit_curve(MapKind.beta, trials).at(scores) - truth).max() < 0.004

@@ -5,20 +5,13 @@ import pytest
 
 from pipeline.analysis.calibrate.reliability import LEAST, reliability
 from pipeline.analysis.calibrate.trials import Trials, mean_value
-from tests.calibrate.known import Curve, honest, overconfident, sample, true_ece
+from tests.calibrate.known import Curve, first_steps, honest, overconfident, sample, true_ece
 
 pytestmark = pytest.mark.slow
 
 
 def trials(values: list[float], problems: list[int], rollouts: int = 4) -> Trials:
-    n = len(values)
-    return Trials(
-        scores=np.full(n, 0.5),
-        values=np.array(values),
-        rollouts=np.full(n, rollouts),
-        steps=np.ones(n, dtype=np.int64),
-        problems=np.array(problems),
-    )
+    return first_steps(np.full(len(values), 0.5), np.array(values), np.array(problems), rollouts=rollouts)
 
 
 def test_figures_are_those_by_hand() -> None:

@@ -6,7 +6,7 @@ Rollouts are Bernoulli trials of these values, and Monte Carlo is the exact post
 A judge's votes are draws from Polya's urn over a row of its confusion.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -98,7 +98,6 @@ class Sample:
     fall: Ints
 
     def without(self, *names: str) -> list[ChainEvidence]:
-        """The evidence without these witnesses."""
         return [
             replace(chain, witnesses={name: claim for name, claim in chain.witnesses.items() if name not in names})
             for chain in self.evidence
@@ -106,7 +105,6 @@ class Sample:
 
 
 def sample(world: World, chains: int, seed: int) -> Sample:
-    """Chains of this world."""
     rng = np.random.default_rng(seed)
     lengths = rng.choice(world.steps, size=chains)
     evidence: list[ChainEvidence | None] = [None] * chains
@@ -232,11 +230,24 @@ Cells = dict[tuple[str, str], float]
 
 def judge_cells(judge: JudgeWorld, found: Sample, right: bool) -> Cells:
     """The true cells of a judge on the chains with this outcome: expected shares of one vote."""
-    said, chains = _zeros(), {"error": 0, "free": 0}
-    for chain, truth in zip(found.evidence, found.truth.tolist(), strict=True):
-        if chain.outcome is not right:
+    pairs = zip(found.evidence, found.truth.tolist(), strict=True)
+    return _cells(found, right, [judge.row(chain.steps, truth, right) for chain, truth in pairs])
+
+
+def monte_carlo_cells(found: Sample, right: bool) -> Cells:
+    """The shares of falls on chains with this outcome whose problem is not hard."""
+    pairs = zip(found.evidence, found.fall.tolist(), strict=True)
+    return _cells(found, right, [None if fall < 0 else np.eye(chain.steps + 1)[fall] for chain, fall in pairs])
+
+
+def _cells(found: Sample, right: bool, rows: Sequence[Floats | None]) -> Cells:
+    """`rows`: of each chain that counts, the probabilities of its places."""
+    ways = {"error": ("exact", "early", "late", "none"), "free": ("none", "alarm")}
+    said = {(truth, way): 0.0 for truth, named in ways.items() for way in named}
+    chains = {"error": 0, "free": 0}
+    for chain, truth, row in zip(found.evidence, found.truth.tolist(), rows, strict=True):
+        if row is None or chain.outcome is not right:
             continue
-        row = judge.row(chain.steps, truth, right)
         if truth == chain.steps:
             chains["free"] += 1
             said["free", "none"] += row[-1]
@@ -248,24 +259,3 @@ def judge_cells(judge: JudgeWorld, found: Sample, right: bool) -> Cells:
             said["error", "late"] += row[truth + 1 : -1].sum()
             said["error", "none"] += row[-1]
     return {key: value / max(chains[key[0]], 1) for key, value in said.items()}
-
-
-def monte_carlo_cells(found: Sample, right: bool) -> Cells:
-    """The shares of falls on chains with this outcome whose problem is not hard."""
-    said, chains = _zeros(), {"error": 0, "free": 0}
-    for chain, truth, fall in zip(found.evidence, found.truth.tolist(), found.fall.tolist(), strict=True):
-        if fall < 0 or chain.outcome is not right:
-            continue
-        none = fall == chain.steps
-        if truth == chain.steps:
-            chains["free"] += 1
-            said["free", "none" if none else "alarm"] += 1
-        else:
-            chains["error"] += 1
-            said["error", "none" if none else "exact" if fall == truth else "early" if fall < truth else "late"] += 1
-    return {key: value / max(chains[key[0]], 1) for key, value in said.items()}
-
-
-def _zeros() -> Cells:
-    ways = {"error": ("exact", "early", "late", "none"), "free": ("none", "alarm")}
-    return {(truth, way): 0.0 for truth, named in ways.items() for way in named}

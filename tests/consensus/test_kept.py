@@ -1,7 +1,7 @@
 """What is counted of labels by consensus equals what plain loops over the same rows count."""
 
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any
 
 import polars as pl
@@ -37,14 +37,8 @@ SCHEMA = pa.schema([(LABELS if name in LABELS.names else CONSENSUS).field(name) 
 WITNESSES = ("judge:a", "scores:b")
 
 
-@dataclass(frozen=True)
-class Says:
-    """A witness that says the same of every chain."""
-
-    votes: Votes | None
-
-    def __call__(self, _row: Row) -> Votes | None:
-        return self.votes
+def always(votes: Votes | None) -> Callable[[Row], Votes | None]:
+    return lambda _row: votes
 
 
 @st.composite
@@ -61,7 +55,7 @@ def rows(draw: st.DrawFn) -> list[dict[str, Any]]:
             "root_n_rollouts": draw(st.sampled_from([0, 4])),
             "n_rollouts": [draw(st.sampled_from([0, 0, 4]))] * steps,
         }
-        made = consensus_row({"label": labels}, {name: Says(votes) for name, votes in said.items()})
+        made = consensus_row({"label": labels}, {name: always(votes) for name, votes in said.items()})
         return {**own, **made, "said": said}
 
     return [row(number) for number in range(draw(st.integers(0, 12)))]
@@ -187,17 +181,16 @@ def test_files_of_a_run_may_be_read_one_by_one(found: list[dict[str, Any]], at: 
 @given(st.lists(st.sampled_from([1, 0, None]), min_size=1, max_size=5))
 def test_a_witness_that_checks_steps_names_the_first_refuted_one(steps: list[int | None]) -> None:
     says = {"witness": "check", "first_error": [0.0] * len(steps), "no_error": 0.0, "steps": steps}
-    row = {"label": [1] * len(steps), "mc_label": [1] * len(steps), "left_out": None, "opinions": [says]}
-    shared: dict[str, Any] = {
-        "source_id": None,
-        "outcome": None,
-        "root_value": None,
+    row = {
         "root_n_rollouts": 0,
         "n_rollouts": [],
+        "label": [1] * len(steps),
+        "mc_label": [1] * len(steps),
+        "opinions": [says],
     }
     place = first_error(steps)
     assert witness_places([says]) == {"check": place}
-    summary = summary_of([{**shared, **row}])
+    summary = summary_of([row])
     assert summary is not None
     (witness,) = summary.witnesses
     assert (witness.unknown, witness.both_none, witness.witness_only) == (place is None, place == 0, bool(place))

@@ -94,19 +94,13 @@ def test_votes_as_independent_would_be_found(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_monte_carlo_taken_at_its_word_would_be_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """A sown bug: a policy that loses chains before their error is believed."""
-    believed = {
-        outcome: {**rows, "error": (1e6, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0)} for outcome, rows in _monte_carlo_prior()
-    }
+    error = (1e6, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0)
+    believed = {outcome: {**rows, "error": error} for outcome, rows in parameters.MONTE_CARLO_PRIOR.items()}
     monkeypatch.setattr(parameters, "MONTE_CARLO_PRIOR", believed)
     found, _ = studied("weak")
     places = places_in(found.evidence)
     with pytest.raises(AssertionError):
         certain_labels_are_right(found, places)
-
-
-def _monte_carlo_prior() -> list[tuple[Outcome, dict[str, tuple[float, ...]]]]:
-    prior = parameters.MONTE_CARLO_PRIOR
-    return [(outcome, {row: tuple(counts) for row, counts in rows.items()}) for outcome, rows in prior.items()]
 
 
 def cells_hold_the_truth(*worlds: World) -> None:

@@ -55,7 +55,6 @@ def with_round(before: Trials, outcomes: Sequence[Outcome], tokens: int) -> Tria
 
 
 def sampled(have: Mapping[str, Trials], asked: Sequence[Mapping[str, int]], engine: Engine) -> dict[str, Trials]:
-    """The trials after a round."""
     grown = dict(have)
     for prefix, more in (item for each in asked for item in each.items()):
         before = have.get(prefix, Trials())

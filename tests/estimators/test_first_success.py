@@ -60,27 +60,19 @@ def probability(fate: Outcomes, p: Fraction) -> Fraction:
 
 
 @given(st.lists(st.booleans(), min_size=1, max_size=7).filter(any), configs, st.fractions(0, 1, max_denominator=100))
-def test_the_value_is_unbiased_whichever_rollouts_are_not_graded(
+def test_values_are_unbiased_and_intervals_cover_whichever_rollouts_are_not_graded(
     pattern: list[bool], config: FirstSuccessConfig, p: Fraction
 ) -> None:
-    mean = 0.0
-    for fate in fates(pattern):
-        value = measured_value(trials(sampled(fate, config)), config).unbiased_value
-        assert value is not None
-        mean += float(probability(fate, p)) * value
-    assert mean == pytest.approx(float(p), abs=1e-12)
-
-
-@given(st.lists(st.booleans(), min_size=1, max_size=7).filter(any), configs, st.fractions(0, 1, max_denominator=100))
-def test_the_interval_covers_whichever_rollouts_are_not_graded(
-    pattern: list[bool], config: FirstSuccessConfig, p: Fraction
-) -> None:
-    covered = 0.0
+    mean = covered = 0.0
     for fate in fates(pattern):
         found = measured_value(trials(sampled(fate, config)), config)
+        assert found.unbiased_value is not None
         assert found.low is not None
         assert found.high is not None
-        covered += float(probability(fate, p)) * (found.low <= p <= found.high)
+        chance = float(probability(fate, p))
+        mean += chance * found.unbiased_value
+        covered += chance * (found.low <= p <= found.high)
+    assert mean == pytest.approx(float(p), abs=1e-12)
     assert covered >= config.confidence - 1e-12
 
 

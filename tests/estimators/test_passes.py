@@ -1,12 +1,14 @@
 """Rollouts that reproduce steps: each counts once, as a trial of the right prefix."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import beta
 
-from pipeline.core.records import ChainShape, Counts, Trials
+from pipeline.core.records import ChainShape, Trials
 from pipeline.estimators.pooled.forest import forest_of
 from pipeline.estimators.pooled.grid import GRID, POINTS, mean_of, variance_of
 from pipeline.estimators.pooled.kernel import PRIOR, Kernel, TransitionModel, transition_model
@@ -22,20 +24,14 @@ from pipeline.estimators.pooled.reproduction import (
     learned_counts,
 )
 from pipeline.estimators.tree import Floats, tree_of
-from tests.estimators.pooled import JUMPS, chain, seen, straight
+from tests.estimators.pooled import JUMPS, chain, seen, straight, trials
 
 OFFSETS = np.array([-1, 0, 1]) / 3 / (POINTS - 1)
 
 
 def rollouts(*drawn: tuple[bool | None, str | None]) -> Trials:
-    """Trials with these outcomes and reached prefixes."""
-    graded = [outcome for outcome, _ in drawn if outcome is not None]
-    return Trials(
-        outcomes=tuple(outcome for outcome, _ in drawn),
-        rounds=(len(drawn),),
-        reached=tuple(reached for _, reached in drawn),
-        counts=Counts(correct=sum(graded), graded=len(graded), ungraded=len(drawn) - len(graded)),
-    )
+    known = trials([outcome for outcome, _ in drawn])
+    return replace(known, reached=tuple(reached for _, reached in drawn))
 
 
 def step_likelihood(taken: int, left: int, correct: int) -> Floats:
@@ -69,17 +65,17 @@ def test_posteriors_are_those_of_a_sum_over_values_and_probabilities_of_steps(
     }
     moving, forest = transition_model(kernel), forest_of([tree_of([line])], have)
     steps = np.zeros((2, 3), dtype=np.int64)
-    trials = np.zeros((3, 2), dtype=np.int64)
+    own = np.zeros((3, 2), dtype=np.int64)
     for node, each in enumerate(drawn):
         for outcome, last in each:
             if outcome is not None:
                 for passed in range(node, last):
                     steps[passed, 0] += 1
-                trials[max(node, last)] += (outcome, 1)
+                own[max(node, last)] += (outcome, 1)
     mass = moving.start[:, None, None] * moving.step[:, :, None] * moving.step
     mass = mass * (moving.right if ended else 1 - moving.right)
     recorded = any(last > node for node, each in enumerate(drawn) for _, last in each)
-    for node, (correct, graded) in enumerate(trials.tolist()):
+    for node, (correct, graded) in enumerate(own.tolist()):
         shape = [POINTS if axis == node else 1 for axis in range(3)]
         if node < 2 and recorded and (steps[node, 0] or graded):
             around = [POINTS if axis in (node, node + 1) else 1 for axis in range(3)]

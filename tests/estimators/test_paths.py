@@ -16,10 +16,6 @@ from pipeline.estimators.paths import stopping_interval, unbiased_value
 Point = tuple[int, int]
 """How many rounds were seen, and how many trials were right by then."""
 
-Tails = tuple[float, float]
-
-GRID = [Fraction(i, 60) for i in range(61)]
-
 rules = st.tuples(
     st.lists(st.integers(0, 5), min_size=1, max_size=5).filter(any),
     st.integers(1, 5),
@@ -63,42 +59,6 @@ def test_the_value_is_the_share_of_paths_that_begin_with_a_success(rule: tuple[l
     for (seen, correct), ways in paths.items():
         value = unbiased_value(ends(rounds[:seen]), successes, correct)
         assert value == float(Fraction(beginning[seen, correct], ways))
-
-
-@given(rules, st.fractions(0, 1, max_denominator=1000))
-def test_the_value_is_unbiased(rule: tuple[list[int], int], p: Fraction) -> None:
-    rounds, successes = rule
-    mean = sum(
-        float(probability(rounds, (seen, correct), ways, p)) * unbiased_value(ends(rounds[:seen]), successes, correct)
-        for (seen, correct), ways in points(rounds, successes).items()
-    )
-    assert mean == pytest.approx(float(p), abs=1e-12)
-
-
-@given(rules, st.sampled_from([0.5, 0.8, 0.95, 0.99]))
-def test_the_interval_covers_every_probability_with_half_the_error_on_each_side(
-    rule: tuple[list[int], int], confidence: float
-) -> None:
-    rounds, successes = rule
-    intervals = {
-        (seen, correct): stopping_interval(ends(rounds[:seen]), successes, correct, confidence)
-        for seen, correct in points(rounds, successes)
-    }
-    bounds = {Fraction(bound) for interval in intervals.values() for bound in interval}
-    for p in [*GRID, *bounds]:
-        below, above = missed(rounds, successes, intervals, p)
-        assert max(below, above) <= (1 - confidence) / 2 + 1e-9
-
-
-def missed(rounds: Sequence[int], successes: int, intervals: dict[Point, Tails], p: Fraction) -> Tails:
-    """P(the interval ends below p) and P(it begins above p)."""
-    below = above = 0.0
-    for point, ways in points(rounds, successes).items():
-        low, high = intervals[point]
-        weight = float(probability(rounds, point, ways, p))
-        below += weight * (high < p)
-        above += weight * (low > p)
-    return below, above
 
 
 @given(rules, st.sampled_from([0.8, 0.95]))

@@ -45,8 +45,5 @@ def test_a_log_with_rollouts_behind_the_stop_does_not_serve_an_estimator_that_co
 
 def test_the_label_rule_does_not_matter() -> None:
     for rule in (LabelRule.any, LabelRule.posterior, LabelRule.three_class):
-        sampled, wanted = (
-            estimator_settings("pooled"),
-            estimator_settings("pooled", rule=rule),
-        )
+        sampled, wanted = estimator_settings("pooled"), estimator_settings("pooled", rule=rule)
         assert objection(estimator_for(sampled), estimator_for(wanted)) is None

@@ -8,13 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.config.choices import LabelRule
-from pipeline.core.records import ChainShape, ChainValues, Origin, StepValue, Trials
+from pipeline.core.records import ChainShape, ChainValues, Origin, StepValue
 from pipeline.estimators.base import ANSWERS
 from pipeline.estimators.intervals import beta_moments
 from pipeline.estimators.labelling import chain_values
 from pipeline.estimators.labels import rule_name
 from pipeline.estimators.registry import ESTIMATORS, estimator_for
 from pipeline.estimators.tree import counts_of
+from tests.estimators.pooled import trials
 from tests.settings import estimator_settings
 
 NAMES = tuple(ESTIMATORS.ours)
@@ -32,17 +33,11 @@ logs = st.lists(st.lists(st.booleans(), max_size=6).map(tuple), min_size=4, max_
 
 def labelled(name: str, log: list[tuple[bool, ...]], outcome: bool | None, **own: Any) -> ChainValues:
     """A chain of four steps, of which `log` has the outcomes of rollouts of the first prefixes, in one round each."""
-    trials = {
-        prefix: Trials(
-            outcomes=outcomes, rounds=(len(outcomes),), reached=(None,) * len(outcomes), counts=counts_of(outcomes)
-        )
-        for prefix, outcomes in zip(PREFIXES, log, strict=False)
-        if outcomes
-    }
+    have = {prefix: trials(outcomes) for prefix, outcomes in zip(PREFIXES, log, strict=False) if outcomes}
     chain = ChainShape(prefix_ids=(*PREFIXES, "end"), outcome=outcome)
     estimator = estimator_for(estimator_settings(name, **own))
     state = None if estimator.learner is None else estimator.learner.initial()
-    (found,) = chain_values([chain], trials, estimator, state)
+    (found,) = chain_values([chain], have, estimator, state)
     assert not ANSWERS["values"]([[found.root, *found.steps]], [chain])
     return found
 
@@ -107,16 +102,11 @@ def test_p_outcome_is_what_the_value_before_the_last_step_says_of_the_outcome(
 @given(before=logs, own=st.lists(st.booleans(), min_size=1, max_size=9))
 def test_all_rollouts_of_a_promoted_prefix_count(name: str, before: list[tuple[bool, ...]], own: list[bool]) -> None:
     counts = counts_of(own)
-    trials = {
-        prefix: Trials(
-            outcomes=outcomes, rounds=(len(outcomes),), reached=(None,) * len(outcomes), counts=counts_of(outcomes)
-        )
-        for prefix, outcomes in zip(("root", "a", "b", "end"), (*before[:3], tuple(own)), strict=True)
-        if outcomes
-    }
+    rolled = zip(("root", "a", "b", "end"), (*before[:3], tuple(own)), strict=True)
+    have = {prefix: trials(outcomes) for prefix, outcomes in rolled if outcomes}
     chain = ChainShape(prefix_ids=("root", "a", "b", "end"), outcome=None, grown=True)
     estimator = estimator_for(estimator_settings(name))
-    (found,) = chain_values([chain], trials, estimator, estimator.learner and estimator.learner.initial())
+    (found,) = chain_values([chain], have, estimator, estimator.learner and estimator.learner.initial())
     last = found.steps[-1]
     assert (last.unbiased_value, last.unbiased_rollouts) == (counts.correct / len(own), len(own))
     assert last.counts == counts
@@ -134,9 +124,9 @@ def test_p_outcome_of_pooled_does_not_rest_on_the_outcome() -> None:
 
 
 def test_of_a_chain_of_one_step_the_bare_problem_is_before_the_last_step() -> None:
-    trials = {"root": Trials(outcomes=(True,) * 3 + (False,), rounds=(4,), counts=counts_of((True,) * 3 + (False,)))}
+    have = {"root": trials((True,) * 3 + (False,))}
     chain = ChainShape(prefix_ids=("root", "end"), outcome=False)
-    (found,) = chain_values([chain], trials, estimator_for(estimator_settings("fixed")), None)
+    (found,) = chain_values([chain], have, estimator_for(estimator_settings("fixed")), None)
     assert found.p_outcome == 0.25
 
 

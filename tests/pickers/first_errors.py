@@ -47,7 +47,6 @@ class Found(NamedTuple):
     kinds: Counter[str]
 
     def rate(self) -> float:
-        """True ones for 1,000 tokens."""
         return 1000 * self.kinds[TRUE] / max(1, self.tokens)
 
 
@@ -89,7 +88,6 @@ class Knowing(Errors):
 
 
 def measured_run(world: TreeWorld) -> list[Growing]:
-    """Before it grows."""
     return [Growing(world, each, rollouts=ROLLOUTS, chains=CHAINS) for each in range(PROBLEMS)]
 
 

@@ -14,7 +14,6 @@ from pipeline.trees.tree import NO_LABEL, LabelledSteps, RolloutTree, WrittenRol
 
 
 def cut(_before: str, text: str) -> tuple[WrittenStep, ...]:
-    """Cuts a rollout after each line."""
     found: list[WrittenStep] = []
     end = 0
     for line in text.splitlines(keepends=True):
@@ -24,7 +23,6 @@ def cut(_before: str, text: str) -> tuple[WrittenStep, ...]:
 
 
 def at(*steps: str) -> str:
-    """The id of a prefix."""
     return "/".join(("root", *steps))
 
 
@@ -40,7 +38,6 @@ def chain(*steps: str, outcome: bool | None = None) -> LabelledSteps:
 
 
 def rollouts(prefix: str, *steps: str, right: int = 0, wrong: int = 0, tokens: int = 10) -> list[WrittenRollout]:
-    """Rollouts of a prefix that all write these steps."""
     return [
         WrittenRollout(
             rollout_id=f"{prefix} {steps} {number:03}",
@@ -64,7 +61,6 @@ def problem(tree: RolloutTree, *, rollouts: int = 8, threshold: float = 0.5, str
 
 
 def node(tree: RolloutTree, *steps: str) -> int:
-    """The node after some steps that goes on."""
     (found,) = [
         number for number, each in enumerate(tree.nodes) if not each.ended and tree.steps(number) == list(steps)
     ]
@@ -72,7 +68,6 @@ def node(tree: RolloutTree, *steps: str) -> int:
 
 
 def settings_for(name: str, **more: object) -> PickerConfig:
-    """The settings of one of our pickers."""
     made: PickerConfig = PICKERS.settings(name)(**more)
     return made
 

@@ -9,8 +9,8 @@ from pipeline.core.records import Problem
 from pipeline.engines.oracle_tree import Path, Shape, Tree
 from pipeline.pickers.base import Picker
 from pipeline.pickers.rounds import next_picks, problem_of
-from pipeline.trees.cut import WrittenStep
 from pipeline.trees.tree import NO_LABEL, LabelledSteps, RolloutTree, WrittenRollout, rollout_tree
+from tests.pickers.handmade import cut
 
 WORLD = Shape(depth=5, branching=4, spread=1.0)
 ROLLOUTS = 8
@@ -41,7 +41,6 @@ class TreeWorld:
         self._known: dict[tuple[str, Path, int], list[WrittenRollout]] = {}
 
     def drawn(self, problem: Problem, begin: Path, count: int) -> list[WrittenRollout]:
-        """The first `count` rollouts of a prefix."""
         found = self._known.get((problem.problem_id, begin, count))
         if found is None:
             rollouts = (self._rollout(problem, begin, number) for number in range(count))
@@ -49,13 +48,11 @@ class TreeWorld:
         return found
 
     def chain(self, problem: Problem, number: int) -> LabelledSteps:
-        """A whole chain that the policy sampled."""
         path = list(self.tree.drawn(problem.problem_id, (), f"{problem.problem_id} chain {number}"))[-1]
         steps = [self.tree.step(problem, path[:at]).strip() for at in range(1, len(path) + 1)]
         return _chain(path, steps, outcome=self.tree.value(problem.problem_id, path) >= 1.0)
 
     def path(self, problem_id: str, steps: Sequence[str]) -> Path:
-        """The path of a prefix of the tree."""
         path = self.tree.path_of(problem_id, steps)
         assert path is not None
         return path
@@ -96,10 +93,9 @@ class Growing:
 
     def tree(self) -> RolloutTree:
         log = [each for own in self.paths.values() for each in own]
-        return rollout_tree(self.problem.problem_id, self._chains, log, _lines)
+        return rollout_tree(self.problem.problem_id, self._chains, log, cut)
 
     def promote(self, tree: RolloutTree, node: int) -> list[WrittenRollout]:
-        """The rollouts of a prefix that is promoted."""
         steps = tree.steps(node)
         path = self._path(steps)
         self._chains.append(_chain(path, steps))
@@ -107,7 +103,6 @@ class Growing:
         return self.paths[path]
 
     def value(self, tree: RolloutTree, node: int) -> float:
-        """The exact value of a prefix."""
         return self._world.tree.value(self.problem.problem_id, self._path(tree.steps(node)))
 
     def _path(self, steps: Sequence[str]) -> Path:
@@ -122,14 +117,12 @@ class Growing:
 class Simulation:
     """Growths of problems, one by one. `rollouts`: how many were drawn."""
 
-    def __init__(self, picker: Picker, shape: Shape = WORLD) -> None:
+    def __init__(self, picker: Picker) -> None:
         self._picker = picker
-        self._shape = shape
         self.rollouts = 0
 
     def grown(self, number: int) -> Iterator[Promoted]:
-        """What is promoted of a problem, in several rounds."""
-        growing = Growing(TreeWorld(self._shape), number)
+        growing = Growing(TreeWorld(WORLD), number)
         self.rollouts += ROLLOUTS
         left = BUDGET
         while True:
@@ -164,17 +157,7 @@ def _chain(path: Path, steps: Sequence[str] = (), outcome: bool | None = None) -
 
 
 def prefix_name(path: Path) -> str:
-    """The id of a prefix."""
     return "p" + "".join(f".{branch}" for branch in path)
-
-
-def _lines(_before: str, text: str) -> tuple[WrittenStep, ...]:
-    found = []
-    end = 0
-    for line in text.splitlines(keepends=True):
-        end += len(line)
-        found.append(WrittenStep(line[:-1], end))
-    return tuple(found)
 
 
 class Bins:
@@ -187,28 +170,23 @@ class Bins:
         self.sizes = [0] * count
 
     def add(self, value: float, correct: int, graded: int) -> None:
-        """Add an estimate, correct / graded."""
         at = min(len(self.sizes) - 1, int(value * len(self.sizes)))
         self._errors[at] += correct / graded - value
         self._variances[at] += value * (1 - value) / graded
         self.sizes[at] += 1
 
     def merge(self, other: "Bins") -> None:
-        """Add all estimates of another one with as many bins."""
         self._errors = [one + two for one, two in zip(self._errors, other._errors, strict=True)]
         self._variances = [one + two for one, two in zip(self._variances, other._variances, strict=True)]
         self.sizes = [one + two for one, two in zip(self.sizes, other.sizes, strict=True)]
 
     def mean(self) -> float:
-        """The mean error of all estimates."""
         return sum(self._errors) / max(1, sum(self.sizes))
 
     def means(self) -> list[float]:
-        """The mean error of each bin."""
         return [error / max(1, size) for error, size in zip(self._errors, self.sizes, strict=True)]
 
     def errors(self) -> list[float]:
-        """The standard error of each mean."""
         return [variance**0.5 / max(1, size) for variance, size in zip(self._variances, self.sizes, strict=True)]
 
     def scores(self) -> list[float]:
@@ -218,6 +196,5 @@ class Bins:
         ]
 
     def score(self) -> float:
-        """Of all bins together."""
         variance = sum(self._variances)
         return float(sum(self._errors) / variance**0.5) if variance else 0.0

@@ -66,7 +66,6 @@ def summed(of: Problem) -> tuple[dict[int, float], dict[int, float]]:
 
 
 def above(of: Problem, place: int) -> Iterator[int]:
-    """The nodes before a node, the nearest first."""
     while (place := of.tree.nodes[place].parent) != NO_PARENT:
         yield place
 

@@ -131,7 +131,6 @@ def rewritten_once(chains: AllChains, bad_steps: Sequence[int]) -> float:
 
 
 def policy_tokens(chains: AllChains, n: int) -> float:
-    """Mean tokens of n draws."""
     return n * float((chains.chances * chains.tokens).sum())
 
 

@@ -14,6 +14,7 @@ from pipeline.storage.local import LocalStorage
 from pipeline.storage.run_record import COMMAND, SEARCH, STAGED_INPUT, claim, settings_copy
 from pipeline.storage.shards import write_shard
 from pipeline.storage.units import write_chains
+from tests.agree.scored import score_row
 
 Row = dict[str, object]
 
@@ -99,7 +100,7 @@ def search_run(
                 storage, "samples", unit, [_table(SAMPLES, [row for at in of for row in _samples(*at, whole)])]
             ),
             write_shard(storage, "candidates", unit, [_table(CANDIDATES, [row for at in of for row in _ended(*at)])]),
-            write_shard(storage, "searches", unit, [_table(SEARCHES, [_searched(*at, method, n) for at in of])]),
+            write_shard(storage, "searches", unit, [_table(SEARCHES, [searched_row(*at, method, n) for at in of])]),
         ]
         record = Commit(
             kind=UNIT,
@@ -114,7 +115,6 @@ def search_run(
 
 
 def problem_id(problem: str) -> str:
-    """The id of a handmade problem."""
     return content_id("problem", problem)
 
 
@@ -175,26 +175,15 @@ def _ended(row: int, of: Searched) -> list[Row]:
 
 def _candidate(row: int, of: Searched, at: int, ended: Ended) -> Row:
     steps = [f"step {step} of {at}" for step in range(len(ended.scores))]
-    known = [score for score in ended.scores if score is not None]
-    last = known[-1] if known and len(known) == len(steps) else None
     return {
+        **score_row(
+            of.problem, steps, ended.scores, outcome=None if of.gold is None else ended.right, model="no model"
+        ),
         **_about(row, of),
         "chain_id": content_id("chain", of.problem, str(at)),
-        "steps": steps,
         "final_answer": ended.answer,
-        "outcome": None if of.gold is None else ended.right,
-        "step_scores": list(ended.scores),
-        "step_positions": [None] * len(steps),
-        "reliability": None,
-        "n_scored": len(known),
-        "fault": None if last is not None else "failed",
+        "fault": "failed" if None in ended.scores else None,
         "n_tokens": 5,
-        "score_min": None if last is None else min(known),
-        "score_product": last,
-        "score_mean": last,
-        "score_last": last,
-        "score": last,
-        "model": "no model",
         "raw_step_scores": None,
         "prefix_ids": [content_id("prefix", of.problem, step) for step in steps],
         "node_ids": [content_id("node", of.problem, step) for step in steps],
@@ -206,7 +195,8 @@ def _candidate(row: int, of: Searched, at: int, ended: Ended) -> Row:
     }
 
 
-def _searched(row: int, of: Searched, method: str, n: int) -> Row:
+def searched_row(row: int, of: Searched, method: str, n: int) -> Row:
+    """A row of `searches`."""
     chosen = None if of.chosen is None else of.candidates[of.chosen]
     of_chosen: Row = {} if chosen is None or of.chosen is None else _candidate(row, of, of.chosen, chosen)
     return {

@@ -24,7 +24,6 @@ class Policy:
     steps: int = 0
 
     def next(self, path: Path) -> Path:
-        """One more step."""
         children = self.world.kind.tree.children(self.world.problem.problem_id, path)
         self.steps += 1
         (branch,) = self.rng.choices(range(len(children)), [child.probability for child in children])
@@ -35,13 +34,11 @@ class Policy:
         return not self.world.kind.tree.children(self.world.problem.problem_id, path)
 
     def rest(self, path: Path) -> Path:
-        """All steps to the end."""
         while not self.ended(path):
             path = self.next(path)
         return path
 
     def score(self, path: Path) -> float:
-        """The last step's score."""
         found = self.world.score(path).score
         assert found is not None
         return found

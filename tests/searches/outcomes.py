@@ -10,15 +10,6 @@ Chain = tuple[float | None, bool | None]
 """Score and outcome of a candidate; an outcome of None is not graded."""
 
 
-def candidates(chains: Sequence[Chain]) -> Candidates:
-    """Candidates with these scores and outcomes."""
-    return Candidates(
-        scores=np.array([np.nan if score is None else score for score, _ in chains], dtype=np.float64),
-        right=np.array([right is True for _, right in chains], dtype=np.bool_),
-        graded=np.array([right is not None for _, right in chains], dtype=np.bool_),
-    )
-
-
 def searched(
     problem: str = "p",
     chains: Sequence[Chain] = (),
@@ -32,7 +23,6 @@ def searched(
     scorer_tokens: int = 0,
     seconds: float = 1.0,
 ) -> ProblemSearch:
-    """The search of one problem."""
     return ProblemSearch(
         problem_id=problem,
         known=known,
@@ -43,7 +33,11 @@ def searched(
         policy_tokens=policy_tokens,
         scorer_tokens=scorer_tokens,
         seconds=seconds,
-        candidates=candidates(chains),
+        candidates=Candidates(
+            scores=np.array([np.nan if score is None else score for score, _ in chains], dtype=np.float64),
+            right=np.array([right is True for _, right in chains], dtype=np.bool_),
+            graded=np.array([right is not None for _, right in chains], dtype=np.bool_),
+        ),
     )
 
 
@@ -58,7 +52,6 @@ def run_of(
     independent: bool = True,
     settings: Mapping[str, object] | None = None,
 ) -> SearchRun:
-    """A run with these searches."""
     return SearchRun(
         name=name,
         method=method,

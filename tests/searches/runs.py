@@ -41,7 +41,6 @@ def settings(folder: Path, rows: Sequence[Row], *overrides: str) -> SearchRunCon
 
 
 def searched(config: SearchRunConfig) -> ChainRun:
-    """Search to the end."""
     stop = StopSignal()
     try:
         return search_run(config, hired_here, lambda _: None, stop)
@@ -50,7 +49,6 @@ def searched(config: SearchRunConfig) -> ChainRun:
 
 
 def search_in(folder: Path, rows: Sequence[Row], *overrides: str) -> Path:
-    """The directory of a finished search."""
     folder.mkdir(exist_ok=True)
     searched(settings(folder, rows, *overrides))
     return folder / "run"

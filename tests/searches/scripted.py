@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pipeline.graders.answer_groups import answer_groups
-from pipeline.searches.base import WHOLE, Ask, Found, Node, Sample, Score, Search, StepScore, Task, path_of
-from pipeline.searches.ids import node_id, prefix_id, root_id
+from pipeline.searches.base import WHOLE, Ask, Found, Node, Sample, Score, Search, StepScore, Task, path_of, wrong_found
+from pipeline.searches.ids import node_id, prefix_id
+from pipeline.searches.log import root_of
 from pipeline.searches.machine import Machine
 from tests.searches.worlds import Pick, in_order, run
 
@@ -42,7 +43,6 @@ class Scripted:
         return tuple(nodes)
 
     def found(self, search: Search, given: tuple[Node, ...] = (), pick: Pick = in_order) -> Found:
-        """How a search of the problem ends."""
         task = Task(
             problem_id=PROBLEM,
             root=self.root,
@@ -50,27 +50,17 @@ class Scripted:
             groups=answer_groups,
             settings=search.settings,
         )
-        return run(Machine(search.search(task)), self.answer, pick)
+        found = run(Machine(search.search(task)), self.answer, pick)
+        assert not wrong_found(found)
+        return found
 
     @property
     def samples(self) -> list[Sample]:
-        """The questions for the policy."""
         return [ask for ask in self.asked if isinstance(ask, Sample)]
 
     @property
     def root(self) -> Node:
-        """The problem without steps."""
-        return Node(node_id=root_id(PROBLEM), parent=None, depth=0, text="", prefix_id=prefix_id(PROBLEM, ()))
-
-    def chain(self, texts: str) -> tuple[Node, ...]:
-        """A chain that the input has."""
-        nodes: list[Node] = []
-        parent = self.root
-        for number, text in enumerate(texts.split()):
-            ended = number == len(texts.split()) - 1
-            parent = self._node(parent, text, f"given {number}", ended=ended)
-            nodes.append(parent)
-        return tuple(nodes)
+        return root_of(PROBLEM)
 
     def _score(self, texts: str) -> StepScore:
         return StepScore(score=self.scores.get(texts), reliability=self.reliabilities.get(texts))
@@ -95,15 +85,12 @@ class Scripted:
 
 
 def written(node: Node | None) -> str:
-    """The texts of a chain, joined by blanks."""
     return "" if node is None else " ".join(step.text for step in path_of(node))
 
 
 def chosen(found: Found) -> str:
-    """The texts of the chosen chain."""
     return written(found.chosen)
 
 
 def whole_chains(world: Scripted) -> int:
-    """How many whole chains were sampled."""
     return sum(sample.steps == WHOLE for sample in world.samples)

@@ -12,17 +12,12 @@ from hypothesis import strategies as st
 from pipeline.analysis.searches.equal_tokens import best_chances, best_of_each, first_chances, tokens_of_chains
 from pipeline.analysis.select.methods import best_of
 from tests.searches.outcomes import Chain, run_of, searched
-from tests.searches.outcomes import best_of as best_of_run
 
 chains = st.lists(
     st.tuples(st.none() | st.sampled_from([0.0, 0.1, 0.5, 1.0]), st.sampled_from([True, False, None])),
     min_size=1,
     max_size=6,
 )
-
-
-def scores_of(of: list[Chain]) -> np.ndarray:
-    return np.array([np.nan if score is None else score for score, _ in of])
 
 
 def best_among(part: tuple[Chain, ...]) -> list[Chain]:
@@ -43,7 +38,7 @@ def test_the_best_of_n_is_the_mean_over_all_parts_of_n(of: list[Chain], data: st
     parts = list(combinations(range(len(of)), n))
     tops = [[at for at in part if of[at] in best_among(tuple(of[each] for each in part))] for part in parts]
     wanted = fmean(fmean(values[at] for at in top) for top in tops)
-    assert best_of_each(scores_of(of), values[:, None], [n])[0, 0] == pytest.approx(wanted)
+    assert best_of_each(searched(chains=of).candidates.scores, values[:, None], [n])[0, 0] == pytest.approx(wanted)
 
 
 @given(chains, st.data())
@@ -114,8 +109,3 @@ def test_the_scorer_computes_chains_with_equal_texts_once(texts: list[tuple[int,
         assert scorer == pytest.approx(fmean(drawn) + others * size / len(chains))
     doubled = tokens_of_chains(run, [2 * len(chains)])[0, 0].tolist()
     assert doubled == pytest.approx([120, 2 * (computed + others)])
-
-
-def test_all_chains_are_as_good_as_the_run_itself() -> None:
-    run = best_of_run(16, 300, np.random.default_rng(1))
-    assert best_chances(run, [16]).mean() == pytest.approx(fmean(bool(each.right) for each in run.searches))

@@ -39,10 +39,6 @@ def chose_right(world: TreeWorld, found: Found) -> bool:
     return world.right(found.chosen)
 
 
-def has_right(world: TreeWorld, found: Found) -> bool:
-    return any(map(world.right, found.candidates))
-
-
 def deviation(shares: "np.ndarray[tuple[int], np.dtype[np.float64]]", truth: list[float], times: int = TIMES) -> float:
     """How many standard errors the mean share lies from the mean of the true probabilities."""
     exact = np.array(truth)
@@ -50,28 +46,28 @@ def deviation(shares: "np.ndarray[tuple[int], np.dtype[np.float64]]", truth: lis
     return float((shares.mean() - exact.mean()) / error)
 
 
-def truth_of(kind: WorldKind, form: Callable[[AllChains], float]) -> list[float]:
-    return [form(all_chains(kind, number)) for number in range(PROBLEMS)]
+def truth_of(kind: WorldKind, form: Callable[[AllChains, int], float], n: int) -> list[float]:
+    return [form(all_chains(kind, number), n) for number in range(PROBLEMS)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "method", "form", "n"),
+    [
+        *((KIND, "best_of_n", closed_forms.best_of_n, n) for n in (1, 4, 16)),
+        *((KIND, "majority", closed_forms.majority, n) for n in (1, 4, 16)),
+        *((SMALL, "weighted", closed_forms.weighted, n) for n in (1, 4, 9)),
+    ],
+)
+def test_the_right_chain_is_chosen_as_often_as_the_sum_says(
+    kind: WorldKind, method: str, form: Callable[[AllChains, int], float], n: int
+) -> None:
+    assert abs(deviation(measured(kind, method, chose_right, n=n), truth_of(kind, form, n))) < 2.5
 
 
 @pytest.mark.parametrize("n", [1, 4, 16])
-def test_best_of_n_and_its_bound(n: int) -> None:
-    shares = measured(KIND, "best_of_n", chose_right, n=n)
-    assert abs(deviation(shares, truth_of(KIND, lambda chains: closed_forms.best_of_n(chains, n)))) < 2.5
-    possible = measured(KIND, "best_of_n", has_right, n=n)
-    assert abs(deviation(possible, truth_of(KIND, lambda chains: closed_forms.bound(chains, n)))) < 2.5
-
-
-@pytest.mark.parametrize("n", [1, 4, 16])
-def test_majority(n: int) -> None:
-    shares = measured(KIND, "majority", chose_right, n=n)
-    assert abs(deviation(shares, truth_of(KIND, lambda chains: closed_forms.majority(chains, n)))) < 2.5
-
-
-@pytest.mark.parametrize("n", [1, 4, 9])
-def test_weighted(n: int) -> None:
-    shares = measured(SMALL, "weighted", chose_right, n=n)
-    assert abs(deviation(shares, truth_of(SMALL, lambda chains: closed_forms.weighted(chains, n)))) < 2.5
+def test_a_right_chain_is_among_n_as_often_as_the_bound_says(n: int) -> None:
+    possible = measured(KIND, "best_of_n", lambda world, found: any(map(world.right, found.candidates)), n=n)
+    assert abs(deviation(possible, truth_of(KIND, closed_forms.bound, n))) < 2.5
 
 
 def test_weighted_by_draws_is_weighted_by_all_multisets() -> None:
@@ -130,4 +126,4 @@ def test_a_choice_of_the_worst_chain_is_noticed(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr("pipeline.searches.choice.best_of", worst)
     shares = measured(KIND, "best_of_n", chose_right, n=4)
-    assert abs(deviation(shares, truth_of(KIND, lambda chains: closed_forms.best_of_n(chains, 4)))) > 6
+    assert abs(deviation(shares, truth_of(KIND, closed_forms.best_of_n, 4))) > 6

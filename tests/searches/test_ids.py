@@ -6,15 +6,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.searches.base import Node, Sample
-from pipeline.searches.ids import node_id, prefix_id, root_id
+from pipeline.searches.ids import node_id, prefix_id
+from pipeline.searches.log import root_of
 
 texts = st.lists(st.text(max_size=8), max_size=4)
 
 
+ROOT = root_of("p")
+
+
 def test_ids_stay_the_same_from_version_to_version() -> None:
-    root = Node(node_id=root_id("p"), parent=None, depth=0, text="", prefix_id=prefix_id("p", ()))
-    sample = Sample(node=root, draw=3, steps=2).key
-    assert (root.node_id, root.prefix_id, sample, node_id(sample, 1)) == (
+    sample = Sample(node=ROOT, draw=3, steps=2).key
+    assert (ROOT.node_id, ROOT.prefix_id, sample, node_id(sample, 1)) == (
         "327853239575233c03a1",
         "a6d7eafddec4d16a9c84",
         "953f12cd37e336bf1370",
@@ -38,7 +41,7 @@ def test_a_prefix_belongs_to_one_problem(steps: list[str]) -> None:
 def test_no_two_ids_of_a_search_are_equal() -> None:
     made: Counter[str] = Counter()
     for problem in ("p", "q"):
-        root = Node(node_id=root_id(problem), parent=None, depth=0, text="", prefix_id=prefix_id(problem, ()))
+        root = root_of(problem)
         made.update([root.node_id, root.prefix_id])
         for draw in range(3):
             for steps in range(3):
@@ -48,12 +51,9 @@ def test_no_two_ids_of_a_search_are_equal() -> None:
 
 
 def test_an_answer_that_became_another_text_has_other_successors() -> None:
-    root = Node(node_id=root_id("p"), parent=None, depth=0, text="", prefix_id=prefix_id("p", ()))
-
     def after(text: str) -> str:
-        drawn = node_id(Sample(node=root, draw=0).key, 0)
-        return Sample(
-            node=Node(node_id=drawn, parent=root, depth=1, text=text, prefix_id=prefix_id("p", [text])), draw=0
-        ).key
+        drawn = node_id(Sample(node=ROOT, draw=0).key, 0)
+        node = Node(node_id=drawn, parent=ROOT, depth=1, text=text, prefix_id=prefix_id("p", [text]))
+        return Sample(node=node, draw=0).key
 
     assert after("one") == after("one\n") != after("other")

@@ -35,7 +35,6 @@ OWN: dict[str, dict[str, st.SearchStrategy[object]]] = {
 
 @st.composite
 def searches(draw: st.DrawFn) -> Search:
-    """Any method of ours, with any settings."""
     method = draw(st.sampled_from(sorted(OWN)))
     own = {name: draw(values) for name, values in OWN[method].items()}
     accept = draw(st.sampled_from([None, 0.3, 0.95]))

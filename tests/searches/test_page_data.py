@@ -76,7 +76,6 @@ def test_equal_answers_are_counted_together() -> None:
 
 
 def unpacked(browser: Inset) -> tuple[dict[str, list[Any]], list[Any]]:
-    """The index, and the blocks of problems."""
     found = dict(re.findall(r'id="(problems-\w+)">([^<]*)<', browser.data))
     texts = {name: json.loads(gzip.decompress(base64.b64decode(data))) for name, data in found.items()}
     index = texts.pop("problems-index")

@@ -2,7 +2,6 @@
 same problems with the same scores, and sample as many steps."""
 
 import random
-from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -42,41 +41,20 @@ METHODS: dict[str, tuple[str, dict[str, object], Simulator]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
-    """Machine minus simulator, in standard errors over problems: of the share of right choices and of sampled steps."""
-
-    right: float
-    steps: float
-
-
-def difference(name: str) -> Difference:
-    method, settings, simulator = METHODS[name]
-    rows = []
-    for number in range(PROBLEMS):
-        ours, theirs = by_machine(method, settings, number), by_simulator(simulator, number)
-        rows.append([ours[0] - theirs[0], ours[1] - theirs[1]])
-    table = np.array(rows, dtype=np.float64)
-    errors = np.maximum(table.std(axis=0, ddof=1) / np.sqrt(len(table)), 1e-9)
-    right, steps = table.mean(axis=0) / errors
-    return Difference(right=float(right), steps=float(steps))
-
-
-def by_machine(method: str, settings: dict[str, object], number: int) -> tuple[bool, int]:
-    search = search_of(method, **settings)
-    world = TreeWorld(KIND, problem_of(number), newest_only=search.newest_only)
-    found = found_by(search, world)
-    return world.right(found.chosen), world.steps
-
-
-def by_simulator(simulator: Simulator, number: int) -> tuple[bool, int]:
-    world = TreeWorld(KIND, problem_of(number))
-    path, steps = simulator(Policy(world, random.Random(f"simulator of problem {number}")))
-    return KIND.tree.value(world.problem.problem_id, path) >= 1.0, steps
-
-
 @pytest.mark.parametrize("name", METHODS)
 def test_a_machine_and_its_simulator_agree(name: str) -> None:
-    found = difference(name)
-    assert abs(found.right) <= 2
-    assert abs(found.steps) <= 2
+    method, settings, simulator = METHODS[name]
+    search = search_of(method, **settings)
+    rows = []
+    for number in range(PROBLEMS):
+        ours = TreeWorld(KIND, problem_of(number), newest_only=search.newest_only)
+        chose_right = ours.right(found_by(search, ours).chosen)
+        theirs = TreeWorld(KIND, problem_of(number))
+        path, steps = simulator(Policy(theirs, random.Random(f"simulator of problem {number}")))
+        is_right = KIND.tree.value(theirs.problem.problem_id, path) >= 1.0
+        rows.append([chose_right - is_right, ours.steps - steps])
+    table = np.array(rows, dtype=np.float64)
+    errors = np.maximum(table.std(axis=0, ddof=1) / np.sqrt(PROBLEMS), 1e-9)
+    right, sampled = table.mean(axis=0) / errors
+    assert abs(right) <= 2
+    assert abs(sampled) <= 2

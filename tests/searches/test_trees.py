@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from pipeline.analysis.searches.trees import Tree, tree_of
 from pipeline.searches.ids import node_id, prefix_id, root_id
 from pipeline.searches.log import FAILED_DRAW, given_nodes, root_of
+from tests.searches.trees import sample_row
 
 PROBLEM = "p"
 Steps = tuple[str, ...]
@@ -33,24 +34,7 @@ class Log:
             ids.append(node_id(sample_id, index))
             self.paths[ids[-1]] = path
             own.append((path, len(text)))
-        ends = [sum(map(len, steps[: at + 1])) for at in range(len(steps))]
-        self.rows.append(
-            {
-                "row": 0,
-                "sample_id": sample_id,
-                "node_id": after,
-                "draw": len(self.rows),
-                "steps": 0,
-                "text": "".join(steps),
-                "step_ends": ends,
-                "token_ends": ends,
-                "finish": finish,
-                "ended": ended,
-                "answer": "7" if ended else None,
-                "verdict": "correct" if ended else None,
-                "n_tokens": sum(map(len, steps)) + extra,
-            }
-        )
+        self.rows.append(sample_row(sample_id, after, len(self.rows), steps, ended=ended, finish=finish, extra=extra))
         self.ends.append(path)
         self.step_tokens.append(own)
         return ids

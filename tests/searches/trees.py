@@ -6,6 +6,7 @@ from typing import Any
 
 from pipeline.analysis.searches.trees import SearchedProblem, Tree, answers_of, tree_of
 from pipeline.searches.ids import node_id, prefix_id, root_id
+from tests.searches.handmade import Ended, Searched, searched_row
 
 Row = dict[str, Any]
 
@@ -24,7 +25,7 @@ def grown_tree(seed: int, samples: int, problem_id: str = "p") -> tuple[Tree, li
         after, path = draws.choice(open_nodes)
         text = f"step {len(path) + 1} {draws.choice('abcdef')}\n"
         ended = draws.random() < 0.2
-        rows.append(_sample(f"s{draw}", after, draw, [text], ended=ended, right=draws.random() < 0.5))
+        rows.append(sample_row(f"s{draw}", after, draw, [text], ended=ended, right=draws.random() < 0.5))
         made, path = node_id(f"s{draw}", 0), (*path, text)
         (ends if ended else open_nodes).append((made, path))
         score = draws.random()
@@ -41,7 +42,7 @@ def written_problem(chains: Sequence[Sequence[str]], row: int = 0, **values: Any
     `values`: of its row of `searches`."""
     problem_id = f"problem-{row}"
     rows = [
-        _sample(f"s{draw}", root_id(problem_id), draw, list(steps), ended=True, right=draw == 0)
+        sample_row(f"s{draw}", root_id(problem_id), draw, list(steps), ended=True, right=draw == 0)
         for draw, steps in enumerate(chains)
     ]
     scores = [
@@ -54,39 +55,37 @@ def written_problem(chains: Sequence[Sequence[str]], row: int = 0, **values: Any
         {"final_answer": each["answer"], "score": 0.5, "verdict": each["verdict"], "chosen": at == 0}
         for at, each in enumerate(rows)
     ]
+    searched = Searched(
+        problem="What is it?",
+        candidates=[Ended(scores=[0.5] * len(steps)) for steps in chains],
+        chosen=0 if chains else None,
+        scorer_computed=30,
+        seconds=1.25,
+    )
     search = {
-        "row": row,
+        **searched_row(row, searched, "best_of_n", len(chains)),
         "problem_id": problem_id,
         "source_id": f"source-{row}",
-        "problem": "What is it?",
-        "gold_answer": "7",
-        "method": "best_of_n",
-        "n": len(chains),
-        "candidates": len(chains),
-        "chosen": 0 if chains else None,
-        "final_answer": "7" if chains else None,
-        "outcome": True,
-        "verdict": "correct",
-        "score": 0.5,
-        "confidence": 0.5,
-        "trusted": None,
         "weakest_step": len(chains[0]) if chains else None,
-        "stopped": "done",
-        "steps": sum(map(len, chains)),
         "scored": len(scores),
-        "unscored": 0,
-        "policy_tokens": 100,
-        "policy_prompt_tokens": 10,
-        "scorer_tokens": 60,
-        "scorer_computed": 30,
-        "seconds": 1.25,
         **values,
     }
     tree = tree_of(problem_id, rows, scores, chosen=chosen)
     return SearchedProblem(search=search, tree=tree, answers=answers_of(candidates))
 
 
-def _sample(sample_id: str, after: str, draw: int, steps: list[str], *, ended: bool, right: bool) -> Row:
+def sample_row(
+    sample_id: str,
+    after: str,
+    draw: int,
+    steps: Sequence[str],
+    *,
+    ended: bool,
+    right: bool = True,
+    finish: str = "stop",
+    extra: int = 1,
+) -> Row:
+    """`extra`: tokens behind the last step."""
     ends = [len("".join(steps[: at + 1])) for at in range(len(steps))]
     return {
         "row": 0,
@@ -97,9 +96,9 @@ def _sample(sample_id: str, after: str, draw: int, steps: list[str], *, ended: b
         "text": "".join(steps),
         "step_ends": ends,
         "token_ends": ends,
-        "finish": "stop",
+        "finish": finish,
         "ended": ended,
         "answer": ("7" if right else "5") if ended else None,
         "verdict": ("correct" if right else "incorrect") if ended else None,
-        "n_tokens": ends[-1] + 1,
+        "n_tokens": sum(map(len, steps)) + extra,
     }

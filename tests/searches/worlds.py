@@ -17,8 +17,9 @@ from pipeline.core.records import Problem
 from pipeline.engines.oracle_tree import Path, Shape, Tree, uniform
 from pipeline.graders.answer_groups import answer_groups
 from pipeline.scorers.oracle import logit, noise_in_tree
-from pipeline.searches.base import WHOLE, Ask, Found, Node, Sample, Score, Search, StepScore, Task, path_of
-from pipeline.searches.ids import node_id, prefix_id, root_id
+from pipeline.searches.base import WHOLE, Ask, Found, Node, Sample, Score, Search, StepScore, Task, path_of, wrong_found
+from pipeline.searches.ids import node_id, prefix_id
+from pipeline.searches.log import root_of
 from pipeline.searches.machine import Machine
 from pipeline.searches.registry import SEARCHES, search_for
 
@@ -45,7 +46,6 @@ class WorldKind:
 
     @property
     def tree(self) -> Tree:
-        """Its trees."""
         return _tree(self)
 
     @property
@@ -86,12 +86,10 @@ class TreeWorld:
     _scored: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        name = self.problem.problem_id
-        self.root = Node(node_id=root_id(name), parent=None, depth=0, text="", prefix_id=prefix_id(name, ()))
+        self.root = root_of(self.problem.problem_id)
         self._paths[self.root.node_id] = ()
 
     def answer(self, ask: Ask) -> object:
-        """What the runtime would answer."""
         return self._sampled(ask) if isinstance(ask, Sample) else self._scores(ask)
 
     def path(self, node: Node) -> Path:
@@ -104,11 +102,9 @@ class TreeWorld:
         return found
 
     def right(self, node: Node | None) -> bool:
-        """Whether a chain ends with the right answer."""
         return node is not None and self.kind.tree.value(self.problem.problem_id, self.path(node)) >= 1.0
 
     def score(self, path: Path) -> StepScore:
-        """The score of a prefix."""
         key = f"{self.kind.seed}:{self.problem.problem_id}:{path}"
         if self.kind.unscored and uniform(f"unscored:{key}") < self.kind.unscored:
             return StepScore(fault="unreadable")
@@ -161,12 +157,10 @@ class TreeWorld:
 
 
 def search_of(method: str, **settings: object) -> Search:
-    """A method with settings."""
     return search_for(SEARCHES.settings(method)(**settings))
 
 
 def task_of(world: TreeWorld, settings: SearchConfig, given: tuple[Node, ...] = ()) -> Task:
-    """The problem of a world as a task."""
     return Task(
         problem_id=world.problem.problem_id,
         root=world.root,
@@ -177,7 +171,6 @@ def task_of(world: TreeWorld, settings: SearchConfig, given: tuple[Node, ...] = 
 
 
 def in_order(_open: Sequence[Ask]) -> int:
-    """Answers questions in the order in which they are asked."""
     return 0
 
 
@@ -188,7 +181,6 @@ def shuffled(seed: int) -> Pick:
 
 
 def run(machine: "Machine[T]", answer: Callable[[Ask], object], pick: Pick = in_order) -> T:
-    """Answer a machine's questions until it is done."""
     due = machine.begin()
     while due:
         ask = due.pop(pick(due))
@@ -199,5 +191,6 @@ def run(machine: "Machine[T]", answer: Callable[[Ask], object], pick: Pick = in_
 
 
 def found_by(search: Search, world: TreeWorld, pick: Pick = in_order) -> Found:
-    """How a search of a world's problem ends."""
-    return run(Machine(search.search(task_of(world, search.settings))), world.answer, pick)
+    found = run(Machine(search.search(task_of(world, search.settings))), world.answer, pick)
+    assert not wrong_found(found)
+    return found

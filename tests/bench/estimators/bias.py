@@ -43,7 +43,6 @@ class Bias:
 
 
 def biases(part: int) -> list[Bias]:
-    """Of each rule, from one part of the chains."""
     family = length(STEPS)
     seed = SEED + 1 + part
     chains = chains_of(family, CHAINS, seed)
@@ -59,7 +58,8 @@ def biases(part: int) -> list[Bias]:
     ]
     fewer = chains_of(family, FEWER_CHAINS, seed)
     of_fewer = Rollouts(family, fewer, seed)
-    said = replay(fewer, of_fewer, _first_success(2, batch=3), rollouts=8, unit=UNIT)
+    settings = FirstSuccessConfig(interval=Interval.jeffreys, successes=2, batch=3)
+    said = replay(fewer, of_fewer, settings, rollouts=8, unit=UNIT)
     rule = "first_success, successes=2, batch=3"
     found.append(bias(rule, said.unbiased, fewer, of_fewer.first(CONTROLS).outcomes))
     # The controls themselves: that they are fair is measured, not assumed.
@@ -86,10 +86,6 @@ def _together(parts: Sequence[Bias]) -> Bias:
     error = np.sqrt(((weights * np.array([part.error for part in parts])) ** 2).sum(axis=0))
     prefixes = np.array([part.prefixes for part in parts]).sum(axis=0)
     return replace(parts[0], mean=tuple(mean.tolist()), error=tuple(error.tolist()), prefixes=tuple(prefixes.tolist()))
-
-
-def _first_success(successes: int, batch: int = 1) -> FirstSuccessConfig:
-    return FirstSuccessConfig(interval=Interval.jeffreys, successes=successes, batch=batch)
 
 
 def first_finished(outcomes: npt.NDArray[np.int8], tokens: npt.NDArray[np.int32]) -> Floats:

@@ -47,7 +47,6 @@ class Arm:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The settings of `train`."""
         return {**TRAINING, **self.training}
 
 

@@ -123,6 +123,5 @@ class TinyEngine(BatchEngine):
 
 
 def _limit(request: Request) -> int:
-    """Tokens that a completion may have."""
     most = min(SHORT.max_tokens, SHORT.context - len(request.prefix.prompt_ids))
     return most if request.max_tokens is None else min(most, request.max_tokens)

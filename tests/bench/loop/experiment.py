@@ -48,11 +48,9 @@ class Experiment:
         return {exercise.problem for exercise in self._exercises}
 
     def exercises_of(self, seed: int) -> Sequence[Exercise]:
-        """The seed's own problems to learn from."""
         return self._exercises[self._size * seed : self._size * (seed + 1)]
 
     def results(self) -> list[Row]:
-        """Everything that was run."""
         file = self.folder / "results.jsonl"
         return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()] if file.exists() else []
 
@@ -85,7 +83,6 @@ class Experiment:
 
     @cached_property
     def candidates(self) -> Candidates:
-        """The candidates that every model chooses among."""
         of = self._exercises[SEEDS * self._size :]
         run = self._of(SEEDS).labelled("candidates", of, *CHAINS_ALONE, solutions=CANDIDATES, rollouts=1)
         return candidates_of(run, {exercise.problem: exercise for exercise in of})

@@ -32,7 +32,6 @@ PER = 1_000
 
 
 def regenerate() -> None:
-    """Label, write again, and print the figures."""
     torch.set_num_threads(1)
     lines(Experiment(POOL, print))
 

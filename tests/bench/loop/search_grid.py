@@ -49,6 +49,5 @@ def auc_line(text: str, values: Sequence[float]) -> str:
 
 
 def _candidates(run: Searches) -> list[CandidateSet]:
-    """The chains of the largest best-of-n."""
     config = SelectConfig(scores=str(run.run_dir("best_of_n", CHAINS)))
     return match_answers(read_scores(config), config).contests

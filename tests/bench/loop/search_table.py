@@ -93,7 +93,6 @@ def scorer_auc(run: SearchRun) -> float:
 
 
 def shown(found: Interval, sign: str = "") -> str:
-    """A mean with its interval."""
     if found.low is None or found.high is None:
         return "-" if found.value is None else f"{found.value:{sign}.3f}"
     return f"{found.value:{sign}.3f} ({found.low:{sign}.2f} to {found.high:{sign}.2f})"

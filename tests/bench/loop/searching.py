@@ -85,7 +85,6 @@ class Searches:
         self._scores: dict[bool, Scores] = {False: {}, True: {}}
 
     def config(self, method: str, n: int, *settings: str) -> SearchRunConfig:
-        """The settings of the command."""
         run_dir, chosen = self.run_dir(method, n), ("scorer.engine=transformers", *settings)
         command = searched(SHORT, self._scorer, self._problems, run_dir, method, n, *chosen)
         config = compose(SEARCH, command[1:]).settings()
@@ -96,7 +95,6 @@ class Searches:
         return self._folder / f"{method}-{n}"
 
     def run(self, method: str, n: int, *settings: str) -> Path:
-        """Search all problems; the run directory."""
         config = self.config(method, n, f"run.unit_problems={TOGETHER}", *settings)
         stop = StopSignal()
         try:

@@ -65,7 +65,6 @@ class TinyRun:
 
     @cached_property
     def draws(self) -> list[ChainDraw]:
-        """In no order."""
         return [
             ChainDraw(problem=problem, number=number, chain_id=chain, tokens=tokens)
             for problem, number, chain, tokens in self._table("solutions")

@@ -58,7 +58,6 @@ def straightforward() -> None:
 
 
 def script(folder: Path, known: Truth) -> Run:
-    """A run of the script."""
     chains = write_rows(folder / "chains.jsonl", [_row(row, copy) for copy in range(COPIES) for row in _rows()])
     job = {
         "chains": str(chains),
@@ -99,7 +98,6 @@ def script(folder: Path, known: Truth) -> Run:
 
 
 def pipeline(folder: Path, known: Truth, *overrides: str) -> Run:
-    """A run of the pipeline, as a user starts it."""
     data = write_rows(
         folder / "rows.jsonl", [_distinct(_row(row, copy), copy) for copy in range(COPIES) for row in _rows()]
     )

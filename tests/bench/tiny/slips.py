@@ -27,7 +27,6 @@ BACK = 4
 
 
 def slipping(rng: random.Random, exercise: Exercise) -> list[str]:
-    """The lines of a chain, without line ends."""
     return list(_lines(rng, exercise))
 
 

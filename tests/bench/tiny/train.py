@@ -118,7 +118,6 @@ def main(policy: TinyPolicy) -> None:
 
 
 def learn(model: LlamaForCausalLM, texts: Texts, held_out: Sequence[Text], cycle: Cycle) -> None:
-    """One cycle."""
     steps = cycle.steps
     optimizer = torch.optim.AdamW(model.parameters(), lr=cycle.rate, betas=(0.9, 0.98), weight_decay=0.01)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: _rate(step, steps))
@@ -152,7 +151,6 @@ def character_tokenizer(alphabet: str, context: int) -> PreTrainedTokenizerFast:
 
 
 def shape(tokenizer: PreTrainedTokenizerFast) -> LlamaConfig:
-    """The model's size."""
     return LlamaConfig(
         vocab_size=len(tokenizer),
         hidden_size=128,
