@@ -18,10 +18,8 @@ from pipeline.graders.settings import MathConfig
 from pipeline.runtime import async_grader as judging
 from pipeline.runtime import worker
 from pipeline.runtime.async_grader import AsyncGrader
-from pipeline.runtime.driver import label
-from pipeline.runtime.stop import StopSignal
 from tests.runtime.adaptive import labels, proved, settings, sums
-from tests.runtime.in_process import in_process
+from tests.runtime.in_process import label_in_process
 from tests.settings import grader_settings
 
 QUEUE = 5
@@ -52,12 +50,8 @@ def completion() -> Completion:
 def test_a_run_whose_checker_is_slow_says_so_and_bounds_what_waits(tmp_path: Path) -> None:
     seen: list[Status] = []
     config = settings(tmp_path, sums(10), "estimator=fixed", "sampling.rollouts=8", "run.progress_seconds=0.01")
-    stop = StopSignal()
-    try:
-        with patch.object(judging, "QUEUE", QUEUE), patch.object(worker, "checker_for", slow_checker):
-            summary = label(config, in_process, seen.append, stop)
-    finally:
-        stop.release()
+    with patch.object(judging, "QUEUE", QUEUE), patch.object(worker, "checker_for", slow_checker):
+        summary = label_in_process(config, watch=seen.append)
     assert 0 < max(status.load.grading for status in seen) <= QUEUE
     assert summary.totals.rollouts == summary.totals.correct + summary.totals.incorrect
     assert labels(tmp_path).height == 20
