@@ -43,16 +43,6 @@ def test_relabel_keeps_what_a_dict_does_not_name() -> None:
     assert asked == ["estimator.name='pooled'"]
 
 
-def test_an_unknown_name_is_refused_as_on_the_command_line() -> None:
-    with pytest.raises(UsageError, match="policy=orcle: there is no such option, did you mean oracle"):
-        compose_label(["data.path=x", *overrides(policy={"kind": "orcle"})])
-
-
-def test_two_choices_are_refused() -> None:
-    with pytest.raises(UsageError, match="policy is given twice"):
-        overrides(policy={"kind": "oracle"}, **{"policy.kind": "hf"})
-
-
 def test_a_format_comes_with_its_own_settings() -> None:
     name, own = format_settings({"name": "preference", "margin": 0.2})
     assert (name, overrides_of(own)) == ("preference", ["preference.margin=0.2"])

@@ -218,6 +218,7 @@ def test_it_works_inside_a_running_event_loop(tmp_path: Path) -> None:
     ({"rows": "a.jsonl", "data.path": "b.jsonl"}, UsageError, "given twice, as the first argument and as {'data.path'"),
     ({"rows": None}, UsageError, "^there are no rows: give the path of a file, a list of dicts or a table as the first"),
     ({"policy": "oracle", "policy.kind": "hf"}, UsageError, "policy is given twice, as policy='oracle' and as"),
+    ({"policy": {"kind": "orcle"}}, UsageError, "policy=orcle: there is no such option, did you mean oracle"),
     ({"estimator": 3}, UsageError, "the methods of an estimator, not int"),
 ])  # fmt: skip
 def test_what_is_asked_wrongly_is_an_exception_with_the_sentence(
@@ -319,7 +320,7 @@ def children(pid: int) -> list[int]:
 
 
 def test_both_import_names_give_the_same_and_load_nothing_heavy() -> None:
-    assert stepvalue.label is pipeline.label
+    assert all(getattr(stepvalue, name) is getattr(pipeline, name) for name in pipeline.__all__)
     code = (
         "import sys, pipeline, stepvalue\n"
         "assert not {'ray', 'torch', 'vllm', 'transformers', 'hydra'} & set(sys.modules)\n"

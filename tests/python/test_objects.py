@@ -167,6 +167,7 @@ class WithoutValues(Estimator):
     ({"estimator": 3}, r"estimator: give a name, a dict of settings, or an object .* not int"),
     ({"estimator": object()}, "not object"),
     ({"grader": Halves}, "GraderConfig"),
+    ({"estimator": WithoutValues}, r"WithoutValues cannot be made .* abstract method values"),
     ({"estimator": WithLock(HalvesConfig())}, r"estimator: the object cannot be sent .*lock.*Open files, locks"),
     ({"policy": Echo(EchoConfig()), "cluster.address": "auto"}, "for one machine"),
     ({"estimator": Halves(HalvesConfig(share=0.3)), "estimator.shares": 1}, "did you mean estimator.share"),
@@ -175,11 +176,6 @@ def test_what_is_no_object_of_a_kind_is_refused(tmp_path: Path, asked: dict[str,
     with pytest.raises(UsageError, match=words):
         label(ROWS, run_dir=tmp_path / "run", **{**QUICK, **asked})
     assert not (tmp_path / "run").exists()
-
-
-def test_a_class_that_lacks_a_method_is_refused() -> None:
-    with pytest.raises(UsageError, match=r"WithoutValues cannot be made .* abstract method values"):
-        given("estimator", WithoutValues)
 
 
 def test_settings_of_an_object_are_settings_of_the_call() -> None:

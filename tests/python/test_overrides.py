@@ -100,9 +100,3 @@ def test_a_setting_that_is_given_twice_with_one_value_is_that_setting() -> None:
     assert overrides({"sampling": {"temperature": 0.5}, "sampling.temperature": np.float64(0.5)}) == [
         "sampling.temperature=0.5"
     ]
-
-
-def test_an_argument_and_a_setting_that_differ_are_refused() -> None:
-    asked = [*policy_settings("org/name", ["oracle"]), *settings_in({"policy.model": "org/other"})]
-    with pytest.raises(UsageError, match=r"policy='org/name' and as \{'policy.model': 'org/other'\}"):
-        overrides_of(asked)

@@ -1,7 +1,6 @@
 """Rows of a Python call reach the file that `label` reads, whatever holds them."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -71,12 +70,3 @@ def test_arrays_become_lists_and_what_is_no_number_becomes_null(tmp_path: Path) 
 def test_what_is_no_row_is_refused_by_row_and_column(tmp_path: Path, rows: Any, words: str) -> None:
     with pytest.raises(InputError, match=words):
         write_input(rows, tmp_path)
-
-
-def test_what_rows_raise_on_the_way_is_raised(tmp_path: Path) -> None:
-    def rows() -> Iterator[dict[str, str]]:
-        yield {"problem": "x"}
-        raise ConnectionError("half-way")
-
-    with pytest.raises(ConnectionError, match="half-way"):
-        write_input(rows(), tmp_path)

@@ -8,7 +8,6 @@ import polars as pl
 import pytest
 
 import pipeline
-import stepvalue
 from pipeline import SearchRun, open_search, search, solve
 from pipeline.__main__ import main
 from pipeline.core.errors import InputError, RunConflict, UsageError
@@ -36,11 +35,6 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> SearchRun:
     run_dir = tmp_path_factory.mktemp("python") / "run"
     with python_without_ray():
         return search([*ROWS, {"id": "bad", "problem": " "}], search=BEAM, run_dir=run_dir, **TREE)
-
-
-def test_both_import_names_give_the_same() -> None:
-    for name in ("search", "solve", "open_search", "SearchRun"):
-        assert getattr(stepvalue, name) is getattr(pipeline, name)
 
 
 def test_the_tables_are_frames(run: SearchRun) -> None:

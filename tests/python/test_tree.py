@@ -23,13 +23,6 @@ COLUMNS = [
 HOSTILE = "\x1b[31mred\x1b]0;owned\x07 <script>alert(1)</script>"
 
 
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("finished")
-    label_in_process(settings(folder, sums(3, 2), "estimator=fixed", "run.unit_problems=2"))
-    return folder
-
-
 def tree_of(*trees: ProblemTree) -> LabelledTree:
     return LabelledTree(trees, threshold=0.5, strength=1.0)
 
@@ -51,13 +44,8 @@ def test_the_frame_has_labels_and_evidence_of_each_node() -> None:
     assert (first["issued_correct"], first["issued"], first["passed_correct"], first["passed"]) == (2, 2, 0, 1)
     assert (first["fair_correct"], first["fair"]) == (2, 2)
     assert (first["prefix_ids"], first["rollout_id"]) == (["a"], "/9")
-    assert (end["ended"], end["outcome"], end["value"], end["posterior_mean"], end["p_above"]) == (
-        True,
-        True,
-        1.0,
-        1.0,
-        1.0,
-    )
+    assert (end["ended"], end["outcome"]) == (True, True)
+    assert end["value"] == end["posterior_mean"] == end["p_above"] == 1.0
     written = nodes.filter(pl.col("step") == "step 1").row(0, named=True)
     assert (written["value"], written["label"], written["prefix_ids"], written["issued"]) == (None, None, [], 0)
     assert 0 < written["posterior_mean"] < 1
@@ -99,15 +87,12 @@ def test_text_of_a_model_stays_text() -> None:
     assert "&lt;script&gt;" in found._repr_html_()
 
 
-def test_a_tree_of_a_run_has_the_values_of_its_labels(finished: Path) -> None:
-    run = open_run(finished / "run")
+def test_a_tree_of_a_run_has_the_values_of_its_labels(tmp_path: Path) -> None:
+    label_in_process(settings(tmp_path, sums(3, 2), "estimator=fixed", "run.unit_problems=2"))
+    run = open_run(tmp_path / "run")
     row = run.labels().row(0, named=True)
     found = run.tree(row["problem_id"])
-    assert (found.problem, found.problem_id, found.gold_answer) == (
-        row["problem"],
-        row["problem_id"],
-        row["gold_answer"],
-    )
+    assert all(getattr(found, name) == row[name] for name in ("problem", "problem_id", "gold_answer"))
     assert found.source_ids == ("3-0", "3-1")
     by_prefix = found.nodes.explode("prefix_ids").filter(pl.col("prefix_ids").is_in(row["prefix_ids"]))
     assert sorted(by_prefix["value"]) == sorted(row["value"])

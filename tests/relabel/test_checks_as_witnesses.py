@@ -43,24 +43,22 @@ def chain(chain_id: str, *steps: str) -> ChainText:
     return ChainText(chain_id=chain_id, problem_id="", problem="", steps=steps, prefix_ids=steps)
 
 
-def labelled_sums(folder: Path, *overrides: str) -> Path:
-    """A run with a false sum in the second step of every third chain, which ends wrong."""
-    rows: list[dict[str, object]] = [
-        {"problem": f"What is {number} + 3?", "answer": str(number + 3), "steps": sums(number), "id": f"r{number}"}
-        for number in range(CHAINS)
-    ]
+def checked_run(folder: Path, rows: list[dict[str, object]], verifier: str) -> Path:
     path, made = write_rows(folder / "rows.jsonl", rows), folder / "run"
     given = [f"data.path={path}", f"run_dir={made}", "policy=oracle", "sampling.rollouts=4"]
-    label_in_process(compose_label([*given, *overrides]))
+    label_in_process(compose_label([*given, "estimator=fixed", "run.unit_problems=10"]))
+    checked(CheckRunConfig(run_dir=str(made), checks=[verifier], processes=1, run=QUICK))
     return made
 
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run with a false sum in the second step of every third chain, which ends wrong, checked by `arithmetic`."""
-    made = labelled_sums(tmp_path_factory.mktemp("sums"), "estimator=fixed", "run.unit_problems=10")
-    checked(CheckRunConfig(run_dir=str(made), checks=["arithmetic"], processes=1, run=QUICK))
-    return made
+    rows: list[dict[str, object]] = [
+        {"problem": f"What is {number} + 3?", "answer": str(number + 3), "steps": sums(number), "id": f"r{number}"}
+        for number in range(CHAINS)
+    ]
+    return checked_run(tmp_path_factory.mktemp("sums"), rows, "arithmetic")
 
 
 @pytest.fixture
@@ -121,13 +119,7 @@ def test_proofs_decide(tmp_path: Path) -> None:
         }
         for number in range(12)
     ]
-    path, run_dir = write_rows(tmp_path / "rows.jsonl", rows), tmp_path / "run"
-    label_in_process(
-        compose_label(
-            [f"data.path={path}", f"run_dir={run_dir}", "policy=oracle", "sampling.rollouts=4", "estimator=fixed"]
-        )
-    )
-    checked(CheckRunConfig(run_dir=str(run_dir), checks=["z3"], processes=1, run=QUICK))
+    run_dir = checked_run(tmp_path, rows, "z3")
     consensus(run_dir)
     for row in labels(run_dir).to_dicts():
         first, second, _ = row["p_error_free"]

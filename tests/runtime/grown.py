@@ -13,10 +13,9 @@ from pipeline.core.errors import EngineDied
 from pipeline.core.records import Completion, Request
 from pipeline.engines.base import Engine, Surroundings
 from pipeline.runtime.grow import Grown, grow, label_part
-from pipeline.runtime.stop import StopSignal
 from pipeline.runtime.worker import engine_for
 from tests.runtime.growing import Row, bare, label, labels
-from tests.runtime.in_process import in_process
+from tests.runtime.in_process import in_process, stop_signal
 
 TREE = (
     *(
@@ -43,11 +42,8 @@ def settings(folder: Path, *overrides: str) -> GrowConfig:
 
 def grow_here(folder: Path, *overrides: str, engine: Engine | None = None) -> Grown:
     """`grow` but for what it prints."""
-    stop = StopSignal()
-    try:
+    with stop_signal() as stop:
         return grow(settings(folder, *overrides), partial(in_process, engine=engine), lambda _: None, stop)
-    finally:
-        stop.release()
 
 
 class DyingEngine:

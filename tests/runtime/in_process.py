@@ -1,72 +1,63 @@
 """A whole run without Ray: the driver, the scheduler, and workers in the driver's event loop."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from typing import Any, cast
 
 from pipeline.config.label import LabelConfig
 from pipeline.core.errors import EngineDied
-from pipeline.core.progress import Summary
+from pipeline.core.progress import Status, Summary
 from pipeline.engines.base import Engine, Surroundings
 from pipeline.runtime.driver import Running, label
 from pipeline.runtime.stop import StopSignal
-from pipeline.runtime.worker import Receipt, Snapshot, UnitTask, Worker, engine_for
+from pipeline.runtime.worker import Worker, engine_for
 from pipeline.runtime.worker_handle import WorkerHandle, WorkerLocation, WorkerPool
 from pipeline.runtime.workload import UnitWorker, Workload
 from pipeline.storage.location import storage_at
 from pipeline.storage.storage import Storage
 
 
-class InProcessWorker:
-    """A worker whose methods are called directly; see `worker_handle.WorkerHandle`. After `kill` it raises EngineDied."""
+class _InProcess:
+    """A worker whose methods are called directly. After `kill` they raise EngineDied."""
 
     def __init__(self, worker: UnitWorker) -> None:
         self._worker = worker
-        self._killed = asyncio.Event()
+        self._killed = False
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._worker, name)
+
+        async def called(*arguments: object) -> object:
+            self._check()
+            return await method(*arguments)
+
+        return called
 
     async def location(self) -> WorkerLocation:
         self._check()
         return WorkerLocation()
 
-    async def fetch(self) -> None:
-        self._check()
-        await self._worker.fetch()
-
-    async def start(self) -> str:
-        self._check()
-        return await self._worker.start()
-
-    async def wait_for_capacity(self, begun: int) -> None:
-        self._check()
-        await self._worker.wait_for_capacity(begun)
-
-    async def finish_unit(self, task: UnitTask) -> Receipt:
-        self._check()
-        return await self._worker.finish_unit(task)
-
-    async def missing_requests(self, task: UnitTask) -> list[str]:
-        self._check()
-        return await self._worker.missing_requests(task)
-
-    async def snapshot(self) -> Snapshot:
-        self._check()
-        return await self._worker.snapshot()
-
-    async def drain(self) -> None:
-        self._check()
-        await self._worker.drain()
-
-    async def stop(self) -> None:
-        self._check()
-        await self._worker.stop()
-
     def kill(self) -> None:
-        self._killed.set()
+        self._killed = True
 
     def _check(self) -> None:
-        if self._killed.is_set():
+        if self._killed:
             raise EngineDied("a worker died: it was killed")
+
+
+def worker_in_process(worker: UnitWorker) -> WorkerHandle:
+    return cast(WorkerHandle, _InProcess(worker))
+
+
+@contextmanager
+def stop_signal(stop: StopSignal | None = None) -> Iterator[StopSignal]:
+    stop = stop or StopSignal()
+    try:
+        yield stop
+    finally:
+        stop.release()
 
 
 @contextmanager
@@ -78,23 +69,27 @@ def in_process(
     written_to = storage or storage_at(config.run_dir)
 
     def hire(attempt: int) -> WorkerHandle:
-        return InProcessWorker(Worker(config, written_to, engine or engine_for(config, Surroundings(attempt=attempt))))
+        return worker_in_process(
+            Worker(config, written_to, engine or engine_for(config, Surroundings(attempt=attempt)))
+        )
 
     yield WorkerPool(hire=hire, workers=config.cluster.workers or 1)
 
 
 def label_in_process(
-    config: LabelConfig, stop: StopSignal | None = None, *, engine: Engine | None = None, run: Running = asyncio.run
+    config: LabelConfig,
+    stop: StopSignal | None = None,
+    watch: Callable[[Status], None] = lambda _: None,
+    *,
+    engine: Engine | None = None,
+    run: Running = asyncio.run,
 ) -> Summary:
     """The `label` command but for what it prints. Raises what `driver.label` raises.
 
     An `engine` that has been started is used in its own event loop, by `run`.
     """
-    stop = stop or StopSignal()
-    try:
-        return label(config, partial(in_process, engine=engine), lambda _: None, stop, run)
-    finally:
-        stop.release()
+    with stop_signal(stop) as stop:
+        return label(config, partial(in_process, engine=engine), watch, stop, run)
 
 
 @contextmanager
@@ -102,6 +97,6 @@ def hired_here(workload: Workload) -> Iterator[WorkerPool]:
     """A pool of workers of any command in the driver's event loop."""
 
     def hire(attempt: int) -> WorkerHandle:
-        return InProcessWorker(workload.make(workload.settings(1), Surroundings(attempt=attempt)))
+        return worker_in_process(workload.make(workload.settings(1), Surroundings(attempt=attempt)))
 
     yield WorkerPool(hire=hire, workers=workload.cluster.workers or 1)

@@ -33,25 +33,16 @@ POINTS = (
     "worker.opened",
 )
 FAULTS = {
-    "an engine that dies": (
-        "policy=lab",
-        "policy.lab.fail_after=9",
-    ),
+    "an engine that dies": ("policy=lab", "policy.lab.fail_after=9"),
     "an engine that hangs": (
         "policy=lab",
         "policy.lab.hang_after=9",
         "run.stall_seconds=0.3",
         "run.progress_seconds=0.1",
     ),
-    "an engine that answers wrongly": (
-        "policy=lab",
-        "policy.lab.wrong_after=9",
-    ),
+    "an engine that answers wrongly": ("policy=lab", "policy.lab.wrong_after=9"),
 }
-UNITS = {
-    "one unit": ("run.unit_problems=100",),
-    "several units": ("run.unit_problems=1", "run.units_in_flight=1"),
-}
+UNITS = {"one unit": ("run.unit_problems=100",), "several units": ("run.unit_problems=1", "run.units_in_flight=1")}
 PAIRS = [
     pytest.param((name, units), marks=() if at % len(UNITS) == turn % len(UNITS) else pytest.mark.nightly)
     for at, name in enumerate(ADAPTIVE)

@@ -18,10 +18,8 @@ from pipeline.graders.settings import MathConfig
 from pipeline.runtime import async_grader as judging
 from pipeline.runtime import worker
 from pipeline.runtime.async_grader import AsyncGrader
-from pipeline.runtime.driver import label
-from pipeline.runtime.stop import StopSignal
 from tests.runtime.adaptive import labels, proved, settings, sums
-from tests.runtime.in_process import in_process
+from tests.runtime.in_process import label_in_process
 from tests.settings import grader_settings
 
 QUEUE = 5
@@ -52,12 +50,8 @@ def completion() -> Completion:
 def test_a_run_whose_checker_is_slow_says_so_and_bounds_what_waits(tmp_path: Path) -> None:
     seen: list[Status] = []
     config = settings(tmp_path, sums(10), "estimator=fixed", "sampling.rollouts=8", "run.progress_seconds=0.01")
-    stop = StopSignal()
-    try:
-        with patch.object(judging, "QUEUE", QUEUE), patch.object(worker, "checker_for", slow_checker):
-            summary = label(config, in_process, seen.append, stop)
-    finally:
-        stop.release()
+    with patch.object(judging, "QUEUE", QUEUE), patch.object(worker, "checker_for", slow_checker):
+        summary = label_in_process(config, watch=seen.append)
     assert 0 < max(status.load.grading for status in seen) <= QUEUE
     assert summary.totals.rollouts == summary.totals.correct + summary.totals.incorrect
     assert labels(tmp_path).height == 20
@@ -65,7 +59,7 @@ def test_a_run_whose_checker_is_slow_says_so_and_bounds_what_waits(tmp_path: Pat
 
 
 @pytest.mark.parametrize("processes", [1, 3])
-def test_verdicts_in_time_take_threads_of_their_own(processes: int) -> None:
+async def test_verdicts_in_time_take_threads_of_their_own(processes: int) -> None:
     at_work, may_end = threading.Semaphore(0), threading.Event()
 
     class WaitingChecker(SlowChecker):
@@ -74,19 +68,16 @@ def test_verdicts_in_time_take_threads_of_their_own(processes: int) -> None:
             assert may_end.wait(60)
             return Grade(verdict=Verdict.CORRECT, answer="1", ms=200)
 
-    async def run() -> None:
-        judge = AsyncGrader(WaitingChecker(grader_settings()), processes)
-        asked, problem = completion(), completion().request.problem
-        grading = [asyncio.create_task(judge.grade(problem, asked, "")) for _ in range(processes + 2)]
-        for _ in range(processes):
-            assert await asyncio.to_thread(at_work.acquire, timeout=60)
-        assert not await asyncio.to_thread(at_work.acquire, timeout=0.05), "more are at work than there are processes"
-        assert judge.waiting == processes + 2
-        # What the event loop writes meanwhile finds a thread.
-        assert await asyncio.wait_for(asyncio.to_thread(lambda: "written"), 60) == "written"
-        may_end.set()
-        assert {grade.verdict for grade in await asyncio.gather(*grading)} == {Verdict.CORRECT}
-        judge.close()
-        assert judge.seconds > 0
-
-    asyncio.run(run())
+    judge = AsyncGrader(WaitingChecker(grader_settings()), processes)
+    asked, problem = completion(), completion().request.problem
+    grading = [asyncio.create_task(judge.grade(problem, asked, "")) for _ in range(processes + 2)]
+    for _ in range(processes):
+        assert await asyncio.to_thread(at_work.acquire, timeout=60)
+    assert not await asyncio.to_thread(at_work.acquire, timeout=0.05), "more are at work than there are processes"
+    assert judge.waiting == processes + 2
+    # What the event loop writes meanwhile finds a thread.
+    assert await asyncio.wait_for(asyncio.to_thread(lambda: "written"), 60) == "written"
+    may_end.set()
+    assert {grade.verdict for grade in await asyncio.gather(*grading)} == {Verdict.CORRECT}
+    judge.close()
+    assert judge.seconds > 0

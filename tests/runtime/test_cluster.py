@@ -9,8 +9,8 @@ import tempfile
 import textwrap
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
 import psutil
@@ -21,7 +21,7 @@ from pipeline.core.errors import ClusterError, Interrupted
 from pipeline.engines.registry import policy_for
 from pipeline.runtime import cluster, connection
 from pipeline.runtime.connection import LOOPBACK
-from tests.conftest import ROOT, run_stepvalue
+from tests.conftest import ROOT
 from tests.settings import policy_settings
 
 pytestmark = pytest.mark.slow
@@ -67,8 +67,8 @@ def test_what_ray_writes_before_it_is_in_or_refused_is_kept_away() -> None:
 
 
 @contextmanager
-def listening(says: bytes) -> Iterator[int]:
-    """The port of a server that says this to everybody, and nothing else."""
+def serving(talk: Callable[[socket.socket], None]) -> Iterator[int]:
+    """The port of a server that does this with each connection."""
     open_connections = []
     with socket.create_server(("127.0.0.1", 0)) as server:
 
@@ -77,27 +77,26 @@ def listening(says: bytes) -> Iterator[int]:
                 while True:
                     connection, _ = server.accept()
                     open_connections.append(connection)
-                    connection.sendall(says)
+                    talk(connection)
 
         threading.Thread(target=serve, daemon=True).start()
         yield server.getsockname()[1]
 
 
-@contextmanager
-def dripping(seconds: float) -> Iterator[int]:
-    """The port of a server that says one byte of HTTP/2 at a time."""
-    done = threading.Event()
-    with socket.create_server(("127.0.0.1", 0)) as server:
+def listening(says: bytes) -> AbstractContextManager[int]:
+    """It says this to everybody, and nothing else."""
+    return serving(lambda connection: connection.sendall(says))
 
-        def serve() -> None:
-            with suppress(OSError):
-                connection, _ = server.accept()
-                while not done.wait(seconds):
-                    connection.sendall(b"\0")
 
-        threading.Thread(target=serve, daemon=True).start()
-        yield server.getsockname()[1]
-        done.set()
+def dripping(seconds: float) -> AbstractContextManager[int]:
+    """It says one byte of HTTP/2 at a time."""
+
+    def talk(connection: socket.socket) -> None:
+        while True:
+            time.sleep(seconds)
+            connection.sendall(b"\0")
+
+    return serving(talk)
 
 
 HTTP2 = bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
@@ -176,21 +175,21 @@ def test_a_server_that_never_lets_this_process_in_is_given_up() -> None:
     assert "has not let this process in after 3 s: check `ray status`" in said
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_signals_end_the_wait_for_a_cluster(number: signal.Signals) -> None:
-    with listening(HTTP2) as port:
+@pytest.mark.parametrize(
+    ("server", "seconds", "number"),
+    [
+        (listening(HTTP2), 2.0, signal.SIGINT),  # it is in Ray's code then
+        (listening(HTTP2), 2.0, signal.SIGTERM),
+        (dripping(4.0), 1.0, signal.SIGTERM),
+    ],
+)
+def test_signals_end_the_wait_for_a_cluster(
+    server: AbstractContextManager[int], seconds: float, number: signal.Signals
+) -> None:
+    with server as port:
         process = joining(port, 600.0)
-        time.sleep(2.0)  # it is in Ray's code now
+        time.sleep(seconds)
         process.send_signal(number)
-        said, _ = process.communicate(timeout=60)
-    assert said.startswith("Interrupted")
-
-
-def test_signals_end_the_wait_for_a_server_that_drips() -> None:
-    with dripping(4.0) as port:
-        process = joining(port, 600.0)
-        time.sleep(1.0)
-        process.send_signal(signal.SIGTERM)
         said, _ = process.communicate(timeout=60)
     assert said.startswith("Interrupted")
 
@@ -368,16 +367,6 @@ def test_the_gpus_that_are_used_are_reported_where_more_nodes_may_join(
     unused, used = capsys.readouterr().err.splitlines()
     assert unused.startswith("stepvalue: warning: 2 workers use 2 of the cluster's 8 GPUs: each needs 1 CPU and 1 GPU")
     assert used.startswith("stepvalue: 2 workers on 2 CPUs and 8 GPUs on 1 node; nodes that join later are not used")
-
-
-@pytest.mark.nightly
-@pytest.mark.ray
-def test_a_hidden_gpu_is_reported_in_a_line_by_the_command(tmp_path: Path) -> None:
-    words = ["label", "data=sample", "policy=oracle", "cluster.gpus_per_worker=1", f"run_dir={tmp_path / 'run'}"]
-    done = run_stepvalue(words, environment={"CUDA_VISIBLE_DEVICES": ""})
-    assert done.returncode == 1
-    assert "Traceback" not in done.stderr
-    assert done.stderr.splitlines()[-1].endswith("CUDA_VISIBLE_DEVICES='' hides the GPUs of this machine: unset it")
 
 
 STRANGER = """

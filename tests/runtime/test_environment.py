@@ -33,48 +33,22 @@ SHELL = {
 
 def test_engines_get_what_they_need_and_nothing_else() -> None:
     found = forwarded(SHELL)
-    assert found.plain == {
-        name: SHELL[name]
-        for name in (
-            "HF_HOME",
-            "HF_HUB_OFFLINE",
-            "VLLM_ATTENTION_BACKEND",
-            "NCCL_SOCKET_IFNAME",
-            "https_proxy",
-            "no_proxy",
-        )
-    }
+    plain = ("HF_HOME", "HF_HUB_OFFLINE", "VLLM_ATTENTION_BACKEND", "NCCL_SOCKET_IFNAME", "https_proxy", "no_proxy")
+    assert found.plain == {name: SHELL[name] for name in plain}
     secrets = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "VLLM_API_KEY", "HTTP_PROXY", "all_proxy")
     assert found.secret == {name: SHELL[name] for name in secrets}
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "VLLM_HOST_IP",
-        "VLLM_LOOPBACK_IP",
-        "VLLM_PORT",
-        "VLLM_DP_MASTER_IP",
-        "VLLM_DP_MASTER_PORT",
-        "VLLM_DP_RANK",
-        "VLLM_DP_RANK_LOCAL",
-        "VLLM_DP_SIZE",
-        "VLLM_NIXL_SIDE_CHANNEL_HOST",
-        "VLLM_NIXL_SIDE_CHANNEL_PORT",
-        "VLLM_EC_SIDE_CHANNEL_HOST",
-        "VLLM_P2P_SIDE_CHANNEL_PORT",
-        "VLLM_MOONCAKE_BOOTSTRAP_PORT",
-        "VLLM_RAY_DP_PLACEMENT_NODE_IPS",
-        "VLLM_RAY_BUNDLE_INDICES",
-        "VLLM_GPU_NIC_PCIE_MAPPING",
-        "VLLM_OBJECT_STORAGE_SHM_BUFFER_NAME",
-        "NCCL_HOSTID",
-        "NCCL_COMM_ID",
-        "NCCL_RAS_ADDR",
-        "NCCL_TOPO_FILE",
-        "NCCL_GRAPH_FILE",
-    ],
-)
+OF_ONE_MACHINE = """
+    VLLM_HOST_IP VLLM_LOOPBACK_IP VLLM_PORT VLLM_DP_MASTER_IP VLLM_DP_MASTER_PORT VLLM_DP_RANK VLLM_DP_RANK_LOCAL
+    VLLM_DP_SIZE VLLM_NIXL_SIDE_CHANNEL_HOST VLLM_NIXL_SIDE_CHANNEL_PORT VLLM_EC_SIDE_CHANNEL_HOST
+    VLLM_P2P_SIDE_CHANNEL_PORT VLLM_MOONCAKE_BOOTSTRAP_PORT VLLM_RAY_DP_PLACEMENT_NODE_IPS VLLM_RAY_BUNDLE_INDICES
+    VLLM_GPU_NIC_PCIE_MAPPING VLLM_OBJECT_STORAGE_SHM_BUFFER_NAME NCCL_HOSTID NCCL_COMM_ID NCCL_RAS_ADDR
+    NCCL_TOPO_FILE NCCL_GRAPH_FILE
+"""
+
+
+@pytest.mark.parametrize("name", OF_ONE_MACHINE.split())
 def test_what_is_true_of_one_machine_stays_there(name: str) -> None:
     found = forwarded({name: "10.0.0.1", "VLLM_ATTENTION_BACKEND": "FLASH_ATTN"})
     assert {**found.plain, **found.secret} == {"VLLM_ATTENTION_BACKEND": "FLASH_ATTN"}

@@ -1,8 +1,5 @@
 """What uses a run on extreme input, with every estimator: reports, exports in every format and training end with a result, or
-with one line that says what is wrong.
-
-`make test` takes each kind of input and each estimator at least once, `make nightly` all pairs.
-"""
+with one line that says what is wrong."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -12,16 +9,15 @@ import pytest
 
 from pipeline.__main__ import main
 from pipeline.engines import oracle
-from pipeline.estimators.registry import ESTIMATORS
 from pipeline.export.registry import EXPORTS
 from tests.export.known_runs import ungraded_run
 from tests.runtime.adaptive import long_chain, settings, sums
 from tests.runtime.in_process import label_in_process
+from tests.runtime.test_extremes import LONG, NAMES, ONE_STEP, OPEN_STEP, pairs
 from tests.tiny.policy import ASSET
 
 pytestmark = pytest.mark.slow
 
-LONG = 500
 Printed = pytest.CaptureFixture[str]
 Make = Callable[[Path, str], Path]
 
@@ -36,11 +32,7 @@ def _always(value: float) -> Make:
 
 
 def _one_step(folder: Path, estimator: str) -> Path:
-    rows = [
-        {"id": "stated", "problem": "What is 1?", "answer": "1", "steps": ["The answer is 1."]},
-        {"id": "open", "problem": "What is 2?", "answer": "2", "steps": ["Let me see."]},
-    ]
-    label_in_process(settings(folder, rows, estimator))
+    label_in_process(settings(folder, [ONE_STEP, OPEN_STEP], estimator))
     return folder / "run"
 
 
@@ -61,15 +53,7 @@ RUNS: dict[str, Make] = {
 }
 
 
-NAMES = list(ESTIMATORS.ours)
-PAIRS = [
-    pytest.param(name, kind, marks=() if at % len(NAMES) == turn % len(NAMES) else pytest.mark.nightly)
-    for at, kind in enumerate(RUNS)
-    for turn, name in enumerate(NAMES)
-]
-
-
-@pytest.mark.parametrize(("name", "kind"), PAIRS)
+@pytest.mark.parametrize(("name", "kind"), pairs(*RUNS))
 def test_what_uses_an_extreme_run_ends_with_a_result_or_a_line(
     name: str, kind: str, tmp_path: Path, capsys: Printed
 ) -> None:

@@ -128,16 +128,6 @@ def test_label_finishes_a_growth_too(run: Path, grown_to: Callable[[int], Path])
     assert labels(run).equals(labels(grown_to(120)))
 
 
-def test_other_settings_wait_for_a_growth_that_is_not_done(run: Path) -> None:
-    with pytest.raises(EngineDied):
-        grow_here(run, "grow.budget=120", "run.max_failures=1", engine=DyingEngine(run, 20))
-    with pytest.raises(
-        UsageError,
-        match=r"not done. Finish it with `grow run_dir=\S+ grow=pairs grow\.budget=120 grow\.budget_unit=rollouts ",
-    ):
-        grow_here(run, "grow.budget=200")
-
-
 def test_a_growth_that_is_not_done_leaves_the_run_unfinished(run: Path) -> None:
     """Its units have labels, so only the growth says so."""
     storage = storage_at(str(run / "run"))
@@ -154,8 +144,11 @@ def test_a_growth_that_is_not_done_leaves_the_run_unfinished(run: Path) -> None:
         Run(run / "run").export("prm800k", run / "out")
     with pytest.raises(UsageError, match="has begun this growth"):
         planned_growth(settings(run, "grow.budget=120"))
-    with pytest.raises(UsageError, match="not done"):
+    finish = r"not done. Finish it with `grow run_dir=\S+ grow=pairs grow\.budget=120 grow\.budget_unit=rollouts "
+    with pytest.raises(UsageError, match=finish):
         planned_growth(settings(run, "grow.budget=200"))
+    with pytest.raises(UsageError, match=finish):
+        grow_here(run, "grow.budget=200")
     grow_here(run, "grow.budget=120")
     assert stored_run(storage).incomplete == 0
     assert_sound(run)

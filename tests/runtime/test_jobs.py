@@ -3,20 +3,15 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.core.records import UnitTarget
-from pipeline.runtime.worker_handle import Job, WorkerLocation
-from pipeline.storage.shards import ShardRecord
-from pipeline.storage.units import UnitRef
-
-UNIT = UnitRef(unit_id="1" * 20, shard=ShardRecord(table="inputs", file="f", sha256="0", rows=1), group=0)
-BAR = UnitTarget(rollouts=1)
+from pipeline.runtime.worker_handle import WorkerLocation
+from tests.runtime import idle
 
 
 @given(st.sets(st.integers(0, 300), min_size=1, max_size=300), st.data())
 def test_exactly_the_deadly_requests_are_written_off(numbers: set[int], data: st.DataObject) -> None:
     requests = [f"{number:05d}" for number in sorted(numbers)]
     deadly = set(data.draw(st.lists(st.sampled_from(requests), max_size=5)))
-    job = Job(unit=UNIT, known_length=0, unit_target=BAR, groups=[requests])
+    job = idle.job(groups=[requests])
     answered: set[str] = set()
     deaths = 0
     while job.groups:
@@ -36,7 +31,7 @@ def test_exactly_the_deadly_requests_are_written_off(numbers: set[int], data: st
 
 
 def test_a_failure_without_a_group_takes_nothing_apart() -> None:
-    job = Job(unit=UNIT, known_length=3, unit_target=BAR)
+    job = idle.job()
     job.fail_group(WorkerLocation(), has_others=False)
     assert (job.groups, job.written_off) == ([], set())
     assert job.task().probe is None
@@ -44,7 +39,7 @@ def test_a_failure_without_a_group_takes_nothing_apart() -> None:
 
 def test_a_single_request_is_written_off_after_the_second_place() -> None:
     here, there = WorkerLocation(machine="a"), WorkerLocation(machine="b")
-    suspect = Job(unit=UNIT, known_length=0, unit_target=BAR, groups=[["r"]])
+    suspect = idle.job(groups=[["r"]])
     suspect.fail_group(here, has_others=True)
     suspect.fail_group(here, has_others=True)
     assert not suspect.written_off

@@ -6,7 +6,6 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
@@ -15,6 +14,7 @@ from pipeline.__main__ import compose_label, main
 from pipeline.engines.vllm.reaper import MARK, marked_processes
 from tests.conftest import ROOT, run_stepvalue, write_rows
 from tests.ray_head import Cluster, ray_head, was_ended_by_ray
+from tests.runtime.growing import chains
 from tests.runtime.in_process import label_in_process
 from tests.runtime.without_ray import without_ray
 
@@ -22,19 +22,6 @@ pytestmark = pytest.mark.ray
 
 Printed = pytest.CaptureFixture[str]
 ORACLE = ("policy=lab", "estimator=fixed", "run.report=false")
-
-
-def many_rows(count: int) -> list[dict[str, Any]]:
-    return [
-        {
-            "id": f"{n}-{kind}",
-            "problem": f"What is {n} + {n} + 1?",
-            "answer": str(2 * n + 1),
-            "steps": [f"{n} + {n} = {2 * n}.", f"{2 * n} + 1 = {last}.", f"The answer is {last}."],
-        }
-        for n in range(count)
-        for kind, last in (("right", 2 * n + 1), ("wrong", 2 * n + 3))
-    ]
 
 
 def label(head: Cluster, data: Path, run_dir: Path, *overrides: str) -> "subprocess.CompletedProcess[str]":
@@ -57,7 +44,8 @@ def contents(run_dir: Path) -> dict[str, bytes]:
 def reference(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """An input and the run directory of an undisturbed run on it."""
     folder = tmp_path_factory.mktemp("reference")
-    data = write_rows(folder / "rows.jsonl", many_rows(60))
+    rows = [row for number in range(60) for row in (*chains(number), *chains(number, last=3))]
+    data = write_rows(folder / "rows.jsonl", rows)
     label_in_process(compose_label([f"data.path={data}", f"run_dir={folder / 'run'}", *ORACLE, "run.unit_problems=10"]))
     return data, folder / "run"
 
@@ -176,12 +164,7 @@ def test_more_workers_than_the_cluster_holds(
 
 @pytest.mark.nightly
 def test_an_address_without_a_cluster(reference: tuple[Path, Path], tmp_path: Path) -> None:
-    settings = [
-        f"data.path={reference[0]}",
-        f"run_dir={tmp_path / 'run'}",
-        *ORACLE,
-        "cluster.address=127.0.0.1:1",
-    ]
+    settings = [f"data.path={reference[0]}", f"run_dir={tmp_path / 'run'}", *ORACLE, "cluster.address=127.0.0.1:1"]
     refused = run_stepvalue(["label", *settings])
     assert refused.returncode == 1
     assert "no Ray cluster answers at cluster.address=127.0.0.1:1" in refused.stderr

@@ -11,13 +11,13 @@ import pytest
 from pipeline.__main__ import main
 from pipeline.core.errors import StoreError
 from pipeline.core.progress import Summary
-from pipeline.runtime.worker import Receipt, UnitTask
+from pipeline.runtime.worker import Receipt, UnitTask, Worker
 from pipeline.storage.editions import current_states
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.stored_run import StoredRun, stored_run
 from tests.audit.runs import files
 from tests.runtime.adaptive import kernels, labels, log, proved, settings, sums
-from tests.runtime.in_process import InProcessWorker, label_in_process
+from tests.runtime.in_process import label_in_process
 
 pytestmark = pytest.mark.slow
 
@@ -28,9 +28,9 @@ MORE = ("sampling.rollouts=6", "estimator.target_sd=0.05")
 
 def label_at_once(folder: Path, *overrides: str, seed: int = 0) -> Summary:
     """Label, with a driver that hears of no unit that is done before all have begun, and of them in an order by luck."""
-    luck, finish, begun = Random(seed), InProcessWorker.finish_unit, set[str]()
+    luck, finish, begun = Random(seed), Worker.finish_unit, set[str]()
 
-    async def late(worker: InProcessWorker, task: UnitTask) -> Receipt:
+    async def late(worker: Worker, task: UnitTask) -> Receipt:
         begun.add(task.unit.unit_id)
         receipt = await finish(worker, task)
         while len(begun) < len(ROWS) // 2:
@@ -38,7 +38,7 @@ def label_at_once(folder: Path, *overrides: str, seed: int = 0) -> Summary:
         await asyncio.sleep(luck.random() / 20)
         return receipt
 
-    with patch.object(InProcessWorker, "finish_unit", late):
+    with patch.object(Worker, "finish_unit", late):
         return label_in_process(settings(folder, ROWS, *ASKED, *overrides))
 
 

@@ -3,25 +3,17 @@
 import pytest
 
 from pipeline.core.errors import EngineDied
-from pipeline.core.records import UnitTarget
 from pipeline.runtime.places import RESERVED_SECONDS, WorkerPlaces
-from pipeline.runtime.worker_handle import Job, WorkerLocation, WorkerSlot
-from pipeline.storage.shards import ShardRecord
-from pipeline.storage.units import UnitRef
-from tests.runtime.test_starting import Gpus, GpuWorker
+from pipeline.runtime.worker_handle import WorkerLocation, WorkerSlot
+from tests.runtime.idle import IdleWorker, job
 
 DEAD = EngineDied("CUDA error: an illegal memory access")
 FIRST, SECOND = (WorkerLocation(machine="m", gpus=(gpu,)) for gpu in "01")
 NODE = WorkerLocation(machine="m", node_id="n")
 
 
-def job() -> Job:
-    unit = UnitRef(unit_id="u", shard=ShardRecord(table="inputs", file="f", sha256="0", rows=1), group=0)
-    return Job(unit=unit, known_length=0, unit_target=UnitTarget(rollouts=1))
-
-
 def slot(place: WorkerLocation | None, moved_at: float = 0.0) -> WorkerSlot:
-    return WorkerSlot(handle=GpuWorker(Gpus(count=1)), moved_at=moved_at, location=place)
+    return WorkerSlot(handle=IdleWorker(), moved_at=moved_at, location=place)
 
 
 def after(*deaths: WorkerLocation, started: tuple[WorkerLocation, ...] = (FIRST, SECOND)) -> WorkerPlaces:

@@ -7,7 +7,6 @@ from typing import Any
 from unittest.mock import patch
 
 import polars as pl
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -36,25 +35,6 @@ def steps(chains: Sequence[Sequence[Prefix]]) -> PrefixMatcher:
 
 
 LINE = [prefix("p", 9), prefix("a", 9, 1, 2), prefix("b", 9, 1, 2, 3), prefix("c", 9, 1, 2, 3, 4, 4)]
-
-
-@pytest.mark.parametrize(
-    ("token_ids", "reached"),
-    [
-        ((), None),
-        ((1,), None),
-        ((2, 1), None),
-        ((1, 2), "a"),
-        ((1, 2, 4, 3), "a"),
-        ((1, 2, 3, 4), "b"),
-        ((1, 2, 3, 4, 4, 5), "c"),
-        ((5, 1, 2, 3), None),
-    ],
-)
-def test_a_rollout_reaches_the_last_prefix_all_of_whose_tokens_it_wrote(
-    token_ids: tuple[int, ...], reached: str | None
-) -> None:
-    assert steps([LINE]).reached_prefix("p", token_ids) == reached
 
 
 def test_a_step_in_other_tokens_is_not_taken_nor_what_is_behind_it() -> None:

@@ -201,20 +201,17 @@ def test_a_unit_without_a_budget_left_is_asked_for_nothing() -> None:
         assert bool(Rounds(buffer_of({}, unit_target), trees(1), pooled).next_rounds()) is asked
 
 
-def test_arrivals_report_of_each_problem_when_all_it_was_asked_for_is_in() -> None:
-    async def work() -> None:
-        rounds, _ = rounds_of({}, "fixed", 2, seed=1)
-        arrivals, asked = Arrivals(), rounds.next_rounds()
-        arrivals.expect(asked)
-        for each in reversed(asked):
-            *most, last = each.missing
-            for key in most:
-                arrivals.take(rollout(key, 0).completion.request)
-            assert arrivals.complete() == []
-            with pytest.raises(TimeoutError):
-                await asyncio.wait_for(arrivals.wait(), 0)
-            arrivals.take(rollout(last, 0).completion.request)
-            await asyncio.wait_for(arrivals.wait(), 1)
-            assert arrivals.complete() == [each.tree]
-
-    asyncio.run(work())
+async def test_arrivals_report_of_each_problem_when_all_it_was_asked_for_is_in() -> None:
+    rounds, _ = rounds_of({}, "fixed", 2, seed=1)
+    arrivals, asked = Arrivals(), rounds.next_rounds()
+    arrivals.expect(asked)
+    for each in reversed(asked):
+        *most, last = each.missing
+        for key in most:
+            arrivals.take(rollout(key, 0).completion.request)
+        assert arrivals.complete() == []
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(arrivals.wait(), 0)
+        arrivals.take(rollout(last, 0).completion.request)
+        await asyncio.wait_for(arrivals.wait(), 1)
+        assert arrivals.complete() == [each.tree]

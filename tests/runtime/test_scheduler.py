@@ -10,14 +10,11 @@ import pytest
 from pipeline.config.label import RunConfig
 from pipeline.core.errors import EngineDied, Interrupted, StoreError, WorkerLost
 from pipeline.core.progress import EngineWork, Load, Status
-from pipeline.core.records import UnitTarget
-from pipeline.runtime.scheduler import TAIL_UNITS, Scheduler
+from pipeline.runtime.scheduler import TAIL_UNITS
 from pipeline.runtime.worker import Receipt, Snapshot, UnitTask
-from pipeline.runtime.worker_handle import Job, WorkerLocation, WorkerPool
-from pipeline.storage.shards import ShardRecord
-from pipeline.storage.units import UnitRef
+from pipeline.runtime.worker_handle import WorkerPool
+from tests.runtime.idle import IdleWorker, job, scheduler
 
-SHARD = ShardRecord(table="inputs", file="f", sha256="0", rows=1)
 QUICK = {"progress_seconds": 0.02, "stall_seconds": 0.1, "units_in_flight": 2}
 
 
@@ -42,7 +39,7 @@ class Ledger:
 
 
 @dataclass
-class ScriptedWorker:
+class ScriptedWorker(IdleWorker):
     """A worker that answers requests by taking them off the ledger."""
 
     ledger: Ledger
@@ -50,18 +47,9 @@ class ScriptedWorker:
     dead: bool = False
     looks: int = 0
 
-    async def location(self) -> WorkerLocation:
-        return WorkerLocation()
-
-    async def fetch(self) -> None:
-        return
-
     async def start(self) -> str:
         self.ledger.hired += 1
         return "policy"
-
-    async def wait_for_capacity(self, begun: int) -> None:
-        return
 
     async def finish_unit(self, task: UnitTask) -> Receipt:
         await asyncio.sleep(self.ledger.slow_seconds)
@@ -92,9 +80,6 @@ class ScriptedWorker:
     async def drain(self) -> None:
         self.ledger.drained += 1
 
-    async def stop(self) -> None:
-        return
-
     def kill(self) -> None:
         self.dead = True
 
@@ -109,20 +94,9 @@ def work_off(
         stages.append(status.stage)
         ledger.warnings = status.warnings
 
-    jobs = [
-        Job(unit=UnitRef(unit_id=unit, shard=SHARD, group=0), known_length=0, unit_target=UnitTarget(rollouts=1))
-        for unit in ledger.owed
-    ]
     config = RunConfig(**{**QUICK, **settings})  # type: ignore[arg-type]
-    scheduler = Scheduler(
-        config,
-        WorkerPool(hire=lambda attempt: ScriptedWorker(ledger, attempt), workers=workers),
-        jobs=jobs,
-        units=len(jobs),
-        watch=watch,
-        check=check,
-    )
-    asyncio.run(scheduler.work_off())
+    pool = WorkerPool(hire=lambda attempt: ScriptedWorker(ledger, attempt), workers=workers)
+    asyncio.run(scheduler(pool, [job(unit) for unit in ledger.owed], config, watch=watch, check=check).work_off())
     return stages
 
 
@@ -249,23 +223,11 @@ def test_the_last_units_are_given_out_longest_first() -> None:
             return await super().finish_unit(task)
 
     ledger = Ledger(owed=units(len(sizes)))
-    jobs = [
-        Job(
-            unit=UnitRef(unit_id=unit, shard=SHARD, group=0, size=size),
-            known_length=0,
-            unit_target=UnitTarget(rollouts=1),
-        )
-        for unit, size in zip(ledger.owed, sizes, strict=True)
-    ]
-    scheduler = Scheduler(
-        RunConfig(**{**QUICK, "units_in_flight": 1}),  # type: ignore[arg-type]
-        WorkerPool(hire=lambda attempt: NotingWorker(ledger, attempt), workers=1),
-        jobs=jobs,
-        units=len(jobs),
-        watch=lambda _: None,
-    )
-    asyncio.run(scheduler.work_off())
+    jobs = [job(unit, size=size) for unit, size in zip(ledger.owed, sizes, strict=True)]
+    pool = WorkerPool(hire=lambda attempt: NotingWorker(ledger, attempt), workers=1)
+    at_work = scheduler(pool, jobs, RunConfig(**{**QUICK, "units_in_flight": 1}))  # type: ignore[arg-type]
+    asyncio.run(at_work.work_off())
     names, first = list(ledger.owed), len(sizes) - TAIL_UNITS
     assert order[:first] == names[:first]
     assert order[first:] == sorted(names[first:], key=lambda name: -sizes[names.index(name)])
-    assert scheduler.at_end_of_input is not None
+    assert at_work.at_end_of_input is not None

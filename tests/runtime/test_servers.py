@@ -11,16 +11,13 @@ from pipeline.analysis.audit.run import audit
 from pipeline.config.changes import AuditConfig
 from pipeline.config.label import ClusterConfig, LabelConfig, PolicyConfig
 from pipeline.core.errors import ClusterError, UsageError
-from pipeline.engines.base import Surroundings
 from pipeline.engines.openai import engine as engine_module
 from pipeline.engines.openai import wire
-from pipeline.engines.openai.engine import OpenAiEngine
 from pipeline.engines.oracle import ByteTokenizer
 from pipeline.engines.registry import policy_for
 from pipeline.engines.settings import OpenAiConfig
 from pipeline.runtime.placement import Share, share_of
 from pipeline.runtime.state import identity
-from pipeline.runtime.worker import engine_for
 from tests.engines.served import MODEL, Act, Server, served_beside
 from tests.runtime.in_process import label_in_process
 from tests.settings import policy_settings
@@ -71,10 +68,6 @@ def test_workers_that_ask_servers_take_a_cpu_each_and_no_gpu() -> None:
     assert taken(4) == Share(workers=4, cpus=1.0, gpus=0.0, tensor_parallel=1)
     with pytest.raises(ClusterError, match="do not fit"):
         taken(33)
-
-
-def test_the_policy_chooses_its_engine() -> None:
-    assert isinstance(engine_for(LabelConfig(policy=policy()), Surroundings()), OpenAiEngine)
 
 
 def test_a_whole_run_on_servers_that_fail_now_and_then(

@@ -11,20 +11,16 @@ from hypothesis import strategies as st
 
 from pipeline.config.label import RunConfig
 from pipeline.core.errors import ClusterError, EngineDied, PlaceError, PolicyError, StepvalueError, WorkerLost
-from pipeline.core.progress import EngineWork, Status, new_warnings
-from pipeline.core.records import UnitTarget
+from pipeline.core.progress import Status, new_warnings
 from pipeline.runtime.places import RESERVED_SECONDS
-from pipeline.runtime.scheduler import Scheduler
 from pipeline.runtime.starting import NextStart, next_start
-from pipeline.runtime.worker import Receipt, Snapshot, UnitTask
-from pipeline.runtime.worker_handle import Job, WorkerLocation, WorkerPool
-from pipeline.storage.shards import ShardRecord
-from pipeline.storage.units import UnitRef
+from pipeline.runtime.worker import Receipt, UnitTask
+from pipeline.runtime.worker_handle import WorkerLocation, WorkerPool
+from tests.runtime.idle import IdleWorker, job, scheduler
 from tests.runtime.virtual_clock import on_a_virtual_clock
 
 pytestmark = pytest.mark.slow
 
-SHARD = ShardRecord(table="inputs", file="f", sha256="0", rows=1)
 UNITS = 64
 REQUESTS = 4
 """Of each unit."""
@@ -88,9 +84,7 @@ class Gpus:
         self.freed.set()
 
 
-class GpuWorker:
-    """See `worker_handle.WorkerHandle`."""
-
+class GpuWorker(IdleWorker):
     def __init__(self, gpus: Gpus) -> None:
         self._gpus = gpus
         self._gpu: int | None = None
@@ -136,9 +130,6 @@ class GpuWorker:
             self._loading = False
             self._gpus.loading[self._gpu] -= 1
 
-    async def wait_for_capacity(self, begun: int) -> None:
-        return
-
     async def finish_unit(self, task: UnitTask) -> Receipt:
         assert self._gpu is not None
         gpus, unit = self._gpus, task.unit.unit_id
@@ -162,15 +153,6 @@ class GpuWorker:
 
     async def missing_requests(self, task: UnitTask) -> list[str]:
         return sorted(self._gpus.owed[task.unit.unit_id])
-
-    async def snapshot(self) -> Snapshot:
-        return Snapshot(work=EngineWork())
-
-    async def drain(self) -> None:
-        return
-
-    async def stop(self) -> None:
-        return
 
     def kill(self) -> None:
         if not self._killed:
@@ -200,10 +182,6 @@ def run(gpus: Gpus, workers: int, wait_seconds: float = 600.0, units: int = UNIT
     """A run on a virtual clock. Nothing of it is left at its end, also if it failed."""
     shown: list[Status] = []
     gpus.owed = {f"u{unit}": {f"u{unit}-{request}" for request in range(REQUESTS)} for unit in range(units)}
-    jobs = [
-        Job(unit=UnitRef(unit_id=f"u{unit}", shard=SHARD, group=0), known_length=0, unit_target=UnitTarget(rollouts=1))
-        for unit in range(units)
-    ]
     pool = WorkerPool(
         hire=lambda _: GpuWorker(gpus),
         workers=workers,
@@ -212,10 +190,10 @@ def run(gpus: Gpus, workers: int, wait_seconds: float = 600.0, units: int = UNIT
         has_free_device=lambda: any(gpus.taken.get(gpu, 0) < gpus.engines for gpu in range(gpus.count)),
     )
     config: dict[str, Any] = {"units_in_flight": 1, **limits}
-    scheduler = Scheduler(RunConfig(**config), pool, jobs=jobs, units=units, watch=shown.append)
+    at_work = scheduler(pool, [job(unit) for unit in gpus.owed], RunConfig(**config), watch=shown.append)
     error = None
     try:
-        on_a_virtual_clock(scheduler.work_off())
+        on_a_virtual_clock(at_work.work_off())
     except StepvalueError as raised:
         error = raised
     assert gpus.alive == 0
@@ -226,11 +204,17 @@ def run(gpus: Gpus, workers: int, wait_seconds: float = 600.0, units: int = UNIT
     return Ended(shown=shown, error=error)
 
 
+def done(gpus: Gpus, workers: int, **settings: Any) -> Ended:
+    """A run that ends well."""
+    ended = run(gpus, workers, **settings)
+    assert ended.error is None
+    return ended
+
+
 @pytest.mark.parametrize("fault", [FULL, DEAD])
 def test_eight_workers_with_one_bad_gpu_label_everything_with_seven(fault: Exception) -> None:
     gpus = Gpus(count=8, faults={3: [fault]})
-    ended = run(gpus, 8)
-    assert ended.error is None
+    ended = done(gpus, 8)
     assert set(gpus.labelled) == {0, 1, 2, 4, 5, 6, 7}
     assert gpus.starts.count(3) == 3, "run.attempts"
     assert f"m, GPU 3 could not start ({fault})" in ended.warnings[-1]
@@ -246,8 +230,7 @@ def test_a_gpu_that_is_bad_at_first_is_used_later() -> None:
 
 def test_another_place_is_tried_before_the_bad_one() -> None:
     gpus = Gpus(count=3, faults={0: [FULL]})
-    ended = run(gpus, 2)
-    assert ended.error is None
+    done(gpus, 2)
     assert set(gpus.labelled) == {1, 2}
     assert gpus.starts.count(0) == 1
 
@@ -262,8 +245,7 @@ def test_a_bad_place_is_tried_again_after_twice_the_time_each_time() -> None:
 
 def test_a_bad_place_stays_reserved_although_a_worker_dies_that_waits_for_another() -> None:
     gpus = Gpus(count=2, faults={1: [FULL, 1.0]}, dead_waiting=[DEAD])
-    ended = run(gpus, 2)
-    assert ended.error is None
+    done(gpus, 2)
     assert gpus.starts == [0, 1, 1]
     before, after = gpus.moments[1]
     assert 0 <= after - before - 2 * RESERVED_SECONDS < LOOKS, "the slot has failed twice"
@@ -277,16 +259,14 @@ def test_a_reserved_place_is_free_after_a_run_that_ended_while_workers_waited_fo
 
 def test_a_start_that_succeeds_forgets_the_failed_ones_before() -> None:
     gpus = Gpus(count=1, faults={0: [DEAD, DEAD, 1.0, DEAD, DEAD, 1.0]}, dead_labelling=1)
-    ended = run(gpus, 1, attempts=3)
-    assert ended.error is None
+    done(gpus, 1, attempts=3)
     assert gpus.starts == [0] * 6
 
 
 def test_failed_starts_do_not_count_as_failures_of_the_run() -> None:
     """Half of the GPUs are bad, each for `run.attempts` starts."""
     gpus = Gpus(count=8, faults={0: [DEAD], 1: [FULL], 2: [DEAD], 3: [FULL]})
-    ended = run(gpus, 8, max_failures=1)
-    assert ended.error is None
+    done(gpus, 8, max_failures=1)
     assert set(gpus.labelled) == {4, 5, 6, 7}
 
 
@@ -303,8 +283,7 @@ def given_up(gpu: int) -> str:
 @pytest.mark.parametrize("in_flight", [1, 8])
 def test_a_gpu_that_dies_at_work_is_given_up_and_nothing_is_lost(loading: float, in_flight: int) -> None:
     gpus = Gpus(count=8, faults={gpu: [loading] for gpu in range(8)}, dead_at_work=frozenset({3}), work_seconds=60.0)
-    ended = run(gpus, 8, units=800, units_in_flight=in_flight)
-    assert ended.error is None
+    ended = done(gpus, 8, units=800, units_in_flight=in_flight)
     assert gpus.written_off == set()
     assert set(gpus.labelled) == {0, 1, 2, 4, 5, 6, 7}
     assert gpus.starts.count(3) == 3, "run.attempts"
@@ -314,8 +293,7 @@ def test_a_gpu_that_dies_at_work_is_given_up_and_nothing_is_lost(loading: float,
 
 def test_deaths_of_a_place_that_is_given_up_are_few_failures_of_the_run() -> None:
     gpus = Gpus(count=8, dead_at_work=frozenset({1, 3, 6}), work_seconds=60.0)
-    ended = run(gpus, 8, units=400, max_failures=13)
-    assert ended.error is None
+    ended = done(gpus, 8, units=400, max_failures=13)
     assert gpus.written_off == set()
     assert {given_up(1), given_up(3), given_up(6)} <= set(ended.warnings)
 
@@ -323,8 +301,7 @@ def test_deaths_of_a_place_that_is_given_up_are_few_failures_of_the_run() -> Non
 def test_a_worker_of_a_place_that_is_given_up_goes_to_a_free_one() -> None:
     """A run with one worker, which never was at another place before."""
     gpus = Gpus(count=2, dead_at_work=frozenset({0}))
-    ended = run(gpus, 1)
-    assert ended.error is None
+    done(gpus, 1)
     assert gpus.starts == [0, 0, 0, 1]
     assert gpus.written_off == set()
 
@@ -348,23 +325,20 @@ def test_no_place_is_given_up_where_all_die() -> None:
 def test_a_request_that_kills_every_engine_is_written_off_and_costs_no_place(count: int, loading: float) -> None:
     deadly = frozenset({"u5-2", "u40-0"})
     gpus = Gpus(count=count, deadly=deadly, faults={gpu: [loading] for gpu in range(count)})
-    ended = run(gpus, count)
-    assert ended.error is None
+    ended = done(gpus, count)
     assert gpus.written_off == deadly
     assert not any("without this place" in warning for warning in ended.warnings)
 
 
 def test_a_deadly_request_among_gpus_that_die_at_work_is_the_only_one_written_off() -> None:
     gpus = Gpus(count=4, deadly=frozenset({"u5-2"}), dead_at_work=frozenset({0}))
-    ended = run(gpus, 4)
-    assert ended.error is None
+    done(gpus, 4)
     assert gpus.written_off == {"u5-2"}
 
 
 def test_two_workers_for_one_gpu_write_a_deadly_request_off() -> None:
     gpus = Gpus(count=1, deadly=frozenset({"u5-2"}))
-    ended = run(gpus, 2)
-    assert ended.error is None
+    done(gpus, 2)
     assert gpus.written_off == {"u5-2"}
 
 
@@ -413,8 +387,7 @@ def test_all_places_bad_before_any_start_end_the_run_with_the_first_cause_and_no
 def test_the_only_worker_tries_other_gpus() -> None:
     """A small run, or the rest of one, needs one worker; Ray gives it the same GPU first every time."""
     gpus = Gpus(count=8, faults={0: [FULL], 1: [FULL]})
-    ended = run(gpus, 1)
-    assert ended.error is None
+    done(gpus, 1)
     assert gpus.starts == [0, 1, 2]
     assert set(gpus.labelled) == {2}
 
@@ -453,22 +426,19 @@ def test_a_late_load_is_tried_again_and_the_message_names_its_limit() -> None:
 
 def test_a_late_download_is_tried_again_and_the_message_names_its_limit() -> None:
     gpus = Gpus(count=1, downloads=[FOREVER])
-    ended = run(gpus, 1, download_timeout_seconds=40, start_timeout_seconds=5)
-    assert ended.error is None
+    ended = done(gpus, 1, download_timeout_seconds=40, start_timeout_seconds=5)
     assert "it did not download the model within run.download_timeout_seconds=40" in ended.warnings[0]
 
 
 def test_a_long_download_is_no_late_load() -> None:
-    ended = run(Gpus(count=1, downloads=[1000.0]), 1, start_timeout_seconds=5)
-    assert ended.error is None
+    ended = done(Gpus(count=1, downloads=[1000.0]), 1, start_timeout_seconds=5)
     assert ended.warnings == []
     assert any(status.stage == "downloading the model" for status in ended.shown)
 
 
 def test_workers_without_resources_are_reported_and_the_others_go_on() -> None:
     """Three workers for two GPUs."""
-    ended = run(Gpus(count=2), 3, wait_seconds=30)
-    assert ended.error is None
+    ended = done(Gpus(count=2), 3, wait_seconds=30)
     (warning,) = ended.warnings
     assert "1 worker of 3 still got no resources within cluster.wait_seconds=30" in warning
 
@@ -486,8 +456,7 @@ def test_a_run_that_gets_no_resources_ends_with_what_is_there() -> None:
 
 def test_engines_of_one_gpu_load_one_after_the_other_and_those_of_others_together() -> None:
     shared = Gpus(count=4, engines=2)
-    ended = run(shared, 8)
-    assert ended.error is None
+    done(shared, 8)
     assert len(shared.starts) == 8
     assert shared.together == 1
     assert set(shared.labelled) == {0, 1, 2, 3}
@@ -500,8 +469,7 @@ def test_the_wait_for_another_engine_of_the_gpu_is_not_late() -> None:
 
 def test_a_dead_engine_gives_its_turn_to_the_next() -> None:
     gpus = Gpus(count=1, engines=2, faults={0: [FOREVER, DEAD, 1.0]})
-    ended = run(gpus, 2, start_timeout_seconds=30)
-    assert ended.error is None
+    done(gpus, 2, start_timeout_seconds=30)
     assert gpus.together == 1
 
 

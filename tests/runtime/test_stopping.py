@@ -1,8 +1,7 @@
 """Rollouts in progress that no longer count are aborted; the order in which the others finish changes no label."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -10,17 +9,11 @@ from typing import Any
 import pytest
 
 from pipeline.config.fields import as_type
-from pipeline.config.label import LabelConfig
 from pipeline.core.progress import Summary
 from pipeline.core.records import Completion, Request
 from pipeline.engines.oracle import OracleEngine, OraclePolicyConfig
-from pipeline.runtime.driver import label
-from pipeline.runtime.stop import StopSignal
-from pipeline.runtime.worker import Worker
-from pipeline.runtime.worker_handle import WorkerPool
-from pipeline.storage.location import storage_at
 from tests.runtime.adaptive import labels, proved, settings, sums, table
-from tests.runtime.in_process import InProcessWorker, label_in_process
+from tests.runtime.in_process import label_in_process
 
 SPENT = ["rollout_tokens", "n_truncated", "root_n_truncated"]
 
@@ -39,24 +32,9 @@ class TricklingEngine(OracleEngine):
                 yield batch
 
 
-@contextmanager
-def trickling(config: LabelConfig) -> Iterator[WorkerPool]:
-    assert config.run_dir is not None
-    storage = storage_at(config.run_dir)
-    yield WorkerPool(
-        hire=lambda _: InProcessWorker(
-            Worker(config, storage, TricklingEngine(as_type(config.policy, OraclePolicyConfig)))
-        ),
-        workers=1,
-    )
-
-
 def labelled(folder: Path, *overrides: str) -> tuple[Summary, list[dict[str, Any]]]:
-    stop = StopSignal()
-    try:
-        summary = label(settings(folder, sums(12), *overrides), trickling, lambda _: None, stop)
-    finally:
-        stop.release()
+    config = settings(folder, sums(12), *overrides)
+    summary = label_in_process(config, engine=TricklingEngine(as_type(config.policy, OraclePolicyConfig)))
     proved(folder)
     return summary, labels(folder).drop(SPENT).sort("chain_id").to_dicts()
 

@@ -10,16 +10,12 @@ from hypothesis import strategies as st
 from pipeline.config.label import RunConfig
 from pipeline.core.hardware import Device, Hardware, Throughput, device_named
 from pipeline.core.progress import EngineWork, Status
-from pipeline.core.records import UnitTarget
 from pipeline.engines.architectures import architecture_of
-from pipeline.runtime.scheduler import Scheduler
-from pipeline.runtime.worker import Receipt, Snapshot, UnitTask
-from pipeline.runtime.worker_handle import Job, WorkerHandle, WorkerLocation, WorkerPool
-from pipeline.storage.shards import ShardRecord
-from pipeline.storage.units import UnitRef
+from pipeline.runtime.worker import Snapshot
+from pipeline.runtime.worker_handle import WorkerPool
 from tests import models
+from tests.runtime.idle import IdleWorker, job, scheduler
 
-SHARD = ShardRecord(table="inputs", file="f", sha256="0", rows=1)
 SEVEN = architecture_of(models.QWEN_7B)
 H100 = Hardware(architecture=SEVEN, device=device_named("H100 SXM"))
 L40S = Hardware(architecture=SEVEN, device=device_named("L40S"))
@@ -27,61 +23,23 @@ WORK = EngineWork(generated=5_000, steps=50, finished=5_000, attended=3_000_000,
 
 
 @dataclass
-class Fast:
-    """A worker that finishes its unit at once and always reports the same counters."""
+class Fast(IdleWorker):
+    """Always reports the same counters."""
 
     hardware: Hardware | None
 
-    async def location(self) -> WorkerLocation:
-        return WorkerLocation()
-
-    async def fetch(self) -> None:
-        return
-
-    async def start(self) -> str:
-        return "policy"
-
-    async def wait_for_capacity(self, begun: int) -> None:
-        return
-
-    async def finish_unit(self, task: UnitTask) -> Receipt:
-        return Receipt(unit_id=task.unit.unit_id, whole=True)
-
-    async def missing_requests(self, task: UnitTask) -> list[str]:
-        raise AssertionError(f"{task.unit.unit_id} is no suspect")
-
     async def snapshot(self) -> Snapshot:
         return Snapshot(seconds=5.0, grading_seconds=0.5, work=WORK, hardware=self.hardware)
-
-    async def drain(self) -> None:
-        return
-
-    async def stop(self) -> None:
-        return
-
-    def kill(self) -> None:
-        return
 
 
 def work_off(*hardware: Hardware | None) -> tuple[Throughput | None, Status]:
     """The throughput of a scheduler with such workers at the end, and the last status that it showed."""
     shown: list[Status] = []
     handles = [Fast(each) for each in hardware]
-
-    def hire(_attempt: int) -> WorkerHandle:
-        return handles.pop()
-
-    jobs = [
-        Job(
-            unit=UnitRef(unit_id=f"u{number}", shard=SHARD, group=0), known_length=0, unit_target=UnitTarget(rollouts=1)
-        )
-        for number in range(8)
-    ]
-    scheduler = Scheduler(
-        RunConfig(), WorkerPool(hire=hire, workers=len(hardware)), jobs=jobs, units=len(jobs), watch=shown.append
-    )
-    asyncio.run(scheduler.work_off())
-    return scheduler.throughput, shown[-1]
+    pool = WorkerPool(hire=lambda _: handles.pop(), workers=len(hardware))
+    at_work = scheduler(pool, [job(f"u{number}") for number in range(8)], RunConfig(), watch=shown.append)
+    asyncio.run(at_work.work_off())
+    return at_work.throughput, shown[-1]
 
 
 def test_the_work_of_all_workers_is_held_against_what_their_devices_can_do() -> None:

@@ -63,42 +63,36 @@ def rows(storage: LocalStorage) -> list[tuple[str, str]]:
     return [(row["rollout_id"], row["text"]) for table in tables for row in table.to_pylist()]
 
 
-def test_an_answer_that_somebody_else_has_committed_meanwhile_is_dropped(tmp_path: Path) -> None:
-    async def work() -> None:
-        storage = LocalStorage(tmp_path)
-        one, other = await buffer(storage), await buffer(storage)
-        one.add_rollout(rollout(0, "one"))
-        one.add_rollout(rollout(1, "one"))
-        await one.flush()
-        other.add_rollout(rollout(0, "other"))
-        await other.flush()
-        other.add_rollout(rollout(1, "other, under way when the log was read"))
-        await other.flush()
-        assert rows(storage) == [(rollout_id(PREFIX_ID, issue), "one") for issue in range(2)]
-
-    asyncio.run(work())
+async def test_an_answer_that_somebody_else_has_committed_meanwhile_is_dropped(tmp_path: Path) -> None:
+    storage = LocalStorage(tmp_path)
+    one, other = await buffer(storage), await buffer(storage)
+    one.add_rollout(rollout(0, "one"))
+    one.add_rollout(rollout(1, "one"))
+    await one.flush()
+    other.add_rollout(rollout(0, "other"))
+    await other.flush()
+    other.add_rollout(rollout(1, "other, under way when the log was read"))
+    await other.flush()
+    assert rows(storage) == [(rollout_id(PREFIX_ID, issue), "one") for issue in range(2)]
 
 
-def test_a_flush_that_nobody_waits_for_any_more_ends_before_the_next_commit(tmp_path: Path) -> None:
-    async def work() -> None:
-        storage = HeldStorage(tmp_path)
-        opened = await buffer(storage)
-        opened.add_rollout(rollout(0, "text"))
-        flushing = asyncio.create_task(opened.flush())
-        await asyncio.to_thread(storage.asked.wait)
-        flushing.cancel()
-        completing = asyncio.create_task(opened.complete({}, Totals(), readings=opened.readings))
-        await asyncio.sleep(0.05)
-        assert not completing.done()
-        storage.allowed.set()
-        assert await completing
-        found = record_sequence(storage, UNIT, UNIT_ID)
-        assert [(commit.number, commit.state) for commit in found.commits] == [
-            (0, CommitState.PART),
-            (1, CommitState.WHOLE),
-        ]
-
-    asyncio.run(work())
+async def test_a_flush_that_nobody_waits_for_any_more_ends_before_the_next_commit(tmp_path: Path) -> None:
+    storage = HeldStorage(tmp_path)
+    opened = await buffer(storage)
+    opened.add_rollout(rollout(0, "text"))
+    flushing = asyncio.create_task(opened.flush())
+    await asyncio.to_thread(storage.asked.wait)
+    flushing.cancel()
+    completing = asyncio.create_task(opened.complete({}, Totals(), readings=opened.readings))
+    await asyncio.sleep(0.05)
+    assert not completing.done()
+    storage.allowed.set()
+    assert await completing
+    found = record_sequence(storage, UNIT, UNIT_ID)
+    assert [(commit.number, commit.state) for commit in found.commits] == [
+        (0, CommitState.PART),
+        (1, CommitState.WHOLE),
+    ]
 
 
 class FullStorage(HeldStorage):
@@ -110,54 +104,45 @@ class FullStorage(HeldStorage):
         raise StoreError("no space left")
 
 
-def test_a_flush_that_nobody_waits_for_any_more_fails_in_silence_and_keeps_its_rows(tmp_path: Path) -> None:
+async def test_a_flush_that_nobody_waits_for_any_more_fails_in_silence_and_keeps_its_rows(tmp_path: Path) -> None:
     complaints: list[str] = []
 
-    async def work() -> None:
-        asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(context["message"]))
-        storage = FullStorage(tmp_path)
-        opened = await buffer(storage)
-        opened.add_rollout(rollout(0, "text"))
-        flushing = asyncio.create_task(opened.flush())
-        await asyncio.to_thread(storage.asked.wait)
-        flushing.cancel()
-        storage.allowed.set()
-        with pytest.raises(StoreError):
-            await opened.flush()
-        del flushing
-        gc.collect()
-
-    asyncio.run(work())
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(context["message"]))
+    storage = FullStorage(tmp_path)
+    opened = await buffer(storage)
+    opened.add_rollout(rollout(0, "text"))
+    flushing = asyncio.create_task(opened.flush())
+    await asyncio.to_thread(storage.asked.wait)
+    flushing.cancel()
+    storage.allowed.set()
+    with pytest.raises(StoreError):
+        await opened.flush()
+    del flushing
+    gc.collect()
     assert complaints == []
 
 
-def test_results_from_before_the_log_was_read_again_are_stale(tmp_path: Path) -> None:
-    async def work() -> None:
-        storage = LocalStorage(tmp_path)
-        one, other = await buffer(storage), await buffer(storage)
-        readings = other.readings
-        one.add_rollout(rollout(0, "one"))
-        await one.flush()
-        other.add_rollout(rollout(1, "other"))
-        await other.flush()
-        assert not await other.complete({}, Totals(), readings=readings)
-        assert other.done is None
-        assert await other.complete({}, Totals(), readings=other.readings)
-
-    asyncio.run(work())
+async def test_results_from_before_the_log_was_read_again_are_stale(tmp_path: Path) -> None:
+    storage = LocalStorage(tmp_path)
+    one, other = await buffer(storage), await buffer(storage)
+    readings = other.readings
+    one.add_rollout(rollout(0, "one"))
+    await one.flush()
+    other.add_rollout(rollout(1, "other"))
+    await other.flush()
+    assert not await other.complete({}, Totals(), readings=readings)
+    assert other.done is None
+    assert await other.complete({}, Totals(), readings=other.readings)
 
 
-def test_what_has_become_void_is_forgotten(tmp_path: Path) -> None:
-    async def work() -> None:
-        storage = LocalStorage(tmp_path)
-        opened = await buffer(storage)
-        opened.add_rollout(rollout(0, "lost"))
-        await opened.flush()
-        (part,) = record_sequence(storage, UNIT, UNIT_ID).commits
-        (tmp_path / part.shards[0].file).unlink()
-        repair(storage, record_sequence(storage, UNIT, UNIT_ID))
-        opened.add_rollout(rollout(1, "new"))
-        await opened.flush()
-        assert set(opened.outcomes) == {rollout_id(PREFIX_ID, 1)}
-
-    asyncio.run(work())
+async def test_what_has_become_void_is_forgotten(tmp_path: Path) -> None:
+    storage = LocalStorage(tmp_path)
+    opened = await buffer(storage)
+    opened.add_rollout(rollout(0, "lost"))
+    await opened.flush()
+    (part,) = record_sequence(storage, UNIT, UNIT_ID).commits
+    (tmp_path / part.shards[0].file).unlink()
+    repair(storage, record_sequence(storage, UNIT, UNIT_ID))
+    opened.add_rollout(rollout(1, "new"))
+    await opened.flush()
+    assert set(opened.outcomes) == {rollout_id(PREFIX_ID, 1)}

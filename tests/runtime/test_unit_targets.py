@@ -50,12 +50,9 @@ def test_units_together_get_at_most_what_the_run_has_left(
 ) -> None:
     units = {}
     for number, (chains, rollouts, state, spent) in enumerate(found):
-        totals = Totals(rollouts=rollouts, tokens=20 * rollouts, spent=min(spent, chains))
         unit_target = UnitTarget(rollouts=4, target_sd=0.1 if state == "whole" else 0.3)
-        record = None if state == "new" else Commit(
-            kind=UNIT, sequence_id="1" * 20, number=0, state=CommitState.WHOLE, unit_target=unit_target, totals=totals
-        )  # fmt: skip
-        units[str(number)] = UnitSpending(chains=chains, logged=totals, whole=record)
+        record = whole(unit_target, rollouts, min(spent, chains))
+        units[str(number)] = UnitSpending(chains=chains, logged=record.totals, whole=None if state == "new" else record)
     asked = unit_targets(*deciding(config(run_budget, unit)), units)
     used = {
         key: each.logged.tokens if unit is BudgetUnit.tokens else each.logged.rollouts for key, each in units.items()

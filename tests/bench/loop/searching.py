@@ -24,7 +24,7 @@ from pipeline.scorers.registry import open_scorer
 from pipeline.searches.registry import search_for
 from pipeline.storage.location import storage_at
 from tests.bench.loop.engine import TinyEngine
-from tests.runtime.in_process import InProcessWorker
+from tests.runtime.in_process import worker_in_process
 from tests.tiny.policy import SHORT, TinyPolicy
 
 TOGETHER = 1000
@@ -112,7 +112,7 @@ class Searches:
             search = search_for(config.search)
             scoring = self._scoring(config, search.newest_only) if search.scores else None
             work = Searching(config, search, self._engine, scoring)
-            return InProcessWorker(ChainWorker(work, storage_at(config.run_dir), config.run.flush_seconds))
+            return worker_in_process(ChainWorker(work, storage_at(config.run_dir), config.run.flush_seconds))
 
         yield WorkerPool(hire=hire, workers=1)
 

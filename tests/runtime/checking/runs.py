@@ -9,16 +9,15 @@ import polars as pl
 
 from pipeline.__main__ import compose_label
 from pipeline.config.check import CheckRunConfig
-from pipeline.config.label import ClusterConfig, RunConfig
+from pipeline.config.label import ClusterConfig, DataConfig, RunConfig
 from pipeline.core.progress import ChainRun, Status
 from pipeline.runtime.checking.run import check_run
 from pipeline.runtime.objects import given, offered
-from pipeline.runtime.stop import StopSignal
 from pipeline.storage.location import storage_at
 from pipeline.storage.stored_findings import StoredCheck, finding_frames, stored_check
 from tests.conftest import write_rows
 from tests.runtime.checking.hostile import Obedient, ObedientConfig
-from tests.runtime.in_process import hired_here, label_in_process
+from tests.runtime.in_process import hired_here, label_in_process, stop_signal
 
 NAME = "obedient"
 QUICK = RunConfig(unit_problems=5, progress_seconds=0.05, attempts=1)
@@ -69,12 +68,16 @@ def obedient() -> Iterator[None]:
 
 
 def checked(config: CheckRunConfig, watch: Callable[[Status], None] = lambda _: None) -> Mapping[str, ChainRun]:
-    stop = StopSignal()
-    try:
-        with obedient():
-            return check_run(config, hired_here, watch, stop)
-    finally:
-        stop.release()
+    with obedient(), stop_signal() as stop:
+        return check_run(config, hired_here, watch, stop)
+
+
+def checked_rows(folder: Path, problems: Sequence[tuple[str, list[str]]], verifier: str) -> pl.DataFrame:
+    """The findings of a verifier on rows with these problems and steps."""
+    given: list[dict[str, Any]] = [{"problem": problem, "answer": "1", "steps": steps} for problem, steps in problems]
+    data = DataConfig(path=str(write_rows(folder / "rows.jsonl", given)))
+    checked(CheckRunConfig(run_dir=str(folder / "run"), checks=[verifier], processes=1, run=QUICK, data=data))
+    return frame(folder / "run", verifier)
 
 
 def stored(run_dir: Path, name: str = NAME) -> StoredCheck:

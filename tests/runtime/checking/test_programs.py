@@ -5,10 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.config.check import CheckRunConfig
-from pipeline.config.label import DataConfig
-from tests.conftest import write_rows
-from tests.runtime.checking.runs import QUICK, checked, frame
+from tests.runtime.checking.runs import checked_rows
 from tests.verifiers.programs.generated import fenced
 
 pytestmark = pytest.mark.slow
@@ -39,24 +36,10 @@ def test_programs_are_run_and_checked(tmp_path: Path, monkeypatch: pytest.Monkey
     folder.mkdir()
     monkeypatch.setenv("TMPDIR", str(folder))
     monkeypatch.setattr("tempfile.tempdir", None)
-    rows: list[dict[str, object]] = [
-        {"problem": PROBLEM, "answer": "1", "steps": [RIGHT, CALLED_WRONGLY], "id": "a"},
-        {"problem": PROBLEM, "answer": "1", "steps": [WRONG, "So it is done."], "id": "b"},
-        {"problem": PROBLEM, "answer": "1", "steps": [fenced("while True:\n    pass")], "id": "c"},
-    ]
-    path = write_rows(tmp_path / "rows.jsonl", rows)
-    checked(
-        CheckRunConfig(
-            run_dir=str(tmp_path / "run"),
-            checks=["code"],
-            processes=1,
-            run=QUICK,
-            data=DataConfig(path=str(path)),
-        )
-    )
+    chains = ([RIGHT, CALLED_WRONGLY], [WRONG, "So it is done."], [fenced("while True:\n    pass")])
+    found = checked_rows(tmp_path, [(PROBLEM, steps) for steps in chains], "code")
     raised = "TypeError: can't multiply sequence by non-int of type 'str', at `return x * x`"
-    code = {tuple(row) for row in frame(tmp_path / "run", "code").select("verdict", "covers", "evidence").rows()}
-    assert code == {
+    assert set(found.select("verdict", "covers", "evidence").rows()) == {
         ("holds", "whole", "passes 4 tests of the problem"),
         ("unknown", "part", f"{raised}; but it is raised in the code of an earlier step"),
         ("refuted", "part", "the problem's test assert square(3) == 9 fails: square(3) is 6"),

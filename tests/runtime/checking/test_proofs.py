@@ -16,7 +16,7 @@ from pipeline.verifiers.base import Fault, StepVerdict
 from pipeline.verifiers.coq import toplevel
 from pipeline.verifiers.settings import CoqConfig, ProofServerConfig
 from tests.conftest import write_rows
-from tests.runtime.checking.runs import QUICK, checked, frame
+from tests.runtime.checking.runs import QUICK, checked, checked_rows, frame
 from tests.verifiers.lean_server import CLEAN, error, serving
 
 pytestmark = pytest.mark.slow
@@ -46,11 +46,7 @@ def of_coq(parent: int) -> list[int]:
 @needs_coq
 def test_proofs_are_checked_within_a_run(tmp_path: Path) -> None:
     steps = ["Proof. simpl.", "reflexivity.", "Qed.", "Definition k : nat := missing_name."]
-    rows: list[dict[str, object]] = [{"problem": PROBLEM, "answer": "2", "steps": steps, "id": "a"}]
-    path = write_rows(tmp_path / "rows.jsonl", rows)
-    data = DataConfig(path=str(path))
-    checked(CheckRunConfig(run_dir=str(tmp_path / "run"), checks=["coq"], processes=1, run=QUICK, data=data))
-    found = frame(tmp_path / "run", "coq").sort("step_index")
+    found = checked_rows(tmp_path, [(PROBLEM, steps)], "coq")
     assert found["verdict"].to_list() == ["holds", "holds", "holds", "refuted"]
     assert found["covers"].to_list() == ["whole"] * 4
     assert found["fault"].null_count() == 4

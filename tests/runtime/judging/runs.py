@@ -13,12 +13,11 @@ from pipeline.core.progress import ChainRun, Status
 from pipeline.judges.settings import OracleVotes
 from pipeline.runtime.chain_run.run import Running
 from pipeline.runtime.judging.run import judge_run
-from pipeline.runtime.stop import StopSignal
 from pipeline.storage.location import storage_at
 from pipeline.storage.stored_critiques import StoredJudge, critique_frames, stored_judge
 from tests.conftest import write_rows
 from tests.oracles.lab import LabJudgeConfig, LabVotes
-from tests.runtime.in_process import hired_here, label_in_process
+from tests.runtime.in_process import hired_here, label_in_process, stop_signal
 from tests.runtime.virtual_clock import on_a_virtual_clock
 
 Row = dict[str, Any]
@@ -63,11 +62,8 @@ def settings(
 def judged(
     config: JudgeRunConfig, watch: Callable[[Status], None] = lambda _: None, run: Running = on_a_virtual_clock
 ) -> ChainRun:
-    stop = StopSignal()
-    try:
+    with stop_signal() as stop:
         return judge_run(config, hired_here, watch, stop, run)
-    finally:
-        stop.release()
 
 
 def stored(run_dir: Path, name: str = NAME) -> StoredJudge:

@@ -13,12 +13,7 @@ from pipeline.core.errors import Interrupted, UsageError
 from pipeline.core.progress import Status
 from pipeline.runtime.judging.estimate import estimate_critiques
 from pipeline.storage.location import storage_at
-from pipeline.storage.stored_critiques import (
-    critique_counts,
-    judge_names,
-    judge_storage,
-    stored_judge,
-)
+from pipeline.storage.stored_critiques import critique_counts, judge_names, judge_storage, stored_judge
 from tests.runtime.judging.runs import NAME, QUICK, VOTES, frame, judged, labelled, settings, stored
 
 pytestmark = pytest.mark.slow

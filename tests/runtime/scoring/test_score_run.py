@@ -20,13 +20,12 @@ from pipeline.graders.settings import MathConfig
 from pipeline.runtime.scoring.estimate import estimate_scores
 from pipeline.runtime.scoring.files import score_to_file
 from pipeline.runtime.scoring.run import score_run
-from pipeline.runtime.stop import StopSignal
 from pipeline.scorers.calibration import Calibration, MadeFrom, MapKind, PositionMap, encode
 from pipeline.storage.location import storage_at
 from pipeline.storage.score_files import score_shards
 from tests.conftest import write_rows
 from tests.oracles.lab import LabScorerConfig, LabScores
-from tests.runtime.in_process import hired_here, label_in_process
+from tests.runtime.in_process import hired_here, label_in_process, stop_signal
 from tests.runtime.virtual_clock import on_a_virtual_clock
 
 Row = dict[str, Any]
@@ -56,11 +55,8 @@ def settings(path: Path, out: Path, run: RunConfig = QUICK, **own: Any) -> Score
 
 
 def scored(config: ScoreConfig, watch: Callable[[Status], None] = lambda _: None) -> ChainRun:
-    stop = StopSignal()
-    try:
+    with stop_signal() as stop:
         return score_run(config, hired_here, watch, stop, on_a_virtual_clock)
-    finally:
-        stop.release()
 
 
 def frame(out: Path) -> pl.DataFrame:

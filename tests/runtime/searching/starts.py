@@ -12,13 +12,12 @@ from pipeline.runtime.chain_run.run import Running
 from pipeline.runtime.chain_run.worker import ChainWorker
 from pipeline.runtime.searching.run import search_run
 from pipeline.runtime.searching.worker import Searching, searching_work
-from pipeline.runtime.stop import StopSignal
 from pipeline.runtime.worker_handle import WorkerHandle, WorkerPool
 from pipeline.runtime.workload import Workload
 from pipeline.scorers.base import ScoringEngine
 from pipeline.searches.registry import search_for
 from pipeline.storage.local import LocalStorage
-from tests.runtime.in_process import InProcessWorker
+from tests.runtime.in_process import stop_signal, worker_in_process
 from tests.runtime.virtual_clock import QuickDisk, on_a_virtual_clock
 
 Work = Callable[[SearchRunConfig, Surroundings], Searching]
@@ -51,7 +50,7 @@ def hired(workload: Workload, disk: QuickDisk | None = None, work: Work = search
 
     def hire(attempt: int) -> WorkerHandle:
         made = work(config, Surroundings(attempt=attempt))
-        return InProcessWorker(ChainWorker(made, storage, config.run.flush_seconds))
+        return worker_in_process(ChainWorker(made, storage, config.run.flush_seconds))
 
     yield WorkerPool(hire=hire, workers=workload.cluster.workers or 1)
 
@@ -63,13 +62,10 @@ def started(
     run: Running = on_a_virtual_clock,
 ) -> ChainRun:
     """A start of `search`. Raises what `search_run` raises."""
-    stop = StopSignal()
-    try:
+    with stop_signal() as stop:
         return search_run(
             config, contextmanager(lambda workload: hired(workload, disk, work)), lambda _: None, stop, run
         )
-    finally:
-        stop.release()
 
 
 def with_engines(engine: Engine | None = None, scoring: ScoringEngine | None = None) -> Work:

@@ -81,11 +81,7 @@ class ByHeart:
                 break
         self.written += len(ids)
         return Completion(
-            request=request,
-            text=text,
-            finish=finish,
-            n_tokens=len(ids),
-            token_ids=() if self.textual else tuple(ids),
+            request=request, text=text, finish=finish, n_tokens=len(ids), token_ids=() if self.textual else tuple(ids)
         )
 
 
