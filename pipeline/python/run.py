@@ -22,7 +22,7 @@ from pipeline.python.task import Task
 from pipeline.python.tree import LabelledTree, labelled_tree
 from pipeline.python.views import progress_view
 from pipeline.storage.location import storage_at
-from pipeline.storage.shards import ShardRecord, read_shard
+from pipeline.storage.shards import ASIDE, ShardRecord, aside_name, read_shard
 from pipeline.storage.stored_critiques import critique_frames, judge_names, stored_judge
 from pipeline.storage.stored_findings import check_names, finding_frames, stored_check
 from pipeline.storage.stored_run import StoredRun, stored_run
@@ -424,4 +424,6 @@ class Run(Shown):
         return found
 
     def _scan(self, shards: Sequence[ShardRecord]) -> pl.LazyFrame:
-        return pl.scan_parquet([f"{self.run_dir}/{shard.file}" for shard in shards])
+        aside = set(self._storage.names(ASIDE))  # where new labels are until they are moved
+        files = [aside_name(shard.file) if aside_name(shard.file) in aside else shard.file for shard in shards]
+        return pl.scan_parquet([f"{self.run_dir}/{file}" for file in files])

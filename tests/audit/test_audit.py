@@ -1,5 +1,6 @@
 """What an audit prints about intact, unfinished and littered run directories, and what it removes."""
 
+import shutil
 from contextlib import nullcontext
 from pathlib import Path
 from unittest.mock import patch
@@ -121,6 +122,12 @@ def littered(run_dir: Path) -> None:
     (run_dir / "labels" / "mine").mkdir()
     (run_dir / "plots").mkdir()
     (run_dir / "commits" / "unit.json").write_text("mine")
+
+
+def test_a_file_of_others_that_is_read_with_the_labels_is_a_fault(library: Library, tmp_path: Path) -> None:
+    labels = library.copy("edited", tmp_path) / "labels"
+    shutil.copy(next(labels.iterdir()), labels / "copy.parquet")
+    assert [each.where for each in audited(labels.parent).findings] == ["labels/copy.parquet"]
 
 
 def test_pruning_removes_what_nothing_needs_and_leaves_what_is_not_ours(library: Library, tmp_path: Path) -> None:

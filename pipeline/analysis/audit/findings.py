@@ -271,6 +271,9 @@ def find_orphans(storage: Storage, ledger: Ledger, verifier: FileVerifier, curre
                 foreign.append(name)
             elif name not in verifier.needed and name not in only_aside:
                 garbage.append(name)
+    for name in foreign:
+        if name.partition("/")[0] in SCHEMAS and name.endswith(".parquet"):
+            ledger.fault(Check.FILES, name, "is none of the run, but is read with the files beside it", "move it away")
     if current is None or ledger.owed:
         return Orphans(garbage=tuple(garbage), foreign=tuple(foreign))
     parts = set(storage.names(FLUSHED)) - verifier.superseded

@@ -129,7 +129,7 @@ def audit_lines(report: AuditReport) -> Iterator[str]:
         yield f"foreign    {format_count(len(left.foreign), 'name')} that this program never writes or removes"
         yield from _indented(left.foreign)
     for name in left.strays[:MAX_SHOWN]:
-        yield f"{name}: no record needs it, and its rows are there twice: remove it with `audit --prune`"
+        yield f"{name}: does not count, but its rows are read: start the command again, or remove it with `audit --prune`"
     for finding in report.findings:
         yield f"{finding.where}: {finding.fault}: {finding.remedy}"
     if report.owed:

@@ -173,7 +173,7 @@ class _Proof:
     def prove(self, unit_id: str, basis: Basis, verifier: FileVerifier) -> None:
         stored = self._stored
         chains = list(expected_chains(self._rows, stored.drawn, stored.rejected))
-        if self._whole.unit_target.growths:
+        if stored.promotions or self._whole.unit_target.growths:
             chains = grown_audited(chains, stored.promotions)
         labelled = _chains_of(stored.labels)
         faults = [
