@@ -46,6 +46,8 @@ FOUND = (
     ("Lemma l : 1 = 1. Proof.", "idtac; casetype False."),
     ("Lemma l : 1 = 1. Proof.", "idtac; lapply (fun H : 1 = 2 => H)."),
     ("Lemma l : forall x : nat, x = x. intros x.", "rewrite (fun H : False => match H return x = 7 with end); [ easy | ]."),
+    ("Definition double (n : nat) := n + n.", "Lemma l : forall d : nat -> nat, d 2 = 0 -> d 2 = 0. Proof.",
+     "intros double H. assert (double 2 = 0) by (apply H)."),
     ("Require Import Lra.", "Lemma l : True. Proof.", "pose proof ClassicalDedekindReals.sig_not_dec as H."),
 )  # fmt: skip
 """Chains that once held."""

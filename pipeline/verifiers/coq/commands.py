@@ -31,12 +31,14 @@ class Effect(StrEnum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
     """A sentence that is read. `given`: it is one of a problem. `names`: what a step declares or binds in a term, which must be
-    new. `matched`: what its patterns say, which must be new, or constructors. `refusal`: why it does not get to Coq."""
+    new. `of_proof`: what its tactics bind, which libraries alone may have. `matched`: what its patterns say, which must be new,
+    or constructors. `refusal`: why it does not get to Coq."""
 
     sentence: Sentence
     effect: Effect
     given: bool = False
     names: tuple[str, ...] = ()
+    of_proof: tuple[str, ...] = ()
     matched: tuple[str, ...] = ()
     refusal: str = ""
 
@@ -70,6 +72,8 @@ _WITH_TERMS = frozenset({"exists", "pose", "set", "remember"})
 _BINDERS = _WORDS["binders"] | _WITH_TERMS
 _DECLARING = (STATEMENTS - {"Goal"}) | DEFINITIONS
 _ALL_BINDERS = _BINDERS | _WORDS["patterns"]
+_ENDING = frozenset({"at", "by", "in", "using", "with"})
+"""Words after names that are bound, before others that are not."""
 _BETWEEN = frozenset("[]|(){},:!&*'`")
 _OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
 _NAME = re.compile(r"[^\W\d][\w']*")
@@ -82,10 +86,10 @@ def command(sentence: Sentence, *, given: bool) -> Command:
     if given or refusal or effect not in (Effect.STATEMENT, Effect.DEFINITION, Effect.TACTIC):
         return Command(sentence=sentence, effect=effect, given=given, refusal=refusal)
     tokens = _without_prefix(sentence.tokens)
-    of_proof = filter(STANDARD.__contains__, bound_names(tokens))
-    names = tuple(dict.fromkeys((*bound_names(tokens, _BINDERS | _DECLARING), *of_proof)))
+    bound = tuple(dict.fromkeys(bound_names(tokens)))
+    names = tuple(dict.fromkeys((*bound_names(tokens, _BINDERS | _DECLARING), *filter(STANDARD.__contains__, bound))))
     matched = () if effect is Effect.TACTIC else tuple(dict.fromkeys(_names_in_patterns(tokens)))
-    return Command(sentence=sentence, effect=effect, names=names, matched=matched)
+    return Command(sentence=sentence, effect=effect, names=names, of_proof=bound, matched=matched)
 
 
 def _effect(sentence: Sentence, *, given: bool) -> tuple[Effect, str]:
@@ -193,7 +197,7 @@ def _after_binder(tokens: Iterator[str]) -> Iterator[str]:
             in_type = in_type if in_type <= depth else 0
         elif token == ":" and at > 0:
             in_type = in_type or depth
-        if depth < 0 or (depth == 0 and token in (":", ",") and at > 0):
+        if depth < 0 or token in _ENDING or (depth == 0 and token in (":", ",") and at > 0):
             return
         if not in_type and _is_bindable(token):
             yield token

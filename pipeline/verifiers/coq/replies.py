@@ -73,8 +73,8 @@ def reply(output: str, nonce: str, before: int) -> Reply | None:
 
 
 def has_located(text: str, beside: str = "Locate") -> bool:
-    """Whether an answer to `Locate` has something that the name alone means, but for what begins with `beside`."""
-    return not all(_ELSEWHERE.match(line) or line.startswith(beside) for line in text.splitlines())
+    """Whether an answer to `Locate` has something that the name alone means, but for what a pattern of lines has, `beside`."""
+    return not all(_ELSEWHERE.match(line) or re.match(beside, line) for line in text.splitlines())
 
 
 def axioms(text: str) -> dict[str, str] | None:

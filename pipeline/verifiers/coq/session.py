@@ -270,10 +270,8 @@ class Session:
             view = None
         elif view is None:
             view = View(declared=_squeezed(said("Print All.")), libraries=frozenset(said("Print Libraries.").split()))
-        old = next((name for name in command.names if has_located(said(f"Locate {name}."))), "") or next(
-            (name for name in command.matched if has_located(said(f"Locate {name}."), "Constructor")), ""
-        )
-        if old:
+        bound = ((command.names, "Locate"), (command.of_proof, r"\w+ Coq\."), (command.matched, "Constructor"))
+        for old in (name for names, beside in bound for name in names if has_located(said(f"Locate {name}."), beside)):
             return Ran(command=command, outcome=Outcome.SHADOWS, state=toplevel.state, why=f"`{old}` is a name already")
         is_defined = view is not None and command.effect is Effect.DEFINITION
         notations = said(*_NOTATIONS) if is_defined else ""
