@@ -10,7 +10,16 @@ from dataclasses import dataclass
 from pipeline.verifiers.arithmetic.expressions import Budget, Reader, Reading
 from pipeline.verifiers.arithmetic.tokens import ABOUT, OTHER, Token, token_at
 from pipeline.verifiers.arithmetic.values import Node
-from pipeline.verifiers.arithmetic.words import CHANGERS, CHANGERS_OF, CONTINUERS, FOLLOWERS, HEDGES, LABELS, words_of
+from pipeline.verifiers.arithmetic.words import (
+    CHANGERS,
+    CHANGERS_OF,
+    CONTINUERS,
+    FOLLOWERS,
+    HEDGES,
+    LABELS,
+    NEVER_UNITS,
+    words_of,
+)
 
 MOST_BEFORE = 80
 """Tokens of a left side."""
@@ -67,6 +76,11 @@ def equations_of(tokens: Sequence[Token], budget: Budget) -> list[Equation]:
         earlier, word = (token_at(tokens, start - back).text.lower() for back in (2, 1))
         if (earlier, word) == ("to", "the") or (word.removesuffix("s") in LABELS and not reading.node.is_number):
             others.append((None, None))
+        parts = [int(each.text.partition(".")[2] or 0) for each in tokens[start : right.end] if each.kind == "number"]
+        version = previous.text.istitle() and word not in NEVER_UNITS and parts[-1] == sum(parts[:-1]) > 9
+        ratio = previous.text == ":" and not previous.glued and token_at(tokens, start - 2).kind == "number"
+        if version or (ratio and reading.node.is_number):
+            others.append((None, None))  # Python 3.9 + 0.1 = 3.10, 1 : 4 = 25%
         if previous.kind == "operator":
             others.append((Reader(tokens, start - 1, at, budget).read() or reading, right))
         if any(each.text == "-" and each.glued for each in tokens[start : right.end]):
@@ -150,6 +164,7 @@ def _can_begin(tokens: Sequence[Token], place: int, boundary: int) -> bool:
         # A bracket may belong to a function, a factor or a sum: f(3 + 4 = 7), 2(3 = 3), 5 + (3 + 4 = 12.
         touched = before.kind == "open" and before.glued and opened.kind in ("word", "number", "bad", "function")
         touched |= before.text in ("(", ".") and opened.kind == "operator"
+        touched |= before.text == "." and before.glued and opened.kind == "number" and tokens[place].glued  # 0.(6)
         return not touched and (before.kind == "operator" or before.kind in _BEFORE_ALL)
     word = before.text.lower()
     return before.kind == "word" and not tokens[place].glued and (len(word) > 1 or word in ("a", "i"))

@@ -46,16 +46,22 @@ class Arithmetic(Verifier):
             if fit is Fit.EQUAL and not is_mentioned(*place):
                 held.append(shown)
             elif fit is Fit.APART:
-                if not is_doubtful(step, *place) and not _states_false_equation(step.problem[:_MOST_OF_PROBLEM]):
+                if (
+                    shown
+                    and not is_doubtful(step, *place)
+                    and not _states_false_equation(step.problem[:_MOST_OF_PROBLEM])
+                ):
                     return Finding(verdict=StepVerdict.REFUTED, evidence=shown)
                 doubted += 1
                 if doubted > MOST_DOUBTED:
                     break
-        return holding(held)
+        return UNKNOWN if doubted else holding(held)
 
 
 def _judged(text: str) -> Iterator[tuple[Fit, str, tuple[str, int, int]]]:
-    """How each equation of a text is judged, the equation with what is wrong, and the text where it stands; marks first."""
+    """How each equation of a text is judged, the equation with what is wrong, and the text where it stands; marks first.
+
+    Nothing is shown of one that is false as it is written, and may be meant otherwise."""
     loosely = _LOOSE.search(text) is not None
     budget = Budget(left=TOKENS_PER_CHARACTER * len(text))
     for part in map(plain, (*_MARK.findall(text), _MARK.sub("", text))):
@@ -69,14 +75,15 @@ def _judged(text: str) -> Iterator[tuple[Fit, str, tuple[str, int, int]]]:
                 sides = (part[equation.start : equation.middle], part[equation.after : equation.end], ours)
                 if equation.left.node.is_number and not equation.right.node.is_number:
                     sides = (sides[1], sides[0], theirs)
-                shown += f": {in_a_line(sides[0])} is {_number(sides[2])}, not {in_a_line(sides[1])}"
+                wrong = f"{shown}: {in_a_line(sides[0])} is {_number(sides[2])}, not {in_a_line(sides[1])}"
+                shown = wrong if ours != theirs else ""
             yield fit, shown, place
 
 
 @lru_cache(maxsize=64)
 def _states_false_equation(problem: str) -> bool:
     """Whether a problem states a false equation, which its solutions quote."""
-    return any(fit is Fit.APART for fit, *_ in _judged(problem))
+    return any(fit is Fit.APART and shown for fit, shown, _ in _judged(problem))
 
 
 def _number(number: Fraction) -> str:
