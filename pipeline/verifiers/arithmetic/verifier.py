@@ -15,7 +15,7 @@ from pipeline.verifiers.arithmetic.equations import equations_of
 from pipeline.verifiers.arithmetic.expressions import Budget
 from pipeline.verifiers.arithmetic.judging import judge
 from pipeline.verifiers.arithmetic.tokens import plain, tokens_of
-from pipeline.verifiers.arithmetic.words import is_doubtful, is_mentioned
+from pipeline.verifiers.arithmetic.words import is_doubtful, is_mentioned, redefines
 from pipeline.verifiers.base import UNKNOWN, Finding, StepInContext, StepVerdict, Verifier
 from pipeline.verifiers.sentences import holding, in_a_line, sentence_around
 from pipeline.verifiers.settings import ArithmeticConfig
@@ -39,6 +39,8 @@ class Arithmetic(Verifier):
 
     def verify(self, step: StepInContext) -> Finding:
         if len(step.step) > self.settings.most_characters or not any(mark in step.step for mark in "=≈≅≃∼~\\q"):
+            return UNKNOWN
+        if redefines(step):
             return UNKNOWN
         held: list[str] = []
         doubted = 0

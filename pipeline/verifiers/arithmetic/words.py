@@ -1,6 +1,7 @@
 """The words around an equation that decide what it is: what cannot be a unit, what changes a number, what makes it doubtful."""
 
 import re
+from functools import lru_cache
 
 from pipeline.data.numbers import PARTS
 from pipeline.graders.math.denials import is_denied
@@ -21,7 +22,7 @@ DETERMINERS = words_of(
 NEVER_UNITS = words_of(
     """is are was were be been am has have had will would can could should may might must do does did so then thus therefore
     hence because since if when while but and or nor not plus minus times divided multiplied which who whose whom that he she it
-    they we i you there here gives makes equals get gets got means than as fails occurs"""
+    they we i you there here gives makes equals get gets got means than as fails occurs never"""
 )
 """Words that no description of a unit has: in "10 rows of corn stalks * 9" there is a unit, in "10 is 5 * 9" there is none."""
 CHANGERS = words_of(
@@ -94,10 +95,15 @@ _REVOKED = re.compile(
 _OTHER_ARITHMETIC = re.compile(
     r"\b(?:mod|modulo|modular|congruent|remainder when|binary|octal|hexadecimal|base[- ](?:\d|\$|\\|ten|two|three|four|five|six"
     r"|seven|eight|nine|b\b|n\b|k\b)|in base|bases|operation|operator|o'clock|clock|boolean|gf|tropical|xor|cryptarithm\w*"
-    r"|matchstick\w*|defin\w+ [$\\(]{0,2}[a-z] ?[^\w\s] ?[a-z]|let [$\\(]{0,2}([a-z]) ?[^\w\s=] ?[a-z] ?= ?[^.\n]{0,40}\b\1)\b|\\p?mod(?![A-Za-z])|\\equiv|≡|[-+*/×#@] means\b|\d_\{?\d+\}?(?!\d)|_\{?(?:b|10|2|7|8|5|6|9)\}?(?![A-Za-z0-9])",
+    r"|matchstick\w*)\b|\\p?mod(?![A-Za-z])|\\equiv|≡|\d_\{?\d+\}?(?!\d)|_\{?(?:b|10|2|7|8|5|6|9)\}?(?![A-Za-z0-9])",
     re.IGNORECASE,
 )
 """A text that speaks of remainders, bases or operations of its own, so that 3 + 5 = 1 may be right."""
+_REDEFINES = re.compile(
+    r"\bdefin\w+ [$\\(]{0,2}[a-z] ?[^\w\s] ?[a-z]\b|\blet [$\\(]{0,2}([a-z]) ?[^\w\s=] ?[a-z] ?= ?[^.\n]{0,40}\b\1\b"
+    r"|(?:[-+*/×#@]|\b(?:plus|minus|times)) (?:now )?means\b",
+    re.IGNORECASE,
+)
 
 
 def is_mentioned(text: str, start: int, end: int) -> bool:
@@ -105,12 +111,22 @@ def is_mentioned(text: str, start: int, end: int) -> bool:
     before, after = text[max(0, start - _REACH) : start], text[end : end + _REACH]
     said = _SAID.search(before)
     reported = said is not None and not (said[1] and _COUNTED.match(text, end - 1))
-    return reported or _UNCLAIMED.search(sentence_around(text, start, end)) is not None or is_denied(before, after)
+    return reported or _says(_UNCLAIMED, sentence_around(text, start, end)) or is_denied(before, after)
+
+
+def redefines(step: StepInContext) -> bool:
+    """Whether the step or the problem defines an operation, so that 2 + 3 = 5 may be wrong."""
+    return any(map(_REDEFINES.search, (step.step, step.problem)))
 
 
 def is_doubtful(step: StepInContext, text: str, start: int, end: int) -> bool:
     """Whether a false equation may be right or no claim: it is mentioned, its sentence denies or supposes something or rounds
     in another way, its step takes something back, or the step or the problem is of another arithmetic."""
-    unsure = _UNSURE.search(sentence_around(text, start, end)) or _REVOKED.search(step.step)
+    unsure = _says(_UNSURE, sentence_around(text, start, end)) or _REVOKED.search(step.step)
     other = _OTHER_ARITHMETIC.search(step.step) or _OTHER_ARITHMETIC.search(step.problem)
-    return unsure is not None or other is not None or is_mentioned(text, start, end)
+    return bool(unsure) or other is not None or is_mentioned(text, start, end)
+
+
+@lru_cache(maxsize=256)
+def _says(words: re.Pattern[str], sentence: str) -> bool:
+    return words.search(sentence) is not None
