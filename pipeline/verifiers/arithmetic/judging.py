@@ -45,10 +45,8 @@ _FACTORS = {
 _TIMES = (5, 7, 8, 12, 24, 28, 30, 31, 52, 60, 365, 366, 3600, 1440, 4)
 """Factors between units of time, with those of working weeks and days and of rough months."""
 _HOUR, _CLOCK, _CENT = UNITS["hour"], 12, Fraction(1, 100)
-_AVERAGES, _SCORES = (
-    words_of("average averages mean midpoint"),
-    words_of("won win wins winning lost lose score scores scored record beat beats goals games match led leads series"),
-)
+_AVERAGES = words_of("average averages mean midpoint")
+_SCORES = words_of("won win wins lost lose score scores scored record beat beats goals games match led leads series")
 _SUMS = ("+", "-", "sum")
 _MOST_TRIED = 24
 _UNUSUAL = (Meaning(from_left=True), Meaning(mixed_is_product=True), Meaning(nested=True), Meaning(unusual=True))
@@ -86,6 +84,7 @@ def judge(equation: Equation, words: frozenset[str], *, loosely: bool) -> Judgem
         return _in_its_unit(left, right) if found is Fit.APART else (found, _ZERO, _ZERO)
     percent = any(each.percent for each in (*left.numbers(), *right.numbers()))
     found = Fit.EQUAL if ours == theirs and not percent else _best_fit(equation, loosely)
+    words |= {"percent"} if percent else set()
     if found is not Fit.DOUBTFUL and (found is Fit.EQUAL or _lacks_factor(equation, ours, theirs, words)):
         if _by_conversion(equation) is Fit.APART or (percent and found is Fit.APART):
             return _CLASH  # 3 * 10 minutes = 30 hours, 20% of 50 = 1000
@@ -132,9 +131,8 @@ def _is_fraction(node: Node) -> bool:
 def _is_conversion(left: Node, right: Node) -> bool:
     """Whether both sides are amounts in different units of one quantity: 2 hours = 120 minutes."""
     amounts = all(each.is_number or each.kind == "sum" for each in (left, right))
-    plain = not any(
-        each.below or each.money or (each.above and each.nouns) for each in (*left.numbers(), *right.numbers())
-    )
+    numbers = (*left.numbers(), *right.numbers())
+    plain = not any(each.below or each.money or (each.above and each.nouns) for each in numbers)
     return amounts and plain and _mixes_units(left, right)
 
 
@@ -191,7 +189,7 @@ def _by_conversion(equation: Equation, meaning: Meaning = CONVERTED) -> Fit:
 def _is_meant_otherwise(equation: Equation, one: Value, other: Value, words: frozenset[str]) -> bool:
     """Whether an equation whose sides differ may be meant in another way."""
     left, right, about = equation.left.node, equation.right.node, equation.about
-    ours, theirs, sides, numbers = one.number, other.number, (left, right), (*left.numbers(), *right.numbers())
+    ours, theirs, sides = one.number, other.number, (left, right)
     whole = right.is_number and right.places == 0 and theirs.denominator == 1 and ours.denominator != 1
     hundredths = right.money or (left.kind == "/" and left.parts[1].value == 100)
     start = _worth(left.parts[0]) if left.kind == "-" and left.parts[1].is_number else None
@@ -211,14 +209,9 @@ def _is_meant_otherwise(equation: Equation, one: Value, other: Value, words: fro
         or any(side.kind == "/" and _is_fraction(side.parts[0]) for side in sides)  # 12/25/2020
         # Pages 3-5 = 3 pages, 10 - 12 hours = 11 hours; 9 - 5 = 8 hours, 9 + 8 = 5 hours.
         or (start and ours < 0 and (theirs == 1 - ours or 0 <= theirs - start.number <= -ours))
-        # 7-5 = 6 on average, they won 3-1 = 4 games; 5 ^ 3 = 6 of bits.
+        # 7-5 = 6 on average, they won 3-1 = 4 games.
         or (start and words & _AVERAGES and start.number >= theirs >= start.number - ours)
         or (start and words & _SCORES and equation.others and theirs == 2 * start.number - ours)
-        or (
-            left.kind == "^"
-            and all(each.kind == "number" and each.value.denominator == 1 for each in left.parts)
-            and theirs == int(left.parts[0].value) ^ int(left.parts[1].value)
-        )
         or (_HOUR in right.above and {"+": ours - theirs, "-": ours + theirs}.get(left.kind) == _CLOCK)
         or (_mixes_units(left, right) and _by_conversion(equation) is not Fit.APART)
     )
@@ -228,9 +221,7 @@ def _lacks_factor(equation: Equation, one: Value, other: Value, words: frozenset
     """Whether both sides differ by a factor that words of the sentence may stand for."""
     sides = equation.left.node, equation.right.node
     ratio = abs(one.number / other.number) if one.number and other.number else _ONE
-    factors = hidden_factors(
-        words | ({"percent"} if any(each.percent for side in sides for each in side.numbers()) else set())
-    )
+    factors = hidden_factors(words)
     if any(_has(side, "/") for side in sides):
         # Half a dozen is written 1/2 dozen, which reads as 1/24.
         factors |= {factor * factor for factor in factors}

@@ -89,7 +89,8 @@ PERCENTS = ("hundredths", "plain", "relative")
 class Meaning:
     """A way to read expressions. `scaled`: million and its like multiply. `from_left`: operators have no precedence.
     `nested`: 3 / 1/4 is 3 / (1/4), and 6/2*3 is 6/(2*3). `unusual`: -3^2 is 9, 1.500 is 1500, as in many
-    languages, ($5) is -$5, and 0.1(6) is 1/6. `sizes`: numbers are in base units, with sizes of units that are not those of the table."""
+    languages, ($5) is -$5, and 0.1(6) is 1/6. `mixed_is_product`: also, 5 ^ 3 is of bits. `sizes`: numbers are in base units,
+    with sizes of units that are not those of the table."""
 
     percent: str = "hundredths"
     scaled: bool = True
@@ -153,7 +154,8 @@ def value_of(node: Node, meaning: Meaning = USUAL, rounded: Rounded = lambda _: 
     if any(each.powers or each.radius for each in (first, *rest)):
         raise UnreadableError
     if node.kind == "^":
-        return Value(_power(first.number, rest[0].number))
+        bits = int(first.number) ^ int(rest[0].number)
+        return Value(Fraction(bits) if meaning.mixed_is_product else _power(first.number, rest[0].number))
     return Value(_factorial(first.number) if node.kind == "!" else _root(first.number))
 
 

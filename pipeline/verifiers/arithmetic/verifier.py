@@ -48,11 +48,7 @@ class Arithmetic(Verifier):
             if fit is Fit.EQUAL and not is_mentioned(*place):
                 held.append(shown)
             elif fit is Fit.APART:
-                if (
-                    shown
-                    and not is_doubtful(step, *place)
-                    and not _states_false_equation(step.problem[:_MOST_OF_PROBLEM])
-                ):
+                if shown and not is_doubtful(step, *place) and not _states_false_equation(step.problem):
                     return Finding(verdict=StepVerdict.REFUTED, evidence=shown)
                 doubted += 1
                 if doubted > MOST_DOUBTED:
@@ -85,7 +81,7 @@ def _judged(text: str) -> Iterator[tuple[Fit, str, tuple[str, int, int]]]:
 @lru_cache(maxsize=64)
 def _states_false_equation(problem: str) -> bool:
     """Whether a problem states a false equation, which its solutions quote."""
-    return any(fit is Fit.APART and shown for fit, shown, _ in _judged(problem))
+    return any(fit is Fit.APART and shown for fit, shown, _ in _judged(problem[:_MOST_OF_PROBLEM]))
 
 
 def _number(number: Fraction) -> str:

@@ -50,34 +50,35 @@ LABELS = words_of(
 HEDGES = words_of("about approximately roughly around nearly almost approx circa")
 """What makes a result approximate."""
 _UNCLAIMED = phrase(
-    r"<untrue>|<negation>[^.,]{0,30} that\b|\b(?:<wrong>(?: to| that|:)|(?:<assume>|<guess>|<reject>|supposing|assuming|imagine|unless|contradict\w*"
-    r"|hypothetical\w*|incorrectly|claim\w*|puzzle|typo|thinks|thought|says|said|believe[sd]|according to|pretend\w*|nobody"
-    r"|hardly|disagree\w*|doubt\w*|den(?:y|ies)|refut\w*|fails?|a lie|no (?:means|way)|myth|misprint|fallacy|fake|counterfeit"
-    r"|contrary|far from|unprovable|slogan|famous|premise|(?:in|let|given|where|if) (?:an?|any|some|that"
-    r"|this) (?:\w{1,12} )?(?:world|universe|land|planet)|(?:might|could|may|tempted to)"
-    r" (?:\w{1,12} ){0,2}(?:write|say|conclude|answer|claim)|would (?:mean|imply))\b)|!=|[\"“][^\"“”]{0,80}=[^\"“”]{0,80}[\"”]"
-    r"|\\(?:l?not|neg|neq?)(?![A-Za-z])|[?≠¬\u0400-\u1cff\u2e80-\ud7ff]|\b(?:option|choice|student|pupil)s?(?:'s \w{1,12}| \w)?:"
-    r"|'s (?:\w{1,12} )?(?:answer|work|solution|result|attempt|claim)s?(?: (?:is|was|reads))?:?[^\w.]{1,4}\d|\b(?:his|her|their) (?:answer|solution)s? (?:was|is|were)\b"
-    r"|\b(?:falsch|nicht|kein\w*|angenommen|wenn|sei(?:en)?|glaubt?|annehmen|faux|fausse|pas|suppos(?:ons|ez|er)|soit|croit|si"
-    r"|fals[oa]|sup[oó]n\w*|supong\w*|cree|err[aá]d[oa]|suponh\w*|suppon\w*|sbagliat[oa]|se|n[ãa]o|non|no es|niet|inte|ikke"
-    r"|nie|ei ole|nu este|nen[ií]|nem|de[ğg]il|tidak|bukan|không|hindi|als|falls|wäre|fosse|gdyby|jeśli|hvis|jos|jika|nếu)\b",
+    r"<untrue>|<negation>[^.,]{0,30} that\b|\b(?:never|not) (?:hold|occur|happen|true)|\b(?:<wrong>(?: to| that|:)"
+    r"|(?:<assume>|<guess>|<reject>|supposing|assuming|imagine|unless|contradict\w*|hypothetical\w*|incorrectly|claim\w*"
+    r"|puzzle|typo|thinks|thought|says|said|believe[sd]|according to|pretend\w*|nobody|hardly|disagree\w*|doubt\w*|den(?:y"
+    r"|ies)|refut\w*|fails?|a lie|no (?:means|way)|myth|misprint|fallacy|fake|counterfeit|contrary|far from|unprovable|slogan"
+    r"|famous|premise|(?:in|let|given|where|if) (?:an?|any|some|that|this) (?:\w{1,12} )?(?:world|universe|land|planet)"
+    r"|would (?:mean|imply)|(?:might|could|may|tempted to) (?:\w{1,12} ){0,2}(?:write|say|conclude|answer|claim))\b)|!="
+    r"|[\"“][^\"“”]{0,80}=[^\"“”]{0,80}[\"”]|\\(?:l?not|neg|neq?)(?![A-Za-z])|[?≠¬\u0400-\u1cff\u2e80-\ud7ff]|\b(?:option"
+    r"|choice|student|pupil)s?(?:'s \w{1,12}| \w)?:|\b(?:his|her|their) (?:answer|solution)s? (?:was|is|were)\b"
+    r"|'s (?:\w{1,12} )?(?:answer|work|solution|result|attempt|claim)s?(?: (?:is|was|reads))?:?[^\w.]{1,4}\d|\b(?:falsch"
+    r"|nicht|kein\w*|angenommen|wenn|sei(?:en)?|glaubt?|annehmen|faux|fausse|pas|suppos(?:ons|ez|er)|soit|croit|si|fals[oa]"
+    r"|sup[oó]n\w*|supong\w*|cree|err[aá]d[oa]|suponh\w*|suppon\w*|sbagliat[oa]|se|n[ãa]o|non(?!-)|no es|niet|inte|ikke|nie"
+    r"|ei ole|nu este|nen[ií]|nem|de[ğg]il|tidak|bukan|không|hindi)\b",
     re.IGNORECASE,
 )
 """What denies, asks, supposes or reports, also in some other languages, or in letters that are not Latin or Greek."""
 _UNSURE = phrase(
-    r"<negation>|\b(?:<wrong>|check\w*|try|trying|verify|must|should|instead|otherwise|mod|modulo|remainder|round\w*|floor (?:of|function|value)"
-    r"|ceiling (?:of|function)|the floor and|truncat\w*|nearest|base|binary|octal|hexadecimal|clock|[ap]\.?m|noon|midnight"
-    r"|inclusive\w*|estimate\w*|testing)\b",
+    r"<negation>|\b(?:<wrong>|check\w*|try|trying|verify|must|should|instead|otherwise|mod|modulo|remainder|round\w*"
+    r"|truncat\w*|floor (?:of|function|value)|ceiling (?:of|function)|the floor and|nearest|base|binary|octal|hexadecimal"
+    r"|clock|[ap]\.?m|noon|midnight|inclusive\w*|estimate\w*|testing)\b",
     re.IGNORECASE,
 )
 """What makes a false equation doubtful: words that round in another way, count otherwise or try something."""
-_SAID = phrase(
-    r"(?i)(?:\b(?:if|let|say|given(?: that)?|assumption|where|unless|provided(?: that)?|as long as|would (?:give|need)|has it that"
-    r"|(?:^|[.!?\n]\s{0,3})(?:were|had|should)(?: (?:it|this|that|\w{1,12} \w{1,6}(?:ed|und|ten|ot)))?(?: been)?"
-    r"|((?<!\bwe )(?<!\bi )(?:wr[oi]te(?:s|d)?|answer(?:s|ed)|repl(?:y|ied)|reads?|comput\w{1,3}|conclude[sd]?|calculate[sd]"
-    r"|obtain\w{1,2}|shows|print\w{1,2}|lists|got|found|(?:\w{0,8}book|machine|calculator) has)(?: that)?))"
-    r"|(?:^|[.!?:\n]\s{0,3})\(?(?-i:[A-H])\)|\b(?:original(?:ly)?|before|old|error|attempt|draft|version)\b[^.!?:=\n]{0,20}:)"
-    r"[\s$\\(\[*]*$"
+_SAID = re.compile(
+    r"(?i)(?:\b(?:if|let|say|given(?: that)?|assumption|where|unless|provided(?: that)?|as long as|would (?:give|need)|als"
+    r"|falls|wäre|fosse|gdyby|jeśli|hvis|jos|jika|nếu|has it that|(?:^|[.!?\n]\s{0,3})(?:were|had|should)(?: (?:it|this|that"
+    r"|\w{1,12} \w{1,6}(?:ed|und|ten|ot)))?(?: been)?|((?<!\bwe )(?<!\bi )(?:wr[oi]te(?:s|d)?|answer(?:s|ed)|repl(?:y|ied)"
+    r"|reads?|comput\w{1,3}|conclude[sd]?|calculate[sd]|obtain\w{1,2}|shows|print\w{1,2}|lists|got|found|(?:\w{0,8}book"
+    r"|machine|calculator) has)(?: that)?))|(?:^|[.!?:\n]\s{0,3})\(?(?-i:[A-H])\)|\b(?:original(?:ly)?|before|old|error"
+    r"|attempt|draft|version)\b[^.!?:=\n]{0,20}:)[\s$\\(\[*]*$"
 )
 """What stands before an equation that is a condition, a choice, or what somebody else says."""
 _COUNTED = re.compile(
@@ -86,16 +87,18 @@ _COUNTED = re.compile(
 """He wrote 2 + 3 = 5 letters: the text from the last character of an equation that counts things, and is nobody's words."""
 _REACH = 120
 _REVOKED = re.compile(
-    r"\b(?:contradict\w*|impossible|incorrect\w*|mistake\w*|untrue|absurd|not (?:true|equal|possible|hold|satisf\w*|work|valid"
-    r"|the same|correct|what|a solution)|does(?: not|n't) (?:equal|hold|work|match|satisf\w*|make sense|add up)|is(?: not|n't)"
-    r" (?:true|equal|possible|valid|correct|the case)|too (?:low|high|small|large|big|much|little)|re-?check|wait|oops|actually"
-    r"|correct(?:ion|ed:)|misread|sorry|scratch that|strike that|i mean|redo|no(?=[,:]|\swait))\b|≠|\\neq?(?![A-Za-z])",
+    r"\b(?:contradict\w*|impossible|incorrect\w*|mistake\w*|untrue|absurd|not (?:true|equal|possible|hold|satisf\w*|work"
+    r"|valid|the same|correct|what|a solution)|does(?: not|n't) (?:equal|hold|work|match|satisf\w*|make sense|add up)"
+    r"|is(?: not|n't) (?:true|equal|possible|valid|correct|the case)|too (?:low|high|small|large|big|much|little)|re-?check"
+    r"|wait|oops|actually|correct(?:ion|ed:)|misread|sorry|scratch that|strike that|i mean|redo|no(?=[,:]|\swait))\b|≠"
+    r"|\\neq?(?![A-Za-z])",
     re.IGNORECASE,
 )
 _OTHER_ARITHMETIC = re.compile(
-    r"\b(?:mod|modulo|modular|congruent|remainder when|binary|octal|hexadecimal|base[- ](?:\d|\$|\\|ten|two|three|four|five|six"
-    r"|seven|eight|nine|b\b|n\b|k\b)|in base|bases|operation|operator|o'clock|clock|boolean|gf|tropical|xor|cryptarithm\w*"
-    r"|matchstick\w*)\b|\\p?mod(?![A-Za-z])|\\equiv|≡|\d_\{?\d+\}?(?!\d)|_\{?(?:b|10|2|7|8|5|6|9)\}?(?![A-Za-z0-9])",
+    r"\b(?:mod|modulo|modular|congruent|remainder when|binary|octal|hexadecimal|base[- ](?:\d|\$|\\|ten|two|three|four|five"
+    r"|six|seven|eight|nine|b\b|n\b|k\b)|in base|bases|operation|operator|o'clock|clock|boolean|gf|tropical|xor"
+    r"|cryptarithm\w*|matchstick\w*)\b|\\p?mod(?![A-Za-z])|\\equiv|≡|\d_\{?\d+\}?(?!\d)|_\{?(?:b|10|2|7|8|5|6"
+    r"|9)\}?(?![A-Za-z0-9])",
     re.IGNORECASE,
 )
 """A text that speaks of remainders, bases or operations of its own, so that 3 + 5 = 1 may be right."""
